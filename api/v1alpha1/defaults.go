@@ -1,0 +1,123 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// DefaultMaxHold is for how long an eviction guard keeps pods where maxHoldSeconds is not given.
+const DefaultMaxHold = 30 * time.Minute
+
+// DefaultGuardedUser is the user whose pod deletions are guarded against where users is not given.
+const DefaultGuardedUser = "system:serviceaccount:kube-system:node-controller"
+
+// AnyOf reports whether one piece of evidence suffices.
+func (s *NodeReadinessRuleSpec) AnyOf() bool { return s.ConditionPolicy == ConditionPolicyAnyOf }
+
+// BootstrapOnly reports whether the rule leaves a node alone once it was ready.
+func (s *NodeReadinessRuleSpec) BootstrapOnly() bool {
+	return s.EnforcementMode == EnforcementModeBootstrapOnly
+}
+
+// RearmsOnReboot reports whether a reboot starts a node over.
+func (s *NodeReadinessRuleSpec) RearmsOnReboot() bool {
+	for _, e := range s.RearmOn {
+		if e == RearmOnReboot {
+			return true
+		}
+	}
+	return false
+}
+
+// ExistingNodesOrDefault is existingNodes, by default All.
+func (s *NodeReadinessRuleSpec) ExistingNodesOrDefault() ExistingNodesPolicy {
+	if s.ExistingNodes == "" {
+		return ExistingNodesAll
+	}
+	return s.ExistingNodes
+}
+
+// ReadyWindow is for how long evidence must hold before a taint goes.
+func (s *NodeReadinessRuleSpec) ReadyWindow() time.Duration {
+	if s.Stabilization == nil {
+		return 0
+	}
+	return time.Duration(s.Stabilization.ReadySeconds) * time.Second
+}
+
+// UnreadyWindow is for how long evidence must be missing before a released node is tainted again.
+func (s *NodeReadinessRuleSpec) UnreadyWindow() time.Duration {
+	if s.Stabilization == nil {
+		return 0
+	}
+	return time.Duration(s.Stabilization.UnreadySeconds) * time.Second
+}
+
+// MinimumHold is for how long from its creation a node is held in any case.
+func (s *NodeReadinessRuleSpec) MinimumHold() time.Duration {
+	if s.Stabilization == nil {
+		return 0
+	}
+	return time.Duration(s.Stabilization.MinimumHoldSeconds) * time.Second
+}
+
+// After is for how long a node may be held; 0 means for ever.
+func (t *Timeout) After() time.Duration {
+	if t == nil {
+		return 0
+	}
+	return seconds(t.Seconds)
+}
+
+// AppearAfter is for how long a node may be held while evidence has not appeared; 0 means for ever.
+func (t *Timeout) AppearAfter() time.Duration {
+	if t == nil {
+		return 0
+	}
+	return seconds(t.AppearSeconds)
+}
+
+// Releases reports whether the timeout opens the gate.
+func (t *Timeout) Releases() bool { return t != nil && t.Action == TimeoutActionRelease }
+
+func seconds(n *int32) time.Duration {
+	if n == nil {
+		return 0
+	}
+	return time.Duration(*n) * time.Second
+}
+
+// MaxAge is the age from which on the condition counts as Unknown; 0 means never.
+func (c *ConditionRequirement) MaxAge() time.Duration {
+	return seconds(c.MaxAgeSeconds)
+}
+
+// Core is the taint as it stands in a node's spec, without a time.
+func (t *Taint) Core() corev1.Taint {
+	return corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}
+}
+
+// AsSelector compiles the selector. It returns an error for one that breaks the grammar of labels, or is empty.
+func (s *NodeSelector) AsSelector() (labels.Selector, error) {
+	ls := metav1.LabelSelector{}
+	if len(s.MatchLabels) > 0 {
+		ls.MatchLabels = make(map[string]string, len(s.MatchLabels))
+		for k, v := range s.MatchLabels {
+			ls.MatchLabels[k] = string(v)
+		}
+	}
+	for _, e := range s.MatchExpressions {
+		r := metav1.LabelSelectorRequirement{Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator)}
+		for _, v := range e.Values {
+			r.Values = append(r.Values, string(v))
+		}
+		ls.MatchExpressions = append(ls.MatchExpressions, r)
+	}
+	return metav1.LabelSelectorAsSelector(&ls)
+}

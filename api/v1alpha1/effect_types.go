@@ -1,0 +1,332 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// EvictionGuard keeps pods on a node from being evicted while the rule does not hold there.
+type EvictionGuard struct {
+	// maxHoldSeconds is for how long pods are kept at most; then the eviction is carried out. Default 1800.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	MaxHoldSeconds *int32 `json:"maxHoldSeconds,omitempty"`
+
+	// users are the user names whose deletions are guarded against. The default is the node controller:
+	// system:serviceaccount:kube-system:node-controller. At most 16.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	Users []string `json:"users,omitempty"`
+}
+
+// Health makes the node agent answer for the rule on /health.
+type Health struct {
+	// checks are what a request without check= runs on the nodes that the rule matches. At most 32.
+	// +required
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	Checks []HealthCheck `json:"checks"`
+}
+
+// HealthCheck is one check of /health.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.disk) || self.name == 'disk_pressure'",message="disk belongs to the check disk_pressure",fieldPath=".disk"
+// +kubebuilder:validation:XValidation:rule="!has(self.network) || self.name == 'network'",message="network belongs to the check network",fieldPath=".network"
+// +kubebuilder:validation:XValidation:rule="!has(self.containerRuntime) || self.name == 'container_runtime'",message="containerRuntime belongs to the check container_runtime",fieldPath=".containerRuntime"
+// +kubebuilder:validation:XValidation:rule="!has(self.filesystem) || self.name == 'filesystem_ro'",message="filesystem belongs to the check filesystem_ro",fieldPath=".filesystem"
+// +kubebuilder:validation:XValidation:rule="!has(self.customConditions) || self.name == 'custom_conditions'",message="customConditions belongs to the check custom_conditions",fieldPath=".customConditions"
+// +kubebuilder:validation:XValidation:rule="has(self.httpGet) == self.name.startsWith('http:')",message="a check named http:<name>, and no other, needs httpGet",fieldPath=".httpGet"
+type HealthCheck struct {
+	// name is the check: node_ready, okd_router_1936, filesystem_ro, kubelet, container_runtime, disk_pressure,
+	// network, custom_conditions, rules, rule:<name of a rule>, schedulable, or http:<a name of your own>.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=258
+	// +kubebuilder:validation:Pattern=`^(node_ready|okd_router_1936|filesystem_ro|kubelet|container_runtime|disk_pressure|network|custom_conditions|rules|schedulable|(rule|http):[a-z0-9]([-a-z0-9.]*[a-z0-9])?)$`
+	Name string `json:"name"`
+
+	// timeoutSeconds is for how long the check may run before it counts as failed. Default 1; okd_router_1936: 5.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=60
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+
+	// cacheSeconds makes the check run in the background with this period, and requests be answered from its
+	// last result. Default 0: it runs for each request.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	CacheSeconds int32 `json:"cacheSeconds,omitempty"`
+
+	// disk are the parameters of disk_pressure.
+	// +optional
+	Disk *DiskCheck `json:"disk,omitempty"`
+
+	// network are the parameters of network.
+	// +optional
+	Network *NetworkCheck `json:"network,omitempty"`
+
+	// containerRuntime are the parameters of container_runtime.
+	// +optional
+	ContainerRuntime *ContainerRuntimeCheck `json:"containerRuntime,omitempty"`
+
+	// filesystem are the parameters of filesystem_ro.
+	// +optional
+	Filesystem *FilesystemCheck `json:"filesystem,omitempty"`
+
+	// customConditions are the parameters of custom_conditions.
+	// +optional
+	CustomConditions *CustomConditionsCheck `json:"customConditions,omitempty"`
+
+	// httpGet is the request of a check named http:<name>.
+	// +optional
+	HTTPGet *HTTPGetAction `json:"httpGet,omitempty"`
+}
+
+// DiskCheck are thresholds on filesystems.
+type DiskCheck struct {
+	// paths are directories of the node; each one's filesystem is looked at. Default /var/lib/kubelet. At most 16.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=4096
+	Paths []string `json:"paths,omitempty"`
+
+	// minimumFreePercent is the least share of bytes that must be free. Default 10.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	MinimumFreePercent *int32 `json:"minimumFreePercent,omitempty"`
+
+	// minimumFreeInodesPercent is the least share of inodes that must be free. Default 5.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	MinimumFreeInodesPercent *int32 `json:"minimumFreeInodesPercent,omitempty"`
+}
+
+// NetworkCheck is what must be reachable.
+type NetworkCheck struct {
+	// resolve are host names that must resolve. At most 16. None by default.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	Resolve []string `json:"resolve,omitempty"`
+
+	// defaultGateway: false leaves the default gateway out. It is checked by default.
+	// +optional
+	DefaultGateway *bool `json:"defaultGateway,omitempty"`
+}
+
+// ContainerRuntimeCheck is where the container runtime answers.
+type ContainerRuntimeCheck struct {
+	// socket is the path of the CRI socket on the node. By default the usual places are tried.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Socket string `json:"socket,omitempty"`
+}
+
+// FilesystemCheck is which mounts are looked at.
+type FilesystemCheck struct {
+	// ignorePaths are mount points that may be read-only. At most 64.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=4096
+	IgnorePaths []string `json:"ignorePaths,omitempty"`
+}
+
+// CustomConditionsCheck is which further node conditions are looked at.
+type CustomConditionsCheck struct {
+	// types are condition types that must be True, besides those of the rules. At most 32.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=316
+	Types []string `json:"types,omitempty"`
+}
+
+// Probe is run by the node agent; its result becomes a node condition. Exactly one action is given.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.httpGet), has(self.tcpSocket), has(self.grpc), has(self.file), has(self.check)].filter(x, x).size() == 1",message="give exactly one of httpGet, tcpSocket, grpc, file and check"
+type Probe struct {
+	// conditionType is the type of the node condition that the probe publishes. Conditions that kubelet or the cloud
+	// provider owns are refused.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	// +kubebuilder:validation:XValidation:rule="!(self in ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable'])",message="Ready, the pressure conditions and NetworkUnavailable belong to kubelet and the cloud provider: choose a type of your own, for example example.com/CNIReady"
+	ConditionType string `json:"conditionType"`
+
+	// httpGet succeeds on an expected status code.
+	// +optional
+	HTTPGet *HTTPGetAction `json:"httpGet,omitempty"`
+
+	// tcpSocket succeeds when a connection can be made.
+	// +optional
+	TCPSocket *TCPSocketAction `json:"tcpSocket,omitempty"`
+
+	// grpc succeeds when the gRPC health service says SERVING.
+	// +optional
+	GRPC *GRPCAction `json:"grpc,omitempty"`
+
+	// file succeeds when a file of the node is there.
+	// +optional
+	File *FileAction `json:"file,omitempty"`
+
+	// check is the name of a check of /health, with its default parameters.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=258
+	// +kubebuilder:validation:Pattern=`^(okd_router_1936|filesystem_ro|kubelet|container_runtime|disk_pressure|network)$`
+	Check string `json:"check,omitempty"`
+
+	// periodSeconds is how often the probe runs. Default 30.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	PeriodSeconds *int32 `json:"periodSeconds,omitempty"`
+
+	// timeoutSeconds is for how long one run may take. Default 10.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=300
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+
+	// successThreshold is how many runs in a row must succeed before the condition becomes True. Default 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	SuccessThreshold *int32 `json:"successThreshold,omitempty"`
+
+	// failureThreshold is how many runs in a row must fail before the condition becomes False. Default 3.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	FailureThreshold *int32 `json:"failureThreshold,omitempty"`
+}
+
+// HTTPGetAction is an HTTP request.
+type HTTPGetAction struct {
+	// host is the address to connect to. Default 127.0.0.1. Other than local addresses only where the agent is
+	// started to allow them.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Host string `json:"host,omitempty"`
+
+	// port is the port.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+
+	// path is the path, with a query if need be. Default /.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^/`
+	Path string `json:"path,omitempty"`
+
+	// scheme is HTTP (the default) or HTTPS.
+	// +optional
+	// +kubebuilder:validation:Enum=HTTP;HTTPS
+	Scheme string `json:"scheme,omitempty"`
+
+	// insecureSkipVerify: true accepts any certificate, as kubelet's own probes do. Default false.
+	// +optional
+	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
+
+	// serverName is the name that the certificate must bear. Default: host.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ServerName string `json:"serverName,omitempty"`
+
+	// headers are sent with the request. At most 16.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Headers []HTTPHeader `json:"headers,omitempty"`
+
+	// expectedStatuses are the status codes that mean success: a code ("204"), a class ("2xx") or a range
+	// ("200-299"). Default 2xx. At most 16.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=7
+	// +kubebuilder:validation:items:Pattern=`^([1-5][0-9]{2}|[1-5]xx|[1-5][0-9]{2}-[1-5][0-9]{2})$`
+	ExpectedStatuses []string `json:"expectedStatuses,omitempty"`
+}
+
+// HTTPHeader is a header of a request.
+type HTTPHeader struct {
+	// name is the header's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern="^[-!#$%&'*+.^_`|~0-9A-Za-z]+$"
+	Name string `json:"name"`
+
+	// value is the header's value.
+	// +required
+	// +kubebuilder:validation:MaxLength=4096
+	Value string `json:"value"`
+}
+
+// TCPSocketAction is a TCP connection.
+type TCPSocketAction struct {
+	// host is the address to connect to. Default 127.0.0.1.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Host string `json:"host,omitempty"`
+
+	// port is the port.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+}
+
+// GRPCAction is a request of the gRPC health protocol.
+type GRPCAction struct {
+	// host is the address to connect to. Default 127.0.0.1.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Host string `json:"host,omitempty"`
+
+	// port is the port.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+
+	// service is the service that is asked about. Default: the server as a whole.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Service string `json:"service,omitempty"`
+}
+
+// FileAction looks at a file of the node.
+type FileAction struct {
+	// path is the file's path.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:Pattern=`^/`
+	Path string `json:"path"`
+
+	// maxAgeSeconds is how old the file's last change may be. Any age by default.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2592000
+	MaxAgeSeconds *int32 `json:"maxAgeSeconds,omitempty"`
+}

@@ -1,0 +1,38 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+const (
+	// Finalizer keeps a deleted rule until everything that it wrote to nodes is gone. The name is the
+	// incumbent controller's, so that its rules can be taken over and deleted in place.
+	Finalizer = "readiness.node.x-k8s.io/cleanup-taints"
+
+	// RecordAnnotationPrefix and a rule's UID form the key of the annotation in which Nodegate records, on a
+	// node, what that rule did there. Only Nodegate writes it.
+	RecordAnnotationPrefix = "readiness.node.x-k8s.io/rule-"
+
+	// BootstrapAnnotationPrefix and a rule's UID (in an older form: its name) form the key of the annotation
+	// that says: this node has completed this bootstrap-only rule. Its value is {"rule-name":"<name>"}.
+	BootstrapAnnotationPrefix = "readiness.k8s.io/bootstrap-completed-"
+
+	// OverrideAnnotation, on a node, overrules every rule for that node: "Release" takes the taints off and
+	// keeps them off, "Hold" puts them on and keeps them on; ";until=<RFC 3339>" may follow. It is written by
+	// people, never by Nodegate.
+	OverrideAnnotation = "readiness.node.x-k8s.io/override"
+)
+
+// Condition types in a rule's status.
+const (
+	// ConditionReady is True when the rule is valid and in force.
+	ConditionReady = "Ready"
+	// ConditionNodesReady is True when every node that the rule matches satisfies it.
+	ConditionNodesReady = "NodesReady"
+	// ConditionEnforcing is True while the rule may put its taint on nodes: not in dry-run, not suspended, not
+	// invalid, not being deleted.
+	ConditionEnforcing = "Enforcing"
+	// ConditionConflicted is True while another, older claim decides about something that this rule asks for.
+	ConditionConflicted = "Conflicted"
+	// ConditionBudgetExhausted is True while maxUnavailable keeps the rule from tainting a node.
+	ConditionBudgetExhausted = "BudgetExhausted"
+)

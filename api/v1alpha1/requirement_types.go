@@ -1,0 +1,173 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Requirement is a piece of evidence that Nodegate gathers by itself. Exactly one kind is given.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.pods), has(self.csiDriver), has(self.resource), has(self.cel), has(self.ruleSatisfied)].filter(x, x).size() == 1",message="give exactly one of pods, csiDriver, resource, cel and ruleSatisfied"
+type Requirement struct {
+	// name names the requirement in status, events and explanations. Unique in the rule.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// pods requires pods that run on the node to be ready.
+	// +optional
+	Pods *PodsRequirement `json:"pods,omitempty"`
+
+	// csiDriver requires a CSI driver to be registered on the node.
+	// +optional
+	CSIDriver *CSIDriverRequirement `json:"csiDriver,omitempty"`
+
+	// resource requires the node to offer a quantity of a resource.
+	// +optional
+	Resource *ResourceRequirement `json:"resource,omitempty"`
+
+	// cel requires an expression over the node to be true.
+	// +optional
+	CEL *CELRequirement `json:"cel,omitempty"`
+
+	// ruleSatisfied requires another rule to hold on the node, for a start in phases.
+	// +optional
+	RuleSatisfied *RuleSatisfiedRequirement `json:"ruleSatisfied,omitempty"`
+}
+
+// PodsRequirement requires pods that run on the node to be ready. Terminating pods and pods that started before
+// the node's last boot do not count.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.readyAnnotation) || !has(self.readyWhen) || self.readyWhen != 'PodReady'",message="readyAnnotation has no use with readyWhen: PodReady",fieldPath=".readyAnnotation"
+// +kubebuilder:validation:XValidation:rule="!has(self.readyWhen) || self.readyWhen == 'PodReady' || has(self.readyAnnotation)",message="readyWhen: Annotation and PodReadyOrAnnotation need readyAnnotation",fieldPath=".readyWhen"
+type PodsRequirement struct {
+	// namespace is the pods' namespace. One namespace only, so that a label set elsewhere cannot open the gate.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespace string `json:"namespace"`
+
+	// selector selects the pods by their labels.
+	// +required
+	Selector metav1.LabelSelector `json:"selector"`
+
+	// ownerDaemonSet is the name of the DaemonSet that must own the pods. Any owner by default.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	OwnerDaemonSet string `json:"ownerDaemonSet,omitempty"`
+
+	// minReady is how many of the pods must be ready. Default 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	MinReady *int32 `json:"minReady,omitempty"`
+
+	// minReadySeconds is for how long a pod must have been ready before it counts. Default 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+
+	// readyWhen says what makes a pod ready: PodReady (the default: all its containers and its Ready condition),
+	// Annotation, or PodReadyOrAnnotation.
+	// +optional
+	ReadyWhen PodReadyPolicy `json:"readyWhen,omitempty"`
+
+	// readyAnnotation is the annotation by which a pod says that it is ready.
+	// +optional
+	ReadyAnnotation *AnnotationMatch `json:"readyAnnotation,omitempty"`
+}
+
+// PodReadyPolicy says what makes a pod ready.
+// +kubebuilder:validation:Enum=PodReady;Annotation;PodReadyOrAnnotation
+type PodReadyPolicy string
+
+const (
+	// PodReadyPolicyPodReady goes by the pod's conditions.
+	PodReadyPolicyPodReady PodReadyPolicy = "PodReady"
+	// PodReadyPolicyAnnotation goes by an annotation.
+	PodReadyPolicyAnnotation PodReadyPolicy = "Annotation"
+	// PodReadyPolicyPodReadyOrAnnotation goes by either.
+	PodReadyPolicyPodReadyOrAnnotation PodReadyPolicy = "PodReadyOrAnnotation"
+)
+
+// AnnotationMatch is an annotation with a value.
+type AnnotationMatch struct {
+	// key is the annotation's key.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	Key string `json:"key"`
+
+	// value is the value that it must have.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Value string `json:"value"`
+}
+
+// CSIDriverRequirement requires a CSI driver in the node's CSINode.
+type CSIDriverRequirement struct {
+	// name is the driver's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// minimumAllocatable is how many volumes the driver must at least be able to attach. Not checked by default.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MinimumAllocatable *int32 `json:"minimumAllocatable,omitempty"`
+}
+
+// ResourceRequirement requires a quantity of a resource.
+type ResourceRequirement struct {
+	// name is the resource's name, such as nvidia.com/gpu; with source ResourceSlice the DRA driver's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	Name string `json:"name"`
+
+	// minimum is the least quantity.
+	// +required
+	Minimum resource.Quantity `json:"minimum"`
+
+	// source is where the quantity is read: Allocatable (the default, of the node) or ResourceSlice (devices that a
+	// DRA driver publishes for the node).
+	// +optional
+	Source ResourceSource `json:"source,omitempty"`
+}
+
+// ResourceSource is where a resource's quantity is read.
+// +kubebuilder:validation:Enum=Allocatable;ResourceSlice
+type ResourceSource string
+
+const (
+	// ResourceSourceAllocatable reads the node's status.allocatable.
+	ResourceSourceAllocatable ResourceSource = "Allocatable"
+	// ResourceSourceResourceSlice counts the devices in the node's ResourceSlices.
+	ResourceSourceResourceSlice ResourceSource = "ResourceSlice"
+)
+
+// CELRequirement requires an expression to be true.
+type CELRequirement struct {
+	// expression is a CEL expression over "node" with a bool result.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Expression string `json:"expression"`
+}
+
+// RuleSatisfiedRequirement requires another rule to hold on the same node.
+type RuleSatisfiedRequirement struct {
+	// name is the other rule's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}

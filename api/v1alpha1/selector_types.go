@@ -1,0 +1,132 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NodeSelector is a label selector over nodes. Its JSON is that of metav1.LabelSelector; its sizes are bounded,
+// so that the API server can check its grammar.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="must select something: give matchLabels or matchExpressions (all nodes: key kubernetes.io/os, operator Exists)"
+type NodeSelector struct {
+	// matchLabels are labels that a node must have, all of them. At most 64.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label key: an optional DNS subdomain and '/', then up to 63 of A-Z a-z 0-9 - _ . that begin and end with a letter or digit"
+	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
+
+	// matchExpressions are requirements that a node's labels must meet, all of them. At most 64.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	MatchExpressions []NodeSelectorRequirement `json:"matchExpressions,omitempty"`
+}
+
+// LabelValue is the value of a label.
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+type LabelValue string
+
+// NodeSelectorRequirement is one requirement on a node's labels.
+//
+// +kubebuilder:validation:XValidation:rule="self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 : !has(self.values) || size(self.values) == 0",message="In and NotIn need values; Exists and DoesNotExist take none",fieldPath=".values"
+type NodeSelectorRequirement struct {
+	// key is the label's key.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') <= 253",message="the prefix of a label key has at most 253 characters"
+	Key string `json:"key"`
+
+	// operator is In, NotIn, Exists or DoesNotExist. A node without the label satisfies NotIn.
+	// +required
+	Operator NodeSelectorOperator `json:"operator"`
+
+	// values are the values for In and NotIn. At most 256.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Values []LabelValue `json:"values,omitempty"`
+}
+
+// NodeSelectorOperator relates a label to values.
+// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
+type NodeSelectorOperator string
+
+// Taint is a taint on nodes. Its JSON is that of the core type; its sizes are bounded, so that the API server can
+// check its grammar.
+type Taint struct {
+	// key is the taint's key, a qualified name. Keys that belong to Kubernetes itself (node.kubernetes.io/,
+	// node.cloudprovider.kubernetes.io/, node-role.kubernetes.io/) are refused. Karpenter treats keys under
+	// readiness.k8s.io/ as startup taints; cluster-autoscaler those under
+	// startup-taint.cluster-autoscaler.kubernetes.io/ and what its --startup-taint-prefix names.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') <= 253",message="the prefix of a taint key has at most 253 characters"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('node.kubernetes.io/') && !self.startsWith('node.cloudprovider.kubernetes.io/') && !self.startsWith('node-role.kubernetes.io/')",message="taints under node.kubernetes.io/, node.cloudprovider.kubernetes.io/ and node-role.kubernetes.io/ belong to Kubernetes: choose another key, for example readiness.k8s.io/NetworkReady"
+	Key string `json:"key"`
+
+	// value is the taint's value. Empty by default. It tells people why; taints are matched by key and effect.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+	Value string `json:"value,omitempty"`
+
+	// effect is what the taint does to pods that do not tolerate it: NoSchedule, PreferNoSchedule, or NoExecute,
+	// which also evicts the pods that run on the node.
+	// +required
+	Effect TaintEffect `json:"effect"`
+
+	// timeAdded is part of a core taint and therefore accepted; in a rule it has no meaning: each node's taint bears
+	// the time at which it was put on that node.
+	// +optional
+	TimeAdded *metav1.Time `json:"timeAdded,omitempty"`
+}
+
+// TaintEffect is what a taint does to pods that do not tolerate it.
+// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
+type TaintEffect string
+
+// ConditionRequirement is a node condition that must have a status.
+type ConditionRequirement struct {
+	// type is the condition's type, as in the node's status.conditions.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	Type string `json:"type"`
+
+	// requiredStatus is the status that the condition must have: True, False or Unknown.
+	// +required
+	RequiredStatus ConditionStatus `json:"requiredStatus"`
+
+	// defaultStatus is the status that is assumed on a node that does not have the condition at all. Without it
+	// that is Unknown. It never stands in for a condition that is there but stale.
+	// +optional
+	DefaultStatus ConditionStatus `json:"defaultStatus,omitempty"`
+
+	// maxAgeSeconds is the age from which on a condition that has not been reported again counts as Unknown, so that
+	// a dead reporter cannot keep a node ready. The age is counted from lastHeartbeatTime, or where that is not set
+	// from lastTransitionTime. Kubelet reports its own conditions every 5 minutes, up to 450 seconds apart: give
+	// those at least 900. Without it a condition never grows stale.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2592000
+	MaxAgeSeconds *int32 `json:"maxAgeSeconds,omitempty"`
+}
+
+// ConditionStatus is the status of a node condition.
+// +kubebuilder:validation:Enum=True;False;Unknown
+type ConditionStatus string
+
+// The statuses of a node condition.
+const (
+	ConditionTrue    ConditionStatus = "True"
+	ConditionFalse   ConditionStatus = "False"
+	ConditionUnknown ConditionStatus = "Unknown"
+)

@@ -1,0 +1,194 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Bounds of a rule's status. With them the object stays under 64 KiB for any fleet.
+const (
+	// MaxStatusNodes is how many entries the three lists of nodes in a status have together at most.
+	MaxStatusNodes = 50
+	// MaxStatusNodesBytes is how large, as JSON, the three lists of nodes together are at most.
+	MaxStatusNodesBytes = 24 << 10
+	// MaxStatusMessage is how long, in bytes, a message in a status is at most.
+	MaxStatusMessage = 512
+)
+
+// NodeReadinessRuleStatus is what Nodegate reports about a rule.
+type NodeReadinessRuleStatus struct {
+	// observedGeneration is the metadata.generation that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions are: Ready (valid and in force), NodesReady (all matched nodes are ready), Enforcing (may put
+	// its taint on nodes), Conflicted (an older rule decides about the same taint), and BudgetExhausted
+	// (maxUnavailable keeps the rule from tainting a node).
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// nodes counts the nodes that the rule matches.
+	// +optional
+	Nodes *NodeCounts `json:"nodes,omitempty"`
+
+	// inForce says since when, and for which selector, the rule is in force: nodes that were there before are
+	// "existing nodes".
+	// +optional
+	InForce *InForce `json:"inForce,omitempty"`
+
+	// appliedNodes are names of nodes that the rule matches, held and failed ones first.
+	// +optional
+	// +listType=atomic
+	AppliedNodes []string `json:"appliedNodes,omitempty"`
+
+	// failedNodes are nodes on which the rule could not be carried out.
+	// +optional
+	// +listType=atomic
+	FailedNodes []NodeFailure `json:"failedNodes,omitempty"`
+
+	// nodeEvaluations are the verdicts of some nodes, held ones first.
+	// +optional
+	// +listType=atomic
+	NodeEvaluations []NodeEvaluation `json:"nodeEvaluations,omitempty"`
+
+	// truncated is true where appliedNodes, failedNodes and nodeEvaluations do not have room for all nodes: together
+	// they have at most 50 entries and 24 KiB. nodes always counts all.
+	// +optional
+	Truncated bool `json:"truncated,omitempty"`
+
+	// dryRunResults says what the rule would do. Present while dryRun is true.
+	// +optional
+	DryRunResults *DryRunResults `json:"dryRunResults,omitempty"`
+}
+
+// NodeCounts counts the nodes that a rule matches: matched is the sum of all others.
+type NodeCounts struct {
+	// matched is how many nodes the rule's selector matches.
+	Matched int32 `json:"matched"`
+	// ready is how many of them satisfy the rule, or have completed it.
+	Ready int32 `json:"ready"`
+	// held is how many of them the rule holds back.
+	Held int32 `json:"held"`
+	// exempt is how many of them are not ready and still not held back: existing, over budget, timed out,
+	// overridden, or because the rule is suspended, in dry-run or not in force.
+	Exempt int32 `json:"exempt"`
+	// failed is how many of them could not be written to.
+	Failed int32 `json:"failed"`
+	// pending is how many of them have not been looked at yet.
+	Pending int32 `json:"pending"`
+}
+
+// InForce says since when a rule is in force.
+type InForce struct {
+	// since is when the rule was last put in force for its present selector: by its creation, by the end of dry-run
+	// or suspension, or by a change of the selector.
+	Since metav1.Time `json:"since"`
+	// selectorHash identifies the selector.
+	// +kubebuilder:validation:MaxLength=64
+	SelectorHash string `json:"selectorHash"`
+}
+
+// NodeFailure is a node on which a rule could not be carried out.
+type NodeFailure struct {
+	// nodeName is the node.
+	NodeName string `json:"nodeName"`
+	// reason is a word in CamelCase.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message says what happened.
+	// +optional
+	// +kubebuilder:validation:MaxLength=10240
+	Message string `json:"message,omitempty"`
+	// lastEvaluationTime is when this entry last changed.
+	LastEvaluationTime metav1.Time `json:"lastEvaluationTime"`
+}
+
+// NodeEvaluation is the verdict of one node.
+type NodeEvaluation struct {
+	// nodeName is the node.
+	NodeName string `json:"nodeName"`
+	// conditionResults are the rule's conditions as found on the node.
+	// +optional
+	// +listType=atomic
+	ConditionResults []ConditionEvaluationResult `json:"conditionResults,omitempty"`
+	// taintStatus says whether the rule's taint is on the node.
+	// +optional
+	TaintStatus TaintStatus `json:"taintStatus,omitempty"`
+	// state is what the node is to the rule: Ready, Held, Exempt, Failed or Pending.
+	// +optional
+	State NodeState `json:"state,omitempty"`
+	// reason is a word in CamelCase that says why.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// lastEvaluationTime is when this entry last changed.
+	LastEvaluationTime metav1.Time `json:"lastEvaluationTime"`
+}
+
+// ConditionEvaluationResult is one condition as found on a node.
+type ConditionEvaluationResult struct {
+	// type is the condition's type.
+	Type string `json:"type"`
+	// currentStatus is the status that counts: Unknown for a condition that is missing or stale.
+	CurrentStatus ConditionStatus `json:"currentStatus"`
+	// requiredStatus is the status that the rule requires.
+	RequiredStatus ConditionStatus `json:"requiredStatus"`
+	// defaultStatus is the status that was assumed because the node does not have the condition.
+	// +optional
+	DefaultStatus ConditionStatus `json:"defaultStatus,omitempty"`
+}
+
+// TaintStatus says whether a taint is on a node.
+// +kubebuilder:validation:Enum=Present;Absent
+type TaintStatus string
+
+const (
+	// TaintPresent means that the taint is on the node.
+	TaintPresent TaintStatus = "Present"
+	// TaintAbsent means that it is not.
+	TaintAbsent TaintStatus = "Absent"
+)
+
+// NodeState is what a node is to a rule.
+// +kubebuilder:validation:Enum=Ready;Held;Exempt;Failed;Pending
+type NodeState string
+
+// The states of a node under a rule; NodeCounts counts them.
+const (
+	NodeStateReady   NodeState = "Ready"
+	NodeStateHeld    NodeState = "Held"
+	NodeStateExempt  NodeState = "Exempt"
+	NodeStateFailed  NodeState = "Failed"
+	NodeStatePending NodeState = "Pending"
+)
+
+// DryRunResults says what a rule would do, were it enforced now.
+type DryRunResults struct {
+	// affectedNodes is how many nodes the rule matches.
+	// +optional
+	AffectedNodes *int32 `json:"affectedNodes,omitempty"`
+	// taintsToAdd is how many nodes would get the taint.
+	// +optional
+	TaintsToAdd *int32 `json:"taintsToAdd,omitempty"`
+	// taintsToRemove is how many nodes would lose it.
+	// +optional
+	TaintsToRemove *int32 `json:"taintsToRemove,omitempty"`
+	// riskyOperations is how many nodes would be held for lack of any evidence: a condition that nobody reports.
+	// +optional
+	RiskyOperations *int32 `json:"riskyOperations,omitempty"`
+	// nodesToTaint are names of nodes that would get the taint. At most 10.
+	// +optional
+	// +listType=atomic
+	NodesToTaint []string `json:"nodesToTaint,omitempty"`
+	// nodesToUntaint are names of nodes that would lose it. At most 10.
+	// +optional
+	// +listType=atomic
+	NodesToUntaint []string `json:"nodesToUntaint,omitempty"`
+	// summary says it in a sentence.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Summary string `json:"summary,omitempty"`
+}
