@@ -1,0 +1,203 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ruleset
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// Mode says how far a rule is in force. When several hold, the first of this list wins.
+type Mode int
+
+const (
+	// Deleting: claims, records and markers of the rule go.
+	Deleting Mode = iota
+	// Frozen: the rule is invalid; nothing of it is added or removed.
+	Frozen
+	// DryRun: claims go, nothing is added; what would be done is reported.
+	DryRun
+	// Suspended: nothing is added; a claim goes when its node is ready.
+	Suspended
+	// Enforced: the rule acts.
+	Enforced
+)
+
+// Rule is a NodeReadinessRule, compiled. It is never changed after Compile.
+type Rule struct {
+	UID        types.UID
+	Name       string
+	Generation int64
+	CreatedAt  time.Time
+	Mode       Mode
+
+	// Spec is the rule's spec. It must not be changed.
+	Spec *v1alpha1.NodeReadinessRuleSpec
+	// Selector is the compiled node selector; it matches nothing where the spec's is invalid.
+	Selector labels.Selector
+	// Taint is the rule's taint, nil if it has none.
+	Taint *corev1.Taint
+	// Problems are what makes the rule invalid; empty for a valid one.
+	Problems []Problem
+
+	// InForceSince is when the rule was last put in force for its selector; of a rule in dry-run, when that was first
+	// seen; else zero. Nodes created before that are existing nodes.
+	InForceSince time.Time
+	// JustInForce is true until a status says that the rule is in force: its nodes have not all been looked at.
+	JustInForce bool
+	// SelectorHash identifies the selector in the rule's status.
+	SelectorHash string
+
+	// Inherited are the nodes that, by the status of a rule taken over from the incumbent controller, carry its taint.
+	Inherited map[string]struct{}
+}
+
+// Compile compiles a rule. prev is the rule as it was compiled before, nil if it was not; now is when this version
+// of it was first seen.
+func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
+	r := &Rule{
+		UID:        obj.UID,
+		Name:       obj.Name,
+		Generation: obj.Generation,
+		CreatedAt:  obj.CreationTimestamp.Time,
+		Spec:       obj.Spec.DeepCopy(),
+	}
+	if obj.Spec.Taint != nil {
+		t := obj.Spec.Taint.Core()
+		r.Taint = &t
+	}
+	r.SelectorHash = hashSelector(&r.Spec.NodeSelector)
+	selector, err := r.Spec.NodeSelector.AsSelector()
+	if err != nil {
+		selector = labels.Nothing()
+	}
+	r.Selector = selector
+	r.Problems = Validate(r.Spec)
+	r.Mode = modeOf(obj, r.Problems)
+	r.Inherited = inherited(obj)
+	switch r.Mode {
+	case Enforced:
+		r.InForceSince, r.JustInForce = inForce(obj, r.SelectorHash, prev, now)
+	case DryRun: // reports what enforcing it now would do
+		r.InForceSince, r.JustInForce = now, true
+		if prev != nil && prev.Mode == DryRun {
+			r.InForceSince = prev.InForceSince
+		}
+	}
+	return r
+}
+
+// Freeze is the rule with a further problem, and therefore frozen unless it is being deleted.
+func (r *Rule) Freeze(p Problem) *Rule {
+	frozen := *r
+	frozen.Problems = append([]Problem{p}, r.Problems...)
+	frozen.Mode = Frozen
+	return &frozen
+}
+
+func modeOf(obj *v1alpha1.NodeReadinessRule, problems []Problem) Mode {
+	switch {
+	case !obj.DeletionTimestamp.IsZero():
+		return Deleting
+	case len(problems) > 0:
+		return Frozen
+	case obj.Spec.DryRun:
+		return DryRun
+	case obj.Spec.Suspend:
+		return Suspended
+	}
+	return Enforced
+}
+
+// inForce is since when an enforced rule is in force for its selector. What the status says holds; a rule that nobody
+// has processed yet is in force since its creation; any other was just put in force.
+func inForce(obj *v1alpha1.NodeReadinessRule, hash string, prev *Rule, now time.Time) (time.Time, bool) {
+	if s := obj.Status.InForce; s != nil && s.SelectorHash == hash {
+		return s.Since.Time, false
+	}
+	if meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady) == nil {
+		return obj.CreationTimestamp.Time, true
+	}
+	if prev != nil && prev.UID == obj.UID && prev.Mode == Enforced && prev.SelectorHash == hash {
+		return prev.InForceSince, true
+	}
+	return now, true
+}
+
+// inherited reads which nodes carry the rule's taint from a status that only the incumbent controller has written.
+func inherited(obj *v1alpha1.NodeReadinessRule) map[string]struct{} {
+	if meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady) != nil {
+		return nil
+	}
+	var nodes map[string]struct{}
+	for _, e := range obj.Status.NodeEvaluations {
+		if e.TaintStatus == v1alpha1.TaintPresent {
+			if nodes == nil {
+				nodes = map[string]struct{}{}
+			}
+			nodes[e.NodeName] = struct{}{}
+		}
+	}
+	return nodes
+}
+
+func hashSelector(s *v1alpha1.NodeSelector) string {
+	raw, err := json.Marshal(s) // map keys are sorted: the same selector always gives the same bytes
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Matches reports whether the rule is about a node with these labels.
+func (r *Rule) Matches(nodeLabels map[string]string) bool {
+	return r.Selector.Matches(labels.Set(nodeLabels))
+}
+
+// Limited reports whether the rule has a breaker.
+func (r *Rule) Limited() bool { return r.Spec.MaxUnavailable != nil }
+
+// MaxUnavailable is how many of so many released nodes may be held at a time. A percentage is rounded up.
+func (r *Rule) MaxUnavailable(released int) int {
+	if r.Spec.MaxUnavailable == nil {
+		return released
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(r.Spec.MaxUnavailable, released, true)
+	if err != nil || n < 0 {
+		return 0 // invalid: such a rule is frozen and never gets here
+	}
+	return n
+}
+
+// Existing reports whether a node was there before the rule was put in force. Both times have a resolution of
+// seconds; a node of the same second counts as new, which closes the gate.
+func (r *Rule) Existing(node *corev1.Node) bool {
+	return node.CreationTimestamp.Time.Before(r.InForceSince.Truncate(time.Second))
+}
+
+// RecordKey is the key of the annotation with this rule's record.
+func (r *Rule) RecordKey() string { return v1alpha1.RecordAnnotationPrefix + string(r.UID) }
+
+// MarkerKey is the key of the annotation that says that a node has completed this rule.
+func (r *Rule) MarkerKey() string { return v1alpha1.BootstrapAnnotationPrefix + string(r.UID) }
+
+// OldMarkerKey is the key of that annotation in its older form.
+func (r *Rule) OldMarkerKey() string { return v1alpha1.BootstrapAnnotationPrefix + r.Name }
+
+// Equivalent reports whether both decide alike, so that nothing needs to be looked at again.
+func (r *Rule) Equivalent(o *Rule) bool {
+	return r.UID == o.UID && r.Generation == o.Generation && r.Mode == o.Mode &&
+		r.InForceSince.Equal(o.InForceSince) && r.JustInForce == o.JustInForce && len(r.Inherited) == len(o.Inherited)
+}

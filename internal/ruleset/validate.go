@@ -1,0 +1,185 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ruleset
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// Reasons why a rule is invalid.
+const (
+	// ReasonInvalid: a field of the spec breaks the API's rules; a CRD of another version let it through.
+	ReasonInvalid = "Invalid"
+	// ReasonUnsupported: the spec asks for something that this version cannot do.
+	ReasonUnsupported = "Unsupported"
+	// ReasonForeignCRD: the CustomResourceDefinition that is served is not Nodegate's.
+	ReasonForeignCRD = "ForeignCRD"
+)
+
+// Problem is something that makes a rule invalid.
+type Problem struct {
+	// Field is the path of the field, such as spec.taint.key.
+	Field string
+	// Reason is one of the Reason constants.
+	Reason string
+	// Message says what is wrong and what to do.
+	Message string
+}
+
+// String is the problem in a line.
+func (p Problem) String() string {
+	if p.Field == "" {
+		return p.Message
+	}
+	return p.Field + ": " + p.Message
+}
+
+// reservedTaintPrefixes are prefixes of taint keys that belong to Kubernetes itself.
+var reservedTaintPrefixes = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node-role.kubernetes.io/"}
+
+// ValidateTaintKey says what is wrong with a taint key that a rule asks for; nothing, if nothing is.
+func ValidateTaintKey(key string) string {
+	for _, p := range reservedTaintPrefixes {
+		if strings.HasPrefix(key, p) {
+			return fmt.Sprintf("taints under %s belong to Kubernetes: choose another key", p)
+		}
+	}
+	return strings.Join(validation.IsQualifiedName(key), "; ")
+}
+
+// Validate checks a spec as the CRD's schema does, for objects that another version of the schema let through, and
+// for what this version cannot do.
+func Validate(spec *v1alpha1.NodeReadinessRuleSpec) []Problem {
+	v := validator{}
+	v.selector(&spec.NodeSelector)
+	v.evidence(spec)
+	v.effects(spec)
+	v.modes(spec)
+	v.unsupported(spec)
+	return v.problems
+}
+
+type validator struct{ problems []Problem }
+
+func (v *validator) invalid(field, format string, args ...any) {
+	v.problems = append(v.problems, Problem{Field: field, Reason: ReasonInvalid, Message: fmt.Sprintf(format, args...)})
+}
+
+func (v *validator) selector(s *v1alpha1.NodeSelector) {
+	if len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0 {
+		v.invalid("spec.nodeSelector", "must select something")
+		return
+	}
+	if _, err := s.AsSelector(); err != nil {
+		v.invalid("spec.nodeSelector", "%v", err)
+	}
+}
+
+func (v *validator) evidence(spec *v1alpha1.NodeReadinessRuleSpec) {
+	if len(spec.Conditions) == 0 && len(spec.Requirements) == 0 {
+		v.invalid("spec.conditions", "a rule needs evidence: give at least one entry in conditions or requirements")
+	}
+	for i, c := range spec.Conditions {
+		if c.Type == "" {
+			v.invalid(fmt.Sprintf("spec.conditions[%d].type", i), "must not be empty")
+		}
+		if !knownStatus(c.RequiredStatus) {
+			v.invalid(fmt.Sprintf("spec.conditions[%d].requiredStatus", i), "must be True, False or Unknown, not %q", c.RequiredStatus)
+		}
+		if c.DefaultStatus != "" && !knownStatus(c.DefaultStatus) {
+			v.invalid(fmt.Sprintf("spec.conditions[%d].defaultStatus", i), "must be True, False or Unknown, not %q", c.DefaultStatus)
+		}
+		if c.DefaultStatus != "" && spec.BootstrapOnly() {
+			v.invalid(fmt.Sprintf("spec.conditions[%d].defaultStatus", i), "cannot be combined with bootstrap-only")
+		}
+		if c.MaxAgeSeconds != nil && *c.MaxAgeSeconds < 1 {
+			v.invalid(fmt.Sprintf("spec.conditions[%d].maxAgeSeconds", i), "must be at least 1")
+		}
+	}
+}
+
+func knownStatus(s v1alpha1.ConditionStatus) bool {
+	return s == v1alpha1.ConditionTrue || s == v1alpha1.ConditionFalse || s == v1alpha1.ConditionUnknown
+}
+
+func (v *validator) effects(spec *v1alpha1.NodeReadinessRuleSpec) {
+	t := spec.Taint
+	if t == nil {
+		if spec.EvictionGuard == nil && spec.Health == nil && spec.PodAdmission != v1alpha1.PodAdmissionDeny {
+			v.invalid("spec", "a rule needs an effect: give at least one of taint, evictionGuard, health, or podAdmission: Deny")
+		}
+		return
+	}
+	if msg := ValidateTaintKey(t.Key); msg != "" {
+		v.invalid("spec.taint.key", "%s", msg)
+	}
+	if msgs := validation.IsValidLabelValue(t.Value); len(msgs) > 0 {
+		v.invalid("spec.taint.value", "%s", strings.Join(msgs, "; "))
+	}
+	switch corev1.TaintEffect(t.Effect) {
+	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+	default:
+		v.invalid("spec.taint.effect", "must be NoSchedule, PreferNoSchedule or NoExecute, not %q", t.Effect)
+	}
+	if spec.EnforcementMode == "" {
+		v.invalid("spec.enforcementMode", "is required with a taint: continuous or bootstrap-only")
+	}
+}
+
+func (v *validator) modes(spec *v1alpha1.NodeReadinessRuleSpec) {
+	switch spec.EnforcementMode {
+	case "", v1alpha1.EnforcementModeContinuous, v1alpha1.EnforcementModeBootstrapOnly:
+	default:
+		v.unknown("spec.enforcementMode", string(spec.EnforcementMode))
+	}
+	switch spec.ConditionPolicy {
+	case "", v1alpha1.ConditionPolicyAllOf, v1alpha1.ConditionPolicyAnyOf:
+	default:
+		v.unknown("spec.conditionPolicy", string(spec.ConditionPolicy))
+	}
+	if spec.AnyOf() && spec.BootstrapOnly() {
+		v.invalid("spec.conditionPolicy", "anyOf cannot be combined with bootstrap-only")
+	}
+	for i, e := range spec.RearmOn {
+		if e != v1alpha1.RearmOnReboot {
+			v.unknown(fmt.Sprintf("spec.rearmOn[%d]", i), string(e))
+		}
+	}
+	if m := spec.MaxUnavailable; m != nil {
+		if n, err := intstr.GetScaledValueFromIntOrPercent(m, 100, true); err != nil || n < 0 || m.Type == intstr.String && n > 100 {
+			v.invalid("spec.maxUnavailable", "must be a number from 0 on, or a percentage such as 30%%, not %q", m.String())
+		}
+	}
+	if t := spec.Timeout; t != nil && t.Action != "" && t.Action != v1alpha1.TimeoutActionKeep && t.Action != v1alpha1.TimeoutActionRelease {
+		v.unknown("spec.timeout.action", string(t.Action))
+	}
+}
+
+func (v *validator) unknown(field, value string) {
+	v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported,
+		Message: fmt.Sprintf("this version does not know %q", value)})
+}
+
+// unsupported refuses the fields that the API lays out and this version does not act on.
+func (v *validator) unsupported(spec *v1alpha1.NodeReadinessRuleSpec) {
+	not := func(field string, set bool) {
+		if set {
+			v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported, Message: "is not supported by this version"})
+		}
+	}
+	not("spec.requirements", len(spec.Requirements) > 0)
+	not("spec.probes", len(spec.Probes) > 0)
+	not("spec.evictionGuard", spec.EvictionGuard != nil)
+	not("spec.podAdmission", spec.PodAdmission == v1alpha1.PodAdmissionDeny)
+	not("spec.health", spec.Health != nil)
+	not("spec.admission", spec.Admission == v1alpha1.NodeAdmissionTaint)
+	not("spec.existingNodes", spec.ExistingNodes == v1alpha1.ExistingNodesIdle)
+}

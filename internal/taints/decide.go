@@ -1,0 +1,140 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package taints
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Reasons for a node's state under a rule, as in status.nodeEvaluations.
+const (
+	ReasonEvidenceHolds   = "EvidenceHolds"
+	ReasonCompleted       = "BootstrapCompleted"
+	ReasonUnreadyWindow   = "UnreadyWindow"   // not ready, but not for unreadySeconds yet
+	ReasonEvidenceMissing = "EvidenceMissing" // held
+	ReasonReadyWindow     = "ReadyWindow"     // held: ready, but not for readySeconds yet
+	ReasonMinimumHold     = "MinimumHold"     // held: ready, but younger than minimumHoldSeconds
+	ReasonRearmed         = "Rearmed"         // held: rebooted
+	ReasonOverrideHold    = "OverrideHold"
+	ReasonOverrideRelease = "OverrideRelease"
+	ReasonTimedOut        = "TimedOut"
+	ReasonExistingNode    = "ExistingNode"
+	ReasonOverBudget      = "OverBudget"
+	ReasonSuspended       = "Suspended"
+	ReasonDryRun          = "DryRun"
+	ReasonNotInForce      = "NotInForce" // the rule is invalid
+	ReasonTerminating     = "Terminating"
+)
+
+// Input is what a decision is made from.
+type Input struct {
+	Rule     *ruleset.Rule
+	Node     *corev1.Node
+	Standing Standing
+	Verdict  readiness.Verdict
+	Override Override
+	Now      time.Time
+}
+
+// Decision is what becomes of one rule's claim on one node.
+type Decision struct {
+	Rule *ruleset.Rule
+	// Was is what the node said before.
+	Was Standing
+	// Claim is whether the rule wants its taint on the node from now on.
+	Claim bool
+	// NeedsBudget: the claim is on a node in service and may be made only if maxUnavailable leaves room, else Refuse.
+	NeedsBudget bool
+	// State and Reason are for the rule's status. State is empty for a node that the rule does not match.
+	State  v1alpha1.NodeState
+	Reason string
+	// Record is what to remember, nil for nothing.
+	Record *Record
+	// Marked is whether the node is to bear a completion marker.
+	Marked bool
+	// Opened: the rule holds, and with this decision the node's gate opens, or it starts to count as released.
+	Opened bool
+	// Rearmed: the node is started over; its completion annotation goes.
+	Rearmed bool
+	// TimedOut: the timeout ended just now, because evidence never appeared or in general.
+	TimedOut, NeverAppeared bool
+	// RecheckAt is when to decide again without any other cause; zero: not.
+	RecheckAt time.Time
+	// WouldClaim and WouldRelease are what a rule in dry-run would do.
+	WouldClaim, WouldRelease bool
+
+	// frozen: nothing of the rule is to be touched.
+	frozen  bool
+	refused *Decision
+}
+
+// Decide decides about one rule on one node. The precedence of modes is: deleting, frozen, dry-run, suspended,
+// enforced.
+func Decide(in Input) Decision {
+	d := Decision{Rule: in.Rule, Was: in.Standing, Marked: in.Standing.Completed, RecheckAt: in.Verdict.RecheckAt}
+	switch {
+	case in.Rule.Mode == ruleset.Deleting:
+		return Decision{Rule: in.Rule, Was: in.Standing}
+	case in.Rule.Mode == ruleset.Frozen:
+		return frozen(in, d)
+	case !in.Standing.Matches: // a completion marker stays: the node would otherwise be held again when it comes back
+		return Decision{Rule: in.Rule, Was: in.Standing, Marked: in.Standing.Completed}
+	case in.Rule.Mode == ruleset.DryRun:
+		return dryRun(in, d)
+	}
+	return decide(in, d)
+}
+
+// Refuse is the decision where the breaker left no room for a claim.
+func (d Decision) Refuse() Decision {
+	if d.refused == nil {
+		return d
+	}
+	return *d.refused
+}
+
+// frozen keeps everything as it is.
+func frozen(in Input, d Decision) Decision {
+	d.Claim, d.frozen = in.Standing.Claimed, true
+	d.RecheckAt = time.Time{}
+	if in.Standing.Matches {
+		d.State, d.Reason = v1alpha1.NodeStateExempt, ReasonNotInForce
+		if d.Claim {
+			d.State = v1alpha1.NodeStateHeld
+		}
+	}
+	return d
+}
+
+// dryRun withdraws the claim, remembers what the node has been through, and reports what enforcing would do.
+func dryRun(in Input, d Decision) Decision {
+	would := decide(in, d)
+	d.WouldClaim = would.Claim && !in.Standing.Present
+	d.WouldRelease = !would.Claim && in.Standing.Present
+	d.State, d.Reason = v1alpha1.NodeStateExempt, ReasonDryRun
+	if would.State == v1alpha1.NodeStateReady {
+		d.State, d.Reason = would.State, would.Reason
+	}
+	d.RecheckAt = would.RecheckAt
+	r := in.Standing.Record
+	r.Taint, r.Since, r.TimedOut = "", metav1.Time{}, metav1.Time{}
+	d.setRecord(r)
+	return d
+}
+
+func (d *Decision) setRecord(r Record) {
+	if r.empty() {
+		d.Record = nil
+		return
+	}
+	r.Rule = d.Rule.Name
+	d.Record = &r
+}

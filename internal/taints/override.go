@@ -1,0 +1,71 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package taints
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// OverrideAction is what a person asks for on a node, against every rule.
+type OverrideAction string
+
+// The overrides.
+const (
+	OverrideNone    OverrideAction = ""
+	OverrideRelease OverrideAction = "Release"
+	OverrideHold    OverrideAction = "Hold"
+)
+
+// Override is the override annotation of a node, read.
+type Override struct {
+	Action OverrideAction
+	// Until is when it ends; zero: when the annotation goes.
+	Until time.Time
+}
+
+// ParseOverride reads the value of the override annotation: "Release" or "Hold", and optionally
+// ";until=<RFC 3339>".
+func ParseOverride(value string) (Override, error) {
+	action, rest, more := strings.Cut(strings.TrimSpace(value), ";")
+	o := Override{Action: OverrideAction(strings.TrimSpace(action))}
+	if o.Action != OverrideRelease && o.Action != OverrideHold {
+		return Override{}, fmt.Errorf("%s: %q is neither Release nor Hold", v1alpha1.OverrideAnnotation, action)
+	}
+	if !more {
+		return o, nil
+	}
+	when, ok := strings.CutPrefix(strings.TrimSpace(rest), "until=")
+	if !ok {
+		return Override{}, fmt.Errorf("%s: %q: want until=<RFC 3339 time>, such as until=2026-01-02T15:04:05Z", v1alpha1.OverrideAnnotation, rest)
+	}
+	t, err := time.Parse(time.RFC3339, when)
+	if err != nil {
+		return Override{}, fmt.Errorf("%s: until: %q is not an RFC 3339 time, such as 2026-01-02T15:04:05Z", v1alpha1.OverrideAnnotation, when)
+	}
+	o.Until = t
+	return o, nil
+}
+
+// OverrideOf is the override in force on a node; none where there is none, it has ended, or it cannot be read. The
+// error says why it cannot be read.
+func OverrideOf(node *corev1.Node, now time.Time) (Override, error) {
+	value, ok := node.Annotations[v1alpha1.OverrideAnnotation]
+	if !ok {
+		return Override{}, nil
+	}
+	o, err := ParseOverride(value)
+	if err != nil {
+		return Override{}, err
+	}
+	if !o.Until.IsZero() && !now.Before(o.Until) {
+		return Override{}, nil
+	}
+	return o, nil
+}

@@ -1,0 +1,111 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package taints
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// operation is one operation of a JSON Patch, RFC 6902.
+type operation struct {
+	Op    string          `json:"op"`
+	Path  string          `json:"path"`
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// patch is the JSON Patch that brings a node's taints and annotations from what was read to what is wanted, nil if
+// nothing changes. Its tests make the API server refuse it (422) where that would be wrong: the node is another one of
+// the same name, or somebody else has meanwhile written its taints or an annotation that changes. Heartbeats, labels and
+// other annotations may change freely.
+func patch(node *corev1.Node, taints []corev1.Taint, annotations map[string]string) []byte {
+	changes := annotationChanges(node.Annotations, annotations)
+	if len(changes) == 0 && equality.Semantic.DeepEqual(node.Spec.Taints, taints) {
+		return nil
+	}
+	ops := []operation{
+		{Op: "test", Path: "/metadata/uid", Value: raw(node.UID)},
+		{Op: "test", Path: "/spec/taints", Value: rawTaints(node.Spec.Taints)},
+	}
+	if !equality.Semantic.DeepEqual(node.Spec.Taints, taints) {
+		ops = append(ops, taintOperation(node.Spec.Taints, taints))
+	}
+	ops = append(ops, changes...)
+	out, err := json.Marshal(ops)
+	if err != nil { // strings and times: cannot happen
+		return nil
+	}
+	return out
+}
+
+func taintOperation(have, want []corev1.Taint) operation {
+	switch {
+	case len(want) == 0:
+		return operation{Op: "remove", Path: "/spec/taints"}
+	case len(have) == 0:
+		return operation{Op: "add", Path: "/spec/taints", Value: raw(want)}
+	}
+	return operation{Op: "replace", Path: "/spec/taints", Value: raw(want)}
+}
+
+func annotationChanges(have, want map[string]string) []operation {
+	if maps.Equal(have, want) {
+		return nil
+	}
+	if len(have) == 0 { // "add" would replace a map that somebody else has made meanwhile
+		return []operation{
+			{Op: "test", Path: "/metadata/annotations", Value: null},
+			{Op: "add", Path: "/metadata/annotations", Value: raw(want)},
+		}
+	}
+	var ops []operation
+	for _, key := range slices.Sorted(maps.Keys(have)) {
+		if _, stays := want[key]; !stays {
+			ops = append(ops,
+				operation{Op: "test", Path: annotationPath(key), Value: raw(have[key])},
+				operation{Op: "remove", Path: annotationPath(key)})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		before, had := have[key]
+		if had && before == want[key] {
+			continue
+		}
+		test := null
+		if had {
+			test = raw(before)
+		}
+		ops = append(ops,
+			operation{Op: "test", Path: annotationPath(key), Value: test},
+			operation{Op: "add", Path: annotationPath(key), Value: raw(want[key])})
+	}
+	return ops
+}
+
+var null = json.RawMessage("null")
+
+// annotationPath is a JSON Pointer, RFC 6901: "~" and "/" in a key are escaped.
+func annotationPath(key string) string {
+	return "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}
+
+func raw(v any) json.RawMessage {
+	out, err := json.Marshal(v)
+	if err != nil { // strings and taints: cannot happen
+		return null
+	}
+	return out
+}
+
+func rawTaints(taints []corev1.Taint) json.RawMessage {
+	if len(taints) == 0 {
+		return null
+	}
+	return raw(taints)
+}

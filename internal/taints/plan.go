@@ -1,0 +1,363 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package taints
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Operation is something that a plan does for a rule.
+type Operation string
+
+// The operations.
+const (
+	// Added: the rule's taint is put on the node.
+	Added Operation = "added"
+	// Removed: it is taken off.
+	Removed Operation = "removed"
+	// Adopted: it was there, put there by somebody else, and is the rule's from now on.
+	Adopted Operation = "adopted"
+	// Completed: the node has completed a bootstrap-only rule.
+	Completed Operation = "completed"
+	// TimedOut: the rule's timeout has ended.
+	TimedOut Operation = "timedOut"
+	// Rearmed: the node has rebooted and is started over.
+	Rearmed Operation = "rearmed"
+)
+
+// Change is one operation of a plan. It has happened once the patch has been accepted.
+type Change struct {
+	Operation Operation
+	// Rule is the rule, nil for a taint of a rule that is gone.
+	Rule *ruleset.Rule
+	// Taint is the taint; empty for Completed.
+	Taint corev1.Taint
+	// Decision is the rule's decision; zero where there is no rule.
+	Decision Decision
+}
+
+// Outcome is what is to be done about a node.
+type Outcome struct {
+	// Patch is a JSON Patch (RFC 6902) for the node, nil if there is nothing to write.
+	Patch []byte
+	// Changes are what the patch does.
+	Changes []Change
+	// Shared are the rules that claim a taint of which an older claim decides.
+	Shared map[types.UID]bool
+}
+
+// Plan makes one patch of the decisions of all rules about a node. original is the node as it was read, swept the same
+// without what gone rules left. Taints and annotations that are nobody's business here are not touched.
+func Plan(original *corev1.Node, swept Swept, decisions []Decision, now time.Time) Outcome {
+	p := &planner{original: original, node: swept.Node, now: now, after: map[id][]*claim{}, managed: map[id]bool{}}
+	for _, t := range swept.Claims {
+		p.managed[idOf(t)] = true
+	}
+	for i := range decisions {
+		p.collect(&decisions[i])
+	}
+	p.strangers()
+	for _, claims := range p.after {
+		slices.SortStableFunc(claims, (*claim).older)
+	}
+	annotations := p.annotations(decisions)
+	taints := p.taints()
+
+	out := Outcome{Shared: p.shared()}
+	out.Patch = patch(original, taints, annotations)
+	if out.Patch != nil {
+		out.Changes = p.changes(decisions, swept.Claims, taints)
+	}
+	return out
+}
+
+// claim is one rule's wish that a taint be on the node.
+type claim struct {
+	d     *Decision // nil: of a rule that is not known
+	taint corev1.Taint
+	since time.Time
+}
+
+// older orders claims: the oldest one gives the taint its value.
+func (c *claim) older(o *claim) int {
+	if n := c.since.Compare(o.since); n != 0 {
+		return n
+	}
+	if c.d == nil || o.d == nil {
+		return 0
+	}
+	return ruleset.Older(c.d.Rule, o.d.Rule)
+}
+
+type planner struct {
+	original *corev1.Node
+	node     *corev1.Node
+	now      time.Time
+
+	after   map[id][]*claim // who wants which taint from now on
+	managed map[id]bool     // which taints go if nobody wants them
+	before  []*claim        // who wanted which taint until now
+}
+
+func (p *planner) collect(d *Decision) {
+	if was, ok := claimID(d.Was.Record.Taint); ok {
+		p.managed[was] = p.managed[was] || !d.frozen
+		p.before = append(p.before, p.claimOf(d, d.Was.Record))
+	}
+	if d.Was.Matches && d.Rule.Mode == ruleset.Enforced && d.Rule.Taint != nil {
+		p.managed[idOf(*d.Rule.Taint)] = true
+	}
+	if !d.Claim {
+		return
+	}
+	record := d.Was.Record
+	if !d.frozen {
+		record = *d.Record
+	}
+	if c := p.claimOf(d, record); c.taint.Key != "" {
+		p.after[idOf(c.taint)] = append(p.after[idOf(c.taint)], c)
+	}
+}
+
+func (p *planner) claimOf(d *Decision, r Record) *claim {
+	t, err := ParseTaint(r.Taint)
+	if err != nil {
+		return &claim{d: d}
+	}
+	c := &claim{d: d, taint: t, since: r.Since.Time}
+	if c.since.IsZero() {
+		c.since = p.node.CreationTimestamp.Time // made by an admission policy, in the node's first request
+	}
+	return c
+}
+
+// strangers lets the claims of rules stand that are not known and not known to be gone.
+func (p *planner) strangers() {
+	known := map[string]bool{}
+	for _, claims := range p.after {
+		for _, c := range claims {
+			known[c.d.Rule.RecordKey()] = true
+		}
+	}
+	for _, c := range p.before {
+		known[c.d.Rule.RecordKey()] = true
+	}
+	for key, value := range p.node.Annotations {
+		if !strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || known[key] {
+			continue
+		}
+		for _, t := range claimIn(value) {
+			p.after[idOf(t)] = append(p.after[idOf(t)], &claim{taint: t, since: p.now})
+		}
+	}
+}
+
+func (p *planner) shared() map[types.UID]bool {
+	var out map[types.UID]bool
+	for _, claims := range p.after {
+		for _, c := range claims[1:] {
+			if c.d != nil {
+				if out == nil {
+					out = map[types.UID]bool{}
+				}
+				out[c.d.Rule.UID] = true
+			}
+		}
+	}
+	return out
+}
+
+// taints is the list of taints as it is to be: in the present order, new ones at the end.
+func (p *planner) taints() []corev1.Taint {
+	out := make([]corev1.Taint, 0, len(p.node.Spec.Taints)+len(p.after))
+	there := map[id]bool{}
+	for _, t := range p.node.Spec.Taints {
+		claims := p.after[idOf(t)]
+		if len(claims) == 0 && p.managed[idOf(t)] {
+			continue
+		}
+		there[idOf(t)] = true
+		if len(claims) > 0 {
+			t.Value = p.value(t, claims[0])
+		}
+		out = append(out, t)
+	}
+	var fresh []*claim
+	for i, claims := range p.after {
+		if !there[i] && claims[0].d != nil { // a stranger's claim keeps a taint, it does not bring one
+			fresh = append(fresh, claims[0])
+		}
+	}
+	slices.SortFunc(fresh, func(a, b *claim) int {
+		return strings.Compare(FormatTaint(a.taint), FormatTaint(b.taint))
+	})
+	for _, c := range fresh {
+		t := c.taint
+		if t.Effect == corev1.TaintEffectNoExecute { // as the API says: only written for these
+			t.TimeAdded = &metav1.Time{Time: p.now}
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// value is what a taint that is there is to say. It keeps what it says, whoever wrote it, until the oldest claim's rule
+// is edited, or the claim that gave the value goes and another is the oldest.
+func (p *planner) value(t corev1.Taint, oldest *claim) string {
+	if oldest.d == nil || oldest.d.frozen {
+		return t.Value
+	}
+	for _, b := range p.before {
+		if idOf(b.taint) != idOf(t) {
+			continue
+		}
+		edited := b.d == oldest.d && b.taint.Value != oldest.taint.Value
+		succeeded := b.d != oldest.d && !b.d.Claim && b.taint.Value == t.Value
+		if edited || succeeded {
+			return oldest.taint.Value
+		}
+	}
+	return t.Value
+}
+
+// annotations are the node's annotations as they are to be.
+func (p *planner) annotations(decisions []Decision) map[string]string {
+	out := maps.Clone(p.node.Annotations)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for i := range decisions {
+		if d := &decisions[i]; !d.frozen {
+			p.remember(out, d)
+			p.mark(out, d)
+		}
+	}
+	return out
+}
+
+func (p *planner) remember(out map[string]string, d *Decision) {
+	key := d.Rule.RecordKey()
+	if d.Record == nil {
+		delete(out, key)
+		return
+	}
+	if have, ok := out[key]; ok {
+		if r, ok := decodeRecord(have, p.node, p.now); ok {
+			r.Rule = d.Record.Rule // a record without the name, from an admission policy, says the same
+			if equalRecords(r, *d.Record) {
+				return
+			}
+		}
+	}
+	out[key] = d.Record.encode()
+}
+
+// equalRecords compares as encoded: to the second.
+func equalRecords(a, b Record) bool { return a.encode() == b.encode() }
+
+func (p *planner) mark(out map[string]string, d *Decision) {
+	switch {
+	case d.Marked && !d.Was.Completed:
+		out[d.Rule.MarkerKey()] = marker(d.Rule)
+	case !d.Marked && d.Was.Completed:
+		delete(out, d.Rule.MarkerKey())
+		delete(out, d.Rule.OldMarkerKey())
+	}
+	key := d.Rule.Spec.CompletionAnnotation
+	if key == "" {
+		return
+	}
+	if d.Rearmed {
+		delete(out, key)
+	}
+	if _, done := out[key]; d.Opened && !done {
+		out[key] = strconv.FormatInt(p.now.Unix(), 10)
+	}
+}
+
+// changes says what the patch does, rule by rule.
+func (p *planner) changes(decisions []Decision, swept []corev1.Taint, taints []corev1.Taint) []Change {
+	had, has := idsOf(p.node.Spec.Taints), idsOf(taints)
+	var out []Change
+	for i := range decisions {
+		d := &decisions[i]
+		if d.frozen {
+			continue
+		}
+		add := func(op Operation, t corev1.Taint) {
+			out = append(out, Change{Operation: op, Rule: d.Rule, Taint: t, Decision: *d})
+		}
+		if d.Rearmed {
+			add(Rearmed, p.ruleTaint(d))
+		}
+		if d.TimedOut {
+			add(TimedOut, p.ruleTaint(d))
+		}
+		p.taintChanges(d, had, has, add)
+		if d.Marked && !d.Was.Completed {
+			add(Completed, corev1.Taint{})
+		}
+	}
+	for _, t := range swept {
+		if had[idOf(t)] && !has[idOf(t)] {
+			out = append(out, Change{Operation: Removed, Taint: t})
+		}
+	}
+	return out
+}
+
+func (p *planner) ruleTaint(d *Decision) corev1.Taint {
+	if d.Rule.Taint == nil {
+		return corev1.Taint{}
+	}
+	return *d.Rule.Taint
+}
+
+func (p *planner) taintChanges(d *Decision, had, has map[id]bool, add func(Operation, corev1.Taint)) {
+	was, err := ParseTaint(d.Was.Record.Taint)
+	claimed := err == nil
+	if !claimed && d.Was.Present && d.Rule.Taint != nil {
+		was = *d.Rule.Taint // somebody else's until now
+	}
+	if was.Key != "" && had[idOf(was)] && !has[idOf(was)] {
+		add(Removed, was)
+	}
+	if !d.Claim || d.Record == nil {
+		return
+	}
+	now, err := ParseTaint(d.Record.Taint)
+	if err != nil {
+		return
+	}
+	switch {
+	case !had[idOf(now)] && has[idOf(now)]:
+		add(Added, now)
+	case had[idOf(now)] && !claimed && p.unclaimed(idOf(now)):
+		add(Adopted, now)
+	}
+}
+
+// unclaimed reports whether no rule claimed a taint until now.
+func (p *planner) unclaimed(i id) bool {
+	return !slices.ContainsFunc(p.before, func(c *claim) bool { return idOf(c.taint) == i })
+}
+
+func idsOf(taints []corev1.Taint) map[id]bool {
+	out := make(map[id]bool, len(taints))
+	for _, t := range taints {
+		out[idOf(t)] = true
+	}
+	return out
+}

@@ -1,0 +1,149 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package taints
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Record is what the operator remembers about one rule on one node. Its JSON is the value of the annotation
+// readiness.node.x-k8s.io/rule-<UID of the rule>. All times are in seconds, UTC.
+type Record struct {
+	// Rule is the rule's name, for people: the key has only its UID.
+	Rule string `json:"rule,omitempty"`
+	// Taint is the taint that the rule claims on the node, as key=value:effect, with the value that the rule asked for.
+	// Empty: it claims none.
+	Taint string `json:"taint,omitempty"`
+	// Since is when the claim was made. A claim without it was made by an admission policy, which has no clock.
+	Since metav1.Time `json:"since,omitzero"`
+	// Released is when the node was released for the first time since it was created or re-armed, or was found in
+	// service. Zero: never.
+	Released metav1.Time `json:"released,omitzero"`
+	// TimedOut is when the rule's timeout ended; cleared when the rule holds.
+	TimedOut metav1.Time `json:"timedOut,omitzero"`
+	// BootID is the node's boot ID, kept where the rule re-arms on reboot.
+	BootID string `json:"bootID,omitempty"`
+	// NotBefore, of a re-armed node, is the Ready heartbeat of the object that brought BootID. Evidence from before it does
+	// not count. Cleared on release.
+	NotBefore metav1.Time `json:"notBefore,omitzero"`
+}
+
+// empty reports whether there is nothing to remember.
+func (r Record) empty() bool {
+	r.Rule = ""
+	return r == Record{}
+}
+
+func (r Record) encode() string {
+	raw, err := json.Marshal(&r)
+	if err != nil { // strings and times: cannot happen
+		return "{}"
+	}
+	return string(raw)
+}
+
+// decodeRecord reads a record. What cannot be read, or bears times that cannot be (before the node was created, or
+// in the future), is as if it were not there: a record that was copied from a node's former life, or forged, must not
+// open the gate.
+func decodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool) {
+	var r Record
+	if err := json.Unmarshal([]byte(value), &r); err != nil {
+		return Record{}, false
+	}
+	if r.Taint != "" {
+		if _, err := ParseTaint(r.Taint); err != nil {
+			r.Taint = ""
+		}
+	}
+	for _, t := range []*metav1.Time{&r.Since, &r.Released, &r.TimedOut, &r.NotBefore} {
+		if !t.IsZero() && (t.Time.Before(node.CreationTimestamp.Time) || t.Time.After(now.Add(maxClockSkew))) {
+			*t = metav1.Time{}
+		}
+	}
+	return r, true
+}
+
+// maxClockSkew is how far ahead of this process's clock the clock of another replica may be.
+const maxClockSkew = 5 * time.Minute
+
+// FormatTaint is a taint as key=value:effect.
+func FormatTaint(t corev1.Taint) string { return t.Key + "=" + t.Value + ":" + string(t.Effect) }
+
+// ParseTaint reads key=value:effect or key:effect. It accepts only taints that a rule may have, so that a forged record
+// cannot make the operator remove a taint of Kubernetes itself.
+func ParseTaint(s string) (corev1.Taint, error) {
+	rest, effect, ok := cutLast(s, ":")
+	if !ok {
+		return corev1.Taint{}, fmt.Errorf("taint %q: want key=value:effect", s)
+	}
+	key, value, _ := strings.Cut(rest, "=")
+	t := corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
+	switch t.Effect {
+	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+	default:
+		return corev1.Taint{}, fmt.Errorf("taint %q: unknown effect %q", s, effect)
+	}
+	if msg := ruleset.ValidateTaintKey(key); msg != "" {
+		return corev1.Taint{}, fmt.Errorf("taint %q: key: %s", s, msg)
+	}
+	if msgs := validation.IsValidLabelValue(value); len(msgs) > 0 {
+		return corev1.Taint{}, fmt.Errorf("taint %q: value: %s", s, strings.Join(msgs, "; "))
+	}
+	return t, nil
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// id tells taints of one node apart, as Kubernetes does: by key and effect.
+type id struct {
+	key    string
+	effect corev1.TaintEffect
+}
+
+func idOf(t corev1.Taint) id { return id{t.Key, t.Effect} }
+
+// claimID is what a claim in a record is about; false where there is none.
+func claimID(claim string) (id, bool) {
+	if claim == "" {
+		return id{}, false
+	}
+	t, err := ParseTaint(claim)
+	return idOf(t), err == nil
+}
+
+func claimValue(claim string) string {
+	t, err := ParseTaint(claim)
+	if err != nil {
+		return ""
+	}
+	return t.Value
+}
+
+// Find is the node's taint of the same key and effect, nil if it has none.
+func Find(node *corev1.Node, t *corev1.Taint) *corev1.Taint {
+	if t == nil {
+		return nil
+	}
+	for i := range node.Spec.Taints {
+		if node.Spec.Taints[i].Key == t.Key && node.Spec.Taints[i].Effect == t.Effect {
+			return &node.Spec.Taints[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package taints
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Standing is where a node stands under a rule, as the node itself says; no evidence is looked at.
+type Standing struct {
+	// Matches is whether the rule is about the node.
+	Matches bool
+	// Record is what the rule remembers; HasRecord whether the node bears any annotation for it, readable or not.
+	Record    Record
+	HasRecord bool
+	// Claimed is whether the rule claims a taint.
+	Claimed bool
+	// Present is whether the rule's taint is on the node, whoever put it there.
+	Present bool
+	// Completed is whether the node bears a completion marker of the rule, in either form.
+	Completed bool
+	// Existing is whether the node was there before the rule was put in force.
+	Existing bool
+	// Released is whether the node has been in service under this rule: its record says so, or it was there before the
+	// rule and has no claim. Only such nodes count for the breaker.
+	Released bool
+	// Rebooted is whether the node runs another boot than the record's, and the rule re-arms on that.
+	Rebooted bool
+	// NotBefore is from when on evidence counts; zero: always.
+	NotBefore time.Time
+	// Counted is whether the breaker counts the node: released, and neither cordoned nor terminating.
+	Counted bool
+}
+
+// Stand reads where a node stands under a rule.
+func Stand(rule *ruleset.Rule, node *corev1.Node, now time.Time) Standing {
+	s := Standing{Matches: rule.Matches(node.Labels)}
+	value, ok := node.Annotations[rule.RecordKey()]
+	s.HasRecord = ok
+	if ok {
+		s.Record, _ = decodeRecord(value, node, now)
+	}
+	_, marked := node.Annotations[rule.MarkerKey()]
+	_, oldMarked := node.Annotations[rule.OldMarkerKey()]
+	s.Completed = marked || oldMarked
+	s.Present = Find(node, rule.Taint) != nil
+	if _, inherited := rule.Inherited[node.Name]; inherited && s.Present && !ok {
+		s.Record = Record{Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(now)}
+	}
+	s.Claimed = s.Record.Taint != ""
+	s.Existing = rule.Existing(node)
+	s.Released = !s.Record.Released.IsZero() || s.Completed || s.Existing && !s.Claimed && !s.Present
+	s.NotBefore = s.Record.NotBefore.Time
+	if boot := node.Status.NodeInfo.BootID; rule.Spec.RearmsOnReboot() && boot != "" && s.Record.BootID != "" && boot != s.Record.BootID {
+		s.Rebooted = true
+		s.Released = false
+		s.NotBefore = bootHeartbeat(node)
+	}
+	s.Counted = s.Matches && s.Released && !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero()
+	return s
+}
+
+// bootHeartbeat is when kubelet last reported Ready in this object.
+func bootHeartbeat(node *corev1.Node) time.Time {
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Type == corev1.NodeReady {
+			return node.Status.Conditions[i].LastHeartbeatTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// Concerns reports whether there is anything to decide for the rule on the node: it matches, or has left something
+// there.
+func (s *Standing) Concerns(rule *ruleset.Rule, node *corev1.Node) bool {
+	if s.Matches || s.HasRecord || s.Completed {
+		return true
+	}
+	_, inherited := rule.Inherited[node.Name]
+	return inherited
+}
+
+// Leftover reports whether a node bears anything that a rule wrote: what a deleted rule has to wait for.
+func Leftover(rule *ruleset.Rule, node *corev1.Node) bool {
+	for _, key := range []string{rule.RecordKey(), rule.MarkerKey(), rule.OldMarkerKey()} {
+		if _, ok := node.Annotations[key]; ok {
+			return true
+		}
+	}
+	_, inherited := rule.Inherited[node.Name]
+	return inherited && Find(node, rule.Taint) != nil
+}

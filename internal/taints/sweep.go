@@ -1,0 +1,108 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package taints
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Strangers are the rules that a node bears annotations of and the set does not know: UIDs, or in the older form of
+// markers names. Before anything is done about one, somebody has to make sure that it is gone, and not only new.
+func Strangers(node *corev1.Node, set *ruleset.Set) []string {
+	var out []string
+	for key := range node.Annotations {
+		if ref, ok := strangerIn(key, set); ok && !slices.Contains(out, ref) {
+			out = append(out, ref)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func strangerIn(key string, set *ruleset.Set) (ref string, ok bool) {
+	ref, ok = strings.CutPrefix(key, v1alpha1.RecordAnnotationPrefix)
+	if ok {
+		return ref, set.Rule(types.UID(ref)) == nil
+	}
+	if ref, ok = strings.CutPrefix(key, v1alpha1.BootstrapAnnotationPrefix); ok {
+		return ref, set.Rule(types.UID(ref)) == nil && set.Named(ref) == nil
+	}
+	return "", false
+}
+
+// Swept is a node without what rules left there that are gone.
+type Swept struct {
+	// Node is the node as it is to be judged.
+	Node *corev1.Node
+	// Claims are the taints that those rules claimed.
+	Claims []corev1.Taint
+}
+
+// Sweep takes from a node what the strangers left there that are gone. The completion marker of a rule that exists
+// again under the same name, restored or re-created, becomes that rule's: it must not hold a fleet again.
+func Sweep(node *corev1.Node, set *ruleset.Set, gone func(ref string) bool) Swept {
+	s := Swept{Node: node}
+	for _, key := range slices.Sorted(maps.Keys(node.Annotations)) {
+		ref, ok := strangerIn(key, set)
+		if !ok || !gone(ref) {
+			continue
+		}
+		if s.Node == node {
+			copied := *node
+			copied.Annotations = maps.Clone(node.Annotations)
+			s.Node = &copied
+		}
+		delete(s.Node.Annotations, key)
+		value := node.Annotations[key]
+		if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) {
+			s.Claims = append(s.Claims, claimIn(value)...)
+		} else if heir := set.Named(markedRule(value)); heir != nil {
+			s.Node.Annotations[heir.MarkerKey()] = marker(heir)
+		}
+	}
+	return s
+}
+
+// claimIn is the taint that a record claims, if it is one that a rule may have.
+func claimIn(record string) []corev1.Taint {
+	var r Record
+	if json.Unmarshal([]byte(record), &r) != nil || r.Taint == "" {
+		return nil
+	}
+	t, err := ParseTaint(r.Taint)
+	if err != nil {
+		return nil
+	}
+	return []corev1.Taint{t}
+}
+
+type markerValue struct {
+	RuleName string `json:"rule-name"`
+}
+
+// marker is the value of a rule's completion marker, as the incumbent controller writes it.
+func marker(rule *ruleset.Rule) string {
+	raw, err := json.Marshal(markerValue{RuleName: rule.Name})
+	if err != nil { // a string: cannot happen
+		return "{}"
+	}
+	return string(raw)
+}
+
+func markedRule(value string) string {
+	var m markerValue
+	if json.Unmarshal([]byte(value), &m) != nil {
+		return ""
+	}
+	return m.RuleName
+}
