@@ -22,6 +22,7 @@ type options struct {
 	list          string
 	update        bool
 	race          bool
+	servers       bool
 	timeout       time.Duration
 	serverTimeout time.Duration
 	parallel      int
@@ -34,6 +35,7 @@ func parse(args []string) (*options, error) {
 	fs.StringVar(&o.list, "list", "test/testlist.txt", "file with the names of all tests, compared with those that ran; empty to compare nothing")
 	fs.BoolVar(&o.update, "update", false, "write the names that ran to the list, where nothing failed")
 	fs.BoolVar(&o.race, "race", true, "build with the race detector")
+	fs.BoolVar(&o.servers, "servers", true, "run the packages that start servers, too")
 	fs.DurationVar(&o.timeout, "timeout", 5*time.Minute, "limit for one package")
 	fs.DurationVar(&o.serverTimeout, "server-timeout", 15*time.Minute, "limit for one package that starts servers")
 	fs.IntVar(&o.parallel, "p", 2, "how many packages run at a time, of those that start no server")

@@ -121,6 +121,16 @@ func selectPackages(r io.Reader) (*selection, error) {
 	return sel, nil
 }
 
+// dropServers leaves only the packages that start no server; the entries of the others are then not compared.
+func (s *selection) dropServers() {
+	s.packages = slices.DeleteFunc(s.packages, func(p testPackage) bool {
+		if p.servers {
+			delete(s.matched, shortName(s.module, p.importPath))
+		}
+		return p.servers
+	})
+}
+
 // batches groups the packages into runs of go test. Those that take Ginkgo's flags go one by one, since the
 // report's file is named in the flags, and so do those that start servers, last; the others go together.
 func (s *selection) batches() [][]testPackage {

@@ -39,6 +39,9 @@ func (r *runner) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !r.options.servers {
+		sel.dropServers()
+	}
 	if len(sel.packages) == 0 {
 		return fmt.Errorf("no package with tests among %s", strings.Join(r.options.patterns, " "))
 	}
@@ -200,7 +203,7 @@ func anyFailed(results []result) bool {
 // judge compares with the list, says what is wrong and prints the count.
 func (r *runner) judge(list testList, sel *selection, took time.Duration) error {
 	// A run of everything covers the packages that are gone, too.
-	everything := len(r.options.patterns) == 1 && r.options.patterns[0] == "./..."
+	everything := r.options.servers && len(r.options.patterns) == 1 && r.options.patterns[0] == "./..."
 	covered := func(pkg string) bool { return everything || sel.matched[pkg] }
 	var d difference
 	if r.options.list != "" {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,15 +19,13 @@ import (
 
 const testdata = "hack/testrunner/testdata/"
 
-var countLine = regexp.MustCompile(`^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$`)
-
 // runTests runs the packages of testdata with a list of these names, and returns the output and whether all was well.
 func runTests(t *testing.T, o options, packages []string, names ...string) (output string, ok bool) {
 	t.Helper()
 	if o.list == "" {
 		o.list = writeList(t, names...)
 	}
-	o.parallel = 2
+	o.parallel, o.servers = 2, true
 	o.timeout = cmp.Or(o.timeout, time.Minute)
 	for _, p := range packages {
 		o.patterns = append(o.patterns, "./testdata/"+p)
@@ -195,7 +192,7 @@ func TestUpdate(t *testing.T) {
 }
 
 func TestRunWithoutPackages(t *testing.T) {
-	o := options{patterns: []string{"./testdata"}, list: writeList(t)}
+	o := options{patterns: []string{"./testdata"}, list: writeList(t), servers: true}
 	if err := newRunner(&o, &strings.Builder{}).run(context.Background()); err == nil {
 		t.Error("a run of nothing ended well")
 	}

@@ -113,4 +113,12 @@ func TestSelectPackages(t *testing.T) {
 	if diff := cmp.Diff(wantDeps, sel.deps); diff != "" {
 		t.Errorf("dependencies (-want +got):\n%s", diff)
 	}
+
+	sel.dropServers()
+	if diff := cmp.Diff(want[:2], sel.batches(), cmp.AllowUnexported(testPackage{})); diff != "" {
+		t.Errorf("batches without servers (-want +got):\n%s", diff)
+	}
+	if sel.matched["e2e"] || !sel.matched["plain"] {
+		t.Errorf("without servers these are covered: %v", sel.matched)
+	}
 }

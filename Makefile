@@ -1,0 +1,183 @@
+# "make help" lists the targets. Needed: go, git, make and, for the race detector, a C compiler. Everything else is
+# built from pinned Go modules: the tools from hack/tools, the control plane by hack/assets.sh.
+
+# What the targets work on; set any of them on the command line.
+
+# The operator's image.
+IMG ?= nodegate:latest
+CONTAINER_TOOL ?= docker
+PLATFORMS ?= linux/amd64,linux/arm64
+# What "test" and "update-testlist" run.
+PKGS ?= ./...
+# More arguments for the operator in "run".
+ARGS ?=
+# Seconds that the demo stays up when it is done; empty: until Ctrl-C.
+DEMO_WAIT ?=
+# The size of "bench".
+NODES ?= 1000
+RULES ?= 1
+ROUNDS ?= 3
+# Set to true to ignore what is gone already in "undeploy" and "uninstall".
+ignore-not-found ?= false
+# How long "undeploy" and "uninstall" wait for the operator to take its taints off.
+CLEANUP_TIMEOUT ?= 60s
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+TOOLS := $(CURDIR)/hack/tools
+CONTROLLER_GEN ?= go tool -modfile="$(TOOLS)/go.mod" controller-gen
+KUSTOMIZE ?= go tool -modfile="$(TOOLS)/go.mod" kustomize
+HELM ?= go tool -modfile="$(TOOLS)/go.mod" helm
+GOVULNCHECK ?= go tool -modfile="$(TOOLS)/go.mod" govulncheck
+GOLANGCI_LINT ?= go tool -modfile="$(TOOLS)/lint/go.mod" golangci-lint
+KUBECTL ?= $(shell command -v kubectl 2>/dev/null || echo "$$(hack/assets.sh | tail -n 1)/kubectl")
+
+# Without cgo, as in the image, and for all alike, so that they share the build cache.
+GO = CGO_ENABLED=0 go
+
+# Makes sure of the control plane's binaries and hands them to the command that follows.
+WITH_ASSETS = dir="$$(hack/assets.sh)" && KUBEBUILDER_ASSETS="$$(printf '%s\n' "$$dir" | tail -n 1)" && export KUBEBUILDER_ASSETS &&
+
+# Rules have a finalizer: they go first, while the operator is there to take their taints off the nodes.
+DELETE_RULES = if $(KUBECTL) get crd nodereadinessrules.readiness.node.x-k8s.io >/dev/null 2>&1; then \
+	$(KUBECTL) delete nodereadinessrules.readiness.node.x-k8s.io --all --timeout=$(CLEANUP_TIMEOUT); fi
+
+.PHONY: all
+all: build
+
+##@ General
+
+.PHONY: help
+help: ## List the targets.
+	@awk 'BEGIN {FS = ":.*##"; printf "make <target> [VARIABLE=value ...]\n"} \
+		/^[a-zA-Z0-9_-]+:.*##/ {printf "  %-18s%s\n", $$1, $$2} \
+		/^##@/ {printf "\n%s\n", substr($$0, 5)}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: clean
+clean: ## Remove what was built here; the caches of Go and of the assets stay.
+	rm -rf bin dist
+
+##@ See it work
+
+.PHONY: demo
+demo: ## Show the operator at work on a local control plane; DEMO_WAIT=0 ends by itself.
+	@$(WITH_ASSETS) DEMO_WAIT="$(DEMO_WAIT)" $(GO) run ./test/demo
+
+.PHONY: bench
+bench: ## Measure the operator against a bare loop; NODES=1000 RULES=1 ROUNDS=3.
+	@$(WITH_ASSETS) $(GO) run ./test/bench --nodes=$(NODES) --rules=$(RULES) --rounds=$(ROUNDS)
+
+.PHONY: run
+run: ## Run the operator from here against the current kubeconfig; ARGS="--more --flags".
+	$(GO) run ./cmd/manager --leader-elect=false $(ARGS)
+
+##@ Test
+
+.PHONY: test
+test: bin/testrunner ## Run everything that must pass, from nothing; PKGS=./some/... for a part.
+	@$(WITH_ASSETS) bin/testrunner $(PKGS)
+
+.PHONY: test-unit
+test-unit: bin/testrunner ## Run the tests that start no server.
+	@bin/testrunner -servers=false $(PKGS)
+
+.PHONY: update-testlist
+update-testlist: bin/testrunner ## Run the tests and write their names to test/testlist.txt; PKGS=./some/... for a part.
+	@$(WITH_ASSETS) bin/testrunner -update $(PKGS)
+
+# go build itself knows what is fresh.
+.PHONY: bin/testrunner
+bin/testrunner:
+	@$(GO) build -o $@ ./hack/testrunner
+
+.PHONY: assets
+assets: ## Make sure of etcd, kube-apiserver and the other binaries; the last line is their directory.
+	@hack/assets.sh
+
+##@ Develop
+
+.PHONY: build
+build: ## Build every command into bin.
+	@mkdir -p bin
+	$(GO) build -ldflags "-X main.version=$(VERSION)" -o bin/ ./cmd/...
+
+.PHONY: manifests
+manifests: ## Generate the CRD and the operator's role from the markers in the code.
+	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd/bases
+	$(CONTROLLER_GEN) rbac:roleName=nodegate-manager-role paths=./internal/... output:rbac:dir=config/rbac
+	@mkdir -p charts/nodegate/crds
+	cp config/crd/bases/*.yaml charts/nodegate/crds/
+
+.PHONY: generate
+generate: ## Generate the code of the API.
+	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
+
+.PHONY: fmt
+fmt: ## Format the code.
+	$(GOLANGCI_LINT) fmt
+
+.PHONY: vet
+vet: ## Run go vet.
+	go vet ./...
+
+.PHONY: lint
+lint: ## Run the linters; they hold the import arrows, too.
+	$(GOLANGCI_LINT) run
+
+.PHONY: lint-fix
+lint-fix: ## Run the linters and let them mend what they can.
+	$(GOLANGCI_LINT) run --fix
+
+.PHONY: verify
+verify: ## Check that generated files, go.mod files and shell scripts are in order.
+	@MAKE="$(MAKE)" hack/verify.sh
+
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities; needs vuln.go.dev.
+	$(GOVULNCHECK) ./...
+
+.PHONY: chart
+chart: ## Lint the chart and package it into dist.
+	$(HELM) lint charts/nodegate
+	$(HELM) package -d dist charts/nodegate
+
+##@ Deploy
+
+.PHONY: install
+install: ## Install the CRD into the current cluster.
+	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side -f -
+
+.PHONY: uninstall
+uninstall: ## Delete the rules and the CRD from the current cluster.
+	@$(DELETE_RULES)
+	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
+
+.PHONY: deploy
+deploy: build-installer ## Deploy the operator with the image IMG to the current cluster.
+	$(KUBECTL) apply --server-side -f dist/install.yaml
+
+.PHONY: undeploy
+undeploy: ## Delete the rules, the operator and the CRD from the current cluster.
+	@$(DELETE_RULES)
+	$(KUSTOMIZE) build config/default | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
+
+# The image is set in an overlay of its own: a tracked file would change with each use.
+.PHONY: build-installer
+build-installer: ## Write everything that a cluster needs, with the image IMG, to dist/install.yaml.
+	@rm -rf dist/overlay && mkdir -p dist/overlay
+	@cd dist/overlay && $(KUSTOMIZE) create --resources ../../config/default && $(KUSTOMIZE) edit set image controller=$(IMG)
+	$(KUSTOMIZE) build dist/overlay > dist/install.yaml.tmp && mv dist/install.yaml.tmp dist/install.yaml
+
+.PHONY: docker-build
+docker-build: ## Build the operator's image IMG.
+	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMG) .
+
+.PHONY: docker-push
+docker-push: ## Push the operator's image IMG.
+	$(CONTAINER_TOOL) push $(IMG)
+
+.PHONY: docker-buildx
+docker-buildx: ## Build the operator's image IMG for PLATFORMS and push it.
+	-$(CONTAINER_TOOL) buildx create --name nodegate-builder
+	$(CONTAINER_TOOL) buildx build --builder nodegate-builder --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) --push -t $(IMG) .
+	-$(CONTAINER_TOOL) buildx rm nodegate-builder
