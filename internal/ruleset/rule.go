@@ -54,7 +54,8 @@ type Rule struct {
 	// InForceSince is when the rule was last put in force for its selector; of a rule in dry-run, when that was first
 	// seen; else zero. Nodes created before that are existing nodes.
 	InForceSince time.Time
-	// JustInForce is true until a status says that the rule is in force: its nodes have not all been looked at.
+	// JustInForce is true until a status says that the rule is in force: its nodes have not all been looked at, so what
+	// is missing on them now has, as far as anyone can tell, been missing since before.
 	JustInForce bool
 	// SelectorHash identifies the selector in the rule's status.
 	SelectorHash string
@@ -90,7 +91,7 @@ func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
 	case Enforced:
 		r.InForceSince, r.JustInForce = inForce(obj, r.SelectorHash, prev, now)
 	case DryRun: // reports what enforcing it now would do
-		r.InForceSince, r.JustInForce = now, true
+		r.InForceSince, r.JustInForce = now.Truncate(time.Second), true
 		if prev != nil && prev.Mode == DryRun {
 			r.InForceSince = prev.InForceSince
 		}
@@ -98,7 +99,7 @@ func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
 	return r
 }
 
-// Freeze is the rule with a further problem, and therefore frozen unless it is being deleted.
+// Freeze is the rule, frozen by a problem that is not its own, even while it is being deleted.
 func (r *Rule) Freeze(p Problem) *Rule {
 	frozen := *r
 	frozen.Problems = append([]Problem{p}, r.Problems...)
@@ -132,7 +133,7 @@ func inForce(obj *v1alpha1.NodeReadinessRule, hash string, prev *Rule, now time.
 	if prev != nil && prev.UID == obj.UID && prev.Mode == Enforced && prev.SelectorHash == hash {
 		return prev.InForceSince, true
 	}
-	return now, true
+	return now.Truncate(time.Second), true
 }
 
 // inherited reads which nodes carry the rule's taint from a status that only the incumbent controller has written.
@@ -184,7 +185,7 @@ func (r *Rule) MaxUnavailable(released int) int {
 // Existing reports whether a node was there before the rule was put in force. Both times have a resolution of
 // seconds; a node of the same second counts as new, which closes the gate.
 func (r *Rule) Existing(node *corev1.Node) bool {
-	return node.CreationTimestamp.Time.Before(r.InForceSince.Truncate(time.Second))
+	return node.CreationTimestamp.Time.Before(r.InForceSince)
 }
 
 // RecordKey is the key of the annotation with this rule's record.
@@ -199,5 +200,5 @@ func (r *Rule) OldMarkerKey() string { return v1alpha1.BootstrapAnnotationPrefix
 // Equivalent reports whether both decide alike, so that nothing needs to be looked at again.
 func (r *Rule) Equivalent(o *Rule) bool {
 	return r.UID == o.UID && r.Generation == o.Generation && r.Mode == o.Mode &&
-		r.InForceSince.Equal(o.InForceSince) && r.JustInForce == o.JustInForce && len(r.Inherited) == len(o.Inherited)
+		r.InForceSince.Equal(o.InForceSince) && len(r.Inherited) == len(o.Inherited)
 }

@@ -255,7 +255,7 @@ func (g *gate) start() {
 
 // firstClaim reports whether the rule has never held on an existing node, as far as anyone can tell.
 func (g *gate) firstClaim(existing bool) bool {
-	return existing && (g.Rule.JustInForce || !g.Verdict.Since.After(g.Rule.InForceSince))
+	return existing && !g.Verdict.Since.After(g.Rule.InForceSince)
 }
 
 // retaint closes the gate of a node in service, within the breaker's budget.

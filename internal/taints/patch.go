@@ -109,3 +109,9 @@ func rawTaints(taints []corev1.Taint) json.RawMessage {
 	}
 	return raw(taints)
 }
+
+// SameInputs reports whether two versions of a node are the same as far as a patch's tests go, so that a patch that was
+// refused for the one would be for the other.
+func SameInputs(a, b *corev1.Node) bool {
+	return a.UID == b.UID && equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints) && maps.Equal(a.Annotations, b.Annotations)
+}

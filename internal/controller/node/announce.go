@@ -1,0 +1,166 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+)
+
+// Reasons and actions of events on nodes. The first three are the incumbent controller's.
+const (
+	reasonTaintAdded         = "TaintAdded"
+	reasonTaintRemoved       = "TaintRemoved"
+	reasonTaintAdopted       = "TaintAdopted"
+	reasonBootstrapCompleted = "BootstrapCompleted"
+	reasonReadinessTimedOut  = "ReadinessTimedOut"
+	reasonNodeRearmed        = "NodeRearmed"
+	reasonInvalidOverride    = "InvalidOverride"
+
+	actionAddTaint    = "AddTaint"
+	actionRemoveTaint = "RemoveTaint"
+	actionAdoptTaint  = "AdoptTaint"
+	actionComplete    = "CompleteBootstrap"
+	actionTimeOut     = "TimeOut"
+	actionRearm       = "RearmNode"
+	actionOverride    = "OverrideNode"
+)
+
+// announce tells what an accepted patch has done: as events on the node, in the log and in the metrics.
+func (r *Reconciler) announce(ctx context.Context, p *pass, written *corev1.Node, outcome taints.Outcome) {
+	logger := log.FromContext(ctx)
+	for i := range outcome.Changes {
+		c := &outcome.Changes[i]
+		rule := ""
+		if c.Rule != nil {
+			rule = c.Rule.Name
+		}
+		logger.Info("Changed node", "node", written.Name, "operation", c.Operation, "rule", rule, "taint", c.Taint.ToString())
+		r.announceChange(p, written, c, rule)
+		r.measure(p, c, rule)
+	}
+}
+
+func (r *Reconciler) announceChange(p *pass, node *corev1.Node, c *taints.Change, rule string) {
+	taint := c.Taint.ToString()
+	switch c.Operation {
+	case taints.Added:
+		r.eventf(node, c.Rule, corev1.EventTypeNormal, reasonTaintAdded, actionAddTaint,
+			"Added taint %s for rule %s: %s", taint, rule, r.why(p, c))
+	case taints.Removed:
+		if c.Rule == nil {
+			r.eventf(node, nil, corev1.EventTypeNormal, reasonTaintRemoved, actionRemoveTaint,
+				"Removed taint %s: the rule that put it there is gone", taint)
+			return
+		}
+		r.eventf(node, c.Rule, corev1.EventTypeNormal, reasonTaintRemoved, actionRemoveTaint,
+			"Removed taint %s for rule %s: %s", taint, rule, r.why(p, c))
+	case taints.Adopted:
+		r.eventf(node, c.Rule, corev1.EventTypeNormal, reasonTaintAdopted, actionAdoptTaint,
+			"Rule %s manages taint %s from now on, which was there already: %s", rule, taint, r.why(p, c))
+	case taints.Completed:
+		r.eventf(node, c.Rule, corev1.EventTypeNormal, reasonBootstrapCompleted, actionComplete,
+			"The node has completed bootstrap-only rule %s, which leaves it alone from now on", rule)
+	case taints.TimedOut:
+		r.announceTimeout(p, node, c, rule)
+	case taints.Rearmed:
+		r.eventf(node, c.Rule, corev1.EventTypeNormal, reasonNodeRearmed, actionRearm,
+			"The node has rebooted: rule %s starts it over", rule)
+	}
+}
+
+func (r *Reconciler) announceTimeout(p *pass, node *corev1.Node, c *taints.Change, rule string) {
+	clock := "not ready in time"
+	if c.Decision.NeverAppeared {
+		clock = "evidence has not appeared in time"
+	}
+	then := "it stays held"
+	if c.Rule.Spec.Timeout.Releases() {
+		then = "it is released all the same"
+	}
+	r.eventf(node, c.Rule, corev1.EventTypeWarning, reasonReadinessTimedOut, actionTimeOut,
+		"Rule %s: %s, %s: %s", rule, clock, then, r.missing(p, c.Rule))
+}
+
+// why is the reason of a change, in words.
+func (r *Reconciler) why(p *pass, c *taints.Change) string {
+	d := c.Decision
+	switch {
+	case c.Rule.Mode == ruleset.Deleting:
+		return "the rule is being deleted"
+	case !d.Was.Matches:
+		return "the rule does not select the node any more"
+	case c.Rule.Mode == ruleset.DryRun:
+		return "the rule is in dry-run"
+	case d.Reason == taints.ReasonOverrideHold, d.Reason == taints.ReasonOverrideRelease:
+		return "the annotation " + v1alpha1.OverrideAnnotation + " says so"
+	case d.Reason == taints.ReasonTimedOut:
+		return "its timeout has ended"
+	case d.Reason == taints.ReasonCompleted:
+		return "the node has completed it"
+	case d.Reason == taints.ReasonReadyWindow:
+		return "it has not been ready for readySeconds yet"
+	case d.Reason == taints.ReasonMinimumHold:
+		return "the node is younger than minimumHoldSeconds"
+	case d.State == v1alpha1.NodeStateReady:
+		return "all that it requires holds"
+	}
+	return r.missing(p, c.Rule)
+}
+
+func (r *Reconciler) missing(p *pass, rule *ruleset.Rule) string {
+	for _, d := range p.decisions {
+		if d.Rule == rule {
+			if s := readiness.Blocking(rule, readiness.Results(rule, r.facts(p, rule, d.Was), p.now)); s != "" {
+				return s
+			}
+		}
+	}
+	return "all that it requires holds"
+}
+
+// maxNote is how long an event's note may be; the API server refuses longer ones.
+const maxNote = 1024
+
+func (r *Reconciler) eventf(node *corev1.Node, rule *ruleset.Rule, eventType, reason, action, format string, args ...any) {
+	note := clip(format, args...)
+	regarding := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+	var related runtime.Object
+	if rule != nil {
+		related = &v1alpha1.NodeReadinessRule{
+			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeReadinessRule"},
+			ObjectMeta: metav1.ObjectMeta{Name: rule.Name, UID: rule.UID},
+		}
+	}
+	r.Recorder.Eventf(regarding, related, eventType, reason, action, "%s", note)
+}
+
+func (r *Reconciler) measure(p *pass, c *taints.Change, rule string) {
+	switch c.Operation {
+	case taints.Added, taints.Removed, taints.Adopted:
+		taintOperations.WithLabelValues(rule, string(c.Operation)).Inc()
+		for i := range p.decisions {
+			if v := p.verdicts[i]; p.decisions[i].Rule == c.Rule && !v.Since.IsZero() && c.Operation != taints.Adopted {
+				reconciliationLatency.WithLabelValues(rule, string(c.Operation)).Observe(max(0, p.now.Sub(v.Since).Seconds()))
+			}
+		}
+	case taints.Completed:
+		bootstrapCompleted.WithLabelValues(rule).Inc()
+		bootstrapDuration.WithLabelValues(rule).Observe(max(0, p.now.Sub(p.node.CreationTimestamp.Time).Round(time.Second).Seconds()))
+	case taints.TimedOut:
+		timeouts.WithLabelValues(rule).Inc()
+	case taints.Rearmed:
+		rearmed.WithLabelValues(rule).Inc()
+	}
+}

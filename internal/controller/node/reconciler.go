@@ -1,0 +1,237 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+)
+
+const (
+	// conflictDelay is when to look again at a node that somebody else has written: its watch event usually comes first.
+	conflictDelay = 100 * time.Millisecond
+	// maxRecheck bounds how long a deadline is slept for, so that a clock that jumps does no lasting harm.
+	maxRecheck = 10 * time.Minute
+)
+
+// Reconciler brings one node's taints in line with all rules.
+type Reconciler struct {
+	// Client reads nodes from a cache that has seen this process's own writes, and writes.
+	Client client.Client
+	// Live reads past the cache.
+	Live client.Reader
+	// Fleet gives the rules, and takes the verdicts.
+	Fleet *fleet.Fleet
+	// Recorder records events on nodes.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+
+	strangers strangers
+}
+
+// pass is one look at one node.
+type pass struct {
+	node      *corev1.Node
+	set       *ruleset.Set
+	now       time.Time
+	swept     taints.Swept
+	decisions []taints.Decision
+	verdicts  []readiness.Verdict // of the decisions, in their order
+	reserved  []*ruleset.Rule
+	recheck   time.Time
+}
+
+// Reconcile looks at one node.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	node := &corev1.Node{}
+	if err := r.Client.Get(ctx, req.NamespacedName, node); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.Fleet.Forget(req.Name, r.Clock.Now())
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("reading node %q: %w", req.Name, err)
+	}
+	p := &pass{node: node, set: r.Fleet.Rules(), now: r.Clock.Now()}
+	gone, err := r.strangers.gone(ctx, r.Live, taints.Strangers(node, p.set))
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("looking up rules that node %q bears records of: %w", node.Name, err)
+	}
+	p.swept = taints.Sweep(node, p.set, gone)
+	r.decide(p)
+	outcome := taints.Plan(node, p.swept, p.decisions, p.now)
+	if outcome.Patch == nil {
+		r.record(p, node, outcome, nil)
+		return r.again(p), nil
+	}
+	return r.write(ctx, p, outcome)
+}
+
+// decide judges every rule that concerns the node, at one moment.
+func (r *Reconciler) decide(p *pass) {
+	override, err := taints.OverrideOf(p.node, p.now)
+	if err != nil {
+		r.eventf(p.node, nil, corev1.EventTypeWarning, reasonInvalidOverride, actionOverride, "%v: it is ignored", err)
+	}
+	for _, rule := range p.set.All() {
+		standing := taints.Stand(rule, p.swept.Node, p.now)
+		if !standing.Concerns(rule, p.node) {
+			continue
+		}
+		var verdict readiness.Verdict
+		if standing.Matches {
+			start := time.Now()
+			verdict = readiness.Evaluate(rule, r.facts(p, rule, standing), p.now)
+			evaluationDuration.WithLabelValues(rule.Name).Observe(time.Since(start).Seconds())
+		}
+		d := taints.Decide(taints.Input{Rule: rule, Node: p.swept.Node, Standing: standing, Verdict: verdict, Override: override, Now: p.now})
+		if d.NeedsBudget {
+			if r.Fleet.Reserve(rule.UID, p.node.Name, verdict.Since) {
+				p.reserved = append(p.reserved, rule)
+			} else {
+				d = d.Refuse()
+			}
+		}
+		if !d.RecheckAt.IsZero() && (p.recheck.IsZero() || d.RecheckAt.Before(p.recheck)) {
+			p.recheck = d.RecheckAt
+		}
+		p.decisions = append(p.decisions, d)
+		p.verdicts = append(p.verdicts, verdict)
+	}
+}
+
+func (r *Reconciler) facts(p *pass, rule *ruleset.Rule, standing taints.Standing) *readiness.Facts {
+	return &readiness.Facts{Node: p.node, NotBefore: standing.NotBefore, Observed: r.Fleet.Observed(p.node, rule.UID)}
+}
+
+// write sends the patch. What follows from it is told only after the API server has accepted it.
+func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome) (reconcile.Result, error) {
+	written := &corev1.Node{}
+	written.Name = p.node.Name
+	err := r.Client.Patch(ctx, written, client.RawPatch(types.JSONPatchType, outcome.Patch))
+	switch {
+	case err == nil:
+		r.announce(ctx, p, written, outcome)
+		r.record(p, written, outcome, nil)
+		return r.again(p), nil
+	case apierrors.IsNotFound(err):
+		r.unreserve(p)
+		r.Fleet.Forget(p.node.Name, p.now)
+		return reconcile.Result{}, nil
+	case apierrors.IsInvalid(err) || apierrors.IsConflict(err):
+		return r.refused(ctx, p, outcome, err)
+	}
+	if rejected(err) {
+		r.unreserve(p)
+	}
+	return r.fail(p, outcome, failurePatch, fmt.Errorf("patching node %q: %w", p.node.Name, err))
+}
+
+// refused tells a concurrent writer, which is no error but a reason to look again, from a patch that can never succeed.
+func (r *Reconciler) refused(ctx context.Context, p *pass, outcome taints.Outcome, cause error) (reconcile.Result, error) {
+	live := &corev1.Node{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(p.node), live); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.unreserve(p)
+			r.Fleet.Forget(p.node.Name, p.now)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("reading node %q after its patch was refused: %w", p.node.Name, err)
+	}
+	if !taints.SameInputs(p.node, live) {
+		conflicts.Inc()
+		log.FromContext(ctx).V(2).Info("Somebody else has written the node, looking again", "node", p.node.Name)
+		return reconcile.Result{RequeueAfter: conflictDelay}, nil
+	}
+	r.unreserve(p)
+	return r.fail(p, outcome, failureRefused, fmt.Errorf("patching node %q: refused though nobody else has written it: %w", p.node.Name, cause))
+}
+
+// rejected reports whether the API server has said that it wrote nothing. After any other error the patch may have been
+// carried out, so that what was reserved for it stays reserved.
+func rejected(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
+}
+
+func (r *Reconciler) fail(p *pass, outcome taints.Outcome, reason string, err error) (reconcile.Result, error) {
+	for _, d := range p.decisions {
+		failures.WithLabelValues(d.Rule.Name, reason).Inc()
+	}
+	r.record(p, p.node, outcome, &failure{reason: reason, message: err.Error()})
+	return reconcile.Result{}, err
+}
+
+func (r *Reconciler) unreserve(p *pass) {
+	for _, rule := range p.reserved {
+		r.Fleet.Unreserve(rule.UID, p.node.Name)
+	}
+}
+
+// again is when to look at the node without any other cause: at its next deadline, with the priority of an event.
+func (r *Reconciler) again(p *pass) reconcile.Result {
+	if p.recheck.IsZero() {
+		return reconcile.Result{}
+	}
+	after := min(max(p.recheck.Sub(r.Clock.Now()), time.Millisecond), maxRecheck)
+	normal := 0
+	return reconcile.Result{RequeueAfter: after, Priority: &normal}
+}
+
+type failure struct{ reason, message string }
+
+// record tells the fleet what has become of the node.
+func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, failed *failure) {
+	entries := make([]fleet.Entry, 0, len(p.decisions))
+	for i, d := range p.decisions {
+		v := p.verdicts[i]
+		e := fleet.Entry{
+			Rule: d.Rule, Standing: d.Was, State: d.State, Reason: d.Reason,
+			Present: taints.Find(node, d.Rule.Taint) != nil, Shared: outcome.Shared[d.Rule.UID],
+			WouldClaim: d.WouldClaim, WouldRelease: d.WouldRelease, Risky: d.WouldClaim && v.NeverAppeared,
+			Observed: v.Observed, HeartbeatDecides: v.HeartbeatDecides,
+		}
+		if node != p.node {
+			e.Standing = taints.Stand(d.Rule, node, p.now)
+		}
+		if d.State != "" && d.State != v1alpha1.NodeStateReady {
+			e.Results = results(d.Rule, r.facts(p, d.Rule, d.Was), p.now)
+		}
+		if failed != nil {
+			e.State, e.Reason, e.Message = v1alpha1.NodeStateFailed, failed.reason, failed.message
+		}
+		if d.State == "" && failed == nil && !taints.Leftover(d.Rule, node) {
+			continue
+		}
+		entries = append(entries, e)
+	}
+	r.Fleet.Record(node, entries, p.now)
+}
+
+func results(rule *ruleset.Rule, facts *readiness.Facts, now time.Time) []v1alpha1.ConditionEvaluationResult {
+	var out []v1alpha1.ConditionEvaluationResult
+	for _, res := range readiness.Results(rule, facts, now) {
+		out = append(out, v1alpha1.ConditionEvaluationResult{
+			Type: res.Type, CurrentStatus: res.Status, RequiredStatus: res.Required, DefaultStatus: res.Default,
+		})
+	}
+	return out
+}

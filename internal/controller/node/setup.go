@@ -1,0 +1,158 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/controller/nudge"
+	"github.com/nodegate/nodegate/internal/rulecache"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+const (
+	// firstRetry and lastRetry bound the delay between tries of a node that failed.
+	firstRetry = 20 * time.Millisecond
+	lastRetry  = 15 * time.Second
+)
+
+// SetupWithManager adds the controller to a manager. Nodes are queued when something about them changes that a verdict
+// may depend on, when the rules change, and through the given queue.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *rulecache.Cache, queue *nudge.Queue, workers int) error {
+	c, err := controller.New("node", mgr, controller.Options{
+		Reconciler:              r,
+		MaxConcurrentReconciles: workers,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+	})
+	if err != nil {
+		return fmt.Errorf("creating the node controller: %w", err)
+	}
+	nodes := source.Kind(mgr.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{}, r.relevant())
+	if err := c.Watch(&rulesSource{reconciler: r, rules: rules, nodes: mgr.GetCache().WaitForCacheSync, queue: queue}); err != nil {
+		return fmt.Errorf("watching rules: %w", err)
+	}
+	if err := c.Watch(nodes); err != nil {
+		return fmt.Errorf("watching nodes: %w", err)
+	}
+	return nil
+}
+
+// rulesSource brings the rules to the fleet before the first node is looked at, and queues the nodes that a changed rule
+// concerns behind all others.
+type rulesSource struct {
+	reconciler *Reconciler
+	rules      *rulecache.Cache
+	nodes      func(context.Context) bool
+	queue      *nudge.Queue
+	ctx        context.Context
+}
+
+// Start implements source.Source.
+func (s *rulesSource) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	s.ctx = ctx
+	return s.queue.Start(ctx, queue)
+}
+
+// WaitForSync implements source.SyncingSource: both numbers of every breaker are complete before the first node is
+// acted on.
+func (s *rulesSource) WaitForSync(ctx context.Context) error {
+	if !s.nodes(ctx) {
+		return fmt.Errorf("waiting for the caches: %w", ctx.Err())
+	}
+	if err := s.rules.WaitForSync(ctx); err != nil {
+		return err
+	}
+	s.rules.Subscribe(func(set *ruleset.Set) {
+		names, err := s.reconciler.setRules(s.ctx, set)
+		if err != nil {
+			if s.ctx.Err() == nil {
+				log.FromContext(s.ctx).Error(err, "Taking over changed rules")
+			}
+			return
+		}
+		s.queue.AddLow(names...)
+	})
+	return nil
+}
+
+func (r *Reconciler) setRules(ctx context.Context, set *ruleset.Set) ([]string, error) {
+	list := &corev1.NodeList{}
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	nodes := make([]*corev1.Node, len(list.Items))
+	for i := range list.Items {
+		nodes[i] = &list.Items[i]
+	}
+	return r.Fleet.SetRules(set, nodes, r.Clock.Now()), nil
+}
+
+// relevant lets through what a verdict may depend on. A heartbeat is let through only where it alone may change one:
+// where evidence is stale, or was reported before the node's last boot.
+func (r *Reconciler) relevant() predicate.TypedPredicate[*corev1.Node] {
+	return predicate.TypedFuncs[*corev1.Node]{
+		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
+			return changed(e.ObjectOld, e.ObjectNew) || r.Fleet.HeartbeatDecides(e.ObjectNew.Name)
+		},
+	}
+}
+
+func changed(before, after *corev1.Node) bool {
+	return before.UID != after.UID ||
+		before.Spec.Unschedulable != after.Spec.Unschedulable ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		before.Status.NodeInfo.BootID != after.Status.NodeInfo.BootID ||
+		!maps.Equal(before.Labels, after.Labels) ||
+		!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
+		annotationsChanged(before.Annotations, after.Annotations) ||
+		conditionsChanged(before.Status.Conditions, after.Status.Conditions)
+}
+
+func annotationsChanged(before, after map[string]string) bool {
+	if maps.Equal(before, after) {
+		return false
+	}
+	ours := func(m map[string]string) map[string]string {
+		out := map[string]string{}
+		for k, v := range m {
+			if strings.HasPrefix(k, v1alpha1.RecordAnnotationPrefix) || strings.HasPrefix(k, v1alpha1.BootstrapAnnotationPrefix) ||
+				k == v1alpha1.OverrideAnnotation {
+				out[k] = v
+			}
+		}
+		return out
+	}
+	return !maps.Equal(ours(before), ours(after))
+}
+
+func conditionsChanged(before, after []corev1.NodeCondition) bool {
+	if len(before) != len(after) {
+		return true
+	}
+	for i := range before {
+		b, a := &before[i], &after[i]
+		if b.Type != a.Type || b.Status != a.Status || !b.LastTransitionTime.Equal(&a.LastTransitionTime) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,53 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// Reasons and actions of events on rules; besides, the reasons of the conditions that they tell of.
+const (
+	reasonCleanupIncomplete = "CleanupIncomplete"
+
+	actionCleanUp  = "CleanUp"
+	actionEvaluate = "EvaluateRule"
+)
+
+// maxNote is how long an event's note may be; the API server refuses longer ones.
+const maxNote = 1024
+
+// announce tells, as Warnings on the rule, what a status that was written says for the first time.
+func (r *Reconciler) announce(rule *v1alpha1.NodeReadinessRule, before *v1alpha1.NodeReadinessRuleStatus) {
+	bad := map[string]metav1.ConditionStatus{
+		v1alpha1.ConditionReady:           metav1.ConditionFalse,
+		v1alpha1.ConditionConflicted:      metav1.ConditionTrue,
+		v1alpha1.ConditionBudgetExhausted: metav1.ConditionTrue,
+		v1alpha1.ConditionNodesReady:      metav1.ConditionFalse,
+	}
+	for _, c := range rule.Status.Conditions {
+		if c.Status != bad[c.Type] || c.Reason == ReasonDryRun || c.Reason == ReasonSuspended || c.Reason == ReasonNodesNotReady {
+			continue
+		}
+		if old := meta.FindStatusCondition(before.Conditions, c.Type); old != nil && old.Status == c.Status && old.Reason == c.Reason {
+			continue
+		}
+		r.event(rule, corev1.EventTypeWarning, c.Reason, actionEvaluate, "%s", c.Message)
+	}
+}
+
+func (r *Reconciler) event(rule *v1alpha1.NodeReadinessRule, eventType, reason, action, format string, args ...any) {
+	note := fmt.Sprintf(format, args...)
+	if len(note) > maxNote {
+		note = strings.ToValidUTF8(note[:maxNote-3], "") + "..."
+	}
+	r.Recorder.Eventf(rule, nil, eventType, reason, action, "%s", note)
+}

@@ -1,0 +1,53 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/nodegate/nodegate/internal/fleet"
+)
+
+var statusWrites = prometheus.NewCounter(prometheus.CounterOpts{
+	Name: "node_readiness_status_writes_total",
+	Help: "Status writes of rules.",
+})
+
+func init() { metrics.Registry.MustRegister(statusWrites) }
+
+var (
+	rulesDesc = prometheus.NewDesc("node_readiness_rules_total", "Rules that there are.", nil, nil)
+	nodesDesc = prometheus.NewDesc("node_readiness_rule_nodes",
+		"Nodes that a rule matches, by state: matched is the sum of ready, held, exempt, failed and pending.", []string{"rule", "state"}, nil)
+	overriddenDesc = prometheus.NewDesc("node_readiness_overridden_nodes",
+		"Nodes for which the override annotation overrules a rule.", []string{"rule"}, nil)
+)
+
+// Collector exposes the fleet's counts. Only the leader has any.
+type Collector struct{ Fleet *fleet.Fleet }
+
+// Describe implements prometheus.Collector.
+func (c Collector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- rulesDesc
+	ch <- nodesDesc
+	ch <- overriddenDesc
+}
+
+// Collect implements prometheus.Collector.
+func (c Collector) Collect(ch chan<- prometheus.Metric) {
+	counts := c.Fleet.Counts()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	gauge(rulesDesc, float64(len(counts)))
+	for _, n := range counts {
+		for state, v := range map[string]int32{
+			"matched": n.Matched, "ready": n.Ready, "held": n.Held, "exempt": n.Exempt, "failed": n.Failed, "pending": n.Pending,
+		} {
+			gauge(nodesDesc, float64(v), n.Rule, state)
+		}
+		gauge(overriddenDesc, float64(n.Overridden), n.Rule)
+	}
+}

@@ -1,0 +1,271 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+)
+
+const (
+	// statusInterval is the least time between two status writes of one rule; the first one is at once.
+	statusInterval = 2 * time.Second
+	// statusRate and statusBurst bound the status writes of all rules together, per second.
+	statusRate, statusBurst = 10, 10
+	// cleanupPatience is for how long a node that cannot be written to holds up a deleted rule.
+	cleanupPatience = 60 * time.Second
+	// conflictDelay is when to look again at a rule that somebody else has written.
+	conflictDelay = 100 * time.Millisecond
+)
+
+// Reconciler looks after one rule.
+type Reconciler struct {
+	// Client reads from a cache that has seen this process's own writes, and writes.
+	Client client.Client
+	// Fleet knows what has become of the nodes.
+	Fleet *fleet.Fleet
+	// Recorder records events on rules.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Forget is told the names of rules that are gone.
+	Forget func(rule string)
+
+	mu    sync.Mutex
+	limit *rate.Limiter
+	known map[string]*progress
+}
+
+// progress is what a process remembers of a rule.
+type progress struct {
+	uid types.UID
+	// passed is whether every node has been looked at once.
+	passed bool
+	// wrote is when its status was last written.
+	wrote time.Time
+}
+
+// Reconcile looks at one rule.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	rule := &v1alpha1.NodeReadinessRule{}
+	if err := r.Client.Get(ctx, req.NamespacedName, rule); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(req.Name)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("reading rule %q: %w", req.Name, err)
+	}
+	material, known := r.Fleet.Material(rule.UID)
+	if !known || material.Rule.Generation != rule.Generation || foreign(material.Rule) {
+		return reconcile.Result{}, nil // it is looked at again when the fleet has taken it over, or is thawed
+	}
+	if !rule.DeletionTimestamp.IsZero() {
+		return r.cleanUp(ctx, rule, material.Rule)
+	}
+	if controllerutil.AddFinalizer(rule, v1alpha1.Finalizer) {
+		if err := r.patchFinalizers(ctx, rule); err != nil {
+			return retry(err, "adding the finalizer to rule %q", rule.Name)
+		}
+	}
+	return r.report(ctx, rule, &material)
+}
+
+// foreign reports whether writing the rule would lose fields, because the CRD that is served does not have them.
+func foreign(rule *ruleset.Rule) bool {
+	return slices.ContainsFunc(rule.Problems, func(p ruleset.Problem) bool { return p.Reason == ruleset.ReasonForeignCRD })
+}
+
+// patchFinalizers writes the finalizers that the rule has now, unless somebody has written the rule meanwhile.
+func (r *Reconciler) patchFinalizers(ctx context.Context, rule *v1alpha1.NodeReadinessRule) error {
+	before := rule.DeepCopy()
+	if !controllerutil.RemoveFinalizer(before, v1alpha1.Finalizer) {
+		controllerutil.AddFinalizer(before, v1alpha1.Finalizer)
+	}
+	return r.Client.Patch(ctx, rule, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// retry tells a concurrent writer from a failure.
+func retry(err error, format string, args ...any) (reconcile.Result, error) {
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: conflictDelay}, nil
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{}, fmt.Errorf(format+": %w", append(args, err)...)
+}
+
+// cleanUp lets a deleted rule go as soon as no node bears anything of it, or those that do have been waited for long
+// enough: what they bear is swept when they can be written to again.
+func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule) (reconcile.Result, error) {
+	if !controllerutil.ContainsFinalizer(rule, v1alpha1.Finalizer) {
+		return reconcile.Result{}, nil
+	}
+	left, err := r.leftovers(ctx, compiled)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	patience := rule.DeletionTimestamp.Add(cleanupPatience).Sub(r.Clock.Now())
+	if len(left) > 0 && patience > 0 {
+		return reconcile.Result{RequeueAfter: patience}, nil // or earlier, when the fleet reports a change
+	}
+	if len(left) > 0 {
+		log.FromContext(ctx).Info("Letting a deleted rule go although nodes could not be cleaned up", "rule", rule.Name, "nodes", len(left))
+		r.event(rule, corev1.EventTypeWarning, reasonCleanupIncomplete, actionCleanUp,
+			"%d nodes could not be cleaned up and will be later: %s", len(left), some(left))
+	}
+	controllerutil.RemoveFinalizer(rule, v1alpha1.Finalizer)
+	if err := r.patchFinalizers(ctx, rule); err != nil {
+		return retry(err, "removing the finalizer from rule %q", rule.Name)
+	}
+	return reconcile.Result{}, nil
+}
+
+// leftovers are the nodes that bear anything that the rule wrote.
+func (r *Reconciler) leftovers(ctx context.Context, rule *ruleset.Rule) ([]string, error) {
+	nodes := &corev1.NodeList{}
+	if err := r.Client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	var names []string
+	for i := range nodes.Items {
+		if taints.Leftover(rule, &nodes.Items[i]) {
+			names = append(names, nodes.Items[i].Name)
+		}
+	}
+	return names, nil
+}
+
+// report writes the status, if it says something new and it is time.
+func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRule, m *fleet.Material) (reconcile.Result, error) {
+	if ready, err := r.firstPassDone(ctx, rule, m); err != nil || !ready {
+		return reconcile.Result{}, err
+	}
+	now := r.Clock.Now()
+	status := Status(rule, m, now)
+	if equality.Semantic.DeepEqual(status, rule.Status) {
+		return reconcile.Result{}, nil
+	}
+	if wait := r.wait(rule, now); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	before := rule.Status
+	rule.Status = status
+	if err := r.Client.Status().Update(ctx, rule); err != nil {
+		return retry(err, "writing the status of rule %q", rule.Name)
+	}
+	statusWrites.Inc()
+	r.announce(rule, &before)
+	return reconcile.Result{}, nil
+}
+
+// firstPassDone reports whether every node has been looked at once since this process leads: an earlier status would
+// replace a true one by a half-known one, and forget what a status of the incumbent controller says.
+func (r *Reconciler) firstPassDone(ctx context.Context, rule *v1alpha1.NodeReadinessRule, m *fleet.Material) (bool, error) {
+	if r.passed(rule) {
+		return true, nil
+	}
+	if m.Counts.Pending > 0 {
+		return false, nil
+	}
+	if len(m.Rule.Inherited) > 0 {
+		left, err := r.inheritedLeft(ctx, m.Rule)
+		if err != nil || left {
+			return false, err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.progress(rule).passed = true
+	return true, nil
+}
+
+func (r *Reconciler) passed(rule *v1alpha1.NodeReadinessRule) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.progress(rule).passed
+}
+
+// progress is what is remembered of a rule. The caller holds r.mu.
+func (r *Reconciler) progress(rule *v1alpha1.NodeReadinessRule) *progress {
+	p := r.known[rule.Name]
+	if p == nil || p.uid != rule.UID {
+		if r.known == nil {
+			r.known, r.limit = map[string]*progress{}, rate.NewLimiter(statusRate, statusBurst)
+		}
+		p = &progress{uid: rule.UID}
+		r.known[rule.Name] = p
+	}
+	return p
+}
+
+func (r *Reconciler) forget(rule string) {
+	r.mu.Lock()
+	delete(r.known, rule)
+	r.mu.Unlock()
+	r.Forget(rule)
+}
+
+// inheritedLeft reports whether a taint that the incumbent controller left on a node that the rule does not match is
+// still to be taken off: only that controller's status tells of it.
+func (r *Reconciler) inheritedLeft(ctx context.Context, rule *ruleset.Rule) (bool, error) {
+	nodes := &corev1.NodeList{}
+	if err := r.Client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		if _, inherited := rule.Inherited[n.Name]; inherited && !rule.Matches(n.Labels) && taints.Find(n, rule.Taint) != nil {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// wait is for how long a status write has to wait; 0, if it may happen now, which is then taken as done.
+func (r *Reconciler) wait(rule *v1alpha1.NodeReadinessRule, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.progress(rule)
+	if since := now.Sub(p.wrote); since >= 0 && since < statusInterval {
+		return statusInterval - since
+	}
+	reservation := r.limit.ReserveN(now, 1)
+	if delay := reservation.DelayFrom(now); delay > 0 {
+		reservation.CancelAt(now)
+		return delay
+	}
+	p.wrote = now
+	return 0
+}
+
+// some names a few of many.
+func some(names []string) string {
+	const few = 5
+	if len(names) <= few {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+}

@@ -1,0 +1,183 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Reasons of a rule's conditions.
+const (
+	ReasonInForce        = "InForce"
+	ReasonDryRun         = "DryRun"
+	ReasonSuspended      = "Suspended"
+	ReasonNoNodes        = "NoNodes"
+	ReasonAllReady       = "AllReady"
+	ReasonNodesNotReady  = "NodesNotReady"
+	ReasonNodesFailed    = "NodesFailed"
+	ReasonSharedTaint    = "SharedTaint"
+	ReasonNoConflict     = "NoConflict"
+	ReasonMaxUnavailable = "MaxUnavailable"
+	ReasonWithinBudget   = "WithinBudget"
+	ReasonNoLimit        = "NoLimit"
+)
+
+// Status is a rule's status, as the fleet's material has it. Times of what has not changed are kept.
+func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, now time.Time) v1alpha1.NodeReadinessRuleStatus {
+	s := v1alpha1.NodeReadinessRuleStatus{
+		ObservedGeneration: rule.Generation,
+		Nodes:              &m.Counts,
+		AppliedNodes:       m.Applied,
+		FailedNodes:        keepFailures(rule.Status.FailedNodes, m.Failed),
+		NodeEvaluations:    keepEvaluations(rule.Status.NodeEvaluations, m.Evaluations),
+		Truncated:          m.Truncated,
+	}
+	for i := range rule.Status.Conditions {
+		s.Conditions = append(s.Conditions, rule.Status.Conditions[i])
+	}
+	set := func(conditionType string, status bool, reason, format string, args ...any) {
+		c := metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason,
+			Message: fleet.Clip(fmt.Sprintf(format, args...)), ObservedGeneration: rule.Generation, LastTransitionTime: metav1.NewTime(now)}
+		if status {
+			c.Status = metav1.ConditionTrue
+		}
+		meta.SetStatusCondition(&s.Conditions, c)
+	}
+	modeConditions(m, set)
+	nodeConditions(m, set)
+	switch m.Rule.Mode {
+	case ruleset.Enforced:
+		s.InForce = &v1alpha1.InForce{Since: metav1.NewTime(m.Rule.InForceSince), SelectorHash: m.Rule.SelectorHash}
+	case ruleset.Frozen: // it may come back into force: what was exempt stays so
+		s.InForce = rule.Status.InForce
+	case ruleset.DryRun:
+		s.DryRunResults = dryRun(m)
+	}
+	return s
+}
+
+type setter func(conditionType string, status bool, reason, format string, args ...any)
+
+// modeConditions say whether the rule is valid and acts.
+func modeConditions(m *fleet.Material, set setter) {
+	switch m.Rule.Mode {
+	case ruleset.Enforced:
+		set(v1alpha1.ConditionReady, true, ReasonInForce, "The rule is valid and in force")
+		set(v1alpha1.ConditionEnforcing, true, ReasonInForce, "Nodes that do not satisfy the rule are held")
+	case ruleset.DryRun:
+		set(v1alpha1.ConditionReady, false, ReasonDryRun, "The rule is valid and only reports what it would do: see status.dryRunResults")
+		set(v1alpha1.ConditionEnforcing, false, ReasonDryRun, "spec.dryRun is true")
+	case ruleset.Suspended:
+		set(v1alpha1.ConditionReady, false, ReasonSuspended, "The rule is valid and suspended: it holds no further node")
+		set(v1alpha1.ConditionEnforcing, false, ReasonSuspended, "spec.suspend is true")
+	default:
+		p := ruleset.Problem{Reason: ruleset.ReasonInvalid, Message: "the rule is not in force"}
+		if len(m.Rule.Problems) > 0 {
+			p = m.Rule.Problems[0]
+		}
+		more := ""
+		if n := len(m.Rule.Problems) - 1; n > 0 {
+			more = fmt.Sprintf(" (and %d more)", n)
+		}
+		set(v1alpha1.ConditionReady, false, p.Reason, "Nothing of the rule is added or removed until this is mended: %s%s", p, more)
+		set(v1alpha1.ConditionEnforcing, false, p.Reason, "The rule is invalid")
+	}
+}
+
+// nodeConditions say how the nodes stand.
+func nodeConditions(m *fleet.Material, set setter) {
+	c := m.Counts
+	switch {
+	case c.Matched == 0:
+		set(v1alpha1.ConditionNodesReady, true, ReasonNoNodes, "No node matches the rule's nodeSelector")
+	case c.Ready == c.Matched:
+		set(v1alpha1.ConditionNodesReady, true, ReasonAllReady, "All %d nodes are ready", c.Matched)
+	default:
+		reason := ReasonNodesNotReady
+		if c.Failed > 0 {
+			reason = ReasonNodesFailed
+		}
+		set(v1alpha1.ConditionNodesReady, false, reason, "%d of %d nodes are ready, %d held, %d exempt, %d failed, %d pending",
+			c.Ready, c.Matched, c.Held, c.Exempt, c.Failed, c.Pending)
+	}
+	if m.Shared > 0 {
+		set(v1alpha1.ConditionConflicted, true, ReasonSharedTaint,
+			"On %d nodes an older claim to the same taint decides about its value; the taint stands while any of the rules claims it", m.Shared)
+	} else {
+		set(v1alpha1.ConditionConflicted, false, ReasonNoConflict, "No other rule claims this rule's taint on the same node")
+	}
+	switch {
+	case !m.Rule.Limited():
+		set(v1alpha1.ConditionBudgetExhausted, false, ReasonNoLimit, "The rule has no maxUnavailable")
+	case m.Waiting > 0:
+		set(v1alpha1.ConditionBudgetExhausted, true, ReasonMaxUnavailable,
+			"%d nodes are not ready and not held: maxUnavailable (%s) allows for %d of %d nodes in service",
+			m.Waiting, m.Rule.Spec.MaxUnavailable.String(), m.MaxUnavailable, m.Released)
+	default:
+		set(v1alpha1.ConditionBudgetExhausted, false, ReasonWithinBudget, "maxUnavailable keeps no node from being held")
+	}
+}
+
+func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {
+	count := func(n int) *int32 {
+		v := int32(min(n, 1<<30)) //nolint:gosec // bounded
+		return &v
+	}
+	limit := ""
+	if m.Rule.Limited() {
+		limit = fmt.Sprintf("; maxUnavailable %s would allow for %d at a time", m.Rule.Spec.MaxUnavailable.String(), m.MaxUnavailable)
+	}
+	return &v1alpha1.DryRunResults{
+		AffectedNodes:   count(int(m.Counts.Matched)),
+		TaintsToAdd:     count(m.ToTaint),
+		TaintsToRemove:  count(m.ToUntaint),
+		RiskyOperations: count(m.Risky),
+		NodesToTaint:    m.NamesToTaint,
+		NodesToUntaint:  m.NamesToUntaint,
+		Summary: fmt.Sprintf("Of %d matching nodes, %d would be tainted (%d of them for want of any evidence) and %d would be untainted%s",
+			m.Counts.Matched, m.ToTaint, m.Risky, m.ToUntaint, limit),
+	}
+}
+
+// keepEvaluations keeps the times of entries that say the same as before, as after a restart.
+func keepEvaluations(before, after []v1alpha1.NodeEvaluation) []v1alpha1.NodeEvaluation {
+	times := make(map[string]*v1alpha1.NodeEvaluation, len(before))
+	for i := range before {
+		times[before[i].NodeName] = &before[i]
+	}
+	for i := range after {
+		old := times[after[i].NodeName]
+		if old == nil {
+			continue
+		}
+		same := *old
+		same.LastEvaluationTime = after[i].LastEvaluationTime
+		if equality.Semantic.DeepEqual(same, after[i]) {
+			after[i].LastEvaluationTime = old.LastEvaluationTime
+		}
+	}
+	return after
+}
+
+func keepFailures(before, after []v1alpha1.NodeFailure) []v1alpha1.NodeFailure {
+	times := make(map[string]v1alpha1.NodeFailure, len(before))
+	for _, f := range before {
+		times[f.NodeName] = f
+	}
+	for i, f := range after {
+		if old, ok := times[f.NodeName]; ok && old.Reason == f.Reason && old.Message == f.Message {
+			after[i].LastEvaluationTime = old.LastEvaluationTime
+		}
+	}
+	return after
+}

@@ -1,0 +1,141 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// NodeWrapper wraps a Node.
+type NodeWrapper struct{ corev1.Node }
+
+// MakeNode starts a Node. It has no UID and no times: an API server gives them.
+func MakeNode(name string) *NodeWrapper {
+	return &NodeWrapper{corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+}
+
+// WrapNode goes on from a node that is there. The node is copied.
+func WrapNode(node *corev1.Node) *NodeWrapper { return &NodeWrapper{*node.DeepCopy()} }
+
+// Obj is the node.
+func (n *NodeWrapper) Obj() *corev1.Node { return n.DeepCopy() }
+
+// UID sets the UID.
+func (n *NodeWrapper) UID(uid string) *NodeWrapper {
+	n.Node.UID = types.UID(uid)
+	return n
+}
+
+// Created sets the time of creation.
+func (n *NodeWrapper) Created(t time.Time) *NodeWrapper {
+	n.CreationTimestamp = metav1.NewTime(t)
+	return n
+}
+
+// Terminating makes the node one that is being deleted, and waits for a finalizer.
+func (n *NodeWrapper) Terminating(t time.Time) *NodeWrapper {
+	n.DeletionTimestamp = &metav1.Time{Time: t}
+	n.Finalizers = append(n.Finalizers, "example.com/tests")
+	return n
+}
+
+// Label sets a label.
+func (n *NodeWrapper) Label(key, value string) *NodeWrapper {
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	n.Labels[key] = value
+	return n
+}
+
+// Unlabel removes a label.
+func (n *NodeWrapper) Unlabel(key string) *NodeWrapper {
+	delete(n.Labels, key)
+	return n
+}
+
+// Annotation sets an annotation.
+func (n *NodeWrapper) Annotation(key, value string) *NodeWrapper {
+	if n.Annotations == nil {
+		n.Annotations = map[string]string{}
+	}
+	n.Annotations[key] = value
+	return n
+}
+
+// Unannotate removes an annotation.
+func (n *NodeWrapper) Unannotate(key string) *NodeWrapper {
+	delete(n.Annotations, key)
+	return n
+}
+
+// Taint appends a taint.
+func (n *NodeWrapper) Taint(key, value string, effect corev1.TaintEffect) *NodeWrapper {
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Value: value, Effect: effect})
+	return n
+}
+
+// Untaint removes the taints of a key.
+func (n *NodeWrapper) Untaint(key string) *NodeWrapper {
+	var rest []corev1.Taint
+	for _, t := range n.Spec.Taints {
+		if t.Key != key {
+			rest = append(rest, t)
+		}
+	}
+	n.Spec.Taints = rest
+	return n
+}
+
+// Cordoned makes the node unschedulable.
+func (n *NodeWrapper) Cordoned() *NodeWrapper {
+	n.Spec.Unschedulable = true
+	return n
+}
+
+// Condition sets a condition that has been as it is since, and was reported then for the last time.
+func (n *NodeWrapper) Condition(conditionType string, status corev1.ConditionStatus, since time.Time) *NodeWrapper {
+	c := n.condition(conditionType)
+	c.Status = status
+	c.LastTransitionTime, c.LastHeartbeatTime = metav1.NewTime(since), metav1.NewTime(since)
+	return n
+}
+
+// Heartbeat sets when a condition was reported for the last time.
+func (n *NodeWrapper) Heartbeat(conditionType string, t time.Time) *NodeWrapper {
+	n.condition(conditionType).LastHeartbeatTime = metav1.NewTime(t)
+	return n
+}
+
+// Without removes a condition.
+func (n *NodeWrapper) Without(conditionType string) *NodeWrapper {
+	var rest []corev1.NodeCondition
+	for _, c := range n.Status.Conditions {
+		if string(c.Type) != conditionType {
+			rest = append(rest, c)
+		}
+	}
+	n.Status.Conditions = rest
+	return n
+}
+
+func (n *NodeWrapper) condition(conditionType string) *corev1.NodeCondition {
+	for i := range n.Status.Conditions {
+		if string(n.Status.Conditions[i].Type) == conditionType {
+			return &n.Status.Conditions[i]
+		}
+	}
+	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeConditionType(conditionType)})
+	return &n.Status.Conditions[len(n.Status.Conditions)-1]
+}
+
+// BootID sets the boot ID.
+func (n *NodeWrapper) BootID(id string) *NodeWrapper {
+	n.Status.NodeInfo.BootID = id
+	return n
+}
