@@ -15,6 +15,9 @@ import (
 	"time"
 )
 
+// strayPatience is how long processes may outlive the go test that started them.
+const strayPatience = 3 * time.Second
+
 // runner runs the batches one after the other and keeps what came out of them.
 type runner struct {
 	options *options
@@ -31,6 +34,7 @@ func newRunner(o *options, w io.Writer) *runner {
 // run is the whole: list, build, test, compare, count. Its last line of output is the count.
 func (r *runner) run(ctx context.Context) error {
 	start := time.Now()
+	adoptOrphans()
 	list, err := readList(r.options.list)
 	if err != nil {
 		return err
@@ -87,7 +91,7 @@ func (r *runner) command(ctx context.Context, args []string) *exec.Cmd {
 	// The interrupt goes to the whole group: go test does not hand it on, and the suites have servers to take down.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
-	cmd.WaitDelay = 30 * time.Second
+	cmd.WaitDelay = time.Minute // more than Ginkgo's grace period
 	return cmd
 }
 
@@ -106,7 +110,7 @@ func (r *runner) testArgs(batch []testPackage, reportPath string) []string {
 	if reportPath != "" {
 		// Ginkgo's own limit comes first, so that it tells where a spec hangs and runs its cleanups.
 		args = append(args, "-ginkgo.json-report="+reportPath, "-ginkgo.randomize-all", "-ginkgo.no-color",
-			fmt.Sprintf("-ginkgo.timeout=%s", timeout*9/10))
+			fmt.Sprintf("-ginkgo.timeout=%s", timeout*9/10), "-ginkgo.grace-period=10s")
 	}
 	return args
 }
@@ -142,6 +146,9 @@ func (r *runner) runBatch(ctx context.Context, module string, batch []testPackag
 	})
 	before := len(r.results)
 	err = r.stream(ctx, s, r.testArgs(batch, reportPath))
+	if strays := endStrays(strayPatience); len(strays) > 0 {
+		r.broken = append(r.broken, fmt.Sprintf("%s left processes behind: %s", label, strings.Join(strays, ", ")))
+	}
 	for _, path := range paths {
 		if !done[path] {
 			r.finish(s, s.packages[path], reportPath)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -120,6 +121,10 @@ func TestRun(t *testing.T) {
 			options: options{timeout: time.Second}, count: "0 passed, 1 failed, 0 skipped", says: []string{"test timed out after 1s"},
 		},
 		{
+			name: "a process that outlives its test is ended and fails the run", packages: []string{"leaves"}, list: []string{"leaves TestLeaves"},
+			count: "1 passed, 1 failed, 0 skipped", says: []string{"left processes behind: sleep"},
+		},
+		{
 			name: "a package that does not compile fails, and its tests are missed", packages: []string{"nobuild"},
 			list:  []string{"nobuild TestNever"},
 			count: "0 passed, 2 failed, 0 skipped", says: []string{"undefined: undefined", "nobuild (the package itself)", "did not run:"},
@@ -141,6 +146,9 @@ func TestRun(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			if slices.Contains(tt.packages, "leaves") && runtime.GOOS != "linux" {
+				t.Skip("only Linux lets a process adopt orphans")
+			}
 			output, ok := runTests(t, tt.options, tt.packages, tt.list...)
 			if ok != tt.ok {
 				t.Errorf("ended well = %v, want %v", ok, tt.ok)
