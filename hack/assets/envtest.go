@@ -17,10 +17,11 @@ import (
 	"time"
 )
 
-const (
-	// envtestIndex is setup-envtest's own default.
-	envtestIndex = "https://raw.githubusercontent.com/kubernetes-sigs/controller-tools/HEAD/envtest-releases.yaml"
+// envtestIndex is setup-envtest's own default.
+const envtestIndex = "https://raw.githubusercontent.com/kubernetes-sigs/controller-tools/HEAD/envtest-releases.yaml"
 
+// They are variables so that a test need not wait so long.
+var (
 	// connectLimit bounds how long an unreachable site is waited for; a site that answers does so in much less.
 	connectLimit = 8 * time.Second
 	// stallLimit bounds how long a download that has begun may bring nothing.

@@ -66,6 +66,8 @@ func (c *Cluster) newAPIServer(port int, extra []string) (*Component, error) {
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
 		"--endpoint-reconciler-type=none", // an endpoint must not be on loopback
+		// Else an open watch delays the end of the server by a minute.
+		"--shutdown-watch-termination-grace-period=100ms",
 		"--profiling=false",
 	}
 	if c.audit {

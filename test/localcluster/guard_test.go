@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -16,6 +17,7 @@ import (
 func TestNothingSurvivesAnOwnerThatIsKilled(t *testing.T) {
 	owner := exec.Command(os.Args[0])
 	owner.Env = append(os.Environ(), ownerEnv+"=1")
+	owner.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its group is killed, as a test runner does
 	var stderr bytes.Buffer
 	owner.Stderr = &stderr
 	stdout, err := owner.StdoutPipe()
@@ -35,7 +37,7 @@ func TestNothingSurvivesAnOwnerThatIsKilled(t *testing.T) {
 			}
 		}
 	}
-	_ = owner.Process.Kill()
+	_ = syscall.Kill(-owner.Process.Pid, syscall.SIGKILL)
 	_ = owner.Wait()
 	if err != nil {
 		t.Fatalf("the owner did not start its cluster: %v\n%s", err, &stderr)
