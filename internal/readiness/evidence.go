@@ -38,45 +38,68 @@ type judgement struct {
 	since     time.Time // zero: it bears no time
 	changesAt time.Time // zero: not by the passage of time
 	heartbeat time.Time
+	// awaits: a heartbeat alone would turn it.
+	awaits bool
+	// revived: at the latest at this heartbeat it ceased to be too old; zero: it never can have been. The transition time
+	// does not tell, where a condition is reported again as it was.
+	revived time.Time
 }
 
 // judge looks at one required condition.
 func judge(c *v1alpha1.ConditionRequirement, facts *Facts, now time.Time) judgement {
-	j := currentStatus(c, facts, now)
+	found := findCondition(facts.Node, c.Type)
+	if found == nil {
+		return judgeMissing(c)
+	}
+	j := judgement{
+		status: v1alpha1.ConditionStatus(found.Status), cause: CauseReported,
+		since: found.LastTransitionTime.Time, heartbeat: found.LastHeartbeatTime.Time,
+	}
 	j.satisfied = j.status == c.RequiredStatus
-	// Growing stale makes it Unknown: a change of the judgement only if that is what decides.
-	if j.satisfied == (c.RequiredStatus == v1alpha1.ConditionUnknown) {
-		j.changesAt = time.Time{}
+	if j.heartbeat.IsZero() {
+		j.heartbeat = j.since
+	}
+	if j.since.Before(facts.NotBefore) {
+		j.since = facts.NotBefore // what was so before the boot has to show itself again
+	}
+	// What is too old counts as Unknown. That makes no difference where Unknown is worth the same.
+	ages := j.satisfied != (c.RequiredStatus == v1alpha1.ConditionUnknown)
+	if j.heartbeat.Before(facts.NotBefore) {
+		return j.tooOld(CauseBeforeBoot, facts.NotBefore, ages)
+	}
+	maxAge := c.MaxAge()
+	if maxAge > 0 {
+		var expires time.Time // what bears no time is stale, nobody knows since when
+		if !j.heartbeat.IsZero() {
+			expires = j.heartbeat.Add(maxAge)
+		}
+		if !now.Before(expires) {
+			return j.tooOld(CauseStale, expires, ages)
+		}
+		if ages {
+			j.changesAt = expires
+		}
+	}
+	if ages && (maxAge > 0 || !facts.NotBefore.IsZero()) {
+		j.revived = j.heartbeat
 	}
 	return j
 }
 
-func currentStatus(c *v1alpha1.ConditionRequirement, facts *Facts, now time.Time) judgement {
-	found := findCondition(facts.Node, c.Type)
-	if found == nil {
-		if c.DefaultStatus != "" {
-			return judgement{status: c.DefaultStatus, cause: CauseDefault}
-		}
-		return judgement{status: v1alpha1.ConditionUnknown, cause: CauseMissing}
+func judgeMissing(c *v1alpha1.ConditionRequirement) judgement {
+	j := judgement{status: v1alpha1.ConditionUnknown, cause: CauseMissing}
+	if c.DefaultStatus != "" {
+		j.status, j.cause = c.DefaultStatus, CauseDefault
 	}
-	heartbeat := found.LastHeartbeatTime.Time
-	if heartbeat.IsZero() {
-		heartbeat = found.LastTransitionTime.Time
-	}
-	if !facts.NotBefore.IsZero() && heartbeat.Before(facts.NotBefore) {
-		return judgement{status: v1alpha1.ConditionUnknown, cause: CauseBeforeBoot, since: facts.NotBefore, heartbeat: heartbeat}
-	}
-	j := judgement{status: v1alpha1.ConditionStatus(found.Status), cause: CauseReported,
-		since: found.LastTransitionTime.Time, heartbeat: heartbeat}
-	if j.since.Before(facts.NotBefore) {
-		j.since = facts.NotBefore // what was so before the boot has to show itself again
-	}
-	if maxAge := c.MaxAge(); maxAge > 0 {
-		expires := heartbeat.Add(maxAge)
-		if !now.Before(expires) {
-			return judgement{status: v1alpha1.ConditionUnknown, cause: CauseStale, since: expires, heartbeat: heartbeat}
-		}
-		j.changesAt = expires
+	j.satisfied = j.status == c.RequiredStatus
+	return j
+}
+
+// tooOld is the judgement where evidence counts as Unknown since some time, which turns it or not.
+func (j judgement) tooOld(cause Cause, since time.Time, turns bool) judgement {
+	j.status, j.cause, j.awaits = v1alpha1.ConditionUnknown, cause, turns
+	if turns {
+		j.satisfied, j.since = !j.satisfied, since
 	}
 	return j
 }
@@ -137,7 +160,10 @@ func message(c *v1alpha1.ConditionRequirement, j judgement) string {
 	case CauseDefault:
 		return fmt.Sprintf("condition %s has not been reported and is assumed to be %s%s", c.Type, j.status, must)
 	case CauseStale:
-		return fmt.Sprintf("condition %s is stale: last reported at %s, more than %s ago%s",
+		if j.heartbeat.IsZero() {
+			return fmt.Sprintf("condition %s does not say when it was reported, and must have been within %s%s", c.Type, c.MaxAge(), must)
+		}
+		return fmt.Sprintf("condition %s is stale: last reported at %s, at least %s ago%s",
 			c.Type, j.heartbeat.UTC().Format(time.RFC3339), c.MaxAge(), must)
 	case CauseBeforeBoot:
 		return fmt.Sprintf("condition %s has not been reported since the node booted%s", c.Type, must)

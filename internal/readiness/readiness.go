@@ -26,9 +26,8 @@ type Facts struct {
 type Observed struct {
 	Ready bool
 	Since time.Time
-	// Stale is whether it did not hold for want of a heartbeat.
-	Stale bool
-	// Refreshed is when, after that, a heartbeat made it hold again: the conditions' transition times do not tell.
+	// Refreshed is the heartbeat at which, at the latest, evidence that decides ceased to be too old: the conditions'
+	// transition times do not tell. After a restart it may be a later one, never an earlier one.
 	Refreshed time.Time
 }
 
@@ -42,8 +41,8 @@ type Verdict struct {
 	RecheckAt time.Time
 	// NeverAppeared is true where the rule does not hold and a deciding piece of evidence is not there at all.
 	NeverAppeared bool
-	// HeartbeatDecides is true where a heartbeat alone, with no other change, may change the verdict: evidence is
-	// stale or from an earlier boot.
+	// HeartbeatDecides is true where a heartbeat alone, with no other change, may change the verdict: evidence that
+	// decides is stale or from an earlier boot.
 	HeartbeatDecides bool
 	// Observed is what to pass as Facts.Observed the next time.
 	Observed Observed
@@ -65,7 +64,6 @@ type tally struct {
 	good, bad span
 	recheck   time.Time
 	missing   bool
-	heartbeat bool
 }
 
 // span is the times since when several pieces of evidence are as they are.
@@ -73,6 +71,8 @@ type span struct {
 	n                int
 	earliest, latest time.Time
 	undated          bool
+	revived          time.Time
+	awaits           bool
 }
 
 func (s *span) add(since time.Time) {
@@ -90,17 +90,22 @@ func (s *span) add(since time.Time) {
 }
 
 func (t *tally) add(j judgement) {
-	since := j.since
-	if since.After(t.now) {
-		since = time.Time{} // a clock ahead of ours: as if it bore no time
-	}
+	s := &t.bad
 	if j.satisfied {
-		t.good.add(since)
-	} else {
-		t.bad.add(since)
-		t.missing = t.missing || j.cause == CauseMissing
-		t.heartbeat = t.heartbeat || j.cause == CauseStale || j.cause == CauseBeforeBoot
+		s = &t.good
 	}
+	if j.since.After(t.now) {
+		j.since = time.Time{} // a clock ahead of ours: as if it bore no time
+	}
+	s.add(j.since)
+	if j.revived.After(t.now) {
+		j.revived = t.now
+	}
+	if j.revived.After(s.revived) {
+		s.revived = j.revived
+	}
+	s.awaits = s.awaits || j.awaits
+	t.missing = t.missing || !j.satisfied && j.cause == CauseMissing
 	if !j.changesAt.IsZero() && (t.recheck.IsZero() || j.changesAt.Before(t.recheck)) {
 		t.recheck = j.changesAt
 	}
@@ -111,30 +116,26 @@ func (t *tally) verdict(anyOf bool, before Observed) Verdict {
 	if anyOf {
 		ready = t.good.n > 0
 	}
-	v := Verdict{Ready: ready, RecheckAt: t.recheck}
-	v.Observed = t.observe(ready, before)
+	decides := &t.bad
 	if ready {
-		v.Since = t.since(t.good, anyOf, v.Observed.Since)
-		if v.Observed.Refreshed.After(v.Since) {
-			v.Since = v.Observed.Refreshed
-		}
-		return v
+		decides = &t.good
 	}
-	v.Since = t.since(t.bad, !anyOf, v.Observed.Since)
-	v.NeverAppeared = t.missing
-	v.HeartbeatDecides = t.heartbeat
+	v := Verdict{
+		Ready: ready, RecheckAt: t.recheck, NeverAppeared: !ready && t.missing, HeartbeatDecides: decides.awaits,
+		Observed: t.observe(ready, decides, before),
+	}
+	v.Since = t.since(*decides, anyOf == ready, v.Observed.Since)
+	if v.Observed.Refreshed.After(v.Since) {
+		v.Since = v.Observed.Refreshed
+	}
 	return v
 }
 
-func (t *tally) observe(ready bool, before Observed) Observed {
-	known := !before.Since.IsZero() && !before.Since.After(t.now)
-	o := Observed{Ready: ready, Since: t.now, Stale: !ready && t.heartbeat}
-	if known && before.Ready == ready {
-		o.Since, o.Refreshed = before.Since, before.Refreshed
-	} else if known && ready && before.Stale {
-		o.Refreshed = t.now
+func (t *tally) observe(ready bool, decides *span, before Observed) Observed {
+	if before.Ready == ready && !before.Since.IsZero() && !before.Since.After(t.now) {
+		return before
 	}
-	return o
+	return Observed{Ready: ready, Since: t.now, Refreshed: decides.revived}
 }
 
 // since is the earliest or the latest time of a span, where undated evidence counts from when this process first saw

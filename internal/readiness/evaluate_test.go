@@ -1,0 +1,366 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package readiness
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+const (
+	cni  = "example.com/CNI"
+	disk = "example.com/Disk"
+)
+
+var start = time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
+
+// at is so many seconds after the start.
+func at(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+
+func rule() *build.RuleWrapper { return build.MakeRule("r").UID("r").Selector("pool", "workers") }
+
+func node() *build.NodeWrapper {
+	return build.MakeNode("n").UID("n").Label("pool", "workers").Created(at(-1000))
+}
+
+func compile(r *build.RuleWrapper) *ruleset.Rule { return ruleset.Compile(r.Obj(), nil, start) }
+
+func require(conditionType string, status, def v1alpha1.ConditionStatus) v1alpha1.ConditionRequirement {
+	return v1alpha1.ConditionRequirement{Type: conditionType, RequiredStatus: status, DefaultStatus: def}
+}
+
+// aged is a requirement of a status that grows stale after 60 seconds.
+func aged(conditionType string, status v1alpha1.ConditionStatus) v1alpha1.ConditionRequirement {
+	c := require(conditionType, status, "")
+	age := int32(60)
+	c.MaxAgeSeconds = &age
+	return c
+}
+
+// The process in most of these cases has seen the node as not ready 100 seconds before the start.
+var unreadySince = Observed{Since: at(-100)}
+
+func TestEvaluate(t *testing.T) {
+	both := func() *build.RuleWrapper { return rule().Condition(cni).Condition(disk) }
+	cases := map[string]struct {
+		rule      *build.RuleWrapper
+		node      *build.NodeWrapper
+		notBefore time.Time
+		observed  Observed
+		at        int
+		want      Verdict
+	}{
+		"holds where the condition is True, since it is": {
+			rule: rule().Condition(cni), node: node().Condition(cni, "True", at(-5)), observed: unreadySince,
+			want: Verdict{Ready: true, Since: at(-5)},
+		},
+		"does not hold where the condition is False, since it is": {
+			rule: rule().Condition(cni), node: node().Condition(cni, "False", at(-5)), observed: unreadySince,
+			want: Verdict{Since: at(-5)},
+		},
+		"does not hold where the condition is Unknown": {
+			rule: rule().Condition(cni), node: node().Condition(cni, "Unknown", at(-5)), observed: unreadySince,
+			want: Verdict{Since: at(-5)},
+		},
+		"does not hold where the condition is missing, since this process first saw that": {
+			rule: rule().Condition(cni), node: node(), observed: unreadySince,
+			want: Verdict{Since: at(-100), NeverAppeared: true},
+		},
+		"does not hold where the condition is missing, since now for a process that sees it for the first time": {
+			rule: rule().Condition(cni), node: node(),
+			want: Verdict{Since: at(0), NeverAppeared: true},
+		},
+		"counts a missing condition as Unknown, where that is what is required": {
+			rule: rule().Require(require(cni, "Unknown", "")), node: node(), observed: Observed{Ready: true, Since: at(-7)},
+			want: Verdict{Ready: true, Since: at(-7)},
+		},
+		"assumes the default of a missing condition": {
+			rule: rule().Require(require(cni, "True", "True")), node: node(), observed: Observed{Ready: true, Since: at(-7)},
+			want: Verdict{Ready: true, Since: at(-7)},
+		},
+		"does not hold where the default is another status, which is not an absence": {
+			rule: rule().Require(require(cni, "True", "False")), node: node(), observed: unreadySince,
+			want: Verdict{Since: at(-100)},
+		},
+		"does not look at the default of a condition that is there": {
+			rule: rule().Require(require(cni, "False", "False")), node: node().Condition(cni, "True", at(-5)), observed: unreadySince,
+			want: Verdict{Since: at(-5)},
+		},
+		"holds where the condition must be False and is": {
+			rule: rule().Require(require(disk, "False", "")), node: node().Condition(disk, "False", at(-5)),
+			want: Verdict{Ready: true, Since: at(-5)},
+		},
+
+		"allOf: holds since the latest": {
+			rule: both(), node: node().Condition(cni, "True", at(-50)).Condition(disk, "True", at(-5)),
+			want: Verdict{Ready: true, Since: at(-5)},
+		},
+		"allOf: does not hold since the earliest that does not": {
+			rule: both(), node: node().Condition(cni, "False", at(-50)).Condition(disk, "False", at(-5)),
+			want: Verdict{Since: at(-50)},
+		},
+		"allOf: what holds does not decide since when it does not": {
+			rule: both(), node: node().Condition(cni, "True", at(-50)).Condition(disk, "False", at(-5)),
+			want: Verdict{Since: at(-5)},
+		},
+		"anyOf: holds since the earliest that does": {
+			rule: both().AnyOf(), node: node().Condition(cni, "True", at(-50)).Condition(disk, "True", at(-5)),
+			want: Verdict{Ready: true, Since: at(-50)},
+		},
+		"anyOf: one suffices": {
+			rule: both().AnyOf(), node: node().Condition(cni, "False", at(-50)).Condition(disk, "True", at(-5)),
+			want: Verdict{Ready: true, Since: at(-5)},
+		},
+		"anyOf: does not hold since the last of them ceased to": {
+			rule: both().AnyOf(), node: node().Condition(cni, "False", at(-50)).Condition(disk, "False", at(-5)),
+			want: Verdict{Since: at(-5)},
+		},
+		"anyOf: a missing one does not matter while another holds": {
+			rule: both().AnyOf(), node: node().Condition(disk, "True", at(-5)),
+			want: Verdict{Ready: true, Since: at(-5)},
+		},
+
+		"a transition in the future counts from when this process first saw it": {
+			rule: rule().Condition(cni), node: node().Condition(cni, "True", at(300)), observed: Observed{Ready: true, Since: at(-3)},
+			want: Verdict{Ready: true, Since: at(-3)},
+		},
+		"a transition in the future that is seen for the first time counts from now": {
+			rule: rule().Condition(cni), node: node().Condition(cni, "False", at(300)),
+			want: Verdict{Since: at(0)},
+		},
+		"a condition without any time counts from when this process first saw it": {
+			rule: rule().Condition(cni), node: node().Condition(cni, "False", time.Time{}), observed: unreadySince,
+			want: Verdict{Since: at(-100)},
+		},
+		"an observation from the future, of a clock set back, is none": {
+			rule: rule().Condition(cni), node: node(), observed: Observed{Since: at(50)},
+			want: Verdict{Since: at(0), NeverAppeared: true},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, facts := compile(c.rule), &Facts{Node: c.node.Obj(), NotBefore: c.notBefore, Observed: c.observed}
+			got := Evaluate(r, facts, at(c.at))
+			compareVerdict(t, c.want, got)
+			sameAgain(t, r, facts, got, at(c.at))
+		})
+	}
+}
+
+// compareVerdict compares all but what is to be handed on.
+func compareVerdict(t *testing.T, want, got Verdict) {
+	t.Helper()
+	got.Observed = Observed{}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("verdict (-want +got):\n%s", diff)
+	}
+}
+
+// sameAgain judges once more with what the first judgement handed on: nothing may move.
+func sameAgain(t *testing.T, r *ruleset.Rule, facts *Facts, first Verdict, now time.Time) {
+	t.Helper()
+	again := *facts
+	again.Observed = first.Observed
+	if diff := cmp.Diff(first, Evaluate(r, &again, now)); diff != "" {
+		t.Errorf("judged once more (-first +again):\n%s", diff)
+	}
+}
+
+func TestFreshness(t *testing.T) {
+	cases := map[string]struct {
+		require   v1alpha1.ConditionRequirement
+		node      *build.NodeWrapper
+		notBefore time.Time
+		observed  Observed
+		at        int
+		want      Verdict
+	}{
+		"is fresh one second before its maximum age, and says when it will not be": {
+			require: aged(cni, "True"), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(0)), at: 59,
+			observed: Observed{Ready: true, Since: at(-500)},
+			want:     Verdict{Ready: true, Since: at(-500), RecheckAt: at(60)},
+		},
+		"is stale at its maximum age, to the second, and since then": {
+			require: aged(cni, "True"), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(0)), at: 60,
+			observed: Observed{Ready: true, Since: at(-500)},
+			want:     Verdict{Since: at(60), HeartbeatDecides: true},
+		},
+		"is stale after its maximum age, since it was reached": {
+			require: aged(cni, "True"), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(0)), at: 95,
+			observed: Observed{Ready: true, Since: at(-500)},
+			want:     Verdict{Since: at(60), HeartbeatDecides: true},
+		},
+		"without a maximum age it never grows stale": {
+			require: require(cni, "True", ""), node: node().Condition(cni, "True", at(-500)), at: 1 << 30,
+			observed: Observed{Ready: true, Since: at(-500)},
+			want:     Verdict{Ready: true, Since: at(-500)},
+		},
+		"the age counts from the transition where there is no heartbeat: one second before": {
+			require: aged(cni, "True"), node: node().Condition(cni, "True", at(0)).Heartbeat(cni, time.Time{}), at: 59,
+			observed: Observed{Ready: true, Since: at(0)},
+			want:     Verdict{Ready: true, Since: at(0), RecheckAt: at(60)},
+		},
+		"the age counts from the transition where there is no heartbeat: at the deadline": {
+			require: aged(cni, "True"), node: node().Condition(cni, "True", at(0)).Heartbeat(cni, time.Time{}), at: 60,
+			observed: Observed{Ready: true, Since: at(0)},
+			want:     Verdict{Since: at(60), HeartbeatDecides: true},
+		},
+		"what bears no time at all is stale, since this process first saw it": {
+			require: aged(cni, "True"), node: node().Condition(cni, "True", time.Time{}), at: 5, observed: unreadySince,
+			want: Verdict{Since: at(-100), HeartbeatDecides: true},
+		},
+		"a heartbeat in the future has no age": {
+			require: aged(cni, "True"), node: node().Condition(cni, "True", at(-5)).Heartbeat(cni, at(300)), at: 0,
+			observed: Observed{Ready: true, Since: at(-5)},
+			want:     Verdict{Ready: true, Since: at(-5), RecheckAt: at(360)},
+		},
+		"stale counts as Unknown, never as the default": {
+			require: func() v1alpha1.ConditionRequirement {
+				c := aged(cni, "True")
+				c.DefaultStatus = "True"
+				return c
+			}(),
+			node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(0)), at: 60,
+			want: Verdict{Since: at(60), HeartbeatDecides: true},
+		},
+		"a False that grows stale does not hold since it was False: nothing to look at again": {
+			require: aged(cni, "True"), node: node().Condition(cni, "False", at(0)), at: 59, observed: unreadySince,
+			want: Verdict{Since: at(0)},
+		},
+		"a False that has grown stale does not hold since it was False": {
+			require: aged(cni, "True"), node: node().Condition(cni, "False", at(0)), at: 100, observed: unreadySince,
+			want: Verdict{Since: at(0)},
+		},
+		"where False is required, stale is not False": {
+			require: aged(cni, "False"), node: node().Condition(cni, "False", at(0)), at: 60, observed: unreadySince,
+			want: Verdict{Since: at(60), HeartbeatDecides: true},
+		},
+		"where Unknown is required, a True that grows stale will hold": {
+			require: aged(cni, "Unknown"), node: node().Condition(cni, "True", at(0)), at: 59, observed: unreadySince,
+			want: Verdict{Since: at(0), RecheckAt: at(60)},
+		},
+		"where Unknown is required, stale holds, and only a heartbeat will tell that it does not any more": {
+			require: aged(cni, "Unknown"), node: node().Condition(cni, "True", at(0)), at: 60, observed: unreadySince,
+			want: Verdict{Ready: true, Since: at(60), HeartbeatDecides: true},
+		},
+		"where Unknown is required, an Unknown that has grown stale holds since it was Unknown": {
+			require: aged(cni, "Unknown"), node: node().Condition(cni, "Unknown", at(0)), at: 100,
+			observed: Observed{Ready: true, Since: at(0)},
+			want:     Verdict{Ready: true, Since: at(0)},
+		},
+		"a missing condition is not stale": {
+			require: aged(cni, "True"), node: node(), observed: unreadySince,
+			want: Verdict{Since: at(-100), NeverAppeared: true},
+		},
+
+		"what was reported before the boot is Unknown, though True all through it": {
+			require: require(cni, "True", ""), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(-1)), notBefore: at(0), at: 5,
+			observed: Observed{Ready: true, Since: at(-500)},
+			want:     Verdict{Since: at(0), HeartbeatDecides: true},
+		},
+		"what is reported at the boot's first heartbeat counts, since then": {
+			require: require(cni, "True", ""), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(0)), notBefore: at(0), at: 5,
+			observed: Observed{Since: at(1)},
+			want:     Verdict{Ready: true, Since: at(0)},
+		},
+		"what is reported after the boot counts since that heartbeat": {
+			require: require(cni, "True", ""), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(3)), notBefore: at(0), at: 5,
+			observed: Observed{Since: at(1)},
+			want:     Verdict{Ready: true, Since: at(3)},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, facts := compile(rule().Require(c.require)), &Facts{Node: c.node.Obj(), NotBefore: c.notBefore, Observed: c.observed}
+			got := Evaluate(r, facts, at(c.at))
+			compareVerdict(t, c.want, got)
+			sameAgain(t, r, facts, got, at(c.at))
+		})
+	}
+}
+
+// The condition stays True all through, so its transition time does not tell when it began to hold again.
+func TestFreshAgainCountsFromTheHeartbeat(t *testing.T) {
+	r := compile(rule().FreshCondition(cni, 60))
+	facts := func(heartbeat int, before Verdict) *Facts {
+		return &Facts{Node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(heartbeat)).Obj(), Observed: before.Observed}
+	}
+	fresh := Evaluate(r, facts(0, Verdict{}), at(10))
+	stale := Evaluate(r, facts(0, fresh), at(70))
+	again := Evaluate(r, facts(100, stale), at(101))
+	later := Evaluate(r, facts(130, again), at(131))
+	compareVerdict(t, Verdict{Since: at(60), HeartbeatDecides: true}, stale)
+	compareVerdict(t, Verdict{Ready: true, Since: at(100), RecheckAt: at(160)}, again)
+	compareVerdict(t, Verdict{Ready: true, Since: at(100), RecheckAt: at(190)}, later)
+
+	// A process that was started meanwhile may count from a later heartbeat, never from an earlier time.
+	restarted := Evaluate(r, facts(130, Verdict{}), at(131))
+	if restarted.Since.Before(again.Since) {
+		t.Errorf("a restart shortens the window: ready since %s, was %s", restarted.Since, again.Since)
+	}
+	compareVerdict(t, Verdict{Ready: true, Since: at(130), RecheckAt: at(190)}, restarted)
+}
+
+// Until it holds, a rule with several conditions is judged by all of them; the last heartbeat that was missing decides.
+func TestFreshAgainOfTwo(t *testing.T) {
+	r := compile(rule().FreshCondition(cni, 60).FreshCondition(disk, 60))
+	facts := func(heartbeatCNI, heartbeatDisk int, before Verdict) *Facts {
+		n := node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(heartbeatCNI)).
+			Condition(disk, "True", at(-400)).Heartbeat(disk, at(heartbeatDisk))
+		return &Facts{Node: n.Obj(), Observed: before.Observed}
+	}
+	stale := Evaluate(r, facts(0, 10, Verdict{}), at(100))
+	half := Evaluate(r, facts(110, 10, stale), at(111))
+	whole := Evaluate(r, facts(110, 120, half), at(121))
+	compareVerdict(t, Verdict{Since: at(60), HeartbeatDecides: true}, stale)
+	compareVerdict(t, Verdict{Since: at(70), RecheckAt: at(170), HeartbeatDecides: true}, half)
+	compareVerdict(t, Verdict{Ready: true, Since: at(120), RecheckAt: at(170)}, whole)
+}
+
+func TestRecheckIsTheFirstThatMayChange(t *testing.T) {
+	r := compile(rule().FreshCondition(cni, 60).FreshCondition(disk, 30))
+	n := node().Condition(cni, "True", at(0)).Condition(disk, "True", at(10)).Obj()
+	got := Evaluate(r, &Facts{Node: n}, at(15))
+	if diff := cmp.Diff(at(40), got.RecheckAt); diff != "" {
+		t.Errorf("recheck (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnyOfNeedsNoHeartbeatOfWhatDoesNotDecide(t *testing.T) {
+	r := compile(rule().FreshCondition(cni, 60).Condition(disk).AnyOf())
+	n := node().Condition(cni, "True", at(-500)).Condition(disk, "True", at(-5)).Obj()
+	compareVerdict(t, Verdict{Ready: true, Since: at(-5)}, Evaluate(r, &Facts{Node: n}, at(0)))
+}
+
+func TestObserved(t *testing.T) {
+	r := compile(rule().Condition(cni))
+	missing, there := node().Obj(), node().Condition(cni, corev1.ConditionTrue, time.Time{}).Obj()
+	steps := []struct {
+		tells string
+		node  *corev1.Node
+		at    int
+		since int
+	}{
+		{"first seen", missing, 0, 0},
+		{"still missing", missing, 10, 0},
+		{"there, without a time", there, 20, 20},
+		{"still there", there, 30, 20},
+		{"gone again", missing, 40, 40},
+	}
+	var before Observed
+	for _, s := range steps {
+		v := Evaluate(r, &Facts{Node: s.node, Observed: before}, at(s.at))
+		if diff := cmp.Diff(at(s.since), v.Since); diff != "" {
+			t.Errorf("%s: since (-want +got):\n%s", s.tells, diff)
+		}
+		before = v.Observed
+	}
+}
