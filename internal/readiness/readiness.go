@@ -52,7 +52,8 @@ type Verdict struct {
 func Evaluate(rule *ruleset.Rule, facts *Facts, now time.Time) Verdict {
 	t := tally{now: now}
 	for i := range rule.Spec.Conditions {
-		t.add(judge(&rule.Spec.Conditions[i], facts, now))
+		j := judge(&rule.Spec.Conditions[i], facts, now)
+		t.add(&j)
 	}
 	return t.verdict(rule.Spec.AnyOf(), facts.Observed)
 }
@@ -89,7 +90,7 @@ func (s *span) add(since time.Time) {
 	}
 }
 
-func (t *tally) add(j judgement) {
+func (t *tally) add(j *judgement) {
 	s := &t.bad
 	if j.satisfied {
 		s = &t.good

@@ -1,0 +1,132 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/nodegate/nodegate/internal/version"
+)
+
+// options are what the command line says, group by group.
+type options struct {
+	serving  servingOptions
+	election electionOptions
+	client   clientOptions
+	workers  workerOptions
+	logging  zap.Options
+
+	enableWebhook bool
+}
+
+type servingOptions struct {
+	metricsAddress string
+	metricsSecure  bool
+	metricsCertDir string
+	probeAddress   string
+	pprofAddress   string
+}
+
+func (o *servingOptions) bind(fs *pflag.FlagSet) {
+	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "Address that metrics are served on. 0 turns them off.")
+	fs.BoolVar(&o.metricsSecure, "metrics-secure", true,
+		"Serve metrics over HTTPS, and only to those whom the API server authenticates and authorizes (get on the URL /metrics).")
+	fs.StringVar(&o.metricsCertDir, "metrics-cert-dir", "",
+		"Directory with tls.crt and tls.key for the metrics. They are read again when they change. A self-signed certificate by default.")
+	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
+		"Address that /healthz and /readyz are served on. readyz is true once the caches are synced. 0 turns them off.")
+	fs.StringVar(&o.pprofAddress, "pprof-bind-address", "", "Address that pprof is served on, such as 127.0.0.1:6060. Off by default.")
+}
+
+type electionOptions struct {
+	enabled   bool
+	namespace string
+}
+
+func (o *electionOptions) bind(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.enabled, "leader-elect", true, "Let only one replica at a time write. Turn it off only where there is one.")
+	fs.StringVar(&o.namespace, "leader-election-namespace", "", "Namespace of the lease. By default the one that the operator runs in.")
+}
+
+type clientOptions struct {
+	qps   float32
+	burst int
+}
+
+func (o *clientOptions) bind(fs *pflag.FlagSet) {
+	fs.Float32Var(&o.qps, "kube-api-qps", 0,
+		"Requests per second to the API server at most. 0 means no limit here: the API server's priority and fairness decides.")
+	fs.IntVar(&o.burst, "kube-api-burst", 0, "Requests at once beyond --kube-api-qps. 0 means twice as many as --kube-api-qps.")
+}
+
+type workerOptions struct{ nodes, rules int }
+
+func (o *workerOptions) bind(fs *pflag.FlagSet) {
+	fs.IntVar(&o.nodes, "node-concurrent-reconciles", 16, "Nodes that are worked on at the same time.")
+	fs.IntVar(&o.rules, "rule-concurrent-reconciles", 4, "Rules that are worked on at the same time.")
+}
+
+func (o *options) bind(fs *pflag.FlagSet) {
+	o.serving.bind(fs)
+	o.election.bind(fs)
+	o.client.bind(fs)
+	o.workers.bind(fs)
+	fs.BoolVar(&o.enableWebhook, "enable-webhook", false, "Serve admission webhooks. This version has none: true is refused.")
+
+	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
+	o.logging.BindFlags(goFlags)
+	config.RegisterFlags(goFlags)
+	fs.AddGoFlagSet(goFlags)
+}
+
+// validate says which flag is wrong.
+func (o *options) validate() error {
+	var errs []error
+	if o.enableWebhook {
+		errs = append(errs, errors.New("--enable-webhook: this version has no webhooks: leave the flag out"))
+	}
+	if o.workers.nodes < 1 {
+		errs = append(errs, fmt.Errorf("--node-concurrent-reconciles: must be at least 1, not %d", o.workers.nodes))
+	}
+	if o.workers.rules < 1 {
+		errs = append(errs, fmt.Errorf("--rule-concurrent-reconciles: must be at least 1, not %d", o.workers.rules))
+	}
+	if o.client.qps < 0 || o.client.burst < 0 {
+		errs = append(errs, errors.New("--kube-api-qps and --kube-api-burst: must not be negative; 0 means no limit"))
+	}
+	if o.client.burst > 0 && o.client.qps == 0 {
+		errs = append(errs, errors.New("--kube-api-burst: has no use without --kube-api-qps"))
+	}
+	if o.serving.metricsCertDir != "" && !o.serving.metricsSecure {
+		errs = append(errs, errors.New("--metrics-cert-dir: has no use with --metrics-secure=false"))
+	}
+	return errors.Join(errs...)
+}
+
+func newCommand() *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:           "manager",
+		Short:         "The Nodegate operator: holds nodes that are not ready yet, and releases those that are",
+		Args:          cobra.NoArgs,
+		Version:       version.Version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	o.bind(cmd.Flags())
+	return cmd
+}

@@ -1,0 +1,184 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/controller/node"
+	"github.com/nodegate/nodegate/internal/controller/nudge"
+	"github.com/nodegate/nodegate/internal/controller/rule"
+	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/rulecache"
+	"github.com/nodegate/nodegate/internal/servedcrd"
+	"github.com/nodegate/nodegate/internal/version"
+)
+
+// leaseName is the name of the lease by which replicas elect a leader.
+const leaseName = "nodegate.readiness.node.x-k8s.io"
+
+// run runs the operator until the context ends.
+func run(ctx context.Context, o *options) error {
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.logging)))
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the cluster: %w (give --kubeconfig, or set KUBECONFIG)", err)
+	}
+	mgr, err := ctrl.NewManager(restConfig(cfg, &o.client), managerOptions(o))
+	if err != nil {
+		return fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	rules := rulecache.New(clock.RealClock{})
+	if err := rules.SetupWithCache(ctx, mgr.GetCache()); err != nil {
+		return fmt.Errorf("%w (is the CustomResourceDefinition %s installed? see config/crd)", err, crd.Name)
+	}
+	crdSeen, err := servedcrd.SetupWithCache(ctx, mgr.GetCache(), rules)
+	if err != nil {
+		return err
+	}
+	if err := addControllers(mgr, rules, &o.workers); err != nil {
+		return err
+	}
+	if err := addChecks(mgr, rules, crdSeen); err != nil {
+		return err
+	}
+	metrics.Registry.MustRegister(version.BuildInfo())
+	ctrl.Log.Info("Starting", "version", version.Version, "commit", version.Commit())
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running: %w", err)
+	}
+	return nil
+}
+
+func restConfig(cfg *rest.Config, o *clientOptions) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.UserAgent = "nodegate-manager/" + version.Version
+	cfg.QPS = -1
+	if o.qps > 0 {
+		cfg.QPS, cfg.Burst = o.qps, o.burst
+		if o.burst == 0 {
+			cfg.Burst = max(1, int(2*o.qps))
+		}
+	}
+	return cfg
+}
+
+func managerOptions(o *options) manager.Options {
+	m := metricsserver.Options{BindAddress: o.serving.metricsAddress, SecureServing: o.serving.metricsSecure, CertDir: o.serving.metricsCertDir}
+	if o.serving.metricsSecure {
+		m.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return manager.Options{
+		Scheme:                        scheme,
+		Metrics:                       m,
+		HealthProbeBindAddress:        o.serving.probeAddress,
+		PprofBindAddress:              o.serving.pprofAddress,
+		LeaderElection:                o.election.enabled,
+		LeaderElectionID:              leaseName,
+		LeaderElectionNamespace:       o.election.namespace,
+		LeaderElectionReleaseOnCancel: true,
+		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Node{}: {Transform: node.Strip, UnsafeDisableDeepCopy: ptr.To(true)},
+				&apiextensionsv1.CustomResourceDefinition{}: {Field: fields.OneTermEqualSelector("metadata.name", crd.Name)},
+			},
+		},
+	}
+}
+
+// hub carries what the fleet reports to the controllers' queues.
+type hub struct{ nodes, rules nudge.Queue }
+
+// RuleChanged implements fleet.Listener.
+func (h *hub) RuleChanged(name string) { h.rules.Add(name) }
+
+// Wake implements fleet.Listener.
+func (h *hub) Wake(nodes []string) { h.nodes.Add(nodes...) }
+
+func addControllers(mgr manager.Manager, rules *rulecache.Cache, o *workerOptions) error {
+	h := &hub{}
+	state := fleet.New(h)
+	recorder := mgr.GetEventRecorder("nodegate")
+	nodes := &node.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: state, Recorder: recorder, Clock: clock.RealClock{}}
+	if err := nodes.SetupWithManager(mgr, rules, &h.nodes, o.nodes); err != nil {
+		return err
+	}
+	reports := &rule.Reconciler{Client: mgr.GetClient(), Fleet: state, Recorder: recorder, Clock: clock.RealClock{}, Forget: node.ForgetRule}
+	if err := reports.SetupWithManager(mgr, &h.rules, o.rules); err != nil {
+		return err
+	}
+	metrics.Registry.MustRegister(rule.Collector{Fleet: state})
+	return nil
+}
+
+// addChecks adds /healthz, and /readyz, which is true once all caches are synced and the rules can be acted on.
+func addChecks(mgr manager.Manager, rules *rulecache.Cache, crdSeen func() bool) error {
+	var synced atomic.Bool
+	if err := mgr.Add(everywhere(func(ctx context.Context) error { // runnables start when the caches are synced
+		if err := rules.WaitForSync(ctx); err != nil {
+			return err
+		}
+		synced.Store(true)
+		<-ctx.Done()
+		return nil
+	})); err != nil {
+		return fmt.Errorf("adding the readiness check: %w", err)
+	}
+	ready := func(*http.Request) error {
+		if !synced.Load() || !crdSeen() {
+			return errors.New("the caches are not synced yet")
+		}
+		if p := rules.Frozen(); p != nil {
+			return errors.New(p.String())
+		}
+		return nil
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("adding the liveness check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("caches", ready); err != nil {
+		return fmt.Errorf("adding the readiness check: %w", err)
+	}
+	return nil
+}
+
+// everywhere is a runnable that runs on every replica, not only on the leader.
+type everywhere func(context.Context) error
+
+// Start implements manager.Runnable.
+func (f everywhere) Start(ctx context.Context) error { return f(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (everywhere) NeedLeaderElection() bool { return false }
