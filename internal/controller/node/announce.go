@@ -113,6 +113,8 @@ func (r *Reconciler) why(p *pass, c *taints.Change) string {
 		return "it has not been ready for readySeconds yet"
 	case d.Reason == taints.ReasonMinimumHold:
 		return "the node is younger than minimumHoldSeconds"
+	case c.Operation == taints.Removed && d.Claim:
+		return "the rule asks for another taint now"
 	case d.State == v1alpha1.NodeStateReady:
 		return "all that it requires holds"
 	}
