@@ -60,6 +60,10 @@ type Rule struct {
 	// SelectorHash identifies the selector in the rule's status.
 	SelectorHash string
 
+	// outOfForce is the last generation that this process has seen in dry-run or suspended. What a status for that or an
+	// earlier generation says about being in force has ended.
+	outOfForce int64
+
 	// Inherited are the nodes that, by the status of a rule taken over from the incumbent controller, carry its taint.
 	Inherited map[string]struct{}
 }
@@ -80,21 +84,27 @@ func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
 	}
 	r.SelectorHash = hashSelector(&r.Spec.NodeSelector)
 	selector, err := r.Spec.NodeSelector.AsSelector()
-	if err != nil {
+	if err != nil || selector.Empty() {
 		selector = labels.Nothing()
 	}
 	r.Selector = selector
 	r.Problems = Validate(r.Spec)
 	r.Mode = modeOf(obj, r.Problems)
 	r.Inherited = inherited(obj)
+	if prev != nil {
+		r.outOfForce = prev.outOfForce
+	}
 	switch r.Mode {
 	case Enforced:
-		r.InForceSince, r.JustInForce = inForce(obj, r.SelectorHash, prev, now)
+		r.InForceSince, r.JustInForce = r.inForce(obj, prev, now)
 	case DryRun: // reports what enforcing it now would do
 		r.InForceSince, r.JustInForce = now.Truncate(time.Second), true
 		if prev != nil && prev.Mode == DryRun {
 			r.InForceSince = prev.InForceSince
 		}
+		r.outOfForce = r.Generation
+	case Suspended:
+		r.outOfForce = r.Generation
 	}
 	return r
 }
@@ -121,17 +131,19 @@ func modeOf(obj *v1alpha1.NodeReadinessRule, problems []Problem) Mode {
 	return Enforced
 }
 
-// inForce is since when an enforced rule is in force for its selector. What the status says holds; a rule that nobody
-// has processed yet is in force since its creation; any other was just put in force.
-func inForce(obj *v1alpha1.NodeReadinessRule, hash string, prev *Rule, now time.Time) (time.Time, bool) {
-	if s := obj.Status.InForce; s != nil && s.SelectorHash == hash {
-		return s.Since.Time, false
+// inForce is since when an enforced rule is in force for its selector. What the status says holds, unless it was written
+// before a dry-run or suspension that has ended since. A rule that nobody has processed yet is in force since its
+// creation; any other was just put in force.
+func (r *Rule) inForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) (time.Time, bool) {
+	s := &obj.Status
+	if s.InForce != nil && s.InForce.SelectorHash == r.SelectorHash && (r.outOfForce == 0 || s.ObservedGeneration > r.outOfForce) {
+		return s.InForce.Since.Time, false
 	}
-	if meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady) == nil {
-		return obj.CreationTimestamp.Time, true
-	}
-	if prev != nil && prev.UID == obj.UID && prev.Mode == Enforced && prev.SelectorHash == hash {
+	if prev != nil && prev.Mode == Enforced && prev.SelectorHash == r.SelectorHash {
 		return prev.InForceSince, true
+	}
+	if prev == nil && meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady) == nil {
+		return r.CreatedAt, true
 	}
 	return now.Truncate(time.Second), true
 }

@@ -158,8 +158,40 @@ func (v *validator) modes(spec *v1alpha1.NodeReadinessRuleSpec) {
 			v.invalid("spec.maxUnavailable", "must be a number from 0 on, or a percentage such as 30%%, not %q", m.String())
 		}
 	}
-	if t := spec.Timeout; t != nil && t.Action != "" && t.Action != v1alpha1.TimeoutActionKeep && t.Action != v1alpha1.TimeoutActionRelease {
+	v.times(spec)
+	v.completionAnnotation(spec.CompletionAnnotation)
+}
+
+func (v *validator) times(spec *v1alpha1.NodeReadinessRuleSpec) {
+	if s := spec.Stabilization; s != nil && min(s.ReadySeconds, s.UnreadySeconds, s.MinimumHoldSeconds) < 0 {
+		v.invalid("spec.stabilization", "must not be negative")
+	}
+	t := spec.Timeout
+	if t == nil {
+		return
+	}
+	if t.Action != "" && t.Action != v1alpha1.TimeoutActionKeep && t.Action != v1alpha1.TimeoutActionRelease {
 		v.unknown("spec.timeout.action", string(t.Action))
+	}
+	if t.Seconds == nil && t.AppearSeconds == nil {
+		v.invalid("spec.timeout", "needs seconds, appearSeconds or both")
+	}
+	if t.Seconds != nil && *t.Seconds < 1 || t.AppearSeconds != nil && *t.AppearSeconds < 1 {
+		v.invalid("spec.timeout", "must be at least 1 second")
+	}
+}
+
+// completionAnnotation is checked because it goes into the patch that all rules share: the API server would refuse that
+// as a whole for a bad key, and a key of Nodegate's own would forge a record.
+func (v *validator) completionAnnotation(key string) {
+	if key == "" {
+		return
+	}
+	if msgs := validation.IsQualifiedName(key); len(msgs) > 0 {
+		v.invalid("spec.completionAnnotation", "%s", strings.Join(msgs, "; "))
+	}
+	if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") || strings.HasPrefix(key, v1alpha1.BootstrapAnnotationPrefix) {
+		v.invalid("spec.completionAnnotation", "is written by Nodegate itself: choose another key")
 	}
 }
 
@@ -178,8 +210,9 @@ func (v *validator) unsupported(spec *v1alpha1.NodeReadinessRuleSpec) {
 	not("spec.requirements", len(spec.Requirements) > 0)
 	not("spec.probes", len(spec.Probes) > 0)
 	not("spec.evictionGuard", spec.EvictionGuard != nil)
-	not("spec.podAdmission", spec.PodAdmission == v1alpha1.PodAdmissionDeny)
+	not("spec.podAdmission", spec.PodAdmission != "" && spec.PodAdmission != v1alpha1.PodAdmissionNone)
 	not("spec.health", spec.Health != nil)
-	not("spec.admission", spec.Admission == v1alpha1.NodeAdmissionTaint)
-	not("spec.existingNodes", spec.ExistingNodes == v1alpha1.ExistingNodesIdle)
+	not("spec.admission", spec.Admission != "" && spec.Admission != v1alpha1.NodeAdmissionNone)
+	not("spec.existingNodes", spec.ExistingNodes != "" && spec.ExistingNodes != v1alpha1.ExistingNodesAll &&
+		spec.ExistingNodes != v1alpha1.ExistingNodesNone)
 }

@@ -1,0 +1,360 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ruleset
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+var start = time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
+
+// at is so many seconds after the start.
+func at(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+
+// valid is a valid rule, created 1000 seconds before the start, that nobody has processed.
+func valid() *build.RuleWrapper {
+	return build.MakeRule("cni").UID("u-cni").Generation(1).Created(at(-1000)).Selector("pool", "workers").
+		Condition("example.com/CNI").Taint("readiness.k8s.io/cni", "pending", "NoSchedule")
+}
+
+// hash is the selector hash of a rule.
+func hash(r *build.RuleWrapper) string { return Compile(r.Obj(), nil, start).SelectorHash }
+
+func TestMode(t *testing.T) {
+	invalid := func() *build.RuleWrapper { return valid().Taint("node.kubernetes.io/x", "", "NoSchedule") }
+	cases := map[string]struct {
+		rule *build.RuleWrapper
+		want Mode
+	}{
+		"a valid rule is enforced":                 {valid(), Enforced},
+		"a suspended one is not":                   {valid().Suspend(true), Suspended},
+		"dry-run goes before suspend":              {valid().Suspend(true).DryRun(true), DryRun},
+		"invalid goes before dry-run":              {invalid().Suspend(true).DryRun(true), Frozen},
+		"deleting goes before invalid":             {invalid().Suspend(true).DryRun(true).Deleted(start), Deleting},
+		"a valid rule that is deleted is deleting": {valid().Deleted(start), Deleting},
+		"an unknown kind of evidence freezes": {func() *build.RuleWrapper {
+			r := valid()
+			r.Spec.Requirements = []v1alpha1.Requirement{{Name: "future"}}
+			return r
+		}(), Frozen},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Compile(c.rule.Obj(), nil, start).Mode; got != c.want {
+				t.Errorf("mode is %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func TestFreeze(t *testing.T) {
+	problem := Problem{Reason: ReasonForeignCRD, Message: "not ours"}
+	cases := map[string]struct {
+		rule *build.RuleWrapper
+		want Mode
+	}{
+		"an enforced rule freezes":          {valid(), Frozen},
+		"one in dry-run freezes":            {valid().DryRun(true), Frozen},
+		"one that is being deleted freezes": {valid().Deleted(start), Frozen},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := Compile(c.rule.Obj(), nil, start)
+			before := r.Mode
+			frozen := r.Freeze(problem)
+			if frozen.Mode != c.want {
+				t.Errorf("mode is %d, want %d", frozen.Mode, c.want)
+			}
+			if diff := cmp.Diff([]Problem{problem}, frozen.Problems); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			if r.Mode != before || len(r.Problems) != 0 {
+				t.Error("the rule itself was changed")
+			}
+		})
+	}
+}
+
+func TestInForce(t *testing.T) {
+	compiled := func(r *build.RuleWrapper, at time.Time) *Rule { return Compile(r.Obj(), nil, at) }
+	known := func() *build.RuleWrapper {
+		return valid().StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue)
+	}
+	cases := map[string]struct {
+		rule  *build.RuleWrapper
+		prev  *Rule
+		since time.Time
+		just  bool
+	}{
+		"a rule that nobody has processed is in force since its creation": {
+			rule: valid(), since: at(-1000), just: true,
+		},
+		"one that was only compiled before still is": {
+			rule: valid(), prev: compiled(valid(), at(-20)), since: at(-1000), just: true,
+		},
+		"what the status says holds": {
+			rule: known().StatusInForce(at(-300), hash(valid())), since: at(-300),
+		},
+		"what the status says holds for a process that was there before": {
+			rule: known().StatusInForce(at(-300), hash(valid())), prev: compiled(known(), at(-300)), since: at(-300),
+		},
+		"a status without the time, as in dry-run, means that it was put in force now": {
+			rule: known(), since: at(0), just: true,
+		},
+		"that stays so until the status says it": {
+			rule: known(), prev: compiled(known(), at(-20)), since: at(-20), just: true,
+		},
+		"the end of dry-run puts it in force": {
+			rule: known().Generation(3), prev: compiled(known().Generation(2).DryRun(true), at(-20)), since: at(0), just: true,
+		},
+		"the end of suspension puts it in force": {
+			rule: known().Generation(3), prev: compiled(known().Generation(2).Suspend(true), at(-20)), since: at(0), just: true,
+		},
+		"the end of a dry-run that nobody has processed puts it in force": {
+			rule: valid().Generation(2), prev: compiled(valid().DryRun(true), at(-20)), since: at(0), just: true,
+		},
+		"the end of a dry-run so short that the status does not know of it puts it in force": {
+			rule: known().StatusInForce(at(-300), hash(valid())).Generation(3),
+			prev: compiled(known().StatusInForce(at(-300), hash(valid())).Generation(2).DryRun(true), at(-20)), since: at(0), just: true,
+		},
+		"a status from before that dry-run does not undo it later on": {
+			rule: known().StatusInForce(at(-300), hash(valid())).Generation(3),
+			prev: Compile(known().StatusInForce(at(-300), hash(valid())).Generation(3).Obj(),
+				compiled(known().StatusInForce(at(-300), hash(valid())).Generation(2).DryRun(true), at(-20)), at(-10)),
+			since: at(-10), just: true,
+		},
+		"a status from after it says": {
+			rule: known().Generation(3).StatusInForce(at(-10), hash(valid())),
+			prev: Compile(known().StatusInForce(at(-300), hash(valid())).Generation(3).Obj(),
+				compiled(known().StatusInForce(at(-300), hash(valid())).Generation(2).DryRun(true), at(-20)), at(-9)),
+			since: at(-10),
+		},
+		"an edited selector puts it in force": {
+			rule: known().StatusInForce(at(-300), hash(valid())).Selector("zone", "a"), prev: compiled(known(), at(-20)), since: at(0), just: true,
+		},
+		"an edited selector puts it in force, also where it was edited while nobody looked": {
+			rule: known().StatusInForce(at(-300), hash(valid())).Selector("zone", "a"), since: at(0), just: true,
+		},
+		"an edited selector puts it in force, also before anybody has processed it": {
+			rule: valid().Selector("zone", "a"), prev: compiled(valid(), at(-20)), since: at(0), just: true,
+		},
+		"an edit of anything else does not": {
+			rule: known().StatusInForce(at(-300), hash(valid())).Generation(2).Taint("readiness.k8s.io/other", "", "NoExecute"), since: at(-300),
+		},
+		"one that was invalid, before anybody had processed it, is put in force when it is mended": {
+			rule: valid().Generation(2), prev: compiled(valid().Taint("", "", "NoSchedule"), at(-20)), since: at(0), just: true,
+		},
+		"one that was invalid for a while stays in force since what its status says": {
+			rule: known().StatusInForce(at(-300), hash(valid())).Generation(2), prev: compiled(valid().Taint("", "", "NoSchedule"), at(-20)), since: at(-300),
+		},
+		"a rule of the incumbent controller, which writes other conditions, is in force since its creation": {
+			rule: valid().StatusNode("n1", v1alpha1.TaintPresent), since: at(-1000), just: true,
+		},
+		"in dry-run it is judged as if it were put in force when that was first seen": {
+			rule: known().StatusInForce(at(-300), hash(valid())).DryRun(true), since: at(0), just: true,
+		},
+		"in dry-run that does not move": {
+			rule: known().DryRun(true), prev: compiled(known().DryRun(true), at(-20)), since: at(-20), just: true,
+		},
+		"a suspended rule is not in force":  {rule: valid().Suspend(true)},
+		"nor is one that is being deleted":  {rule: valid().Deleted(start)},
+		"nor is one that is not valid":      {rule: valid().Taint("", "", "NoSchedule")},
+		"the time has the status's seconds": {rule: known(), prev: compiled(known(), at(-20).Add(time.Millisecond)), since: at(-20), just: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Compile(c.rule.Obj(), c.prev, start)
+			if diff := cmp.Diff(c.since, got.InForceSince); diff != "" {
+				t.Errorf("in force since (-want +got):\n%s", diff)
+			}
+			if got.JustInForce != c.just {
+				t.Errorf("just in force: %t, want %t", got.JustInForce, c.just)
+			}
+		})
+	}
+}
+
+func TestExisting(t *testing.T) {
+	r := Compile(valid().StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue).Obj(), nil, at(0).Add(400*time.Millisecond))
+	cases := map[string]struct {
+		created int
+		want    bool
+	}{
+		"a node of the second before was there":        {-1, true},
+		"a node of the same second closes the gate":    {0, false},
+		"a node of a second after closes the gate too": {1, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := r.Existing(build.MakeNode("n").Created(at(c.created)).Obj()); got != c.want {
+				t.Errorf("existing is %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
+func TestInherited(t *testing.T) {
+	cases := map[string]struct {
+		rule *build.RuleWrapper
+		want map[string]struct{}
+	}{
+		"the nodes that the incumbent's status calls Present": {
+			rule: valid().StatusNode("n1", v1alpha1.TaintPresent).StatusNode("n2", v1alpha1.TaintAbsent).StatusNode("n3", v1alpha1.TaintPresent),
+			want: map[string]struct{}{"n1": {}, "n3": {}},
+		},
+		"none where there is none": {rule: valid().StatusNode("n2", v1alpha1.TaintAbsent)},
+		"none by a status of our own, which is cut short": {
+			rule: valid().StatusNode("n1", v1alpha1.TaintPresent).StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue),
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, Compile(c.rule.Obj(), nil, start).Inherited); diff != "" {
+				t.Errorf("inherited (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMaxUnavailable(t *testing.T) {
+	cases := map[string]struct {
+		limit    string
+		released int
+		want     int
+	}{
+		"a number is itself":                       {"3", 100, 3},
+		"a number may be more than there are":      {"300", 100, 300},
+		"0 means never":                            {"0", 100, 0},
+		"0% means never":                           {"0%", 100, 0},
+		"a percentage that comes out even":         {"30%", 10, 3},
+		"a percentage rounds up":                   {"30%", 11, 4},
+		"a percentage of one node is one":          {"1%", 1, 1},
+		"a percentage of none is none":             {"30%", 0, 0},
+		"a percentage of a fleet grown thirtyfold": {"30%", 300, 90},
+		"100% is all":                              {"100%", 7, 7},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := Compile(valid().MaxUnavailable(c.limit).Obj(), nil, start)
+			if got := r.MaxUnavailable(c.released); got != c.want {
+				t.Errorf("%s of %d is %d, want %d", c.limit, c.released, got, c.want)
+			}
+			if !r.Limited() {
+				t.Error("it has no breaker")
+			}
+		})
+	}
+	t.Run("without a limit there is none", func(t *testing.T) {
+		r := Compile(valid().Obj(), nil, start)
+		if got := r.MaxUnavailable(7); got != 7 || r.Limited() {
+			t.Errorf("all of 7 is %d, limited is %t", got, r.Limited())
+		}
+	})
+}
+
+func TestMatches(t *testing.T) {
+	cases := map[string]struct {
+		rule *build.RuleWrapper
+		want []bool // a node of the workers, one of the workers in zone b, one of others, one without labels
+	}{
+		"a label":                   {build.MakeRule("r").Selector("pool", "workers"), []bool{true, true, false, false}},
+		"two labels":                {build.MakeRule("r").Selector("pool", "workers").Selector("zone", "b"), []bool{false, true, false, false}},
+		"In":                        {build.MakeRule("r").SelectorExpression("pool", "In", "others", "workers"), []bool{true, true, true, false}},
+		"NotIn, also without it":    {build.MakeRule("r").SelectorExpression("pool", "NotIn", "others"), []bool{true, true, false, true}},
+		"Exists":                    {build.MakeRule("r").SelectorExpression("zone", "Exists"), []bool{false, true, false, false}},
+		"DoesNotExist":              {build.MakeRule("r").SelectorExpression("zone", "DoesNotExist"), []bool{true, false, true, true}},
+		"an empty one: nothing":     {build.MakeRule("r"), []bool{false, false, false, false}},
+		"an invalid one: nothing":   {build.MakeRule("r").SelectorExpression("pool", "Like", "w*"), []bool{false, false, false, false}},
+		"a broken value: nothing":   {build.MakeRule("r").SelectorExpression("pool", "In"), []bool{false, false, false, false}},
+		"a label and an expression": {build.MakeRule("r").Selector("pool", "workers").SelectorExpression("zone", "Exists"), []bool{false, true, false, false}},
+	}
+	nodes := []map[string]string{{"pool": "workers"}, {"pool": "workers", "zone": "b"}, {"pool": "others"}, nil}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := Compile(c.rule.Obj(), nil, start)
+			var got []bool
+			for _, labels := range nodes {
+				got = append(got, r.Matches(labels))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("matches (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSelectorHash(t *testing.T) {
+	r := func() *build.RuleWrapper {
+		return build.MakeRule("r").Selector("b", "2").Selector("a", "1").SelectorExpression("zone", "In", "x", "y")
+	}
+	other := build.MakeRule("other").Selector("a", "1").Selector("b", "2").SelectorExpression("zone", "In", "x", "y")
+	if hash(r()) != hash(other) {
+		t.Error("the same selector gives two hashes")
+	}
+	if hash(r()) == hash(r().Selector("a", "2")) || hash(r()) == hash(r().SelectorExpression("zone", "Exists")) {
+		t.Error("two selectors give the same hash")
+	}
+}
+
+func TestCompileCopies(t *testing.T) {
+	obj := valid().Obj()
+	r := Compile(obj, nil, start)
+	obj.Spec.Taint.Value = "changed"
+	obj.Spec.Conditions[0].Type = "changed"
+	obj.Spec.NodeSelector.MatchLabels["pool"] = "changed"
+	if diff := cmp.Diff(&valid().Spec, r.Spec); diff != "" {
+		t.Errorf("a later change of the object reaches the compiled rule (-want +got):\n%s", diff)
+	}
+	if !r.Matches(map[string]string{"pool": "workers"}) || r.Taint.Value != "pending" {
+		t.Error("a later change of the object reaches what was compiled")
+	}
+}
+
+func TestKeys(t *testing.T) {
+	r := Compile(valid().Obj(), nil, start)
+	got := []string{r.RecordKey(), r.MarkerKey(), r.OldMarkerKey()}
+	want := []string{
+		"readiness.node.x-k8s.io/rule-u-cni", "readiness.k8s.io/bootstrap-completed-u-cni", "readiness.k8s.io/bootstrap-completed-cni",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+}
+
+func TestEquivalent(t *testing.T) {
+	base := Compile(valid().Obj(), nil, start)
+	cases := map[string]struct {
+		other *Rule
+		want  bool
+	}{
+		"a write to labels changes nothing": {Compile(valid().Obj(), base, at(5)), true},
+		"an edit does":                      {Compile(valid().Generation(2).Obj(), base, at(5)), false},
+		"deletion does":                     {Compile(valid().Deleted(start).Obj(), base, at(5)), false},
+		"another rule of the name does":     {Compile(valid().UID("u-2").Obj(), nil, at(5)), false},
+		"freezing does":                     {base.Freeze(Problem{}), false},
+		"being in force since another time does": {
+			Compile(valid().StatusInForce(at(-900), base.SelectorHash).Obj(), base, at(5)), false,
+		},
+		"a status that says the same time does not": {
+			Compile(valid().StatusInForce(at(-1000), base.SelectorHash).Obj(), base, at(5)), true,
+		},
+		"what is inherited does": {
+			Compile(valid().StatusNode("n", v1alpha1.TaintPresent).Obj(), base, at(5)), false,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := base.Equivalent(c.other); got != c.want {
+				t.Errorf("equivalent is %t, want %t", got, c.want)
+			}
+		})
+	}
+}
