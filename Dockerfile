@@ -14,8 +14,11 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY api api
 COPY cmd cmd
+COPY config/crd config/crd
 COPY internal internal
-RUN GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/manager ./cmd/manager
+RUN GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath \
+    -ldflags "-s -w -X github.com/nodegate/nodegate/internal/version.Version=$VERSION" \
+    -o /out/manager ./cmd/manager
 
 FROM gcr.io/distroless/static:nonroot
 ARG VERSION=unknown

@@ -99,7 +99,7 @@ assets: ## Make sure of etcd, kube-apiserver and the other binaries; the last li
 .PHONY: build
 build: ## Build every command into bin.
 	@mkdir -p bin
-	$(GO) build -ldflags "-X main.version=$(VERSION)" -o bin/ ./cmd/...
+	$(GO) build -ldflags "-X github.com/nodegate/nodegate/internal/version.Version=$(VERSION)" -o bin/ ./cmd/...
 
 .PHONY: manifests
 manifests: ## Generate the CRD and the operator's role from the markers in the code.
