@@ -9,7 +9,7 @@ CONTAINER_TOOL ?= docker
 PLATFORMS ?= linux/amd64,linux/arm64
 # What "test" and "update-testlist" run.
 PKGS ?= ./...
-# More arguments for the operator in "run".
+# More arguments for the operator in "run", or for "bench".
 ARGS ?=
 # Seconds that the demo stays up when it is done; empty: until Ctrl-C.
 DEMO_WAIT ?=
@@ -65,7 +65,7 @@ demo: ## Show the operator at work on a local control plane; DEMO_WAIT=0 ends by
 
 .PHONY: bench
 bench: ## Measure the operator against a bare loop; NODES=1000 RULES=1 ROUNDS=3.
-	@$(WITH_ASSETS) $(GO) run ./test/bench --nodes=$(NODES) --rules=$(RULES) --rounds=$(ROUNDS)
+	@$(WITH_ASSETS) $(GO) run ./test/bench --nodes=$(NODES) --rules=$(RULES) --rounds=$(ROUNDS) $(ARGS)
 
 .PHONY: run
 run: ## Run the operator from here against the current kubeconfig; ARGS="--more --flags".
