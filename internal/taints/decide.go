@@ -118,7 +118,7 @@ func frozen(in Input, d Decision) Decision {
 func dryRun(in Input, d Decision) Decision {
 	would := decide(in, d)
 	d.WouldClaim = would.Claim && !in.Standing.Present
-	d.WouldRelease = !would.Claim && in.Standing.Present
+	d.WouldRelease = !would.Claim && in.Standing.Present && !in.Standing.Shared
 	d.State, d.Reason = v1alpha1.NodeStateExempt, ReasonDryRun
 	if would.State == v1alpha1.NodeStateReady {
 		d.State, d.Reason = would.State, would.Reason

@@ -23,6 +23,7 @@ type gate struct {
 func decide(in Input, d Decision) Decision {
 	g := &gate{Input: in, d: d, rec: in.Standing.Record}
 	g.boot()
+	g.forgetLost()
 	switch {
 	case in.Override.Action == OverrideRelease:
 		g.release(v1alpha1.NodeStateExempt, ReasonOverrideRelease)
@@ -34,7 +35,7 @@ func decide(in Input, d Decision) Decision {
 		g.complete()
 	case g.ready():
 		g.open()
-	case in.Standing.Claimed || in.Standing.Present && g.enforced():
+	case g.Standing.Claimed || g.Standing.Present && !g.Standing.Shared && g.enforced():
 		g.hold()
 	default:
 		g.consider()
@@ -63,14 +64,35 @@ func (g *gate) recheck(t time.Time) {
 	}
 }
 
+// stamp is now, as a record has it: in whole seconds, and, by a clock that is behind the API server's, not before the node
+// was created; such a time would be taken for a forged one.
+func (g *gate) stamp() metav1.Time {
+	now := g.Now.Truncate(time.Second)
+	if created := g.Node.CreationTimestamp; now.Before(created.Time) {
+		return created
+	}
+	return metav1.NewTime(now)
+}
+
+// forgetLost drops a claim whose taint somebody has taken off where the rule adds nothing: it must not be put back.
+func (g *gate) forgetLost() {
+	if !g.Standing.Claimed || g.addsTo() {
+		return
+	}
+	if t, err := ParseTaint(g.rec.Taint); err != nil || Find(g.Node, &t) == nil {
+		g.rec.Taint, g.rec.Since = "", metav1.Time{}
+		g.Standing.Claimed = false
+	}
+}
+
 // boot keeps the boot ID, and starts the node over when it has changed.
 func (g *gate) boot() {
 	switch {
 	case !g.Rule.Spec.RearmsOnReboot():
 		g.rec.BootID, g.rec.NotBefore = "", metav1.Time{}
-	case g.Standing.Rebooted && g.addsTo():
+	case g.Standing.Rebooted:
 		g.rec = Record{
-			Taint: g.rec.Taint, Since: metav1.NewTime(g.Now),
+			Taint: g.rec.Taint, Since: g.stamp(),
 			BootID: g.Node.Status.NodeInfo.BootID, NotBefore: metav1.NewTime(g.Standing.NotBefore),
 		}
 		g.d.Marked, g.d.Rearmed = false, true
@@ -107,6 +129,9 @@ func (g *gate) ready() bool {
 	if g.inService() {
 		return ok
 	}
+	if g.Rule.Spec.MinimumHold() <= 0 {
+		return ok
+	}
 	old := g.Node.CreationTimestamp.Add(g.Rule.Spec.MinimumHold())
 	g.recheck(old)
 	return ok && !g.Now.Before(old)
@@ -126,7 +151,7 @@ func (g *gate) open() {
 	remember := g.addsTo() || g.Standing.Claimed
 
 	if remember && first && (!untouched || completes) {
-		g.rec.Released = metav1.NewTime(g.Now)
+		g.rec.Released = g.stamp()
 		g.d.Opened = true
 	}
 	if remember && completes {
@@ -150,12 +175,14 @@ func (g *gate) claim(reason string) {
 		return
 	}
 	if g.rec.Taint == "" {
-		g.rec.Since = metav1.NewTime(g.Now)
+		g.rec.Since = g.stamp()
 		if g.inService() && g.rec.Released.IsZero() {
-			g.rec.Released = metav1.NewTime(g.Now) // it was in service: the breaker goes on counting it
+			g.rec.Released = g.stamp() // it was in service: the breaker goes on counting it
 		}
 	}
-	g.rec.Taint = FormatTaint(*g.Rule.Taint)
+	if g.rec.Taint == "" || g.addsTo() { // an edited taint takes the place of the old one, where something may be added
+		g.rec.Taint = FormatTaint(*g.Rule.Taint)
+	}
 	g.d.Claim = true
 	g.d.State, g.d.Reason = v1alpha1.NodeStateHeld, reason
 }
@@ -163,7 +190,7 @@ func (g *gate) claim(reason string) {
 // hold keeps a claim, or adopts a taint that somebody else put there, until the rule holds or the timeout ends.
 func (g *gate) hold() {
 	if g.d.Rearmed {
-		g.claim(ReasonRearmed)
+		g.closeNow(ReasonRearmed)
 		return
 	}
 	g.timeout()
@@ -172,6 +199,12 @@ func (g *gate) hold() {
 		return
 	}
 	g.claim(g.holdReason())
+}
+
+// closeNow claims, and starts the timeout.
+func (g *gate) closeNow(reason string) {
+	g.claim(reason)
+	g.timeout()
 }
 
 func (g *gate) holdReason() string {
@@ -206,8 +239,8 @@ func (g *gate) timeout() {
 		return !g.Now.Before(start.Add(after))
 	}
 	appear := g.Verdict.NeverAppeared && due(g.Rule.Spec.Timeout.AppearAfter())
-	if due(g.Rule.Spec.Timeout.After()) || appear {
-		g.rec.TimedOut = metav1.NewTime(g.Now)
+	if appear || due(g.Rule.Spec.Timeout.After()) {
+		g.rec.TimedOut = g.stamp()
 		g.d.TimedOut, g.d.NeverAppeared = true, appear
 	}
 }
@@ -250,7 +283,7 @@ func (g *gate) start() {
 	if g.d.Rearmed {
 		reason = ReasonRearmed
 	}
-	g.claim(reason)
+	g.closeNow(reason)
 }
 
 // firstClaim reports whether the rule has never held on an existing node, as far as anyone can tell.
@@ -268,5 +301,5 @@ func (g *gate) retaint() {
 		g.d.refused = &refused
 		g.d.NeedsBudget = true
 	}
-	g.claim(ReasonEvidenceMissing)
+	g.closeNow(ReasonEvidenceMissing)
 }

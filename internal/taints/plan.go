@@ -61,7 +61,7 @@ type Outcome struct {
 // Plan makes one patch of the decisions of all rules about a node. original is the node as it was read, swept the same
 // without what gone rules left. Taints and annotations that are nobody's business here are not touched.
 func Plan(original *corev1.Node, swept Swept, decisions []Decision, now time.Time) Outcome {
-	p := &planner{original: original, node: swept.Node, now: now, after: map[id][]*claim{}, managed: map[id]bool{}}
+	p := &planner{original: original, node: swept.Node, now: now, after: map[id][]*claim{}, managed: map[id]bool{}, swept: swept.Claims}
 	for _, t := range swept.Claims {
 		p.managed[idOf(t)] = true
 	}
@@ -109,6 +109,16 @@ type planner struct {
 	after   map[id][]*claim // who wants which taint from now on
 	managed map[id]bool     // which taints go if nobody wants them
 	before  []*claim        // who wanted which taint until now
+	swept   []corev1.Taint  // what rules wanted that are gone
+}
+
+// brings reports whether a claim may put a taint on the node that is not there. A rule that is not known, or is frozen,
+// only keeps what is.
+func (c *claim) brings() bool { return c.d != nil && !c.d.frozen }
+
+// manages reports whether the rule's taint on this node is the rule's, whoever put it there.
+func (d *Decision) manages() bool {
+	return d.Was.Matches && d.Rule.Mode == ruleset.Enforced && d.Rule.Taint != nil
 }
 
 func (p *planner) collect(d *Decision) {
@@ -116,7 +126,7 @@ func (p *planner) collect(d *Decision) {
 		p.managed[was] = p.managed[was] || !d.frozen
 		p.before = append(p.before, p.claimOf(d, d.Was.Record))
 	}
-	if d.Was.Matches && d.Rule.Mode == ruleset.Enforced && d.Rule.Taint != nil {
+	if d.manages() {
 		p.managed[idOf(*d.Rule.Taint)] = true
 	}
 	if !d.Claim {
@@ -137,6 +147,7 @@ func (p *planner) claimOf(d *Decision, r Record) *claim {
 		return &claim{d: d}
 	}
 	c := &claim{d: d, taint: t, since: r.Since.Time}
+	c.since = c.since.Truncate(time.Second) // as the record has it
 	if c.since.IsZero() {
 		c.since = p.node.CreationTimestamp.Time // made by an admission policy, in the node's first request
 	}
@@ -190,14 +201,14 @@ func (p *planner) taints() []corev1.Taint {
 		}
 		there[idOf(t)] = true
 		if len(claims) > 0 {
-			t.Value = p.value(t, claims[0])
+			t.Value = p.value(t, claims)
 		}
 		out = append(out, t)
 	}
 	var fresh []*claim
 	for i, claims := range p.after {
-		if !there[i] && claims[0].d != nil { // a stranger's claim keeps a taint, it does not bring one
-			fresh = append(fresh, claims[0])
+		if n := slices.IndexFunc(claims, (*claim).brings); n >= 0 && !there[i] {
+			fresh = append(fresh, claims[n])
 		}
 	}
 	slices.SortFunc(fresh, func(a, b *claim) int {
@@ -215,16 +226,21 @@ func (p *planner) taints() []corev1.Taint {
 
 // value is what a taint that is there is to say. It keeps what it says, whoever wrote it, until the oldest claim's rule
 // is edited, or the claim that gave the value goes and another is the oldest.
-func (p *planner) value(t corev1.Taint, oldest *claim) string {
-	if oldest.d == nil || oldest.d.frozen {
+func (p *planner) value(t corev1.Taint, claims []*claim) string {
+	oldest := claims[0]
+	if !oldest.brings() {
 		return t.Value
+	}
+	if slices.ContainsFunc(p.swept, func(s corev1.Taint) bool { return idOf(s) == idOf(t) && s.Value == t.Value }) {
+		return oldest.taint.Value
 	}
 	for _, b := range p.before {
 		if idOf(b.taint) != idOf(t) {
 			continue
 		}
 		edited := b.d == oldest.d && b.taint.Value != oldest.taint.Value
-		succeeded := b.d != oldest.d && !b.d.Claim && b.taint.Value == t.Value
+		stays := slices.ContainsFunc(claims, func(c *claim) bool { return c.d == b.d })
+		succeeded := !stays && b.taint.Value == t.Value
 		if edited || succeeded {
 			return oldest.taint.Value
 		}
@@ -254,7 +270,7 @@ func (p *planner) remember(out map[string]string, d *Decision) {
 		return
 	}
 	if have, ok := out[key]; ok {
-		if r, ok := decodeRecord(have, p.node, p.now); ok {
+		if r, ok := readRecord(have); ok {
 			r.Rule = d.Record.Rule // a record without the name, from an admission policy, says the same
 			if equalRecords(r, *d.Record) {
 				return
@@ -328,7 +344,7 @@ func (p *planner) ruleTaint(d *Decision) corev1.Taint {
 func (p *planner) taintChanges(d *Decision, had, has map[id]bool, add func(Operation, corev1.Taint)) {
 	was, err := ParseTaint(d.Was.Record.Taint)
 	claimed := err == nil
-	if !claimed && d.Was.Present && d.Rule.Taint != nil {
+	if !claimed && d.Was.Present && !d.Was.Shared && d.manages() {
 		was = *d.Rule.Taint // somebody else's until now
 	}
 	if was.Key != "" && had[idOf(was)] && !has[idOf(was)] {

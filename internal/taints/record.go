@@ -52,12 +52,21 @@ func (r Record) encode() string {
 	return string(raw)
 }
 
+// readRecord reads a record as it stands.
+func readRecord(value string) (Record, bool) {
+	var r Record
+	if err := json.Unmarshal([]byte(value), &r); err != nil {
+		return Record{}, false
+	}
+	return r, true
+}
+
 // decodeRecord reads a record. What cannot be read, or bears times that cannot be (before the node was created, or
 // in the future), is as if it were not there: a record that was copied from a node's former life, or forged, must not
 // open the gate.
 func decodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool) {
-	var r Record
-	if err := json.Unmarshal([]byte(value), &r); err != nil {
+	r, ok := readRecord(value)
+	if !ok {
 		return Record{}, false
 	}
 	if r.Taint != "" {
@@ -65,10 +74,13 @@ func decodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 			r.Taint = ""
 		}
 	}
-	for _, t := range []*metav1.Time{&r.Since, &r.Released, &r.TimedOut, &r.NotBefore} {
-		if !t.IsZero() && (t.Time.Before(node.CreationTimestamp.Time) || t.Time.After(now.Add(maxClockSkew))) {
+	for _, t := range []*metav1.Time{&r.Since, &r.Released, &r.TimedOut} {
+		if t.Time.Before(node.CreationTimestamp.Time) || t.Time.After(now.Add(maxClockSkew)) {
 			*t = metav1.Time{}
 		}
+	}
+	if r.NotBefore.After(now.Add(maxClockSkew)) { // by kubelet's clock, which may be behind; a past one does no harm
+		r.NotBefore = metav1.Time{}
 	}
 	return r, true
 }

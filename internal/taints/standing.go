@@ -4,11 +4,13 @@
 package taints
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -23,6 +25,8 @@ type Standing struct {
 	Claimed bool
 	// Present is whether the rule's taint is on the node, whoever put it there.
 	Present bool
+	// Shared is whether it is there because another rule claims it, and this one does not.
+	Shared bool
 	// Completed is whether the node bears a completion marker of the rule, in either form.
 	Completed bool
 	// Existing is whether the node was there before the rule was put in force.
@@ -30,7 +34,8 @@ type Standing struct {
 	// Released is whether the node has been in service under this rule: its record says so, or it was there before the
 	// rule and has no claim. Only such nodes count for the breaker.
 	Released bool
-	// Rebooted is whether the node runs another boot than the record's, and the rule re-arms on that.
+	// Rebooted is whether the node runs another boot than the record's, and the rule re-arms on that. Where a rule neither
+	// claims nor may add anything, that waits.
 	Rebooted bool
 	// NotBefore is from when on evidence counts; zero: always.
 	NotBefore time.Time
@@ -50,30 +55,60 @@ func Stand(rule *ruleset.Rule, node *corev1.Node, now time.Time) Standing {
 	_, oldMarked := node.Annotations[rule.OldMarkerKey()]
 	s.Completed = marked || oldMarked
 	s.Present = Find(node, rule.Taint) != nil
-	if _, inherited := rule.Inherited[node.Name]; inherited && s.Present && !ok {
+	s.Shared = s.Present && s.Record.Taint == "" && claimedByAnother(rule, node)
+	if _, inherited := rule.Inherited[node.Name]; inherited && s.Present && !s.Shared && !ok {
 		s.Record = Record{Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(now)}
 	}
 	s.Claimed = s.Record.Taint != ""
 	s.Existing = rule.Existing(node)
-	s.Released = !s.Record.Released.IsZero() || s.Completed || s.Existing && !s.Claimed && !s.Present
-	s.NotBefore = s.Record.NotBefore.Time
-	if boot := node.Status.NodeInfo.BootID; rule.Spec.RearmsOnReboot() && boot != "" && s.Record.BootID != "" && boot != s.Record.BootID {
-		s.Rebooted = true
-		s.Released = false
-		s.NotBefore = bootHeartbeat(node)
-	}
+	s.Released = !s.Record.Released.IsZero() || s.Completed || s.Existing && !s.Claimed && (!s.Present || s.Shared)
+	s.boot(rule, node, now)
 	s.Counted = s.Matches && s.Released && !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero()
 	return s
 }
 
-// bootHeartbeat is when kubelet last reported Ready in this object.
-func bootHeartbeat(node *corev1.Node) time.Time {
+// boot reads from when on evidence counts.
+func (s *Standing) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
+	if !rule.Spec.RearmsOnReboot() {
+		return
+	}
+	s.NotBefore = s.Record.NotBefore.Time
+	boot := node.Status.NodeInfo.BootID
+	if boot == "" || s.Record.BootID == "" || boot == s.Record.BootID {
+		return
+	}
+	if s.Claimed || rule.Mode != ruleset.Suspended && node.DeletionTimestamp.IsZero() {
+		s.Rebooted = true
+		s.Released = false
+		s.NotBefore = bootHeartbeat(node, now)
+	}
+}
+
+// bootHeartbeat is when kubelet last reported Ready in this object; now, where it has not, or that is far in the future:
+// by a clock that was wrong at the boot no later evidence would count until that time.
+func bootHeartbeat(node *corev1.Node, now time.Time) time.Time {
 	for i := range node.Status.Conditions {
-		if node.Status.Conditions[i].Type == corev1.NodeReady {
-			return node.Status.Conditions[i].LastHeartbeatTime.Time
+		c := &node.Status.Conditions[i]
+		if c.Type == corev1.NodeReady && !c.LastHeartbeatTime.IsZero() && !c.LastHeartbeatTime.After(now.Add(maxClockSkew)) {
+			return c.LastHeartbeatTime.Time
 		}
 	}
-	return time.Time{}
+	return now.Truncate(time.Second)
+}
+
+// claimedByAnother reports whether the record of another rule claims this rule's taint.
+func claimedByAnother(rule *ruleset.Rule, node *corev1.Node) bool {
+	for key, value := range node.Annotations {
+		if !strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || key == rule.RecordKey() {
+			continue
+		}
+		for _, t := range claimIn(value) {
+			if idOf(t) == idOf(*rule.Taint) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Concerns reports whether there is anything to decide for the rule on the node: it matches, or has left something
@@ -94,5 +129,5 @@ func Leftover(rule *ruleset.Rule, node *corev1.Node) bool {
 		}
 	}
 	_, inherited := rule.Inherited[node.Name]
-	return inherited && Find(node, rule.Taint) != nil
+	return inherited && Find(node, rule.Taint) != nil && !claimedByAnother(rule, node)
 }
