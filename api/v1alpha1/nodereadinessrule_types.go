@@ -161,7 +161,7 @@ type NodeReadinessRuleSpec struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
 	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$`
-	// +kubebuilder:validation:XValidation:rule="type(self) == string || self >= 0",message="must be a number from 0 on, or a percentage such as '30%'"
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || self >= 0 && self <= 2147483647",message="must be a number from 0 to 2147483647, or a percentage such as '30%'"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// timeout says what happens to a node that is held too long.

@@ -15,7 +15,7 @@ type NodeSelector struct {
 	// matchLabels are labels that a node must have, all of them. At most 64.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label key: an optional DNS subdomain and '/', then up to 63 of A-Z a-z 0-9 - _ . that begin and end with a letter or digit"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label key: an optional DNS subdomain and '/', then up to 63 of A-Z a-z 0-9 - _ . that begin and end with a letter or digit"
 	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
 
 	// matchExpressions are requirements that a node's labels must meet, all of them. At most 64.
@@ -86,6 +86,9 @@ type Taint struct {
 	// timeAdded is part of a core taint and therefore accepted; in a rule it has no meaning: each node's taint bears
 	// the time at which it was put on that node.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[-+]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	TimeAdded *metav1.Time `json:"timeAdded,omitempty"`
 }
 

@@ -1,0 +1,199 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
+)
+
+// plainSpec is a valid spec, which the cases of the tables change.
+const plainSpec = `
+nodeSelector: {matchLabels: {example.com/pool: workers}}
+conditions: [{type: example.com/CNIReady, requiredStatus: "True"}]
+taint: {key: readiness.k8s.io/NetworkReady, value: pending, effect: NoSchedule}
+enforcementMode: continuous
+`
+
+// rule makes a rule of a spec in YAML, in a group of the API.
+func rule(t *testing.T, group, name, spec string) *unstructured.Unstructured {
+	t.Helper()
+	content := map[string]any{}
+	if err := yaml.Unmarshal([]byte(spec), &content); err != nil {
+		t.Fatalf("reading a spec: %v\n%s", err, spec)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": normal(t, content)}}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: v1alpha1.GroupVersion.Version, Kind: "NodeReadinessRule"})
+	u.SetName(name)
+	return u
+}
+
+// normal gives numbers the types that an unstructured object has.
+func normal(t *testing.T, v any) any {
+	t.Helper()
+	raw, err := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "X", "v": v})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = yaml.YAMLToJSON(raw); err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(raw); err != nil {
+		t.Fatal(err)
+	}
+	return u.Object["v"]
+}
+
+// changed is a spec with a merge patch (RFC 7396) applied, both in YAML: null takes a field away.
+func changed(t *testing.T, spec, change string) string {
+	t.Helper()
+	var docs [2][]byte
+	for i, doc := range []string{spec, change} {
+		raw, err := yaml.YAMLToJSON([]byte(doc))
+		if err != nil {
+			t.Fatalf("reading YAML: %v\n%s", err, doc)
+		}
+		docs[i] = raw
+	}
+	if strings.TrimSpace(change) == "" {
+		return spec
+	}
+	out, err := jsonpatch.MergePatch(docs[0], docs[1])
+	if err != nil {
+		t.Fatalf("changing a spec: %v\n%s", err, change)
+	}
+	return string(out)
+}
+
+// cause is one thing that the API server finds wrong: the field, and words of the reason.
+type cause struct{ field, says string }
+
+// notChecked is what the API server adds when a fault of the schema kept it from evaluating the CEL rules.
+const notChecked = "some validation rules were not checked because the object was invalid"
+
+// causes are what a refusal names, by field; the reason in full. Causes without a field repeat others.
+func causes(t *testing.T, err error) []cause {
+	t.Helper()
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsInvalid(err) || status.Status().Details == nil {
+		t.Fatalf("not refused as invalid: %v", err)
+	}
+	var out []cause
+	for _, c := range status.Status().Details.Causes {
+		if !strings.Contains(c.Message, notChecked) && c.Field != "<nil>" {
+			out = append(out, cause{field: c.Field, says: c.Message})
+		}
+	}
+	slices.SortFunc(out, func(a, b cause) int {
+		return cmp.Or(strings.Compare(a.field, b.field), strings.Compare(a.says, b.says))
+	})
+	return out
+}
+
+// shorten replaces each reason by the words that are looked for, where it has them, so that what differs is seen whole.
+func shorten(got, want []cause) []cause {
+	for i := range got {
+		for _, w := range want {
+			if got[i].field == w.field && w.says != "" && strings.Contains(got[i].says, w.says) {
+				got[i].says = w.says
+			}
+		}
+	}
+	return got
+}
+
+// installVariant installs the CRD once more, under a group of its own and with its schema changed, and returns it.
+func installVariant(t *testing.T, group string, change func(*apiextensionsv1.JSONSchemaProps)) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	variant := ours(t)
+	variant.Name, variant.Spec.Group = variant.Spec.Names.Plural+"."+group, group
+	variant.Annotations, variant.Spec.Names.ShortNames = nil, nil
+	change(variant.Spec.Versions[0].Schema.OpenAPIV3Schema)
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{variant}}); err != nil {
+		t.Fatalf("installing the CRD in group %s: %v", group, err)
+	}
+	return variant
+}
+
+func ours(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	d, err := crd.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// walk calls a function with each schema below and including one, and its path; the children come later.
+func walk(path string, s *apiextensionsv1.JSONSchemaProps, f func(path string, s *apiextensionsv1.JSONSchemaProps)) {
+	f(path, s)
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		p := s.Properties[name]
+		walk(path+"."+name, &p, f)
+		s.Properties[name] = p
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		walk(path+"[]", s.Items.Schema, f)
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		walk(path+"{}", s.AdditionalProperties.Schema, f)
+	}
+}
+
+// supportAll takes away the rules that refuse what this version cannot do yet: the rest of the API's validation shows.
+func supportAll(root *apiextensionsv1.JSONSchemaProps) {
+	walk("", root, func(_ string, s *apiextensionsv1.JSONSchemaProps) {
+		s.XValidations = slices.DeleteFunc(s.XValidations, func(r apiextensionsv1.ValidationRule) bool {
+			return strings.Contains(r.Message, "not supported by this version yet")
+		})
+	})
+}
+
+// create sends a rule to the API server; dry: without storing it.
+func create(t *testing.T, u *unstructured.Unstructured, opts ...client.CreateOption) error {
+	t.Helper()
+	return kube.Create(t.Context(), u, opts...)
+}
+
+// eventually repeats check until it returns nil, and fails the test with its last error when time is up.
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %v", err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// remove deletes a rule, which has no finalizer here.
+func remove(t *testing.T, u *unstructured.Unstructured) {
+	t.Helper()
+	if err := kube.Delete(t.Context(), u); client.IgnoreNotFound(err) != nil {
+		t.Errorf("deleting %s: %v", u.GetName(), err)
+	}
+}
