@@ -161,8 +161,21 @@ func (c *Component) end(sig syscall.Signal) error {
 	return nil
 }
 
-// Pause freezes the component (SIGSTOP): it keeps its connections and answers nothing.
-func (c *Component) Pause() error { return c.signal(syscall.SIGSTOP) }
+// Pause freezes the component (SIGSTOP): it keeps its connections and, once this returns, answers nothing.
+func (c *Component) Pause() error {
+	if err := c.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	// The signal is sent at once, but threads that run stop a moment later and may still answer.
+	pid := c.PID()
+	if pid == 0 {
+		return fmt.Errorf("pausing %s: it does not run", c.process.Name)
+	}
+	if err := waitStopped(pid); err != nil {
+		return fmt.Errorf("pausing %s: %w", c.process.Name, err)
+	}
+	return nil
+}
 
 // Resume ends a Pause (SIGCONT).
 func (c *Component) Resume() error { return c.signal(syscall.SIGCONT) }
