@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -44,9 +45,12 @@ func (b *budget) count(before, after *Entry) {
 	add(after, 1)
 }
 
-// settle ends a node's reservation and its waiting, as its new entry says.
+// settle ends a node's reservation and its waiting, as its new entry says. After a failure nobody knows whether the claim
+// was made: it stays reserved until that is seen, or given back.
 func (b *budget) settle(node string, e *Entry) {
-	delete(b.reserved, node)
+	if e == nil || e.State != v1alpha1.NodeStateFailed {
+		delete(b.reserved, node)
+	}
 	if e == nil || e.Reason != taints.ReasonOverBudget {
 		delete(b.waiting, node)
 	}

@@ -1,0 +1,446 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+var _ = Describe("A node under a rule", func() {
+	var w *world
+	BeforeEach(func(ctx context.Context) { w = newWorld(context.WithoutCancel(ctx)) })
+
+	It("is held until its evidence holds, and a second look sends nothing", func() {
+		rule := w.createRule(network())
+		node := w.createNode(build.MakeNode("a"))
+		w.reconcile("a")
+		Expect(w.node("a").Spec.Taints).To(Equal([]corev1.Taint{{Key: taintKey, Value: "pending", Effect: corev1.TaintEffectNoSchedule}}))
+		Expect(w.node("a").Annotations).To(HaveKey(v1alpha1.RecordAnnotationPrefix + string(rule.UID)))
+		Expect(w.events()).To(ConsistOf(ContainSubstring("TaintAdded")))
+
+		sent := w.requests.Load()
+		w.reconcile("a")
+		Expect(w.requests.Load()).To(Equal(sent))
+
+		w.setCondition(node.Name, corev1.ConditionTrue)
+		w.reconcile("a")
+		Expect(w.node("a").Spec.Taints).To(BeEmpty())
+		Expect(w.requests.Load()).To(Equal(sent + 1))
+		Expect(w.events()).To(ConsistOf(ContainSubstring("TaintRemoved")))
+		Expect(w.material(rule).Counts).To(Equal(v1alpha1.NodeCounts{Matched: 1, Ready: 1}))
+	})
+
+	It("is changed in one patch when three rules with three taints change at once", func() {
+		for i := range 3 {
+			r := network().Taint(fmt.Sprintf("%s-%d", taintKey, i), "x", corev1.TaintEffectNoSchedule)
+			r.Name = fmt.Sprintf("rule-%d", i)
+			w.createRule(r)
+		}
+		w.createNode(build.MakeNode("a").Taint("example.com/foreign", "", corev1.TaintEffectNoExecute))
+		w.reconcile("a")
+		Expect(w.requests.Load()).To(BeEquivalentTo(1))
+		Expect(w.taintKeys("a")).To(Equal([]string{"example.com/foreign", taintKey + "-0", taintKey + "-1", taintKey + "-2"}))
+		w.setCondition("a", corev1.ConditionTrue)
+		w.reconcile("a")
+		Expect(w.requests.Load()).To(BeEquivalentTo(2))
+		Expect(w.taintKeys("a")).To(Equal([]string{"example.com/foreign"}))
+	})
+
+	It("never is without a taint while the rule's taint is edited", func() {
+		rule := w.createRule(network())
+		w.createNode(build.MakeNode("a"))
+		w.reconcile("a")
+		w.editRule(rule, func(s *v1alpha1.NodeReadinessRuleSpec) { s.Taint.Key = taintKey + "-new" })
+		sent := w.requests.Load()
+		w.reconcile("a")
+		Expect(w.requests.Load()).To(Equal(sent+1), "one patch takes the old one off and puts the new one on")
+		Expect(w.taintKeys("a")).To(Equal([]string{taintKey + "-new"}))
+		Expect(w.events()).To(ContainElement(ContainSubstring("the rule asks for another taint now")))
+	})
+
+	It("loses what the rule manages when it is relabelled, and nothing else", func() {
+		w.createRule(network())
+		w.createNode(build.MakeNode("a").Taint("example.com/foreign", "", corev1.TaintEffectNoSchedule))
+		w.reconcile("a")
+		w.update("a", func(n *corev1.Node) { delete(n.Labels, pool) })
+		w.reconcile("a")
+		Expect(w.taintKeys("a")).To(Equal([]string{"example.com/foreign"}))
+		Expect(w.node("a").Annotations).To(BeEmpty())
+		w.update("a", func(n *corev1.Node) { n.Labels[pool] = w.pool })
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeTrue())
+	})
+
+	It("loses what a rule put there that was deleted while the operator was down", func() {
+		rule := w.createRule(network())
+		w.createNode(build.MakeNode("a"))
+		w.reconcile("a")
+		Expect(server.Client.Delete(w.ctx, rule)).To(Succeed())
+		w.restart()
+		w.rules()
+		w.reconcile("a")
+		Expect(w.taintKeys("a")).To(BeEmpty())
+		Expect(w.node("a").Annotations).To(BeEmpty())
+	})
+
+	It("keeps the taint of a rule that the cache has not seen yet", func() {
+		w.createNode(build.MakeNode("a").Taint(taintKey, "pending", corev1.TaintEffectNoSchedule))
+		rule := network().Selector(pool, w.pool).Obj()
+		Expect(server.Client.Create(w.ctx, rule)).To(Succeed())
+		w.update("a", func(n *corev1.Node) { // as an admission policy does
+			n.Annotations = map[string]string{v1alpha1.RecordAnnotationPrefix + string(rule.UID): fmt.Sprintf(`{"taint":"%s=pending:NoSchedule"}`, taintKey)}
+		})
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeTrue())
+		Expect(w.requests.Load()).To(BeZero())
+	})
+
+	It("does not lose taints of Kubernetes to a forged record", func() {
+		w.createNode(build.MakeNode("a").
+			Taint("node.kubernetes.io/unschedulable", "", corev1.TaintEffectNoSchedule).
+			Annotation(v1alpha1.RecordAnnotationPrefix+"forged", `{"taint":"node.kubernetes.io/unschedulable=:NoSchedule"}`))
+		w.reconcile("a")
+		Expect(w.taintKeys("a")).To(Equal([]string{"node.kubernetes.io/unschedulable"}))
+		Expect(w.node("a").Annotations).To(BeEmpty())
+	})
+
+	It("completes a bootstrap-only rule in the patch that releases it, and is held again after a reboot", func() {
+		rule := w.createRule(network().BootstrapOnly().RearmOnReboot())
+		w.createNode(build.MakeNode("a").BootID("boot-1").Condition("Ready", corev1.ConditionTrue, w.clock.Now()))
+		w.reconcile("a")
+		w.setCondition("a", corev1.ConditionTrue)
+		sent := w.requests.Load()
+		w.reconcile("a")
+		Expect(w.requests.Load()).To(Equal(sent + 1))
+		Expect(w.held("a")).To(BeFalse())
+		marker := v1alpha1.BootstrapAnnotationPrefix + string(rule.UID)
+		Expect(w.node("a").Annotations).To(HaveKeyWithValue(marker, `{"rule-name":"network"}`))
+
+		w.setCondition("a", corev1.ConditionFalse)
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeFalse())
+
+		w.setCondition("a", corev1.ConditionTrue) // and so it stays, all through the reboot
+		w.step(time.Hour)
+		rebooted := build.WrapNode(w.node("a")).BootID("boot-2").Heartbeat("Ready", w.clock.Now()).Obj()
+		Expect(server.Client.Status().Update(w.ctx, rebooted)).To(Succeed())
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeTrue())
+		Expect(w.node("a").Annotations).NotTo(HaveKey(marker))
+		Expect(w.Fleet.HeartbeatDecides("a")).To(BeTrue())
+
+		w.step(time.Minute)
+		alive := build.WrapNode(w.node("a")).Heartbeat(cni, w.clock.Now()).Obj()
+		Expect(server.Client.Status().Update(w.ctx, alive)).To(Succeed())
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeFalse())
+		Expect(w.node("a").Annotations).To(HaveKey(marker))
+	})
+
+	It("is looked at again to the second when a deadline passes", func() {
+		w.createRule(build.MakeRule("fresh").FreshCondition(cni, 60).Taint(taintKey, "", corev1.TaintEffectNoSchedule))
+		w.clock.SetTime(w.clock.Now().Truncate(time.Second))
+		w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionTrue, w.clock.Now()))
+		w.step(10 * time.Second)
+		Expect(w.reconcile("a").RequeueAfter).To(Equal(50 * time.Second))
+		w.step(49 * time.Second)
+		Expect(w.reconcile("a").RequeueAfter).To(Equal(time.Second))
+		Expect(w.held("a")).To(BeFalse())
+		w.step(time.Second)
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeTrue())
+	})
+
+	It("follows the override, and says that it cannot read one", func() {
+		w.createRule(network())
+		w.createNode(build.MakeNode("a").Annotation(v1alpha1.OverrideAnnotation, "Release"))
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeFalse())
+		w.update("a", func(n *corev1.Node) { n.Annotations[v1alpha1.OverrideAnnotation] = "Open sesame" })
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeTrue())
+		Expect(w.events()).To(ContainElement(And(ContainSubstring("InvalidOverride"), ContainSubstring("neither Release nor Hold"))))
+	})
+
+	It("is forgotten when it is gone", func() {
+		rule := w.createRule(network())
+		node := w.createNode(build.MakeNode("a"))
+		w.reconcile("a")
+		Expect(server.Client.Delete(w.ctx, node)).To(Succeed())
+		w.reconcile("a")
+		Expect(w.material(rule).Counts.Matched).To(BeZero())
+	})
+})
+
+var _ = Describe("A write that meets another", func() {
+	var w *world
+	BeforeEach(func(ctx context.Context) { w = newWorld(context.WithoutCancel(ctx)) })
+
+	It("loses nobody's taint, and is made again", func() {
+		w.createRule(network())
+		n := build.MakeNode("a")
+		for i := range 20 {
+			n.Taint(fmt.Sprintf("example.com/foreign-%02d", i), "", corev1.TaintEffectNoSchedule)
+		}
+		w.createNode(n)
+		w.between = func() {
+			w.update("a", func(n *corev1.Node) {
+				n.Spec.Taints = append(n.Spec.Taints[1:], corev1.Taint{Key: "example.com/late", Effect: corev1.TaintEffectNoSchedule})
+			})
+		}
+		Expect(w.reconcile("a").RequeueAfter).To(BeNumerically(">", 0))
+		Expect(w.held("a")).To(BeFalse())
+		w.reconcile("a")
+		keys := w.taintKeys("a")
+		Expect(keys).To(HaveLen(21))
+		Expect(keys[0]).To(Equal("example.com/foreign-01"))
+		Expect(keys[19:]).To(Equal([]string{"example.com/late", taintKey}))
+	})
+
+	It("keeps annotations that somebody has made meanwhile on a node without any", func() {
+		w.createRule(network())
+		w.createNode(build.MakeNode("a"))
+		w.between = func() {
+			w.update("a", func(n *corev1.Node) { n.Annotations = map[string]string{"example.com/theirs": "1"} })
+		}
+		w.reconcile("a")
+		w.reconcile("a")
+		Expect(w.node("a").Annotations).To(HaveKeyWithValue("example.com/theirs", "1"))
+		Expect(w.held("a")).To(BeTrue())
+	})
+
+	It("succeeds in spite of a heartbeat", func() {
+		w.createRule(network())
+		w.createNode(build.MakeNode("a").Condition("Ready", corev1.ConditionTrue, w.clock.Now()))
+		w.between = func() {
+			beat := build.WrapNode(w.node("a")).Heartbeat("Ready", w.clock.Now().Add(time.Minute)).Obj()
+			Expect(server.Client.Status().Update(w.ctx, beat)).To(Succeed())
+		}
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeTrue())
+	})
+
+	It("does not land on a namesake", func() {
+		w.createRule(network())
+		w.createNode(build.MakeNode("a"))
+		w.between = func() {
+			Expect(server.Client.Delete(w.ctx, w.node("a"))).To(Succeed())
+			w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionTrue, w.clock.Now()))
+		}
+		w.reconcile("a")
+		Expect(w.node("a").Spec.Taints).To(BeEmpty())
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeFalse())
+	})
+
+	It("forgets a node that is deleted before the patch arrives", func() {
+		rule := w.createRule(network())
+		w.createNode(build.MakeNode("a"))
+		w.between = func() { Expect(server.Client.Delete(w.ctx, w.node("a"))).To(Succeed()) }
+		w.reconcile("a")
+		Expect(w.material(rule).Counts.Matched).To(BeZero())
+	})
+
+	It("is a failure where nobody else has written", func() {
+		rule := w.createRule(network().Taint("readiness.example.com/refused", "", corev1.TaintEffectNoSchedule))
+		w.createNode(build.MakeNode("a"))
+		w.failing = invalid("a")
+		_, err := w.try("a")
+		Expect(err).To(MatchError(ContainSubstring("refused though nobody else has written it")))
+		m := w.material(rule)
+		Expect(m.Counts).To(Equal(v1alpha1.NodeCounts{Matched: 1, Failed: 1}))
+		Expect(m.Failed).To(HaveLen(1))
+		Expect(m.Failed[0].Reason).To(Equal("PatchRefused"))
+		Expect(w.events()).To(BeEmpty(), "events tell of what has been written")
+
+		w.failing = nil
+		w.reconcile("a")
+		Expect(w.material(rule).Counts).To(Equal(v1alpha1.NodeCounts{Matched: 1, Held: 1}))
+	})
+
+	It("finds out later that a patch was carried out whose answer was lost", func() {
+		rule := w.createRule(network().MaxUnavailable("1"))
+		w.createNode(build.MakeNode("a"))
+		w.createNode(build.MakeNode("b"))
+		w.inForce(rule, time.Now().Add(time.Hour)) // both were there before
+		w.failing, w.lost = errors.New("connection reset by peer"), true
+		_, err := w.try("a")
+		Expect(err).To(HaveOccurred())
+		w.failing = nil
+		w.reconcile("b")
+		Expect(w.held("b")).To(BeFalse(), "the room that a's patch took, which may have been carried out, is not given away")
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeTrue())
+	})
+})
+
+var _ = Describe("The breaker", func() {
+	var w *world
+	BeforeEach(func(ctx context.Context) { w = newWorld(context.WithoutCancel(ctx)) })
+
+	heldOf := func(names []string) int {
+		n := 0
+		for _, name := range names {
+			if w.held(name) {
+				n++
+			}
+		}
+		return n
+	}
+	existing := func(rule *v1alpha1.NodeReadinessRule, n int) []string {
+		var names []string
+		for i := range n {
+			names = append(names, w.createNode(build.MakeNode(fmt.Sprintf("n%03d", i)).
+				Condition(cni, corev1.ConditionFalse, w.clock.Now().Add(-time.Duration(i)*time.Minute))).Name)
+		}
+		w.inForce(rule, time.Now().Add(time.Hour))
+		return names
+	}
+	all := func(names []string) {
+		done := make(chan error, len(names))
+		for _, name := range names {
+			go func() {
+				_, err := w.Reconcile(w.ctx, request(name))
+				done <- err
+			}()
+		}
+		for range names {
+			Expect(<-done).To(Succeed())
+		}
+	}
+
+	It("is exact when all nodes are looked at at once, after a restart, and gives what is freed to the longest unready", func() {
+		rule := w.createRule(network().MaxUnavailable("30%"))
+		names := existing(rule, 25)
+		all(names)
+		Expect(heldOf(names)).To(Equal(8), "30% of 25, rounded up")
+		Expect(w.material(rule).Waiting).To(Equal(17))
+
+		w.restart()
+		w.rules()
+		all(names)
+		Expect(heldOf(names)).To(Equal(8))
+
+		var first, longest string
+		for _, name := range names { // the later a node's number, the longer it is not ready
+			if w.held(name) && first == "" {
+				first = name
+			}
+			if !w.held(name) {
+				longest = name
+			}
+		}
+		w.woken = nil
+		w.setCondition(first, corev1.ConditionTrue)
+		w.reconcile(first)
+		Expect(w.woken).To(ContainElement(longest))
+		all(names)
+		Expect(heldOf(names)).To(Equal(8))
+		Expect(w.held(longest)).To(BeTrue())
+	})
+
+	It("stays exact while the fleet grows thirtyfold", func() {
+		rule := w.createRule(network().MaxUnavailable("50%"))
+		names := existing(rule, 4)
+		all(names)
+		Expect(heldOf(names)).To(Equal(2))
+		for i := 4; i < 120; i++ {
+			names = append(names, w.createNode(build.MakeNode(fmt.Sprintf("n%03d", i)).
+				Condition(cni, corev1.ConditionFalse, w.clock.Now())).Name)
+		}
+		all(names)
+		for range 3 {
+			all(names)
+		}
+		Expect(heldOf(names)).To(Equal(60))
+	})
+
+	It("never limits nodes that were never in service", func() {
+		w.createRule(network().MaxUnavailable("0"))
+		w.createNode(build.MakeNode("a"))
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeTrue())
+		w.setCondition("a", corev1.ConditionTrue)
+		w.reconcile("a")
+		w.setCondition("a", corev1.ConditionFalse)
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeFalse(), "0 means: never again")
+	})
+})
+
+var _ = Describe("The heartbeat filter", func() {
+	It("lets through what a verdict may depend on, and nothing else", func() {
+		now := time.Now()
+		base := build.MakeNode("a").Label("x", "1").Annotation("theirs", "1").Taint("t", "", corev1.TaintEffectNoSchedule).
+			BootID("b").Condition(cni, corev1.ConditionTrue, now)
+		for name, tc := range map[string]struct {
+			after *build.NodeWrapper
+			want  bool
+		}{
+			"nothing":             {build.WrapNode(base.Obj()), false},
+			"a heartbeat":         {build.WrapNode(base.Obj()).Heartbeat(cni, now.Add(time.Minute)), false},
+			"their annotation":    {build.WrapNode(base.Obj()).Annotation("theirs", "2"), false},
+			"our annotation":      {build.WrapNode(base.Obj()).Annotation(v1alpha1.RecordAnnotationPrefix+"u", "{}"), true},
+			"the override":        {build.WrapNode(base.Obj()).Annotation(v1alpha1.OverrideAnnotation, "Hold"), true},
+			"a label":             {build.WrapNode(base.Obj()).Label("x", "2"), true},
+			"a taint":             {build.WrapNode(base.Obj()).Untaint("t"), true},
+			"a status":            {build.WrapNode(base.Obj()).Condition(cni, corev1.ConditionFalse, now), true},
+			"a transition":        {build.WrapNode(base.Obj()).Condition(cni, corev1.ConditionTrue, now.Add(time.Second)), true},
+			"another condition":   {build.WrapNode(base.Obj()).Condition("other", corev1.ConditionTrue, now), true},
+			"a lost condition":    {build.WrapNode(base.Obj()).Without(cni), true},
+			"a reboot":            {build.WrapNode(base.Obj()).BootID("c"), true},
+			"a cordon":            {build.WrapNode(base.Obj()).Cordoned(), true},
+			"another incarnation": {build.WrapNode(base.Obj()).UID("2"), true},
+			"its deletion":        {build.WrapNode(base.Obj()).Terminating(now), true},
+		} {
+			Expect(changed(base.Obj(), tc.after.Obj())).To(Equal(tc.want), name)
+		}
+	})
+
+	It("keeps of a cached node nothing that no verdict looks at", func() {
+		node := build.MakeNode("a").Obj()
+		node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
+		node.Status.Images = []corev1.ContainerImage{{Names: []string{"x"}}}
+		stripped, err := Strip(node)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stripped).To(Equal(build.MakeNode("a").Obj()))
+	})
+})
+
+var _ = Describe("A sweep over a fleet", func() {
+	It("asks the API server once which rules are gone", func(ctx context.Context) {
+		lists := 0
+		live := counting{server.Client, &lists}
+		var s strangers
+		gone, err := s.gone(ctx, live, []string{"00000000-0000-0000-0000-000000000001"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(gone("00000000-0000-0000-0000-000000000001")).To(BeTrue())
+		Expect(gone("00000000-0000-0000-0000-000000000002")).To(BeFalse(), "nobody has asked for it")
+		_, err = s.gone(ctx, live, []string{"00000000-0000-0000-0000-000000000001"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(lists).To(Equal(1))
+	})
+})
+
+type counting struct {
+	client.Reader
+	lists *int
+}
+
+func (c counting) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	*c.lists++
+	return c.Reader.List(ctx, list, opts...)
+}

@@ -1,0 +1,321 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+	"github.com/nodegate/nodegate/internal/testing/apiserver"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+var server *apiserver.Server
+
+func TestRule(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Rule controller")
+}
+
+var _ = BeforeSuite(func() {
+	var err error
+	server, err = apiserver.Start()
+	Expect(err).NotTo(HaveOccurred())
+})
+
+var _ = AfterSuite(func() {
+	if server != nil {
+		Expect(server.Stop()).To(Succeed())
+	}
+})
+
+type deaf struct{}
+
+func (deaf) RuleChanged(string) {}
+func (deaf) Wake([]string)      {}
+
+// desk is a Reconciler on the real API server, called directly, with a clock that the test steps and a fleet that it fills.
+type desk struct {
+	*Reconciler
+	ctx       context.Context
+	clock     *clocktesting.FakePassiveClock
+	recorder  *events.FakeRecorder
+	rule      *v1alpha1.NodeReadinessRule
+	compiled  *ruleset.Rule
+	nodes     []*corev1.Node
+	forgotten []string
+}
+
+func newDesk(ctx context.Context, rule *build.RuleWrapper, nodes ...*corev1.Node) *desk {
+	d := &desk{ctx: ctx, clock: clocktesting.NewFakePassiveClock(time.Now()), rule: rule.Obj(), nodes: nodes}
+	Expect(server.Client.Create(ctx, d.rule)).To(Succeed())
+	for _, n := range nodes {
+		Expect(server.Client.Create(ctx, n)).To(Succeed())
+	}
+	DeferCleanup(func(ctx context.Context) {
+		for _, n := range nodes {
+			Expect(client.IgnoreNotFound(server.Client.Delete(ctx, n))).To(Succeed())
+		}
+		if err := server.Client.Get(ctx, client.ObjectKeyFromObject(d.rule), d.rule); err == nil {
+			d.rule.Finalizers = nil
+			Expect(server.Client.Update(ctx, d.rule)).To(Succeed())
+			Expect(client.IgnoreNotFound(server.Client.Delete(ctx, d.rule))).To(Succeed())
+		}
+	})
+	d.restart()
+	return d
+}
+
+func (d *desk) restart() {
+	d.recorder = events.NewFakeRecorder(100)
+	d.Reconciler = &Reconciler{Client: server.Client, Fleet: fleet.New(deaf{}), Recorder: d.recorder, Clock: d.clock,
+		Forget: func(rule string) { d.forgotten = append(d.forgotten, rule) }}
+	d.compiled = nil
+	d.takeOver()
+}
+
+// takeOver brings the rule as it is on the API server to the fleet.
+func (d *desk) takeOver() {
+	d.read()
+	after := ruleset.Compile(d.rule, d.compiled, d.clock.Now())
+	if d.compiled == nil || !d.compiled.Equivalent(after) {
+		d.compiled = after
+	}
+	d.Fleet.SetRules(ruleset.NewSet(d.compiled), d.nodes, d.clock.Now())
+}
+
+func (d *desk) read() *v1alpha1.NodeReadinessRule {
+	d.rule = &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: d.rule.Name}}
+	Expect(server.Client.Get(d.ctx, client.ObjectKeyFromObject(d.rule), d.rule)).To(Succeed())
+	return d.rule
+}
+
+func (d *desk) saw(i int, state v1alpha1.NodeState, reason string) {
+	e := fleet.Entry{Rule: d.compiled, Standing: taints.Stand(d.compiled, d.nodes[i], d.clock.Now()), State: state, Reason: reason,
+		Present: state == v1alpha1.NodeStateHeld}
+	d.Fleet.Record(d.nodes[i], []fleet.Entry{e}, d.clock.Now())
+}
+
+func (d *desk) reconcile() reconcile.Result {
+	GinkgoHelper()
+	result, err := d.Reconcile(d.ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(d.rule)})
+	Expect(err).NotTo(HaveOccurred())
+	return result
+}
+
+func (d *desk) condition(conditionType string) metav1.Condition {
+	GinkgoHelper()
+	c := meta.FindStatusCondition(d.read().Status.Conditions, conditionType)
+	Expect(c).NotTo(BeNil())
+	return *c
+}
+
+func (d *desk) step(t time.Duration) { d.clock.SetTime(d.clock.Now().Add(t)) }
+
+func (d *desk) events() []string {
+	var out []string
+	for len(d.recorder.Events) > 0 {
+		out = append(out, <-d.recorder.Events)
+	}
+	return out
+}
+
+func network() *build.RuleWrapper {
+	return build.MakeRule("network").Selector("pool", "a").Condition("example.com/Ready").
+		Taint("example.com/network", "", corev1.TaintEffectNoSchedule)
+}
+
+func node(name string) *corev1.Node { return build.MakeNode(name).Label("pool", "a").Obj() }
+
+var _ = Describe("A rule", func() {
+	It("gets its finalizer and its first status in one go, and no second one when nothing changes", func(ctx context.Context) {
+		d := newDesk(ctx, network(), node("a"), node("b"))
+		d.saw(0, v1alpha1.NodeStateHeld, taints.ReasonEvidenceMissing)
+		d.saw(1, v1alpha1.NodeStateReady, taints.ReasonEvidenceHolds)
+		Expect(d.reconcile()).To(BeZero())
+		Expect(d.read().Finalizers).To(ConsistOf(v1alpha1.Finalizer))
+		Expect(d.rule.Status.Nodes).To(HaveValue(Equal(v1alpha1.NodeCounts{Matched: 2, Ready: 1, Held: 1})))
+		Expect(d.rule.Status.AppliedNodes).To(Equal([]string{"a", "b"}))
+		Expect(d.condition(v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionTrue))
+		Expect(d.condition(v1alpha1.ConditionEnforcing).Status).To(Equal(metav1.ConditionTrue))
+		Expect(d.condition(v1alpha1.ConditionNodesReady).Message).To(Equal("1 of 2 nodes are ready, 1 held, 0 exempt, 0 failed, 0 pending"))
+
+		before := d.rule.ResourceVersion
+		d.step(time.Hour)
+		d.takeOver()
+		Expect(d.reconcile()).To(BeZero())
+		Expect(d.read().ResourceVersion).To(Equal(before))
+	})
+
+	It("is written at most once in two seconds, and never before the first full pass", func(ctx context.Context) {
+		d := newDesk(ctx, network(), node("a"), node("b"))
+		d.saw(0, v1alpha1.NodeStateHeld, taints.ReasonEvidenceMissing)
+		d.reconcile()
+		Expect(d.read().Status.Conditions).To(BeEmpty(), "one node has not been looked at")
+		d.saw(1, v1alpha1.NodeStateHeld, taints.ReasonEvidenceMissing)
+		d.reconcile()
+		Expect(d.read().Status.Nodes.Held).To(BeEquivalentTo(2))
+		d.takeOver()
+
+		d.step(500 * time.Millisecond)
+		d.saw(0, v1alpha1.NodeStateReady, taints.ReasonEvidenceHolds)
+		Expect(d.reconcile().RequeueAfter).To(Equal(1500 * time.Millisecond))
+		Expect(d.read().Status.Nodes.Held).To(BeEquivalentTo(2))
+		d.step(1500 * time.Millisecond)
+		Expect(d.reconcile()).To(BeZero())
+		Expect(d.read().Status.Nodes.Held).To(BeEquivalentTo(1))
+	})
+
+	It("keeps the times of what has not changed across a restart", func(ctx context.Context) {
+		d := newDesk(ctx, network(), node("a"))
+		d.saw(0, v1alpha1.NodeStateHeld, taints.ReasonEvidenceMissing)
+		d.reconcile()
+		before := d.read().ResourceVersion
+		d.step(time.Hour)
+		d.restart()
+		d.saw(0, v1alpha1.NodeStateHeld, taints.ReasonEvidenceMissing)
+		d.reconcile()
+		Expect(d.read().ResourceVersion).To(Equal(before))
+	})
+
+	It("remembers since when it is in force, and forgets it while it is suspended", func(ctx context.Context) {
+		d := newDesk(ctx, network())
+		d.reconcile()
+		Expect(d.read().Status.InForce.Since.Time).To(BeTemporally("==", d.rule.CreationTimestamp.Time))
+		d.rule.Spec.Suspend = true
+		Expect(server.Client.Update(ctx, d.rule)).To(Succeed())
+		d.takeOver()
+		d.step(time.Minute)
+		d.reconcile()
+		Expect(d.read().Status.InForce).To(BeNil())
+		Expect(d.condition(v1alpha1.ConditionReady).Reason).To(Equal(ReasonSuspended))
+		Expect(d.events()).To(BeEmpty(), "to suspend a rule is nothing to warn of")
+		d.rule.Spec.Suspend = false
+		Expect(server.Client.Update(ctx, d.rule)).To(Succeed())
+		d.takeOver()
+		d.step(time.Minute)
+		d.reconcile()
+		Expect(d.read().Status.InForce.Since.Time).To(BeTemporally(">", d.rule.CreationTimestamp.Time))
+	})
+
+	It("says what a dry-run would do", func(ctx context.Context) {
+		d := newDesk(ctx, network().DryRun(true), node("a"))
+		e := fleet.Entry{Rule: d.compiled, Standing: taints.Stand(d.compiled, d.nodes[0], d.clock.Now()),
+			State: v1alpha1.NodeStateExempt, Reason: taints.ReasonDryRun, WouldClaim: true, Risky: true}
+		d.Fleet.Record(d.nodes[0], []fleet.Entry{e}, d.clock.Now())
+		d.reconcile()
+		r := d.read().Status.DryRunResults
+		Expect(r.TaintsToAdd).To(HaveValue(BeEquivalentTo(1)))
+		Expect(r.NodesToTaint).To(Equal([]string{"a"}))
+		Expect(r.Summary).To(Equal("Of 1 matching nodes, 1 would be tainted (1 of them for want of any evidence) and 0 would be untainted"))
+		Expect(d.condition(v1alpha1.ConditionEnforcing).Status).To(Equal(metav1.ConditionFalse))
+	})
+
+	It("says that its breaker keeps nodes from being held, and that an older claim decides about its taint", func(ctx context.Context) {
+		d := newDesk(ctx, network().MaxUnavailable("0"), node("a"))
+		d.Fleet.Reserve(d.rule.UID, "a", d.clock.Now())
+		e := fleet.Entry{Rule: d.compiled, Standing: taints.Stand(d.compiled, d.nodes[0], d.clock.Now()),
+			State: v1alpha1.NodeStateExempt, Reason: taints.ReasonOverBudget, Shared: true}
+		d.Fleet.Record(d.nodes[0], []fleet.Entry{e}, d.clock.Now())
+		d.reconcile()
+		Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionTrue))
+		Expect(d.condition(v1alpha1.ConditionConflicted).Reason).To(Equal(ReasonSharedTaint))
+		Expect(d.events()).To(ConsistOf(ContainSubstring("Warning MaxUnavailable"), ContainSubstring("Warning SharedTaint")))
+	})
+
+	It("keeps its object under 64 KiB with 5000 nodes", func(ctx context.Context) {
+		d := newDesk(ctx, network())
+		for i := range 5000 {
+			n := build.MakeNode(fmt.Sprintf("ip-10-0-%03d-%03d.eu-central-1.compute.internal", i/250, i%250)).Label("pool", "a").Obj()
+			d.nodes = append(d.nodes, n)
+			d.saw(i, v1alpha1.NodeStateHeld, taints.ReasonEvidenceMissing)
+		}
+		d.reconcile()
+		raw, err := json.Marshal(d.read())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(raw)).To(BeNumerically("<", 64<<10))
+		Expect(d.rule.Status.Nodes.Held).To(BeEquivalentTo(5000))
+		Expect(d.rule.Status.Truncated).To(BeTrue())
+	})
+
+	It("is not written where the served CRD is not ours", func(ctx context.Context) {
+		d := newDesk(ctx, network())
+		frozen := d.compiled.Freeze(ruleset.Problem{Reason: ruleset.ReasonForeignCRD, Message: "not ours"})
+		d.Fleet.SetRules(ruleset.NewSet(frozen), nil, d.clock.Now())
+		before := d.rule.ResourceVersion
+		d.reconcile()
+		Expect(d.read().ResourceVersion).To(Equal(before))
+	})
+
+	It("says why it is not in force when it is invalid", func(ctx context.Context) {
+		d := newDesk(ctx, network())
+		frozen := d.compiled.Freeze(ruleset.Problem{Field: "spec.taint.key", Reason: ruleset.ReasonInvalid, Message: "is bad"})
+		d.Fleet.SetRules(ruleset.NewSet(frozen), nil, d.clock.Now())
+		d.reconcile()
+		c := d.condition(v1alpha1.ConditionReady)
+		Expect(c.Status).To(Equal(metav1.ConditionFalse))
+		Expect(c.Reason).To(Equal(ruleset.ReasonInvalid))
+		Expect(c.Message).To(ContainSubstring("spec.taint.key: is bad"))
+		Expect(d.events()).To(ConsistOf(ContainSubstring("Warning Invalid")))
+	})
+})
+
+var _ = Describe("A deleted rule", func() {
+	deleted := func(ctx context.Context, left bool) *desk {
+		d := newDesk(ctx, network(), node("a"))
+		d.saw(0, v1alpha1.NodeStateReady, taints.ReasonEvidenceHolds)
+		d.reconcile()
+		if left {
+			d.nodes[0].Annotations = map[string]string{v1alpha1.RecordAnnotationPrefix + string(d.rule.UID): "{}"}
+			Expect(server.Client.Update(ctx, d.nodes[0])).To(Succeed())
+		}
+		Expect(server.Client.Delete(ctx, d.read())).To(Succeed())
+		d.takeOver()
+		return d
+	}
+	gone := func(ctx context.Context, d *desk) bool {
+		return apierrors.IsNotFound(server.Client.Get(ctx, client.ObjectKeyFromObject(d.rule), &v1alpha1.NodeReadinessRule{}))
+	}
+
+	It("goes as soon as no node bears anything of it", func(ctx context.Context) {
+		d := deleted(ctx, true)
+		Expect(d.reconcile().RequeueAfter).To(BeNumerically("~", time.Minute, 2*time.Second))
+		Expect(gone(ctx, d)).To(BeFalse())
+		d.nodes[0].Annotations = nil
+		Expect(server.Client.Update(ctx, d.nodes[0])).To(Succeed())
+		d.reconcile()
+		Expect(gone(ctx, d)).To(BeTrue())
+		d.reconcile()
+		Expect(d.forgotten).To(ConsistOf("network"))
+	})
+
+	It("waits no longer than a minute for a node that cannot be written to", func(ctx context.Context) {
+		d := deleted(ctx, true)
+		d.step(59 * time.Second)
+		d.reconcile()
+		Expect(gone(ctx, d)).To(BeFalse())
+		d.step(3 * time.Second)
+		d.reconcile()
+		Expect(gone(ctx, d)).To(BeTrue())
+		Expect(d.events()).To(ContainElement(And(ContainSubstring("CleanupIncomplete"), ContainSubstring(": a"))))
+	})
+})

@@ -1,0 +1,295 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+type heard struct {
+	mu    sync.Mutex
+	rules []string
+	nodes []string
+}
+
+func (h *heard) RuleChanged(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.rules = append(h.rules, name)
+}
+
+func (h *heard) Wake(nodes []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.nodes = append(h.nodes, nodes...)
+}
+
+func (h *heard) take() (rules, nodes []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	rules, nodes = h.rules, h.nodes
+	h.rules, h.nodes = nil, nil
+	return rules, nodes
+}
+
+func rule(max string) *ruleset.Rule {
+	r := build.MakeRule("net").UID("u1").Created(now).Selector("pool", "a").Condition("example.com/Ready").
+		Taint("example.com/net", "", corev1.TaintEffectNoSchedule)
+	if max != "" {
+		r.MaxUnavailable(max)
+	}
+	return ruleset.Compile(r.Obj(), nil, now)
+}
+
+// inService is a node that was there before the rule.
+func inService(i int) *corev1.Node {
+	return build.MakeNode(name(i)).UID(name(i)).Created(now.Add(-time.Hour)).Label("pool", "a").Obj()
+}
+
+func name(i int) string { return fmt.Sprintf("node-%05d", i) }
+
+func fleetOf(r *ruleset.Rule, n int) (*Fleet, *heard, []*corev1.Node) {
+	h := &heard{}
+	f := New(h)
+	var nodes []*corev1.Node
+	for i := range n {
+		nodes = append(nodes, inService(i))
+	}
+	f.SetRules(ruleset.NewSet(r), nodes, now)
+	h.take()
+	return f, h, nodes
+}
+
+func entry(r *ruleset.Rule, node *corev1.Node, state v1alpha1.NodeState, reason string) Entry {
+	return Entry{Rule: r, Standing: taints.Stand(r, node, now), State: state, Reason: reason}
+}
+
+func TestSetRulesReadsWhereAllNodesStandBeforeAnyIsActedOn(t *testing.T) {
+	r := rule("50%")
+	f, _, _ := fleetOf(r, 10)
+	m, ok := f.Material(r.UID)
+	if !ok || m.Released != 10 || m.MaxUnavailable != 5 {
+		t.Errorf("released %d, allowed %d; want 10 and 5", m.Released, m.MaxUnavailable)
+	}
+	if diff := cmp.Diff(v1alpha1.NodeCounts{Matched: 10, Pending: 10}, m.Counts); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSetRulesNamesTheNodesThatARuleConcernsNowOrDidBefore(t *testing.T) {
+	r := rule("")
+	f, h, nodes := fleetOf(r, 3)
+	nodes = append(nodes, build.MakeNode("other").UID("o").Label("pool", "b").Obj())
+	moved := *r
+	moved.Selector = ruleset.Compile(build.MakeRule("net").UID("u1").Selector("pool", "b").Obj(), nil, now).Selector
+	got := f.SetRules(ruleset.NewSet(&moved), nodes, now)
+	if diff := cmp.Diff([]string{name(0), name(1), name(2), "other"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := f.SetRules(ruleset.NewSet(&moved), nodes, now); len(got) != 0 {
+		t.Errorf("an unchanged rule concerns %v", got)
+	}
+	if got := f.SetRules(ruleset.NewSet(), nodes, now); !slices.Equal(got, []string{"other"}) {
+		t.Errorf("a deleted rule concerned %v", got)
+	}
+	if rules, _ := h.take(); !slices.Equal(rules, []string{"net", "net"}) {
+		t.Errorf("told of %v", rules)
+	}
+}
+
+func TestReserveIsExactUnderConcurrency(t *testing.T) {
+	r := rule("30%")
+	f, _, nodes := fleetOf(r, 100)
+	var granted sync.Map
+	var wg sync.WaitGroup
+	for _, n := range nodes {
+		wg.Go(func() {
+			if f.Reserve(r.UID, n.Name, now) {
+				granted.Store(n.Name, true)
+			}
+		})
+	}
+	wg.Wait()
+	count := 0
+	granted.Range(func(any, any) bool { count++; return true })
+	if count != 30 {
+		t.Errorf("granted %d, want 30", count)
+	}
+}
+
+func TestFreedBudgetGoesToTheLongestUnready(t *testing.T) {
+	r := rule("1")
+	f, h, nodes := fleetOf(r, 4)
+	since := func(i int) time.Time { return now.Add(-time.Duration(i) * time.Minute) }
+	if !f.Reserve(r.UID, nodes[0].Name, since(0)) {
+		t.Fatal("the first is refused")
+	}
+	for _, i := range []int{1, 3, 2} {
+		if f.Reserve(r.UID, nodes[i].Name, since(i)) {
+			t.Fatalf("node %d is granted beyond the budget", i)
+		}
+		f.Record(nodes[i], []Entry{entry(r, nodes[i], v1alpha1.NodeStateExempt, taints.ReasonOverBudget)}, now)
+	}
+	h.take()
+	f.Unreserve(r.UID, nodes[0].Name)
+	if _, woken := h.take(); !slices.Equal(woken, []string{name(3)}) {
+		t.Errorf("woken: %v, want the longest unready", woken)
+	}
+	if f.Reserve(r.UID, nodes[2].Name, since(2)) {
+		t.Error("granted to another one than the longest unready")
+	}
+	if !f.Reserve(r.UID, nodes[3].Name, since(3)) {
+		t.Error("refused to the longest unready")
+	}
+}
+
+func TestAReservationOutlivesAFailureOfWhichNobodyKnowsTheOutcome(t *testing.T) {
+	r := rule("1")
+	f, _, nodes := fleetOf(r, 2)
+	if !f.Reserve(r.UID, nodes[0].Name, now) {
+		t.Fatal("refused")
+	}
+	f.Record(nodes[0], []Entry{entry(r, nodes[0], v1alpha1.NodeStateFailed, "PatchFailed")}, now)
+	if f.Reserve(r.UID, nodes[1].Name, now) {
+		t.Error("the room of a patch that may have been carried out was given away")
+	}
+	f.Record(nodes[0], []Entry{entry(r, nodes[0], v1alpha1.NodeStateReady, taints.ReasonEvidenceHolds)}, now)
+	if !f.Reserve(r.UID, nodes[1].Name, now) {
+		t.Error("room that is free again was refused")
+	}
+}
+
+func TestAGoneNodeGivesItsRoomBack(t *testing.T) {
+	r := rule("1")
+	f, h, nodes := fleetOf(r, 3)
+	f.Reserve(r.UID, nodes[0].Name, now)
+	f.Reserve(r.UID, nodes[1].Name, now)
+	f.Forget(nodes[0].Name, now)
+	if _, woken := h.take(); !slices.Equal(woken, []string{nodes[1].Name}) {
+		t.Errorf("woken: %v", woken)
+	}
+	if m, _ := f.Material(r.UID); m.Released != 2 || m.Counts.Matched != 2 {
+		t.Errorf("released %d, matched %d; want 2 and 2", m.Released, m.Counts.Matched)
+	}
+}
+
+func TestAnEntryByAnotherVersionOfTheRuleIsDropped(t *testing.T) {
+	r := rule("")
+	f, _, nodes := fleetOf(r, 1)
+	edited := *r
+	edited.Generation++
+	f.SetRules(ruleset.NewSet(&edited), nodes, now)
+	f.Record(nodes[0], []Entry{entry(r, nodes[0], v1alpha1.NodeStateReady, taints.ReasonEvidenceHolds)}, now)
+	if m, _ := f.Material(r.UID); m.Counts.Pending != 1 {
+		t.Errorf("counts %+v: the node has not been looked at under the new version", m.Counts)
+	}
+}
+
+func TestRecordTellsOfChangesOnlyAndKeepsTheTimeOfTheLastOne(t *testing.T) {
+	r := rule("")
+	f, h, nodes := fleetOf(r, 1)
+	held := entry(r, nodes[0], v1alpha1.NodeStateHeld, taints.ReasonEvidenceMissing)
+	f.Record(nodes[0], []Entry{held}, now)
+	if rules, _ := h.take(); len(rules) != 1 {
+		t.Errorf("told %v times of the first verdict", len(rules))
+	}
+	f.Record(nodes[0], []Entry{held}, now.Add(time.Hour))
+	if rules, _ := h.take(); len(rules) != 0 {
+		t.Error("told of a verdict that says the same")
+	}
+	m, _ := f.Material(r.UID)
+	if got := m.Evaluations[0].LastEvaluationTime.Time; !got.Equal(now) {
+		t.Errorf("last changed at %s, want %s", got, now)
+	}
+}
+
+func TestWhatWasSeenOfANodeIsNotTakenForItsNamesakes(t *testing.T) {
+	r := rule("")
+	f, _, nodes := fleetOf(r, 1)
+	e := entry(r, nodes[0], v1alpha1.NodeStateReady, taints.ReasonEvidenceHolds)
+	e.Observed.Ready, e.Observed.Since, e.HeartbeatDecides = true, now, true
+	f.Record(nodes[0], []Entry{e}, now)
+	if got := f.Observed(nodes[0], r.UID); !got.Ready || !f.HeartbeatDecides(nodes[0].Name) {
+		t.Errorf("forgotten: %+v", got)
+	}
+	namesake := build.WrapNode(nodes[0]).UID("another").Obj()
+	if got := f.Observed(namesake, r.UID); !got.Since.IsZero() {
+		t.Errorf("observed of the namesake: %+v", got)
+	}
+}
+
+func TestStatusIsBoundedForAnyFleetAndNamesHeldAndFailedNodesFirst(t *testing.T) {
+	r := rule("")
+	f, _, nodes := fleetOf(r, 5000)
+	for i, n := range nodes {
+		e := entry(r, n, v1alpha1.NodeStateReady, taints.ReasonEvidenceHolds)
+		switch {
+		case i%1000 == 999:
+			e = entry(r, n, v1alpha1.NodeStateFailed, "PatchFailed")
+			e.Message = strings.Repeat("x", 20000)
+		case i%100 == 99:
+			e = entry(r, n, v1alpha1.NodeStateHeld, taints.ReasonEvidenceMissing)
+			for range 4 {
+				e.Results = append(e.Results, v1alpha1.ConditionEvaluationResult{
+					Type: strings.Repeat("t", 316), CurrentStatus: "Unknown", RequiredStatus: "True"})
+			}
+		}
+		f.Record(n, []Entry{e}, now)
+	}
+	m, _ := f.Material(r.UID)
+	if diff := cmp.Diff(v1alpha1.NodeCounts{Matched: 5000, Ready: 4950, Held: 45, Failed: 5}, m.Counts); diff != "" {
+		t.Error(diff)
+	}
+	if n := len(m.Applied) + len(m.Failed) + len(m.Evaluations); n > v1alpha1.MaxStatusNodes || !m.Truncated {
+		t.Errorf("%d entries, truncated %v", n, m.Truncated)
+	}
+	if len(m.Failed) != 5 || m.Applied[0] != name(999) || m.Evaluations[0].NodeName != name(99) {
+		t.Errorf("failed %d, first %s, first held %s", len(m.Failed), m.Applied[0], m.Evaluations[0].NodeName)
+	}
+	raw, err := json.Marshal([]any{m.Applied, m.Failed, m.Evaluations})
+	if err != nil || len(raw) > v1alpha1.MaxStatusNodesBytes {
+		t.Errorf("%d bytes, %v", len(raw), err)
+	}
+}
+
+func TestADryRunsMaterialCountsAndNames(t *testing.T) {
+	r := rule("")
+	f, _, nodes := fleetOf(r, 30)
+	for i, n := range nodes {
+		e := entry(r, n, v1alpha1.NodeStateExempt, taints.ReasonDryRun)
+		e.WouldClaim, e.Risky, e.WouldRelease = i < 20, i < 5, i >= 25
+		f.Record(n, []Entry{e}, now)
+	}
+	m, _ := f.Material(r.UID)
+	if m.ToTaint != 20 || m.ToUntaint != 5 || m.Risky != 5 || len(m.NamesToTaint) != 10 || len(m.NamesToUntaint) != 5 {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestUnknownRules(t *testing.T) {
+	f := New(&heard{})
+	if _, ok := f.Material(types.UID("x")); ok {
+		t.Error("material of a rule that is not known")
+	}
+	if f.Reserve("x", "n", now) {
+		t.Error("room under a rule that is not known")
+	}
+}

@@ -1,0 +1,94 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apiserver starts a real etcd and API server with this project's CRD for the suites of the controllers. It is
+// imported by tests only.
+package apiserver
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// Server is a running API server.
+type Server struct {
+	// Config is an administrator's.
+	Config *rest.Config
+	// Client reads and writes with it, past any cache.
+	Client client.WithWatch
+
+	env *envtest.Environment
+}
+
+// Start starts an API server with the CRD installed. Stop it.
+func Start() (*Server, error) {
+	assets, err := assetsDir()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{env: &envtest.Environment{
+		BinaryAssetsDirectory: assets,
+		CRDDirectoryPaths:     []string{filepath.Join(root(), "config", "crd", "bases")},
+		ErrorIfCRDPathMissing: true,
+	}}
+	if s.Config, err = s.env.Start(); err != nil {
+		return nil, fmt.Errorf("starting the API server: %w", err)
+	}
+	s.Config.QPS = -1
+	if s.Client, err = client.NewWithWatch(s.Config, client.Options{Scheme: Scheme()}); err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return s, nil
+}
+
+// Stop ends it.
+func (s *Server) Stop() error {
+	if err := s.env.Stop(); err != nil {
+		return fmt.Errorf("stopping the API server: %w", err)
+	}
+	return nil
+}
+
+// Scheme knows all types that the suites use.
+func Scheme() *kruntime.Scheme {
+	scheme := kruntime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// assetsDir is where the binaries are: KUBEBUILDER_ASSETS, as make test sets it, or what hack/assets.sh makes sure of.
+func assetsDir() (string, error) {
+	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+		return dir, nil
+	}
+	cmd := exec.Command(filepath.Join(root(), "hack", "assets.sh")) //nolint:gosec // a script of this project
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("making sure of the API server's binaries: %w", err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return lines[len(lines)-1], nil
+}
+
+// root is the top of the checkout.
+func root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+}
