@@ -122,7 +122,7 @@ func TestRun(t *testing.T) {
 		},
 		{
 			name: "a process that outlives its test is ended and fails the run", packages: []string{"leaves"}, list: []string{"leaves TestLeaves"},
-			count: "1 passed, 1 failed, 0 skipped", says: []string{"left processes behind: sleep"},
+			count: "1 passed, 1 failed, 0 skipped", says: []string{"left processes behind: sleep 600 (pid "},
 		},
 		{
 			name: "a package that does not compile fails, and its tests are missed", packages: []string{"nobuild"},

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -46,11 +47,24 @@ func endStrays(patience time.Duration) []string {
 }
 
 type process struct {
-	pid  int
-	name string
+	pid     int
+	command string
 }
 
-func (p process) String() string { return fmt.Sprintf("%s (pid %d)", p.name, p.pid) }
+func (p process) String() string { return fmt.Sprintf("%s (pid %d)", p.command, p.pid) }
+
+// maxCommand is how much of a command line is shown: enough to find who starts it.
+const maxCommand = 100
+
+// commandLine is the beginning of the process's command line.
+func commandLine(pid int) string {
+	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	line := strings.TrimSpace(strings.ReplaceAll(string(content), "\x00", " "))
+	if len(line) > maxCommand {
+		line = line[:maxCommand] + "..."
+	}
+	return line
+}
 
 // children lists the living children of this process, by proc(5), and reaps the dead.
 func children() []process {
@@ -75,7 +89,7 @@ func children() []process {
 			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
 			continue
 		}
-		list = append(list, process{pid: pid, name: string(content[open+1 : end])})
+		list = append(list, process{pid: pid, command: commandLine(pid)})
 	}
 	slices.SortFunc(list, func(a, b process) int { return a.pid - b.pid })
 	return list
