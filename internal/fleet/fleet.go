@@ -97,6 +97,17 @@ func (f *Fleet) Rules() *ruleset.Set {
 	return f.set
 }
 
+// Rule is the version of a rule that is decided by, nil if it is not known, and how many nodes have not been looked at
+// under it.
+func (f *Fleet) Rule(uid types.UID) (rule *ruleset.Rule, pending int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if state := f.rules[uid]; state != nil {
+		return state.rule, state.pending
+	}
+	return nil, 0
+}
+
 // SetRules puts another snapshot in the place of the present one. For each rule that is new or has changed, where all
 // nodes stand is read again before anybody can decide by it; and the names of the nodes that it concerns, or concerned
 // before, are returned: they have to be looked at.

@@ -77,19 +77,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return reconcile.Result{}, fmt.Errorf("reading rule %q: %w", req.Name, err)
 	}
-	material, known := r.Fleet.Material(rule.UID)
-	if !known || material.Rule.Generation != rule.Generation || foreign(material.Rule) {
+	compiled, pending := r.Fleet.Rule(rule.UID)
+	if compiled == nil || compiled.Generation != rule.Generation || foreign(compiled) {
 		return reconcile.Result{}, nil // it is looked at again when the fleet has taken it over, or is thawed
 	}
 	if !rule.DeletionTimestamp.IsZero() {
-		return r.cleanUp(ctx, rule, material.Rule)
+		return r.cleanUp(ctx, rule, compiled)
 	}
 	if controllerutil.AddFinalizer(rule, v1alpha1.Finalizer) {
 		if err := r.patchFinalizers(ctx, rule); err != nil {
 			return retry(err, "adding the finalizer to rule %q", rule.Name)
 		}
 	}
-	return r.report(ctx, rule, &material)
+	return r.report(ctx, rule, compiled, pending)
 }
 
 // foreign reports whether writing the rule would lose fields, because the CRD that is served does not have them.
@@ -158,17 +158,25 @@ func (r *Reconciler) leftovers(ctx context.Context, rule *ruleset.Rule) ([]strin
 	return names, nil
 }
 
-// report writes the status, if it says something new and it is time.
-func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRule, m *fleet.Material) (reconcile.Result, error) {
-	if ready, err := r.firstPassDone(ctx, rule, m); err != nil || !ready {
+// report writes the status, if it says something new and it is time. While it is not, nothing is gathered: in a burst
+// every node asks for a report.
+func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule, pending int) (reconcile.Result, error) {
+	if ready, err := r.firstPassDone(ctx, rule, compiled, pending); err != nil || !ready {
 		return reconcile.Result{}, err
 	}
 	now := r.Clock.Now()
-	status := Status(rule, m, now)
+	if wait := r.sinceLast(rule, now); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	material, known := r.Fleet.Material(rule.UID)
+	if !known || material.Rule != compiled {
+		return reconcile.Result{}, nil // the rule has changed meanwhile, and is queued
+	}
+	status := Status(rule, &material, now)
 	if equality.Semantic.DeepEqual(status, rule.Status) {
 		return reconcile.Result{}, nil
 	}
-	if wait := r.wait(rule, now); wait > 0 {
+	if wait := r.admit(rule, now); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	before := rule.Status
@@ -183,15 +191,15 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 
 // firstPassDone reports whether every node has been looked at once since this process leads: an earlier status would
 // replace a true one by a half-known one, and forget what a status of the incumbent controller says.
-func (r *Reconciler) firstPassDone(ctx context.Context, rule *v1alpha1.NodeReadinessRule, m *fleet.Material) (bool, error) {
+func (r *Reconciler) firstPassDone(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule, pending int) (bool, error) {
 	if r.passed(rule) {
 		return true, nil
 	}
-	if m.Counts.Pending > 0 {
+	if pending > 0 {
 		return false, nil
 	}
-	if len(m.Rule.Inherited) > 0 {
-		left, err := r.inheritedLeft(ctx, m.Rule)
+	if len(compiled.Inherited) > 0 {
+		left, err := r.inheritedLeft(ctx, compiled)
 		if err != nil || left {
 			return false, err
 		}
@@ -244,14 +252,21 @@ func (r *Reconciler) inheritedLeft(ctx context.Context, rule *ruleset.Rule) (boo
 	return false, nil
 }
 
-// wait is for how long a status write has to wait; 0, if it may happen now, which is then taken as done.
-func (r *Reconciler) wait(rule *v1alpha1.NodeReadinessRule, now time.Time) time.Duration {
+// sinceLast is for how long a rule's next status write has to wait for its last one.
+func (r *Reconciler) sinceLast(rule *v1alpha1.NodeReadinessRule, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if since := now.Sub(r.progress(rule).wrote); since >= 0 && since < statusInterval {
+		return statusInterval - since
+	}
+	return 0
+}
+
+// admit is for how long a status write has to wait for those of other rules; 0, if it is to happen now.
+func (r *Reconciler) admit(rule *v1alpha1.NodeReadinessRule, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.progress(rule)
-	if since := now.Sub(p.wrote); since >= 0 && since < statusInterval {
-		return statusInterval - since
-	}
 	reservation := r.limit.ReserveN(now, 1)
 	if delay := reservation.DelayFrom(now); delay > 0 {
 		reservation.CancelAt(now)
