@@ -1,0 +1,106 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command demo shows the operator at work on a control plane of its own: "make demo".
+//
+// DEMO_WAIT is for how many seconds it stays up when it is done; unset, it does until Ctrl-C.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nodegate/nodegate/test/demo/stage"
+	"github.com/nodegate/nodegate/test/demo/view"
+	"github.com/nodegate/nodegate/test/localcluster"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		<-ctx.Done()
+		stop() // a second Ctrl-C ends it at once; what it has started ends with it all the same
+	}()
+	screen := view.NewScreen(os.Stdout, os.Getenv)
+	if err := run(ctx, screen, os.Getenv("DEMO_WAIT")); err != nil {
+		screen.Print(fmt.Sprintf("\ndemo: %v\n", err))
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, screen *view.Screen, wait string) (err error) {
+	patience, err := parseWait(wait)
+	if err != nil {
+		return err
+	}
+	screen.Step("Starting a Kubernetes control plane on this machine, and the operator")
+	s, err := stage.Start(ctx, screen)
+	if err != nil {
+		return told(ctx, err)
+	}
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	d := newDemo(s, screen)
+	if err := d.play(ctx); err != nil {
+		if err = told(ctx, err); !errors.Is(err, errInterrupted) {
+			err = fmt.Errorf("%w\n\nthe end of the operator's log:\n%s\n", err, s.LogTail())
+		}
+		return err
+	}
+	screen.Print(closing)
+	if patience == 0 {
+		return nil
+	}
+	screen.Print(lookAround(s))
+	return stay(ctx, s, patience)
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// told is what is told about an error: of the many that follow from an interrupt, only that.
+func told(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	return err
+}
+
+// forever is for those who give no time.
+const forever = time.Duration(1<<63 - 1)
+
+func parseWait(s string) (time.Duration, error) {
+	if s = strings.TrimSpace(s); s == "" {
+		return forever, nil
+	}
+	seconds, err := strconv.Atoi(s)
+	if err != nil || seconds < 0 {
+		return 0, fmt.Errorf("DEMO_WAIT=%s: want a number of seconds, 0 to end at once, or nothing to stay until Ctrl-C", s)
+	}
+	return time.Duration(seconds) * time.Second, nil
+}
+
+// stay leaves the cluster up for people to look around.
+func stay(ctx context.Context, s *stage.Stage, patience time.Duration) error {
+	ended := make(chan string, 6)
+	for _, c := range []*localcluster.Component{s.Etcd, s.APIServer, s.ControllerManager, s.Scheduler, s.Kwok, s.Operator} {
+		go func() {
+			<-c.Exited()
+			ended <- strings.TrimSuffix(filepath.Base(c.LogFile()), ".log")
+		}()
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-time.After(patience):
+		return nil
+	case name := <-ended:
+		return fmt.Errorf("%s has ended", name)
+	}
+}

@@ -1,0 +1,271 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/demo/ledger"
+	"github.com/nodegate/nodegate/test/demo/stage"
+	"github.com/nodegate/nodegate/test/demo/view"
+	"github.com/nodegate/nodegate/test/localcluster"
+)
+
+const (
+	ruleName  = "network-readiness-rule" // of the example
+	condition = corev1.NodeConditionType("projectcalico.org/CalicoReady")
+	app       = "web"
+
+	nodes = 10
+	// Each pod asks for 10 of a node's 32 CPUs: three fit on a node, and all only when the last node is open.
+	pods, podsPerNode = 30, 3
+	podCPU            = "10"
+
+	// pace is the time between two nodes' CNIs, and pause for how long something is looked at.
+	pace  = 1200 * time.Millisecond
+	pause = 2 * time.Second
+	// patience is for how long anything is waited for. The machine may be busy.
+	patience = time.Minute
+)
+
+var (
+	taint = corev1.Taint{Key: "readiness.k8s.io/NetworkReady", Value: "pending", Effect: corev1.TaintEffectNoSchedule}
+	// worker is what the example's rule selects.
+	worker = map[string]string{"node-role.kubernetes.io/worker": ""}
+)
+
+// demo is one performance.
+type demo struct {
+	stage    *stage.Stage
+	screen   *view.Screen
+	ledger   *ledger.Ledger
+	follower *stage.Follower
+}
+
+func newDemo(s *stage.Stage, screen *view.Screen) *demo {
+	return &demo{stage: s, screen: screen, ledger: &ledger.Ledger{Condition: condition, Taint: taint}}
+}
+
+// play plays all acts. What it returns says what did not happen.
+func (d *demo) play(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var err error
+	if d.follower, err = d.stage.Follow(ctx, d.ledger, "app="+app); err != nil {
+		return err
+	}
+	for _, act := range []func(context.Context) error{d.register, d.comeUp, d.breakDown} {
+		if err := act(ctx); err != nil {
+			return err
+		}
+	}
+	if err := d.follower.Settle(ctx); err != nil {
+		return err
+	}
+	return d.verdict(d.ledger.Snapshot())
+}
+
+// register: the rule, ten nodes that it holds, and pods that wait for them.
+func (d *demo) register(ctx context.Context) error {
+	d.screen.Step("Applying examples/cni-readiness/network-readiness-rule.yaml")
+	if _, err := d.stage.Apply(ctx, d.stage.Example("cni-readiness", "network-readiness-rule.yaml")); err != nil {
+		return err
+	}
+	d.screen.Step("%d nodes register with the taint %s; a Deployment wants %d pods", nodes, taint.ToString(), pods)
+	o := localcluster.NodeOptions{Labels: worker, Taints: []corev1.Taint{taint}}
+	if err := d.stage.AddNodes(ctx, "node", nodes, o); err != nil {
+		return err
+	}
+	if err := d.stage.Deploy(ctx, app, pods, podCPU); err != nil {
+		return err
+	}
+	err := d.await(ctx, "all nodes are held, and nothing else keeps pods off them", func(s *ledger.Snapshot) bool {
+		others := 0
+		for i := range s.Rows {
+			others += s.Rows[i].OtherTaints
+		}
+		return len(s.Rows) == nodes && s.Held() == nodes && others == 0 && s.Pods == pods
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.awaitCounts(ctx, v1alpha1.NodeCounts{Matched: nodes, Held: nodes}); err != nil {
+		return err
+	}
+	for i := range nodes {
+		if err := d.report(ctx, fmt.Sprintf("node-%d", i), false); err != nil {
+			return err
+		}
+	}
+	if err := d.watch(ctx, pause); err != nil {
+		return err
+	}
+	if s := d.ledger.Snapshot(); s.Bound > 0 || s.Held() < nodes {
+		return fmt.Errorf("no CNI is up, and %d pods are placed, %d of %d nodes held", s.Bound, s.Held(), nodes)
+	}
+	return nil
+}
+
+// comeUp: the CNI of one node after another; each opens, and the scheduler fills it.
+func (d *demo) comeUp(ctx context.Context) error {
+	d.screen.Step("The CNI comes up on one node after another; the scheduler places pods on those, and only on those")
+	for up, i := range rand.Perm(nodes) {
+		node := fmt.Sprintf("node-%d", i)
+		began := time.Now()
+		if err := d.report(ctx, node, true); err != nil {
+			return err
+		}
+		want := (up + 1) * podsPerNode
+		err := d.await(ctx, fmt.Sprintf("%s is open and has %d pods", node, podsPerNode), func(s *ledger.Snapshot) bool {
+			r := s.Row(node)
+			return r != nil && !r.Held() && r.Pods == podsPerNode && s.Bound == want
+		})
+		if err != nil {
+			return err
+		}
+		if err := d.watch(ctx, pace-time.Since(began)); err != nil {
+			return err
+		}
+	}
+	if err := d.await(ctx, "all pods run", func(s *ledger.Snapshot) bool { return s.Running == pods }); err != nil {
+		return err
+	}
+	return d.awaitCounts(ctx, v1alpha1.NodeCounts{Matched: nodes, Ready: nodes})
+}
+
+// breakDown: with the rule made continuous, a node whose CNI fails is held again, until it is back.
+func (d *demo) breakDown(ctx context.Context) error {
+	node := fmt.Sprintf("node-%d", rand.IntN(nodes))
+	d.screen.Step("The rule is edited to enforcementMode: continuous, and the CNI of %s fails: the taint is back, its pods run on", node)
+	rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: ruleName}}
+	edit := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"enforcementMode":"continuous"}}`))
+	if err := d.stage.Client.Patch(ctx, rule, edit); err != nil {
+		return fmt.Errorf("editing the rule: %w", err)
+	}
+	if err := d.report(ctx, node, false); err != nil {
+		return err
+	}
+	err := d.await(ctx, node+" is held again, with its pods", func(s *ledger.Snapshot) bool {
+		return s.Row(node).Held() && s.Held() == 1 && s.Row(node).Pods == podsPerNode
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.watch(ctx, pause); err != nil {
+		return err
+	}
+
+	d.screen.Step("Its pods are deleted. The new ones wait: all other nodes are full")
+	where := client.MatchingFields{"spec.nodeName": node}
+	if err := d.stage.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace("default"), where); err != nil {
+		return fmt.Errorf("deleting the pods of node %q: %w", node, err)
+	}
+	waiting := func(s *ledger.Snapshot) bool {
+		return s.Row(node).Held() && s.Row(node).Pods == 0 && s.Pods == pods && s.Bound == pods-podsPerNode
+	}
+	if err := d.await(ctx, "the new pods wait", waiting); err != nil {
+		return err
+	}
+	if err := d.watch(ctx, pause); err != nil {
+		return err
+	}
+	if s := d.ledger.Snapshot(); !waiting(&s) {
+		return fmt.Errorf("the CNI of %s is down and pods did not wait for it: %s", node, view.Summary(&s))
+	}
+
+	d.screen.Step("The CNI of %s is back", node)
+	if err := d.report(ctx, node, true); err != nil {
+		return err
+	}
+	return d.await(ctx, "all pods run", func(s *ledger.Snapshot) bool { return s.Running == pods && s.Held() == 0 })
+}
+
+// report plays the reporter of a node.
+func (d *demo) report(ctx context.Context, node string, ready bool) error {
+	if ready {
+		return stage.Report(ctx, d.stage.Clientset, node, condition, true, "EndpointOK", "played by the demo")
+	}
+	return stage.Report(ctx, d.stage.Clientset, node, condition, false, "EndpointNotReady", "played by the demo")
+}
+
+// await shows what happens until something has, and fails if it does not or if something else happens that must not.
+func (d *demo) await(ctx context.Context, what string, happened func(*ledger.Snapshot) bool) error {
+	deadline := time.Now().Add(patience)
+	for {
+		s, err := d.look(ctx)
+		if err != nil {
+			return err
+		}
+		if happened(s) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s: not within %s: %s", what, patience, view.Summary(s))
+		}
+	}
+}
+
+// watch shows for a while what happens.
+func (d *demo) watch(ctx context.Context, duration time.Duration) error {
+	for deadline := time.Now().Add(duration); time.Now().Before(deadline); {
+		if _, err := d.look(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look waits a moment and shows the ledger.
+func (d *demo) look(ctx context.Context) (*ledger.Snapshot, error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-d.stage.Operator.Exited():
+		return nil, errors.New("the operator has ended")
+	case <-time.After(50 * time.Millisecond):
+	}
+	if err := d.follower.Err(); err != nil {
+		return nil, err
+	}
+	s := d.ledger.Snapshot()
+	d.screen.Show(&s)
+	return &s, d.verdict(s)
+}
+
+// verdict is an error if a pod was ever bound to a node that was not ready for it.
+func (d *demo) verdict(s ledger.Snapshot) error {
+	if len(s.Violations) == 0 {
+		return nil
+	}
+	return errors.New("the gate did not hold:\n  " + strings.Join(s.Violations, "\n  "))
+}
+
+// awaitCounts waits until the rule's status counts the nodes so.
+func (d *demo) awaitCounts(ctx context.Context, want v1alpha1.NodeCounts) error {
+	rule := &v1alpha1.NodeReadinessRule{}
+	for deadline := time.Now().Add(patience); ; {
+		if _, err := d.look(ctx); err != nil {
+			return err
+		}
+		if err := d.stage.Client.Get(ctx, client.ObjectKey{Name: ruleName}, rule); err != nil {
+			return fmt.Errorf("reading the rule: %w", err)
+		}
+		if rule.Status.Nodes != nil && *rule.Status.Nodes == want {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the rule's status counts %+v, not %+v", rule.Status.Nodes, want)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stage
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nodegate/nodegate/test/localcluster"
+)
+
+// startOperator builds the operator into the cluster's directory, which goes with the cluster, and starts it there.
+func (s *Stage) startOperator(ctx context.Context, log io.Writer) error {
+	began := time.Now()
+	fmt.Fprintln(log, "building the operator")
+	binary := filepath.Join(s.Dir(), "manager")
+	if err := buildManager(ctx, s.Root, binary); err != nil {
+		return err
+	}
+	fmt.Fprintf(log, "the operator is built after %s\n", time.Since(began).Round(10*time.Millisecond))
+	var err error
+	for range 3 { // another process may take a port between the look and the start
+		if err = s.runManager(ctx, binary); err == nil || !strings.Contains(err.Error(), "address already in use") {
+			break
+		}
+	}
+	return err
+}
+
+// buildManager builds as the Makefile does, so that both share Go's build cache.
+func buildManager(ctx context.Context, root, binary string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/manager")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	// An interrupt from a terminal goes to the whole group: this one is ended by its context.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("building the operator: %w\n%s", err, output.String())
+	}
+	return nil
+}
+
+func (s *Stage) runManager(ctx context.Context, binary string) error {
+	metrics, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	probes, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	s.MetricsURL = "http://" + metrics + "/metrics"
+	s.Operator, err = s.Run(ctx, localcluster.Process{
+		Name: "nodegate",
+		Path: binary,
+		Args: []string{
+			"--kubeconfig=" + s.Kubeconfig(), "--leader-elect=false",
+			"--metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + probes,
+		},
+		Ready: func(ctx context.Context) error { return get(ctx, "http://"+probes+"/readyz") },
+	})
+	if err != nil {
+		return fmt.Errorf("running the operator: %w", err)
+	}
+	return nil
+}
+
+// freeAddress is a loopback address on which nobody listens, with a port from below the range of outgoing connections.
+func freeAddress() (string, error) {
+	const first, last = 20000, 32000
+	var err error
+	for range 100 {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(last-first)))
+		var l net.Listener
+		if l, err = net.Listen("tcp", address); err == nil {
+			return address, l.Close()
+		}
+	}
+	return "", fmt.Errorf("finding a free port: %w", err)
+}
+
+func get(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	return nil
+}
+
+// LogTail is the end of the operator's log.
+func (s *Stage) LogTail() string {
+	const lines = 15
+	text, err := os.ReadFile(s.Operator.LogFile())
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,176 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/test/demo/ledger"
+)
+
+// Style is what may be written.
+type Style struct {
+	// Color allows for ANSI colours.
+	Color bool
+	// Width is how many characters a line may have; 0 means any number.
+	Width int
+}
+
+type color string
+
+const (
+	plain  color = ""
+	bold   color = "1"
+	dim    color = "2"
+	red    color = "31"
+	green  color = "32"
+	yellow color = "33"
+)
+
+func (s Style) paint(c color, text string) string {
+	if !s.Color || c == plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
+}
+
+// cell is a text and its colour. Its width is counted without the colour.
+type cell struct {
+	text  string
+	color color
+}
+
+var header = []cell{{"NODE", dim}, {"CNI", dim}, {"GATE", dim}, {"PODS", dim}, {"TAINT", dim}}
+
+// Table is the ledger as lines of equal columns, without line ends.
+func Table(s *ledger.Snapshot, style Style) []string {
+	rows := [][]cell{header}
+	for i := range s.Rows {
+		rows = append(rows, cells(&s.Rows[i]))
+	}
+	widths := make([]int, len(header))
+	for _, row := range rows {
+		for i, c := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))
+		}
+	}
+	lines := make([]string, 0, len(rows))
+	for _, row := range rows {
+		lines = append(lines, line(row, widths, style))
+	}
+	return lines
+}
+
+func cells(r *ledger.Row) []cell {
+	return []cell{{r.Name, plain}, condition(r), gate(r), {Pods(r.Pods), green}, {r.Taint, dim}}
+}
+
+func condition(r *ledger.Row) cell {
+	switch r.Condition {
+	case corev1.ConditionTrue:
+		return cell{"up", green}
+	case corev1.ConditionFalse:
+		return cell{"not ready", yellow}
+	case "":
+		return cell{"not reported", dim}
+	}
+	return cell{"unknown", yellow}
+}
+
+func gate(r *ledger.Row) cell {
+	switch {
+	case r.Held():
+		return cell{"held", yellow}
+	case r.OtherTaints > 0: // of Kubernetes itself, while a node starts
+		return cell{"starting", dim}
+	}
+	return cell{"open", green}
+}
+
+// Pods is a number of pods, drawn.
+func Pods(n int) string {
+	const most = 10
+	if n > most {
+		return fmt.Sprintf("%s +%d", strings.Repeat("●", most), n-most)
+	}
+	return strings.Repeat("●", n)
+}
+
+// line joins cells. It never is longer than the style's width, colours not counted: a line that wraps could not be
+// redrawn in place.
+func line(row []cell, widths []int, style Style) string {
+	const gap = "  "
+	var b strings.Builder
+	used := 0
+	for i, c := range row {
+		text := c.text
+		if i < len(row)-1 {
+			text += strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
+		}
+		text = cut(gap+text, style.Width, used)
+		used += utf8.RuneCountInString(text)
+		b.WriteString(style.paint(c.color, text))
+	}
+	if !style.Color {
+		return strings.TrimRight(b.String(), " ")
+	}
+	return b.String()
+}
+
+// cut shortens a text to what is left of a line of the given width.
+func cut(text string, width, used int) string {
+	if width <= 0 || used+utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	return string([]rune(text)[:max(0, width-used)])
+}
+
+// Summary is the ledger in a line.
+func Summary(s *ledger.Snapshot) string {
+	return fmt.Sprintf("%d of %d nodes open, %d of %d pods placed, %d placed too early",
+		len(s.Rows)-s.Held(), len(s.Rows), s.Bound, s.Pods, len(s.Violations))
+}
+
+// Changes are lines about the nodes that are other than they were; nodes that are alike now share a line.
+func Changes(before, after *ledger.Snapshot) []string {
+	var texts []string
+	names := map[string][]string{}
+	for i := range after.Rows {
+		r := &after.Rows[i]
+		text := describe(r)
+		if was := before.Row(r.Name); was != nil && describe(was) == text {
+			continue
+		}
+		if names[text] == nil {
+			texts = append(texts, text)
+		}
+		names[text] = append(names[text], r.Name)
+	}
+	for i, text := range texts {
+		texts[i] = strings.Join(names[text], ", ") + ": " + text
+	}
+	return texts
+}
+
+func describe(r *ledger.Row) string {
+	return fmt.Sprintf("CNI %s, %s, %s", condition(r).text, gateAndTaint(r), count(r.Pods, "pod"))
+}
+
+func gateAndTaint(r *ledger.Row) string {
+	if r.Held() {
+		return "held by " + r.Taint
+	}
+	return gate(r).text
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,208 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nodegate/nodegate/test/demo/ledger"
+)
+
+const taint = "readiness.k8s.io/NetworkReady=pending:NoSchedule"
+
+func example() *ledger.Snapshot {
+	return &ledger.Snapshot{
+		Rows: []ledger.Row{
+			{Name: "node-0", Condition: "True", Pods: 3},
+			{Name: "node-1", Condition: "True", Taint: taint},
+			{Name: "node-2", Condition: "False", Taint: taint, OtherTaints: 1},
+			{Name: "node-3", OtherTaints: 1},
+			{Name: "node-10", Condition: "Unknown", Taint: taint, Pods: 12},
+		},
+		Pods: 30, Bound: 15, Running: 15,
+	}
+}
+
+func TestTable(t *testing.T) {
+	want := []string{
+		"  NODE     CNI           GATE      PODS           TAINT",
+		"  node-0   up            open      ●●●",
+		"  node-1   up            held                     " + taint,
+		"  node-2   not ready     held                     " + taint,
+		"  node-3   not reported  starting",
+		"  node-10  unknown       held      ●●●●●●●●●● +2  " + taint,
+	}
+	if diff := cmp.Diff(want, Table(example(), Style{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTableNeverIsWiderThanTheTerminal(t *testing.T) {
+	for width := 1; width < 120; width++ {
+		for _, colored := range []bool{false, true} {
+			for _, text := range Table(example(), Style{Width: width, Color: colored}) {
+				if n := utf8.RuneCountInString(uncolored(text)); n > width {
+					t.Fatalf("a line of %d in a terminal of %d: %q", n, width, text)
+				}
+			}
+		}
+	}
+}
+
+func TestColorsChangeNothingElse(t *testing.T) {
+	colored := Table(example(), Style{Color: true})
+	if !strings.Contains(strings.Join(colored, ""), "\x1b[33m") {
+		t.Errorf("no colours in %q", colored)
+	}
+	for i, want := range Table(example(), Style{}) {
+		if got := strings.TrimRight(uncolored(colored[i]), " "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestSummary(t *testing.T) {
+	want := "2 of 5 nodes open, 15 of 30 pods placed, 0 placed too early"
+	if got := Summary(example()); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestChangesTellOnlyWhatIsNew(t *testing.T) {
+	before, after := example(), example()
+	if got := Changes(before, after); len(got) > 0 {
+		t.Errorf("nothing has changed: %q", got)
+	}
+	after.Rows[1].Taint, after.Rows[1].Pods = "", 1
+	after.Rows[2].OtherTaints = 7
+	after.Rows = append(after.Rows, ledger.Row{Name: "node-11", Taint: taint}, ledger.Row{Name: "node-12", Taint: taint})
+	want := []string{
+		"node-1: CNI up, open, 1 pod",
+		"node-11, node-12: CNI not reported, held by " + taint + ", 0 pods",
+	}
+	if diff := cmp.Diff(want, Changes(before, after)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestScreenWithoutATerminalWritesALineForEachChange(t *testing.T) {
+	var out strings.Builder
+	s := newScreen(&out, false, false, func() int { return 0 }, clock())
+	s.Step("Nodes %s", "register")
+	s.Show(&ledger.Snapshot{Rows: []ledger.Row{{Name: "node-0", Taint: taint}}})
+	s.Show(&ledger.Snapshot{Rows: []ledger.Row{{Name: "node-0", Taint: taint}}})
+	s.Show(&ledger.Snapshot{Rows: []ledger.Row{{Name: "node-0", Condition: "True", Pods: 2}}})
+	want := `   0.5s  Nodes register
+   1.0s  node-0: CNI not reported, held by ` + taint + `, 0 pods
+   1.5s  node-0: CNI up, open, 2 pods
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestScreenOnATerminalRedrawsInPlace(t *testing.T) {
+	var out strings.Builder
+	s := newScreen(&out, true, false, func() int { return 100 }, clock())
+	s.Step("one")
+	s.Show(example())
+	after := example()
+	after.Rows[0].Pods = 1
+	s.Show(after)
+	s.Step("two")
+	s.Show(after)
+
+	want := append([]string{"   0.5s  one"}, Table(after, Style{})...)
+	want = append(want, "", "  "+Summary(after), "", "   1.0s  two")
+	want = append(append(want, Table(after, Style{})...), "", "  "+Summary(after))
+	if diff := cmp.Diff(want, emulate(t, out.String())); diff != "" {
+		t.Errorf("what a terminal shows (-want +got):\n%s", diff)
+	}
+}
+
+func TestScreenOnAFileIsNoTerminal(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	s := NewScreen(f, func(string) string { return "" })
+	if s.Terminal() || s.color {
+		t.Error("a file was taken for a terminal")
+	}
+}
+
+// clock goes on by half a second at each look.
+func clock() func() time.Time {
+	now := time.Unix(0, 0)
+	return func() time.Time {
+		now = now.Add(500 * time.Millisecond)
+		return now.Add(-500 * time.Millisecond)
+	}
+}
+
+// uncolored takes the colours off.
+func uncolored(s string) string {
+	for {
+		before, rest, found := strings.Cut(s, "\x1b[")
+		if !found {
+			return s
+		}
+		_, after, _ := strings.Cut(rest, "m")
+		s = before + after
+	}
+}
+
+// emulate is what a terminal shows in the end: of the escape sequences it knows cursor up, and erase to the end of the
+// line and of the screen.
+func emulate(t *testing.T, s string) []string {
+	t.Helper()
+	lines, row, column := []string{""}, 0, 0
+	put := func(text string) {
+		line := []rune(lines[row])
+		line = append(line[:min(column, len(line))], append([]rune(text), line[min(column+len([]rune(text)), len(line)):]...)...)
+		lines[row] = string(line)
+		column += len([]rune(text))
+	}
+	for s != "" {
+		switch {
+		case strings.HasPrefix(s, "\x1b[K"):
+			lines[row] = string([]rune(lines[row])[:column])
+			s = s[3:]
+		case strings.HasPrefix(s, "\x1b[J"):
+			lines = append(lines[:row], string([]rune(lines[row])[:column]))
+			s = s[3:]
+		case strings.HasPrefix(s, "\x1b["):
+			number, rest, found := strings.Cut(s[2:], "A")
+			if !found {
+				t.Fatalf("unknown sequence at %q", s[:min(len(s), 10)])
+			}
+			up := 0
+			for _, digit := range number {
+				up = up*10 + int(digit-'0')
+			}
+			row -= up
+			s = rest
+		case s[0] == '\n':
+			row, column, s = row+1, 0, s[1:]
+			if row == len(lines) {
+				lines = append(lines, "")
+			}
+		default:
+			end := strings.IndexAny(s, "\x1b\n")
+			if end < 0 {
+				end = len(s)
+			}
+			put(s[:end])
+			s = s[end:]
+		}
+	}
+	return lines[:len(lines)-1]
+}
