@@ -29,6 +29,8 @@ import (
 var crdDir = filepath.Join("..", "..", "..", "config", "crd", "bases")
 
 var (
+	// assets is the directory of the control plane's binaries, kubectl among them.
+	assets string
 	config *rest.Config
 	// kube sends what it is given with strict field validation.
 	kube client.Client
@@ -47,8 +49,7 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) (code int, err error) {
 	logf.SetLogger(klog.Background())
-	assets := os.Getenv("KUBEBUILDER_ASSETS")
-	if assets == "" {
+	if assets = os.Getenv("KUBEBUILDER_ASSETS"); assets == "" {
 		if assets, err = localcluster.Assets(context.Background(), os.Stderr); err != nil {
 			return 0, err
 		}
@@ -62,7 +63,7 @@ func run(m *testing.M) (code int, err error) {
 	if config, err = env.Start(); err != nil {
 		return 0, fmt.Errorf("starting an API server with the CustomResourceDefinition: %w", err)
 	}
-	config.QPS = -1
+	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))

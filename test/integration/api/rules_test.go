@@ -5,6 +5,7 @@ package api
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -196,4 +197,13 @@ func remove(t *testing.T, u *unstructured.Unstructured) {
 	if err := kube.Delete(t.Context(), u); client.IgnoreNotFound(err) != nil {
 		t.Errorf("deleting %s: %v", u.GetName(), err)
 	}
+}
+
+func asJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }

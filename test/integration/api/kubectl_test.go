@@ -1,0 +1,224 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/servedcrd"
+)
+
+// TestInstalled: the API server takes the CRD as it is, within its cost budgets, and serves all of it.
+func TestInstalled(t *testing.T) {
+	served := &apiextensionsv1.CustomResourceDefinition{}
+	if err := kube.Get(t.Context(), client.ObjectKey{Name: crd.Name}, served); err != nil {
+		t.Fatal(err)
+	}
+	status := map[apiextensionsv1.CustomResourceDefinitionConditionType]apiextensionsv1.ConditionStatus{}
+	for _, c := range served.Status.Conditions {
+		status[c.Type] = c.Status
+	}
+	want := map[apiextensionsv1.CustomResourceDefinitionConditionType]apiextensionsv1.ConditionStatus{
+		apiextensionsv1.NamesAccepted: "True", apiextensionsv1.Established: "True",
+	}
+	if diff := cmp.Diff(want, status); diff != "" {
+		t.Errorf("its conditions; NonStructuralSchema would be one (-want +got):\n%s", diff)
+	}
+	if p := servedcrd.Compare(ours(t), served); p != nil {
+		t.Errorf("what is served lacks something: %s", p)
+	}
+	if p := servedcrd.Compare(served, ours(t)); p != nil {
+		t.Errorf("what this version carries is older than config/crd: %s", p)
+	}
+}
+
+func TestDiscovery(t *testing.T) {
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := d.ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := metav1.Verbs{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
+	want := []metav1.APIResource{
+		{Name: "nodereadinessrules", SingularName: "nodereadinessrule", Kind: "NodeReadinessRule", ShortNames: []string{"nrr"}, Verbs: all},
+		{Name: "nodereadinessrules/status", Kind: "NodeReadinessRule", Verbs: metav1.Verbs{"get", "patch", "update"}},
+	}
+	for i := range list.APIResources {
+		list.APIResources[i].StorageVersionHash = ""
+	}
+	if diff := cmp.Diff(want, list.APIResources); diff != "" {
+		t.Errorf("as the API is found, neither namespaced nor without its short name (-want +got):\n%s", diff)
+	}
+}
+
+// TestColumns: what "kubectl get nrr" shows, and with -o wide besides.
+func TestColumns(t *testing.T) {
+	u := rule(t, group, "columns", changed(t, plainSpec, "dryRun: true"))
+	if err := create(t, u); err != nil {
+		t.Fatal(err)
+	}
+	defer remove(t, u)
+	status := `{"status":{"nodes":{"matched":9,"ready":5,"held":4,"exempt":0,"failed":0,"pending":0},
+		"conditions":[{"type":"Enforcing","status":"True","reason":"No"},{"type":"Ready","status":"True","reason":"InForce"}]}}`
+	status = strings.ReplaceAll(status, `"reason"`, `"lastTransitionTime":"2026-01-02T03:04:05Z","message":"","reason"`)
+	if err := kube.Status().Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(status))); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := rawClient(t).Get().Resource("nodereadinessrules").Name("columns").
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := &metav1.Table{}
+	if err := json.Unmarshal(raw, table); err != nil {
+		t.Fatal(err)
+	}
+	type column struct {
+		Name  string
+		Wide  bool
+		Value any
+	}
+	var got []column
+	for i, d := range table.ColumnDefinitions {
+		c := column{Name: d.Name, Wide: d.Priority > 0, Value: table.Rows[0].Cells[i]}
+		if d.Name == "Age" {
+			c.Value = nil
+		}
+		if d.Description == "" {
+			t.Errorf("column %s has no description", d.Name)
+		}
+		got = append(got, c)
+	}
+	want := []column{
+		{"Name", false, "columns"},
+		{"Mode", false, "continuous"},
+		{"Taint", false, "readiness.k8s.io/NetworkReady"},
+		{"Effect", false, "NoSchedule"},
+		{"Matched", false, 9.0},
+		{"Ready", false, 5.0},
+		{"Held", false, 4.0},
+		{"DryRun", false, true},
+		{"State", true, "InForce"},
+		{"Age", false, nil},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the columns (-want +got):\n%s", diff)
+	}
+}
+
+func TestSelectableFields(t *testing.T) {
+	for name, spec := range map[string]string{
+		"select-a": plainSpec,
+		"select-b": changed(t, plainSpec, "{enforcementMode: bootstrap-only, taint: {key: example.com/other}, dryRun: true}"),
+	} {
+		u := rule(t, group, name, spec)
+		if err := create(t, u); err != nil {
+			t.Fatal(err)
+		}
+		defer remove(t, u)
+	}
+	for selector, want := range map[string][]string{
+		"spec.enforcementMode=bootstrap-only":                               {"select-b"},
+		"spec.enforcementMode=continuous,spec.taint.key!=example.com/other": {"select-a"},
+		"spec.taint.key=example.com/other":                                  {"select-b"},
+		"spec.taint.key=readiness.k8s.io/NetworkReady":                      {"select-a"},
+		"spec.dryRun=true":                                                  {"select-b"},
+		"spec.dryRun!=true":                                                 {"select-a"},
+	} {
+		rules := &v1alpha1.NodeReadinessRuleList{}
+		if err := kube.List(t.Context(), rules, &client.ListOptions{Raw: &metav1.ListOptions{FieldSelector: selector}}); err != nil {
+			t.Errorf("%s: %v", selector, err)
+			continue
+		}
+		var got []string
+		for i := range rules.Items {
+			got = append(got, rules.Items[i].Name)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", selector, diff)
+		}
+	}
+}
+
+// sentence begins with a capital letter and ends as a sentence, or with an address.
+var sentence = regexp.MustCompile(`(?s)^[A-Z].*(\.|https?://\S+)$`)
+
+// TestEveryFieldIsExplained: no field without a text, which names the field or is a sentence.
+func TestEveryFieldIsExplained(t *testing.T) {
+	d := ours(t)
+	root := d.Spec.Versions[0].Schema.OpenAPIV3Schema
+	fields := 0
+	walk("", root, func(path string, s *apiextensionsv1.JSONSchemaProps) {
+		name := path[strings.LastIndex(path, ".")+1:]
+		if path == ".metadata" || strings.HasSuffix(name, "[]") || strings.HasSuffix(name, "{}") {
+			return // explained by every API server; the list or the map is
+		}
+		fields++
+		words := strings.Fields(s.Description)
+		switch {
+		case len(words) < 3:
+			t.Errorf("%s has no text worth its name: %q", path, s.Description)
+		case strings.TrimSuffix(words[0], ":") != name && !sentence.MatchString(s.Description):
+			t.Errorf("%s: the text neither begins with the field's name nor is it a sentence: %q", path, s.Description)
+		case !strings.HasSuffix(s.Description, ".") && !sentence.MatchString(s.Description):
+			t.Errorf("%s: the text does not end as a sentence: %q", path, s.Description)
+		}
+	})
+	if fields < 100 {
+		t.Errorf("only %d fields were looked at", fields)
+	}
+}
+
+// TestKubectl: the real kubectl finds the API and its texts.
+func TestKubectl(t *testing.T) {
+	kubeconfig, err := user.KubeConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubectl := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command(filepath.Join(assets, "kubectl"), append([]string{"--kubeconfig", file, "--cache-dir", t.TempDir()}, args...)...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return strings.Join(strings.Fields(string(out)), " ")
+	}
+	for args, want := range map[string]string{
+		"explain nrr":                               `NodeReadinessRule says what "ready" means for a set of nodes`,
+		"explain nrr.spec.maxUnavailable":           "maxUnavailable is the breaker",
+		"explain nrr.spec.conditions.maxAgeSeconds": "Kubelet reports its own conditions every 5 minutes",
+		"explain nrr.spec.taint.effect":             "ENUM: NoSchedule PreferNoSchedule NoExecute",
+		"explain nrr.spec --recursive":              "completionAnnotation <string>",
+		"explain nrr.status.nodes":                  "matched <integer> -required- matched is how many nodes",
+		"get nrr":                                   "No resources found",
+		"api-resources --api-group " + group:        "nodereadinessrules nrr " + group + "/v1alpha1 false NodeReadinessRule",
+	} {
+		if got := kubectl(strings.Fields(args)...); !strings.Contains(got, want) {
+			t.Errorf("kubectl %s\nsays:  %s\nwithout: %s", args, got, want)
+		}
+	}
+}

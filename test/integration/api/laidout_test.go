@@ -1,0 +1,201 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// wholeSpec is the API as it is laid out, every field of it.
+const wholeSpec = `
+nodeSelector: {matchLabels: {example.com/pool: workers}}
+conditions:
+- {type: projectcalico.org/CalicoReady, requiredStatus: "True", defaultStatus: Unknown, maxAgeSeconds: 900}
+requirements:
+- {name: warm-up, pods: {namespace: kube-system, selector: {matchLabels: {startup.k8s.io/component: init}},
+                         ownerDaemonSet: startup-init, minReady: 1, minReadySeconds: 10,
+                         readyWhen: PodReadyOrAnnotation, readyAnnotation: {key: startup.k8s.io/ready, value: "true"}}}
+- {name: ebs,     csiDriver: {name: ebs.csi.aws.com, minimumAllocatable: 1}}
+- {name: gpus,    resource: {name: nvidia.com/gpu, minimum: "1", source: Allocatable}}
+- {name: kernel,  cel: {expression: "node.status.nodeInfo.kernelVersion.startsWith('6.')"}}
+- {name: phase-1, ruleSatisfied: {name: preinit}}
+conditionPolicy: allOf
+probes:
+- {conditionType: projectcalico.org/CalicoReady, httpGet: {port: 9099, path: /readiness}, periodSeconds: 30,
+   timeoutSeconds: 10, successThreshold: 1, failureThreshold: 3}
+taint: {key: readiness.k8s.io/NetworkReady, value: pending, effect: NoSchedule}
+evictionGuard: {maxHoldSeconds: 1800, users: []}
+podAdmission: None
+health: {checks: [{name: node_ready}, {name: disk_pressure, timeoutSeconds: 2, cacheSeconds: 10,
+                   disk: {paths: [/var/lib/kubelet], minimumFreePercent: 10}}]}
+enforcementMode: continuous
+rearmOn: [Reboot]
+admission: Taint
+existingNodes: All
+stabilization: {readySeconds: 10, unreadySeconds: 30, minimumHoldSeconds: 0}
+maxUnavailable: 30%
+timeout: {seconds: 900, appearSeconds: 300, action: Keep}
+completionAnnotation: startup.k8s.io/completedAt
+dryRun: false
+suspend: false
+`
+
+// laidOut is a group in which the CRD is installed without the rules that refuse what this version cannot do yet.
+const laidOut = "laidout.example.com"
+
+func TestWholeAPI(t *testing.T) {
+	t.Run("is known to the Go types, field by field", func(t *testing.T) {
+		spec := v1alpha1.NodeReadinessRuleSpec{}
+		if err := yaml.UnmarshalStrict([]byte(wholeSpec), &spec); err != nil {
+			t.Fatal(err)
+		}
+		written, err := yaml.Marshal(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// What is said as by default is not written again.
+		want := changed(t, wholeSpec, "{evictionGuard: {users: null}, stabilization: {minimumHoldSeconds: null}, dryRun: null, suspend: null}")
+		if diff := cmp.Diff(rule(t, group, "x", want).Object, rule(t, group, "x", string(written)).Object); diff != "" {
+			t.Errorf("the Go types lose something (-given +written):\n%s", diff)
+		}
+	})
+	t.Run("is refused, each part that this version cannot do", func(t *testing.T) {
+		judge(t, group, wholeSpec, map[string]verdict{"": {"", []cause{
+			{"spec.admission", "admission: Taint is not supported by this version yet"},
+			{"spec.evictionGuard", "evictionGuard is not supported by this version yet"},
+			{"spec.health", "health is not supported by this version yet"},
+			{"spec.probes", "probes are not supported by this version yet"},
+			{"spec.requirements", "requirements are not supported by this version yet"},
+		}}})
+	})
+	t.Run("is accepted by a schema without those refusals", func(t *testing.T) {
+		installVariant(t, laidOut, supportAll)
+		sent := rule(t, laidOut, "whole", wholeSpec)
+		stored := sent.DeepCopy()
+		if err := create(t, stored, client.DryRunAll); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(sent.Object["spec"], stored.Object["spec"]); diff != "" {
+			t.Errorf("reads back otherwise than it was written (-written +read):\n%s", diff)
+		}
+	})
+}
+
+func TestLaidOutEffects(t *testing.T) {
+	installVariant(t, laidOut, supportAll)
+	only := "taint: null, enforcementMode: null, "
+	judge(t, laidOut, plainSpec, map[string]verdict{
+		"an eviction guard alone":         {"{" + only + "evictionGuard: {}}", nil},
+		"health alone":                    {"{" + only + "health: {checks: [{name: kubelet}]}}", nil},
+		"podAdmission: Deny alone":        {"{" + only + "podAdmission: Deny}", nil},
+		"podAdmission: None alone":        {"{" + only + "podAdmission: None}", refused("spec", "a rule needs an effect")},
+		"requirements alone":              {"{conditions: null, requirements: [{name: a, csiDriver: {name: x}}]}", nil},
+		"neither of them":                 {"{conditions: [], requirements: []}", refused("spec", "a rule needs evidence")},
+		"maxHoldSeconds at its edges":     {"evictionGuard: {maxHoldSeconds: 604800}", nil},
+		"maxHoldSeconds too short":        {"evictionGuard: {maxHoldSeconds: 0}", refused("spec.evictionGuard.maxHoldSeconds", "greater than or equal to 1")},
+		"maxHoldSeconds too long":         {"evictionGuard: {maxHoldSeconds: 604801}", refused("spec.evictionGuard.maxHoldSeconds", "less than or equal to 604800")},
+		"one user twice":                  {"evictionGuard: {users: [a, a]}", refused("spec.evictionGuard.users[1]", "Duplicate value")},
+		"a user that is empty":            {`evictionGuard: {users: [""]}`, refused("spec.evictionGuard.users[0]", "at least 1 chars long")},
+		"16 users":                        {"evictionGuard: {users: [" + words(16, "u%d") + "]}", nil},
+		"17 users":                        {"evictionGuard: {users: [" + words(17, "u%d") + "]}", refused("spec.evictionGuard.users", "must have at most 16 items")},
+		"health without a check":          {"health: {checks: []}", refused("spec.health.checks", "at least 1 items")},
+		"health without checks":           {"health: {}", refused("spec.health.checks", "Required value")},
+		"one check twice":                 {"health: {checks: [{name: kubelet}, {name: kubelet}]}", refused("spec.health.checks[1]", "Duplicate value")},
+		"a check nobody knows":            {"health: {checks: [{name: weather}]}", refused("spec.health.checks[0].name", "should match")},
+		"a check of another rule":         {"health: {checks: [{name: \"rule:preinit\"}]}", nil},
+		"a check of its own":              {"health: {checks: [{name: \"http:cni\", httpGet: {port: 9099}}]}", nil},
+		"a check of its own, no request":  {"health: {checks: [{name: \"http:cni\"}]}", refused("spec.health.checks[0].httpGet", "a check named http:<name>, and no other, needs httpGet")},
+		"a request for another check":     {"health: {checks: [{name: kubelet, httpGet: {port: 1}}]}", refused("spec.health.checks[0].httpGet", "a check named http:<name>, and no other, needs httpGet")},
+		"parameters of other checks":      {"health: {checks: [{name: kubelet, disk: {}, network: {}, containerRuntime: {}, filesystem: {}, customConditions: {}}]}", []cause{{"spec.health.checks[0].containerRuntime", "containerRuntime belongs to the check container_runtime"}, {"spec.health.checks[0].customConditions", "customConditions belongs to the check custom_conditions"}, {"spec.health.checks[0].disk", "disk belongs to the check disk_pressure"}, {"spec.health.checks[0].filesystem", "filesystem belongs to the check filesystem_ro"}, {"spec.health.checks[0].network", "network belongs to the check network"}}},
+		"parameters of the right checks":  {"health: {checks: [{name: disk_pressure, disk: {}}, {name: network, network: {resolve: [a], defaultGateway: false}}, {name: container_runtime, containerRuntime: {socket: /run/x}}, {name: filesystem_ro, filesystem: {ignorePaths: [/mnt]}}, {name: custom_conditions, customConditions: {types: [a]}}]}", nil},
+		"disk beyond a hundred percent":   {"health: {checks: [{name: disk_pressure, disk: {minimumFreePercent: 101, minimumFreeInodesPercent: -1}}]}", []cause{{"spec.health.checks[0].disk.minimumFreeInodesPercent", "greater than or equal to 0"}, {"spec.health.checks[0].disk.minimumFreePercent", "less than or equal to 100"}}},
+		"a check that runs for too long":  {"health: {checks: [{name: kubelet, timeoutSeconds: 61, cacheSeconds: 3601}]}", []cause{{"spec.health.checks[0].cacheSeconds", "less than or equal to 3600"}, {"spec.health.checks[0].timeoutSeconds", "less than or equal to 60"}}},
+		"podAdmission: Deny with a taint": {"podAdmission: Deny", nil},
+		"admission: Taint":                {"admission: Taint", nil},
+		"existingNodes: Idle":             {"existingNodes: Idle", nil},
+	})
+}
+
+func TestLaidOutRequirements(t *testing.T) {
+	installVariant(t, laidOut, supportAll)
+	const (
+		at  = "spec.requirements[0]"
+		one = "give exactly one of pods, csiDriver, resource, cel and ruleSatisfied"
+	)
+	requirement := func(r string) string { return "requirements: [" + r + "]" }
+	pods := func(p string) string {
+		return requirement("{name: a, pods: {namespace: kube-system, selector: {matchLabels: {a: b}}, " + p + "}}")
+	}
+	resource := func(r string) string { return requirement("{name: a, resource: {name: nvidia.com/gpu, " + r + "}}") }
+	judge(t, laidOut, plainSpec, map[string]verdict{
+		"of no kind":                      {requirement("{name: a}"), refused(at, one)},
+		"of two kinds":                    {requirement("{name: a, cel: {expression: x}, ruleSatisfied: {name: b}}"), refused(at, one)},
+		"one name twice":                  {requirement("{name: a, csiDriver: {name: x}}, {name: a, csiDriver: {name: z}}"), refused("spec.requirements[1]", "Duplicate value")},
+		"a name in capitals":              {requirement("{name: A, csiDriver: {name: x}}"), refused(at+".name", "should match")},
+		"a name of 63":                    {requirement("{name: " + strings.Repeat("n", 63) + ", csiDriver: {name: x}}"), nil},
+		"a name of 64":                    {requirement("{name: " + strings.Repeat("n", 64) + ", csiDriver: {name: x}}"), refused(at+".name", "may not be more than 63 bytes")},
+		"32 of them":                      {requirement(words(32, "{name: n%d, csiDriver: {name: x}}")), nil},
+		"33 of them":                      {requirement(words(33, "{name: n%d, csiDriver: {name: x}}")), refused("spec.requirements", "must have at most 32 items")},
+		"pods":                            {pods("minReady: 1"), nil},
+		"pods of any namespace":           {requirement("{name: a, pods: {selector: {matchLabels: {a: b}}}}"), refused(at+".pods.namespace", "Required value")},
+		"pods of a bad namespace":         {requirement("{name: a, pods: {namespace: Kube_System, selector: {matchLabels: {a: b}}}}"), refused(at+".pods.namespace", "should match")},
+		"no ready pods":                   {pods("minReady: 0"), refused(at+".pods.minReady", "greater than or equal to 1")},
+		"pods by an annotation":           {pods(`readyWhen: Annotation, readyAnnotation: {key: k, value: ""}`), nil},
+		"pods by an annotation, no which": {pods("readyWhen: Annotation"), refused(at+".pods.readyWhen", "readyWhen: Annotation and PodReadyOrAnnotation need readyAnnotation")},
+		"pods by either, no which":        {pods("readyWhen: PodReadyOrAnnotation"), refused(at+".pods.readyWhen", "readyWhen: Annotation and PodReadyOrAnnotation need readyAnnotation")},
+		"pods with a useless annotation":  {pods("readyWhen: PodReady, readyAnnotation: {key: k, value: v}"), refused(at+".pods.readyAnnotation", "readyAnnotation has no use with readyWhen: PodReady")},
+		"pods of another readiness":       {pods("readyWhen: Soon"), refused(at+".pods.readyWhen", "supported values")},
+		"a driver with no volume":         {requirement("{name: a, csiDriver: {name: x, minimumAllocatable: 0}}"), refused(at+".csiDriver.minimumAllocatable", "greater than or equal to 1")},
+		"a driver without a name":         {requirement("{name: a, csiDriver: {}}"), refused(at+".csiDriver.name", "Required value")},
+		"a resource":                      {resource("minimum: 1, source: ResourceSlice"), nil},
+		"a resource with a suffix":        {resource("minimum: 4Gi"), nil},
+		"a resource of words":             {resource("minimum: some"), refused(at+".resource.minimum", "should match")},
+		"a resource from elsewhere":       {resource("minimum: 1, source: Capacity"), refused(at+".resource.source", "supported values")},
+		"an expression that is empty":     {requirement(`{name: a, cel: {expression: ""}}`), refused(at+".cel.expression", "at least 1 chars long")},
+		"another rule without a name":     {requirement("{name: a, ruleSatisfied: {}}"), refused(at+".ruleSatisfied.name", "Required value")},
+	})
+}
+
+func TestLaidOutProbes(t *testing.T) {
+	installVariant(t, laidOut, supportAll)
+	const (
+		at  = "spec.probes[0]"
+		one = "give exactly one of httpGet, tcpSocket, grpc, file and check"
+	)
+	probe := func(p string) string { return "probes: [{conditionType: example.com/CNIReady, " + p + "}]" }
+	cases := map[string]verdict{
+		"of no kind":             {probe("periodSeconds: 1"), refused(at, one)},
+		"of two kinds":           {probe("tcpSocket: {port: 1}, grpc: {port: 1}"), refused(at, one)},
+		"of each kind":           {"probes: [{conditionType: a, httpGet: {port: 1}}, {conditionType: b, tcpSocket: {port: 65535}}, {conditionType: c, grpc: {port: 1}}, {conditionType: d, file: {path: /run/x}}, {conditionType: e, check: kubelet}]", nil},
+		"one type twice":         {"probes: [{conditionType: a, tcpSocket: {port: 1}}, {conditionType: a, tcpSocket: {port: 2}}]", refused("spec.probes[1]", "Duplicate value")},
+		"without a type":         {"probes: [{tcpSocket: {port: 1}}]", refused(at+".conditionType", "Required value")},
+		"16 of them":             {"probes: [" + words(16, "{conditionType: c%d, tcpSocket: {port: 1}}") + "]", nil},
+		"17 of them":             {"probes: [" + words(17, "{conditionType: c%d, tcpSocket: {port: 1}}") + "]", refused("spec.probes", "must have at most 16 items")},
+		"no port":                {probe("httpGet: {}"), refused(at+".httpGet.port", "Required value")},
+		"port 0":                 {probe("tcpSocket: {port: 0}"), refused(at+".tcpSocket.port", "greater than or equal to 1")},
+		"port 65536":             {probe("grpc: {port: 65536}"), refused(at+".grpc.port", "less than or equal to 65535")},
+		"a path without a slash": {probe("httpGet: {port: 1, path: ready}"), refused(at+".httpGet.path", "should match '^/'")},
+		"another scheme":         {probe("httpGet: {port: 1, scheme: FTP}"), refused(at+".httpGet.scheme", "supported values")},
+		"statuses":               {probe(`httpGet: {port: 1, expectedStatuses: ["204", 2xx, 200-299]}`), nil},
+		"a status that is none":  {probe(`httpGet: {port: 1, expectedStatuses: ["600"]}`), refused(at+".httpGet.expectedStatuses[0]", "should match")},
+		"a header":               {probe("httpGet: {port: 1, headers: [{name: X-Probe, value: yes please}]}"), nil},
+		"a header with a space":  {probe("httpGet: {port: 1, headers: [{name: X Probe, value: a}]}"), refused(at+".httpGet.headers[0].name", "should match")},
+		"a relative file":        {probe("file: {path: run/x}"), refused(at+".file.path", "should match '^/'")},
+		"a check of the API":     {probe("check: node_ready"), refused(at+".check", "should match")},
+		"out of bounds":          {probe("tcpSocket: {port: 1}, periodSeconds: 0, timeoutSeconds: 301, successThreshold: 0, failureThreshold: 101"), []cause{{at + ".failureThreshold", "less than or equal to 100"}, {at + ".periodSeconds", "greater than or equal to 1"}, {at + ".successThreshold", "greater than or equal to 1"}, {at + ".timeoutSeconds", "less than or equal to 300"}}},
+	}
+	for _, owned := range []string{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"} {
+		cases["for "+owned] = verdict{fmt.Sprintf("probes: [{conditionType: %s, tcpSocket: {port: 1}}]", owned),
+			refused(at+".conditionType", "Ready, the pressure conditions and NetworkUnavailable belong to kubelet and the cloud provider")}
+	}
+	judge(t, laidOut, plainSpec, cases)
+}
