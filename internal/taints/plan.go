@@ -327,7 +327,8 @@ func (p *planner) changes(decisions []Decision, swept []corev1.Taint, taints []c
 		}
 	}
 	for _, t := range swept {
-		if had[idOf(t)] && !has[idOf(t)] {
+		told := slices.ContainsFunc(out, func(c Change) bool { return c.Operation == Removed && idOf(c.Taint) == idOf(t) })
+		if had[idOf(t)] && !has[idOf(t)] && !told {
 			out = append(out, Change{Operation: Removed, Taint: t})
 		}
 	}

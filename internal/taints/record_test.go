@@ -1,0 +1,211 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package taints
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+// A record that cannot be true is as if it were not there, and is replaced at the next occasion.
+func TestForgedRecords(t *testing.T) {
+	held := func(tells string) step {
+		return step{tells: tells, at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending},
+			annotations: map[string]string{recordKey: claimed(1)}}
+	}
+	stories := map[string]story{}
+	for name, value := range map[string]string{
+		"empty":                       ``,
+		"no JSON":                     `{{{`,
+		"JSON of another kind":        `["taint"]`,
+		"null":                        `null`,
+		"a time that is none":         `{"released":"yesterday"}`,
+		"released before it existed":  released(-1),
+		"released in a former life":   released(-86400),
+		"released far in the future":  released(86400),
+		"timed out before it existed": fmt.Sprintf(`{"timedOut":%q}`, stamp(-1)),
+		"timed out in the future":     fmt.Sprintf(`{"timedOut":%q}`, stamp(86400)),
+		"a taint that is none":        `{"taint":"x"}`,
+		"a taint of Kubernetes":       `{"taint":"node.kubernetes.io/not-ready=:NoExecute"}`,
+	} {
+		stories[name] = story{
+			rules: []*build.RuleWrapper{rule().Timeout(900, 0, v1alpha1.TimeoutActionRelease)},
+			node:  fresh().Annotation(recordKey, value),
+			steps: []step{func() step { s := held("seen"); s.recheck = 901; return s }()},
+		}
+	}
+	stories["a claim from the future was made nobody knows when"] = story{
+		rules: []*build.RuleWrapper{rule()}, node: fresh().Taint(key, "pending", noSchedule).Annotation(recordKey, claimed(86400)),
+		steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
+			annotations: map[string]string{recordKey: `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`}}},
+	}
+	stories["evidence counts from a time in the far future"] = story{
+		rules: []*build.RuleWrapper{rule().RearmOnReboot()}, node: fresh().BootID("b").Condition(cni, "True", at(0)).Annotation(recordKey, fmt.Sprintf(`{"bootID":"b","notBefore":%q}`, stamp(86400))),
+		steps: []step{{tells: "seen", at: 1, states: []string{"cni Ready EvidenceHolds"}, annotations: map[string]string{recordKey: fmt.Sprintf(`{"rule":"cni","released":%q,"bootID":"b"}`, stamp(1))}}},
+	}
+	stories["on an existing node that is ready: it goes"] = story{
+		rules: []*build.RuleWrapper{rule()}, node: old().Condition(cni, "True", at(-900)).Annotation(recordKey, `{{{`),
+		steps: []step{{tells: "seen", at: 1, states: []string{"cni Ready EvidenceHolds"}, annotations: map[string]string{}}},
+	}
+	stories["a field of a later version is kept while nothing else changes"] = story{
+		rules: []*build.RuleWrapper{rule()}, node: fresh().Taint(key, "pending", noSchedule).Annotation(recordKey, `{"verdict":"x","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
+		steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, quiet: true}},
+	}
+	play(t, stories)
+}
+
+func TestRecordRoundTrip(t *testing.T) {
+	node := fresh().Obj()
+	full := Record{
+		Rule: "cni", Taint: pending, Since: metav1.NewTime(at(1)), Released: metav1.NewTime(at(2)), TimedOut: metav1.NewTime(at(3)),
+		BootID: "b1", NotBefore: metav1.NewTime(at(4)),
+	}
+	for name, want := range map[string]Record{"full": full, "empty": {}, "one time": {Released: full.Released}} {
+		got, ok := decodeRecord(want.encode(), node, at(5))
+		if !ok {
+			t.Errorf("%s: cannot be read: %s", name, want.encode())
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	want := `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","since":"2026-01-02T15:00:01Z","released":"2026-01-02T15:00:02Z",` +
+		`"timedOut":"2026-01-02T15:00:03Z","bootID":"b1","notBefore":"2026-01-02T15:00:04Z"}`
+	if diff := cmp.Diff(want, full.encode()); diff != "" {
+		t.Errorf("the format on nodes has changed (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(`{}`, Record{}.encode()); diff != "" {
+		t.Errorf("nothing (-want +got):\n%s", diff)
+	}
+}
+
+func TestParseTaint(t *testing.T) {
+	cases := map[string]struct {
+		in   string
+		want corev1.Taint
+		says string // part of the error
+	}{
+		"key, value and effect": {in: "example.com/a=b:NoSchedule", want: corev1.Taint{Key: "example.com/a", Value: "b", Effect: noSchedule}},
+		"an empty value":        {in: "a=:NoExecute", want: corev1.Taint{Key: "a", Effect: noExecute}},
+		"no value":              {in: "a:PreferNoSchedule", want: corev1.Taint{Key: "a", Effect: corev1.TaintEffectPreferNoSchedule}},
+		"no effect":             {in: "a=b", says: "want key=value:effect"},
+		"an empty effect":       {in: "a=b:", says: "unknown effect"},
+		"an unknown effect":     {in: "a=b:NoWay", says: "unknown effect"},
+		"no key":                {in: "=b:NoSchedule", says: "key"},
+		"empty":                 {in: "", says: "want key=value:effect"},
+		"a bad key":             {in: "a b=c:NoSchedule", says: "key"},
+		"a bad value":           {in: "a=b c:NoSchedule", says: "value"},
+		"a long value":          {in: "a=" + strings.Repeat("x", 64) + ":NoSchedule", says: "value"},
+		"a value with a =":      {in: "a=b=c:NoSchedule", says: "value"},
+		"a value with a colon":  {in: "a=b:c:NoSchedule", says: "value"},
+		"kubelet's":             {in: "node.kubernetes.io/not-ready=:NoExecute", says: "belong to Kubernetes"},
+		"the cloud provider's":  {in: "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule", says: "belong to Kubernetes"},
+		"a role's":              {in: "node-role.kubernetes.io/control-plane=:NoSchedule", says: "belong to Kubernetes"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := ParseTaint(c.in)
+			if c.says != "" {
+				if err == nil || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("error %v, want one that says %q", err, c.says)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("taint (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFind(t *testing.T) {
+	node := fresh().Taint("a", "1", noExecute).Taint("a", "2", noSchedule).Obj()
+	if got := Find(node, &corev1.Taint{Key: "a", Value: "other", Effect: noSchedule}); got == nil || got.Value != "2" {
+		t.Errorf("found %v, want the one of the same key and effect", got)
+	}
+	if Find(node, &corev1.Taint{Key: "a", Effect: corev1.TaintEffectPreferNoSchedule}) != nil || Find(node, nil) != nil {
+		t.Error("found what is not there")
+	}
+}
+
+func FuzzParseTaint(f *testing.F) {
+	for _, s := range []string{"", "a:NoSchedule", "example.com/a=b:NoExecute", "a=b=c:NoSchedule", "node.kubernetes.io/x:NoSchedule", ":=:", "a=b:c:PreferNoSchedule"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		taint, err := ParseTaint(s)
+		if err != nil {
+			if taint != (corev1.Taint{}) {
+				t.Errorf("%q gives an error and %v", s, taint)
+			}
+			return
+		}
+		for _, p := range []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node-role.kubernetes.io/"} {
+			if strings.HasPrefix(taint.Key, p) {
+				t.Errorf("%q gives a taint of Kubernetes itself", s)
+			}
+		}
+		again, err := ParseTaint(FormatTaint(taint))
+		if err != nil || again != taint {
+			t.Errorf("%q gives %v, and that again %v, %v", s, taint, again, err)
+		}
+	})
+}
+
+func FuzzParseOverride(f *testing.F) {
+	for _, s := range []string{"", "Hold", "Release", "Hold;until=2026-01-02T15:04:05Z", "Release;until=", ";", " Hold ; until=2026-01-02T15:04:05+14:00"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		o, err := ParseOverride(s)
+		if (err == nil) != (o.Action == OverrideHold || o.Action == OverrideRelease) {
+			t.Errorf("%q gives %+v and error %v", s, o, err)
+		}
+		if err != nil && o != (Override{}) {
+			t.Errorf("%q gives an error and %+v", s, o)
+		}
+	})
+}
+
+func FuzzDecodeRecord(f *testing.F) {
+	for _, s := range []string{"", "{}", "null", "{{{", claimed(1), released(1), released(-1), reclaimed(5, 1), `{"since":"0000-00-00"}`,
+		`{"taint":"node.kubernetes.io/x=:NoExecute"}`, `{"bootID":"b","notBefore":"2026-01-02T15:00:00+01:00"}`, `{"released":"9999-12-31T23:59:59Z"}`} {
+		f.Add(s)
+	}
+	node := fresh().Obj()
+	f.Fuzz(func(t *testing.T, s string) {
+		r, ok := decodeRecord(s, node, at(10))
+		if !ok && r != (Record{}) {
+			t.Errorf("%q cannot be read and gives %+v", s, r)
+		}
+		for _, when := range []metav1.Time{r.Since, r.Released, r.TimedOut} {
+			if !when.IsZero() && (when.Time.Before(at(0)) || when.After(at(10).Add(maxClockSkew))) {
+				t.Errorf("%q gives a time that cannot be: %s", s, when)
+			}
+		}
+		if _, err := ParseTaint(r.Taint); r.Taint != "" && err != nil {
+			t.Errorf("%q gives a taint that no rule may have: %s", s, r.Taint)
+		}
+		again, ok := decodeRecord(r.encode(), node, at(10))
+		if !ok || again.encode() != r.encode() {
+			t.Errorf("%q gives %s, and that again %s", s, r.encode(), again.encode())
+		}
+		// Whatever a node's annotation says, it is applied without harm and settled by one patch.
+		newWorld(t, rule().RearmOnReboot()).pass(fresh().BootID("b").Annotation(recordKey, s).Obj(), at(10))
+		w := newWorld(t, rule())
+		w.gone = []string{"u-gone"}
+		w.pass(crowd(fresh(), 0, 3).Annotation(goneKey, s).Obj(), at(10))
+	})
+}
