@@ -1,0 +1,29 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// What the operator may do, and no more. "make manifests" turns these markers into config/rbac/role.yaml.
+//
+// Nodes are only ever patched, never updated: those in the cache are stripped, and a whole one would lose its status.
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
+//
+// Rules are patched for their finalizer; their spec belongs to people.
+// +kubebuilder:rbac:groups=readiness.node.x-k8s.io,resources=nodereadinessrules,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=readiness.node.x-k8s.io,resources=nodereadinessrules/status,verbs=update
+//
+// Whether the definition of the rules that is served is ours. No other definition is read.
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=nodereadinessrules.readiness.node.x-k8s.io,verbs=get;list;watch
+//
+// Events on nodes and rules; patch counts one that repeats.
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+//
+// Who reads the metrics, and whether they may.
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+//
+// Leader election, in the operator's own namespace. A creation cannot be limited to a name. Its events still are of the
+// older kind.
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=nodegate-system,resources=leases,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=nodegate-system,resources=leases,resourceNames=nodegate.readiness.node.x-k8s.io,verbs=get;update
+// +kubebuilder:rbac:groups="",namespace=nodegate-system,resources=events,verbs=create;patch
