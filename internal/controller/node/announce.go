@@ -46,7 +46,7 @@ func (r *Reconciler) announce(ctx context.Context, p *pass, written *corev1.Node
 		if c.Rule != nil {
 			rule = c.Rule.Name
 		}
-		logger.Info("Changed node", "node", written.Name, "operation", c.Operation, "rule", rule, "taint", c.Taint.ToString())
+		logger.Info("Changed node", "operation", c.Operation, "rule", rule, "taint", c.Taint.ToString())
 		r.announceChange(p, written, c, rule)
 		r.measure(p, c, rule)
 	}

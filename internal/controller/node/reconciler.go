@@ -158,7 +158,7 @@ func (r *Reconciler) refused(ctx context.Context, p *pass, outcome taints.Outcom
 	}
 	if !taints.SameInputs(p.node, live) {
 		conflicts.Inc()
-		log.FromContext(ctx).V(2).Info("Somebody else has written the node, looking again", "node", p.node.Name)
+		log.FromContext(ctx).V(2).Info("Somebody else has written the node, looking again")
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
 	r.unreserve(p)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
@@ -41,6 +42,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *rulecache.Cache, 
 	c, err := controller.New("node", mgr, controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: workers,
+		LogConstructor:          func(*reconcile.Request) logr.Logger { return mgr.GetLogger().WithValues("controller", "node") },
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 	})
 	if err != nil {

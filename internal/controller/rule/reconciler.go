@@ -132,7 +132,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 		return reconcile.Result{RequeueAfter: patience}, nil // or earlier, when the fleet reports a change
 	}
 	if len(left) > 0 {
-		log.FromContext(ctx).Info("Letting a deleted rule go although nodes could not be cleaned up", "rule", rule.Name, "nodes", len(left))
+		log.FromContext(ctx).Info("Letting a deleted rule go although nodes could not be cleaned up", "nodes", len(left))
 		r.event(rule, corev1.EventTypeWarning, reasonCleanupIncomplete, actionCleanUp,
 			"%d nodes could not be cleaned up and will be later: %s", len(left), some(left))
 	}

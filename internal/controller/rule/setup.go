@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -30,6 +31,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, queue *nudge.Queue, work
 	c, err := controller.New("nodereadinessrule", mgr, controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: workers,
+		LogConstructor:          func(*reconcile.Request) logr.Logger { return mgr.GetLogger().WithValues("controller", "rule") },
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 	})
 	if err != nil {

@@ -26,14 +26,14 @@ import (
 func (s *Stage) startOperator(ctx context.Context, log io.Writer) error {
 	began := time.Now()
 	fmt.Fprintln(log, "building the operator")
-	binary := filepath.Join(s.Dir(), "manager")
-	if err := buildManager(ctx, s.Root, binary); err != nil {
+	s.Binary = filepath.Join(s.Dir(), "manager")
+	if err := buildManager(ctx, s.Root, s.Binary); err != nil {
 		return err
 	}
 	fmt.Fprintf(log, "the operator is built after %s\n", time.Since(began).Round(10*time.Millisecond))
 	var err error
 	for range 3 { // another process may take a port between the look and the start
-		if err = s.runManager(ctx, binary); err == nil || !strings.Contains(err.Error(), "address already in use") {
+		if err = s.runManager(ctx); err == nil || !strings.Contains(err.Error(), "address already in use") {
 			break
 		}
 	}
@@ -57,7 +57,7 @@ func buildManager(ctx context.Context, root, binary string) error {
 	return nil
 }
 
-func (s *Stage) runManager(ctx context.Context, binary string) error {
+func (s *Stage) runManager(ctx context.Context) error {
 	metrics, err := freeAddress()
 	if err != nil {
 		return err
@@ -67,14 +67,15 @@ func (s *Stage) runManager(ctx context.Context, binary string) error {
 		return err
 	}
 	s.MetricsURL = "http://" + metrics + "/metrics"
+	s.ReadyURL = "http://" + probes + "/readyz"
 	s.Operator, err = s.Run(ctx, localcluster.Process{
 		Name: "nodegate",
-		Path: binary,
+		Path: s.Binary,
 		Args: []string{
 			"--kubeconfig=" + s.Kubeconfig(), "--leader-elect=false",
 			"--metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + probes,
 		},
-		Ready: func(ctx context.Context) error { return get(ctx, "http://"+probes+"/readyz") },
+		Ready: func(ctx context.Context) error { return Get(ctx, s.ReadyURL) },
 	})
 	if err != nil {
 		return fmt.Errorf("running the operator: %w", err)
@@ -96,7 +97,8 @@ func freeAddress() (string, error) {
 	return "", fmt.Errorf("finding a free port: %w", err)
 }
 
-func get(ctx context.Context, url string) error {
+// Get asks a URL, and fails for every answer but 200.
+func Get(ctx context.Context, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err

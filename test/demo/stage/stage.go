@@ -36,6 +36,10 @@ type Stage struct {
 	Root string
 	// MetricsURL is where the operator tells its metrics, to everybody on this machine.
 	MetricsURL string
+	// ReadyURL is where it says whether it is ready.
+	ReadyURL string
+	// Binary is its executable.
+	Binary string
 }
 
 // Start starts everything. Steps are told on log, those of the cluster too. ctx bounds the start; Stop ends what was
