@@ -56,8 +56,8 @@ func Stand(rule *ruleset.Rule, node *corev1.Node, now time.Time) Standing {
 	s.Completed = marked || oldMarked
 	s.Present = Find(node, rule.Taint) != nil
 	s.Shared = s.Present && s.Record.Taint == "" && claimedByAnother(rule, node)
-	if _, inherited := rule.Inherited[node.Name]; inherited && s.Present && !s.Shared && !ok {
-		s.Record = Record{Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(now)}
+	if _, inherited := rule.Inherited[node.Name]; inherited && s.Present && !ok && (!s.Shared || rule.Mode == ruleset.Frozen) {
+		s.Record, s.Shared = Record{Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(now)}, false
 	}
 	s.Claimed = s.Record.Taint != ""
 	s.Existing = rule.Existing(node)

@@ -1,0 +1,168 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package taints
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+// A patch is planned on the node as read, and sent to one that somebody else has meanwhile written.
+func TestPatchAgainstConcurrentWriters(t *testing.T) {
+	annotated := func() *build.NodeWrapper { return fresh().Annotation("mine", "x") }
+	tainted := func() *build.NodeWrapper { return annotated().Taint("foreign.example.com/t", "", noSchedule) }
+	held := func() *build.NodeWrapper {
+		return tainted().Taint(key, "pending", noSchedule).Annotation(recordKey, claimed(0))
+	}
+	completing := func() *build.NodeWrapper { return held().Condition(cni, "True", at(0)) }
+	cases := map[string]struct {
+		read    *build.NodeWrapper
+		write   func(n *build.NodeWrapper)
+		refused bool
+	}{
+		"nobody has written":         {read: fresh(), write: func(*build.NodeWrapper) {}},
+		"a heartbeat":                {read: held().Condition(cni, "True", at(0)), write: func(n *build.NodeWrapper) { n.Condition("Ready", "True", at(5)) }},
+		"a label":                    {read: held().Condition(cni, "True", at(0)), write: func(n *build.NodeWrapper) { n.Label("zone", "b") }},
+		"cordoned":                   {read: tainted(), write: func(n *build.NodeWrapper) { n.Cordoned() }},
+		"another annotation":         {read: annotated(), write: func(n *build.NodeWrapper) { n.Annotation("theirs", "y") }},
+		"another annotation changed": {read: annotated(), write: func(n *build.NodeWrapper) { n.Annotation("mine", "y") }},
+		"another annotation removed, not the last": {read: held().Condition(cni, "True", at(0)), write: func(n *build.NodeWrapper) { n.Unannotate("mine") }},
+		"another node of the same name":            {read: fresh(), write: func(n *build.NodeWrapper) { n.UID("uid-other") }, refused: true},
+		"the first taint":                          {read: annotated(), write: func(n *build.NodeWrapper) { n.Taint("new", "", noExecute) }, refused: true},
+		"a further taint":                          {read: tainted(), write: func(n *build.NodeWrapper) { n.Taint("new", "", noExecute) }, refused: true},
+		"a further taint, where ours goes":         {read: completing(), write: func(n *build.NodeWrapper) { n.Taint("new", "", noExecute) }, refused: true},
+		"a taint taken off":                        {read: tainted(), write: func(n *build.NodeWrapper) { n.Untaint("foreign.example.com/t") }, refused: true},
+		"a taint's value": {read: tainted(), write: func(n *build.NodeWrapper) {
+			n.Untaint("foreign.example.com/t").Taint("foreign.example.com/t", "v", noSchedule)
+		}, refused: true},
+		"the first annotation, where we make the map": {read: fresh(), write: func(n *build.NodeWrapper) { n.Annotation("theirs", "y") }, refused: true},
+		"our record made":    {read: annotated(), write: func(n *build.NodeWrapper) { n.Annotation(recordKey, "{}") }, refused: true},
+		"our record changed": {read: completing(), write: func(n *build.NodeWrapper) { n.Annotation(recordKey, "{}") }, refused: true},
+		"our record removed": {read: completing(), write: func(n *build.NodeWrapper) { n.Unannotate(recordKey) }, refused: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, rule())
+			_, out, _ := w.pass(c.read.Obj(), at(10))
+			if out.Patch == nil {
+				t.Fatal("nothing is planned")
+			}
+			live := build.WrapNode(c.read.Obj())
+			c.write(live)
+			after, err := tryApply(t, live.Obj(), out.Patch)
+			if c.refused {
+				if err == nil {
+					t.Errorf("it is accepted, and %v\nbecomes %v %v", live.Spec.Taints, after.Spec.Taints, after.Annotations)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("it is refused: %v", err)
+			}
+			for k, v := range live.Annotations {
+				if k != recordKey && after.Annotations[k] != v {
+					t.Errorf("annotation %s is %q, was %q", k, after.Annotations[k], v)
+				}
+			}
+			if diff := cmp.Diff(live.Labels, after.Labels); diff != "" {
+				t.Errorf("labels (-before +after):\n%s", diff)
+			}
+			if diff := cmp.Diff(live.Status, after.Status); diff != "" {
+				t.Errorf("status (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPatch(t *testing.T) {
+	ops := func(t *testing.T, patch []byte) []string {
+		t.Helper()
+		var list []struct{ Op, Path string }
+		if err := json.Unmarshal(patch, &list); err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, o := range list {
+			out = append(out, o.Op+" "+o.Path)
+		}
+		return out
+	}
+	record, marker := "/metadata/annotations/readiness.node.x-k8s.io~1rule-u-cni", "/metadata/annotations/readiness.k8s.io~1bootstrap-completed-u-cni"
+	held := func() *build.NodeWrapper {
+		return fresh().Taint(key, "pending", noSchedule).Annotation(recordKey, claimed(0))
+	}
+	cases := map[string]struct {
+		rule *build.RuleWrapper
+		node *build.NodeWrapper
+		want []string
+	}{
+		"a node with nothing": {
+			rule: rule(), node: fresh(),
+			want: []string{"test /metadata/uid", "test /spec/taints", "add /spec/taints", "test /metadata/annotations", "add /metadata/annotations"},
+		},
+		"a node with an empty map of annotations": {
+			rule: rule(), node: fresh().Annotation("x", "").Unannotate("x"),
+			want: []string{"test /metadata/uid", "test /spec/taints", "add /spec/taints", "test /metadata/annotations", "add /metadata/annotations"},
+		},
+		"a node with other things": {
+			rule: rule(), node: fresh().Taint("x", "", noSchedule).Annotation("x", ""),
+			want: []string{"test /metadata/uid", "test /spec/taints", "replace /spec/taints", "test " + record, "add " + record},
+		},
+		"the last taint goes, in the patch that sets the marker": {
+			rule: rule().BootstrapOnly(), node: held().Condition(cni, "True", at(0)),
+			want: []string{"test /metadata/uid", "test /spec/taints", "remove /spec/taints", "test " + marker, "add " + marker, "test " + record, "add " + record},
+		},
+		"the last taint and the last annotation go": {
+			rule: rule().Deleted(at(0)), node: held(),
+			want: []string{"test /metadata/uid", "test /spec/taints", "remove /spec/taints", "test " + record, "remove " + record},
+		},
+		"only the record changes": {
+			rule: rule(), node: fresh().Condition(cni, "True", at(0)),
+			want: []string{"test /metadata/uid", "test /spec/taints", "test /metadata/annotations", "add /metadata/annotations"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, out, _ := newWorld(t, c.rule).pass(c.node.Obj(), at(10))
+			if diff := cmp.Diff(c.want, ops(t, out.Patch)); diff != "" {
+				t.Errorf("operations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAnnotationKeysAreEscaped(t *testing.T) {
+	if got := annotationPath("a/b~c"); got != "/metadata/annotations/a~1b~0c" {
+		t.Errorf("the path is %s", got)
+	}
+}
+
+func TestSameInputs(t *testing.T) {
+	base := func() *build.NodeWrapper { return fresh().Taint("x", "", noSchedule).Annotation("x", "") }
+	cases := map[string]struct {
+		other *build.NodeWrapper
+		want  bool
+	}{
+		"the same":           {base(), true},
+		"a heartbeat":        {base().Condition(cni, "True", at(0)), true},
+		"a label":            {base().Label("a", "b"), true},
+		"another UID":        {base().UID("other"), false},
+		"another taint":      {base().Taint("y", "", noSchedule), false},
+		"another annotation": {base().Annotation("y", ""), false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := SameInputs(base().Obj(), c.other.Obj()); got != c.want {
+				t.Errorf("same is %t, want %t", got, c.want)
+			}
+		})
+	}
+	if !SameInputs(fresh().Obj(), fresh().Annotation("x", "").Unannotate("x").Obj()) {
+		t.Error("no annotations and an empty map of them are not the same")
+	}
+}
