@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +31,7 @@ type Screen struct {
 
 	mu    sync.Mutex
 	drawn int // lines of the table that stand above the cursor
+	lines []string
 	last  ledger.Snapshot
 }
 
@@ -100,6 +102,10 @@ func (s *Screen) Show(snapshot *ledger.Snapshot) {
 	style := s.style()
 	lines := Table(snapshot, style)
 	lines = append(lines, "", cut("  "+Summary(snapshot), style.Width, 0))
+	if s.drawn > 0 && slices.Equal(lines, s.lines) {
+		return
+	}
+	s.lines = lines
 	var b strings.Builder
 	if s.drawn > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA", s.drawn)

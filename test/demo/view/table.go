@@ -5,6 +5,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -45,6 +46,9 @@ type cell struct {
 	color color
 }
 
+// widest are the widths of the columns from the beginning, so that the table stands still while it fills.
+var widest = []int{len("node-0"), len("not reported"), len("starting"), len("PODS"), 0}
+
 var header = []cell{{"NODE", dim}, {"CNI", dim}, {"GATE", dim}, {"PODS", dim}, {"TAINT", dim}}
 
 // Table is the ledger as lines of equal columns, without line ends.
@@ -53,7 +57,7 @@ func Table(s *ledger.Snapshot, style Style) []string {
 	for i := range s.Rows {
 		rows = append(rows, cells(&s.Rows[i]))
 	}
-	widths := make([]int, len(header))
+	widths := slices.Clone(widest)
 	for _, row := range rows {
 		for i, c := range row {
 			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))

@@ -1,0 +1,130 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestDemo runs the demo as "make demo" does, with a control plane of its own.
+func TestDemo(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "demo")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./test/demo")
+	build.Dir = filepath.Join("..", "..")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, test := range []struct {
+		name string
+		// wait is DEMO_WAIT; interruptAt is the output at which Ctrl-C is pressed, if it is.
+		wait, interruptAt string
+		fails             bool
+		says              []string
+	}{
+		{
+			name: "ends by itself with DEMO_WAIT=0", wait: "0",
+			says: []string{
+				"node-9: CNI not ready, held by readiness.k8s.io/NetworkReady=pending:NoSchedule, 0 pods",
+				"CNI up, open, 3 pods", "The CNI of node-", "What you saw",
+			},
+		},
+		{
+			name: "ends in order in the middle", interruptAt: "The CNI comes up on one node after another",
+			fails: true, says: []string{"interrupted"},
+		},
+		{
+			name: "stays until Ctrl-C", interruptAt: "Ctrl-C ends it all",
+			says: []string{"export KUBECONFIG=", "kubectl get nodereadinessrules"},
+		},
+		{name: "refuses a wait that is none", wait: "soon", fails: true, says: []string{"DEMO_WAIT=soon"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			tmp := t.TempDir()
+			cmd := exec.CommandContext(t.Context(), binary)
+			cmd.Dir = filepath.Join("..", "..")
+			cmd.Env = append(os.Environ(), "DEMO_WAIT="+test.wait, "TMPDIR="+tmp)
+			cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+			cmd.WaitDelay = 30 * time.Second
+			out := &output{interruptAt: test.interruptAt, interrupt: func() { _ = cmd.Process.Signal(os.Interrupt) }}
+			cmd.Stdout, cmd.Stderr = out, out
+			err := cmd.Run()
+			if (err != nil) != test.fails {
+				t.Errorf("%v\n%s", err, out)
+			}
+			for _, want := range test.says {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("it does not say %q:\n%s", want, out)
+				}
+			}
+			if strings.Contains(out.String(), "\x1b") {
+				t.Errorf("there is no terminal, and it writes escape sequences: %q", out)
+			}
+			nothingLeft(t, tmp)
+		})
+	}
+}
+
+// nothingLeft checks that no process and no file of a run is left. Each process is told, on its command line, of the run's
+// directory for temporary files.
+func nothingLeft(t *testing.T, tmp string) {
+	t.Helper()
+	left, err := os.ReadDir(tmp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range left {
+		t.Errorf("left %s", entry.Name())
+	}
+	eventually(t, "no process is left", func() error {
+		out, err := exec.CommandContext(t.Context(), "ps", "-e", "-o", "args=").Output()
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(out)) {
+			if strings.Contains(line, tmp) {
+				return fmt.Errorf("it runs: %s", strings.TrimSpace(line))
+			}
+		}
+		return nil
+	})
+}
+
+// output keeps what a process writes, and interrupts it once at a certain point.
+type output struct {
+	interruptAt string
+	interrupt   func()
+
+	mu   sync.Mutex
+	text bytes.Buffer
+	done bool
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text.Write(p)
+	if o.interruptAt != "" && !o.done && bytes.Contains(o.text.Bytes(), []byte(o.interruptAt)) {
+		o.done = true
+		o.interrupt()
+	}
+	return len(p), nil
+}
+
+// String is all of it.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
