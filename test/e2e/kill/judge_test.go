@@ -1,0 +1,318 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kill
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+)
+
+// judge compares what a fresh list shows with what the pure packages make of it.
+type judge struct {
+	w     *world
+	now   time.Time
+	rules map[types.UID]*v1alpha1.NodeReadinessRule
+	nodes []corev1.Node
+	set   *ruleset.Set
+	tally map[types.UID]*tally
+
+	complaints []string
+	suspects   map[string]bool // nodes that were complained about
+}
+
+// tally is what a rule's status is to say.
+type tally struct {
+	counts            v1alpha1.NodeCounts
+	released, claimed int
+	waiting, shared   int
+}
+
+// newJudge lists everything.
+func newJudge(ctx context.Context, w *world) (*judge, error) {
+	rules, nodes := &v1alpha1.NodeReadinessRuleList{}, &corev1.NodeList{}
+	if err := w.client.List(ctx, rules); err != nil {
+		return nil, err
+	}
+	if err := w.client.List(ctx, nodes); err != nil {
+		return nil, err
+	}
+	j := &judge{w: w, now: time.Now(), rules: map[types.UID]*v1alpha1.NodeReadinessRule{}, nodes: nodes.Items,
+		tally: map[types.UID]*tally{}, suspects: map[string]bool{}}
+	var compiled []*ruleset.Rule
+	for i := range rules.Items {
+		rule := &rules.Items[i]
+		j.rules[rule.UID] = rule
+		j.tally[rule.UID] = &tally{}
+		compiled = append(compiled, ruleset.Compile(rule, nil, j.now))
+		if e := w.rules.entry(rule.Name); e == nil || e.uid != rule.UID || !rule.DeletionTimestamp.IsZero() {
+			j.complain("rule %s (%s) was deleted and is there, finalizers %v", rule.Name, rule.UID, rule.Finalizers)
+		}
+	}
+	j.set = ruleset.NewSet(compiled...)
+	for _, name := range w.rules.names() {
+		if j.set.Named(name) == nil {
+			j.complain("rule %s is lost", name)
+		}
+	}
+	return j, nil
+}
+
+func (j *judge) complain(format string, args ...any) {
+	j.complaints = append(j.complaints, fmt.Sprintf(format, args...))
+}
+
+func (j *judge) accuse(node *corev1.Node, format string, args ...any) {
+	j.suspects[node.Name] = true
+	j.complain("node "+node.Name+": "+format, args...)
+}
+
+// verdict is all complaints; none if the operator is done, and right.
+func (j *judge) verdict() []string {
+	there := 0
+	for _, s := range j.w.slots {
+		if s.there {
+			there++
+		}
+	}
+	if there != len(j.nodes) {
+		j.complain("there are %d nodes, not %d", len(j.nodes), there)
+	}
+	for i := range j.nodes {
+		j.node(&j.nodes[i])
+	}
+	for uid := range j.rules {
+		j.rule(uid)
+	}
+	return j.complaints
+}
+
+// node judges one node.
+func (j *judge) node(node *corev1.Node) {
+	s := j.w.slots[slices.IndexFunc(j.w.slots, func(s *slot) bool { return s.name == node.Name })]
+	if diff := s.lost(node); diff != "" {
+		j.accuse(node, "foreign taints are not as they were written last (-written +found):\n%s", diff)
+	}
+	for key := range node.Annotations {
+		uid := strings.TrimPrefix(strings.TrimPrefix(key, v1alpha1.RecordAnnotationPrefix), v1alpha1.BootstrapAnnotationPrefix)
+		if isMark(key) && j.rules[types.UID(uid)] == nil {
+			j.accuse(node, "annotation %s is left of a rule that is gone", key)
+		}
+	}
+	gone := func(ref string) bool { return j.rules[types.UID(ref)] == nil && j.set.Named(ref) == nil }
+	swept := taints.Sweep(node, j.set, gone)
+	override, _ := taints.OverrideOf(node, j.now)
+	var decisions []taints.Decision
+	wish := map[string]*wishes{}
+	for _, rule := range j.set.All() {
+		standing := taints.Stand(rule, swept.Node, j.now)
+		if !standing.Concerns(rule, node) {
+			continue
+		}
+		verdict := j.evaluate(rule, node, standing)
+		d := taints.Decide(taints.Input{Rule: rule, Node: swept.Node, Standing: standing, Verdict: verdict, Override: override, Now: j.now})
+		d = j.count(rule, standing, d)
+		decisions = append(decisions, d)
+		j.ask(wish, rule, node, standing, verdict, override)
+		if standing.Completed && !j.mayHaveCompleted(rule, s) {
+			j.accuse(node, "rule %s counts as completed, though its conditions never held", rule.Name)
+		}
+	}
+	outcome := taints.Plan(node, swept, decisions, j.now)
+	if outcome.Patch != nil {
+		j.accuse(node, "is not as it is to be: %s", outcome.Patch)
+	}
+	for uid := range outcome.Shared {
+		j.tally[uid].shared++
+	}
+	j.compare(node, s, wish)
+}
+
+// evaluate judges a rule as a process does that has known the node for long: all windows have passed.
+func (j *judge) evaluate(rule *ruleset.Rule, node *corev1.Node, standing taints.Standing) readiness.Verdict {
+	if !standing.Matches {
+		return readiness.Verdict{}
+	}
+	facts := &readiness.Facts{Node: node, NotBefore: standing.NotBefore}
+	facts.Observed = readiness.Observed{Ready: readiness.Evaluate(rule, facts, j.now).Ready, Since: j.now.Add(-time.Hour)}
+	return readiness.Evaluate(rule, facts, j.now)
+}
+
+// count counts a node for a rule's status, and takes its breaker into account.
+func (j *judge) count(rule *ruleset.Rule, standing taints.Standing, d taints.Decision) taints.Decision {
+	n := j.tally[rule.UID]
+	if standing.Counted {
+		n.released++
+		if standing.Claimed {
+			n.claimed++
+		}
+	}
+	if d.NeedsBudget {
+		n.waiting++
+		d = d.Refuse()
+	}
+	if !standing.Matches {
+		return d
+	}
+	n.counts.Matched++
+	switch d.State {
+	case v1alpha1.NodeStateReady:
+		n.counts.Ready++
+	case v1alpha1.NodeStateHeld:
+		n.counts.Held++
+	case v1alpha1.NodeStateExempt:
+		n.counts.Exempt++
+	}
+	return d
+}
+
+// mayHaveCompleted reports whether what a version of a bootstrap-only rule asks for was reported at any time.
+func (j *judge) mayHaveCompleted(rule *ruleset.Rule, s *slot) bool {
+	return slices.ContainsFunc(j.w.rules.conditionsAsked(rule.UID), func(asked []v1alpha1.ConditionRequirement) bool {
+		return !slices.ContainsFunc(asked, func(c v1alpha1.ConditionRequirement) bool { return !s.ever[c.Type+"="+string(c.RequiredStatus)] })
+	})
+}
+
+// wishes are what the rules want of one taint on one node.
+type wishes struct {
+	yes, either []string // rules
+	managed     bool     // there is an enforced rule that manages it
+}
+
+// ask adds what a rule wants by its spec and the evidence alone, where that is enough to tell: without its record.
+func (j *judge) ask(all map[string]*wishes, rule *ruleset.Rule, node *corev1.Node, standing taints.Standing, v readiness.Verdict, o taints.Override) {
+	if !standing.Matches || rule.Mode == ruleset.DryRun || rule.Mode == ruleset.Deleting {
+		return
+	}
+	id := idOf(*rule.Taint)
+	if rule.Mode == ruleset.Suspended && standing.Claimed { // what stands stands, also where another taint is asked for now
+		if t, err := taints.ParseTaint(standing.Record.Taint); err == nil {
+			id = idOf(t)
+		}
+	}
+	w := all[id]
+	if w == nil {
+		w = &wishes{}
+		all[id] = w
+	}
+	spec, enforced := rule.Spec, rule.Mode == ruleset.Enforced
+	w.managed = w.managed || enforced
+	switch {
+	case o.Action == taints.OverrideRelease:
+	case o.Action == taints.OverrideHold && enforced:
+		w.yes = append(w.yes, rule.Name)
+	case o.Action == taints.OverrideHold:
+		w.either = append(w.either, rule.Name)
+	case spec.BootstrapOnly() && standing.Completed && !standing.Rebooted:
+	case v.Ready && !j.now.Before(v.Since.Add(spec.ReadyWindow())) && !j.now.Before(node.CreationTimestamp.Add(spec.MinimumHold())):
+	case v.Ready, !enforced, rule.Limited(), spec.Timeout.Releases(),
+		spec.ExistingNodesOrDefault() != v1alpha1.ExistingNodesAll, j.now.Before(v.Since.Add(spec.UnreadyWindow())):
+		w.either = append(w.either, rule.Name)
+	default:
+		w.yes = append(w.yes, rule.Name)
+	}
+}
+
+// compare holds the wishes against the taints.
+func (j *judge) compare(node *corev1.Node, s *slot, all map[string]*wishes) {
+	found := map[string]bool{}
+	for _, t := range node.Spec.Taints {
+		if !isForeign(t) {
+			found[idOf(t)] = true
+		}
+	}
+	for id, w := range all {
+		if len(w.yes) > 0 && !found[id] {
+			j.accuse(node, "does not have taint %s, which %v want", id, w.yes)
+		}
+	}
+	for id := range found {
+		w := all[id]
+		switch {
+		case w != nil && len(w.yes)+len(w.either) > 0:
+		case w != nil && w.managed:
+			j.accuse(node, "has taint %s, which no rule wants", id)
+		case !s.planted[id]:
+			j.accuse(node, "has taint %s, which no rule manages and nobody else has put there", id)
+		}
+	}
+}
+
+// rule judges a rule's status, and its breaker.
+func (j *judge) rule(uid types.UID) {
+	rule, n, compiled := j.rules[uid], j.tally[uid], j.set.Rule(uid)
+	st := &rule.Status
+	if rule.Generation != st.ObservedGeneration || st.Nodes == nil || *st.Nodes != n.counts {
+		j.complain("rule %s at generation %d has counts %+v; its status, of generation %d, says %+v",
+			rule.Name, rule.Generation, n.counts, st.ObservedGeneration, st.Nodes)
+	}
+	if !slices.Equal(rule.Finalizers, []string{v1alpha1.Finalizer}) {
+		j.complain("rule %s has finalizers %v", rule.Name, rule.Finalizers)
+	}
+	j.condition(rule, v1alpha1.ConditionEnforcing, compiled.Mode == ruleset.Enforced)
+	j.condition(rule, v1alpha1.ConditionBudgetExhausted, n.waiting > 0)
+	j.condition(rule, v1alpha1.ConditionConflicted, n.shared > 0)
+	j.condition(rule, v1alpha1.ConditionNodesReady, n.counts.Ready == n.counts.Matched)
+	if !compiled.Limited() {
+		return
+	}
+	if room := compiled.MaxUnavailable(n.released) - n.claimed; n.waiting > 0 && room > 0 {
+		j.complain("rule %s: %d nodes are not ready and not held, and there is room for %d (%d of %d in service are held)",
+			rule.Name, n.waiting, room, n.claimed, n.released)
+	}
+	most := compiled.MaxUnavailable(n.released)
+	if rule.Spec.MaxUnavailable.Type == intstr.String { // nodes in service may have gone since
+		most = compiled.MaxUnavailable(slots)
+	}
+	if n.claimed > most {
+		j.complain("rule %s: %d nodes in service are held, and %d may be", rule.Name, n.claimed, most)
+	}
+}
+
+func (j *judge) condition(rule *v1alpha1.NodeReadinessRule, conditionType string, want bool) {
+	c := meta.FindStatusCondition(rule.Status.Conditions, conditionType)
+	if c == nil || (c.Status == metav1.ConditionTrue) != want || c.ObservedGeneration != rule.Generation {
+		j.complain("rule %s at generation %d is to have condition %s %v: %+v", rule.Name, rule.Generation, conditionType, want, c)
+	}
+}
+
+// versions identify a state of the world.
+func (j *judge) versions() string {
+	var all []string
+	for i := range j.nodes {
+		all = append(all, j.nodes[i].Name+"@"+j.nodes[i].ResourceVersion)
+	}
+	for _, r := range j.rules {
+		all = append(all, r.Name+"@"+r.ResourceVersion)
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+// accused describes the nodes that were complained about.
+func (j *judge) accused() string {
+	var out []string
+	for i := range j.nodes {
+		if j.suspects[j.nodes[i].Name] {
+			out = append(out, describe(&j.nodes[i]))
+		}
+	}
+	for _, r := range j.rules {
+		out = append(out, fmt.Sprintf("rule %s (%s, generation %d): %s\n    %s", r.Name, r.UID, r.Generation, inJSON(r.Spec), inJSON(r.Status.InForce)))
+	}
+	return strings.Join(out, "\n")
+}

@@ -1,0 +1,126 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kill
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	// caughtUp bounds the wait after an outage: a client that could not connect for a minute tries again after half a
+	// minute at the latest.
+	caughtUp = 100 * time.Second
+	// restartDelay is after what time a replica that has ended is started again, as kubelet would.
+	restartDelay = time.Second
+)
+
+// outages has the API server freeze, and go away, while the operator is in the middle of its work.
+func outages(t *testing.T, binary string, seed uint64) {
+	c := &campaign{world: newWorld(t), seed: seed}
+	away := time.Duration(setting(t, "NODEGATE_KILL_OUTAGE", 60)) * time.Second
+	server := c.cluster.APIServer
+
+	solo := &replica{name: "solo"}
+	solo.run(t, c.world, binary, c.cluster.Kubeconfig(), false)
+	pid := solo.process.PID()
+	c.outage(t, []*replica{solo}, func() {
+		must(t, server.Pause())
+		time.Sleep(away / 4)
+		must(t, server.Resume())
+	})
+	if now := solo.process.PID(); now != pid {
+		t.Errorf("the only replica did not survive that the API server froze: process %d, then %d", pid, now)
+	}
+	end(t, solo)
+
+	two := []*replica{{name: "left"}, {name: "right"}}
+	for _, r := range two {
+		r.run(t, c.world, binary, c.cluster.Kubeconfig(), true)
+	}
+	stop := kubelet(c.world, two)
+	t.Cleanup(stop)
+	c.outage(t, two, func() {
+		must(t, server.Kill())
+		time.Sleep(away)
+		must(t, server.Start(t.Context()))
+		c.served(t) // rules are, a moment after the rest
+	})
+	stop()
+	end(t, two...)
+}
+
+// outage disturbs everything, has the API server go away in the middle of the operator's work, disturbs everything once
+// more as soon as it is back, and sees that all becomes as it is to be.
+func (c *campaign) outage(t *testing.T, replicas []*replica, away func()) {
+	t.Helper()
+	c.round++
+	c.newPage()
+	rng := rand.New(rand.NewPCG(c.seed, uint64(c.round)<<48))
+	nodes, rules := &nodeActor{w: c.world, slots: slots}, &ruleActor{w: c.world}
+	nodes.settle(t.Context(), rng)
+	rules.start(t.Context(), rng)
+	c.disturb(t.Context(), rng, 1500*time.Millisecond, &foreignWriter{w: c.world}, nodes, rules)
+	for len(c.rules.names()) < mostRules {
+		rules.create(t.Context(), rng, oneOf(rng, ruleNames...))
+	}
+	c.converge(t, replicas, converged)
+
+	rules.remove(t.Context(), c.rules.names()[0])
+	for _, condition := range conditionTypes {
+		status := oneOf(rng, "True", "False")
+		for _, s := range c.slots {
+			nodes.report(t.Context(), s, report{statuses: map[string]string{condition: status}})
+		}
+	}
+	c.note("the API server goes away")
+	away()
+	c.note("the API server is back")
+	c.disturb(t.Context(), rng, time.Second, &foreignWriter{w: c.world}, nodes, rules)
+	began := time.Now()
+	c.converge(t, replicas, caughtUp)
+	t.Logf("caught up %s after the last disturbance", time.Since(began).Round(100*time.Millisecond))
+}
+
+// kubelet starts replicas again that end by themselves, until it is stopped.
+func kubelet(w *world, replicas []*replica) (stop func()) {
+	stopped := make(chan struct{})
+	var all sync.WaitGroup
+	for _, r := range replicas {
+		r.kept = true
+		all.Go(func() {
+			for {
+				select {
+				case <-stopped:
+					return
+				case <-r.process.Exited():
+				}
+				w.note("replica %s has ended", r.name)
+				select {
+				case <-stopped:
+					return
+				case <-time.After(restartDelay):
+				}
+				if err := r.process.Start(context.Background()); err != nil {
+					w.fault("starting replica %s again: %v", r.name, err)
+					return
+				}
+			}
+		})
+	}
+	return sync.OnceFunc(func() {
+		close(stopped)
+		all.Wait()
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

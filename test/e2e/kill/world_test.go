@@ -1,0 +1,195 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kill
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/test/localcluster"
+)
+
+// Everything of the rules bears this prefix: what is tainted with one of these keys, NoSchedule or NoExecute, belongs to
+// a rule. All other taints are foreign.
+const ours = "kill.example.com/"
+
+const (
+	// poolLabel is what most rules select by; nodes come into pools and leave them.
+	poolLabel = ours + "pool"
+	// steadyLabel is on the nodes that the limited rules select, for as long as they exist. Nobody puts a limited rule's
+	// taint on them, holds them by an override or ends a cordon: all of these make claims that no breaker is asked about.
+	steadyLabel = ours + "steady"
+
+	slots = 20
+	// leastForeign and mostForeign are how many foreign taints a node has.
+	leastForeign, mostForeign = 20, 24
+)
+
+// world is a control plane, and what the test knows about what is there.
+type world struct {
+	cluster    *localcluster.Cluster
+	client     client.WithWatch
+	slots      []*slot
+	rules      *rulebook
+	leadership leadership
+
+	mu      sync.Mutex
+	faults  []string
+	journal []string
+	serial  int
+}
+
+// slot is a node's name, and what the test knows of the node that bears it now.
+type slot struct {
+	name   string
+	steady bool
+
+	// mu is held by whoever writes the node's taints, or replaces the node.
+	mu sync.Mutex
+	// there is whether there is a node.
+	there bool
+	// foreign are the foreign taints, as they were written last.
+	foreign []corev1.Taint
+	// planted are the taints of rules that were not put there by the operator.
+	planted map[string]bool
+
+	// The rest is the node actor's.
+
+	// reported are the statuses of its conditions, ever all that there were since it was created.
+	reported map[string]string
+	ever     map[string]bool
+	boots    int
+}
+
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(s))
+	utilruntime.Must(apiextensionsv1.AddToScheme(s))
+	utilruntime.Must(v1alpha1.AddToScheme(s))
+	return s
+}
+
+// newWorld starts a control plane with the CustomResourceDefinition and without nodes.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	cluster, err := localcluster.Start(t.Context(), localcluster.Options{Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := client.NewWithWatch(cluster.Config(), client.Options{Scheme: newScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{cluster: cluster, client: c, rules: newRulebook()}
+	for i := range slots {
+		w.slots = append(w.slots, &slot{name: fmt.Sprintf("n-%02d", i), steady: i%2 == 0})
+	}
+	definition, err := crd.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Create(t.Context(), definition); err != nil {
+		t.Fatal(err)
+	}
+	w.served(t)
+	return w
+}
+
+// served waits until the API server serves rules.
+func (w *world) served(t *testing.T) {
+	t.Helper()
+	w.await(t, "rules are served", func() bool { return w.client.List(t.Context(), &v1alpha1.NodeReadinessRuleList{}) == nil })
+}
+
+// fault keeps what went wrong somewhere in the background; the round fails by it.
+func (w *world) fault(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	const enough = 20
+	if len(w.faults) < enough {
+		w.faults = append(w.faults, fmt.Sprintf(format, args...))
+	}
+	w.write("FAULT "+format, args...)
+}
+
+// note writes down what was done, for the story of a round that fails.
+func (w *world) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.write(format, args...)
+}
+
+func (w *world) write(format string, args ...any) {
+	w.journal = append(w.journal, time.Now().UTC().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+func (w *world) newPage() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.journal = nil
+}
+
+// story is what was done lately, and what went wrong.
+func (w *world) story() (story string, faults []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	const lines = 400
+	return strings.Join(w.journal[max(0, len(w.journal)-lines):], "\n"), w.faults
+}
+
+// next is a number that was not given before.
+func (w *world) next() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.serial++
+	return w.serial
+}
+
+// actor does one random thing after another.
+type actor interface {
+	act(ctx context.Context, rng *rand.Rand)
+}
+
+// disturb has the actors act, each with a source of its own, until time is up or something has gone wrong.
+func (w *world) disturb(ctx context.Context, rng *rand.Rand, limit time.Duration, actors ...actor) {
+	deadline := time.Now().Add(limit)
+	var all sync.WaitGroup
+	for _, a := range actors {
+		own := rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))
+		all.Go(func() {
+			for time.Now().Before(deadline) && ctx.Err() == nil {
+				a.act(ctx, own)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func oneOf[T any](rng *rand.Rand, all ...T) T { return all[rng.IntN(len(all))] }
+
+// chance is true in so many percent of cases.
+func chance(rng *rand.Rand, percent int) bool { return rng.IntN(100) < percent }
+
+func pause(rng *rand.Rand, least, most time.Duration) {
+	time.Sleep(least + time.Duration(rng.Int64N(int64(most-least))))
+}
