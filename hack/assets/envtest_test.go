@@ -107,7 +107,7 @@ func TestADownloadThatStallsIsGivenUp(t *testing.T) {
 	archive, release := envtestArchive(t), make(chan struct{})
 	index := site(t, archive, func(w http.ResponseWriter) {
 		_, _ = w.Write(archive[:10])
-		w.(http.Flusher).Flush()
+		_ = http.NewResponseController(w).Flush()
 		<-release
 	})
 	t.Cleanup(func() { close(release) }) // before the site's own, which waits for the handler

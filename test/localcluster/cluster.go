@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -248,8 +249,8 @@ func (c *Cluster) tearDown() error {
 	started := c.started
 	c.mu.Unlock()
 	var errs []error
-	for i := len(started) - 1; i >= 0; i-- {
-		errs = append(errs, started[i].endWithCluster())
+	for _, component := range slices.Backward(started) {
+		errs = append(errs, component.endWithCluster())
 	}
 	errs = append(errs, c.guard.close(), c.dir.close())
 	c.say("the control plane is stopped")

@@ -62,6 +62,7 @@ func TestCluster(t *testing.T) {
 	t.Run("a kubelet may create its node but not give it a role", s.kubeletRights)
 	t.Run("the controllers have the names of a real cluster", s.controllerNames)
 	t.Run("the API server goes away and comes back at the same place", s.apiServerOutage)
+	t.Run("scheduler and kwok find their way back", s.podRuns)
 	t.Run("the controller manager restarts", s.controllerManagerRestart)
 	t.Run("Stop leaves no process and no directory", s.stopLeavesNothing)
 }
@@ -127,7 +128,7 @@ func (s *suite) podRuns(t *testing.T) {
 	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, func() error {
+	eventually(t, 40*time.Second, func() error {
 		got, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -141,12 +142,12 @@ func (s *suite) podRuns(t *testing.T) {
 	if err := pods.Delete(t.Context(), "p", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, func() error {
+	eventually(t, 40*time.Second, func() error {
 		_, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
-		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the deleted pod is there: %v", err)
+		if apierrors.IsNotFound(err) {
+			return nil
 		}
-		return nil
+		return errors.Join(errors.New("the deleted pod is there"), err)
 	})
 }
 
@@ -201,6 +202,8 @@ func (s *suite) kwokKeepsOthers(t *testing.T) {
 	if !mine {
 		t.Errorf("the taint that the node registered with is lost: %v", node.Spec.Taints)
 	}
+	foreign[1].Status = corev1.ConditionFalse // pods are to land here again
+	s.patch(t, "n-0", map[string]any{"status": map[string]any{"conditions": foreign}}, "status")
 }
 
 func (s *suite) kubeletRights(t *testing.T) {
@@ -221,6 +224,11 @@ func (s *suite) kubeletRights(t *testing.T) {
 	if _, err := nodes.Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 		t.Fatalf("a kubelet could not register: %v", err)
 	}
+	defer func() { // pods are to land on nodes that run them
+		if err := s.client.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), "x", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	}()
 	label := []byte(`{"metadata":{"labels":{"node-role.kubernetes.io/worker":""}}}`)
 	if _, err := nodes.Patch(t.Context(), "x", types.MergePatchType, label, metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a kubelet gave its node a role: %v", err)

@@ -194,15 +194,15 @@ func (c *Component) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Exited returns a channel that is closed when the process has ended, for whatever reason. After a new Start it
-// is another one.
+// Exited returns a channel that is closed when the process has ended, for whatever reason. Before the first Start
+// it is closed, and each Start makes another one.
 func (c *Component) Exited() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cmd == nil {
-		never := make(chan struct{})
-		close(never)
-		return never
+		ended := make(chan struct{})
+		close(ended)
+		return ended
 	}
 	return c.exited
 }
