@@ -26,4 +26,4 @@ package main
 // older kind.
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=nodegate-system,resources=leases,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=nodegate-system,resources=leases,resourceNames=nodegate.readiness.node.x-k8s.io,verbs=get;update
-// +kubebuilder:rbac:groups="",namespace=nodegate-system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",namespace=nodegate-system,resources=events,verbs=create
