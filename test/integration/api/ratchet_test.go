@@ -4,11 +4,12 @@
 package api
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -77,12 +78,9 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 		t.Fatal(err)
 	}
 	installVariant(t, ratchet, func(*apiextensionsv1.JSONSchemaProps) {})
-	eventually(t, func() error {
-		if err := create(t, rule(t, ratchet, "probe", changed(t, plainSpec, "taint: null")), client.DryRunAll); err == nil {
-			return errors.New("the API server still validates by the laxer CRD")
-		}
-		return nil
-	})
+	NewWithT(t).Eventually(func() error {
+		return create(t, rule(t, ratchet, "probe", changed(t, plainSpec, "taint: null")), client.DryRunAll)
+	}).WithTimeout(30*time.Second).Should(HaveOccurred(), "the API server validates by the stricter CRD")
 
 	edit := func(t *testing.T, name, spec string, opts ...client.PatchOption) error {
 		t.Helper()

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -173,22 +172,6 @@ func supportAll(root *apiextensionsv1.JSONSchemaProps) {
 func create(t *testing.T, u *unstructured.Unstructured, opts ...client.CreateOption) error {
 	t.Helper()
 	return kube.Create(t.Context(), u, opts...)
-}
-
-// eventually repeats check until it returns nil, and fails the test with its last error when time is up.
-func eventually(t *testing.T, check func() error) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %v", err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
 }
 
 // remove deletes a rule, which has no finalizer here.

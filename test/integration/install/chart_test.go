@@ -138,7 +138,7 @@ func TestChartValues(t *testing.T) {
 
 // at is the field at a path of names and numbers, nil if there is none.
 func at(v any, path string) any {
-	for _, step := range strings.Split(strings.ReplaceAll(path, `\.`, "\x00"), ".") {
+	for step := range strings.SplitSeq(strings.ReplaceAll(path, `\.`, "\x00"), ".") {
 		step = strings.ReplaceAll(step, "\x00", ".")
 		switch x := v.(type) {
 		case map[string]any:
