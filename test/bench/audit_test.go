@@ -1,0 +1,95 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+func line(user, verb, resource, subresource, name string, code int, second int) string {
+	return fmt.Sprintf(`{"kind":"Event","verb":%q,"user":{"username":%q},"objectRef":{"resource":%q,"subresource":%q,"name":%q},`+
+		`"responseStatus":{"code":%d},"requestReceivedTimestamp":"2026-01-01T00:00:%02d.500000Z"}`+"\n",
+		verb, user, resource, subresource, name, code, second)
+}
+
+func TestAuditLogCountsWhatAUserAsksFor(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "audit.log")
+	l := newAuditLog(file)
+	r := &requests{}
+	if more, err := l.read("me", r); err != nil || more {
+		t.Fatalf("before there is a log: %v, %v", more, err)
+	}
+	text := line("me", "patch", "nodes", "", "a", 200, 1) +
+		line("me", "patch", "nodes", "", "b", 200, 1) +
+		line("me", "patch", "nodes", "", "b", 422, 1) +
+		line("other", "patch", "nodes", "", "c", 200, 1) +
+		line("me", "patch", "nodes", "status", "d", 200, 1) + // nobody should
+		line("me", "create", "events", "", "", 201, 1) +
+		line("me", "patch", "events", "", "e", 200, 1) +
+		line("me", "update", "nodereadinessrules", "status", "r", 200, 2) +
+		line("me", "patch", "nodereadinessrules", "", "r", 200, 2) +
+		line("me", "get", "nodes", "", "a", 200, 2) +
+		line("me", "watch", "nodes", "", "", 200, 2)
+	last := line("me", "update", "nodereadinessrules", "status", "r", 409, 4)
+	if err := os.WriteFile(file, []byte(text+last[:20]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if more, err := l.read("me", r); err != nil || !more {
+		t.Fatalf("got %v, %v", more, err)
+	}
+	if r.all != 9 {
+		t.Errorf("%d requests, want 9: a line that is not complete is read later", r.all)
+	}
+	if err := os.WriteFile(file, []byte(text+last), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if more, err := l.read("me", r); err != nil || !more {
+		t.Fatalf("got %v, %v", more, err)
+	}
+	at := func(second int) time.Time { return time.Date(2026, 1, 1, 0, 0, second, 5e8, time.UTC) }
+	want := &requests{
+		nodePatches: 2, refused: 1, events: 2, statusWrites: 2, ruleWrites: 1, all: 10, watches: 1,
+		other:       map[string]int{"get nodes": 1, "patch nodes/status": 1},
+		failed:      map[string]int{"patch nodes: 422": 1, "update nodereadinessrules/status: 409": 1},
+		statusTimes: map[string][]time.Time{"r": {at(2), at(4)}},
+	}
+	if diff := cmp.Diff(want, r, cmp.AllowUnexported(requests{})); diff != "" {
+		t.Error(diff)
+	}
+	if more, err := l.read("me", r); err != nil || more {
+		t.Errorf("nothing is new: %v, %v", more, err)
+	}
+}
+
+func TestAuditLogSaysWhatItCannotRead(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "audit.log")
+	if err := os.WriteFile(file, []byte("not JSON\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newAuditLog(file).read("me", &requests{}); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestAuditPolicyNamesBothUsers(t *testing.T) {
+	policy := struct {
+		Rules []struct {
+			Level string
+			Users []string
+		}
+	}{}
+	if err := yaml.Unmarshal([]byte(auditPolicy()), &policy); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{operatorUser, floorUser}, policy.Rules[0].Users); diff != "" {
+		t.Error(diff)
+	}
+}

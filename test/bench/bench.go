@@ -1,0 +1,263 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/test/localcluster"
+)
+
+const (
+	poolLabel      = "bench.example.com/pool"
+	poolValue      = "bench"
+	conditionStem  = "bench.example.com/Ready-"
+	taintKeyStem   = "readiness.k8s.io/bench-"
+	taintValue     = "pending"
+	ruleStem       = "bench-"
+	protobufType   = "application/vnd.kubernetes.protobuf"
+	setUpLimit     = 5 * time.Minute
+	installTimeout = time.Minute
+)
+
+func conditionType(i int) string { return fmt.Sprintf("%s%d", conditionStem, i) }
+func taintKey(i int) string      { return fmt.Sprintf("%s%d", taintKeyStem, i) }
+func ruleName(i int) string      { return fmt.Sprintf("%s%d", ruleStem, i) }
+
+// bench is the cluster and what it is worked on with.
+type bench struct {
+	*options
+	cluster  *localcluster.Cluster
+	operator string // the binary
+	scratch  string
+	admin    kubernetes.Interface
+	objects  client.Client
+	writer   *writer
+	watch    *observer
+	audit    *auditLog
+}
+
+func newBench(ctx context.Context, o *options) (b *bench, err error) {
+	b = &bench{options: o, operator: o.operator}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.close())
+		}
+	}()
+	if b.scratch, err = os.MkdirTemp("", "nodegate-bench-"); err != nil {
+		return b, err
+	}
+	if err := b.findOperator(ctx); err != nil {
+		return b, err
+	}
+	if err := b.startCluster(ctx); err != nil {
+		return b, err
+	}
+	if err := b.connect(); err != nil {
+		return b, err
+	}
+	if err := b.installCRD(ctx); err != nil {
+		return b, err
+	}
+	return b, b.createNodes(ctx)
+}
+
+func (b *bench) close() error {
+	var errs []error
+	if b.watch != nil {
+		b.watch.stop()
+	}
+	if b.cluster != nil {
+		errs = append(errs, b.cluster.Stop())
+	}
+	if b.scratch != "" {
+		errs = append(errs, os.RemoveAll(b.scratch))
+	}
+	return errors.Join(errs...)
+}
+
+// findOperator builds the operator if it is not given.
+func (b *bench) findOperator(ctx context.Context) error {
+	if b.operator != "" {
+		path, err := filepath.Abs(b.operator)
+		if err == nil {
+			_, err = os.Stat(path)
+		}
+		b.operator = path
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
+	defer cancel()
+	b.operator = filepath.Join(b.scratch, "manager")
+	say("building the operator")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", b.operator, "github.com/nodegate/nodegate/cmd/manager")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as it ships
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what ends it must reach the compilers, too
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("building the operator: %w", err)
+	}
+	return nil
+}
+
+func (b *bench) startCluster(ctx context.Context) (err error) {
+	// Each pass writes all nodes a dozen times: at 5000 nodes that is more than etcd's 2 GiB.
+	if err := os.Setenv("ETCD_QUOTA_BACKEND_BYTES", fmt.Sprint(16<<30)); err != nil {
+		return err
+	}
+	b.cluster, err = localcluster.Start(ctx, localcluster.Options{
+		Assets:      os.Getenv("KUBEBUILDER_ASSETS"),
+		Dir:         b.dir,
+		AuditPolicy: auditPolicy(),
+		Log:         progress{},
+		// compact does that, between the passes: in the middle of one it would disturb it.
+		APIServerArgs: []string{"--etcd-compaction-interval=0"},
+	})
+	return err
+}
+
+func (b *bench) connect() (err error) {
+	b.audit = newAuditLog(b.cluster.AuditLog())
+	config := b.cluster.Config()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	if b.objects, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	proto := withProtobuf(config)
+	if b.admin, err = kubernetes.NewForConfig(proto); err != nil {
+		return err
+	}
+	meta, err := metadata.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	b.writer = newWriter(meta, b.rules, b.writers)
+	for i := range b.nodes {
+		b.writer.names = append(b.writer.names, fmt.Sprintf("node-%d", i))
+	}
+	b.watch = newObserver(b.admin, b.writer.names)
+	return nil
+}
+
+func withProtobuf(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.ContentType = protobufType
+	config.AcceptContentTypes = protobufType + ",application/json"
+	config.QPS = -1
+	return config
+}
+
+func (b *bench) installCRD(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, installTimeout)
+	defer cancel()
+	definition, err := crd.Load()
+	if err != nil {
+		return err
+	}
+	if err := b.objects.Create(ctx, definition); err != nil {
+		return fmt.Errorf("installing the CustomResourceDefinition: %w", err)
+	}
+	for {
+		// It may be listed a moment before it is served.
+		err := b.objects.List(ctx, &v1alpha1.NodeReadinessRuleList{})
+		if err == nil {
+			return nil
+		}
+		if !sleep(ctx, 100*time.Millisecond) {
+			return fmt.Errorf("waiting until rules are served: %w", err)
+		}
+	}
+}
+
+// createNodes makes the nodes, and works on them a little, so that nobody has the first requests of a cold server.
+func (b *bench) createNodes(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
+	defer cancel()
+	say("creating %d nodes", b.nodes)
+	all, ctx2 := errgroup.WithContext(ctx)
+	all.SetLimit(b.writers)
+	for _, name := range b.writer.names {
+		all.Go(func() error {
+			node := localcluster.NewNode(name, localcluster.NodeOptions{Unmanaged: true, Labels: map[string]string{poolLabel: poolValue}})
+			node.Status.Conditions = append(node.Status.Conditions, b.writer.conditions(corev1.ConditionFalse)...)
+			if _, err := b.admin.CoreV1().Nodes().Create(ctx2, node, metav1.CreateOptions{}); err != nil {
+				return fmt.Errorf("creating node %q: %w", name, err)
+			}
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return err
+	}
+	if err := b.watch.start(ctx); err != nil {
+		return err
+	}
+	say("warming up the API server")
+	for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse} {
+		if _, err := b.writer.setConditions(ctx, status); err != nil {
+			return err
+		}
+	}
+	return b.watch.waitFor(ctx, b.writer.latest())
+}
+
+// reset makes all nodes what they are before the first phase: without taints, with conditions that are not True.
+// The API server's own taint on new nodes goes here, too: nobody else is there to lift it.
+func (b *bench) reset(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
+	defer cancel()
+	if _, err := b.writer.setConditions(ctx, corev1.ConditionFalse); err != nil {
+		return err
+	}
+	if err := b.writer.clearTaints(ctx); err != nil {
+		return err
+	}
+	if err := b.watch.waitFor(ctx, b.writer.latest()); err != nil {
+		return err
+	}
+	if n := b.watch.stained(); n > 0 {
+		return fmt.Errorf("%d nodes bear taints or records before the first phase", n)
+	}
+	return b.compact(ctx)
+}
+
+// profileName is the file that a profile is written to.
+func (b *bench) profileName(contestant, phase string) string {
+	return filepath.Join(b.profile, strings.NewReplacer(" ", "-", "+", "").Replace(contestant+"-"+phase)+".pprof")
+}
+
+// sleep reports false when the context has ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

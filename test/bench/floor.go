@@ -1,0 +1,207 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// floor is the bare loop: it watches nodes, and sends one patch for each whose taints are not as its conditions have it.
+// It knows no rules and remembers nothing; it could not be used for anything.
+type floor struct {
+	client   kubernetes.Interface
+	nodes    listers.NodeLister
+	queue    workqueue.TypedInterface[string]
+	pairs    int // of a condition and a taint
+	recorder events.EventRecorder
+	enforced atomic.Bool
+}
+
+// retryDelay is when to look again at a node whose patch failed.
+const retryDelay = 100 * time.Millisecond
+
+func floorMain(args []string) error {
+	fs := flag.NewFlagSet("floor", flag.ExitOnError)
+	kubeconfig := fs.String("kubeconfig", "", "")
+	pairs := fs.Int("rules", 1, "")
+	workers := fs.Int("workers", 16, "")
+	address := fs.String("address", "", "where /readyz, /apply and pprof are served")
+	withEvents := fs.Bool("events", false, "record an event for each change")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(withProtobuf(config))
+	if err != nil {
+		return err
+	}
+	f := &floor{client: client, pairs: *pairs, queue: workqueue.NewTyped[string]()}
+	if *withEvents {
+		broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
+		if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+			return err
+		}
+		defer broadcaster.Shutdown()
+		f.recorder = broadcaster.NewRecorder(scheme.Scheme, "floor")
+	}
+	return f.run(ctx, *workers, *address)
+}
+
+func (f *floor) run(ctx context.Context, workers int, address string) error {
+	factory := informers.NewSharedInformerFactory(f.client, 0)
+	nodes := factory.Core().V1().Nodes()
+	f.nodes = nodes.Lister()
+	if _, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    f.look,
+		UpdateFunc: func(_, obj any) { f.look(obj) },
+	}); err != nil {
+		return err
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() { f.work(ctx) })
+	}
+	server := &http.Server{Addr: address, Handler: f.handler(), ReadHeaderTimeout: time.Second}
+	all.Go(func() {
+		<-ctx.Done()
+		f.queue.ShutDown()
+		_ = server.Close()
+	})
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	all.Wait()
+	return nil
+}
+
+func (f *floor) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {}) // served only once the cache is synced
+	mux.HandleFunc("POST /apply", func(w http.ResponseWriter, _ *http.Request) {
+		f.enforced.Store(true)
+		nodes, err := f.nodes.List(labels.Everything())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		for _, node := range nodes {
+			f.look(node)
+		}
+	})
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	return mux
+}
+
+func (f *floor) look(obj any) {
+	if node, ok := obj.(*corev1.Node); ok && f.enforced.Load() && f.wrong(node) {
+		f.queue.Add(node.Name)
+	}
+}
+
+// wrong is the decision.
+func (f *floor) wrong(node *corev1.Node) bool {
+	for i := range f.pairs {
+		if holds(node, conditionType(i)) == tainted(node, taintKey(i)) {
+			return true
+		}
+	}
+	return false
+}
+
+func holds(node *corev1.Node, kind string) bool {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; string(c.Type) == kind {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func tainted(node *corev1.Node, key string) bool {
+	for i := range node.Spec.Taints {
+		if node.Spec.Taints[i].Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *floor) work(ctx context.Context) {
+	for {
+		name, shutdown := f.queue.Get()
+		if shutdown {
+			return
+		}
+		if node, err := f.nodes.Get(name); err == nil && f.wrong(node) {
+			if err := f.patch(ctx, node); err != nil && ctx.Err() == nil {
+				fmt.Fprintln(os.Stderr, "error:", err)
+				time.AfterFunc(retryDelay, func() { f.queue.Add(name) })
+			}
+		}
+		f.queue.Done(name)
+	}
+}
+
+func (f *floor) patch(ctx context.Context, node *corev1.Node) error {
+	var want []corev1.Taint
+	for _, t := range node.Spec.Taints {
+		if !strings.HasPrefix(t.Key, taintKeyStem) {
+			want = append(want, t)
+		}
+	}
+	for i := range f.pairs {
+		if !holds(node, conditionType(i)) {
+			want = append(want, corev1.Taint{Key: taintKey(i), Value: taintValue, Effect: corev1.TaintEffectNoSchedule})
+		}
+	}
+	operation := map[string]any{"op": "add", "path": "/spec/taints", "value": want}
+	if len(want) == 0 {
+		operation = map[string]any{"op": "remove", "path": "/spec/taints"}
+	}
+	patch, err := json.Marshal([]any{operation})
+	if err != nil {
+		return err
+	}
+	if _, err := f.client.CoreV1().Nodes().Patch(ctx, node.Name, types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("patching node %q: %w", node.Name, err)
+	}
+	if f.recorder != nil {
+		f.recorder.Eventf(node, nil, corev1.EventTypeNormal, "TaintChanged", "ChangeTaint", "The node bears %d taints now", len(want))
+	}
+	return nil
+}

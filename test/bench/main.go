@@ -1,0 +1,147 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures the operator against the floor: a bare loop that watches nodes and sends one patch each. Both
+// run as processes of their own, one after the other, on the same nodes of the same local etcd and API server. What they
+// do is counted by others: by the API server's audit log, by a watch of the bench, and by the kernel.
+//
+// "bench floor" is the bare loop itself. docs/performance.md says what is measured and how.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+)
+
+type options struct {
+	nodes, rules, rounds int
+	workers, writers     int
+	heartbeats           int
+	operator             string
+	dir                  string
+	profile              string
+	timeout              time.Duration
+}
+
+func (o *options) bind(fs *flag.FlagSet) {
+	fs.IntVar(&o.nodes, "nodes", 1000, "`number` of nodes")
+	fs.IntVar(&o.rules, "rules", 1, "`number` of rules; all select all nodes, each has a condition and a taint of its own")
+	fs.IntVar(&o.rounds, "rounds", 3, "`number` of rounds, of which the medians are told")
+	fs.IntVar(&o.workers, "workers", 16, "`number` of nodes that the operator, and the floor, work on at a time")
+	fs.IntVar(&o.writers, "writers", 32, "`number` of conditions that are written at a time")
+	fs.IntVar(&o.heartbeats, "heartbeats", 6, "`number` of heartbeats of each node, kubelet's and the reporters' in turns")
+	fs.StringVar(&o.operator, "operator", "", "`file` of the operator's binary; by default it is built from cmd/manager")
+	fs.StringVar(&o.dir, "dir", "", "`directory` to keep the control plane's files and all logs in; by default a temporary one")
+	fs.StringVar(&o.profile, "profile", "", "`directory` for a CPU profile of each phase; what is measured then is not comparable")
+	fs.DurationVar(&o.timeout, "timeout", time.Hour, "for how long it may run in all")
+}
+
+func (o *options) validate() error {
+	if min(o.nodes, o.rules, o.rounds, o.workers, o.writers, o.heartbeats) < 1 {
+		return errors.New("all numbers must be at least 1")
+	}
+	if o.rules > 100 {
+		return fmt.Errorf("--rules: at most 100, not %d", o.rules)
+	}
+	return nil
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "floor" {
+		exit(floorMain(os.Args[2:]))
+	}
+	o := &options{}
+	o.bind(flag.CommandLine)
+	flag.Parse()
+	if err := errors.Join(o.validate(), noArguments()); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(2)
+	}
+	exit(run(o))
+}
+
+func noArguments() error {
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q", flag.Arg(0))
+	}
+	return nil
+}
+
+// errMissed is what remains to be said when a counted target is not reached.
+var errMissed = errors.New("a target that is counted, not timed, is not reached")
+
+func exit(err error) {
+	if err == nil {
+		os.Exit(0)
+	}
+	fmt.Fprintln(os.Stderr, "error:", err)
+	os.Exit(1)
+}
+
+func run(o *options) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+
+	b, err := newBench(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+
+	before := loadAverage()
+	results := &results{options: o}
+	for round := range o.rounds {
+		for _, name := range order(round) {
+			say("round %d of %d: %s", round+1, o.rounds, name)
+			phases, err := b.measure(ctx, b.contestant(name))
+			if err != nil {
+				return fmt.Errorf("%s, round %d: %w", name, round+1, err)
+			}
+			results.add(name, phases)
+		}
+	}
+	fmt.Fprintf(os.Stdout, "\n%d nodes, %d rule(s), medians of %d round(s); %s/%s, %d CPUs, %s, load average %s before and %s after\n\n",
+		o.nodes, o.rules, o.rounds, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), before, loadAverage())
+	fmt.Fprint(os.Stdout, results.table())
+	text, missed := results.verdict()
+	fmt.Fprint(os.Stdout, text)
+	if missed {
+		return errMissed
+	}
+	return nil
+}
+
+// order is who comes when in a round. In three rounds each one is first, second and last once: the first has a server
+// that is less warm, the last one that has more history.
+func order(round int) []string {
+	names := []string{operatorName, floorName, floorEventsName}
+	n := round % len(names)
+	return slices.Concat(names[n:], names[:n])
+}
+
+var began = time.Now()
+
+// say tells on stderr how far things are.
+func say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%6.1fs  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// progress is stderr for others, line by line as say writes them.
+type progress struct{}
+
+func (progress) Write(p []byte) (int, error) {
+	for line := range bytesLines(p) {
+		say("%s", line)
+	}
+	return len(p), nil
+}

@@ -1,0 +1,367 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/test/localcluster"
+)
+
+// The phases, in their order.
+const (
+	applied = iota
+	turnedTrue
+	turnedFalse
+	beating
+	phaseCount
+)
+
+var phaseTitles = [phaseCount]string{
+	"rule applied to untainted nodes", "all conditions turn True", "all conditions turn False", "heartbeats only",
+}
+
+// measurement is what one contestant did in one phase of one round.
+type measurement struct {
+	wall               time.Duration // from the first write until the last change of a taint was seen
+	written            time.Duration // from the first write until the last one was acknowledged
+	p50, p90, p99, max time.Duration // from a condition's write until its taint's change was seen
+	usage              usage
+	peak               int64
+	requests           requests
+	span               time.Duration // from the first write until all was quiet
+	changes, wrong     int           // of taints, as seen; nodes that are not as they should be
+	rules              []ruleStatus
+	wantHeld           int // nodes that each rule should hold
+	reconciles         int // of nodes, as the operator itself says
+}
+
+// measure starts a contestant, takes it through all phases, and ends it.
+func (b *bench) measure(ctx context.Context, c *contestant) (phases []*measurement, err error) {
+	if err := b.reset(ctx); err != nil {
+		return nil, fmt.Errorf("resetting the nodes: %w", err)
+	}
+	kubeconfig, err := b.cluster.KubeconfigFor(c.user, "system:masters")
+	if err != nil {
+		return nil, err
+	}
+	p, err := b.cluster.Run(ctx, c.process(kubeconfig))
+	if err != nil {
+		return nil, err
+	}
+	logFrom := sizeOf(p.LogFile())
+	defer func() {
+		err = errors.Join(err, p.Stop())
+		tellErrors(p.LogFile(), logFrom)
+	}()
+	// What it asks for as it starts is not measured.
+	if err := b.audit.quiet(ctx, c.user, &requests{}); err != nil {
+		return nil, err
+	}
+	for phase := range phaseCount {
+		m, err := b.phase(ctx, c, p, phase)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", phaseTitles[phase], err)
+		}
+		say("  %-32s %s", phaseTitles[phase], m.summary(phase))
+		phases = append(phases, m)
+	}
+	if c.metrics != "" {
+		b.compareClaims(ctx, c, phases)
+	}
+	finish, cancel := context.WithTimeout(ctx, b.phaseLimit())
+	defer cancel()
+	if err := c.finish(finish); err != nil {
+		return nil, fmt.Errorf("finishing: %w", err)
+	}
+	if c.rules > 0 {
+		b.checkCleaned(ctx, phases)
+	}
+	// So that nothing is under way when it is told to end.
+	return phases, b.audit.quiet(ctx, c.user, &requests{})
+}
+
+// phaseLimit is for how long a phase may take: a hundred times what it should.
+func (b *bench) phaseLimit() time.Duration {
+	return 2*time.Minute + time.Duration(b.nodes)*100*time.Millisecond
+}
+
+// phase measures one phase.
+func (b *bench) phase(ctx context.Context, c *contestant, p *localcluster.Component, phase int) (*measurement, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.phaseLimit())
+	defer cancel()
+	m := &measurement{}
+	before, err := reconciles(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	runtime.GC() // of the bench, now rather than in the middle
+	if err := resetPeak(p.PID()); err != nil {
+		return nil, err
+	}
+	profiled := b.startProfile(ctx, c, phase)
+	meter, err := newMeter(p.PID(), b.cluster.APIServer.PID(), b.cluster.Etcd.PID())
+	if err != nil {
+		return nil, err
+	}
+	var began time.Time
+	if phase == beating {
+		began, err = b.beat(ctx, m)
+	} else {
+		began, err = b.change(ctx, c, phase, m)
+	}
+	if err != nil {
+		return nil, errors.Join(err, ended(p))
+	}
+	if err := b.audit.quiet(ctx, c.user, &m.requests); err != nil {
+		return nil, err
+	}
+	m.span = time.Since(began)
+	if m.usage, err = meter.usage(); err != nil {
+		return nil, errors.Join(err, ended(p))
+	}
+	if m.peak, err = peakOf(p.PID()); err != nil {
+		return nil, err
+	}
+	after, err := reconciles(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	m.reconciles = after - before
+	m.changes, m.wrong = b.watch.seenChanges()
+	if c.rules > 0 {
+		m.wantHeld = b.nodes
+		if phase == turnedTrue {
+			m.wantHeld = 0
+		}
+		if m.rules, err = b.ruleStatuses(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return m, profiled()
+}
+
+// change carries out a phase in which taints change.
+func (b *bench) change(ctx context.Context, c *contestant, phase int, m *measurement) (time.Time, error) {
+	want, status := b.rules, corev1.ConditionFalse
+	if phase == turnedTrue {
+		want, status = 0, corev1.ConditionTrue
+	}
+	b.watch.expect(want)
+	var began time.Time
+	var from []time.Time
+	if phase == applied {
+		began = time.Now()
+		if err := c.apply(ctx); err != nil {
+			return began, err
+		}
+		acknowledged := time.Now()
+		for range b.nodes {
+			from = append(from, acknowledged)
+		}
+	} else {
+		w, err := b.writer.setConditions(ctx, status)
+		if err != nil {
+			return began, err
+		}
+		began, from = w.first(), w.acknowledged
+	}
+	m.written = latest(from).Sub(began)
+	reached, err := b.watch.wait(ctx)
+	if err != nil {
+		return began, err
+	}
+	m.wall = latest(reached).Sub(began)
+	delays := make([]time.Duration, len(reached))
+	for i := range reached {
+		delays[i] = max(0, reached[i].Sub(from[i])) // it may be seen before the acknowledgement is
+	}
+	m.p50, m.p90, m.p99, m.max = percentile(delays, 50), percentile(delays, 90), percentile(delays, 99), percentile(delays, 100)
+	return began, nil
+}
+
+// beat carries out the phase of heartbeats, in which nothing is to happen.
+func (b *bench) beat(ctx context.Context, m *measurement) (time.Time, error) {
+	b.watch.expect(b.rules) // as the phase before has left it
+	var began, ended time.Time
+	for i := range b.heartbeats {
+		w, err := b.writer.heartbeat(ctx, i%2 == 0)
+		if err != nil {
+			return began, err
+		}
+		if began.IsZero() {
+			began = w.first()
+		}
+		ended = w.last()
+	}
+	m.written = ended.Sub(began)
+	m.wall = m.written
+	return began, b.watch.waitFor(ctx, b.writer.latest())
+}
+
+func ended(p *localcluster.Component) error {
+	if p.PID() == 0 {
+		return fmt.Errorf("the process has ended: see %s", p.LogFile())
+	}
+	return nil
+}
+
+// startProfile takes a CPU profile of the next seconds, if asked for. The function that it returns waits for its end.
+func (b *bench) startProfile(ctx context.Context, c *contestant, phase int) func() error {
+	if b.profile == "" {
+		return func() error { return nil }
+	}
+	seconds := 5 + 20*b.nodes/1000
+	g := errgroup.Group{}
+	g.Go(func() error {
+		text, err := request(ctx, http.MethodGet, fmt.Sprintf("%s?seconds=%d", c.profile, seconds))
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(b.profile, 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(b.profileName(c.name, phaseTitles[phase]), text, 0o600)
+	})
+	sleep(ctx, 200*time.Millisecond) // until it has begun
+	return g.Wait
+}
+
+// parseRule reads what matters here of a rule's JSON.
+func parseRule(raw []byte) (ruleStatus, error) {
+	rule := struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+		Status struct {
+			Nodes struct{ Matched, Ready, Held, Exempt, Failed, Pending int }
+		} `json:"status"`
+	}{}
+	if err := json.Unmarshal(raw, &rule); err != nil {
+		return ruleStatus{}, fmt.Errorf("reading a rule: %w", err)
+	}
+	n := rule.Status.Nodes
+	return ruleStatus{
+		name: rule.Metadata.Name, matched: n.Matched, ready: n.Ready, held: n.Held, other: n.Exempt + n.Failed + n.Pending, bytes: len(raw),
+	}, nil
+}
+
+// reconciles is how many nodes the operator says it has looked at.
+func reconciles(ctx context.Context, c *contestant) (int, error) {
+	if c.metrics == "" {
+		return 0, nil
+	}
+	text, err := request(ctx, http.MethodGet, c.metrics)
+	if err != nil {
+		return 0, fmt.Errorf("reading its metrics: %w", err)
+	}
+	return int(sumMetric(string(text), "controller_runtime_reconcile_total", `controller="node"`)), nil
+}
+
+// compareClaims tells where the operator's own metrics say something else than was seen.
+func (b *bench) compareClaims(ctx context.Context, c *contestant, phases []*measurement) {
+	text, err := request(ctx, http.MethodGet, c.metrics)
+	if err != nil {
+		say("  its metrics could not be read: %v", err)
+		return
+	}
+	operations, status, conflicts := 0, 0, 0
+	for i, m := range phases {
+		status += m.requests.statusWrites
+		conflicts += m.requests.refused
+		if i != beating {
+			operations += b.nodes * b.rules
+		}
+	}
+	for _, claim := range []struct {
+		metric string
+		seen   int
+	}{
+		{"node_readiness_taint_operations_total", operations},
+		{"node_readiness_status_writes_total", status},
+		{"node_readiness_patch_conflicts_total", conflicts},
+		{"node_readiness_failures_total", 0},
+		{"controller_runtime_reconcile_errors_total", 0},
+	} {
+		if got := sumMetric(string(text), claim.metric, ""); got != float64(claim.seen) {
+			say("  its metric %s says %v, but %d were seen", claim.metric, got, claim.seen)
+		}
+	}
+}
+
+// sumMetric adds up a metric in the text format of Prometheus, over all labels, or over the lines that hold a label.
+func sumMetric(text, metric, label string) float64 {
+	sum := 0.0
+	for line := range strings.Lines(text) {
+		rest, ok := strings.CutPrefix(line, metric)
+		if !ok || rest == "" || rest[0] != '{' && rest[0] != ' ' || !strings.Contains(rest, label) {
+			continue
+		}
+		rest = strings.TrimSpace(rest)
+		if v, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64); err == nil {
+			sum += v
+		}
+	}
+	return sum
+}
+
+// checkCleaned looks whether deleted rules have left anything on the nodes.
+func (b *bench) checkCleaned(ctx context.Context, phases []*measurement) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for b.watch.stained() > 0 {
+		if !sleep(ctx, 50*time.Millisecond) {
+			phases[len(phases)-1].wrong += b.watch.stained()
+			say("  %d nodes bear taints or records of deleted rules", b.watch.stained())
+			return
+		}
+	}
+}
+
+func sizeOf(file string) int64 {
+	info, err := os.Stat(file)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// tellErrors tells what a contestant has logged as an error since its start.
+func tellErrors(file string, from int64) {
+	text, err := os.ReadFile(file)
+	if err != nil || int64(len(text)) < from {
+		return
+	}
+	const few = 5
+	n := 0
+	for line := range bytesLines(text[from:]) {
+		if s := string(line); isError(s) {
+			if n++; n <= few {
+				say("  logged: %s", s)
+			}
+		}
+	}
+	if n > few {
+		say("  and %d more errors", n-few)
+	}
+}
+
+// isError tells errors by the forms of zap's two encoders, of klog and of the floor.
+func isError(line string) bool {
+	return strings.Contains(line, `"level":"error"`) || strings.Contains(line, "\tERROR\t") ||
+		strings.HasPrefix(line, "error:") || strings.HasPrefix(line, "panic:") ||
+		len(line) > 5 && line[0] == 'E' && line[1] >= '0' && line[1] <= '1' && line[5] == ' '
+}

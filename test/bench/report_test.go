@@ -1,0 +1,264 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAlign(t *testing.T) {
+	got := align([][]string{{"title", "a", "long head"}, {"  longer title", "12.3 s", "1"}, {"x", "-"}})
+	want := "" +
+		"title                a  long head\n" +
+		"  longer title  12.3 s          1\n" +
+		"x                    -\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFormatRatio(t *testing.T) {
+	for name, test := range map[string]struct {
+		a, b []float64
+		want string
+	}{
+		"of the medians, with the least and the greatest of the rounds": {[]float64{2, 3, 9}, []float64{2, 2, 3}, "1.50 (1.00-3.00)"},
+		"of one round": {[]float64{3}, []float64{2}, "1.50"},
+		"to nothing":   {[]float64{3, 3}, []float64{0, 0}, "-"},
+		"of no round":  {nil, nil, "-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := formatRatio(test.a, test.b); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestSumMetric(t *testing.T) {
+	const text = `# HELP x_total Things.
+# TYPE x_total counter
+x_total{rule="a",operation="added"} 1000
+x_total{rule="b",operation="added"} 2.5e+01
+x_total_more 7
+x_other{rule="a"} 9
+y 3
+`
+	for name, test := range map[string]struct {
+		metric, label string
+		want          float64
+	}{
+		"over all labels":       {"x_total", "", 1025},
+		"over one":              {"x_total", `rule="b"`, 25},
+		"without labels":        {"y", "", 3},
+		"of what is not there":  {"z", "", 0},
+		"a prefix is not a hit": {"x", "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := sumMetric(text, test.metric, test.label); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestIsError(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"level":"error","msg":"x"}`:                   true,
+		`{"level":"info","msg":"no error"}`:             false,
+		"2026-01-01T00:00:00Z\tERROR\tx":                true,
+		"E0101 00:00:00.000000       1 x.go:1] bad":     true,
+		"I0101 00:00:00.000000       1 x.go:1] good":    false,
+		"error: patching node":                          true,
+		"Everything is fine":                            false,
+		"panic: runtime error: invalid memory address ": true,
+	} {
+		if got := isError(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+func TestParseRule(t *testing.T) {
+	raw := `{"metadata":{"name":"r"},"status":{"nodes":{"matched":10,"ready":3,"held":4,"exempt":1,"failed":1,"pending":1}}}`
+	got, err := parseRule([]byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ruleStatus{name: "r", matched: 10, ready: 3, held: 4, other: 3, bytes: len(raw)}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// good are results in which every target is reached: the operator takes as long as the floor, and does what it should.
+func good(nodes, rules int) *results {
+	r := &results{options: &options{nodes: nodes, rules: rules, rounds: 1, heartbeats: 6}}
+	for _, name := range []string{operatorName, floorName, floorEventsName} {
+		var phases []*measurement
+		for phase := range phaseCount {
+			m := &measurement{wall: time.Second, p99: time.Second, usage: usage{contestant: time.Second}}
+			if phase != beating {
+				m.requests.nodePatches, m.requests.all, m.changes = nodes, nodes, nodes
+			}
+			if name == operatorName {
+				if phase != turnedTrue {
+					m.wantHeld = nodes
+				}
+				m.rules = []ruleStatus{{name: "r", matched: nodes, held: m.wantHeld, ready: nodes - m.wantHeld, bytes: 10000}}
+			}
+			phases = append(phases, m)
+		}
+		r.add(name, phases)
+	}
+	return r
+}
+
+func TestVerdict(t *testing.T) {
+	for name, test := range map[string]struct {
+		rules       int
+		change      func(operator [phaseCount][]*measurement)
+		notReached  []string
+		wantsMissed bool
+	}{
+		"all is reached": {},
+		"slow, which is timed": {
+			change: func(o [phaseCount][]*measurement) {
+				o[turnedTrue][0].wall, o[turnedFalse][0].p99 = 1501*time.Millisecond, 2*time.Second
+			},
+			notReached: []string{"wall time", "p99"},
+		},
+		"exactly one and a half times": {
+			change: func(o [phaseCount][]*measurement) { o[applied][0].wall = 1500 * time.Millisecond },
+		},
+		"busy with heartbeats": {
+			change:     func(o [phaseCount][]*measurement) { o[beating][0].usage.contestant = 2 * time.Second },
+			notReached: []string{"CPU for heartbeats"},
+		},
+		"one patch too many": {
+			change:     func(o [phaseCount][]*measurement) { o[turnedTrue][0].requests.nodePatches++ },
+			notReached: []string{"one node patch"}, wantsMissed: true,
+		},
+		"a patch that was refused is one, too": {
+			change:     func(o [phaseCount][]*measurement) { o[turnedTrue][0].requests.refused++ },
+			notReached: []string{"one node patch"}, wantsMissed: true,
+		},
+		"of several rules that come one by one a node may meet each": {
+			rules: 2,
+			change: func(o [phaseCount][]*measurement) {
+				o[applied][0].requests.nodePatches *= 2
+				o[applied][0].changes *= 2
+			},
+		},
+		"but not when they change together": {
+			rules:      2,
+			change:     func(o [phaseCount][]*measurement) { o[turnedTrue][0].requests.nodePatches *= 2 },
+			notReached: []string{"one node patch"}, wantsMissed: true,
+		},
+		"a request for a heartbeat": {
+			change:     func(o [phaseCount][]*measurement) { o[beating][0].requests.all = 1 },
+			notReached: []string{"no request"}, wantsMissed: true,
+		},
+		"a large rule": {
+			change:     func(o [phaseCount][]*measurement) { o[applied][0].rules[0].bytes = 64 << 10 },
+			notReached: []string{"rule object"}, wantsMissed: true,
+		},
+		"a taint that is missing": {
+			change:     func(o [phaseCount][]*measurement) { o[applied][0].wrong = 1 },
+			notReached: []string{"every taint"}, wantsMissed: true,
+		},
+		"a taint that flaps": {
+			change:     func(o [phaseCount][]*measurement) { o[turnedTrue][0].changes += 2 },
+			notReached: []string{"every taint"}, wantsMissed: true,
+		},
+		"a status that is behind": {
+			change:     func(o [phaseCount][]*measurement) { o[turnedTrue][0].rules[0].ready-- },
+			notReached: []string{"every taint"}, wantsMissed: true,
+		},
+		"status writes in a row": {
+			change: func(o [phaseCount][]*measurement) {
+				now := time.Now()
+				o[applied][0].requests.statusTimes = map[string][]time.Time{"r": {now, now.Add(500 * time.Millisecond)}}
+			},
+			notReached: []string{"status writes"}, wantsMissed: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := good(100, max(1, test.rules))
+			if test.change != nil {
+				test.change(r.measured[operatorName])
+			}
+			text, missed := r.verdict()
+			if missed != test.wantsMissed {
+				t.Errorf("missed: %v", missed)
+			}
+			var got []string
+			for line := range strings.Lines(text) {
+				if rest, ok := strings.CutPrefix(line, "  NOT reached  "); ok {
+					got = append(got, rest)
+				}
+			}
+			if len(got) != len(test.notReached) {
+				t.Fatalf("not reached: %q", got)
+			}
+			for i := range got {
+				if !strings.HasPrefix(got[i], test.notReached[i]) {
+					t.Errorf("got %q, want %q", got[i], test.notReached[i])
+				}
+			}
+		})
+	}
+}
+
+func TestPaceComplaint(t *testing.T) {
+	start := time.Now()
+	at := func(seconds ...float64) (out []time.Time) {
+		for _, s := range seconds {
+			out = append(out, start.Add(time.Duration(s*float64(time.Second))))
+		}
+		return out
+	}
+	many := map[string][]time.Time{}
+	for i := range 40 {
+		many[ruleName(i)] = at(float64(i) / 100)
+	}
+	for name, test := range map[string]struct {
+		times map[string][]time.Time
+		fine  bool
+	}{
+		"none":                     {nil, true},
+		"every two seconds":        {map[string][]time.Time{"r": at(0, 2, 4, 6)}, true},
+		"one was long on its way":  {map[string][]time.Time{"r": at(0.9, 2, 4, 6)}, true},
+		"every one and a half":     {map[string][]time.Time{"r": at(0, 1.5, 3, 4.5)}, false},
+		"two at once":              {map[string][]time.Time{"r": at(0, 0.2)}, false},
+		"not in order":             {map[string][]time.Time{"r": at(4, 0, 2)}, true},
+		"two rules, each its own":  {map[string][]time.Time{"r": at(0, 2), "s": at(0.1, 2.1)}, true},
+		"forty rules in a half":    {many, false},
+		"a burst of ten, and more": {map[string][]time.Time{"a": at(0), "b": at(0), "c": at(0), "d": at(0.1), "e": at(0.1)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := paceComplaint(test.times); (got == "") != test.fine {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+func TestTableHasARowForEachNumberOfAPhase(t *testing.T) {
+	got := good(100, 1).table()
+	for _, want := range []string{
+		"1. rule applied to untainted nodes", "4. heartbeats only (6 of each node)", "operator/floor", "wall time", "node patches",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if n := strings.Count(got, "wall time"); n != 3 {
+		t.Errorf("the wall time of %d phases: for heartbeats there is none", n)
+	}
+}

@@ -1,0 +1,218 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// maxRatio is what the operator may take at most, as a multiple of what the floor takes.
+	maxRatio = 1.5
+	// maxRuleBytes is what a rule's JSON must stay under.
+	maxRuleBytes = 64 << 10
+	// The operator writes a rule's status at most once in two seconds, and ten statuses a second in all, with a burst of
+	// ten. The times are those at which the API server received the writes: the margin is for the way there, which is
+	// long where the machine is busy.
+	statusInterval, statusMargin = 2 * time.Second, time.Second
+	statusRate, statusBurst      = 10, 10
+)
+
+// target is one thing to be reached, and whether it is.
+type target struct {
+	title   string
+	reached bool
+	counted bool // and not timed: the machine's mood has no part in it
+	detail  string
+}
+
+// verdict tells of each target whether it is reached, and whether one is missed that is counted.
+func (r *results) verdict() (text string, missed bool) {
+	lines := [][]string{}
+	for _, t := range r.targets() {
+		word := "reached"
+		if !t.reached {
+			word = "NOT reached"
+			missed = missed || t.counted
+		}
+		lines = append(lines, []string{word, t.title, t.detail})
+	}
+	b := &strings.Builder{}
+	fmt.Fprintln(b, "Targets")
+	widths := [2]int{}
+	for _, l := range lines {
+		widths[0], widths[1] = max(widths[0], len(l[0])), max(widths[1], len(l[1]))
+	}
+	for _, l := range lines {
+		fmt.Fprintf(b, "  %-*s  %-*s  %s\n", widths[0], l[0], widths[1], l[1], l[2])
+	}
+	return b.String(), missed
+}
+
+func (r *results) targets() []target {
+	out := []target{
+		r.timed("wall time at most 1.5 x the floor", func(m *measurement) float64 { return m.wall.Seconds() }, changing...),
+		r.timed("p99 at most 1.5 x the floor", func(m *measurement) float64 { return m.p99.Seconds() }, changing...),
+		r.timed("CPU for heartbeats at most 1.5 x the floor", func(m *measurement) float64 { return m.usage.contestant.Seconds() }, beating),
+	}
+	return append(out, r.nodePatches(), r.statusWrites(), r.heartbeatRequests(), r.ruleSize(), r.correct())
+}
+
+// timed compares the medians of operator and floor.
+func (r *results) timed(title string, get func(*measurement) float64, phases ...int) target {
+	t := target{title: title, reached: true}
+	var all []string
+	for _, phase := range phases {
+		v := ratio(median(r.series(operatorName, phase, get)), median(r.series(floorName, phase, get)))
+		t.reached = t.reached && v <= maxRatio // false of NaN
+		if math.IsNaN(v) {
+			all = append(all, "-")
+			continue
+		}
+		all = append(all, fmt.Sprintf("%.2f", v))
+	}
+	t.detail = strings.Join(all, ", ")
+	return t
+}
+
+// operator calls a function with each measurement of the operator, and joins what it complains of.
+func (r *results) operator(complaint func(phase int, m *measurement) string) string {
+	var all []string
+	for phase := range phaseCount {
+		for _, m := range r.measured[operatorName][phase] {
+			if s := complaint(phase, m); s != "" {
+				all = append(all, fmt.Sprintf("phase %d: %s", phase+1, s))
+			}
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+func counted(title, complaints, fine string) target {
+	if complaints != "" {
+		return target{title: title, counted: true, detail: complaints}
+	}
+	return target{title: title, counted: true, reached: true, detail: fine}
+}
+
+func (r *results) nodePatches() target {
+	complaints := r.operator(func(phase int, m *measurement) string {
+		sent, least, most := m.requests.nodePatches+m.requests.refused, r.nodes, r.nodes
+		switch phase {
+		case applied: // rules come one by one: a node may meet each on its own
+			most *= r.rules
+		case beating:
+			least, most = 0, 0
+		}
+		if sent < least || sent > most {
+			return fmt.Sprintf("%d patches of %d nodes", sent, r.nodes)
+		}
+		return ""
+	})
+	return counted("one node patch per node and change", complaints, fmt.Sprintf("%d in each phase", r.nodes))
+}
+
+func (r *results) statusWrites() target {
+	least, most := time.Duration(math.MaxInt64), 0
+	complaints := r.operator(func(_ int, m *measurement) string {
+		most = max(most, m.requests.statusWrites)
+		for _, times := range m.requests.statusTimes {
+			for i := 1; i < len(times); i++ {
+				least = min(least, times[i].Sub(times[i-1]))
+			}
+		}
+		return paceComplaint(m.requests.statusTimes)
+	})
+	fine := fmt.Sprintf("at most %d in a phase", most)
+	if least < math.MaxInt64 {
+		fine += fmt.Sprintf(", at least %.1f s between two of a rule", least.Seconds())
+	}
+	return counted("status writes at most one per rule in 2 s, 10/s in all", complaints, fine)
+}
+
+// paceComplaint says whether status writes came faster than they may.
+func paceComplaint(byRule map[string][]time.Time) string {
+	var all []time.Time
+	for _, name := range slices.Sorted(maps.Keys(byRule)) {
+		times := slices.SortedFunc(slices.Values(byRule[name]), time.Time.Compare)
+		for i := range times {
+			for j := i + 1; j < len(times); j++ {
+				if span := times[j].Sub(times[i]); span+statusMargin < time.Duration(j-i)*statusInterval {
+					return fmt.Sprintf("%d writes of rule %s within %s", j-i+1, name, span.Round(time.Millisecond))
+				}
+			}
+		}
+		all = append(all, times...)
+	}
+	slices.SortFunc(all, time.Time.Compare)
+	for i := range all {
+		for j := i + 1; j < len(all); j++ {
+			span := all[j].Sub(all[i]) + statusMargin
+			if n := j - i + 1; float64(n) > statusBurst+statusRate*span.Seconds() {
+				return fmt.Sprintf("%d writes within %s", n, span.Round(time.Millisecond))
+			}
+		}
+	}
+	return ""
+}
+
+func (r *results) heartbeatRequests() target {
+	complaints := r.operator(func(phase int, m *measurement) string {
+		if phase == beating && m.requests.all > 0 {
+			return fmt.Sprintf("%d requests (%s)", m.requests.all, m.summary(phase))
+		}
+		return ""
+	})
+	return counted("no request for heartbeats", complaints, fmt.Sprintf("0 for %d heartbeats", r.heartbeats*r.nodes))
+}
+
+func (r *results) ruleSize() target {
+	most := 0
+	complaints := r.operator(func(_ int, m *measurement) string {
+		for _, s := range m.rules {
+			most = max(most, s.bytes)
+			if s.bytes >= maxRuleBytes {
+				return fmt.Sprintf("rule %s has %d bytes", s.name, s.bytes)
+			}
+		}
+		return ""
+	})
+	return counted("rule object under 64 KiB", complaints, fmt.Sprintf("%.1f KiB at most, with %d nodes", float64(most)/1024, r.nodes))
+}
+
+// correct is what all the rest is worth nothing without.
+func (r *results) correct() target {
+	complaints := r.operator(func(phase int, m *measurement) string {
+		if m.wrong > 0 {
+			return fmt.Sprintf("%d nodes are not as they should be", m.wrong)
+		}
+		if most := r.mostChanges(phase); m.changes > most {
+			return fmt.Sprintf("taints changed %d times, at most %d would do", m.changes, most)
+		}
+		for _, s := range m.rules {
+			if s.matched != r.nodes || s.held != m.wantHeld || s.ready != r.nodes-m.wantHeld || s.other != 0 {
+				return fmt.Sprintf("rule %s says %d matched, %d ready, %d held, %d other", s.name, s.matched, s.ready, s.held, s.other)
+			}
+		}
+		return ""
+	})
+	return counted("every taint right, no flapping, every status true", complaints, "as seen after each phase")
+}
+
+func (r *results) mostChanges(phase int) int {
+	switch phase {
+	case applied:
+		return r.nodes * r.rules
+	case beating:
+		return 0
+	}
+	return r.nodes
+}
+
+func sortedKeys(m map[string]int) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,145 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+)
+
+const (
+	// requestLimit bounds each request of the bench.
+	requestLimit = 30 * time.Second
+	// heartbeatStep is by how much the heartbeats' times differ. They have a resolution of a second: two in one second
+	// would be the same, and no write at all.
+	heartbeatStep = 10 * time.Second
+)
+
+// writer plays the reporters and the kubelets: it writes conditions, and asks for no more than the metadata in return,
+// so that it takes little of the machine.
+type writer struct {
+	client  metadata.Interface
+	rules   int
+	workers int
+	names   []string
+
+	beat    time.Time // of the latest heartbeats
+	version atomic.Uint64
+}
+
+func newWriter(c metadata.Interface, rules, workers int) *writer {
+	return &writer{client: c, rules: rules, workers: workers, beat: time.Now().Add(-10 * time.Hour)}
+}
+
+// latest is the resource version of the latest write.
+func (w *writer) latest() uint64 { return w.version.Load() }
+
+// writes says when a node's patch was sent, and when it was acknowledged, node by node.
+type writes struct{ sent, acknowledged []time.Time }
+
+func (w *writes) first() time.Time { return earliest(w.sent) }
+func (w *writes) last() time.Time  { return latest(w.acknowledged) }
+
+// conditions are those that the rules look at.
+func (w *writer) conditions(status corev1.ConditionStatus) []corev1.NodeCondition {
+	var out []corev1.NodeCondition
+	reason, message := "EndpointOK", "the endpoint answers 200"
+	if status != corev1.ConditionTrue {
+		reason, message = "EndpointNotReady", "the endpoint answers 503"
+	}
+	for i := range w.rules {
+		out = append(out, corev1.NodeCondition{
+			Type: corev1.NodeConditionType(conditionType(i)), Status: status, Reason: reason, Message: message,
+			LastHeartbeatTime: metav1.NewTime(w.beat), LastTransitionTime: metav1.Now(),
+		})
+	}
+	return out
+}
+
+// setConditions writes all conditions of each node, with one patch.
+func (w *writer) setConditions(ctx context.Context, status corev1.ConditionStatus) (*writes, error) {
+	w.beat = w.beat.Add(heartbeatStep)
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": w.conditions(status)}})
+	if err != nil {
+		return nil, err
+	}
+	return w.patchAll(ctx, types.StrategicMergePatchType, patch, "status")
+}
+
+// kubeletConditions are in kubelet's order.
+var kubeletConditions = []string{
+	string(corev1.NodeMemoryPressure), string(corev1.NodeDiskPressure), string(corev1.NodePIDPressure), string(corev1.NodeReady),
+}
+
+// heartbeat renews the times of each node's conditions and nothing else: of kubelet's and of the reporters' in turns, for
+// that is how they come.
+func (w *writer) heartbeat(ctx context.Context, kubelet bool) (*writes, error) {
+	w.beat = w.beat.Add(heartbeatStep)
+	kinds := kubeletConditions
+	if !kubelet {
+		kinds = nil
+		for i := range w.rules {
+			kinds = append(kinds, conditionType(i))
+		}
+	}
+	var conditions []map[string]any
+	for _, kind := range kinds {
+		conditions = append(conditions, map[string]any{"type": kind, "lastHeartbeatTime": metav1.NewTime(w.beat)})
+	}
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions}})
+	if err != nil {
+		return nil, err
+	}
+	return w.patchAll(ctx, types.StrategicMergePatchType, patch, "status")
+}
+
+// clearTaints takes all taints off, also those of others.
+func (w *writer) clearTaints(ctx context.Context) error {
+	_, err := w.patchAll(ctx, types.MergePatchType, []byte(`{"spec":{"taints":null}}`))
+	return err
+}
+
+func (w *writer) patchAll(ctx context.Context, kind types.PatchType, patch []byte, subresources ...string) (*writes, error) {
+	nodes := w.client.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))
+	out := &writes{sent: make([]time.Time, len(w.names)), acknowledged: make([]time.Time, len(w.names))}
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(w.workers)
+	for i, name := range w.names {
+		all.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, requestLimit)
+			defer cancel()
+			out.sent[i] = time.Now()
+			answer, err := nodes.Patch(ctx, name, kind, patch, metav1.PatchOptions{}, subresources...)
+			out.acknowledged[i] = time.Now()
+			if err != nil {
+				return fmt.Errorf("writing node %q: %w", name, err)
+			}
+			return w.saw(answer.ResourceVersion)
+		})
+	}
+	return out, all.Wait()
+}
+
+func (w *writer) saw(version string) error {
+	n, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return fmt.Errorf("resource version: %w", err)
+	}
+	for {
+		old := w.version.Load()
+		if n <= old || w.version.CompareAndSwap(old, n) {
+			return nil
+		}
+	}
+}
