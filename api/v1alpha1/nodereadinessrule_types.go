@@ -84,7 +84,6 @@ type NodeReadinessRuleSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:XValidation:rule="size(self) == 0",message="requirements are not supported by this version yet: use conditions"
 	Requirements []Requirement `json:"requirements,omitempty"`
 
 	// conditionPolicy says whether all of the conditions and requirements must hold (allOf, the default) or one

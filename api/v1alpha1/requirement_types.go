@@ -21,10 +21,12 @@ type Requirement struct {
 
 	// pods requires pods that run on the node to be ready.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="false",message="pods are not supported by this version yet"
 	Pods *PodsRequirement `json:"pods,omitempty"`
 
 	// csiDriver requires a CSI driver to be registered on the node.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="false",message="csiDriver is not supported by this version yet"
 	CSIDriver *CSIDriverRequirement `json:"csiDriver,omitempty"`
 
 	// resource requires the node to offer a quantity of a resource.
@@ -140,6 +142,7 @@ type ResourceRequirement struct {
 	// source is where the quantity is read: Allocatable (the default, of the node) or ResourceSlice (devices that a
 	// DRA driver publishes for the node).
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self != 'ResourceSlice'",message="source: ResourceSlice is not supported by this version yet: use Allocatable"
 	Source ResourceSource `json:"source,omitempty"`
 }
 

@@ -115,6 +115,10 @@ type NodeEvaluation struct {
 	// +optional
 	// +listType=atomic
 	ConditionResults []ConditionEvaluationResult `json:"conditionResults,omitempty"`
+	// requirementResults are the rule's requirements as found.
+	// +optional
+	// +listType=atomic
+	RequirementResults []RequirementEvaluationResult `json:"requirementResults,omitempty"`
 	// taintStatus says whether the rule's taint is on the node.
 	// +optional
 	TaintStatus TaintStatus `json:"taintStatus,omitempty"`
@@ -139,6 +143,18 @@ type ConditionEvaluationResult struct {
 	// defaultStatus is the status that was assumed because the node does not have the condition.
 	// +optional
 	DefaultStatus ConditionStatus `json:"defaultStatus,omitempty"`
+}
+
+// RequirementEvaluationResult is one requirement as found.
+type RequirementEvaluationResult struct {
+	// name is the requirement's name.
+	Name string `json:"name"`
+	// satisfied is whether it holds.
+	Satisfied bool `json:"satisfied"`
+	// message says it in words.
+	// +optional
+	// +kubebuilder:validation:MaxLength=10240
+	Message string `json:"message,omitempty"`
 }
 
 // TaintStatus says whether a taint is on a node.

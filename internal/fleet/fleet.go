@@ -32,6 +32,8 @@ type Entry struct {
 	Present bool
 	// Results are the conditions as found, of a node that is not ready.
 	Results []v1alpha1.ConditionEvaluationResult
+	// Requirements are the requirements as found, of a node that is not ready.
+	Requirements []v1alpha1.RequirementEvaluationResult
 	// Shared is whether an older claim decides about the rule's taint.
 	Shared bool
 	// WouldClaim, WouldRelease and Risky are what a rule in dry-run would do; risky, where evidence never appeared.
@@ -51,7 +53,7 @@ func (e *Entry) sameTo(o *Entry) bool {
 	return e.State == o.State && e.Reason == o.Reason && e.Message == o.Message && e.Present == o.Present &&
 		e.pending == o.pending && e.Shared == o.Shared && e.matches() == o.matches() &&
 		e.WouldClaim == o.WouldClaim && e.WouldRelease == o.WouldRelease && e.Risky == o.Risky &&
-		slices.Equal(e.Results, o.Results)
+		slices.Equal(e.Results, o.Results) && slices.Equal(e.Requirements, o.Requirements)
 }
 
 // Listener is told what has changed. Its methods are called without a lock, and must not block.

@@ -165,7 +165,7 @@ func describe(name string, e *Entry) (*v1alpha1.NodeEvaluation, *v1alpha1.NodeFa
 		status = v1alpha1.TaintPresent
 	}
 	return &v1alpha1.NodeEvaluation{
-		NodeName: name, ConditionResults: e.Results, TaintStatus: status,
+		NodeName: name, ConditionResults: e.Results, RequirementResults: e.Requirements, TaintStatus: status,
 		State: e.State, Reason: e.Reason, LastEvaluationTime: at,
 	}, nil
 }

@@ -115,8 +115,10 @@ func findCondition(node *corev1.Node, conditionType string) *corev1.NodeConditio
 
 // Result is one piece of evidence, spelled out.
 type Result struct {
-	// Type is the condition's type.
+	// Type is the condition's type; empty for a requirement.
 	Type string
+	// Name is the requirement's name; empty for a condition.
+	Name string
 	// Status is the status that counts.
 	Status v1alpha1.ConditionStatus
 	// Required is the status that the rule requires.
@@ -135,7 +137,7 @@ type Result struct {
 
 // Results spells out each piece of evidence of a rule on a node, in the rule's order.
 func Results(rule *ruleset.Rule, facts *Facts, now time.Time) []Result {
-	out := make([]Result, 0, len(rule.Spec.Conditions))
+	out := make([]Result, 0, len(rule.Spec.Conditions)+len(rule.Requirements))
 	for i := range rule.Spec.Conditions {
 		c := &rule.Spec.Conditions[i]
 		j := judge(c, facts, now)
@@ -145,6 +147,12 @@ func Results(rule *ruleset.Rule, facts *Facts, now time.Time) []Result {
 		}
 		r.Message = message(c, j)
 		out = append(out, r)
+	}
+	for i := range rule.Requirements {
+		q := &rule.Requirements[i]
+		j := judgeRequirement(q, facts)
+		out = append(out, Result{Name: q.Name, Status: j.status, Required: v1alpha1.ConditionTrue, Satisfied: j.satisfied,
+			Cause: j.cause, Since: j.since, Message: describe(q, facts, j.satisfied)})
 	}
 	return out
 }

@@ -20,6 +20,8 @@ type Facts struct {
 	NotBefore time.Time
 	// Observed is what this process saw of this rule on this node before; it dates evidence that bears no time.
 	Observed Observed
+	// Evidence is what requirements are judged by; nil, where no rule has any.
+	Evidence *Evidence
 }
 
 // Observed is since when a process has seen a rule hold, or not hold, on a node.
@@ -48,11 +50,15 @@ type Verdict struct {
 	Observed Observed
 }
 
-// Evaluate judges a rule on a node at the given time. It does not allocate.
+// Evaluate judges a rule on a node at the given time. Conditions cost no allocation.
 func Evaluate(rule *ruleset.Rule, facts *Facts, now time.Time) Verdict {
 	t := tally{now: now}
 	for i := range rule.Spec.Conditions {
 		j := judge(&rule.Spec.Conditions[i], facts, now)
+		t.add(&j)
+	}
+	for i := range rule.Requirements {
+		j := judgeRequirement(&rule.Requirements[i], facts)
 		t.add(&j)
 	}
 	return t.verdict(rule.Spec.AnyOf(), facts.Observed)

@@ -135,11 +135,12 @@ func (c *Cache) drop(obj any) {
 
 // serve makes a set the present one, and tells the subscribers. The caller holds c.writing.
 func (c *Cache) serve(compiled *ruleset.Set, frozen *ruleset.Problem) {
-	served := compiled
+	before := c.Set()
+	served := compiled.BreakCycles(before)
 	if frozen != nil {
 		rules := make([]*ruleset.Rule, 0, len(compiled.All()))
 		for _, r := range compiled.All() {
-			rules = append(rules, r.Freeze(*frozen))
+			rules = append(rules, r.FreezeLike(before.Rule(r.UID), *frozen))
 		}
 		served = ruleset.NewSet(rules...)
 	}

@@ -48,6 +48,8 @@ type Rule struct {
 	Selector labels.Selector
 	// Taint is the rule's taint, nil if it has none.
 	Taint *corev1.Taint
+	// Requirements are the spec's, compiled, in its order.
+	Requirements []Requirement
 	// Problems are what makes the rule invalid; empty for a valid one.
 	Problems []Problem
 
@@ -63,6 +65,9 @@ type Rule struct {
 	// outOfForce is the last generation that this process has seen in dry-run or suspended. What a status for that or an
 	// earlier generation says about being in force has ended.
 	outOfForce int64
+
+	// thawed is the rule that this one is by Freeze.
+	thawed *Rule
 
 	// Inherited are the nodes that, by the status of a rule taken over from the incumbent controller, carry its taint.
 	Inherited map[string]struct{}
@@ -88,7 +93,7 @@ func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
 		selector = labels.Nothing()
 	}
 	r.Selector = selector
-	r.Problems = Validate(r.Spec)
+	r.Requirements, r.Problems = compileSpec(r.Spec)
 	r.Mode = modeOf(obj, r.Problems)
 	r.Inherited = inherited(obj)
 	if prev != nil {
@@ -112,9 +117,18 @@ func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
 // Freeze is the rule, frozen by a problem that is not its own, even while it is being deleted.
 func (r *Rule) Freeze(p Problem) *Rule {
 	frozen := *r
+	frozen.thawed = r
 	frozen.Problems = append([]Problem{p}, r.Problems...)
 	frozen.Mode = Frozen
 	return &frozen
+}
+
+// FreezeLike is Freeze, or the same rule as before, where that is this rule frozen by the same problem.
+func (r *Rule) FreezeLike(before *Rule, p Problem) *Rule {
+	if before != nil && before.thawed == r && before.Problems[0] == p {
+		return before
+	}
+	return r.Freeze(p)
 }
 
 func modeOf(obj *v1alpha1.NodeReadinessRule, problems []Problem) Mode {

@@ -15,6 +15,9 @@ type Set struct {
 	rules  []*Rule // by age, then name: the order in which older rules take precedence
 	byUID  map[types.UID]*Rule
 	byName map[string]*Rule
+
+	ordered           []*Rule
+	chained, inspects bool
 }
 
 // NewSet is the snapshot of these rules.
@@ -29,6 +32,7 @@ func NewSet(rules ...*Rule) *Set {
 		s.byUID[r.UID] = r
 		s.byName[r.Name] = r
 	}
+	s.order()
 	return s
 }
 

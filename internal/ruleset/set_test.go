@@ -15,9 +15,9 @@ func member(name, uid string, created int) *Rule {
 	return Compile(build.MakeRule(name).UID(uid).Created(at(created)).Obj(), nil, start)
 }
 
-func names(s *Set) []string {
+func names(rules []*Rule) []string {
 	var out []string
-	for _, r := range s.All() {
+	for _, r := range rules {
 		out = append(out, r.Name)
 	}
 	return out
@@ -40,7 +40,7 @@ func TestSet(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, names(c.set)); diff != "" {
+			if diff := cmp.Diff(c.want, names(c.set.All())); diff != "" {
 				t.Errorf("rules (-want +got):\n%s", diff)
 			}
 			for _, r := range c.set.All() {

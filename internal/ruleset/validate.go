@@ -58,13 +58,20 @@ func ValidateTaintKey(key string) string {
 // Validate checks a spec as the CRD's schema does, for objects that another version of the schema let through, and
 // for what this version cannot do.
 func Validate(spec *v1alpha1.NodeReadinessRuleSpec) []Problem {
+	_, problems := compileSpec(spec)
+	return problems
+}
+
+// compileSpec validates a spec and compiles its requirements.
+func compileSpec(spec *v1alpha1.NodeReadinessRuleSpec) ([]Requirement, []Problem) {
 	v := validator{}
 	v.selector(&spec.NodeSelector)
 	v.evidence(spec)
 	v.effects(spec)
 	v.modes(spec)
 	v.unsupported(spec)
-	return v.problems
+	requirements, problems := compileRequirements(spec)
+	return requirements, append(v.problems, problems...)
 }
 
 type validator struct{ problems []Problem }
@@ -207,7 +214,12 @@ func (v *validator) unsupported(spec *v1alpha1.NodeReadinessRuleSpec) {
 			v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported, Message: "is not supported by this version"})
 		}
 	}
-	not("spec.requirements", len(spec.Requirements) > 0)
+	for i := range spec.Requirements {
+		r := &spec.Requirements[i]
+		not(fmt.Sprintf("spec.requirements[%d].pods", i), r.Pods != nil)
+		not(fmt.Sprintf("spec.requirements[%d].csiDriver", i), r.CSIDriver != nil)
+		not(fmt.Sprintf("spec.requirements[%d].resource.source", i), r.Resource != nil && r.Resource.Source == v1alpha1.ResourceSourceResourceSlice)
+	}
 	not("spec.probes", len(spec.Probes) > 0)
 	not("spec.evictionGuard", spec.EvictionGuard != nil)
 	not("spec.podAdmission", spec.PodAdmission != "" && spec.PodAdmission != v1alpha1.PodAdmissionNone)

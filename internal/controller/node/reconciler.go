@@ -58,6 +58,7 @@ type pass struct {
 	verdicts  []readiness.Verdict // of the decisions, in their order
 	reserved  []*ruleset.Rule
 	recheck   time.Time
+	evidence  *readiness.Evidence
 }
 
 // Reconcile looks at one node.
@@ -91,8 +92,15 @@ func (r *Reconciler) decide(p *pass) {
 	if err != nil {
 		r.eventf(p.node, nil, corev1.EventTypeWarning, reasonInvalidOverride, actionOverride, "%v: it is ignored", err)
 	}
-	for _, rule := range p.set.All() {
+	p.evidence = &readiness.Evidence{}
+	if p.set.Chained() {
+		p.evidence.Rules = map[string]readiness.Satisfaction{}
+	}
+	for _, rule := range p.set.Ordered() {
 		standing := taints.Stand(rule, p.swept.Node, p.now)
+		if p.set.Chained() {
+			p.evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: standing.Matches}
+		}
 		if !standing.Concerns(rule, p.node) {
 			continue
 		}
@@ -113,13 +121,16 @@ func (r *Reconciler) decide(p *pass) {
 		if !d.RecheckAt.IsZero() && (p.recheck.IsZero() || d.RecheckAt.Before(p.recheck)) {
 			p.recheck = d.RecheckAt
 		}
+		if p.set.Chained() {
+			p.evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: standing.Matches, Holds: d.State == v1alpha1.NodeStateReady}
+		}
 		p.decisions = append(p.decisions, d)
 		p.verdicts = append(p.verdicts, verdict)
 	}
 }
 
 func (r *Reconciler) facts(p *pass, rule *ruleset.Rule, standing taints.Standing) *readiness.Facts {
-	return &readiness.Facts{Node: p.node, NotBefore: standing.NotBefore, Observed: r.Fleet.Observed(p.node, rule.UID)}
+	return &readiness.Facts{Node: p.node, NotBefore: standing.NotBefore, Observed: r.Fleet.Observed(p.node, rule.UID), Evidence: p.evidence}
 }
 
 // write sends the patch. What follows from it is told only after the API server has accepted it.
@@ -213,7 +224,7 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 			e.Standing = taints.Stand(d.Rule, node, p.now)
 		}
 		if d.State != "" && d.State != v1alpha1.NodeStateReady {
-			e.Results = results(d.Rule, r.facts(p, d.Rule, d.Was), p.now)
+			e.Results, e.Requirements = results(d.Rule, r.facts(p, d.Rule, d.Was), p.now)
 		}
 		if failed != nil {
 			e.State, e.Reason, e.Message = v1alpha1.NodeStateFailed, failed.reason, failed.message
@@ -226,12 +237,17 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 	r.Fleet.Record(node, entries, p.now)
 }
 
-func results(rule *ruleset.Rule, facts *readiness.Facts, now time.Time) []v1alpha1.ConditionEvaluationResult {
-	var out []v1alpha1.ConditionEvaluationResult
+func results(rule *ruleset.Rule, facts *readiness.Facts, now time.Time) (conditions []v1alpha1.ConditionEvaluationResult, requirements []v1alpha1.RequirementEvaluationResult) {
 	for _, res := range readiness.Results(rule, facts, now) {
-		out = append(out, v1alpha1.ConditionEvaluationResult{
+		if res.Type == "" {
+			requirements = append(requirements, v1alpha1.RequirementEvaluationResult{
+				Name: res.Name, Satisfied: res.Satisfied, Message: fleet.Clip(res.Message),
+			})
+			continue
+		}
+		conditions = append(conditions, v1alpha1.ConditionEvaluationResult{
 			Type: res.Type, CurrentStatus: res.Status, RequiredStatus: res.Required, DefaultStatus: res.Default,
 		})
 	}
-	return out
+	return conditions, requirements
 }

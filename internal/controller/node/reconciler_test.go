@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -182,6 +183,49 @@ var _ = Describe("A node under a rule", func() {
 		Expect(server.Client.Delete(w.ctx, node)).To(Succeed())
 		w.reconcile("a")
 		Expect(w.material(rule).Counts.Matched).To(BeZero())
+	})
+})
+
+var _ = Describe("Evidence that needs no reporter", func() {
+	var w *world
+	BeforeEach(func(ctx context.Context) { w = newWorld(context.WithoutCancel(ctx)) })
+
+	require := func(name string, r v1alpha1.Requirement) *build.RuleWrapper {
+		rule := build.MakeRule(name).Taint("readiness.example.com/"+name, "", corev1.TaintEffectNoSchedule)
+		r.Name = "it"
+		rule.Spec.Requirements = []v1alpha1.Requirement{r}
+		return rule
+	}
+
+	It("releases a node in phases", func() {
+		w.createRule(require("second", v1alpha1.Requirement{RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "network"}}))
+		w.createRule(network())
+		w.createNode(build.MakeNode("a"))
+		w.reconcile("a")
+		Expect(w.taintKeys("a")).To(ConsistOf(taintKey, "readiness.example.com/second"))
+		Expect(w.events()).To(ContainElement(ContainSubstring("rule network does not hold on this node")))
+		w.setCondition("a", corev1.ConditionTrue)
+		w.reconcile("a")
+		Expect(w.taintKeys("a")).To(BeEmpty())
+	})
+
+	It("says in the status what is missing, and sees what an expression and a resource are about change", func() {
+		rule := w.createRule(require("gpu", v1alpha1.Requirement{
+			Resource: &v1alpha1.ResourceRequirement{Name: "example.com/gpu", Minimum: resource.MustParse("2")}}))
+		before := w.createNode(build.MakeNode("a"))
+		w.reconcile("a")
+		Expect(w.material(rule).Evaluations[0].RequirementResults).To(Equal([]v1alpha1.RequirementEvaluationResult{
+			{Name: "it", Message: "resource example.com/gpu is not allocatable, must be at least 2"}}))
+
+		after := w.node("a")
+		after.Status.Allocatable = corev1.ResourceList{"example.com/gpu": resource.MustParse("2")}
+		after.Status.Capacity = after.Status.Allocatable
+		Expect(server.Client.Status().Update(w.ctx, after)).To(Succeed())
+		Expect(w.Fleet.Rules().Inspects()).To(BeTrue())
+		Expect(inspectedChanged(before, after)).To(BeTrue())
+		Expect(inspectedChanged(after, after.DeepCopy())).To(BeFalse())
+		w.reconcile("a")
+		Expect(w.taintKeys("a")).To(BeEmpty())
 	})
 })
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,7 +114,8 @@ func (r *Reconciler) setRules(ctx context.Context, set *ruleset.Set) ([]string, 
 func (r *Reconciler) relevant() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
-			return changed(e.ObjectOld, e.ObjectNew) || r.Fleet.HeartbeatDecides(e.ObjectNew.Name)
+			return changed(e.ObjectOld, e.ObjectNew) || r.Fleet.HeartbeatDecides(e.ObjectNew.Name) ||
+				r.Fleet.Rules().Inspects() && inspectedChanged(e.ObjectOld, e.ObjectNew)
 		},
 	}
 }
@@ -127,6 +129,19 @@ func changed(before, after *corev1.Node) bool {
 		!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
 		annotationsChanged(before.Annotations, after.Annotations) ||
 		conditionsChanged(before.Status.Conditions, after.Status.Conditions)
+}
+
+// inspectedChanged reports whether anything else has changed that a resource or an expression may be about.
+func inspectedChanged(before, after *corev1.Node) bool {
+	b, a := &before.Status, &after.Status
+	return before.Spec.ProviderID != after.Spec.ProviderID ||
+		!equality.Semantic.DeepEqual(b.NodeInfo, a.NodeInfo) ||
+		!maps.Equal(before.Annotations, after.Annotations) ||
+		!slices.Equal(before.Spec.PodCIDRs, after.Spec.PodCIDRs) ||
+		!slices.Equal(b.Addresses, a.Addresses) ||
+		!equality.Semantic.DeepEqual(b.Allocatable, a.Allocatable) ||
+		!equality.Semantic.DeepEqual(b.Capacity, a.Capacity) ||
+		!slices.EqualFunc(b.Conditions, a.Conditions, func(x, y corev1.NodeCondition) bool { return x.Reason == y.Reason && x.Message == y.Message })
 }
 
 func annotationsChanged(before, after map[string]string) bool {

@@ -1,0 +1,77 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package expression
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"k8s.io/apimachinery/pkg/util/version"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+const (
+	// CostLimit is what one evaluation may cost at most, in CEL's own unit: as much as Kubernetes grants a validation
+	// rule, about a tenth of a second.
+	CostLimit = 1_000_000
+
+	// checkInterval is after how many steps of a comprehension the cost is looked at.
+	checkInterval = 100
+)
+
+// compatibility is the oldest Kubernetes version whose CEL functions expressions may use: the oldest one supported.
+var compatibility = version.MajorMinor(1, 32)
+
+// env is made once: it is the expensive part.
+var env = sync.OnceValues(func() (*cel.Env, error) {
+	set, err := environment.MustBaseEnvSet(compatibility).Extend(environment.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 0),
+		EnvOptions:        []cel.EnvOption{cel.Variable("node", nodeType.CelType())},
+		DeclTypes:         []*apiservercel.DeclType{nodeType},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the CEL environment: %w", err)
+	}
+	return set.NewExpressionsEnv(), nil
+})
+
+// Program is a compiled expression. It is safe for concurrent use.
+type Program struct{ program cel.Program }
+
+// Compile compiles an expression. The error names line and column of a mistake.
+func Compile(text string) (*Program, error) {
+	e, err := env()
+	if err != nil {
+		return nil, err
+	}
+	ast, issues := e.Compile(text)
+	if issues != nil && issues.Err() != nil {
+		return nil, fmt.Errorf("cannot be compiled: %w", issues.Err())
+	}
+	if !ast.OutputType().IsExactType(cel.BoolType) {
+		return nil, fmt.Errorf("must be a bool, and is %s: compare it with something", ast.OutputType())
+	}
+	program, err := e.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
+		cel.CostLimit(CostLimit), cel.InterruptCheckFrequency(checkInterval))
+	if err != nil {
+		return nil, fmt.Errorf("cannot be compiled: %w", err)
+	}
+	return &Program{program: program}, nil
+}
+
+// Eval evaluates the expression over a node's value. It fails where a field is read that this node does not have, or
+// where it costs too much.
+func (p *Program) Eval(node Value) (bool, error) {
+	out, _, err := p.program.Eval(map[string]any{"node": map[string]any(node)})
+	if err != nil {
+		return false, fmt.Errorf("cannot be evaluated: %w", err)
+	}
+	result, ok := out.Value().(bool)
+	if !ok { // Compile has made sure of it
+		return false, fmt.Errorf("must be a bool, and is %s", out.Type().TypeName())
+	}
+	return result, nil
+}

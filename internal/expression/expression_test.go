@@ -1,0 +1,90 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package expression
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+func node() *corev1.Node {
+	n := build.MakeNode("n1").Label("pool", "gpu").Created(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)).
+		Taint("example.com/x", "v", corev1.TaintEffectNoSchedule).
+		Condition("Ready", corev1.ConditionTrue, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)).Obj()
+	n.Status.NodeInfo.KernelVersion = "6.12.1"
+	n.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8"), "memory": resource.MustParse("64Gi")}
+	return n
+}
+
+func TestEval(t *testing.T) {
+	for text, want := range map[string]bool{
+		"node.status.nodeInfo.kernelVersion.startsWith('6.')":                                     true,
+		"node.metadata.labels['pool'] == 'gpu'":                                                   true,
+		"'zone' in node.metadata.labels":                                                          false,
+		"quantity(node.status.allocatable['nvidia.com/gpu']).compareTo(quantity('8')) >= 0":       true,
+		"quantity(node.status.allocatable['memory']).isGreaterThan(quantity('65Gi'))":             false,
+		"node.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')":               true,
+		"node.spec.taints.all(t, t.key != 'example.com/x')":                                       false,
+		"node.metadata.creationTimestamp < timestamp('2026-06-01T00:00:00Z')":                     true,
+		"!node.spec.unschedulable && size(node.spec.podCIDRs) == 0 && node.metadata.name == 'n1'": true,
+	} {
+		p, err := Compile(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got, err := p.Eval(ValueOf(node())); err != nil || got != want {
+			t.Errorf("%s: %t, %v", text, got, err)
+		}
+	}
+}
+
+func TestMistakesAreRefusedWithTheirPlace(t *testing.T) {
+	for text, want := range map[string]string{
+		"node.status.kernel == 'x'":              "1:12",
+		"node.status.nodeInfo.kernelVersion > 6": "no matching overload",
+		"node.status.nodeInfo.kernelVersion":     "must be a bool, and is string",
+		"node.metadata.name == ":                 "Syntax error",
+		"self.x":                                 "undeclared reference",
+		"node.status.allocatable['cpu'] > 2":     "no matching overload",
+	} {
+		if _, err := Compile(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestWhatFailsOnANodeSaysWhy(t *testing.T) {
+	for text, want := range map[string]string{
+		"node.status.allocatable['absent'] == '1'": "no such key: absent",
+		"node.metadata.labels.all(a, node.metadata.labels.all(b, node.metadata.labels.all(c, node.metadata.labels.all(d, a+b+c+d != ''))))": "cost limit",
+	} {
+		p, err := Compile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := node()
+		for i := range 60 {
+			n.Labels[strings.Repeat("x", i)] = "y"
+		}
+		if _, err := p.Eval(ValueOf(n)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestFieldsListsWhatCanBeRead(t *testing.T) {
+	got := strings.Join(Fields(), " ")
+	for _, want := range []string{"node.metadata.labels{}", "node.status.conditions[].status", "node.status.nodeInfo.bootID"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package expression
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+)
+
+const (
+	maxEntries = 1000  // of maps and lists, for the estimate of costs
+	maxString  = 10000 // likewise, characters
+)
+
+var (
+	text       = apiservercel.NewSimpleTypeWithMinSize("string", apiservercel.StringType.CelType(), apiservercel.StringType.DefaultValue(), 2)
+	texts      = apiservercel.NewListType(text, maxEntries)
+	textByText = apiservercel.NewMapType(text, text, maxEntries)
+
+	taintType = object("nodegate.Taint", fields{"key": text, "value": text, "effect": text})
+
+	conditionType = object("nodegate.Condition", fields{"type": text, "status": text, "reason": text, "message": text})
+
+	addressType = object("nodegate.Address", fields{"type": text, "address": text})
+
+	nodeInfoType = object("nodegate.NodeInfo", fields{
+		"machineID": text, "systemUUID": text, "bootID": text, "kernelVersion": text, "osImage": text,
+		"containerRuntimeVersion": text, "kubeletVersion": text, "operatingSystem": text, "architecture": text,
+	})
+
+	nodeType = object("nodegate.Node", fields{
+		"metadata": object("nodegate.Metadata", fields{
+			"name": text, "uid": text, "labels": textByText, "annotations": textByText, "creationTimestamp": apiservercel.TimestampType,
+		}),
+		"spec": object("nodegate.Spec", fields{
+			"providerID": text, "unschedulable": apiservercel.BoolType, "podCIDRs": texts,
+			"taints": apiservercel.NewListType(taintType, maxEntries),
+		}),
+		"status": object("nodegate.Status", fields{
+			"capacity": textByText, "allocatable": textByText,
+			"conditions": apiservercel.NewListType(conditionType, maxEntries),
+			"addresses":  apiservercel.NewListType(addressType, maxEntries),
+			"nodeInfo":   nodeInfoType,
+		}),
+	})
+)
+
+type fields map[string]*apiservercel.DeclType
+
+func object(name string, of fields) *apiservercel.DeclType {
+	declared := make(map[string]*apiservercel.DeclField, len(of))
+	for field, t := range of {
+		declared[field] = apiservercel.NewDeclField(field, t, false, nil, nil)
+	}
+	return apiservercel.NewObjectType(name, declared)
+}
+
+func init() { text.MaxElements = maxString }
+
+// Fields are the paths of all that an expression may read, sorted; "[]" stands for the entries of a list, "{}" for those
+// of a map.
+func Fields() []string {
+	var out []string
+	walk("node", nodeType, &out)
+	slices.Sort(out)
+	return out
+}
+
+func walk(path string, t *apiservercel.DeclType, out *[]string) {
+	switch {
+	case t.IsObject():
+		for _, name := range slices.Sorted(maps.Keys(t.Fields)) {
+			walk(path+"."+name, t.Fields[name].Type, out)
+		}
+	case t.IsList():
+		walk(path+"[]", t.ElemType, out)
+	case t.IsMap():
+		walk(path+"{}", t.ElemType, out)
+	default:
+		*out = append(*out, path)
+	}
+}
+
+// Value is a node as expressions see it.
+type Value map[string]any
+
+// ValueOf makes the value of a node. Quantities are strings, as in JSON: quantity(node.status.allocatable['cpu']).
+func ValueOf(node *corev1.Node) Value {
+	return Value{
+		"metadata": map[string]any{
+			"name": node.Name, "uid": string(node.UID), "labels": nonNil(node.Labels), "annotations": nonNil(node.Annotations),
+			"creationTimestamp": node.CreationTimestamp.Time,
+		},
+		"spec": map[string]any{
+			"providerID": node.Spec.ProviderID, "unschedulable": node.Spec.Unschedulable, "podCIDRs": append([]string{}, node.Spec.PodCIDRs...),
+			"taints": list(node.Spec.Taints, func(t corev1.Taint) map[string]any {
+				return map[string]any{"key": t.Key, "value": t.Value, "effect": string(t.Effect)}
+			}),
+		},
+		"status": map[string]any{
+			"capacity": quantities(node.Status.Capacity), "allocatable": quantities(node.Status.Allocatable),
+			"conditions": list(node.Status.Conditions, func(c corev1.NodeCondition) map[string]any {
+				return map[string]any{"type": string(c.Type), "status": string(c.Status), "reason": c.Reason, "message": c.Message}
+			}),
+			"addresses": list(node.Status.Addresses, func(a corev1.NodeAddress) map[string]any {
+				return map[string]any{"type": string(a.Type), "address": a.Address}
+			}),
+			"nodeInfo": nodeInfo(&node.Status.NodeInfo),
+		},
+	}
+}
+
+func nodeInfo(i *corev1.NodeSystemInfo) map[string]any {
+	return map[string]any{
+		"machineID": i.MachineID, "systemUUID": i.SystemUUID, "bootID": i.BootID, "kernelVersion": i.KernelVersion,
+		"osImage": i.OSImage, "containerRuntimeVersion": i.ContainerRuntimeVersion, "kubeletVersion": i.KubeletVersion,
+		"operatingSystem": i.OperatingSystem, "architecture": i.Architecture,
+	}
+}
+
+func nonNil(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}
+
+func quantities(l corev1.ResourceList) map[string]string {
+	out := make(map[string]string, len(l))
+	for name, q := range l {
+		out[string(name)] = q.String()
+	}
+	return out
+}
+
+func list[T any](in []T, f func(T) map[string]any) []any {
+	out := make([]any, 0, len(in))
+	for _, v := range in {
+		out = append(out, f(v))
+	}
+	return out
+}

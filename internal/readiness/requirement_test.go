@@ -1,0 +1,86 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package readiness
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+func TestRequirements(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	gpus := func(min string) v1alpha1.Requirement {
+		return v1alpha1.Requirement{Name: "gpus", Resource: &v1alpha1.ResourceRequirement{Name: "nvidia.com/gpu", Minimum: resource.MustParse(min)}}
+	}
+	expr := func(text string) v1alpha1.Requirement {
+		return v1alpha1.Requirement{Name: "kernel", CEL: &v1alpha1.CELRequirement{Expression: text}}
+	}
+	phase := v1alpha1.Requirement{Name: "phase", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "first"}}
+	node := build.MakeNode("n").Created(at).Obj()
+	node.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4")}
+	node.Status.NodeInfo.KernelVersion = "6.1"
+
+	for name, tc := range map[string]struct {
+		require  v1alpha1.Requirement
+		rules    map[string]Satisfaction
+		ready    bool
+		appeared bool
+		message  string
+	}{
+		"enough of a resource":     {require: gpus("4"), ready: true, message: "resource nvidia.com/gpu: 4 is allocatable"},
+		"too little of a resource": {require: gpus("8"), appeared: true, message: "resource nvidia.com/gpu: 4 is allocatable, must be at least 8"},
+		"a resource that is not there": {
+			require: v1alpha1.Requirement{Name: "x", Resource: &v1alpha1.ResourceRequirement{Name: "example.com/x", Minimum: resource.MustParse("1")}},
+			message: "resource example.com/x is not allocatable, must be at least 1"},
+		"a true expression":  {require: expr("node.status.nodeInfo.kernelVersion.startsWith('6.')"), ready: true, message: "expression kernel is true"},
+		"a false expression": {require: expr("node.status.nodeInfo.kernelVersion == '5'"), appeared: true, message: "expression kernel is false"},
+		"an expression that fails": {require: expr("node.metadata.labels['x'] == 'y'"), appeared: true,
+			message: "expression kernel cannot be evaluated: no such key: x"},
+		"a rule that holds": {require: phase, rules: map[string]Satisfaction{"first": {Matches: true, Holds: true}}, ready: true,
+			message: "rule first holds on this node"},
+		"a rule that does not hold": {require: phase, rules: map[string]Satisfaction{"first": {Matches: true}}, appeared: true,
+			message: "rule first does not hold on this node"},
+		"a rule about other nodes": {require: phase, rules: map[string]Satisfaction{"first": {}}, message: "rule first does not select this node"},
+		"a rule that is not there": {require: phase, message: "rule first does not exist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "", corev1.TaintEffectNoSchedule).Obj()
+			r.Spec.Requirements = []v1alpha1.Requirement{tc.require}
+			rule := ruleset.Compile(r, nil, at)
+			if len(rule.Problems) > 0 {
+				t.Fatal(rule.Problems)
+			}
+			facts := &Facts{Node: node, Evidence: &Evidence{Rules: tc.rules}}
+			v := Evaluate(rule, facts, at)
+			if v.Ready != tc.ready || v.NeverAppeared != (!tc.ready && !tc.appeared) {
+				t.Errorf("ready %t, never appeared %t", v.Ready, v.NeverAppeared)
+			}
+			got := Results(rule, facts, at)
+			if len(got) != 1 || got[0].Message != tc.message || got[0].Satisfied != tc.ready || got[0].Name != tc.require.Name {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestThePolicyCoversConditionsAndRequirementsAlike(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "", corev1.TaintEffectNoSchedule).Condition("example.com/Ready").Obj()
+	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "e", CEL: &v1alpha1.CELRequirement{Expression: "node.metadata.name == 'n'"}}}
+	facts := &Facts{Node: build.MakeNode("n").Created(at).Condition("example.com/Ready", corev1.ConditionFalse, at).Obj()}
+	if Evaluate(ruleset.Compile(r, nil, at), facts, at).Ready {
+		t.Error("allOf holds with a condition that does not")
+	}
+	r.Spec.ConditionPolicy = v1alpha1.ConditionPolicyAnyOf
+	if !Evaluate(ruleset.Compile(r, nil, at), facts, at).Ready {
+		t.Error("anyOf does not hold with a requirement that does")
+	}
+}

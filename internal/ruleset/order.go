@@ -1,0 +1,103 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ruleset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ReasonCycle: rules require each other.
+const ReasonCycle = "Cycle"
+
+// Ordered are the rules in an order in which each comes after those that it requires, older ones first. The slice must
+// not be changed.
+func (s *Set) Ordered() []*Rule { return s.ordered }
+
+// Chained reports whether a rule requires another one.
+func (s *Set) Chained() bool { return s.chained }
+
+// Inspects reports whether a rule reads more of a node than its labels and conditions.
+func (s *Set) Inspects() bool { return s.inspects }
+
+func (s *Set) order() {
+	const visiting, visited = 1, 2
+	state := make(map[*Rule]int, len(s.rules))
+	s.ordered = make([]*Rule, 0, len(s.rules))
+	var visit func(*Rule)
+	visit = func(r *Rule) {
+		if r == nil || state[r] != 0 {
+			return
+		}
+		state[r] = visiting
+		for i := range r.Requirements {
+			q := &r.Requirements[i]
+			s.inspects = s.inspects || q.Resource != nil || q.Expression != nil
+			if q.RuleSatisfied != "" {
+				s.chained = true
+				visit(s.byName[q.RuleSatisfied])
+			}
+		}
+		state[r] = visited
+		s.ordered = append(s.ordered, r)
+	}
+	for _, r := range s.rules {
+		visit(r)
+	}
+}
+
+// Cycle is, for a rule that requires itself in the end, the names on the way there and back; nil for any other.
+func (s *Set) Cycle(rule *Rule) []string {
+	var path []string
+	seen := map[*Rule]bool{}
+	var back func(*Rule) bool
+	back = func(r *Rule) bool {
+		for i := range r.Requirements {
+			next := s.byName[r.Requirements[i].RuleSatisfied]
+			if next == nil {
+				continue
+			}
+			if next == rule {
+				path = append(path, r.Name)
+				return true
+			}
+			if !seen[next] {
+				seen[next] = true
+				if back(next) {
+					path = append(path, r.Name)
+					return true
+				}
+			}
+		}
+		return false
+	}
+	if !back(rule) {
+		return nil
+	}
+	path = append(path, "")
+	slices.Reverse(path)
+	return append(path[1:], rule.Name)
+}
+
+// BreakCycles is the set with the rules frozen that require each other in a circle. before is what it was for the former
+// set: rules that are frozen as they were are the same ones.
+func (s *Set) BreakCycles(before *Set) *Set {
+	if !s.chained {
+		return s
+	}
+	rules := slices.Clone(s.rules)
+	broken := false
+	for i, r := range rules {
+		if cycle := s.Cycle(r); cycle != nil {
+			rules[i] = r.FreezeLike(before.Rule(r.UID), Problem{Field: "spec.requirements", Reason: ReasonCycle,
+				Message: fmt.Sprintf("rules require each other in a circle: %s", strings.Join(cycle, " requires "))})
+			broken = true
+		}
+	}
+	if !broken {
+		return s
+	}
+	return NewSet(rules...)
+}

@@ -1,0 +1,79 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ruleset
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+// chain makes rules of "name: required required"; the first is the oldest.
+func chain(lines ...string) *Set {
+	var rules []*Rule
+	born := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i, line := range lines {
+		name, required, _ := strings.Cut(line, ":")
+		r := build.MakeRule(name).UID("uid-"+name).Created(born.Add(time.Duration(i)*time.Hour)).Selector("pool", "a").
+			Condition("example.com/Ready").Taint("example.com/"+name, "", corev1.TaintEffectNoSchedule).Obj()
+		for _, n := range strings.Fields(required) {
+			r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: "after-" + n,
+				RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: n}})
+		}
+		rules = append(rules, Compile(r, nil, born))
+	}
+	return NewSet(rules...)
+}
+
+func TestEachRuleComesAfterThoseThatItRequires(t *testing.T) {
+	for name, tc := range map[string]struct {
+		set  *Set
+		want []string
+	}{
+		"by age, where nothing is required": {chain("b", "a"), []string{"b", "a"}},
+		"an older rule after a younger one": {chain("last: middle", "middle: first", "first"), []string{"first", "middle", "last"}},
+		"a diamond":                         {chain("d: b c", "b: a", "c: a", "a"), []string{"a", "b", "c", "d"}},
+		"one that does not exist":           {chain("a: nobody"), []string{"a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, names(tc.set.Ordered())); diff != "" {
+				t.Error(diff)
+			}
+			if got := tc.set.BreakCycles(NewSet()); got != tc.set {
+				t.Error("a set without a cycle is changed")
+			}
+		})
+	}
+}
+
+func TestOnlyTheRulesOfACycleAreFrozenAndStayTheSameOnes(t *testing.T) {
+	set := chain("a: b", "b: c", "c: a", "outside: a", "free")
+	broken := set.BreakCycles(NewSet())
+	for _, r := range broken.All() {
+		want := slices.Contains([]string{"a", "b", "c"}, r.Name)
+		if (r.Mode == Frozen) != want {
+			t.Errorf("%s: frozen %t", r.Name, r.Mode == Frozen)
+		}
+	}
+	if got, want := broken.Named("a").Problems[0].String(),
+		"spec.requirements: rules require each other in a circle: a requires b requires c requires a"; got != want {
+		t.Errorf("%q", got)
+	}
+	if got := broken.Named("a").Problems[0].Reason; got != ReasonCycle {
+		t.Errorf("reason %s", got)
+	}
+	if again := set.BreakCycles(broken); again.Named("b") != broken.Named("b") {
+		t.Error("an unchanged rule is another one")
+	}
+	if self := chain("a: a").BreakCycles(NewSet()); self.Named("a").Mode != Frozen {
+		t.Error("a rule that requires itself is not frozen")
+	}
+}
