@@ -77,6 +77,11 @@ func TestCNIExample(t *testing.T) {
 	if s := c.ledger.Snapshot(); len(s.Violations) > 0 || s.Bound != cniPods {
 		t.Errorf("%d pods were bound, too early: %q", s.Bound, s.Violations)
 	}
+	for _, line := range c.Log() { // it has the rights that an installation gives it
+		if strings.Contains(line, "forbidden") {
+			t.Errorf("the operator lacks a right: %s", line)
+		}
+	}
 }
 
 func (c *cniTest) applyFiles(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,13 +32,33 @@ func (s *Stage) startOperator(ctx context.Context, log io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(log, "the operator is built after %s\n", time.Since(began).Round(10*time.Millisecond))
-	var err error
+	kubeconfig, err := s.authorize(ctx)
+	if err != nil {
+		return err
+	}
 	for range 3 { // another process may take a port between the look and the start
-		if err = s.runManager(ctx); err == nil || !strings.Contains(err.Error(), "address already in use") {
+		if err = s.runManager(ctx, kubeconfig); err == nil || !strings.Contains(err.Error(), "address already in use") {
 			break
 		}
 	}
 	return err
+}
+
+// authorize gives the operator's service account the rights that an installation gives it, and no others. It returns a
+// kubeconfig of that account.
+func (s *Stage) authorize(ctx context.Context) (string, error) {
+	for _, file := range []string{"manager/namespace.yaml", "rbac/service_account.yaml", "rbac/role.yaml", "rbac/role_binding.yaml"} {
+		if _, err := s.Apply(ctx, filepath.Join(s.Root, "config", filepath.FromSlash(file))); err != nil {
+			return "", err
+		}
+	}
+	const namespace, account = "nodegate-system", "manager"
+	kubeconfig, err := s.KubeconfigFor("system:serviceaccount:"+namespace+":"+account,
+		"system:serviceaccounts", "system:serviceaccounts:"+namespace)
+	if err != nil {
+		return "", fmt.Errorf("making the operator's kubeconfig: %w", err)
+	}
+	return kubeconfig, nil
 }
 
 // buildManager builds as the Makefile does, so that both share Go's build cache.
@@ -57,7 +78,7 @@ func buildManager(ctx context.Context, root, binary string) error {
 	return nil
 }
 
-func (s *Stage) runManager(ctx context.Context) error {
+func (s *Stage) runManager(ctx context.Context, kubeconfig string) error {
 	metrics, err := freeAddress()
 	if err != nil {
 		return err
@@ -72,7 +93,7 @@ func (s *Stage) runManager(ctx context.Context) error {
 		Name: "nodegate",
 		Path: s.Binary,
 		Args: []string{
-			"--kubeconfig=" + s.Kubeconfig(), "--leader-elect=false",
+			"--kubeconfig=" + kubeconfig, "--leader-elect=false",
 			"--metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + probes,
 		},
 		Ready: func(ctx context.Context) error { return Get(ctx, s.ReadyURL) },
@@ -114,13 +135,19 @@ func Get(ctx context.Context, url string) error {
 	return nil
 }
 
-// LogTail is the end of the operator's log.
-func (s *Stage) LogTail() string {
-	const lines = 15
+// Log is the operator's log, without what it says each time that it is asked whether it is ready and is not.
+func (s *Stage) Log() []string {
 	text, err := os.ReadFile(s.Operator.LogFile())
 	if err != nil {
-		return err.Error()
+		return []string{err.Error()}
 	}
-	all := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, "healthz check failed") })
+}
+
+// LogTail is the end of the operator's log.
+func (s *Stage) LogTail() string {
+	const most = 15
+	lines := s.Log()
+	return strings.Join(lines[max(0, len(lines)-most):], "\n")
 }
