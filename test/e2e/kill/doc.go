@@ -10,7 +10,7 @@
 // race. It contains nothing but tests. Variables of the environment:
 //
 //	NODEGATE_KILL_SEED         the seed; by default another one each time
-//	NODEGATE_KILL_ROUNDS       rounds with one replica; by default 44, some two seconds each
-//	NODEGATE_KILL_PAIR_ROUNDS  rounds with two replicas that elect a leader; by default 12, some six seconds each
+//	NODEGATE_KILL_ROUNDS       rounds with one replica; by default 42, some two seconds each
+//	NODEGATE_KILL_PAIR_ROUNDS  rounds with two replicas that elect a leader; by default 10, some five seconds each
 //	NODEGATE_KILL_OUTAGE       for how long the API server is away; by default 60s, meanwhile other tests run
 package kill

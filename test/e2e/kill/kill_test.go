@@ -68,7 +68,7 @@ type campaign struct {
 func killAnywhere(t *testing.T, binary string, seed uint64) {
 	c := &campaign{world: newWorld(t), seed: seed, kills: map[string]int{}}
 	startMonitor(t, c.world)
-	rounds, pairs := setting(t, "NODEGATE_KILL_ROUNDS", 44), setting(t, "NODEGATE_KILL_PAIR_ROUNDS", 12)
+	rounds, pairs := setting(t, "NODEGATE_KILL_ROUNDS", 42), setting(t, "NODEGATE_KILL_PAIR_ROUNDS", 10)
 	began := time.Now()
 
 	solo := startReplica(t, c.world, binary, "solo", false)
@@ -128,7 +128,7 @@ func end(t *testing.T, replicas ...*replica) {
 }
 
 // most is up to which write of a kind a trap waits.
-var most = map[kind]int{nodePatch: 40, event: 40, status: 4, finalizer: 4, lease: 1}
+var most = map[kind]int{nodePatch: 30, event: 30, status: 3, finalizer: 3, lease: 1}
 
 // play plays one round: rules and nodes are disturbed, a replica is killed at a write of a kind, and perhaps again at
 // another; and then all has to be as it is to be.
@@ -141,14 +141,16 @@ func (c *campaign) play(t *testing.T, replicas []*replica, k kind, m moment, exp
 	rules := &ruleActor{w: c.world}
 	ctx := t.Context()
 
-	c.set(replicas, trap{kind: k, moment: m, n: 1 + rng.IntN(most[k])})
+	fatal := trap{kind: k, moment: m, n: 1 + rng.IntN(most[k])}
+	armed := time.AfterFunc(time.Duration(rng.Int64N(int64(400*time.Millisecond))), func() { c.set(replicas, &fatal) })
+	defer armed.Stop()
 	stop := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		nodes.settle(ctx, rng)
 		rules.start(ctx, rng)
-		c.disturb(ctx, rng, 600*time.Millisecond+time.Duration(rng.Int64N(int64(500*time.Millisecond))), &foreignWriter{w: c.world}, nodes, rules)
+		c.disturb(ctx, rng, 500*time.Millisecond+time.Duration(rng.Int64N(int64(500*time.Millisecond))), &foreignWriter{w: c.world}, nodes, rules)
 		for waiting := time.Now(); time.Since(waiting) < provoked; { // goes on until the trap has sprung
 			select {
 			case <-stop:
@@ -162,16 +164,16 @@ func (c *campaign) play(t *testing.T, replicas []*replica, k kind, m moment, exp
 	c.kill(t, own, replicas, done, expiry)
 	close(stop)
 	<-done
-	if len(replicas) == 1 && chance(own, 30) {
+	if len(replicas) == 1 && chance(own, 20) {
 		c.strike(t, replicas[0], own) // and once more, while it catches up
 	}
 	c.converge(t, replicas, converged)
 }
 
-// set sets the same trap for all replicas: only the leader writes.
-func (c *campaign) set(replicas []*replica, tr trap) {
+// set sets the same trap for all replicas, since only the leader writes; with nil it takes it away.
+func (c *campaign) set(replicas []*replica, tr *trap) {
 	for _, r := range replicas {
-		r.proxy.arm(&tr)
+		r.proxy.arm(tr)
 	}
 }
 
@@ -193,9 +195,7 @@ func (c *campaign) kill(t *testing.T, rng *rand.Rand, replicas []*replica, done 
 		victim.proxy.kill()
 		c.died(victim, "at no write")
 	}
-	for _, r := range replicas {
-		r.proxy.arm(nil)
-	}
+	c.set(replicas, nil)
 	<-victim.process.Exited() // the trap tells before it kills
 	if victim == other {
 		pause(rng, time.Millisecond, 300*time.Millisecond)
@@ -214,7 +214,7 @@ func (c *campaign) kill(t *testing.T, rng *rand.Rand, replicas []*replica, done 
 // strike kills a replica at any moment.
 func (c *campaign) strike(t *testing.T, r *replica, rng *rand.Rand) {
 	t.Helper()
-	pause(rng, time.Millisecond, 1500*time.Millisecond)
+	pause(rng, time.Millisecond, 800*time.Millisecond)
 	r.proxy.kill()
 	c.died(r, "at no write")
 	r.restart(t)

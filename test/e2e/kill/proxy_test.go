@@ -167,11 +167,16 @@ func (p *proxy) count(k kind, code int) bool {
 func (p *proxy) arm(t *trap) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if t != nil {
-		set := *t
-		t = &set
+	if t == nil {
+		p.armed = nil
+		select {
+		case <-p.sprung: // at the last moment, and nobody has asked for it
+		default:
+		}
+		return
 	}
-	p.armed = t
+	set := *t
+	p.armed = &set
 }
 
 // springs counts a write, and reports whether this is the one that is fatal.
