@@ -137,6 +137,9 @@ type ResourceRequirement struct {
 
 	// minimum is the least quantity.
 	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="type(self) != string || isQuantity(self)",message="must be a quantity, such as 1 or 4Gi"
 	Minimum resource.Quantity `json:"minimum"`
 
 	// source is where the quantity is read: Allocatable (the default, of the node) or ResourceSlice (devices that a

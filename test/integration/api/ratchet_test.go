@@ -59,7 +59,7 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 		"timeout":               {"timeout: {action: Release, seconds: null}", "timeout: {seconds: 1}"},
 		"annotation":            {`completionAnnotation: "a b"`, "completionAnnotation: a"},
 		"own-annotation":        {"completionAnnotation: readiness.node.x-k8s.io/override", "completionAnnotation: null"},
-		"requirements":          {"requirements: [{name: a, csiDriver: {name: x}}]", "requirements: null"},
+		"requirements":          {"requirements: [{name: a}]", "requirements: null"},
 		"probes":                {"probes: [{conditionType: Ready}]", "probes: null"},
 		"eviction-guard":        {"evictionGuard: {}", "evictionGuard: null"},
 		"pod-admission":         {"podAdmission: Deny", "podAdmission: None"},

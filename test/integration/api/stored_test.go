@@ -36,7 +36,8 @@ func TestWhatIsStoredCanBeRead(t *testing.T) {
 			fmt.Sprintf(rule, "", "", `,"maxUnavailable":`+number),
 			fmt.Sprintf(rule, "", "", `,"stabilization":{"readySeconds":`+number+`}`),
 			fmt.Sprintf(rule, "", "", `,"timeout":{"seconds":`+number+`}`),
-			fmt.Sprintf(rule, "", "", `,"suspend":`+number))
+			fmt.Sprintf(rule, "", "", `,"suspend":`+number),
+			fmt.Sprintf(rule, "", "", `,"requirements":[{"name":"a","csiDriver":{"name":"b","minimumAllocatable":`+number+`}}]`))
 	}
 	for _, time := range []string{"2026-01-02T03:04:05Z", "2026-01-02t03:04:05z", "2026-01-02T03:04:05", "2026-01-02T03:04:60Z", "2026-01-02T24:00:00Z",
 		"2026-01-02T03:04:05+99:99", "2026-01-02T03:04:05+24:00", "2026-01-02T03:04:05+23:59", "2026-01-02T03:04:05+01:60", "2026-01-02T03:04:05x5Z", "2026-01-02T03:04:05.123456789012Z",
@@ -45,6 +46,11 @@ func TestWhatIsStoredCanBeRead(t *testing.T) {
 	}
 	for _, odd := range []string{`,"stabilization":null`, `,"stabilization":{}`, `,"timeout":null`, `,"rearmOn":null`, `,"rearmOn":[]`, `,"rearmOn":[null]`, `,"conditionPolicy":""`, `,"conditionPolicy":null`} {
 		bodies = append(bodies, fmt.Sprintf(rule, "", "", odd))
+	}
+	for _, quantity := range []string{"0", "1", "-1", "1.0", "1.5", "1e3", "1e30", "1e400", "9223372036854775808", "true", "null", `""`, `"1"`, `"-1"`, `"+1"`, `".5"`, `"5."`, `"1.5"`, `"0.1n"`,
+		`"4Gi"`, `"4gi"`, `"1E"`, `"1Ei"`, `"1e3"`, `"1e3.5"`, `"1e.5"`, `"1e+3"`, `"1e-3"`, `"1e19"`, `"1e99"`, `"1e400"`, `"1e9999999999"`, `"1e99999999999999999999"`, `"1e-400"`,
+		`"99999999999999999999999999999999"`, `"999999999999Ei"`, `"0x10"`, `" 1"`, `"1 "`, `"1\n"`} {
+		bodies = append(bodies, fmt.Sprintf(rule, "", "", `,"requirements":[{"name":"a","resource":{"name":"b","minimum":`+quantity+`}}]`))
 	}
 	accepted := 0
 	for _, body := range bodies {

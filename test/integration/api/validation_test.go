@@ -299,8 +299,6 @@ func TestBounds(t *testing.T) {
 // TestNotYetSupported: what the API lays out and this version does not do is refused in words, never silently accepted.
 func TestNotYetSupported(t *testing.T) {
 	judge(t, group, plainSpec, map[string]verdict{
-		"requirements":        {"requirements: [{name: ebs, csiDriver: {name: ebs.csi.aws.com}}]", refused("spec.requirements", "requirements are not supported by this version yet: use conditions")},
-		"only requirements":   {"{conditions: null, requirements: [{name: ebs, csiDriver: {name: ebs.csi.aws.com}}]}", refused("spec.requirements", "not supported by this version yet")},
 		"no requirements":     {"requirements: []", nil},
 		"probes":              {"probes: [{conditionType: example.com/CNIReady, tcpSocket: {port: 9099}}]", refused("spec.probes", "probes are not supported by this version yet: run a reporter that sets the node condition")},
 		"no probes":           {"probes: []", nil},

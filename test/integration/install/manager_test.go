@@ -138,6 +138,7 @@ func TestTheOperatorRuns(t *testing.T) {
 	// Older API servers cannot stream a list: it is asked for.
 	older := startManager(t, "KUBE_FEATURE_WatchListClient=false")
 	g.Eventually(func() error { return older.probe(ctx, "/readyz") }).Should(Succeed())
+	g.Eventually(func() map[string]bool { return used(t) }).Should(HaveKey("nodes list"))
 	g.Expect(older.stop()).To(Succeed())
 	checkAudit(t)
 }
