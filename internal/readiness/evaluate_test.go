@@ -222,6 +222,10 @@ func TestFreshness(t *testing.T) {
 			observed: Observed{Ready: true, Since: at(-5)},
 			want:     Verdict{Ready: true, Since: at(-5), RecheckAt: at(360)},
 		},
+		"a heartbeat in the future, seen for the first time, counts from now": {
+			require: aged(cni, "True"), node: node().Condition(cni, "True", at(-5)).Heartbeat(cni, at(300)), at: 0,
+			want: Verdict{Ready: true, Since: at(0), RecheckAt: at(360)},
+		},
 		"stale counts as Unknown, never as the default": {
 			require: func() v1alpha1.ConditionRequirement {
 				c := aged(cni, "True")
@@ -270,6 +274,11 @@ func TestFreshness(t *testing.T) {
 			require: require(cni, "True", ""), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(0)), notBefore: at(0), at: 5,
 			observed: Observed{Since: at(1)},
 			want:     Verdict{Ready: true, Since: at(0)},
+		},
+		"a False from before the boot that is reported after it counts since the boot": {
+			require: require(cni, "True", ""), node: node().Condition(cni, "False", at(-500)).Heartbeat(cni, at(3)), notBefore: at(0), at: 5,
+			observed: Observed{Since: at(1)},
+			want:     Verdict{Since: at(0)},
 		},
 		"what is reported after the boot counts since that heartbeat": {
 			require: require(cni, "True", ""), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(3)), notBefore: at(0), at: 5,

@@ -103,6 +103,14 @@ func TestCompletionAnnotation(t *testing.T) {
 			rules: []*build.RuleWrapper{r()}, node: fresh().Condition(cni, "True", at(0)),
 			steps: []step{{tells: "seen", at: 1, states: []string{"cni Ready EvidenceHolds"}, annotations: map[string]string{recordKey: released(1), completedAt: unix(1)}}},
 		},
+		"is set when an existing node that was held is ready": {
+			rules: []*build.RuleWrapper{r()}, node: old(),
+			steps: []step{
+				{tells: "held", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending}},
+				{tells: "ready", at: 9, node: ready(9), states: []string{"cni Ready EvidenceHolds"}, changes: []string{"removed cni " + pending},
+					annotations: map[string]string{recordKey: released(1), completedAt: unix(9)}},
+			},
+		},
 		"keeps the time of the first release": {
 			rules: []*build.RuleWrapper{r()}, node: fresh().Annotation(completedAt, "5"),
 			steps: []step{
@@ -263,6 +271,15 @@ func TestRearmOnReboot(t *testing.T) {
 				{tells: "rebooted", at: 51, node: reboot(50), taints: []string{pending}, states: []string{"cni Held Rearmed"}, changes: []string{"rearmed cni " + pending, "added cni " + pending}},
 				{tells: "edited", at: 60, rules: []*build.RuleWrapper{rule().Generation(2)}, states: []string{"cni Ready EvidenceHolds"}, changes: []string{"removed cni " + pending},
 					annotations: record(`"released":%q`, stamp(60))},
+			},
+		},
+		"rearmOn edited away while the node is held, and not ready for another reason": {
+			rules: []*build.RuleWrapper{r()}, node: joined(),
+			steps: []step{
+				inService,
+				{tells: "rebooted", at: 51, node: reboot(50), taints: []string{pending}, states: []string{"cni Held Rearmed"}, changes: []string{"rearmed cni " + pending, "added cni " + pending}},
+				{tells: "edited", at: 60, node: unready(60), rules: []*build.RuleWrapper{rule().Generation(2)}, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
+					annotations: map[string]string{recordKey: claimed(51)}},
 			},
 		},
 		"a suspended rule waits with it, and does it when it is put in force": {

@@ -227,6 +227,18 @@ func TestWindows(t *testing.T) {
 			rules: []*build.RuleWrapper{rule().UnreadySeconds(30)}, node: old().Condition(cni, "False", at(-2*86400)),
 			steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending}}},
 		},
+		"it does not where the rule was put in force within the window": {
+			rules: []*build.RuleWrapper{inForce(rule().UnreadySeconds(30), -5)}, node: old().Condition(cni, "False", at(-6)),
+			steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending}}},
+		},
+		"nor in the second in which the node ceased to be ready": {
+			rules: []*build.RuleWrapper{inForce(rule().UnreadySeconds(30), -5)}, node: old().Condition(cni, "False", at(-5)),
+			steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending}}},
+		},
+		"it does where that was a second after": {
+			rules: []*build.RuleWrapper{inForce(rule().UnreadySeconds(30), -5)}, node: old().Condition(cni, "False", at(-4)),
+			steps: []step{{tells: "seen", at: 1, states: []string{"cni Ready UnreadyWindow"}, quiet: true, recheck: 26}},
+		},
 		"unreadySeconds delays a claim on an existing node that was ready under the rule": {
 			rules: []*build.RuleWrapper{rule().UnreadySeconds(30)}, node: old().Condition(cni, "False", at(0)),
 			steps: []step{{tells: "seen", at: 1, states: []string{"cni Ready UnreadyWindow"}, quiet: true, recheck: 30}},

@@ -448,6 +448,15 @@ func TestSharedTaint(t *testing.T) {
 				{tells: "the oldest ready", at: 4, node: diskReady(4), taints: []string{c}, states: []string{"disk Ready EvidenceHolds", "cni Held EvidenceMissing"}},
 			},
 		},
+		"the oldest claim decides, not the oldest rule": {
+			rules: []*build.RuleWrapper{rule()}, node: fresh(),
+			steps: []step{
+				{tells: "the younger rule", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending}},
+				{tells: "the older rule", at: 2, rules: []*build.RuleWrapper{second("b").Created(at(-90000)), rule()}, taints: []string{pending}, states: []string{"disk Held EvidenceMissing", "cni Held EvidenceMissing"}},
+				{tells: "the older rule edited", at: 3, rules: []*build.RuleWrapper{second("x").Created(at(-90000)), rule()}, taints: []string{pending}, states: []string{"disk Held EvidenceMissing", "cni Held EvidenceMissing"}},
+				{tells: "the younger rule edited", at: 4, rules: []*build.RuleWrapper{second("x").Created(at(-90000)), rule().Taint(key, "c", noSchedule)}, taints: []string{c}, states: []string{"disk Held EvidenceMissing", "cni Held EvidenceMissing"}},
+			},
+		},
 		"the oldest moves on to another key: the taint stays, with the other's value": {
 			rules: []*build.RuleWrapper{rule()}, node: fresh(),
 			steps: []step{

@@ -202,6 +202,21 @@ func TestTakingOver(t *testing.T) {
 			rules: []*build.RuleWrapper{rule().StatusNode("n1", v1alpha1.TaintPresent)}, node: fresh().Unlabel("pool").Taint(key, "theirs", noSchedule),
 			steps: []step{{tells: "seen", at: 1, taints: []string{key + "=theirs:NoSchedule"}, quiet: true}},
 		},
+		"what its status tells of, and is not there, is not what another rule puts there now": {
+			rules: []*build.RuleWrapper{incumbents(), ruleOf("disk", disk, key)}, node: old().Condition(cni, "True", at(-900)),
+			steps: []step{
+				{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Ready EvidenceHolds", "disk Held EvidenceMissing"}, changes: []string{"added disk " + pending}},
+			},
+		},
+		"what an invalid rule inherits stands, also where another rule claims it": {
+			rules: []*build.RuleWrapper{func() *build.RuleWrapper {
+				r := incumbents()
+				r.Spec.EnforcementMode = "sometimes"
+				return r
+			}(), ruleOf("disk", disk, key)},
+			node:  fresh().Taint(key, "pending", noSchedule).Condition(disk, "True", at(0)).Annotation("readiness.node.x-k8s.io/rule-u-disk", `{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
+			steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held NotInForce", "disk Ready EvidenceHolds"}}},
+		},
 		"another rule's claim is not what the incumbent left": {
 			rules: []*build.RuleWrapper{incumbents().Deleted(at(0)), ruleOf("disk", disk, key)},
 			node:  fresh().Taint(key, "pending", noSchedule).Annotation("readiness.node.x-k8s.io/rule-u-disk", `{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),

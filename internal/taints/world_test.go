@@ -55,6 +55,7 @@ func ruleOf(name, condition, taintKey string) *build.RuleWrapper {
 // inForce makes the status of a rule say since when it is in force.
 func inForce(r *build.RuleWrapper, since int) *build.RuleWrapper {
 	hash := ruleset.Compile(r.Obj(), nil, start).SelectorHash
+	r.Status.Conditions = nil
 	return r.StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue).StatusInForce(at(since), hash)
 }
 
