@@ -50,7 +50,7 @@ func run(ctx context.Context, screen *view.Screen, wait string) (err error) {
 	d := newDemo(s, screen)
 	if err := d.play(ctx); err != nil {
 		if err = told(ctx, err); !errors.Is(err, errInterrupted) {
-			err = fmt.Errorf("%w\n\nthe end of the operator's log:\n%s\n", err, s.LogTail())
+			err = fmt.Errorf("%w\n\nthe end of the operator's log:\n%s", err, s.LogTail())
 		}
 		return err
 	}

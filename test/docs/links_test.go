@@ -88,7 +88,7 @@ func TestMakeTargets(t *testing.T) {
 	for _, name := range pages(t) {
 		for _, line := range open(t, name).lines {
 			for _, m := range command.FindAllStringSubmatch(line, -1) {
-				for _, target := range strings.Fields(m[1]) {
+				for target := range strings.FieldsSeq(m[1]) {
 					found++
 					if target != "-s" && !targets.Has(target) {
 						t.Errorf("%s: make %s: there is no such target", name, target)

@@ -71,7 +71,7 @@ func cells(line string) row {
 	const bar = "\x00"
 	line = strings.ReplaceAll(strings.TrimSpace(line), `\|`, bar)
 	var out row
-	for _, c := range strings.Split(strings.Trim(line, "|"), "|") {
+	for c := range strings.SplitSeq(strings.Trim(line, "|"), "|") {
 		out = append(out, strings.TrimSpace(strings.ReplaceAll(c, bar, "|")))
 	}
 	return out

@@ -224,7 +224,7 @@ func (c *cniTest) deleteRule(t *testing.T) {
 	}
 	eventually(t, "the rule is gone", func() error {
 		if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(rule), rule); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %v, finalizers %v", err, rule.Finalizers)
+			return fmt.Errorf("it is there, with the finalizers %v (%w)", rule.Finalizers, err)
 		}
 		return nil
 	})
