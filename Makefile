@@ -104,7 +104,7 @@ build: ## Build every command into bin.
 .PHONY: manifests
 manifests: ## Generate the CRD and the operator's role from the markers in the code.
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd/bases
-	$(CONTROLLER_GEN) rbac:roleName=nodegate-manager-role paths=./internal/... output:rbac:dir=config/rbac
+	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./cmd/manager/... output:rbac:dir=config/rbac
 	@mkdir -p charts/nodegate/crds
 	cp config/crd/bases/*.yaml charts/nodegate/crds/
 

@@ -21,12 +21,10 @@ type Requirement struct {
 
 	// pods requires pods that run on the node to be ready.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="pods are not supported by this version yet"
 	Pods *PodsRequirement `json:"pods,omitempty"`
 
 	// csiDriver requires a CSI driver to be registered on the node.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="csiDriver is not supported by this version yet"
 	CSIDriver *CSIDriverRequirement `json:"csiDriver,omitempty"`
 
 	// resource requires the node to offer a quantity of a resource.
@@ -70,7 +68,8 @@ type PodsRequirement struct {
 	// +kubebuilder:validation:Maximum=1000
 	MinReady *int32 `json:"minReady,omitempty"`
 
-	// minReadySeconds is for how long a pod must have been ready before it counts. Default 0.
+	// minReadySeconds is for how long a pod must have been ready before it counts. Default 0; 10 for a pod with a container
+	// that has no readiness probe, which is "ready" as soon as it has started. An annotation counts at once.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
@@ -145,7 +144,6 @@ type ResourceRequirement struct {
 	// source is where the quantity is read: Allocatable (the default, of the node) or ResourceSlice (devices that a
 	// DRA driver publishes for the node).
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self != 'ResourceSlice'",message="source: ResourceSlice is not supported by this version yet: use Allocatable"
 	Source ResourceSource `json:"source,omitempty"`
 }
 

@@ -12,6 +12,11 @@ package main
 // +kubebuilder:rbac:groups=readiness.node.x-k8s.io,resources=nodereadinessrules,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=readiness.node.x-k8s.io,resources=nodereadinessrules/status,verbs=update
 //
+// The evidence of rules with requirements: pods, CSI drivers and devices, of which just those are watched that a rule names.
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csinodes,verbs=list;watch
+// +kubebuilder:rbac:groups=resource.k8s.io,resources=resourceslices,verbs=list;watch
+//
 // Whether the definition of the rules that is served is ours. No other definition is read.
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=nodereadinessrules.readiness.node.x-k8s.io,verbs=get;list;watch
 //

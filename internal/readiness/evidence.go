@@ -150,9 +150,9 @@ func Results(rule *ruleset.Rule, facts *Facts, now time.Time) []Result {
 	}
 	for i := range rule.Requirements {
 		q := &rule.Requirements[i]
-		j := judgeRequirement(q, facts)
+		j := judgeRequirement(q, facts, now)
 		out = append(out, Result{Name: q.Name, Status: j.status, Required: v1alpha1.ConditionTrue, Satisfied: j.satisfied,
-			Cause: j.cause, Since: j.since, Message: describe(q, facts, j.satisfied)})
+			Cause: j.cause, Since: j.since, Message: describe(rule, q, facts, j.satisfied, now)})
 	}
 	return out
 }

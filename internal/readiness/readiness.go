@@ -58,7 +58,7 @@ func Evaluate(rule *ruleset.Rule, facts *Facts, now time.Time) Verdict {
 		t.add(&j)
 	}
 	for i := range rule.Requirements {
-		j := judgeRequirement(&rule.Requirements[i], facts)
+		j := judgeRequirement(&rule.Requirements[i], facts, now)
 		t.add(&j)
 	}
 	return t.verdict(rule.Spec.AnyOf(), facts.Observed)

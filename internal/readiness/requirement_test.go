@@ -35,11 +35,11 @@ func TestRequirements(t *testing.T) {
 		appeared bool
 		message  string
 	}{
-		"enough of a resource":     {require: gpus("4"), ready: true, message: "resource nvidia.com/gpu: 4 is allocatable"},
-		"too little of a resource": {require: gpus("8"), appeared: true, message: "resource nvidia.com/gpu: 4 is allocatable, must be at least 8"},
+		"enough of a resource":     {require: gpus("4"), ready: true, message: "resource nvidia.com/gpu: 4 allocatable"},
+		"too little of a resource": {require: gpus("8"), appeared: true, message: "resource nvidia.com/gpu: 4 allocatable, must be at least 8"},
 		"a resource that is not there": {
 			require: v1alpha1.Requirement{Name: "x", Resource: &v1alpha1.ResourceRequirement{Name: "example.com/x", Minimum: resource.MustParse("1")}},
-			message: "resource example.com/x is not allocatable, must be at least 1"},
+			message: "resource example.com/x: none is allocatable, must be at least 1"},
 		"a true expression":  {require: expr("node.status.nodeInfo.kernelVersion.startsWith('6.')"), ready: true, message: "expression kernel is true"},
 		"a false expression": {require: expr("node.status.nodeInfo.kernelVersion == '5'"), appeared: true, message: "expression kernel is false"},
 		"an expression that fails": {require: expr("node.metadata.labels['x'] == 'y'"), appeared: true,

@@ -22,6 +22,9 @@ func (s *Set) Chained() bool { return s.chained }
 // Inspects reports whether a rule reads more of a node than its labels and conditions.
 func (s *Set) Inspects() bool { return s.inspects }
 
+// Gathers reports whether a rule needs evidence that is not on the node itself.
+func (s *Set) Gathers() bool { return s.gathers }
+
 func (s *Set) order() {
 	const visiting, visited = 1, 2
 	state := make(map[*Rule]int, len(s.rules))
@@ -34,6 +37,7 @@ func (s *Set) order() {
 		state[r] = visiting
 		for i := range r.Requirements {
 			q := &r.Requirements[i]
+			s.gathers = s.gathers || q.Pods != nil || q.CSIDriver != nil || q.Resource != nil
 			s.inspects = s.inspects || q.Resource != nil || q.Expression != nil
 			if q.RuleSatisfied != "" {
 				s.chained = true

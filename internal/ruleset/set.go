@@ -16,8 +16,8 @@ type Set struct {
 	byUID  map[types.UID]*Rule
 	byName map[string]*Rule
 
-	ordered           []*Rule
-	chained, inspects bool
+	ordered                    []*Rule
+	chained, inspects, gathers bool
 }
 
 // NewSet is the snapshot of these rules.

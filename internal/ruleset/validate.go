@@ -214,12 +214,6 @@ func (v *validator) unsupported(spec *v1alpha1.NodeReadinessRuleSpec) {
 			v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported, Message: "is not supported by this version"})
 		}
 	}
-	for i := range spec.Requirements {
-		r := &spec.Requirements[i]
-		not(fmt.Sprintf("spec.requirements[%d].pods", i), r.Pods != nil)
-		not(fmt.Sprintf("spec.requirements[%d].csiDriver", i), r.CSIDriver != nil)
-		not(fmt.Sprintf("spec.requirements[%d].resource.source", i), r.Resource != nil && r.Resource.Source == v1alpha1.ResourceSourceResourceSlice)
-	}
 	not("spec.probes", len(spec.Probes) > 0)
 	not("spec.evictionGuard", spec.EvictionGuard != nil)
 	not("spec.podAdmission", spec.PodAdmission != "" && spec.PodAdmission != v1alpha1.PodAdmissionNone)

@@ -86,7 +86,7 @@ func TestValidate(t *testing.T) {
 				s.EvictionGuard, s.Health = &v1alpha1.EvictionGuard{}, &v1alpha1.Health{}
 				s.PodAdmission, s.Admission, s.ExistingNodes = "Deny", "Taint", "Idle"
 			}),
-			want: []string{"Unsupported spec.requirements[1].csiDriver", "Unsupported spec.probes", "Unsupported spec.evictionGuard",
+			want: []string{"Unsupported spec.probes", "Unsupported spec.evictionGuard",
 				"Unsupported spec.podAdmission", "Unsupported spec.health", "Unsupported spec.admission", "Unsupported spec.existingNodes",
 				"Unsupported spec.requirements[0]"},
 		},

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -40,6 +41,8 @@ type Reconciler struct {
 	Live client.Reader
 	// Fleet gives the rules, and takes the verdicts.
 	Fleet *fleet.Fleet
+	// Evidence gathers what is not on the node itself; nil, where no rule asks for that.
+	Evidence *evidence.Sources
 	// Recorder records events on nodes.
 	Recorder events.EventRecorder
 	// Clock tells the time.
@@ -93,6 +96,9 @@ func (r *Reconciler) decide(p *pass) {
 		r.eventf(p.node, nil, corev1.EventTypeWarning, reasonInvalidOverride, actionOverride, "%v: it is ignored", err)
 	}
 	p.evidence = &readiness.Evidence{}
+	if r.Evidence != nil {
+		r.Evidence.Gather(p.set, p.node.Name, p.evidence)
+	}
 	if p.set.Chained() {
 		p.evidence.Rules = map[string]readiness.Satisfaction{}
 	}

@@ -215,7 +215,7 @@ var _ = Describe("Evidence that needs no reporter", func() {
 		before := w.createNode(build.MakeNode("a"))
 		w.reconcile("a")
 		Expect(w.material(rule).Evaluations[0].RequirementResults).To(Equal([]v1alpha1.RequirementEvaluationResult{
-			{Name: "it", Message: "resource example.com/gpu is not allocatable, must be at least 2"}}))
+			{Name: "it", Message: "resource example.com/gpu: none is allocatable, must be at least 2"}}))
 
 		after := w.node("a")
 		after.Status.Allocatable = corev1.ResourceList{"example.com/gpu": resource.MustParse("2")}

@@ -9,11 +9,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +29,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/controller/nudge"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/rulecache"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -49,10 +52,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *rulecache.Cache, 
 	if err != nil {
 		return fmt.Errorf("creating the node controller: %w", err)
 	}
-	nodes := source.Kind(mgr.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{}, r.relevant())
-	if err := c.Watch(&rulesSource{reconciler: r, rules: rules, nodes: mgr.GetCache().WaitForCacheSync, queue: queue}); err != nil {
+	clients, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making a client for evidence: %w", err)
+	}
+	following := &rulesSource{reconciler: r, rules: rules, nodes: mgr.GetCache().WaitForCacheSync, queue: queue}
+	r.Evidence = evidence.New(clients, following)
+	if err := c.Watch(following); err != nil {
 		return fmt.Errorf("watching rules: %w", err)
 	}
+	nodes := source.Kind(mgr.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{}, r.relevant())
 	if err := c.Watch(nodes); err != nil {
 		return fmt.Errorf("watching nodes: %w", err)
 	}
@@ -67,6 +76,9 @@ type rulesSource struct {
 	nodes      func(context.Context) bool
 	queue      *nudge.Queue
 	ctx        context.Context
+
+	mu  sync.Mutex
+	set *ruleset.Set // the last one that the cache told of
 }
 
 // Start implements source.Source.
@@ -85,16 +97,38 @@ func (s *rulesSource) WaitForSync(ctx context.Context) error {
 		return err
 	}
 	s.rules.Subscribe(func(set *ruleset.Set) {
-		names, err := s.reconciler.setRules(s.ctx, set)
-		if err != nil {
-			if s.ctx.Err() == nil {
-				log.FromContext(s.ctx).Error(err, "Taking over changed rules")
-			}
-			return
-		}
-		s.queue.AddLow(names...)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.set = set
+		s.takeOver()
 	})
 	return nil
+}
+
+// takeOver brings the rules to the fleet. The caller holds s.mu.
+func (s *rulesSource) takeOver() {
+	names, err := s.reconciler.setRules(s.ctx, s.set)
+	if err != nil {
+		if s.ctx.Err() == nil {
+			log.FromContext(s.ctx).Error(err, "Taking over changed rules")
+		}
+		return
+	}
+	s.queue.AddLow(names...)
+}
+
+// NodesChanged implements evidence.Listener.
+func (s *rulesSource) NodesChanged(nodes ...string) { s.queue.Add(nodes...) }
+
+// AvailabilityChanged implements evidence.Listener.
+func (s *rulesSource) AvailabilityChanged() {
+	go func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.ctx.Err() == nil {
+			s.takeOver()
+		}
+	}()
 }
 
 func (r *Reconciler) setRules(ctx context.Context, set *ruleset.Set) ([]string, error) {
@@ -106,7 +140,30 @@ func (r *Reconciler) setRules(ctx context.Context, set *ruleset.Set) ([]string, 
 	for i := range list.Items {
 		nodes[i] = &list.Items[i]
 	}
+	if r.Evidence != nil {
+		r.Evidence.SetRules(ctx, set)
+		set = r.judgeable(set)
+	}
 	return r.Fleet.SetRules(set, nodes, r.Clock.Now()), nil
+}
+
+// judgeable is the set with the rules frozen whose evidence cannot be read, or not yet: it would look as if it were
+// missing. All others go on.
+func (r *Reconciler) judgeable(set *ruleset.Set) *ruleset.Set {
+	if !set.Gathers() {
+		return set
+	}
+	before := r.Fleet.Rules()
+	rules := slices.Clone(set.All())
+	for i, rule := range rules {
+		if rule.Mode == ruleset.Deleting || rule.Mode == ruleset.Frozen {
+			continue
+		}
+		if p := r.Evidence.Unavailable(rule); p != nil {
+			rules[i] = rule.FreezeLike(before.Rule(rule.UID), *p)
+		}
+	}
+	return ruleset.NewSet(rules...)
 }
 
 // relevant lets through what a verdict may depend on. A heartbeat is let through only where it alone may change one:

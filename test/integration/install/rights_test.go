@@ -33,7 +33,10 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 	crds := schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 	leases := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 	want := map[string][]string{
-		"nodes": {"get", "list", "patch", "watch"},
+		"nodes":                          {"get", "list", "patch", "watch"},
+		"pods":                           {"list", "watch"},
+		"csinodes.storage.k8s.io":        {"list", "watch"},
+		"resourceslices.resource.k8s.io": {"list", "watch"},
 		"nodereadinessrules.readiness.node.x-k8s.io":                                                {"get", "list", "patch", "watch"},
 		"nodereadinessrules/status.readiness.node.x-k8s.io":                                         {"update"},
 		"events.events.k8s.io":                                                                      {"create", "patch"},
@@ -102,9 +105,11 @@ func TestTheOperatorIsRefused(t *testing.T) {
 		"creating a node":             func() error { return as.Create(t.Context(), node.DeepCopy()) },
 		"listing secrets":             func() error { return as.List(t.Context(), &corev1.SecretList{}) },
 		"reading a secret of its own": func() error { return as.Get(t.Context(), client.ObjectKeyFromObject(secret), secret.DeepCopy()) },
-		"listing pods":                func() error { return as.List(t.Context(), &corev1.PodList{}) },
-		"deleting a rule":             func() error { return as.Delete(t.Context(), rule.DeepCopy()) },
-		"updating a rule":             func() error { return as.Update(t.Context(), rule.DeepCopy()) },
+		"deleting pods": func() error {
+			return as.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}})
+		},
+		"deleting a rule": func() error { return as.Delete(t.Context(), rule.DeepCopy()) },
+		"updating a rule": func() error { return as.Update(t.Context(), rule.DeepCopy()) },
 		"granting itself more": func() error {
 			return as.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "more"}})
 		},

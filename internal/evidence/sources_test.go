@@ -1,0 +1,207 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/testing/apiserver"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+var server *apiserver.Server
+
+func TestEvidence(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Evidence")
+}
+
+var _ = BeforeSuite(func() {
+	var err error
+	server, err = apiserver.Start()
+	Expect(err).NotTo(HaveOccurred())
+})
+
+var _ = AfterSuite(func() {
+	if server != nil {
+		Expect(server.Stop()).To(Succeed())
+	}
+})
+
+type heard struct {
+	mu           sync.Mutex
+	nodes        []string
+	availability int
+}
+
+func (h *heard) NodesChanged(nodes ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.nodes = append(h.nodes, nodes...)
+}
+
+func (h *heard) AvailabilityChanged() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.availability++
+}
+
+func (h *heard) has(node string) func() bool {
+	return func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return slices.Contains(h.nodes, node)
+	}
+}
+
+func (h *heard) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.nodes = nil
+}
+
+func setOf(requirements ...v1alpha1.Requirement) *ruleset.Set {
+	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "", corev1.TaintEffectNoSchedule).Obj()
+	for i := range requirements {
+		requirements[i].Name = string(rune('a' + i))
+	}
+	r.Spec.Requirements = requirements
+	rule := ruleset.Compile(r, nil, time.Now())
+	Expect(rule.Problems).To(BeEmpty())
+	return ruleset.NewSet(rule)
+}
+
+func initPods(namespace string) v1alpha1.Requirement {
+	return v1alpha1.Requirement{Pods: &v1alpha1.PodsRequirement{Namespace: namespace,
+		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"component": "init"}}}}
+}
+
+func pod(name, node string, labels map[string]string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: labels}}
+	p.Spec.NodeName = node
+	p.Spec.Containers = []corev1.Container{{Name: "c", Image: "registry.example.com/c", Env: []corev1.EnvVar{{Name: "A", Value: "B"}}}}
+	return p
+}
+
+func start(ctx context.Context, config *rest.Config, set *ruleset.Set) (*Sources, *heard) {
+	clients, err := kubernetes.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	DeferCleanup(cancel)
+	h := &heard{}
+	s := New(clients, h)
+	s.SetRules(ctx, set)
+	return s, h
+}
+
+func gathered(s *Sources, set *ruleset.Set, node string) *readiness.Evidence {
+	e := &readiness.Evidence{}
+	s.Gather(set, node, e)
+	return e
+}
+
+var _ = Describe("The sources of evidence", func() {
+	It("keep just the pods that a rule names, stripped, and tell of their nodes", func(ctx context.Context) {
+		named := map[string]string{"component": "init"}
+		for _, p := range []*corev1.Pod{pod("named", "n1", named), pod("elsewhere", "n2", named), pod("other", "n1", map[string]string{"component": "web"})} {
+			Expect(server.Client.Create(ctx, p)).To(Succeed())
+			DeferCleanup(server.Client.Delete, p)
+		}
+		set := setOf(initPods("default"))
+		s, h := start(ctx, server.Config, set)
+		rule := set.All()[0]
+		Eventually(func() *ruleset.Problem { return s.Unavailable(rule) }).Should(BeNil())
+		pods := gathered(s, set, "n1").Pods[rule.Pods()[0]]
+		Expect(pods).To(HaveLen(1))
+		Expect(pods[0].Name).To(Equal("named"))
+		Expect(pods[0].Spec.Containers).To(Equal([]corev1.Container{{Name: "c"}}))
+		Expect(pods[0].ManagedFields).To(BeEmpty())
+		Expect(s.running[podsKey(rule.Pods()[0])].informer.GetIndexer().ListKeys()).To(ConsistOf("default/named", "default/elsewhere"))
+
+		h.forget()
+		live := pod("named", "n1", named)
+		live.Annotations = map[string]string{"ready": "true"}
+		Expect(server.Client.Update(ctx, live)).To(Succeed())
+		Eventually(h.has("n1")).Should(BeTrue())
+		Expect(h.has("n2")()).To(BeFalse())
+	})
+
+	It("see CSI drivers and published devices", func(ctx context.Context) {
+		csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+		csi.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "ebs.csi.aws.com", NodeID: "i-1"}}
+		slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "n1-gpu"}}
+		slice.Spec = resourcev1.ResourceSliceSpec{Driver: "gpu.example.com", NodeName: ptr.To("n1"),
+			Pool: resourcev1.ResourcePool{Name: "n1", Generation: 1, ResourceSliceCount: 1}, Devices: []resourcev1.Device{{Name: "gpu-0"}, {Name: "gpu-1"}}}
+		set := setOf(v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}},
+			v1alpha1.Requirement{Resource: &v1alpha1.ResourceRequirement{Name: "gpu.example.com", Minimum: resource.MustParse("2"),
+				Source: v1alpha1.ResourceSourceResourceSlice}})
+		s, h := start(ctx, server.Config, set)
+		Eventually(func() *ruleset.Problem { return s.Unavailable(set.All()[0]) }).Should(BeNil())
+		Expect(gathered(s, set, "n1").CSINode).To(BeNil())
+
+		Expect(server.Client.Create(ctx, csi)).To(Succeed())
+		DeferCleanup(server.Client.Delete, csi)
+		Eventually(h.has("n1")).Should(BeTrue())
+		Expect(gathered(s, set, "n1").CSINode.Spec.Drivers).To(HaveLen(1))
+
+		Expect(server.Client.Create(ctx, slice)).To(Succeed())
+		DeferCleanup(server.Client.Delete, slice)
+		Eventually(func() int64 { return gathered(s, set, "n1").Devices["gpu.example.com"] }).Should(BeEquivalentTo(2))
+		Expect(gathered(s, set, "n2").Devices).To(BeEmpty())
+	})
+
+	It("say which evidence a rule cannot be judged by, and why", func(ctx context.Context) {
+		nobody := rest.CopyConfig(server.Config)
+		nobody.Impersonate = rest.ImpersonationConfig{UserName: "nobody"}
+		set := setOf(initPods("kube-system"))
+		s, h := start(ctx, nobody, set)
+		Eventually(func() string {
+			p := s.Unavailable(set.All()[0])
+			Expect(p).NotTo(BeNil())
+			Expect(p.Reason).To(Equal(ReasonUnavailable))
+			return p.String()
+		}).Should(And(HavePrefix("spec.requirements[0]: the evidence of requirement a cannot be read"), ContainSubstring("forbidden")))
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		Expect(h.availability).To(BeNumerically(">", 0))
+	})
+
+	It("end what no rule needs any more", func(ctx context.Context) {
+		set := setOf(initPods("default"))
+		s, _ := start(ctx, server.Config, set)
+		Eventually(func() *ruleset.Problem { return s.Unavailable(set.All()[0]) }).Should(BeNil())
+		informer := s.running[podsKey(set.All()[0].Pods()[0])].informer
+		s.SetRules(ctx, ruleset.NewSet())
+		Expect(s.running).To(BeEmpty())
+		Eventually(informer.IsStopped).Should(BeTrue())
+	})
+})
+
+func TestStripKeepsNothingElse(t *testing.T) {
+	p := pod("a", "n", nil)
+	p.Spec.Volumes = []corev1.Volume{{Name: strings.Repeat("x", 10)}}
+	got, err := stripPod(p)
+	if err != nil || len(got.(*corev1.Pod).Spec.Volumes) != 0 { //nolint:forcetypeassert // a test
+		t.Errorf("%v, %v", got, err)
+	}
+}

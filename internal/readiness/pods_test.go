@@ -1,0 +1,194 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package readiness
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// initPod is a pod of DaemonSet startup-init that is ready since the given time, with a readiness probe.
+func initPod(name string, ready time.Time, edit ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{}
+	p.Name, p.Namespace = name, "kube-system"
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "startup-init", Controller: ptr.To(true)}}
+	p.Spec.NodeName = "n"
+	p.Spec.Containers = []corev1.Container{{Name: "init", ReadinessProbe: &corev1.Probe{}}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "init", Ready: true,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(ready)}}}}
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(ready)}}
+	for _, f := range edit {
+		f(p)
+	}
+	return p
+}
+
+func unready(p *corev1.Pod) {
+	p.Status.Conditions[0].Status = corev1.ConditionFalse
+	p.Status.ContainerStatuses[0].Ready = false
+}
+
+func TestPods(t *testing.T) {
+	usual := v1alpha1.PodsRequirement{Namespace: "kube-system",
+		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"startup.k8s.io/component": "init"}}}
+	with := func(f func(*v1alpha1.PodsRequirement)) v1alpha1.PodsRequirement {
+		p := *usual.DeepCopy()
+		f(&p)
+		return p
+	}
+	annotated := with(func(p *v1alpha1.PodsRequirement) {
+		p.ReadyWhen = v1alpha1.PodReadyPolicyPodReadyOrAnnotation
+		p.ReadyAnnotation = &v1alpha1.AnnotationMatch{Key: "startup.k8s.io/ready", Value: "true"}
+	})
+	say := func(p *corev1.Pod) { p.Annotations = map[string]string{"startup.k8s.io/ready": "true"} }
+	probeless := func(p *corev1.Pod) { p.Spec.Containers[0].ReadinessProbe = nil }
+	before := noon.Add(-time.Minute)
+
+	for name, tc := range map[string]struct {
+		require   v1alpha1.PodsRequirement
+		pods      []*corev1.Pod
+		notBefore time.Time
+		ready     bool
+		since     time.Time
+		recheck   time.Time
+		says      string
+	}{
+		"no pod": {require: usual, says: "0 of 1 pods startup.k8s.io/component=init of namespace kube-system are ready on this node"},
+		"a ready pod": {require: usual, pods: []*corev1.Pod{initPod("a", before)}, ready: true, since: before,
+			says: "1 of 1 pods"},
+		"a pod that is not ready": {require: usual, pods: []*corev1.Pod{initPod("a", before, unready)},
+			says: "pod a has a container, init, that is not ready"},
+		"a terminating pod does not count": {require: usual, says: "pod a is terminating",
+			pods: []*corev1.Pod{initPod("a", before, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} })}},
+		"a pod of another owner does not open the gate": {
+			require: with(func(p *v1alpha1.PodsRequirement) { p.OwnerDaemonSet = "other" }), pods: []*corev1.Pod{initPod("a", before)},
+			says: "pod a is not of DaemonSet other"},
+		"a pod of the DaemonSet does": {
+			require: with(func(p *v1alpha1.PodsRequirement) { p.OwnerDaemonSet = "startup-init" }), pods: []*corev1.Pod{initPod("a", before)},
+			ready: true, since: before},
+		"a pod of the previous boot still looks ready": {require: usual, pods: []*corev1.Pod{initPod("a", before)}, notBefore: noon.Add(-time.Second),
+			says: "pod a has not started since the node booted"},
+		"a container without a probe is not ready at once": {require: usual,
+			pods: []*corev1.Pod{initPod("a", noon.Add(-9*time.Second), probeless)}, recheck: noon.Add(time.Second),
+			says: "pod a has not been ready for long enough"},
+		"but after ten seconds": {require: usual, pods: []*corev1.Pod{initPod("a", noon.Add(-10*time.Second), probeless)},
+			ready: true, since: noon},
+		"minReadySeconds, a second before": {require: with(func(p *v1alpha1.PodsRequirement) { p.MinReadySeconds = 30 }),
+			pods: []*corev1.Pod{initPod("a", noon.Add(-29*time.Second))}, recheck: noon.Add(time.Second)},
+		"two are wanted": {require: with(func(p *v1alpha1.PodsRequirement) { p.MinReady = ptr.To[int32](2) }),
+			pods: []*corev1.Pod{initPod("a", before), initPod("b", before, unready)}, says: "1 of 2 pods"},
+		"two are there, since the second was": {require: with(func(p *v1alpha1.PodsRequirement) { p.MinReady = ptr.To[int32](2) }),
+			pods: []*corev1.Pod{initPod("a", before), initPod("b", before.Add(time.Second))}, ready: true, since: before.Add(time.Second)},
+		"the annotation is a shortcut":           {require: annotated, pods: []*corev1.Pod{initPod("a", before, unready, say)}, ready: true},
+		"and without it the pod's own readiness": {require: annotated, pods: []*corev1.Pod{initPod("a", before)}, ready: true, since: before},
+		"only the annotation": {require: with(func(p *v1alpha1.PodsRequirement) {
+			p.ReadyWhen, p.ReadyAnnotation = v1alpha1.PodReadyPolicyAnnotation, annotated.ReadyAnnotation
+		}), pods: []*corev1.Pod{initPod("a", before)}, says: "pod a does not bear annotation startup.k8s.io/ready=true"},
+		"an annotation of the previous boot": {require: annotated, pods: []*corev1.Pod{initPod("a", before, say)}, notBefore: noon,
+			says: "has not started since the node booted"},
+		"a pod that waits for the very taint that waits for it": {require: usual, pods: []*corev1.Pod{initPod("a", before, unready, func(p *corev1.Pod) {
+			p.Spec.NodeName = ""
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node fits"}}
+		})}, says: "pod a waits to be scheduled: no node fits; pod a can never run here: it does not tolerate this rule's own taint example.com/t=v:NoSchedule"},
+		"a pod that waits and tolerates it": {require: usual, pods: []*corev1.Pod{initPod("a", before, unready, func(p *corev1.Pod) {
+			p.Spec.NodeName, p.Status.Conditions = "", nil
+			p.Spec.Tolerations = []corev1.Toleration{{Key: "example.com/t", Operator: corev1.TolerationOpExists}}
+		})}, says: "pod a waits to be scheduled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Obj()
+			r.Spec.Requirements = []v1alpha1.Requirement{{Name: "init", Pods: &tc.require}}
+			rule := ruleset.Compile(r, nil, noon)
+			if len(rule.Problems) > 0 {
+				t.Fatal(rule.Problems)
+			}
+			facts := &Facts{Node: build.MakeNode("n").Obj(), NotBefore: tc.notBefore,
+				Observed: Observed{Ready: tc.ready, Since: noon.Add(-time.Hour)},
+				Evidence: &Evidence{Pods: map[*ruleset.Pods][]*corev1.Pod{rule.Pods()[0]: tc.pods}}}
+			v := Evaluate(rule, facts, noon)
+			if v.Ready != tc.ready || !v.RecheckAt.Equal(tc.recheck) || !tc.since.IsZero() && !v.Since.Equal(tc.since) {
+				t.Errorf("ready %t since %s, recheck at %s", v.Ready, v.Since, v.RecheckAt)
+			}
+			got := Results(rule, facts, noon)[0].Message
+			if !strings.Contains(got, tc.says) {
+				t.Errorf("%q does not say %q", got, tc.says)
+			}
+			if strings.Contains(got, "can never run") != strings.Contains(tc.says, "can never run") {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+func TestNodeOf(t *testing.T) {
+	waiting := initPod("a", noon, func(p *corev1.Pod) {
+		p.Spec.NodeName = ""
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+				{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"made-for"}}}}}}}}
+	})
+	anywhere := initPod("b", noon, func(p *corev1.Pod) { p.Spec.NodeName = "" })
+	if got := NodeOf(initPod("c", noon)) + NodeOf(waiting) + NodeOf(anywhere); got != "nmade-for" {
+		t.Error(got)
+	}
+}
+
+func TestCSIDriversAndDevices(t *testing.T) {
+	driver := func(name string, min *int32) v1alpha1.Requirement {
+		return v1alpha1.Requirement{Name: "it", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: name, MinimumAllocatable: min}}
+	}
+	devices := func(name string) v1alpha1.Requirement {
+		return v1alpha1.Requirement{Name: "it", Resource: &v1alpha1.ResourceRequirement{Name: name, Minimum: resource.MustParse("2"),
+			Source: v1alpha1.ResourceSourceResourceSlice}}
+	}
+	node := &storagev1.CSINode{}
+	node.Spec.Drivers = []storagev1.CSINodeDriver{
+		{Name: "ebs.csi.aws.com", Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To[int32](25)}},
+		{Name: "unlimited.example.com"},
+	}
+	for name, tc := range map[string]struct {
+		require v1alpha1.Requirement
+		ready   bool
+		says    string
+	}{
+		"registered":               {driver("ebs.csi.aws.com", nil), true, "csi driver ebs.csi.aws.com is registered"},
+		"with enough volumes":      {driver("ebs.csi.aws.com", ptr.To[int32](25)), true, "is registered"},
+		"with too few volumes":     {driver("ebs.csi.aws.com", ptr.To[int32](26)), false, "csi driver ebs.csi.aws.com can attach 25 volumes, must be at least 26"},
+		"without a limit":          {driver("unlimited.example.com", ptr.To[int32](1000)), true, "is registered"},
+		"not registered":           {driver("efs.csi.aws.com", nil), false, "csi driver efs.csi.aws.com is not registered"},
+		"enough devices":           {devices("gpu.example.com"), true, "devices of driver gpu.example.com: 2 published"},
+		"too few devices":          {devices("nic.example.com"), false, "devices of driver nic.example.com: 1 published, must be at least 2"},
+		"a driver with no devices": {devices("none.example.com"), false, "devices of driver none.example.com: none is published, must be at least 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Obj()
+			r.Spec.Requirements = []v1alpha1.Requirement{tc.require}
+			rule := ruleset.Compile(r, nil, noon)
+			facts := &Facts{Node: build.MakeNode("n").Obj(), Evidence: &Evidence{CSINode: node,
+				Devices: map[string]int64{"gpu.example.com": 2, "nic.example.com": 1}}}
+			if got := Evaluate(rule, facts, noon).Ready; got != tc.ready {
+				t.Errorf("ready %t", got)
+			}
+			if got := Results(rule, facts, noon)[0].Message; !strings.Contains(got, tc.says) {
+				t.Errorf("%q does not say %q", got, tc.says)
+			}
+			if Evaluate(rule, &Facts{Node: facts.Node}, noon).Ready {
+				t.Error("ready without any evidence")
+			}
+		})
+	}
+}
