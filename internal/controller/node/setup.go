@@ -46,8 +46,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *rulecache.Cache, 
 	c, err := controller.New("node", mgr, controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: workers,
-		LogConstructor:          func(*reconcile.Request) logr.Logger { return mgr.GetLogger().WithValues("controller", "node") },
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		LogConstructor: func(req *reconcile.Request) logr.Logger {
+			logger := mgr.GetLogger().WithValues("controller", "node")
+			if req == nil {
+				return logger
+			}
+			return logger.WithValues("node", req.Name)
+		},
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 	})
 	if err != nil {
 		return fmt.Errorf("creating the node controller: %w", err)

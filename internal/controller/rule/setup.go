@@ -31,8 +31,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, queue *nudge.Queue, work
 	c, err := controller.New("nodereadinessrule", mgr, controller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: workers,
-		LogConstructor:          func(*reconcile.Request) logr.Logger { return mgr.GetLogger().WithValues("controller", "rule") },
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		LogConstructor: func(req *reconcile.Request) logr.Logger {
+			logger := mgr.GetLogger().WithValues("controller", "rule")
+			if req == nil {
+				return logger
+			}
+			return logger.WithValues("rule", req.Name)
+		},
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 	})
 	if err != nil {
 		return fmt.Errorf("creating the rule controller: %w", err)

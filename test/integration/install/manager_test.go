@@ -33,6 +33,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -120,6 +121,7 @@ func TestTheOperatorRuns(t *testing.T) {
 	}).Should(Succeed(), "the events are recorded")
 
 	m.checkMetrics(t, g)
+	evidence := createEvidenceRule(t, g)
 
 	g.Expect(kube.Delete(ctx, rule)).To(Succeed())
 	g.Eventually(func() bool { return apierrors.IsNotFound(kube.Get(ctx, client.ObjectKeyFromObject(rule), rule)) }).
@@ -138,9 +140,41 @@ func TestTheOperatorRuns(t *testing.T) {
 	// Older API servers cannot stream a list: it is asked for.
 	older := startManager(t, "KUBE_FEATURE_WatchListClient=false")
 	g.Eventually(func() error { return older.probe(ctx, "/readyz") }).Should(Succeed())
-	g.Eventually(func() map[string]bool { return used(t) }).Should(HaveKey("nodes list"))
+	g.Eventually(func() map[string]bool { return used(t) }).Should(And(HaveKey("nodes list"),
+		HaveKey("pods list"), HaveKey("csinodes.storage.k8s.io list"), HaveKey("resourceslices.resource.k8s.io list")))
+	g.Expect(kube.Delete(ctx, evidence)).To(Succeed())
+	g.Eventually(func() bool {
+		return apierrors.IsNotFound(kube.Get(ctx, client.ObjectKeyFromObject(evidence), evidence))
+	}).Should(BeTrue())
 	g.Expect(older.stop()).To(Succeed())
 	checkAudit(t)
+}
+
+// createEvidenceRule creates a rule that requires every kind of evidence that has to be watched, and waits until it is
+// in force: until all of that can be read.
+func createEvidenceRule(t *testing.T, g *WithT) *v1alpha1.NodeReadinessRule {
+	t.Helper()
+	rule := &v1alpha1.NodeReadinessRule{
+		ObjectMeta: metav1.ObjectMeta{Name: "evidence"},
+		Spec: v1alpha1.NodeReadinessRuleSpec{
+			NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"example.com/pool": "nobody"}},
+			Requirements: []v1alpha1.Requirement{
+				{Name: "pods", Pods: &v1alpha1.PodsRequirement{Namespace: metav1.NamespaceSystem,
+					Selector: metav1.LabelSelector{MatchLabels: map[string]string{"component": "init"}}}},
+				{Name: "driver", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}},
+				{Name: "devices", Resource: &v1alpha1.ResourceRequirement{Name: "gpu.example.com", Minimum: resource.MustParse("1"),
+					Source: v1alpha1.ResourceSourceResourceSlice}},
+			},
+			Taint:           &v1alpha1.Taint{Key: "readiness.k8s.io/Evidence", Effect: "NoSchedule"},
+			EnforcementMode: v1alpha1.EnforcementModeContinuous,
+		},
+	}
+	g.Expect(kube.Create(t.Context(), rule)).To(Succeed())
+	g.Eventually(func(g Gomega) {
+		g.Expect(kube.Get(t.Context(), client.ObjectKeyFromObject(rule), rule)).To(Succeed())
+		g.Expect(meta.IsStatusConditionTrue(rule.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue(), "%v", rule.Status.Conditions)
+	}).Should(Succeed(), "the evidence can be read")
+	return rule
 }
 
 // checkAudit compares what the operator has asked for with what it may do.
