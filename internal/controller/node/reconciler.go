@@ -49,6 +49,7 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 
 	strangers strangers
+	echoes    echoes
 }
 
 // pass is one look at one node.
@@ -70,6 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Client.Get(ctx, req.NamespacedName, node); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.Fleet.Forget(req.Name, r.Clock.Now())
+			r.echoes.forget(req.Name)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("reading node %q: %w", req.Name, err)
@@ -146,6 +148,7 @@ func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome)
 	err := r.Client.Patch(ctx, written, client.RawPatch(types.JSONPatchType, outcome.Patch))
 	switch {
 	case err == nil:
+		r.echoes.expect(written)
 		r.announce(ctx, p, written, outcome)
 		r.record(p, written, outcome, nil)
 		return r.again(p), nil

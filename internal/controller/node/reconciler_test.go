@@ -15,8 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/testing/build"
 )
 
@@ -450,7 +452,15 @@ var _ = Describe("The heartbeat filter", func() {
 			"another incarnation": {build.WrapNode(base.Obj()).UID("2"), true},
 			"its deletion":        {build.WrapNode(base.Obj()).Terminating(now), true},
 		} {
-			Expect(changed(base.Obj(), tc.after.Obj())).To(Equal(tc.want), name)
+			after := tc.after.Obj()
+			after.ResourceVersion = "2"
+			r := &Reconciler{Fleet: fleet.New(&world{})}
+			filter := func() bool {
+				return r.relevant().Update(event.TypedUpdateEvent[*corev1.Node]{ObjectOld: base.Obj(), ObjectNew: after})
+			}
+			Expect(filter()).To(Equal(tc.want), name)
+			r.echoes.expect(after)
+			Expect(filter()).To(Equal(tc.want && name != "our annotation" && name != "a taint"), "%s, in what this controller has written", name)
 		}
 	})
 

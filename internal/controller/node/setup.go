@@ -172,26 +172,33 @@ func (r *Reconciler) judgeable(set *ruleset.Set) *ruleset.Set {
 	return ruleset.NewSet(rules...)
 }
 
-// relevant lets through what a verdict may depend on. A heartbeat is let through only where it alone may change one:
+// relevant lets through what a verdict may depend on, but for the echo of this controller's own patch. A heartbeat is let through only where it alone may change one:
 // where evidence is stale, or was reported before the node's last boot.
 func (r *Reconciler) relevant() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
-			return changed(e.ObjectOld, e.ObjectNew) || r.Fleet.HeartbeatDecides(e.ObjectNew.Name) ||
-				r.Fleet.Rules().Inspects() && inspectedChanged(e.ObjectOld, e.ObjectNew)
+			before, after := e.ObjectOld, e.ObjectNew
+			return judgedChanged(before, after) || r.Fleet.HeartbeatDecides(after.Name) ||
+				r.Fleet.Rules().Inspects() && inspectedChanged(before, after) ||
+				writtenChanged(before, after) && !r.echoes.is(after)
 		},
 	}
 }
 
-func changed(before, after *corev1.Node) bool {
+// judgedChanged reports whether anything has changed that verdicts and decisions are about and that others write.
+func judgedChanged(before, after *corev1.Node) bool {
 	return before.UID != after.UID ||
 		before.Spec.Unschedulable != after.Spec.Unschedulable ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 		before.Status.NodeInfo.BootID != after.Status.NodeInfo.BootID ||
+		before.Annotations[v1alpha1.OverrideAnnotation] != after.Annotations[v1alpha1.OverrideAnnotation] ||
 		!maps.Equal(before.Labels, after.Labels) ||
-		!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
-		annotationsChanged(before.Annotations, after.Annotations) ||
 		conditionsChanged(before.Status.Conditions, after.Status.Conditions)
+}
+
+// writtenChanged reports whether anything has changed that this controller writes.
+func writtenChanged(before, after *corev1.Node) bool {
+	return !equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) || annotationsChanged(before.Annotations, after.Annotations)
 }
 
 // inspectedChanged reports whether anything else has changed that a resource or an expression may be about.
@@ -214,8 +221,7 @@ func annotationsChanged(before, after map[string]string) bool {
 	ours := func(m map[string]string) map[string]string {
 		out := map[string]string{}
 		for k, v := range m {
-			if strings.HasPrefix(k, v1alpha1.RecordAnnotationPrefix) || strings.HasPrefix(k, v1alpha1.BootstrapAnnotationPrefix) ||
-				k == v1alpha1.OverrideAnnotation {
+			if strings.HasPrefix(k, v1alpha1.RecordAnnotationPrefix) || strings.HasPrefix(k, v1alpha1.BootstrapAnnotationPrefix) {
 				out[k] = v
 			}
 		}
