@@ -1,0 +1,117 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFilesystemRO(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mountinfo")
+	fixture, err := os.ReadFile("testdata/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look := func(f *filesystems, want Result) {
+		t.Helper()
+		if diff := cmp.Diff(want, f.look()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+	start := func(ignore ...string) *filesystems {
+		return &filesystems{file: file, ignore: ignore, seen: map[string]bool{}}
+	}
+	healthy := strings.Replace(string(fixture), "/dev/sda2 ro", "/dev/sda2 rw", 1)
+
+	t.Run("a filesystem that the kernel made read-only fails, whenever the agent started", func(t *testing.T) {
+		write(string(fixture))
+		look(start(), Fail("read-only: /data"))
+	})
+	t.Run("what was mounted read-only is meant to be, and so are images and pods' own mounts", func(t *testing.T) {
+		write(healthy)
+		look(start(), Pass())
+	})
+	t.Run("a mount that turns read-only fails until it is writable again", func(t *testing.T) {
+		f := start()
+		write(healthy)
+		look(f, Pass())
+		write(strings.Replace(healthy, "/ / rw", "/ / ro", 1))
+		look(f, Fail("read-only: /"))
+		look(f, Fail("read-only: /"))
+		write(healthy)
+		look(f, Pass())
+	})
+	t.Run("a path to ignore is left out", func(t *testing.T) {
+		write(string(fixture))
+		look(start("/data"), Pass())
+	})
+	t.Run("another mount in the same place is looked at afresh", func(t *testing.T) {
+		f := start()
+		write(healthy)
+		look(f, Pass())
+		write(strings.Replace(healthy, "31 27 8:2 / /data rw", "99 27 8:2 / /data ro", 1))
+		look(f, Pass())
+	})
+	t.Run("a table that cannot be read fails", func(t *testing.T) {
+		write("nonsense\n")
+		if r := start().look(); r.Passed {
+			t.Error("passed")
+		}
+	})
+}
+
+func TestParseMountInfo(t *testing.T) {
+	file, err := os.Open("testdata/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() //nolint:errcheck // only read
+	mounts, err := parseMountInfo(file, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := mount{id: "33", path: `/mnt/with space\`, kind: "xfs", readOnly: true}
+	if diff := cmp.Diff(want, mounts[4], cmp.AllowUnexported(mount{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestPathsOnTheNode(t *testing.T) {
+	for _, c := range []struct {
+		path, hostRoot, want string
+		ok                   bool
+	}{
+		{"/data", "", "/data", true},
+		{"/data", "/", "/data", true},
+		{"/host", "/host", "/", true},
+		{"/host/data", "/host/", "/data", true},
+		{"/hostile", "/host", "", false},
+		{"/data", "/host", "", false},
+	} {
+		if got, ok := onNode(c.path, c.hostRoot); got != c.want || ok != c.ok {
+			t.Errorf("%s below %q: got %q, %t", c.path, c.hostRoot, got, ok)
+		}
+	}
+}
+
+func FuzzParseMountInfo(f *testing.F) {
+	fixture, err := os.ReadFile("testdata/mountinfo")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(fixture))
+	f.Add(`1 2 3 4 \ rw - a b c`)
+	f.Fuzz(func(_ *testing.T, s string) { _, _ = parseMountInfo(strings.NewReader(s), "/host") })
+}

@@ -1,0 +1,175 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// okdRouterURL and okdRouterTimeout are the fourth seed's.
+const (
+	okdRouterURL     = "http://127.0.0.1:1936/healthz/ready"
+	okdRouterTimeout = 5 * time.Second
+	kubeletURL       = "http://127.0.0.1:10248/healthz"
+)
+
+// OKDRouter passes when OpenShift's router on this node answers 2xx on port 1936. Its time limit is 5 s by default.
+func OKDRouter() Check {
+	c := httpCheck(NameOKDRouter, okdRouterURL)
+	c.Timeout = okdRouterTimeout
+	return c
+}
+
+// Kubelet passes when kubelet's own /healthz on 127.0.0.1:10248 answers 2xx.
+func Kubelet() Check { return httpCheck(NameKubelet, kubeletURL) }
+
+func httpCheck(name, target string) Check {
+	client := newHTTPClient(nil)
+	return Check{Name: name, Run: func(ctx context.Context) Result {
+		code, err := get(ctx, client, target, nil)
+		if err != nil {
+			return Fail(dialReason(err))
+		}
+		if code/100 != 2 {
+			return Fail(fmt.Sprintf("HTTP status %d", code))
+		}
+		return Pass()
+	}}
+}
+
+// HTTP passes when the request is answered with an expected status.
+func HTTP(name string, a *v1alpha1.HTTPGetAction) (Check, error) {
+	expected, err := ParseStatuses(a.ExpectedStatuses)
+	if err != nil {
+		return Check{}, err
+	}
+	target := actionURL(a)
+	client := newHTTPClient(&tls.Config{
+		InsecureSkipVerify: a.InsecureSkipVerify, //nolint:gosec // what the user asks for; kubelet's probes always do
+		ServerName:         a.ServerName,
+	})
+	header := http.Header{}
+	for _, h := range a.Headers {
+		header.Add(h.Name, h.Value)
+	}
+	return Check{Name: name, Run: func(ctx context.Context) Result {
+		code, err := get(ctx, client, target, header)
+		if err != nil {
+			return Fail(dialReason(err))
+		}
+		if !expected.Contains(code) {
+			return Fail(fmt.Sprintf("HTTP status %d", code))
+		}
+		return Pass()
+	}}, nil
+}
+
+func actionURL(a *v1alpha1.HTTPGetAction) string {
+	host := a.Host
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	scheme := strings.ToLower(a.Scheme)
+	if scheme == "" {
+		scheme = "http"
+	}
+	path, query, _ := strings.Cut(a.Path, "?")
+	u := url.URL{Scheme: scheme, Host: net.JoinHostPort(host, strconv.Itoa(int(a.Port))), Path: path, RawQuery: query}
+	if path == "" {
+		u.Path = "/"
+	}
+	return u.String()
+}
+
+// Statuses are HTTP status codes that mean success.
+type Statuses [][2]int
+
+// ParseStatuses reads codes ("204"), classes ("2xx") and ranges ("200-299"). None means 2xx.
+func ParseStatuses(in []string) (Statuses, error) {
+	if len(in) == 0 {
+		return Statuses{{200, 299}}, nil
+	}
+	var out Statuses
+	for _, s := range in {
+		from, to, isRange := strings.Cut(s, "-")
+		if !isRange {
+			to = s
+		}
+		if class, ok := strings.CutSuffix(s, "xx"); ok {
+			from, to = class+"00", class+"99"
+		}
+		low, err1 := strconv.Atoi(from)
+		high, err2 := strconv.Atoi(to)
+		if err1 != nil || err2 != nil || low < 100 || high > 599 || low > high {
+			return nil, fmt.Errorf("expected status %q: want a code (204), a class (2xx) or a range (200-299)", s)
+		}
+		out = append(out, [2]int{low, high})
+	}
+	return out, nil
+}
+
+// Contains reports whether a code is among them.
+func (s Statuses) Contains(code int) bool {
+	for _, r := range s {
+		if r[0] <= code && code <= r[1] {
+			return true
+		}
+	}
+	return false
+}
+
+// newHTTPClient makes a client that asks no proxy, follows no redirect and keeps no connection: a check is about what the
+// endpoint does with a new one.
+func newHTTPClient(tlsConfig *tls.Config) *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: tlsConfig, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+func get(ctx context.Context, client *http.Client, target string, header http.Header) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("User-Agent", "nodegate-agent")
+	maps.Copy(req.Header, header)
+	if host := header.Get("Host"); host != "" {
+		req.Host = host
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that a small answer is not cut under the server's hands
+	return resp.StatusCode, resp.Body.Close()
+}
+
+// dialReason says in a few words why there was no answer.
+func dialReason(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err) {
+		return "timed out"
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Err.Error()
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err.Error()
+	}
+	return err.Error()
+}

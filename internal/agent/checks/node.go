@@ -1,0 +1,142 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Node is what is known about the agent's own node at some moment.
+type Node struct {
+	// Object is the node as last read; nil where it does not exist or was never read.
+	Object *corev1.Node
+	// Unavailable, where not empty, says why the API server does not tell. Object is then the last that was known.
+	Unavailable string
+	// TrustLast makes the checks judge by the last known Object while the API server is unavailable, instead of passing.
+	TrustLast bool
+}
+
+// NodeSource tells about the agent's own node.
+type NodeSource interface {
+	// Current returns what is known if no waiting is needed for it. It does not block.
+	Current() (Node, bool)
+	// Wait returns what is known once the API server has answered, or ctx has ended.
+	Wait(ctx context.Context) Node
+}
+
+// errNoName is the reason of every check that needs the node's name where it was not given.
+const errNoName = "NODE_NAME is not set"
+
+// nodeCheck makes a check that judges the node's object. It passes while the API server is unavailable. Without a source,
+// because the agent does not know the node's name, it cannot work.
+func nodeCheck(name string, source NodeSource, judge func(*corev1.Node) Result) Check {
+	if source == nil {
+		noName := func() (Result, bool) { return Misconfigured(errNoName), true }
+		return Check{Name: name, Instant: noName}
+	}
+	decide := func(n Node) Result {
+		if n.Unavailable != "" {
+			if n.Object == nil || !n.TrustLast {
+				return FailedOpen(n.Unavailable)
+			}
+			r := judge(n.Object)
+			if r.Passed {
+				r.FailOpen = oneLine("last known state: " + n.Unavailable)
+			}
+			return r
+		}
+		if n.Object == nil {
+			return Fail("the node does not exist")
+		}
+		return judge(n.Object)
+	}
+	return Check{
+		Name: name,
+		// A little beyond the source's own limit, so that it is the source that says what happened.
+		Timeout: DefaultTimeout + DefaultTimeout/2,
+		Run:     func(ctx context.Context) Result { return decide(source.Wait(ctx)) },
+		Instant: func() (Result, bool) {
+			n, ok := source.Current()
+			if !ok {
+				return Result{}, false
+			}
+			return decide(n), true
+		},
+	}
+}
+
+// NodeReady passes when the node's condition Ready is True. The reason of a failure is the condition's own.
+func NodeReady(source NodeSource) Check {
+	return nodeCheck(NameNodeReady, source, func(node *corev1.Node) Result {
+		for i := range node.Status.Conditions {
+			c := &node.Status.Conditions[i]
+			if c.Type != corev1.NodeReady {
+				continue
+			}
+			if c.Status == corev1.ConditionTrue {
+				return Pass()
+			}
+			if c.Reason != "" {
+				return Fail(c.Reason)
+			}
+			return Fail(fmt.Sprintf("Ready is %s", c.Status))
+		}
+		return Fail("the node has no Ready condition")
+	})
+}
+
+// Schedulable passes unless the node is cordoned.
+func Schedulable(source NodeSource) Check {
+	return nodeCheck(NameSchedulable, source, func(node *corev1.Node) Result {
+		if node.Spec.Unschedulable {
+			return Fail("the node is cordoned")
+		}
+		return Pass()
+	})
+}
+
+// CustomConditions passes when the node's conditions are as the requirements say, and those of the types are True.
+func CustomConditions(source NodeSource, requirements []v1alpha1.ConditionRequirement, types []string) Check {
+	all := append([]v1alpha1.ConditionRequirement(nil), requirements...)
+	for _, t := range types {
+		all = append(all, v1alpha1.ConditionRequirement{Type: t, RequiredStatus: v1alpha1.ConditionTrue})
+	}
+	rule := &ruleset.Rule{Spec: &v1alpha1.NodeReadinessRuleSpec{Conditions: all}}
+	return nodeCheck(NameCustomConditions, source, func(node *corev1.Node) Result {
+		var missing []string
+		for _, r := range readiness.Results(rule, &readiness.Facts{Node: node}, time.Now()) {
+			if !r.Satisfied {
+				missing = append(missing, r.Message)
+			}
+		}
+		if len(missing) > 0 {
+			return Fail(strings.Join(missing, "; "))
+		}
+		return Pass()
+	})
+}
+
+// MaintenanceAnnotation takes a node out of the load balancers: /health is not ready whatever the checks say. Its
+// value is the reason, for people; "false" and no value are as if it were not there. Written by people, never by Nodegate.
+const MaintenanceAnnotation = "readiness.node.x-k8s.io/maintenance"
+
+// Maintenance says why a node is in maintenance; empty if it is not. node may be nil.
+func Maintenance(node *corev1.Node) string {
+	if node == nil {
+		return ""
+	}
+	if v := node.Annotations[MaintenanceAnnotation]; v != "" && v != "false" {
+		return "in maintenance: " + v
+	}
+	return ""
+}

@@ -1,0 +1,124 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+// fixed is a source that always knows the same.
+type fixed Node
+
+func (f fixed) Current() (Node, bool)     { return Node(f), true }
+func (f fixed) Wait(context.Context) Node { return Node(f) }
+
+func TestNodeReady(t *testing.T) {
+	since := time.Now()
+	ready := func(status corev1.ConditionStatus, reason string) *corev1.Node {
+		n := build.MakeNode("n").Condition("Ready", status, since).Obj()
+		n.Status.Conditions[0].Reason = reason
+		return n
+	}
+	const down = "no answer within 1s"
+	for _, c := range []struct {
+		name string
+		node Node
+		want Result
+	}{
+		{"True", Node{Object: ready(corev1.ConditionTrue, "KubeletReady")}, Pass()},
+		{"False", Node{Object: ready(corev1.ConditionFalse, "KubeletNotReady")}, Fail("KubeletNotReady")},
+		{"Unknown", Node{Object: ready(corev1.ConditionUnknown, "NodeStatusUnknown")}, Fail("NodeStatusUnknown")},
+		{"False without a reason", Node{Object: ready(corev1.ConditionFalse, "")}, Fail("Ready is False")},
+		{"no such condition", Node{Object: build.MakeNode("n").Obj()}, Fail("the node has no Ready condition")},
+		{"no such node", Node{}, Fail("the node does not exist")},
+		{"the API server is unavailable: passes even where the last was False", Node{Object: ready(corev1.ConditionFalse, "x"), Unavailable: down}, FailedOpen(down)},
+		{"unavailable, and the last is trusted: False", Node{Object: ready(corev1.ConditionFalse, "x"), Unavailable: down, TrustLast: true}, Fail("x")},
+		{"unavailable, and the last is trusted: True", Node{Object: ready(corev1.ConditionTrue, ""), Unavailable: down, TrustLast: true},
+			FailedOpen("last known state: " + down)},
+		{"unavailable, and there is no last", Node{Unavailable: down, TrustLast: true}, FailedOpen(down)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			check := NodeReady(fixed(c.node))
+			if diff := cmp.Diff(c.want, check.Run(t.Context())); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if got, ok := check.Instant(); !ok || got != c.want {
+				t.Errorf("from memory: %+v, %t", got, ok)
+			}
+		})
+	}
+}
+
+func TestChecksOfTheNodeWithoutItsName(t *testing.T) {
+	for _, c := range Builtin(Environment{}) {
+		switch c.Name {
+		case NameNodeReady, NameCustomConditions, NameSchedulable:
+			if diff := cmp.Diff(Misconfigured("NODE_NAME is not set"), NewRunner(c).Do(t.Context()).Result); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", c.Name, diff)
+			}
+		}
+	}
+}
+
+func TestCustomConditions(t *testing.T) {
+	now := time.Now()
+	node := build.MakeNode("n").Condition("example.com/A", "True", now.Add(-time.Hour)).Condition("example.com/B", "False", now).Obj()
+	for _, c := range []struct {
+		name         string
+		requirements []v1alpha1.ConditionRequirement
+		types        []string
+		want         Result
+	}{
+		{"none", nil, nil, Pass()},
+		{"types must be True", nil, []string{"example.com/A"}, Pass()},
+		{"and all that are not are told", nil, []string{"example.com/B", "example.com/C"},
+			Fail("condition example.com/B is False, must be True; condition example.com/C has not been reported, must be True")},
+		{"a requirement is judged as the rule judges it",
+			[]v1alpha1.ConditionRequirement{{Type: "example.com/B", RequiredStatus: "False"}, {Type: "example.com/C", RequiredStatus: "True", DefaultStatus: "True"}},
+			nil, Pass()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, _ := CustomConditions(fixed(Node{Object: node}), c.requirements, c.types).Instant()
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	t.Run("a stale one counts as Unknown", func(t *testing.T) {
+		stale := []v1alpha1.ConditionRequirement{{Type: "example.com/A", RequiredStatus: "True", MaxAgeSeconds: new(int32(60))}}
+		if got, _ := CustomConditions(fixed(Node{Object: node}), stale, nil).Instant(); got.Passed {
+			t.Error("passed")
+		}
+	})
+}
+
+func TestSchedulable(t *testing.T) {
+	if got, _ := Schedulable(fixed(Node{Object: build.MakeNode("n").Obj()})).Instant(); got != Pass() {
+		t.Errorf("got %+v", got)
+	}
+	if got, _ := Schedulable(fixed(Node{Object: build.MakeNode("n").Cordoned().Obj()})).Instant(); got != Fail("the node is cordoned") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestMaintenance(t *testing.T) {
+	for value, want := range map[string]string{"": "", "false": "", "disk swap": "in maintenance: disk swap"} {
+		node := build.MakeNode("n").Obj()
+		node.Annotations = map[string]string{MaintenanceAnnotation: value}
+		if got := Maintenance(node); got != want {
+			t.Errorf("%q: got %q", value, got)
+		}
+	}
+	if Maintenance(nil) != "" {
+		t.Error("nothing known is maintenance")
+	}
+}

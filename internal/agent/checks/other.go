@@ -1,0 +1,18 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package checks
+
+import (
+	"context"
+	"errors"
+	"net"
+)
+
+var errNotLinux = errors.New("this works on Linux only")
+
+func statfs(string) (usage, error) { return usage{}, errNotLinux }
+
+func reachable(context.Context, net.IP, int) error { return errNotLinux }

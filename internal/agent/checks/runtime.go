@@ -1,0 +1,96 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// criSockets are the usual places: containerd, CRI-O, cri-dockerd, k3s.
+var criSockets = []string{
+	"/run/containerd/containerd.sock",
+	"/run/crio/crio.sock",
+	"/run/cri-dockerd.sock",
+	"/run/k3s/containerd/containerd.sock",
+}
+
+// ContainerRuntime passes when the runtime says by CRI that RuntimeReady and NetworkReady are true. hostRoot is where the
+// node's root directory is mounted, empty for /. params may be nil.
+func ContainerRuntime(hostRoot string, params *v1alpha1.ContainerRuntimeCheck) Check {
+	sockets := criSockets
+	if params != nil && params.Socket != "" {
+		sockets = []string{params.Socket}
+	}
+	return Check{Name: NameContainerRuntime, Run: func(ctx context.Context) Result {
+		socket, err := firstSocket(hostRoot, sockets)
+		if err != nil {
+			return Fail(err.Error())
+		}
+		conditions, err := criStatus(ctx, socket)
+		if err != nil {
+			if ctx.Err() != nil {
+				return Fail("the runtime does not answer")
+			}
+			return Fail(status.Convert(err).Message())
+		}
+		return judgeRuntime(conditions)
+	}}
+}
+
+// firstSocket is the first of the sockets that is there.
+func firstSocket(hostRoot string, sockets []string) (string, error) {
+	for _, s := range sockets {
+		path := filepath.Join(hostRoot, s)
+		if info, err := os.Stat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
+			return path, nil
+		}
+	}
+	if len(sockets) == 1 {
+		return "", fmt.Errorf("no socket at %s", sockets[0])
+	}
+	return "", fmt.Errorf("no CRI socket in the usual places, such as %s", sockets[0])
+}
+
+func criStatus(ctx context.Context, socket string) ([]*runtimeapi.RuntimeCondition, error) {
+	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	resp, err := runtimeapi.NewRuntimeServiceClient(conn).Status(ctx, &runtimeapi.StatusRequest{})
+	if err != nil {
+		return nil, err
+	}
+	return resp.GetStatus().GetConditions(), nil
+}
+
+// judgeRuntime wants both conditions, as kubelet does. Others, such as containerd's deprecation warnings, do not count.
+func judgeRuntime(conditions []*runtimeapi.RuntimeCondition) Result {
+	for _, required := range []string{runtimeapi.RuntimeReady, runtimeapi.NetworkReady} {
+		found := false
+		for _, c := range conditions {
+			if c.GetType() != required {
+				continue
+			}
+			found = true
+			if !c.GetStatus() {
+				return Fail(fmt.Sprintf("%s is false: %s %s", required, c.GetReason(), c.GetMessage()))
+			}
+		}
+		if !found {
+			return Fail(fmt.Sprintf("the runtime does not report %s", required))
+		}
+	}
+	return Pass()
+}

@@ -1,0 +1,113 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// fakeRuntime answers Status; hang makes it never do.
+type fakeRuntime struct {
+	runtimeapi.UnimplementedRuntimeServiceServer
+	conditions []*runtimeapi.RuntimeCondition
+	hang       bool
+}
+
+func (f *fakeRuntime) Status(ctx context.Context, _ *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
+	if f.hang {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: f.conditions}}, nil
+}
+
+// serveRuntime serves it on a socket, below a directory that plays the host's root.
+func serveRuntime(t *testing.T, f *fakeRuntime) (hostRoot string) {
+	t.Helper()
+	hostRoot, err := os.MkdirTemp("", "cri") // a test's own directory may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(hostRoot) })
+	socket := filepath.Join(hostRoot, criSockets[1])
+	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	runtimeapi.RegisterRuntimeServiceServer(server, f)
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(server.Stop)
+	return hostRoot
+}
+
+func TestContainerRuntime(t *testing.T) {
+	condition := func(name string, status bool) *runtimeapi.RuntimeCondition {
+		return &runtimeapi.RuntimeCondition{Type: name, Status: status, Reason: "Why", Message: "not initialized"}
+	}
+	for _, c := range []struct {
+		name    string
+		runtime fakeRuntime
+		want    Result
+	}{
+		{"both conditions are true; others do not count", fakeRuntime{conditions: []*runtimeapi.RuntimeCondition{
+			condition("RuntimeReady", true), condition("NetworkReady", true), condition("Deprecations", false)}}, Pass()},
+		{"no network", fakeRuntime{conditions: []*runtimeapi.RuntimeCondition{
+			condition("RuntimeReady", true), condition("NetworkReady", false)}}, Fail("NetworkReady is false: Why not initialized")},
+		{"nothing is reported", fakeRuntime{}, Fail("the runtime does not report RuntimeReady")},
+		{"it hangs", fakeRuntime{hang: true}, Fail("the runtime does not answer")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			root := serveRuntime(t, &c.runtime)
+			limit := 10 * time.Second
+			if c.runtime.hang {
+				limit = 100 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			if diff := cmp.Diff(c.want, ContainerRuntime(root, nil).Run(ctx)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	t.Run("no socket", func(t *testing.T) {
+		r := ContainerRuntime(t.TempDir(), &v1alpha1.ContainerRuntimeCheck{Socket: "/run/my.sock"}).Run(t.Context())
+		if diff := cmp.Diff(Fail("no socket at /run/my.sock"), r); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+	t.Run("nobody listens on the socket", func(t *testing.T) {
+		root, err := os.MkdirTemp("", "cri")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(root) })
+		socket := filepath.Join(root, "my.sock")
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetUnlinkOnClose(false)
+		_ = l.Close()
+		r := ContainerRuntime(root, &v1alpha1.ContainerRuntimeCheck{Socket: "/my.sock"}).Run(t.Context())
+		if r.Passed || !strings.Contains(r.Reason, "connection refused") {
+			t.Errorf("got %+v", r)
+		}
+	})
+}

@@ -1,0 +1,23 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import "golang.org/x/sys/unix"
+
+// statfs asks how full the filesystem of a path is.
+func statfs(path string) (usage, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return usage{}, err
+	}
+	size := uint64(max(st.Frsize, 0))
+	if size == 0 {
+		size = uint64(max(st.Bsize, 1))
+	}
+	used := st.Blocks - min(st.Bfree, st.Blocks)
+	return usage{
+		bytes: (used + st.Bavail) * size, freeBytes: st.Bavail * size,
+		inodes: st.Files, freeInodes: min(st.Ffree, st.Files),
+	}, nil
+}

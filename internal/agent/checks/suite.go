@@ -1,0 +1,71 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// Environment is what checks are made from beside their parameters.
+type Environment struct {
+	// Node tells about the agent's own node; nil where the agent does not know its name.
+	Node NodeSource
+	// HostRoot is where the node's root directory is mounted; empty means /.
+	HostRoot string
+}
+
+// Builtin returns every check that needs no parameters, with the defaults of those that take some.
+func Builtin(env Environment) []Check {
+	return []Check{
+		NodeReady(env.Node),
+		OKDRouter(),
+		FilesystemRO(env.HostRoot, nil),
+		Kubelet(),
+		ContainerRuntime(env.HostRoot, nil),
+		DiskPressure(env.HostRoot, nil),
+		Network(nil),
+		CustomConditions(env.Node, nil, nil),
+		Schedulable(env.Node),
+	}
+}
+
+// Suite is a set of checks that can be asked for by name. It is not changed once it is made.
+type Suite struct {
+	runners  map[string]*Runner
+	defaults []string
+}
+
+// NewSuite returns a suite of the checks; of two with one name the later counts. defaults are the names of those that run
+// when none is asked for, in this order; without any it is node_ready.
+func NewSuite(defaults []string, all ...Check) *Suite {
+	if len(defaults) == 0 {
+		defaults = []string{NameNodeReady}
+	}
+	s := &Suite{runners: make(map[string]*Runner, len(all)), defaults: defaults}
+	for _, c := range all {
+		s.runners[c.Name] = NewRunner(c)
+	}
+	return s
+}
+
+// Runner returns the runner of the check; nil if there is none of that name.
+func (s *Suite) Runner(name string) *Runner { return s.runners[name] }
+
+// Defaults are the names of the checks that run when none is asked for. The slice must not be changed.
+func (s *Suite) Defaults() []string { return s.defaults }
+
+// Names are the names of all checks, sorted.
+func (s *Suite) Names() []string { return slices.Sorted(maps.Keys(s.runners)) }
+
+// Run runs the background checks until ctx ends.
+func (s *Suite) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, r := range s.runners {
+		all.Go(func() { r.Background(ctx) })
+	}
+	all.Wait()
+}
