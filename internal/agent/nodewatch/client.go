@@ -1,0 +1,101 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodewatch
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	"github.com/nodegate/nodegate/internal/version"
+)
+
+// A lost API server is noticed after pingAfter of silence, pingLimit without an answer and one failed request: within
+// 5 seconds. client-go's own pings take 45.
+const (
+	pingAfter = 1500 * time.Millisecond
+	pingLimit = 1500 * time.Millisecond
+	// RequestLimit is how long the API server may take to answer, as in the fourth seed.
+	RequestLimit = time.Second
+)
+
+// Client is a connection to the API server for nodes alone: the client for everything costs more memory than the agent has.
+type Client struct {
+	rest.Interface
+	transport *http.Transport
+}
+
+// NewClient returns a client with the agent's time limits. It connects when it is first used.
+func NewClient(config *rest.Config) (*Client, error) {
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
+	config.APIPath = "/api"
+	config.NegotiatedSerializer = codecs.WithoutConversion()
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	config.UserAgent = "nodegate-agent/" + version.Version
+	config.QPS = -1
+	transport, err := newTransport(config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the connection to the API server: %w", err)
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the connection to the API server: %w", err)
+	}
+	client, err := rest.RESTClientForConfigAndClient(config, &http.Client{Transport: wrapped})
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the API server: %w", err)
+	}
+	return &Client{Interface: client, transport: transport}, nil
+}
+
+// Close drops idle connections.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+func newTransport(config *rest.Config) (*http.Transport, error) {
+	tlsConfig, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, err
+	}
+	proxy := config.Proxy
+	if proxy == nil {
+		proxy = http.ProxyFromEnvironment
+	}
+	dial := config.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: RequestLimit, KeepAlive: pingAfter}).DialContext
+	}
+	return &http.Transport{
+		TLSClientConfig:     tlsConfig,
+		Proxy:               proxy,
+		DialContext:         dial,
+		TLSHandshakeTimeout: RequestLimit,
+		ForceAttemptHTTP2:   true,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingLimit},
+		MaxIdleConns:        2,
+		IdleConnTimeout:     90 * time.Second,
+	}, nil
+}
+
+// scheme knows what the agent reads and writes, and no more.
+var scheme = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	v1 := schema.GroupVersion{Version: "v1"}
+	s.AddKnownTypes(v1, &corev1.Node{}, &corev1.NodeList{})
+	metav1.AddToGroupVersion(s, v1)
+	return s
+}()
+
+var (
+	codecs         = serializer.NewCodecFactory(scheme)
+	parameterCodec = runtime.NewParameterCodec(scheme)
+)

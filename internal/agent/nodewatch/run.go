@@ -1,0 +1,177 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodewatch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+)
+
+// Run keeps the watcher up to date until ctx ends.
+func (w *Watcher) Run(ctx context.Context) {
+	retry := firstRetry
+	w.rewatch = firstRewatch
+	for ctx.Err() == nil {
+		began := w.Clock.Now()
+		err := w.follow(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil || w.Clock.Since(began) > lastRetry { // it had worked for a while
+			retry = firstRetry
+		}
+		limit := lastRetry
+		if err != nil {
+			w.lose(err)
+			if isForbidden(err) {
+				limit = refusedRetry
+			}
+		}
+		w.sleep(ctx, retry, nil)
+		retry = min(2*retry, limit)
+	}
+}
+
+// follow connects and follows the node for as long as that works. An error means that the API server does not tell.
+func (w *Watcher) follow(ctx context.Context) error {
+	client, err := w.Connect()
+	if err != nil {
+		return fmt.Errorf("Kubernetes client initialization failed: %w", err) //nolint:staticcheck // a name
+	}
+	w.mu.Lock()
+	w.client = client
+	w.mu.Unlock()
+	defer client.Close()
+	// A list starts the watch where it ends, with the right to list alone; the right to get alone suffices to read.
+	version, err := w.list(ctx, client)
+	if isForbidden(err) {
+		return w.poll(ctx, client)
+	}
+	if err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		version, err = w.watch(ctx, client, version)
+		switch {
+		case isForbidden(err):
+			return w.poll(ctx, client)
+		case err != nil:
+			// One request tells whether the API server is there, and where to go on.
+			if version, err = w.list(ctx, client); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// list reads the node in the form from which a watch goes on.
+func (w *Watcher) list(ctx context.Context, client rest.Interface) (version string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, RequestLimit)
+	defer cancel()
+	nodes := &corev1.NodeList{}
+	err = client.Get().Resource("nodes").VersionedParams(w.only(metav1.ListOptions{}), parameterCodec).MaxRetries(0).Do(ctx).Into(nodes)
+	if err != nil {
+		return "", err
+	}
+	var node *corev1.Node
+	if len(nodes.Items) > 0 {
+		node = &nodes.Items[0]
+	}
+	w.store(node)
+	return nodes.ResourceVersion, nil
+}
+
+func (w *Watcher) only(o metav1.ListOptions) *metav1.ListOptions {
+	o.FieldSelector = fields.OneTermEqualSelector("metadata.name", w.Name).String()
+	return &o
+}
+
+// watch follows the node from a version on, until the watch ends, and returns from where to go on. No error means that the
+// API server has ended it in order.
+func (w *Watcher) watch(ctx context.Context, client rest.Interface, version string) (string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	seconds := int64(5*60 + rand.IntN(5*60)) //nolint:gosec // spreads load, keeps no secret
+	options := w.only(metav1.ListOptions{Watch: true, ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds})
+	began := w.Clock.Now()
+	// The limit is for the beginning alone: a watch is meant to last.
+	limit := time.AfterFunc(RequestLimit, cancel)
+	events, err := client.Get().Resource("nodes").VersionedParams(options, parameterCodec).MaxRetries(0).Watch(ctx)
+	if !limit.Stop() && err == nil {
+		events.Stop()
+		err = context.DeadlineExceeded
+	}
+	if err != nil {
+		return version, err
+	}
+	defer events.Stop()
+	w.rewatch = firstRewatch
+	w.setWatching(true)
+	defer w.setWatching(false)
+	for event := range events.ResultChan() {
+		switch event.Type {
+		case watch.Error:
+			return version, apierrors.FromObject(event.Object)
+		case watch.Deleted:
+			w.store(nil)
+		case watch.Added, watch.Modified:
+			if node, ok := event.Object.(*corev1.Node); ok {
+				w.store(node)
+			}
+		}
+		if o, ok := event.Object.(*corev1.Node); ok && o.ResourceVersion != "" {
+			version = o.ResourceVersion
+		}
+	}
+	if w.Clock.Since(began) >= time.Duration(seconds)*time.Second {
+		return version, nil
+	}
+	return version, io.EOF // client-go does not tell an early end in order from a lost connection
+}
+
+func (w *Watcher) setWatching(on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.watching = on
+}
+
+// poll reads the node now and then, because watching it is forbidden: requests that want it fresher read it themselves.
+// It ends when it is time to try a watch again.
+func (w *Watcher) poll(ctx context.Context, client rest.Interface) error {
+	end := w.Clock.Now().Add(w.rewatch)
+	w.rewatch = min(2*w.rewatch, lastRewatch)
+	for {
+		if !w.read(ctx, client) {
+			if err := w.Unavailable(); err != nil { // else another read has succeeded meanwhile
+				return err
+			}
+		}
+		left := end.Sub(w.Clock.Now())
+		if left <= 0 || ctx.Err() != nil {
+			return nil
+		}
+		w.sleep(ctx, min(left, pollPeriod), w.failed)
+	}
+}
+
+func (w *Watcher) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	timer := w.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C():
+	case <-wake:
+	}
+}
