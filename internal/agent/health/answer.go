@@ -1,0 +1,152 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nodegate/nodegate/internal/agent/checks"
+)
+
+// Answer is the body of an answer. The names of the fields are the fourth seed's, but for fail_open.
+type Answer struct {
+	// Status is ready or not-ready.
+	Status string `json:"status"`
+	// Checks are the results, in the order in which they were asked for.
+	Checks []CheckAnswer `json:"checks"`
+	// TotalMillis is how long all of it took.
+	TotalMillis int64 `json:"total_duration_ms"`
+	// FailOpen is true where a check has passed only because it could not judge.
+	FailOpen bool `json:"fail_open,omitempty"`
+
+	misconfigured bool
+	open          []string // names of the checks that failed open
+}
+
+// CheckAnswer is the result of one check.
+type CheckAnswer struct {
+	Name   string `json:"name"`
+	Passed bool   `json:"passed"`
+	// Reason says why the check has failed.
+	Reason string `json:"reason,omitempty"`
+	// FailOpen says why the check could not judge and has therefore passed.
+	FailOpen       string `json:"fail_open,omitempty"`
+	DurationMillis int64  `json:"duration_ms"`
+}
+
+// The values of Answer.Status.
+const (
+	StatusReady    = "ready"
+	StatusNotReady = "not-ready"
+)
+
+// Code is the HTTP status of the answer.
+func (a *Answer) Code() int {
+	switch {
+	case a.misconfigured:
+		return http.StatusInternalServerError
+	case a.Status == StatusReady:
+		return http.StatusOK
+	}
+	return http.StatusServiceUnavailable
+}
+
+// Text is the answer in words that do not change and of which none contains another: "up", "up fail-open", "down", "error".
+func (a *Answer) Text() string {
+	switch {
+	case a.misconfigured:
+		return "error"
+	case a.Status != StatusReady:
+		return "down"
+	case a.FailOpen:
+		return "up fail-open"
+	}
+	return "up"
+}
+
+// FirstReason is the first failed check with its reason.
+func (a *Answer) FirstReason() string {
+	for _, c := range a.Checks {
+		if !c.Passed {
+			return c.Name + ": " + c.Reason
+		}
+	}
+	return ""
+}
+
+// collect runs the checks, those that take time beside each other, and sums up.
+func collect(ctx context.Context, suite *checks.Suite, names []string, metrics *Metrics) *Answer {
+	began := time.Now()
+	outcomes := make([]checks.Outcome, len(names))
+	runners := make([]*checks.Runner, len(names))
+	var slow []int
+	for i, name := range names {
+		runners[i] = suite.Runner(name)
+		if runners[i] == nil {
+			outcomes[i].Result = checks.Fail("Unknown check: " + name)
+			continue
+		}
+		var ok bool
+		if outcomes[i], ok = runners[i].Instant(); !ok {
+			slow = append(slow, i)
+		}
+	}
+	var all sync.WaitGroup
+	for n, i := range slow {
+		if n == len(slow)-1 { // the last one needs no goroutine of its own
+			outcomes[i] = runners[i].Do(ctx)
+			continue
+		}
+		all.Go(func() { outcomes[i] = runners[i].Do(ctx) })
+	}
+	all.Wait()
+	a := &Answer{Status: StatusReady, Checks: make([]CheckAnswer, 0, len(names)+1)}
+	for i, o := range outcomes {
+		if runners[i] != nil {
+			metrics.observe(names[i], o)
+		}
+		a.add(names[i], o)
+	}
+	a.TotalMillis = time.Since(began).Milliseconds()
+	return a
+}
+
+func (a *Answer) add(name string, o checks.Outcome) {
+	a.Checks = append(a.Checks, CheckAnswer{
+		Name: name, Passed: o.Passed, Reason: o.Reason, FailOpen: o.FailOpen, DurationMillis: o.Duration.Milliseconds(),
+	})
+	if !o.Passed {
+		a.Status = StatusNotReady
+	}
+	if o.Misconfigured {
+		a.misconfigured = true
+	}
+	if o.FailOpen != "" {
+		a.FailOpen = true
+		a.open = append(a.open, name)
+	}
+}
+
+// parseNames reads the values of check=: names separated by commas, each once, in their order. None is the default.
+func parseNames(values []string, limit int) (names []string, ok bool) {
+	seen := map[string]bool{}
+	for _, v := range values {
+		for name := range strings.SplitSeq(v, ",") {
+			name = strings.TrimSpace(name)
+			if name == "" || seen[name] {
+				continue
+			}
+			if len(names) == limit {
+				return nil, false
+			}
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	return names, true
+}

@@ -1,0 +1,62 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/nodegate/nodegate/internal/agent/checks"
+)
+
+// Metrics counts what /health answers.
+type Metrics struct {
+	requests *prometheus.CounterVec
+	results  *prometheus.CounterVec
+	failOpen *prometheus.GaugeVec
+}
+
+// NewMetrics returns the metrics, registered.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "node_readiness_agent_health_requests_total", Help: "Requests about the node's health, by the status code of the answer.",
+		}, []string{"code"}),
+		results: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "node_readiness_agent_check_results_total",
+			Help: "Results of checks that were given in answers: passed, failed, fail_open or misconfigured.",
+		}, []string{"check", "result"}),
+		failOpen: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "node_readiness_agent_check_fail_open",
+			Help: "1 while a check passes only because it cannot judge, by the last answer; else 0.",
+		}, []string{"check"}),
+	}
+	r.MustRegister(m.requests, m.results, m.failOpen)
+	return m
+}
+
+func (m *Metrics) request(code int) {
+	if m != nil {
+		m.requests.WithLabelValues(strconv.Itoa(code)).Inc()
+	}
+}
+
+// observe is called only with names of checks that there are: what requests ask for must not make labels.
+func (m *Metrics) observe(name string, o checks.Outcome) {
+	if m == nil {
+		return
+	}
+	result, open := "failed", 0.0
+	switch {
+	case o.Misconfigured:
+		result = "misconfigured"
+	case o.FailOpen != "":
+		result, open = "fail_open", 1
+	case o.Passed:
+		result = "passed"
+	}
+	m.results.WithLabelValues(name, result).Inc()
+	m.failOpen.WithLabelValues(name).Set(open)
+}

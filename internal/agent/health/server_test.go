@@ -1,0 +1,108 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// serveTest serves the handler on real sockets, and returns the addresses for HTTP and for the agent-check.
+func serveTest(t *testing.T, h *Handler) (web, agent string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	listen := func(serve func(net.Listener) error) string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { ended <- serve(l) }()
+		return l.Addr().String()
+	}
+	web = listen(func(l net.Listener) error { return Serve(ctx, l, NewServer(h, slog.New(slog.DiscardHandler))) })
+	agent = listen(func(l net.Listener) error { return h.ServeAgentCheck(ctx, l) })
+	t.Cleanup(func() {
+		cancel()
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return web, agent
+}
+
+// exchange sends raw bytes and returns the first line that comes back; empty where the connection was cut.
+func exchange(t *testing.T, address, request string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // done with it
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	go func() { _, _ = io.WriteString(conn, request) }()
+	line, _ := bufio.NewReader(conn).ReadString('\n')
+	return strings.TrimSpace(line)
+}
+
+func TestRawRequests(t *testing.T) {
+	web, agent := serveTest(t, testHandler())
+	for _, c := range []struct{ name, request, want string }{
+		{"HAProxy's bare option httpchk", "OPTIONS / HTTP/1.0\r\n\r\n", "HTTP/1.0 200 OK"},
+		{"OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200 OK"},
+		{"HTTP/1.0 without a host", "GET /health HTTP/1.0\r\n\r\n", "HTTP/1.0 200 OK"},
+		{"a body is not waited for", "GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n", "HTTP/1.1 200 OK"},
+		{"ten thousand names", "GET /health?check=" + names(10000) + " HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 431 Request Header Fields Too Large"},
+		{"a query of a megabyte", "GET /health?" + strings.Repeat("a", 1<<20) + " HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 431 Request Header Fields Too Large"},
+		{"no HTTP at all", "\x16\x03\x01\r\n\r\n", "HTTP/1.1 400 Bad Request"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := exchange(t, web, c.request); got != c.want {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+	t.Run("agent-check answers without being asked", func(t *testing.T) {
+		if got := exchange(t, agent, ""); got != "up ready" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestSilentClientsDoNotKeepOthersWaiting(t *testing.T) {
+	web, _ := serveTest(t, testHandler())
+	for range 100 {
+		conn, err := net.Dial("tcp", web)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close() //nolint:errcheck // done with it
+		fmt.Fprint(conn, "GET /health")
+	}
+	r, err := http.Get("http://" + web + "/health")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Body.Close()
+	if r.StatusCode != 200 {
+		t.Errorf("status %d", r.StatusCode)
+	}
+}
+
+func TestTheServerBoundsWhatAClientMayTake(t *testing.T) {
+	s := NewServer(nil, slog.New(slog.DiscardHandler))
+	if s.ReadHeaderTimeout == 0 || s.ReadTimeout == 0 || s.WriteTimeout == 0 || s.IdleTimeout == 0 || s.MaxHeaderBytes == 0 {
+		t.Errorf("something is without a bound: %+v", s)
+	}
+}
