@@ -1,0 +1,200 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/nodegate/nodegate/internal/agent/health"
+	"github.com/nodegate/nodegate/test/localcluster"
+)
+
+// shared is the one cluster of all tests that need one, started by the first of them.
+var shared = sync.OnceValues(func() (*localcluster.Cluster, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	c, err := localcluster.Start(ctx, localcluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS")})
+	started = c
+	return c, err
+})
+
+var started *localcluster.Cluster
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if started != nil {
+		if err := started.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stopping the cluster:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+func cluster(t *testing.T) *localcluster.Cluster {
+	t.Helper()
+	c, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func admin(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(cluster(t).Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// eventually repeats a check until it returns nil, and fails the test with its last error when time is up.
+func eventually(t *testing.T, limit time.Duration, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %v", limit, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// logs is what an agent has logged.
+type logs struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logs) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.b.String(), text)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// running is an agent that runs in this process.
+type running struct {
+	*logs
+	addresses map[string]string
+	stop      context.CancelFunc
+	ended     chan struct{}
+	err       error
+}
+
+// startAgent runs an agent with this environment and these arguments, on ports of the system's choice, until the test ends.
+func startAgent(t *testing.T, env map[string]string, args ...string) *running {
+	t.Helper()
+	r := &running{logs: &logs{}, addresses: map[string]string{}, ended: make(chan struct{})}
+	var ctx context.Context
+	ctx, r.stop = context.WithCancel(context.Background())
+	listening := make(chan struct{}, 3)
+	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	hurry := make(chan struct{})
+	cmd := newCommand(lookup, hooks{hurry: hurry, listening: func(server string, address net.Addr) {
+		r.addresses[server] = address.String()
+		listening <- struct{}{}
+	}})
+	cmd.SetErr(r.logs)
+	cmd.SetArgs(append([]string{"--listen-address=127.0.0.1", "--listen-port=0", "--metrics-bind-address=127.0.0.1:0", "--drain-time=0"}, args...))
+	go func() {
+		r.err = cmd.ExecuteContext(ctx)
+		close(r.ended)
+	}()
+	t.Cleanup(func() {
+		r.stop()
+		close(hurry)
+		<-r.ended
+		if r.err != nil {
+			t.Errorf("the agent: %v", r.err)
+		}
+		if t.Failed() {
+			t.Logf("the agent's log:\n%s", r.logs)
+		}
+	})
+	for range 2 {
+		select {
+		case <-listening:
+		case <-r.ended:
+			t.Fatalf("the agent has ended: %v", r.err)
+		}
+	}
+	return r
+}
+
+// answer is an answer of /health with its status.
+type answer struct {
+	health.Answer
+	code     int
+	failOpen string // the header
+}
+
+func (r *running) health(t *testing.T, query string) answer {
+	t.Helper()
+	resp, err := http.Get("http://" + r.addresses["health"] + "/health" + query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read
+	a := answer{code: resp.StatusCode, failOpen: resp.Header.Get(health.FailOpenHeader)}
+	if err := json.NewDecoder(resp.Body).Decode(&a.Answer); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// is waits until /health answers like this; reason is that of the first check.
+func (r *running) is(t *testing.T, limit time.Duration, code int, failOpen bool, reason string) {
+	t.Helper()
+	eventually(t, limit, func() error {
+		a := r.health(t, "")
+		if a.code != code || a.FailOpen != failOpen || (a.failOpen != "") != failOpen || !strings.Contains(a.Checks[0].Reason, reason) {
+			return fmt.Errorf("status %d: %+v", a.code, a.Answer)
+		}
+		return nil
+	})
+}
+
+func (r *running) get(t *testing.T, server, path string) (int, string) {
+	t.Helper()
+	resp, err := http.Get("http://" + r.addresses[server] + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}

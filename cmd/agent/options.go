@@ -1,0 +1,176 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/nodegate/nodegate/internal/version"
+)
+
+// Values of --api-unavailable.
+const (
+	unavailablePass      = "pass"
+	unavailableLastKnown = "last-known"
+)
+
+// options are what the command line says and, where it does not, the environment.
+type options struct {
+	nodeName   string
+	kubeconfig string
+	hostRoot   string
+	logLevel   string
+
+	health healthOptions
+
+	metricsAddress string
+
+	hooks
+}
+
+// hooks are what tests need of a running agent. The zero value is none.
+type hooks struct {
+	// listening is told where each server listens.
+	listening func(server string, address net.Addr)
+	// hurry, when closed, ends the draining.
+	hurry <-chan struct{}
+}
+
+type healthOptions struct {
+	address        string
+	port           int
+	agentCheckPort int
+	apiUnavailable string
+	drainTime      time.Duration
+}
+
+func (o *healthOptions) bind(fs *pflag.FlagSet) {
+	fs.StringVar(&o.address, "listen-address", "", "IP address that /health and the agent-check are served on. All addresses by default.")
+	fs.IntVar(&o.port, "listen-port", 25001, "Port that /health is served on. Environment: LISTEN_PORT.")
+	fs.IntVar(&o.agentCheckPort, "agent-check-port", 0, "Port of HAProxy's agent-check protocol. 0, the default, turns it off.")
+	fs.StringVar(&o.apiUnavailable, "api-unavailable", unavailablePass,
+		"What checks of the node's object answer while the API server is unavailable: pass, or last-known to judge by what was last known.")
+	fs.DurationVar(&o.drainTime, "drain-time", 30*time.Second,
+		"For how long /health goes on answering, with 503, after SIGTERM: at least the balancer's interval times its number of failures. A second signal ends the agent at once.")
+}
+
+func (o *options) bind(fs *pflag.FlagSet) {
+	fs.StringVar(&o.nodeName, "node-name", "", "Name of the node that the agent runs on. Environment: NODE_NAME.")
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"Kubeconfig file. By default the one that KUBECONFIG names, else the service account of the pod. What is missing is looked for again.")
+	fs.StringVar(&o.hostRoot, "host-root", "", "Where the node's root directory is mounted. Empty, the default, means /.")
+	fs.StringVar(&o.logLevel, "log-level", "info", "error, warn, info or debug. Environment: LOG_LEVEL, or else RUST_LOG.")
+	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":9445",
+		"Address that /metrics, /livez and /readyz are served on. 0 turns them off. Environment: METRICS_BIND_ADDRESS.")
+	o.health.bind(fs)
+}
+
+// environment are the variables that flags take their values from where they are not given, the first that is set.
+var environment = map[string][]string{
+	"node-name":            {"NODE_NAME"},
+	"listen-port":          {"LISTEN_PORT"},
+	"log-level":            {"LOG_LEVEL", "RUST_LOG"},
+	"metrics-bind-address": {"METRICS_BIND_ADDRESS"},
+}
+
+func fromEnvironment(fs *pflag.FlagSet, lookup func(string) (string, bool)) error {
+	for flag, names := range environment {
+		if fs.Changed(flag) {
+			continue
+		}
+		for _, name := range names {
+			value, ok := lookup(name)
+			if !ok || value == "" {
+				continue
+			}
+			if err := fs.Set(flag, value); err != nil {
+				return fmt.Errorf("the environment variable %s: %w", name, err)
+			}
+			break
+		}
+	}
+	return nil
+}
+
+func (o *options) validate() error {
+	var errs []error
+	port := func(flag string, n int) {
+		if n < 0 || n > 65535 {
+			errs = append(errs, fmt.Errorf("--%s: must be a port from 0 to 65535, not %d", flag, n))
+		}
+	}
+	port("listen-port", o.health.port)
+	port("agent-check-port", o.health.agentCheckPort)
+	if u := o.health.apiUnavailable; u != unavailablePass && u != unavailableLastKnown {
+		errs = append(errs, fmt.Errorf("--api-unavailable: must be pass or last-known, not %q", u))
+	}
+	if o.health.drainTime < 0 {
+		errs = append(errs, errors.New("--drain-time: must not be negative"))
+	}
+	if o.health.address != "" && net.ParseIP(o.health.address) == nil {
+		errs = append(errs, fmt.Errorf("--listen-address: must be an IP address, not %q", o.health.address))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *healthOptions) listenAddress(port int) string {
+	return net.JoinHostPort(o.address, strconv.Itoa(port))
+}
+
+// parseLevel reads a level. RUST_LOG may hold several directives, such as "warn,harmony=debug": the one for everything
+// counts, or else the most talkative. What has no such level here is as near as can be.
+func parseLevel(s string) (slog.Level, bool) {
+	levels := map[string]slog.Level{
+		"off": slog.LevelError + 4, "error": slog.LevelError, "warn": slog.LevelWarn, "warning": slog.LevelWarn,
+		"info": slog.LevelInfo, "debug": slog.LevelDebug, "trace": slog.LevelDebug,
+	}
+	found, level := false, slog.LevelInfo
+	for directive := range strings.SplitSeq(strings.ToLower(s), ",") {
+		_, word, of := strings.Cut(strings.TrimSpace(directive), "=")
+		if !of {
+			word = strings.TrimSpace(directive)
+		}
+		l, ok := levels[word]
+		switch {
+		case ok && !of:
+			return l, true
+		case ok && (!found || l < level):
+			found, level = true, l
+		}
+	}
+	return level, found
+}
+
+// newCommand returns the command. lookup finds environment variables.
+func newCommand(lookup func(string) (string, bool), h hooks) *cobra.Command {
+	o := &options{hooks: h}
+	cmd := &cobra.Command{
+		Use:           "agent",
+		Short:         "The Nodegate node agent: answers external load balancers about its node",
+		Args:          cobra.NoArgs,
+		Version:       version.Version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := fromEnvironment(cmd.Flags(), lookup); err != nil {
+				return err
+			}
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return run(cmd.Context(), o, newLogger(cmd.ErrOrStderr(), o.logLevel))
+		},
+	}
+	o.bind(cmd.Flags())
+	return cmd
+}

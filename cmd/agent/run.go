@@ -1,0 +1,189 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/nodegate/nodegate/internal/agent/checks"
+	"github.com/nodegate/nodegate/internal/agent/health"
+	"github.com/nodegate/nodegate/internal/agent/nodewatch"
+	"github.com/nodegate/nodegate/internal/version"
+)
+
+func newLogger(w io.Writer, level string) *slog.Logger {
+	l, ok := parseLevel(level)
+	log := slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l}))
+	if !ok {
+		log.Warn("The log level is not known, using info", "level", level)
+	}
+	return log
+}
+
+// clientLog guards the logger of client-go, of which a process has one.
+var clientLog sync.Once
+
+// agent is what runs.
+type agent struct {
+	*options
+	log      *slog.Logger
+	registry *prometheus.Registry
+	watcher  *nodewatch.Watcher // nil where the node's name is not known
+	suite    *checks.Suite
+	handler  *health.Handler
+
+	// serving lives on while the agent drains.
+	serving *errgroup.Group
+}
+
+// run runs the agent until ctx ends, and then for as long as it takes balancers to take note.
+func run(ctx context.Context, o *options, log *slog.Logger) error {
+	clientLog.Do(func() { klog.SetSlogLogger(log) })
+	a := &agent{options: o, log: log, registry: prometheus.NewRegistry()}
+	a.registry.MustRegister(version.BuildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a.watchNode()
+	a.makeHealth()
+
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var servingCtx context.Context
+	a.serving, servingCtx = errgroup.WithContext(serving)
+	if err := a.start(servingCtx); err != nil {
+		stop()
+		_ = a.serving.Wait()
+		return err
+	}
+	log.Info("Starting", "version", version.Version, "commit", version.Commit(), "node", o.nodeName)
+	select {
+	case <-servingCtx.Done(): // a server has failed
+	case <-ctx.Done():
+		a.drain(servingCtx)
+	}
+	stop()
+	return a.serving.Wait()
+}
+
+// watchNode makes the watcher of the node, unless nobody knows which one it is.
+func (a *agent) watchNode() {
+	if a.nodeName == "" {
+		a.log.Warn("NODE_NAME is not set: checks that need the node's name will fail with status 500")
+		return
+	}
+	a.watcher = nodewatch.New(nodewatch.Options{
+		Name:      a.nodeName,
+		Connect:   a.connect,
+		TrustLast: a.health.apiUnavailable == unavailableLastKnown,
+		Log:       a.log,
+	})
+	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "node_readiness_agent_api_available", Help: "1 while the API server tells about the node, else 0.",
+	}, func() float64 {
+		if n, _ := a.watcher.Current(); n.Unavailable != "" || a.watcher.Object() == nil {
+			return 0
+		}
+		return 1
+	}))
+}
+
+func (a *agent) connect() (*nodewatch.Client, error) {
+	config, err := a.clusterConfig()
+	if err != nil {
+		return nil, err
+	}
+	return nodewatch.NewClient(config)
+}
+
+// clusterConfig is the way to the API server, looked for anew each time.
+func (a *agent) clusterConfig() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = a.kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+}
+
+func (a *agent) makeHealth() {
+	env := checks.Environment{HostRoot: a.hostRoot}
+	a.handler = &health.Handler{
+		Suite:   func() *checks.Suite { return a.suite },
+		Metrics: health.NewMetrics(a.registry),
+	}
+	if a.watcher != nil { // a nil *Watcher in the interface would not be nil
+		env.Node = a.watcher
+		a.handler.Maintenance = func() string { return checks.Maintenance(a.watcher.Object()) }
+	}
+	a.suite = checks.NewSuite(nil, checks.Builtin(env)...)
+}
+
+// start starts everything in a.serving, which ends with ctx.
+func (a *agent) start(ctx context.Context) error {
+	if err := a.listen(ctx, "health", a.health.listenAddress(a.health.port), a.serveHTTP(a.handler)); err != nil {
+		return err
+	}
+	if a.health.agentCheckPort != 0 {
+		if err := a.listen(ctx, "agent-check", a.health.listenAddress(a.health.agentCheckPort), a.handler.ServeAgentCheck); err != nil {
+			return err
+		}
+	}
+	if a.metricsAddress != "0" {
+		if err := a.listen(ctx, "metrics", a.metricsAddress, a.serveHTTP(a.operations())); err != nil {
+			return err
+		}
+	}
+	if a.watcher != nil {
+		a.serving.Go(func() error { a.watcher.Run(ctx); return nil })
+	}
+	return nil
+}
+
+// listen listens and has the connections served.
+func (a *agent) listen(ctx context.Context, name, address string, serve func(context.Context, net.Listener) error) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("serving %s: %w", name, err)
+	}
+	a.log.Info("Listening", "server", name, "address", l.Addr().String())
+	if a.listening != nil {
+		a.listening(name, l.Addr())
+	}
+	a.serving.Go(func() error {
+		if err := serve(ctx, l); err != nil {
+			return fmt.Errorf("serving %s: %w", name, err)
+		}
+		return nil
+	})
+	return nil
+}
+
+func (a *agent) serveHTTP(h http.Handler) func(context.Context, net.Listener) error {
+	return func(ctx context.Context, l net.Listener) error {
+		return health.Serve(ctx, l, health.NewServer(h, a.log))
+	}
+}
+
+// drain answers "not ready" for long enough that every balancer has noticed before the agent is gone.
+func (a *agent) drain(ctx context.Context) {
+	a.handler.Drain()
+	if a.health.drainTime == 0 {
+		return
+	}
+	a.log.Info("Ending: /health answers 503 until then. A second signal ends the agent at once.", "after", a.health.drainTime.String())
+	select {
+	case <-time.After(a.health.drainTime):
+	case <-a.hurry:
+	case <-ctx.Done():
+	}
+}
