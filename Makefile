@@ -165,7 +165,7 @@ undeploy: ## Delete the rules, the operator and the CRD from the current cluster
 .PHONY: build-installer
 build-installer: ## Write everything that a cluster needs, with the image IMG, to dist/install.yaml.
 	@rm -rf dist/overlay && mkdir -p dist/overlay
-	@cd dist/overlay && $(KUSTOMIZE) create --resources ../../config/default && $(KUSTOMIZE) edit set image controller=$(IMG)
+	@cd dist/overlay && $(KUSTOMIZE) create --resources ../../config/default && $(KUSTOMIZE) edit set image ghcr.io/nodegate/nodegate=$(IMG)
 	$(KUSTOMIZE) build dist/overlay > dist/install.yaml.tmp && mv dist/install.yaml.tmp dist/install.yaml
 
 .PHONY: docker-build

@@ -18,7 +18,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,6 +56,10 @@ func run(ctx context.Context, o *options) error {
 	rules := rulecache.New(clock.RealClock{})
 	if err := rules.SetupWithCache(ctx, mgr.GetCache()); err != nil {
 		return fmt.Errorf("%w (is the CustomResourceDefinition %s installed? see config/crd)", err, crd.Name)
+	}
+	// Nodes are cached on every replica, so that the next leader need not read them first.
+	if _, err := mgr.GetCache().GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false)); err != nil {
+		return fmt.Errorf("watching nodes: %w", err)
 	}
 	crdSeen, err := servedcrd.SetupWithCache(ctx, mgr.GetCache(), rules)
 	if err != nil {
@@ -107,11 +110,11 @@ func managerOptions(o *options) manager.Options {
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       o.election.namespace,
 		LeaderElectionReleaseOnCancel: true,
-		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Node{}: {Transform: node.Strip, UnsafeDisableDeepCopy: ptr.To(true)},
+				&corev1.Node{}: {Transform: node.Strip, UnsafeDisableDeepCopy: new(true)},
 				&apiextensionsv1.CustomResourceDefinition{}: {Field: fields.OneTermEqualSelector("metadata.name", crd.Name)},
 			},
 		},

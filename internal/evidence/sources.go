@@ -20,7 +20,7 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// ReasonUnavailable: a kind of evidence that the rule needs cannot be read, or not yet.
+// ReasonUnavailable means that a kind of evidence that the rule needs cannot be read, or not yet.
 const ReasonUnavailable = "EvidenceUnavailable"
 
 // Listener is told what has changed. Its methods must not block.

@@ -50,11 +50,11 @@ func (h *heard) take() (rules, nodes []string) {
 	return rules, nodes
 }
 
-func rule(max string) *ruleset.Rule {
+func rule(limit string) *ruleset.Rule {
 	r := build.MakeRule("net").UID("u1").Created(now).Selector("pool", "a").Condition("example.com/Ready").
 		Taint("example.com/net", "", corev1.TaintEffectNoSchedule)
-	if max != "" {
-		r.MaxUnavailable(max)
+	if limit != "" {
+		r.MaxUnavailable(limit)
 	}
 	return ruleset.Compile(r.Obj(), nil, now)
 }

@@ -12,7 +12,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -25,7 +24,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 func initPod(name string, ready time.Time, edit ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{}
 	p.Name, p.Namespace = name, "kube-system"
-	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "startup-init", Controller: ptr.To(true)}}
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "startup-init", Controller: new(true)}}
 	p.Spec.NodeName = "n"
 	p.Spec.Containers = []corev1.Container{{Name: "init", ReadinessProbe: &corev1.Probe{}}}
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "init", Ready: true,
@@ -89,9 +88,9 @@ func TestPods(t *testing.T) {
 			ready: true, since: noon},
 		"minReadySeconds, a second before": {require: with(func(p *v1alpha1.PodsRequirement) { p.MinReadySeconds = 30 }),
 			pods: []*corev1.Pod{initPod("a", noon.Add(-29*time.Second))}, recheck: noon.Add(time.Second)},
-		"two are wanted": {require: with(func(p *v1alpha1.PodsRequirement) { p.MinReady = ptr.To[int32](2) }),
+		"two are wanted": {require: with(func(p *v1alpha1.PodsRequirement) { p.MinReady = new(int32(2)) }),
 			pods: []*corev1.Pod{initPod("a", before), initPod("b", before, unready)}, says: "1 of 2 pods"},
-		"two are there, since the second was": {require: with(func(p *v1alpha1.PodsRequirement) { p.MinReady = ptr.To[int32](2) }),
+		"two are there, since the second was": {require: with(func(p *v1alpha1.PodsRequirement) { p.MinReady = new(int32(2)) }),
 			pods: []*corev1.Pod{initPod("a", before), initPod("b", before.Add(time.Second))}, ready: true, since: before.Add(time.Second)},
 		"the annotation is a shortcut":           {require: annotated, pods: []*corev1.Pod{initPod("a", before, unready, say)}, ready: true},
 		"and without it the pod's own readiness": {require: annotated, pods: []*corev1.Pod{initPod("a", before)}, ready: true, since: before},
@@ -148,8 +147,8 @@ func TestNodeOf(t *testing.T) {
 }
 
 func TestCSIDriversAndDevices(t *testing.T) {
-	driver := func(name string, min *int32) v1alpha1.Requirement {
-		return v1alpha1.Requirement{Name: "it", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: name, MinimumAllocatable: min}}
+	driver := func(name string, least *int32) v1alpha1.Requirement {
+		return v1alpha1.Requirement{Name: "it", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: name, MinimumAllocatable: least}}
 	}
 	devices := func(name string) v1alpha1.Requirement {
 		return v1alpha1.Requirement{Name: "it", Resource: &v1alpha1.ResourceRequirement{Name: name, Minimum: resource.MustParse("2"),
@@ -157,7 +156,7 @@ func TestCSIDriversAndDevices(t *testing.T) {
 	}
 	node := &storagev1.CSINode{}
 	node.Spec.Drivers = []storagev1.CSINodeDriver{
-		{Name: "ebs.csi.aws.com", Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To[int32](25)}},
+		{Name: "ebs.csi.aws.com", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(25))}},
 		{Name: "unlimited.example.com"},
 	}
 	for name, tc := range map[string]struct {
@@ -166,9 +165,9 @@ func TestCSIDriversAndDevices(t *testing.T) {
 		says    string
 	}{
 		"registered":               {driver("ebs.csi.aws.com", nil), true, "csi driver ebs.csi.aws.com is registered"},
-		"with enough volumes":      {driver("ebs.csi.aws.com", ptr.To[int32](25)), true, "is registered"},
-		"with too few volumes":     {driver("ebs.csi.aws.com", ptr.To[int32](26)), false, "csi driver ebs.csi.aws.com can attach 25 volumes, must be at least 26"},
-		"without a limit":          {driver("unlimited.example.com", ptr.To[int32](1000)), true, "is registered"},
+		"with enough volumes":      {driver("ebs.csi.aws.com", new(int32(25))), true, "is registered"},
+		"with too few volumes":     {driver("ebs.csi.aws.com", new(int32(26))), false, "csi driver ebs.csi.aws.com can attach 25 volumes, must be at least 26"},
+		"without a limit":          {driver("unlimited.example.com", new(int32(1000))), true, "is registered"},
 		"not registered":           {driver("efs.csi.aws.com", nil), false, "csi driver efs.csi.aws.com is not registered"},
 		"enough devices":           {devices("gpu.example.com"), true, "devices of driver gpu.example.com: 2 published"},
 		"too few devices":          {devices("nic.example.com"), false, "devices of driver nic.example.com: 1 published, must be at least 2"},

@@ -17,8 +17,8 @@ import (
 
 func TestRequirements(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	gpus := func(min string) v1alpha1.Requirement {
-		return v1alpha1.Requirement{Name: "gpus", Resource: &v1alpha1.ResourceRequirement{Name: "nvidia.com/gpu", Minimum: resource.MustParse(min)}}
+	gpus := func(least string) v1alpha1.Requirement {
+		return v1alpha1.Requirement{Name: "gpus", Resource: &v1alpha1.ResourceRequirement{Name: "nvidia.com/gpu", Minimum: resource.MustParse(least)}}
 	}
 	expr := func(text string) v1alpha1.Requirement {
 		return v1alpha1.Requirement{Name: "kernel", CEL: &v1alpha1.CELRequirement{Expression: text}}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ReasonCycle: rules require each other.
+// ReasonCycle means that rules require each other.
 const ReasonCycle = "Cycle"
 
 // Ordered are the rules in an order in which each comes after those that it requires, older ones first. The slice must

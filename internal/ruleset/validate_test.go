@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/testing/build"
@@ -70,7 +69,7 @@ func TestValidate(t *testing.T) {
 
 		"a negative limit":              {rule: valid().MaxUnavailable("-1"), want: []string{"Invalid spec.maxUnavailable"}},
 		"a limit that is no number":     {rule: valid().MaxUnavailable("some"), want: []string{"Invalid spec.maxUnavailable"}},
-		"a number as a string":          {rule: edit(func(s *spec) { s.MaxUnavailable = ptr.To(intstr.FromString("3")) }), want: []string{"Invalid spec.maxUnavailable"}},
+		"a number as a string":          {rule: edit(func(s *spec) { s.MaxUnavailable = new(intstr.FromString("3")) }), want: []string{"Invalid spec.maxUnavailable"}},
 		"a percentage of more than all": {rule: valid().MaxUnavailable("101%"), want: []string{"Invalid spec.maxUnavailable"}},
 
 		// These would make the API server refuse the patch that is shared with all other rules, or forge their records.

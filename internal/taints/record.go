@@ -139,14 +139,6 @@ func claimID(claim string) (id, bool) {
 	return idOf(t), err == nil
 }
 
-func claimValue(claim string) string {
-	t, err := ParseTaint(claim)
-	if err != nil {
-		return ""
-	}
-	return t.Value
-}
-
 // Find is the node's taint of the same key and effect, nil if it has none.
 func Find(node *corev1.Node, t *corev1.Taint) *corev1.Taint {
 	if t == nil {

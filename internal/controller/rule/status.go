@@ -42,9 +42,7 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, now time.Time) 
 		NodeEvaluations:    keepEvaluations(rule.Status.NodeEvaluations, m.Evaluations),
 		Truncated:          m.Truncated,
 	}
-	for i := range rule.Status.Conditions {
-		s.Conditions = append(s.Conditions, rule.Status.Conditions[i])
-	}
+	s.Conditions = append(s.Conditions, rule.Status.Conditions...)
 	set := func(conditionType string, status bool, reason, format string, args ...any) {
 		c := metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason,
 			Message: fleet.Clip(fmt.Sprintf(format, args...)), ObservedGeneration: rule.Generation, LastTransitionTime: metav1.NewTime(now)}

@@ -77,7 +77,7 @@ func assetsDir() (string, error) {
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
 		return dir, nil
 	}
-	cmd := exec.Command(filepath.Join(root(), "hack", "assets.sh")) //nolint:gosec // a script of this project
+	cmd := exec.Command(filepath.Join(root(), "hack", "assets.sh"))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
@@ -91,7 +90,7 @@ func (r *RuleWrapper) Condition(conditionType string) *RuleWrapper {
 // FreshCondition requires a condition to be True and to have been reported within so many seconds.
 func (r *RuleWrapper) FreshCondition(conditionType string, maxAgeSeconds int32) *RuleWrapper {
 	return r.Require(v1alpha1.ConditionRequirement{Type: conditionType, RequiredStatus: v1alpha1.ConditionTrue,
-		MaxAgeSeconds: ptr.To(maxAgeSeconds)})
+		MaxAgeSeconds: new(maxAgeSeconds)})
 }
 
 // Require requires a condition in any form.
@@ -163,7 +162,7 @@ func (r *RuleWrapper) stabilization() *v1alpha1.Stabilization {
 
 // MaxUnavailable limits claims on nodes in service: a number, or a percentage.
 func (r *RuleWrapper) MaxUnavailable(v string) *RuleWrapper {
-	r.Spec.MaxUnavailable = ptr.To(intstr.Parse(v))
+	r.Spec.MaxUnavailable = new(intstr.Parse(v))
 	return r
 }
 
