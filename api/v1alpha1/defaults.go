@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,12 +28,7 @@ func (s *NodeReadinessRuleSpec) BootstrapOnly() bool {
 
 // RearmsOnReboot reports whether a reboot starts a node over.
 func (s *NodeReadinessRuleSpec) RearmsOnReboot() bool {
-	for _, e := range s.RearmOn {
-		if e == RearmOnReboot {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.RearmOn, RearmOnReboot)
 }
 
 // ExistingNodesOrDefault is existingNodes, by default All.

@@ -24,7 +24,7 @@ func chain(lines ...string) *Set {
 		name, required, _ := strings.Cut(line, ":")
 		r := build.MakeRule(name).UID("uid-"+name).Created(born.Add(time.Duration(i)*time.Hour)).Selector("pool", "a").
 			Condition("example.com/Ready").Taint("example.com/"+name, "", corev1.TaintEffectNoSchedule).Obj()
-		for _, n := range strings.Fields(required) {
+		for n := range strings.FieldsSeq(required) {
 			r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: "after-" + n,
 				RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: n}})
 		}

@@ -6,6 +6,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -217,12 +218,7 @@ func (w *world) taintKeys(name string) []string {
 }
 
 func (w *world) held(name string) bool {
-	for _, k := range w.taintKeys(name) {
-		if k == taintKey {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(w.taintKeys(name), taintKey)
 }
 
 func (w *world) material(rule *v1alpha1.NodeReadinessRule) fleet.Material {
