@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -52,30 +53,34 @@ func TestFlags(t *testing.T) {
 	same(t, "flags", operating, inCode, documented)
 }
 
-// TestMetrics holds the tables below all headings "Metrics".
+// TestMetrics holds the operator's metrics, and the node agent's as soon as there is a page about it.
 func TestMetrics(t *testing.T) {
-	inCode := sets.New[string]()
-	for _, dir := range []string{"internal", "cmd"} {
-		walkGo(t, dir, func(_ string, file *ast.File) {
-			ast.Inspect(file, func(n ast.Node) bool {
-				if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-					if s, err := strconv.Unquote(lit.Value); err == nil && strings.HasPrefix(s, "node_readiness_") {
-						inCode.Insert(s)
-					}
-				}
-				return true
-			})
-		})
-	}
-	documented := sets.New[string]()
-	for _, name := range pages(t) {
-		if p := open(t, name); strings.HasPrefix(name, "docs/") && p.anchors().Has("metrics") {
-			for _, r := range p.tables(t, "Metrics") {
-				documented.Insert(codes(r[0])...)
-			}
+	const agent = "docs/agent.md"
+	inCode := map[string]sets.Set[string]{operating: sets.New[string](), agent: sets.New[string]()}
+	walkGo(t, "internal", func(path string, file *ast.File) {
+		where := operating
+		if strings.HasPrefix(path, "internal/agent/") {
+			where = agent
 		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if s, err := strconv.Unquote(lit.Value); err == nil && strings.HasPrefix(s, "node_readiness_") {
+					inCode[where].Insert(s)
+				}
+			}
+			return true
+		})
+	})
+	for where, names := range inCode {
+		if where == agent && !slices.Contains(pages(t), agent) {
+			continue
+		}
+		documented := sets.New[string]()
+		for _, r := range open(t, where).tables(t, "Metrics") {
+			documented.Insert(codes(r[0])...)
+		}
+		same(t, "metrics", where, names, documented)
 	}
-	same(t, "metrics", "docs", inCode, documented)
 }
 
 // TestReasons holds the words by which the operator says why: reasons and actions of events, types and reasons of a
