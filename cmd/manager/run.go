@@ -163,6 +163,10 @@ func addChecks(mgr manager.Manager, rules *rulecache.Cache, crdSeen func() bool)
 		if !synced.Load() || !crdSeen() {
 			return errors.New("the caches are not synced yet")
 		}
+		return nil
+	}
+	// The body of /readyz names the check that fails, and nothing else; the log says more.
+	served := func(*http.Request) error {
 		if p := rules.Frozen(); p != nil {
 			return errors.New(p.String())
 		}
@@ -171,7 +175,10 @@ func addChecks(mgr manager.Manager, rules *rulecache.Cache, crdSeen func() bool)
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the liveness check: %w", err)
 	}
-	if err := mgr.AddReadyzCheck("caches", ready); err != nil {
+	if err := mgr.AddReadyzCheck("caches-synced", ready); err != nil {
+		return fmt.Errorf("adding the readiness check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("served-crd-is-ours", served); err != nil {
 		return fmt.Errorf("adding the readiness check: %w", err)
 	}
 	return nil

@@ -233,7 +233,7 @@ func TestTheIncumbentIsTakenOverInPlace(t *testing.T) {
 
 func TestAForeignCRDFreezesEverythingUntilItIsMended(t *testing.T) {
 	w := newWorld(t, 2)
-	w.create(w.rule().MaxUnavailable("50%"))
+	w.create(w.rule().MaxUnavailable("100%"))
 	w.eventually("the nodes are held", w.held(true))
 	ready := func() error { return stage.Get(t.Context(), w.ReadyURL) }
 	w.eventually("the operator is ready", ready)
