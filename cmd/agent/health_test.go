@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -207,6 +208,12 @@ func TestTheAPIServerGoes(t *testing.T) {
 			}
 			for _, agent := range append([]*running{late}, all...) {
 				agent.is(t, back, 503, false, "KubeletNotReady")
+				eventually(t, back, func() error { // of the trusting one the answer does not tell
+					if _, metrics := agent.get(t, "metrics", "/metrics"); !strings.Contains(metrics, "\nnode_readiness_agent_api_available 1\n") {
+						return errors.New("the API server is still taken to be unavailable")
+					}
+					return nil
+				})
 			}
 		})
 	}

@@ -126,7 +126,15 @@ func startAgent(t *testing.T, env map[string]string, args ...string) *running {
 		listening <- struct{}{}
 	}})
 	cmd.SetErr(r.logs)
-	cmd.SetArgs(append([]string{"--listen-address=127.0.0.1", "--listen-port=0", "--metrics-bind-address=127.0.0.1:0", "--drain-time=0"}, args...))
+	all := []string{"--listen-address=127.0.0.1", "--metrics-bind-address=127.0.0.1:0", "--drain-time=0"}
+	servers := 1
+	if env["CHECK_ENDPOINT"] == "" {
+		all = append(all, "--listen-port=0")
+	}
+	if env["CHECK_ENDPOINT"] == "" || env["LISTEN_PORT"] != "" {
+		servers++
+	}
+	cmd.SetArgs(append(all, args...))
 	go func() {
 		r.err = cmd.ExecuteContext(ctx)
 		close(r.ended)
@@ -142,7 +150,7 @@ func startAgent(t *testing.T, env map[string]string, args ...string) *running {
 			t.Logf("the agent's log:\n%s", r.logs)
 		}
 	})
-	for range 2 {
+	for range servers {
 		select {
 		case <-listening:
 		case <-r.ended:

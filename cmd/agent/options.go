@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/nodegate/nodegate/internal/agent/probes"
 	"github.com/nodegate/nodegate/internal/version"
 )
 
@@ -34,6 +35,10 @@ type options struct {
 	health healthOptions
 
 	metricsAddress string
+
+	reporter    *probes.Reporter // from the environment alone; nil for none
+	impersonate bool
+	serveHealth bool
 
 	hooks
 }
@@ -123,6 +128,22 @@ func (o *options) validate() error {
 	return errors.Join(errs...)
 }
 
+// readReporter makes the agent what the incumbent's reporter is where the environment says so. It then answers balancers only
+// if it is told a port: several reporters may run on one node.
+func (o *options) readReporter(fs *pflag.FlagSet, lookup func(string) (string, bool), log *slog.Logger) error {
+	var err error
+	if o.reporter, err = probes.ReporterFromEnv(lookup, log); err != nil {
+		return err
+	}
+	if o.reporter != nil && o.nodeName == "" {
+		return errors.New("the environment variable NODE_NAME: must be set along with CHECK_ENDPOINT")
+	}
+	impersonate, _ := lookup("IMPERSONATE_NODE")
+	o.impersonate = impersonate == "true" && o.nodeName != ""
+	o.serveHealth = o.reporter == nil || fs.Changed("listen-port")
+	return nil
+}
+
 func (o *healthOptions) listenAddress(port int) string {
 	return net.JoinHostPort(o.address, strconv.Itoa(port))
 }
@@ -168,7 +189,11 @@ func newCommand(lookup func(string) (string, bool), h hooks) *cobra.Command {
 			if err := o.validate(); err != nil {
 				return err
 			}
-			return run(cmd.Context(), o, newLogger(cmd.ErrOrStderr(), o.logLevel))
+			log := newLogger(cmd.ErrOrStderr(), o.logLevel)
+			if err := o.readReporter(cmd.Flags(), lookup, log); err != nil {
+				return err
+			}
+			return run(cmd.Context(), o, log)
 		},
 	}
 	o.bind(cmd.Flags())

@@ -23,6 +23,7 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/checks"
 	"github.com/nodegate/nodegate/internal/agent/health"
 	"github.com/nodegate/nodegate/internal/agent/nodewatch"
+	"github.com/nodegate/nodegate/internal/agent/probes"
 	"github.com/nodegate/nodegate/internal/version"
 )
 
@@ -46,6 +47,7 @@ type agent struct {
 	watcher  *nodewatch.Watcher // nil where the node's name is not known
 	suite    *checks.Suite
 	handler  *health.Handler
+	probes   *probes.Publisher // nil where nothing is to be published
 
 	// serving lives on while the agent drains.
 	serving *errgroup.Group
@@ -58,6 +60,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	a.registry.MustRegister(version.BuildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a.watchNode()
 	a.makeHealth()
+	a.makeProbes()
 
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -88,6 +91,7 @@ func (a *agent) watchNode() {
 		Name:      a.nodeName,
 		Connect:   a.connect,
 		TrustLast: a.health.apiUnavailable == unavailableLastKnown,
+		Quiet:     !a.serveHealth,
 		Log:       a.log,
 	})
 	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -104,6 +108,9 @@ func (a *agent) connect() (*nodewatch.Client, error) {
 	config, err := a.clusterConfig()
 	if err != nil {
 		return nil, err
+	}
+	if a.impersonate { // as the incumbent's reporter does it: the user name alone
+		config.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + a.nodeName}
 	}
 	return nodewatch.NewClient(config)
 }
@@ -128,10 +135,22 @@ func (a *agent) makeHealth() {
 	a.suite = checks.NewSuite(nil, checks.Builtin(env)...)
 }
 
+// makeProbes makes what publishes conditions.
+func (a *agent) makeProbes() {
+	if a.reporter == nil || a.watcher == nil {
+		return
+	}
+	a.probes = probes.New(probes.Options{
+		Node: a.nodeName, Source: a.watcher, Log: a.log, Metrics: probes.NewMetrics(a.registry), Boot: probes.BootTime(),
+	})
+}
+
 // start starts everything in a.serving, which ends with ctx.
 func (a *agent) start(ctx context.Context) error {
-	if err := a.listen(ctx, "health", a.health.listenAddress(a.health.port), a.serveHTTP(a.handler)); err != nil {
-		return err
+	if a.serveHealth {
+		if err := a.listen(ctx, "health", a.health.listenAddress(a.health.port), a.serveHTTP(a.handler)); err != nil {
+			return err
+		}
 	}
 	if a.health.agentCheckPort != 0 {
 		if err := a.listen(ctx, "agent-check", a.health.listenAddress(a.health.agentCheckPort), a.handler.ServeAgentCheck); err != nil {
@@ -139,12 +158,20 @@ func (a *agent) start(ctx context.Context) error {
 		}
 	}
 	if a.metricsAddress != "0" {
-		if err := a.listen(ctx, "metrics", a.metricsAddress, a.serveHTTP(a.operations())); err != nil {
+		err := a.listen(ctx, "metrics", a.metricsAddress, a.serveHTTP(a.operations()))
+		switch {
+		case err != nil && a.reporter == nil:
 			return err
+		case err != nil: // the reporter goes on: another one on the node may have the port
+			a.log.Error("There will be no metrics", "error", err.Error())
 		}
 	}
 	if a.watcher != nil {
 		a.serving.Go(func() error { a.watcher.Run(ctx); return nil })
+	}
+	if a.probes != nil {
+		a.serving.Go(func() error { a.probes.Run(ctx); return nil })
+		a.probes.Set(ctx, []probes.Probe{a.reporter.Probe()})
 	}
 	return nil
 }
@@ -177,7 +204,7 @@ func (a *agent) serveHTTP(h http.Handler) func(context.Context, net.Listener) er
 // drain answers "not ready" for long enough that every balancer has noticed before the agent is gone.
 func (a *agent) drain(ctx context.Context) {
 	a.handler.Drain()
-	if a.health.drainTime == 0 {
+	if a.health.drainTime == 0 || !a.serveHealth {
 		return
 	}
 	a.log.Info("Ending: /health answers 503 until then. A second signal ends the agent at once.", "after", a.health.drainTime.String())

@@ -39,11 +39,11 @@ func OKDRouter() Check {
 func Kubelet() Check { return httpCheck(NameKubelet, kubeletURL) }
 
 func httpCheck(name, target string) Check {
-	client := newHTTPClient(nil)
+	client := newHTTPClient(nil, Dialer(false))
 	return Check{Name: name, Run: func(ctx context.Context) Result {
 		code, err := get(ctx, client, target, nil)
 		if err != nil {
-			return Fail(dialReason(err))
+			return Fail(DialReason(err))
 		}
 		if code/100 != 2 {
 			return Fail(fmt.Sprintf("HTTP status %d", code))
@@ -53,7 +53,7 @@ func httpCheck(name, target string) Check {
 }
 
 // HTTP passes when the request is answered with an expected status.
-func HTTP(name string, a *v1alpha1.HTTPGetAction) (Check, error) {
+func HTTP(name string, a *v1alpha1.HTTPGetAction, dialer *net.Dialer) (Check, error) {
 	expected, err := ParseStatuses(a.ExpectedStatuses)
 	if err != nil {
 		return Check{}, err
@@ -62,7 +62,7 @@ func HTTP(name string, a *v1alpha1.HTTPGetAction) (Check, error) {
 	client := newHTTPClient(&tls.Config{
 		InsecureSkipVerify: a.InsecureSkipVerify, //nolint:gosec // what the user asks for; kubelet's probes always do
 		ServerName:         a.ServerName,
-	})
+	}, dialer)
 	header := http.Header{}
 	for _, h := range a.Headers {
 		header.Add(h.Name, h.Value)
@@ -70,7 +70,7 @@ func HTTP(name string, a *v1alpha1.HTTPGetAction) (Check, error) {
 	return Check{Name: name, Run: func(ctx context.Context) Result {
 		code, err := get(ctx, client, target, header)
 		if err != nil {
-			return Fail(dialReason(err))
+			return Fail(DialReason(err))
 		}
 		if !expected.Contains(code) {
 			return Fail(fmt.Sprintf("HTTP status %d", code))
@@ -135,9 +135,12 @@ func (s Statuses) Contains(code int) bool {
 
 // newHTTPClient makes a client that asks no proxy, follows no redirect and keeps no connection: a check is about what the
 // endpoint does with a new one.
-func newHTTPClient(tlsConfig *tls.Config) *http.Client {
+func newHTTPClient(tlsConfig *tls.Config, dialer *net.Dialer) *http.Client {
 	return &http.Client{
-		Transport:     &http.Transport{TLSClientConfig: tlsConfig, DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10},
+		Transport: &http.Transport{
+			TLSClientConfig: tlsConfig, DialContext: dialer.DialContext,
+			DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10,
+		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
@@ -160,8 +163,8 @@ func get(ctx context.Context, client *http.Client, target string, header http.He
 	return resp.StatusCode, resp.Body.Close()
 }
 
-// dialReason says in a few words why there was no answer.
-func dialReason(err error) string {
+// DialReason says in a few words why there was no answer.
+func DialReason(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err) {
 		return "timed out"
 	}

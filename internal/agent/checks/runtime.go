@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -39,13 +40,19 @@ func ContainerRuntime(hostRoot string, params *v1alpha1.ContainerRuntimeCheck) C
 		}
 		conditions, err := criStatus(ctx, socket)
 		if err != nil {
-			if ctx.Err() != nil {
-				return Fail("the runtime does not answer")
-			}
-			return Fail(status.Convert(err).Message())
+			return Fail(GRPCReason(err, "the runtime does not answer"))
 		}
 		return judgeRuntime(conditions)
 	}}
+}
+
+// GRPCReason says in a few words why a call has failed: late, where its time was over, for the server or for the client.
+func GRPCReason(err error, late string) string {
+	s := status.Convert(err)
+	if s.Code() == codes.DeadlineExceeded || s.Code() == codes.Canceled {
+		return late
+	}
+	return s.Message()
 }
 
 // firstSocket is the first of the sockets that is there.

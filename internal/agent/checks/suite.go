@@ -16,6 +16,8 @@ type Environment struct {
 	Node NodeSource
 	// HostRoot is where the node's root directory is mounted; empty means /.
 	HostRoot string
+	// AllowRemote lets checks that users configure connect to other than this node's addresses.
+	AllowRemote bool
 }
 
 // Builtin returns every check that needs no parameters, with the defaults of those that take some.

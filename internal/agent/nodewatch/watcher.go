@@ -38,7 +38,7 @@ const (
 	// upper bound where it answers, but not to this agent.
 	firstRetry   = 200 * time.Millisecond
 	lastRetry    = 2 * time.Second
-	refusedRetry = 10 * time.Second
+	refusedRetry = time.Minute
 )
 
 // Options are what a Watcher is made of.
@@ -50,7 +50,9 @@ type Options struct {
 	Connect func() (*Client, error)
 	// TrustLast makes checks judge by the last known node while the API server is unavailable.
 	TrustLast bool
-	Log       *slog.Logger
+	// Quiet leaves out of warnings what is assumed meanwhile, for an agent that answers nobody.
+	Quiet bool
+	Log   *slog.Logger
 	// Clock is the real one by default.
 	Clock clock.WithTicker
 }
@@ -255,15 +257,18 @@ func (w *Watcher) lose(err error) {
 }
 
 func (w *Watcher) warn(err error) {
-	answer := "Assuming node is ready."
+	answer := " Assuming node is ready."
 	if w.TrustLast && w.object != nil {
-		answer = "Answering from what was last known of the node."
+		answer = " Answering from what was last known of the node."
+	}
+	if w.Quiet {
+		answer = ""
 	}
 	what := "Kubernetes API appears to be down"
 	if isForbidden(err) {
 		what = "Kubernetes API does not let this agent read its node"
 	}
-	w.Log.Warn(what+" ("+describe(err)+"). "+answer, "node", w.Name)
+	w.Log.Warn(what+" ("+describe(err)+")."+answer, "node", w.Name)
 }
 
 func (w *Watcher) closeAnswered() {

@@ -1,0 +1,177 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const calico = "projectcalico.org/CalicoReady"
+
+// endpoint answers with a status that can be set.
+func endpoint(t *testing.T) (url string, status *atomic.Int64) {
+	t.Helper()
+	status = &atomic.Int64{}
+	status.Store(http.StatusServiceUnavailable)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
+	t.Cleanup(server.Close)
+	return server.URL + "/readiness", status
+}
+
+func conditionOf(t *testing.T, node, conditionType string) *corev1.NodeCondition {
+	t.Helper()
+	n, err := admin(t).CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n.Status.Conditions {
+		if string(n.Status.Conditions[i].Type) == conditionType {
+			return &n.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// becomes waits until the node's condition has this status and reason, and returns it.
+func becomes(t *testing.T, node, conditionType, status, reason string) *corev1.NodeCondition {
+	t.Helper()
+	var c *corev1.NodeCondition
+	eventually(t, back, func() error {
+		if c = conditionOf(t, node, conditionType); c == nil {
+			return errors.New("no such condition")
+		}
+		if string(c.Status) != status || c.Reason != reason {
+			return fmt.Errorf("%s %s: %s", c.Status, c.Reason, c.Message)
+		}
+		return nil
+	})
+	return c
+}
+
+func TestTheReporterWithTheRightsOfTheSecondSeed(t *testing.T) {
+	const node = "reported"
+	newNode(t, node)
+	whole := t
+	setReady(t, node, "True", "KubeletReady")
+	url, status := endpoint(t)
+	env := map[string]string{"NODE_NAME": node, "CHECK_ENDPOINT": url, "CONDITION_TYPE": calico, "CHECK_INTERVAL": "50ms"}
+	kubeconfig := patching(t)
+	a := startAgent(t, env, "--kubeconfig", kubeconfig)
+	becomes(t, node, calico, "False", "EndpointNotReady")
+	status.Store(http.StatusOK)
+	first := becomes(t, node, calico, "True", "EndpointOK")
+
+	t.Run("nothing is written while nothing changes", func(t *testing.T) {
+		version := func() string {
+			n, err := admin(t).CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n.ResourceVersion
+		}
+		before, runs := version(), a.runs(t)
+		eventually(t, back, func() error {
+			if n := a.runs(t); n < runs+5 {
+				return fmt.Errorf("%d more runs", n-runs)
+			}
+			return nil
+		})
+		if after := version(); after != before {
+			t.Errorf("the node was written: %s became %s", before, after)
+		}
+	})
+	t.Run("another's condition stays as it is", func(t *testing.T) {
+		if c := conditionOf(t, node, "Ready"); c == nil || c.Status != "True" || c.Reason != "KubeletReady" {
+			t.Errorf("got %+v", c)
+		}
+	})
+	t.Run("what another has overwritten is put right", func(t *testing.T) {
+		patchNode(t, node, `{"status":{"conditions":[{"type":"`+calico+`","status":"False","reason":"Forged"}]}}`, "status")
+		becomes(t, node, calico, "True", "EndpointOK")
+	})
+	t.Run("it is not a health endpoint unless it is told a port", func(t *testing.T) {
+		if _, serves := a.addresses["health"]; serves {
+			t.Error("it serves /health")
+		}
+	})
+	t.Run("a restart keeps the transition time", func(t *testing.T) {
+		a.stop()
+		<-a.ended
+		stands := conditionOf(t, node, calico)
+		env["HEARTBEAT_PERIOD"] = "1s" // so that it writes
+		startAgent(whole, env, "--kubeconfig", kubeconfig)
+		eventually(t, back, func() error {
+			c := conditionOf(t, node, calico)
+			if !c.LastHeartbeatTime.After(stands.LastHeartbeatTime.Time) {
+				return errors.New("no heartbeat yet")
+			}
+			if diff := cmp.Diff(stands.LastTransitionTime, c.LastTransitionTime); diff != "" || c.LastTransitionTime.Before(&first.LastTransitionTime) {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			return nil
+		})
+	})
+	t.Run("a node that is created anew gets the condition", func(t *testing.T) {
+		if err := admin(t).CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		newNode(whole, node)
+		becomes(t, node, calico, "True", "EndpointOK")
+	})
+}
+
+// runs is how often the reporter's probe has run.
+func (r *running) runs(t *testing.T) int {
+	t.Helper()
+	_, metrics := r.get(t, "metrics", "/metrics")
+	n := 0
+	for line := range strings.Lines(metrics) {
+		if rest, ok := strings.CutPrefix(line, `node_readiness_agent_probe_runs_total{condition="`+calico+`",result="success"} `); ok {
+			if _, err := fmt.Sscan(rest, &n); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return n
+}
+
+func TestTheReporterSurvivesAnOutage(t *testing.T) {
+	const node = "reported-late"
+	newNode(t, node)
+	url, status := endpoint(t)
+	env := map[string]string{"NODE_NAME": node, "CHECK_ENDPOINT": url, "CONDITION_TYPE": calico, "CHECK_INTERVAL": "100ms"}
+	startAgent(t, env, "--kubeconfig", watching(t), "--log-level=debug")
+	startAgent(t, env, "--kubeconfig", patching(t), "--log-level=debug")
+	becomes(t, node, calico, "False", "EndpointNotReady")
+	api := cluster(t).APIServer
+	if err := api.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	status.Store(http.StatusOK)
+	time.Sleep(200 * time.Millisecond) // two runs, so that the change falls into the outage
+	if err := api.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	becomes(t, node, calico, "True", "EndpointOK")
+}
+
+func TestTheReporterAnswersBalancersWhereItIsToldAPort(t *testing.T) {
+	url, _ := endpoint(t)
+	env := map[string]string{"NODE_NAME": "x", "CHECK_ENDPOINT": url, "CONDITION_TYPE": calico, "LISTEN_PORT": "0"}
+	a := startAgent(t, env, "--kubeconfig=/nonexistent")
+	if got := a.health(t, ""); got.code != 200 {
+		t.Errorf("got %+v", got)
+	}
+}

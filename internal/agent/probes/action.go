@@ -1,0 +1,165 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probes
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/agent/checks"
+)
+
+// Defaults of a rule's probe.
+const (
+	DefaultPeriod           = 30 * time.Second
+	DefaultTimeout          = 10 * time.Second
+	DefaultSuccessThreshold = 1
+	DefaultFailureThreshold = 3
+)
+
+// FromSpec makes a probe of a rule's. One that cannot work is made as well: it says so in its condition.
+func FromSpec(spec *v1alpha1.Probe, env checks.Environment) Probe {
+	p := Probe{
+		ConditionType:    spec.ConditionType,
+		Identity:         identity(spec),
+		Period:           seconds(spec.PeriodSeconds, DefaultPeriod),
+		Timeout:          seconds(spec.TimeoutSeconds, DefaultTimeout),
+		SuccessThreshold: count(spec.SuccessThreshold, DefaultSuccessThreshold),
+		FailureThreshold: count(spec.FailureThreshold, DefaultFailureThreshold),
+		Heartbeat:        DefaultHeartbeat,
+	}
+	run, err := action(spec, env)
+	if err != nil {
+		p.SuccessThreshold, p.FailureThreshold = 1, 1
+		p.Run = func(context.Context) Finding { return Finding{Reason: ReasonInvalid, Message: err.Error()} }
+		return p
+	}
+	p.Run = func(ctx context.Context) Finding {
+		if r := run(ctx); !r.Passed {
+			return Finding{Reason: ReasonFailed, Message: r.Reason}
+		}
+		return Finding{OK: true, Reason: ReasonSucceeded, Message: "the probe succeeds"}
+	}
+	return p
+}
+
+func identity(spec *v1alpha1.Probe) string {
+	raw, err := json.Marshal(spec)
+	if err != nil { // strings and numbers: cannot happen
+		return ""
+	}
+	sum := sha256.Sum256(raw)
+	return string(sum[:])
+}
+
+func seconds(n *int32, def time.Duration) time.Duration {
+	if n == nil || *n < 1 {
+		return def
+	}
+	return time.Duration(*n) * time.Second
+}
+
+func count(n *int32, def int) int {
+	if n == nil || *n < 1 {
+		return def
+	}
+	return int(*n)
+}
+
+// action is what a probe does.
+func action(spec *v1alpha1.Probe, env checks.Environment) (func(context.Context) checks.Result, error) {
+	dialer := checks.Dialer(env.AllowRemote)
+	switch {
+	case spec.HTTPGet != nil:
+		c, err := checks.HTTP(checks.NameHTTPPrefix+"probe", spec.HTTPGet, dialer)
+		return c.Run, err
+	case spec.TCPSocket != nil:
+		return tcp(spec.TCPSocket, dialer), nil
+	case spec.GRPC != nil:
+		return grpcHealth(spec.GRPC, dialer), nil
+	case spec.File != nil:
+		return file(spec.File, env.HostRoot, time.Now), nil
+	case spec.Check != "":
+		for _, c := range checks.Builtin(env) {
+			if c.Name == spec.Check && c.Run != nil {
+				return c.Run, nil
+			}
+		}
+		return nil, fmt.Errorf("this agent does not know the check %q", spec.Check)
+	}
+	return nil, errors.New("the probe has no action that this agent knows")
+}
+
+func address(host string, port int32) string {
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(port)))
+}
+
+func tcp(a *v1alpha1.TCPSocketAction, dialer *net.Dialer) func(context.Context) checks.Result {
+	return func(ctx context.Context) checks.Result {
+		conn, err := dialer.DialContext(ctx, "tcp", address(a.Host, a.Port))
+		if err != nil {
+			return checks.Fail(checks.DialReason(err))
+		}
+		_ = conn.Close()
+		return checks.Pass()
+	}
+}
+
+// grpcHealth asks as kubelet's gRPC probes do: see https://github.com/grpc/grpc/blob/master/doc/health-checking.md.
+func grpcHealth(a *v1alpha1.GRPCAction, dialer *net.Dialer) func(context.Context) checks.Result {
+	dial := func(ctx context.Context, address string) (net.Conn, error) {
+		return dialer.DialContext(ctx, "tcp", address)
+	}
+	return func(ctx context.Context) checks.Result {
+		conn, err := grpc.NewClient("passthrough:///"+address(a.Host, a.Port), grpc.WithContextDialer(dial),
+			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+		if err != nil {
+			return checks.Fail(err.Error())
+		}
+		defer func() { _ = conn.Close() }()
+		resp, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{Service: a.Service})
+		if err != nil {
+			return checks.Fail(checks.GRPCReason(err, "timed out"))
+		}
+		if s := resp.GetStatus(); s != healthpb.HealthCheckResponse_SERVING {
+			return checks.Fail("the service is " + s.String())
+		}
+		return checks.Pass()
+	}
+}
+
+func file(a *v1alpha1.FileAction, hostRoot string, now func() time.Time) func(context.Context) checks.Result {
+	path := filepath.Join(hostRoot, a.Path)
+	return func(context.Context) checks.Result {
+		info, err := os.Stat(path)
+		if err != nil {
+			if errors.Is(err, os.ErrNotExist) {
+				return checks.Fail("there is no file " + a.Path)
+			}
+			return checks.Fail(err.Error())
+		}
+		limit := seconds(a.MaxAgeSeconds, 0)
+		if age := now().Sub(info.ModTime()); limit > 0 && age > limit {
+			// Without the age itself: it would change the message, and so the condition, with each run.
+			return checks.Fail(fmt.Sprintf("%s was last changed at %s, more than %s ago", a.Path, info.ModTime().UTC().Format(time.RFC3339), limit))
+		}
+		return checks.Pass()
+	}
+}

@@ -1,0 +1,202 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probes
+
+import (
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/agent/checks"
+)
+
+func listen(t *testing.T) (net.Listener, int32) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l, int32(l.Addr().(*net.TCPAddr).Port) //nolint:errcheck // it is one
+}
+
+func run(t *testing.T, spec v1alpha1.Probe) Finding {
+	t.Helper()
+	p := FromSpec(&spec, checks.Environment{})
+	return p.Run(t.Context())
+}
+
+func succeeds(t *testing.T, spec v1alpha1.Probe) {
+	t.Helper()
+	if f := run(t, spec); !f.OK || f.Reason != ReasonSucceeded {
+		t.Errorf("got %+v", f)
+	}
+}
+
+func fails(t *testing.T, message string, spec v1alpha1.Probe) {
+	t.Helper()
+	if diff := cmp.Diff(Finding{Reason: ReasonFailed, Message: message}, run(t, spec)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestTCPSocket(t *testing.T) {
+	l, port := listen(t)
+	spec := v1alpha1.Probe{TCPSocket: &v1alpha1.TCPSocketAction{Port: port}}
+	succeeds(t, spec)
+	_ = l.Close()
+	fails(t, "connect: connection refused", spec)
+}
+
+func TestGRPC(t *testing.T) {
+	l, port := listen(t)
+	server, service := grpc.NewServer(), health.NewServer()
+	healthpb.RegisterHealthServer(server, service)
+	service.SetServingStatus("cni", healthpb.HealthCheckResponse_NOT_SERVING)
+	go func() { _ = server.Serve(l) }()
+	defer server.Stop()
+	succeeds(t, v1alpha1.Probe{GRPC: &v1alpha1.GRPCAction{Port: port}})
+	fails(t, "the service is NOT_SERVING", v1alpha1.Probe{GRPC: &v1alpha1.GRPCAction{Port: port, Service: "cni"}})
+	fails(t, "unknown service", v1alpha1.Probe{GRPC: &v1alpha1.GRPCAction{Port: port, Service: "other"}})
+}
+
+func TestHTTPGet(t *testing.T) {
+	l, port := listen(t)
+	status := http.StatusOK
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })}
+	go func() { _ = server.Serve(l) }()
+	defer server.Close() //nolint:errcheck // done with it
+	spec := v1alpha1.Probe{HTTPGet: &v1alpha1.HTTPGetAction{Port: port, Path: "/readiness"}}
+	succeeds(t, spec)
+	status = http.StatusServiceUnavailable
+	fails(t, "HTTP status 503", spec)
+}
+
+func TestFile(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, "ready")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, t0, t0); err != nil {
+		t.Fatal(err)
+	}
+	maxAge := int32(60)
+	at := func(now time.Time, a v1alpha1.FileAction) checks.Result {
+		return file(&a, root, func() time.Time { return now })(t.Context())
+	}
+	for _, c := range []struct {
+		name string
+		got  checks.Result
+		want checks.Result
+	}{
+		{"it is there", at(t0, v1alpha1.FileAction{Path: "/ready"}), checks.Pass()},
+		{"it is not", at(t0, v1alpha1.FileAction{Path: "/missing"}), checks.Fail("there is no file /missing")},
+		{"it is exactly as old as it may be", at(t0.Add(time.Minute), v1alpha1.FileAction{Path: "/ready", MaxAgeSeconds: &maxAge}), checks.Pass()},
+		{"it is older", at(t0.Add(time.Minute+1), v1alpha1.FileAction{Path: "/ready", MaxAgeSeconds: &maxAge}),
+			checks.Fail("/ready was last changed at 2026-01-01T12:00:00Z, more than 1m0s ago")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, c.got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOnlyThisNodeIsAsked(t *testing.T) {
+	const elsewhere = "192.0.2.200"
+	for name, spec := range map[string]v1alpha1.Probe{
+		"tcpSocket": {TCPSocket: &v1alpha1.TCPSocketAction{Host: elsewhere, Port: 9}},
+		"httpGet":   {HTTPGet: &v1alpha1.HTTPGetAction{Host: elsewhere, Port: 9}},
+		"grpc":      {GRPC: &v1alpha1.GRPCAction{Host: elsewhere, Port: 9}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if f := run(t, spec); f.OK || !strings.Contains(f.Message, elsewhere+" is not an address of this node") {
+				t.Errorf("got %+v", f)
+			}
+		})
+	}
+}
+
+func TestProbesOfRules(t *testing.T) {
+	p := FromSpec(&v1alpha1.Probe{ConditionType: "example.com/A", File: &v1alpha1.FileAction{Path: "/x"}}, checks.Environment{})
+	if p.Period != 30*time.Second || p.Timeout != 10*time.Second || p.SuccessThreshold != 1 || p.FailureThreshold != 3 || p.Heartbeat != 5*time.Minute {
+		t.Errorf("the defaults: %+v", p)
+	}
+	other := FromSpec(&v1alpha1.Probe{ConditionType: "example.com/A", File: &v1alpha1.FileAction{Path: "/y"}}, checks.Environment{})
+	if p.Identity == other.Identity {
+		t.Error("a probe that has changed is taken for the same")
+	}
+	for name, spec := range map[string]v1alpha1.Probe{
+		"an action of a later version": {},
+		"a check of a later version":   {Check: "later"},
+		"a status that is none":        {HTTPGet: &v1alpha1.HTTPGetAction{Port: 1, ExpectedStatuses: []string{"ok"}}},
+	} {
+		if f := run(t, spec); f.OK || f.Reason != ReasonInvalid {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	if f := run(t, v1alpha1.Probe{Check: checks.NameFilesystem}); f.Reason == ReasonInvalid {
+		t.Errorf("a check by name: %+v", f)
+	}
+}
+
+func TestReporter(t *testing.T) {
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	endpoint := strings.Replace(server.URL, "http://", "http://me:secret@", 1)
+	env := map[string]string{"CHECK_ENDPOINT": endpoint, "CONDITION_TYPE": "example.com/A", "CHECK_INTERVAL": "5s", "HEARTBEAT_PERIOD": "soon"}
+	r, err := ReporterFromEnv(func(name string) (string, bool) { v, ok := env[name]; return v, ok }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := r.Probe()
+	if p.Period != 5*time.Second || p.Heartbeat != 5*time.Minute || p.SuccessThreshold != 1 || p.FailureThreshold != 1 {
+		t.Errorf("got %+v", p)
+	}
+	finds := func(ok bool, reason string) {
+		t.Helper()
+		if f := p.Run(t.Context()); f.OK != ok || f.Reason != reason || strings.Contains(f.Message, "secret") {
+			t.Errorf("got %+v", f)
+		}
+	}
+	finds(true, "EndpointOK")
+	status = http.StatusNoContent
+	finds(true, "EndpointOK")
+	status = http.StatusServiceUnavailable
+	finds(false, "EndpointNotReady")
+	server.Close()
+	finds(false, "EndpointConnectionError")
+}
+
+func TestTheReportersEnvironment(t *testing.T) {
+	for _, c := range []struct{ endpoint, condition, want string }{
+		{"", "example.com/A", "CHECK_ENDPOINT"},
+		{"http://localhost:1", "", "CONDITION_TYPE"},
+		{"localhost:1", "example.com/A", "CHECK_ENDPOINT"},
+		{"ftp://localhost", "example.com/A", "CHECK_ENDPOINT"},
+	} {
+		env := map[string]string{"CHECK_ENDPOINT": c.endpoint, "CONDITION_TYPE": c.condition}
+		_, err := ReporterFromEnv(func(name string) (string, bool) { v, ok := env[name]; return v, ok }, slog.New(slog.DiscardHandler))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if r, err := ReporterFromEnv(func(string) (string, bool) { return "", false }, slog.New(slog.DiscardHandler)); r != nil || err != nil {
+		t.Errorf("no reporter is asked for: %v, %v", r, err)
+	}
+}

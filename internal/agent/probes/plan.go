@@ -1,0 +1,91 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probes
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// plan says which conditions have to be written, and which have to go. observed are the node's conditions, gone the types that
+// are no longer ours. A heartbeat from before the node's boot is due at once. What is written takes along the heartbeats that
+// would be due before long, so that the conditions come to be written together.
+func plan(observed []corev1.NodeCondition, want map[string]desired, gone []string, now, boot time.Time) (write []corev1.NodeCondition, remove []string) {
+	var soon []corev1.NodeCondition
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		d := want[name]
+		c := corev1.NodeCondition{
+			Type: corev1.NodeConditionType(name), Status: d.status, Reason: d.reason, Message: d.message,
+			LastHeartbeatTime: metav1.NewTime(d.checkedAt), LastTransitionTime: metav1.NewTime(d.checkedAt),
+		}
+		before := find(observed, name)
+		if before != nil && before.Status == c.Status && !before.LastTransitionTime.IsZero() {
+			c.LastTransitionTime = before.LastTransitionTime
+		}
+		switch age := now.Sub(heartbeat(before)); {
+		case before == nil || before.Status != c.Status || before.Reason != c.Reason || before.Message != c.Message,
+			(age >= d.heartbeat || heartbeat(before).Before(boot)) && d.checkedAt.Truncate(time.Second).After(heartbeat(before)):
+			write = append(write, c)
+		case age >= d.heartbeat/2:
+			soon = append(soon, c)
+		}
+	}
+	for _, name := range gone {
+		if _, again := want[name]; !again && find(observed, name) != nil {
+			remove = append(remove, name)
+		}
+	}
+	if len(write) > 0 || len(remove) > 0 {
+		write = append(write, soon...)
+	}
+	slices.Sort(remove)
+	return write, slices.Compact(remove)
+}
+
+func heartbeat(c *corev1.NodeCondition) time.Time {
+	if c == nil {
+		return time.Time{}
+	}
+	return c.LastHeartbeatTime.Time
+}
+
+func find(conditions []corev1.NodeCondition, name string) *corev1.NodeCondition {
+	for i := range conditions {
+		if string(conditions[i].Type) == name {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// orphans are the conditions that an agent has published before, as their reasons tell, and that nobody wants now.
+func orphans(observed []corev1.NodeCondition, want func(name string) bool) []string {
+	var names []string
+	for _, c := range observed {
+		switch c.Reason {
+		case ReasonSucceeded, ReasonFailed, ReasonInvalid:
+			if !want(string(c.Type)) {
+				names = append(names, string(c.Type))
+			}
+		}
+	}
+	return names
+}
+
+// encodePatch is a strategic merge patch, which merges conditions by their type and leaves all others alone.
+func encodePatch(write []corev1.NodeCondition, remove []string) ([]byte, error) {
+	conditions := make([]any, 0, len(write)+len(remove))
+	for _, c := range write {
+		conditions = append(conditions, c)
+	}
+	for _, name := range remove {
+		conditions = append(conditions, map[string]string{"$patch": "delete", "type": name})
+	}
+	return json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions}})
+}

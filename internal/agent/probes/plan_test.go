@@ -1,0 +1,174 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probes
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var t0 = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func condition(name, status, reason string, since, heartbeat time.Time) corev1.NodeCondition {
+	return corev1.NodeCondition{
+		Type: corev1.NodeConditionType(name), Status: corev1.ConditionStatus(status), Reason: reason, Message: "m",
+		LastTransitionTime: metav1.NewTime(since), LastHeartbeatTime: metav1.NewTime(heartbeat),
+	}
+}
+
+func want(status, reason string, checkedAt time.Time) desired {
+	return desired{status: corev1.ConditionStatus(status), reason: reason, message: "m", checkedAt: checkedAt, heartbeat: 5 * time.Minute}
+}
+
+func TestPlan(t *testing.T) {
+	since := t0.Add(-time.Hour)
+	ago := func(d time.Duration) time.Time { return t0.Add(-d) }
+	for _, c := range []struct {
+		name     string
+		observed []corev1.NodeCondition
+		want     map[string]desired
+		gone     []string
+		boot     time.Time
+		write    []corev1.NodeCondition
+		remove   []string
+	}{
+		{name: "nothing to do"},
+		{
+			name: "a condition that is not there is written, and has turned now",
+			want: map[string]desired{"A": want("True", "ok", t0)}, write: []corev1.NodeCondition{condition("A", "True", "ok", t0, t0)},
+		},
+		{
+			name: "one that is as it shall be is left alone, a second before its heartbeat is due", observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(299*time.Second))},
+			want: map[string]desired{"A": want("True", "ok", t0)},
+		},
+		{
+			name: "the heartbeat is due: the transition time stays", observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(300*time.Second))},
+			want: map[string]desired{"A": want("True", "ok", t0)}, write: []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+		},
+		{
+			name: "a heartbeat is due, but no run has found anything since", observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(time.Hour))},
+			want: map[string]desired{"A": want("True", "ok", ago(time.Hour))},
+		},
+		{
+			name: "the status turns", observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(time.Second))},
+			want: map[string]desired{"A": want("False", "ok", t0)}, write: []corev1.NodeCondition{condition("A", "False", "ok", t0, t0)},
+		},
+		{
+			name: "the reason alone changes: the transition time stays", observed: []corev1.NodeCondition{condition("A", "False", "x", since, ago(time.Second))},
+			want: map[string]desired{"A": want("False", "y", t0)}, write: []corev1.NodeCondition{condition("A", "False", "y", since, t0)},
+		},
+		{
+			name: "a heartbeat from before the boot is due", observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(time.Minute))},
+			want: map[string]desired{"A": want("True", "ok", t0)}, boot: ago(30 * time.Second), write: []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+		},
+		{
+			name: "what is written takes along what would be due before long, and nothing else",
+			observed: []corev1.NodeCondition{
+				condition("A", "True", "ok", since, ago(time.Second)), condition("B", "True", "ok", since, ago(150*time.Second)), condition("C", "True", "ok", since, ago(149*time.Second)),
+			},
+			want:  map[string]desired{"A": want("False", "no", t0), "B": want("True", "ok", t0), "C": want("True", "ok", t0)},
+			write: []corev1.NodeCondition{condition("A", "False", "no", t0, t0), condition("B", "True", "ok", since, t0)},
+		},
+		{
+			name:     "what is gone is removed, if it is there and nobody wants it again",
+			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, t0), condition("C", "True", "ok", since, t0)},
+			want:     map[string]desired{"C": want("True", "ok", t0)}, gone: []string{"C", "B", "A", "A"}, remove: []string{"A"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			write, remove := plan(c.observed, c.want, c.gone, t0, c.boot)
+			if diff := cmp.Diff(c.write, write); diff != "" {
+				t.Errorf("write: -want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(c.remove, remove); diff != "" {
+				t.Errorf("remove: -want +got:\n%s", diff)
+			}
+			if again, _ := plan(write, c.want, nil, t0, time.Time{}); len(write) == len(c.want) && len(again) > 0 {
+				t.Errorf("a second pass writes %v", again)
+			}
+		})
+	}
+}
+
+func TestOrphans(t *testing.T) {
+	observed := []corev1.NodeCondition{
+		condition("Ready", "True", "KubeletReady", t0, t0), condition("A", "True", ReasonSucceeded, t0, t0),
+		condition("B", "False", ReasonFailed, t0, t0), condition("C", "True", "EndpointOK", t0, t0),
+	}
+	if diff := cmp.Diff([]string{"B"}, orphans(observed, func(name string) bool { return name == "A" })); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestThePatchNamesOnlyItsOwn(t *testing.T) {
+	got, err := encodePatch([]corev1.NodeCondition{condition("A", "True", "ok", t0, t0)}, []string{"B"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"status":{"conditions":[{"type":"A","status":"True","lastHeartbeatTime":"2026-01-01T12:00:00Z",` +
+		`"lastTransitionTime":"2026-01-01T12:00:00Z","reason":"ok","message":"m"},{"$patch":"delete","type":"B"}]}}`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestThresholds(t *testing.T) {
+	existing := func(status string) *corev1.NodeCondition {
+		c := condition("A", status, "before", t0, t0)
+		return &c
+	}
+	for _, c := range []struct {
+		name   string
+		before *corev1.NodeCondition
+		runs   string // + succeeds, - fails
+		want   string // what the condition shall be after each run; . nothing yet
+	}{
+		{"three failures in a row turn it, two do not", existing("True"), "+--+---", "TTTTTTF"},
+		{"two successes in a row turn it back", existing("False"), "-+-++", "FFFFT"},
+		{"where nothing was ever said one failure says no", nil, "-", "F"},
+		{"but a success has to be confirmed", nil, "++", ".T"},
+		{"a restart does not turn what stands", existing("True"), "--", ".."},
+		{"nor wait for what it confirms", existing("True"), "+", "T"},
+		{"Unknown is nothing that counts on", existing("Unknown"), "---", "..F"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := state{probe: &Probe{SuccessThreshold: 2, FailureThreshold: 3}}
+			var got strings.Builder
+			for i, r := range c.runs {
+				s.found(Finding{OK: r == '+'}, c.before, t0.Add(time.Duration(i)*time.Second))
+				if s.want == nil {
+					got.WriteString(".")
+				} else {
+					got.WriteString(string(s.want.status[:1]))
+				}
+			}
+			if got.String() != c.want {
+				t.Errorf("got %s, want %s", got.String(), c.want)
+			}
+		})
+	}
+}
+
+func TestARunThatDisagreesIsNoHeartbeat(t *testing.T) {
+	s := state{probe: &Probe{SuccessThreshold: 1, FailureThreshold: 3}}
+	s.found(Finding{OK: true}, nil, t0)
+	s.found(Finding{OK: false}, nil, t0.Add(time.Minute))
+	if !s.want.checkedAt.Equal(t0) {
+		t.Errorf("checked at %s", s.want.checkedAt)
+	}
+}
+
+func TestParseBootTime(t *testing.T) {
+	if got := parseBootTime("cpu 1 2\nbtime 1767268800\nprocesses 3\n"); !got.Equal(t0) {
+		t.Errorf("got %s", got)
+	}
+	if got := parseBootTime("cpu 1 2\nbtime soon\n"); !got.IsZero() {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,320 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// together is for how long a change waits for others, so that one patch holds them all.
+	together = 50 * time.Millisecond
+	// writeLimit is for how long a write may take.
+	writeLimit = 10 * time.Second
+	// firstRetry and lastRetry bound the wait after a failed write.
+	firstRetry = time.Second
+	lastRetry  = 30 * time.Second
+)
+
+// Source is the node as it is known, and the way to it.
+type Source interface {
+	// Object is the node as last known, nil if it is not.
+	Object() *corev1.Node
+	// Unavailable says why the node is not known now.
+	Unavailable() error
+	// Client is the present client, nil if there is none.
+	Client() rest.Interface
+}
+
+// Options are what a Publisher is made of.
+type Options struct {
+	// Node is the node's name.
+	Node   string
+	Source Source
+	Log    *slog.Logger
+	// Sweep removes conditions that an agent has published before (their reasons tell) and that no probe publishes now.
+	Sweep bool
+	// Metrics may be nil.
+	Metrics *Metrics
+	// Boot is when the node booted, zero if that is not known. Heartbeats from before are due.
+	Boot time.Time
+	// Now is time.Now by default.
+	Now func() time.Time
+}
+
+// Publisher runs probes and publishes what they find.
+type Publisher struct {
+	Options
+	wake chan struct{}
+
+	mu      sync.Mutex
+	running map[string]*worker // by condition type
+	gone    map[string]bool    // types that were published and are to be removed
+	seen    *corev1.Node       // the last answer to a patch
+	set     bool               // Set was called: only then Sweep knows what is wanted
+	lastErr string             // of the last write, so that a lasting failure is logged once
+}
+
+// worker is a probe that runs.
+type worker struct {
+	state
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// New returns a publisher.
+func New(o Options) *Publisher {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Publisher{Options: o, wake: make(chan struct{}, 1), running: map[string]*worker{}, gone: map[string]bool{}}
+}
+
+// Set makes these the probes that run from now on, until ctx ends. Those that stay as they are go on undisturbed; the
+// conditions of those that went are removed. Of two for one condition the first runs.
+func (p *Publisher) Set(ctx context.Context, probes []Probe) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.set = true
+	keep := map[string]bool{}
+	for i := range probes {
+		probe := &probes[i]
+		name := probe.ConditionType
+		if keep[name] {
+			continue
+		}
+		keep[name] = true
+		delete(p.gone, name)
+		old := p.running[name]
+		if old != nil && old.probe.Identity == probe.Identity {
+			continue
+		}
+		if old != nil {
+			old.stop()
+		}
+		p.start(ctx, probe, old)
+	}
+	for name, w := range p.running {
+		if !keep[name] {
+			w.stop()
+			delete(p.running, name)
+			p.gone[name] = true
+		}
+	}
+	p.nudge()
+}
+
+// start is called with the lock held. The worker begins once the one before has ended.
+func (p *Publisher) start(ctx context.Context, probe *Probe, before *worker) {
+	ctx, stop := context.WithCancel(ctx)
+	w := &worker{state: state{probe: probe}, stop: stop, done: make(chan struct{})}
+	p.running[probe.ConditionType] = w
+	go func() {
+		defer close(w.done)
+		if before != nil {
+			<-before.done
+		}
+		p.work(ctx, w)
+	}()
+}
+
+// work runs one probe with its period.
+func (p *Publisher) work(ctx context.Context, w *worker) {
+	for ctx.Err() == nil {
+		began := p.Now()
+		limit, cancel := context.WithTimeout(ctx, w.probe.Timeout)
+		finding := w.probe.Run(limit)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		p.Metrics.ran(w.probe.ConditionType, finding.OK)
+		p.mu.Lock()
+		w.found(finding, find(p.conditions(), w.probe.ConditionType), p.Now())
+		p.mu.Unlock()
+		p.nudge()
+		delay := w.probe.Period - p.Now().Sub(began)
+		if !w.probe.Fixed {
+			delay += time.Duration(rand.Int64N(int64(w.probe.Period)/10 + 1)) //nolint:gosec // spreads load, keeps no secret
+		}
+		sleep(ctx, max(delay, 0))
+	}
+}
+
+func (p *Publisher) nudge() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run writes what the probes find until ctx ends.
+func (p *Publisher) Run(ctx context.Context) {
+	retry := firstRetry
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		}
+		sleep(ctx, together)
+		err := p.sync(ctx)
+		p.report(ctx, err)
+		if err == nil || ctx.Err() != nil {
+			retry = firstRetry
+			continue
+		}
+		sleep(ctx, retry/2+time.Duration(rand.Int64N(int64(retry)))) //nolint:gosec // spreads load, keeps no secret
+		retry = min(2*retry, lastRetry)
+		p.nudge()
+	}
+}
+
+// report logs a failure when it is new, and its end.
+func (p *Publisher) report(ctx context.Context, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if ctx.Err() != nil || text == p.lastErr {
+		return
+	}
+	if err != nil {
+		p.Log.Warn("The node's conditions cannot be written, trying again", "node", p.Node, "error", text)
+	} else {
+		p.Log.Info("The node's conditions can be written again", "node", p.Node)
+	}
+	p.lastErr = text
+}
+
+// sync makes the node's conditions what they shall be, with one patch, or with none if they are.
+func (p *Publisher) sync(ctx context.Context) error {
+	client := p.Source.Client()
+	if client == nil {
+		return errors.New("there is no connection to the API server")
+	}
+	if err := p.look(ctx, client); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	write, remove := p.due()
+	p.mu.Unlock()
+	if len(write) == 0 && len(remove) == 0 {
+		return nil
+	}
+	patch, err := encodePatch(write, remove)
+	if err != nil {
+		return err
+	}
+	if err := p.patch(ctx, client, patch); err != nil {
+		p.Metrics.wrote("error")
+		return err
+	}
+	p.Metrics.wrote("success")
+	p.mu.Lock()
+	for _, name := range remove {
+		delete(p.gone, name)
+	}
+	p.mu.Unlock()
+	for _, c := range write {
+		p.Log.Debug("Published", "condition", c.Type, "status", c.Status, "reason", c.Reason)
+	}
+	return nil
+}
+
+// look makes sure that the node's conditions are known. Where they may not be read, a patch that changes nothing is answered
+// with them, and writes nothing.
+func (p *Publisher) look(ctx context.Context, client rest.Interface) error {
+	if p.Source.Unavailable() == nil && p.Source.Object() != nil {
+		return nil
+	}
+	return p.patch(ctx, client, []byte(`{}`))
+}
+
+func (p *Publisher) patch(ctx context.Context, client rest.Interface, patch []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	node := &corev1.Node{}
+	err := client.Patch(types.StrategicMergePatchType).Resource("nodes").Name(p.Node).SubResource("status").
+		Body(patch).MaxRetries(0).Do(ctx).Into(node)
+	if apierrors.IsNotFound(err) {
+		p.mu.Lock()
+		p.seen = nil
+		p.mu.Unlock()
+	}
+	if err != nil {
+		return fmt.Errorf("patching the status of node %q: %w", p.Node, err)
+	}
+	p.mu.Lock()
+	p.seen = &corev1.Node{ObjectMeta: node.ObjectMeta, Status: corev1.NodeStatus{Conditions: node.Status.Conditions}}
+	p.seen.ManagedFields, p.seen.Annotations, p.seen.Labels = nil, nil, nil
+	p.mu.Unlock()
+	return nil
+}
+
+// due is called with the lock held.
+func (p *Publisher) due() (write []corev1.NodeCondition, remove []string) {
+	observed := p.conditions()
+	want := map[string]desired{}
+	for name, w := range p.running {
+		if w.want != nil {
+			want[name] = *w.want
+		}
+	}
+	var gone []string
+	for name := range p.gone {
+		gone = append(gone, name)
+	}
+	if p.Sweep && p.set {
+		gone = append(gone, orphans(observed, func(name string) bool { return p.running[name] != nil })...)
+	}
+	return plan(observed, want, gone, p.Now(), p.Boot)
+}
+
+// conditions are the node's, as the newer of the watch and the last patch has them. It is called with the lock held.
+func (p *Publisher) conditions() []corev1.NodeCondition {
+	watched := p.Source.Object()
+	if p.Source.Unavailable() != nil && p.seen != nil {
+		watched = nil // what was last read may be long gone
+	}
+	switch {
+	case watched == nil && p.seen == nil:
+		return nil
+	case watched == nil:
+		return p.seen.Status.Conditions
+	case p.seen == nil || p.seen.UID != watched.UID || version(p.seen) <= version(watched):
+		return watched.Status.Conditions
+	}
+	return p.seen.Status.Conditions
+}
+
+// version is the object's resource version, which grows with each change of it.
+func version(node *corev1.Node) uint64 {
+	v, err := strconv.ParseUint(node.ResourceVersion, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

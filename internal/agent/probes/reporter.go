@@ -1,0 +1,103 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/nodegate/nodegate/internal/agent/checks"
+)
+
+// Reasons of the reporter's condition, as its users know them.
+const (
+	ReasonEndpointOK              = "EndpointOK"
+	ReasonEndpointNotReady        = "EndpointNotReady"
+	ReasonEndpointConnectionError = "EndpointConnectionError"
+	ReasonRequestCreationError    = "RequestCreationError"
+	ReasonHealthCheckFailed       = "HealthCheckFailed"
+)
+
+const (
+	reporterInterval = 30 * time.Second
+	reporterTimeout  = 10 * time.Second
+)
+
+// Reporter is the probe of the incumbent's node readiness reporter: one endpoint, one condition.
+type Reporter struct {
+	Endpoint, ConditionType string
+	Interval, Heartbeat     time.Duration
+}
+
+// ReporterFromEnv reads the environment of the incumbent's reporter. It returns nil where neither CHECK_ENDPOINT nor
+// CONDITION_TYPE is set. Durations that cannot be read are said to the log and replaced by their defaults.
+func ReporterFromEnv(lookup func(string) (string, bool), log *slog.Logger) (*Reporter, error) {
+	get := func(name string) string { v, _ := lookup(name); return v }
+	r := &Reporter{Endpoint: get("CHECK_ENDPOINT"), ConditionType: get("CONDITION_TYPE")}
+	switch {
+	case r.Endpoint == "" && r.ConditionType == "":
+		return nil, nil
+	case r.Endpoint == "":
+		return nil, errors.New("the environment variable CHECK_ENDPOINT: must be set along with CONDITION_TYPE")
+	case r.ConditionType == "":
+		return nil, errors.New("the environment variable CONDITION_TYPE: must be set along with CHECK_ENDPOINT")
+	}
+	u, err := url.Parse(r.Endpoint)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("the environment variable CHECK_ENDPOINT: must be an http or https URL, not %q", r.Endpoint)
+	}
+	duration := func(name string, def time.Duration) time.Duration {
+		text := get(name)
+		if text == "" {
+			return def
+		}
+		d, err := time.ParseDuration(text)
+		if err != nil || d <= 0 {
+			log.Error("The duration cannot be read, using the default", "variable", name, "value", text, "default", def.String())
+			return def
+		}
+		return d
+	}
+	r.Interval = duration("CHECK_INTERVAL", reporterInterval)
+	r.Heartbeat = duration("HEARTBEAT_PERIOD", DefaultHeartbeat)
+	return r, nil
+}
+
+// Probe makes the probe. As the incumbent's, it turns with the first answer, follows redirects and may ask any address.
+func (r *Reporter) Probe() Probe {
+	client := &http.Client{Timeout: reporterTimeout}
+	shown := r.Endpoint
+	if u, err := url.Parse(r.Endpoint); err == nil {
+		shown = u.Redacted() // conditions are for all to read
+	}
+	return Probe{
+		ConditionType: r.ConditionType, Identity: r.Endpoint,
+		Period: r.Interval, Timeout: reporterTimeout + time.Second, Fixed: true,
+		SuccessThreshold: 1, FailureThreshold: 1, Heartbeat: r.Heartbeat,
+		Run: func(ctx context.Context) Finding { return ask(ctx, client, r.Endpoint, shown) },
+	}
+}
+
+func ask(ctx context.Context, client *http.Client, endpoint, shown string) Finding {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint, http.NoBody)
+	if err != nil {
+		return Finding{Reason: ReasonRequestCreationError, Message: fmt.Sprintf("no request can be made for %s", shown)}
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return Finding{Reason: ReasonEndpointConnectionError, Message: fmt.Sprintf("%s cannot be reached: %s", shown, checks.DialReason(err))}
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
+	_ = resp.Body.Close()
+	if resp.StatusCode/100 == 2 {
+		return Finding{OK: true, Reason: ReasonEndpointOK, Message: fmt.Sprintf("%s reports ready", shown)}
+	}
+	return Finding{Reason: ReasonEndpointNotReady, Message: fmt.Sprintf("%s answers with HTTP status %d", shown, resp.StatusCode)}
+}
