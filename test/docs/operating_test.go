@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -53,13 +52,13 @@ func TestFlags(t *testing.T) {
 	same(t, "flags", operating, inCode, documented)
 }
 
-// TestMetrics holds the operator's metrics, and the node agent's as soon as there is a page about it.
+// TestMetrics holds the operator's metrics and the node agent's, each on its own page.
 func TestMetrics(t *testing.T) {
-	const agent = "docs/agent.md"
+	const agent = "docs/node-agent.md"
 	inCode := map[string]sets.Set[string]{operating: sets.New[string](), agent: sets.New[string]()}
-	walkGo(t, "internal", func(path string, file *ast.File) {
+	collect := func(path string, file *ast.File) {
 		where := operating
-		if strings.HasPrefix(path, "internal/agent/") {
+		if strings.HasPrefix(path, "internal/agent/") || strings.HasPrefix(path, "cmd/agent/") {
 			where = agent
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -70,11 +69,10 @@ func TestMetrics(t *testing.T) {
 			}
 			return true
 		})
-	})
+	}
+	walkGo(t, "internal", collect)
+	walkGo(t, "cmd", collect)
 	for where, names := range inCode {
-		if where == agent && !slices.Contains(pages(t), agent) {
-			continue
-		}
 		documented := sets.New[string]()
 		for _, r := range open(t, where).tables(t, "Metrics") {
 			documented.Insert(codes(r[0])...)
