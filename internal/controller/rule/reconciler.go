@@ -82,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil // it is looked at again when the fleet has taken it over, or is thawed
 	}
 	if !rule.DeletionTimestamp.IsZero() {
-		return r.cleanUp(ctx, rule, compiled)
+		return r.cleanUp(ctx, rule, compiled, pending)
 	}
 	if controllerutil.AddFinalizer(rule, v1alpha1.Finalizer) {
 		if err := r.patchFinalizers(ctx, rule); err != nil {
@@ -118,8 +118,9 @@ func retry(err error, format string, args ...any) (reconcile.Result, error) {
 }
 
 // cleanUp lets a deleted rule go as soon as no node bears anything of it, or those that do have been waited for long
-// enough: what they bear is swept when they can be written to again.
-func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule) (reconcile.Result, error) {
+// enough: what they bear is swept when they can be written to again. A node that has not been looked at since the rule was
+// deleted is waited for as well: a patch of it may be on its way that was made before.
+func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule, pending int) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(rule, v1alpha1.Finalizer) {
 		return reconcile.Result{}, nil
 	}
@@ -128,7 +129,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 		return reconcile.Result{}, err
 	}
 	patience := rule.DeletionTimestamp.Add(cleanupPatience).Sub(r.Clock.Now())
-	if len(left) > 0 && patience > 0 {
+	if (len(left) > 0 || pending > 0) && patience > 0 {
 		return reconcile.Result{RequeueAfter: patience}, nil // or earlier, when the fleet reports a change
 	}
 	if len(left) > 0 {

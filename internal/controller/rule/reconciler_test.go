@@ -115,6 +115,9 @@ func (d *desk) saw(i int, state v1alpha1.NodeState, reason string) {
 	d.Fleet.Record(d.nodes[i], []fleet.Entry{e}, d.clock.Now())
 }
 
+// cleaned is what the fleet is told of a node that bears nothing of the deleted rule.
+func (d *desk) cleaned(i int) { d.Fleet.Record(d.nodes[i], nil, d.clock.Now()) }
+
 func (d *desk) reconcile() reconcile.Result {
 	GinkgoHelper()
 	result, err := d.Reconcile(d.ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(d.rule)})
@@ -302,10 +305,20 @@ var _ = Describe("A deleted rule", func() {
 		Expect(gone(ctx, d)).To(BeFalse())
 		d.nodes[0].Annotations = nil
 		Expect(server.Client.Update(ctx, d.nodes[0])).To(Succeed())
+		d.cleaned(0)
 		d.reconcile()
 		Expect(gone(ctx, d)).To(BeTrue())
 		d.reconcile()
 		Expect(d.forgotten).To(ConsistOf("network"))
+	})
+
+	It("waits for a node that has not been looked at since: a patch from before may be on its way", func(ctx context.Context) {
+		d := deleted(ctx, false)
+		Expect(d.reconcile().RequeueAfter).To(BeNumerically("~", time.Minute, 2*time.Second))
+		Expect(gone(ctx, d)).To(BeFalse())
+		d.cleaned(0)
+		d.reconcile()
+		Expect(gone(ctx, d)).To(BeTrue())
 	})
 
 	It("waits no longer than a minute for a node that cannot be written to", func(ctx context.Context) {

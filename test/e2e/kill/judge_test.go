@@ -108,8 +108,7 @@ func (j *judge) node(node *corev1.Node) {
 		j.accuse(node, "foreign taints are not as they were written last (-written +found):\n%s", diff)
 	}
 	for key := range node.Annotations {
-		uid := strings.TrimPrefix(strings.TrimPrefix(key, v1alpha1.RecordAnnotationPrefix), v1alpha1.BootstrapAnnotationPrefix)
-		if isMark(key) && j.rules[types.UID(uid)] == nil {
+		if isMark(key) && j.rules[types.UID(ruleOf(key))] == nil {
 			j.accuse(node, "annotation %s is left of a rule that is gone", key)
 		}
 	}
@@ -182,7 +181,7 @@ func (j *judge) count(rule *ruleset.Rule, standing taints.Standing, d taints.Dec
 
 // mayHaveCompleted reports whether what a version of a bootstrap-only rule asks for was reported at any time.
 func (j *judge) mayHaveCompleted(rule *ruleset.Rule, s *slot) bool {
-	return slices.ContainsFunc(j.w.rules.conditionsAsked(rule.UID), func(asked []v1alpha1.ConditionRequirement) bool {
+	return slices.ContainsFunc(j.w.rules.conditionsAsked(rule.Name), func(asked []v1alpha1.ConditionRequirement) bool {
 		return !slices.ContainsFunc(asked, func(c v1alpha1.ConditionRequirement) bool { return !s.ever[c.Type+"="+string(c.RequiredStatus)] })
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,69 +17,151 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
-// monitor watches all nodes and sees that at no moment more nodes in service are held than a breaker allows. The watch
-// tells every version of every node, in the order in which they were written.
+// monitor watches all nodes and rules, and sees that at no moment more nodes in service are held than a breaker allows,
+// and that a deleted rule is there until no node bears a mark of it, if it was there for long enough to get its finalizer.
+// A watch tells every version, in the order in which
+// they were written; their numbers put those of nodes and of rules in one order.
 type monitor struct {
 	w     *world
 	nodes map[string]*corev1.Node
-	// broken are the limits that were told of.
-	broken map[types.UID]bool
+	// kept are the rules that have or had the finalizer.
+	kept map[string]bool
+	// unmarked is when the last mark of a rule was taken off a node, gone when the rule went.
+	unmarked, gone map[string]uint64
+	// broken are the rules that something was told of.
+	broken map[string]bool
 }
 
 // startMonitor watches until the test ends.
 func startMonitor(t *testing.T, w *world) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	watcher, err := w.client.Watch(ctx, &corev1.NodeList{})
-	if err != nil {
-		cancel()
-		t.Fatal(err)
+	var watchers []watch.Interface
+	for _, list := range []client.ObjectList{&corev1.NodeList{}, &v1alpha1.NodeReadinessRuleList{}} {
+		watcher, err := w.client.Watch(ctx, list)
+		if err != nil {
+			cancel()
+			t.Fatal(err)
+		}
+		watchers = append(watchers, watcher)
 	}
-	m := &monitor{w: w, nodes: map[string]*corev1.Node{}, broken: map[types.UID]bool{}}
+	m := &monitor{
+		w: w, nodes: map[string]*corev1.Node{}, kept: map[string]bool{},
+		unmarked: map[string]uint64{}, gone: map[string]uint64{}, broken: map[string]bool{},
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for e := range watcher.ResultChan() {
-			m.see(e)
+		for open := true; open; {
+			var e watch.Event
+			select {
+			case e, open = <-watchers[0].ResultChan():
+			case e, open = <-watchers[1].ResultChan():
+			}
+			if open {
+				m.see(e)
+			}
 		}
 		if ctx.Err() == nil {
-			w.fault("the monitor's watch has ended")
+			w.fault("a watch of the monitor has ended")
 		}
 	}()
 	t.Cleanup(func() {
 		cancel()
-		watcher.Stop()
+		for _, watcher := range watchers {
+			watcher.Stop()
+		}
 		<-done
 	})
 }
 
 func (m *monitor) see(e watch.Event) {
-	node, ok := e.Object.(*corev1.Node)
-	if !ok {
-		return
+	switch o := e.Object.(type) {
+	case *corev1.Node:
+		m.seeNode(o, e.Type == watch.Deleted)
+	case *v1alpha1.NodeReadinessRule:
+		uid := string(o.UID)
+		m.kept[uid] = m.kept[uid] || slices.Contains(o.Finalizers, v1alpha1.Finalizer)
+		if e.Type == watch.Deleted && m.kept[uid] {
+			m.gone[uid] = version(o)
+			m.w.note("  rule %s (%s) is gone @%s", o.Name, uid, o.ResourceVersion)
+			m.compare(uid)
+		}
 	}
+}
+
+func (m *monitor) seeNode(node *corev1.Node, deleted bool) {
 	before := m.nodes[node.Name]
-	if e.Type == watch.Deleted {
+	var bears map[string]bool
+	if deleted {
 		delete(m.nodes, node.Name)
 	} else {
 		m.nodes[node.Name] = node
+		bears = marked(node)
 		if is := marks(node); before == nil || before.UID != node.UID || marks(before) != is {
 			m.w.note("  node %s @%s: %s", node.Name, node.ResourceVersion, is)
 		}
 	}
+	if before != nil {
+		for uid := range marked(before) {
+			if !bears[uid] {
+				m.unmarked[uid] = version(node)
+				m.compare(uid)
+			}
+		}
+	}
 	for uid, limit := range m.w.rules.limits() {
-		if held := m.held(uid); len(held) > limit && !m.broken[uid] {
-			m.broken[uid] = true
-			m.w.fault("rule %s allows for %d held nodes in service, and there are %d: %v (with %s @%s)",
+		if held := m.held(uid); len(held) > limit {
+			m.tell(string(uid), "rule %s allows for %d held nodes in service, and there are %d: %v (with %s @%s)",
 				uid, limit, len(held), held, node.Name, node.ResourceVersion)
 		}
 	}
+}
+
+// compare sees whether a rule went before the last mark of it.
+func (m *monitor) compare(uid string) {
+	if gone := m.gone[uid]; gone > 0 && m.unmarked[uid] > gone {
+		m.tell(uid, "rule %s is gone @%d, and the last mark of it was taken off a node @%d", uid, gone, m.unmarked[uid])
+	}
+}
+
+func (m *monitor) tell(uid, format string, args ...any) {
+	if !m.broken[uid] {
+		m.broken[uid] = true
+		m.w.fault(format, args...)
+	}
+}
+
+// version is the number of an object's version.
+func version(o client.Object) uint64 {
+	n, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// marked are the UIDs of the rules that a node bears marks of.
+func marked(node *corev1.Node) map[string]bool {
+	out := map[string]bool{}
+	for key := range node.Annotations {
+		if isMark(key) {
+			out[ruleOf(key)] = true
+		}
+	}
+	return out
+}
+
+// ruleOf is the UID in the key of a mark.
+func ruleOf(key string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(key, v1alpha1.RecordAnnotationPrefix), v1alpha1.BootstrapAnnotationPrefix)
 }
 
 // held are the nodes in service that a rule claims.

@@ -39,8 +39,9 @@ const mostRules = 4
 type rulebook struct {
 	mu   sync.Mutex
 	live map[string]*entry // by name; what is being deleted is not in it
-	// asked are the conditions of all versions that a rule ever had.
-	asked map[types.UID][][]v1alpha1.ConditionRequirement
+	// asked are the conditions of all versions that rules of a name ever had: a rule that is created once more under its
+	// name takes over what nodes have completed.
+	asked map[string][][]v1alpha1.ConditionRequirement
 }
 
 // entry is a rule that was created and not deleted.
@@ -51,14 +52,14 @@ type entry struct {
 }
 
 func newRulebook() *rulebook {
-	return &rulebook{live: map[string]*entry{}, asked: map[types.UID][][]v1alpha1.ConditionRequirement{}}
+	return &rulebook{live: map[string]*entry{}, asked: map[string][][]v1alpha1.ConditionRequirement{}}
 }
 
 // asks notes a version of a rule before it is written.
-func (b *rulebook) asks(uid types.UID, spec *v1alpha1.NodeReadinessRuleSpec) {
+func (b *rulebook) asks(name string, spec *v1alpha1.NodeReadinessRuleSpec) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.asked[uid] = append(b.asked[uid], spec.Conditions)
+	b.asked[name] = append(b.asked[name], spec.Conditions)
 }
 
 // keep notes what a rule is now; nil: it is deleted.
@@ -109,11 +110,11 @@ func (b *rulebook) limits() map[types.UID]int {
 	return out
 }
 
-// conditionsAsked are the conditions of all versions of a rule.
-func (b *rulebook) conditionsAsked(uid types.UID) [][]v1alpha1.ConditionRequirement {
+// conditionsAsked are the conditions of all versions of the rules of a name.
+func (b *rulebook) conditionsAsked(name string) [][]v1alpha1.ConditionRequirement {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.asked[uid])
+	return slices.Clone(b.asked[name])
 }
 
 // ruleActor creates, edits and deletes rules. There is one of it at a time.
@@ -164,7 +165,7 @@ func (a *ruleActor) create(ctx context.Context, rng *rand.Rand, name string) {
 		a.w.fault("creating rule %s: %v", name, err)
 		return
 	}
-	a.w.rules.asks(rule.UID, &rule.Spec)
+	a.w.rules.asks(name, &rule.Spec)
 	a.w.rules.keep(name, &entry{uid: rule.UID, spec: rule.Spec, limited: limited})
 	a.w.note("created rule %s (%s): %s", name, rule.UID, inJSON(rule.Spec))
 }
@@ -202,7 +203,7 @@ func (a *ruleActor) edit(ctx context.Context, rng *rand.Rand, name string) {
 			}
 		}
 	}
-	a.w.rules.asks(e.uid, &spec)
+	a.w.rules.asks(name, &spec)
 	if e.limited {
 		a.w.rules.keep(name, &entry{uid: e.uid, spec: spec, limited: true}) // a higher limit is known before it is used
 	}
