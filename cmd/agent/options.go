@@ -32,6 +32,9 @@ type options struct {
 	hostRoot   string
 	logLevel   string
 
+	config      string
+	allowRemote bool
+
 	health healthOptions
 
 	metricsAddress string
@@ -74,6 +77,10 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "",
 		"Kubeconfig file. By default the one that KUBECONFIG names, else the service account of the pod. What is missing is looked for again.")
 	fs.StringVar(&o.hostRoot, "host-root", "", "Where the node's root directory is mounted. Empty, the default, means /.")
+	fs.StringVar(&o.config, "config", "",
+		"File with the agents' configuration, compiled from the rules. It is read again when it changes. Without it the agent runs the checks that it is asked for, and no probes.")
+	fs.BoolVar(&o.allowRemote, "allow-remote", false,
+		"Let the checks and probes of rules connect to other addresses than this node's own.")
 	fs.StringVar(&o.logLevel, "log-level", "info", "error, warn, info or debug. Environment: LOG_LEVEL, or else RUST_LOG.")
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":9445",
 		"Address that /metrics, /livez and /readyz are served on. 0 turns them off. Environment: METRICS_BIND_ADDRESS.")
@@ -121,6 +128,9 @@ func (o *options) validate() error {
 	}
 	if o.health.drainTime < 0 {
 		errs = append(errs, errors.New("--drain-time: must not be negative"))
+	}
+	if o.config != "" && o.nodeName == "" {
+		errs = append(errs, errors.New("--config: needs --node-name, or NODE_NAME: which rules match depends on the node's labels"))
 	}
 	if o.health.address != "" && net.ParseIP(o.health.address) == nil {
 		errs = append(errs, fmt.Errorf("--listen-address: must be an IP address, not %q", o.health.address))

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/nodegate/nodegate/internal/agent/checks"
+	"github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/internal/agent/health"
 	"github.com/nodegate/nodegate/internal/agent/nodewatch"
 	"github.com/nodegate/nodegate/internal/agent/probes"
@@ -45,9 +47,12 @@ type agent struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
 	watcher  *nodewatch.Watcher // nil where the node's name is not known
-	suite    *checks.Suite
+	env      checks.Environment
+	suite    atomic.Pointer[checks.Suite]
 	handler  *health.Handler
 	probes   *probes.Publisher // nil where nothing is to be published
+	loader   *config.Loader    // nil where there is no configuration
+	wake     chan struct{}     // gets a value when the configuration or the node has changed
 
 	// serving lives on while the agent drains.
 	serving *errgroup.Group
@@ -56,11 +61,12 @@ type agent struct {
 // run runs the agent until ctx ends, and then for as long as it takes balancers to take note.
 func run(ctx context.Context, o *options, log *slog.Logger) error {
 	clientLog.Do(func() { klog.SetSlogLogger(log) })
-	a := &agent{options: o, log: log, registry: prometheus.NewRegistry()}
+	a := &agent{options: o, log: log, registry: prometheus.NewRegistry(), wake: make(chan struct{}, 1)}
 	a.registry.MustRegister(version.BuildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a.watchNode()
 	a.makeHealth()
 	a.makeProbes()
+	a.makeLoader()
 
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -123,21 +129,21 @@ func (a *agent) clusterConfig() (*rest.Config, error) {
 }
 
 func (a *agent) makeHealth() {
-	env := checks.Environment{HostRoot: a.hostRoot}
+	a.env = checks.Environment{HostRoot: a.hostRoot, AllowRemote: a.allowRemote, Mounts: &checks.Mounts{}}
 	a.handler = &health.Handler{
-		Suite:   func() *checks.Suite { return a.suite },
+		Suite:   a.suite.Load,
 		Metrics: health.NewMetrics(a.registry),
 	}
 	if a.watcher != nil { // a nil *Watcher in the interface would not be nil
-		env.Node = a.watcher
+		a.env.Node = a.watcher
 		a.handler.Maintenance = func() string { return checks.Maintenance(a.watcher.Object()) }
 	}
-	a.suite = checks.NewSuite(nil, checks.Builtin(env)...)
+	a.suite.Store(checks.NewSuite(nil, checks.Builtin(a.env)...))
 }
 
 // makeProbes makes what publishes conditions.
 func (a *agent) makeProbes() {
-	if a.reporter == nil || a.watcher == nil {
+	if a.watcher == nil || a.reporter == nil && a.options.config == "" {
 		return
 	}
 	a.probes = probes.New(probes.Options{
@@ -166,12 +172,15 @@ func (a *agent) start(ctx context.Context) error {
 			a.log.Error("There will be no metrics", "error", err.Error())
 		}
 	}
-	if a.watcher != nil {
-		a.serving.Go(func() error { a.watcher.Run(ctx); return nil })
-	}
 	if a.probes != nil {
 		a.serving.Go(func() error { a.probes.Run(ctx); return nil })
-		a.probes.Set(ctx, []probes.Probe{a.reporter.Probe()})
+		a.probes.Set(ctx, a.ownProbes(), false)
+	}
+	if a.options.config != "" {
+		a.serving.Go(func() error { a.follow(ctx); return nil })
+	}
+	if a.watcher != nil {
+		a.serving.Go(func() error { a.watcher.Run(ctx); return nil })
 	}
 	return nil
 }

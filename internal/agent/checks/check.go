@@ -24,6 +24,9 @@ const (
 	NameSchedulable      = "schedulable"
 	// NameHTTPPrefix begins the names of HTTP checks, whose rest users choose.
 	NameHTTPPrefix = "http:"
+	// NameRules is the verdict of all rules with health together, and NameRulePrefix and its name that of one.
+	NameRules      = "rules"
+	NameRulePrefix = "rule:"
 )
 
 // Result is what a check has found.

@@ -47,9 +47,12 @@ type mount struct {
 
 // FilesystemRO passes unless one of the node's filesystems has turned read-only: by the kernel, after an error, or since
 // this check first saw it. What was mounted read-only from the start is meant to be so. Mounts of single pods are left
-// out. hostRoot is where the node's root directory is mounted, empty for /. params may be nil.
-func FilesystemRO(hostRoot string, params *v1alpha1.FilesystemCheck) Check {
-	f := &filesystems{hostRoot: hostRoot, file: mountInfo, seen: map[string]bool{}}
+// out. hostRoot is where the node's root directory is mounted, empty for /. params and memory may be nil.
+func FilesystemRO(hostRoot string, params *v1alpha1.FilesystemCheck, memory *Mounts) Check {
+	if memory == nil {
+		memory = &Mounts{}
+	}
+	f := &filesystems{hostRoot: hostRoot, file: mountInfo, memory: memory}
 	if params != nil {
 		f.ignore = params.IgnorePaths
 	}
@@ -59,7 +62,12 @@ func FilesystemRO(hostRoot string, params *v1alpha1.FilesystemCheck) Check {
 type filesystems struct {
 	hostRoot, file string
 	ignore         []string
+	memory         *Mounts
+}
 
+// Mounts remembers how mounts were when they were first seen. It outlives the checks that use it, when their parameters
+// change.
+type Mounts struct {
 	mu   sync.Mutex
 	seen map[string]bool // by ID and path: whether the mount could be written to when it was first seen
 }
@@ -74,24 +82,25 @@ func (f *filesystems) look() Result {
 	if err != nil {
 		return Fail(err.Error())
 	}
-	if turned := f.turned(mounts); len(turned) > 0 {
+	turned := slices.DeleteFunc(f.memory.turned(mounts), func(path string) bool { return slices.Contains(f.ignore, path) })
+	if len(turned) > 0 {
 		return Fail("read-only: " + strings.Join(turned, ", "))
 	}
 	return Pass()
 }
 
 // turned returns the paths that are read-only and should not be, and remembers the mounts.
-func (f *filesystems) turned(mounts []mount) []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (s *Mounts) turned(mounts []mount) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	now := make(map[string]bool, len(mounts))
 	var turned []string
 	for _, m := range mounts {
-		if slices.Contains(neverWritten, m.kind) || slices.ContainsFunc(ofPods, m.below) || slices.Contains(f.ignore, m.path) {
+		if slices.Contains(neverWritten, m.kind) || slices.ContainsFunc(ofPods, m.below) {
 			continue
 		}
 		key := m.id + " " + m.path
-		writable, known := f.seen[key]
+		writable, known := s.seen[key]
 		if !known {
 			writable = !m.readOnly && !m.failed
 		}
@@ -100,7 +109,7 @@ func (f *filesystems) turned(mounts []mount) []string {
 			turned = append(turned, m.path)
 		}
 	}
-	f.seen = now
+	s.seen = now
 	slices.Sort(turned)
 	return slices.Compact(turned)
 }

@@ -31,7 +31,7 @@ func TestFilesystemRO(t *testing.T) {
 		}
 	}
 	start := func(ignore ...string) *filesystems {
-		return &filesystems{file: file, ignore: ignore, seen: map[string]bool{}}
+		return &filesystems{file: file, ignore: ignore, memory: &Mounts{}}
 	}
 	healthy := strings.Replace(string(fixture), "/dev/sda2 ro", "/dev/sda2 rw", 1)
 

@@ -6,14 +6,13 @@ package checks
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/readiness"
-	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
 // Node is what is known about the agent's own node at some moment.
@@ -105,22 +104,50 @@ func Schedulable(source NodeSource) Check {
 	})
 }
 
-// CustomConditions passes when the node's conditions are as the requirements say, and those of the types are True.
-func CustomConditions(source NodeSource, requirements []v1alpha1.ConditionRequirement, types []string) Check {
-	all := append([]v1alpha1.ConditionRequirement(nil), requirements...)
+// CustomConditions passes when the node's conditions are as the rules require, and those of the types are True.
+func CustomConditions(source NodeSource, rules []Evidence, types []string) Check {
+	named := Evidence{}
 	for _, t := range types {
-		all = append(all, v1alpha1.ConditionRequirement{Type: t, RequiredStatus: v1alpha1.ConditionTrue})
+		named.Conditions = append(named.Conditions, v1alpha1.ConditionRequirement{Type: t, RequiredStatus: v1alpha1.ConditionTrue})
 	}
-	rule := &ruleset.Rule{Spec: &v1alpha1.NodeReadinessRuleSpec{Conditions: all}}
+	all := append(slices.Clone(rules), named)
 	return nodeCheck(NameCustomConditions, source, func(node *corev1.Node) Result {
 		var missing []string
-		for _, r := range readiness.Results(rule, &readiness.Facts{Node: node}, time.Now()) {
-			if !r.Satisfied {
-				missing = append(missing, r.Message)
+		for i := range all {
+			if m := all[i].judge(node, time.Now()); m != "" {
+				missing = append(missing, m)
 			}
 		}
 		if len(missing) > 0 {
 			return Fail(strings.Join(missing, "; "))
+		}
+		return Pass()
+	})
+}
+
+// Rule passes when the rule holds on the node, judged by the node's conditions at this moment. A rule that needs evidence
+// from elsewhere cannot be judged here: it fails where it is bound to, and else passes, visibly.
+func Rule(source NodeSource, rule Evidence) Check {
+	return nodeCheck(NameRulePrefix+rule.Name, source, func(node *corev1.Node) Result { return rule.verdict(node, time.Now()) })
+}
+
+// Rules passes when all the rules hold, as Rule judges them.
+func Rules(source NodeSource, rules []Evidence) Check {
+	return nodeCheck(NameRules, source, func(node *corev1.Node) Result {
+		var failed, open []string
+		for i := range rules {
+			switch r := rules[i].verdict(node, time.Now()); {
+			case !r.Passed:
+				failed = append(failed, rules[i].Name+": "+r.Reason)
+			case r.FailOpen != "":
+				open = append(open, rules[i].Name+": "+r.FailOpen)
+			}
+		}
+		switch {
+		case len(failed) > 0:
+			return Fail(strings.Join(failed, "; "))
+		case len(open) > 0:
+			return FailedOpen(strings.Join(open, "; "))
 		}
 		return Pass()
 	})

@@ -61,7 +61,7 @@ func TestNodeReady(t *testing.T) {
 func TestChecksOfTheNodeWithoutItsName(t *testing.T) {
 	for _, c := range Builtin(Environment{}) {
 		switch c.Name {
-		case NameNodeReady, NameCustomConditions, NameSchedulable:
+		case NameNodeReady, NameCustomConditions, NameSchedulable, NameRules:
 			if diff := cmp.Diff(Misconfigured("NODE_NAME is not set"), NewRunner(c).Do(t.Context()).Result); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", c.Name, diff)
 			}
@@ -87,7 +87,7 @@ func TestCustomConditions(t *testing.T) {
 			nil, Pass()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, _ := CustomConditions(fixed(Node{Object: node}), c.requirements, c.types).Instant()
+			got, _ := CustomConditions(fixed(Node{Object: node}), []Evidence{{Conditions: c.requirements}}, c.types).Instant()
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -95,7 +95,7 @@ func TestCustomConditions(t *testing.T) {
 	}
 	t.Run("a stale one counts as Unknown", func(t *testing.T) {
 		stale := []v1alpha1.ConditionRequirement{{Type: "example.com/A", RequiredStatus: "True", MaxAgeSeconds: new(int32(60))}}
-		if got, _ := CustomConditions(fixed(Node{Object: node}), stale, nil).Instant(); got.Passed {
+		if got, _ := CustomConditions(fixed(Node{Object: node}), []Evidence{{Conditions: stale}}, nil).Instant(); got.Passed {
 			t.Error("passed")
 		}
 	})
@@ -121,4 +121,53 @@ func TestMaintenance(t *testing.T) {
 	if Maintenance(nil) != "" {
 		t.Error("nothing known is maintenance")
 	}
+}
+
+func TestRules(t *testing.T) {
+	node := build.MakeNode("n").Condition("example.com/A", "True", time.Now()).Condition("example.com/B", "False", time.Now()).Obj()
+	need := func(types ...string) (out []v1alpha1.ConditionRequirement) {
+		for _, x := range types {
+			out = append(out, v1alpha1.ConditionRequirement{Type: "example.com/" + x, RequiredStatus: "True"})
+		}
+		return out
+	}
+	const b = "condition example.com/B is False, must be True"
+	elsewhere := FailedOpen("the rule needs evidence that this agent does not see")
+	for _, c := range []struct {
+		name string
+		rule Evidence
+		want Result
+	}{
+		{"holds", Evidence{Conditions: need("A")}, Pass()},
+		{"does not hold", Evidence{Conditions: need("A", "B")}, Fail(b)},
+		{"one suffices", Evidence{Conditions: need("A", "B"), AnyOf: true}, Pass()},
+		{"one would suffice", Evidence{Conditions: need("B"), AnyOf: true}, Fail(b)},
+		{"more is needed than can be seen", Evidence{Conditions: need("A"), Elsewhere: true}, elsewhere},
+		{"what can be seen is lacking already", Evidence{Conditions: need("B"), Elsewhere: true}, Fail(b)},
+		{"what can be seen suffices", Evidence{Conditions: need("A"), AnyOf: true, Elsewhere: true}, Pass()},
+		{"what can be seen does not, the rest may", Evidence{Conditions: need("B"), AnyOf: true, Elsewhere: true}, elsewhere},
+		{"nothing can be seen", Evidence{AnyOf: true, Elsewhere: true}, elsewhere},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got, _ := Rule(fixed(Node{Object: node}), c.rule).Instant(); got != c.want {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+	t.Run("all together", func(t *testing.T) {
+		source := fixed(Node{Object: node})
+		x, y, z := Evidence{Name: "x", Conditions: need("A")}, Evidence{Name: "y", Conditions: need("B")}, Evidence{Name: "z", Elsewhere: true}
+		for _, c := range []struct {
+			rules []Evidence
+			want  Result
+		}{
+			{nil, Pass()},
+			{[]Evidence{x, z}, FailedOpen("z: " + elsewhere.FailOpen)},
+			{[]Evidence{x, y, z}, Fail("y: " + b)},
+		} {
+			if got, _ := Rules(source, c.rules).Instant(); got != c.want {
+				t.Errorf("got %+v", got)
+			}
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -18,6 +19,8 @@ type Environment struct {
 	HostRoot string
 	// AllowRemote lets checks that users configure connect to other than this node's addresses.
 	AllowRemote bool
+	// Mounts is what filesystem_ro remembers; nil for a memory of each check's own.
+	Mounts *Mounts
 }
 
 // Builtin returns every check that needs no parameters, with the defaults of those that take some.
@@ -25,12 +28,13 @@ func Builtin(env Environment) []Check {
 	return []Check{
 		NodeReady(env.Node),
 		OKDRouter(),
-		FilesystemRO(env.HostRoot, nil),
+		FilesystemRO(env.HostRoot, nil, env.Mounts),
 		Kubelet(),
 		ContainerRuntime(env.HostRoot, nil),
 		DiskPressure(env.HostRoot, nil),
 		Network(nil),
 		CustomConditions(env.Node, nil, nil),
+		Rules(env.Node, nil),
 		Schedulable(env.Node),
 	}
 }
@@ -54,8 +58,22 @@ func NewSuite(defaults []string, all ...Check) *Suite {
 	return s
 }
 
-// Runner returns the runner of the check; nil if there is none of that name.
-func (s *Suite) Runner(name string) *Runner { return s.runners[name] }
+// Runner returns the runner of the check; nil if there is none of that name. A rule that nobody knows has one: it is not
+// the node's fault.
+func (s *Suite) Runner(name string) *Runner {
+	if r := s.runners[name]; r != nil {
+		return r
+	}
+	if strings.HasPrefix(name, NameRulePrefix) {
+		return unknownRule
+	}
+	return nil
+}
+
+// unknownRule bears one name for all, which is safe as the label of a metric.
+var unknownRule = NewRunner(Check{Name: NameRulePrefix + "*", Instant: func() (Result, bool) {
+	return FailedOpen("the agent's configuration has no such rule with health"), true
+}})
 
 // Defaults are the names of the checks that run when none is asked for. The slice must not be changed.
 func (s *Suite) Defaults() []string { return s.defaults }

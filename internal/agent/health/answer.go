@@ -108,7 +108,7 @@ func collect(ctx context.Context, suite *checks.Suite, names []string, metrics *
 	a := &Answer{Status: StatusReady, Checks: make([]CheckAnswer, 0, len(names)+1)}
 	for i, o := range outcomes {
 		if runners[i] != nil {
-			metrics.observe(names[i], o)
+			metrics.observe(runners[i].Name(), o) // the name that was asked for may be anything
 		}
 		a.add(names[i], o)
 	}

@@ -45,8 +45,6 @@ type Options struct {
 	Node   string
 	Source Source
 	Log    *slog.Logger
-	// Sweep removes conditions that an agent has published before (their reasons tell) and that no probe publishes now.
-	Sweep bool
 	// Metrics may be nil.
 	Metrics *Metrics
 	// Boot is when the node booted, zero if that is not known. Heartbeats from before are due.
@@ -64,7 +62,7 @@ type Publisher struct {
 	running map[string]*worker // by condition type
 	gone    map[string]bool    // types that were published and are to be removed
 	seen    *corev1.Node       // the last answer to a patch
-	set     bool               // Set was called: only then Sweep knows what is wanted
+	sweep   bool               // what Set was told last
 	lastErr string             // of the last write, so that a lasting failure is logged once
 }
 
@@ -84,11 +82,13 @@ func New(o Options) *Publisher {
 }
 
 // Set makes these the probes that run from now on, until ctx ends. Those that stay as they are go on undisturbed; the
-// conditions of those that went are removed. Of two for one condition the first runs.
-func (p *Publisher) Set(ctx context.Context, probes []Probe) {
+// conditions of those that went are removed. Of two for one condition the first runs. complete says that there are no others:
+// then conditions that an agent has published before, as their reasons tell, and that none of these publishes, are removed
+// as well.
+func (p *Publisher) Set(ctx context.Context, probes []Probe, complete bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.set = true
+	p.sweep = complete
 	keep := map[string]bool{}
 	for i := range probes {
 		probe := &probes[i]
@@ -278,7 +278,7 @@ func (p *Publisher) due() (write []corev1.NodeCondition, remove []string) {
 	for name := range p.gone {
 		gone = append(gone, name)
 	}
-	if p.Sweep && p.set {
+	if p.sweep {
 		gone = append(gone, orphans(observed, func(name string) bool { return p.running[name] != nil })...)
 	}
 	return plan(observed, want, gone, p.Now(), p.Boot)

@@ -1,0 +1,126 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/agent/config"
+)
+
+// writeConfig replaces the file by the configuration that is compiled from these rules.
+func writeConfig(t *testing.T, path string, rules ...config.Input) {
+	t.Helper()
+	raw, err := config.Compile(rules, nil).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".new", raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// defaults waits until /health runs these checks by default.
+func (r *running) defaults(t *testing.T, want ...string) {
+	t.Helper()
+	eventually(t, back, func() error {
+		var got []string
+		for _, c := range r.health(t, "").Checks {
+			got = append(got, c.Name)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			return errors.New(diff)
+		}
+		return nil
+	})
+}
+
+func TestTheRulesDecideWhatRuns(t *testing.T) {
+	const node, own = "configured", "example.com/Listening"
+	newNode(t, node)
+	setReady(t, node, "True", "KubeletReady")
+	endpoint, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer endpoint.Close()                             //nolint:errcheck // done with it
+	port := int32(endpoint.Addr().(*net.TCPAddr).Port) //nolint:errcheck // it is one
+	rule := config.Input{Name: "workers", UID: "1", CreatedAt: time.Unix(1, 0), Spec: &v1alpha1.NodeReadinessRuleSpec{
+		NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"pool": "workers"}},
+		Conditions:   []v1alpha1.ConditionRequirement{{Type: own, RequiredStatus: "True"}},
+		Probes:       []v1alpha1.Probe{{ConditionType: own, PeriodSeconds: new(int32(1)), TCPSocket: &v1alpha1.TCPSocketAction{Port: port}}},
+		Health:       &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{{Name: "node_ready"}, {Name: "rule:workers"}}},
+	}}
+	file := filepath.Join(t.TempDir(), "rules.json")
+	writeConfig(t, file, rule)
+	kubeconfig := user(t, "publishing",
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}})
+	args := []string{"--kubeconfig", kubeconfig, "--config", file}
+	env := map[string]string{"NODE_NAME": node}
+	a := startAgent(t, env, args...)
+	a.defaults(t, "node_ready")
+	if c := conditionOf(t, node, own); c != nil {
+		t.Errorf("the rule does not match, and yet there is %+v", c)
+	}
+
+	patchNode(t, node, `{"metadata":{"labels":{"pool":"workers"}}}`)
+	a.defaults(t, "node_ready", "rule:workers")
+	becomes(t, node, own, "True", "NodegateProbeSucceeded")
+	a.is(t, back, 200, false, "")
+
+	t.Run("a broken file leaves the last good one in force", func(t *testing.T) {
+		if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, back, func() error {
+			if n := a.count("The last good one stays in force"); n == 0 {
+				return errors.New("it is not said")
+			}
+			return nil
+		})
+		a.defaults(t, "node_ready", "rule:workers")
+	})
+	t.Run("a probe that is no longer configured takes its condition along", func(t *testing.T) {
+		writeConfig(t, file)
+		a.defaults(t, "node_ready")
+		goes(t, node, own)
+	})
+	t.Run("also while no agent runs", func(t *testing.T) {
+		writeConfig(t, file, rule)
+		becomes(t, node, own, "True", "NodegateProbeSucceeded")
+		a.stop()
+		<-a.ended
+		writeConfig(t, file)
+		startAgent(t, env, args...)
+		goes(t, node, own)
+		if c := conditionOf(t, node, "Ready"); c == nil || c.Status != "True" {
+			t.Errorf("another's condition: %+v", c)
+		}
+	})
+}
+
+// goes waits until the node has no such condition.
+func goes(t *testing.T, node, conditionType string) {
+	t.Helper()
+	eventually(t, back, func() error {
+		if c := conditionOf(t, node, conditionType); c != nil {
+			return fmt.Errorf("there is %+v", c)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,154 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// FromSpec makes a check of a rule's. evidence is that of the rules with health that match the node, for the checks that
+// judge by it. A check that cannot work is an error.
+func FromSpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) (Check, error) {
+	c, err := bySpec(spec, env, evidence)
+	if err != nil {
+		return Check{}, err
+	}
+	if spec.TimeoutSeconds != nil && *spec.TimeoutSeconds > 0 {
+		c.Timeout = time.Duration(*spec.TimeoutSeconds) * time.Second
+	}
+	if c.Instant == nil && spec.CacheSeconds > 0 { // what comes from memory needs no cache
+		c.Period = time.Duration(spec.CacheSeconds) * time.Second
+	}
+	return c, nil
+}
+
+func bySpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) (Check, error) {
+	switch spec.Name {
+	case NameFilesystem:
+		return FilesystemRO(env.HostRoot, spec.Filesystem, env.Mounts), nil
+	case NameContainerRuntime:
+		return ContainerRuntime(env.HostRoot, spec.ContainerRuntime), nil
+	case NameDiskPressure:
+		return DiskPressure(env.HostRoot, spec.Disk), nil
+	case NameNetwork:
+		return Network(spec.Network), nil
+	case NameCustomConditions:
+		var types []string
+		if spec.CustomConditions != nil {
+			types = spec.CustomConditions.Types
+		}
+		return CustomConditions(env.Node, evidence, types), nil
+	case NameRules:
+		return Rules(env.Node, evidence), nil
+	}
+	if name, ok := strings.CutPrefix(spec.Name, NameRulePrefix); ok {
+		for _, e := range evidence {
+			if e.Name == name {
+				return Rule(env.Node, e), nil
+			}
+		}
+		return Check{Name: spec.Name, Instant: func() (Result, bool) { // it may match other nodes
+			return FailedOpen("the rule has no health, or does not match this node"), true
+		}}, nil
+	}
+	if strings.HasPrefix(spec.Name, NameHTTPPrefix) {
+		if spec.HTTPGet == nil {
+			return Check{}, fmt.Errorf("the check %s has no request", spec.Name)
+		}
+		return HTTP(spec.Name, spec.HTTPGet, Dialer(env.AllowRemote))
+	}
+	for _, c := range Builtin(env) {
+		if c.Name == spec.Name {
+			return c, nil
+		}
+	}
+	return Check{}, fmt.Errorf("this agent does not know the check %q", spec.Name)
+}
+
+// All is one check of several, each with its own time limit, beside each other: all of them must pass. Where all run in the
+// background it does, as often as the one that runs most often.
+func All(name string, parts []Check) Check {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	all := Check{Name: name, Period: parts[0].Period}
+	instant := true
+	for i := range parts {
+		if parts[i].Timeout <= 0 {
+			parts[i].Timeout = DefaultTimeout
+		}
+		all.Timeout = max(all.Timeout, parts[i].Timeout)
+		all.Period = min(all.Period, parts[i].Period)
+		instant = instant && parts[i].Instant != nil
+	}
+	all.Run = func(ctx context.Context) Result { return runAll(ctx, parts) }
+	if instant {
+		all.Instant = func() (Result, bool) {
+			results := make([]Result, len(parts))
+			for i := range parts {
+				var ok bool
+				if results[i], ok = parts[i].Instant(); !ok {
+					return Result{}, false
+				}
+			}
+			return combine(results), true
+		}
+	}
+	return all
+}
+
+func runAll(ctx context.Context, parts []Check) Result {
+	results := make([]Result, len(parts))
+	var all sync.WaitGroup
+	for i, part := range parts {
+		all.Go(func() {
+			if part.Instant != nil {
+				if r, ok := part.Instant(); ok {
+					results[i] = r
+					return
+				}
+			}
+			limit, cancel := context.WithTimeout(ctx, part.Timeout)
+			defer cancel()
+			results[i] = part.Run(limit)
+		})
+	}
+	all.Wait()
+	return combine(results)
+}
+
+// combine sums up: what failed, else what could not be judged. The same is said once.
+func combine(results []Result) Result {
+	sum := Pass()
+	var failed, open []string
+	add := func(list []string, s string) []string {
+		if slices.Contains(list, s) {
+			return list
+		}
+		return append(list, s)
+	}
+	for _, r := range results {
+		sum.Misconfigured = sum.Misconfigured || r.Misconfigured
+		switch {
+		case !r.Passed:
+			sum.Passed = false
+			failed = add(failed, r.Reason)
+		case r.FailOpen != "":
+			open = add(open, r.FailOpen)
+		}
+	}
+	if !sum.Passed {
+		sum.Reason = oneLine(strings.Join(failed, "; "))
+	} else if len(open) > 0 {
+		sum.FailOpen = oneLine(strings.Join(open, "; "))
+	}
+	return sum
+}

@@ -1,0 +1,92 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+const (
+	// APIVersion tells the file's format from later ones.
+	APIVersion = "agent.readiness.node.x-k8s.io/v1alpha1"
+	// Kind tells the file from others.
+	Kind = "AgentConfiguration"
+
+	// MaxSize is how large an encoded file may be, in bytes: a ConfigMap holds 1 MiB, and the rest of it needs some room.
+	MaxSize = 1<<20 - 16<<10
+)
+
+// File is the configuration of all agents.
+type File struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Rules are the rules that concern agents, the oldest first.
+	Rules []Rule `json:"rules"`
+}
+
+// Rule is what agents need of a rule.
+type Rule struct {
+	Name string    `json:"name"`
+	UID  types.UID `json:"uid"`
+	// CreationTimestamp decides between rules: the older one publishes a condition that two of them want.
+	CreationTimestamp metav1.Time           `json:"creationTimestamp"`
+	NodeSelector      v1alpha1.NodeSelector `json:"nodeSelector"`
+	// Conditions are what a rule with health requires of the node's conditions, and AnyOf whether one of them suffices.
+	Conditions []v1alpha1.ConditionRequirement `json:"conditions,omitempty"`
+	AnyOf      bool                            `json:"anyOf,omitempty"`
+	// Elsewhere is true where a rule with health needs evidence that agents do not see.
+	Elsewhere bool             `json:"elsewhere,omitempty"`
+	Probes    []v1alpha1.Probe `json:"probes,omitempty"`
+	Health    *v1alpha1.Health `json:"health,omitempty"`
+}
+
+// ErrTooLarge is the error of a file that does not fit into a ConfigMap.
+var ErrTooLarge = errors.New("the agents' configuration is too large for a ConfigMap")
+
+// Encode returns the file's bytes: always the same for the same rules. Where it is larger than MaxSize the error is
+// ErrTooLarge.
+func (f *File) Encode() ([]byte, error) {
+	raw, err := json.MarshalIndent(f, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("encoding the agents' configuration: %w", err)
+	}
+	if len(raw) > MaxSize {
+		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, len(raw))
+	}
+	return append(raw, '\n'), nil
+}
+
+// Decode reads a file. Fields that it does not know are a later version's and are left out; what is not such a file at all
+// is an error.
+func Decode(raw []byte) (*File, error) {
+	f := &File{}
+	if err := json.Unmarshal(raw, f); err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	if f.APIVersion != APIVersion || f.Kind != Kind {
+		return nil, fmt.Errorf("reading the configuration: want apiVersion %s and kind %s, not %q and %q", APIVersion, Kind, f.APIVersion, f.Kind)
+	}
+	return f, nil
+}
+
+// Select returns the rules that match a node's labels. A rule whose selector cannot be read, or is empty, matches none: one
+// bad rule harms only itself.
+func (f *File) Select(nodeLabels map[string]string) []Rule {
+	var out []Rule
+	for i := range f.Rules {
+		selector, err := f.Rules[i].NodeSelector.AsSelector()
+		if err == nil && !selector.Empty() && selector.Matches(labels.Set(nodeLabels)) {
+			out = append(out, f.Rules[i])
+		}
+	}
+	return out
+}
