@@ -17,6 +17,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -65,7 +66,11 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	if err := addControllers(mgr, rules, &o.workers); err != nil {
+	recorder, err := newRecorder(ctx, mgr.GetConfig(), mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	if err := addControllers(mgr, rules, recorder, &o.workers); err != nil {
 		return err
 	}
 	if err := addChecks(mgr, rules, crdSeen); err != nil {
@@ -130,10 +135,9 @@ func (h *hub) RuleChanged(name string) { h.rules.Add(name) }
 // Wake implements fleet.Listener.
 func (h *hub) Wake(nodes []string) { h.nodes.Add(nodes...) }
 
-func addControllers(mgr manager.Manager, rules *rulecache.Cache, o *workerOptions) error {
+func addControllers(mgr manager.Manager, rules *rulecache.Cache, recorder events.EventRecorder, o *workerOptions) error {
 	h := &hub{}
 	state := fleet.New(h)
-	recorder := mgr.GetEventRecorder("nodegate")
 	nodes := &node.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: state, Recorder: recorder, Clock: clock.RealClock{}}
 	if err := nodes.SetupWithManager(mgr, rules, &h.nodes, o.nodes); err != nil {
 		return err
