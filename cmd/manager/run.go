@@ -35,6 +35,7 @@ import (
 	"github.com/nodegate/nodegate/internal/controller/nudge"
 	"github.com/nodegate/nodegate/internal/controller/rule"
 	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/reconnect"
 	"github.com/nodegate/nodegate/internal/rulecache"
 	"github.com/nodegate/nodegate/internal/servedcrd"
 	"github.com/nodegate/nodegate/internal/version"
@@ -117,6 +118,7 @@ func managerOptions(o *options) manager.Options {
 		LeaderElectionReleaseOnCancel: true,
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Cache: cache.Options{
+			NewInformer:      reconnect.NewInformer,
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Node{}: {Transform: node.Strip, UnsafeDisableDeepCopy: new(true)},

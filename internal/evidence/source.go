@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/nodegate/nodegate/internal/reconnect"
 )
 
 // source is one watch, indexed by node.
@@ -28,8 +30,8 @@ const nodeIndex = "node"
 
 func newSource(object runtime.Object, lw cache.ListerWatcher, strip cache.TransformFunc, nodesOf func(any) []string) *source {
 	s := &source{nodesOf: nodesOf, cancel: func() {}}
-	s.informer = cache.NewSharedIndexInformerWithOptions(lw, object, cache.SharedIndexInformerOptions{
-		Indexers: cache.Indexers{nodeIndex: func(o any) ([]string, error) { return nodesOf(o), nil }},
+	s.informer = reconnect.NewInformer(lw, object, 0, cache.Indexers{
+		nodeIndex: func(o any) ([]string, error) { return nodesOf(o), nil },
 	})
 	if err := s.informer.SetTransform(strip); err != nil {
 		s.fail(err) // it has not been started: cannot happen

@@ -34,6 +34,8 @@ type Entry struct {
 	Results []v1alpha1.ConditionEvaluationResult
 	// Requirements are the requirements as found, of a node that is not ready.
 	Requirements []v1alpha1.RequirementEvaluationResult
+	// Warning is what makes the rule's evidence weaker than it looks; usually empty.
+	Warning string
 	// Shared is whether an older claim decides about the rule's taint.
 	Shared bool
 	// WouldClaim, WouldRelease and Risky are what a rule in dry-run would do; risky, where evidence never appeared.
@@ -50,7 +52,7 @@ func (e *Entry) matches() bool { return e.Standing.Matches }
 
 // sameTo reports whether a status would say the same of both.
 func (e *Entry) sameTo(o *Entry) bool {
-	return e.State == o.State && e.Reason == o.Reason && e.Message == o.Message && e.Present == o.Present &&
+	return e.State == o.State && e.Reason == o.Reason && e.Message == o.Message && e.Warning == o.Warning && e.Present == o.Present &&
 		e.pending == o.pending && e.Shared == o.Shared && e.matches() == o.matches() &&
 		e.WouldClaim == o.WouldClaim && e.WouldRelease == o.WouldRelease && e.Risky == o.Risky &&
 		slices.Equal(e.Results, o.Results) && slices.Equal(e.Requirements, o.Requirements)

@@ -31,6 +31,10 @@ type Material struct {
 	Released, MaxUnavailable, Waiting int
 	// Shared is on how many nodes an older claim decides about the rule's taint.
 	Shared int
+	// Warning is what makes the rule's evidence weaker than it looks on some node; the first, in the order of letters.
+	Warning string
+	// Causes are why nodes in service do not satisfy the rule.
+	Causes []Cause
 	// Applied, Failed and Evaluations are the bounded lists; Truncated, whether they leave nodes out.
 	Applied     []string
 	Failed      []v1alpha1.NodeFailure
@@ -58,6 +62,9 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 			names = append(names, name)
 		}
 		m.count(e)
+		if e.Warning != "" && (m.Warning == "" || e.Warning < m.Warning) {
+			m.Warning = e.Warning
+		}
 	}
 	slices.SortFunc(names, func(a, b string) int {
 		if n := rank(state.entries[a]) - rank(state.entries[b]); n != 0 {
@@ -66,6 +73,7 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 		return strings.Compare(a, b)
 	})
 	m.list(names, state.entries)
+	m.Causes = causes(state.entries)
 	return m, true
 }
 

@@ -145,10 +145,41 @@ func readySeconds(p *ruleset.Pods, pod *corev1.Pod) time.Duration {
 	if p.MinReadySeconds > 0 {
 		return time.Duration(p.MinReadySeconds) * time.Second
 	}
-	if slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.ReadinessProbe == nil }) {
+	if probeless(pod) != "" {
 		return probelessReadySeconds * time.Second
 	}
 	return 0
+}
+
+// probeless is the name of a container that has no readiness probe; empty, if all have one.
+func probeless(pod *corev1.Pod) string {
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].ReadinessProbe == nil {
+			return pod.Spec.Containers[i].Name
+		}
+	}
+	return ""
+}
+
+// Warning is, in words, what makes a rule's evidence on the node weaker than it looks, the same on each node; empty, if
+// nothing does.
+func Warning(rule *ruleset.Rule, facts *Facts) string {
+	for i := range rule.Requirements {
+		r := &rule.Requirements[i]
+		if r.Pods == nil || r.Pods.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation {
+			continue
+		}
+		for _, pod := range facts.pods(r.Pods) {
+			if !owned(r.Pods, pod) {
+				continue
+			}
+			if c := probeless(pod); c != "" {
+				return fmt.Sprintf("requirement %s: container %s of its pods has no readiness probe, and counts as ready %s after it has started, whatever it does",
+					r.Name, c, readySeconds(r.Pods, pod))
+			}
+		}
+	}
+	return ""
 }
 
 // startedBefore reports whether a container runs, or ran last, since before the given time.

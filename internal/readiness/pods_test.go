@@ -133,6 +133,41 @@ func TestPods(t *testing.T) {
 	}
 }
 
+func TestWarnsOfPodsWithoutReadinessProbe(t *testing.T) {
+	probeless := func(p *corev1.Pod) { p.Spec.Containers[0].ReadinessProbe = nil }
+	usual := v1alpha1.PodsRequirement{Namespace: "kube-system", OwnerDaemonSet: "startup-init",
+		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"startup.k8s.io/component": "init"}}}
+	for name, tc := range map[string]struct {
+		edit func(*v1alpha1.PodsRequirement)
+		pod  *corev1.Pod
+		want string
+	}{
+		"with a probe": {pod: initPod("a", noon)},
+		"without": {pod: initPod("a", noon, probeless),
+			want: "requirement init: container init of its pods has no readiness probe, and counts as ready 10s after it has started, whatever it does"},
+		"without, and with a time of its own": {edit: func(p *v1alpha1.PodsRequirement) { p.MinReadySeconds = 3 }, pod: initPod("a", noon, probeless),
+			want: "requirement init: container init of its pods has no readiness probe, and counts as ready 3s after it has started, whatever it does"},
+		"without, of another owner": {pod: initPod("a", noon, probeless, func(p *corev1.Pod) { p.OwnerReferences = nil })},
+		"where the annotation decides": {edit: func(p *v1alpha1.PodsRequirement) {
+			p.ReadyWhen, p.ReadyAnnotation = v1alpha1.PodReadyPolicyAnnotation, &v1alpha1.AnnotationMatch{Key: "startup.k8s.io/ready", Value: "true"}
+		}, pod: initPod("a", noon, probeless)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require := *usual.DeepCopy()
+			if tc.edit != nil {
+				tc.edit(&require)
+			}
+			r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Obj()
+			r.Spec.Requirements = []v1alpha1.Requirement{{Name: "init", Pods: &require}}
+			rule := ruleset.Compile(r, nil, noon)
+			facts := &Facts{Node: build.MakeNode("n").Obj(), Evidence: &Evidence{Pods: map[*ruleset.Pods][]*corev1.Pod{rule.Pods()[0]: {tc.pod}}}}
+			if got := Warning(rule, facts); got != tc.want {
+				t.Errorf("got  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestNodeOf(t *testing.T) {
 	waiting := initPod("a", noon, func(p *corev1.Pod) {
 		p.Spec.NodeName = ""

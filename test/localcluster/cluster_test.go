@@ -96,7 +96,7 @@ func (s *suite) nodeReady(t *testing.T) {
 	if err := s.AddNodes(t.Context(), "bystander", 2, NodeOptions{Taints: []corev1.Taint{cordoned}, Images: -1}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, func() error {
+	eventually(t, 2*time.Minute, func() error {
 		node := s.node(t, "n-0")
 		if ready := condition(node, corev1.NodeReady); ready == nil || ready.Status != corev1.ConditionTrue {
 			return fmt.Errorf("conditions %v", node.Status.Conditions)
@@ -128,7 +128,7 @@ func (s *suite) podRuns(t *testing.T) {
 	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 40*time.Second, func() error {
+	eventually(t, 2*time.Minute, func() error {
 		got, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -142,7 +142,7 @@ func (s *suite) podRuns(t *testing.T) {
 	if err := pods.Delete(t.Context(), "p", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 40*time.Second, func() error {
+	eventually(t, 2*time.Minute, func() error {
 		_, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -162,7 +162,7 @@ func (s *suite) kwokKeepsOthers(t *testing.T) {
 	pressure := *condition(s.node(t, "n-0"), corev1.NodeMemoryPressure)
 
 	s.setKubelet(t, "not-ready")
-	eventually(t, 20*time.Second, func() error {
+	eventually(t, 2*time.Minute, func() error {
 		node := s.node(t, "n-0")
 		if ready := condition(node, corev1.NodeReady); ready.Status != corev1.ConditionFalse {
 			return fmt.Errorf("Ready is %s", ready.Status)
@@ -175,7 +175,7 @@ func (s *suite) kwokKeepsOthers(t *testing.T) {
 		return fmt.Errorf("the controller manager has not tainted the node: %v", node.Spec.Taints)
 	})
 	s.setKubelet(t, "")
-	eventually(t, 20*time.Second, func() error {
+	eventually(t, 2*time.Minute, func() error {
 		if ready := condition(s.node(t, "n-0"), corev1.NodeReady); ready.Status != corev1.ConditionTrue {
 			return fmt.Errorf("Ready is %s", ready.Status)
 		}

@@ -42,7 +42,7 @@ func TestNothingSurvivesAnOwnerThatIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the owner did not start its cluster: %v\n%s", err, &stderr)
 	}
-	eventually(t, 10*time.Second, func() error {
+	eventually(t, 2*time.Minute, func() error {
 		for _, pid := range pids {
 			if err := gone(pid); err != nil {
 				return err
@@ -79,7 +79,7 @@ func TestGuardKillsWhatItWasToldOfAndRemovesTheDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, cmd := range []*exec.Cmd{first, last} {
-		eventually(t, 5*time.Second, func() error { return gone(cmd.Process.Pid) })
+		eventually(t, 2*time.Minute, func() error { return gone(cmd.Process.Pid) })
 	}
 	if gone(forgotten.Process.Pid) == nil {
 		t.Error("a process that the guard was told to forget was killed")

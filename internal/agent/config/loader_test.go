@@ -84,7 +84,7 @@ func TestLoader(t *testing.T) {
 			if len(f.Rules) != rules || l.Current() != f {
 				t.Fatalf("%d rules, not %d", len(f.Rules), rules)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatal("no change is seen")
 		}
 	}

@@ -235,6 +235,9 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 		if d.State != "" && d.State != v1alpha1.NodeStateReady {
 			e.Results, e.Requirements = results(d.Rule, r.facts(p, d.Rule, d.Was), p.now)
 		}
+		if d.State != "" {
+			e.Warning = readiness.Warning(d.Rule, r.facts(p, d.Rule, d.Was))
+		}
 		if failed != nil {
 			e.State, e.Reason, e.Message = v1alpha1.NodeStateFailed, failed.reason, failed.message
 		}

@@ -12,11 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/fleet"
 )
 
 // Reasons and actions of events on rules; besides, the reasons of the conditions that they tell of.
 const (
-	reasonCleanupIncomplete = "CleanupIncomplete"
+	reasonCleanupIncomplete  = "CleanupIncomplete"
+	reasonNodesTurnedUnready = "NodesTurnedUnready"
+	reasonWeakEvidence       = "WeakEvidence"
 
 	actionCleanUp  = "CleanUp"
 	actionEvaluate = "EvaluateRule"
@@ -26,7 +29,11 @@ const (
 const maxNote = 1024
 
 // announce tells, as Warnings on the rule, what a status that was written says for the first time.
-func (r *Reconciler) announce(rule *v1alpha1.NodeReadinessRule, before *v1alpha1.NodeReadinessRuleStatus) {
+func (r *Reconciler) announce(rule *v1alpha1.NodeReadinessRule, before *v1alpha1.NodeReadinessRuleStatus, m *fleet.Material) {
+	if ready := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady); m.Warning != "" &&
+		(ready == nil || !strings.Contains(ready.Message, m.Warning)) {
+		r.warn(rule, reasonWeakEvidence, actionEvaluate, "%s", m.Warning)
+	}
 	bad := map[string]metav1.ConditionStatus{
 		v1alpha1.ConditionReady:           metav1.ConditionFalse,
 		v1alpha1.ConditionConflicted:      metav1.ConditionTrue,
@@ -40,14 +47,14 @@ func (r *Reconciler) announce(rule *v1alpha1.NodeReadinessRule, before *v1alpha1
 		if old := meta.FindStatusCondition(before.Conditions, c.Type); old != nil && old.Status == c.Status && old.Reason == c.Reason {
 			continue
 		}
-		r.event(rule, corev1.EventTypeWarning, c.Reason, actionEvaluate, "%s", c.Message)
+		r.warn(rule, c.Reason, actionEvaluate, "%s", c.Message)
 	}
 }
 
-func (r *Reconciler) event(rule *v1alpha1.NodeReadinessRule, eventType, reason, action, format string, args ...any) {
+func (r *Reconciler) warn(rule *v1alpha1.NodeReadinessRule, reason, action, format string, args ...any) {
 	note := fmt.Sprintf(format, args...)
 	if len(note) > maxNote {
 		note = strings.ToValidUTF8(note[:maxNote-3], "") + "..."
 	}
-	r.Recorder.Eventf(rule, nil, eventType, reason, action, "%s", note)
+	r.Recorder.Eventf(rule, nil, corev1.EventTypeWarning, reason, action, "%s", note)
 }

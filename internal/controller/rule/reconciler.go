@@ -65,6 +65,8 @@ type progress struct {
 	passed bool
 	// wrote is when its status was last written.
 	wrote time.Time
+	// outbreaks are the causes for which nodes in service are not ready, and what has been told of them.
+	outbreaks outbreaks
 }
 
 // Reconcile looks at one rule.
@@ -134,7 +136,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	}
 	if len(left) > 0 {
 		log.FromContext(ctx).Info("Letting a deleted rule go although nodes could not be cleaned up", "nodes", len(left))
-		r.event(rule, corev1.EventTypeWarning, reasonCleanupIncomplete, actionCleanUp,
+		r.warn(rule, reasonCleanupIncomplete, actionCleanUp,
 			"%d nodes could not be cleaned up and will be later: %s", len(left), some(left))
 	}
 	controllerutil.RemoveFinalizer(rule, v1alpha1.Finalizer)
@@ -173,9 +175,10 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	if !known || material.Rule != compiled {
 		return reconcile.Result{}, nil // the rule has changed meanwhile, and is queued
 	}
+	again := reconcile.Result{RequeueAfter: r.tellOutbreaks(rule, material.Causes, now)}
 	status := Status(rule, &material, now)
 	if equality.Semantic.DeepEqual(status, rule.Status) {
-		return reconcile.Result{}, nil
+		return again, nil
 	}
 	if wait := r.admit(rule, now); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
@@ -186,8 +189,8 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 		return retry(err, "writing the status of rule %q", rule.Name)
 	}
 	statusWrites.Inc()
-	r.announce(rule, &before)
-	return reconcile.Result{}, nil
+	r.announce(rule, &before, &material)
+	return again, nil
 }
 
 // firstPassDone reports whether every node has been looked at once since this process leads: an earlier status would

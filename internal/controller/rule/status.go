@@ -70,7 +70,7 @@ type setter func(conditionType string, status bool, reason, format string, args 
 func modeConditions(m *fleet.Material, set setter) {
 	switch m.Rule.Mode {
 	case ruleset.Enforced:
-		set(v1alpha1.ConditionReady, true, ReasonInForce, "The rule is valid and in force")
+		set(v1alpha1.ConditionReady, true, ReasonInForce, "The rule is valid and in force%s", warning(m))
 		set(v1alpha1.ConditionEnforcing, true, ReasonInForce, "Nodes that do not satisfy the rule are held")
 	case ruleset.DryRun:
 		set(v1alpha1.ConditionReady, false, ReasonDryRun, "The rule is valid and only reports what it would do: see status.dryRunResults")
@@ -90,6 +90,14 @@ func modeConditions(m *fleet.Material, set setter) {
 		set(v1alpha1.ConditionReady, false, p.Reason, "Nothing of the rule is added or removed until this is mended: %s%s", p, more)
 		set(v1alpha1.ConditionEnforcing, false, p.Reason, "The rule is invalid")
 	}
+}
+
+// warning follows what the condition Ready says of a rule in force.
+func warning(m *fleet.Material) string {
+	if m.Warning == "" {
+		return ""
+	}
+	return ". Warning: " + m.Warning
 }
 
 // nodeConditions say how the nodes stand.

@@ -24,7 +24,7 @@ const (
 	// leaseName is the name of the operator's lease.
 	leaseName = "nodegate.readiness.node.x-k8s.io"
 	// converged bounds the wait until the operator is done; it usually takes a second or two.
-	converged = 45 * time.Second
+	converged = 2 * time.Minute
 	// provoked bounds the wait for a write that a trap is set for.
 	provoked = 5 * time.Second
 )

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// caughtUp bounds the wait after an outage: a client that could not connect for a minute tries again after half a
-	// minute at the latest.
-	caughtUp = 100 * time.Second
+	// caughtUp bounds the wait after an outage. It usually takes a few seconds; a replica that was told something wrong by
+	// a server that had only just started may wait for a minute, and then once more.
+	caughtUp = 4 * time.Minute
 	// restartDelay is after what time a replica that has ended is started again, as kubelet would.
 	restartDelay = time.Second
 )

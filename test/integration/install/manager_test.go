@@ -49,7 +49,7 @@ const conditionType = "example.com/CNIReady"
 // deployment: they are enough for all that it does, and there is none that it does not use.
 func TestTheOperatorRuns(t *testing.T) {
 	g := NewWithT(t)
-	g.SetDefaultEventuallyTimeout(30 * time.Second)
+	g.SetDefaultEventuallyTimeout(2 * time.Minute)
 	g.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	ctx := t.Context()
 	m := startManager(t)

@@ -141,8 +141,8 @@ func TestUserRoles(t *testing.T) {
 		}
 		// A binding takes a moment.
 		eventually := NewWithT(t).Eventually
-		eventually(func() []string { return granted("") }).WithTimeout(10*time.Second).Should(ConsistOf(want.rules), role)
-		eventually(func() []string { return granted("status") }).WithTimeout(10*time.Second).Should(ConsistOf(want.status), role)
+		eventually(func() []string { return granted("") }).WithTimeout(time.Minute).Should(ConsistOf(want.rules), role)
+		eventually(func() []string { return granted("status") }).WithTimeout(time.Minute).Should(ConsistOf(want.status), role)
 		if allowed(t, role, &authorizationv1.ResourceAttributes{Resource: "nodes", Verb: "patch"}) {
 			t.Errorf("the %s may patch nodes", role)
 		}

@@ -1,0 +1,143 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/taints"
+)
+
+// TestOutbreaks has each step say, at a second, how many nodes a cause has, and what is told then.
+func TestOutbreaks(t *testing.T) {
+	type step struct {
+		second, nodes, told int
+		again               time.Duration
+	}
+	for name, steps := range map[string][]step{
+		"a few nodes are no outbreak": {
+			{0, 2, 0, 0}, {60, 2, 0, 0},
+		},
+		"many nodes are told once, when no more follow": {
+			{0, 1, 0, 0}, {2, 400, 0, 5 * time.Second}, {4, 1000, 0, 5 * time.Second}, {6, 1000, 0, 3 * time.Second},
+			{9, 1000, 1000, 0}, {11, 1000, 0, 0}, {600, 1000, 0, 0},
+		},
+		"more and more nodes are told after half a minute": {
+			{0, 10, 0, 5 * time.Second}, {4, 20, 0, 5 * time.Second}, {8, 30, 0, 5 * time.Second}, {12, 40, 0, 5 * time.Second},
+			{16, 50, 0, 5 * time.Second}, {20, 60, 0, 5 * time.Second}, {24, 70, 0, 5 * time.Second}, {28, 80, 0, 2 * time.Second},
+			{30, 90, 90, 0},
+		},
+		"one or two that follow later are not told, three are": {
+			{0, 10, 0, 5 * time.Second}, {5, 10, 10, 0}, {60, 12, 0, 0}, {120, 13, 0, 5 * time.Second}, {125, 13, 13, 0},
+		},
+		"it is news again after it was over": {
+			{0, 10, 0, 5 * time.Second}, {5, 10, 10, 0}, {60, 0, 0, 0}, {120, 5, 0, 5 * time.Second}, {125, 5, 5, 0},
+		},
+		"it passes before it is told": {
+			{0, 10, 0, 5 * time.Second}, {3, 0, 0, 0}, {10, 0, 0, 0},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			o := know(nil)
+			for _, s := range steps {
+				var causes, want []fleet.Cause
+				if s.nodes > 0 {
+					causes = []fleet.Cause{{What: "condition a is False", Nodes: names(s.nodes)}}
+				}
+				if s.told > 0 {
+					want = []fleet.Cause{{What: "condition a is False", Nodes: names(s.told)}}
+				}
+				news, again := o.observe(causes, start.Add(time.Duration(s.second)*time.Second))
+				if diff := cmp.Diff(want, news); diff != "" || again != s.again {
+					t.Fatalf("at second %d: again %s, want %s; told (-want +got):\n%s", s.second, again, s.again, diff)
+				}
+			}
+			if n := len(o); n > 1 {
+				t.Errorf("%d causes are remembered", n)
+			}
+		})
+	}
+}
+
+func TestOutbreaksStartWithWhatThereIs(t *testing.T) {
+	causes := []fleet.Cause{{What: "condition a is False", Nodes: names(100)}}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	o := know(causes)
+	for range 3 {
+		now = now.Add(time.Minute)
+		if news, again := o.observe(causes, now); news != nil || again != 0 {
+			t.Errorf("told %v, again %s", news, again)
+		}
+	}
+}
+
+func names(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("n-%04d", i)
+	}
+	return out
+}
+
+var _ = Describe("Evidence that says less than it seems to", func() {
+	It("is told once, and stands in the condition Ready for as long as it is so", func(ctx context.Context) {
+		d := newDesk(ctx, network(), node("a"))
+		look := func(warning string) {
+			d.Fleet.Record(d.nodes[0], []fleet.Entry{{Rule: d.compiled, Standing: taints.Stand(d.compiled, d.nodes[0], d.clock.Now()),
+				State: v1alpha1.NodeStateReady, Reason: taints.ReasonEvidenceHolds, Warning: warning}}, d.clock.Now())
+			d.step(time.Minute)
+			Expect(d.reconcile()).To(BeZero())
+			d.takeOver()
+		}
+		look("no probe")
+		Expect(d.events()).To(ConsistOf("Warning WeakEvidence no probe"))
+		Expect(d.condition(v1alpha1.ConditionReady).Message).To(Equal("The rule is valid and in force. Warning: no probe"))
+		look("no probe")
+		look("")
+		Expect(d.events()).To(BeEmpty())
+		Expect(d.condition(v1alpha1.ConditionReady).Message).To(Equal("The rule is valid and in force"))
+	})
+})
+
+var _ = Describe("Nodes in service that turn unready together", func() {
+	It("are one event on the rule", func(ctx context.Context) {
+		d := newDesk(ctx, network(), node("a"), node("b"), node("c"), node("d"))
+		unready := func(i int) {
+			standing := taints.Stand(d.compiled, d.nodes[i], d.clock.Now())
+			standing.Released = true
+			d.Fleet.Record(d.nodes[i], []fleet.Entry{{Rule: d.compiled, Standing: standing, State: v1alpha1.NodeStateHeld,
+				Reason: taints.ReasonEvidenceMissing, Results: []v1alpha1.ConditionEvaluationResult{
+					{Type: "example.com/Ready", CurrentStatus: "Unknown", RequiredStatus: "True"}}}}, d.clock.Now())
+		}
+		for i := range d.nodes {
+			d.saw(i, v1alpha1.NodeStateReady, taints.ReasonEvidenceHolds)
+		}
+		d.reconcile()
+		Expect(d.events()).To(BeEmpty())
+
+		d.step(time.Minute)
+		for i := range 4 {
+			unready(i)
+		}
+		Expect(d.reconcile().RequeueAfter).To(Equal(settled))
+		Expect(d.events()).To(BeEmpty(), "more may follow")
+		d.step(settled)
+		Expect(d.reconcile()).To(BeZero())
+		Expect(d.events()).To(ConsistOf(
+			"Warning NodesTurnedUnready 4 nodes in service are not ready for one cause: condition example.com/Ready is Unknown: a, b, c, d"))
+		d.step(time.Hour)
+		Expect(d.reconcile()).To(BeZero())
+		Expect(d.events()).To(BeEmpty())
+	})
+})
