@@ -20,8 +20,13 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// ReasonUnavailable means that a kind of evidence that the rule needs cannot be read, or not yet.
-const ReasonUnavailable = "EvidenceUnavailable"
+// Reasons for which a rule is frozen because of its evidence.
+const (
+	// ReasonPending means that a kind of evidence that the rule needs is just being read for the first time.
+	ReasonPending = "EvidencePending"
+	// ReasonUnavailable means that it cannot be read.
+	ReasonUnavailable = "EvidenceUnavailable"
+)
 
 // Listener is told what has changed. Its methods must not block.
 type Listener interface {
@@ -104,11 +109,11 @@ func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 			continue
 		}
 		if running := s.running[key]; running == nil || !running.synced() {
-			why := "has not been read yet"
+			reason, why := ReasonPending, "has not been read yet"
 			if running != nil && running.failure() != "" {
-				why = "cannot be read: " + running.failure()
+				reason, why = ReasonUnavailable, "cannot be read: "+running.failure()
 			}
-			return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: ReasonUnavailable,
+			return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,
 				Message: fmt.Sprintf("the evidence of requirement %s %s", rule.Requirements[i].Name, why)}
 		}
 	}

@@ -177,9 +177,8 @@ var _ = Describe("The sources of evidence", func() {
 		Eventually(func() string {
 			p := s.Unavailable(set.All()[0])
 			Expect(p).NotTo(BeNil())
-			Expect(p.Reason).To(Equal(ReasonUnavailable))
-			return p.String()
-		}).Should(And(HavePrefix("spec.requirements[0]: the evidence of requirement a cannot be read"), ContainSubstring("forbidden")))
+			return p.Reason + ": " + p.String()
+		}).Should(And(HavePrefix("EvidenceUnavailable: spec.requirements[0]: the evidence of requirement a cannot be read"), ContainSubstring("forbidden")))
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		Expect(h.availability).To(BeNumerically(">", 0))

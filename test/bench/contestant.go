@@ -88,6 +88,7 @@ func (b *bench) floorContestant(kind string) *contestant {
 		args := []string{
 			"floor", "--kubeconfig=" + kubeconfig, "--address=" + address,
 			fmt.Sprintf("--rules=%d", b.rules), fmt.Sprintf("--workers=%d", b.workers), fmt.Sprintf("--events=%t", kind == floorEventsName),
+			"--evidence=" + b.evidence,
 		}
 		return localcluster.Process{Name: name(c), Path: self, Args: args, Ready: answers("http://" + address + "/readyz")}
 	}
@@ -108,10 +109,10 @@ func (b *bench) createRules(ctx context.Context) error {
 		rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: ruleName(i)}}
 		rule.Spec = v1alpha1.NodeReadinessRuleSpec{
 			NodeSelector:    v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{poolLabel: poolValue}},
-			Conditions:      []v1alpha1.ConditionRequirement{{Type: conditionType(i), RequiredStatus: "True"}},
 			Taint:           &v1alpha1.Taint{Key: taintKey(i), Value: taintValue, Effect: "NoSchedule"},
 			EnforcementMode: v1alpha1.EnforcementModeContinuous,
 		}
+		b.require(&rule.Spec, i)
 		all.Go(func() error { return b.objects.Create(ctx, rule) })
 	}
 	return all.Wait()

@@ -13,6 +13,7 @@ import (
 	"net/http/pprof"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,7 +40,8 @@ type floor struct {
 	client   kubernetes.Interface
 	nodes    listers.NodeLister
 	queue    workqueue.TypedInterface[string]
-	pairs    int // of a condition and a taint
+	pods     cache.Indexer // those to go by, by node; nil: by conditions
+	pairs    int           // of evidence and a taint
 	recorder events.EventRecorder
 	enforced atomic.Bool
 }
@@ -53,6 +55,7 @@ func floorMain(args []string) error {
 	pairs := fs.Int("rules", 1, "")
 	workers := fs.Int("workers", 16, "")
 	address := fs.String("address", "", "where /readyz, /apply and pprof are served")
+	evidence := fs.String("evidence", byConditions, "")
 	withEvents := fs.Bool("events", false, "record an event for each change")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -76,7 +79,41 @@ func floorMain(args []string) error {
 		defer broadcaster.Shutdown()
 		f.recorder = broadcaster.NewRecorder(scheme.Scheme, "floor")
 	}
+	if *evidence == byPods {
+		if err := f.watchPods(ctx); err != nil {
+			return err
+		}
+	}
 	return f.run(ctx, *workers, *address)
+}
+
+// nodeIndex is the index of pods by their node.
+const nodeIndex = "node"
+
+// watchPods watches the pods to go by.
+func (f *floor) watchPods(ctx context.Context) error {
+	factory := informers.NewSharedInformerFactoryWithOptions(f.client, 0, informers.WithNamespace(evidenceNamespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = evidenceLabel + "=" + evidenceValue }))
+	informer := factory.Core().V1().Pods().Informer()
+	if err := informer.AddIndexers(cache.Indexers{nodeIndex: func(obj any) ([]string, error) {
+		if pod, ok := obj.(*corev1.Pod); ok {
+			return []string{pod.Spec.NodeName}, nil
+		}
+		return nil, nil
+	}}); err != nil {
+		return err
+	}
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, obj any) {
+		if pod, ok := obj.(*corev1.Pod); ok && f.enforced.Load() {
+			f.queue.Add(pod.Spec.NodeName)
+		}
+	}}); err != nil {
+		return err
+	}
+	f.pods = informer.GetIndexer()
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	return nil
 }
 
 func (f *floor) run(ctx context.Context, workers int, address string) error {
@@ -136,11 +173,24 @@ func (f *floor) look(obj any) {
 // wrong is the decision.
 func (f *floor) wrong(node *corev1.Node) bool {
 	for i := range f.pairs {
-		if holds(node, conditionType(i)) == tainted(node, taintKey(i)) {
+		if f.holds(node, i) == tainted(node, taintKey(i)) {
 			return true
 		}
 	}
 	return false
+}
+
+func (f *floor) holds(node *corev1.Node, pair int) bool {
+	if f.pods == nil {
+		return holds(node, conditionType(pair))
+	}
+	pods, err := f.pods.ByIndex(nodeIndex, node.Name)
+	return err == nil && slices.ContainsFunc(pods, func(obj any) bool {
+		pod, ok := obj.(*corev1.Pod)
+		return ok && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
+	})
 }
 
 func holds(node *corev1.Node, kind string) bool {
@@ -185,7 +235,7 @@ func (f *floor) patch(ctx context.Context, node *corev1.Node) error {
 		}
 	}
 	for i := range f.pairs {
-		if !holds(node, conditionType(i)) {
+		if !f.holds(node, i) {
 			want = append(want, corev1.Taint{Key: taintKey(i), Value: taintValue, Effect: corev1.TaintEffectNoSchedule})
 		}
 	}

@@ -25,10 +25,11 @@ type options struct {
 	nodes, rules, rounds int
 	workers, writers     int
 	heartbeats           int
-	operator             string
-	dir                  string
-	profile              string
-	timeout              time.Duration
+	evidenceOptions
+	operator string
+	dir      string
+	profile  string
+	timeout  time.Duration
 }
 
 func (o *options) bind(fs *flag.FlagSet) {
@@ -38,6 +39,8 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.workers, "workers", 16, "`number` of nodes that the operator, and the floor, work on at a time")
 	fs.IntVar(&o.writers, "writers", 32, "`number` of conditions that are written at a time")
 	fs.IntVar(&o.heartbeats, "heartbeats", 6, "`number` of heartbeats of each node, kubelet's and the reporters' in turns")
+	fs.StringVar(&o.evidence, "evidence", byConditions, "what rules go by: `conditions` of the node, or pods, one on each node")
+	fs.IntVar(&o.bystanders, "bystanders", 0, "`number` of pods that no rule goes by: in the same namespace without the labels, and in another one with them")
 	fs.StringVar(&o.operator, "operator", "", "`file` of the operator's binary; by default it is built from cmd/manager")
 	fs.StringVar(&o.dir, "dir", "", "`directory` to keep the control plane's files and all logs in; by default a temporary one")
 	fs.StringVar(&o.profile, "profile", "", "`directory` for a CPU profile of each phase; what is measured then is not comparable")
@@ -51,7 +54,7 @@ func (o *options) validate() error {
 	if o.rules > 100 {
 		return fmt.Errorf("--rules: at most 100, not %d", o.rules)
 	}
-	return nil
+	return o.evidenceOptions.validate()
 }
 
 func main() {

@@ -31,7 +31,7 @@ const (
 )
 
 var phaseTitles = [phaseCount]string{
-	"rule applied to untainted nodes", "all conditions turn True", "all conditions turn False", "heartbeats only",
+	"rule applied to untainted nodes", "all evidence turns good", "all evidence turns bad", "heartbeats only",
 }
 
 // measurement is what one contestant did in one phase of one round.
@@ -173,7 +173,7 @@ func (b *bench) change(ctx context.Context, c *contestant, phase int, m *measure
 			from = append(from, acknowledged)
 		}
 	} else {
-		w, err := b.writer.setConditions(ctx, status)
+		w, err := b.turn(ctx, status)
 		if err != nil {
 			return began, err
 		}

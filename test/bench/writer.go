@@ -42,7 +42,7 @@ func newWriter(c metadata.Interface, rules, workers int) *writer {
 	return &writer{client: c, rules: rules, workers: workers, beat: time.Now().Add(-10 * time.Hour)}
 }
 
-// latest is the resource version of the latest write.
+// latest is the resource version of the latest write of a node.
 func (w *writer) latest() uint64 { return w.version.Load() }
 
 // writes says when a node's patch was sent, and when it was acknowledged, node by node.
@@ -112,6 +112,17 @@ func (w *writer) clearTaints(ctx context.Context) error {
 
 func (w *writer) patchAll(ctx context.Context, kind types.PatchType, patch []byte, subresources ...string) (*writes, error) {
 	nodes := w.client.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))
+	return w.patchEach(ctx, func(ctx context.Context, name string) error {
+		answer, err := nodes.Patch(ctx, name, kind, patch, metav1.PatchOptions{}, subresources...)
+		if err != nil {
+			return err
+		}
+		return w.saw(answer.ResourceVersion)
+	})
+}
+
+// patchEach sends one patch for each node.
+func (w *writer) patchEach(ctx context.Context, patch func(ctx context.Context, node string) error) (*writes, error) {
 	out := &writes{sent: make([]time.Time, len(w.names)), acknowledged: make([]time.Time, len(w.names))}
 	all, ctx := errgroup.WithContext(ctx)
 	all.SetLimit(w.workers)
@@ -120,12 +131,12 @@ func (w *writer) patchAll(ctx context.Context, kind types.PatchType, patch []byt
 			ctx, cancel := context.WithTimeout(ctx, requestLimit)
 			defer cancel()
 			out.sent[i] = time.Now()
-			answer, err := nodes.Patch(ctx, name, kind, patch, metav1.PatchOptions{}, subresources...)
+			err := patch(ctx, name)
 			out.acknowledged[i] = time.Now()
 			if err != nil {
-				return fmt.Errorf("writing node %q: %w", name, err)
+				return fmt.Errorf("writing for node %q: %w", name, err)
 			}
-			return w.saw(answer.ResourceVersion)
+			return nil
 		})
 	}
 	return out, all.Wait()

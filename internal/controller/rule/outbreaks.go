@@ -14,9 +14,9 @@ const (
 	// manyNodes is how many nodes make it an event that they turn unready for one cause.
 	manyNodes = 3
 	// settled is for how long no further node has to follow before it is told, so that it is told once.
-	settled = 5 * time.Second
+	settled = 2 * time.Second
 	// patience bounds the wait where more and more nodes follow.
-	patience = 30 * time.Second
+	patience = 10 * time.Second
 )
 
 // outbreaks are the causes for which nodes in service do not satisfy a rule, by what is missing. A process starts with

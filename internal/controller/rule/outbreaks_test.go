@@ -29,22 +29,22 @@ func TestOutbreaks(t *testing.T) {
 			{0, 2, 0, 0}, {60, 2, 0, 0},
 		},
 		"many nodes are told once, when no more follow": {
-			{0, 1, 0, 0}, {2, 400, 0, 5 * time.Second}, {4, 1000, 0, 5 * time.Second}, {6, 1000, 0, 3 * time.Second},
-			{9, 1000, 1000, 0}, {11, 1000, 0, 0}, {600, 1000, 0, 0},
+			{0, 1, 0, 0}, {2, 400, 0, 2 * time.Second}, {3, 1000, 0, 2 * time.Second}, {4, 1000, 0, time.Second},
+			{5, 1000, 1000, 0}, {11, 1000, 0, 0}, {600, 1000, 0, 0},
 		},
-		"more and more nodes are told after half a minute": {
-			{0, 10, 0, 5 * time.Second}, {4, 20, 0, 5 * time.Second}, {8, 30, 0, 5 * time.Second}, {12, 40, 0, 5 * time.Second},
-			{16, 50, 0, 5 * time.Second}, {20, 60, 0, 5 * time.Second}, {24, 70, 0, 5 * time.Second}, {28, 80, 0, 2 * time.Second},
-			{30, 90, 90, 0},
+		"more and more nodes are told after ten seconds": {
+			{0, 10, 0, 2 * time.Second}, {1, 20, 0, 2 * time.Second}, {2, 30, 0, 2 * time.Second}, {3, 40, 0, 2 * time.Second},
+			{4, 50, 0, 2 * time.Second}, {5, 60, 0, 2 * time.Second}, {6, 70, 0, 2 * time.Second}, {7, 80, 0, 2 * time.Second},
+			{8, 81, 0, 2 * time.Second}, {9, 82, 0, time.Second}, {10, 90, 90, 0},
 		},
 		"one or two that follow later are not told, three are": {
-			{0, 10, 0, 5 * time.Second}, {5, 10, 10, 0}, {60, 12, 0, 0}, {120, 13, 0, 5 * time.Second}, {125, 13, 13, 0},
+			{0, 10, 0, 2 * time.Second}, {2, 10, 10, 0}, {60, 12, 0, 0}, {120, 13, 0, 2 * time.Second}, {122, 13, 13, 0},
 		},
 		"it is news again after it was over": {
-			{0, 10, 0, 5 * time.Second}, {5, 10, 10, 0}, {60, 0, 0, 0}, {120, 5, 0, 5 * time.Second}, {125, 5, 5, 0},
+			{0, 10, 0, 2 * time.Second}, {2, 10, 10, 0}, {60, 0, 0, 0}, {120, 5, 0, 2 * time.Second}, {122, 5, 5, 0},
 		},
 		"it passes before it is told": {
-			{0, 10, 0, 5 * time.Second}, {3, 0, 0, 0}, {10, 0, 0, 0},
+			{0, 10, 0, 2 * time.Second}, {1, 0, 0, 0}, {10, 0, 0, 0},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
@@ -36,6 +37,8 @@ const (
 	statusRate, statusBurst = 10, 10
 	// cleanupPatience is for how long a node that cannot be written to holds up a deleted rule.
 	cleanupPatience = 60 * time.Second
+	// pendingPatience is for how long a rule may wait for its evidence to be read for the first time before that is said.
+	pendingPatience = 15 * time.Second
 	// conflictDelay is when to look again at a rule that somebody else has written.
 	conflictDelay = 100 * time.Millisecond
 )
@@ -65,6 +68,8 @@ type progress struct {
 	passed bool
 	// wrote is when its status was last written.
 	wrote time.Time
+	// pendingSince is since when the rule waits for its evidence to be read for the first time; zero: it does not.
+	pendingSince time.Time
 	// outbreaks are the causes for which nodes in service are not ready, and what has been told of them.
 	outbreaks outbreaks
 }
@@ -171,6 +176,9 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	if wait := r.sinceLast(rule, now); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
+	if wait := r.evidencePending(rule, compiled, now); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
 	material, known := r.Fleet.Material(rule.UID)
 	if !known || material.Rule != compiled {
 		return reconcile.Result{}, nil // the rule has changed meanwhile, and is queued
@@ -191,6 +199,23 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	statusWrites.Inc()
 	r.announce(rule, &before, &material)
 	return again, nil
+}
+
+// evidencePending is for how long to say nothing of a rule whose evidence is just being read: after each start of the
+// operator it is, for a moment, and a rule in force would seem not to be.
+func (r *Reconciler) evidencePending(rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule, now time.Time) time.Duration {
+	pending := slices.ContainsFunc(compiled.Problems, func(p ruleset.Problem) bool { return p.Reason == evidence.ReasonPending })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.progress(rule)
+	switch {
+	case !pending:
+		p.pendingSince = time.Time{}
+		return 0
+	case p.pendingSince.IsZero():
+		p.pendingSince = now
+	}
+	return p.pendingSince.Add(pendingPatience).Sub(now)
 }
 
 // firstPassDone reports whether every node has been looked at once since this process leads: an earlier status would

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
@@ -279,6 +280,32 @@ var _ = Describe("A rule", func() {
 		Expect(c.Reason).To(Equal(ruleset.ReasonInvalid))
 		Expect(c.Message).To(ContainSubstring("spec.taint.key: is bad"))
 		Expect(d.events()).To(ConsistOf(ContainSubstring("Warning Invalid")))
+	})
+
+	It("says nothing for a while where its evidence is just being read", func(ctx context.Context) {
+		d := newDesk(ctx, network())
+		d.reconcile()
+		Expect(d.condition(v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionTrue))
+		d.step(time.Hour)
+		frozen := d.compiled.Freeze(ruleset.Problem{Reason: evidence.ReasonPending, Message: "not read yet"})
+		d.Fleet.SetRules(ruleset.NewSet(frozen), nil, d.clock.Now())
+		Expect(d.reconcile().RequeueAfter).To(Equal(pendingPatience))
+		d.step(pendingPatience - time.Second)
+		Expect(d.reconcile().RequeueAfter).To(Equal(time.Second))
+		Expect(d.condition(v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionTrue))
+
+		d.step(time.Second)
+		Expect(d.reconcile()).To(BeZero())
+		Expect(d.condition(v1alpha1.ConditionReady)).To(HaveField("Reason", evidence.ReasonPending))
+		Expect(d.events()).To(ConsistOf(ContainSubstring("Warning EvidencePending")))
+
+		d.Fleet.SetRules(ruleset.NewSet(d.compiled), nil, d.clock.Now())
+		d.step(time.Hour)
+		Expect(d.reconcile()).To(BeZero())
+		Expect(d.condition(v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionTrue))
+		d.Fleet.SetRules(ruleset.NewSet(frozen), nil, d.clock.Now())
+		d.step(time.Hour)
+		Expect(d.reconcile().RequeueAfter).To(Equal(pendingPatience), "it starts anew")
 	})
 })
 

@@ -1,0 +1,120 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// The kinds of evidence that rules can go by here.
+const (
+	byConditions = "conditions"
+	byPods       = "pods"
+)
+
+const (
+	// evidenceNamespace is where the pods are that rules go by, one on each node, and every other bystander.
+	evidenceNamespace = "default"
+	// otherNamespace is where the other bystanders are, with the labels of those that rules go by.
+	otherNamespace = "kube-public"
+	evidenceLabel  = "bench.example.com/component"
+	evidenceValue  = "warm-up"
+)
+
+// evidenceOptions say what rules go by.
+type evidenceOptions struct {
+	evidence   string
+	bystanders int
+}
+
+func (o *evidenceOptions) validate() error {
+	switch {
+	case o.evidence != byConditions && o.evidence != byPods:
+		return fmt.Errorf("--evidence: must be %s or %s, not %q", byConditions, byPods, o.evidence)
+	case o.bystanders < 0 || o.bystanders > 1_000_000:
+		return fmt.Errorf("--bystanders: must be from 0 to 1000000, not %d", o.bystanders)
+	}
+	return nil
+}
+
+// require makes a rule go by its evidence.
+func (o *evidenceOptions) require(spec *v1alpha1.NodeReadinessRuleSpec, rule int) {
+	if o.evidence == byConditions {
+		spec.Conditions = []v1alpha1.ConditionRequirement{{Type: conditionType(rule), RequiredStatus: "True"}}
+		return
+	}
+	spec.Requirements = []v1alpha1.Requirement{{Name: evidenceValue, Pods: &v1alpha1.PodsRequirement{
+		Namespace: evidenceNamespace,
+		Selector:  metav1.LabelSelector{MatchLabels: map[string]string{evidenceLabel: evidenceValue}},
+	}}}
+}
+
+// turn writes the evidence of all nodes.
+func (b *bench) turn(ctx context.Context, status corev1.ConditionStatus) (*writes, error) {
+	if b.evidence == byConditions {
+		return b.writer.setConditions(ctx, status)
+	}
+	patch, err := json.Marshal(map[string]any{"status": podStatus(status)})
+	if err != nil {
+		return nil, err
+	}
+	pods := b.writer.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(evidenceNamespace)
+	return b.writer.patchEach(ctx, func(ctx context.Context, node string) error {
+		_, err := pods.Patch(ctx, evidencePod(node), types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		return err
+	})
+}
+
+func evidencePod(node string) string { return evidenceValue + "-" + node }
+
+func podStatus(status corev1.ConditionStatus) corev1.PodStatus {
+	return corev1.PodStatus{
+		Phase:             corev1.PodRunning,
+		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.Now()}},
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "main", Ready: status == corev1.ConditionTrue}},
+	}
+}
+
+// createPods makes the pods that rules go by, and the bystanders, on all nodes in turns.
+func (b *bench) createPods(ctx context.Context) error {
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(b.writers)
+	create := func(namespace, name, node string, labels map[string]string) {
+		all.Go(func() error {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
+			pod.Spec = corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/app:1",
+				ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}}}}
+			if _, err := b.admin.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+				return fmt.Errorf("creating pod %s/%s: %w", namespace, name, err)
+			}
+			return nil
+		})
+	}
+	ours := map[string]string{evidenceLabel: evidenceValue}
+	if b.evidence == byPods {
+		for _, node := range b.writer.names {
+			create(evidenceNamespace, evidencePod(node), node, ours)
+		}
+	}
+	if b.bystanders > 0 {
+		say("creating %d other pods", b.bystanders)
+	}
+	for i := range b.bystanders {
+		namespace, labels := evidenceNamespace, map[string]string{evidenceLabel: "app"}
+		if i%2 == 1 {
+			namespace, labels = otherNamespace, ours
+		}
+		create(namespace, fmt.Sprintf("bystander-%d", i), b.writer.names[i%len(b.writer.names)], labels)
+	}
+	return all.Wait()
+}
