@@ -74,6 +74,9 @@ func (c *campaign) outage(t *testing.T, replicas []*replica, away func()) {
 	for _, condition := range conditionTypes {
 		status := oneOf(rng, "True", "False")
 		for _, s := range c.slots {
+			if !s.there {
+				continue
+			}
 			nodes.report(t.Context(), s, report{statuses: map[string]string{condition: status}})
 		}
 	}
