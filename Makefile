@@ -7,6 +7,8 @@
 IMG ?= nodegate:latest
 CONTAINER_TOOL ?= docker
 PLATFORMS ?= linux/amd64,linux/arm64
+# The architecture that "image" is for.
+ARCH ?= amd64
 # What "test" and "update-testlist" run.
 PKGS ?= ./...
 # More arguments for the operator in "run", or for "bench".
@@ -167,6 +169,20 @@ build-installer: ## Write everything that a cluster needs, with the image IMG, t
 	@rm -rf dist/overlay && mkdir -p dist/overlay
 	@cd dist/overlay && $(KUSTOMIZE) create --resources ../../config/default && $(KUSTOMIZE) edit set image ghcr.io/nodegate/nodegate=$(IMG)
 	$(KUSTOMIZE) build dist/overlay > dist/install.yaml.tmp && mv dist/install.yaml.tmp dist/install.yaml
+
+.PHONY: image
+image: ## Write the image IMG to dist/ as a tar, without docker and without a registry; ARCH=amd64.
+	@mkdir -p dist/linux_$(ARCH)
+	GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath \
+		-ldflags "-s -w -X github.com/nodegate/nodegate/internal/version.Version=$(VERSION)" -o dist/linux_$(ARCH)/ ./cmd/manager ./cmd/agent
+	$(GO) run -C hack/tools ./image -tag "$(IMG)" -arch $(ARCH) -out "$(CURDIR)/dist/nodegate_linux_$(ARCH).tar" \
+		-label org.opencontainers.image.title=nodegate \
+		-label org.opencontainers.image.description="Keeps pods off nodes that are not ready, by rules that say what ready means" \
+		-label org.opencontainers.image.source=https://github.com/nodegate/nodegate \
+		-label org.opencontainers.image.licenses=Apache-2.0 \
+		-label org.opencontainers.image.version="$(VERSION)" \
+		"$(CURDIR)/dist/linux_$(ARCH)/manager" "$(CURDIR)/dist/linux_$(ARCH)/agent"
+	@echo "dist/nodegate_linux_$(ARCH).tar: docker load, podman load or ctr images import"
 
 .PHONY: docker-build
 docker-build: ## Build the operator's image IMG.
