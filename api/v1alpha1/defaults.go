@@ -94,6 +94,14 @@ func (c *ConditionRequirement) MaxAge() time.Duration {
 	return seconds(c.MaxAgeSeconds)
 }
 
+// MaxHold is for how long the guard keeps pods at most.
+func (g *EvictionGuard) MaxHold() time.Duration {
+	if g.MaxHoldSeconds == nil {
+		return DefaultMaxHold
+	}
+	return seconds(g.MaxHoldSeconds)
+}
+
 // Core is the taint as it stands in a node's spec, without a time.
 func (t *Taint) Core() corev1.Taint {
 	return corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}

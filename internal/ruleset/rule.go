@@ -59,6 +59,9 @@ type Rule struct {
 	// JustInForce is true until a status says that the rule is in force: its nodes have not all been looked at, so what
 	// is missing on them now has, as far as anyone can tell, been missing since before.
 	JustInForce bool
+	// GuardSince is since when the rule has an eviction guard, as far as this process knows, and is in force: what was lost
+	// before is guarded from then on.
+	GuardSince time.Time
 	// SelectorHash identifies the selector in the rule's status.
 	SelectorHash string
 
@@ -111,7 +114,20 @@ func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
 	case Suspended:
 		r.outOfForce = r.Generation
 	}
+	r.GuardSince = r.guardSince(prev, now)
 	return r
+}
+
+func (r *Rule) guardSince(prev *Rule, now time.Time) time.Time {
+	switch {
+	case r.Spec.EvictionGuard == nil:
+		return time.Time{}
+	case prev != nil && prev.Spec.EvictionGuard == nil && prev.Mode == r.Mode:
+		return now.Truncate(time.Second)
+	case prev != nil && prev.GuardSince.After(r.InForceSince):
+		return prev.GuardSince
+	}
+	return r.InForceSince
 }
 
 // Freeze is the rule, frozen by a problem that is not its own, even while it is being deleted.

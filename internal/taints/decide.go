@@ -66,6 +66,8 @@ type Decision struct {
 	Rearmed bool
 	// TimedOut: the timeout ended just now, because evidence never appeared or in general.
 	TimedOut, NeverAppeared bool
+	// Hold is how the rule's eviction guard stands.
+	Hold Hold
 	// RecheckAt is when to decide again without any other cause; zero: not.
 	RecheckAt time.Time
 	// WouldClaim and WouldRelease are what a rule in dry-run would do.
@@ -126,6 +128,7 @@ func dryRun(in Input, d Decision) Decision {
 	d.RecheckAt = would.RecheckAt
 	r := in.Standing.Record
 	r.Taint, r.Since, r.TimedOut = "", metav1.Time{}, metav1.Time{}
+	r.GuardedSince, r.GuardEnded = metav1.Time{}, metav1.Time{}
 	d.setRecord(r)
 	return d
 }

@@ -24,6 +24,7 @@ func decide(in Input, d Decision) Decision {
 	g := &gate{Input: in, d: d, rec: in.Standing.Record}
 	g.boot()
 	g.forgetLost()
+	g.guard()
 	switch {
 	case in.Override.Action == OverrideRelease:
 		g.release(v1alpha1.NodeStateExempt, ReasonOverrideRelease)
@@ -293,7 +294,7 @@ func (g *gate) firstClaim(existing bool) bool {
 
 // retaint closes the gate of a node in service, within the breaker's budget.
 func (g *gate) retaint() {
-	if g.Rule.Limited() && g.Standing.Counted {
+	if g.Rule.Taint != nil && g.Rule.Limited() && g.Standing.Counted {
 		refused := g.d
 		refused.NeedsBudget = true
 		refused.State, refused.Reason = v1alpha1.NodeStateExempt, ReasonOverBudget

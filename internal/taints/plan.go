@@ -35,6 +35,12 @@ const (
 	TimedOut Operation = "timedOut"
 	// Rearmed: the node has rebooted and is started over.
 	Rearmed Operation = "rearmed"
+	// Guarded: the node's pods are guarded from eviction from now on.
+	Guarded Operation = "guarded"
+	// GuardEnded: the guard has stood for maxHoldSeconds, and what is due is evicted.
+	GuardEnded Operation = "guardEnded"
+	// Unguarded: the guard stands down.
+	Unguarded Operation = "unguarded"
 )
 
 // Change is one operation of a plan. It has happened once the patch has been accepted.
@@ -321,6 +327,7 @@ func (p *planner) changes(decisions []Decision, swept []corev1.Taint, taints []c
 		if d.TimedOut {
 			add(TimedOut, p.ruleTaint(d))
 		}
+		p.guardChanges(d, add)
 		p.taintChanges(d, had, has, add)
 		if d.Marked && !d.Was.Completed {
 			add(Completed, corev1.Taint{})
@@ -333,6 +340,21 @@ func (p *planner) changes(decisions []Decision, swept []corev1.Taint, taints []c
 		}
 	}
 	return out
+}
+
+func (p *planner) guardChanges(d *Decision, add func(Operation, corev1.Taint)) {
+	before, after := d.Was.Record, Record{}
+	if d.Record != nil {
+		after = *d.Record
+	}
+	switch {
+	case !after.GuardEnded.IsZero() && before.GuardEnded.IsZero():
+		add(GuardEnded, corev1.Taint{})
+	case !after.GuardedSince.IsZero() && (before.GuardedSince.IsZero() || !before.GuardEnded.IsZero() && after.GuardEnded.IsZero()):
+		add(Guarded, corev1.Taint{})
+	case after.GuardedSince.IsZero() && !before.GuardedSince.IsZero():
+		add(Unguarded, corev1.Taint{})
+	}
 }
 
 func (p *planner) ruleTaint(d *Decision) corev1.Taint {

@@ -36,6 +36,11 @@ type Record struct {
 	// NotBefore, of a re-armed node, is the Ready heartbeat of the object that brought BootID. Evidence from before it does
 	// not count. Cleared on release.
 	NotBefore metav1.Time `json:"notBefore,omitzero"`
+	// GuardedSince is when the rule ceased to hold, as long as its eviction guard has not stood down since. The clock of
+	// maxHoldSeconds starts with it.
+	GuardedSince metav1.Time `json:"guardedSince,omitzero"`
+	// GuardEnded is when maxHoldSeconds had passed; cleared when the rule holds.
+	GuardEnded metav1.Time `json:"guardEnded,omitzero"`
 }
 
 // empty reports whether there is nothing to remember.
@@ -74,7 +79,7 @@ func decodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 			r.Taint = ""
 		}
 	}
-	for _, t := range []*metav1.Time{&r.Since, &r.Released, &r.TimedOut} {
+	for _, t := range []*metav1.Time{&r.Since, &r.Released, &r.TimedOut, &r.GuardedSince, &r.GuardEnded} {
 		if t.Time.Before(node.CreationTimestamp.Time) || t.Time.After(now.Add(maxClockSkew)) {
 			*t = metav1.Time{}
 		}

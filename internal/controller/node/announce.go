@@ -26,6 +26,9 @@ const (
 	reasonBootstrapCompleted = "BootstrapCompleted"
 	reasonReadinessTimedOut  = "ReadinessTimedOut"
 	reasonNodeRearmed        = "NodeRearmed"
+	reasonPodsGuarded        = "PodsGuarded"
+	reasonGuardEnded         = "GuardEnded"
+	reasonGuardStoodDown     = "GuardStoodDown"
 	reasonInvalidOverride    = "InvalidOverride"
 
 	actionAddTaint    = "AddTaint"
@@ -34,6 +37,9 @@ const (
 	actionComplete    = "CompleteBootstrap"
 	actionTimeOut     = "TimeOut"
 	actionRearm       = "RearmNode"
+	actionGuard       = "GuardPods"
+	actionEndGuard    = "EndGuard"
+	actionStandDown   = "StandDown"
 	actionOverride    = "OverrideNode"
 )
 
@@ -77,6 +83,16 @@ func (r *Reconciler) announceChange(p *pass, node *corev1.Node, c *taints.Change
 	case taints.Rearmed:
 		r.eventf(node, c.Rule, corev1.EventTypeNormal, reasonNodeRearmed, actionRearm,
 			"The node has rebooted: rule %s starts it over", rule)
+	case taints.Guarded:
+		r.eventf(node, c.Rule, corev1.EventTypeWarning, reasonPodsGuarded, actionGuard,
+			"Rule %s guards the node's pods from eviction until %s, unless it holds again before: %s", rule,
+			c.Decision.Hold.Until.UTC().Format(time.RFC3339), r.missing(p, c.Rule))
+	case taints.GuardEnded:
+		r.eventf(node, c.Rule, corev1.EventTypeWarning, reasonGuardEnded, actionEndGuard,
+			"Rule %s has guarded the node's pods for maxHoldSeconds, and guards them no more: what is due is evicted: %s", rule, r.missing(p, c.Rule))
+	case taints.Unguarded:
+		r.eventf(node, c.Rule, corev1.EventTypeNormal, reasonGuardStoodDown, actionStandDown,
+			"Rule %s does not guard the node's pods any more: %s", rule, r.why(p, c))
 	}
 }
 
@@ -101,6 +117,8 @@ func (r *Reconciler) why(p *pass, c *taints.Change) string {
 		return "the rule is being deleted"
 	case !d.Was.Matches:
 		return "the rule does not select the node any more"
+	case c.Rule.Mode == ruleset.Suspended && c.Operation == taints.Unguarded:
+		return "the rule is suspended"
 	case c.Rule.Mode == ruleset.DryRun:
 		return "the rule is in dry-run"
 	case d.Reason == taints.ReasonOverrideHold, d.Reason == taints.ReasonOverrideRelease:

@@ -214,3 +214,15 @@ func (r *RuleWrapper) StatusNode(name string, taint v1alpha1.TaintStatus) *RuleW
 	r.Status.NodeEvaluations = append(r.Status.NodeEvaluations, v1alpha1.NodeEvaluation{NodeName: name, TaintStatus: taint})
 	return r
 }
+
+// EvictionGuard guards pods from eviction for so many seconds at most.
+func (r *RuleWrapper) EvictionGuard(maxHoldSeconds int32, users ...string) *RuleWrapper {
+	r.Spec.EvictionGuard = &v1alpha1.EvictionGuard{MaxHoldSeconds: &maxHoldSeconds, Users: users}
+	return r
+}
+
+// Named gives the rule another name.
+func (r *RuleWrapper) Named(name string) *RuleWrapper {
+	r.Name = name
+	return r
+}

@@ -1,0 +1,67 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Due is when a pod is due for eviction by a node's NoExecute taints and the pod's tolerations of them; false, where it may
+// stay for ever. It is counted as the node controller does (k8s.io/kubernetes, pkg/controller/tainteviction): from the taint,
+// or from when the pod came to the node, whichever is later.
+func Due(pod *corev1.Pod, nodeTaints []corev1.Taint) (time.Time, bool) {
+	var due time.Time
+	evicts := false
+	bound := boundAt(pod)
+	for i := range nodeTaints {
+		t := &nodeTaints[i]
+		if t.Effect != corev1.TaintEffectNoExecute {
+			continue
+		}
+		after := time.Duration(0)
+		if toleration := matching(pod.Spec.Tolerations, t); toleration != nil {
+			if toleration.TolerationSeconds == nil {
+				continue
+			}
+			after = time.Duration(max(0, *toleration.TolerationSeconds)) * time.Second
+		}
+		start := bound
+		if t.TimeAdded != nil && t.TimeAdded.After(start) {
+			start = t.TimeAdded.Time
+		}
+		if at := start.Add(after); !evicts || at.Before(due) {
+			due = at
+		}
+		evicts = true
+	}
+	return due, evicts
+}
+
+// boundAt is when the pod came to its node.
+func boundAt(pod *corev1.Pod) time.Time {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return pod.CreationTimestamp.Time
+}
+
+// matching is the first toleration of a taint, as the node controller looks for it; nil, where there is none. What compares
+// numbers is taken to tolerate: it is better not to evict than to evict by mistake.
+func matching(tolerations []corev1.Toleration, taint *corev1.Taint) *corev1.Toleration {
+	for i := range tolerations {
+		t := &tolerations[i]
+		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+			continue
+		}
+		equal := t.Operator == "" || t.Operator == corev1.TolerationOpEqual
+		if !equal || t.Value == taint.Value {
+			return t
+		}
+	}
+	return nil
+}

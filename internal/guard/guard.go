@@ -1,0 +1,198 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+)
+
+const (
+	// lateLimit is for how long after a rule holds again a deletion may come that was begun before. The node controller
+	// works through the pods of a node at its own rate, and does not stop when the node is ready again.
+	lateLimit = 5 * time.Minute
+	// byTaintManager is the reason of the condition DisruptionTarget that the node controller sets on each pod before it
+	// deletes it (k8s.io/kubernetes, pkg/controller/tainteviction).
+	byTaintManager = "DeletionByTaintManager"
+)
+
+// ControllerManager is the user of all controllers of a controller manager that runs without
+// --use-service-account-credentials.
+const ControllerManager = "system:kube-controller-manager"
+
+// Users are the users whose deletions a rule guards against. Of what the controller manager deletes as itself only that
+// counts which it has announced as an eviction.
+func Users(rule *ruleset.Rule) []string {
+	if users := rule.Spec.EvictionGuard.Users; len(users) > 0 {
+		return users
+	}
+	return []string{v1alpha1.DefaultGuardedUser, ControllerManager}
+}
+
+// Request is a request to delete a pod.
+type Request struct {
+	// User is the name of the user who asks.
+	User string
+	// Pod is the pod as it is stored.
+	Pod *corev1.Pod
+	// Node is the pod's node; nil, where there is none.
+	Node *corev1.Node
+	// Rules are all rules.
+	Rules *ruleset.Set
+	// Namespace is the operator's own.
+	Namespace string
+	Now       time.Time
+}
+
+// Decision is the answer.
+type Decision struct {
+	// Rule is the rule that denies the deletion; nil, where none does.
+	Rule *ruleset.Rule
+	// Hold is how its guard stands.
+	Hold taints.Hold
+	// Late: the rule holds again; the deletion was begun before that.
+	Late bool
+	// Message says it in words, for whoever asked.
+	Message string
+	// Rehearsed are the rules in dry-run that would deny it.
+	Rehearsed []*ruleset.Rule
+}
+
+// Decide decides about a deletion.
+func Decide(r *Request) Decision {
+	if !guarded(r) {
+		return Decision{}
+	}
+	override, _ := taints.OverrideOf(r.Node, r.Now) // one that cannot be read is none
+	var out Decision
+	for _, rule := range r.Rules.All() {
+		if rule.Spec.EvictionGuard == nil || !slices.Contains(Users(rule), r.User) {
+			continue
+		}
+		d, denies := decide(rule, r, override)
+		switch {
+		case !denies:
+		case rule.Mode == ruleset.DryRun:
+			out.Rehearsed = append(out.Rehearsed, rule)
+		case out.Rule == nil:
+			out.Rule, out.Hold, out.Late, out.Message = d.Rule, d.Hold, d.Late, d.Message
+		}
+	}
+	return out
+}
+
+// guarded reports whether there is anything to guard: all that is never denied, whatever the rules say.
+func guarded(r *Request) bool {
+	pod, node := r.Pod, r.Node
+	switch {
+	case pod == nil || node == nil || pod.Spec.NodeName != node.Name || node.DeletionTimestamp != nil:
+		return false
+	case pod.DeletionTimestamp != nil, pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed:
+		return false
+	case r.Namespace != "" && pod.Namespace == r.Namespace:
+		return false
+	case r.User == ControllerManager && disruption(pod) == nil: // some other controller of it, which is nobody's to stop
+		return false
+	}
+	if o, err := taints.ParseOverride(pod.Annotations[v1alpha1.OverrideAnnotation]); err == nil && o.Action == taints.OverrideRelease &&
+		(o.Until.IsZero() || r.Now.Before(o.Until)) {
+		return false
+	}
+	return !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == corev1.TaintNodeOutOfService || evictsOtherwise(&t, r)
+	})
+}
+
+// evictsOtherwise reports whether a taint evicts the pod for another reason than that the node is not ready: somebody has
+// put it there for that.
+func evictsOtherwise(t *corev1.Taint, r *Request) bool {
+	if t.Effect != corev1.TaintEffectNoExecute || taints.OfNodeController(t) || ofRule(t, r.Rules) {
+		return false
+	}
+	toleration := matching(r.Pod.Spec.Tolerations, t)
+	return toleration == nil || toleration.TolerationSeconds != nil
+}
+
+func ofRule(t *corev1.Taint, rules *ruleset.Set) bool {
+	return slices.ContainsFunc(rules.All(), func(r *ruleset.Rule) bool {
+		return r.Taint != nil && r.Taint.Key == t.Key && r.Taint.Effect == t.Effect
+	})
+}
+
+func decide(rule *ruleset.Rule, r *Request, override taints.Override) (Decision, bool) {
+	standing := taints.Stand(rule, r.Node, r.Now)
+	if !standing.Matches {
+		return Decision{}, false
+	}
+	in := taints.Input{Rule: rule, Node: r.Node, Standing: standing, Override: override, Now: r.Now}
+	facts := &readiness.Facts{Node: r.Node, NotBefore: standing.NotBefore}
+	alone := judgeable(rule)
+	d := Decision{Rule: rule}
+	if alone {
+		in.Verdict = readiness.Evaluate(rule, facts, r.Now)
+		d.Hold = taints.HoldOf(in)
+	} else {
+		d.Hold = taints.RecordedHold(in)
+	}
+	switch {
+	case d.Hold.State == taints.HoldStands && in.Verdict.Ready:
+		d.Message = denial(rule, r, "has been ready again for too short a time, or still bears the taint of the node controller")
+	case d.Hold.State == taints.HoldStands:
+		why := ""
+		if alone {
+			why = ": " + readiness.Blocking(rule, readiness.Results(rule, facts, r.Now))
+		}
+		d.Message = denial(rule, r, fmt.Sprintf("is not ready%s; its pods are guarded until %s", why, d.Hold.Until.UTC().Format(time.RFC3339)))
+	case d.Hold.State == taints.HoldNone && late(rule, r, in):
+		d.Late = true
+		d.Message = denial(rule, r, fmt.Sprintf("is ready again since %s, after this eviction began", in.Verdict.Since.UTC().Format(time.RFC3339)))
+	default:
+		return Decision{}, false
+	}
+	return d, true
+}
+
+func denial(rule *ruleset.Rule, r *Request, why string) string {
+	return fmt.Sprintf("user %s may not delete pod %s/%s: by rule %s, node %s %s (annotate the node or the pod with %s=Release to let go)",
+		r.User, r.Pod.Namespace, r.Pod.Name, rule.Name, r.Node.Name, why, v1alpha1.OverrideAnnotation)
+}
+
+// judgeable reports whether the node alone tells whether the rule holds there. Any other evidence only the leader gathers.
+func judgeable(rule *ruleset.Rule) bool {
+	return !slices.ContainsFunc(rule.Requirements, func(q ruleset.Requirement) bool {
+		return q.Pods != nil || q.CSIDriver != nil || q.RuleSatisfied != "" ||
+			q.Resource != nil && q.Resource.Source == v1alpha1.ResourceSourceResourceSlice
+	})
+}
+
+// late reports whether a deletion was begun before the rule held again, and nothing on the node asks for it any more. How
+// long ago that is only conditions tell.
+func late(rule *ruleset.Rule, r *Request, in taints.Input) bool {
+	began := disruption(r.Pod)
+	if began == nil || !in.Verdict.Ready || len(rule.Requirements) > 0 || !taints.Guards(in) {
+		return false
+	}
+	evicts := slices.ContainsFunc(r.Node.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
+	return !evicts && !began.LastTransitionTime.After(in.Verdict.Since) && r.Now.Sub(in.Verdict.Since) < lateLimit
+}
+
+// disruption is the condition by which the node controller announces that it is about to delete the pod; nil, where it has
+// not.
+func disruption(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == byTaintManager {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package taints
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// leastCalm is for how long a rule must have held before its eviction guard stands down, where readySeconds is less: the
+// node controller's last deletions come more than a second after the node is ready again, when its taint goes.
+const leastCalm = 10 * time.Second
+
+// recordLag is how late a leader's record of the end of a hold may be.
+const recordLag = time.Minute
+
+// HoldState is what a rule's eviction guard does on a node.
+type HoldState string
+
+// The states of an eviction guard.
+const (
+	// HoldNone: nothing is guarded.
+	HoldNone HoldState = ""
+	// HoldStands: the node's pods are guarded.
+	HoldStands HoldState = "Stands"
+	// HoldEnded: maxHoldSeconds have passed and the rule still does not hold: what is due is evicted.
+	HoldEnded HoldState = "Ended"
+)
+
+// Hold is how a rule's eviction guard stands on a node.
+type Hold struct {
+	State HoldState
+	// Since is when the rule ceased to hold. Until is when pods cease to be guarded, unless the rule holds again by then.
+	Since, Until time.Time
+	// Calm, where the rule holds again, is from when on the guard stands down if no taint of the node controller is left.
+	Calm time.Time
+	// RecheckAt is when the state may change by the passage of time alone; zero: it does not.
+	RecheckAt time.Time
+}
+
+// HoldOf is how a rule's eviction guard stands on a node. It goes by the raw verdict, without any stabilization, and outlasts
+// recovery; a rule in dry-run is judged as if it were enforced.
+func HoldOf(in Input) Hold {
+	if !Guards(in) {
+		return Hold{}
+	}
+	rec := &in.Standing.Record
+	hold := Hold{State: HoldStands, Since: rec.GuardedSince.Time}
+	if in.Verdict.Ready {
+		return hold.recovering(in)
+	}
+	if hold.Since.IsZero() {
+		hold.Since = lostAt(in)
+	}
+	hold.Until = hold.Since.Add(in.Rule.Spec.EvictionGuard.MaxHold())
+	if in.Now.Before(hold.Until) {
+		hold.RecheckAt = hold.Until
+		return hold
+	}
+	hold.State = HoldEnded
+	return hold
+}
+
+// Guards reports whether the rule guards the node's pods whenever it does not hold.
+func Guards(in Input) bool {
+	if in.Rule.Spec.EvictionGuard == nil || !in.Standing.Matches || in.Override.Action == OverrideRelease {
+		return false
+	}
+	if in.Rule.Mode != ruleset.Enforced && in.Rule.Mode != ruleset.DryRun {
+		return false
+	}
+	completed := in.Rule.Spec.BootstrapOnly() && in.Standing.Completed && !in.Standing.Rebooted
+	return !completed
+}
+
+// RecordedHold is how the guard stands as the leader has recorded it, for those who cannot judge the rule themselves. A leader
+// that is late to record the end is not waited for without end.
+func RecordedHold(in Input) Hold {
+	rec := &in.Standing.Record
+	if !Guards(in) || rec.GuardedSince.IsZero() {
+		return Hold{}
+	}
+	hold := Hold{State: HoldStands, Since: rec.GuardedSince.Time}
+	hold.Until = hold.Since.Add(in.Rule.Spec.EvictionGuard.MaxHold())
+	if !rec.GuardEnded.IsZero() || !in.Now.Before(hold.Until.Add(calm(in.Rule)+recordLag)) {
+		hold.State = HoldEnded
+	}
+	return hold
+}
+
+// calm is for how long a rule must have held before its guard stands down.
+func calm(rule *ruleset.Rule) time.Duration { return max(rule.Spec.ReadyWindow(), leastCalm) }
+
+// recovering is the hold while the rule holds again: link and verdict may flap, and the node controller has not done yet.
+// Only when that has lasted, and its taint is still there, the end of the hold counts.
+func (h Hold) recovering(in Input) Hold {
+	if h.Since.IsZero() {
+		return Hold{}
+	}
+	h.Until = h.Since.Add(in.Rule.Spec.EvictionGuard.MaxHold())
+	h.Calm = in.Verdict.Since.Add(calm(in.Rule))
+	switch {
+	case in.Now.Before(h.Calm):
+		h.RecheckAt = h.Calm
+	case !EvictsPods(in.Node):
+		return Hold{}
+	case in.Now.Before(h.Until):
+		h.RecheckAt = h.Until
+	default:
+		h.State = HoldEnded
+	}
+	return h
+}
+
+// lostAt is when the rule ceased to hold, as far as the rule has been asking for that.
+func lostAt(in Input) time.Time {
+	since := in.Verdict.Since
+	for _, t := range []time.Time{in.Rule.GuardSince, in.Node.CreationTimestamp.Time} {
+		if t.After(since) {
+			since = t
+		}
+	}
+	if since.After(in.Now) {
+		since = in.Now
+	}
+	return since.Truncate(time.Second)
+}
+
+// EvictsPods reports whether the node bears a taint by which the node controller evicts pods from a node that is not ready.
+func EvictsPods(node *corev1.Node) bool {
+	for i := range node.Spec.Taints {
+		if OfNodeController(&node.Spec.Taints[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// OfNodeController reports whether a taint is one by which the node controller evicts pods from a node that is not ready.
+func OfNodeController(t *corev1.Taint) bool {
+	return t.Effect == corev1.TaintEffectNoExecute && (t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable)
+}
+
+// guard keeps in the record since when the node's pods are guarded, and when that ended. A new node that nobody evicts pods
+// from costs no write: it has lost nothing yet.
+func (g *gate) guard() {
+	if g.Rule.Mode == ruleset.DryRun { // admission rehearses by itself
+		return
+	}
+	g.d.Hold = HoldOf(g.Input)
+	h := &g.d.Hold
+	if g.rec.GuardedSince.IsZero() && !g.Standing.Released && !EvictsPods(g.Node) {
+		*h = Hold{}
+	}
+	if h.State == HoldNone {
+		g.rec.GuardedSince, g.rec.GuardEnded = metav1.Time{}, metav1.Time{}
+		return
+	}
+	g.recheck(h.RecheckAt)
+	g.rec.GuardedSince = metav1.NewTime(h.Since)
+	switch {
+	case h.State != HoldEnded:
+		g.rec.GuardEnded = metav1.Time{}
+	case g.rec.GuardEnded.IsZero():
+		g.rec.GuardEnded = g.stamp()
+	}
+}
