@@ -22,9 +22,8 @@ type options struct {
 	election electionOptions
 	client   clientOptions
 	workers  workerOptions
+	webhooks webhookOptions
 	logging  zap.Options
-
-	enableWebhook bool
 }
 
 type servingOptions struct {
@@ -79,7 +78,7 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	o.election.bind(fs)
 	o.client.bind(fs)
 	o.workers.bind(fs)
-	fs.BoolVar(&o.enableWebhook, "enable-webhook", false, "Serve admission webhooks. This version has none: true is refused.")
+	o.webhooks.bind(fs)
 
 	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
 	o.logging.BindFlags(goFlags)
@@ -89,10 +88,7 @@ func (o *options) bind(fs *pflag.FlagSet) {
 
 // validate says which flag is wrong.
 func (o *options) validate() error {
-	var errs []error
-	if o.enableWebhook {
-		errs = append(errs, errors.New("--enable-webhook: this version has no webhooks: leave the flag out"))
-	}
+	errs := o.webhooks.validate()
 	if o.workers.nodes < 1 {
 		errs = append(errs, fmt.Errorf("--node-concurrent-reconciles: must be at least 1, not %d", o.workers.nodes))
 	}

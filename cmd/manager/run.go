@@ -77,6 +77,11 @@ func run(ctx context.Context, o *options) error {
 	if err := addChecks(mgr, rules, crdSeen); err != nil {
 		return err
 	}
+	if o.webhooks.enabled {
+		if err := addWebhooks(ctx, mgr, rules, &o.webhooks); err != nil {
+			return err
+		}
+	}
 	metrics.Registry.MustRegister(version.BuildInfo())
 	ctrl.Log.Info("Starting", "version", version.Version, "commit", version.Commit())
 	if err := mgr.Start(ctx); err != nil {

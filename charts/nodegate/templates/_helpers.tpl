@@ -20,6 +20,11 @@
 {{ include "nodegate.fullname" . }}-manager
 {{- end }}
 
+{{/* The name of the webhooks' Service, of their configurations, and of what belongs to them. */}}
+{{- define "nodegate.webhook" -}}
+{{ include "nodegate.fullname" . }}-webhook
+{{- end }}
+
 {{- define "nodegate.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create }}
 {{- default (include "nodegate.manager" .) .Values.serviceAccount.name }}

@@ -73,7 +73,7 @@ func TestChartValues(t *testing.T) {
 		"image.pullPolicy":              {set: "image: {pullPolicy: Always}", path: "Deployment/nodegate-manager/spec.template.spec.containers.0.imagePullPolicy", want: "Always"},
 		"imagePullSecrets":              {set: "imagePullSecrets: [{name: s}]", path: "Deployment/nodegate-manager/spec.template.spec.imagePullSecrets.0.name", want: "s"},
 		"replicas":                      {set: "replicas: 3", path: "Deployment/nodegate-manager/spec.replicas", want: int64(3)},
-		"extraArgs":                     {set: "extraArgs: [--zap-log-level=2]", path: "Deployment/nodegate-manager/spec.template.spec.containers.0.args.3", want: "--zap-log-level=2"},
+		"extraArgs":                     {set: "extraArgs: [--zap-log-level=2]", path: "Deployment/nodegate-manager/spec.template.spec.containers.0.args.5", want: "--zap-log-level=2"},
 		"resources":                     {set: "resources: {limits: {memory: 2Gi}}", path: "Deployment/nodegate-manager/spec.template.spec.containers.0.resources.limits.memory", want: "2Gi"},
 		"priorityClassName":             {set: "priorityClassName: \"\"", path: "Deployment/nodegate-manager/spec.template.spec.priorityClassName"},
 		"tolerations":                   {set: "tolerations: [{key: a, operator: Exists}]", path: "Deployment/nodegate-manager/spec.template.spec.tolerations.0.key", want: "a"},
@@ -85,15 +85,21 @@ func TestChartValues(t *testing.T) {
 		"podLabels":                     {set: "podLabels: {a: b}", path: "Deployment/nodegate-manager/spec.template.metadata.labels.a", want: "b"},
 		"podDisruptionBudget.enabled":   {set: "podDisruptionBudget: {enabled: false}", gone: []string{"PodDisruptionBudget/nodegate-manager"}},
 		"serviceAccount.annotations":    {set: "serviceAccount: {annotations: {a: b}}", path: "ServiceAccount/nodegate-manager/metadata.annotations.a", want: "b"},
-		"serviceAccount.name":           {set: "serviceAccount: {name: mine}", path: "ClusterRoleBinding/nodegate-manager-rolebinding/subjects.0.name", want: "mine", gone: []string{"ServiceAccount/nodegate-manager"}, count: 13},
+		"serviceAccount.name":           {set: "serviceAccount: {name: mine}", path: "ClusterRoleBinding/nodegate-manager-rolebinding/subjects.0.name", want: "mine", gone: []string{"ServiceAccount/nodegate-manager"}, count: 21},
 		"serviceAccount.create":         {set: "serviceAccount: {create: false, name: theirs}", path: "Deployment/nodegate-manager/spec.template.spec.serviceAccountName", want: "theirs", gone: []string{"ServiceAccount/nodegate-manager"}},
-		"rbac.create":                   {set: "rbac: {create: false}", gone: []string{"ClusterRole/nodegate-manager-role", "Role/nodegate-manager-role", "ClusterRoleBinding/nodegate-manager-rolebinding", "RoleBinding/nodegate-manager-rolebinding", "ClusterRole/nodegate-metrics-reader", "ClusterRole/nodegate-nodereadinessrule-viewer", "ClusterRole/nodegate-nodereadinessrule-editor", "ClusterRole/nodegate-nodereadinessrule-admin"}},
+		"rbac.create":                   {set: "rbac: {create: false}", gone: []string{"ClusterRole/nodegate-manager-role", "Role/nodegate-manager-role", "ClusterRoleBinding/nodegate-manager-rolebinding", "RoleBinding/nodegate-manager-rolebinding", "ClusterRole/nodegate-metrics-reader", "ClusterRole/nodegate-nodereadinessrule-viewer", "ClusterRole/nodegate-nodereadinessrule-editor", "ClusterRole/nodegate-nodereadinessrule-admin", "ClusterRole/nodegate-webhook-role", "Role/nodegate-webhook-role", "ClusterRoleBinding/nodegate-webhook-rolebinding", "RoleBinding/nodegate-webhook-rolebinding"}},
 		"rbac.aggregate":                {set: "rbac: {aggregate: false}", path: `ClusterRole/nodegate-nodereadinessrule-editor/metadata.labels.rbac\.authorization\.k8s\.io/aggregate-to-edit`},
 		"metrics.enabled":               {set: "metrics: {enabled: false}", path: "Deployment/nodegate-manager/spec.template.spec.containers.0.args.1", want: "--metrics-bind-address=0", gone: []string{"Service/nodegate-manager-metrics"}},
 		"metrics.port":                  {set: "metrics: {port: 9443}", path: "Deployment/nodegate-manager/spec.template.spec.containers.0.args.1", want: "--metrics-bind-address=:9443"},
 		"metrics.service.annotations":   {set: "metrics: {service: {annotations: {a: b}}}", path: "Service/nodegate-manager-metrics/metadata.annotations.a", want: "b"},
-		"fullnameOverride":              {set: "fullnameOverride: gate", path: "Deployment/gate-manager/spec.template.spec.serviceAccountName", want: "gate-manager"},
-		"nameOverride":                  {set: "nameOverride: gate", path: `Deployment/nodegate-manager/spec.selector.matchLabels.app\.kubernetes\.io/name`, want: "gate"},
+		"webhooks.enabled": {set: "webhooks: {enabled: false}", path: "Deployment/nodegate-manager/spec.template.spec.volumes", gone: []string{"Service/nodegate-webhook", "Secret/nodegate-webhook-cert",
+			"MutatingWebhookConfiguration/nodegate-webhook", "ValidatingWebhookConfiguration/nodegate-webhook", "ClusterRole/nodegate-webhook-role", "Role/nodegate-webhook-role",
+			"ClusterRoleBinding/nodegate-webhook-rolebinding", "RoleBinding/nodegate-webhook-rolebinding"}},
+		"webhooks.port":                {set: "webhooks: {port: 10250}", path: "Deployment/nodegate-manager/spec.template.spec.containers.0.args.4", want: "--webhook-bind-address=:10250"},
+		"nodeAdmission.failurePolicy":  {set: "nodeAdmission: {failurePolicy: Fail}", path: "MutatingWebhookConfiguration/nodegate-webhook/webhooks.0.failurePolicy", want: "Fail"},
+		"fullnameOverride":             {set: "fullnameOverride: gate", path: "Deployment/gate-manager/spec.template.spec.serviceAccountName", want: "gate-manager"},
+		"fullnameOverride of webhooks": {set: "fullnameOverride: gate", path: "Deployment/gate-manager/spec.template.spec.containers.0.args.4", want: "--webhook-name=gate-webhook"},
+		"nameOverride":                 {set: "nameOverride: gate", path: `Deployment/nodegate-manager/spec.selector.matchLabels.app\.kubernetes\.io/name`, want: "gate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			values := filepath.Join(t.TempDir(), "values.yaml")
@@ -156,14 +162,16 @@ func at(v any, path string) any {
 
 func TestChartRefusesBadValues(t *testing.T) {
 	for set, want := range map[string]string{
-		"replicas=two":                "at '/replicas': got string, want integer",
-		"replicaCount=3":              "additional properties 'replicaCount' not allowed",
-		"image.digest=latest":         "at '/image/digest': 'latest' does not match pattern",
-		"image.pullPolicy=Sometimes":  "at '/image/pullPolicy': value must be one of",
-		"extraArgs={leader-elect}":    "at '/extraArgs/0': 'leader-elect' does not match pattern",
-		"metrics.port=8081":           "at '/metrics/port': 'not' failed",
-		"metrics.port=80":             "at '/metrics/port': minimum: got 80, want 1,024",
-		"serviceAccount.enabled=true": "additional properties 'enabled' not allowed",
+		"replicas=two":                      "at '/replicas': got string, want integer",
+		"replicaCount=3":                    "additional properties 'replicaCount' not allowed",
+		"image.digest=latest":               "at '/image/digest': 'latest' does not match pattern",
+		"image.pullPolicy=Sometimes":        "at '/image/pullPolicy': value must be one of",
+		"extraArgs={leader-elect}":          "at '/extraArgs/0': 'leader-elect' does not match pattern",
+		"metrics.port=8081":                 "at '/metrics/port': 'not' failed",
+		"webhooks.port=8081":                "at '/webhooks/port': 'not' failed",
+		"nodeAdmission.failurePolicy=Maybe": "at '/nodeAdmission/failurePolicy': value must be one of",
+		"metrics.port=80":                   "at '/metrics/port': minimum: got 80, want 1,024",
+		"serviceAccount.enabled=true":       "additional properties 'enabled' not allowed",
 	} {
 		if _, err := helm(t.Context(), "--set", set); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("--set %s\nshould be refused with: %s\nbut: %v", set, want, err)

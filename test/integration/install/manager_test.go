@@ -198,16 +198,18 @@ func checkAudit(t *testing.T) {
 			}
 		}
 	}
-	cluster, err := find[rbacv1.ClusterRole](installed, "ClusterRole", "nodegate-manager-role")
-	if err != nil {
-		t.Fatal(err)
+	for _, role := range []string{"nodegate-manager-role", "nodegate-webhook-role"} {
+		cluster, err := find[rbacv1.ClusterRole](installed, "ClusterRole", role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, err := find[rbacv1.Role](installed, "Role", role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		grant(cluster.Rules)
+		grant(own.Rules)
 	}
-	own, err := find[rbacv1.Role](installed, "Role", "nodegate-manager-role")
-	if err != nil {
-		t.Fatal(err)
-	}
-	grant(cluster.Rules)
-	grant(own.Rules)
 	for u := range unused {
 		delete(granted, u)
 	}
@@ -303,7 +305,8 @@ func startManager(t *testing.T, environment ...string) *process {
 	m := &process{out: &output{}, probes: freeAddress(t), metrics: freeAddress(t), ended: make(chan error, 1)}
 	args := append(slices.Clone(deployment(t).Spec.Template.Spec.Containers[0].Args),
 		"--kubeconfig="+kubeconfig, "--leader-election-namespace="+namespace, // in a pod they are found
-		"--health-probe-bind-address="+m.probes, "--metrics-bind-address="+m.metrics)
+		"--health-probe-bind-address="+m.probes, "--metrics-bind-address="+m.metrics,
+		"--webhook-bind-address="+freeAddress(t), "--webhook-cert-dir="+dir)
 	m.cmd = exec.Command(binary, args...)
 	m.cmd.Stdout, m.cmd.Stderr, m.cmd.Env = m.out, m.out, append(os.Environ(), environment...)
 	if err := m.cmd.Start(); err != nil {

@@ -22,18 +22,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestRoleIsGenerated: the role that is installed is what the markers in the code say.
+// TestRoleIsGenerated: the roles that are installed are what the markers in the code say.
 func TestRoleIsGenerated(t *testing.T) {
-	generated, err := tool(t.Context(), "controller-gen", "rbac:roleName=manager-role", "paths=./cmd/manager/...", "output:stdout")
-	if err != nil {
-		t.Fatal(err)
-	}
-	committed, err := os.ReadFile(filepath.Join(root, "config", "rbac", "role.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(bytes.TrimSpace(generated)), string(bytes.TrimSpace(committed))); diff != "" {
-		t.Errorf("config/rbac/role.yaml is out of date (-generated +committed):\n%s", diff)
+	for _, c := range []struct{ role, markers, dir string }{
+		{"manager-role", "./cmd/manager/...", "rbac"},
+		{"webhook-role", "./internal/admission/certs/...", "webhook"},
+	} {
+		generated, err := tool(t.Context(), "controller-gen", "rbac:roleName="+c.role, "paths="+c.markers, "output:stdout")
+		if err != nil {
+			t.Fatal(err)
+		}
+		committed, err := os.ReadFile(filepath.Join(root, "config", c.dir, "role.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(bytes.TrimSpace(generated)), string(bytes.TrimSpace(committed))); diff != "" {
+			t.Errorf("config/%s/role.yaml is out of date (-generated +committed):\n%s", c.dir, diff)
+		}
 	}
 }
 
@@ -181,20 +186,22 @@ func TestDeployment(t *testing.T) {
 	for _, p := range c.Ports {
 		got.Ports[p.Name] = p.ContainerPort
 	}
-	want := facts{2, "system-cluster-critical", map[string]int32{"metrics": 8443, "probes": 8081}, []string{"/healthz probes", "/readyz probes"},
+	want := facts{2, "system-cluster-critical", map[string]int32{"metrics": 8443, "probes": 8081, "webhook": 9443}, []string{"/healthz probes", "/readyz probes"},
 		true, 65532, []corev1.ResourceName{"cpu", "memory"}, true, true, true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	service, err := find[corev1.Service](installed, "Service", "nodegate-manager-metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, named := got.Ports[service.Spec.Ports[0].TargetPort.String()]; !named {
-		t.Errorf("the service's port %s is none of the pod's", service.Spec.Ports[0].TargetPort.String())
-	}
-	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: service.Spec.Selector})
-	if err != nil || !selector.Matches(labels.Set(d.Spec.Template.Labels)) {
-		t.Errorf("the service does not select the pods: %v %v", selector, err)
+	for _, name := range []string{"nodegate-manager-metrics", "nodegate-webhook"} {
+		service, err := find[corev1.Service](installed, "Service", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, named := got.Ports[service.Spec.Ports[0].TargetPort.String()]; !named {
+			t.Errorf("the port %s of %s is none of the pod's", service.Spec.Ports[0].TargetPort.String(), name)
+		}
+		selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: service.Spec.Selector})
+		if err != nil || !selector.Matches(labels.Set(d.Spec.Template.Labels)) {
+			t.Errorf("%s does not select the pods: %v %v", name, selector, err)
+		}
 	}
 }

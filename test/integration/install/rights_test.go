@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -32,6 +33,10 @@ var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delet
 func TestTheOperatorMayDoNothingElse(t *testing.T) {
 	crds := schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 	leases := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+	secrets := schema.GroupResource{Resource: "secrets"}
+	webhooks := func(kind string) schema.GroupResource {
+		return schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: kind + "webhookconfigurations"}
+	}
 	want := map[string][]string{
 		"nodes":                          {"get", "list", "patch", "watch"},
 		"pods":                           {"list", "watch"},
@@ -43,6 +48,12 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 		"tokenreviews.authentication.k8s.io":                                                        {"create"},
 		"subjectaccessreviews.authorization.k8s.io":                                                 {"create"},
 		"its own namespace: events":                                                                 {"create"},
+		"mutatingwebhookconfigurations.admissionregistration.k8s.io":                                {"list", "watch"},
+		"validatingwebhookconfigurations.admissionregistration.k8s.io":                              {"list", "watch"},
+		"mutatingwebhookconfigurations.admissionregistration.k8s.io nodegate-webhook":               {"list", "update", "watch"},
+		"validatingwebhookconfigurations.admissionregistration.k8s.io nodegate-webhook":             {"list", "update", "watch"},
+		"its own namespace: secrets":                                                                {"list", "watch"},
+		"its own namespace: secrets nodegate-webhook-cert":                                          {"get", "list", "update", "watch"},
 		"its own namespace: leases.coordination.k8s.io":                                             {"create"},
 		"its own namespace: leases.coordination.k8s.io nodegate.readiness.node.x-k8s.io":            {"get", "update"},
 		"customresourcedefinitions.apiextensions.k8s.io nodereadinessrules.readiness.node.x-k8s.io": {"get", "list", "watch"},
@@ -75,6 +86,12 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 		case crds:
 			a.Namespace, a.Name = "", "nodereadinessrules.readiness.node.x-k8s.io"
 			ask(r.String()+" "+a.Name, a)
+		case webhooks("mutating"), webhooks("validating"):
+			a.Namespace, a.Name = "", "nodegate-webhook"
+			ask(r.String()+" "+a.Name, a)
+		case secrets:
+			a.Name = "nodegate-webhook-cert"
+			ask("its own namespace: "+r.String()+" "+a.Name, a)
 		case leases:
 			a.Name = "nodegate.readiness.node.x-k8s.io"
 			ask("its own namespace: "+r.String()+" "+a.Name, a)
@@ -98,13 +115,17 @@ func TestTheOperatorIsRefused(t *testing.T) {
 	defer func() { _ = kube.Delete(t.Context(), node) }()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "refused", Namespace: namespace}}
 	rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: "refused"}}
+	webhook := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "refused"}}
 	for name, attempt := range map[string]func() error{
-		"deleting a node":             func() error { return as.Delete(t.Context(), node.DeepCopy()) },
-		"updating a node":             func() error { return as.Update(t.Context(), node.DeepCopy()) },
-		"updating a node's status":    func() error { return as.Status().Update(t.Context(), node.DeepCopy()) },
-		"creating a node":             func() error { return as.Create(t.Context(), node.DeepCopy()) },
-		"listing secrets":             func() error { return as.List(t.Context(), &corev1.SecretList{}) },
-		"reading a secret of its own": func() error { return as.Get(t.Context(), client.ObjectKeyFromObject(secret), secret.DeepCopy()) },
+		"deleting a node":                 func() error { return as.Delete(t.Context(), node.DeepCopy()) },
+		"updating a node":                 func() error { return as.Update(t.Context(), node.DeepCopy()) },
+		"updating a node's status":        func() error { return as.Status().Update(t.Context(), node.DeepCopy()) },
+		"creating a node":                 func() error { return as.Create(t.Context(), node.DeepCopy()) },
+		"listing secrets":                 func() error { return as.List(t.Context(), &corev1.SecretList{}) },
+		"reading another secret":          func() error { return as.Get(t.Context(), client.ObjectKeyFromObject(secret), secret.DeepCopy()) },
+		"creating a secret":               func() error { return as.Create(t.Context(), secret.DeepCopy()) },
+		"registering a webhook":           func() error { return as.Create(t.Context(), webhook.DeepCopy()) },
+		"changing a webhook of another's": func() error { return as.Update(t.Context(), webhook.DeepCopy()) },
 		"deleting pods": func() error {
 			return as.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}})
 		},

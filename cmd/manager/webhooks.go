@@ -1,0 +1,156 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/nodegate/nodegate/internal/admission"
+	"github.com/nodegate/nodegate/internal/admission/certs"
+	"github.com/nodegate/nodegate/internal/rulecache"
+)
+
+// Where the webhooks' certificate comes from.
+const (
+	certsSelfManaged = "self-managed"
+	certsFiles       = "files"
+)
+
+type webhookOptions struct {
+	enabled         bool
+	address         string
+	certs, certDir  string
+	name, namespace string
+}
+
+func (o *webhookOptions) bind(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.enabled, "enable-webhook", false, "Serve admission webhooks, on every replica. Without it nothing of them runs.")
+	fs.StringVar(&o.address, "webhook-bind-address", ":9443", "Address that webhooks are served on.")
+	fs.StringVar(&o.certs, "webhook-certs", certsSelfManaged,
+		"Where the webhooks' certificate comes from. self-managed: the operator makes and renews it, and keeps it in the Secret <--webhook-name>-cert. "+
+			"files: it is read from --webhook-cert-dir, by whoever keeps it there, such as cert-manager.")
+	fs.StringVar(&o.certDir, "webhook-cert-dir", "",
+		"Directory of tls.crt and tls.key with --webhook-certs=files, where they are read again when they change. "+
+			"With self-managed, a directory for a copy of the certificate; a temporary one by default.")
+	fs.StringVar(&o.name, "webhook-name", "nodegate-webhook", "Name of the webhooks' Service and of their configurations.")
+	fs.StringVar(&o.namespace, "webhook-namespace", "", "Namespace of the webhooks' Service. By default the one that the operator runs in; outside of a cluster nodegate-system.")
+}
+
+func (o *webhookOptions) validate() []error {
+	if !o.enabled {
+		return nil
+	}
+	var errs []error
+	if _, _, err := o.hostPort(); err != nil {
+		errs = append(errs, fmt.Errorf("--webhook-bind-address: %w", err))
+	}
+	switch o.certs {
+	case certsSelfManaged:
+	case certsFiles:
+		if o.certDir == "" {
+			errs = append(errs, errors.New("--webhook-cert-dir: is required with --webhook-certs=files"))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("--webhook-certs: must be %s or %s, not %q", certsSelfManaged, certsFiles, o.certs))
+	}
+	if o.name == "" {
+		errs = append(errs, errors.New("--webhook-name: must not be empty"))
+	}
+	return errs
+}
+
+func (o *webhookOptions) hostPort() (string, int, error) {
+	host, port, err := net.SplitHostPort(o.address)
+	if err != nil {
+		return "", 0, fmt.Errorf("must be host:port or :port: %w", err)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil || n < 1 || n > 65535 {
+		return "", 0, fmt.Errorf("must end with a port from 1 to 65535, not %q", port)
+	}
+	return host, n, nil
+}
+
+// namespaceFile tells a pod which namespace it is in.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+func (o *webhookOptions) namespaceOrDefault() string {
+	if o.namespace != "" {
+		return o.namespace
+	}
+	if raw, err := os.ReadFile(namespaceFile); err == nil && len(raw) > 0 {
+		return strings.TrimSpace(string(raw))
+	}
+	return "nodegate-system"
+}
+
+// newWebhookServer makes the server of the webhooks, which is started with the manager. Its certificate comes later.
+func (o *webhookOptions) newServer(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) (webhook.Server, error) {
+	host, port, err := o.hostPort()
+	if err != nil {
+		return nil, fmt.Errorf("--webhook-bind-address: %w", err)
+	}
+	return webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){
+		func(c *tls.Config) { c.GetCertificate = certificate },
+	}}), nil
+}
+
+// addWebhooks serves the webhooks, and makes /readyz wait for their certificate.
+func addWebhooks(ctx context.Context, mgr manager.Manager, rules *rulecache.Cache, o *webhookOptions) error {
+	certificate, err := o.certificate(ctx, mgr)
+	if err != nil {
+		return err
+	}
+	server, err := o.newServer(certificate.Get)
+	if err != nil {
+		return err
+	}
+	admission.Register(server, handlers(mgr, rules)...)
+	if err := mgr.Add(server); err != nil {
+		return fmt.Errorf("adding the webhook server: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("webhook-certificate", certificate.Ready); err != nil {
+		return fmt.Errorf("adding the readiness check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("webhook-server", server.StartedChecker()); err != nil {
+		return fmt.Errorf("adding the readiness check: %w", err)
+	}
+	return nil
+}
+
+// handlers are all webhooks: one line for each.
+func handlers(_ manager.Manager, _ *rulecache.Cache) []admission.Handler {
+	return []admission.Handler{}
+}
+
+func (o *webhookOptions) certificate(ctx context.Context, mgr manager.Manager) (*certs.Certificate, error) {
+	if o.certs == certsFiles {
+		return certs.FromFiles(mgr, o.certDir)
+	}
+	dir := o.certDir
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "nodegate-webhook-"); err != nil {
+			return nil, fmt.Errorf("making a directory for a copy of the webhooks' certificate: %w", err)
+		}
+		if err := mgr.Add(everywhere(func(ctx context.Context) error {
+			<-ctx.Done()
+			return os.RemoveAll(dir)
+		})); err != nil {
+			return nil, fmt.Errorf("removing %s at the end: %w", dir, err)
+		}
+	}
+	return certs.Managed{Namespace: o.namespaceOrDefault(), Name: o.name, Dir: dir}.Add(ctx, mgr)
+}

@@ -1,0 +1,246 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/nodegate/nodegate/internal/testing/apiserver"
+)
+
+var server *apiserver.Server
+
+func TestCertificates(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Certificates")
+}
+
+var _ = BeforeSuite(func() {
+	SetDefaultEventuallyTimeout(time.Minute)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	ctrl.SetLogger(GinkgoLogr)
+	var err error
+	server, err = apiserver.Start()
+	Expect(err).NotTo(HaveOccurred())
+})
+
+var _ = AfterSuite(func() {
+	if server != nil {
+		Expect(server.Stop()).To(Succeed())
+	}
+})
+
+// replica is a manager that serves webhooks with a certificate.
+type replica struct {
+	*Certificate
+	address string
+	dir     string
+	stop    func()
+}
+
+func start(add func(ctx context.Context, mgr manager.Manager, dir string) (*Certificate, error)) *replica {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	port := listener.Addr().(*net.TCPAddr).Port
+	Expect(listener.Close()).To(Succeed())
+	ctx, cancel := context.WithCancel(context.Background())
+	mgr, err := ctrl.NewManager(server.Config, manager.Options{
+		Scheme: apiserver.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, LeaderElection: false,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	r := &replica{address: fmt.Sprintf("127.0.0.1:%d", port), dir: GinkgoT().TempDir()}
+	r.Certificate, err = add(ctx, mgr, r.dir)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(mgr.Add(webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: port, TLSOpts: []func(*tls.Config){
+		func(c *tls.Config) { c.GetCertificate = r.Get },
+	}}))).To(Succeed())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	r.stop = func() {
+		cancel()
+		Eventually(ended).Should(Receive(BeNil()))
+	}
+	return r
+}
+
+// shown is the certificate that a client is shown who trusts what the API server has been told to.
+func (r *replica) shown(ca []byte) (*x509.Certificate, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(ca) {
+		return nil, errors.New("no certificate authority")
+	}
+	conn, err := (&tls.Dialer{Config: &tls.Config{RootCAs: pool, ServerName: "localhost", MinVersion: tls.VersionTLS12}}).Dial("tcp", r.address)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
+}
+
+func (r *replica) ready() error { return r.Ready(nil) }
+
+// createConfigurations creates those into which the authority is written.
+func createConfigurations(ctx context.Context, name string) {
+	GinkgoHelper()
+	config := admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: name}}
+	none := admissionregistrationv1.SideEffectClassNone
+	ignore := admissionregistrationv1.Ignore
+	for _, o := range []client.Object{
+		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Webhooks: []admissionregistrationv1.MutatingWebhook{{Name: "a.example.com", ClientConfig: config, SideEffects: &none,
+				FailurePolicy: &ignore, AdmissionReviewVersions: []string{"v1"}}}},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Webhooks: []admissionregistrationv1.ValidatingWebhook{{Name: "a.example.com", ClientConfig: config, SideEffects: &none,
+				FailurePolicy: &ignore, AdmissionReviewVersions: []string{"v1"}}}},
+	} {
+		Expect(server.Client.Create(ctx, o)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(server.Client.Delete(ctx, o)).To(Succeed()) })
+	}
+}
+
+func authorities(ctx context.Context, name string) (mutating, validating []byte) {
+	m, v := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	Expect(server.Client.Get(ctx, client.ObjectKey{Name: name}, m)).To(Succeed())
+	Expect(server.Client.Get(ctx, client.ObjectKey{Name: name}, v)).To(Succeed())
+	return m.Webhooks[0].ClientConfig.CABundle, v.Webhooks[0].ClientConfig.CABundle
+}
+
+var _ = Describe("A certificate that the operator keeps itself", func() {
+	It("is made, served, trusted, renewed and replaced without a restart", func(ctx context.Context) {
+		createConfigurations(ctx, "renewed")
+		managed := Managed{Namespace: "default", Name: "renewed", CALifetime: time.Hour, Lifetime: 8 * time.Second,
+			RenewBefore: 3 * time.Second, CheckEvery: 200 * time.Millisecond}
+		r := start(func(ctx context.Context, mgr manager.Manager, dir string) (*Certificate, error) {
+			m := managed
+			m.Dir = dir
+			return m.Add(ctx, mgr)
+		})
+		defer r.stop()
+		Expect(r.ready()).To(MatchError(ContainSubstring("not in Secret default/renewed-cert yet")))
+		Eventually(r.ready).Should(Succeed())
+		mutating, validating := authorities(ctx, "renewed")
+		Expect(mutating).To(Equal(validating))
+		first, err := r.shown(mutating)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(first.VerifyHostname("renewed.default.svc")).To(Succeed())
+
+		By("being renewed before it expires")
+		Eventually(func(g Gomega) {
+			now, err := r.shown(mutating)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(now.NotAfter).To(BeTemporally(">", first.NotAfter))
+			g.Expect(time.Now()).To(BeTemporally(">", first.NotAfter), "the first one has not expired yet")
+		}).Should(Succeed())
+		Expect(r.ready()).To(Succeed())
+
+		By("being made anew when the Secret is emptied, with another authority")
+		secret := &corev1.Secret{}
+		Expect(server.Client.Get(ctx, managed.SecretKey(), secret)).To(Succeed())
+		secret.Data = nil
+		Expect(server.Client.Update(ctx, secret)).To(Succeed())
+		Eventually(func(g Gomega) {
+			now, validating := authorities(ctx, "renewed")
+			g.Expect(now).NotTo(Equal(mutating))
+			g.Expect(now).To(Equal(validating))
+			_, err := r.shown(now)
+			g.Expect(err).NotTo(HaveOccurred())
+		}).Should(Succeed())
+
+		By("writing the authority again where somebody has taken it out")
+		v := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		Expect(server.Client.Get(ctx, client.ObjectKey{Name: "renewed"}, v)).To(Succeed())
+		v.Webhooks[0].ClientConfig.CABundle = nil
+		Expect(server.Client.Update(ctx, v)).To(Succeed())
+		Eventually(func() []byte { _, validating := authorities(ctx, "renewed"); return validating }).ShouldNot(BeEmpty())
+
+		By("leaving no key in a file")
+		entries, err := os.ReadDir(r.dir)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(entries).To(HaveLen(1))
+		Expect(entries[0].Name()).To(Equal("tls.crt"))
+	})
+
+	It("is the same one on all replicas", func(ctx context.Context) {
+		createConfigurations(ctx, "shared")
+		add := func(ctx context.Context, mgr manager.Manager, dir string) (*Certificate, error) {
+			return Managed{Namespace: "default", Name: "shared", Dir: dir, controller: dir}.Add(ctx, mgr)
+		}
+		replicas := []*replica{start(add), start(add)}
+		for _, r := range replicas {
+			defer r.stop()
+		}
+		Eventually(func(g Gomega) {
+			ca, _ := authorities(ctx, "shared")
+			var shown []*x509.Certificate
+			for _, r := range replicas {
+				g.Expect(r.ready()).To(Succeed())
+				cert, err := r.shown(ca)
+				g.Expect(err).NotTo(HaveOccurred())
+				shown = append(shown, cert)
+			}
+			g.Expect(shown[0].Equal(shown[1])).To(BeTrue())
+			g.Expect(shown[0].NotAfter).To(BeTemporally(">", time.Now().Add(300*24*time.Hour)))
+		}).Should(Succeed())
+	})
+})
+
+var _ = Describe("A certificate from files", func() {
+	It("is waited for, served, and replaced without a restart", func(ctx context.Context) {
+		r := start(func(_ context.Context, mgr manager.Manager, dir string) (*Certificate, error) {
+			return FromFiles(mgr, dir)
+		})
+		defer r.stop()
+		Eventually(r.ready).Should(MatchError(ContainSubstring("no such file")))
+		first := writePair(r.dir)
+		Eventually(r.ready).Should(Succeed())
+		Eventually(func() error { _, err := r.shown(first); return err }).Should(Succeed())
+		second := writePair(r.dir)
+		Eventually(func() error { _, err := r.shown(second); return err }).Should(Succeed())
+	})
+})
+
+// writePair writes a certificate and its key, and returns whom to trust.
+func writePair(dir string) []byte {
+	GinkgoHelper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	Expect(err).NotTo(HaveOccurred())
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	Expect(err).NotTo(HaveOccurred())
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	Expect(os.WriteFile(filepath.Join(dir, keyFile), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(dir, certFile), certificate, 0o600)).To(Succeed())
+	return certificate
+}

@@ -1,0 +1,57 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// Handler answers the reviews that the API server sends to its path.
+type Handler interface {
+	admission.Handler
+	// Path is where it is served, as in the webhook's configuration.
+	Path() string
+}
+
+// Server is where handlers are served: webhook.Server is one.
+type Server interface {
+	Register(path string, handler http.Handler)
+}
+
+// Register serves the handlers.
+func Register(server Server, handlers ...Handler) {
+	for _, h := range handlers {
+		server.Register(h.Path(), &admission.Webhook{Handler: careful{h}})
+	}
+}
+
+var failed = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "node_readiness_webhook_failures_total",
+	Help: "Reviews that a webhook of this operator has failed to answer, and therefore allowed, by the webhook's path.",
+}, []string{"path"})
+
+func init() { metrics.Registry.MustRegister(failed) }
+
+// careful allows what a handler fails to answer: a fault of this operator must not stand in anybody's way.
+type careful struct{ Handler }
+
+// Handle implements admission.Handler.
+func (c careful) Handle(ctx context.Context, req admission.Request) (response admission.Response) {
+	defer func() {
+		if p := recover(); p != nil {
+			failed.WithLabelValues(c.Path()).Inc()
+			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", p), "Failed to answer a review", "path", c.Path(), "stack", string(debug.Stack()))
+			response = admission.Allowed("").WithWarnings("nodegate: " + c.Path() + " has failed, and allows the request; see the operator's log")
+		}
+	}()
+	return c.Handler.Handle(ctx, req)
+}
