@@ -12,7 +12,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -68,17 +67,18 @@ func start(add func(ctx context.Context, mgr manager.Manager, dir string) (*Cert
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
-	port := listener.Addr().(*net.TCPAddr).Port
+	address, ok := listener.Addr().(*net.TCPAddr)
+	Expect(ok).To(BeTrue())
 	Expect(listener.Close()).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	mgr, err := ctrl.NewManager(server.Config, manager.Options{
 		Scheme: apiserver.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, LeaderElection: false,
 	})
 	Expect(err).NotTo(HaveOccurred())
-	r := &replica{address: fmt.Sprintf("127.0.0.1:%d", port), dir: GinkgoT().TempDir()}
+	r := &replica{address: address.String(), dir: GinkgoT().TempDir()}
 	r.Certificate, err = add(ctx, mgr, r.dir)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(mgr.Add(webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: port, TLSOpts: []func(*tls.Config){
+	Expect(mgr.Add(webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: address.Port, TLSOpts: []func(*tls.Config){
 		func(c *tls.Config) { c.GetCertificate = r.Get },
 	}}))).To(Succeed())
 	ended := make(chan error, 1)
@@ -96,12 +96,12 @@ func (r *replica) shown(ca []byte) (*x509.Certificate, error) {
 	if !pool.AppendCertsFromPEM(ca) {
 		return nil, errors.New("no certificate authority")
 	}
-	conn, err := (&tls.Dialer{Config: &tls.Config{RootCAs: pool, ServerName: "localhost", MinVersion: tls.VersionTLS12}}).Dial("tcp", r.address)
+	conn, err := tls.Dial("tcp", r.address, &tls.Config{RootCAs: pool, ServerName: "localhost", MinVersion: tls.VersionTLS12})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
+	return conn.ConnectionState().PeerCertificates[0], nil
 }
 
 func (r *replica) ready() error { return r.Ready(nil) }
