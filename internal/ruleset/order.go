@@ -95,8 +95,7 @@ func (s *Set) BreakCycles(before *Set) *Set {
 	broken := false
 	for i, r := range rules {
 		if cycle := s.Cycle(r); cycle != nil {
-			rules[i] = r.FreezeLike(before.Rule(r.UID), Problem{Field: "spec.requirements", Reason: ReasonCycle,
-				Message: fmt.Sprintf("rules require each other in a circle: %s", strings.Join(cycle, " requires "))})
+			rules[i] = r.FreezeLike(before.Rule(r.UID), CycleProblem(cycle))
 			broken = true
 		}
 	}
@@ -104,4 +103,10 @@ func (s *Set) BreakCycles(before *Set) *Set {
 		return s
 	}
 	return NewSet(rules...)
+}
+
+// CycleProblem says that rules require each other, by the names on the way there and back.
+func CycleProblem(cycle []string) Problem {
+	return Problem{Field: "spec.requirements", Reason: ReasonCycle,
+		Message: fmt.Sprintf("rules require each other in a circle: %s", strings.Join(cycle, " requires "))}
 }

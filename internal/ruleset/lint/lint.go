@@ -1,0 +1,255 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Code names a kind of warning.
+type Code string
+
+// The kinds of warnings.
+const (
+	// SharedTaint: another rule may claim the same taint on the same nodes.
+	SharedTaint Code = "SharedTaint"
+	// NoBreaker: a taint of NoExecute may evict the pods of any number of nodes at once.
+	NoBreaker Code = "NoBreaker"
+	// KubeletCannotLabel: the selector needs a label that a kubelet cannot set on its own node.
+	KubeletCannotLabel Code = "KubeletCannotLabel"
+	// UnknownToAutoscalers: no autoscaler takes the taint for one that goes by itself.
+	UnknownToAutoscalers Code = "UnknownToAutoscalers"
+	// ShortMaxAge: a condition of kubelet's own will look stale between two of its reports.
+	ShortMaxAge Code = "ShortMaxAge"
+	// NeverRepeated: a condition will look stale for ever, because whoever sets it does so once.
+	NeverRepeated Code = "NeverRepeated"
+	// Deadlock: a pod that the rule waits for, or the operator, does not tolerate the rule's taint.
+	Deadlock Code = "Deadlock"
+	// NoEvidence: nothing in the cluster makes the pods that the rule waits for.
+	NoEvidence Code = "NoEvidence"
+	// NoReadinessProbe: pods that the rule waits for are called ready as soon as they have started.
+	NoReadinessProbe Code = "NoReadinessProbe"
+	// ControlPlane: the rule selects nodes of the control plane.
+	ControlPlane Code = "ControlPlane"
+	// UnknownRule: the rule requires a rule that is not there.
+	UnknownRule Code = "UnknownRule"
+	// NeverSatisfied: the rule requires a rule that cannot select any of its nodes.
+	NeverSatisfied Code = "NeverSatisfied"
+)
+
+// Warning is something that the author of a rule should know.
+type Warning struct {
+	// Code names the kind of warning.
+	Code Code
+	// Field is the path of the field that it is about, such as spec.taint.key.
+	Field string
+	// Message says what will happen and what to do.
+	Message string
+}
+
+// String is the warning in a line.
+func (w Warning) String() string { return w.Field + ": " + w.Message }
+
+// Facts are what is known of the cluster. What is nil is not known, and brings no warning.
+type Facts struct {
+	// Nodes are all nodes.
+	Nodes []*corev1.Node
+	// Workloads are what makes the pods of the namespaces that rules name, or those pods themselves.
+	Workloads []Workload
+	// Operator is what runs the operator.
+	Operator []Workload
+}
+
+// Workload is a DaemonSet, a Deployment or the like, or a pod that none of them made.
+type Workload struct {
+	// Kind, Namespace and Name say which.
+	Kind, Namespace, Name string
+	// Labels are those of its pods.
+	Labels map[string]string
+	// Pod is the spec of its pods.
+	Pod *corev1.PodSpec
+}
+
+func (w *Workload) String() string { return fmt.Sprintf("%s %s/%s", w.Kind, w.Namespace, w.Name) }
+
+// Warnings are what there is to say about a rule among others. The others may contain a rule of the same name, which this
+// one takes the place of; nil means that they are not known.
+func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
+	l := &linter{rule: rule, others: others, facts: facts}
+	l.sharedTaint()
+	l.breaker()
+	l.labels()
+	l.autoscalers()
+	l.conditions()
+	l.pods()
+	l.operator()
+	l.controlPlane()
+	l.required()
+	return l.found
+}
+
+// Problems are what makes a rule invalid, by itself or because others require each other in a circle with it.
+func Problems(rule *ruleset.Rule, others *ruleset.Set) []ruleset.Problem {
+	problems := rule.Problems
+	if others == nil {
+		others = ruleset.NewSet()
+	}
+	if cycle := others.With(rule).Cycle(rule); cycle != nil {
+		problems = append(slices.Clip(problems), ruleset.CycleProblem(cycle))
+	}
+	return problems
+}
+
+type linter struct {
+	rule   *ruleset.Rule
+	others *ruleset.Set
+	facts  Facts
+	found  []Warning
+}
+
+func (l *linter) warn(code Code, field, format string, args ...any) {
+	l.found = append(l.found, Warning{Code: code, Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+// rest are the other rules, without the one of the same name.
+func (l *linter) rest() []*ruleset.Rule {
+	if l.others == nil {
+		return nil
+	}
+	out := make([]*ruleset.Rule, 0, len(l.others.All()))
+	for _, r := range l.others.All() {
+		if r.Name != l.rule.Name && r.Mode != ruleset.Deleting {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func (l *linter) sharedTaint() {
+	t := l.rule.Taint
+	if t == nil {
+		return
+	}
+	for _, o := range l.rest() {
+		if o.Taint == nil || o.Taint.Key != t.Key || o.Taint.Effect != t.Effect || disjoint(l.rule.Selector, o.Selector) {
+			continue
+		}
+		where := "nodes that both select"
+		if l.facts.Nodes != nil {
+			n := 0
+			for _, node := range l.facts.Nodes {
+				if l.rule.Matches(node.Labels) && o.Matches(node.Labels) {
+					n++
+				}
+			}
+			where += fmt.Sprintf(" (%d at present)", n)
+		}
+		l.warn(SharedTaint, "spec.taint", "rule %s has the same taint %s:%s: on %s it stands until both hold, and the older claim gives its value",
+			o.Name, t.Key, t.Effect, where)
+	}
+}
+
+// breaker looks at taints that evict. One that can only ever be on new nodes evicts nothing that people would miss.
+func (l *linter) breaker() {
+	t, spec := l.rule.Taint, l.rule.Spec
+	if t == nil || t.Effect != corev1.TaintEffectNoExecute || l.rule.Limited() {
+		return
+	}
+	when := "whenever its evidence is lost, such as by one broken reporter"
+	if spec.BootstrapOnly() {
+		switch {
+		case spec.ExistingNodesOrDefault() != "All" && !spec.RearmsOnReboot():
+			return
+		case spec.ExistingNodesOrDefault() != "All":
+			when = "that reboots"
+		default:
+			when = "that is not ready when the rule is created"
+		}
+	}
+	l.warn(NoBreaker, "spec.maxUnavailable",
+		"NoExecute without maxUnavailable evicts the pods of every node at once %s: give a limit, such as maxUnavailable: 30%%", when)
+}
+
+// labels looks for labels that the selector needs and a kubelet cannot bring along.
+func (l *linter) labels() {
+	requirements, _ := l.rule.Selector.Requirements()
+	for _, r := range requirements {
+		if !needs(r) || kubeletMaySet(r.Key()) {
+			continue
+		}
+		l.warn(KubeletCannotLabel, "spec.nodeSelector",
+			"a kubelet cannot set the label %s on its own node, so that a new node matches only when somebody else has set it, and pods may be there before: select by a label of your own, given to the kubelet with --node-labels", r.Key())
+	}
+}
+
+// startupPrefixes are the prefixes of taint keys that an autoscaler takes for taints of nodes that are starting.
+var startupPrefixes = []string{
+	"readiness.k8s.io/", // Karpenter
+	"startup-taint.cluster-autoscaler.kubernetes.io/",
+	"status-taint.cluster-autoscaler.kubernetes.io/",
+	"ignore-taint.cluster-autoscaler.kubernetes.io/",
+}
+
+func (l *linter) autoscalers() {
+	t := l.rule.Taint
+	if t == nil || t.Effect == corev1.TaintEffectPreferNoSchedule { // that one keeps no pod off, nor does any autoscaler think so
+		return
+	}
+	for _, p := range startupPrefixes {
+		if strings.HasPrefix(t.Key, p) {
+			return
+		}
+	}
+	l.warn(UnknownToAutoscalers, "spec.taint.key",
+		"no autoscaler knows %s as the taint of a node that is starting, and may start more and more nodes for the pods that wait: name it in startupTaints of Karpenter's NodePools or in --startup-taint of the cluster autoscaler, or choose a key under readiness.k8s.io/ or startup-taint.cluster-autoscaler.kubernetes.io/", t.Key)
+}
+
+// minimumKubeletAge is twice the time that may lie between two reports of kubelet's conditions, in seconds.
+const minimumKubeletAge = 900
+
+func (l *linter) conditions() {
+	for i, c := range l.rule.Spec.Conditions {
+		if c.MaxAgeSeconds == nil {
+			continue
+		}
+		field := fmt.Sprintf("spec.conditions[%d].maxAgeSeconds", i)
+		switch corev1.NodeConditionType(c.Type) {
+		case corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
+			if *c.MaxAgeSeconds < minimumKubeletAge {
+				l.warn(ShortMaxAge, field,
+					"kubelet repeats condition %s every 5 minutes, up to 450 seconds apart: it will look stale on healthy nodes; give at least %d, or leave it out: Kubernetes itself sets it to Unknown when a kubelet falls silent",
+					c.Type, minimumKubeletAge)
+			}
+		case corev1.NodeNetworkUnavailable:
+			l.warn(NeverRepeated, field, "condition %s is set once and not repeated: it will look stale for ever; leave maxAgeSeconds out", c.Type)
+		}
+	}
+}
+
+// required looks at rules that this one requires.
+func (l *linter) required() {
+	if l.others == nil {
+		return
+	}
+	for i := range l.rule.Requirements {
+		name := l.rule.Requirements[i].RuleSatisfied
+		if name == "" || name == l.rule.Name { // the latter is a cycle
+			continue
+		}
+		field := fmt.Sprintf("spec.requirements[%d].ruleSatisfied.name", i)
+		o := l.others.Named(name)
+		switch {
+		case o == nil:
+			l.warn(UnknownRule, field, "there is no rule %s: until there is, no node is ready", name)
+		case disjoint(l.rule.Selector, o.Selector):
+			l.warn(NeverSatisfied, field, "rule %s selects none of the nodes that this rule can select: none is ever ready", name)
+		}
+	}
+}

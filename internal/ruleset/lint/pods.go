@@ -1,0 +1,160 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// pods looks at what makes the pods that the rule waits for.
+func (l *linter) pods() {
+	if l.facts.Workloads == nil {
+		return
+	}
+	for i := range l.rule.Requirements {
+		r := &l.rule.Requirements[i]
+		if r.Pods == nil {
+			continue
+		}
+		field := fmt.Sprintf("spec.requirements[%d].pods", i)
+		made := l.madeBy(r.Pods)
+		if len(made) == 0 {
+			owner := ""
+			if r.Pods.OwnerDaemonSet != "" {
+				owner = " of DaemonSet " + r.Pods.OwnerDaemonSet
+			}
+			l.warn(NoEvidence, field, "nothing in namespace %s makes pods %s%s: until something does, no node is ready",
+				r.Pods.Namespace, r.Pods.Labels, owner)
+		}
+		for _, w := range made {
+			l.workload(field, r.Pods, w)
+		}
+	}
+}
+
+func (l *linter) workload(field string, p *ruleset.Pods, w *Workload) {
+	if t := l.rule.Taint; repels(t) && !tolerates(w.Pod, t) {
+		l.warn(Deadlock, field, "%s does not tolerate this rule's own taint %s, and waits for the nodes that wait for it: add a toleration for %s",
+			w, t.ToString(), t.Key)
+	}
+	if p.MinReadySeconds > 0 || p.ReadyWhen == "Annotation" {
+		return
+	}
+	for i := range w.Pod.Containers {
+		if w.Pod.Containers[i].ReadinessProbe == nil {
+			l.warn(NoReadinessProbe, field,
+				"container %s of %s has no readiness probe, and is called ready as soon as it has started: its pods count 10 seconds later; give it a probe, or say how long with minReadySeconds",
+				w.Pod.Containers[i].Name, w)
+			return
+		}
+	}
+}
+
+// madeBy is what makes the pods of a requirement.
+func (l *linter) madeBy(p *ruleset.Pods) []*Workload {
+	var out []*Workload
+	for i := range l.facts.Workloads {
+		w := &l.facts.Workloads[i]
+		if w.Namespace != p.Namespace || !p.Labels.Matches(labels.Set(w.Labels)) {
+			continue
+		}
+		if p.OwnerDaemonSet != "" && (w.Kind != "DaemonSet" || w.Name != p.OwnerDaemonSet) {
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+func (l *linter) operator() {
+	t := l.rule.Taint
+	if !repels(t) {
+		return
+	}
+	for i := range l.facts.Operator {
+		if w := &l.facts.Operator[i]; !tolerates(w.Pod, t) {
+			l.warn(Deadlock, "spec.taint", "the operator, %s, does not tolerate %s: where all nodes have that taint it cannot start, and nobody takes it off; add a toleration with operator: Exists",
+				w, t.ToString())
+		}
+	}
+}
+
+// repels reports whether a taint keeps pods off.
+func repels(t *corev1.Taint) bool {
+	return t != nil && t.Effect != corev1.TaintEffectPreferNoSchedule
+}
+
+// tolerates reports whether a pod tolerates a taint for good.
+func tolerates(pod *corev1.PodSpec, t *corev1.Taint) bool {
+	return slices.ContainsFunc(pod.Tolerations, func(o corev1.Toleration) bool {
+		if o.Effect != "" && o.Effect != t.Effect || o.Key != "" && o.Key != t.Key {
+			return false
+		}
+		if t.Effect == corev1.TaintEffectNoExecute && o.TolerationSeconds != nil {
+			return false
+		}
+		return o.Operator == corev1.TolerationOpExists || o.Value == t.Value
+	})
+}
+
+// The labels of nodes of the control plane.
+const (
+	controlPlaneLabel    = "node-role.kubernetes.io/control-plane"
+	oldControlPlaneLabel = "node-role.kubernetes.io/master"
+)
+
+// controlPlane looks whether the rule selects nodes of the control plane without saying so.
+func (l *linter) controlPlane() {
+	if l.rule.Taint == nil {
+		return
+	}
+	requirements, selectable := l.rule.Selector.Requirements()
+	if !selectable {
+		return
+	}
+	for _, r := range requirements {
+		if needs(r) && (r.Key() == controlPlaneLabel || r.Key() == oldControlPlaneLabel) {
+			return // that is what it is for
+		}
+	}
+	const todo = "exclude them with {key: " + controlPlaneLabel + ", operator: DoesNotExist}"
+	if l.facts.Nodes != nil {
+		var names []string
+		for _, n := range l.facts.Nodes {
+			_, is := n.Labels[controlPlaneLabel]
+			_, was := n.Labels[oldControlPlaneLabel]
+			if (is || was) && l.rule.Matches(n.Labels) {
+				names = append(names, n.Name)
+			}
+		}
+		if len(names) > 0 {
+			l.warn(ControlPlane, "spec.nodeSelector", "selects %d nodes of the control plane (%s): if that is not wanted, %s", len(names), some(names), todo)
+		}
+		return
+	}
+	for _, arch := range []string{"amd64", "arm64"} {
+		typical := labels.Set{corev1.LabelOSStable: "linux", corev1.LabelArchStable: arch, corev1.LabelHostname: "control-plane", controlPlaneLabel: ""}
+		if l.rule.Selector.Matches(typical) {
+			l.warn(ControlPlane, "spec.nodeSelector", "selects nodes of the control plane, too: if that is not wanted, %s", todo)
+			return
+		}
+	}
+}
+
+// some names a few of many.
+func some(names []string) string {
+	const few = 3
+	slices.Sort(names)
+	if len(names) <= few {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+}

@@ -1,0 +1,77 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// disjoint reports whether no labels at all can match both selectors. False where that cannot be told.
+func disjoint(a, b labels.Selector) bool {
+	ra, selectable := a.Requirements()
+	rb, selectableToo := b.Requirements()
+	if !selectable || !selectableToo {
+		return true // one selects nothing
+	}
+	for i := range ra {
+		for j := range rb {
+			if ra[i].Key() == rb[j].Key() && (excludes(&ra[i], &rb[j]) || excludes(&rb[j], &ra[i])) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// excludes reports whether no value of a label meets both requirements on it, as far as the first one limits the values.
+func excludes(a, b *labels.Requirement) bool {
+	switch a.Operator() {
+	case selection.In, selection.Equals, selection.DoubleEquals:
+		return !slices.ContainsFunc(a.ValuesUnsorted(), func(v string) bool { return b.Matches(labels.Set{a.Key(): v}) })
+	case selection.DoesNotExist:
+		return !b.Matches(labels.Set{})
+	}
+	return false
+}
+
+// needs reports whether nodes without the label are not selected.
+func needs(r labels.Requirement) bool { return !r.Matches(labels.Set{}) }
+
+// What a kubelet may set on its own node among the labels of Kubernetes, by the admission plugin NodeRestriction; see
+// https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction.
+var (
+	kubeletLabels = sets.New(
+		corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
+		corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
+		corev1.LabelInstanceType, corev1.LabelInstanceTypeStable,
+	)
+	kubeletNamespaces = []string{corev1.LabelNamespaceSuffixKubelet, corev1.LabelNamespaceSuffixNode}
+	// reservedNamespaces are those in which a kubelet may set nothing else.
+	reservedNamespaces = []string{"kubernetes.io", "k8s.io"}
+)
+
+// kubeletMaySet reports whether a kubelet may set a label on its own node.
+func kubeletMaySet(key string) bool {
+	namespace, _, found := strings.Cut(key, "/")
+	if !found || kubeletLabels.Has(key) || within(namespace, kubeletNamespaces) {
+		return true
+	}
+	return !within(namespace, reservedNamespaces)
+}
+
+// within reports whether a namespace of labels is one of some, or a subdomain.
+func within(namespace string, of []string) bool {
+	for _, n := range of {
+		if namespace == n || strings.HasSuffix(namespace, "."+n) {
+			return true
+		}
+	}
+	return false
+}
