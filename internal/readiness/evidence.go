@@ -131,6 +131,10 @@ type Result struct {
 	Cause Cause
 	// Since is since when; zero if that is not known.
 	Since time.Time
+	// Heartbeat is when it was last reported; zero if it is not reported, or nobody knows when.
+	Heartbeat time.Time
+	// ChangesAt is when it turns by the passage of time alone; zero if it does not.
+	ChangesAt time.Time
 	// Message says it in words.
 	Message string
 }
@@ -141,7 +145,8 @@ func Results(rule *ruleset.Rule, facts *Facts, now time.Time) []Result {
 	for i := range rule.Spec.Conditions {
 		c := &rule.Spec.Conditions[i]
 		j := judge(c, facts, now)
-		r := Result{Type: c.Type, Status: j.status, Required: c.RequiredStatus, Satisfied: j.satisfied, Cause: j.cause, Since: j.since}
+		r := Result{Type: c.Type, Status: j.status, Required: c.RequiredStatus, Satisfied: j.satisfied, Cause: j.cause, Since: j.since,
+			Heartbeat: j.heartbeat, ChangesAt: j.changesAt}
 		if j.cause == CauseDefault {
 			r.Default = c.DefaultStatus
 		}
@@ -152,7 +157,7 @@ func Results(rule *ruleset.Rule, facts *Facts, now time.Time) []Result {
 		q := &rule.Requirements[i]
 		j := judgeRequirement(q, facts, now)
 		out = append(out, Result{Name: q.Name, Status: j.status, Required: v1alpha1.ConditionTrue, Satisfied: j.satisfied,
-			Cause: j.cause, Since: j.since, Message: describe(rule, q, facts, j.satisfied, now)})
+			Cause: j.cause, Since: j.since, ChangesAt: j.changesAt, Message: describe(rule, q, facts, j.satisfied, now)})
 	}
 	return out
 }

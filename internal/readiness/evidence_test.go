@@ -23,12 +23,12 @@ func TestResultsSayWhy(t *testing.T) {
 	}{
 		"as reported, and right": {
 			rule: r().Condition(cni), node: node().Condition(cni, "True", at(-5)),
-			want: Result{Status: "True", Required: "True", Satisfied: true, Cause: CauseReported, Since: at(-5),
+			want: Result{Status: "True", Required: "True", Satisfied: true, Cause: CauseReported, Since: at(-5), Heartbeat: at(-5),
 				Message: "condition example.com/CNI is True"},
 		},
 		"as reported, and wrong": {
 			rule: r().Condition(cni), node: node().Condition(cni, "False", at(-5)),
-			want: Result{Status: "False", Required: "True", Cause: CauseReported, Since: at(-5),
+			want: Result{Status: "False", Required: "True", Cause: CauseReported, Since: at(-5), Heartbeat: at(-5),
 				Message: "condition example.com/CNI is False, must be True"},
 		},
 		"missing": {
@@ -48,13 +48,18 @@ func TestResultsSayWhy(t *testing.T) {
 		},
 		"the default of a condition that is there is not said": {
 			rule: r().Require(require(cni, "True", "False")), node: node().Condition(cni, "True", at(-5)),
-			want: Result{Status: "True", Required: "True", Satisfied: true, Cause: CauseReported, Since: at(-5),
+			want: Result{Status: "True", Required: "True", Satisfied: true, Cause: CauseReported, Since: at(-5), Heartbeat: at(-5),
 				Message: "condition example.com/CNI is True"},
 		},
 		"stale": {
 			rule: r().FreshCondition(cni, 60), node: node().Condition(cni, "True", at(-90)),
-			want: Result{Status: "Unknown", Required: "True", Cause: CauseStale, Since: at(-30),
+			want: Result{Status: "Unknown", Required: "True", Cause: CauseStale, Since: at(-30), Heartbeat: at(-90),
 				Message: "condition example.com/CNI is stale: last reported at 2026-01-02T14:58:30Z, at least 1m0s ago, must be True"},
+		},
+		"not stale yet": {
+			rule: r().FreshCondition(cni, 60), node: node().Condition(cni, "True", at(-50)),
+			want: Result{Status: "True", Required: "True", Satisfied: true, Cause: CauseReported, Since: at(-50), Heartbeat: at(-50),
+				ChangesAt: at(10), Message: "condition example.com/CNI is True"},
 		},
 		"stale, for want of any time": {
 			rule: r().FreshCondition(cni, 60), node: node().Condition(cni, "True", time.Time{}),
@@ -63,7 +68,7 @@ func TestResultsSayWhy(t *testing.T) {
 		},
 		"from before the boot": {
 			rule: r().Condition(cni), node: node().Condition(cni, "True", at(-90)), notBefore: at(-30),
-			want: Result{Status: "Unknown", Required: "True", Cause: CauseBeforeBoot, Since: at(-30),
+			want: Result{Status: "Unknown", Required: "True", Cause: CauseBeforeBoot, Since: at(-30), Heartbeat: at(-90),
 				Message: "condition example.com/CNI has not been reported since the node booted, must be True"},
 		},
 	}
@@ -82,7 +87,7 @@ func TestResultsAreInTheRulesOrder(t *testing.T) {
 	r := compile(rule().Condition(disk).Condition(cni))
 	got := Results(r, &Facts{Node: node().Condition(cni, "True", at(-5)).Condition(disk, "False", at(-9)).Obj()}, start)
 	want := []Result{{Type: disk, Status: "False"}, {Type: cni, Status: "True"}}
-	only := cmpopts.IgnoreFields(Result{}, "Required", "Satisfied", "Cause", "Since", "Message")
+	only := cmpopts.IgnoreFields(Result{}, "Required", "Satisfied", "Cause", "Since", "Heartbeat", "Message")
 	if diff := cmp.Diff(want, got, only); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}

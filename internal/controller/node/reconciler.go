@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/decide"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/readiness"
@@ -101,40 +102,27 @@ func (r *Reconciler) decide(p *pass) {
 	if r.Evidence != nil {
 		r.Evidence.Gather(p.set, p.node.Name, p.evidence)
 	}
-	if p.set.Chained() {
-		p.evidence.Rules = map[string]readiness.Satisfaction{}
-	}
-	for _, rule := range p.set.Ordered() {
-		standing := taints.Stand(rule, p.swept.Node, p.now)
-		if p.set.Chained() {
-			p.evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: standing.Matches}
-		}
-		if !standing.Concerns(rule, p.node) {
-			continue
-		}
-		var verdict readiness.Verdict
-		if standing.Matches {
-			start := time.Now()
-			verdict = readiness.Evaluate(rule, r.facts(p, rule, standing), p.now)
-			evaluationDuration.WithLabelValues(rule.Name).Observe(time.Since(start).Seconds())
-		}
-		d := taints.Decide(taints.Input{Rule: rule, Node: p.swept.Node, Standing: standing, Verdict: verdict, Override: override, Now: p.now})
-		if d.NeedsBudget {
-			if r.Fleet.Reserve(rule.UID, p.node.Name, verdict.Since) {
+	out := decide.Node(&decide.Input{
+		Node: p.node, Swept: p.swept, Rules: p.set, Evidence: p.evidence, Override: override, Now: p.now,
+		Observed: func(rule *ruleset.Rule) readiness.Observed { return r.Fleet.Observed(p.node, rule.UID) },
+		Reserve: func(rule *ruleset.Rule, since time.Time) bool {
+			granted := r.Fleet.Reserve(rule.UID, p.node.Name, since)
+			if granted {
 				p.reserved = append(p.reserved, rule)
-			} else {
-				d = d.Refuse()
 			}
-		}
-		if !d.RecheckAt.IsZero() && (p.recheck.IsZero() || d.RecheckAt.Before(p.recheck)) {
-			p.recheck = d.RecheckAt
-		}
-		if p.set.Chained() {
-			p.evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: standing.Matches, Holds: d.State == v1alpha1.NodeStateReady}
-		}
-		p.decisions = append(p.decisions, d)
-		p.verdicts = append(p.verdicts, verdict)
-	}
+			return granted
+		},
+		Evaluate: measured,
+	})
+	p.decisions, p.verdicts, p.recheck = out.Decisions, out.Verdicts, out.RecheckAt
+}
+
+// measured judges a rule, and measures how long that takes.
+func measured(rule *ruleset.Rule, facts *readiness.Facts, now time.Time) readiness.Verdict {
+	start := time.Now()
+	verdict := readiness.Evaluate(rule, facts, now)
+	evaluationDuration.WithLabelValues(rule.Name).Observe(time.Since(start).Seconds())
+	return verdict
 }
 
 func (r *Reconciler) facts(p *pass, rule *ruleset.Rule, standing taints.Standing) *readiness.Facts {

@@ -1,0 +1,96 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+)
+
+// Input is what is decided from.
+type Input struct {
+	// Node is the node as it was read.
+	Node *corev1.Node
+	// Swept is the same without what rules left there that are gone.
+	Swept taints.Swept
+	// Rules are all rules.
+	Rules *ruleset.Set
+	// Evidence is what requirements are judged by. Its Rules are filled in as the rules are judged.
+	Evidence *readiness.Evidence
+	// Override is what a person asks for.
+	Override taints.Override
+	// Observed is what was seen of a rule on this node before; nil, where nothing was.
+	Observed func(*ruleset.Rule) readiness.Observed
+	// Reserve asks a rule's breaker for room for a claim on a node that is not ready since the given time.
+	Reserve func(rule *ruleset.Rule, since time.Time) bool
+	// Evaluate judges one rule. By default readiness.Evaluate; whoever measures that gives another one.
+	Evaluate func(*ruleset.Rule, *readiness.Facts, time.Time) readiness.Verdict
+	// Now is the moment.
+	Now time.Time
+}
+
+// Outcome is what was decided, for the rules that concern the node, each after those that it requires.
+type Outcome struct {
+	Decisions []taints.Decision
+	// Verdicts are those that were decided by, in the same order.
+	Verdicts []readiness.Verdict
+	// RecheckAt is when to decide again without any other cause; zero: not.
+	RecheckAt time.Time
+}
+
+// Node decides about a node.
+func Node(in *Input) Outcome {
+	var out Outcome
+	evaluate := in.Evaluate
+	if evaluate == nil {
+		evaluate = readiness.Evaluate
+	}
+	chained := in.Rules.Chained()
+	if chained {
+		in.Evidence.Rules = map[string]readiness.Satisfaction{}
+	}
+	for _, rule := range in.Rules.Ordered() {
+		standing := taints.Stand(rule, in.Swept.Node, in.Now)
+		if chained {
+			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: standing.Matches}
+		}
+		if !standing.Concerns(rule, in.Node) {
+			continue
+		}
+		var verdict readiness.Verdict
+		if standing.Matches {
+			verdict = evaluate(rule, in.Facts(rule, standing), in.Now)
+		}
+		d := taints.Decide(taints.Input{
+			Rule: rule, Node: in.Swept.Node, Standing: standing, Verdict: verdict, Override: in.Override, Now: in.Now,
+		})
+		if d.NeedsBudget && !in.Reserve(rule, verdict.Since) {
+			d = d.Refuse()
+		}
+		if !d.RecheckAt.IsZero() && (out.RecheckAt.IsZero() || d.RecheckAt.Before(out.RecheckAt)) {
+			out.RecheckAt = d.RecheckAt
+		}
+		if chained {
+			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: standing.Matches, Holds: d.State == v1alpha1.NodeStateReady}
+		}
+		out.Decisions = append(out.Decisions, d)
+		out.Verdicts = append(out.Verdicts, verdict)
+	}
+	return out
+}
+
+// Facts are what a rule is judged by.
+func (in *Input) Facts(rule *ruleset.Rule, standing taints.Standing) *readiness.Facts {
+	f := &readiness.Facts{Node: in.Node, NotBefore: standing.NotBefore, Evidence: in.Evidence}
+	if in.Observed != nil {
+		f.Observed = in.Observed(rule)
+	}
+	return f
+}

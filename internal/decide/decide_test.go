@@ -1,0 +1,110 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func rule(name, condition string) *build.RuleWrapper {
+	return build.MakeRule(name).UID("uid-of-"+name).Created(now.Add(-time.Hour)).Selector("pool", "a").
+		Condition(condition).Taint("example.com/"+name, "", corev1.TaintEffectNoSchedule)
+}
+
+func node() *build.NodeWrapper {
+	return build.MakeNode("n").UID("n").Created(now.Add(-time.Minute)).Label("pool", "a")
+}
+
+func input(n *corev1.Node, rules ...*build.RuleWrapper) *Input {
+	set := ruleset.NewSet()
+	for _, r := range rules {
+		set = set.With(ruleset.Compile(r.Obj(), nil, now))
+	}
+	return &Input{
+		Node: n, Swept: taints.Swept{Node: n}, Rules: set, Evidence: &readiness.Evidence{}, Now: now,
+		Reserve: func(*ruleset.Rule, time.Time) bool { return true },
+	}
+}
+
+func states(o Outcome) map[string]string {
+	out := map[string]string{}
+	for _, d := range o.Decisions {
+		out[d.Rule.Name] = string(d.State) + " " + d.Reason
+	}
+	return out
+}
+
+func TestNode(t *testing.T) {
+	elsewhere := rule("elsewhere", "A").Selector("pool", "b")
+	second := rule("second", "B").Created(now.Add(-2 * time.Hour)) // older, and still judged after the one that it requires
+	second.Spec.Requirements = []v1alpha1.Requirement{{Name: "first", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "first"}}}
+	limited := rule("limited", "A").Created(now).MaxUnavailable("0")
+
+	for name, c := range map[string]struct {
+		node    *build.NodeWrapper
+		rules   []*build.RuleWrapper
+		refuses bool
+		want    map[string]string
+	}{
+		"a rule that has nothing to do with the node is left out": {
+			node: node(), rules: []*build.RuleWrapper{elsewhere, rule("first", "A")},
+			want: map[string]string{"first": "Held EvidenceMissing"},
+		},
+		"a rule waits for the one that it requires": {
+			node: node().Condition("B", "True", now), rules: []*build.RuleWrapper{second, rule("first", "A")},
+			want: map[string]string{"first": "Held EvidenceMissing", "second": "Held EvidenceMissing"},
+		},
+		"and is satisfied with it, at the same moment": {
+			node: node().Condition("A", "True", now).Condition("B", "True", now), rules: []*build.RuleWrapper{second, rule("first", "A")},
+			want: map[string]string{"first": "Ready EvidenceHolds", "second": "Ready EvidenceHolds"},
+		},
+		"the breaker has room": {
+			node: node(), rules: []*build.RuleWrapper{limited}, want: map[string]string{"limited": "Held EvidenceMissing"},
+		},
+		"the breaker has no room": {
+			node: node(), rules: []*build.RuleWrapper{limited}, refuses: true, want: map[string]string{"limited": "Exempt OverBudget"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(c.node.Obj(), c.rules...)
+			in.Reserve = func(*ruleset.Rule, time.Time) bool { return !c.refuses }
+			if diff := cmp.Diff(c.want, states(Node(in))); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNodeIsToBeLookedAtAgainAtTheFirstDeadline(t *testing.T) {
+	in := input(node().Condition("A", "True", now).Condition("B", "True", now).Obj(),
+		rule("slow", "A").ReadySeconds(300), rule("fast", "B").ReadySeconds(30))
+	if got := Node(in).RecheckAt; !got.Equal(now.Add(30 * time.Second)) {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestEvaluateCanBeMeasured(t *testing.T) {
+	in := input(node().Obj(), rule("first", "A"))
+	var measured []string
+	in.Evaluate = func(r *ruleset.Rule, f *readiness.Facts, at time.Time) readiness.Verdict {
+		measured = append(measured, r.Name)
+		return readiness.Evaluate(r, f, at)
+	}
+	Node(in)
+	if diff := cmp.Diff([]string{"first"}, measured); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
