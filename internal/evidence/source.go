@@ -21,15 +21,14 @@ import (
 // source is one watch, indexed by node.
 type source struct {
 	informer cache.SharedIndexInformer
-	nodesOf  func(any) []string
 	cancel   context.CancelFunc
 	failed   atomic.Pointer[string]
 }
 
 const nodeIndex = "node"
 
-func newSource(object runtime.Object, lw cache.ListerWatcher, strip cache.TransformFunc, nodesOf func(any) []string) *source {
-	s := &source{nodesOf: nodesOf, cancel: func() {}}
+func newSource(object runtime.Object, lw cache.ListerWatcher, strip cache.TransformFunc) *source {
+	s := &source{cancel: func() {}}
 	s.informer = reconnect.NewInformer(lw, object, 0, cache.Indexers{
 		nodeIndex: func(o any) ([]string, error) { return nodesOf(o), nil },
 	})
@@ -63,7 +62,7 @@ func (s *source) run(ctx context.Context, listener Listener) {
 			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = gone.Obj
 			}
-			for _, n := range s.nodesOf(o) {
+			for _, n := range nodesOf(o) {
 				if n != "" {
 					nodes = append(nodes, n)
 				}
@@ -112,19 +111,13 @@ func version(o any) string {
 	return accessor.GetResourceVersion()
 }
 
-// byNode are the objects of a source that belong to a node.
-func byNode[T any](s *source, node string) []T {
+// of are the objects that belong to a node.
+func (s *source) of(node string) []any {
 	objects, err := s.informer.GetIndexer().ByIndex(nodeIndex, node)
 	if err != nil { // there is that index
 		return nil
 	}
-	out := make([]T, 0, len(objects))
-	for _, o := range objects {
-		if t, ok := o.(T); ok {
-			out = append(out, t)
-		}
-	}
-	return out
+	return objects
 }
 
 func listWatch[L runtime.Object](

@@ -85,15 +85,29 @@ const (
 // podsKey tells watches of pods apart.
 func podsKey(p *ruleset.Pods) string { return "pods/" + p.Namespace + "/" + p.Labels.String() }
 
-// sourceFor is the watch that a requirement needs, with its key; empty where it needs none.
-func (s *Sources) sourceFor(r *ruleset.Requirement) (key string, start func() *source) {
+// keyOf names the watch that a requirement needs; empty where it needs none.
+func keyOf(r *ruleset.Requirement) string {
 	switch {
 	case r.Pods != nil:
-		return podsKey(r.Pods), func() *source { return s.pods(r.Pods) }
+		return podsKey(r.Pods)
 	case r.CSIDriver != nil:
-		return csiNodes, s.csiNodes
+		return csiNodes
 	case r.Resource != nil && r.Resource.Source == v1alpha1.ResourceSourceResourceSlice:
-		return resourceSlices, s.resourceSlices
+		return resourceSlices
+	}
+	return ""
+}
+
+// sourceFor is the watch that a requirement needs, with its key; empty where it needs none.
+func (s *Sources) sourceFor(r *ruleset.Requirement) (key string, start func() *source) {
+	key = keyOf(r)
+	switch {
+	case r.Pods != nil:
+		return key, func() *source { return s.pods(r.Pods) }
+	case key == csiNodes:
+		return key, s.csiNodes
+	case key == resourceSlices:
+		return key, s.resourceSlices
 	}
 	return "", nil
 }
@@ -103,18 +117,28 @@ func (s *Sources) sourceFor(r *ruleset.Requirement) (key string, start func() *s
 func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return unavailable(rule, func(key string) (reason, why string) {
+		running := s.running[key]
+		switch {
+		case running != nil && running.synced():
+			return "", ""
+		case running != nil && running.failure() != "":
+			return ReasonUnavailable, "cannot be read: " + running.failure()
+		}
+		return ReasonPending, "has not been read yet"
+	})
+}
+
+// unavailable is the first of a rule's kinds of evidence that is not there to be judged by, as why says.
+func unavailable(rule *ruleset.Rule, why func(key string) (reason, text string)) *ruleset.Problem {
 	for i := range rule.Requirements {
-		key, _ := s.sourceFor(&rule.Requirements[i])
+		key := keyOf(&rule.Requirements[i])
 		if key == "" {
 			continue
 		}
-		if running := s.running[key]; running == nil || !running.synced() {
-			reason, why := ReasonPending, "has not been read yet"
-			if running != nil && running.failure() != "" {
-				reason, why = ReasonUnavailable, "cannot be read: "+running.failure()
-			}
+		if reason, text := why(key); reason != "" {
 			return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,
-				Message: fmt.Sprintf("the evidence of requirement %s %s", rule.Requirements[i].Name, why)}
+				Message: fmt.Sprintf("the evidence of requirement %s %s", rule.Requirements[i].Name, text)}
 		}
 	}
 	return nil
@@ -122,74 +146,98 @@ func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 
 // Gather fills in what is known of a node, for all rules of a set.
 func (s *Sources) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gather(set, e, func(key string) ([]any, bool) {
+		running := s.running[key]
+		if running == nil {
+			return nil, false
+		}
+		return running.of(node), true
+	})
+}
+
+// gather fills in what the objects of a node say, for all rules of a set. objects gives those of a key; false, where that
+// is not watched.
+func gather(set *ruleset.Set, e *readiness.Evidence, objects func(key string) ([]any, bool)) {
 	if !set.Gathers() {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, rule := range set.All() {
 		for i := range rule.Requirements {
 			r := &rule.Requirements[i]
 			if r.Pods == nil {
 				continue
 			}
-			if running := s.running[podsKey(r.Pods)]; running != nil {
+			if found, ok := objects(podsKey(r.Pods)); ok {
 				if e.Pods == nil {
 					e.Pods = map[*ruleset.Pods][]*corev1.Pod{}
 				}
-				e.Pods[r.Pods] = byNode[*corev1.Pod](running, node)
+				e.Pods[r.Pods] = only[*corev1.Pod](found)
 			}
 		}
 	}
-	if running := s.running[csiNodes]; running != nil {
-		for _, n := range byNode[*storagev1.CSINode](running, node) {
+	if found, ok := objects(csiNodes); ok {
+		for _, n := range only[*storagev1.CSINode](found) {
 			e.CSINode = n
 		}
 	}
-	if running := s.running[resourceSlices]; running != nil {
+	if found, ok := objects(resourceSlices); ok {
 		e.Devices = map[string]int64{}
-		for _, slice := range byNode[*resourcev1.ResourceSlice](running, node) {
+		for _, slice := range only[*resourcev1.ResourceSlice](found) {
 			e.Devices[slice.Spec.Driver] += int64(len(slice.Spec.Devices))
 		}
 	}
 }
 
-func (s *Sources) pods(p *ruleset.Pods) *source {
-	client := s.clients.CoreV1().Pods(p.Namespace)
-	filter := func(o *metav1.ListOptions) {
+// only are the objects of a type.
+func only[T any](objects []any) []T {
+	out := make([]T, 0, len(objects))
+	for _, o := range objects {
+		if t, ok := o.(T); ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// podsFilter makes a list of pods one of those that a requirement is about.
+func podsFilter(p *ruleset.Pods) func(*metav1.ListOptions) {
+	return func(o *metav1.ListOptions) {
 		o.LabelSelector = p.Labels.String()
 		o.FieldSelector = fields.AndSelectors(
 			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
 		).String()
 	}
-	return newSource(&corev1.Pod{}, listWatch(client.List, client.Watch, filter), stripPod, func(o any) []string {
-		pod, ok := o.(*corev1.Pod)
-		if !ok {
-			return nil
+}
+
+// nodesOf are the nodes that an object belongs to.
+func nodesOf(o any) []string {
+	switch o := o.(type) {
+	case *corev1.Pod:
+		return []string{readiness.NodeOf(o)}
+	case *storagev1.CSINode:
+		return []string{o.Name}
+	case *resourcev1.ResourceSlice:
+		if o.Spec.NodeName != nil {
+			return []string{*o.Spec.NodeName}
 		}
-		return []string{readiness.NodeOf(pod)}
-	})
+	}
+	return nil
+}
+
+func (s *Sources) pods(p *ruleset.Pods) *source {
+	client := s.clients.CoreV1().Pods(p.Namespace)
+	return newSource(&corev1.Pod{}, listWatch(client.List, client.Watch, podsFilter(p)), stripPod)
 }
 
 func (s *Sources) csiNodes() *source {
 	client := s.clients.StorageV1().CSINodes()
-	return newSource(&storagev1.CSINode{}, listWatch(client.List, client.Watch, nil), stripMeta, func(o any) []string {
-		n, ok := o.(*storagev1.CSINode)
-		if !ok {
-			return nil
-		}
-		return []string{n.Name}
-	})
+	return newSource(&storagev1.CSINode{}, listWatch(client.List, client.Watch, nil), stripMeta)
 }
 
 func (s *Sources) resourceSlices() *source {
 	client := s.clients.ResourceV1().ResourceSlices()
-	return newSource(&resourcev1.ResourceSlice{}, listWatch(client.List, client.Watch, nil), stripSlice, func(o any) []string {
-		slice, ok := o.(*resourcev1.ResourceSlice)
-		if !ok || slice.Spec.NodeName == nil {
-			return nil
-		}
-		return []string{*slice.Spec.NodeName}
-	})
+	return newSource(&resourcev1.ResourceSlice{}, listWatch(client.List, client.Watch, nil), stripSlice)
 }
