@@ -95,6 +95,7 @@ type DiskCheck struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=4096
+	// +kubebuilder:validation:items:Pattern=`^/`
 	Paths []string `json:"paths,omitempty"`
 
 	// minimumFreePercent is the least share of bytes that must be free. Default 10.
@@ -131,6 +132,7 @@ type ContainerRuntimeCheck struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:Pattern=`^/`
 	Socket string `json:"socket,omitempty"`
 }
 
@@ -142,6 +144,7 @@ type FilesystemCheck struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=4096
+	// +kubebuilder:validation:items:Pattern=`^/`
 	IgnorePaths []string `json:"ignorePaths,omitempty"`
 }
 
@@ -165,6 +168,7 @@ type Probe struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=316
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	// +kubebuilder:validation:XValidation:rule="!(self in ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable'])",message="Ready, the pressure conditions and NetworkUnavailable belong to kubelet and the cloud provider: choose a type of your own, for example example.com/CNIReady"
 	ConditionType string `json:"conditionType"`
 

@@ -22,6 +22,17 @@ const (
 	OverrideAnnotation = "readiness.node.x-k8s.io/override"
 )
 
+// HealthVerdict is, in a rule's record on a node (its field health), whether the rule holds that node back. The node agent
+// reads it.
+type HealthVerdict string
+
+const (
+	// HealthReady means that the rule lets the node have traffic.
+	HealthReady HealthVerdict = "Ready"
+	// HealthNotReady means that it does not.
+	HealthNotReady HealthVerdict = "NotReady"
+)
+
 // Condition types in a rule's status.
 const (
 	// ConditionReady is True when the rule is valid and in force.

@@ -92,12 +92,12 @@ type NodeReadinessRuleSpec struct {
 	ConditionPolicy ConditionPolicy `json:"conditionPolicy,omitempty"`
 
 	// probes are run by the node agent on each node that the rule matches; each publishes its result as a node
-	// condition, which conditions may then require. At most 16.
+	// condition, which conditions may then require. They are evidence: they run in dry-run and while suspended, too. Of
+	// two rules that publish one condition on a node the older one does. At most 16.
 	// +optional
 	// +listType=map
 	// +listMapKey=conditionType
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:XValidation:rule="size(self) == 0",message="probes are not supported by this version yet: run a reporter that sets the node condition"
 	Probes []Probe `json:"probes,omitempty"`
 
 	// taint stands on each node that the rule matches while the rule does not hold there. Taints are told apart
@@ -117,9 +117,9 @@ type NodeReadinessRuleSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self != 'Deny'",message="podAdmission: Deny is not supported by this version yet"
 	PodAdmission PodAdmissionPolicy `json:"podAdmission,omitempty"`
 
-	// health makes the node agent answer for this rule on /health of each node that it matches.
+	// health makes the node agent answer for this rule on /health of each node that it matches. Not while the rule is in
+	// dry-run or suspended.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="health is not supported by this version yet"
 	Health *Health `json:"health,omitempty"`
 
 	// enforcementMode: continuous puts the taint back whenever the rule ceases to hold; bootstrap-only takes it off

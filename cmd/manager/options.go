@@ -23,6 +23,7 @@ type options struct {
 	client   clientOptions
 	workers  workerOptions
 	webhooks webhookOptions
+	agents   agentOptions
 	logging  zap.Options
 }
 
@@ -79,6 +80,7 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	o.client.bind(fs)
 	o.workers.bind(fs)
 	o.webhooks.bind(fs)
+	o.agents.bind(fs)
 
 	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
 	o.logging.BindFlags(goFlags)
@@ -103,6 +105,9 @@ func (o *options) validate() error {
 	}
 	if o.serving.metricsCertDir != "" && !o.serving.metricsSecure {
 		errs = append(errs, errors.New("--metrics-cert-dir: has no use with --metrics-secure=false"))
+	}
+	if _, err := o.agents.configMap(o.election.namespace); err != nil {
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

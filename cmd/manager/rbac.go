@@ -32,3 +32,6 @@ package main
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=nodegate-system,resources=leases,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=nodegate-system,resources=leases,resourceNames=nodegate.readiness.node.x-k8s.io,verbs=get;update
 // +kubebuilder:rbac:groups="",namespace=nodegate-system,resources=events,verbs=create
+//
+// The node agents' configuration: one ConfigMap, by server-side apply, which is a patch, and a creation where there is none.
+// +kubebuilder:rbac:groups="",namespace=nodegate-system,resources=configmaps,resourceNames=nodegate-agent-config,verbs=list;watch;create;patch

@@ -14,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -31,6 +32,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/controller/agentconfig"
 	"github.com/nodegate/nodegate/internal/controller/node"
 	"github.com/nodegate/nodegate/internal/controller/nudge"
 	"github.com/nodegate/nodegate/internal/controller/rule"
@@ -51,7 +53,11 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w (give --kubeconfig, or set KUBECONFIG)", err)
 	}
-	mgr, err := ctrl.NewManager(restConfig(cfg, &o.client), managerOptions(o))
+	agentConfig, err := o.agents.configMap(o.election.namespace)
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(restConfig(cfg, &o.client), managerOptions(o, agentConfig))
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
 	}
@@ -72,6 +78,9 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	if err := addControllers(mgr, rules, recorder, &o.workers); err != nil {
+		return err
+	}
+	if err := addAgentConfig(mgr, rules, recorder, agentConfig); err != nil {
 		return err
 	}
 	if err := addChecks(mgr, rules, crdSeen); err != nil {
@@ -103,7 +112,7 @@ func restConfig(cfg *rest.Config, o *clientOptions) *rest.Config {
 	return cfg
 }
 
-func managerOptions(o *options) manager.Options {
+func managerOptions(o *options, agentConfig *types.NamespacedName) manager.Options {
 	m := metricsserver.Options{BindAddress: o.serving.metricsAddress, SecureServing: o.serving.metricsSecure, CertDir: o.serving.metricsCertDir}
 	if o.serving.metricsSecure {
 		m.FilterProvider = filters.WithAuthenticationAndAuthorization
@@ -112,6 +121,13 @@ func managerOptions(o *options) manager.Options {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	cached := map[client.Object]cache.ByObject{
+		&corev1.Node{}: {Transform: node.Strip, UnsafeDisableDeepCopy: new(true)},
+		&apiextensionsv1.CustomResourceDefinition{}: {Field: fields.OneTermEqualSelector("metadata.name", crd.Name)},
+	}
+	if agentConfig != nil {
+		cached[&corev1.ConfigMap{}] = agentconfig.CacheOptions(*agentConfig)
+	}
 	return manager.Options{
 		Scheme:                        scheme,
 		Metrics:                       m,
@@ -125,10 +141,7 @@ func managerOptions(o *options) manager.Options {
 		Cache: cache.Options{
 			NewInformer:      reconnect.NewInformer,
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Node{}: {Transform: node.Strip, UnsafeDisableDeepCopy: new(true)},
-				&apiextensionsv1.CustomResourceDefinition{}: {Field: fields.OneTermEqualSelector("metadata.name", crd.Name)},
-			},
+			ByObject:         cached,
 		},
 	}
 }

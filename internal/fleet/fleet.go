@@ -38,6 +38,8 @@ type Entry struct {
 	Warning string
 	// Shared is whether an older claim decides about the rule's taint.
 	Shared bool
+	// Displaced says which condition that a probe of the rule would publish is an older rule's; empty for none.
+	Displaced string
 	// WouldClaim, WouldRelease and Risky are what a rule in dry-run would do; risky, where evidence never appeared.
 	WouldClaim, WouldRelease, Risky bool
 	// Observed and HeartbeatDecides are of the last verdict.
@@ -53,7 +55,7 @@ func (e *Entry) matches() bool { return e.Standing.Matches }
 // sameTo reports whether a status would say the same of both.
 func (e *Entry) sameTo(o *Entry) bool {
 	return e.State == o.State && e.Reason == o.Reason && e.Message == o.Message && e.Warning == o.Warning && e.Present == o.Present &&
-		e.pending == o.pending && e.Shared == o.Shared && e.matches() == o.matches() &&
+		e.pending == o.pending && e.Shared == o.Shared && e.Displaced == o.Displaced && e.matches() == o.matches() &&
 		e.WouldClaim == o.WouldClaim && e.WouldRelease == o.WouldRelease && e.Risky == o.Risky &&
 		slices.Equal(e.Results, o.Results) && slices.Equal(e.Requirements, o.Requirements)
 }

@@ -35,6 +35,9 @@ type Material struct {
 	Warning string
 	// Causes are why nodes in service do not satisfy the rule.
 	Causes []Cause
+	// Displaced is on how many nodes an older rule publishes a condition of this rule's probes, and DisplacedBy which.
+	Displaced   int
+	DisplacedBy string
 	// Applied, Failed and Evaluations are the bounded lists; Truncated, whether they leave nodes out.
 	Applied     []string
 	Failed      []v1alpha1.NodeFailure
@@ -80,6 +83,12 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 func (m *Material) count(e *Entry) {
 	if e.Shared {
 		m.Shared++
+	}
+	if e.Displaced != "" {
+		m.Displaced++
+		if m.DisplacedBy == "" || e.Displaced < m.DisplacedBy { // always the same of several
+			m.DisplacedBy = e.Displaced
+		}
 	}
 	if !e.matches() {
 		return

@@ -209,6 +209,9 @@ func (r *Rule) Matches(nodeLabels map[string]string) bool {
 	return r.Selector.Matches(labels.Set(nodeLabels))
 }
 
+// HoldsByVerdict reports whether the rule holds nodes by its verdict for /health alone.
+func (r *Rule) HoldsByVerdict() bool { return r.Taint == nil && r.Spec.Health != nil }
+
 // Limited reports whether the rule has a breaker.
 func (r *Rule) Limited() bool { return r.Spec.MaxUnavailable != nil }
 

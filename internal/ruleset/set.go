@@ -18,6 +18,7 @@ type Set struct {
 
 	ordered                    []*Rule
 	chained, inspects, gathers bool
+	probes                     bool // some rule has any
 }
 
 // NewSet is the snapshot of these rules.
@@ -31,6 +32,7 @@ func NewSet(rules ...*Rule) *Set {
 	for _, r := range s.rules {
 		s.byUID[r.UID] = r
 		s.byName[r.Name] = r
+		s.probes = s.probes || len(r.Spec.Probes) > 0
 	}
 	s.order()
 	return s

@@ -69,6 +69,7 @@ func compileSpec(spec *v1alpha1.NodeReadinessRuleSpec) ([]Requirement, []Problem
 	v.evidence(spec)
 	v.effects(spec)
 	v.modes(spec)
+	v.agent(spec)
 	v.unsupported(spec)
 	requirements, problems := compileRequirements(spec)
 	return requirements, append(v.problems, problems...)
@@ -214,10 +215,8 @@ func (v *validator) unsupported(spec *v1alpha1.NodeReadinessRuleSpec) {
 			v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported, Message: "is not supported by this version"})
 		}
 	}
-	not("spec.probes", len(spec.Probes) > 0)
 	not("spec.evictionGuard", spec.EvictionGuard != nil)
 	not("spec.podAdmission", spec.PodAdmission != "" && spec.PodAdmission != v1alpha1.PodAdmissionNone)
-	not("spec.health", spec.Health != nil)
 	not("spec.admission", spec.Admission != "" && spec.Admission != v1alpha1.NodeAdmissionNone)
 	not("spec.existingNodes", spec.ExistingNodes != "" && spec.ExistingNodes != v1alpha1.ExistingNodesAll &&
 		spec.ExistingNodes != v1alpha1.ExistingNodesNone)

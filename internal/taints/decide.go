@@ -134,10 +134,25 @@ func dryRun(in Input, d Decision) Decision {
 }
 
 func (d *Decision) setRecord(r Record) {
+	r.Health = d.health(r.Health)
 	if r.empty() {
 		d.Record = nil
 		return
 	}
 	r.Rule = d.Rule.Name
 	d.Record = &r
+}
+
+// health is the verdict for /health: whether the rule holds the node back. What lets a node through (the breaker, an
+// override, a timeout) lets it have traffic, too. To a node that is being deleted nothing is added.
+func (d *Decision) health(before v1alpha1.HealthVerdict) v1alpha1.HealthVerdict {
+	switch {
+	case d.Rule.Spec.Health == nil || d.Rule.Mode != ruleset.Enforced:
+		return ""
+	case d.Reason == ReasonTerminating:
+		return before
+	case d.State == v1alpha1.NodeStateHeld:
+		return v1alpha1.HealthNotReady
+	}
+	return v1alpha1.HealthReady
 }

@@ -54,10 +54,8 @@ func (g *gate) enforced() bool { return g.Rule.Mode != ruleset.Suspended }
 // addsTo reports whether the rule may add anything to this node.
 func (g *gate) addsTo() bool { return g.enforced() && g.Node.DeletionTimestamp.IsZero() }
 
-// mayClaim reports whether the rule may put its taint on this node at all.
-func (g *gate) mayClaim() bool {
-	return g.Rule.Taint != nil && (g.Standing.Claimed || g.addsTo())
-}
+// mayClaim reports whether the rule may hold this node at all.
+func (g *gate) mayClaim() bool { return g.Standing.Claimed || g.addsTo() }
 
 func (g *gate) recheck(t time.Time) {
 	if !t.IsZero() && t.After(g.Now) && (g.d.RecheckAt.IsZero() || t.Before(g.d.RecheckAt)) {
@@ -75,9 +73,10 @@ func (g *gate) stamp() metav1.Time {
 	return metav1.NewTime(now)
 }
 
-// forgetLost drops a claim whose taint somebody has taken off where the rule adds nothing: it must not be put back.
+// forgetLost drops a claim whose taint somebody has taken off where the rule adds nothing: it must not be put back. One
+// without a taint cannot be lost that way.
 func (g *gate) forgetLost() {
-	if !g.Standing.Claimed || g.addsTo() {
+	if g.rec.Taint == "" || g.addsTo() {
 		return
 	}
 	if t, err := ParseTaint(g.rec.Taint); err != nil || Find(g.Node, &t) == nil {
@@ -171,21 +170,33 @@ func (g *gate) release(state v1alpha1.NodeState, reason string) {
 
 // claim puts or keeps the rule's taint on the node.
 func (g *gate) claim(reason string) {
-	if g.Rule.Taint == nil { // the rule has other effects; there is no taint to claim
+	if g.Rule.Taint == nil { // the rule has other effects: it holds the node without a taint
+		since := g.rec.Since
+		if since.IsZero() && g.Rule.HoldsByVerdict() {
+			since = g.firstSince()
+		}
 		g.release(v1alpha1.NodeStateHeld, reason)
+		if g.Rule.HoldsByVerdict() {
+			g.rec.Since = since
+		}
 		return
 	}
 	if g.rec.Taint == "" {
-		g.rec.Since = g.stamp()
-		if g.inService() && g.rec.Released.IsZero() {
-			g.rec.Released = g.stamp() // it was in service: the breaker goes on counting it
-		}
+		g.rec.Since = g.firstSince()
 	}
 	if g.rec.Taint == "" || g.addsTo() { // an edited taint takes the place of the old one, where something may be added
 		g.rec.Taint = FormatTaint(*g.Rule.Taint)
 	}
 	g.d.Claim = true
 	g.d.State, g.d.Reason = v1alpha1.NodeStateHeld, reason
+}
+
+// firstSince is since when a claim stands that is made now.
+func (g *gate) firstSince() metav1.Time {
+	if g.inService() && g.rec.Released.IsZero() {
+		g.rec.Released = g.stamp() // it was in service: the breaker goes on counting it
+	}
+	return g.stamp()
 }
 
 // hold keeps a claim, or adopts a taint that somebody else put there, until the rule holds or the timeout ends.
@@ -294,7 +305,7 @@ func (g *gate) firstClaim(existing bool) bool {
 
 // retaint closes the gate of a node in service, within the breaker's budget.
 func (g *gate) retaint() {
-	if g.Rule.Taint != nil && g.Rule.Limited() && g.Standing.Counted {
+	if (g.Rule.Taint != nil || g.Rule.HoldsByVerdict()) && g.Rule.Limited() && g.Standing.Counted {
 		refused := g.d
 		refused.NeedsBudget = true
 		refused.State, refused.Reason = v1alpha1.NodeStateExempt, ReasonOverBudget

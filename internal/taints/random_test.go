@@ -53,6 +53,8 @@ func (d dice) rule(name string) *build.RuleWrapper {
 		func() { r.Spec.Requirements = []v1alpha1.Requirement{{Name: "future"}} },
 		func() { r.FreshCondition(pick(d, conditionsUsed...), int32(1+d.IntN(60))) },
 		func() { r.Selector("zone", "a") },
+		func() { r.Health("rules") },
+		func() { r.Untainted().Health("rules") },
 	}
 	for _, f := range optional {
 		if d.chance(15) {
@@ -187,7 +189,7 @@ func TestRandom(t *testing.T) {
 func (w *world) describe() string {
 	var out strings.Builder
 	for _, r := range w.objects {
-		fmt.Fprintf(&out, "\n  %s: mode %d, taint %s, %+v", r.Name, ruleset.Compile(r.Obj(), nil, start).Mode, FormatTaint(r.Spec.Taint.Core()), r.Spec)
+		fmt.Fprintf(&out, "\n  %s: mode %d, taint %+v, %+v", r.Name, ruleset.Compile(r.Obj(), nil, start).Mode, r.Spec.Taint, r.Spec)
 	}
 	return out.String()
 }
@@ -237,6 +239,22 @@ func (w *world) untouched(before, after *corev1.Node, decisions []Decision) {
 	}
 }
 
+// sayable holds the verdict that stands in a rule's record against what the rule decides.
+func (w *world) sayable(d Decision) {
+	w.t.Helper()
+	said := v1alpha1.HealthVerdict("")
+	if d.Record != nil {
+		said = d.Record.Health
+	}
+	counts := d.Rule.Spec.Health != nil && d.Rule.Mode == ruleset.Enforced && d.Was.Matches
+	switch {
+	case !counts && said != "",
+		counts && said == "" && d.Reason != ReasonTerminating,
+		counts && said != "" && d.Reason != ReasonTerminating && (said == v1alpha1.HealthNotReady) != (d.State == v1alpha1.NodeStateHeld):
+		w.t.Errorf("%s is %s %s, and its record says %q", d.Rule.Name, d.State, d.Reason, said)
+	}
+}
+
 // exactlyTheClaimed works out anew, from the decisions, which of the rules' taints must be there.
 func (w *world) exactlyTheClaimed(before, after *corev1.Node, decisions []Decision) {
 	w.t.Helper()
@@ -264,15 +282,16 @@ func (w *world) exactlyTheClaimed(before, after *corev1.Node, decisions []Decisi
 		if wasClaimed {
 			managed[idOf(was)] = true
 		}
-		if d.Rule.Mode == ruleset.Enforced && d.Was.Matches {
+		if d.Rule.Mode == ruleset.Enforced && d.Was.Matches && d.Rule.Taint != nil {
 			managed[idOf(*d.Rule.Taint)] = true
 		}
 		if fresh := d.Claim && !d.Was.Claimed; fresh && (d.Rule.Mode != ruleset.Enforced || !d.Was.Matches) {
 			w.t.Errorf("%s makes a claim that it may not make", d.Rule.Name)
 		}
-		if d.Claim != (d.State == v1alpha1.NodeStateHeld) {
+		if held := d.State == v1alpha1.NodeStateHeld; d.Claim != (held && d.Rule.Taint != nil) {
 			w.t.Errorf("%s is %s and claims: %t", d.Rule.Name, d.State, d.Claim)
 		}
+		w.sayable(d)
 	}
 	set := w.set(at(0))
 	for k, v := range before.Annotations {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -41,6 +42,9 @@ type Record struct {
 	GuardedSince metav1.Time `json:"guardedSince,omitzero"`
 	// GuardEnded is when maxHoldSeconds had passed; cleared when the rule holds.
 	GuardEnded metav1.Time `json:"guardEnded,omitzero"`
+	// Health, of a rule with health, is whether the rule holds the node back: what /health answers for the rule where only
+	// the operator can judge. Empty: nobody has judged, or the rule does not count.
+	Health v1alpha1.HealthVerdict `json:"health,omitempty"`
 }
 
 // empty reports whether there is nothing to remember.
@@ -83,6 +87,9 @@ func decodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 		if t.Time.Before(node.CreationTimestamp.Time) || t.Time.After(now.Add(maxClockSkew)) {
 			*t = metav1.Time{}
 		}
+	}
+	if r.Health != v1alpha1.HealthReady && r.Health != v1alpha1.HealthNotReady {
+		r.Health = ""
 	}
 	if r.NotBefore.After(now.Add(maxClockSkew)) { // by kubelet's clock, which may be behind; a past one does no harm
 		r.NotBefore = metav1.Time{}

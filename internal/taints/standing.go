@@ -21,7 +21,8 @@ type Standing struct {
 	// Record is what the rule remembers; HasRecord whether the node bears any annotation for it, readable or not.
 	Record    Record
 	HasRecord bool
-	// Claimed is whether the rule claims a taint.
+	// Claimed is whether the rule holds the node: it claims a taint or, by the verdict for /health alone, its
+	// record says since when.
 	Claimed bool
 	// Present is whether the rule's taint is on the node, whoever put it there.
 	Present bool
@@ -59,7 +60,7 @@ func Stand(rule *ruleset.Rule, node *corev1.Node, now time.Time) Standing {
 	if _, inherited := rule.Inherited[node.Name]; inherited && s.Present && !ok && (!s.Shared || rule.Mode == ruleset.Frozen) {
 		s.Record, s.Shared = Record{Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(now)}, false
 	}
-	s.Claimed = s.Record.Taint != ""
+	s.Claimed = s.Record.Taint != "" || rule.HoldsByVerdict() && !s.Record.Since.IsZero()
 	s.Existing = rule.Existing(node)
 	s.Released = !s.Record.Released.IsZero() || s.Completed || s.Existing && !s.Claimed && (!s.Present || s.Shared)
 	s.boot(rule, node, now)

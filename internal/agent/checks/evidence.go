@@ -4,11 +4,13 @@
 package checks
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
@@ -18,8 +20,9 @@ import (
 // The agent judges it as internal/readiness does, which a test compares. It does not import that: with the expressions of
 // rules it costs more memory than all the rest of the agent.
 type Evidence struct {
-	// Name is the rule's.
+	// Name and UID are the rule's.
 	Name string
+	UID  types.UID
 	// Conditions are the conditions that it requires; AnyOf: one of them suffices.
 	Conditions []v1alpha1.ConditionRequirement
 	AnyOf      bool
@@ -70,9 +73,40 @@ func lacks(node *corev1.Node, c *v1alpha1.ConditionRequirement, now time.Time) s
 	return fmt.Sprintf("condition %s %s, must be %s", c.Type, why, c.RequiredStatus)
 }
 
-// verdict is whether the rule holds, as far as that can be seen here.
+// heldBack is the reason where only the operator knows why.
+const heldBack = "the operator holds the node back: see the rule's status"
+
+// recorded is the operator's verdict about the rule, which stands in its record on the node; empty where there is none.
+func (e *Evidence) recorded(node *corev1.Node) v1alpha1.HealthVerdict {
+	value := node.Annotations[v1alpha1.RecordAnnotationPrefix+string(e.UID)]
+	if value == "" {
+		return ""
+	}
+	var record struct{ Health v1alpha1.HealthVerdict }
+	if json.Unmarshal([]byte(value), &record) != nil {
+		return ""
+	}
+	return record.Health
+}
+
+// verdict is whether the rule lets the node have traffic: as the operator says, who knows all evidence and the rule's
+// windows, breaker and overrides. Where the operator has said nothing, it is as far as that can be seen here.
 func (e *Evidence) verdict(node *corev1.Node, now time.Time) Result {
 	missing := e.judge(node, now)
+	switch e.recorded(node) {
+	case v1alpha1.HealthReady:
+		return Pass()
+	case v1alpha1.HealthNotReady:
+		if missing == "" {
+			missing = heldBack
+		}
+		return Fail(missing)
+	}
+	return e.visible(missing)
+}
+
+// visible is whether the rule holds, as far as that can be seen here.
+func (e *Evidence) visible(missing string) Result {
 	satisfied := len(e.Conditions) > 0 && missing == ""
 	switch {
 	case missing != "" && (!e.Elsewhere || !e.AnyOf):
@@ -81,4 +115,17 @@ func (e *Evidence) verdict(node *corev1.Node, now time.Time) Result {
 		return FailedOpen("the rule needs evidence that this agent does not see")
 	}
 	return Pass()
+}
+
+// conditions is whether the node's conditions are as the rule requires at this moment. Where others of the rule's evidence
+// may do instead, its verdict counts.
+func (e *Evidence) conditions(node *corev1.Node, now time.Time) Result {
+	missing := e.judge(node, now)
+	switch {
+	case missing == "":
+		return Pass()
+	case e.AnyOf && e.Elsewhere:
+		return e.verdict(node, now)
+	}
+	return Fail(missing)
 }

@@ -112,21 +112,17 @@ func CustomConditions(source NodeSource, rules []Evidence, types []string) Check
 	}
 	all := append(slices.Clone(rules), named)
 	return nodeCheck(NameCustomConditions, source, func(node *corev1.Node) Result {
-		var missing []string
+		results := make([]Result, len(all))
 		for i := range all {
-			if m := all[i].judge(node, time.Now()); m != "" {
-				missing = append(missing, m)
-			}
+			results[i] = all[i].conditions(node, time.Now())
 		}
-		if len(missing) > 0 {
-			return Fail(strings.Join(missing, "; "))
-		}
-		return Pass()
+		return combine(results)
 	})
 }
 
-// Rule passes when the rule holds on the node, judged by the node's conditions at this moment. A rule that needs evidence
-// from elsewhere cannot be judged here: it fails where it is bound to, and else passes, visibly.
+// Rule passes when the rule lets the node have traffic: as the operator's verdict in the rule's record says or, where there
+// is none, by the node's conditions at this moment. A rule that then needs evidence from elsewhere cannot be judged: it
+// fails where it is bound to, and else passes, visibly.
 func Rule(source NodeSource, rule Evidence) Check {
 	return nodeCheck(NameRulePrefix+rule.Name, source, func(node *corev1.Node) Result { return rule.verdict(node, time.Now()) })
 }

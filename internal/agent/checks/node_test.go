@@ -154,6 +154,40 @@ func TestRules(t *testing.T) {
 			}
 		})
 	}
+	for _, c := range []struct {
+		name   string
+		record string
+		rule   Evidence
+		want   Result
+	}{
+		{"the operator says Ready, whatever is seen here", `{"health":"Ready"}`, Evidence{Conditions: need("B"), Elsewhere: true}, Pass()},
+		{"the operator says NotReady: what is seen here is the reason", `{"rule":"r","health":"NotReady"}`, Evidence{Conditions: need("B")}, Fail(b)},
+		{"NotReady, and nothing is seen here", `{"health":"NotReady"}`, Evidence{Conditions: need("A"), Elsewhere: true}, Fail("the operator holds the node back: see the rule's status")},
+		{"a record without a verdict", `{"taint":"a=:NoSchedule"}`, Evidence{Conditions: need("A"), Elsewhere: true}, elsewhere},
+		{"a verdict that nobody knows", `{"health":"Splendid"}`, Evidence{Conditions: need("A"), Elsewhere: true}, elsewhere},
+		{"a record that cannot be read", `{{{`, Evidence{Conditions: need("B")}, Fail(b)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.rule.UID = "u1"
+			judged := build.WrapNode(node).Annotation("readiness.node.x-k8s.io/rule-u1", c.record).Annotation("readiness.node.x-k8s.io/rule-u2", `{"health":"Ready"}`).Obj()
+			if got, _ := Rule(fixed(Node{Object: judged}), c.rule).Instant(); got != c.want {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+	t.Run("custom_conditions is about conditions, unless other evidence may do instead", func(t *testing.T) {
+		for record, want := range map[string]Result{
+			`{"health":"Ready"}`: Pass(), `{"health":"NotReady"}`: Fail(b), "": elsewhere,
+		} {
+			judged := fixed(Node{Object: build.WrapNode(node).Annotation("readiness.node.x-k8s.io/rule-u1", record).Obj()})
+			if got, _ := CustomConditions(judged, []Evidence{{UID: "u1", Conditions: need("B")}}, nil).Instant(); got != Fail(b) {
+				t.Errorf("all must hold, record %s: got %+v", record, got)
+			}
+			if got, _ := CustomConditions(judged, []Evidence{{UID: "u1", Conditions: need("B"), AnyOf: true, Elsewhere: true}}, nil).Instant(); got != want {
+				t.Errorf("any may hold, record %s: got %+v", record, got)
+			}
+		}
+	})
 	t.Run("all together", func(t *testing.T) {
 		source := fixed(Node{Object: node})
 		x, y, z := Evidence{Name: "x", Conditions: need("A")}, Evidence{Name: "y", Conditions: need("B")}, Evidence{Name: "z", Elsewhere: true}

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -23,6 +25,12 @@ const (
 
 	// MaxSize is how large an encoded file may be, in bytes: a ConfigMap holds 1 MiB, and the rest of it needs some room.
 	MaxSize = 1<<20 - 16<<10
+
+	// Key is the key of the file in the ConfigMap, and its name where that is mounted.
+	Key = "rules.json"
+	// ConditionsKey is the key under which the ConfigMap lists, a line for each, the types of the conditions that agents
+	// publish. The ValidatingAdmissionPolicy reads it that confines the agents: it cannot read the file.
+	ConditionsKey = "conditions"
 )
 
 // File is the configuration of all agents.
@@ -63,6 +71,31 @@ func (f *File) Encode() ([]byte, error) {
 		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, len(raw))
 	}
 	return append(raw, '\n'), nil
+}
+
+// Data is the ConfigMap's data. Where it does not fit the error is ErrTooLarge.
+func (f *File) Data() (map[string]string, error) {
+	raw, err := f.Encode()
+	if err != nil {
+		return nil, err
+	}
+	conditions := strings.Join(f.Publishes(), "\n")
+	if n := len(raw) + len(conditions); n > MaxSize {
+		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, n)
+	}
+	return map[string]string{Key: string(raw), ConditionsKey: conditions}, nil
+}
+
+// Publishes are the types of the conditions that the rules' probes publish, sorted.
+func (f *File) Publishes() []string {
+	var types []string
+	for i := range f.Rules {
+		for j := range f.Rules[i].Probes {
+			types = append(types, f.Rules[i].Probes[j].ConditionType)
+		}
+	}
+	slices.Sort(types)
+	return slices.Compact(types)
 }
 
 // Decode reads a file. Fields that it does not know are a later version's and are left out; what is not such a file at all

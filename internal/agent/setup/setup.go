@@ -63,7 +63,7 @@ func evidenceOf(rules []config.Rule) []checks.Evidence {
 	var out []checks.Evidence
 	for i := range rules {
 		if r := &rules[i]; r.Health != nil {
-			out = append(out, checks.Evidence{Name: r.Name, Conditions: r.Conditions, AnyOf: r.AnyOf, Elsewhere: r.Elsewhere})
+			out = append(out, checks.Evidence{Name: r.Name, UID: r.UID, Conditions: r.Conditions, AnyOf: r.AnyOf, Elsewhere: r.Elsewhere})
 		}
 	}
 	return out

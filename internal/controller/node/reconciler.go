@@ -209,11 +209,13 @@ type failure struct{ reason, message string }
 // record tells the fleet what has become of the node.
 func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, failed *failure) {
 	entries := make([]fleet.Entry, 0, len(p.decisions))
+	displaced := p.set.Displaced(node.Labels)
 	for i, d := range p.decisions {
 		v := p.verdicts[i]
 		e := fleet.Entry{
 			Rule: d.Rule, Standing: d.Was, State: d.State, Reason: d.Reason,
 			Present: taints.Find(node, d.Rule.Taint) != nil, Shared: outcome.Shared[d.Rule.UID],
+			Displaced:  displaced[d.Rule.Name],
 			WouldClaim: d.WouldClaim, WouldRelease: d.WouldRelease, Risky: d.WouldClaim && v.NeverAppeared,
 			Observed: v.Observed, HeartbeatDecides: v.HeartbeatDecides,
 		}

@@ -246,6 +246,23 @@ var _ = Describe("A rule", func() {
 		Expect(d.events()).To(ConsistOf(ContainSubstring("Warning MaxUnavailable"), ContainSubstring("Warning SharedTaint")))
 	})
 
+	It("says that an older rule publishes the condition of its probe, before that a taint is shared", func(ctx context.Context) {
+		d := newDesk(ctx, network().Probe("example.com/Ready", 9099), node("a"), node("b"))
+		const taken = "condition example.com/Ready is published by the older rule first"
+		for i := range 2 {
+			e := fleet.Entry{Rule: d.compiled, Standing: taints.Stand(d.compiled, d.nodes[i], d.clock.Now()),
+				State: v1alpha1.NodeStateReady, Reason: taints.ReasonEvidenceHolds, Displaced: taken, Shared: i == 0}
+			d.Fleet.Record(d.nodes[i], []fleet.Entry{e}, d.clock.Now())
+		}
+		d.reconcile()
+		c := d.condition(v1alpha1.ConditionConflicted)
+		Expect(c.Status).To(Equal(metav1.ConditionTrue))
+		Expect(c.Reason).To(Equal(ReasonConditionTaken))
+		Expect(c.Message).To(And(HavePrefix("On 2 nodes a probe of this rule does not run, because an older rule publishes its condition: "+taken),
+			ContainSubstring("On 1 nodes an older claim to the same taint")))
+		Expect(d.events()).To(ContainElement(ContainSubstring("Warning ConditionTaken")))
+	})
+
 	It("keeps its object under 64 KiB with 5000 nodes", func(ctx context.Context) {
 		d := newDesk(ctx, network())
 		for i := range 5000 {

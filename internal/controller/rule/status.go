@@ -5,6 +5,7 @@ package rule
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -26,6 +27,7 @@ const (
 	ReasonNodesNotReady  = "NodesNotReady"
 	ReasonNodesFailed    = "NodesFailed"
 	ReasonSharedTaint    = "SharedTaint"
+	ReasonConditionTaken = "ConditionTaken"
 	ReasonNoConflict     = "NoConflict"
 	ReasonMaxUnavailable = "MaxUnavailable"
 	ReasonWithinBudget   = "WithinBudget"
@@ -116,12 +118,7 @@ func nodeConditions(m *fleet.Material, set setter) {
 		set(v1alpha1.ConditionNodesReady, false, reason, "%d of %d nodes are ready, %d held, %d exempt, %d failed, %d pending",
 			c.Ready, c.Matched, c.Held, c.Exempt, c.Failed, c.Pending)
 	}
-	if m.Shared > 0 {
-		set(v1alpha1.ConditionConflicted, true, ReasonSharedTaint,
-			"On %d nodes an older claim to the same taint decides about its value; the taint stands while any of the rules claims it", m.Shared)
-	} else {
-		set(v1alpha1.ConditionConflicted, false, ReasonNoConflict, "No other rule claims this rule's taint on the same node")
-	}
+	conflicts(m, set)
 	switch {
 	case !m.Rule.Limited():
 		set(v1alpha1.ConditionBudgetExhausted, false, ReasonNoLimit, "The rule has no maxUnavailable")
@@ -132,6 +129,25 @@ func nodeConditions(m *fleet.Material, set setter) {
 	default:
 		set(v1alpha1.ConditionBudgetExhausted, false, ReasonWithinBudget, "maxUnavailable keeps no node from being held")
 	}
+}
+
+// conflicts says whether an older rule decides about something that this one asks for. That a probe does not run is told
+// before that a taint is shared.
+func conflicts(m *fleet.Material, set setter) {
+	var reasons, words []string
+	if m.Displaced > 0 {
+		reasons = append(reasons, ReasonConditionTaken)
+		words = append(words, fmt.Sprintf("On %d nodes a probe of this rule does not run, because an older rule publishes its condition: %s", m.Displaced, m.DisplacedBy))
+	}
+	if m.Shared > 0 {
+		reasons = append(reasons, ReasonSharedTaint)
+		words = append(words, fmt.Sprintf("On %d nodes an older claim to the same taint decides about its value; the taint stands while any of the rules claims it", m.Shared))
+	}
+	if len(reasons) == 0 {
+		set(v1alpha1.ConditionConflicted, false, ReasonNoConflict, "No other rule claims this rule's taint, or publishes its conditions, on the same node")
+		return
+	}
+	set(v1alpha1.ConditionConflicted, true, reasons[0], "%s", strings.Join(words, ". "))
 }
 
 func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -20,6 +21,8 @@ type Code string
 const (
 	// SharedTaint: another rule may claim the same taint on the same nodes.
 	SharedTaint Code = "SharedTaint"
+	// ConditionTaken: another rule may publish the same condition on the same nodes.
+	ConditionTaken Code = "ConditionTaken"
 	// NoBreaker: a taint of NoExecute may evict the pods of any number of nodes at once.
 	NoBreaker Code = "NoBreaker"
 	// KubeletCannotLabel: the selector needs a label that a kubelet cannot set on its own node.
@@ -84,6 +87,7 @@ func (w *Workload) String() string { return fmt.Sprintf("%s %s/%s", w.Kind, w.Na
 func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	l := &linter{rule: rule, others: others, facts: facts}
 	l.sharedTaint()
+	l.probes()
 	l.breaker()
 	l.labels()
 	l.autoscalers()
@@ -141,18 +145,42 @@ func (l *linter) sharedTaint() {
 		if o.Taint == nil || o.Taint.Key != t.Key || o.Taint.Effect != t.Effect || disjoint(l.rule.Selector, o.Selector) {
 			continue
 		}
-		where := "nodes that both select"
-		if l.facts.Nodes != nil {
-			n := 0
-			for _, node := range l.facts.Nodes {
-				if l.rule.Matches(node.Labels) && o.Matches(node.Labels) {
-					n++
-				}
-			}
-			where += fmt.Sprintf(" (%d at present)", n)
-		}
 		l.warn(SharedTaint, "spec.taint", "rule %s has the same taint %s:%s: on %s it stands until both hold, and the older claim gives its value",
-			o.Name, t.Key, t.Effect, where)
+			o.Name, t.Key, t.Effect, l.whereBoth(o))
+	}
+}
+
+// whereBoth names the nodes that another rule selects as well.
+func (l *linter) whereBoth(o *ruleset.Rule) string {
+	where := "nodes that both select"
+	if l.facts.Nodes != nil {
+		n := 0
+		for _, node := range l.facts.Nodes {
+			if l.rule.Matches(node.Labels) && o.Matches(node.Labels) {
+				n++
+			}
+		}
+		where += fmt.Sprintf(" (%d at present)", n)
+	}
+	return where
+}
+
+// probes looks for conditions that another rule publishes as well. A rule that is not stored yet is the younger one.
+func (l *linter) probes() {
+	for i := range l.rule.Spec.Probes {
+		condition := l.rule.Spec.Probes[i].ConditionType
+		for _, o := range l.rest() {
+			publishes := slices.ContainsFunc(o.Spec.Probes, func(p v1alpha1.Probe) bool { return p.ConditionType == condition })
+			if !publishes || disjoint(l.rule.Selector, o.Selector) {
+				continue
+			}
+			older := o.Name
+			if !l.rule.CreatedAt.IsZero() && ruleset.Older(l.rule, o) < 0 {
+				older = l.rule.Name
+			}
+			l.warn(ConditionTaken, fmt.Sprintf("spec.probes[%d].conditionType", i),
+				"rule %s publishes the condition %s, too: on %s only the probe of rule %s runs, which is the older one", o.Name, condition, l.whereBoth(o), older)
+		}
 	}
 }
 

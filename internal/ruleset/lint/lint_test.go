@@ -70,6 +70,20 @@ func TestWarnings(t *testing.T) {
 		says   string
 	}{
 		"nothing about a good rule": {rule: good()},
+		"a condition of another rule's probe": {
+			rule: good().Probe("example.com/CNI", 1), others: []*build.RuleWrapper{other().Taint("example.com/other", "", "NoSchedule").Probe("example.com/CNI", 2)},
+			facts: Facts{Nodes: []*corev1.Node{worker}}, want: []Code{ConditionTaken},
+			says: "on nodes that both select (1 at present) only the probe of rule other runs",
+		},
+		"a condition of another rule's probe, which is younger": {
+			rule:   good().Created(now).Probe("example.com/CNI", 1),
+			others: []*build.RuleWrapper{other().Created(now.Add(time.Second)).Taint("example.com/other", "", "NoSchedule").Probe("example.com/CNI", 2)},
+			want:   []Code{ConditionTaken}, says: "only the probe of rule good runs",
+		},
+		"a condition of a probe for other nodes": {
+			rule:   good().Probe("example.com/CNI", 1),
+			others: []*build.RuleWrapper{other().Selector(pool, "others").Probe("example.com/CNI", 2)},
+		},
 		"nothing about a good rule in a cluster that is known": {
 			rule: waitsFor(good(), v1alpha1.PodsRequirement{}), others: []*build.RuleWrapper{},
 			facts: Facts{Nodes: []*corev1.Node{worker}, Workloads: []Workload{daemonSet("kube-system", tolerant)}, Operator: []Workload{daemonSet("x", tolerant)}},

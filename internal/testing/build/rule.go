@@ -184,6 +184,27 @@ func (r *RuleWrapper) CompletionAnnotation(key string) *RuleWrapper {
 	return r
 }
 
+// Untainted takes the taint away: the rule needs another effect.
+func (r *RuleWrapper) Untainted() *RuleWrapper {
+	r.Spec.Taint, r.Spec.EnforcementMode = nil, ""
+	return r
+}
+
+// Health has the node agents run these checks for the rule.
+func (r *RuleWrapper) Health(checks ...string) *RuleWrapper {
+	r.Spec.Health = &v1alpha1.Health{}
+	for _, name := range checks {
+		r.Spec.Health.Checks = append(r.Spec.Health.Checks, v1alpha1.HealthCheck{Name: name})
+	}
+	return r
+}
+
+// Probe has the node agents publish a condition: whether they can connect to a port of their node.
+func (r *RuleWrapper) Probe(conditionType string, port int32) *RuleWrapper {
+	r.Spec.Probes = append(r.Spec.Probes, v1alpha1.Probe{ConditionType: conditionType, TCPSocket: &v1alpha1.TCPSocketAction{Port: port}})
+	return r
+}
+
 // DryRun makes the rule only report.
 func (r *RuleWrapper) DryRun(on bool) *RuleWrapper {
 	r.Spec.DryRun = on

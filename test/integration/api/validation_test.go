@@ -300,12 +300,9 @@ func TestBounds(t *testing.T) {
 func TestNotYetSupported(t *testing.T) {
 	judge(t, group, plainSpec, map[string]verdict{
 		"no requirements":     {"requirements: []", nil},
-		"probes":              {"probes: [{conditionType: example.com/CNIReady, tcpSocket: {port: 9099}}]", refused("spec.probes", "probes are not supported by this version yet: run a reporter that sets the node condition")},
-		"no probes":           {"probes: []", nil},
 		"evictionGuard":       {"evictionGuard: {}", refused("spec.evictionGuard", "evictionGuard is not supported by this version yet")},
 		"only evictionGuard":  {"{taint: null, enforcementMode: null, evictionGuard: {}}", refused("spec.evictionGuard", "not supported by this version yet")},
 		"podAdmission: Deny":  {"podAdmission: Deny", refused("spec.podAdmission", "podAdmission: Deny is not supported by this version yet")},
-		"health":              {"health: {checks: [{name: node_ready}]}", refused("spec.health", "health is not supported by this version yet")},
 		"admission: Taint":    {"admission: Taint", refused("spec.admission", "admission: Taint is not supported by this version yet: the controller taints a moment after the node appears; leave the field out or use None")},
 		"existingNodes: Idle": {"existingNodes: Idle", refused("spec.existingNodes", "existingNodes: Idle is not supported by this version yet: use All or None")},
 	})

@@ -72,9 +72,15 @@ func TestTheOperatorRuns(t *testing.T) {
 			Conditions:      []v1alpha1.ConditionRequirement{{Type: conditionType, RequiredStatus: v1alpha1.ConditionTrue}},
 			Taint:           &v1alpha1.Taint{Key: "readiness.k8s.io/NetworkReady", Value: "pending", Effect: "NoSchedule"},
 			EnforcementMode: v1alpha1.EnforcementModeContinuous,
+			Probes:          []v1alpha1.Probe{{ConditionType: "example.com/Probed", TCPSocket: &v1alpha1.TCPSocketAction{Port: 9099}}},
 		},
 	}
 	g.Expect(kube.Create(ctx, rule)).To(Succeed())
+	g.Eventually(func(g Gomega) {
+		agents := &corev1.ConfigMap{}
+		g.Expect(kube.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "nodegate-agent-config"}, agents)).To(Succeed())
+		g.Expect(agents.Data).To(HaveKeyWithValue("conditions", "example.com/Probed"))
+	}).Should(Succeed(), "the agents' configuration is written")
 
 	tainted := func(want bool) func(g Gomega) {
 		return func(g Gomega) {
@@ -185,6 +191,8 @@ func checkAudit(t *testing.T) {
 		"nodes get": true,
 		"nodereadinessrules.readiness.node.x-k8s.io get":     true,
 		"customresourcedefinitions.apiextensions.k8s.io get": true,
+		// A server-side apply that creates is a patch to the audit log, and needs the right to create.
+		"configmaps create": true,
 	}
 	granted := map[string]bool{}
 	grant := func(rules []rbacv1.PolicyRule) {

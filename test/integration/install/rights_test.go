@@ -32,6 +32,7 @@ var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delet
 // TestTheOperatorMayDoNothingElse asks the API server about every verb on every resource that it serves.
 func TestTheOperatorMayDoNothingElse(t *testing.T) {
 	crds := schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+	configMaps := schema.GroupResource{Resource: "configmaps"}
 	leases := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 	secrets := schema.GroupResource{Resource: "secrets"}
 	webhooks := func(kind string) schema.GroupResource {
@@ -47,6 +48,7 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 		"events.events.k8s.io":                                                                      {"create", "patch"},
 		"tokenreviews.authentication.k8s.io":                                                        {"create"},
 		"subjectaccessreviews.authorization.k8s.io":                                                 {"create"},
+		"its own namespace: configmaps nodegate-agent-config":                                       {"create", "list", "patch", "watch"},
 		"its own namespace: events":                                                                 {"create"},
 		"mutatingwebhookconfigurations.admissionregistration.k8s.io":                                {"list", "watch"},
 		"validatingwebhookconfigurations.admissionregistration.k8s.io":                              {"list", "watch"},
@@ -92,6 +94,9 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 		case secrets:
 			a.Name = "nodegate-webhook-cert"
 			ask("its own namespace: "+r.String()+" "+a.Name, a)
+		case configMaps:
+			a.Name = "nodegate-agent-config"
+			ask("its own namespace: "+r.String()+" "+a.Name, a)
 		case leases:
 			a.Name = "nodegate.readiness.node.x-k8s.io"
 			ask("its own namespace: "+r.String()+" "+a.Name, a)
@@ -126,6 +131,12 @@ func TestTheOperatorIsRefused(t *testing.T) {
 		"creating a secret":               func() error { return as.Create(t.Context(), secret.DeepCopy()) },
 		"registering a webhook":           func() error { return as.Create(t.Context(), webhook.DeepCopy()) },
 		"changing a webhook of another's": func() error { return as.Update(t.Context(), webhook.DeepCopy()) },
+		"reading another ConfigMap of its own namespace": func() error {
+			return as.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "kube-root-ca.crt"}, &corev1.ConfigMap{})
+		},
+		"creating another ConfigMap": func() error {
+			return as.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "refused"}})
+		},
 		"deleting pods": func() error {
 			return as.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}})
 		},

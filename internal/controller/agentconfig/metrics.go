@@ -1,0 +1,26 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agentconfig
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	writes = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "node_readiness_agent_config_writes_total",
+		Help: "Writes of the node agents' configuration.",
+	})
+	size = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "node_readiness_agent_config_bytes",
+		Help: "Size of the node agents' configuration. A ConfigMap holds 1 MiB.",
+	})
+	current = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "node_readiness_agent_config_current",
+		Help: "1 while the node agents' configuration is what the rules say, else 0: it could not be written, or does not fit. Only the leader writes it.",
+	})
+)
+
+func init() { metrics.Registry.MustRegister(writes, size, current) }

@@ -1,0 +1,172 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agentconfig
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodegate/nodegate/internal/agent/config"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Reason and action of the event on the ConfigMap.
+const (
+	reasonTooLarge = "AgentConfigTooLarge"
+	actionCompile  = "CompileAgentConfig"
+)
+
+// fieldOwner owns what is written, on the API server's side. What others add to the ConfigMap stays.
+const fieldOwner = "nodegate"
+
+// Reconciler keeps the ConfigMap in line with the rules. It has one worker.
+type Reconciler struct {
+	// Client reads the ConfigMap from a cache that has seen this process's own writes, and writes it.
+	Client client.Client
+	// Rules is the present snapshot.
+	Rules func() *ruleset.Set
+	// Recorder records events on the ConfigMap.
+	Recorder events.EventRecorder
+	// Key is the ConfigMap.
+	Key client.ObjectKey
+
+	// last is what the rules last made that fitted; nil until then. Rules that have become invalid keep what they had in it.
+	last *config.File
+	// refused is what was said of a configuration that does not fit, so that it is said once.
+	refused string
+}
+
+// Reconcile writes the ConfigMap, if it does not say what the rules say.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	stored := &corev1.ConfigMap{}
+	if err := r.Client.Get(ctx, r.Key, stored); client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the agents' configuration: %w", err)
+	}
+	file := config.Compile(inputs(r.Rules()), r.before(stored))
+	data, err := file.Data()
+	if err != nil {
+		current.Set(0)
+		if !errors.Is(err, config.ErrTooLarge) {
+			return reconcile.Result{}, reconcile.TerminalError(err)
+		}
+		r.tooLarge(ctx, file, err)
+		return reconcile.Result{}, nil // the last good one stays, until the rules change
+	}
+	r.refused = ""
+	if !says(stored, data) {
+		current.Set(0)
+		if err := r.write(ctx, data); err != nil {
+			return reconcile.Result{}, err
+		}
+		log.FromContext(ctx).Info("Wrote the agents' configuration", "rules", len(file.Rules), "bytes", len(data[config.Key]))
+	}
+	r.last = file
+	current.Set(1)
+	size.Set(float64(len(data[config.Key])))
+	return reconcile.Result{}, nil
+}
+
+// before is the configuration that is in force: after a restart, as it is stored.
+func (r *Reconciler) before(stored *corev1.ConfigMap) *config.File {
+	if r.last != nil {
+		return r.last
+	}
+	file, err := config.Decode([]byte(stored.Data[config.Key]))
+	if err != nil { // there is none, or somebody has broken it
+		return nil
+	}
+	return file
+}
+
+// says reports whether a ConfigMap says this already. What else it says is not looked at.
+func says(stored *corev1.ConfigMap, data map[string]string) bool {
+	for key, want := range data {
+		if got, ok := stored.Data[key]; !ok || got != want {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *Reconciler) write(ctx context.Context, data map[string]string) error {
+	wanted := corev1ac.ConfigMap(r.Key.Name, r.Key.Namespace).
+		WithLabels(map[string]string{"app.kubernetes.io/name": "nodegate", "app.kubernetes.io/component": "agent"}).
+		WithData(data)
+	if err := r.Client.Apply(ctx, wanted, client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
+		return fmt.Errorf("writing the agents' configuration to ConfigMap %s: %w", r.Key, err)
+	}
+	writes.Inc()
+	return nil
+}
+
+// tooLarge says that the configuration does not fit, and which rules make it large.
+func (r *Reconciler) tooLarge(ctx context.Context, file *config.File, err error) {
+	text := fmt.Sprintf("%v; the last one that fitted stays in force. The largest rules: %s", err, largest(file))
+	if text == r.refused {
+		return
+	}
+	r.refused = text
+	log.FromContext(ctx).Error(err, "The agents' configuration is not written: the last one that fitted stays in force", "largest", largest(file))
+	on := &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.Key.Namespace, Name: r.Key.Name},
+	}
+	r.Recorder.Eventf(on, nil, corev1.EventTypeWarning, reasonTooLarge, actionCompile, "%s", text)
+}
+
+// largest names the rules that take the most room.
+func largest(file *config.File) string {
+	const few = 3
+	type share struct {
+		name  string
+		bytes int
+	}
+	var shares []share
+	for i := range file.Rules {
+		raw, err := json.Marshal(&file.Rules[i])
+		if err != nil { // strings and numbers: cannot happen
+			continue
+		}
+		shares = append(shares, share{file.Rules[i].Name, len(raw)})
+	}
+	slices.SortFunc(shares, func(a, b share) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), strings.Compare(a.name, b.name)) })
+	var words []string
+	for _, s := range shares[:min(few, len(shares))] {
+		words = append(words, fmt.Sprintf("%s (%d bytes)", s.name, s.bytes))
+	}
+	return strings.Join(words, ", ")
+}
+
+// inputs are the rules as the compiler of the agents' configuration takes them.
+func inputs(set *ruleset.Set) []config.Input {
+	out := make([]config.Input, 0, len(set.All()))
+	for _, r := range set.All() {
+		in := config.Input{Name: r.Name, UID: r.UID, CreatedAt: r.CreatedAt, Spec: r.Spec}
+		switch r.Mode {
+		case ruleset.Deleting:
+			in.State = config.Deleting
+		case ruleset.Frozen:
+			in.State = config.Frozen
+		case ruleset.Enforced:
+			in.State = config.InForce
+		default:
+			in.State = config.NotInForce
+		}
+		out = append(out, in)
+	}
+	return out
+}

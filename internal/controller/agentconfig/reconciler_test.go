@@ -1,0 +1,274 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agentconfig
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	agentcfg "github.com/nodegate/nodegate/internal/agent/config"
+	"github.com/nodegate/nodegate/internal/rulecache"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/testing/apiserver"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+var server *apiserver.Server
+
+func TestAgentConfig(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Controller of the agents' configuration")
+}
+
+var _ = BeforeSuite(func() {
+	var err error
+	server, err = apiserver.Start()
+	Expect(err).NotTo(HaveOccurred())
+	SetDefaultEventuallyTimeout(time.Minute)
+})
+
+var _ = AfterSuite(func() {
+	if server != nil {
+		Expect(server.Stop()).To(Succeed())
+	}
+})
+
+// desk is a Reconciler on the real API server, called directly, with the rules that a test gives it.
+type desk struct {
+	*Reconciler
+	ctx      context.Context
+	recorder *events.FakeRecorder
+	rules    []*build.RuleWrapper
+	requests int
+}
+
+func newDesk(ctx context.Context) *desk {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "desk-"}}
+	Expect(server.Client.Create(ctx, namespace)).To(Succeed())
+	d := &desk{ctx: ctx}
+	d.restart(client.ObjectKey{Namespace: namespace.Name, Name: "agents"})
+	return d
+}
+
+// restart is a new process.
+func (d *desk) restart(key client.ObjectKey) {
+	d.recorder = events.NewFakeRecorder(10)
+	counting := interceptor.NewClient(server.Client, interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			d.requests++
+			return c.Apply(ctx, obj, opts...)
+		},
+	})
+	d.Reconciler = &Reconciler{Client: counting, Recorder: d.recorder, Key: key, Rules: func() *ruleset.Set {
+		set := ruleset.NewSet()
+		for _, r := range d.rules {
+			set = set.With(ruleset.Compile(r.Obj(), nil, time.Now()))
+		}
+		return set
+	}}
+}
+
+func (d *desk) reconcile() {
+	GinkgoHelper()
+	_, err := d.Reconcile(d.ctx, reconcile.Request{NamespacedName: d.Key})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func (d *desk) stored() *corev1.ConfigMap {
+	GinkgoHelper()
+	cm := &corev1.ConfigMap{}
+	Expect(server.Client.Get(d.ctx, d.Key, cm)).To(Succeed())
+	return cm
+}
+
+// names are the rules in the stored configuration.
+func (d *desk) names() []string {
+	GinkgoHelper()
+	file, err := agentcfg.Decode([]byte(d.stored().Data[agentcfg.Key]))
+	Expect(err).NotTo(HaveOccurred())
+	names := []string{}
+	for _, r := range file.Rules {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+func (d *desk) said() []string {
+	var out []string
+	for len(d.recorder.Events) > 0 {
+		out = append(out, <-d.recorder.Events)
+	}
+	return out
+}
+
+func prober(name string, conditions ...string) *build.RuleWrapper {
+	r := build.MakeRule(name).UID("uid-"+name).Created(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).Selector("pool", "a").
+		Condition("example.com/A").Taint("example.com/"+name, "", corev1.TaintEffectNoSchedule)
+	for _, c := range conditions {
+		r.Probe(c, 9099)
+	}
+	return r
+}
+
+var _ = Describe("The agents' configuration", func() {
+	It("is written once, and again only when the rules make another one", func(ctx context.Context) {
+		d := newDesk(ctx)
+		d.reconcile()
+		Expect(d.names()).To(BeEmpty(), "there are no rules, and agents are told so")
+		d.rules = []*build.RuleWrapper{prober("b", "example.com/B", "example.com/A"), prober("a", "example.com/A"), prober("none")}
+		d.reconcile()
+		Expect(d.names()).To(Equal([]string{"a", "b"}))
+		Expect(d.stored().Data[agentcfg.ConditionsKey]).To(Equal("example.com/A\nexample.com/B"))
+		Expect(d.requests).To(Equal(2))
+
+		version := d.stored().ResourceVersion
+		slices.Reverse(d.rules)
+		d.reconcile()
+		d.restart(d.Key)
+		d.reconcile()
+		Expect(d.requests).To(Equal(2))
+		Expect(d.stored().ResourceVersion).To(Equal(version))
+		Expect(testutil.ToFloat64(current)).To(BeEquivalentTo(1))
+	})
+
+	It("is restored when somebody edits or deletes it; what others add stays", func(ctx context.Context) {
+		d := newDesk(ctx)
+		d.rules = []*build.RuleWrapper{prober("a", "example.com/A")}
+		d.reconcile()
+		edited := d.stored()
+		good := edited.Data[agentcfg.Key]
+		edited.Data = map[string]string{agentcfg.Key: "{broken", "theirs": "x"}
+		Expect(server.Client.Update(ctx, edited)).To(Succeed())
+		d.restart(d.Key)
+		d.reconcile()
+		Expect(d.stored().Data).To(Equal(map[string]string{agentcfg.Key: good, agentcfg.ConditionsKey: "example.com/A", "theirs": "x"}))
+		Expect(server.Client.Delete(ctx, d.stored())).To(Succeed())
+		d.reconcile()
+		Expect(d.stored().Data[agentcfg.Key]).To(Equal(good))
+	})
+
+	It("has of a rule in dry-run or suspended the probes, and of an invalid one what it had, after a restart, too", func(ctx context.Context) {
+		d := newDesk(ctx)
+		d.rules = []*build.RuleWrapper{
+			prober("dry", "example.com/D").Health("kubelet"), prober("suspended", "example.com/S").Health("kubelet"),
+			prober("invalid", "example.com/I").Health("kubelet"), prober("deleted", "example.com/X").Health("kubelet"),
+		}
+		d.reconcile()
+		d.rules[0].DryRun(true)
+		d.rules[1].Suspend(true)
+		d.rules[2].MaxUnavailable("nonsense").Probe("example.com/Later", 1)
+		d.rules[3].Deleted(time.Now())
+		d.reconcile()
+		check := func() {
+			GinkgoHelper()
+			Expect(d.names()).To(Equal([]string{"dry", "invalid", "suspended"}))
+			Expect(d.stored().Data[agentcfg.ConditionsKey]).To(Equal("example.com/D\nexample.com/I\nexample.com/S"))
+			Expect(strings.Count(d.stored().Data[agentcfg.Key], `"health"`)).To(Equal(1), "only the invalid one keeps its health")
+		}
+		check()
+		d.restart(d.Key)
+		d.reconcile()
+		check()
+	})
+
+	It("stays as it last was where it would not fit, and says so once, with the largest rules", func(ctx context.Context) {
+		d := newDesk(ctx)
+		d.rules = []*build.RuleWrapper{prober("small", "example.com/A")}
+		d.reconcile()
+		huge := prober("huge", "example.com/A")
+		huge.Spec.Probes[0].TCPSocket.Host = strings.Repeat("x", agentcfg.MaxSize)
+		d.rules = append(d.rules, huge)
+		d.reconcile()
+		d.reconcile()
+		Expect(d.names()).To(Equal([]string{"small"}))
+		Expect(testutil.ToFloat64(current)).To(BeZero())
+		said := d.said()
+		Expect(said).To(HaveLen(1))
+		Expect(said[0]).To(And(HavePrefix("Warning AgentConfigTooLarge"), ContainSubstring("the last one that fitted stays in force. The largest rules: huge (")))
+		d.rules = d.rules[:1]
+		d.reconcile()
+		Expect(testutil.ToFloat64(current)).To(BeEquivalentTo(1))
+		Expect(d.said()).To(BeEmpty())
+	})
+
+	It("is tried again where it cannot be written", func(ctx context.Context) {
+		d := newDesk(ctx)
+		d.Key.Namespace = "does-not-exist"
+		_, err := d.Reconcile(ctx, reconcile.Request{NamespacedName: d.Key})
+		Expect(err).To(MatchError(ContainSubstring("writing the agents' configuration to ConfigMap does-not-exist/agents")))
+		Expect(testutil.ToFloat64(current)).To(BeZero())
+	})
+})
+
+var _ = Describe("The controller", func() {
+	It("follows the rules and its ConfigMap, and no other", func(ctx context.Context) {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "controller-"}}
+		Expect(server.Client.Create(ctx, namespace)).To(Succeed())
+		key := client.ObjectKey{Namespace: namespace.Name, Name: "agents"}
+		mgr, err := ctrl.NewManager(server.Config, ctrl.Options{
+			Scheme: apiserver.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+			Controller: config.Controller{SkipNameValidation: new(true)},
+			Cache:      cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: CacheOptions(key)}},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		running, stop := context.WithCancel(ctx)
+		rules := rulecache.New(clock.RealClock{})
+		Expect(rules.SetupWithCache(running, mgr.GetCache())).To(Succeed())
+		r := &Reconciler{Client: mgr.GetClient(), Recorder: events.NewFakeRecorder(10), Key: key}
+		Expect(r.SetupWithManager(mgr, rules)).To(Succeed())
+		ended := make(chan error, 1)
+		go func() { ended <- mgr.Start(running) }()
+		DeferCleanup(func() {
+			stop()
+			Expect(<-ended).To(Succeed())
+		})
+
+		holds := func(substring string) func() error {
+			return func() error {
+				cm := &corev1.ConfigMap{}
+				if err := server.Client.Get(ctx, key, cm); err != nil {
+					return err
+				}
+				if !strings.Contains(cm.Data[agentcfg.Key], substring) {
+					return fmt.Errorf("it holds %s", cm.Data[agentcfg.Key])
+				}
+				return nil
+			}
+		}
+		Eventually(holds(`"rules": []`)).Should(Succeed())
+		rule := prober("followed", "example.com/Followed").Obj()
+		rule.UID, rule.CreationTimestamp = "", metav1.Time{}
+		Expect(server.Client.Create(ctx, rule)).To(Succeed())
+		Eventually(holds("example.com/Followed")).Should(Succeed())
+		Expect(server.Client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})).To(Succeed())
+		Eventually(holds("example.com/Followed")).Should(Succeed(), "it is restored")
+		Expect(server.Client.Delete(ctx, rule)).To(Succeed())
+		Eventually(holds(`"rules": []`)).Should(Succeed())
+
+		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "other"}}
+		Expect(server.Client.Create(ctx, other)).To(Succeed())
+		Expect(apierrors.IsNotFound(mgr.GetClient().Get(ctx, client.ObjectKeyFromObject(other), other))).To(BeTrue(), "others are not cached")
+	})
+})

@@ -1,0 +1,132 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ruleset
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// KubernetesConditions are the types of node conditions that kubelet and the cloud provider write: no probe publishes them.
+var KubernetesConditions = []string{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"}
+
+// Checks of /health, but for those with a name of the user's own. A probe may be one of the first.
+var (
+	probeChecks  = []string{"okd_router_1936", "filesystem_ro", "kubelet", "container_runtime", "disk_pressure", "network"}
+	healthChecks = append([]string{"node_ready", "custom_conditions", "rules", "schedulable"}, probeChecks...)
+)
+
+// Prefixes of the names of checks whose rest is a rule's name, or one of the user's own.
+const (
+	checkOfRule = "rule:"
+	checkByHTTP = "http:"
+)
+
+// conditionType is the grammar of a published condition's type, as metav1.Condition has it.
+var conditionType = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
+
+// agent validates what node agents do for a rule.
+func (v *validator) agent(spec *v1alpha1.NodeReadinessRuleSpec) {
+	seen := map[string]bool{}
+	for i := range spec.Probes {
+		p := &spec.Probes[i]
+		field := fmt.Sprintf("spec.probes[%d]", i)
+		switch {
+		case p.ConditionType == "" || seen[p.ConditionType]:
+			v.invalid(field+".conditionType", "must be given, once for each probe")
+		case !conditionType.MatchString(p.ConditionType):
+			v.invalid(field+".conditionType", "%q is no type of a condition, such as example.com/CNIReady", p.ConditionType)
+		case slices.Contains(KubernetesConditions, p.ConditionType):
+			v.invalid(field+".conditionType", "%s belongs to kubelet or the cloud provider: choose a type of your own", p.ConditionType)
+		}
+		seen[p.ConditionType] = true
+		v.probe(field, p)
+	}
+	if spec.Health == nil {
+		return
+	}
+	if len(spec.Health.Checks) == 0 {
+		v.invalid("spec.health.checks", "must have at least one check")
+	}
+	names := map[string]bool{}
+	for i := range spec.Health.Checks {
+		c := &spec.Health.Checks[i]
+		field := fmt.Sprintf("spec.health.checks[%d]", i)
+		if names[c.Name] {
+			v.invalid(field+".name", "is given twice")
+		}
+		names[c.Name] = true
+		v.check(field, c)
+	}
+}
+
+func (v *validator) probe(field string, p *v1alpha1.Probe) {
+	actions := 0
+	for _, given := range []bool{p.HTTPGet != nil, p.TCPSocket != nil, p.GRPC != nil, p.File != nil, p.Check != ""} {
+		if given {
+			actions++
+		}
+	}
+	switch {
+	case actions == 0:
+		v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported, Message: "names no action that this version knows"})
+	case actions > 1:
+		v.invalid(field, "give exactly one of httpGet, tcpSocket, grpc, file and check")
+	case p.Check != "" && !slices.Contains(probeChecks, p.Check):
+		v.unknown(field+".check", p.Check)
+	}
+}
+
+func (v *validator) check(field string, c *v1alpha1.HealthCheck) {
+	byHTTP := strings.HasPrefix(c.Name, checkByHTTP)
+	if !byHTTP && !strings.HasPrefix(c.Name, checkOfRule) && !slices.Contains(healthChecks, c.Name) {
+		v.unknown(field+".name", c.Name)
+	}
+	if byHTTP != (c.HTTPGet != nil) {
+		v.invalid(field+".httpGet", "a check named http:<name>, and no other, needs httpGet")
+	}
+	for _, p := range []struct {
+		field, check string
+		given        bool
+	}{
+		{"disk", "disk_pressure", c.Disk != nil},
+		{"network", "network", c.Network != nil},
+		{"containerRuntime", "container_runtime", c.ContainerRuntime != nil},
+		{"filesystem", "filesystem_ro", c.Filesystem != nil},
+		{"customConditions", "custom_conditions", c.CustomConditions != nil},
+	} {
+		if p.given && c.Name != p.check {
+			v.invalid(field+"."+p.field, "belongs to the check %s", p.check)
+		}
+	}
+}
+
+// Displaced says, by the names of the rules for which it is so, that on a node with these labels an older rule publishes a
+// condition that a probe of theirs would; of several such conditions it names the first. Rules in dry-run and suspended
+// ones publish as well.
+func (s *Set) Displaced(nodeLabels map[string]string) map[string]string {
+	if !s.probes {
+		return nil
+	}
+	out, publisher := map[string]string{}, map[string]string{}
+	for _, r := range s.rules {
+		if r.Mode == Deleting || len(r.Spec.Probes) == 0 || !r.Matches(nodeLabels) {
+			continue
+		}
+		for i := range r.Spec.Probes {
+			t := r.Spec.Probes[i].ConditionType
+			by, taken := publisher[t]
+			if !taken {
+				publisher[t] = r.Name
+			} else if _, told := out[r.Name]; !told && by != r.Name {
+				out[r.Name] = fmt.Sprintf("condition %s is published by the older rule %s", t, by)
+			}
+		}
+	}
+	return out
+}
