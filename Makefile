@@ -79,6 +79,10 @@ run: ## Run the operator from here against the current kubeconfig; ARGS="--more 
 test: bin/testrunner ## Run everything that must pass, from nothing; PKGS=./some/... for a part.
 	@$(WITH_ASSETS) bin/testrunner $(PKGS)
 
+.PHONY: test-real
+test-real: ## Run the tests with real nodes and pods only; as root, on Linux.
+	go test ./test/realnode -count=1 -v
+
 .PHONY: test-unit
 test-unit: bin/testrunner ## Run the tests that start no server.
 	@bin/testrunner -servers=false $(PKGS)

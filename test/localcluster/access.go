@@ -26,6 +26,9 @@ func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.admin) }
 // Kubeconfig is the path of a kubeconfig file of the same administrator.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.dir.path, "admin.kubeconfig") }
 
+// CAFile is the path of the certificate of the cluster's authority.
+func (c *Cluster) CAFile() string { return filepath.Join(c.dir.path, "pki", "ca.crt") }
+
 // ConfigFor is the way in of a user, member of the groups, by a client certificate of the cluster's CA. With
 // "system:node:x" and "system:nodes" it is that of the kubelet of node x; with
 // "system:serviceaccount:NS:NAME" and "system:serviceaccounts" it may do what the service account may.

@@ -30,10 +30,11 @@ type Cluster struct {
 	dir    *workDir
 	guard  *guard
 	ca     *ca
-	url    string
-	admin  *rest.Config
-	audit  bool
-	log    io.Writer
+	// address is what the API server listens on, and url how to reach it there.
+	address, url string
+	admin        *rest.Config
+	audit        bool
+	log          io.Writer
 
 	mu      sync.Mutex
 	started []*Component // in this order; Stop goes backwards
@@ -44,7 +45,10 @@ type Cluster struct {
 // namespaces are there and, with a controller manager, so is the default service account. ctx bounds the start
 // and not what was started: call Stop.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	c := &Cluster{assets: o.Assets, audit: o.AuditPolicy != "", log: o.Log}
+	c := &Cluster{assets: o.Assets, address: o.Address, audit: o.AuditPolicy != "", log: o.Log}
+	if c.address == "" {
+		c.address = loopback
+	}
 	if c.log == nil {
 		c.log = io.Discard
 	}
@@ -100,7 +104,7 @@ func (c *Cluster) fillDir(o Options) error {
 	}
 	first := services.IP.To4()
 	first[3]++
-	if err := c.ca.writePKI(filepath.Join(c.dir.path, "pki"), first); err != nil {
+	if err := c.ca.writePKI(filepath.Join(c.dir.path, "pki"), first, net.ParseIP(c.address)); err != nil {
 		return err
 	}
 	if c.audit {
@@ -176,7 +180,7 @@ func (c *Cluster) startAPI(ctx context.Context, o Options) (ports []int, err err
 }
 
 func (c *Cluster) startAPIServer(ctx context.Context, port int, extra []string) error {
-	c.url = fmt.Sprintf("https://127.0.0.1:%d", port)
+	c.url = fmt.Sprintf("https://%s:%d", c.address, port)
 	var err error
 	if c.admin, err = c.ConfigFor(adminUser, adminGroup); err != nil {
 		return err

@@ -23,6 +23,9 @@ import (
 // serviceCIDR is where ClusterIPs are taken from; the API server has the first.
 const serviceCIDR = "10.96.0.0/16"
 
+// loopback is what everything but the API server listens on, and that too, unless asked for another address.
+const loopback = "127.0.0.1"
+
 // etcd's sockets are named relative to the cluster's directory, in which all components run: an absolute path
 // could be longer than a socket's may be. In a directory that only its user can enter they are also safer than
 // a port, for etcd asks nobody who he is.
@@ -58,17 +61,19 @@ func (c *Cluster) newAPIServer(port int, extra []string) (*Component, error) {
 	}
 	args := []string{
 		"--etcd-servers=unix://" + etcdSocket,
-		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port),
+		"--bind-address=" + c.address, "--advertise-address=" + c.address, "--secure-port=" + strconv.Itoa(port),
 		"--tls-cert-file=pki/server.crt", "--tls-private-key-file=pki/server.key", "--client-ca-file=pki/ca.crt",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=pki/sa.pub", "--service-account-signing-key-file=pki/sa.key",
 		"--service-cluster-ip-range=" + serviceCIDR,
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
-		"--endpoint-reconciler-type=none", // an endpoint must not be on loopback
 		// Else an open watch delays the end of the server by a minute.
 		"--shutdown-watch-termination-grace-period=100ms",
 		"--profiling=false",
+	}
+	if c.address == loopback {
+		args = append(args, "--endpoint-reconciler-type=none") // an endpoint must not be on loopback
 	}
 	if c.audit {
 		args = append(args, "--audit-policy-file=audit-policy.yaml", "--audit-log-path="+c.AuditLog(),
@@ -120,7 +125,7 @@ func (c *Cluster) clientArgs(name, user string, port int) ([]string, error) {
 	}
 	return []string{
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
-		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port),
+		"--bind-address=" + loopback, "--secure-port=" + strconv.Itoa(port),
 		"--tls-cert-file=pki/server.crt", "--tls-private-key-file=pki/server.key",
 		"--leader-elect=false", // it would only delay the start: there is one of each
 		"--profiling=false",

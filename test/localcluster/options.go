@@ -15,6 +15,10 @@ type Options struct {
 	// and is kept by Stop. Empty means a temporary directory, which is removed.
 	Dir string
 
+	// Address is the IPv4 address that the API server listens on, and by which all know it. Empty means 127.0.0.1, where
+	// nothing from other network namespaces gets to.
+	Address string
+
 	// ControllerManager, Scheduler and Kwok start what they name. Without the controller manager nothing makes
 	// the service accounts that pods need, and nobody lifts the taint node.kubernetes.io/not-ready that the API
 	// server puts on each new node.

@@ -64,15 +64,16 @@ func (a *ca) client(user string, groups ...string) (keyPair, error) {
 	})
 }
 
-// server makes the certificate that all components show. It holds the names by which pods know the API server too.
-func (a *ca) server(serviceIP net.IP) (keyPair, error) {
+// server makes the certificate that all components show, for loopback and the addresses. It holds the names by which pods
+// know the API server too.
+func (a *ca) server(addresses ...net.IP) (keyPair, error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: "localcluster"},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		DNSNames: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
 			"kubernetes.default.svc.cluster.local"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), serviceIP},
+		IPAddresses: append([]net.IP{net.IPv4(127, 0, 0, 1)}, addresses...),
 	})
 }
 
@@ -117,7 +118,7 @@ func encodeKey(key crypto.Signer) ([]byte, error) {
 
 // writePKI writes what the components read from files: ca.crt, ca.key, server.crt, server.key, and the key with
 // which service account tokens are signed, sa.key and sa.pub.
-func (a *ca) writePKI(dir string, serviceIP net.IP) error {
+func (a *ca) writePKI(dir string, addresses ...net.IP) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func (a *ca) writePKI(dir string, serviceIP net.IP) error {
 	if err != nil {
 		return err
 	}
-	server, err := a.server(serviceIP)
+	server, err := a.server(addresses...)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,252 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realnode
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRealNodes installs the chart as the README says, goes through what it is for, and takes it off again. The parts are
+// one after another, on one cluster.
+func TestRealNodes(t *testing.T) {
+	for _, part := range []struct {
+		name string
+		run  func(t *testing.T)
+	}{
+		{"helm installs the operator", install},
+		{"a node waits for its network", waitsForNetwork},
+		{"a node waits for what warms it up", waitsForWarmUp},
+		{"uninstalled, nothing is left", uninstall},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			if notRun != "" {
+				t.Skip("NOT RUN: " + notRun)
+			}
+			part.run(t)
+		})
+	}
+}
+
+func install(t *testing.T) {
+	out, err := helm(t.Context(), "install", "nodegate", filepath.Join(checkout, "charts", "nodegate"), "-n", "nodegate-system", "--create-namespace",
+		"--set", "image.repository="+strings.Split(Image, ":")[0], "--set", "image.tag="+strings.Split(Image, ":")[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out, "STATUS: deployed") {
+		t.Errorf("helm says:\n%s", out)
+	}
+	kubectl(t, "-n", "nodegate-system", "rollout", "status", "deployment/nodegate-manager", "--timeout=180s")
+}
+
+// waitsForNetwork is the example of a CNI whose readiness a reporter tells, with a node that comes without a network for its
+// pods, and a stand-in for Calico.
+func waitsForNetwork(t *testing.T) {
+	ctx := t.Context()
+	example(t, "cni-readiness/network-readiness-rule.yaml")
+	example(t, "cni-readiness/calico-rbac-node-status-patch-role.yaml")
+	example(t, "cni-readiness/cni-reporter-ds.yaml", "registry.k8s.io/node-readiness-controller/node-readiness-reporter:v0.1.1", Image,
+		"      - name: cni-status-patcher\n", "      - name: cni-status-patcher\n        command: [/agent]\n")
+	apply(t, calico)
+	n := addNode(t, NodeOptions{WithoutNetwork: true})
+	eventually(t, "the node registers", says(ctx, n.Name, "get", "node", n.Name, "-o", "jsonpath={.metadata.name}"))
+	kubectl(t, "label", "node", n.Name, "node-role.kubernetes.io/worker=")
+	eventually(t, "it is held", func() error { return tainted(ctx, n.Name, "readiness.k8s.io/NetworkReady", true) })
+	apply(t, fill(web, "WORKLOAD", "web", "SELECTOR", `node-role.kubernetes.io/worker: ""`))
+	pods := []string{"get", "pods", "-l", "app=web", "-o"}
+
+	// The network comes, and kubelet calls the node Ready; what makes the network is not.
+	if err := n.ConfigureNetwork(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "kubelet says that the node is Ready", says(ctx, "True", "get", "node", n.Name, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`))
+	eventually(t, "the reporter says that Calico is not", says(ctx, "False", "get", "node", n.Name, "-o",
+		`jsonpath={.status.conditions[?(@.type=="projectcalico.org/CalicoReady")].status}`))
+	if err := tainted(ctx, n.Name, "readiness.k8s.io/NetworkReady", true); err != nil {
+		t.Error(err)
+	}
+	if bound := kubectl(t, append(pods, "jsonpath={.items[*].spec.nodeName}")...); bound != "" {
+		t.Errorf("pods were bound to %s too early", bound)
+	}
+
+	post(t, "http://"+n.Address+":9099/ready")
+	kubectl(t, "rollout", "status", "deployment/web", "--timeout=180s")
+	if err := tainted(ctx, n.Name, "readiness.k8s.io/NetworkReady", false); err != nil {
+		t.Error(err)
+	}
+	for address := range strings.FieldsSeq(kubectl(t, append(pods, "jsonpath={.items[*].status.podIP}")...)) {
+		if body := get(t, "http://"+address+":8080/"); !strings.Contains(body, "on "+n.Name) {
+			t.Errorf("a pod answers %q", body)
+		}
+	}
+}
+
+// waitsForWarmUp is the example of an init DaemonSet, whose pod takes some seconds until it is ready.
+func waitsForWarmUp(t *testing.T) {
+	ctx := t.Context()
+	for _, n := range lab.Nodes() { // those that are there are system nodes
+		kubectl(t, "label", "node", n.Name, "kubernetes.azure.com/mode=system")
+	}
+	example(t, "startup-taint/rule.yaml")
+	example(t, "startup-taint/init-daemonset.yaml", "registry.k8s.io/e2e-test-images/busybox:1.36.1-1", PodImage,
+		`command: [sh, -c, "sleep 5 && touch /tmp/warm && sleep 2147483647"]`, "args: [serve, -listen=:8080, -ready-after=8s]",
+		"exec: {command: [test, -f, /tmp/warm]}", "httpGet: {port: 8080, path: /readyz}")
+	apply(t, fill(web, "WORKLOAD", "app", "SELECTOR", "example.com/pool: apps"))
+	n := addNode(t, NodeOptions{Labels: map[string]string{"example.com/pool": "apps"}})
+	eventually(t, "it is held", func() error { return tainted(ctx, n.Name, "startup.k8s.io/initializing", true) })
+	kubectl(t, "rollout", "status", "deployment/app", "--timeout=180s")
+	warm := when(t, "-n", "kube-system", "get", "pods", "-l", "startup.k8s.io/component=init", "--field-selector=spec.nodeName="+n.Name, "-o",
+		`jsonpath={.items[0].status.conditions[?(@.type=="Ready")].lastTransitionTime}`)
+	for started := range strings.FieldsSeq(kubectl(t, "get", "pods", "-l", "app=app", "-o", "jsonpath={.items[*].status.containerStatuses[0].state.running.startedAt}")) {
+		if at, err := time.Parse(time.RFC3339, started); err != nil || at.Before(warm) {
+			t.Errorf("a pod started at %s, and the node was warm at %s (%v)", started, warm, err)
+		}
+	}
+	eventually(t, "it is marked", func() error {
+		out, err := lab.Kubectl(ctx, "get", "node", n.Name, "-o", `jsonpath={.metadata.annotations.startup\.k8s\.io/completedAt}`)
+		if err == nil && out == "" {
+			err = fmt.Errorf("no annotation startup.k8s.io/completedAt")
+		}
+		return err
+	})
+}
+
+// uninstall goes by the book: the rules first.
+func uninstall(t *testing.T) {
+	// A node that is held, and a foreign taint.
+	n := lab.Nodes()[0].Name
+	kubectl(t, "taint", "node", n, "example.com/foreign=yes:NoSchedule")
+	kubectl(t, "label", "node", n, "kubernetes.azure.com/mode-", "node-role.kubernetes.io/worker=")
+	eventually(t, "it is held", func() error { return tainted(t.Context(), n, "readiness.k8s.io/NetworkReady", true) })
+
+	kubectl(t, "delete", "nrr", "--all", "--timeout=120s")
+	if out, err := helm(t.Context(), "uninstall", "nodegate", "-n", "nodegate-system", "--wait"); err != nil {
+		t.Fatal(out, err)
+	}
+	kubectl(t, "delete", "crd", "nodereadinessrules.readiness.node.x-k8s.io", "--timeout=120s")
+	for _, node := range lab.Nodes() {
+		text := kubectl(t, "get", "node", node.Name, "-o", "yaml")
+		for _, trace := range []string{"readiness.k8s.io/NetworkReady", "startup.k8s.io/initializing", "readiness.node.x-k8s.io", "readiness.k8s.io/bootstrap"} {
+			if strings.Contains(text, trace) {
+				t.Errorf("%s is left on %s", trace, node.Name)
+			}
+		}
+	}
+	if err := tainted(t.Context(), n, "example.com/foreign", true); err != nil {
+		t.Error(err)
+	}
+	left := kubectl(t, "get", "clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations,"+
+		"validatingadmissionpolicies,mutatingadmissionpolicies", "-o", "name")
+	for name := range strings.FieldsSeq(left) {
+		if strings.Contains(name, "nodegate") || strings.Contains(name, "nodereadiness") {
+			t.Errorf("%s is left", name)
+		}
+	}
+}
+
+// calico is what answers where Calico does.
+var calico = fill(`apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: calico-node, namespace: kube-system}
+spec:
+  selector: {matchLabels: {k8s-app: calico-node}}
+  template:
+    metadata: {labels: {k8s-app: calico-node}}
+    spec:
+      hostNetwork: true
+      tolerations: [{operator: Exists}]
+      nodeSelector: {node-role.kubernetes.io/worker: ""}
+      containers:
+      - name: calico-node
+        image: IMAGE
+        args: [serve, -listen=:9099, -ready-after=24h]
+`, "IMAGE", PodImage)
+
+// web is a workload that runs on some nodes.
+var web = fill(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: WORKLOAD}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: WORKLOAD}}
+  template:
+    metadata: {labels: {app: WORKLOAD}}
+    spec:
+      nodeSelector: {SELECTOR}
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: web
+        image: IMAGE
+        args: [serve]
+        env:
+        - {name: NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
+        readinessProbe: {httpGet: {port: 8080, path: /readyz}, periodSeconds: 1}
+`, "IMAGE", PodImage)
+
+// tainted wants a taint to be there, or not to be.
+func tainted(ctx context.Context, node, key string, want bool) error {
+	out, err := lab.Kubectl(ctx, "get", "node", node, "-o", "jsonpath={.spec.taints[*].key}")
+	if err != nil {
+		return err
+	}
+	for k := range strings.FieldsSeq(out) {
+		if k == key {
+			if want {
+				return nil
+			}
+			return fmt.Errorf("%s bears %s", node, key)
+		}
+	}
+	if want {
+		return fmt.Errorf("%s does not bear %s, but %s", node, key, out)
+	}
+	return nil
+}
+
+func when(t *testing.T, args ...string) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, kubectl(t, args...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+var client = &http.Client{Timeout: 10 * time.Second}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+func post(t *testing.T, url string) {
+	t.Helper()
+	eventually(t, "posting to "+url, func() error {
+		resp, err := client.Post(url, "", http.NoBody)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = resp.Body.Close() }()
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s", resp.Status)
+		}
+		return nil
+	})
+}

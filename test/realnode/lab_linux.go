@@ -1,0 +1,101 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realnode
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/nodegate/nodegate/test/localcluster"
+)
+
+// Lab is a control plane with real nodes.
+type Lab struct {
+	// Dir is where all files are.
+	Dir string
+	// Cluster is the control plane. It can be reached from the nodes.
+	Cluster *localcluster.Cluster
+
+	nodes  []*Node
+	images []string
+}
+
+// Options say what is different.
+type Options struct {
+	// Assets is the directory of the binaries, kubelet and kube-proxy among them.
+	Assets string
+	// Images are the tars that each node imports.
+	Images []string
+	// AuditPolicy is the API server's.
+	AuditPolicy string
+	// Log gets a line for each step.
+	Log io.Writer
+}
+
+// Start starts the control plane. Its controller manager notices within ten seconds that a kubelet is silent.
+func Start(ctx context.Context, dir string, o Options) (*Lab, error) {
+	if err := setUpNetwork(); err != nil {
+		return nil, err
+	}
+	cluster, err := localcluster.Start(ctx, localcluster.Options{
+		Assets: o.Assets, Dir: filepath.Join(dir, "cluster"), Address: Gateway, ControllerManager: true, Scheduler: true,
+		AuditPolicy: o.AuditPolicy, Log: o.Log,
+		// Webhooks behind a Service are called at their endpoints: nobody serves ClusterIPs where the API server is.
+		APIServerArgs:         []string{"--enable-aggregator-routing=true"},
+		ControllerManagerArgs: []string{"--node-monitor-period=1s", "--node-monitor-grace-period=10s"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{Dir: dir, Cluster: cluster, images: o.Images}
+	return l, l.bindProxy(ctx)
+}
+
+// bindProxy gives kube-proxy's user its rights, which a cluster's installer does.
+func (l *Lab) bindProxy(ctx context.Context) error {
+	_, err := l.Kubectl(ctx, "create", "clusterrolebinding", "kube-proxy", "--clusterrole=system:node-proxier", "--user=system:kube-proxy")
+	return err
+}
+
+// Stop ends the control plane; the nodes end with the lab.
+func (l *Lab) Stop() error { return l.Cluster.Stop() }
+
+// Nodes are the nodes, in the order in which they were added.
+func (l *Lab) Nodes() []*Node { return l.nodes }
+
+// Kubectl runs kubectl as an administrator, and returns what it prints.
+func (l *Lab) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return l.Tool(ctx, filepath.Join(l.Cluster.Assets(), "kubectl"), args...)
+}
+
+// Apply applies a text with kubectl.
+func (l *Lab) Apply(ctx context.Context, text string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(l.Cluster.Assets(), "kubectl"), "apply", "-f", "-")
+	cmd.Env = l.environment()
+	cmd.Stdin = strings.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl apply: %w: %s", err, out)
+	}
+	return nil
+}
+
+// Tool runs a tool with the administrator's kubeconfig, and returns what it prints.
+func (l *Lab) Tool(ctx context.Context, path string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = l.environment()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("%s %s: %w: %s", filepath.Base(path), strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return string(out), nil
+}
+
+func (l *Lab) environment() []string {
+	return append(os.Environ(), "KUBECONFIG="+l.Cluster.Kubeconfig(), "HOME="+l.Dir)
+}
