@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/nodegate/nodegate/internal/agent/checks"
 )
@@ -18,6 +19,8 @@ import (
 const (
 	// FailOpenHeader names the checks that have passed only because they could not judge.
 	FailOpenHeader = "Nodegate-Fail-Open"
+	// bodyLimit is how long a body that nobody reads may keep its connection.
+	bodyLimit = 100 * time.Millisecond
 	// maxNames is how many checks one request may ask for.
 	maxNames = 64
 	// Pseudo-checks: they stand in an answer when they fail.
@@ -52,7 +55,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) int {
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	if r.ContentLength != 0 {
-		header.Set("Connection", "close") // a body is not read, whatever is in it
+		header.Set("Connection", "close") // a body is not read, whatever is in it, nor waited for
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
 	}
 	switch r.URL.Path {
 	case "/health", "/", "*", "": // OPTIONS * has the path "*"

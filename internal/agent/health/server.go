@@ -10,13 +10,11 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 // What one request, and all together, may cost.
 const (
-	maxConnections    = 512
+	maxConnections    = 256
 	maxHeaderBytes    = 16 << 10
 	readHeaderTimeout = 2 * time.Second
 	readTimeout       = 5 * time.Second
@@ -41,8 +39,10 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 
 // Serve serves until ctx ends, and then finishes what is under way.
 func Serve(ctx context.Context, l net.Listener, server *http.Server) error {
+	places := newPlaces(l, maxConnections)
+	server.ConnState = places.note
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(netutil.LimitListener(l, maxConnections)) }()
+	go func() { ended <- server.Serve(places) }()
 	select {
 	case err := <-ended:
 		return err
