@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// freshFor is for how long a node that was read, not watched, answers requests.
-	freshFor = time.Second
+	// freshFor is for how long a node that was read, not watched, answers requests: a change is to be seen within a second.
+	freshFor = 900 * time.Millisecond
 	// pollPeriod is how often the node is read while watching is forbidden and nobody asks for it.
 	pollPeriod = 10 * time.Second
 	// firstRewatch and lastRewatch bound the wait before watching is tried again while it is forbidden. It begins short: an

@@ -1,0 +1,373 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodewatch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+// readiness is the status of the node's condition Ready as the watcher knows it, or what else is to be said.
+func readiness(w *Watcher) string {
+	n, ok := w.Current()
+	switch {
+	case !ok:
+		return "would have to wait"
+	case n.Unavailable != "":
+		return "unavailable: " + n.Unavailable
+	case n.Object == nil:
+		return "none"
+	}
+	return string(n.Object.Status.Conditions[0].Status)
+}
+
+func expect(t *testing.T, w *Watcher, want string) {
+	t.Helper()
+	synctest.Wait()
+	if got := readiness(w); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func expectAsked(t *testing.T, a *api, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	if diff := cmp.Diff(want, a.asked()); diff != "" {
+		t.Errorf("requests: -want +got:\n%s", diff)
+	}
+}
+
+func TestTheNodeIsWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{node: node("7", "False")}
+		changes := 0
+		w, log := start(t, Options{Connect: a.connect}, func() { changes++ })
+		expect(t, w, "False")
+		expectAsked(t, a, "list", "watch from 100")
+		time.Sleep(4 * time.Minute)
+		expect(t, w, "False") // from memory, however old
+		expectAsked(t, a)
+
+		a.event(t, "MODIFIED", node("101", "True"))
+		expect(t, w, "True")
+		a.event(t, "DELETED", node("102", "True"))
+		expect(t, w, "none")
+		a.event(t, "ADDED", node("103", "Unknown"))
+		expect(t, w, "Unknown")
+		if changes != 4 { // with the list's
+			t.Errorf("%d changes told", changes)
+		}
+
+		// It goes on from where it was, or if that is too long ago from the start.
+		a.event(t, "BOOKMARK", node("104", "Unknown"))
+		synctest.Wait()
+		a.set(func() { a.node = node("105", "True") })
+		a.endWatch(io.ErrUnexpectedEOF)
+		expect(t, w, "True")
+		expectAsked(t, a, "list", "watch from 100")
+		a.event(t, "ERROR", new(apierrors.NewResourceExpired("too old").Status()))
+		expectAsked(t, a, "list", "watch from 100")
+		expect(t, w, "True")
+		if got := log.take(); len(got) != 0 {
+			t.Errorf("logged: %v", got)
+		}
+	})
+}
+
+func TestAnOlderAnswerDoesNotOvertakeANewerOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{node: node("90", "False")}
+		w, _ := start(t, Options{Connect: a.connect})
+		synctest.Wait()
+		a.event(t, "MODIFIED", node("101", "True"))
+		expect(t, w, "True")
+		a.endWatch(io.ErrUnexpectedEOF) // and the list that follows is a stale one
+		expect(t, w, "True")
+	})
+}
+
+func TestTheWarningComesOnChangeAndThenOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		a := &api{node: node("7", "True"), errs: map[string]error{"list": errRefused}}
+		_, log := start(t, Options{Connect: a.connect})
+		time.Sleep(10 * time.Minute)
+		warnings := log.take()
+		if len(warnings) != 10 {
+			t.Fatalf("%d warnings in ten minutes: %v", len(warnings), warnings)
+		}
+		for i, e := range warnings {
+			if !strings.Contains(e.text, "Kubernetes API appears to be down (connect: connection refused). Assuming node is ready.") {
+				t.Errorf("it says %q", e.text)
+			}
+			if i == 0 && !e.at.Equal(began) {
+				t.Errorf("the first after %s", e.at.Sub(began))
+			}
+			if i > 0 && (e.at.Sub(warnings[i-1].at) < warnPeriod || e.at.Sub(warnings[i-1].at) > warnPeriod+lastRetry) {
+				t.Errorf("%s between two", e.at.Sub(warnings[i-1].at))
+			}
+		}
+
+		// Another cause is a change, and so are its end and its return.
+		texts := func(wait time.Duration) (all []string) {
+			time.Sleep(wait)
+			synctest.Wait()
+			for _, e := range log.take() {
+				all = append(all, e.text)
+			}
+			return all
+		}
+		texts(0)
+		a.set(func() { a.errs["list"], a.errs["get"] = errForbidden, errForbidden })
+		if got := texts(2 * lastRetry); len(got) != 1 || !strings.Contains(got[0], "does not let this agent read its node") {
+			t.Errorf("forbidden: %q", got)
+		}
+		a.set(func() { a.errs = map[string]error{} })
+		if got := texts(2 * refusedRetry); len(got) != 1 || got[0] != "The Kubernetes API is available again" {
+			t.Errorf("back: %q", got)
+		}
+		a.set(func() { a.errs["list"] = errRefused })
+		a.endWatch(io.ErrUnexpectedEOF)
+		if got := texts(0); len(got) != 1 || !strings.Contains(got[0], "appears to be down") {
+			t.Errorf("lost again: %q", got)
+		}
+	})
+}
+
+func TestTheWarningSaysWhatIsAnswered(t *testing.T) {
+	for name, c := range map[string]struct {
+		options Options
+		want    string
+	}{
+		"the node is assumed to be ready": {Options{}, "(no answer within 1s). Assuming node is ready."},
+		"what was last known":             {Options{TrustLast: true}, "(no answer within 1s). Answering from what was last known of the node."},
+		"an agent that answers nobody":    {Options{Quiet: true}, "(no answer within 1s)."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &api{node: node("7", "False"), errs: map[string]error{}}
+				c.options.Connect = a.connect
+				w, log := start(t, c.options)
+				expect(t, w, "False")
+				a.set(func() { a.errs["list"] = errHangs })
+				a.endWatch(io.ErrUnexpectedEOF)
+				time.Sleep(RequestLimit)
+				synctest.Wait()
+				if got := log.take(); len(got) != 1 || !strings.HasSuffix(got[0].text, c.want) {
+					t.Errorf("got %v", got)
+				}
+				if n, ok := w.Current(); !ok || n.Unavailable == "" || n.Object == nil || n.TrustLast != c.options.TrustLast {
+					t.Errorf("got %+v", n)
+				}
+			})
+		})
+	}
+}
+
+func TestAnAnswerTakesASecondAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{errs: map[string]error{"list": errHangs}}
+		w, _ := start(t, Options{Connect: a.connect})
+		began := time.Now()
+		n := w.Wait(context.Background())
+		if took := time.Since(began); took != RequestLimit || n.Unavailable == "" || n.Object != nil {
+			t.Errorf("after %s: %+v", took, n)
+		}
+		synctest.Wait()
+		if n = w.Wait(context.Background()); time.Since(began) != RequestLimit || n.Unavailable != "no answer within 1s" {
+			t.Errorf("and then at once, not after %s: %+v", time.Since(began), n)
+		}
+	})
+}
+
+func TestTheFirstRequestWaitsForTheFirstAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		connected := make(chan struct{})
+		a := &api{node: node("7", "True")}
+		w, _ := start(t, Options{Connect: func() (*Client, error) { <-connected; return a.connect() }})
+		go func() {
+			time.Sleep(RequestLimit / 2)
+			close(connected)
+		}()
+		if n := w.Wait(context.Background()); n.Unavailable != "" || n.Object == nil {
+			t.Errorf("got %+v", n)
+		}
+	})
+}
+
+func TestWithoutTheRightToWatchTheNodeIsRead(t *testing.T) {
+	for name, errs := range map[string]map[string]error{
+		"the rights to get and list": {"watch": errForbidden},
+		"the right to get":           {"watch": errForbidden, "list": errForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &api{node: node("7", "False"), errs: errs}
+				w, _ := start(t, Options{Connect: a.connect})
+				expect(t, w, "False")
+				a.asked()
+
+				// One read for all who ask within a second.
+				a.set(func() { a.node = node("8", "True") })
+				time.Sleep(freshFor + time.Millisecond)
+				expect(t, w, "would have to wait")
+				a.asked()
+				var all sync.WaitGroup
+				for range 100 {
+					all.Go(func() {
+						if n := w.Wait(context.Background()); n.Object == nil || n.Object.ResourceVersion != "8" {
+							t.Errorf("got %+v", n)
+						}
+					})
+				}
+				all.Wait()
+				expectAsked(t, a, "get")
+				expect(t, w, "True")
+
+				// The end of the node, and of the API server.
+				a.set(func() { a.node = nil })
+				time.Sleep(2 * freshFor)
+				if n := w.Wait(context.Background()); n.Object != nil || n.Unavailable != "" {
+					t.Errorf("got %+v", n)
+				}
+				a.set(func() { a.errs = map[string]error{"get": errHangs, "list": errHangs, "watch": errHangs} })
+				time.Sleep(2 * freshFor)
+				began := time.Now()
+				n := w.Wait(context.Background())
+				if took := time.Since(began); took > RequestLimit {
+					t.Errorf("it took %s: %+v", took, n)
+				}
+				time.Sleep(2 * RequestLimit)
+				expect(t, w, "unavailable: no answer within 1s")
+			})
+		})
+	}
+}
+
+func TestNobodyAsksAndTheNodeIsReadAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{node: node("7", "True"), errs: map[string]error{"watch": errForbidden}}
+		start(t, Options{Connect: a.connect})
+		time.Sleep(10 * lastRewatch)
+		a.asked()
+		time.Sleep(10 * time.Minute)
+		gets, others := 0, 0
+		for _, r := range a.asked() {
+			if r == "get" {
+				gets++
+			} else {
+				others++
+			}
+		}
+		if gets < 50 || gets > 70 || others > 8 {
+			t.Errorf("%d reads and %d attempts to watch in ten minutes", gets, others)
+		}
+	})
+}
+
+func TestTheRightToWatchIsNoticedWhenItComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{node: node("7", "True"), errs: map[string]error{"watch": errForbidden}}
+		w, _ := start(t, Options{Connect: a.connect})
+		synctest.Wait()
+		a.set(func() { a.errs = nil })
+		time.Sleep(2 * firstRewatch)
+		synctest.Wait()
+		a.event(t, "MODIFIED", node("101", "False"))
+		expect(t, w, "False")
+	})
+}
+
+func TestWhatHasChangedMeanwhileComesIntoForce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{node: node("7", "True")}
+		var mu sync.Mutex
+		err := errors.New("there is no kubeconfig")
+		w, _ := start(t, Options{Connect: func() (*Client, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				return nil, err
+			}
+			return a.connect()
+		}})
+		expect(t, w, "unavailable: Kubernetes client initialization failed: there is no kubeconfig")
+		mu.Lock()
+		err = nil
+		mu.Unlock()
+		time.Sleep(lastRetry)
+		expect(t, w, "True")
+	})
+}
+
+func TestOlderThan(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		a, b *corev1.Node
+		want bool
+	}{
+		{"nothing was known", node("1", ""), nil, false},
+		{"an older version", node("9", ""), node("10", ""), true},
+		{"the same version", node("10", ""), node("10", ""), false},
+		{"a newer version", node("11", ""), node("10", ""), false},
+		{"another node of that name", build.WrapNode(node("9", "")).UID("v").Obj(), node("10", ""), false},
+		{"a version that is no number", node("a", ""), node("10", ""), false},
+	} {
+		if got := olderThan(c.a, c.b); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	for want, err := range map[string]error{
+		"no answer within 1s":         &url.Error{Op: "Get", URL: "https://api", Err: context.DeadlineExceeded},
+		"connect: connection refused": &url.Error{Op: "Get", URL: "https://api", Err: errRefused},
+		"EOF":                         io.EOF,
+	} {
+		if got := describe(err); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestStripKeepsWhatTheAgentLooksAt(t *testing.T) {
+	n := build.WrapNode(node("7", "True")).Label("pool", "workers").Annotation("readiness.node.x-k8s.io/maintenance", "yes").
+		Annotation("example.com/large", strings.Repeat("x", 1000)).BootID("b").Cordoned().Obj()
+	n.Status.Images = []corev1.ContainerImage{{SizeBytes: 1}}
+	want := build.WrapNode(n).Unannotate("example.com/large").Obj()
+	want.TypeMeta, want.Status.Images = node("", "").TypeMeta, nil
+	want.Kind, want.APIVersion = "", ""
+	if diff := cmp.Diff(want, strip(n)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestTheConnectionHasTheAgentsLimits(t *testing.T) {
+	c, err := NewClient(&rest.Config{Host: "https://api.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := c.transport.HTTP2
+	if h == nil || h.SendPingTimeout+h.PingTimeout+RequestLimit > 5*time.Second {
+		t.Errorf("a lost API server would be noticed after more than 5 s: %+v", h)
+	}
+	if c.transport.TLSHandshakeTimeout != RequestLimit || c.transport.DialContext == nil {
+		t.Error("connecting has no limit")
+	}
+}
