@@ -1,0 +1,268 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nodegate/nodegate/internal/testing/tools"
+)
+
+// These tests see checks fail on the real thing, in namespaces of their own.
+
+// serveEnv makes the test binary serve /healthz and /healthz/ready on this address, as kubelet and a router do.
+const serveEnv = "CHECKS_TEST_SERVE"
+
+func TestMain(m *testing.M) {
+	if address := os.Getenv(serveEnv); address != "" {
+		ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
+		fmt.Fprintln(os.Stderr, http.ListenAndServe(address, ok))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// finds waits until the check finds a failure for this reason, or passes where there is none.
+func finds(t *testing.T, c Check, reason string) Outcome {
+	t.Helper()
+	runner := NewRunner(c)
+	var got Outcome
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		got = runner.Do(t.Context())
+		if got.Passed == (reason == "") && strings.Contains(got.Reason, reason) {
+			return got
+		}
+	}
+	t.Fatalf("want the reason %q, got %+v", reason, got)
+	return got
+}
+
+// background starts a process that ends with the test.
+func background(t *testing.T, cmd *exec.Cmd) *os.Process {
+	t.Helper()
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	if err := tools.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd.Process
+}
+
+func signal(t *testing.T, p *os.Process, s os.Signal) {
+	t.Helper()
+	if err := p.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// attach mounts something until the test ends. Directories are made.
+func attach(t *testing.T, source, target, kind string, flags uintptr, data string) {
+	t.Helper()
+	if err := os.MkdirAll(target, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mountAt(t, source, target, kind, flags, data)
+	t.Cleanup(func() {
+		if err := unix.Unmount(target, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func mountAt(t *testing.T, source, target, kind string, flags uintptr, data string) {
+	t.Helper()
+	if err := unix.Mount(source, target, kind, flags, data); err != nil {
+		t.Fatalf("mounting %s: %v", target, err)
+	}
+}
+
+func TestDiskPressureOnAFilesystemThatFillsUp(t *testing.T) {
+	if !tools.Isolated(t) {
+		return
+	}
+	root := t.TempDir()
+	dir := filepath.Join(root, DefaultDiskPath)
+	attach(t, "tmpfs", dir, "tmpfs", 0, "size=8m,nr_inodes=1000")
+	c := DiskPressure(root, nil)
+	finds(t, c, "")
+
+	full := filepath.Join(dir, "full")
+	if err := os.WriteFile(full, make([]byte, 15<<19), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	finds(t, c, "of bytes free, 10% required")
+	if err := os.Remove(full); err != nil {
+		t.Fatal(err)
+	}
+	finds(t, c, "")
+
+	small := filepath.Join(dir, "small")
+	if err := os.Mkdir(small, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 960 {
+		if err := os.WriteFile(filepath.Join(small, fmt.Sprint(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finds(t, c, "of inodes free, 5% required")
+	if err := os.RemoveAll(small); err != nil {
+		t.Fatal(err)
+	}
+	finds(t, c, "")
+}
+
+func TestFilesystemsThatTurnReadOnly(t *testing.T) {
+	if !tools.Isolated(t) {
+		return
+	}
+	root := t.TempDir()
+	data, bound, always := filepath.Join(root, "data"), filepath.Join(root, "bound"), filepath.Join(root, "always")
+	attach(t, "tmpfs", data, "tmpfs", 0, "size=1m")
+	attach(t, data, bound, "", unix.MS_BIND, "")
+	attach(t, "tmpfs", always, "tmpfs", unix.MS_RDONLY, "size=1m")
+	c := FilesystemRO(root, nil, nil)
+	finds(t, c, "")
+
+	mountAt(t, "", bound, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
+	finds(t, c, "read-only: /bound")
+	mountAt(t, "", bound, "", unix.MS_REMOUNT|unix.MS_BIND, "")
+	finds(t, c, "")
+
+	// What a kernel does after an error: the filesystem can no longer be written to, the mount as such could.
+	mountAt(t, "", data, "", unix.MS_REMOUNT|unix.MS_RDONLY, "size=1m")
+	finds(t, c, "read-only: /bound, /data")
+	finds(t, FilesystemRO(root, nil, nil), "read-only: /bound") // also by an agent that starts only now
+	mountAt(t, "", data, "", unix.MS_REMOUNT, "size=1m")
+	finds(t, c, "")
+}
+
+func TestServersThatArePaused(t *testing.T) {
+	if !tools.Isolated(t) {
+		return
+	}
+	for name, c := range map[string]struct {
+		check   Check
+		address string
+		limit   time.Duration
+	}{
+		"kubelet":            {Kubelet(), "127.0.0.1:10248", time.Second},
+		"OpenShift's router": {OKDRouter(), "127.0.0.1:1936", 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			finds(t, c.check, "connection refused")
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), serveEnv+"="+c.address)
+			server := background(t, cmd)
+			finds(t, c.check, "")
+			signal(t, server, unix.SIGSTOP)
+			if o := finds(t, c.check, "timed out"); o.Duration < c.limit || o.Duration > c.limit+10*time.Second {
+				t.Errorf("it took %s, the limit is %s", o.Duration, c.limit)
+			}
+			signal(t, server, unix.SIGCONT)
+			finds(t, c.check, "")
+			signal(t, server, unix.SIGKILL)
+			finds(t, c.check, "connection refused")
+		})
+	}
+}
+
+// command runs a command to its end.
+func command(t *testing.T, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+func TestNetworkWithoutARouteOrAGateway(t *testing.T) {
+	ip, nsenter := tools.Command(t, "ip", "iproute2"), tools.Command(t, "nsenter", "util-linux")
+	if !tools.Isolated(t) {
+		return
+	}
+	// The gateway is a network namespace of its own, of a process that does nothing.
+	idle := exec.Command("cat")
+	idle.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
+	if _, err := idle.StdinPipe(); err != nil { // which nobody closes
+		t.Fatal(err)
+	}
+	pid := fmt.Sprint(background(t, idle).Pid)
+	here := func(args ...string) { t.Helper(); command(t, ip, args...) }
+	there := func(args ...string) {
+		t.Helper()
+		command(t, nsenter, append([]string{"--target", pid, "--net", ip}, args...)...)
+	}
+	c := Network(nil)
+	finds(t, c, "there is no default route")
+
+	here("link", "add", "uplink", "type", "veth", "peer", "name", "gateway", "netns", pid)
+	here("address", "add", "192.0.2.2/24", "dev", "uplink")
+	here("link", "set", "uplink", "up")
+	there("address", "add", "192.0.2.1/24", "dev", "gateway")
+	there("link", "set", "gateway", "up")
+	here("route", "add", "default", "via", "192.0.2.1")
+	finds(t, c, "")
+
+	// Neighbours that were found are believed in for a while: both forget.
+	there("address", "delete", "192.0.2.1/24", "dev", "gateway")
+	here("neighbour", "flush", "dev", "uplink")
+	finds(t, c, "the default gateway 192.0.2.1: does not answer on the link")
+	there("address", "add", "192.0.2.1/24", "dev", "gateway")
+	finds(t, c, "")
+
+	there("link", "set", "gateway", "down")
+	finds(t, c, "the link uplink is down")
+	there("link", "set", "gateway", "up")
+	finds(t, c, "")
+
+	here("route", "delete", "default")
+	finds(t, c, "there is no default route")
+
+	here("-6", "address", "add", "2001:db8::2/64", "dev", "uplink", "nodad")
+	there("-6", "address", "add", "2001:db8::1/64", "dev", "gateway", "nodad")
+	here("-6", "route", "add", "default", "via", "2001:db8::1", "dev", "uplink")
+	finds(t, c, "")
+	there("-6", "address", "delete", "2001:db8::1/64", "dev", "gateway")
+	here("-6", "neighbour", "flush", "dev", "uplink")
+	finds(t, c, "the default gateway 2001:db8::1: does not answer on the link")
+}
+
+func TestNetworkWithASilentResolver(t *testing.T) {
+	if !tools.Isolated(t) {
+		return
+	}
+	etc := t.TempDir()
+	for file, content := range map[string]string{
+		"resolv.conf": "nameserver 127.0.0.1\n", "nsswitch.conf": "hosts: dns\n", "hosts": "",
+	} {
+		if err := os.WriteFile(filepath.Join(etc, file), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	attach(t, etc, "/etc", "", unix.MS_BIND, "")
+	c := Network(networkOf("node.example"))
+	resolver, err := net.ListenPacket("udp", "127.0.0.1:53")
+	if err != nil {
+		t.Fatal(err)
+	}
+	finds(t, c, "resolving node.example: no answer")
+	go answer(resolver)
+	finds(t, c, "")
+	finds(t, Network(networkOf("node.example", "unknown.example")), "resolving unknown.example: no such host")
+	_ = resolver.Close()
+	finds(t, c, "resolving node.example: ")
+}
