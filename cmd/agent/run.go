@@ -154,17 +154,17 @@ func (a *agent) makeProbes() {
 // start starts everything in a.serving, which ends with ctx.
 func (a *agent) start(ctx context.Context) error {
 	if a.serveHealth {
-		if err := a.listen(ctx, "health", a.health.listenAddress(a.health.port), a.serveHTTP(a.handler)); err != nil {
+		if err := a.listen(ctx, "health", "--listen-port", a.health.listenAddress(a.health.port), a.serveHTTP(a.handler)); err != nil {
 			return err
 		}
 	}
 	if a.health.agentCheckPort != 0 {
-		if err := a.listen(ctx, "agent-check", a.health.listenAddress(a.health.agentCheckPort), a.handler.ServeAgentCheck); err != nil {
+		if err := a.listen(ctx, "agent-check", "--agent-check-port", a.health.listenAddress(a.health.agentCheckPort), a.handler.ServeAgentCheck); err != nil {
 			return err
 		}
 	}
 	if a.metricsAddress != "0" {
-		err := a.listen(ctx, "metrics", a.metricsAddress, a.serveHTTP(a.operations()))
+		err := a.listen(ctx, "metrics", "--metrics-bind-address", a.metricsAddress, a.serveHTTP(a.operations()))
 		switch {
 		case err != nil && a.reporter == nil:
 			return err
@@ -185,11 +185,11 @@ func (a *agent) start(ctx context.Context) error {
 	return nil
 }
 
-// listen listens and has the connections served.
-func (a *agent) listen(ctx context.Context, name, address string, serve func(context.Context, net.Listener) error) error {
+// listen listens and has the connections served. flag is the one that decides where.
+func (a *agent) listen(ctx context.Context, name, flag, address string, serve func(context.Context, net.Listener) error) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("serving %s: %w", name, err)
+		return fmt.Errorf("%s: serving %s: %w", flag, name, err)
 	}
 	a.log.Info("Listening", "server", name, "address", l.Addr().String())
 	if a.listening != nil {

@@ -1,0 +1,62 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/nodegate/nodegate/internal/testing/tools"
+)
+
+// TestStartedByHand starts the agent with nothing but NODE_NAME, on its own ports, which in this network nobody else has.
+func TestStartedByHand(t *testing.T) {
+	binary(t)
+	if !tools.Isolated(t) {
+		return
+	}
+	p := launch(t, []string{"NODE_NAME=x"})
+	p.addresses["health"], p.addresses["metrics"] = "127.0.0.1:25001", "127.0.0.1:9445"
+	p.listens(t)
+
+	a := p.health(t, "")
+	if a.code != 200 || !a.FailOpen || len(a.Checks) != 1 || a.Checks[0].Name != "node_ready" || !a.Checks[0].Passed {
+		t.Errorf("status %d: %s", a.code, a.raw)
+	}
+	if p.count(warning) != 1 || p.count("Assuming node is ready") != 1 {
+		t.Error("there is no warning, or more than one")
+	}
+	a = p.health(t, "?check=bogus")
+	if want := `{"status":"not-ready","checks":[{"name":"bogus","passed":false,"reason":"Unknown check: bogus","duration_ms":0}],"total_duration_ms":0}`; a.code != 503 || shape(a) != want {
+		t.Errorf("an unknown check: status %d: %s", a.code, a.raw)
+	}
+	a = p.health(t, "?check=okd_router_1936")
+	if a.code != 503 || a.Checks[0].Reason != "connect: connection refused" {
+		t.Errorf("there is no router: status %d: %s", a.code, a.raw)
+	}
+
+	t.Run("a second one says why it cannot start", func(t *testing.T) {
+		second := launch(t, []string{"NODE_NAME=x"})
+		<-second.exited
+		if second.err == nil {
+			t.Fatal("it has ended without an error")
+		}
+		if log := second.String(); !strings.Contains(log, "error: --listen-port: serving health: listen tcp :25001: bind: address already in use\n") {
+			t.Errorf("got %s", log)
+		}
+		second = launch(t, []string{"NODE_NAME=x", "LISTEN_PORT=25002"})
+		<-second.exited
+		if log := second.String(); !strings.Contains(log, "error: --metrics-bind-address: serving metrics: listen tcp :9445: bind: address already in use\n") {
+			t.Errorf("got %s", log)
+		}
+	})
+
+	p.signal(t, syscall.SIGTERM)
+	eventually(t, "it drains", func() error { return wantCount(p, "/health answers 503", 1) })
+	if a := p.health(t, ""); a.code != 503 {
+		t.Errorf("status %d: %s", a.code, a.raw)
+	}
+	p.hurry(t)
+}

@@ -1,0 +1,197 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/nodegate/nodegate/internal/agent/health"
+	"github.com/nodegate/nodegate/internal/testing/tools"
+)
+
+// logs is what a process has written.
+type logs struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (l *logs) count(text string) int { return strings.Count(l.String(), text) }
+
+// process is an agent that runs.
+type process struct {
+	*logs
+	cmd       *exec.Cmd
+	addresses map[string]string // by server
+	exited    chan struct{}
+	err       error
+}
+
+// env is what is in an agent's environment beside the variables that a test sets.
+func env(variables ...string) []string {
+	return append(variables, "PATH=/nonexistent", "HOME=/nonexistent")
+}
+
+// launch starts an agent that runs until the test ends.
+func launch(t *testing.T, variables []string, args ...string) *process {
+	t.Helper()
+	p := &process{logs: &logs{}, cmd: exec.Command(binary(t), args...), addresses: map[string]string{}, exited: make(chan struct{})}
+	p.cmd.Env = env(variables...)
+	p.cmd.Stderr = p.logs
+	if err := tools.Start(p.cmd); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.exited)
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+		if t.Failed() {
+			t.Logf("the agent's log:\n%s", p.logs)
+		}
+	})
+	return p
+}
+
+// startAgent starts an agent on an address of its own, on ports of the system's choice unless the arguments say otherwise, and
+// waits until it listens.
+func startAgent(t *testing.T, address, node, kubeconfig string, args ...string) *process {
+	t.Helper()
+	variables := []string{"NODE_NAME=" + node}
+	if node == "" {
+		variables = nil
+	}
+	p := launch(t, variables, append([]string{
+		"--kubeconfig", kubeconfig, "--listen-address", address, "--listen-port=0", "--metrics-bind-address", net.JoinHostPort(address, "0"),
+		"--drain-time=0",
+	}, args...)...)
+	p.listens(t)
+	return p
+}
+
+// listens waits until the agent has told that it is up, and takes note of where its servers listen.
+func (p *process) listens(t *testing.T) {
+	t.Helper()
+	eventually(t, "the agent is up", func() error {
+		select {
+		case <-p.exited:
+			t.Fatalf("the agent has ended: %v\n%s", p.err, p.logs)
+		default:
+		}
+		up := false
+		for line := range strings.Lines(p.String()) {
+			var entry struct{ Msg, Server, Address string }
+			if json.Unmarshal([]byte(line), &entry) != nil {
+				continue
+			}
+			if entry.Msg == "Listening" {
+				p.addresses[entry.Server] = entry.Address
+			}
+			up = up || entry.Msg == "Starting"
+		}
+		if !up {
+			return errors.New("it has not told")
+		}
+		return nil
+	})
+}
+
+func (p *process) signal(t *testing.T, s os.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hurry ends an agent that drains, by a second signal.
+func (p *process) hurry(t *testing.T) {
+	t.Helper()
+	p.signal(t, syscall.SIGTERM)
+	<-p.exited
+}
+
+// answer is an answer of /health with its status.
+type answer struct {
+	health.Answer
+	code int
+	raw  string
+}
+
+func (p *process) health(t *testing.T, query string) answer {
+	t.Helper()
+	code, body := p.get(t, "health", "/health"+query)
+	a := answer{code: code, raw: body}
+	if err := json.Unmarshal([]byte(body), &a.Answer); err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+	return a
+}
+
+// is waits until /health answers like this; reason is that of the first check.
+func (p *process) is(t *testing.T, code int, failOpen bool, reason string) {
+	t.Helper()
+	eventually(t, "/health", func() error {
+		a := p.health(t, "")
+		if a.code != code || a.FailOpen != failOpen || !strings.Contains(a.Checks[0].Reason, reason) {
+			return fmt.Errorf("status %d: %s", a.code, a.raw)
+		}
+		return nil
+	})
+}
+
+func (p *process) get(t *testing.T, server, path string) (int, string) {
+	t.Helper()
+	resp, err := http.Get("http://" + p.addresses[server] + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// metric is the value of a line of the agent's metrics, 0 where there is none.
+func (p *process) metric(t *testing.T, name string) float64 {
+	t.Helper()
+	_, text := p.get(t, "metrics", "/metrics")
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	return 0
+}

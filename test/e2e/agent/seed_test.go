@@ -1,0 +1,198 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+const (
+	// warning is what the log says, once, when the API server is unavailable. The seed's words.
+	warning = "Kubernetes API appears to be down"
+	refused = "Kubernetes API does not let this agent read its node"
+)
+
+// outage is a way for the API server to be away.
+type outage struct{ begin, end func() }
+
+// apiOutages are those of a process. An outage ends with the test at the latest.
+func apiOutages(t *testing.T) map[string]outage {
+	t.Helper()
+	api := cluster(t).APIServer
+	do := func(f func() error) func() {
+		return func() {
+			t.Helper()
+			if err := f(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Cleanup(func() {
+		if api.PID() == 0 {
+			_ = api.Start(context.Background()) // the test's own is over
+		} else {
+			_ = api.Resume()
+		}
+	})
+	return map[string]outage{
+		"paused":  {do(api.Pause), do(api.Resume)},
+		"stopped": {do(api.Kill), do(func() error { return api.Start(t.Context()) })},
+	}
+}
+
+// serverAt writes a kubeconfig of an API server at an address, with a token that no API server knows.
+func serverAt(t *testing.T, url string, ca []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	err := clientcmd.WriteToFile(clientcmdapi.Config{
+		CurrentContext: "c",
+		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c"}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: url, CertificateAuthorityData: ca, InsecureSkipTLSVerify: ca == nil}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"c": {Token: "unknown"}},
+	}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var milliseconds = regexp.MustCompile(`_ms":\d+`)
+
+// shape is an answer without its times and its end of line.
+func shape(a answer) string { return strings.TrimSpace(milliseconds.ReplaceAllString(a.raw, `_ms":0`)) }
+
+const (
+	ready    = `{"status":"ready","checks":[{"name":"node_ready","passed":true,"duration_ms":0}],"total_duration_ms":0}`
+	notReady = `{"status":"not-ready","checks":[{"name":"node_ready","passed":false,"reason":"REASON","duration_ms":0}],"total_duration_ms":0}`
+)
+
+func failed(reason string) string { return strings.Replace(notReady, "REASON", reason, 1) }
+
+// TestTheSeedsTable has a row for each of the fourth seed's table of the check node_ready, with its role and with the right to
+// watch besides.
+func TestTheSeedsTable(t *testing.T) {
+	for name, verbs := range map[string][]string{"the seed's role": getting, "with the right to watch": watching} {
+		t.Run(name, func(t *testing.T) {
+			node := "table-" + strings.ReplaceAll(name, " ", "-")
+			node = strings.ReplaceAll(node, "'", "")
+			newNode(t, node)
+			p := startAgent(t, "127.0.0.1", node, account(t, "table-"+node, verbs))
+			for _, row := range []struct{ name, status, reason, want string }{
+				{"the condition is absent", "", "", failed("the node has no Ready condition")},
+				{"Ready is True", "True", "KubeletReady", ready},
+				{"Ready is False", "False", "KubeletNotReady", failed("KubeletNotReady")},
+				{"Ready is Unknown", "Unknown", "NodeStatusUnknown", failed("NodeStatusUnknown")},
+			} {
+				t.Run(row.name, func(t *testing.T) {
+					if row.status != "" {
+						setReady(t, node, row.status, row.reason)
+					}
+					code, reason := 503, row.reason
+					if row.want == ready {
+						code, reason = 200, ""
+					}
+					p.is(t, code, false, reason)
+					if got := shape(p.health(t, "")); got != row.want {
+						t.Errorf("got %s", got)
+					}
+				})
+			}
+			if n := p.count(warning); n != 0 {
+				t.Errorf("%d warnings, and the API server was there", n)
+			}
+		})
+	}
+	t.Run("unavailable", unavailableRows)
+	t.Run("NODE_NAME is not set", func(t *testing.T) {
+		p := startAgent(t, "127.0.0.1", "", "/nonexistent")
+		a := p.health(t, "")
+		if a.code != 500 || shape(a) != failed("NODE_NAME is not set") {
+			t.Errorf("status %d, %s", a.code, a.raw)
+		}
+	})
+}
+
+// unavailableRows have agents start, with a node that is not ready, while the API server does not tell. The first answer must
+// come within the limit already.
+func unavailableRows(t *testing.T) {
+	const node = "unavailable"
+	newNode(t, node)
+	setReady(t, node, "False", "KubeletNotReady")
+	kubeconfig := account(t, "unavailable", getting)
+	outages := apiOutages(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // and nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() //nolint:errcheck // done with it
+	here := cluster(t).Config()
+	for _, row := range []struct {
+		name, kubeconfig, log string
+		outage                string
+	}{
+		{"the API server is paused", kubeconfig, warning, "paused"},
+		{"the API server is stopped: connections are refused", kubeconfig, warning, "stopped"},
+		{"the API server's address accepts connections and says nothing", serverAt(t, "https://"+silent.Addr().String(), nil), warning, ""},
+		{"the API server forbids", account(t, "forbidden", nothing), refused, ""},
+		{"the API server does not know who asks", serverAt(t, here.Host, here.CAData), refused, ""},
+		{"the API server shows another certificate", serverAt(t, here.Host, otherCA(t)), warning, ""},
+		{"the client cannot be initialized", "/nonexistent", warning, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if o, ok := outages[row.outage]; ok {
+				o.begin()
+				defer o.end()
+			}
+			p := startAgent(t, "127.0.0.1", node, row.kubeconfig)
+			a := p.health(t, "")
+			t.Logf("%d ms: %s", a.TotalMillis, a.raw)
+			if a.code != 200 || a.Status != "ready" || !a.FailOpen || !a.Checks[0].Passed || a.Checks[0].FailOpen == "" || a.Checks[0].Reason != "" {
+				t.Errorf("status %d, %s", a.code, a.raw)
+			}
+			if a.TotalMillis > 2000 {
+				t.Errorf("it took %d ms, and the limit is 1 s", a.TotalMillis)
+			}
+			eventually(t, "the warning", func() error { return wantCount(p, row.log, 1) })
+			if err := wantCount(p, "Assuming node is ready", 1); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestTheAPIServerGoesAndComes measures how soon agents notice: those that watch by the pings of their connection.
+func TestTheAPIServerGoesAndComes(t *testing.T) {
+	const node = "goes"
+	newNode(t, node)
+	setReady(t, node, "False", "KubeletNotReady")
+	p := startAgent(t, "127.0.0.1", node, account(t, "goes", watching))
+	p.is(t, 503, false, "KubeletNotReady")
+	for name, outage := range apiOutages(t) {
+		t.Run(name, func(t *testing.T) {
+			before := p.count(warning)
+			outage.begin()
+			began := time.Now()
+			p.is(t, 200, true, "")
+			took := time.Since(began)
+			t.Logf("noticed after %s", took.Round(time.Millisecond))
+			if took > 7*time.Second {
+				t.Errorf("it was noticed after %s: 5 s are promised, and the machine gets 2", took)
+			}
+			outage.end()
+			p.is(t, 503, false, "KubeletNotReady")
+			if err := wantCount(p, warning, before+1); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,131 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"slices"
+	"testing"
+	"time"
+)
+
+func wantCount(p *process, text string, want int) error {
+	if n := p.count(text); n != want {
+		return fmt.Errorf("the log has %q %d times, not %d", text, n, want)
+	}
+	return nil
+}
+
+// otherCA is the certificate of an authority that nobody else knows.
+func otherCA(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
+}
+
+// requests are what an account has asked the API server for: one entry for each stage of each request.
+func requests(t *testing.T, name string) []string {
+	t.Helper()
+	f, err := os.Open(cluster(t).AuditLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	var found []string
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var e struct {
+			Verb, Stage, RequestURI string
+			User                    struct{ Username string }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.User.Username == accountName(name) {
+			found = append(found, e.Verb+" "+e.Stage+" "+e.RequestURI)
+		}
+	}
+	return found
+}
+
+// TestInTheSteadyStateTheAPIServerIsAskedNothing has the API server's own audit log tell.
+func TestInTheSteadyStateTheAPIServerIsAskedNothing(t *testing.T) {
+	const node = "steady"
+	newNode(t, node)
+	setReady(t, node, "True", "KubeletReady")
+	p := startAgent(t, "127.0.0.1", node, account(t, "steady", watching))
+	p.is(t, 200, false, "")
+	eventually(t, "the watch", func() error {
+		if n := len(requests(t, "steady")); n != 2 { // the list has ended, the watch has begun
+			return fmt.Errorf("%d requests", n)
+		}
+		return nil
+	})
+	for i := range 2000 {
+		if i%100 == 0 {
+			setReady(t, node, "True", fmt.Sprintf("Heartbeat%d", i))
+		}
+		if a := p.health(t, "?check=node_ready,custom_conditions,schedulable,rules"); a.code != 200 {
+			t.Fatalf("status %d, %s", a.code, a.raw)
+		}
+	}
+	setReady(t, node, "False", "Last")
+	p.is(t, 503, false, "Last") // it has seen it all
+	if all := requests(t, "steady"); len(all) != 2 {
+		t.Errorf("it has asked for more than its list and its watch:\n%q", all)
+	}
+}
+
+// TestAChangeIsVisibleAtOnce measures from the answer to the write of a condition to the answer of /health.
+func TestAChangeIsVisibleAtOnce(t *testing.T) {
+	for name, verbs := range map[string][]string{"watching": watching, "getting": getting} {
+		t.Run(name, func(t *testing.T) {
+			node := "visible-" + name
+			newNode(t, node)
+			setReady(t, node, "True", "Same")
+			p := startAgent(t, "127.0.0.1", node, account(t, node, verbs))
+			p.is(t, 200, false, "")
+			var took []time.Duration
+			for i := range 20 {
+				status, code := "False", 503
+				if i%2 == 1 {
+					status, code = "True", 200
+				}
+				setReady(t, node, status, "Same")
+				began := time.Now()
+				eventually(t, "the change", func() error {
+					if p.health(t, "").code != code {
+						return errors.New("not visible")
+					}
+					return nil
+				})
+				took = append(took, time.Since(began))
+			}
+			slices.Sort(took)
+			worst := took[len(took)-1]
+			t.Logf("visible after %s in the median, %s at most", took[len(took)/2].Round(time.Microsecond), worst.Round(time.Microsecond))
+			// A second is promised; the machine gets the rest.
+			if took[len(took)/2] > 1500*time.Millisecond || worst > 10*time.Second {
+				t.Errorf("that takes too long: %s", took)
+			}
+		})
+	}
+}
