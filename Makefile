@@ -151,8 +151,8 @@ chart: ## Lint the chart and package it into dist.
 ##@ Deploy
 
 .PHONY: install
-install: ## Install the CRD into the current cluster.
-	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side -f -
+install: ## Install the CRD into the current cluster, or bring it to this version.
+	$(GO) run ./cmd/manager apply-crd
 
 .PHONY: uninstall
 uninstall: ## Delete the rules and the CRD from the current cluster.

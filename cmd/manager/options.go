@@ -129,5 +129,7 @@ func newCommand() *cobra.Command {
 		},
 	}
 	o.bind(cmd.Flags())
+	cmd.AddCommand(newApplyCRDCommand())
+	cmd.CompletionOptions.DisableDefaultCmd = true
 	return cmd
 }

@@ -65,7 +65,7 @@ func kustomize(ctx context.Context, dir string) ([]object, error) {
 // helm renders the chart as a release of the name that it is meant to have, CustomResourceDefinitions included.
 func helm(ctx context.Context, args ...string) ([]object, error) {
 	out, err := tool(ctx, "helm", append([]string{"template", "nodegate", "charts/nodegate", "--namespace", namespace,
-		"--include-crds", "--kube-version", "1.32.0"}, args...)...)
+		"--include-crds", "--no-hooks", "--kube-version", "1.32.0"}, args...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,113 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+
+	"github.com/nodegate/nodegate/config/crd"
+)
+
+// establishLimit is for how long a definition may take to be served.
+const establishLimit = time.Minute
+
+// newApplyCRDCommand is what the chart runs before an upgrade, for Helm never upgrades a definition.
+func newApplyCRDCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "apply-crd",
+		Short: "Bring the CustomResourceDefinition of the rules to this version",
+		Long: "Creates the CustomResourceDefinition of the rules, or replaces its spec by this version's, and waits until it is served.\n" +
+			"Unlike an apply it leaves nothing of another version behind. Rules that are stored stay as they are.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := ctrl.GetConfig()
+			if err != nil {
+				return fmt.Errorf("finding the cluster: %w (give --kubeconfig, or set KUBECONFIG)", err)
+			}
+			client, err := apiextensions.NewForConfig(cfg)
+			if err != nil {
+				return fmt.Errorf("connecting to the cluster: %w", err)
+			}
+			return applyCRD(cmd.Context(), client.CustomResourceDefinitions(), cmd.OutOrStdout())
+		},
+	}
+	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
+	config.RegisterFlags(goFlags)
+	cmd.Flags().AddGoFlagSet(goFlags)
+	return cmd
+}
+
+func applyCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, out io.Writer) error {
+	wanted, err := crd.Load()
+	if err != nil {
+		return err
+	}
+	did := ""
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		found, err := crds.Get(ctx, crd.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			did = "created"
+			_, err = crds.Create(ctx, wanted, metav1.CreateOptions{})
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		spec := wanted.Spec.DeepCopy()
+		// What the API server fills in.
+		spec.Conversion, spec.Names.Singular, spec.Names.ListKind = found.Spec.Conversion, found.Spec.Names.Singular, found.Spec.Names.ListKind
+		if equality.Semantic.DeepEqual(*spec, found.Spec) {
+			did = "is this version's already"
+			return nil
+		}
+		did = "replaced"
+		found.Spec = *spec
+		_, err = crds.Update(ctx, found, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("writing the CustomResourceDefinition: %w", err)
+	}
+	if err := waitUntilServed(ctx, crds); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "customresourcedefinition.apiextensions.k8s.io/%s %s\n", crd.Name, did)
+	return err
+}
+
+// waitUntilServed waits until the API server says that it serves the definition.
+func waitUntilServed(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface) error {
+	ctx, cancel := context.WithTimeout(ctx, establishLimit)
+	defer cancel()
+	for {
+		found, err := crds.Get(ctx, crd.Name, metav1.GetOptions{})
+		if err == nil {
+			for _, c := range found.Status.Conditions {
+				if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+					return nil
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the CustomResourceDefinition is written, and not served yet: %w", context.Cause(ctx))
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
