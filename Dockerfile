@@ -1,4 +1,5 @@
-# The operator's image: a static binary, and nothing else, run by nobody in particular.
+# The image of the operator and of the node agent: two static binaries, and nothing else, run by nobody in particular.
+# Without a command it is the agent, which takes the place of the readiness reporter where only an image is changed.
 #
 # The compiler runs on the builder's platform and cross-compiles, which is faster than emulating the target's.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
@@ -18,7 +19,7 @@ COPY config/crd config/crd
 COPY internal internal
 RUN GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath \
     -ldflags "-s -w -X github.com/nodegate/nodegate/internal/version.Version=$VERSION" \
-    -o /out/manager ./cmd/manager
+    -o /out/ ./cmd/manager ./cmd/agent
 
 FROM gcr.io/distroless/static:nonroot
 ARG VERSION=unknown
@@ -27,6 +28,6 @@ LABEL org.opencontainers.image.title="nodegate" \
       org.opencontainers.image.source="https://github.com/nodegate/nodegate" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="$VERSION"
-COPY --from=build /out/manager /manager
+COPY --from=build /out/manager /out/agent /
 USER 65532:65532
-ENTRYPOINT ["/manager"]
+ENTRYPOINT ["/agent"]

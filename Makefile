@@ -3,8 +3,10 @@
 
 # What the targets work on; set any of them on the command line.
 
-# The operator's image.
+# The image of the operator and the node agent.
 IMG ?= nodegate:latest
+# What is deployed: config/default, or config/with-agent for the node agents as well.
+CONFIG ?= config/default
 CONTAINER_TOOL ?= docker
 PLATFORMS ?= linux/amd64,linux/arm64
 # The architecture that "image" is for.
@@ -166,15 +168,16 @@ deploy: build-installer ## Deploy the operator with the image IMG to the current
 .PHONY: undeploy
 undeploy: ## Delete the rules, the operator and the CRD from the current cluster.
 	@$(DELETE_RULES)
-	$(KUSTOMIZE) build config/default | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
+	$(KUSTOMIZE) build $(CONFIG) | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
 
 # The image is set in an overlay of its own: a tracked file would change with each use.
 .PHONY: build-installer
 build-installer: ## Write everything that a cluster needs, with the image IMG, to dist/install.yaml.
 	@rm -rf dist/overlay && mkdir -p dist/overlay
-	@cd dist/overlay && $(KUSTOMIZE) create --resources ../../config/default && $(KUSTOMIZE) edit set image ghcr.io/nodegate/nodegate=$(IMG)
+	@cd dist/overlay && $(KUSTOMIZE) create --resources ../../$(CONFIG) && $(KUSTOMIZE) edit set image ghcr.io/nodegate/nodegate=$(IMG)
 	$(KUSTOMIZE) build dist/overlay > dist/install.yaml.tmp && mv dist/install.yaml.tmp dist/install.yaml
 
+# Of the binaries, the first is what the image runs without a command.
 .PHONY: image
 image: ## Write the image IMG to dist/ as a tar, without docker and without a registry; ARCH=amd64.
 	@mkdir -p dist/linux_$(ARCH)
@@ -186,19 +189,19 @@ image: ## Write the image IMG to dist/ as a tar, without docker and without a re
 		-label org.opencontainers.image.source=https://github.com/nodegate/nodegate \
 		-label org.opencontainers.image.licenses=Apache-2.0 \
 		-label org.opencontainers.image.version="$(VERSION)" \
-		"$(CURDIR)/dist/linux_$(ARCH)/manager" "$(CURDIR)/dist/linux_$(ARCH)/agent"
+		"$(CURDIR)/dist/linux_$(ARCH)/agent" "$(CURDIR)/dist/linux_$(ARCH)/manager"
 	@echo "dist/nodegate_linux_$(ARCH).tar: docker load, podman load or ctr images import"
 
 .PHONY: docker-build
-docker-build: ## Build the operator's image IMG.
+docker-build: ## Build the image IMG of the operator and the node agent.
 	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMG) .
 
 .PHONY: docker-push
-docker-push: ## Push the operator's image IMG.
+docker-push: ## Push the image IMG.
 	$(CONTAINER_TOOL) push $(IMG)
 
 .PHONY: docker-buildx
-docker-buildx: ## Build the operator's image IMG for PLATFORMS and push it.
+docker-buildx: ## Build the image IMG for PLATFORMS and push it.
 	-$(CONTAINER_TOOL) buildx create --name nodegate-builder
 	$(CONTAINER_TOOL) buildx build --builder nodegate-builder --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) --push -t $(IMG) .
 	-$(CONTAINER_TOOL) buildx rm nodegate-builder

@@ -59,3 +59,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{ include "nodegate.instanceLabels" . }}
 app.kubernetes.io/component: manager
 {{- end }}
+
+{{- define "nodegate.agent" -}}
+{{ include "nodegate.fullname" . }}-agent
+{{- end }}
+
+{{- define "nodegate.agentServiceAccountName" -}}
+{{- if .Values.agent.serviceAccount.create }}
+{{- default (include "nodegate.agent" .) .Values.agent.serviceAccount.name }}
+{{- else }}
+{{- default "default" .Values.agent.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{/* Labels of the node agents' pods, by which they are selected. */}}
+{{- define "nodegate.agentLabels" -}}
+{{ include "nodegate.instanceLabels" . }}
+app.kubernetes.io/component: agent
+{{- end }}

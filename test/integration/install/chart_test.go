@@ -58,16 +58,19 @@ func TestChartInstall(t *testing.T) {
 	}
 }
 
+// valuesCase is a value of the chart, and what it does.
+type valuesCase struct {
+	set   string // values, in YAML
+	path  string // of what is looked at: kind/name/field.field.0
+	want  any
+	gone  []string // kind/name of objects that are not rendered
+	count int      // of objects, if not as many as usual
+}
+
 // TestChartValues: each value does what it says, and whatever is rendered is valid.
 func TestChartValues(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
-	for name, c := range map[string]struct {
-		set   string // values, in YAML
-		path  string // of what is looked at: kind/name/field.field.0
-		want  any
-		gone  []string // kind/name of objects that are not rendered
-		count int      // of objects, if not as many as usual
-	}{
+	for name, c := range map[string]valuesCase{
 		"image.tag":                     {set: "image: {repository: r.example/n, tag: v9}", path: "Deployment/nodegate-manager/spec.template.spec.containers.0.image", want: "r.example/n:v9"},
 		"image.digest":                  {set: "image: {tag: v9, digest: \"" + digest + "\"}", path: "Deployment/nodegate-manager/spec.template.spec.containers.0.image", want: "ghcr.io/nodegate/nodegate@" + digest},
 		"image.pullPolicy":              {set: "image: {pullPolicy: Always}", path: "Deployment/nodegate-manager/spec.template.spec.containers.0.imagePullPolicy", want: "Always"},
@@ -101,44 +104,49 @@ func TestChartValues(t *testing.T) {
 		"fullnameOverride of webhooks": {set: "fullnameOverride: gate", path: "Deployment/gate-manager/spec.template.spec.containers.0.args.4", want: "--webhook-name=gate-webhook"},
 		"nameOverride":                 {set: "nameOverride: gate", path: `Deployment/nodegate-manager/spec.selector.matchLabels.app\.kubernetes\.io/name`, want: "gate"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			values := filepath.Join(t.TempDir(), "values.yaml")
-			if err := os.WriteFile(values, []byte(c.set), 0o600); err != nil {
-				t.Fatal(err)
+		t.Run(name, func(t *testing.T) { c.check(t, len(installed)) })
+	}
+}
+
+// check renders the chart with the value, and with further arguments. usual is how many objects there usually are, the
+// namespace included.
+func (c valuesCase) check(t *testing.T, usual int, args ...string) {
+	t.Helper()
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(values, []byte(c.set), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := helm(t.Context(), append([]string{"--values", values}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.count == 0 {
+		c.count = usual - 1 - len(c.gone) // Helm makes the namespace
+	}
+	if len(objects) != c.count {
+		t.Errorf("%d objects are rendered, not %d", len(objects), c.count)
+	}
+	for _, o := range objects {
+		id := o.GetKind() + "/" + o.GetName()
+		if slices.Contains(c.gone, id) {
+			t.Errorf("%s is rendered", id)
+		}
+		if rest, ok := strings.CutPrefix(c.path, id+"/"); ok {
+			if diff := cmp.Diff(c.want, at(o.Object, rest)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.path, diff)
 			}
-			objects, err := helm(t.Context(), "--values", values)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if c.count == 0 {
-				c.count = len(installed) - 1 - len(c.gone) // Helm makes the namespace
-			}
-			if len(objects) != c.count {
-				t.Errorf("%d objects are rendered, not %d", len(objects), c.count)
-			}
-			for _, o := range objects {
-				id := o.GetKind() + "/" + o.GetName()
-				if slices.Contains(c.gone, id) {
-					t.Errorf("%s is rendered", id)
-				}
-				if rest, ok := strings.CutPrefix(c.path, id+"/"); ok {
-					if diff := cmp.Diff(c.want, at(o.Object, rest)); diff != "" {
-						t.Errorf("%s (-want +got):\n%s", c.path, diff)
-					}
-					c.path = ""
-				}
-				if o.GetKind() == "CustomResourceDefinition" {
-					continue
-				}
-				o.SetName("values-" + o.GetName()) // beside what is installed
-				if err := kube.Create(t.Context(), o, client.DryRunAll); err != nil {
-					t.Errorf("%s is not valid: %v", id, err)
-				}
-			}
-			if c.path != "" {
-				t.Errorf("there is no object for %s", c.path)
-			}
-		})
+			c.path = ""
+		}
+		if o.GetKind() == "CustomResourceDefinition" {
+			continue
+		}
+		o.SetName("values-" + o.GetName()) // beside what is installed
+		if err := kube.Create(t.Context(), o, client.DryRunAll); err != nil {
+			t.Errorf("%s is not valid: %v", id, err)
+		}
+	}
+	if c.path != "" {
+		t.Errorf("there is no object for %s", c.path)
 	}
 }
 
