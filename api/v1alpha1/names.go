@@ -20,6 +20,10 @@ const (
 	// keeps them off, "Hold" puts them on and keeps them on; ";until=<RFC 3339>" may follow. It is written by
 	// people, never by Nodegate.
 	OverrideAnnotation = "readiness.node.x-k8s.io/override"
+
+	// PausedAnnotation, on a rule, says that "kubectl nodegate pause" has suspended it, and when (RFC 3339). "kubectl nodegate
+	// resume" ends only suspensions that bear it. The operator does not look at it.
+	PausedAnnotation = "readiness.node.x-k8s.io/paused"
 )
 
 // HealthVerdict is, in a rule's record on a node (its field health), whether the rule holds that node back. The node agent

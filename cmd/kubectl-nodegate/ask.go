@@ -1,0 +1,117 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/internal/plugin/cluster"
+)
+
+// changing is what commands that change something share: they say what they will do, ask, do it and print it.
+type changing struct {
+	yes    bool
+	dryRun string
+	print  *genericclioptions.PrintFlags
+	done   string // what has been done to an object, such as "released"
+}
+
+func newChanging(cmd *cobra.Command, done string) *changing {
+	c := &changing{done: done, print: genericclioptions.NewPrintFlags(done).WithTypeSetter(cluster.Scheme())}
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "Do not ask.")
+	cmd.Flags().StringVar(&c.dryRun, "dry-run", "none", `Must be "none", "server", or "client". With client what would be sent is printed and not sent; with server it is sent and not stored.`)
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = dryRunClient // as kubectl
+	c.print.AddFlags(cmd)
+	return c
+}
+
+const (
+	dryRunNone   = "none"
+	dryRunClient = "client"
+	dryRunServer = "server"
+)
+
+func (c *changing) validate() error {
+	switch c.dryRun {
+	case dryRunNone, dryRunClient, dryRunServer:
+	default:
+		return fmt.Errorf("--dry-run: must be none, server or client, not %q", c.dryRun)
+	}
+	_, err := c.printer()
+	return err
+}
+
+func (c *changing) printer() (printers.ResourcePrinter, error) {
+	if c.dryRun != dryRunNone {
+		if err := c.print.Complete("%s (" + c.dryRun + " dry run)"); err != nil {
+			return nil, fmt.Errorf("-o: %w", err)
+		}
+	}
+	printer, err := c.print.ToPrinter()
+	if err != nil {
+		return nil, fmt.Errorf("-o: %w", err)
+	}
+	return printer, nil
+}
+
+// ask says what will be done and asks whether to.
+func (p *plugin) ask(ctx context.Context, c *changing, what string) error {
+	fmt.Fprintln(p.streams.ErrOut, what)
+	if c.yes || c.dryRun != dryRunNone {
+		return nil
+	}
+	if !p.asks() {
+		return errors.New("nobody can be asked here, since standard input is no terminal: give --yes, or --dry-run=server to try it")
+	}
+	fmt.Fprint(p.streams.ErrOut, "Continue? [y/N] ")
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(p.streams.In).ReadString('\n') // the end of input is no
+		answer <- line
+	}()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(p.streams.ErrOut)
+		return errors.New("interrupted: nothing was changed")
+	case line := <-answer:
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "y", "yes":
+			return nil
+		}
+		return errors.New("nothing was changed")
+	}
+}
+
+// apply sends a merge patch to an object that was read before, and prints the object.
+func (p *plugin) apply(ctx context.Context, to *cluster.Cluster, c *changing, o client.Object, patch map[string]any) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("making the patch: %w", err)
+	}
+	var options []client.PatchOption
+	if c.dryRun == dryRunServer {
+		options = append(options, client.DryRunAll)
+	}
+	if c.dryRun != dryRunClient {
+		if err := to.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, body), options...); err != nil {
+			return cluster.Explain(err, fmt.Sprintf("changing %q", o.GetName()))
+		}
+	}
+	printer, err := c.printer()
+	if err != nil {
+		return err
+	}
+	return printer.PrintObj(o, p.streams.Out)
+}

@@ -1,0 +1,54 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command kubectl-nodegate is Nodegate's plugin for kubectl: it says what holds a node and why, what a rule would do, and
+// how all rules stand; it holds and releases nodes, and pauses rules.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	asks := func() bool { return term.IsTerminal(int(os.Stdin.Fd())) }
+	code := run(ctx, &plugin{streams: streams, now: time.Now, getenv: os.Getenv, asks: asks}, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// Exit codes, besides 0.
+const (
+	// exitError: something went wrong; the message says what to do.
+	exitError = 1
+	// exitFound: simulate or lint found what it was asked to look for.
+	exitFound = 2
+)
+
+// errFound ends the plugin with exitFound: its output has said why.
+var errFound = errors.New("found")
+
+// run runs a command line and gives the exit code.
+func run(ctx context.Context, p *plugin, args []string) int {
+	cmd := newCommand(p)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errFound):
+		return exitFound
+	}
+	fmt.Fprintln(p.streams.ErrOut, "error:", err)
+	return exitError
+}
