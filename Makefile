@@ -114,8 +114,10 @@ manifests: ## Generate the CRD and the operator's role from the markers in the c
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./cmd/manager/... output:rbac:dir=config/rbac
 	$(CONTROLLER_GEN) rbac:roleName=webhook-role paths=./internal/admission/certs/... output:rbac:dir=config/webhook
-	@mkdir -p charts/nodegate/crds
+	@mkdir -p charts/nodegate/crds charts/nodegate/policies
 	cp config/crd/bases/*.yaml charts/nodegate/crds/
+	cp config/node-admission-policy/policy.yaml charts/nodegate/policies/node-admission.yaml
+	cp config/record-guard/policy.yaml charts/nodegate/policies/records.yaml
 
 .PHONY: generate
 generate: ## Generate the code of the API.

@@ -86,8 +86,12 @@ func run(ctx context.Context, o *options) error {
 	if err := addChecks(mgr, rules, crdSeen); err != nil {
 		return err
 	}
+	engine, err := addNodeAdmission(ctx, mgr, &o.webhooks)
+	if err != nil {
+		return err
+	}
 	if o.webhooks.enabled {
-		if err := addWebhooks(ctx, mgr, rules, &o.webhooks); err != nil {
+		if err := addWebhooks(ctx, mgr, rules, engine, &o.webhooks); err != nil {
 			return err
 		}
 	}

@@ -14,11 +14,13 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/internal/admission/certs"
+	"github.com/nodegate/nodegate/internal/admission/nodes"
 	"github.com/nodegate/nodegate/internal/rulecache"
 )
 
@@ -33,6 +35,8 @@ type webhookOptions struct {
 	address         string
 	certs, certDir  string
 	name, namespace string
+
+	nodeAdmission, nodePolicy string
 }
 
 func (o *webhookOptions) bind(fs *pflag.FlagSet) {
@@ -46,13 +50,27 @@ func (o *webhookOptions) bind(fs *pflag.FlagSet) {
 			"With self-managed, a directory for a copy of the certificate; a temporary one by default.")
 	fs.StringVar(&o.name, "webhook-name", "nodegate-webhook", "Name of the webhooks' Service and of their configurations.")
 	fs.StringVar(&o.namespace, "webhook-namespace", "", "Namespace of the webhooks' Service. By default the one that the operator runs in; outside of a cluster nodegate-system.")
+	fs.StringVar(&o.nodeAdmission, "node-admission", string(nodes.ModeAuto),
+		"What has nodes born with the taints of the rules that they match. policy: the MutatingAdmissionPolicy --node-admission-policy-name, "+
+			"which must be installed. webhook: the webhook, also where that policy is installed. auto: the policy where it is installed, else the webhook, if it is served. "+
+			"off: not the webhook; a policy that is installed goes on by itself.")
+	fs.StringVar(&o.nodePolicy, "node-admission-policy-name", "nodegate-node-admission", "Name of the MutatingAdmissionPolicy for nodes, and of its binding.")
 }
 
 func (o *webhookOptions) validate() []error {
-	if !o.enabled {
-		return nil
-	}
 	var errs []error
+	switch nodes.Mode(o.nodeAdmission) {
+	case nodes.ModeAuto, nodes.ModePolicy, nodes.ModeOff:
+	case nodes.ModeWebhook:
+		if !o.enabled {
+			errs = append(errs, errors.New("--node-admission=webhook: needs --enable-webhook"))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("--node-admission: must be auto, policy, webhook or off, not %q", o.nodeAdmission))
+	}
+	if !o.enabled {
+		return errs
+	}
 	if _, _, err := o.hostPort(); err != nil {
 		errs = append(errs, fmt.Errorf("--webhook-bind-address: %w", err))
 	}
@@ -108,7 +126,7 @@ func (o *webhookOptions) newServer(certificate func(*tls.ClientHelloInfo) (*tls.
 }
 
 // addWebhooks serves the webhooks, and makes /readyz wait for their certificate.
-func addWebhooks(ctx context.Context, mgr manager.Manager, rules *rulecache.Cache, o *webhookOptions) error {
+func addWebhooks(ctx context.Context, mgr manager.Manager, rules *rulecache.Cache, engine *nodes.Engine, o *webhookOptions) error {
 	certificate, err := o.certificate(ctx, mgr)
 	if err != nil {
 		return err
@@ -117,7 +135,7 @@ func addWebhooks(ctx context.Context, mgr manager.Manager, rules *rulecache.Cach
 	if err != nil {
 		return err
 	}
-	admission.Register(server, handlers(mgr, rules)...)
+	admission.Register(server, handlers(mgr, rules, engine)...)
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("adding the webhook server: %w", err)
 	}
@@ -131,8 +149,22 @@ func addWebhooks(ctx context.Context, mgr manager.Manager, rules *rulecache.Cach
 }
 
 // handlers are all webhooks: one line for each.
-func handlers(_ manager.Manager, _ *rulecache.Cache) []admission.Handler {
-	return []admission.Handler{}
+func handlers(_ manager.Manager, rules *rulecache.Cache, engine *nodes.Engine) []admission.Handler {
+	return []admission.Handler{
+		&nodes.Webhook{Rules: rules.Set, Engine: engine, Clock: clock.RealClock{}},
+	}
+}
+
+// addNodeAdmission finds out which engine has nodes born gated.
+func addNodeAdmission(ctx context.Context, mgr manager.Manager, o *webhookOptions) (*nodes.Engine, error) {
+	engine := nodes.NewEngine(nodes.Mode(o.nodeAdmission), o.enabled, o.nodePolicy)
+	if err := engine.SetupWithManager(ctx, mgr); err != nil {
+		return nil, fmt.Errorf("--node-admission: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("node-admission", engine.Ready); err != nil {
+		return nil, fmt.Errorf("adding the readiness check: %w", err)
+	}
+	return engine, nil
 }
 
 func (o *webhookOptions) certificate(ctx context.Context, mgr manager.Manager) (*certs.Certificate, error) {

@@ -25,6 +25,13 @@
 {{ include "nodegate.fullname" . }}-webhook
 {{- end }}
 
+{{/* Whether the policy for nodes is installed: where it is asked for, or the API server knows such policies. */}}
+{{- define "nodegate.nodeAdmissionPolicy" -}}
+{{- if or (eq .Values.nodeAdmission.engine "policy") (and (eq .Values.nodeAdmission.engine "auto") (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy")) -}}
+true
+{{- end }}
+{{- end }}
+
 {{- define "nodegate.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create }}
 {{- default (include "nodegate.manager" .) .Values.serviceAccount.name }}

@@ -34,8 +34,17 @@ type Server struct {
 	env *envtest.Environment
 }
 
+// Option changes an API server before it starts.
+type Option func(*envtest.Environment)
+
+// WithKubelets lets kubelets in as in a cluster: by the node authorizer, held to their own node by NodeRestriction.
+func WithKubelets(env *envtest.Environment) {
+	env.ControlPlane.GetAPIServer().Configure().
+		Set("authorization-mode", "Node,RBAC").Set("enable-admission-plugins", "NodeRestriction")
+}
+
 // Start starts an API server with the CRD installed. Stop it.
-func Start() (*Server, error) {
+func Start(options ...Option) (*Server, error) {
 	assets, err := assetsDir()
 	if err != nil {
 		return nil, err
@@ -45,6 +54,9 @@ func Start() (*Server, error) {
 		CRDDirectoryPaths:     []string{filepath.Join(root(), "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
 	}}
+	for _, o := range options {
+		o(s.env)
+	}
 	if s.Config, err = s.env.Start(); err != nil {
 		return nil, fmt.Errorf("starting the API server: %w", err)
 	}
@@ -53,6 +65,15 @@ func Start() (*Server, error) {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	return s, nil
+}
+
+// As is a client of somebody: of the kubelet of node x, for example, with "system:node:x" and "system:nodes".
+func (s *Server) As(user string, groups ...string) (client.Client, error) {
+	u, err := s.env.AddUser(envtest.User{Name: user, Groups: groups}, s.Config)
+	if err != nil {
+		return nil, fmt.Errorf("adding user %q: %w", user, err)
+	}
+	return client.New(u.Config(), client.Options{Scheme: Scheme()})
 }
 
 // Stop ends it.

@@ -38,6 +38,9 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 	webhooks := func(kind string) schema.GroupResource {
 		return schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: kind + "webhookconfigurations"}
 	}
+	policies := func(resource string) schema.GroupResource {
+		return schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: resource}
+	}
 	want := map[string][]string{
 		"nodes":                          {"get", "list", "patch", "watch"},
 		"pods":                           {"list", "watch"},
@@ -54,6 +57,8 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 		"validatingwebhookconfigurations.admissionregistration.k8s.io":                              {"list", "watch"},
 		"mutatingwebhookconfigurations.admissionregistration.k8s.io nodegate-webhook":               {"list", "update", "watch"},
 		"validatingwebhookconfigurations.admissionregistration.k8s.io nodegate-webhook":             {"list", "update", "watch"},
+		"mutatingadmissionpolicies.admissionregistration.k8s.io nodegate-node-admission":            {"list", "watch"},
+		"mutatingadmissionpolicybindings.admissionregistration.k8s.io nodegate-node-admission":      {"list", "watch"},
 		"its own namespace: secrets":                                                                {"list", "watch"},
 		"its own namespace: secrets nodegate-webhook-cert":                                          {"get", "list", "update", "watch"},
 		"its own namespace: leases.coordination.k8s.io":                                             {"create"},
@@ -90,6 +95,9 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 			ask(r.String()+" "+a.Name, a)
 		case webhooks("mutating"), webhooks("validating"):
 			a.Namespace, a.Name = "", "nodegate-webhook"
+			ask(r.String()+" "+a.Name, a)
+		case policies("mutatingadmissionpolicies"), policies("mutatingadmissionpolicybindings"):
+			a.Namespace, a.Name = "", "nodegate-node-admission"
 			ask(r.String()+" "+a.Name, a)
 		case secrets:
 			a.Name = "nodegate-webhook-cert"

@@ -1,0 +1,108 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package taints
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Admission is what is added to a request that makes a node match rules.
+type Admission struct {
+	// Patch is a JSON Patch (RFC 6902) for the object of the request, nil if there is nothing to add.
+	Patch []byte
+	// Claims are the rules that claim their taint by it.
+	Claims []*ruleset.Rule
+}
+
+// Admit says what is added to a request that creates a node (old is nil) or updates it: the taint and the record of each
+// rule that the request makes the node match. A taint that is there is left as it is. What the creator of a node brings as
+// records is dropped.
+//
+// The policy in config/components/node-admission-policy decides alike, and is tested with the same cases.
+func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
+	a := Admission{}
+	taints := slices.Clone(node.Spec.Taints)
+	annotations := maps.Clone(node.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	if old == nil {
+		maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) })
+	}
+	for _, rule := range set.All() {
+		if !admits(rule, old, node) {
+			continue
+		}
+		if Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {
+			taints = append(taints, *rule.Taint)
+		}
+		record := Record{Rule: rule.Name, Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(now.Truncate(time.Second))}
+		annotations[rule.RecordKey()] = record.encode()
+		a.Claims = append(a.Claims, rule)
+	}
+	a.Patch = admissionPatch(node, taints, annotations)
+	return a
+}
+
+// admits reports whether the request makes the node match the rule, in a way that the rule claims its taint for.
+func admits(rule *ruleset.Rule, old, node *corev1.Node) bool {
+	if rule.Mode != ruleset.Enforced || rule.Taint == nil || rule.Spec.Admission == v1alpha1.NodeAdmissionNone || !rule.Matches(node.Labels) {
+		return false
+	}
+	for _, key := range []string{rule.MarkerKey(), rule.OldMarkerKey()} {
+		if _, completed := node.Annotations[key]; completed {
+			return false
+		}
+	}
+	if old == nil {
+		return true
+	}
+	// A node that is there may be in service: what is not as certain as with a new one is left to the controller, which
+	// knows windows and budgets. A NoExecute taint of a moment would evict what runs.
+	_, recorded := node.Annotations[rule.RecordKey()]
+	return !rule.Matches(old.Labels) && node.DeletionTimestamp.IsZero() && !rule.Existing(node) && !recorded &&
+		rule.Taint.Effect != corev1.TaintEffectNoExecute && Find(node, rule.Taint) == nil
+}
+
+// admissionPatch brings the object of a request to what is wanted. Nobody else writes it meanwhile: it needs no tests.
+func admissionPatch(node *corev1.Node, taints []corev1.Taint, annotations map[string]string) []byte {
+	var ops []operation
+	if !equality.Semantic.DeepEqual(node.Spec.Taints, taints) {
+		ops = append(ops, operation{Op: "add", Path: "/spec/taints", Value: raw(taints)})
+	}
+	if len(node.Annotations) == 0 && len(annotations) > 0 {
+		ops = append(ops, operation{Op: "add", Path: "/metadata/annotations", Value: raw(annotations)})
+	} else {
+		for _, op := range annotationChanges(node.Annotations, annotations) {
+			if op.Op != "test" {
+				ops = append(ops, op)
+			}
+		}
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	out, err := json.Marshal(ops)
+	if err != nil { // strings and taints: cannot happen
+		return nil
+	}
+	return out
+}
+
+// AdmittedByPolicy reports whether a rule's claim on a node was made by the admission policy, which has no clock.
+func AdmittedByPolicy(rule *ruleset.Rule, node *corev1.Node) bool {
+	r, ok := readRecord(node.Annotations[rule.RecordKey()])
+	return ok && r.Taint != "" && r.Since.IsZero()
+}
