@@ -137,7 +137,6 @@ type NodeReadinessRuleSpec struct {
 	// admission: Taint, the default, puts the taint on in the very request that makes a node match; None leaves
 	// it to the controller, which follows a moment later.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self != 'Taint'",message="admission: Taint is not supported by this version yet: the controller taints a moment after the node appears; leave the field out or use None"
 	Admission NodeAdmissionPolicy `json:"admission,omitempty"`
 
 	// existingNodes says which of the nodes that were there before the rule was put in force get its taint:

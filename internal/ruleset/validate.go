@@ -166,6 +166,11 @@ func (v *validator) modes(spec *v1alpha1.NodeReadinessRuleSpec) {
 			v.invalid("spec.maxUnavailable", "must be a number from 0 on, or a percentage such as 30%%, not %q", m.String())
 		}
 	}
+	switch spec.Admission {
+	case "", v1alpha1.NodeAdmissionTaint, v1alpha1.NodeAdmissionNone:
+	default:
+		v.unknown("spec.admission", string(spec.Admission))
+	}
 	v.times(spec)
 	v.completionAnnotation(spec.CompletionAnnotation)
 }
@@ -217,7 +222,6 @@ func (v *validator) unsupported(spec *v1alpha1.NodeReadinessRuleSpec) {
 	}
 	not("spec.evictionGuard", spec.EvictionGuard != nil)
 	not("spec.podAdmission", spec.PodAdmission != "" && spec.PodAdmission != v1alpha1.PodAdmissionNone)
-	not("spec.admission", spec.Admission != "" && spec.Admission != v1alpha1.NodeAdmissionNone)
 	not("spec.existingNodes", spec.ExistingNodes != "" && spec.ExistingNodes != v1alpha1.ExistingNodesAll &&
 		spec.ExistingNodes != v1alpha1.ExistingNodesNone)
 }

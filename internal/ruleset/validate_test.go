@@ -84,7 +84,7 @@ func TestValidate(t *testing.T) {
 				s.EvictionGuard = &v1alpha1.EvictionGuard{}
 				s.PodAdmission, s.Admission, s.ExistingNodes = "Deny", "Taint", "Idle"
 			}),
-			want: []string{"Unsupported spec.evictionGuard", "Unsupported spec.podAdmission", "Unsupported spec.admission", "Unsupported spec.existingNodes",
+			want: []string{"Unsupported spec.evictionGuard", "Unsupported spec.podAdmission", "Unsupported spec.existingNodes",
 				"Unsupported spec.requirements[0]"},
 		},
 		"all that is wrong is said": {

@@ -105,7 +105,6 @@ func TestLaidOutEffects(t *testing.T) {
 		"16 users":                        {"evictionGuard: {users: [" + words(16, "u%d") + "]}", nil},
 		"17 users":                        {"evictionGuard: {users: [" + words(17, "u%d") + "]}", refused("spec.evictionGuard.users", "must have at most 16 items")},
 		"podAdmission: Deny with a taint": {"podAdmission: Deny", nil},
-		"admission: Taint":                {"admission: Taint", nil},
 		"existingNodes: Idle":             {"existingNodes: Idle", nil},
 	})
 }

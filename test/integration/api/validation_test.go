@@ -237,6 +237,7 @@ func TestModes(t *testing.T) {
 		"existingNodes: All":                 {"existingNodes: All", nil},
 		"existingNodes: None":                {"existingNodes: None", nil},
 		"existingNodes of another kind":      {"existingNodes: Some", refused("spec.existingNodes", `supported values: "All", "Idle", "None"`)},
+		"admission: Taint":                   {"admission: Taint", nil},
 		"podAdmission: None":                 {"podAdmission: None", nil},
 		"podAdmission of another kind":       {"podAdmission: Warn", refused("spec.podAdmission", `supported values: "None", "Deny"`)},
 		"dryRun":                             {"dryRun: true", nil},
@@ -303,7 +304,6 @@ func TestNotYetSupported(t *testing.T) {
 		"evictionGuard":       {"evictionGuard: {}", refused("spec.evictionGuard", "evictionGuard is not supported by this version yet")},
 		"only evictionGuard":  {"{taint: null, enforcementMode: null, evictionGuard: {}}", refused("spec.evictionGuard", "not supported by this version yet")},
 		"podAdmission: Deny":  {"podAdmission: Deny", refused("spec.podAdmission", "podAdmission: Deny is not supported by this version yet")},
-		"admission: Taint":    {"admission: Taint", refused("spec.admission", "admission: Taint is not supported by this version yet: the controller taints a moment after the node appears; leave the field out or use None")},
 		"existingNodes: Idle": {"existingNodes: Idle", refused("spec.existingNodes", "existingNodes: Idle is not supported by this version yet: use All or None")},
 	})
 }
