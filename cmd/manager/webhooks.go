@@ -21,6 +21,7 @@ import (
 	"github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/internal/admission/certs"
 	"github.com/nodegate/nodegate/internal/admission/nodes"
+	"github.com/nodegate/nodegate/internal/admission/rules"
 	"github.com/nodegate/nodegate/internal/rulecache"
 )
 
@@ -126,7 +127,7 @@ func (o *webhookOptions) newServer(certificate func(*tls.ClientHelloInfo) (*tls.
 }
 
 // addWebhooks serves the webhooks, and makes /readyz wait for their certificate.
-func addWebhooks(ctx context.Context, mgr manager.Manager, rules *rulecache.Cache, engine *nodes.Engine, o *webhookOptions) error {
+func addWebhooks(ctx context.Context, mgr manager.Manager, cached *rulecache.Cache, engine *nodes.Engine, o *webhookOptions) error {
 	certificate, err := o.certificate(ctx, mgr)
 	if err != nil {
 		return err
@@ -135,7 +136,7 @@ func addWebhooks(ctx context.Context, mgr manager.Manager, rules *rulecache.Cach
 	if err != nil {
 		return err
 	}
-	admission.Register(server, handlers(mgr, rules, engine)...)
+	admission.Register(server, handlers(mgr, cached, engine, o)...)
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("adding the webhook server: %w", err)
 	}
@@ -149,9 +150,11 @@ func addWebhooks(ctx context.Context, mgr manager.Manager, rules *rulecache.Cach
 }
 
 // handlers are all webhooks: one line for each.
-func handlers(_ manager.Manager, rules *rulecache.Cache, engine *nodes.Engine) []admission.Handler {
+func handlers(mgr manager.Manager, cached *rulecache.Cache, engine *nodes.Engine, o *webhookOptions) []admission.Handler {
+	cluster := &rules.Cluster{Nodes: mgr.GetCache(), Live: mgr.GetAPIReader(), Namespace: o.namespaceOrDefault()}
 	return []admission.Handler{
-		&nodes.Webhook{Rules: rules.Set, Engine: engine, Clock: clock.RealClock{}},
+		&rules.Webhook{Rules: cached.Set, Facts: cluster.Facts, Clock: clock.RealClock{}},
+		&nodes.Webhook{Rules: cached.Set, Engine: engine, Clock: clock.RealClock{}},
 	}
 }
 
