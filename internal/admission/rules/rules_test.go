@@ -27,7 +27,7 @@ var now = time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
 
 func network(name string) *build.RuleWrapper {
 	return build.MakeRule(name).UID("u-"+name).Created(now).Generation(1).Condition("example.com/CNIReady").
-		Selector("example.com/pool", "workers").Taint("readiness.k8s.io/Network", "pending", corev1.TaintEffectNoSchedule)
+		Selector("example.com/pool", "workers").Taint("readiness.k8s.io/"+name, "pending", corev1.TaintEffectNoSchedule)
 }
 
 func requires(r *build.RuleWrapper, names ...string) *build.RuleWrapper {
@@ -85,7 +85,7 @@ func TestRules(t *testing.T) {
 		warned    string
 	}{
 		"a good rule":        {rule: network("a")},
-		"one that is warned": {others: []*build.RuleWrapper{network("b")}, rule: network("a"), warned: "rule b has the same taint"},
+		"one that is warned": {others: []*build.RuleWrapper{network("b").Taint("readiness.k8s.io/a", "", corev1.TaintEffectNoSchedule)}, rule: network("a"), warned: "rule b has the same taint"},
 
 		"an expression of the wrong type":           {rule: expression(network("a"), bad), refused: []string{"spec.requirements[0].cel.expression", "ERROR: <input>:1:36"}},
 		"an expression that is no bool":             {rule: expression(network("a"), "1 + 1"), refused: []string{"spec.requirements[0].cel.expression", "must be a bool"}},

@@ -26,6 +26,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,8 @@ func TestTheOperatorRuns(t *testing.T) {
 	m := startManager(t)
 	g.Eventually(func() error { return m.probe(ctx, "/readyz") }).Should(Succeed())
 	g.Expect(m.probe(ctx, "/healthz")).To(Succeed())
+
+	m.callWebhooks(t, g)
 
 	lease := &coordinationv1.Lease{}
 	g.Eventually(func(g Gomega) {
@@ -154,6 +157,48 @@ func TestTheOperatorRuns(t *testing.T) {
 	}).Should(BeTrue())
 	g.Expect(older.stop()).To(Succeed())
 	checkAudit(t)
+}
+
+// callWebhooks lets the API server call the webhooks of this process, since there is no network for the Service. What the
+// operator has written about its certificate stays.
+func (m *process) callWebhooks(t *testing.T, g *WithT) {
+	t.Helper()
+	_, port, err := net.SplitHostPort(m.webhooks)
+	g.Expect(err).NotTo(HaveOccurred())
+	edit := func(ctx context.Context, config func(*admissionregistrationv1.WebhookClientConfig)) {
+		t.Helper()
+		mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		g.Eventually(func(g Gomega) { // the operator writes them, too
+			g.Expect(kube.Get(ctx, client.ObjectKey{Name: "nodegate-webhook"}, mutating)).To(Succeed())
+			for i := range mutating.Webhooks {
+				config(&mutating.Webhooks[i].ClientConfig)
+			}
+			g.Expect(kube.Update(ctx, mutating)).To(Succeed())
+		}).Should(Succeed())
+		g.Eventually(func(g Gomega) {
+			g.Expect(kube.Get(ctx, client.ObjectKey{Name: "nodegate-webhook"}, validating)).To(Succeed())
+			for i := range validating.Webhooks {
+				config(&validating.Webhooks[i].ClientConfig)
+			}
+			g.Expect(kube.Update(ctx, validating)).To(Succeed())
+		}).Should(Succeed())
+	}
+	services := map[string]*admissionregistrationv1.ServiceReference{}
+	edit(t.Context(), func(c *admissionregistrationv1.WebhookClientConfig) {
+		g.Expect(c.CABundle).NotTo(BeEmpty(), "the authority is written")
+		if c.Service != nil {
+			url := "https://localhost:" + port + *c.Service.Path
+			services[url] = c.Service
+			c.URL, c.Service = &url, nil
+		}
+	})
+	t.Cleanup(func() {
+		edit(context.Background(), func(c *admissionregistrationv1.WebhookClientConfig) {
+			if c.URL != nil {
+				c.URL, c.Service = nil, services[*c.URL]
+			}
+		})
+	})
 }
 
 // createEvidenceRule creates a rule that requires every kind of evidence that has to be watched, and waits until it is
@@ -273,6 +318,7 @@ type process struct {
 	cmd             *exec.Cmd
 	out             *output
 	probes, metrics string
+	webhooks        string
 	ended           chan error
 	once            sync.Once
 	err             error
@@ -310,11 +356,11 @@ func startManager(t *testing.T, environment ...string) *process {
 	if err := os.WriteFile(kubeconfig, kubeconfigAs(t, namespace, serviceAccount), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m := &process{out: &output{}, probes: freeAddress(t), metrics: freeAddress(t), ended: make(chan error, 1)}
+	m := &process{out: &output{}, probes: freeAddress(t), metrics: freeAddress(t), webhooks: freeAddress(t), ended: make(chan error, 1)}
 	args := append(slices.Clone(deployment(t).Spec.Template.Spec.Containers[0].Args),
 		"--kubeconfig="+kubeconfig, "--leader-election-namespace="+namespace, // in a pod they are found
 		"--health-probe-bind-address="+m.probes, "--metrics-bind-address="+m.metrics,
-		"--webhook-bind-address="+freeAddress(t), "--webhook-cert-dir="+dir)
+		"--webhook-bind-address="+m.webhooks, "--webhook-cert-dir="+dir)
 	m.cmd = exec.Command(binary, args...)
 	m.cmd.Stdout, m.cmd.Stderr, m.cmd.Env = m.out, m.out, append(os.Environ(), environment...)
 	if err := m.cmd.Start(); err != nil {

@@ -45,6 +45,7 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 		"nodes":                          {"get", "list", "patch", "watch"},
 		"pods":                           {"list", "watch"},
 		"csinodes.storage.k8s.io":        {"list", "watch"},
+		"daemonsets.apps":                {"list"},
 		"resourceslices.resource.k8s.io": {"list", "watch"},
 		"nodereadinessrules.readiness.node.x-k8s.io":                                                {"get", "list", "patch", "watch"},
 		"nodereadinessrules/status.readiness.node.x-k8s.io":                                         {"update"},
