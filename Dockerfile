@@ -17,7 +17,7 @@ COPY api api
 COPY cmd cmd
 COPY config/crd config/crd
 COPY internal internal
-RUN GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath \
+RUN GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -tags grpcnotrace \
     -ldflags "-s -w -X github.com/nodegate/nodegate/internal/version.Version=$VERSION" \
     -o /out/ ./cmd/manager ./cmd/agent
 

@@ -23,7 +23,7 @@ const (
 func BuildImages(root, dir string) ([]string, error) {
 	manager, agent, pod := filepath.Join(dir, "manager"), filepath.Join(dir, "agent"), filepath.Join(dir, "testpod")
 	for binary, pkg := range map[string]string{manager: "./cmd/manager", agent: "./cmd/agent", pod: "./test/realnode/testpod"} {
-		if err := goCommand(root, "build", "-trimpath", "-ldflags=-s -w", "-o", binary, pkg); err != nil {
+		if err := goCommand(root, "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", binary, pkg); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,205 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/agent/config"
+	"github.com/nodegate/nodegate/internal/agent/health"
+	"github.com/nodegate/nodegate/test/localcluster"
+)
+
+const node = "node-0"
+
+// contestant is a process that answers /health.
+type contestant struct {
+	address string
+	pid     int
+}
+
+// scene is all that runs: a control plane with a node, the agent of that node, and the constant.
+type scene struct {
+	cluster     *localcluster.Cluster
+	dir         string
+	contestants map[string]*contestant
+}
+
+func setUp(ctx context.Context) (_ *scene, err error) {
+	s := &scene{contestants: map[string]*contestant{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	if s.dir, err = os.MkdirTemp("", "nodegate-bench-agent-"); err != nil {
+		return nil, err
+	}
+	s.cluster, err = localcluster.Start(ctx, localcluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS"), Log: os.Stderr})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cluster.AddNodes(ctx, "node", 1, localcluster.NodeOptions{Unmanaged: true}); err != nil {
+		return nil, err
+	}
+	agent, err := s.build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := writeRules(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.start(ctx, agentName, agent, func(port string) []string {
+		return []string{
+			"--node-name=" + node, "--kubeconfig=" + s.cluster.Kubeconfig(), "--config=" + rules, "--drain-time=0",
+			"--listen-address=127.0.0.1", "--listen-port=" + port, "--metrics-bind-address=127.0.0.1:0", "--log-level=error",
+		}
+	}); err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return s, s.start(ctx, constantName, self, func(port string) []string { return []string{"constant", port} })
+}
+
+// build builds the agent as for its image.
+func (s *scene) build(ctx context.Context) (string, error) {
+	binary := filepath.Join(s.dir, "agent")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", binary, "github.com/nodegate/nodegate/cmd/agent")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the agent: %w\n%s", err, out)
+	}
+	return binary, nil
+}
+
+// writeRules writes a configuration with a rule for the node: its health is the condition Ready, judged three times over.
+func writeRules(dir string) (string, error) {
+	spec := &v1alpha1.NodeReadinessRuleSpec{
+		NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"kubernetes.io/hostname": node}},
+		Conditions:   []v1alpha1.ConditionRequirement{{Type: "Ready", RequiredStatus: v1alpha1.ConditionTrue}},
+		Health:       &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{{Name: "node_ready"}, {Name: "custom_conditions"}, {Name: "rules"}}},
+	}
+	raw, err := config.Compile([]config.Input{{Name: "bench", UID: "1", Spec: spec, CreatedAt: time.Unix(1, 0)}}, nil).Encode()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "rules.json")
+	return path, os.WriteFile(path, raw, 0o600)
+}
+
+// start starts a contestant, all of it on one core, and waits until it answers as it will.
+func (s *scene) start(ctx context.Context, name, path string, args func(port string) []string) error {
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	address := net.JoinHostPort("127.0.0.1", port)
+	component, err := s.cluster.Run(ctx, localcluster.Process{
+		Name: name, Path: path, Args: args(port), Env: []string{"GOMAXPROCS=1"},
+		Ready: func(ctx context.Context) error { return answers(ctx, address) },
+	})
+	if err != nil {
+		return err
+	}
+	var first unix.CPUSet
+	first.Set(0)
+	if err := pin(component.PID(), &first); err != nil {
+		return fmt.Errorf("holding %s to one core: %w", name, err)
+	}
+	s.contestants[name] = &contestant{address: address, pid: component.PID()}
+	return nil
+}
+
+// pin holds all threads of a process to CPUs; those that it starts later inherit that.
+func pin(pid int, cpus *unix.CPUSet) error {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return err
+	}
+	for _, t := range threads {
+		tid, err := strconv.Atoi(t.Name())
+		if err != nil {
+			return err
+		}
+		if err := unix.SchedSetaffinity(tid, cpus); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer is the constant, and what the agent answers when all is well.
+const answer = `{"status":"ready","checks":[{"name":"node_ready","passed":true,"duration_ms":0},{"name":"custom_conditions","passed":true,"duration_ms":0},{"name":"rules","passed":true,"duration_ms":0}],"total_duration_ms":0}` + "\n"
+
+// answers checks that the answer is that.
+func answers(ctx context.Context, address string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/health", http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(body, []byte(answer)) {
+		return fmt.Errorf("it answers %s", body)
+	}
+	return nil
+}
+
+// serveConstant is the floor.
+func serveConstant(ctx context.Context) error {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", os.Args[2]))
+	if err != nil {
+		return err
+	}
+	body := []byte(answer)
+	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body)
+	})
+	return health.Serve(ctx, l, health.NewServer(h, slog.New(slog.DiscardHandler)))
+}
+
+func freePort() (string, error) {
+	for port := 22000; port < 32000; port++ { // below the range of outgoing connections
+		text := strconv.Itoa(port)
+		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", text)); err == nil {
+			return text, l.Close()
+		}
+	}
+	return "", errors.New("no free port on 127.0.0.1")
+}
+
+func (s *scene) close() error {
+	var err error
+	if s.cluster != nil {
+		err = s.cluster.Stop()
+	}
+	return errors.Join(err, os.RemoveAll(s.dir))
+}
