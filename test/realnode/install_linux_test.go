@@ -5,13 +5,19 @@ package realnode
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
 // TestRealNodes installs the chart as the README says, goes through what it is for, and takes it off again. The parts are
@@ -21,7 +27,8 @@ func TestRealNodes(t *testing.T) {
 		name string
 		run  func(t *testing.T)
 	}{
-		{"helm installs the operator", install},
+		{"helm installs an earlier version", install},
+		{"helm upgrades it, and nothing changes on the nodes", upgrade},
 		{"a node waits for its network", waitsForNetwork},
 		{"a node waits for what warms it up", waitsForWarmUp},
 		{"uninstalled, nothing is left", uninstall},
@@ -35,16 +42,125 @@ func TestRealNodes(t *testing.T) {
 	}
 }
 
-func install(t *testing.T) {
-	out, err := helm(t.Context(), "install", "nodegate", filepath.Join(checkout, "charts", "nodegate"), "-n", "nodegate-system", "--create-namespace",
-		"--set", "image.repository="+strings.Split(Image, ":")[0], "--set", "image.tag="+strings.Split(Image, ":")[1])
+// earlier is the chart of an earlier version, as it was.
+const earlier = "testdata/charts/nodegate-0.0.1"
+
+// chart lets Helm install or upgrade a chart as the README says.
+func chart(t *testing.T, action, path string, more ...string) {
+	t.Helper()
+	args := append([]string{action, "nodegate", path, "-n", "nodegate-system",
+		"--set", "image.repository=" + strings.Split(Image, ":")[0], "--set", "image.tag=" + strings.Split(Image, ":")[1]}, more...)
+	out, err := helm(t.Context(), args...)
 	if err != nil {
-		t.Fatal(err)
+		state, _ := lab.Kubectl(t.Context(), "-n", "nodegate-system", "get", "pods,jobs,events", "-o", "wide")
+		t.Fatalf("%v\n%s", err, state)
 	}
 	if !strings.Contains(out, "STATUS: deployed") {
 		t.Errorf("helm says:\n%s", out)
 	}
 	kubectl(t, "-n", "nodegate-system", "rollout", "status", "deployment/nodegate-manager", "--timeout=180s")
+}
+
+func install(t *testing.T) { chart(t, "install", earlier, "--create-namespace") }
+
+// upgrade brings an earlier version to this one, with a rule, a node that is held and one that is not, while the leader is
+// killed.
+func upgrade(t *testing.T) {
+	ctx := t.Context()
+	held, open := lab.Nodes()[0].Name, lab.Nodes()[1].Name
+	kubectl(t, "label", "node", held, open, "example.com/pool=upgraded")
+	apply(t, `apiVersion: readiness.node.x-k8s.io/v1alpha1
+kind: NodeReadinessRule
+metadata: {name: upgraded}
+spec:
+  nodeSelector: {matchLabels: {example.com/pool: upgraded}}
+  conditions: [{type: example.com/Good, requiredStatus: "True"}]
+  taint: {key: readiness.k8s.io/Upgraded, value: pending, effect: NoSchedule}
+  enforcementMode: continuous
+`)
+	eventually(t, "both are held", func() error {
+		return errors.Join(tainted(ctx, held, "readiness.k8s.io/Upgraded", true), tainted(ctx, open, "readiness.k8s.io/Upgraded", true))
+	})
+	report(t, open, "example.com/Good", "True")
+	eventually(t, "one is released", func() error { return tainted(ctx, open, "readiness.k8s.io/Upgraded", false) })
+	changes := watchTaints(t, "readiness.k8s.io/Upgraded")
+
+	leader := kubectl(t, "-n", "nodegate-system", "get", "lease", "nodegate.readiness.node.x-k8s.io", "-o", "jsonpath={.spec.holderIdentity}")
+	pod, _, _ := strings.Cut(leader, "_")
+	kubectl(t, "-n", "nodegate-system", "delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
+	chart(t, "upgrade", filepath.Join(checkout, "charts", "nodegate"))
+	if left := kubectl(t, "-n", "nodegate-system", "get", "jobs", "-o", "name"); left != "" {
+		t.Errorf("%s is left of the upgrade", left)
+	}
+	eventually(t, "the new version leads, and looks at the rule", func() error {
+		now, err := lab.Kubectl(ctx, "-n", "nodegate-system", "get", "lease", "nodegate.readiness.node.x-k8s.io", "-o", "jsonpath={.spec.holderIdentity}")
+		if err == nil && (now == "" || now == leader) {
+			err = fmt.Errorf("the leader is %q", now)
+		}
+		if err != nil {
+			return err
+		}
+		pod, _, _ := strings.Cut(now, "_")
+		return says(ctx, pod, "-n", "nodegate-system", "get", "pod", pod, "-o", "jsonpath={.metadata.name}")()
+	})
+	report(t, held, "example.com/Good", "True") // as soon as that is acted on, all else has been
+	eventually(t, "the other one is released", func() error { return tainted(ctx, held, "readiness.k8s.io/Upgraded", false) })
+	if got, want := changes(), []string{held + " is released"}; !slices.Equal(got, want) {
+		t.Errorf("on the nodes %q, want only %q", got, want)
+	}
+	kubectl(t, "delete", "nrr", "upgraded", "--timeout=60s")
+}
+
+// report writes a condition of a node, as a reporter does.
+func report(t *testing.T, node, conditionType, status string) {
+	t.Helper()
+	now := time.Now().UTC().Format(time.RFC3339)
+	kubectl(t, "patch", "node", node, "--subresource=status", "--type=strategic", "-p",
+		fmt.Sprintf(`{"status": {"conditions": [{"type": %q, "status": %q, "reason": "Test", "lastHeartbeatTime": %q, "lastTransitionTime": %q}]}}`,
+			conditionType, status, now, now))
+}
+
+// watchTaints watches a taint on all nodes. The function that it returns tells each change since.
+func watchTaints(t *testing.T, key string) (changes func() []string) {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(lab.Cluster.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bears := map[string]bool{}
+	has := func(n *corev1.Node) bool {
+		return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+	}
+	for i := range list.Items {
+		bears[list.Items[i].Name] = has(&list.Items[i])
+	}
+	w, err := client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	var seen []string
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range w.ResultChan() {
+			n, ok := e.Object.(*corev1.Node)
+			if !ok || bears[n.Name] == has(n) {
+				continue
+			}
+			bears[n.Name] = has(n)
+			seen = append(seen, n.Name+map[bool]string{true: " is held", false: " is released"}[has(n)])
+		}
+	}()
+	return func() []string {
+		w.Stop()
+		<-done
+		return seen
+	}
 }
 
 // waitsForNetwork is the example of a CNI whose readiness a reporter tells, with a node that comes without a network for its

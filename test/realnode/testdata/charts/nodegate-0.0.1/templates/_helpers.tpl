@@ -1,0 +1,86 @@
+{{- define "nodegate.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{/* What the names of all objects begin with; short enough for what follows. */}}
+{{- define "nodegate.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- else }}
+{{- $name := include "nodegate.name" . }}
+{{- if contains $name .Release.Name }}
+{{- .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "nodegate.manager" -}}
+{{ include "nodegate.fullname" . }}-manager
+{{- end }}
+
+{{/* The name of the webhooks' Service, of their configurations, and of what belongs to them. */}}
+{{- define "nodegate.webhook" -}}
+{{ include "nodegate.fullname" . }}-webhook
+{{- end }}
+
+{{/* Whether the policy for nodes is installed: where it is asked for, or the API server knows such policies. */}}
+{{- define "nodegate.nodeAdmissionPolicy" -}}
+{{- if or (eq .Values.nodeAdmission.engine "policy") (and (eq .Values.nodeAdmission.engine "auto") (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy")) -}}
+true
+{{- end }}
+{{- end }}
+
+{{- define "nodegate.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "nodegate.manager" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- default "default" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "nodegate.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end }}
+{{- end }}
+
+{{- define "nodegate.instanceLabels" -}}
+app.kubernetes.io/name: {{ include "nodegate.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{/* Labels of every object. */}}
+{{- define "nodegate.labels" -}}
+{{ include "nodegate.instanceLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{/* Labels of the operator's pods, by which they are selected. */}}
+{{- define "nodegate.managerLabels" -}}
+{{ include "nodegate.instanceLabels" . }}
+app.kubernetes.io/component: manager
+{{- end }}
+
+{{- define "nodegate.agent" -}}
+{{ include "nodegate.fullname" . }}-agent
+{{- end }}
+
+{{- define "nodegate.agentServiceAccountName" -}}
+{{- if .Values.agent.serviceAccount.create }}
+{{- default (include "nodegate.agent" .) .Values.agent.serviceAccount.name }}
+{{- else }}
+{{- default "default" .Values.agent.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{/* Labels of the node agents' pods, by which they are selected. */}}
+{{- define "nodegate.agentLabels" -}}
+{{ include "nodegate.instanceLabels" . }}
+app.kubernetes.io/component: agent
+{{- end }}
