@@ -129,7 +129,7 @@ func (a *agent) clusterConfig() (*rest.Config, error) {
 }
 
 func (a *agent) makeHealth() {
-	a.env = checks.Environment{HostRoot: a.hostRoot, AllowRemote: a.allowRemote, Mounts: &checks.Mounts{}}
+	a.env = checks.Environment{HostRoot: a.hostRoot, AllowRemote: a.allowRemote, Mounts: checks.RememberMounts(a.hostRoot)}
 	a.handler = &health.Handler{
 		Suite:   a.suite.Load,
 		Metrics: health.NewMetrics(a.registry),

@@ -46,7 +46,7 @@ type mount struct {
 }
 
 // FilesystemRO passes unless one of the node's filesystems has turned read-only: by the kernel, after an error, or since
-// this check first saw it. What was mounted read-only from the start is meant to be so. Mounts of single pods are left
+// it was first seen. What was mounted read-only from the start is meant to be so. Mounts of single pods are left
 // out. hostRoot is where the node's root directory is mounted, empty for /. params and memory may be nil.
 func FilesystemRO(hostRoot string, params *v1alpha1.FilesystemCheck, memory *Mounts) Check {
 	if memory == nil {
@@ -70,6 +70,13 @@ type filesystems struct {
 type Mounts struct {
 	mu   sync.Mutex
 	seen map[string]bool // by ID and path: whether the mount could be written to when it was first seen
+}
+
+// RememberMounts returns a memory of how mounts are now. What cannot be read now is remembered at the first check.
+func RememberMounts(hostRoot string) *Mounts {
+	memory := &Mounts{}
+	_ = (&filesystems{hostRoot: hostRoot, file: mountInfo, memory: memory}).look()
+	return memory
 }
 
 func (f *filesystems) look() Result {
