@@ -27,8 +27,8 @@ const insideEnv = "NODEGATE_TEST_ISOLATED"
 //			return
 //		}
 //
-// Whatever is mounted, configured or started there goes with that process, however it ends; and it ends with this one. Files
-// are the same inside and outside. Call it in a test, not in a subtest.
+// Whatever is mounted, configured, started or written to a temporary directory there goes with that process, however it ends;
+// and it ends with this one. Other files are the same inside and outside. Call it in a test, not in a subtest.
 func Isolated(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(insideEnv) == t.Name() {
@@ -37,8 +37,13 @@ func Isolated(t *testing.T) bool {
 		}
 		return true
 	}
+	dir, err := os.MkdirTemp("", "isolated-") // a test's own directory may be too long for sockets in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.Remove(dir) }()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v", "-test.timeout=5m") //nolint:gosec // this very binary
-	cmd.Env = append(os.Environ(), insideEnv+"="+t.Name())
+	cmd.Env = append(os.Environ(), insideEnv+"="+t.Name(), "TMPDIR="+dir)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID}
@@ -50,7 +55,7 @@ func Isolated(t *testing.T) bool {
 	if err := Start(cmd); err != nil {
 		Missing(t, fmt.Sprintf("namespaces cannot be made (%v)", err))
 	}
-	err := cmd.Wait()
+	err = cmd.Wait()
 	switch {
 	case err != nil:
 		t.Errorf("in namespaces of its own: %v\n%s", err, output.String())
@@ -70,6 +75,9 @@ func furnish() error {
 	}
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return fmt.Errorf("mounting /proc: %w", err)
+	}
+	if err := unix.Mount("tmpfs", os.TempDir(), "tmpfs", 0, ""); err != nil {
+		return fmt.Errorf("mounting %s: %w", os.TempDir(), err)
 	}
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
