@@ -46,14 +46,14 @@ func setUpNode(dir string) error {
 }
 
 // nodeFiles are files that a node has for itself, by path. Kubelet writes the kernel's parameters: what it would write
-// stands in copies of them already, and the machine's are left alone. Nobody resolves names here: with no server named a
-// lookup fails at once.
+// stands in copies of them already, and the machine's are left alone. Names are resolved by whoever does so beside the control
+// plane; usually nobody does, and a lookup fails at once.
 func nodeFiles(name string) map[string]string {
 	return map[string]string{
 		"/proc/sys/kernel/panic":         "10\n",
 		"/proc/sys/kernel/panic_on_oops": "1\n",
 		"/proc/sys/vm/overcommit_memory": "1\n",
-		"/etc/resolv.conf":               "",
+		"/etc/resolv.conf":               "nameserver " + Gateway + "\n",
 		"/etc/hosts":                     "127.0.0.1 localhost\n127.0.0.1 " + name + "\n",
 	}
 }

@@ -1,0 +1,173 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realnode
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// served is a rule that has the agents look at all that they can look at without the API server.
+const served = `apiVersion: readiness.node.x-k8s.io/v1alpha1
+kind: NodeReadinessRule
+metadata: {name: served}
+spec:
+  nodeSelector: {matchLabels: {example.com/pool: served}}
+  conditions: [{type: Ready, requiredStatus: "True"}]
+  health:
+    checks:
+    - {name: node_ready}
+    - {name: kubelet}
+    - {name: container_runtime}
+    - {name: filesystem_ro}
+    - {name: disk_pressure, disk: {paths: [/var/lib/small], minimumFreePercent: 10}}
+    - {name: network, network: {resolve: [service.test], defaultGateway: true}}
+`
+
+// agentsAnswer breaks one node in each way that its agent looks for, for real, while the other one stays well.
+func agentsAnswer(t *testing.T) {
+	ctx := t.Context()
+	stopResolver := startResolver(t)
+	node, other := lab.Nodes()[0], lab.Nodes()[1]
+	for _, n := range []*Node{node, other} {
+		on(t, n, "mkdir -p /var/lib/small && mount -t tmpfs -o size=1m tmpfs /var/lib/small")
+	}
+	kubectl(t, "label", "node", "--overwrite", node.Name, other.Name, "example.com/pool=served")
+	apply(t, served)
+	kubectl(t, "-n", "nodegate-system", "rollout", "status", "daemonset/nodegate-agent", "--timeout=180s")
+	well := func(n *Node) {
+		t.Helper()
+		eventually(t, n.Name+" is well", func() error { return healthy(ctx, n, "") })
+	}
+	well(node)
+	well(other)
+
+	for _, fault := range []struct {
+		check          string
+		breaks, mended func()
+	}{
+		{"kubelet", func() { must(t, node.Kubelet.Pause()) }, func() { must(t, node.Kubelet.Resume()) }},
+		{"container_runtime", func() { must(t, node.Runtime.Pause()) }, func() { must(t, node.Runtime.Resume()) }},
+		{"filesystem_ro", func() {
+			on(t, node, "mkdir -p /var/lib/data && mount -t tmpfs tmpfs /var/lib/data && mount -o remount,ro /var/lib/data")
+		}, func() { on(t, node, "umount /var/lib/data") }},
+		{"disk_pressure", func() { on(t, node, "head -c 1000000 /dev/zero > /var/lib/small/full") }, func() { on(t, node, "rm /var/lib/small/full") }},
+		{"network", func() { on(t, node, "ip route del default") }, func() { on(t, node, "ip route add default via "+Gateway) }},
+	} {
+		fault.breaks()
+		eventually(t, node.Name+" fails for "+fault.check, func() error { return healthy(ctx, node, fault.check) })
+		if err := healthy(ctx, other, ""); err != nil {
+			t.Errorf("while %s fails on %s: %v", fault.check, node.Name, err)
+		}
+		fault.mended()
+		well(node)
+	}
+	stopResolver()
+	eventually(t, "nobody resolves names", func() error { return healthy(ctx, other, "network") })
+	kubectl(t, "delete", "nrr", "served", "--timeout=60s")
+	for _, n := range []*Node{node, other} {
+		on(t, n, "umount /var/lib/small")
+	}
+}
+
+// on runs a line of shell on a node.
+func on(t *testing.T, n *Node, line string) {
+	t.Helper()
+	if _, err := n.Run(t.Context(), "/bin/sh", "-c", line); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// healthy wants a node's agent to answer 200, or 503 because of one check, which may take others with it.
+func healthy(ctx context.Context, n *Node, failing string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.Address+":25001/health", http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		Checks []struct {
+			Name   string `json:"name"`
+			Passed bool   `json:"passed"`
+		} `json:"checks"`
+	}{}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return fmt.Errorf("%s answers %q: %w", n.Name, body, err)
+	}
+	found := failing == ""
+	for _, c := range answer.Checks {
+		found = found || c.Name == failing && !c.Passed
+	}
+	want := http.StatusOK
+	if failing != "" {
+		want = http.StatusServiceUnavailable
+	}
+	if resp.StatusCode != want || !found || len(answer.Checks) != strings.Count(served, "- {name:") {
+		return fmt.Errorf("%s answers %s: %s", n.Name, resp.Status, body)
+	}
+	return nil
+}
+
+// startResolver answers each question for a name with one address, as the nodes' resolver.
+func startResolver(t *testing.T) (stop func()) {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", Gateway+":53")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	go func() {
+		buffer := make([]byte, 4096)
+		for {
+			n, from, err := conn.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			if answer, err := resolve(buffer[:n]); err == nil {
+				_, _ = conn.WriteTo(answer, from)
+			}
+		}
+	}()
+	return func() { _ = conn.Close() }
+}
+
+func resolve(question []byte) ([]byte, error) {
+	m := dnsmessage.Message{}
+	if err := m.Unpack(question); err != nil {
+		return nil, err
+	}
+	m.Response, m.Authoritative, m.Additionals = true, true, nil
+	for _, q := range m.Questions {
+		if q.Type == dnsmessage.TypeA {
+			m.Answers = append(m.Answers, dnsmessage.Resource{
+				Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 1},
+				Body:   &dnsmessage.AResource{A: [4]byte{192, 0, 2, 1}},
+			})
+		}
+	}
+	return m.Pack()
+}
