@@ -72,9 +72,9 @@ func judgePods(p *ruleset.Pods, facts *Facts, now time.Time) judgement {
 	out := requirement(len(counted) >= want, seen == 0)
 	switch missing := want - len(counted); {
 	case missing <= 0:
-		out.since = counted[want-1]
+		out.Since = counted[want-1]
 	case missing <= len(coming):
-		out.changesAt = coming[missing-1]
+		out.ChangesAt = coming[missing-1]
 	}
 	return out
 }

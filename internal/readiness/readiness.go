@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/nodegate/nodegate/internal/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -54,7 +55,7 @@ type Verdict struct {
 func Evaluate(rule *ruleset.Rule, facts *Facts, now time.Time) Verdict {
 	t := tally{now: now}
 	for i := range rule.Spec.Conditions {
-		j := judge(&rule.Spec.Conditions[i], facts, now)
+		j := condition.Judge(&rule.Spec.Conditions[i], facts.Node, facts.NotBefore, now)
 		t.add(&j)
 	}
 	for i := range rule.Requirements {
@@ -98,23 +99,23 @@ func (s *span) add(since time.Time) {
 
 func (t *tally) add(j *judgement) {
 	s := &t.bad
-	if j.satisfied {
+	if j.Satisfied {
 		s = &t.good
 	}
-	if j.since.After(t.now) {
-		j.since = time.Time{} // a clock ahead of ours: as if it bore no time
+	if j.Since.After(t.now) {
+		j.Since = time.Time{} // a clock ahead of ours: as if it bore no time
 	}
-	s.add(j.since)
-	if j.revived.After(t.now) {
-		j.revived = t.now
+	s.add(j.Since)
+	if j.Revived.After(t.now) {
+		j.Revived = t.now
 	}
-	if j.revived.After(s.revived) {
-		s.revived = j.revived
+	if j.Revived.After(s.revived) {
+		s.revived = j.Revived
 	}
-	s.awaits = s.awaits || j.awaits
-	t.missing = t.missing || !j.satisfied && j.cause == CauseMissing
-	if !j.changesAt.IsZero() && (t.recheck.IsZero() || j.changesAt.Before(t.recheck)) {
-		t.recheck = j.changesAt
+	s.awaits = s.awaits || j.Awaits
+	t.missing = t.missing || !j.Satisfied && j.Cause == CauseMissing
+	if !j.ChangesAt.IsZero() && (t.recheck.IsZero() || j.ChangesAt.Before(t.recheck)) {
+		t.recheck = j.ChangesAt
 	}
 }
 

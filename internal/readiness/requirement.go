@@ -62,12 +62,12 @@ func judgeRequirement(r *ruleset.Requirement, facts *Facts, now time.Time) judge
 
 // requirement is the judgement of evidence that bears no time.
 func requirement(satisfied, missing bool) judgement {
-	j := judgement{satisfied: satisfied, status: v1alpha1.ConditionFalse, cause: CauseReported}
+	j := judgement{Satisfied: satisfied, Status: v1alpha1.ConditionFalse, Cause: CauseReported}
 	if satisfied {
-		j.status = v1alpha1.ConditionTrue
+		j.Status = v1alpha1.ConditionTrue
 	}
 	if missing && !satisfied {
-		j.cause = CauseMissing
+		j.Cause = CauseMissing
 	}
 	return j
 }

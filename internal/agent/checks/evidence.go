@@ -5,7 +5,6 @@ package checks
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -13,12 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/condition"
 )
 
 // Evidence is what a rule requires of the node.
-//
-// The agent judges it as internal/readiness does, which a test compares. It does not import that: with the expressions of
-// rules it costs more memory than all the rest of the agent.
 type Evidence struct {
 	// Name and UID are the rule's.
 	Name string
@@ -34,43 +31,15 @@ type Evidence struct {
 func (e *Evidence) judge(node *corev1.Node, now time.Time) string {
 	var missing []string
 	for i := range e.Conditions {
-		problem := lacks(node, &e.Conditions[i], now)
+		j := condition.Judge(&e.Conditions[i], node, time.Time{}, now)
 		switch {
-		case problem != "":
-			missing = append(missing, problem)
+		case !j.Satisfied:
+			missing = append(missing, condition.Message(&e.Conditions[i], j))
 		case e.AnyOf:
 			return ""
 		}
 	}
 	return strings.Join(missing, "; ")
-}
-
-// lacks says why a required condition is not as it must be; empty if it is. What is stale counts as Unknown, what is missing as
-// the default, or as Unknown.
-func lacks(node *corev1.Node, c *v1alpha1.ConditionRequirement, now time.Time) string {
-	status, why := v1alpha1.ConditionUnknown, "has not been reported"
-	if c.DefaultStatus != "" {
-		status = c.DefaultStatus
-	}
-	for i := range node.Status.Conditions {
-		found := &node.Status.Conditions[i]
-		if string(found.Type) != c.Type {
-			continue
-		}
-		status, why = v1alpha1.ConditionStatus(found.Status), "is "+string(found.Status)
-		heartbeat := found.LastHeartbeatTime.Time
-		if heartbeat.IsZero() {
-			heartbeat = found.LastTransitionTime.Time
-		}
-		if maxAge := c.MaxAge(); maxAge > 0 && (heartbeat.IsZero() || !now.Before(heartbeat.Add(maxAge))) {
-			status, why = v1alpha1.ConditionUnknown, fmt.Sprintf("has not been reported again within %s", maxAge)
-		}
-		break
-	}
-	if status == c.RequiredStatus {
-		return ""
-	}
-	return fmt.Sprintf("condition %s %s, must be %s", c.Type, why, c.RequiredStatus)
 }
 
 // heldBack is the reason where only the operator knows why.
