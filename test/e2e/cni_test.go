@@ -6,14 +6,12 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -43,13 +41,12 @@ type cniTest struct {
 	ledger   *ledger.Ledger
 	endpoint *endpoint
 
-	mu        sync.Mutex
-	reporting map[string]error
+	reporters []*localcluster.Component
 }
 
 // TestCNIExample is one test with an order: the walk-through, as it is written.
 func TestCNIExample(t *testing.T) {
-	c := &cniTest{Stage: cluster(t), whole: t, reporting: map[string]error{}, ledger: &ledger.Ledger{
+	c := &cniTest{Stage: cluster(t), whole: t, ledger: &ledger.Ledger{
 		Condition: "projectcalico.org/CalicoReady",
 		Taint:     corev1.Taint{Key: "readiness.k8s.io/NetworkReady", Effect: corev1.TaintEffectNoSchedule},
 	}}
@@ -176,19 +173,12 @@ func (c *cniTest) label(t *testing.T) {
 // calicoStarts: from now on there is a reporter on each node, and Calico says that it is not ready.
 func (c *cniTest) calicoStarts(t *testing.T) {
 	r := reporterOf(t, c.Stage, c.Example("cni-readiness", "cni-reporter-ds.yaml"))
-	if r.endpoint != "http://localhost:9099/readiness" || r.conditionType != c.ledger.Condition {
-		t.Fatalf("the reporter asks %s for %s", r.endpoint, r.conditionType)
+	if condition := r.env("CONDITION_TYPE"); r.endpoint != "http://localhost:9099/readiness" || condition != string(c.ledger.Condition) {
+		t.Fatalf("the reporter asks %s for %s", r.endpoint, condition)
 	}
 	c.endpoint = startEndpoint(c.whole, calicoAddress)
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	c.whole.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
 	for _, name := range cniNodeNames() {
-		r := r.movedTo(t, c.endpoint.address).on(name)
-		running.Go(func() { r.run(ctx, func(err error) { c.tell(name, err) }) })
+		c.reporters = append(c.reporters, r.movedTo(t, c.endpoint.address).start(t, c.Stage, name))
 	}
 	c.eventuallyCondition(t, corev1.ConditionFalse)
 	c.nothingBound(t)
@@ -261,6 +251,15 @@ func (c *cniTest) snapshot() ledger.Snapshot {
 // cleanUp leaves to other tests a cluster without pods and nodes of this one.
 func (c *cniTest) cleanUp() {
 	ctx := context.Background() // the test's own is over
+	for _, r := range c.reporters {
+		if c.whole.Failed() {
+			log, _ := os.ReadFile(r.LogFile())
+			c.whole.Logf("a reporter's log:\n%s", log)
+		}
+		if err := r.Stop(); err != nil {
+			c.whole.Error(err)
+		}
+	}
 	for _, o := range []client.Object{
 		&v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: cniRule}},
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "cni-example", Namespace: "default"}},
@@ -271,19 +270,6 @@ func (c *cniTest) cleanUp() {
 	for _, name := range cniNodeNames() {
 		_ = c.Client.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-}
-
-func (c *cniTest) tell(node string, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.reporting[node] = err
-}
-
-// reports are the reporters' last errors.
-func (c *cniTest) reports() map[string]error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return maps.Clone(c.reporting)
 }
 
 func (c *cniTest) nothingBound(t *testing.T) {
@@ -302,7 +288,7 @@ func (c *cniTest) eventuallyCondition(t *testing.T, want corev1.ConditionStatus)
 		s := c.snapshot()
 		for _, r := range s.Rows {
 			if r.Condition != want {
-				return fmt.Errorf("%s: %q, reporters: %v", r.Name, r.Condition, c.reports())
+				return fmt.Errorf("%s: %q", r.Name, r.Condition)
 			}
 		}
 		return nil

@@ -168,17 +168,25 @@ func TestExampleCSIDriver(t *testing.T) {
 		}
 		return nil
 	})
-	for _, name := range e.nodes {
-		n := &storagev1.CSINode{}
-		eventually(t, "the CSINode is written", func() error {
-			n = &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}}
-			n.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "ebs.csi.aws.com", NodeID: name, Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To[int32](25)}}}
-			return client.IgnoreAlreadyExists(e.Client.Create(t.Context(), n))
-		})
-		t.Cleanup(func() { _ = e.Client.Delete(context.Background(), n) })
+	for i := range e.nodes {
+		e.csiNode(i, "ebs.csi.aws.com")
 	}
 	e.taints(0)
 	e.taints(1)
+}
+
+// csiNode has a driver of node i registered, as kubelet does.
+func (e *example) csiNode(i int, driver string) *storagev1.CSINode {
+	e.t.Helper()
+	name := e.nodes[i]
+	n := &storagev1.CSINode{}
+	eventually(e.t, "the CSINode is written", func() error {
+		n = &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		n.Spec.Drivers = []storagev1.CSINodeDriver{{Name: driver, NodeID: name, Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To[int32](25)}}}
+		return client.IgnoreAlreadyExists(e.Client.Create(e.t.Context(), n))
+	})
+	e.t.Cleanup(func() { _ = e.Client.Delete(context.Background(), n) })
+	return n
 }
 
 func TestExampleGPU(t *testing.T) {

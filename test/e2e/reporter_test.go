@@ -4,36 +4,29 @@
 package e2e
 
 import (
-	"context"
-	"fmt"
-	"net/http"
 	"net/url"
-	"slices"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/nodegate/nodegate/test/demo/stage"
+	"github.com/nodegate/nodegate/test/localcluster"
 )
 
 // calicoAddress is where the example's reporter asks.
 const calicoAddress = "127.0.0.1:9099"
 
-// reporter does on one node what the example's reporter does: kwok runs no containers.
+// reporter is the example's DaemonSet as it stands. kwok runs no containers: the test runs the image's binary on each node,
+// with the environment and the rights that the DaemonSet gives it.
 type reporter struct {
-	client        kubernetes.Interface
-	node          string
-	endpoint      string
-	conditionType corev1.NodeConditionType
+	container  corev1.Container
+	kubeconfig string
+	endpoint   string
 }
 
-// reporterOf reads from the example's DaemonSet what its reporter asks and reports, and as whom.
+// reporterOf reads it.
 func reporterOf(t *testing.T, s *stage.Stage, file string) reporter {
 	t.Helper()
 	objects, err := stage.ReadObjects(file)
@@ -50,27 +43,25 @@ func reporterOf(t *testing.T, s *stage.Stage, file string) reporter {
 		}
 		pod := ds.Spec.Template.Spec
 		user := "system:serviceaccount:" + ds.Namespace + ":" + pod.ServiceAccountName
-		config, err := s.ConfigFor(user, "system:serviceaccounts", "system:serviceaccounts:"+ds.Namespace)
+		kubeconfig, err := s.KubeconfigFor(user, "system:serviceaccounts", "system:serviceaccounts:"+ds.Namespace)
 		if err != nil {
 			t.Fatal(err)
 		}
-		client, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := reporter{client: client}
-		for _, env := range pod.Containers[0].Env {
-			switch env.Name {
-			case "CHECK_ENDPOINT":
-				r.endpoint = env.Value
-			case "CONDITION_TYPE":
-				r.conditionType = corev1.NodeConditionType(env.Value)
-			}
-		}
+		r := reporter{container: pod.Containers[0], kubeconfig: kubeconfig}
+		r.endpoint = r.env("CHECK_ENDPOINT")
 		return r
 	}
 	t.Fatalf("no DaemonSet in %s", file)
 	return reporter{}
+}
+
+func (r reporter) env(name string) string {
+	for _, e := range r.container.Env {
+		if e.Name == name {
+			return e.Value
+		}
+	}
+	return ""
 }
 
 // movedTo is the reporter, asking elsewhere if that is not where it would ask anyway.
@@ -88,52 +79,28 @@ func (r reporter) movedTo(t *testing.T, address string) reporter {
 	return r
 }
 
-func (r reporter) on(node string) reporter {
-	r.node = node
-	return r
-}
-
-// run polls and reports until ctx ends. Each time it tells what went wrong, or that nothing did.
-func (r reporter) run(ctx context.Context, tell func(error)) {
-	for ctx.Err() == nil {
-		tell(r.report(ctx))
-		select {
-		case <-ctx.Done():
-		case <-time.After(200 * time.Millisecond):
-		}
+// start runs it on a node until the test ends.
+func (r reporter) start(t *testing.T, s *stage.Stage, node string) *localcluster.Component {
+	t.Helper()
+	if len(r.container.Command)+len(r.container.Args) > 0 {
+		t.Fatalf("the DaemonSet gives its reporter arguments: %q %q", r.container.Command, r.container.Args)
 	}
-}
-
-func (r reporter) report(ctx context.Context) error {
-	status, reason := corev1.ConditionFalse, "EndpointConnectionError"
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.endpoint, http.NoBody)
+	env := []string{"KUBECONFIG=" + r.kubeconfig}
+	for _, e := range r.container.Env {
+		switch e.Name {
+		case "NODE_NAME":
+			e.Value = node
+		case "CHECK_ENDPOINT":
+			e.Value = r.endpoint
+		case "CHECK_INTERVAL":
+			e.Value = "200ms" // the test has less patience than pods
+		}
+		env = append(env, e.Name+"="+e.Value)
+	}
+	env = append(env, "METRICS_BIND_ADDRESS=0") // all nodes are this machine
+	c, err := s.Run(t.Context(), localcluster.Process{Name: "reporter-" + node, Path: agentBinary(t, s), Env: env})
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	if resp, err := http.DefaultClient.Do(req); err == nil {
-		_ = resp.Body.Close()
-		reason = "EndpointNotReady"
-		if resp.StatusCode/100 == 2 {
-			status, reason = corev1.ConditionTrue, "EndpointOK"
-		}
-	}
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		node, err := r.client.CoreV1().Nodes().Get(ctx, r.node, metav1.GetOptions{})
-		if err != nil {
-			return fmt.Errorf("reading the node: %w", err)
-		}
-		now := metav1.Now()
-		c := corev1.NodeCondition{Type: r.conditionType, Status: status, Reason: reason, LastHeartbeatTime: now, LastTransitionTime: now}
-		i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == r.conditionType })
-		switch {
-		case i < 0:
-			node.Status.Conditions = append(node.Status.Conditions, c)
-		case node.Status.Conditions[i].Status == status && node.Status.Conditions[i].Reason == reason:
-			return nil
-		default:
-			node.Status.Conditions[i] = c
-		}
-		_, err = r.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
-		return err
-	})
+	return c
 }

@@ -27,7 +27,7 @@ func BuildImages(root, dir string) ([]string, error) {
 			return nil, err
 		}
 	}
-	images := map[string][]string{Image: {manager, agent}, PodImage: {pod}}
+	images := map[string][]string{Image: {agent, manager}, PodImage: {pod}}
 	var tars []string
 	for _, name := range []string{Image, PodImage} {
 		tar := filepath.Join(dir, strings.NewReplacer("/", "_", ":", "_").Replace(name)+".tar")

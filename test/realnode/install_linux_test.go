@@ -170,8 +170,7 @@ func waitsForNetwork(t *testing.T) {
 	ctx := t.Context()
 	example(t, "cni-readiness/network-readiness-rule.yaml")
 	example(t, "cni-readiness/calico-rbac-node-status-patch-role.yaml")
-	example(t, "cni-readiness/cni-reporter-ds.yaml", "registry.k8s.io/node-readiness-controller/node-readiness-reporter:v0.1.1", Image,
-		"      - name: cni-status-patcher\n", "      - name: cni-status-patcher\n        command: [/agent]\n")
+	example(t, "cni-readiness/cni-reporter-ds.yaml", "ghcr.io/nodegate/nodegate:v0.1.0", Image)
 	apply(t, calico)
 	n := addNode(t, NodeOptions{WithoutNetwork: true})
 	eventually(t, "the node registers", says(ctx, n.Name, "get", "node", n.Name, "-o", "jsonpath={.metadata.name}"))

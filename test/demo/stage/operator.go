@@ -93,7 +93,7 @@ func (s *Stage) runManager(ctx context.Context, kubeconfig string) error {
 		Name: "nodegate",
 		Path: s.Binary,
 		Args: []string{
-			"--kubeconfig=" + kubeconfig, "--leader-elect=false",
+			"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--agent-config=nodegate-system/nodegate-agent-config",
 			"--metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + probes,
 		},
 		Ready: func(ctx context.Context) error { return Get(ctx, s.ReadyURL) },
