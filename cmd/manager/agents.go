@@ -53,11 +53,15 @@ func (o *agentOptions) configMap(own string) (*types.NamespacedName, error) {
 }
 
 // addAgentConfig adds what writes the node agents' configuration, unless nobody knows where to.
-func addAgentConfig(mgr manager.Manager, rules *rulecache.Cache, recorder events.EventRecorder, key *types.NamespacedName) error {
+func addAgentConfig(mgr manager.Manager, rules *rulecache.Cache, recorder events.EventRecorder, o *options) error {
+	key, err := o.agents.configMap(o.election.namespace)
+	if err != nil {
+		return err
+	}
 	if key == nil {
 		ctrl.Log.Info("The node agents' configuration is not written: --agent-config is empty, or the operator runs outside of a cluster, and has no namespace")
 		return nil
 	}
-	r := &agentconfig.Reconciler{Client: mgr.GetClient(), Recorder: recorder, Key: *key}
+	r := &agentconfig.Reconciler{Recorder: recorder, Key: *key}
 	return r.SetupWithManager(mgr, rules)
 }

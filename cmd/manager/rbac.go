@@ -37,4 +37,4 @@ package main
 // +kubebuilder:rbac:groups="",namespace=nodegate-system,resources=events,verbs=create
 //
 // The node agents' configuration: one ConfigMap, by server-side apply, which is a patch, and a creation where there is none.
-// +kubebuilder:rbac:groups="",namespace=nodegate-system,resources=configmaps,resourceNames=nodegate-agent-config,verbs=list;watch;create;patch
+// +kubebuilder:rbac:groups="",namespace=nodegate-system,resources=configmaps,resourceNames=nodegate-agent-config,verbs=get;list;watch;create;patch

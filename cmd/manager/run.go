@@ -14,7 +14,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -32,7 +31,6 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
-	"github.com/nodegate/nodegate/internal/controller/agentconfig"
 	"github.com/nodegate/nodegate/internal/controller/node"
 	"github.com/nodegate/nodegate/internal/controller/nudge"
 	"github.com/nodegate/nodegate/internal/controller/rule"
@@ -53,11 +51,7 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w (give --kubeconfig, or set KUBECONFIG)", err)
 	}
-	agentConfig, err := o.agents.configMap(o.election.namespace)
-	if err != nil {
-		return err
-	}
-	mgr, err := ctrl.NewManager(restConfig(cfg, &o.client), managerOptions(o, agentConfig))
+	mgr, err := ctrl.NewManager(restConfig(cfg, &o.client), managerOptions(o))
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
 	}
@@ -80,7 +74,7 @@ func run(ctx context.Context, o *options) error {
 	if err := addControllers(mgr, rules, recorder, &o.workers); err != nil {
 		return err
 	}
-	if err := addAgentConfig(mgr, rules, recorder, agentConfig); err != nil {
+	if err := addAgentConfig(mgr, rules, recorder, o); err != nil {
 		return err
 	}
 	if err := addChecks(mgr, rules, crdSeen); err != nil {
@@ -116,7 +110,7 @@ func restConfig(cfg *rest.Config, o *clientOptions) *rest.Config {
 	return cfg
 }
 
-func managerOptions(o *options, agentConfig *types.NamespacedName) manager.Options {
+func managerOptions(o *options) manager.Options {
 	m := metricsserver.Options{BindAddress: o.serving.metricsAddress, SecureServing: o.serving.metricsSecure, CertDir: o.serving.metricsCertDir}
 	if o.serving.metricsSecure {
 		m.FilterProvider = filters.WithAuthenticationAndAuthorization
@@ -125,13 +119,6 @@ func managerOptions(o *options, agentConfig *types.NamespacedName) manager.Optio
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-	cached := map[client.Object]cache.ByObject{
-		&corev1.Node{}: {Transform: node.Strip, UnsafeDisableDeepCopy: new(true)},
-		&apiextensionsv1.CustomResourceDefinition{}: {Field: fields.OneTermEqualSelector("metadata.name", crd.Name)},
-	}
-	if agentConfig != nil {
-		cached[&corev1.ConfigMap{}] = agentconfig.CacheOptions(*agentConfig)
-	}
 	return manager.Options{
 		Scheme:                        scheme,
 		Metrics:                       m,
@@ -145,7 +132,10 @@ func managerOptions(o *options, agentConfig *types.NamespacedName) manager.Optio
 		Cache: cache.Options{
 			NewInformer:      reconnect.NewInformer,
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         cached,
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Node{}: {Transform: node.Strip, UnsafeDisableDeepCopy: new(true)},
+				&apiextensionsv1.CustomResourceDefinition{}: {Field: fields.OneTermEqualSelector("metadata.name", crd.Name)},
+			},
 		},
 	}
 }

@@ -35,7 +35,8 @@ const fieldOwner = "nodegate"
 
 // Reconciler keeps the ConfigMap in line with the rules. It has one worker.
 type Reconciler struct {
-	// Client reads the ConfigMap from a cache that has seen this process's own writes, and writes it.
+	// Client reads and writes the ConfigMap past any cache: that is rare, and where it may not be read nothing else must wait
+	// for it.
 	Client client.Client
 	// Rules is the present snapshot.
 	Rules func() *ruleset.Set

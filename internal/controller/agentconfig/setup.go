@@ -11,15 +11,16 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/nodegate/nodegate/internal/reconnect"
 	"github.com/nodegate/nodegate/internal/rulecache"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -33,15 +34,13 @@ const (
 	lastRetry  = time.Minute
 )
 
-// CacheOptions restrict a manager's cache of ConfigMaps to the one that is written: there is no right to read others.
-func CacheOptions(key client.ObjectKey) cache.ByObject {
-	return cache.ByObject{Namespaces: map[string]cache.Config{
-		key.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", key.Name)},
-	}}
-}
-
-// SetupWithManager adds the controller to a manager. Only the leader runs it.
+// SetupWithManager adds the controller to a manager. Only the leader runs it. The client is made here: the manager's own
+// waits for its cache after a write.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *rulecache.Cache) error {
+	var err error
+	if r.Client, err = client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()}); err != nil {
+		return fmt.Errorf("making a client for the agents' configuration: %w", err)
+	}
 	r.Rules = rules.Set
 	c, err := controller.New("agentconfig", mgr, controller.Options{
 		Reconciler:              r,
@@ -57,10 +56,32 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *rulecache.Cache) 
 	if err := c.Watch(&rulesSource{rules: rules, request: reconcile.Request{NamespacedName: r.Key}}); err != nil {
 		return fmt.Errorf("watching rules: %w", err)
 	}
-	stored := source.Kind(mgr.GetCache(), &corev1.ConfigMap{}, &handler.TypedEnqueueRequestForObject[*corev1.ConfigMap]{})
+	clients, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making a client for the agents' configuration: %w", err)
+	}
+	stored := source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		return r.watch(ctx, clients, queue)
+	})
 	if err := c.Watch(stored); err != nil {
 		return fmt.Errorf("watching the agents' configuration: %w", err)
 	}
+	return nil
+}
+
+// watch queues the ConfigMap when somebody has changed it. Its informer is not the manager's cache, for which others wait:
+// without the right to watch it the operator goes on, and only does not see what becomes of it.
+func (r *Reconciler) watch(ctx context.Context, clients kubernetes.Interface, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	one := toolscache.NewListWatchFromClient(clients.CoreV1().RESTClient(), "configmaps", r.Key.Namespace, fields.OneTermEqualSelector("metadata.name", r.Key.Name))
+	informer := reconnect.NewInformer(one, &corev1.ConfigMap{}, 0, nil)
+	changed := func() { queue.Add(reconcile.Request{NamespacedName: r.Key}) }
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(any, any) { changed() },
+		DeleteFunc: func(any) { changed() },
+	}); err != nil {
+		return fmt.Errorf("watching the agents' configuration: %w", err)
+	}
+	go informer.RunWithContext(ctx)
 	return nil
 }
 

@@ -52,7 +52,7 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 		"events.events.k8s.io":                                                                      {"create", "patch"},
 		"tokenreviews.authentication.k8s.io":                                                        {"create"},
 		"subjectaccessreviews.authorization.k8s.io":                                                 {"create"},
-		"its own namespace: configmaps nodegate-agent-config":                                       {"create", "list", "patch", "watch"},
+		"its own namespace: configmaps nodegate-agent-config":                                       {"create", "get", "list", "patch", "watch"},
 		"its own namespace: events":                                                                 {"create"},
 		"mutatingwebhookconfigurations.admissionregistration.k8s.io":                                {"list", "watch"},
 		"validatingwebhookconfigurations.admissionregistration.k8s.io":                              {"list", "watch"},
