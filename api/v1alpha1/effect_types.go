@@ -5,14 +5,17 @@ package v1alpha1
 
 // EvictionGuard keeps pods on a node from being evicted while the rule does not hold there.
 type EvictionGuard struct {
-	// maxHoldSeconds is for how long pods are kept at most; then the eviction is carried out. Default 1800.
+	// maxHoldSeconds is for how long pods are kept at most, from when the rule ceased to hold. If it does not hold by then,
+	// the eviction is carried out. Default 1800.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800
 	MaxHoldSeconds *int32 `json:"maxHoldSeconds,omitempty"`
 
 	// users are the user names whose deletions are guarded against. The default is the node controller:
-	// system:serviceaccount:kube-system:node-controller. At most 16.
+	// system:serviceaccount:kube-system:node-controller, and system:kube-controller-manager, as which it acts where the
+	// controller manager runs without --use-service-account-credentials. Of the latter's deletions only those count that it has
+	// announced as evictions. At most 16.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16

@@ -50,4 +50,7 @@ const (
 	ConditionConflicted = "Conflicted"
 	// ConditionBudgetExhausted is True while maxUnavailable keeps the rule from tainting a node.
 	ConditionBudgetExhausted = "BudgetExhausted"
+	// ConditionGuarding, of a rule with an evictionGuard, is True when evictions are denied while the rule does not hold; False,
+	// with the reason, where they would not be.
+	ConditionGuarding = "Guarding"
 )

@@ -106,9 +106,9 @@ type NodeReadinessRuleSpec struct {
 	// +optional
 	Taint *Taint `json:"taint,omitempty"`
 
-	// evictionGuard keeps pods from being evicted by the node controller while the rule does not hold.
+	// evictionGuard keeps pods from being evicted by the node controller while the rule does not hold, and until it has
+	// held again for readySeconds, at least ten seconds. It needs no taint.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="false",message="evictionGuard is not supported by this version yet"
 	EvictionGuard *EvictionGuard `json:"evictionGuard,omitempty"`
 
 	// podAdmission: Deny refuses to bind a pod to a node that the rule holds, unless the pod tolerates the rule's

@@ -24,8 +24,9 @@ type NodeReadinessRuleStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions are: Ready (valid and in force), NodesReady (all matched nodes are ready), Enforcing (may put
-	// its taint on nodes), Conflicted (an older rule decides about the same taint), and BudgetExhausted
-	// (maxUnavailable keeps the rule from tainting a node).
+	// its taint on nodes), Conflicted (an older rule decides about the same taint), BudgetExhausted
+	// (maxUnavailable keeps the rule from tainting a node), and with an evictionGuard Guarding (evictions are denied
+	// while the rule does not hold).
 	// +optional
 	// +listType=map
 	// +listMapKey=type

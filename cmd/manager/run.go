@@ -31,6 +31,8 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/admission/pods"
+	"github.com/nodegate/nodegate/internal/controller/eviction"
 	"github.com/nodegate/nodegate/internal/controller/node"
 	"github.com/nodegate/nodegate/internal/controller/nudge"
 	"github.com/nodegate/nodegate/internal/controller/rule"
@@ -71,7 +73,7 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	if err := addControllers(mgr, rules, recorder, &o.workers); err != nil {
+	if err := addControllers(mgr, rules, recorder, o); err != nil {
 		return err
 	}
 	if err := addAgentConfig(mgr, rules, recorder, o); err != nil {
@@ -85,7 +87,7 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	if o.webhooks.enabled {
-		if err := addWebhooks(ctx, mgr, rules, engine, &o.webhooks); err != nil {
+		if err := addWebhooks(ctx, mgr, rules, engine, recorder, &o.webhooks); err != nil {
 			return err
 		}
 	}
@@ -149,19 +151,26 @@ func (h *hub) RuleChanged(name string) { h.rules.Add(name) }
 // Wake implements fleet.Listener.
 func (h *hub) Wake(nodes []string) { h.nodes.Add(nodes...) }
 
-func addControllers(mgr manager.Manager, rules *rulecache.Cache, recorder events.EventRecorder, o *workerOptions) error {
+func addControllers(mgr manager.Manager, rules *rulecache.Cache, recorder events.EventRecorder, o *options) error {
 	h := &hub{}
+	keeper := newKeeper(mgr, rules, &o.webhooks)
+	keeper.Changed = h.RuleChanged
 	state := fleet.New(h)
 	nodes := &node.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: state, Recorder: recorder, Clock: clock.RealClock{}}
-	if err := nodes.SetupWithManager(mgr, rules, &h.nodes, o.nodes); err != nil {
+	if err := nodes.SetupWithManager(mgr, rules, &h.nodes, o.workers.nodes); err != nil {
 		return err
 	}
-	reports := &rule.Reconciler{Client: mgr.GetClient(), Fleet: state, Recorder: recorder, Clock: clock.RealClock{}, Forget: node.ForgetRule}
-	if err := reports.SetupWithManager(mgr, &h.rules, o.rules); err != nil {
+	reports := &rule.Reconciler{Client: mgr.GetClient(), Fleet: state, Recorder: recorder, Clock: clock.RealClock{}, GuardProblem: keeper.Problem,
+		Forget: func(rule string) {
+			node.ForgetRule(rule)
+			pods.ForgetRule(rule)
+			eviction.ForgetRule(rule)
+		}}
+	if err := reports.SetupWithManager(mgr, &h.rules, o.workers.rules); err != nil {
 		return err
 	}
 	metrics.Registry.MustRegister(rule.Collector{Fleet: state})
-	return nil
+	return addEvictions(mgr, keeper, rules, recorder, &o.webhooks)
 }
 
 // addChecks adds /healthz, and /readyz, which is true once all caches are synced and the rules can be acted on.

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -127,7 +128,7 @@ func (o *webhookOptions) newServer(certificate func(*tls.ClientHelloInfo) (*tls.
 }
 
 // addWebhooks serves the webhooks, and makes /readyz wait for their certificate.
-func addWebhooks(ctx context.Context, mgr manager.Manager, cached *rulecache.Cache, engine *nodes.Engine, o *webhookOptions) error {
+func addWebhooks(ctx context.Context, mgr manager.Manager, cached *rulecache.Cache, engine *nodes.Engine, recorder events.EventRecorder, o *webhookOptions) error {
 	certificate, err := o.certificate(ctx, mgr)
 	if err != nil {
 		return err
@@ -136,7 +137,11 @@ func addWebhooks(ctx context.Context, mgr manager.Manager, cached *rulecache.Cac
 	if err != nil {
 		return err
 	}
-	admission.Register(server, handlers(mgr, cached, engine, o)...)
+	guard, err := guardHandler(ctx, mgr, cached, recorder, o)
+	if err != nil {
+		return err
+	}
+	admission.Register(server, append(handlers(mgr, cached, engine, o), guard)...)
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("adding the webhook server: %w", err)
 	}

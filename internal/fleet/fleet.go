@@ -42,6 +42,8 @@ type Entry struct {
 	Displaced string
 	// WouldClaim, WouldRelease and Risky are what a rule in dry-run would do; risky, where evidence never appeared.
 	WouldClaim, WouldRelease, Risky bool
+	// Hold is what the rule's eviction guard does.
+	Hold taints.HoldState
 	// Observed and HeartbeatDecides are of the last verdict.
 	Observed         readiness.Observed
 	HeartbeatDecides bool
@@ -56,7 +58,7 @@ func (e *Entry) matches() bool { return e.Standing.Matches }
 func (e *Entry) sameTo(o *Entry) bool {
 	return e.State == o.State && e.Reason == o.Reason && e.Message == o.Message && e.Warning == o.Warning && e.Present == o.Present &&
 		e.pending == o.pending && e.Shared == o.Shared && e.Displaced == o.Displaced && e.matches() == o.matches() &&
-		e.WouldClaim == o.WouldClaim && e.WouldRelease == o.WouldRelease && e.Risky == o.Risky &&
+		e.WouldClaim == o.WouldClaim && e.WouldRelease == o.WouldRelease && e.Risky == o.Risky && e.Hold == o.Hold &&
 		slices.Equal(e.Results, o.Results) && slices.Equal(e.Requirements, o.Requirements)
 }
 

@@ -38,6 +38,9 @@ type Material struct {
 	// Displaced is on how many nodes an older rule publishes a condition of this rule's probes, and DisplacedBy which.
 	Displaced   int
 	DisplacedBy string
+	// Guarded is on how many nodes the rule guards pods from eviction, and GuardEnded on how many it did for so long that they
+	// are evicted.
+	Guarded, GuardEnded int
 	// Applied, Failed and Evaluations are the bounded lists; Truncated, whether they leave nodes out.
 	Applied     []string
 	Failed      []v1alpha1.NodeFailure
@@ -105,6 +108,12 @@ func (m *Material) count(e *Entry) {
 		m.Counts.Failed++
 	default:
 		m.Counts.Pending++
+	}
+	switch e.Hold {
+	case taints.HoldStands:
+		m.Guarded++
+	case taints.HoldEnded:
+		m.GuardEnded++
 	}
 	if e.WouldClaim {
 		m.ToTaint++
@@ -207,7 +216,7 @@ func Clip(s string) string {
 type Counts struct {
 	Rule string
 	v1alpha1.NodeCounts
-	Overridden int
+	Overridden, Guarded int
 }
 
 // Counts are all rules' counts.
@@ -224,7 +233,7 @@ func (f *Fleet) Counts() []Counts {
 				c.Overridden++
 			}
 		}
-		c.NodeCounts = m.Counts
+		c.NodeCounts, c.Guarded = m.Counts, m.Guarded
 		out = append(out, c)
 	}
 	return out

@@ -38,6 +38,11 @@ func Users(rule *ruleset.Rule) []string {
 	return []string{v1alpha1.DefaultGuardedUser, ControllerManager}
 }
 
+// Against reports whether a rule guards against a user at all.
+func Against(rule *ruleset.Rule, user string) bool {
+	return rule.Spec.EvictionGuard != nil && slices.Contains(Users(rule), user)
+}
+
 // Request is a request to delete a pod.
 type Request struct {
 	// User is the name of the user who asks.
@@ -75,7 +80,7 @@ func Decide(r *Request) Decision {
 	override, _ := taints.OverrideOf(r.Node, r.Now) // one that cannot be read is none
 	var out Decision
 	for _, rule := range r.Rules.All() {
-		if rule.Spec.EvictionGuard == nil || !slices.Contains(Users(rule), r.User) {
+		if !Against(rule, r.User) {
 			continue
 		}
 		d, denies := decide(rule, r, override)
@@ -100,7 +105,7 @@ func guarded(r *Request) bool {
 		return false
 	case r.Namespace != "" && pod.Namespace == r.Namespace:
 		return false
-	case r.User == ControllerManager && disruption(pod) == nil: // some other controller of it, which is nobody's to stop
+	case r.User == ControllerManager && Announced(pod) == nil: // some other controller of it, which is nobody's to stop
 		return false
 	}
 	if o, err := taints.ParseOverride(pod.Annotations[v1alpha1.OverrideAnnotation]); err == nil && o.Action == taints.OverrideRelease &&
@@ -134,22 +139,14 @@ func decide(rule *ruleset.Rule, r *Request, override taints.Override) (Decision,
 		return Decision{}, false
 	}
 	in := taints.Input{Rule: rule, Node: r.Node, Standing: standing, Override: override, Now: r.Now}
-	facts := &readiness.Facts{Node: r.Node, NotBefore: standing.NotBefore}
-	alone := judgeable(rule)
-	d := Decision{Rule: rule}
-	if alone {
-		in.Verdict = readiness.Evaluate(rule, facts, r.Now)
-		d.Hold = taints.HoldOf(in)
-	} else {
-		d.Hold = taints.RecordedHold(in)
-	}
+	d := Decision{Rule: rule, Hold: hold(&in)}
 	switch {
 	case d.Hold.State == taints.HoldStands && in.Verdict.Ready:
 		d.Message = denial(rule, r, "has been ready again for too short a time, or still bears the taint of the node controller")
 	case d.Hold.State == taints.HoldStands:
 		why := ""
-		if alone {
-			why = ": " + readiness.Blocking(rule, readiness.Results(rule, facts, r.Now))
+		if judgeable(rule) {
+			why = ": " + readiness.Blocking(rule, readiness.Results(rule, facts(&in), r.Now))
 		}
 		d.Message = denial(rule, r, fmt.Sprintf("is not ready%s; its pods are guarded until %s", why, d.Hold.Until.UTC().Format(time.RFC3339)))
 	case d.Hold.State == taints.HoldNone && late(rule, r, in):
@@ -159,6 +156,26 @@ func decide(rule *ruleset.Rule, r *Request, override taints.Override) (Decision,
 		return Decision{}, false
 	}
 	return d, true
+}
+
+// HoldOn is how a rule's guard stands on a node, as far as the node itself tells.
+func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) taints.Hold {
+	standing := taints.Stand(rule, node, now)
+	override, _ := taints.OverrideOf(node, now) // one that cannot be read is none
+	return hold(&taints.Input{Rule: rule, Node: node, Standing: standing, Override: override, Now: now})
+}
+
+// hold judges the rule where that can be done from the node alone, and fills in the verdict; else it goes by the record.
+func hold(in *taints.Input) taints.Hold {
+	if !judgeable(in.Rule) {
+		return taints.RecordedHold(*in)
+	}
+	in.Verdict = readiness.Evaluate(in.Rule, facts(in), in.Now)
+	return taints.HoldOf(*in)
+}
+
+func facts(in *taints.Input) *readiness.Facts {
+	return &readiness.Facts{Node: in.Node, NotBefore: in.Standing.NotBefore}
 }
 
 func denial(rule *ruleset.Rule, r *Request, why string) string {
@@ -177,17 +194,17 @@ func judgeable(rule *ruleset.Rule) bool {
 // late reports whether a deletion was begun before the rule held again, and nothing on the node asks for it any more. How
 // long ago that is only conditions tell.
 func late(rule *ruleset.Rule, r *Request, in taints.Input) bool {
-	began := disruption(r.Pod)
-	if began == nil || !in.Verdict.Ready || len(rule.Requirements) > 0 || !taints.Guards(in) {
+	began := Announced(r.Pod)
+	if began == nil || !in.Verdict.Ready || len(rule.Requirements) > 0 || !taints.Guards(in) || in.Override.Action == taints.OverrideRelease {
 		return false
 	}
 	evicts := slices.ContainsFunc(r.Node.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
 	return !evicts && !began.LastTransitionTime.After(in.Verdict.Since) && r.Now.Sub(in.Verdict.Since) < lateLimit
 }
 
-// disruption is the condition by which the node controller announces that it is about to delete the pod; nil, where it has
+// Announced is the condition by which the node controller announces that it is about to delete the pod; nil, where it has
 // not.
-func disruption(pod *corev1.Pod) *corev1.PodCondition {
+func Announced(pod *corev1.Pod) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == byTaintManager {

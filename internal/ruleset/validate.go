@@ -220,7 +220,6 @@ func (v *validator) unsupported(spec *v1alpha1.NodeReadinessRuleSpec) {
 			v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported, Message: "is not supported by this version"})
 		}
 	}
-	not("spec.evictionGuard", spec.EvictionGuard != nil)
 	not("spec.podAdmission", spec.PodAdmission != "" && spec.PodAdmission != v1alpha1.PodAdmissionNone)
 	not("spec.existingNodes", spec.ExistingNodes != "" && spec.ExistingNodes != v1alpha1.ExistingNodesAll &&
 		spec.ExistingNodes != v1alpha1.ExistingNodesNone)

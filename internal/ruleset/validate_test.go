@@ -81,10 +81,9 @@ func TestValidate(t *testing.T) {
 		"what this version does not do yet": {
 			rule: edit(func(s *spec) {
 				s.Requirements = []v1alpha1.Requirement{{Name: "x"}, {Name: "y", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "z"}}}
-				s.EvictionGuard = &v1alpha1.EvictionGuard{}
 				s.PodAdmission, s.Admission, s.ExistingNodes = "Deny", "Taint", "Idle"
 			}),
-			want: []string{"Unsupported spec.evictionGuard", "Unsupported spec.podAdmission", "Unsupported spec.existingNodes",
+			want: []string{"Unsupported spec.podAdmission", "Unsupported spec.existingNodes",
 				"Unsupported spec.requirements[0]"},
 		},
 		"all that is wrong is said": {

@@ -49,9 +49,11 @@ func HoldOf(in Input) Hold {
 	if !Guards(in) {
 		return Hold{}
 	}
-	rec := &in.Standing.Record
-	hold := Hold{State: HoldStands, Since: rec.GuardedSince.Time}
-	if in.Verdict.Ready {
+	hold := Hold{State: HoldStands, Since: in.Standing.Record.GuardedSince.Time}
+	switch {
+	case in.Override.Action == OverrideRelease:
+		return hold.released(in)
+	case in.Verdict.Ready:
 		return hold.recovering(in)
 	}
 	if hold.Since.IsZero() {
@@ -68,7 +70,7 @@ func HoldOf(in Input) Hold {
 
 // Guards reports whether the rule guards the node's pods whenever it does not hold.
 func Guards(in Input) bool {
-	if in.Rule.Spec.EvictionGuard == nil || !in.Standing.Matches || in.Override.Action == OverrideRelease {
+	if in.Rule.Spec.EvictionGuard == nil || !in.Standing.Matches {
 		return false
 	}
 	if in.Rule.Mode != ruleset.Enforced && in.Rule.Mode != ruleset.DryRun {
@@ -76,6 +78,15 @@ func Guards(in Input) bool {
 	}
 	completed := in.Rule.Spec.BootstrapOnly() && in.Standing.Completed && !in.Standing.Rebooted
 	return !completed
+}
+
+// released is the hold of a node that a person lets go: it ends at once, and what it has kept from eviction is evicted.
+func (h Hold) released(in Input) Hold {
+	if h.Since.IsZero() || in.Verdict.Ready {
+		return Hold{}
+	}
+	h.State, h.Until = HoldEnded, h.Since.Add(in.Rule.Spec.EvictionGuard.MaxHold())
+	return h
 }
 
 // RecordedHold is how the guard stands as the leader has recorded it, for those who cannot judge the rule themselves. A leader
@@ -87,7 +98,7 @@ func RecordedHold(in Input) Hold {
 	}
 	hold := Hold{State: HoldStands, Since: rec.GuardedSince.Time}
 	hold.Until = hold.Since.Add(in.Rule.Spec.EvictionGuard.MaxHold())
-	if !rec.GuardEnded.IsZero() || !in.Now.Before(hold.Until.Add(calm(in.Rule)+recordLag)) {
+	if in.Override.Action == OverrideRelease || !rec.GuardEnded.IsZero() || !in.Now.Before(hold.Until.Add(calm(in.Rule)+recordLag)) {
 		hold.State = HoldEnded
 	}
 	return hold

@@ -146,10 +146,17 @@ func TestEvictionGuard(t *testing.T) {
 			rules: []*build.RuleWrapper{guardRule()}, node: fresh().Condition("Ready", "False", at(0)),
 			steps: []step{{tells: "evicted", at: 9, node: tainted, taints: evicts, states: held, changes: []string{"guarded link"}, annotations: guarded(0), recheck: 60}},
 		},
-		"the override releases it at once": {
+		"the override ends it at once: what it has kept from eviction is evicted": {
 			rules: []*build.RuleWrapper{guardRule()}, node: inService(),
 			steps: []step{lost, {tells: "overridden", at: 30, node: func(n *build.NodeWrapper) { n.Annotation(v1alpha1.OverrideAnnotation, "Release") },
-				states: []string{"link Exempt OverrideRelease"}, changes: []string{"unguarded link"}, annotations: map[string]string{v1alpha1.OverrideAnnotation: "Release"}}},
+				states: []string{"link Exempt OverrideRelease"}, changes: []string{"guardEnded link"},
+				annotations: map[string]string{v1alpha1.OverrideAnnotation: "Release", linkKey: ended(20, 30)[linkKey]}},
+				{tells: "the link is back", at: 40, node: up(40), states: []string{"link Exempt OverrideRelease"}, changes: []string{"unguarded link"},
+					annotations: map[string]string{v1alpha1.OverrideAnnotation: "Release"}}},
+		},
+		"an override that is there already lets none begin": {
+			rules: []*build.RuleWrapper{guardRule()}, node: inService().Annotation(v1alpha1.OverrideAnnotation, "Release"),
+			steps: []step{{tells: "lost", at: 21, node: down(20), states: []string{"link Exempt OverrideRelease"}, quiet: true}},
 		},
 		"suspended: it stands down": {
 			rules: []*build.RuleWrapper{guardRule()}, node: inService(),

@@ -89,11 +89,18 @@ func (r *Reconciler) announceChange(p *pass, node *corev1.Node, c *taints.Change
 			c.Decision.Hold.Until.UTC().Format(time.RFC3339), r.missing(p, c.Rule))
 	case taints.GuardEnded:
 		r.eventf(node, c.Rule, corev1.EventTypeWarning, reasonGuardEnded, actionEndGuard,
-			"Rule %s has guarded the node's pods for maxHoldSeconds, and guards them no more: what is due is evicted: %s", rule, r.missing(p, c.Rule))
+			"Rule %s guards the node's pods no more, and what is due is evicted (%s): %s", rule, r.whyGuardEnded(c), r.missing(p, c.Rule))
 	case taints.Unguarded:
 		r.eventf(node, c.Rule, corev1.EventTypeNormal, reasonGuardStoodDown, actionStandDown,
 			"Rule %s does not guard the node's pods any more: %s", rule, r.why(p, c))
 	}
+}
+
+func (r *Reconciler) whyGuardEnded(c *taints.Change) string {
+	if c.Decision.Reason == taints.ReasonOverrideRelease {
+		return "the annotation " + v1alpha1.OverrideAnnotation + " says so"
+	}
+	return "maxHoldSeconds have passed"
 }
 
 func (r *Reconciler) announceTimeout(p *pass, node *corev1.Node, c *taints.Change, rule string) {

@@ -216,7 +216,7 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 			Rule: d.Rule, Standing: d.Was, State: d.State, Reason: d.Reason,
 			Present: taints.Find(node, d.Rule.Taint) != nil, Shared: outcome.Shared[d.Rule.UID],
 			Displaced:  displaced[d.Rule.Name],
-			WouldClaim: d.WouldClaim, WouldRelease: d.WouldRelease, Risky: d.WouldClaim && v.NeverAppeared,
+			WouldClaim: d.WouldClaim, WouldRelease: d.WouldRelease, Risky: d.WouldClaim && v.NeverAppeared, Hold: d.Hold.State,
 			Observed: v.Observed, HeartbeatDecides: v.HeartbeatDecides,
 		}
 		if node != p.node {

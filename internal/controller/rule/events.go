@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/controller/guard"
 	"github.com/nodegate/nodegate/internal/fleet"
 )
 
@@ -39,9 +40,10 @@ func (r *Reconciler) announce(rule *v1alpha1.NodeReadinessRule, before *v1alpha1
 		v1alpha1.ConditionConflicted:      metav1.ConditionTrue,
 		v1alpha1.ConditionBudgetExhausted: metav1.ConditionTrue,
 		v1alpha1.ConditionNodesReady:      metav1.ConditionFalse,
+		v1alpha1.ConditionGuarding:        metav1.ConditionFalse,
 	}
 	for _, c := range rule.Status.Conditions {
-		if c.Status != bad[c.Type] || c.Reason == ReasonDryRun || c.Reason == ReasonSuspended || c.Reason == ReasonNodesNotReady {
+		if c.Status != bad[c.Type] || c.Reason == ReasonDryRun || c.Reason == ReasonSuspended || c.Reason == ReasonNodesNotReady || c.Reason == guard.ReasonNotLookedAt {
 			continue
 		}
 		if old := meta.FindStatusCondition(before.Conditions, c.Type); old != nil && old.Status == c.Status && old.Reason == c.Reason {

@@ -21,6 +21,8 @@ var (
 	rulesDesc = prometheus.NewDesc("node_readiness_rules_total", "Rules that there are.", nil, nil)
 	nodesDesc = prometheus.NewDesc("node_readiness_rule_nodes",
 		"Nodes that a rule matches, by state: matched is the sum of ready, held, exempt, failed and pending.", []string{"rule", "state"}, nil)
+	guardedDesc = prometheus.NewDesc("node_readiness_guarded_nodes",
+		"Nodes whose pods a rule keeps from eviction.", []string{"rule"}, nil)
 	overriddenDesc = prometheus.NewDesc("node_readiness_overridden_nodes",
 		"Nodes for which the override annotation overrules a rule.", []string{"rule"}, nil)
 )
@@ -33,6 +35,7 @@ func (c Collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- rulesDesc
 	ch <- nodesDesc
 	ch <- overriddenDesc
+	ch <- guardedDesc
 }
 
 // Collect implements prometheus.Collector.
@@ -49,5 +52,6 @@ func (c Collector) Collect(ch chan<- prometheus.Metric) {
 			gauge(nodesDesc, float64(v), n.Rule, state)
 		}
 		gauge(overriddenDesc, float64(n.Overridden), n.Rule)
+		gauge(guardedDesc, float64(n.Guarded), n.Rule)
 	}
 }

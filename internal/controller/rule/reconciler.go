@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/controller/guard"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -53,6 +54,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
+	// GuardProblem says why the eviction guard of a rule cannot be relied on.
+	GuardProblem func(*ruleset.Rule) *guard.Problem
 	// Forget is told the names of rules that are gone.
 	Forget func(rule string)
 
@@ -184,7 +187,11 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 		return reconcile.Result{}, nil // the rule has changed meanwhile, and is queued
 	}
 	again := reconcile.Result{RequeueAfter: r.tellOutbreaks(rule, material.Causes, now)}
-	status := Status(rule, &material, now)
+	var problem *guard.Problem
+	if rule.Spec.EvictionGuard != nil && r.GuardProblem != nil {
+		problem = r.GuardProblem(compiled)
+	}
+	status := Status(rule, &material, problem, now)
 	if equality.Semantic.DeepEqual(status, rule.Status) {
 		return again, nil
 	}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/controller/guard"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -32,10 +33,13 @@ const (
 	ReasonMaxUnavailable = "MaxUnavailable"
 	ReasonWithinBudget   = "WithinBudget"
 	ReasonNoLimit        = "NoLimit"
+	ReasonPodsGuarded    = "PodsGuarded"
+	ReasonNothingToGuard = "NothingToGuard"
+	ReasonNotInForce     = "NotInForce"
 )
 
-// Status is a rule's status, as the fleet's material has it. Times of what has not changed are kept.
-func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, now time.Time) v1alpha1.NodeReadinessRuleStatus {
+// Status is a rule's status, as the fleet's material has it, with why its eviction guard cannot be relied on, if so. Times of what has not changed are kept.
+func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.Problem, now time.Time) v1alpha1.NodeReadinessRuleStatus {
 	s := v1alpha1.NodeReadinessRuleStatus{
 		ObservedGeneration: rule.Generation,
 		Nodes:              &m.Counts,
@@ -55,6 +59,11 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, now time.Time) 
 	}
 	modeConditions(m, set)
 	nodeConditions(m, set)
+	if rule.Spec.EvictionGuard == nil {
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionGuarding)
+	} else {
+		guardCondition(m, problem, set)
+	}
 	switch m.Rule.Mode {
 	case ruleset.Enforced:
 		s.InForce = &v1alpha1.InForce{Since: metav1.NewTime(m.Rule.InForceSince), SelectorHash: m.Rule.SelectorHash}
@@ -148,6 +157,25 @@ func conflicts(m *fleet.Material, set setter) {
 		return
 	}
 	set(v1alpha1.ConditionConflicted, true, reasons[0], "%s", strings.Join(words, ". "))
+}
+
+// guardCondition says whether evictions are denied when they have to be.
+func guardCondition(m *fleet.Material, problem *guard.Problem, set setter) {
+	switch {
+	case m.Rule.Mode == ruleset.DryRun:
+		set(v1alpha1.ConditionGuarding, false, ReasonDryRun, "The rule is in dry-run: evictions that it would deny bear a warning")
+	case m.Rule.Mode == ruleset.Suspended:
+		set(v1alpha1.ConditionGuarding, false, ReasonSuspended, "The rule is suspended: it denies no eviction")
+	case m.Rule.Mode != ruleset.Enforced:
+		set(v1alpha1.ConditionGuarding, false, ReasonNotInForce, "The rule is invalid: it denies no eviction")
+	case problem != nil:
+		set(v1alpha1.ConditionGuarding, false, problem.Reason, "%s", problem.Message)
+	case m.Guarded+m.GuardEnded > 0:
+		set(v1alpha1.ConditionGuarding, true, ReasonPodsGuarded,
+			"Pods of %d nodes are kept from eviction; of %d more no longer, since maxHoldSeconds have passed", m.Guarded, m.GuardEnded)
+	default:
+		set(v1alpha1.ConditionGuarding, true, ReasonNothingToGuard, "Pods are kept from eviction when the rule ceases to hold on their node")
+	}
 }
 
 func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {

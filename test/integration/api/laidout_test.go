@@ -67,14 +67,6 @@ func TestWholeAPI(t *testing.T) {
 			t.Errorf("the Go types lose something (-given +written):\n%s", diff)
 		}
 	})
-	t.Run("is refused, each part that this version cannot do", func(t *testing.T) {
-		err := create(t, rule(t, group, "whole", wholeSpec), client.DryRunAll)
-		for _, c := range causes(t, err) {
-			if !strings.Contains(c.says, "not supported by this version yet") {
-				t.Errorf("refused for something else: %s: %s", c.field, c.says)
-			}
-		}
-	})
 	t.Run("is accepted by a schema without those refusals", func(t *testing.T) {
 		installVariant(t, laidOut, supportAll)
 		sent := rule(t, laidOut, "whole", wholeSpec)

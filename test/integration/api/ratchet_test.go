@@ -64,7 +64,7 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 		"eviction-guard":        {"evictionGuard: {}", "evictionGuard: null"},
 		"pod-admission":         {"podAdmission: Deny", "podAdmission: None"},
 		"health":                {"health: {checks: [{name: weather}]}", "health: null"},
-		"admission":             {"admission: Taint", "admission: None"},
+		"admission":             {"admission: Sometimes", "admission: None"},
 		"existing-nodes":        {"existingNodes: Idle", "existingNodes: None"},
 		"several-at-once":       {`{nodeSelector: {matchLabels: null}, taint: {key: "a b", effect: x}, conditionPolicy: anyOf, enforcementMode: bootstrap-only, maxUnavailable: -1}`, `{nodeSelector: {matchLabels: {a: b}}, taint: {key: a, effect: NoSchedule}, conditionPolicy: allOf, maxUnavailable: 1}`},
 	}

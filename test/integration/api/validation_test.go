@@ -301,8 +301,6 @@ func TestBounds(t *testing.T) {
 func TestNotYetSupported(t *testing.T) {
 	judge(t, group, plainSpec, map[string]verdict{
 		"no requirements":     {"requirements: []", nil},
-		"evictionGuard":       {"evictionGuard: {}", refused("spec.evictionGuard", "evictionGuard is not supported by this version yet")},
-		"only evictionGuard":  {"{taint: null, enforcementMode: null, evictionGuard: {}}", refused("spec.evictionGuard", "not supported by this version yet")},
 		"podAdmission: Deny":  {"podAdmission: Deny", refused("spec.podAdmission", "podAdmission: Deny is not supported by this version yet")},
 		"existingNodes: Idle": {"existingNodes: Idle", refused("spec.existingNodes", "existingNodes: Idle is not supported by this version yet: use All or None")},
 	})

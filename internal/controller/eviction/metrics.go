@@ -1,0 +1,34 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eviction
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// Reason and action of events on pods.
+const (
+	reasonEvicted = "Evicted"
+	actionEvict   = "EvictPod"
+)
+
+var evictions = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "node_readiness_guard_evictions_total",
+	Help: "Pods that were evicted because a rule's maxHoldSeconds had passed.",
+}, []string{"rule"})
+
+func init() { metrics.Registry.MustRegister(evictions) }
+
+// ForgetRule drops the metrics of a rule that is gone.
+func ForgetRule(rule string) { evictions.DeleteLabelValues(rule) }
+
+func podReference(pod *corev1.Pod) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+}
+
+func nodeReference(node *corev1.Node) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+}

@@ -1,0 +1,239 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eviction
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+)
+
+const (
+	// grace is what a pod that becomes due after the end of the hold is left to the node controller, which evicts it itself.
+	grace = 5 * time.Second
+	// watchEvery is how often the pods of a guarded node are looked at for some that were evicted all the same.
+	watchEvery = time.Minute
+	// firstTry is how long after its announcement an eviction that nobody denies is done, in whole seconds.
+	firstTry = 2 * time.Second
+	// disruptionReason is the reason of the condition DisruptionTarget that an evicted pod bears.
+	disruptionReason = "EvictionGuardEnded"
+)
+
+// Reconciler finishes the eviction from one node.
+type Reconciler struct {
+	// Client reads nodes from a cache, and writes.
+	Client client.Client
+	// Live reads past the cache.
+	Live client.Reader
+	// Rules is the present snapshot of all rules.
+	Rules func() *ruleset.Set
+	// Namespace is the operator's own.
+	Namespace string
+	// Bypassed is told of rules that guard a pod which was evicted all the same.
+	Bypassed func(rule *ruleset.Rule, pod *corev1.Pod)
+	// Recorder records events on pods.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+// Reconcile looks at one node.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	node := &corev1.Node{}
+	if err := r.Client.Get(ctx, req.NamespacedName, node); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	standing, ended := r.holds(node)
+	switch {
+	case standing != nil && taints.EvictsPods(node):
+		return r.watch(ctx, node)
+	case standing != nil || ended == nil || !evicts(node):
+		return reconcile.Result{}, nil
+	}
+	// The cache may be behind: whether the link is back has to be known now.
+	if err := r.Live.Get(ctx, req.NamespacedName, node); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if standing, ended = r.holds(node); standing != nil || ended == nil {
+		return reconcile.Result{}, nil
+	}
+	return r.evict(ctx, node, ended)
+}
+
+// holds are a rule that guards the node's pods, and one whose guard has ended; nil for none.
+func (r *Reconciler) holds(node *corev1.Node) (standing, ended *ruleset.Rule) {
+	now := r.Clock.Now()
+	for _, rule := range r.Rules().All() {
+		if rule.Spec.EvictionGuard == nil || rule.Mode != ruleset.Enforced {
+			continue
+		}
+		switch guard.HoldOn(rule, node, now).State {
+		case taints.HoldStands:
+			standing = rule
+		case taints.HoldEnded:
+			ended = rule
+		}
+	}
+	return standing, ended
+}
+
+func evicts(node *corev1.Node) bool {
+	for i := range node.Spec.Taints {
+		if node.Spec.Taints[i].Effect == corev1.TaintEffectNoExecute {
+			return true
+		}
+	}
+	return false
+}
+
+// evict evicts every pod of the node that is due, and says when the next one will be.
+func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, rule *ruleset.Rule) (reconcile.Result, error) {
+	pods, err := r.podsOf(ctx, node)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	end := guard.HoldOn(rule, node, r.Clock.Now()).Until
+	var next time.Time
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		due, evicts := guard.Due(pod, node.Spec.Taints)
+		if !evicts || pod.DeletionTimestamp != nil {
+			continue
+		}
+		now := r.Clock.Now()
+		if due.After(end) {
+			due = due.Add(grace)
+		}
+		if due.After(now) {
+			if next.IsZero() || due.Before(next) {
+				next = due
+			}
+			continue
+		}
+		if r.recovered(ctx, node, rule) {
+			return reconcile.Result{}, nil
+		}
+		if err := r.evictPod(ctx, node, pod, rule); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if next.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: max(next.Sub(r.Clock.Now()), time.Millisecond)}, nil
+}
+
+// recovered reports whether, as far as the cache knows by now, the rule holds again: the pods that are left live on.
+func (r *Reconciler) recovered(ctx context.Context, node *corev1.Node, rule *ruleset.Rule) bool {
+	now := &corev1.Node{}
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(node), now); err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	return now.UID != node.UID || guard.HoldOn(rule, now, r.Clock.Now()).State == taints.HoldStands
+}
+
+func (r *Reconciler) podsOf(ctx context.Context, node *corev1.Node) (*corev1.PodList, error) {
+	pods := &corev1.PodList{}
+	if err := r.Live.List(ctx, pods, client.MatchingFields{"spec.nodeName": node.Name}); err != nil {
+		return nil, fmt.Errorf("listing the pods of node %q: %w", node.Name, err)
+	}
+	return pods, nil
+}
+
+// evictPod does what the node controller does: it announces the disruption, and deletes.
+func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev1.Pod, rule *ruleset.Rule) error {
+	if err := r.announceDisruption(ctx, pod, rule); err != nil {
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return nil // it is gone, or another one has its name
+		}
+		return fmt.Errorf("announcing the eviction of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+	switch {
+	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	evictions.WithLabelValues(rule.Name).Inc()
+	log.FromContext(ctx).Info("Evicted a pod", "pod", pod.Namespace+"/"+pod.Name, "node", node.Name, "rule", rule.Name)
+	r.Recorder.Eventf(podReference(pod), nodeReference(node), corev1.EventTypeWarning, reasonEvicted, actionEvict,
+		"Evicted from node %s, which rule %s has guarded for maxHoldSeconds and which is still not ready", node.Name, rule.Name)
+	return nil
+}
+
+// announceDisruption sets the condition by which controllers and people tell an eviction from other deletions.
+func (r *Reconciler) announceDisruption(ctx context.Context, pod *corev1.Pod, rule *ruleset.Rule) error {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return nil
+		}
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status": map[string]any{"conditions": []corev1.PodCondition{{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: disruptionReason,
+			Message:            fmt.Sprintf("The eviction guard of rule %s has ended, and the node bears a NoExecute taint", rule.Name),
+			LastTransitionTime: metav1.NewTime(r.Clock.Now()),
+		}}},
+	})
+	if err != nil {
+		return err
+	}
+	return r.Client.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch))
+}
+
+// watch looks for pods that were evicted though they are guarded: then the API server does not ask the webhook about the user
+// who does that.
+func (r *Reconciler) watch(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
+	pods, err := r.podsOf(ctx, node)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if !evicted(pod) {
+			continue
+		}
+		pod.DeletionTimestamp = nil // as the webhook would have seen it
+		d := guard.Decide(&guard.Request{
+			User: v1alpha1.DefaultGuardedUser, Pod: pod, Node: node, Rules: r.Rules(), Namespace: r.Namespace, Now: r.Clock.Now(),
+		})
+		if d.Rule != nil && d.Hold.State == taints.HoldStands && guard.Announced(pod).LastTransitionTime.After(d.Hold.Since) {
+			r.Bypassed(d.Rule, pod)
+			break
+		}
+	}
+	return reconcile.Result{RequeueAfter: watchEvery}, nil
+}
+
+// evicted reports whether the node controller has deleted the pod at its first try. Somebody else may have deleted later what
+// was kept from it.
+func evicted(pod *corev1.Pod) bool {
+	announced := guard.Announced(pod)
+	if pod.DeletionTimestamp == nil || announced == nil {
+		return false
+	}
+	asked := pod.DeletionTimestamp.Time
+	if seconds := pod.DeletionGracePeriodSeconds; seconds != nil {
+		asked = asked.Add(-time.Duration(*seconds) * time.Second)
+	}
+	return asked.Sub(announced.LastTransitionTime.Time) <= firstTry
+}
