@@ -8,16 +8,20 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// AllUsers are the users whom any rule guards against, in a fixed order.
+// AllUsers are the users whom any rule guards against, in a fixed order; the default ones, where no rule guards.
 func AllUsers(rules *ruleset.Set) []string {
 	var users []string
 	for _, r := range rules.All() {
 		if r.Spec.EvictionGuard != nil {
 			users = append(users, Users(r)...)
 		}
+	}
+	if len(users) == 0 {
+		users = []string{v1alpha1.DefaultGuardedUser, ControllerManager}
 	}
 	slices.Sort(users)
 	return slices.Compact(users)
@@ -41,9 +45,6 @@ func MatchCondition(users []string) string {
 		conditions = append(conditions, "request.userInfo.username == "+strconv.QuoteToASCII(ControllerManager)+
 			" && has(oldObject.status.conditions) && oldObject.status.conditions.exists(c, c.type == \"DisruptionTarget\" && has(c.reason) && c.reason == "+
 			strconv.QuoteToASCII(byTaintManager)+")")
-	}
-	if len(conditions) == 0 {
-		return "false"
 	}
 	return strings.Join(conditions, " || ")
 }

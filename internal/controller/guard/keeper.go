@@ -104,13 +104,14 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-// Look brings the webhook's configuration in line with the rules, if any of them guards, and finds out what stands in the way.
+// Look brings the webhook's configuration in line with the rules, and finds out what stands in the way. Where no rule guards it
+// says what the manifests say, so that they can be applied again without a conflict.
 func (k *Keeper) Look(ctx context.Context) error {
-	users := guard.AllUsers(k.Rules())
-	if len(users) == 0 || k.Configuration == "" {
+	if k.Configuration == "" {
 		k.conclude(nil, false)
 		return nil
 	}
+	users := guard.AllUsers(k.Rules())
 	problem, err := k.sync(ctx, users)
 	if err != nil {
 		return err

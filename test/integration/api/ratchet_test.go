@@ -61,7 +61,7 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 		"own-annotation":        {"completionAnnotation: readiness.node.x-k8s.io/override", "completionAnnotation: null"},
 		"requirements":          {"requirements: [{name: a}]", "requirements: null"},
 		"probes":                {"probes: [{conditionType: Ready}]", "probes: null"},
-		"eviction-guard":        {"evictionGuard: {}", "evictionGuard: null"},
+		"eviction-guard":        {"evictionGuard: {maxHoldSeconds: 0}", "evictionGuard: null"},
 		"pod-admission":         {"podAdmission: Deny", "podAdmission: None"},
 		"health":                {"health: {checks: [{name: weather}]}", "health: null"},
 		"admission":             {"admission: Sometimes", "admission: None"},

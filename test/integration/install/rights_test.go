@@ -35,6 +35,7 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 	configMaps := schema.GroupResource{Resource: "configmaps"}
 	leases := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 	secrets := schema.GroupResource{Resource: "secrets"}
+	accounts := schema.GroupResource{Resource: "serviceaccounts"}
 	webhooks := func(kind string) schema.GroupResource {
 		return schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: kind + "webhookconfigurations"}
 	}
@@ -42,11 +43,13 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 		return schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: resource}
 	}
 	want := map[string][]string{
-		"nodes":                          {"get", "list", "patch", "watch"},
-		"pods":                           {"list", "watch"},
-		"csinodes.storage.k8s.io":        {"list", "watch"},
-		"daemonsets.apps":                {"list"},
-		"resourceslices.resource.k8s.io": {"list", "watch"},
+		"nodes":                           {"get", "list", "patch", "watch"},
+		"pods":                            {"delete", "list", "watch"},
+		"pods/status":                     {"patch"},
+		"serviceaccounts node-controller": {"get"},
+		"csinodes.storage.k8s.io":         {"list", "watch"},
+		"daemonsets.apps":                 {"list"},
+		"resourceslices.resource.k8s.io":  {"list", "watch"},
 		"nodereadinessrules.readiness.node.x-k8s.io":                                                {"get", "list", "patch", "watch"},
 		"nodereadinessrules/status.readiness.node.x-k8s.io":                                         {"update"},
 		"events.events.k8s.io":                                                                      {"create", "patch"},
@@ -57,7 +60,7 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 		"mutatingwebhookconfigurations.admissionregistration.k8s.io":                                {"list", "watch"},
 		"validatingwebhookconfigurations.admissionregistration.k8s.io":                              {"list", "watch"},
 		"mutatingwebhookconfigurations.admissionregistration.k8s.io nodegate-webhook":               {"list", "update", "watch"},
-		"validatingwebhookconfigurations.admissionregistration.k8s.io nodegate-webhook":             {"list", "update", "watch"},
+		"validatingwebhookconfigurations.admissionregistration.k8s.io nodegate-webhook":             {"get", "list", "patch", "update", "watch"},
 		"mutatingadmissionpolicies.admissionregistration.k8s.io nodegate-node-admission":            {"list", "watch"},
 		"mutatingadmissionpolicybindings.admissionregistration.k8s.io nodegate-node-admission":      {"list", "watch"},
 		"its own namespace: secrets":                                                                {"list", "watch"},
@@ -96,6 +99,9 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 			ask(r.String()+" "+a.Name, a)
 		case webhooks("mutating"), webhooks("validating"):
 			a.Namespace, a.Name = "", "nodegate-webhook"
+			ask(r.String()+" "+a.Name, a)
+		case accounts:
+			a.Namespace, a.Name = "", "node-controller"
 			ask(r.String()+" "+a.Name, a)
 		case policies("mutatingadmissionpolicies"), policies("mutatingadmissionpolicybindings"):
 			a.Namespace, a.Name = "", "nodegate-node-admission"
@@ -146,8 +152,9 @@ func TestTheOperatorIsRefused(t *testing.T) {
 		"creating another ConfigMap": func() error {
 			return as.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "refused"}})
 		},
-		"deleting pods": func() error {
-			return as.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}})
+		"deleting many pods at a time": func() error { return as.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("default")) },
+		"reading a pod": func() error {
+			return as.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "x"}, &corev1.Pod{})
 		},
 		"deleting a rule": func() error { return as.Delete(t.Context(), rule.DeepCopy()) },
 		"updating a rule": func() error { return as.Update(t.Context(), rule.DeepCopy()) },
