@@ -185,7 +185,7 @@ func TestAnAnswerTakesASecondAtMost(t *testing.T) {
 		w, _ := start(t, Options{Connect: a.connect})
 		began := time.Now()
 		n := w.Wait(context.Background())
-		if took := time.Since(began); took != RequestLimit || n.Unavailable == "" || n.Object != nil {
+		if took := time.Since(began); took != time.Second || n.Unavailable == "" || n.Object != nil {
 			t.Errorf("after %s: %+v", took, n)
 		}
 		synctest.Wait()
@@ -364,7 +364,7 @@ func TestTheConnectionHasTheAgentsLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := c.transport.HTTP2
-	if h == nil || h.SendPingTimeout+h.PingTimeout+RequestLimit > 5*time.Second {
+	if h == nil || h.SendPingTimeout == 0 || h.PingTimeout == 0 || h.SendPingTimeout+h.PingTimeout+RequestLimit > 5*time.Second {
 		t.Errorf("a lost API server would be noticed after more than 5 s: %+v", h)
 	}
 	if c.transport.TLSHandshakeTimeout != RequestLimit || c.transport.DialContext == nil {

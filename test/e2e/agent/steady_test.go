@@ -16,6 +16,7 @@ import (
 	"math/big"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -66,6 +67,18 @@ func requests(t *testing.T, name string) []string {
 	return found
 }
 
+// watches waits until a watch is the last that the account has asked for, and the API server has taken it up.
+func watches(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, "the watch", func() error {
+		all := requests(t, name)
+		if len(all) == 0 || !strings.HasPrefix(all[len(all)-1], "watch ResponseStarted ") {
+			return fmt.Errorf("%q", all)
+		}
+		return nil
+	})
+}
+
 // TestInTheSteadyStateTheAPIServerIsAskedNothing has the API server's own audit log tell.
 func TestInTheSteadyStateTheAPIServerIsAskedNothing(t *testing.T) {
 	const node = "steady"
@@ -73,14 +86,12 @@ func TestInTheSteadyStateTheAPIServerIsAskedNothing(t *testing.T) {
 	setReady(t, node, "True", "KubeletReady")
 	p := startAgent(t, "127.0.0.1", node, account(t, "steady", watching))
 	p.is(t, 200, false, "")
-	eventually(t, "the watch", func() error {
-		if n := len(requests(t, "steady")); n != 2 { // the list has ended, the watch has begun
-			return fmt.Errorf("%d requests", n)
-		}
-		return nil
-	})
-	for i := range 2000 {
-		if i%100 == 0 {
+	watches(t, "steady")
+	before := len(requests(t, "steady"))
+	// What is read instead of watched would be too old after a second without a heartbeat.
+	heartbeats := 20
+	for i, end := 0, time.Now().Add(4*time.Second); i < 2000 || time.Now().Before(end); i++ {
+		if i%100 == 0 && i/100 < heartbeats {
 			setReady(t, node, "True", fmt.Sprintf("Heartbeat%d", i))
 		}
 		if a := p.health(t, "?check=node_ready,custom_conditions,schedulable,rules"); a.code != 200 {
@@ -89,8 +100,8 @@ func TestInTheSteadyStateTheAPIServerIsAskedNothing(t *testing.T) {
 	}
 	setReady(t, node, "False", "Last")
 	p.is(t, 503, false, "Last") // it has seen it all
-	if all := requests(t, "steady"); len(all) != 2 {
-		t.Errorf("it has asked for more than its list and its watch:\n%q", all)
+	if all := requests(t, "steady"); len(all) != before {
+		t.Errorf("it has asked for more than its watch:\n%q", all[before:])
 	}
 }
 
