@@ -22,18 +22,19 @@ import (
 
 // changing is what commands that change something share: they say what they will do, ask, do it and print it.
 type changing struct {
-	yes    bool
-	dryRun string
-	print  *genericclioptions.PrintFlags
-	done   string // what has been done to an object, such as "released"
+	yes     bool
+	dryRun  string
+	flags   *genericclioptions.PrintFlags
+	printer printers.ResourcePrinter
+	done    string // what has been done to an object, such as "released"
 }
 
 func newChanging(cmd *cobra.Command, done string) *changing {
-	c := &changing{done: done, print: genericclioptions.NewPrintFlags(done).WithTypeSetter(cluster.Scheme())}
+	c := &changing{done: done, flags: genericclioptions.NewPrintFlags(done).WithTypeSetter(cluster.Scheme())}
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "Do not ask.")
 	cmd.Flags().StringVar(&c.dryRun, "dry-run", "none", `Must be "none", "server", or "client". With client what would be sent is printed and not sent; with server it is sent and not stored.`)
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = dryRunClient // as kubectl
-	c.print.AddFlags(cmd)
+	c.flags.AddFlags(cmd)
 	return c
 }
 
@@ -43,27 +44,23 @@ const (
 	dryRunServer = "server"
 )
 
+// validate says what is wrong with the flags before anything is asked of a server.
 func (c *changing) validate() error {
 	switch c.dryRun {
 	case dryRunNone, dryRunClient, dryRunServer:
 	default:
 		return fmt.Errorf("--dry-run: must be none, server or client, not %q", c.dryRun)
 	}
-	_, err := c.printer()
-	return err
-}
-
-func (c *changing) printer() (printers.ResourcePrinter, error) {
 	if c.dryRun != dryRunNone {
-		if err := c.print.Complete("%s (" + c.dryRun + " dry run)"); err != nil {
-			return nil, fmt.Errorf("-o: %w", err)
+		if err := c.flags.Complete("%s (" + c.dryRun + " dry run)"); err != nil {
+			return fmt.Errorf("-o: %w", err)
 		}
 	}
-	printer, err := c.print.ToPrinter()
-	if err != nil {
-		return nil, fmt.Errorf("-o: %w", err)
+	var err error
+	if c.printer, err = c.flags.ToPrinter(); err != nil {
+		return fmt.Errorf("-o: %w", err)
 	}
-	return printer, nil
+	return nil
 }
 
 // ask says what will be done and asks whether to.
@@ -106,12 +103,11 @@ func (p *plugin) apply(ctx context.Context, to *cluster.Cluster, c *changing, o 
 	}
 	if c.dryRun != dryRunClient {
 		if err := to.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, body), options...); err != nil {
+			if strings.Contains(err.Error(), "metadata.uid") {
+				return fmt.Errorf("%s has been deleted and created anew in the meantime: it is left alone; look at it again", o.GetName())
+			}
 			return cluster.Explain(err, fmt.Sprintf("changing %q", o.GetName()))
 		}
 	}
-	printer, err := c.printer()
-	if err != nil {
-		return err
-	}
-	return printer.PrintObj(o, p.streams.Out)
+	return c.printer.PrintObj(o, p.streams.Out)
 }

@@ -14,8 +14,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 func main() {
@@ -40,6 +42,7 @@ var errFound = errors.New("found")
 
 // run runs a command line and gives the exit code.
 func run(ctx context.Context, p *plugin, args []string) int {
+	log.SetLogger(logr.Discard()) // the clients have nothing to say that the plugin does not
 	cmd := newCommand(p)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)

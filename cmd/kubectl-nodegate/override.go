@@ -233,7 +233,8 @@ func names(nodes []*corev1.Node) string {
 func (p *plugin) await(ctx context.Context, c *cluster.Cluster, nodes []*corev1.Node, o *overrideOptions) error {
 	const interval = 250 * time.Millisecond
 	waiting := nodes
-	err := wait.PollUntilContextTimeout(ctx, interval, o.timeout, true, func(ctx context.Context) (bool, error) {
+	// A request that the end of the time would cut short is let go on: its error would be told instead of that.
+	err := wait.PollUntilContextTimeout(ctx, interval, o.timeout, true, func(context.Context) (bool, error) {
 		e, err := newExplainer(ctx, c, p.now())
 		if err != nil {
 			return false, err

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -93,6 +94,9 @@ func (p *plugin) pause(ctx context.Context, names []string, o *pauseOptions) err
 	return nil
 }
 
+// errNoRule is for a name that no rule has.
+var errNoRule = errors.New("there is no rule")
+
 // named are the rules with the given names, all without any.
 func named(all []v1alpha1.NodeReadinessRule, names []string) ([]*v1alpha1.NodeReadinessRule, error) {
 	var out []*v1alpha1.NodeReadinessRule
@@ -103,7 +107,7 @@ func named(all []v1alpha1.NodeReadinessRule, names []string) ([]*v1alpha1.NodeRe
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(out, func(r *v1alpha1.NodeReadinessRule) bool { return r.Name == name }) {
-			return nil, fmt.Errorf("there is no rule %q: \"kubectl get nrr\" lists what there is", name)
+			return nil, fmt.Errorf("%w %q: \"kubectl get nrr\" lists what there is", errNoRule, name)
 		}
 	}
 	return out, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -77,6 +78,11 @@ func (p *plugin) readRules(flags *genericclioptions.FileNameFlags) ([]files.Rule
 	rules, others, err := files.Rules("-f", objects)
 	if err != nil {
 		return nil, nil, err
+	}
+	for _, r := range rules { // a stored one has a UID, by which rules are told apart
+		if r.Rule != nil && r.Rule.UID == "" {
+			r.Rule.UID = types.UID("file-" + r.Rule.Name)
+		}
 	}
 	if len(others) > 0 {
 		fmt.Fprintf(p.streams.ErrOut, "note: only rules are looked at, not %s\n", strings.Join(others, ", "))

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -112,7 +113,7 @@ func (p *plugin) follow(ctx context.Context, c *cluster.Cluster, names []string,
 			}
 			continue
 		}
-		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		if errors.Is(err, errNoRule) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 			return err
 		}
 		if ctx.Err() == nil {

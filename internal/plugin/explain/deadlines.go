@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -64,10 +66,10 @@ func (x *explainer) heldDeadlines(add func(time.Time, string, ...any)) {
 		then = "the node is released all the same"
 	}
 	if after := spec.Timeout.After(); after > 0 {
-		add(start.Add(after), "its timeout ends (%s): %s", after, then)
+		add(start.Add(after), "its timeout ends (%s): %s", duration.HumanDuration(after), then)
 	}
 	if after := spec.Timeout.AppearAfter(); after > 0 && x.verdict.NeverAppeared {
-		add(start.Add(after), "its timeout for evidence to appear ends (%s): %s", after, then)
+		add(start.Add(after), "its timeout for evidence to appear ends (%s): %s", duration.HumanDuration(after), then)
 	}
 }
 

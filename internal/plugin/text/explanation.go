@@ -23,7 +23,7 @@ func Explanation(e *report.NodeExplanation, style Style) string {
 			short = append(short, r)
 			continue
 		}
-		p.rule(r, strings.Contains(e.Summary, r.Message))
+		p.rule(r, strings.Contains(e.Summary, r.Message), e.Next)
 	}
 	if len(short) > 0 {
 		p.blank()
@@ -55,9 +55,9 @@ func (p *page) headline(e *report.NodeExplanation) {
 	}
 	switch {
 	case e.Override != nil && e.Override.Problem == "":
-		p.line(plain, 0, "To let the rules decide again: kubectl nodegate clear node %s", e.Node)
+		p.command("To let the rules decide again:", "kubectl nodegate clear node "+e.Node)
 	case e.Held:
-		p.line(plain, 0, "To let pods on it at once: kubectl nodegate release node %s", e.Node)
+		p.command("To let pods on it at once:", "kubectl nodegate release node "+e.Node)
 	}
 	if e.Override != nil && e.Override.Problem != "" {
 		p.line(yellow, 0, "Its override %q has no effect: %s.", e.Override.Value, e.Override.Problem)
@@ -98,8 +98,8 @@ func (p *page) operator(e *report.NodeExplanation) {
 	}
 }
 
-// rule writes all about a rule; but its message, where that was said already.
-func (p *page) rule(r *report.RuleExplanation, said bool) {
+// rule writes all about a rule; but neither its message, where that was said already, nor what was said to happen next.
+func (p *page) rule(r *report.RuleExplanation, said bool, next *report.Deadline) {
 	p.blank()
 	p.mark(bold, 0, "rule "+r.Rule, stateColor(r), "("+stateWords(r)+")")
 	if !said && (r.Reason != taints.ReasonEvidenceMissing || len(r.Evidence) == 0) {
@@ -122,6 +122,9 @@ func (p *page) rule(r *report.RuleExplanation, said bool) {
 		}
 	}
 	for _, d := range r.Deadlines {
+		if next != nil && d == *next {
+			continue
+		}
 		p.line(plain, 2, "%s: %s.", sentence(p.in(d.At.Time)), d.What)
 	}
 	if p.Wide && r.ReleasedAt != nil {

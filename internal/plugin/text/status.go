@@ -11,8 +11,8 @@ import (
 	"github.com/nodegate/nodegate/internal/plugin/report"
 )
 
-// barWidth is how many characters a bar has.
-const barWidth = 20
+// maxBar is how many characters a bar has at most.
+const maxBar = 20
 
 // Status is how all rules stand.
 func Status(list *report.RuleStatusList, style Style) string {
@@ -25,9 +25,6 @@ func Status(list *report.RuleStatusList, style Style) string {
 		return p.b.String()
 	}
 	header := []cell{{"RULE", dim}, {"STATE", dim}, {"NODES", dim}, {"READY", dim}, {"HELD", dim}, {"EXEMPT", dim}, {"FAILED", dim}, {"PENDING", dim}}
-	if p.terminal() {
-		header = append(header, cell{strings.Repeat(" ", barWidth), dim})
-	}
 	if p.Wide {
 		header = append(header, cell{"MODE", dim}, cell{"TAINT", dim}, cell{"HELD NODES", dim})
 	}
@@ -35,7 +32,7 @@ func Status(list *report.RuleStatusList, style Style) string {
 	for i := range list.Items {
 		rows = append(rows, p.status(&list.Items[i]))
 	}
-	p.table(rows)
+	p.table(p.withBars(rows, list.Items))
 	for i := range list.Items {
 		r := &list.Items[i]
 		switch {
@@ -50,8 +47,21 @@ func Status(list *report.RuleStatusList, style Style) string {
 	return p.b.String()
 }
 
-// terminal reports whether bars can be drawn.
-func (p *page) terminal() bool { return p.Width > 0 }
+// withBars adds bars to the rows of a table, on a terminal that has room for them.
+func (p *page) withBars(rows [][]cell, items []report.RuleStatus) [][]cell {
+	const least = 6
+	room := p.Width
+	for _, w := range columns(rows) {
+		room -= w + gap
+	}
+	if room < least {
+		return rows
+	}
+	for i := range items {
+		rows[i+1] = append(rows[i+1], cell{bar(items[i].Nodes, min(room, maxBar)), plain})
+	}
+	return rows
+}
 
 func (p *page) status(r *report.RuleStatus) []cell {
 	state := cell{r.State, green}
@@ -65,9 +75,6 @@ func (p *page) status(r *report.RuleStatus) []cell {
 		n := r.Nodes
 		row = append(row, number(n.Matched, plain), number(n.Ready, green), number(n.Held, red), number(n.Exempt, yellow),
 			number(n.Failed, red), number(n.Pending, yellow))
-	}
-	if p.terminal() {
-		row = append(row, cell{bar(r.Nodes), plain})
 	}
 	if p.Wide {
 		row = append(row, cell{r.Mode, plain}, cell{r.Taint, plain}, cell{strings.Join(r.HeldNodes, ","), plain})
@@ -83,27 +90,32 @@ func number(n int32, c color) cell {
 }
 
 // bar draws ready nodes, then those that are neither, then held and failed ones. Whatever there is any of is to be seen.
-func bar(n *v1alpha1.NodeCounts) string {
+func bar(n *v1alpha1.NodeCounts, width int) string {
 	if n == nil || n.Matched == 0 {
-		return strings.Repeat("·", barWidth)
+		return strings.Repeat("·", width)
 	}
 	share := func(part int32) int {
 		if part == 0 {
 			return 0
 		}
-		return max(1, int(part)*barWidth/int(n.Matched))
+		return max(1, int(part)*width/int(n.Matched))
 	}
 	held, other := share(n.Held+n.Failed), share(n.Exempt+n.Pending)
-	ready := barWidth - held - other
-	if n.Ready == 0 {
-		if held > 0 {
-			held += ready
+	ready := width - held - other
+	switch {
+	case n.Ready > 0 && ready < 1: // rounding has left no room for the few that are ready
+		ready = 1
+		if held > other {
+			held = width - other - ready
 		} else {
-			other += ready
+			other = width - held - ready
 		}
-		ready = 0
+	case n.Ready == 0 && held > 0:
+		held, ready = held+ready, 0
+	case n.Ready == 0:
+		other, ready = other+ready, 0
 	}
-	return strings.Repeat("█", max(0, ready)) + strings.Repeat("▒", other) + strings.Repeat("░", held)
+	return strings.Repeat("█", ready) + strings.Repeat("▒", other) + strings.Repeat("░", held)
 }
 
 // Findings are what there is to say about rules in files.

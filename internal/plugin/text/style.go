@@ -109,6 +109,15 @@ func (p *page) mark(c color, indent int, mark string, text color, words string) 
 	}
 }
 
+// command writes a command to be copied: in one piece.
+func (p *page) command(what, command string) {
+	if p.Width > 0 && utf8.RuneCountInString(what)+1+utf8.RuneCountInString(command) > p.Width {
+		p.b.WriteString(what + "\n  " + command + "\n")
+		return
+	}
+	p.b.WriteString(what + " " + command + "\n")
+}
+
 func (p *page) blank() { p.b.WriteString("\n") }
 
 // wrap breaks a text between words into lines of a width; all in one, where the width is too small to be of use.
@@ -139,9 +148,12 @@ type cell struct {
 	color color
 }
 
-// table writes rows of equal columns. Where they are wider than the terminal, the last column is cut.
-func (p *page) table(rows [][]cell) {
-	widths := []int{}
+// gap is between two columns of a table.
+const gap = 3
+
+// columns are the widths of the columns.
+func columns(rows [][]cell) []int {
+	var widths []int
 	for _, row := range rows {
 		for i, c := range row {
 			if i == len(widths) {
@@ -150,13 +162,19 @@ func (p *page) table(rows [][]cell) {
 			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))
 		}
 	}
+	return widths
+}
+
+// table writes rows of equal columns. Where they are wider than the terminal, the last column is cut.
+func (p *page) table(rows [][]cell) {
+	widths := columns(rows)
 	for _, row := range rows {
 		var line strings.Builder
 		used := 0
 		for i, c := range row {
 			text := c.text
 			if i < len(row)-1 {
-				text += strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+3)
+				text += strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+gap)
 			}
 			text = cut(text, p.Width, used)
 			used += utf8.RuneCountInString(text)

@@ -1,0 +1,194 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/plugin/report"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+// local runs a command line that must not ask any server.
+func local(ctx context.Context, args ...string) (code int, out, err string) {
+	c := calling("")
+	code = run(ctx, c.plugin, append(args, "--server", "https://127.0.0.1:1"))
+	return code, c.out.String(), c.err.String()
+}
+
+var _ = Describe("simulate", func() {
+	It("says what a rule would do in the cluster, and touches nothing", func(ctx context.Context) {
+		n := node(ctx, "simulated")
+		present := ruleFor(ctx, "present", "simulated")
+		rules := file("rule.yaml", asYAML(typedRule(network("simulated", "simulated"))))
+
+		code, out, err := nodegate(ctx, "simulate", "-f", rules)
+		Expect(err).To(BeEmpty())
+		Expect(code).To(Equal(2))
+		Expect(out).To(HavePrefix("Rule simulated (created): puts readiness.k8s.io/simulated=pending:NoSchedule on 1 node.\n"))
+		Expect(out).To(MatchRegexp(`simulated +gets the taint +Held +EvidenceMissing`))
+
+		code, _, _ = nodegate(ctx, "simulate", "-f", rules, "--allow-tainted=1")
+		Expect(code).To(Equal(0))
+
+		Expect(read(ctx, n.DeepCopy()).ResourceVersion).To(Equal(n.ResourceVersion))
+		Expect(read(ctx, present.DeepCopy()).ResourceVersion).To(Equal(present.ResourceVersion))
+		Expect(server.Client.Get(ctx, keyOf("simulated"), &v1alpha1.NodeReadinessRule{})).NotTo(Succeed())
+	})
+
+	It("does so for the nodes of a file, without a cluster, and always the same", func(ctx context.Context) {
+		reported := time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC)
+		list := &corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}}
+		for i := range 1000 {
+			n := build.MakeNode(fmt.Sprintf("n-%d", i)).UID(fmt.Sprint(i)).Created(reported.Add(-time.Hour)).Label("test", "off")
+			list.Items = append(list.Items, *typedNode(n.Condition(cni, "True", reported).Obj()))
+		}
+		raw, marshalErr := json.Marshal(list)
+		Expect(marshalErr).NotTo(HaveOccurred())
+		fleet := file("nodes.json", string(raw))
+		rules := file("rule.yaml", asYAML(typedRule(build.MakeRule("off").Selector("test", "off").FreshCondition(cni, 60).Taint("readiness.k8s.io/off", "", "NoSchedule"))))
+
+		code, out, err := local(ctx, "simulate", "-f", rules, "--nodes", fleet)
+		Expect(code).To(Equal(0), err)
+		Expect(out).To(ContainSubstring("It selects 1000 nodes: 1000 ready, 0 held, 0 exempt."))
+
+		code, out, err = local(ctx, "simulate", "-f", rules, "--nodes", fleet, "--at", reported.Add(time.Hour).Format(time.RFC3339), "--allow-tainted=50%")
+		Expect(code).To(Equal(2), err)
+		Expect(out).To(ContainSubstring("on 1000 nodes"))
+		Expect(strings.Count(out, "\n")).To(BeNumerically("<", 40), "a thousand nodes are not listed unless asked for")
+
+		_, out, _ = local(ctx, "simulate", "-f", rules, "--nodes", fleet, "-o", "json")
+		s := &report.Simulation{}
+		Expect(json.Unmarshal([]byte(out), s)).To(Succeed())
+		Expect(s.Rules[0].Nodes).To(HaveLen(1000))
+		Expect(s.Rules[0].Totals.Ready).To(BeEquivalentTo(1000))
+	})
+
+	It("heeds the rules and the evidence in the file of nodes", func(ctx context.Context) {
+		n := typedNode(build.MakeNode("one").UID("one").Created(time.Now().Add(-time.Hour)).Label("test", "off").Obj())
+		rule := network("off", "off").Obj()
+		rule.TypeMeta = typedRule(network("off", "off")).TypeMeta
+		rule.Spec.Conditions = nil
+		rule.Spec.Requirements = []v1alpha1.Requirement{{Name: "ebs", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs"}}}
+		rules := file("rule.yaml", asYAML(rule))
+
+		csi := "\n---\n{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {name: one}, spec: {drivers: [{name: ebs, nodeID: one}]}}"
+		code, _, err := local(ctx, "simulate", "-f", rules, "--nodes", file("nodes.yaml", asYAML(n)+csi))
+		Expect(code).To(Equal(0), err)
+		code, out, _ := local(ctx, "simulate", "-f", rules, "--nodes", file("bare.yaml", asYAML(n)))
+		Expect(code).To(Equal(2))
+		Expect(out).To(ContainSubstring("Could not be read: rule off, requirement ebs, counts as missing: there are no CSINodes in the file"))
+	})
+
+	DescribeTable("says what to do about", func(ctx context.Context, says, content string, more ...string) {
+		code, out, err := local(ctx, append([]string{"simulate", "-f", file("x.yaml", content)}, more...)...)
+		Expect(code).To(Equal(1))
+		Expect(out).To(BeEmpty())
+		Expect(err).To(ContainSubstring("error: "))
+		Expect(err).To(ContainSubstring(says))
+	},
+		Entry("a file that is not YAML", "give files, directories or URLs with Kubernetes objects in YAML or JSON", "\t{nothing: [of the kind"),
+		Entry("a file with something else", "there is no NodeReadinessRule (readiness.node.x-k8s.io/v1alpha1), only ConfigMap (v1)", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"),
+		Entry("an empty file", "there is no NodeReadinessRule (readiness.node.x-k8s.io/v1alpha1), and nothing else", ""),
+		Entry("a rule that is there twice", "is there twice", twice),
+		Entry("a field that is not there", "spec.nodeSelecter: there is no such field", strings.Replace(valid, "nodeSelector", "nodeSelecter", 1)),
+		Entry("a taint of Kubernetes", "belong to Kubernetes", strings.Replace(valid, "readiness.k8s.io/x", "node.kubernetes.io/x", 1)),
+		Entry("no nodes", "there are no nodes", valid, "--nodes", "/dev/null"),
+		Entry("a file that is not there", "does not exist", valid, "--nodes", "/does/not/exist"),
+		Entry("a number that is none", "--allow-tainted: want a number or a percentage", valid, "--allow-tainted=many"),
+		Entry("a time that is none", "--at: want a time such as", valid, "--at=yesterday"),
+	)
+
+	It("says which flag is missing", func(ctx context.Context) {
+		code, _, err := local(ctx, "simulate")
+		Expect(code).To(Equal(1))
+		Expect(err).To(ContainSubstring("say which rules: -f FILE"))
+	})
+})
+
+const (
+	valid = `{apiVersion: readiness.node.x-k8s.io/v1alpha1, kind: NodeReadinessRule, metadata: {name: x}, spec: {nodeSelector: {matchLabels: {a: b}},
+conditions: [{type: c, requiredStatus: "True"}], taint: {key: readiness.k8s.io/x, effect: NoSchedule}, enforcementMode: continuous}}`
+	twice = valid + "\n---\n" + valid
+)
+
+var _ = Describe("lint", func() {
+	It("has nothing to say about a good rule", func(ctx context.Context) {
+		code, out, err := local(ctx, "lint", "-f", file("x.yaml", valid), "--strict")
+		Expect(code).To(Equal(0), err)
+		Expect(out).To(Equal("1 rule: nothing to say.\n"))
+	})
+
+	It("warns, and fails only if that is asked for", func(ctx context.Context) {
+		evicting := file("x.yaml", strings.Replace(valid, "NoSchedule", "NoExecute", 1))
+		code, out, _ := local(ctx, "lint", "-f", evicting)
+		Expect(code).To(Equal(0))
+		Expect(out).To(ContainSubstring("rule x: warning: spec.maxUnavailable: NoExecute without maxUnavailable"))
+		code, _, _ = local(ctx, "lint", "-f", evicting, "--strict")
+		Expect(code).To(Equal(2))
+	})
+
+	It("finds what the API server would refuse", func(ctx context.Context) {
+		broken := strings.NewReplacer("NoSchedule", "Never", "nodeSelector: {matchLabels: {a: b}}", "nodeSelector: {}, dryrun: true").Replace(valid)
+		code, out, err := local(ctx, "lint", "-f", file("x.yaml", broken), "-o", "json")
+		Expect(code).To(Equal(1))
+		Expect(err).To(ContainSubstring("faults for which rules would be refused"))
+		r := &report.LintReport{}
+		Expect(json.Unmarshal([]byte(out), r)).To(Succeed())
+		var fields []string
+		for _, f := range r.Findings {
+			if f.Severity == report.SeverityError {
+				fields = append(fields, f.Field)
+			}
+		}
+		Expect(fields).To(ConsistOf("spec.dryrun", "spec.taint.effect"))
+
+		selectsNothing := strings.Replace(valid, "matchLabels: {a: b}", "", 1)
+		_, out, _ = local(ctx, "lint", "-f", file("x.yaml", selectsNothing))
+		Expect(out).To(ContainSubstring("error: spec.nodeSelector: Invalid value: must select something"), "rules in CEL are checked")
+	})
+
+	It("finds circles and deadlocks among the files", func(ctx context.Context) {
+		a, b := network("a", "l"), network("b", "l")
+		a.Spec.Requirements = []v1alpha1.Requirement{{Name: "b", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "b"}},
+			{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}}
+		b.Spec.Requirements = []v1alpha1.Requirement{{Name: "a", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "a"}}}
+		code, out, _ := local(ctx, "lint", "-f", file("x.yaml", asYAML(typedRule(a), typedRule(b), typedDaemonSet("kube-system"))))
+		Expect(code).To(Equal(1))
+		Expect(out).To(ContainSubstring("rule a: error: spec.requirements: rules require each other in a circle: a requires b requires a (Cycle)"))
+		Expect(out).To(ContainSubstring("DaemonSet kube-system/init does not tolerate this rule's own taint readiness.k8s.io/a=pending:NoSchedule"))
+	})
+
+	It("knows the cluster where it is asked to", func(ctx context.Context) {
+		node(ctx, "linted")
+		create(ctx, network("first", "linted").Obj())
+		rule := network("second", "linted").Taint("readiness.k8s.io/first", "", "NoSchedule")
+		rule.Spec.Requirements = []v1alpha1.Requirement{
+			{Name: "first", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "nope"}},
+			{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "default", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}}
+		rules := file("x.yaml", asYAML(typedRule(rule)))
+
+		_, out, _ := local(ctx, "lint", "-f", rules)
+		Expect(out).To(Equal("1 rule: nothing to say.\n"), "what may be in the cluster is not missed")
+		_, out, err := nodegate(ctx, "lint", "-f", rules, "--live")
+		Expect(err).To(BeEmpty())
+		Expect(out).To(ContainSubstring("rule first has the same taint readiness.k8s.io/first:NoSchedule: on nodes that both select (1 at present)"))
+		Expect(out).To(ContainSubstring("there is no rule nope"))
+		Expect(out).To(ContainSubstring("nothing in namespace default makes pods a=b"))
+
+		create(ctx, typedDaemonSet("default"))
+		_, out, _ = nodegate(ctx, "lint", "-f", rules, "--live")
+		Expect(out).To(ContainSubstring("DaemonSet default/init does not tolerate this rule's own taint"))
+	})
+})

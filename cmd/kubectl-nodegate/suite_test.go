@@ -1,0 +1,145 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/testing/apiserver"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+var (
+	server     *apiserver.Server
+	kubeconfig string
+)
+
+func TestPlugin(t *testing.T) {
+	SetDefaultEventuallyTimeout(time.Minute)
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "kubectl nodegate")
+}
+
+var _ = BeforeSuite(func() {
+	var err error
+	server, err = apiserver.Start()
+	Expect(err).NotTo(HaveOccurred())
+	c := server.Config
+	config := clientcmdapi.NewConfig()
+	config.Clusters["test"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData}
+	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{ClientCertificateData: c.CertData, ClientKeyData: c.KeyData, Token: c.BearerToken}
+	config.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "admin"}
+	config.CurrentContext = "test"
+	kubeconfig = filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(clientcmd.WriteToFile(*config, kubeconfig)).To(Succeed())
+})
+
+var _ = AfterSuite(func() {
+	if server != nil {
+		Expect(server.Stop()).To(Succeed())
+	}
+})
+
+// output is a buffer that may be read while it is written to.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// call is a command line.
+type call struct {
+	plugin   *plugin
+	out, err output
+}
+
+// calling is a call by somebody who answers, or by nobody where the answer is empty.
+func calling(answer string) *call {
+	c := &call{}
+	c.plugin = &plugin{
+		streams: genericiooptions.IOStreams{In: strings.NewReader(answer), Out: &c.out, ErrOut: &c.err},
+		now:     time.Now, getenv: func(string) string { return "" }, asks: func() bool { return answer != "" },
+	}
+	return c
+}
+
+func (c *call) run(ctx context.Context, args ...string) int {
+	return run(ctx, c.plugin, append(args, "--kubeconfig", kubeconfig))
+}
+
+// nodegate runs a command line by nobody and gives the exit code and all that was written.
+func nodegate(ctx context.Context, args ...string) (code int, out, err string) {
+	c := calling("")
+	code = c.run(ctx, args...)
+	return code, c.out.String(), c.err.String()
+}
+
+// file writes a file of a test's own.
+func file(name, content string) string {
+	path := filepath.Join(GinkgoT().TempDir(), name)
+	Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
+	return path
+}
+
+const cni = "example.com/CNI"
+
+// create creates an object for a test.
+func create[T client.Object](ctx context.Context, o T) T {
+	GinkgoHelper()
+	Expect(server.Client.Create(ctx, o)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) {
+		Expect(client.IgnoreNotFound(server.Client.Delete(ctx, o))).To(Succeed())
+	})
+	return o
+}
+
+// node creates a node with a label of its own.
+func node(ctx context.Context, name string) *corev1.Node {
+	return create(ctx, build.MakeNode(name).Label("test", name).Obj())
+}
+
+// ruleFor creates a rule for the nodes with a label.
+func ruleFor(ctx context.Context, name, label string) *v1alpha1.NodeReadinessRule {
+	return create(ctx, network(name, label).Obj())
+}
+
+func network(name, label string) *build.RuleWrapper {
+	return build.MakeRule(name).Selector("test", label).Condition(cni).Taint("readiness.k8s.io/"+name, "pending", corev1.TaintEffectNoSchedule)
+}
+
+// read reads an object anew.
+func read[T client.Object](ctx context.Context, o T) T {
+	GinkgoHelper()
+	Expect(server.Client.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
+	return o
+}
+
+func keyOf(name string) client.ObjectKey { return client.ObjectKey{Name: name} }
