@@ -116,6 +116,13 @@ assets: ## Make sure of etcd, kube-apiserver and the other binaries; the last li
 build: ## Build every command into bin.
 	@mkdir -p bin
 	$(GO) build -tags $(TAGS) -ldflags "-X github.com/nodegate/nodegate/internal/version.Version=$(VERSION)" -o bin/ ./cmd/...
+	@cp cmd/kubectl-nodegate/kubectl_complete-nodegate bin/
+
+.PHONY: kubectl-nodegate
+kubectl-nodegate: ## Build the plugin for kubectl, and what completes its arguments, into bin.
+	@mkdir -p bin
+	$(GO) build -tags $(TAGS) -ldflags "-s -w -X github.com/nodegate/nodegate/internal/version.Version=$(VERSION)" -o bin/ ./cmd/kubectl-nodegate
+	@cp cmd/kubectl-nodegate/kubectl_complete-nodegate bin/
 
 .PHONY: manifests
 manifests: ## Generate the CRD and the operator's role from the markers in the code.

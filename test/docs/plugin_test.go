@@ -1,0 +1,26 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"go/ast"
+	"regexp"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// TestPluginWarnings holds the kinds of warnings about rules. The plugin's commands and flags are held beside the command.
+func TestPluginWarnings(t *testing.T) {
+	const plugin = "docs/kubectl-plugin.md"
+	inCode := sets.New[string]()
+	walkGo(t, "internal/ruleset/lint", func(_ string, file *ast.File) {
+		inCode.Insert(constants(file, regexp.MustCompile(`^[A-Z]`))...)
+	})
+	documented := sets.New[string]()
+	for _, r := range open(t, plugin).tables(t, "Warnings") {
+		documented.Insert(codes(r[0])...)
+	}
+	same(t, "warnings", plugin, inCode, documented)
+}
