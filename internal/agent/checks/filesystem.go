@@ -139,11 +139,13 @@ func parseMountInfo(r io.Reader, hostRoot string) ([]mount, error) {
 		if !ok {
 			continue
 		}
-		readOnly := hasOption(fields[5], "ro")
-		mounts = append(mounts, mount{
-			id: fields[0], path: path, kind: fields[end+1],
-			readOnly: readOnly, failed: !readOnly && hasOption(fields[end+3], "ro"),
-		})
+		m := mount{id: fields[0], path: path, kind: fields[end+1], readOnly: hasOption(fields[5], "ro")}
+		whole := hasOption(fields[end+3], "ro") // the filesystem, not just this mount of it
+		if path == "/" && fields[4] != "/" {
+			m.readOnly = whole // the agent's own mount of the root directory is read-only in any case
+		}
+		m.failed = whole && !m.readOnly
+		mounts = append(mounts, m)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", mountInfo, err)

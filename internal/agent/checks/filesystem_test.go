@@ -53,6 +53,18 @@ func TestFilesystemRO(t *testing.T) {
 		write(healthy)
 		look(f, Pass())
 	})
+	t.Run("the node's root directory, which the agent has mounted read-only itself", func(t *testing.T) {
+		f := start()
+		f.hostRoot = "/host"
+		const root = "50 40 8:1 / /host ro,relatime master:1 - ext4 /dev/sda1 rw,errors=remount-ro\n"
+		write(root)
+		look(f, Pass())
+		write(strings.Replace(root, "sda1 rw", "sda1 ro", 1))
+		look(f, Fail("read-only: /"))
+		f = start()
+		f.hostRoot = "/host"
+		look(f, Pass()) // it may be meant to be so
+	})
 	t.Run("a path to ignore is left out", func(t *testing.T) {
 		write(string(fixture))
 		look(start("/data"), Pass())

@@ -1,0 +1,100 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agentconfig
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/agent/checks"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+// named are the checks that a pattern of the API's schema lets through by their names.
+func named(t *testing.T, path ...string) []string {
+	t.Helper()
+	definition, err := crd.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
+	for _, p := range path {
+		var next apiextensionsv1.JSONSchemaProps
+		if p == "[]" {
+			next = *schema.Items.Schema
+		} else {
+			next = schema.Properties[p]
+		}
+		schema = &next
+	}
+	names := regexp.MustCompile(`[a-z]+(_[a-z0-9]+)+|\b(kubelet|network|rules|schedulable)\b`).FindAllString(schema.Pattern, -1)
+	if len(names) < 6 {
+		t.Fatalf("only %q are found in %q", names, schema.Pattern)
+	}
+	return names
+}
+
+// TestTheAPITheOperatorAndTheAgentKnowTheSameChecks: their names stand in the schema, in the operator's validation and in the
+// agent, which share no code.
+func TestTheAPITheOperatorAndTheAgentKnowTheSameChecks(t *testing.T) {
+	env := checks.Environment{}
+	var known []string
+	for _, c := range checks.Builtin(env) {
+		known = append(known, c.Name)
+	}
+	inSchema := named(t, "spec", "health", "checks", "[]", "name")
+	slices.Sort(known)
+	slices.Sort(inSchema)
+	if !slices.Equal(known, inSchema) {
+		t.Errorf("the agent knows %q, the schema %q", known, inSchema)
+	}
+	for _, name := range inSchema {
+		if problems := ruleset.Validate(&prober("a").Health(name).Spec); len(problems) > 0 {
+			t.Errorf("the operator: %v", problems)
+		}
+		if _, err := checks.FromSpec(&v1alpha1.HealthCheck{Name: name}, env, nil); err != nil {
+			t.Errorf("the agent: %v", err)
+		}
+	}
+	for _, name := range named(t, "spec", "probes", "[]", "check") {
+		r := prober("a")
+		r.Spec.Probes = []v1alpha1.Probe{{ConditionType: "example.com/A", Check: name}}
+		if problems := ruleset.Validate(&r.Spec); len(problems) > 0 {
+			t.Errorf("the operator: %v", problems)
+		}
+		if !slices.ContainsFunc(checks.Builtin(env), func(c checks.Check) bool { return c.Name == name && c.Run != nil }) {
+			t.Errorf("the agent cannot probe %s", name)
+		}
+	}
+}
+
+type known checks.Node
+
+func (k known) Current() (checks.Node, bool)     { return checks.Node(k), true }
+func (k known) Wait(context.Context) checks.Node { return checks.Node(k) }
+
+// TestTheAgentReadsWhatTheOperatorWrites: the verdict in a node's record.
+func TestTheAgentReadsWhatTheOperatorWrites(t *testing.T) {
+	for verdict, passes := range map[v1alpha1.HealthVerdict]bool{v1alpha1.HealthReady: true, v1alpha1.HealthNotReady: false} {
+		raw, err := json.Marshal(taints.Record{Rule: "r", Taint: "example.com/a=:NoSchedule", Health: verdict})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule := ruleset.Rule{UID: "u1"}
+		node := build.MakeNode("n").Annotation(rule.RecordKey(), string(raw)).Obj()
+		check := checks.Rule(known{Object: node}, checks.Evidence{Name: "r", UID: "u1", Elsewhere: true})
+		if got, _ := check.Instant(); got.Passed != passes || got.FailOpen != "" {
+			t.Errorf("%s: got %+v", verdict, got)
+		}
+	}
+}
