@@ -131,6 +131,8 @@ manifests: ## Generate the CRD and the operator's role from the markers in the c
 	$(CONTROLLER_GEN) rbac:roleName=webhook-role paths=./internal/admission/... output:rbac:dir=config/webhook
 	@mkdir -p charts/nodegate/crds charts/nodegate/policies
 	cp config/crd/bases/*.yaml charts/nodegate/crds/
+	@mkdir -p charts/nodegate/files
+	cp config/monitoring/prometheus_rule.yaml config/monitoring/dashboard.json charts/nodegate/files/
 	cp config/node-admission-policy/policy.yaml charts/nodegate/policies/node-admission.yaml
 	cp config/record-guard/policy.yaml charts/nodegate/policies/records.yaml
 

@@ -216,7 +216,11 @@ func Clip(s string) string {
 type Counts struct {
 	Rule string
 	v1alpha1.NodeCounts
-	Overridden, Guarded int
+	// Mode is how far the rule is in force.
+	Mode ruleset.Mode
+	// Overridden is for how many nodes the override annotation overrules it, OverBudget how many nodes its breaker keeps
+	// from being tainted, Guarded on how many it keeps pods from eviction.
+	Overridden, OverBudget, Guarded int
 }
 
 // Counts are all rules' counts.
@@ -226,7 +230,7 @@ func (f *Fleet) Counts() []Counts {
 	out := make([]Counts, 0, len(f.rules))
 	for _, state := range f.rules {
 		m := Material{}
-		c := Counts{Rule: state.rule.Name}
+		c := Counts{Rule: state.rule.Name, Mode: state.rule.Mode, OverBudget: len(state.budget.waiting)}
 		for _, e := range state.entries {
 			m.count(e)
 			if e.Reason == taints.ReasonOverrideHold || e.Reason == taints.ReasonOverrideRelease {

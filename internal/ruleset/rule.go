@@ -34,6 +34,11 @@ const (
 	Enforced
 )
 
+// String is the mode's name.
+func (m Mode) String() string {
+	return [...]string{Deleting: "Deleting", Frozen: "Frozen", DryRun: "DryRun", Suspended: "Suspended", Enforced: "Enforced"}[m]
+}
+
 // Rule is a NodeReadinessRule, compiled. It is never changed after Compile.
 type Rule struct {
 	UID        types.UID

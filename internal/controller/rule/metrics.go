@@ -23,6 +23,10 @@ var (
 		"Nodes that a rule matches, by state: matched is the sum of ready, held, exempt, failed and pending.", []string{"rule", "state"}, nil)
 	guardedDesc = prometheus.NewDesc("node_readiness_guarded_nodes",
 		"Nodes whose pods a rule keeps from eviction.", []string{"rule"}, nil)
+	modeDesc = prometheus.NewDesc("node_readiness_rule_mode",
+		"1 for how far a rule is in force: Enforced, Suspended, DryRun, Frozen or Deleting.", []string{"rule", "mode"}, nil)
+	overBudgetDesc = prometheus.NewDesc("node_readiness_over_budget_nodes",
+		"Nodes that are not ready and that a rule's maxUnavailable keeps from being tainted.", []string{"rule"}, nil)
 	overriddenDesc = prometheus.NewDesc("node_readiness_overridden_nodes",
 		"Nodes for which the override annotation overrules a rule.", []string{"rule"}, nil)
 )
@@ -34,6 +38,8 @@ type Collector struct{ Fleet *fleet.Fleet }
 func (c Collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- rulesDesc
 	ch <- nodesDesc
+	ch <- modeDesc
+	ch <- overBudgetDesc
 	ch <- overriddenDesc
 	ch <- guardedDesc
 }
@@ -51,6 +57,8 @@ func (c Collector) Collect(ch chan<- prometheus.Metric) {
 		} {
 			gauge(nodesDesc, float64(v), n.Rule, state)
 		}
+		gauge(modeDesc, 1, n.Rule, n.Mode.String())
+		gauge(overBudgetDesc, float64(n.OverBudget), n.Rule)
 		gauge(overriddenDesc, float64(n.Overridden), n.Rule)
 		gauge(guardedDesc, float64(n.Guarded), n.Rule)
 	}

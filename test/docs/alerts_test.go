@@ -1,0 +1,134 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/yaml"
+
+	"github.com/nodegate/nodegate/internal/testing/tools"
+)
+
+const alerts = "docs/alerts.md"
+
+type prometheusRule struct {
+	Spec struct {
+		Groups []struct {
+			Name  string `json:"name"`
+			Rules []struct {
+				Alert       string            `json:"alert"`
+				Expr        string            `json:"expr"`
+				Annotations map[string]string `json:"annotations"`
+			} `json:"rules"`
+		} `json:"groups"`
+	} `json:"spec"`
+}
+
+func readRule(t *testing.T) (rule prometheusRule, spec []byte) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(root, "config", "monitoring", "prometheus_rule.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := map[string]any{}
+	if err := yaml.UnmarshalStrict(raw, &whole); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(raw, &rule); err != nil {
+		t.Fatal(err)
+	}
+	if spec, err = yaml.Marshal(whole["spec"]); err != nil {
+		t.Fatal(err)
+	}
+	return rule, spec
+}
+
+// TestAlerts: each alert has its page, each page an alert, and all ask for metrics that there are.
+func TestAlerts(t *testing.T) {
+	rule, _ := readRule(t)
+	inRule, documented := sets.New[string](), sets.New[string]()
+	for _, g := range rule.Spec.Groups {
+		for _, r := range g.Rules {
+			inRule.Insert(r.Alert)
+			if want := "https://github.com/nodegate/nodegate/blob/main/docs/alerts.md#" + strings.ToLower(r.Alert); r.Annotations["runbook_url"] != want {
+				t.Errorf("%s: runbook_url is %q, not %q", r.Alert, r.Annotations["runbook_url"], want)
+			}
+			known(t, r.Alert, r.Expr)
+		}
+	}
+	raw, err := os.ReadFile(filepath.Join(root, alerts))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^## (\S+)$`).FindAllStringSubmatch(string(raw), -1) {
+		documented.Insert(m[1])
+	}
+	same(t, "alerts", alerts, inRule, documented)
+}
+
+func TestDashboard(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(root, "config", "monitoring", "dashboard.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dashboard := struct {
+		Panels []struct {
+			Title   string `json:"title"`
+			Targets []struct {
+				Expr string `json:"expr"`
+			} `json:"targets"`
+		} `json:"panels"`
+	}{}
+	if err := json.Unmarshal(raw, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	if len(dashboard.Panels) == 0 {
+		t.Error("no panels")
+	}
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			known(t, p.Title, target.Expr)
+		}
+	}
+}
+
+// known checks that an expression asks for documented metrics; those are held against the code.
+func known(t *testing.T, what, expr string) {
+	t.Helper()
+	documented := sets.New("leader_election_master_status") // client-go's
+	for _, r := range open(t, operating).tables(t, "Metrics") {
+		for _, name := range codes(r[0]) {
+			documented.Insert(name, name+"_bucket")
+		}
+	}
+	names := regexp.MustCompile(`[a-z]+(_[a-z]+){2,}`).FindAllString(expr, -1)
+	if len(names) == 0 {
+		t.Errorf("%s asks for no metric: %s", what, expr)
+	}
+	for _, name := range names {
+		if !documented.Has(name) {
+			t.Errorf("%s asks for %s, which nobody exposes", what, name)
+		}
+	}
+}
+
+func TestPromtool(t *testing.T) {
+	promtool := tools.Command(t, "promtool", "prometheus")
+	_, spec := readRule(t)
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(file, spec, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", "--lint=all", "--lint-fatal", file).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
