@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -152,15 +151,24 @@ func TestTheReporterSurvivesAnOutage(t *testing.T) {
 	newNode(t, node)
 	url, status := endpoint(t)
 	env := map[string]string{"NODE_NAME": node, "CHECK_ENDPOINT": url, "CONDITION_TYPE": calico, "CHECK_INTERVAL": "100ms"}
-	startAgent(t, env, "--kubeconfig", watching(t), "--log-level=debug")
-	startAgent(t, env, "--kubeconfig", patching(t), "--log-level=debug")
+	all := []*running{
+		startAgent(t, env, "--kubeconfig", watching(t), "--log-level=debug"),
+		startAgent(t, env, "--kubeconfig", patching(t), "--log-level=debug"),
+	}
 	becomes(t, node, calico, "False", "EndpointNotReady")
 	api := cluster(t).APIServer
 	if err := api.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	status.Store(http.StatusOK)
-	time.Sleep(200 * time.Millisecond) // two runs, so that the change falls into the outage
+	for _, a := range all { // so that the change falls into the outage
+		eventually(t, back, func() error {
+			if a.runs(t) == 0 {
+				return errors.New("the probe has not succeeded")
+			}
+			return nil
+		})
+	}
 	if err := api.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -61,10 +61,19 @@ type Check struct {
 	Timeout time.Duration
 	// Period, where not 0, makes it run in the background that often; requests get the last result.
 	Period time.Duration
+	// Late, where set, is the result of a run that overruns its time limit; else it is a failure. It must not block.
+	Late func(reason string) Result
 	// Run looks. It may overrun the context, but only once at a time: nobody waits for it.
 	Run func(ctx context.Context) Result
 	// Instant, where set, is asked before Run: it answers from memory alone, or not at all. It must not block.
 	Instant func() (Result, bool)
+}
+
+func (c *Check) late(reason string) Result {
+	if c.Late != nil {
+		return c.Late(reason)
+	}
+	return Fail(reason)
 }
 
 // maxReason bounds a reason, in bytes: it may quote what others have answered.

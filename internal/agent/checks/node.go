@@ -64,6 +64,15 @@ func nodeCheck(name string, source NodeSource, judge func(*corev1.Node) Result) 
 		// A little beyond the source's own limit, so that it is the source that says what happened.
 		Timeout: DefaultTimeout + DefaultTimeout/2,
 		Run:     func(ctx context.Context) Result { return decide(source.Wait(ctx)) },
+		Late: func(reason string) Result { // a machine that is too busy is no node that is not ready
+			ended, cancel := context.WithCancel(context.Background())
+			cancel()
+			n := source.Wait(ended)
+			if n.Unavailable == "" {
+				n.Unavailable = reason
+			}
+			return decide(n)
+		},
 		Instant: func() (Result, bool) {
 			n, ok := source.Current()
 			if !ok {

@@ -6,6 +6,7 @@ package checks
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -204,4 +205,46 @@ func TestRules(t *testing.T) {
 			}
 		}
 	})
+}
+
+// starved is a source that answers at once or, where it is waited for, far too late: as on a machine that is too busy.
+type starved struct {
+	Node
+	free chan struct{}
+}
+
+func (s starved) Current() (Node, bool) { return Node{}, false }
+
+func (s starved) Wait(ctx context.Context) Node {
+	if ctx.Err() == nil {
+		<-s.free
+	}
+	return s.Node
+}
+
+func TestABusyMachineIsNotANodeThatIsNotReady(t *testing.T) {
+	last := build.MakeNode("n").Condition("Ready", corev1.ConditionFalse, time.Now()).Obj()
+	for _, c := range []struct {
+		name string
+		node Node
+		want []Result
+	}{
+		{"it passes, visibly", Node{Object: last}, []Result{FailedOpen("timed out after 1.5s"), FailedOpen("still hanging after 2s")}},
+		{"the last known state is trusted", Node{Object: last, TrustLast: true}, []Result{Fail("Ready is False"), Fail("Ready is False")}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := starved{c.node, make(chan struct{})}
+				for _, check := range []Check{NodeReady(source), All("both", []Check{NodeReady(source), NodeReady(source)})} {
+					r := NewRunner(check)
+					for _, want := range c.want {
+						if diff := cmp.Diff(want, r.Do(t.Context()).Result); diff != "" {
+							t.Errorf("-want +got:\n%s", diff)
+						}
+					}
+				}
+				close(source.free)
+			})
+		})
+	}
 }

@@ -89,7 +89,7 @@ func (r *Runner) join() *run {
 		}
 		// What hangs is left alone until it comes back: another run would hang beside it.
 		stuck := &run{began: c.began, answered: make(chan struct{})}
-		stuck.outcome = Outcome{Result: Fail(fmt.Sprintf("still hanging after %s", time.Since(c.began).Round(time.Second)))}
+		stuck.outcome = Outcome{Result: r.check.late(fmt.Sprintf("still hanging after %s", time.Since(c.began).Round(time.Second)))}
 		close(stuck.answered)
 		return stuck
 	}
@@ -105,7 +105,7 @@ func (r *Runner) execute(c *run) {
 	defer cancel()
 	// A little later than the context, so that what ends in time says itself what it has waited for.
 	limit := time.AfterFunc(r.check.Timeout+r.check.Timeout/20, func() {
-		r.answer(c, Fail(fmt.Sprintf("timed out after %s", r.check.Timeout)), true)
+		r.answer(c, r.check.late(fmt.Sprintf("timed out after %s", r.check.Timeout)), true)
 	})
 	result := r.check.Run(ctx)
 	limit.Stop()

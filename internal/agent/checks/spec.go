@@ -89,6 +89,13 @@ func All(name string, parts []Check) Check {
 		all.Period = min(all.Period, parts[i].Period)
 		instant = instant && parts[i].Instant != nil
 	}
+	all.Late = func(reason string) Result {
+		results := make([]Result, len(parts))
+		for i := range parts {
+			results[i] = parts[i].late(reason)
+		}
+		return combine(results)
+	}
 	all.Run = func(ctx context.Context) Result { return runAll(ctx, parts) }
 	if instant {
 		all.Instant = func() (Result, bool) {
