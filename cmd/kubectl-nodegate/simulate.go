@@ -155,6 +155,7 @@ func (p *plugin) facts(ctx context.Context, o *simulateOptions, in *simulate.Inp
 		return err
 	}
 	in.Read = func(set *ruleset.Set) simulate.Evidence { return c.Evidence(ctx, set) }
+	in.Pods = func() ([]*corev1.Pod, error) { return c.Pods(ctx) }
 	return nil
 }
 
@@ -172,6 +173,9 @@ func offline(o *simulateOptions, in *simulate.Input) error {
 		in.Now = lastReport(fleet.Nodes)
 	}
 	in.Read = func(set *ruleset.Set) simulate.Evidence { return evidence.Of(fleet.Evidence, set) }
+	if pods := fleet.Pods(); len(pods) > 0 {
+		in.Pods = func() ([]*corev1.Pod, error) { return pods, nil }
+	}
 	return nil
 }
 

@@ -84,7 +84,12 @@ func (p *plugin) show(s *screen, list *report.RuleStatusList, o *statusOptions) 
 	if !o.out.text() {
 		return o.out.print(p, list, nil)
 	}
-	return o.out.print(p, list, func(style text.Style) string { return s.frame(text.Status(list, style), o.watch && style.Width > 0) })
+	return o.out.print(p, list, func(style text.Style) string {
+		if !o.watch || style.Width == 0 {
+			return text.Status(list, style)
+		}
+		return s.frame(text.Status(list, style), style.Height)
+	})
 }
 
 const (
@@ -161,17 +166,18 @@ func pause(ctx context.Context, d time.Duration) {
 // screen draws texts, each in the place of the last one.
 type screen struct{ lines int }
 
-// frame is what to write for a text: as it is, or in the place of the last one.
-func (s *screen) frame(content string, inPlace bool) string {
-	if !inPlace {
-		return content
-	}
-	up := ""
-	if s.lines > 0 {
-		up = fmt.Sprintf("\x1b[%dA", s.lines)
+// frame is what to write for a text so that it stands in the place of the last one. Where that has scrolled away, the
+// terminal is cleared.
+func (s *screen) frame(content string, height int) string {
+	back := ""
+	switch {
+	case s.lines >= height:
+		back = "\x1b[H\x1b[2J"
+	case s.lines > 0:
+		back = fmt.Sprintf("\x1b[%dA", s.lines)
 	}
 	s.lines = strings.Count(content, "\n")
-	return up + strings.ReplaceAll(content, "\n", "\x1b[K\n") + "\x1b[J"
+	return back + strings.ReplaceAll(content, "\n", "\x1b[K\n") + "\x1b[J"
 }
 
 // leave lets what stands there stand, since something else was written below.

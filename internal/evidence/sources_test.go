@@ -119,6 +119,43 @@ func gathered(s *Sources, set *ruleset.Set, node string) *readiness.Evidence {
 	return e
 }
 
+var _ = Describe("A snapshot of evidence", func() {
+	It("has what the sources have, read once", func(ctx context.Context) {
+		named := map[string]string{"component": "init"}
+		for _, p := range []*corev1.Pod{pod("seen", "s1", named), pod("seen-elsewhere", "s2", named), pod("seen-other", "s1", map[string]string{"component": "web"})} {
+			Expect(server.Client.Create(ctx, p)).To(Succeed())
+			DeferCleanup(server.Client.Delete, p)
+		}
+		n := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "s1"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "ebs", NodeID: "s1"}}}}
+		Expect(server.Client.Create(ctx, n)).To(Succeed())
+		DeferCleanup(server.Client.Delete, n)
+		set := setOf(initPods("default"), v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs"}})
+		clients, err := kubernetes.NewForConfig(server.Config)
+		Expect(err).NotTo(HaveOccurred())
+
+		s := Read(ctx, clients, set)
+		Expect(s.Unavailable(set.All()[0])).To(BeNil())
+		e := &readiness.Evidence{}
+		s.Gather(set, "s1", e)
+		Expect(e.Pods[set.All()[0].Pods()[0]]).To(HaveExactElements(HaveField("Name", "seen")))
+		Expect(e.CSINode.Spec.Drivers[0].Name).To(Equal("ebs"))
+		Expect(e.Devices).To(BeNil(), "nobody asks for devices, and they are not read")
+	})
+
+	It("says what may not be read", func(ctx context.Context) {
+		config := rest.CopyConfig(server.Config)
+		config.Impersonate.UserName = "nobody"
+		clients, err := kubernetes.NewForConfig(config)
+		Expect(err).NotTo(HaveOccurred())
+		set := setOf(initPods("default"))
+		s := Read(ctx, clients, set)
+		problem := s.Unavailable(set.All()[0])
+		Expect(problem).NotTo(BeNil())
+		Expect(problem.Reason).To(Equal(ReasonUnavailable))
+		Expect(s.Unread(&set.All()[0].Requirements[0])).To(ContainSubstring("pods is forbidden"))
+	})
+})
+
 var _ = Describe("The sources of evidence", func() {
 	It("keep just the pods that a rule names, stripped, and tell of their nodes", func(ctx context.Context) {
 		named := map[string]string{"component": "init"}

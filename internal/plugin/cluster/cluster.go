@@ -102,6 +102,28 @@ func (c *Cluster) Nodes(ctx context.Context, selector labels.Selector) ([]*corev
 	}
 }
 
+// Pods are all pods that have not ended, page by page.
+func (c *Cluster) Pods(ctx context.Context) ([]*corev1.Pod, error) {
+	var out []*corev1.Pod
+	next := ""
+	for {
+		list := &corev1.PodList{}
+		ended := fields.AndSelectors(
+			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
+		)
+		if err := c.Client.List(ctx, list, &client.ListOptions{FieldSelector: ended, Limit: pageSize, Continue: next}); err != nil {
+			return nil, Explain(err, "listing pods")
+		}
+		for i := range list.Items {
+			out = append(out, &list.Items[i])
+		}
+		if next = list.Continue; next == "" {
+			return out, nil
+		}
+	}
+}
+
 // Evidence reads what the rules of a set need.
 func (c *Cluster) Evidence(ctx context.Context, set *ruleset.Set) *evidence.Snapshot {
 	return evidence.Read(ctx, c.Clients, set)

@@ -33,8 +33,26 @@ func (x *explainer) deadlines() []report.Deadline {
 	case x.d.Reason == taints.ReasonUnreadyWindow:
 		add(x.verdict.Since.Add(x.d.Rule.Spec.UnreadyWindow()), "it is held, if its evidence is still missing%s", x.latest())
 	}
+	if h := &x.d.Hold; h.State == taints.HoldStands && x.d.Rule.Mode != ruleset.DryRun {
+		add(h.Until, "its eviction guard ends, if it still does not hold: pods that are due are evicted")
+	}
 	slices.SortStableFunc(out, func(a, b report.Deadline) int { return a.At.Compare(b.At.Time) })
 	return out
+}
+
+// guard is how the rule's eviction guard stands, in words.
+func (x *explainer) guard() string {
+	would := ""
+	if x.d.Rule.Mode == ruleset.DryRun {
+		would = "were it enforced, "
+	}
+	switch h := &x.d.Hold; h.State {
+	case taints.HoldStands:
+		return fmt.Sprintf("%sits pods are guarded from eviction, for %s now", would, age(x.in.Now, h.Since))
+	case taints.HoldEnded:
+		return fmt.Sprintf("%sits pods are not guarded from eviction any more: maxHoldSeconds have passed since the rule ceased to hold, %s ago", would, age(x.in.Now, h.Since))
+	}
+	return ""
 }
 
 func (x *explainer) heldDeadlines(add func(time.Time, string, ...any)) {

@@ -127,6 +127,7 @@ func (x *explainer) rule() report.RuleExplanation {
 		}
 	}
 	if !unread {
+		r.Guard = x.guard()
 		r.Deadlines = x.deadlines()
 	}
 	return r

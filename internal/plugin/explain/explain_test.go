@@ -153,6 +153,25 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+func TestAnEvictionGuardIsExplained(t *testing.T) {
+	rule := build.MakeRule("guard").UID("u1").Created(ago(time.Hour)).Selector("pool", "a").Condition(cni).EvictionGuard(1800)
+	n := record(worker().Condition(cni, "False", ago(10*time.Minute)), "u1", taints.Record{GuardedSince: metav1.NewTime(ago(10 * time.Minute))})
+	e := Node(input(n, rule))
+	if want := "Node worker-3 bears no rule's taint, but rule guard, which has none, does not hold there: condition example.com/CNI is False, must be True."; e.Summary != want {
+		t.Errorf("got %q", e.Summary)
+	}
+	if got := e.Rules[0].Guard; got != "its pods are guarded from eviction, for 10m now" {
+		t.Errorf("got %q", got)
+	}
+	if e.Next == nil || !e.Next.At.Time.Equal(now.Add(20*time.Minute)) || !strings.Contains(e.Next.What, "its eviction guard ends") {
+		t.Errorf("got %+v", e.Next)
+	}
+	ended := record(worker().Condition(cni, "False", ago(40*time.Minute)), "u1", taints.Record{GuardedSince: metav1.NewTime(ago(20 * time.Minute)), GuardEnded: metav1.NewTime(ago(time.Minute))})
+	if got := Node(input(ended, build.WrapRule(rule.Obj()).EvictionGuard(600))).Rules[0].Guard; !strings.Contains(got, "not guarded from eviction any more") {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestWhoPutTheTaintThere(t *testing.T) {
 	other := build.MakeRule("other").UID("u2").Created(ago(time.Hour)).Selector("pool", "a").Condition("Ready").Taint(taint, "", "NoSchedule")
 	claim := taints.Record{Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(13 * time.Minute))}

@@ -120,6 +120,11 @@ func summary(e *report.NodeExplanation) string {
 			return fmt.Sprintf("Node %s is not held yet; rule %s is about to hold it: %s.", e.Node, r.Rule, r.Message)
 		}
 	}
+	for _, r := range e.Rules {
+		if r.State == v1alpha1.NodeStateHeld && r.Taint == nil {
+			return fmt.Sprintf("Node %s bears no rule's taint, but rule %s, which has none, does not hold there: %s.", e.Node, r.Rule, r.Message)
+		}
+	}
 	return notHeld(e)
 }
 

@@ -118,6 +118,17 @@ type Fleet struct {
 	Rules []v1alpha1.NodeReadinessRule
 }
 
+// Pods are the pods among the evidence.
+func (f *Fleet) Pods() []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, o := range f.Evidence {
+		if pod, ok := o.(*corev1.Pod); ok {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
 // FleetOf sorts the objects of a file of nodes.
 func FleetOf(flag string, objects []Object) (*Fleet, error) {
 	f := &Fleet{}

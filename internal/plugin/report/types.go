@@ -91,6 +91,8 @@ type RuleExplanation struct {
 	Policy v1alpha1.ConditionPolicy `json:"policy"`
 	// evidence is each piece of it.
 	Evidence []Evidence `json:"evidence,omitempty"`
+	// guard says how the rule's eviction guard stands; empty, where it guards nothing.
+	Guard string `json:"guard,omitempty"`
 	// deadlines are what happens by the passage of time alone, the next one first.
 	Deadlines []Deadline `json:"deadlines,omitempty"`
 	// releasedAt is when the node was first released, where the rule remembers that.

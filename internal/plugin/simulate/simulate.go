@@ -41,6 +41,8 @@ type Input struct {
 	Nodes []*corev1.Node
 	// Read reads the evidence that rules need.
 	Read func(*ruleset.Set) Evidence
+	// Pods reads all pods; it is called where a taint of NoExecute would be put on a node. Nil, where there are none to read.
+	Pods func() ([]*corev1.Pod, error)
 	// Enforce says what rules would do if they were neither in dry-run nor suspended.
 	Enforce bool
 	// Now is the moment that everything is judged at.
@@ -73,6 +75,9 @@ func Rules(in *Input) *report.Simulation {
 	s.reserve()
 	for _, node := range in.Nodes {
 		s.node(node)
+	}
+	if err := s.evictions(); err != nil {
+		result.Unread = append(result.Unread, "how many pods would be evicted: "+err.Error())
 	}
 	for i := range in.Rules {
 		r := s.out[in.Rules[i].Name]

@@ -5,7 +5,9 @@ package simulate
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -209,6 +211,38 @@ func TestEvidenceThatIsNotThere(t *testing.T) {
 	if diff := cmp.Diff(want, got.Unread); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
+}
+
+func TestEvictions(t *testing.T) {
+	evicting := func() *Input {
+		return input(only(network().Taint(taint, "", corev1.TaintEffectNoExecute)), nil, worker(1), worker(2).Condition(cni, "True", ago(time.Hour)))
+	}
+	pod := func(node string, tolerations ...corev1.Toleration) *corev1.Pod {
+		return &corev1.Pod{Spec: corev1.PodSpec{NodeName: node, Tolerations: tolerations}}
+	}
+	tolerating := func(seconds *int64) corev1.Toleration {
+		return corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists, TolerationSeconds: seconds}
+	}
+	in := evicting()
+	in.Pods = func() ([]*corev1.Pod, error) {
+		return []*corev1.Pod{pod("worker-1"), pod("worker-1", tolerating(nil)), pod("worker-1", tolerating(new(int64(300)))), pod("worker-2"), pod("")}, nil
+	}
+	if got := Rules(in).Rules[0].Totals.PodsEvicted; got == nil || *got != 2 {
+		t.Errorf("got %v, want 2", got)
+	}
+
+	in = evicting()
+	in.Pods = func() ([]*corev1.Pod, error) { return nil, errors.New("pods is forbidden") }
+	got := Rules(in)
+	if got.Rules[0].Totals.PodsEvicted != nil || !slices.Equal(got.Unread, []string{"how many pods would be evicted: pods is forbidden"}) {
+		t.Errorf("got %+v", got)
+	}
+
+	in = input(only(network()), nil, worker(1))
+	in.Pods = func() ([]*corev1.Pod, error) {
+		panic("a taint of NoSchedule evicts nothing, and no pod is read for it")
+	}
+	Rules(in)
 }
 
 // Ten thousand nodes are looked at in a moment.

@@ -19,7 +19,7 @@ func Explanation(e *report.NodeExplanation, style Style) string {
 	var short []*report.RuleExplanation
 	for i := range e.Rules {
 		r := &e.Rules[i]
-		if !style.Wide && r.State == v1alpha1.NodeStateReady && !present(r) && len(r.Deadlines) == 0 {
+		if !style.Wide && r.State == v1alpha1.NodeStateReady && !present(r) && len(r.Deadlines) == 0 && r.Guard == "" {
 			short = append(short, r)
 			continue
 		}
@@ -120,6 +120,9 @@ func (p *page) rule(r *report.RuleExplanation, said bool, next *report.Deadline)
 		for i := range r.Evidence {
 			p.evidence(&r.Evidence[i])
 		}
+	}
+	if r.Guard != "" {
+		p.line(plain, 2, "%s.", sentence(r.Guard))
 	}
 	for _, d := range r.Deadlines {
 		if next != nil && d == *next {

@@ -49,6 +49,9 @@ func (p *page) simulated(r *report.RuleSimulation) {
 	if t.TaintsAddedInService > 0 {
 		p.line(plain, 2, "%s in service now.", plural(t.TaintsAddedInService, "of those that get the taint is", "of those that get the taint are"))
 	}
+	if t.PodsEvicted != nil {
+		p.line(red, 2, "%s, at once or when a toleration ends.", plural(*t.PodsEvicted, "pod is evicted", "pods are evicted"))
+	}
 	if t.OverBudget > 0 {
 		p.line(plain, 2, "%s open only because of maxUnavailable.", plural(t.OverBudget, "node that is not ready stays", "nodes that are not ready stay"))
 	}

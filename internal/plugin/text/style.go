@@ -21,6 +21,8 @@ type Style struct {
 	Color bool
 	// Width is how many characters a line may have; 0 means any number.
 	Width int
+	// Height is how many lines the terminal has; 0 where there is none.
+	Height int
 	// Wide says everything.
 	Wide bool
 	// Location is the time zone of the times of day.
@@ -38,8 +40,8 @@ func StyleOf(w io.Writer, getenv func(string) string) Style {
 		return s
 	}
 	s.Color = getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
-	if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 20 {
-		s.Width = columns
+	if columns, lines, err := term.GetSize(int(f.Fd())); err == nil && columns > 20 {
+		s.Width, s.Height = columns, lines
 	}
 	return s
 }

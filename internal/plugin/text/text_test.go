@@ -114,7 +114,7 @@ func TestExplanation(t *testing.T) {
 func simulation() *report.Simulation {
 	sim := &report.Simulation{Nodes: 30, Unread: []string{"rule network, requirement ebs, counts as missing: forbidden"}}
 	r := report.RuleSimulation{Rule: "network", Change: report.ChangeEdited, Mode: "Enforced", Taint: "readiness.k8s.io/NetworkReady=:NoSchedule",
-		Totals: report.Totals{TaintsAdded: 26, TaintsAddedInService: 2, TaintsRemoved: 1, OverBudget: 1, NeverReported: 3,
+		Totals: report.Totals{TaintsAdded: 26, TaintsAddedInService: 2, TaintsRemoved: 1, OverBudget: 1, NeverReported: 3, PodsEvicted: new(70),
 			NodeCounts: v1alpha1.NodeCounts{Matched: 30, Ready: 3, Held: 26, Exempt: 1}}}
 	for i := range 26 {
 		r.Nodes = append(r.Nodes, report.NodeSimulation{Node: fmt.Sprintf("worker-%d", i), Taint: report.TaintAdded, State: v1alpha1.NodeStateHeld,
