@@ -79,3 +79,6 @@ func (p *PodWrapper) Tolerate(key string, seconds int64) *PodWrapper {
 	p.Spec.Tolerations = append(p.Spec.Tolerations, t)
 	return p
 }
+
+// WrapPod goes on from a pod that is there. The pod is copied.
+func WrapPod(pod *corev1.Pod) *PodWrapper { return &PodWrapper{*pod.DeepCopy()} }

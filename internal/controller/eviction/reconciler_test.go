@@ -1,0 +1,224 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eviction
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/testing/apiserver"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+var server *apiserver.Server
+
+func TestEviction(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Eviction controller")
+}
+
+var _ = BeforeSuite(func() {
+	var err error
+	server, err = apiserver.Start()
+	Expect(err).NotTo(HaveOccurred())
+})
+
+var _ = AfterSuite(func() {
+	if server != nil {
+		Expect(server.Stop()).To(Succeed())
+	}
+})
+
+// world is a Reconciler on the real API server, called directly, with a clock that the test steps, and a node that is lost
+// since the start and guarded for a minute.
+type world struct {
+	*Reconciler
+	ctx      context.Context
+	clock    *clocktesting.FakePassiveClock
+	start    time.Time
+	node     string
+	deletes  []string
+	bypassed []string
+	// failing is what the next deletion fails with.
+	failing error
+	// stale, where set, is the node as the cache still has it.
+	stale *corev1.Node
+}
+
+var nodes atomic.Int32
+
+func newWorld(ctx context.Context) *world {
+	w := &world{ctx: ctx, start: time.Now().Truncate(time.Second), node: fmt.Sprintf("n-%d", nodes.Add(1))}
+	w.clock = clocktesting.NewFakePassiveClock(w.start)
+	set := ruleset.NewSet(ruleset.Compile(build.MakeRule("link").UID("u-link").Created(w.start.Add(-time.Hour)).
+		Selector("kosmos.io/node", "true").Condition("Ready").EvictionGuard(60).Obj(), nil, w.start))
+	watched := interceptor.NewClient(server.Client, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			if err := w.failing; err != nil {
+				w.failing = nil
+				return err
+			}
+			w.deletes = append(w.deletes, obj.GetName())
+			return c.Delete(ctx, obj, opts...)
+		},
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if node, ok := obj.(*corev1.Node); ok && w.stale != nil {
+				*node = *w.stale.DeepCopy()
+				return nil
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})
+	w.Reconciler = &Reconciler{
+		Client: watched, Live: server.Client, Rules: func() *ruleset.Set { return set }, Recorder: events.NewFakeRecorder(100), Clock: w.clock,
+		Bypassed: func(rule *ruleset.Rule, pod *corev1.Pod) { w.bypassed = append(w.bypassed, rule.Name+" "+pod.Name) },
+	}
+	taint := corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: w.start}}
+	node := build.MakeNode(w.node).Label("kosmos.io/node", "true").Obj()
+	node.Spec.Taints = []corev1.Taint{taint}
+	Expect(server.Client.Create(ctx, node)).To(Succeed())
+	w.ready(corev1.ConditionUnknown)
+	DeferCleanup(func(ctx context.Context) {
+		Expect(server.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace("default"), client.GracePeriodSeconds(0))).To(Succeed())
+		Expect(server.Client.Delete(ctx, node)).To(Succeed())
+	})
+	return w
+}
+
+// ready makes the node's kubelet say so.
+func (w *world) ready(status corev1.ConditionStatus) {
+	GinkgoHelper()
+	node := &corev1.Node{}
+	Expect(server.Client.Get(w.ctx, client.ObjectKey{Name: w.node}, node)).To(Succeed())
+	node = build.WrapNode(node).Condition("Ready", status, w.clock.Now()).Obj()
+	Expect(server.Client.Status().Update(w.ctx, node)).To(Succeed())
+}
+
+// pod creates a pod on the node that tolerates its being lost for so many seconds.
+func (w *world) pod(name string, seconds int64) *corev1.Pod {
+	GinkgoHelper()
+	p := build.MakePod("default", name).Node(w.node).Tolerate(corev1.TaintNodeUnreachable, seconds).Obj()
+	Expect(server.Client.Create(w.ctx, p)).To(Succeed())
+	return p
+}
+
+func (w *world) get(p *corev1.Pod) *corev1.Pod {
+	GinkgoHelper()
+	now := &corev1.Pod{}
+	Expect(server.Client.Get(w.ctx, client.ObjectKeyFromObject(p), now)).To(Succeed())
+	return now
+}
+
+// at looks at the node so many seconds after it was lost.
+func (w *world) at(seconds int) reconcile.Result {
+	GinkgoHelper()
+	w.clock.SetTime(w.start.Add(time.Duration(seconds) * time.Second))
+	result, err := w.Reconcile(w.ctx, reconcile.Request{NamespacedName: client.ObjectKey{Name: w.node}})
+	Expect(err).NotTo(HaveOccurred())
+	return result
+}
+
+var _ = Describe("Finishing evictions", func() {
+	It("evicts what is due when the hold has ended, once, and announces it", func(ctx context.Context) {
+		w := newWorld(ctx)
+		due, later, never := w.pod("due", 5), w.pod("later", 100), w.pod("never", -1)
+		w.at(59)
+		Expect(w.deletes).To(BeEmpty(), "the guard stands")
+		Expect(w.at(61).RequeueAfter).To(BeNumerically("~", 44*time.Second, 3*time.Second), "five seconds after the other one is due")
+		Expect(w.deletes).To(Equal([]string{"due"}))
+		now := w.get(due)
+		Expect(now.DeletionTimestamp).NotTo(BeNil())
+		Expect(now.Status.Conditions).To(ContainElement(And(HaveField("Type", corev1.DisruptionTarget), HaveField("Status", corev1.ConditionTrue),
+			HaveField("Reason", disruptionReason))))
+		w.at(62)
+		Expect(w.deletes).To(Equal([]string{"due"}), "a pod that is terminating is left alone")
+		w.at(120)
+		Expect(w.deletes).To(Equal([]string{"due", "later"}))
+		Expect(w.get(later).DeletionTimestamp).NotTo(BeNil())
+		Expect(w.get(never).DeletionTimestamp).To(BeNil())
+	})
+
+	It("goes on after a deletion that failed", func(ctx context.Context) {
+		w := newWorld(ctx)
+		due := w.pod("due", 5)
+		w.clock.SetTime(w.start.Add(61 * time.Second))
+		w.failing = fmt.Errorf("no answer")
+		_, err := w.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKey{Name: w.node}})
+		Expect(err).To(MatchError(ContainSubstring("no answer")))
+		Expect(w.get(due).DeletionTimestamp).To(BeNil())
+		w.at(62)
+		Expect(w.deletes).To(Equal([]string{"due"}))
+	})
+
+	It("evicts nothing from a node that is ready again, though the cache does not know yet", func(ctx context.Context) {
+		w := newWorld(ctx)
+		due := w.pod("due", 5)
+		stale := &corev1.Node{}
+		Expect(server.Client.Get(ctx, client.ObjectKey{Name: w.node}, stale)).To(Succeed())
+		// It was recorded as lost, so that the guard outlasts recovery.
+		stale = build.WrapNode(stale).Annotation("readiness.node.x-k8s.io/rule-u-link", fmt.Sprintf(`{"guardedSince":%q}`, w.start.UTC().Format(time.RFC3339))).Obj()
+		Expect(server.Client.Update(ctx, stale)).To(Succeed())
+		w.stale = stale
+		w.clock.SetTime(w.start.Add(60 * time.Second))
+		w.ready(corev1.ConditionTrue)
+		w.at(61)
+		Expect(w.deletes).To(BeEmpty())
+		Expect(w.get(due).DeletionTimestamp).To(BeNil())
+	})
+
+	It("evicts nothing where nothing asks for it", func(ctx context.Context) {
+		w := newWorld(ctx)
+		due := w.pod("due", 5)
+		node := &corev1.Node{}
+		Expect(server.Client.Get(ctx, client.ObjectKey{Name: w.node}, node)).To(Succeed())
+		node.Spec.Taints = nil
+		Expect(server.Client.Update(ctx, node)).To(Succeed())
+		w.at(61)
+		Expect(w.get(due).DeletionTimestamp).To(BeNil())
+	})
+
+	It("is content with a node that is gone", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.node += "-gone"
+		Expect(w.at(61)).To(BeZero())
+		w.node = w.node[:len(w.node)-len("-gone")]
+	})
+})
+
+var _ = Describe("Watching guarded pods", func() {
+	evict := func(ctx context.Context, w *world, p *corev1.Pod, announced time.Time) {
+		GinkgoHelper()
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+			Reason: "DeletionByTaintManager", LastTransitionTime: metav1.NewTime(announced)})
+		Expect(server.Client.Status().Update(ctx, p)).To(Succeed())
+		Expect(server.Client.Delete(ctx, p)).To(Succeed())
+		Expect(w.at(30).RequeueAfter).To(Equal(watchEvery))
+	}
+
+	It("tells of one that was evicted all the same", func(ctx context.Context) {
+		w := newWorld(ctx)
+		evict(ctx, w, w.pod("bypassed", 5), time.Now().Add(time.Second))
+		Expect(w.bypassed).To(Equal([]string{"link bypassed"}))
+	})
+
+	It("does not tell of one that somebody deleted after its eviction was denied", func(ctx context.Context) {
+		w := newWorld(ctx)
+		evict(ctx, w, w.pod("deleted", 5), time.Now().Add(-time.Minute))
+		Expect(w.bypassed).To(BeEmpty())
+	})
+})

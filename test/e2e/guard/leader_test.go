@@ -1,0 +1,62 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestTheLeaderIsKilledWhileItEvicts: the next one goes on where it was, and no pod is evicted twice.
+func TestTheLeaderIsKilledWhileItEvicts(t *testing.T) {
+	c := newTest(t)
+	c.rule(15)
+	node := c.node("n", true)
+	pods := c.pods(node, 60, 1)
+	address, err := freeAddress()
+	c.do(err)
+	next, err := c.replica(t.Context(), "operator-next", address)
+	c.do(err)
+
+	c.link(node, false)
+	c.deniedAtLeast(pods[:1], attempts)
+	c.eventually("the leader evicts", func() error {
+		if c.evicted(pods) == 0 {
+			return fmt.Errorf("nothing is evicted")
+		}
+		return nil
+	})
+	c.do(c.Operator.Kill())
+	t.Logf("killed after %d of %d pods", c.evicted(pods), len(pods))
+	t.Cleanup(func() { // the others of this package's tests are answered by the first replica
+		c.do(next.Stop())
+	})
+	c.eventually("all pods are evicted", func() error { return c.gone(pods) })
+	c.do(c.Operator.Start(t.Context()))
+	all := c.deletions()
+	for _, p := range pods {
+		total := 0
+		for d, n := range all {
+			if d.pod == p.Name && d.code == 200 && d.user != "system:serviceaccount:kube-system:pod-garbage-collector" && d.user != "localcluster-kwok" {
+				total += n
+			}
+		}
+		if total != 1 {
+			t.Errorf("pod %s was evicted %d times", p.Name, total)
+		}
+	}
+}
+
+// evicted is how many of the pods the operator has evicted.
+func (c *test) evicted(pods []*corev1.Pod) int {
+	c.t.Helper()
+	n := 0
+	all := c.deletions()
+	for _, p := range pods {
+		n += all[deletion{operator, p.Name, 200}]
+	}
+	return n
+}
