@@ -140,11 +140,16 @@ func manyConditions(n int) string {
 func (c *confined) ready(as client.Client) {
 	c.t.Helper()
 	NewWithT(c.t).Eventually(func() error {
-		if err := c.patch(as, conditionPatch("example.com/Forbidden", "NodegateProbeFailed")); err == nil {
-			return errors.New("the policy is not in force")
+		// Another one each time, and none that an agent could have published: it might take that back.
+		if err := c.patch(as, conditionPatch("example.com/Forbidden", fmt.Sprintf("Test%d", time.Now().UnixNano()))); err == nil {
+			return errors.New("the policy about conditions is not in force")
+		}
+		if err := c.patch(as, fmt.Sprintf(`{"metadata":{"labels":{"ready":"at-%d"}}}`, time.Now().UnixNano())); err == nil {
+			return errors.New("the policy about everything else is not in force")
 		}
 		return c.patch(as, conditionPatch("example.com/Probed", "NodegateProbeFailed"))
 	}).WithTimeout(60*time.Second).Should(Succeed(), "the policy lets an agent publish what a rule's probe does")
+	must(c.t, c.patch(kube, `{"status":{"conditions":[{"$patch":"delete","type":"example.com/Forbidden"}]}}`))
 }
 
 // TestAgentPolicy: what an agent may write, seen at the stored object.
