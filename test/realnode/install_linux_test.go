@@ -30,6 +30,7 @@ func TestRealNodes(t *testing.T) {
 		{"helm installs an earlier version", install},
 		{"helm upgrades it, and nothing changes on the nodes", upgrade},
 		{"the agents answer load balancers", agentsAnswer},
+		{"pods live on when a kubelet is silent", guardsPods},
 		{"a node waits for its network", waitsForNetwork},
 		{"a node waits for what warms it up", waitsForWarmUp},
 		{"uninstalled, nothing is left", uninstall},
