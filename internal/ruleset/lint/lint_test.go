@@ -105,6 +105,10 @@ func TestWarnings(t *testing.T) {
 				build.MakeRule("b").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule).SelectorExpression(pool, "DoesNotExist"),
 			},
 		},
+		"not the same taint where one wants a label that the other does not": {
+			rule:   build.MakeRule("a").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule).Selector("p", "q").SelectorExpression("zone", "DoesNotExist"),
+			others: []*build.RuleWrapper{build.MakeRule("b").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule).SelectorExpression("zone", "Exists")},
+		},
 		"the same taint where nothing keeps them apart": {
 			rule: good(), want: []Code{SharedTaint},
 			others: []*build.RuleWrapper{build.MakeRule("a").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule).SelectorExpression("zone", "Exists")},
