@@ -63,6 +63,7 @@ type NodeReadinessRuleList struct {
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.taint) || has(self.enforcementMode) || oldSelf.hasValue() && has(oldSelf.value().taint) && !has(oldSelf.value().enforcementMode)",message="enforcementMode is required with a taint: continuous or bootstrap-only",reason=FieldValueRequired,fieldPath=".enforcementMode"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.enforcementMode) || self.enforcementMode != 'bootstrap-only' || !has(self.conditionPolicy) || self.conditionPolicy != 'anyOf' || oldSelf.hasValue() && has(oldSelf.value().enforcementMode) && oldSelf.value().enforcementMode == 'bootstrap-only' && has(oldSelf.value().conditionPolicy) && oldSelf.value().conditionPolicy == 'anyOf'",message="anyOf cannot be combined with bootstrap-only: the first of several signals would complete the bootstrap for ever",fieldPath=".conditionPolicy"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.enforcementMode) || self.enforcementMode != 'bootstrap-only' || !has(self.conditions) || self.conditions.all(c, !has(c.defaultStatus)) || oldSelf.hasValue() && has(oldSelf.value().enforcementMode) && oldSelf.value().enforcementMode == 'bootstrap-only' && has(oldSelf.value().conditions) && oldSelf.value().conditions.exists(c, has(c.defaultStatus))",message="defaultStatus cannot be combined with bootstrap-only: a node without the condition would complete the bootstrap for ever",fieldPath=".conditions"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.podAdmission) || self.podAdmission != 'Deny' || has(self.taint) || oldSelf.hasValue() && has(oldSelf.value().podAdmission) && oldSelf.value().podAdmission == 'Deny' && !has(oldSelf.value().taint)",message="podAdmission: Deny needs a taint: pods that tolerate it are let onto a held node",fieldPath=".podAdmission"
 type NodeReadinessRuleSpec struct {
 	// nodeSelector selects the nodes that the rule is about, by their labels. It must not be empty: a rule for
 	// all nodes says so with an expression that all nodes satisfy, such as kubernetes.io/os Exists. Kubelets cannot
@@ -112,9 +113,9 @@ type NodeReadinessRuleSpec struct {
 	EvictionGuard *EvictionGuard `json:"evictionGuard,omitempty"`
 
 	// podAdmission: Deny refuses to bind a pod to a node that the rule holds, unless the pod tolerates the rule's
-	// taint. None, the default, leaves that to the scheduler.
+	// taint, which it needs. None, the default, leaves that to the scheduler. It takes effect where the webhook for
+	// bindings is installed.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self != 'Deny'",message="podAdmission: Deny is not supported by this version yet"
 	PodAdmission PodAdmissionPolicy `json:"podAdmission,omitempty"`
 
 	// health makes the node agent answer for this rule on /health of each node that it matches. Not while the rule is in
@@ -140,11 +141,10 @@ type NodeReadinessRuleSpec struct {
 	Admission NodeAdmissionPolicy `json:"admission,omitempty"`
 
 	// existingNodes says which of the nodes that were there before the rule was put in force get its taint:
-	// All (the default), Idle (those that run no pods but DaemonSet, static and system ones), or None. A node that
+	// All (the default), Idle (those that run no pods but those of DaemonSets, static ones, and those of kube-system and kube-public; never a node of the control plane), or None. A node that
 	// is left out is exempt until it has been ready once, and a usual node from then on. A taint of the rule's key and
 	// effect that a node already carries is managed in any case.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self != 'Idle'",message="existingNodes: Idle is not supported by this version yet: use All or None"
 	ExistingNodes ExistingNodesPolicy `json:"existingNodes,omitempty"`
 
 	// stabilization delays the verdict, so that a flapping signal does not flap the taint.

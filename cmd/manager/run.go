@@ -31,6 +31,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/admission/nodes"
 	"github.com/nodegate/nodegate/internal/admission/pods"
 	"github.com/nodegate/nodegate/internal/controller/eviction"
 	"github.com/nodegate/nodegate/internal/controller/node"
@@ -73,17 +74,17 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	if err := addControllers(mgr, rules, recorder, o); err != nil {
+	engine, err := addNodeAdmission(ctx, mgr, &o.webhooks)
+	if err != nil {
+		return err
+	}
+	if err := addControllers(mgr, rules, recorder, engine, o); err != nil {
 		return err
 	}
 	if err := addAgentConfig(mgr, rules, recorder, o); err != nil {
 		return err
 	}
 	if err := addChecks(mgr, rules, crdSeen); err != nil {
-		return err
-	}
-	engine, err := addNodeAdmission(ctx, mgr, &o.webhooks)
-	if err != nil {
 		return err
 	}
 	if o.webhooks.enabled {
@@ -151,13 +152,20 @@ func (h *hub) RuleChanged(name string) { h.rules.Add(name) }
 // Wake implements fleet.Listener.
 func (h *hub) Wake(nodes []string) { h.nodes.Add(nodes...) }
 
-func addControllers(mgr manager.Manager, rules *rulecache.Cache, recorder events.EventRecorder, o *options) error {
+func addControllers(mgr manager.Manager, rules *rulecache.Cache, recorder events.EventRecorder, engine *nodes.Engine, o *options) error {
 	h := &hub{}
 	keeper := newKeeper(mgr, rules, &o.webhooks)
 	keeper.Changed = h.RuleChanged
 	state := fleet.New(h)
-	nodes := &node.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: state, Recorder: recorder, Clock: clock.RealClock{}}
-	if err := nodes.SetupWithManager(mgr, rules, &h.nodes, o.workers.nodes); err != nil {
+	escapes := node.NewEscapes(mgr.GetAPIReader(), func() bool { return engine.Acting() != nodes.EngineNone })
+	if err := mgr.Add(escapes); err != nil {
+		return fmt.Errorf("adding the counter of escaped pods: %w", err)
+	}
+	reconciler := &node.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: state, Recorder: recorder, Clock: clock.RealClock{},
+		PolicyClaim: nodes.CountPolicyTaint, Escapes: escapes,
+	}
+	if err := reconciler.SetupWithManager(mgr, rules, &h.nodes, o.workers.nodes); err != nil {
 		return err
 	}
 	reports := &rule.Reconciler{Client: mgr.GetClient(), Fleet: state, Recorder: recorder, Clock: clock.RealClock{}, GuardProblem: keeper.Problem,

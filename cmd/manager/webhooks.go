@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/nodegate/nodegate/internal/admission"
+	"github.com/nodegate/nodegate/internal/admission/bindings"
 	"github.com/nodegate/nodegate/internal/admission/certs"
 	"github.com/nodegate/nodegate/internal/admission/nodes"
 	"github.com/nodegate/nodegate/internal/admission/rules"
@@ -159,6 +160,7 @@ func handlers(mgr manager.Manager, cached *rulecache.Cache, engine *nodes.Engine
 	cluster := &rules.Cluster{Nodes: mgr.GetCache(), Live: mgr.GetAPIReader(), Namespace: o.namespaceOrDefault()}
 	return []admission.Handler{
 		&rules.Webhook{Rules: cached.Set, Facts: cluster.Facts, Clock: clock.RealClock{}},
+		&bindings.Webhook{Rules: cached.Set, Nodes: mgr.GetCache(), Pods: mgr.GetAPIReader()},
 		&nodes.Webhook{Rules: cached.Set, Engine: engine, Clock: clock.RealClock{}},
 	}
 }

@@ -5,6 +5,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -53,5 +54,8 @@ func (c careful) Handle(ctx context.Context, req admission.Request) (response ad
 			response = admission.Allowed("").WithWarnings("nodegate: " + c.Path() + " has failed, and allows the request; see the operator's log")
 		}
 	}()
+	if req.UID == "" { // the answer has none either, so that no API server takes it for one
+		return admission.Errored(http.StatusBadRequest, errors.New("the review has no request"))
+	}
 	return c.Handler.Handle(ctx, req)
 }

@@ -30,6 +30,8 @@ type Input struct {
 	Observed func(*ruleset.Rule) readiness.Observed
 	// Reserve asks a rule's breaker for room for a claim on a node that is not ready since the given time.
 	Reserve func(rule *ruleset.Rule, since time.Time) bool
+	// Busy says whether pods run on the node that are not part of it, where existingNodes: Idle asks; nil: nobody knows.
+	Busy func() bool
 	// Evaluate judges one rule. By default readiness.Evaluate; whoever measures that gives another one.
 	Evaluate func(*ruleset.Rule, *readiness.Facts, time.Time) readiness.Verdict
 	// Now is the moment.
@@ -69,7 +71,7 @@ func Node(in *Input) Outcome {
 			verdict = evaluate(rule, in.Facts(rule, standing), in.Now)
 		}
 		d := taints.Decide(taints.Input{
-			Rule: rule, Node: in.Swept.Node, Standing: standing, Verdict: verdict, Override: in.Override, Now: in.Now,
+			Rule: rule, Node: in.Swept.Node, Standing: standing, Verdict: verdict, Override: in.Override, Busy: in.Busy, Now: in.Now,
 		})
 		if d.NeedsBudget && !in.Reserve(rule, verdict.Since) {
 			d = d.Refuse()

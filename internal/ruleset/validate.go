@@ -70,7 +70,6 @@ func compileSpec(spec *v1alpha1.NodeReadinessRuleSpec) ([]Requirement, []Problem
 	v.effects(spec)
 	v.modes(spec)
 	v.agent(spec)
-	v.unsupported(spec)
 	requirements, problems := compileRequirements(spec)
 	return requirements, append(v.problems, problems...)
 }
@@ -166,13 +165,32 @@ func (v *validator) modes(spec *v1alpha1.NodeReadinessRuleSpec) {
 			v.invalid("spec.maxUnavailable", "must be a number from 0 on, or a percentage such as 30%%, not %q", m.String())
 		}
 	}
+	v.admission(spec)
+	v.times(spec)
+	v.completionAnnotation(spec.CompletionAnnotation)
+}
+
+// admission is what happens in requests, and to whom.
+func (v *validator) admission(spec *v1alpha1.NodeReadinessRuleSpec) {
+	switch spec.PodAdmission {
+	case "", v1alpha1.PodAdmissionNone:
+	case v1alpha1.PodAdmissionDeny:
+		if spec.Taint == nil {
+			v.invalid("spec.podAdmission", "Deny needs a taint: pods that tolerate it are let onto a held node")
+		}
+	default:
+		v.unknown("spec.podAdmission", string(spec.PodAdmission))
+	}
 	switch spec.Admission {
 	case "", v1alpha1.NodeAdmissionTaint, v1alpha1.NodeAdmissionNone:
 	default:
 		v.unknown("spec.admission", string(spec.Admission))
 	}
-	v.times(spec)
-	v.completionAnnotation(spec.CompletionAnnotation)
+	switch spec.ExistingNodes {
+	case "", v1alpha1.ExistingNodesAll, v1alpha1.ExistingNodesIdle, v1alpha1.ExistingNodesNone:
+	default:
+		v.unknown("spec.existingNodes", string(spec.ExistingNodes))
+	}
 }
 
 func (v *validator) times(spec *v1alpha1.NodeReadinessRuleSpec) {
@@ -211,16 +229,4 @@ func (v *validator) completionAnnotation(key string) {
 func (v *validator) unknown(field, value string) {
 	v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported,
 		Message: fmt.Sprintf("this version does not know %q", value)})
-}
-
-// unsupported refuses the fields that the API lays out and this version does not act on.
-func (v *validator) unsupported(spec *v1alpha1.NodeReadinessRuleSpec) {
-	not := func(field string, set bool) {
-		if set {
-			v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported, Message: "is not supported by this version"})
-		}
-	}
-	not("spec.podAdmission", spec.PodAdmission != "" && spec.PodAdmission != v1alpha1.PodAdmissionNone)
-	not("spec.existingNodes", spec.ExistingNodes != "" && spec.ExistingNodes != v1alpha1.ExistingNodesAll &&
-		spec.ExistingNodes != v1alpha1.ExistingNodesNone)
 }

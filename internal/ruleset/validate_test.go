@@ -64,8 +64,12 @@ func TestValidate(t *testing.T) {
 		"an existingNodes of another version":  {rule: valid().ExistingNodes("Some"), want: []string{"Unsupported spec.existingNodes"}},
 		"an admission of another version":      {rule: edit(func(s *spec) { s.Admission = "Label" }), want: []string{"Unsupported spec.admission"}},
 		"a podAdmission of another version":    {rule: edit(func(s *spec) { s.PodAdmission = "Warn" }), want: []string{"Unsupported spec.podAdmission"}},
-		"a timeout of nothing":                 {rule: valid().Timeout(0, 0, "Keep"), want: []string{"Invalid spec.timeout"}},
-		"a negative window":                    {rule: valid().ReadySeconds(-1), want: []string{"Invalid spec.stabilization"}},
+		"podAdmission: Deny":                   {rule: edit(func(s *spec) { s.PodAdmission = "Deny" })},
+		"podAdmission: Deny without a taint": {rule: edit(func(s *spec) {
+			s.PodAdmission, s.Taint, s.Health = "Deny", nil, &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{{Name: "node_ready"}}}
+		}), want: []string{"Invalid spec.podAdmission"}},
+		"a timeout of nothing": {rule: valid().Timeout(0, 0, "Keep"), want: []string{"Invalid spec.timeout"}},
+		"a negative window":    {rule: valid().ReadySeconds(-1), want: []string{"Invalid spec.stabilization"}},
 
 		"a negative limit":              {rule: valid().MaxUnavailable("-1"), want: []string{"Invalid spec.maxUnavailable"}},
 		"a limit that is no number":     {rule: valid().MaxUnavailable("some"), want: []string{"Invalid spec.maxUnavailable"}},
@@ -83,7 +87,7 @@ func TestValidate(t *testing.T) {
 				s.Requirements = []v1alpha1.Requirement{{Name: "x"}, {Name: "y", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "z"}}}
 				s.PodAdmission, s.Admission, s.ExistingNodes = "Deny", "Taint", "Idle"
 			}),
-			want: []string{"Unsupported spec.podAdmission", "Unsupported spec.existingNodes",
+			want: []string{
 				"Unsupported spec.requirements[0]"},
 		},
 		"all that is wrong is said": {

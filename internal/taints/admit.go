@@ -30,7 +30,7 @@ type Admission struct {
 // rule that the request makes the node match. A taint that is there is left as it is. What the creator of a node brings as
 // records is dropped.
 //
-// The policy in config/components/node-admission-policy decides alike, and is tested with the same cases.
+// The policy in config/node-admission-policy decides alike, and is tested with the same cases.
 func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 	a := Admission{}
 	taints := slices.Clone(node.Spec.Taints)
@@ -41,6 +41,10 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 	if old == nil {
 		maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) })
 	}
+	since := now.Truncate(time.Second)
+	if old == nil { // it is created a moment later; a time before that would be taken for a forged one
+		since = since.Add(time.Second)
+	}
 	for _, rule := range set.All() {
 		if !admits(rule, old, node) {
 			continue
@@ -48,7 +52,7 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 		if Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {
 			taints = append(taints, *rule.Taint)
 		}
-		record := Record{Rule: rule.Name, Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(now.Truncate(time.Second))}
+		record := Record{Rule: rule.Name, Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(since)}
 		annotations[rule.RecordKey()] = record.encode()
 		a.Claims = append(a.Claims, rule)
 	}

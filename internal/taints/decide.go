@@ -41,7 +41,10 @@ type Input struct {
 	Standing Standing
 	Verdict  readiness.Verdict
 	Override Override
-	Now      time.Time
+	// Busy says whether pods run on the node that are not part of it. It is asked only where existingNodes: Idle makes a
+	// difference; nil: nobody knows, and the node counts as busy.
+	Busy func() bool
+	Now  time.Time
 }
 
 // Decision is what becomes of one rule's claim on one node.
@@ -127,7 +130,7 @@ func dryRun(in Input, d Decision) Decision {
 	}
 	d.RecheckAt = would.RecheckAt
 	r := in.Standing.Record
-	r.Taint, r.Since, r.TimedOut = "", metav1.Time{}, metav1.Time{}
+	r.Taint, r.Since, r.Late, r.TimedOut = "", metav1.Time{}, false, metav1.Time{}
 	r.GuardedSince, r.GuardEnded = metav1.Time{}, metav1.Time{}
 	d.setRecord(r)
 	return d

@@ -6,6 +6,7 @@ package taints
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -23,6 +24,7 @@ type gate struct {
 func decide(in Input, d Decision) Decision {
 	g := &gate{Input: in, d: d, rec: in.Standing.Record}
 	g.boot()
+	g.startClock()
 	g.forgetLost()
 	g.guard()
 	switch {
@@ -73,6 +75,14 @@ func (g *gate) stamp() metav1.Time {
 	return metav1.NewTime(now)
 }
 
+// startClock gives a claim its time that the admission policy made on a node that was there already, where a timeout counts
+// from it.
+func (g *gate) startClock() {
+	if g.rec.Late && g.rec.Since.IsZero() && g.Rule.Spec.Timeout != nil {
+		g.rec.Since, g.rec.Late = g.stamp(), false
+	}
+}
+
 // forgetLost drops a claim whose taint somebody has taken off where the rule adds nothing: it must not be put back. One
 // without a taint cannot be lost that way.
 func (g *gate) forgetLost() {
@@ -80,7 +90,7 @@ func (g *gate) forgetLost() {
 		return
 	}
 	if t, err := ParseTaint(g.rec.Taint); err != nil || Find(g.Node, &t) == nil {
-		g.rec.Taint, g.rec.Since = "", metav1.Time{}
+		g.rec.Taint, g.rec.Since, g.rec.Late = "", metav1.Time{}, false
 		g.Standing.Claimed = false
 	}
 }
@@ -163,7 +173,7 @@ func (g *gate) open() {
 }
 
 func (g *gate) release(state v1alpha1.NodeState, reason string) {
-	g.rec.Taint, g.rec.Since = "", metav1.Time{}
+	g.rec.Taint, g.rec.Since, g.rec.Late = "", metav1.Time{}, false
 	g.d.Claim = false
 	g.d.State, g.d.Reason = state, reason
 }
@@ -271,7 +281,7 @@ func (g *gate) consider() {
 		g.start()
 	case g.Verdict.Ready:
 		g.release(v1alpha1.NodeStateReady, ReasonReadyWindow)
-	case existing && g.Rule.Spec.ExistingNodesOrDefault() != v1alpha1.ExistingNodesAll:
+	case existing && !g.takesExisting():
 		g.release(v1alpha1.NodeStateExempt, ReasonExistingNode)
 	case !g.firstClaim(existing) && g.Now.Before(g.Verdict.Since.Add(g.Rule.Spec.UnreadyWindow())):
 		g.recheck(g.Verdict.Since.Add(g.Rule.Spec.UnreadyWindow()))
@@ -279,6 +289,27 @@ func (g *gate) consider() {
 	default:
 		g.retaint()
 	}
+}
+
+// takesExisting reports whether a node that was there before the rule may get its taint before it has been ready.
+func (g *gate) takesExisting() bool {
+	switch g.Rule.Spec.ExistingNodesOrDefault() {
+	case v1alpha1.ExistingNodesAll:
+		return true
+	case v1alpha1.ExistingNodesIdle:
+		return !controlPlane(g.Node) && g.Busy != nil && !g.Busy()
+	}
+	return false
+}
+
+// controlPlane reports whether a node is one of the control plane.
+func controlPlane(node *corev1.Node) bool {
+	for _, role := range []string{"control-plane", "master"} {
+		if _, ok := node.Labels["node-role.kubernetes.io/"+role]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // idle leaves a node without a claim alone.

@@ -369,6 +369,15 @@ func TestTimeout(t *testing.T) {
 				{tells: "at the deadline", at: 900, states: []string{"cni Exempt TimedOut"}, changes: []string{"timedOut cni " + pending, "removed cni " + pending}},
 			},
 		},
+		"from when it is first seen, where an admission policy made the claim on a node that was there already": {
+			rules: []*build.RuleWrapper{rule().Timeout(900, 0, release)},
+			node:  fresh().Taint(key, "pending", noSchedule).Annotation(recordKey, `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","late":true}`),
+			steps: []step{
+				{tells: "seen", at: 5000, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, recheck: 5900,
+					annotations: map[string]string{recordKey: `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","since":"2026-01-02T16:23:20Z"}`}},
+				{tells: "at the deadline", at: 5900, states: []string{"cni Exempt TimedOut"}, changes: []string{"timedOut cni " + pending, "removed cni " + pending}},
+			},
+		},
 		"from its adoption, where somebody else had put the taint there": {
 			rules: []*build.RuleWrapper{rule().Timeout(900, 0, release)}, node: fresh().Taint(key, "kubelet", noSchedule),
 			steps: []step{

@@ -27,6 +27,9 @@ type Record struct {
 	Taint string `json:"taint,omitempty"`
 	// Since is when the claim was made. A claim without it was made by an admission policy, which has no clock.
 	Since metav1.Time `json:"since,omitzero"`
+	// Late, of a claim without Since, is whether it was made when a node that was there already came to match: its clock does
+	// not start with the node's creation, but when the controller sees it.
+	Late bool `json:"late,omitempty"`
 	// Released is when the node was released for the first time since it was created or re-armed, or was found in
 	// service. Zero: never.
 	Released metav1.Time `json:"released,omitzero"`

@@ -51,7 +51,7 @@ const (
 var (
 	admittedTaints = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_admitted_taints_total",
-		Help: "Taints that were put on nodes in the request that made them match a rule, by the engine that did it: policy or webhook.",
+		Help: "Taints that were put on nodes in the request that made them match a rule, by the engine that did it: policy or webhook. The API server may ask the webhook more than once for a node.",
 	}, []string{"engine"})
 	engineInfo = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "node_readiness_node_admission_engine",
@@ -114,7 +114,7 @@ func (e *Engine) Ready(*http.Request) error {
 	case !e.served:
 		return errors.New("--node-admission=policy: the API server does not serve admissionregistration.k8s.io/v1 MutatingAdmissionPolicy (Kubernetes 1.36)")
 	}
-	return fmt.Errorf("--node-admission=policy: there is no MutatingAdmissionPolicy %q with a binding of that name: see config/components/node-admission-policy", e.policy)
+	return fmt.Errorf("--node-admission=policy: there is no MutatingAdmissionPolicy %q with a binding of that name: see config/node-admission-policy", e.policy)
 }
 
 func (e *Engine) tell() {

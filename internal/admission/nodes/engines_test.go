@@ -343,12 +343,16 @@ func (c *request) check(node *corev1.Node, pool string, rules []*v1alpha1.NodeRe
 			continue
 		}
 		delete(records, string(rule.UID))
-		var record struct{ Rule, Taint, Since, Released string }
+		var record struct {
+			Rule, Taint, Since, Released string
+			Late                         bool
+		}
 		Expect(json.Unmarshal([]byte(value), &record)).To(Succeed())
 		Expect(record.Rule).To(Equal(rule.Name))
 		Expect(record.Released).To(BeEmpty())
 		if kind == EnginePolicy { // it has no clock
 			Expect(record.Since).To(BeEmpty())
+			Expect(record.Late).To(Equal(c.update != nil && !c.cleaned))
 		} else {
 			Expect(record.Since).NotTo(BeEmpty())
 		}

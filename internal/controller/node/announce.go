@@ -55,6 +55,7 @@ func (r *Reconciler) announce(ctx context.Context, p *pass, written *corev1.Node
 		logger.Info("Changed node", "operation", c.Operation, "rule", rule, "taint", c.Taint.ToString())
 		r.announceChange(p, written, c, rule)
 		r.measure(p, c, rule)
+		r.Escapes.late(c, p.node.Name)
 	}
 }
 

@@ -53,19 +53,23 @@ var (
 		Name: "node_readiness_rearmed_total",
 		Help: "Nodes that a rule has started over after a reboot.",
 	}, []string{"rule"})
+	escapedPods = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "node_readiness_escaped_pods_total",
+		Help: "Pods that were bound to a node before its gate stood, though admission was to have it born gated.",
+	}, []string{"rule"})
 	conflicts = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "node_readiness_patch_conflicts_total",
 		Help: "Node patches that were refused because somebody else had written the node meanwhile. They are made again.",
 	})
 
 	byRule = []interface{ DeletePartialMatch(prometheus.Labels) int }{
-		taintOperations, evaluationDuration, failures, bootstrapCompleted, bootstrapDuration, reconciliationLatency, timeouts, rearmed,
+		taintOperations, evaluationDuration, failures, bootstrapCompleted, bootstrapDuration, reconciliationLatency, timeouts, rearmed, escapedPods,
 	}
 )
 
 func init() {
 	metrics.Registry.MustRegister(taintOperations, evaluationDuration, failures, bootstrapCompleted, bootstrapDuration,
-		reconciliationLatency, timeouts, rearmed, conflicts)
+		reconciliationLatency, timeouts, rearmed, escapedPods, conflicts)
 }
 
 // ForgetRule drops the metrics of a rule that is gone.

@@ -48,7 +48,12 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
+	// PolicyClaim is called for each claim that the admission policy has made, once; nil, where nobody counts them.
+	PolicyClaim func()
+	// Escapes counts pods that were faster than the gate; nil, where nobody does.
+	Escapes *Escapes
 
+	births    births
 	strangers strangers
 	echoes    echoes
 }
@@ -73,6 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		if apierrors.IsNotFound(err) {
 			r.Fleet.Forget(req.Name, r.Clock.Now())
 			r.echoes.forget(req.Name)
+			r.births.forget(req.Name)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("reading node %q: %w", req.Name, err)
@@ -83,7 +89,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("looking up rules that node %q bears records of: %w", node.Name, err)
 	}
 	p.swept = taints.Sweep(node, p.set, gone)
-	r.decide(p)
+	r.decide(ctx, p)
+	r.greet(p)
 	outcome := taints.Plan(node, p.swept, p.decisions, p.now)
 	if outcome.Patch == nil {
 		r.record(p, node, outcome, nil)
@@ -93,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // decide judges every rule that concerns the node, at one moment.
-func (r *Reconciler) decide(p *pass) {
+func (r *Reconciler) decide(ctx context.Context, p *pass) {
 	override, err := taints.OverrideOf(p.node, p.now)
 	if err != nil {
 		r.eventf(p.node, nil, corev1.EventTypeWarning, reasonInvalidOverride, actionOverride, "%v: it is ignored", err)
@@ -112,6 +119,7 @@ func (r *Reconciler) decide(p *pass) {
 			}
 			return granted
 		},
+		Busy:     r.busy(ctx, p.node.Name),
 		Evaluate: measured,
 	})
 	p.decisions, p.verdicts, p.recheck = out.Decisions, out.Verdicts, out.RecheckAt

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -29,6 +30,9 @@ const (
 	RecordGuard         = "record-guard/policy.yaml"
 	MutatingWebhooks    = "webhook/mutating.yaml"
 	ValidatingWebhooks  = "webhook/validating.yaml"
+	WebhookSecret       = "webhook/secret.yaml"
+	WebhookRole         = "webhook/role.yaml"
+	WebhookRoleBinding  = "webhook/role_binding.yaml"
 )
 
 // prefix is config/default's.
@@ -56,10 +60,24 @@ func Read(file string) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("reading %s: %w", path, err)
 		}
 		if len(o.Object) > 0 {
-			o.SetName(prefix + o.GetName())
+			o.SetName(prefix + strings.TrimPrefix(o.GetName(), prefix))
+			if role, ok, _ := unstructured.NestedString(o.Object, "roleRef", "name"); ok {
+				if err := unstructured.SetNestedField(o.Object, prefix+role, "roleRef", "name"); err != nil {
+					return nil, err
+				}
+			}
 			out = append(out, o)
 		}
 	}
+}
+
+// As replaces the operator's user name in a policy.
+func As(o *unstructured.Unstructured, user string) error {
+	text, err := o.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	return o.UnmarshalJSON(bytes.ReplaceAll(text, []byte("system:serviceaccount:nodegate-system:nodegate-manager"), []byte(user)))
 }
 
 // Local lets the API server call webhooks at a URL such as https://localhost:9443 instead of a Service. ca is whom to

@@ -20,6 +20,9 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/nodegate/nodegate/internal/testing/manifests"
 	"github.com/nodegate/nodegate/test/localcluster"
 )
 
@@ -36,12 +39,45 @@ func (s *Stage) startOperator(ctx context.Context, log io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := s.installAdmission(ctx); err != nil {
+		return fmt.Errorf("installing admission: %w", err)
+	}
 	for range 3 { // another process may take a port between the look and the start
 		if err = s.runManager(ctx, kubeconfig); err == nil || !strings.Contains(err.Error(), "address already in use") {
 			break
 		}
 	}
 	return err
+}
+
+// user is who the operator is.
+const user = "system:serviceaccount:nodegate-system:manager"
+
+// installAdmission installs the policies, and what the webhooks need beside their configurations.
+func (s *Stage) installAdmission(ctx context.Context) error {
+	if s.options.Policies {
+		_, err := manifests.Apply(ctx, s.Client, func(o *unstructured.Unstructured) error { return manifests.As(o, user) },
+			manifests.NodeAdmissionPolicy, manifests.RecordGuard)
+		if err != nil {
+			return err
+		}
+	}
+	if !s.options.Webhooks {
+		return nil
+	}
+	_, err := manifests.Apply(ctx, s.Client, nil, manifests.WebhookSecret, manifests.WebhookRole, manifests.WebhookRoleBinding)
+	return err
+}
+
+// registerWebhooks lets the API server call the operator on this machine; the operator says whom to trust.
+func (s *Stage) registerWebhooks(ctx context.Context, port string) error {
+	_, err := manifests.Apply(ctx, s.Client, func(o *unstructured.Unstructured) error {
+		return manifests.Local(o, "https://localhost:"+port, nil)
+	}, manifests.MutatingWebhooks, manifests.ValidatingWebhooks)
+	if err != nil {
+		return fmt.Errorf("registering webhooks: %w", err)
+	}
+	return nil
 }
 
 // authorize gives the operator's service account the rights that an installation gives it, and no others. It returns a
@@ -52,9 +88,7 @@ func (s *Stage) authorize(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	const namespace, account = "nodegate-system", "manager"
-	kubeconfig, err := s.KubeconfigFor("system:serviceaccount:"+namespace+":"+account,
-		"system:serviceaccounts", "system:serviceaccounts:"+namespace)
+	kubeconfig, err := s.KubeconfigFor(user, "system:serviceaccounts", "system:serviceaccounts:nodegate-system")
 	if err != nil {
 		return "", fmt.Errorf("making the operator's kubeconfig: %w", err)
 	}
@@ -89,13 +123,28 @@ func (s *Stage) runManager(ctx context.Context, kubeconfig string) error {
 	}
 	s.MetricsURL = "http://" + metrics + "/metrics"
 	s.ReadyURL = "http://" + probes + "/readyz"
+	args := []string{
+		"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--agent-config=nodegate-system/nodegate-agent-config",
+		"--metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + probes,
+	}
+	if s.options.Webhooks {
+		webhooks, err := freeAddress()
+		if err != nil {
+			return err
+		}
+		_, port, err := net.SplitHostPort(webhooks)
+		if err != nil {
+			return err
+		}
+		if err := s.registerWebhooks(ctx, port); err != nil {
+			return err
+		}
+		args = append(args, "--enable-webhook", "--webhook-bind-address="+webhooks)
+	}
 	s.Operator, err = s.Run(ctx, localcluster.Process{
-		Name: "nodegate",
-		Path: s.Binary,
-		Args: []string{
-			"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--agent-config=nodegate-system/nodegate-agent-config",
-			"--metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + probes,
-		},
+		Name:  "nodegate",
+		Path:  s.Binary,
+		Args:  append(args, s.options.Args...),
 		Ready: func(ctx context.Context) error { return Get(ctx, s.ReadyURL) },
 	})
 	if err != nil {

@@ -40,11 +40,28 @@ type Stage struct {
 	ReadyURL string
 	// Binary is its executable.
 	Binary string
+
+	options Options
+}
+
+// Options say what more there is.
+type Options struct {
+	// Webhooks serves the webhooks, and registers them with the API server.
+	Webhooks bool
+	// Policies installs the admission policies.
+	Policies bool
+	// Args are more arguments for the operator.
+	Args []string
 }
 
 // Start starts everything. Steps are told on log, those of the cluster too. ctx bounds the start; Stop ends what was
 // started.
 func Start(ctx context.Context, log io.Writer) (*Stage, error) {
+	return StartWith(ctx, log, Options{})
+}
+
+// StartWith starts everything, and more.
+func StartWith(ctx context.Context, log io.Writer, o Options) (*Stage, error) {
 	root, err := findRoot()
 	if err != nil {
 		return nil, err
@@ -56,7 +73,7 @@ func Start(ctx context.Context, log io.Writer) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stage{Cluster: cluster, Root: root}
+	s := &Stage{Cluster: cluster, Root: root, options: o}
 	if err := s.start(ctx, log); err != nil {
 		return nil, errors.Join(err, cluster.Stop())
 	}

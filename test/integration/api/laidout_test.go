@@ -85,7 +85,7 @@ func TestLaidOutEffects(t *testing.T) {
 	only := "taint: null, enforcementMode: null, "
 	judge(t, laidOut, plainSpec, map[string]verdict{
 		"an eviction guard alone":         {"{" + only + "evictionGuard: {}}", nil},
-		"podAdmission: Deny alone":        {"{" + only + "podAdmission: Deny}", nil},
+		"podAdmission: Deny alone":        {"{" + only + "podAdmission: Deny}", refused("spec.podAdmission", "podAdmission: Deny needs a taint")},
 		"podAdmission: None alone":        {"{" + only + "podAdmission: None}", refused("spec", "a rule needs an effect")},
 		"requirements alone":              {"{conditions: null, requirements: [{name: a, csiDriver: {name: x}}]}", nil},
 		"neither of them":                 {"{conditions: [], requirements: []}", refused("spec", "a rule needs evidence")},
@@ -97,7 +97,6 @@ func TestLaidOutEffects(t *testing.T) {
 		"16 users":                        {"evictionGuard: {users: [" + words(16, "u%d") + "]}", nil},
 		"17 users":                        {"evictionGuard: {users: [" + words(17, "u%d") + "]}", refused("spec.evictionGuard.users", "must have at most 16 items")},
 		"podAdmission: Deny with a taint": {"podAdmission: Deny", nil},
-		"existingNodes: Idle":             {"existingNodes: Idle", nil},
 	})
 }
 

@@ -62,10 +62,10 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 		"requirements":          {"requirements: [{name: a}]", "requirements: null"},
 		"probes":                {"probes: [{conditionType: Ready}]", "probes: null"},
 		"eviction-guard":        {"evictionGuard: {maxHoldSeconds: 0}", "evictionGuard: null"},
-		"pod-admission":         {"podAdmission: Deny", "podAdmission: None"},
 		"health":                {"health: {checks: [{name: weather}]}", "health: null"},
 		"admission":             {"admission: Sometimes", "admission: None"},
-		"existing-nodes":        {"existingNodes: Idle", "existingNodes: None"},
+		"pod-admission":         {"podAdmission: Warn", "podAdmission: None"},
+		"existing-nodes":        {"existingNodes: Some", "existingNodes: None"},
 		"several-at-once":       {`{nodeSelector: {matchLabels: null}, taint: {key: "a b", effect: x}, conditionPolicy: anyOf, enforcementMode: bootstrap-only, maxUnavailable: -1}`, `{nodeSelector: {matchLabels: {a: b}}, taint: {key: a, effect: NoSchedule}, conditionPolicy: allOf, maxUnavailable: 1}`},
 	}
 	installVariant(t, ratchet, lax)

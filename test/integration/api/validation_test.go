@@ -237,7 +237,11 @@ func TestModes(t *testing.T) {
 		"existingNodes: All":                 {"existingNodes: All", nil},
 		"existingNodes: None":                {"existingNodes: None", nil},
 		"existingNodes of another kind":      {"existingNodes: Some", refused("spec.existingNodes", `supported values: "All", "Idle", "None"`)},
+		"no requirements":                    {"requirements: []", nil},
 		"admission: Taint":                   {"admission: Taint", nil},
+		"existingNodes: Idle":                {"existingNodes: Idle", nil},
+		"podAdmission: Deny":                 {"podAdmission: Deny", nil},
+		"podAdmission: Deny without a taint": {"{taint: null, podAdmission: Deny}", refused("spec.podAdmission", "podAdmission: Deny needs a taint")},
 		"podAdmission: None":                 {"podAdmission: None", nil},
 		"podAdmission of another kind":       {"podAdmission: Warn", refused("spec.podAdmission", `supported values: "None", "Deny"`)},
 		"dryRun":                             {"dryRun: true", nil},
@@ -294,15 +298,6 @@ func TestBounds(t *testing.T) {
 		"completionAnnotation: a record":     {complete("readiness.node.x-k8s.io/rule-1"), refused(annotation, ours)},
 		"completionAnnotation: the override": {complete("readiness.node.x-k8s.io/override"), refused(annotation, ours)},
 		"completionAnnotation: a marker":     {complete("readiness.k8s.io/bootstrap-completed-x"), refused(annotation, ours)},
-	})
-}
-
-// TestNotYetSupported: what the API lays out and this version does not do is refused in words, never silently accepted.
-func TestNotYetSupported(t *testing.T) {
-	judge(t, group, plainSpec, map[string]verdict{
-		"no requirements":     {"requirements: []", nil},
-		"podAdmission: Deny":  {"podAdmission: Deny", refused("spec.podAdmission", "podAdmission: Deny is not supported by this version yet")},
-		"existingNodes: Idle": {"existingNodes: Idle", refused("spec.existingNodes", "existingNodes: Idle is not supported by this version yet: use All or None")},
 	})
 }
 

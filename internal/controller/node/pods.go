@@ -1,0 +1,180 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+)
+
+// listPods are the pods of a node that have not ended, as the API server has them: no cache holds all pods.
+func listPods(ctx context.Context, live client.Reader, node string) ([]corev1.Pod, error) {
+	list := &corev1.PodList{}
+	if err := live.List(ctx, list, client.MatchingFields{"spec.nodeName": node}); err != nil {
+		return nil, fmt.Errorf("listing the pods of node %q: %w", node, err)
+	}
+	running := list.Items[:0]
+	for i := range list.Items {
+		if phase := list.Items[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+			running = append(running, list.Items[i])
+		}
+	}
+	return running, nil
+}
+
+// partOfNode reports whether a pod is part of its node: static, or of a DaemonSet.
+func partOfNode(pod *corev1.Pod) bool {
+	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static {
+		return true
+	}
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
+}
+
+// busy reports whether pods run on a node that are neither part of it nor of the system. Where that cannot be found out
+// it does: a node in use must not be tainted by mistake.
+func (r *Reconciler) busy(ctx context.Context, node string) func() bool {
+	return sync.OnceValue(func() bool {
+		pods, err := listPods(ctx, r.Live, node)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Cannot tell whether the node is idle, and leave it as it is")
+			return true
+		}
+		for i := range pods {
+			if ns := pods[i].Namespace; !partOfNode(&pods[i]) && ns != metav1.NamespaceSystem && ns != metav1.NamespacePublic {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Escapes counts pods that were bound to a node before its gate stood, where admission was to have it born gated.
+type Escapes struct {
+	// Live reads pods past any cache, once for each such node.
+	Live client.Reader
+	// Expected reports whether nodes are to be born gated at present.
+	Expected func() bool
+
+	queue chan escape
+}
+
+// escape is a node that the controller had to gate itself.
+type escape struct {
+	node  string
+	rule  string
+	taint corev1.Taint
+}
+
+// escapesBacklog is how many nodes wait to be looked at; beyond that the count is too low, which is better than to ask the
+// API server about thousands of nodes while it has other things to do.
+const escapesBacklog = 1000
+
+// NewEscapes makes a counter that looks at nodes in the background, one after another. It runs where the controller does.
+func NewEscapes(live client.Reader, expected func() bool) *Escapes {
+	return &Escapes{Live: live, Expected: expected, queue: make(chan escape, escapesBacklog)}
+}
+
+// Start implements manager.Runnable.
+func (e *Escapes) Start(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case next := <-e.queue:
+			if err := e.count(ctx, next); err != nil && ctx.Err() == nil {
+				log.FromContext(ctx).Error(err, "Counting pods that were there before the gate", "node", next.node)
+			}
+		}
+	}
+}
+
+// late tells of a taint that the controller has put on a node itself. Only a node that was never in service counts: the
+// request that made it match should have gated it.
+func (e *Escapes) late(c *taints.Change, node string) {
+	if e == nil || c.Operation != taints.Added || c.Rule.Spec.Admission == v1alpha1.NodeAdmissionNone ||
+		c.Decision.Was.HasRecord || c.Decision.Was.Existing || c.Decision.Was.Released || !e.Expected() {
+		return
+	}
+	select {
+	case e.queue <- escape{node: node, rule: c.Rule.Name, taint: c.Taint}:
+	default:
+	}
+}
+
+func (e *Escapes) count(ctx context.Context, of escape) error {
+	pods, err := listPods(ctx, e.Live, of.node)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		if !partOfNode(&pods[i]) && !tolerates(&pods[i], &of.taint) {
+			escapedPods.WithLabelValues(of.rule).Inc()
+		}
+	}
+	return nil
+}
+
+func tolerates(pod *corev1.Pod, taint *corev1.Taint) bool {
+	for i := range pod.Spec.Tolerations {
+		if pod.Spec.Tolerations[i].ToleratesTaint(klog.Background(), taint, false) {
+			return true
+		}
+	}
+	return false
+}
+
+// births are the claims that the admission policy has made, as far as this process has seen them: it counts each once.
+type births struct {
+	mu   sync.Mutex
+	seen map[string]map[types.UID]types.UID // the node's UID, by the node's name and the rule's UID
+}
+
+// first reports whether a claim is seen for the first time.
+func (b *births) first(node *corev1.Node, rule *ruleset.Rule) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.seen[node.Name][rule.UID] == node.UID {
+		return false
+	}
+	if b.seen == nil {
+		b.seen = map[string]map[types.UID]types.UID{}
+	}
+	if b.seen[node.Name] == nil {
+		b.seen[node.Name] = map[types.UID]types.UID{}
+	}
+	b.seen[node.Name][rule.UID] = node.UID
+	return true
+}
+
+func (b *births) forget(node string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.seen, node)
+}
+
+// greet counts the claims on a node that the admission policy has made.
+func (r *Reconciler) greet(p *pass) {
+	if r.PolicyClaim == nil {
+		return
+	}
+	for i := range p.decisions {
+		d := &p.decisions[i]
+		if d.Was.Claimed && d.Was.Record.Since.IsZero() && taints.AdmittedByPolicy(d.Rule, p.node) && r.births.first(p.node, d.Rule) {
+			r.PolicyClaim()
+		}
+	}
+}

@@ -1,0 +1,92 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestComponents: each component does to config/default what the chart's value does, and no more; and what is rendered is
+// valid.
+func TestComponents(t *testing.T) {
+	for name, c := range map[string]struct {
+		add, drop []string
+		render    string // instead of config/default
+		set       string // the chart's value
+	}{
+		"without webhooks":         {drop: []string{"webhooks"}, set: "webhooks.enabled=false"},
+		"without the record guard": {drop: []string{"record-guard"}, set: "recordGuard.enabled=false"},
+		"node-admission-policy":    {render: "with-node-admission-policy"},
+		"pod-admission":            {add: []string{"pod-admission"}, set: "podAdmission.enabled=true"},
+		"cert-manager":             {add: []string{"cert-manager"}, set: "webhooks.certManager.enabled=true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "config"))); err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(dir, "default", "kustomization.yaml")
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.Split(strings.TrimRight(string(raw), "\n"), "\n")
+			for _, d := range c.drop {
+				lines = slices.DeleteFunc(lines, func(l string) bool { return l == "- ../components/"+d })
+			}
+			for _, a := range c.add {
+				lines = append(lines, "- ../components/"+a)
+			}
+			if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if c.render == "" {
+				c.render = "default"
+			}
+			objects, err := kustomize(t.Context(), filepath.Join(dir, c.render))
+			if err != nil {
+				t.Fatal(err)
+			}
+			args := []string{"--api-versions", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"} // as of an API server that knows it
+			if c.set != "" {
+				args = []string{"--set", c.set}
+			}
+			chart, err := helm(t.Context(), args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(byName(objects), byName(chart)); diff != "" {
+				t.Errorf("-component +chart:\n%s", diff)
+			}
+			if maps.Equal(kinds(objects), kinds(installed)) && c.set != "podAdmission.enabled=true" {
+				t.Error("it changes nothing")
+			}
+			for _, o := range objects {
+				if o.GetKind() == "CustomResourceDefinition" || strings.HasPrefix(o.GetAPIVersion(), "cert-manager.io/") {
+					continue
+				}
+				o.SetName("component-" + o.GetName())
+				if err := kube.Create(t.Context(), o, client.DryRunAll); err != nil {
+					t.Errorf("%s %s is not valid: %v", o.GetKind(), o.GetName(), err)
+				}
+			}
+		})
+	}
+}
+
+func kinds(objects []object) map[string]int {
+	out := map[string]int{}
+	for _, o := range objects {
+		out[o.GetKind()]++
+	}
+	return out
+}
