@@ -245,8 +245,7 @@ func inForceTomorrow(ctx context.Context, rule *v1alpha1.NodeReadinessRule) {
 // sentinels are numbered: a rule that is stored last is also the last that anybody hears of.
 var sentinels int
 
-// await waits until the engine at work knows all rules that are stored. The API server goes on for a moment with a policy
-// that is deleted.
+// await waits until the engine at work knows all rules that are stored.
 func await(ctx context.Context, kind Kind) {
 	GinkgoHelper()
 	sentinels++
@@ -261,6 +260,27 @@ func await(ctx context.Context, kind Kind) {
 		g.Expect(taints).To(HaveLen(1))
 		g.Expect(strings.Contains(records[string(rule.UID)], "since")).To(Equal(kind == EngineWebhook))
 	}).Should(Succeed())
+}
+
+// awaitEngine waits until the API server acts as well: it goes on for a moment with a policy that is deleted, as an update
+// shows, which the webhook leaves alone when the policy has gated the node before.
+func awaitEngine(ctx context.Context, kind Kind) {
+	GinkgoHelper()
+	name := "engine-" + string(kind)
+	rule := network(name).Obj()
+	Expect(server.Client.Create(ctx, rule)).To(Succeed())
+	node := build.MakeNode(name).Obj()
+	Expect(server.Client.Create(ctx, node)).To(Succeed())
+	Eventually(func(g Gomega) {
+		labelled := node.DeepCopy()
+		labelled.Labels = map[string]string{poolKey: name}
+		g.Expect(server.Client.Update(ctx, labelled, client.DryRunAll)).To(Succeed())
+		_, records := stored(labelled)
+		g.Expect(records).To(HaveKey(string(rule.UID)))
+		g.Expect(strings.Contains(records[string(rule.UID)], "since")).To(Equal(kind == EngineWebhook))
+	}).Should(Succeed())
+	Expect(server.Client.Delete(ctx, node)).To(Succeed())
+	Expect(server.Client.Delete(ctx, rule)).To(Succeed())
 }
 
 // stored is what a node bears: taints, but for those of Kubernetes, and records, by the rule's UID.
@@ -394,6 +414,7 @@ var _ = Describe("An engine", func() {
 					})
 				}
 				Eventually(engine.Acting).Should(Equal(kind))
+				awaitEngine(ctx, kind)
 				Expect(testutil.ToFloat64(engineInfo.WithLabelValues(string(kind)))).To(Equal(1.0))
 				counted = testutil.ToFloat64(admittedTaints.WithLabelValues(string(EngineWebhook)))
 			})
