@@ -170,3 +170,40 @@ func TestTheHoldEndsAndWhatIsDueIsEvictedOnce(t *testing.T) {
 		c.told("Pod", p.Name, "Evicted")
 	}
 }
+
+// TestTheNodeControllerIsLate: the node is ready again, and the node controller, which has been slow, evicts once more because
+// its own taints change. A guard that ended with the node's being ready would let that pass.
+func TestTheNodeControllerIsLate(t *testing.T) {
+	c := newTest(t)
+	c.rule(600)
+	node := c.node("n", true)
+	kept := c.pods(node, 4, 0)
+	c.link(node, false)
+	c.deniedAtLeast(kept, attempts)
+	before := c.denied(kept)
+
+	c.do(c.ControllerManager.Pause())
+	resumed := false
+	defer func() {
+		if !resumed {
+			_ = c.ControllerManager.Resume()
+		}
+	}()
+	c.link(node, true)
+	c.eventually("the node is ready again", func() error { return c.ready(node, corev1.ConditionTrue) })
+	c.eventually("another taint is on it", func() error {
+		n, err := c.get(node)
+		if err != nil {
+			return err
+		}
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute})
+		return c.Client.Update(t.Context(), n)
+	})
+	c.do(c.ControllerManager.Resume())
+	resumed = true
+	c.deniedAtLeast(kept, before+attempts)
+	c.eventually("the node controller's taints go", func() error { return c.tainted(node, false) })
+	c.stoodDown(node)
+	c.do(c.alive(kept))
+	c.do(c.nobodyDeleted(kept))
+}
