@@ -101,6 +101,11 @@ func TestSummary(t *testing.T) {
 			node: held().Condition(cni, "True", ago(time.Second)), rules: []*build.RuleWrapper{network()}, held: true,
 			want: "Node worker-3 is held by rule network for 13m and about to be released: all that it requires holds.",
 		},
+		"due to be released, and nobody to do it": {
+			node: held().Condition(cni, "True", ago(time.Second)), rules: []*build.RuleWrapper{network()}, held: true,
+			edit: func(in *Input) { in.Operator = &report.Operator{} },
+			want: "Node worker-3 is held by rule network for 13m and due, as soon as an operator leads, to be released: all that it requires holds.",
+		},
 		"about to be held": {
 			node: worker(), rules: []*build.RuleWrapper{network()},
 			want: "Node worker-3 is not held yet; rule network is about to hold it: condition example.com/CNI has not been reported, must be True.",

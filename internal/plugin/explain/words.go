@@ -117,7 +117,7 @@ func summary(e *report.NodeExplanation) string {
 	}
 	for _, r := range e.Rules {
 		if r.State == v1alpha1.NodeStateHeld && r.Taint != nil && r.Taint.Change != "" {
-			return fmt.Sprintf("Node %s is not held yet; rule %s is about to hold it: %s.", e.Node, r.Rule, r.Message)
+			return fmt.Sprintf("Node %s is not held yet; rule %s is %s hold it: %s.", e.Node, r.Rule, soon(e), r.Message)
 		}
 	}
 	for _, r := range e.Rules {
@@ -135,7 +135,7 @@ func heldByOne(e *report.NodeExplanation) string {
 		since = " for " + age(e.At.Time, r.Taint.Since.Time)
 	}
 	if r.Taint.Change == "Remove" {
-		return fmt.Sprintf("Node %s is held by rule %s%s and about to be released: %s.", e.Node, r.Rule, since, r.Message)
+		return fmt.Sprintf("Node %s is held by rule %s%s and %s be released: %s.", e.Node, r.Rule, since, soon(e), r.Message)
 	}
 	return fmt.Sprintf("Node %s is held by rule %s%s: %s.", e.Node, r.Rule, since, r.Message)
 }
@@ -171,6 +171,14 @@ func notHeld(e *report.NodeExplanation) string {
 		text += "; other taints keep pods off: " + strings.Join(names, ", ")
 	}
 	return text + "."
+}
+
+// soon says when the operator will do what it has to.
+func soon(e *report.NodeExplanation) string {
+	if e.Operator != nil && !e.Operator.Leads {
+		return "due, as soon as an operator leads, to"
+	}
+	return "about to"
 }
 
 func find(e *report.NodeExplanation, rule string) *report.RuleExplanation {

@@ -92,9 +92,9 @@ func (p *page) operator(e *report.NodeExplanation) {
 	switch {
 	case e.Operator == nil:
 	case !e.Operator.Leads:
-		p.line(red, 0, "No operator leads: the last one said so %s ago. Nothing changes until one does.", p.ago(e.Operator.RenewedAt.Time))
+		p.line(red, 0, "No operator leads; the last sign of one was %s ago. Nothing changes until one does.", p.ago(e.Operator.RenewedAt.Time))
 	case p.Wide:
-		p.line(dim, 0, "The operator %s leads, and said so %s ago.", e.Operator.Leader, p.ago(e.Operator.RenewedAt.Time))
+		p.line(dim, 0, "The operator %s leads; the last sign of it was %s ago.", e.Operator.Leader, p.ago(e.Operator.RenewedAt.Time))
 	}
 }
 

@@ -18,7 +18,7 @@ const maxBar = 20
 func Status(list *report.RuleStatusList, style Style) string {
 	p := &page{Style: style}
 	if list.Operator != nil && !list.Operator.Leads {
-		p.line(boldRed, 0, "No operator leads: the last one said so %s ago. Nothing changes until one does.", p.ago(list.Operator.RenewedAt.Time))
+		p.line(boldRed, 0, "No operator leads; the last sign of one was %s ago. Nothing changes until one does.", p.ago(list.Operator.RenewedAt.Time))
 	}
 	if len(list.Items) == 0 {
 		p.line(plain, 0, "There are no rules, and so no node is held.")
