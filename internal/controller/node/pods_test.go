@@ -1,0 +1,131 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+// runPod stores a pod on a node.
+func (w *world) runPod(node, namespace, name string, edits ...func(*corev1.Pod)) {
+	GinkgoHelper()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-" + node}}
+	p.Spec = corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/c:1"}}}
+	for _, edit := range edits {
+		edit(p)
+	}
+	phase := p.Status.Phase
+	Expect(server.Client.Create(w.ctx, p)).To(Succeed())
+	if phase != "" {
+		p.Status.Phase = phase
+		Expect(server.Client.Status().Update(w.ctx, p)).To(Succeed())
+	}
+	DeferCleanup(func(ctx context.Context) {
+		Expect(client.IgnoreNotFound(server.Client.Delete(ctx, p, client.GracePeriodSeconds(0)))).To(Succeed())
+	})
+}
+
+func ofDaemonSet(p *corev1.Pod) {
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "ds", UID: "ds", Controller: new(true)}}
+}
+
+func static(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }
+
+var _ = Describe("Pods on a node", func() {
+	DescribeTable("existingNodes: Idle holds a node that was there before",
+		func(ctx context.Context, run func(w *world), labels map[string]string, held bool) {
+			w := newWorld(ctx)
+			n := build.MakeNode("idle-" + w.pool)
+			for k, v := range labels {
+				n.Label(k, v)
+			}
+			node := w.createNode(n)
+			rule := w.createRule(network().ExistingNodes(v1alpha1.ExistingNodesIdle))
+			w.inForce(rule, node.CreationTimestamp.Add(10*time.Second))
+			if run != nil {
+				run(w)
+			}
+			w.reconcile(node.Name)
+			Expect(w.held(node.Name)).To(Equal(held))
+		},
+		Entry("that is empty", nil, nil, true),
+		Entry("with pods that are part of it, or of the system", func(w *world) {
+			name := "idle-" + w.pool
+			w.runPod(name, "default", "agent", ofDaemonSet)
+			w.runPod(name, "default", "static", static)
+			w.runPod(name, "kube-system", "dns")
+			w.runPod(name, "kube-public", "info")
+		}, nil, true),
+		Entry("not one with a pod of a user", func(w *world) { w.runPod("idle-"+w.pool, "default", "app") }, nil, false),
+		Entry("one on which a user's pod has ended", func(w *world) {
+			w.runPod("idle-"+w.pool, "default", "job", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+		}, nil, true),
+		Entry("not one of the control plane", nil, map[string]string{"node-role.kubernetes.io/control-plane": ""}, false),
+	)
+
+	It("that were there before the gate are counted, once", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.Escapes = NewEscapes(server.Client, func() bool { return true })
+		rule := w.createRule(network())
+		node := w.createNode(build.MakeNode("late-"+w.pool).Condition(cni, corev1.ConditionFalse, w.clock.Now()))
+		w.runPod(node.Name, "default", "escaped")
+		w.runPod(node.Name, "default", "agent", ofDaemonSet)
+		w.runPod(node.Name, "default", "tolerant", func(p *corev1.Pod) {
+			p.Spec.Tolerations = []corev1.Toleration{{Key: taintKey, Operator: corev1.TolerationOpExists}}
+		})
+		running, stop := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = w.Escapes.Start(running)
+		}()
+		DeferCleanup(func() { stop(); <-ended })
+		counted := func() float64 { return testutil.ToFloat64(escapedPods.WithLabelValues(rule.Name)) }
+		before := counted()
+		w.reconcile(node.Name)
+		Expect(w.held(node.Name)).To(BeTrue())
+		Eventually(counted).WithTimeout(time.Minute).Should(Equal(before + 1))
+
+		By("not counting a node again that was in service")
+		w.setCondition(node.Name, corev1.ConditionTrue)
+		w.reconcile(node.Name)
+		w.step(time.Minute)
+		w.setCondition(node.Name, corev1.ConditionFalse)
+		w.reconcile(node.Name)
+		Expect(w.held(node.Name)).To(BeTrue())
+		Expect(w.Escapes.queue).To(BeEmpty())
+		Expect(counted()).To(Equal(before + 1))
+	})
+
+	It("born by the admission policy are counted, once", func(ctx context.Context) {
+		w := newWorld(ctx)
+		claims := 0
+		w.PolicyClaim = func() { claims++ }
+		rule := w.createRule(network())
+		claim := func(extra string) string {
+			return `{"rule":"network","taint":"` + taintKey + `=pending:NoSchedule"` + extra + `}`
+		}
+		key := v1alpha1.RecordAnnotationPrefix + string(rule.UID)
+		born := w.createNode(build.MakeNode("born-"+w.pool).Taint(taintKey, "pending", corev1.TaintEffectNoSchedule).Annotation(key, claim("")))
+		webhook := w.createNode(build.MakeNode("hooked-"+w.pool).Taint(taintKey, "pending", corev1.TaintEffectNoSchedule).
+			Annotation(key, claim(`,"since":"`+w.clock.Now().UTC().Format(time.RFC3339)+`"`)))
+		for range 2 {
+			w.reconcile(born.Name)
+			w.reconcile(webhook.Name)
+		}
+		Expect(claims).To(Equal(1))
+		Expect(w.requests.Load()).To(BeZero(), "a node that was born gated needs no write until it is ready")
+	})
+})
