@@ -101,7 +101,7 @@ type explainer struct {
 func (x *explainer) rule() report.RuleExplanation {
 	rule := x.d.Rule
 	r := report.RuleExplanation{
-		Rule: rule.Name, Mode: Mode(rule), State: x.d.State, Reason: x.d.Reason, Policy: v1alpha1.ConditionPolicyAllOf,
+		Rule: rule.Name, Mode: rule.Mode.String(), State: x.d.State, Reason: x.d.Reason, Policy: v1alpha1.ConditionPolicyAllOf,
 		ReleasedAt: report.Time(x.d.Was.Record.Released.Time), Reported: x.reported(),
 	}
 	if rule.Spec.AnyOf() {
@@ -228,21 +228,6 @@ func rank(r *report.RuleExplanation) int {
 		return 4
 	}
 	return 5
-}
-
-// Mode is how far a rule is in force.
-func Mode(rule *ruleset.Rule) string {
-	switch rule.Mode {
-	case ruleset.Deleting:
-		return "Deleting"
-	case ruleset.Frozen:
-		return "Frozen"
-	case ruleset.DryRun:
-		return "DryRun"
-	case ruleset.Suspended:
-		return "Suspended"
-	}
-	return "Enforced"
 }
 
 func ready(node *corev1.Node) string {

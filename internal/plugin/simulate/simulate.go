@@ -131,7 +131,7 @@ func (s *simulation) replace(before, file *v1alpha1.NodeReadinessRule) *ruleset.
 }
 
 func (s *simulation) start(rule *ruleset.Rule, file *v1alpha1.NodeReadinessRule) *report.RuleSimulation {
-	r := &report.RuleSimulation{Rule: rule.Name, Change: s.changes[rule.Name], Mode: explain.Mode(rule)}
+	r := &report.RuleSimulation{Rule: rule.Name, Change: s.changes[rule.Name], Mode: rule.Mode.String()}
 	r.Hypothetical = s.Enforce && (file.Spec.DryRun || file.Spec.Suspend)
 	for _, p := range rule.Problems {
 		r.Problems = append(r.Problems, p.String())
