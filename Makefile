@@ -83,6 +83,11 @@ bench-agent: ## Measure the node agent against a handler that answers a constant
 run: ## Run the operator from here against the current kubeconfig; ARGS="--more --flags".
 	$(GO) run ./cmd/manager --leader-elect=false $(ARGS)
 
+.PHONY: run-webhooks
+run-webhooks: ## The same with webhooks, where the API server runs on this machine, too.
+	$(KUSTOMIZE) build config/local | $(KUBECTL) apply --server-side --force-conflicts -f -
+	$(GO) run ./cmd/manager --leader-elect=false --enable-webhook --webhook-bind-address=127.0.0.1:9443 $(ARGS)
+
 ##@ Test
 
 .PHONY: test

@@ -54,10 +54,10 @@ type Options struct {
 	Args []string
 }
 
-// Start starts everything. Steps are told on log, those of the cluster too. ctx bounds the start; Stop ends what was
+// Start starts everything, with webhooks. Steps are told on log, those of the cluster too. ctx bounds the start; Stop ends what was
 // started.
 func Start(ctx context.Context, log io.Writer) (*Stage, error) {
-	return StartWith(ctx, log, Options{})
+	return StartWith(ctx, log, Options{Webhooks: true})
 }
 
 // StartWith starts everything, and more.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -80,5 +81,42 @@ func TestComponents(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLocal: what "make run-webhooks" registers are the webhooks of config/default, called on this machine.
+func TestLocal(t *testing.T) {
+	objects, err := kustomize(t.Context(), "config/local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+		paths := func(objects []object) (out []string) {
+			for _, o := range objects {
+				hooks, _, err := unstructured.NestedSlice(o.Object, "webhooks")
+				if err != nil || o.GetKind() != kind {
+					continue
+				}
+				for _, h := range hooks {
+					hook, ok := h.(map[string]any)
+					if !ok {
+						t.Fatalf("%s: a webhook is no object", o.GetName())
+					}
+					path, _, _ := unstructured.NestedString(hook, "clientConfig", "service", "path")
+					url, _, _ := unstructured.NestedString(hook, "clientConfig", "url")
+					out = append(out, path+strings.TrimPrefix(url, "https://localhost:9443"))
+				}
+			}
+			return out
+		}
+		if diff := cmp.Diff(paths(installed), paths(objects)); diff != "" || len(paths(objects)) == 0 {
+			t.Errorf("%s (-config/default +config/local):\n%s", kind, diff)
+		}
+	}
+	for _, o := range objects {
+		o.SetName("local-" + o.GetName())
+		if err := kube.Create(t.Context(), o, client.DryRunAll); err != nil {
+			t.Errorf("%s %s is not valid: %v", o.GetKind(), o.GetName(), err)
+		}
 	}
 }
