@@ -113,7 +113,7 @@ func TestDecide(t *testing.T) {
 		"a node that is gone":                   {noNode: true, second: 5, want: allowed},
 		"a node that is being deleted":          {node: lost().Terminating(at(1)), second: 5, want: allowed},
 		"a node that is let go":                 {node: lost().Annotation(v1alpha1.OverrideAnnotation, "Release"), second: 5, want: allowed},
-		"a node that is out of service":         {node: lost().Taint(corev1.TaintNodeOutOfService, "nodeshutdown", noExecute), second: 5, want: allowed},
+		"a node that is out of service":         {node: lost().Taint(corev1.TaintNodeOutOfService, "nodeshutdown", noExecute), pod: pod().Tolerate("", -1), second: 5, want: allowed},
 		"a node that is emptied by a taint":     {node: lost().Taint("example.com/drain", "", noExecute), second: 5, want: allowed},
 		"one that the pod tolerates":            {node: lost().Taint("example.com/drain", "", noExecute), pod: pod().Tolerate("example.com/drain", -1), second: 5, want: denied},
 		"one that the pod tolerates for a time": {node: lost().Taint("example.com/drain", "", noExecute), pod: pod().Tolerate("example.com/drain", 9), second: 5, want: allowed},
