@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -40,6 +42,7 @@ type webhookOptions struct {
 	name, namespace string
 
 	nodeAdmission, nodePolicy string
+	nodeFailurePolicy         string
 }
 
 func (o *webhookOptions) bind(fs *pflag.FlagSet) {
@@ -57,6 +60,10 @@ func (o *webhookOptions) bind(fs *pflag.FlagSet) {
 		"What has nodes born with the taints of the rules that they match. policy: the MutatingAdmissionPolicy --node-admission-policy-name, "+
 			"which must be installed. webhook: the webhook, also where that policy is installed. auto: the policy where it is installed, else the webhook, if it is served. "+
 			"off: not the webhook; a policy that is installed goes on by itself.")
+	fs.StringVar(&o.nodeFailurePolicy, "node-admission-failure-policy", "",
+		"What becomes of a node that joins while no replica answers the webhook: Ignore lets it join, Fail refuses it, unless it has the label "+
+			"readiness.node.x-k8s.io/skip-admission. The operator writes it into the webhook's configuration; by default that stays as it is installed. "+
+			"The policy has its own in its manifest.")
 	fs.StringVar(&o.nodePolicy, "node-admission-policy-name", "nodegate-node-admission", "Name of the MutatingAdmissionPolicy for nodes, and of its binding.")
 }
 
@@ -70,6 +77,15 @@ func (o *webhookOptions) validate() []error {
 		}
 	default:
 		errs = append(errs, fmt.Errorf("--node-admission: must be auto, policy, webhook or off, not %q", o.nodeAdmission))
+	}
+	switch o.nodeFailurePolicy {
+	case "":
+	case string(admissionregistrationv1.Ignore), string(admissionregistrationv1.Fail):
+		if !o.enabled || o.certs != certsSelfManaged {
+			errs = append(errs, errors.New("--node-admission-failure-policy: needs --enable-webhook and --webhook-certs=self-managed; else set failurePolicy in the webhook's configuration"))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("--node-admission-failure-policy: must be Ignore or Fail, not %q", o.nodeFailurePolicy))
 	}
 	if !o.enabled {
 		return errs
@@ -194,5 +210,11 @@ func (o *webhookOptions) certificate(ctx context.Context, mgr manager.Manager) (
 			return nil, fmt.Errorf("removing %s at the end: %w", dir, err)
 		}
 	}
-	return certs.Managed{Namespace: o.namespaceOrDefault(), Name: o.name, Dir: dir}.Add(ctx, mgr)
+	managed := certs.Managed{Namespace: o.namespaceOrDefault(), Name: o.name, Dir: dir}
+	if o.nodeFailurePolicy != "" {
+		managed.Amend = func(u *unstructured.Unstructured) error {
+			return nodes.SetFailurePolicy(u, admissionregistrationv1.FailurePolicyType(o.nodeFailurePolicy))
+		}
+	}
+	return managed.Add(ctx, mgr)
 }

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -36,6 +37,9 @@ type Managed struct {
 	// These have good defaults, of a year and more. Tests shorten them.
 	CALifetime, Lifetime, RenewBefore, CheckEvery time.Duration
 
+	// Amend, if set, changes each webhook configuration further whenever whom to trust is written into it.
+	Amend func(*unstructured.Unstructured) error
+
 	controller string // its name, where tests run several in a process
 }
 
@@ -56,7 +60,7 @@ func (m Managed) Add(ctx context.Context, mgr manager.Manager) (*Certificate, er
 	}
 	c := waiting("the webhooks' certificate is not in Secret %s yet", key)
 	ready := make(chan struct{})
-	err = rotator.AddRotator(uncached{mgr, writer}, &rotator.CertRotator{
+	err = rotator.AddRotator(uncached{mgr, amending{writer, m.Amend}}, &rotator.CertRotator{
 		SecretKey:      key,
 		CertDir:        m.Dir,
 		CAName:         "nodegate-ca",
@@ -106,6 +110,22 @@ type uncached struct {
 
 // GetClient implements manager.Manager.
 func (u uncached) GetClient() client.Client { return u.client }
+
+// amending is a client that amends the webhook configurations that it writes; the library has them unstructured.
+type amending struct {
+	client.Client
+	amend func(*unstructured.Unstructured) error
+}
+
+// Update implements client.Client.
+func (a amending) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	if u, ok := obj.(*unstructured.Unstructured); ok && a.amend != nil {
+		if err := a.amend(u); err != nil {
+			return fmt.Errorf("amending %s %q: %w", u.GetKind(), u.GetName(), err)
+		}
+	}
+	return a.Client.Update(ctx, obj, opts...)
+}
 
 // ensureSecret makes sure that there is a Secret to keep the certificate in. It comes with the manifests; who runs the
 // operator as an administrator, outside of a cluster, gets one.

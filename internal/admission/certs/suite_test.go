@@ -24,6 +24,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -140,6 +141,10 @@ var _ = Describe("A certificate that the operator keeps itself", func() {
 		r := start(func(ctx context.Context, mgr manager.Manager, dir string) (*Certificate, error) {
 			m := managed
 			m.Dir = dir
+			m.Amend = func(o *unstructured.Unstructured) error {
+				o.SetLabels(map[string]string{"amended": "true"})
+				return nil
+			}
 			return m.Add(ctx, mgr)
 		})
 		defer r.stop()
@@ -150,6 +155,10 @@ var _ = Describe("A certificate that the operator keeps itself", func() {
 		first, err := r.shown(mutating)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(first.VerifyHostname("renewed.default.svc")).To(Succeed())
+
+		amended := &admissionregistrationv1.MutatingWebhookConfiguration{}
+		Expect(server.Client.Get(ctx, client.ObjectKey{Name: "renewed"}, amended)).To(Succeed())
+		Expect(amended.Labels).To(HaveKeyWithValue("amended", "true"))
 
 		By("being renewed before it expires")
 		Eventually(func(g Gomega) {
