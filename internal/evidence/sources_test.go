@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/readiness"
@@ -124,7 +125,7 @@ var _ = Describe("A snapshot of evidence", func() {
 		named := map[string]string{"component": "init"}
 		for _, p := range []*corev1.Pod{pod("seen", "s1", named), pod("seen-elsewhere", "s2", named), pod("seen-other", "s1", map[string]string{"component": "web"})} {
 			Expect(server.Client.Create(ctx, p)).To(Succeed())
-			DeferCleanup(server.Client.Delete, p)
+			DeferCleanup(server.Client.Delete, p, client.GracePeriodSeconds(0)) // no kubelet is there to end it
 		}
 		n := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "s1"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "ebs", NodeID: "s1"}}}}
 		Expect(server.Client.Create(ctx, n)).To(Succeed())
@@ -161,7 +162,7 @@ var _ = Describe("The sources of evidence", func() {
 		named := map[string]string{"component": "init"}
 		for _, p := range []*corev1.Pod{pod("named", "n1", named), pod("elsewhere", "n2", named), pod("other", "n1", map[string]string{"component": "web"})} {
 			Expect(server.Client.Create(ctx, p)).To(Succeed())
-			DeferCleanup(server.Client.Delete, p)
+			DeferCleanup(server.Client.Delete, p, client.GracePeriodSeconds(0)) // no kubelet is there to end it
 		}
 		set := setOf(initPods("default"))
 		s, h := start(ctx, server.Config, set)

@@ -55,6 +55,7 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	stored := &corev1.ConfigMap{}
 	if err := r.Client.Get(ctx, r.Key, stored); client.IgnoreNotFound(err) != nil {
+		current.Set(0)
 		return reconcile.Result{}, fmt.Errorf("reading the agents' configuration: %w", err)
 	}
 	file := config.Compile(inputs(r.Rules()), r.before(stored))
