@@ -76,7 +76,7 @@ func newWorld(change ...func(*build.RuleWrapper)) *world {
 	lost := localcluster.NewNode("n1", localcluster.NodeOptions{Labels: map[string]string{"kosmos.io/node": "true"}, Images: -1})
 	lost.UID = "u-n1"
 	lost = build.WrapNode(lost).Created(start.Add(-2*time.Hour)).Condition("Ready", "Unknown", start).Taint(corev1.TaintNodeUnreachable, "", corev1.TaintEffectNoExecute).Obj()
-	w := &world{recorder: events.NewFakeRecorder(100), clock: clocktesting.NewFakePassiveClock(start.Add(time.Second)), synced: true}
+	w := &world{recorder: events.NewFakeRecorder(1000), clock: clocktesting.NewFakePassiveClock(start.Add(time.Second)), synced: true}
 	w.Handler = &Handler{
 		Nodes: nodes{"n1": lost}, Rules: func() *ruleset.Set { return set }, Synced: func() bool { return w.synced },
 		Namespace: "nodegate-system", Recorder: w.recorder, Clock: w.clock,
