@@ -240,7 +240,7 @@ func (a *agents) answers(url string, status int) string {
 
 // TestExampleCNIProbe: the rule alone, and the agents. Operator, ConfigMap, agents, policies, conditions, taints.
 func TestExampleCNIProbe(t *testing.T) {
-	e := newExample(t, map[string]string{"example.com/pool": "workers"})
+	e := &example{Stage: cluster(t), t: t}
 	a := installAgents(t)
 	calico := startEndpoint(t, calicoAddress)
 	file := e.Example("cni-probe", "rule.yaml")
@@ -250,6 +250,7 @@ func TestExampleCNIProbe(t *testing.T) {
 	}
 	const taint, condition = "readiness.k8s.io/NetworkReady", "projectcalico.org/CalicoReady"
 	e.mustApply(file)
+	e.join(map[string]string{"example.com/pool": "workers"}) // of nodes that were there before, the breaker would leave one open
 	e.taints(0, taint)
 	e.taints(1, taint)
 	config := a.mount()

@@ -36,17 +36,23 @@ type example struct {
 func newExample(t *testing.T, labels map[string]string) *example {
 	t.Helper()
 	e := &example{Stage: cluster(t), t: t}
-	prefix := strings.ToLower(t.Name())
-	e.must(e.AddNodes(t.Context(), prefix, 2, localcluster.NodeOptions{Labels: labels}))
+	e.join(labels)
+	return e
+}
+
+// join has two nodes join.
+func (e *example) join(labels map[string]string) {
+	e.t.Helper()
+	prefix := strings.ToLower(e.t.Name())
+	e.must(e.AddNodes(e.t.Context(), prefix, 2, localcluster.NodeOptions{Labels: labels}))
 	for i := range 2 {
 		e.nodes = append(e.nodes, fmt.Sprintf("%s-%d", prefix, i))
 	}
-	t.Cleanup(func() {
+	e.t.Cleanup(func() {
 		for _, n := range e.nodes {
 			_ = e.Client.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n}})
 		}
 	})
-	return e
 }
 
 func (e *example) must(err error) {

@@ -31,6 +31,7 @@ func TestRealNodes(t *testing.T) {
 		{"helm upgrades it, and nothing changes on the nodes", upgrade},
 		{"the agents answer load balancers", agentsAnswer},
 		{"a token is good for what it is needed for", rights},
+		{"nobody gets a pod onto a held node", guardsBindings},
 		{"pods live on when a kubelet is silent", guardsPods},
 		{"a node waits for its network", waitsForNetwork},
 		{"a node waits for what warms it up", waitsForWarmUp},
@@ -92,7 +93,7 @@ spec:
 	pod, _, _ := strings.Cut(leader, "_")
 	kubectl(t, "-n", "nodegate-system", "delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
 	chart(t, "upgrade", filepath.Join(checkout, "charts", "nodegate"), "--set", "agent.enabled=true", "--set", "agent.drainSeconds=5",
-		"--set", "agent.conditions={example.com/Published}")
+		"--set", "agent.conditions={example.com/Published}", "--set", "podAdmission.enabled=true")
 	if left := kubectl(t, "-n", "nodegate-system", "get", "jobs", "-o", "name"); left != "" {
 		t.Errorf("%s is left of the upgrade", left)
 	}

@@ -74,21 +74,26 @@ func (l *Lab) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return l.Tool(ctx, filepath.Join(l.Cluster.Assets(), "kubectl"), args...)
 }
 
+// KubectlWith is Kubectl with a text on its standard input.
+func (l *Lab) KubectlWith(ctx context.Context, text string, args ...string) (string, error) {
+	return l.run(ctx, text, filepath.Join(l.Cluster.Assets(), "kubectl"), args...)
+}
+
 // Apply applies a text with kubectl.
 func (l *Lab) Apply(ctx context.Context, text string) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(l.Cluster.Assets(), "kubectl"), "apply", "-f", "-")
-	cmd.Env = l.environment()
-	cmd.Stdin = strings.NewReader(text)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("kubectl apply: %w: %s", err, out)
-	}
-	return nil
+	_, err := l.KubectlWith(ctx, text, "apply", "-f", "-")
+	return err
 }
 
 // Tool runs a tool with the administrator's kubeconfig, and returns what it prints.
 func (l *Lab) Tool(ctx context.Context, path string, args ...string) (string, error) {
+	return l.run(ctx, "", path, args...)
+}
+
+func (l *Lab) run(ctx context.Context, text, path string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = l.environment()
+	cmd.Stdin = strings.NewReader(text)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("%s %s: %w: %s", filepath.Base(path), strings.Join(args, " "), err, strings.TrimSpace(string(out)))
