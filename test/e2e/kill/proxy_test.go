@@ -29,6 +29,7 @@ const (
 	status    kind = "status"
 	finalizer kind = "finalizer"
 	lease     kind = "lease"
+	agents    kind = "agents' configuration"
 	read      kind = "" // no write
 	// strange is a write that the operator should not make.
 	strange kind = "strange write"
@@ -53,11 +54,16 @@ func kindOf(r *http.Request) kind {
 		return finalizer
 	case strings.HasPrefix(r.URL.Path, "/apis/coordination.k8s.io/"):
 		return lease
+	case r.URL.Path == configPath && is(http.MethodPatch):
+		return agents
 	}
 	return strange
 }
 
-const rulesPath = "/apis/readiness.node.x-k8s.io/v1alpha1/nodereadinessrules/"
+const (
+	rulesPath  = "/apis/readiness.node.x-k8s.io/v1alpha1/nodereadinessrules/"
+	configPath = "/api/v1/namespaces/" + leaseNamespace + "/configmaps/nodegate-agent-config"
+)
 
 // moment is when a replica is killed: before its write is handed on to the API server, or after that has carried it out
 // and before the answer is delivered.
@@ -255,7 +261,8 @@ func TestProxy(t *testing.T) {
 			"PATCH /apis/events.k8s.io/v1/namespaces/default/events/e": event,
 			"POST /api/v1/namespaces/default/events":                   event,
 			"PUT " + rulesPath + "r/status":                            status,
-			"PATCH " + rulesPath + "r":                                 finalizer, "PUT " + rulesPath + "r": strange,
+			"PATCH " + configPath:                                      agents, "DELETE " + configPath: strange, "PATCH /api/v1/namespaces/default/configmaps/x": strange,
+			"PATCH " + rulesPath + "r": finalizer, "PUT " + rulesPath + "r": strange,
 			"PUT /apis/coordination.k8s.io/v1/namespaces/x/leases/l": lease,
 			"POST /apis/coordination.k8s.io/v1/namespaces/x/leases":  lease,
 		} {
