@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -198,14 +199,10 @@ func TestKubectl(t *testing.T) {
 	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	kubectl := func(args ...string) string {
-		t.Helper()
+	kubectl := func(args ...string) (string, error) {
 		cmd := exec.Command(filepath.Join(assets, "kubectl"), append([]string{"--kubeconfig", file, "--cache-dir", t.TempDir()}, args...)...)
 		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Errorf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
-		return strings.Join(strings.Fields(string(out)), " ")
+		return strings.Join(strings.Fields(string(out)), " "), err
 	}
 	for args, want := range map[string]string{
 		"explain nrr":                               `NodeReadinessRule says what "ready" means for a set of nodes`,
@@ -217,8 +214,14 @@ func TestKubectl(t *testing.T) {
 		"get nrr":                                   "No resources found",
 		"api-resources --api-group " + group:        "nodereadinessrules nrr " + group + "/v1alpha1 false NodeReadinessRule",
 	} {
-		if got := kubectl(strings.Fields(args)...); !strings.Contains(got, want) {
-			t.Errorf("kubectl %s\nsays:  %s\nwithout: %s", args, got, want)
+		got, err := kubectl(strings.Fields(args)...)
+		// For a moment after the definition is written, the API server describes no rules.
+		for deadline := time.Now().Add(time.Minute); (err != nil || !strings.Contains(got, want)) && time.Now().Before(deadline); {
+			time.Sleep(200 * time.Millisecond)
+			got, err = kubectl(strings.Fields(args)...)
+		}
+		if err != nil || !strings.Contains(got, want) {
+			t.Errorf("kubectl %s\nsays:  %s (%v)\nwithout: %s", args, got, err, want)
 		}
 	}
 }
