@@ -4,19 +4,16 @@
 package pods
 
 import (
-	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/eventnote"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -92,12 +89,12 @@ func (h *Handler) announce(pod *corev1.Pod, node *corev1.Node, d *guard.Decision
 		return
 	}
 	guardedPods.WithLabelValues(rule.Name).Inc()
-	h.event(podReference(pod), ruleReference(rule), reasonEvictionDenied, "%s", d.Message)
+	h.event(eventnote.Pod(pod), eventnote.Rule(rule), reasonEvictionDenied, "%s", d.Message)
 	if h.told.first(telling{node.UID, rule.Name, since}) {
-		h.event(nodeReference(node), ruleReference(rule), reasonEvictionDenied, "Pods of this node are kept from eviction by rule %s, first %s/%s", rule.Name, pod.Namespace, pod.Name)
+		h.event(eventnote.Node(node), eventnote.Rule(rule), reasonEvictionDenied, "Pods of this node are kept from eviction by rule %s, first %s/%s", rule.Name, pod.Namespace, pod.Name)
 	}
 	if h.told.first(telling{rule.UID, rule.Name, h.Clock.Now().Truncate(ruleEventEvery)}) {
-		h.event(ruleReference(rule), nodeReference(node), reasonEvictionDenied, "Pods of node %s, and maybe of others, are kept from eviction", node.Name)
+		h.event(eventnote.Rule(rule), eventnote.Node(node), reasonEvictionDenied, "Pods of node %s, and maybe of others, are kept from eviction", node.Name)
 	}
 }
 
@@ -105,39 +102,13 @@ func (h *Handler) announce(pod *corev1.Pod, node *corev1.Node, d *guard.Decision
 func (h *Handler) announceRehearsal(pod *corev1.Pod, node *corev1.Node, rule *ruleset.Rule) {
 	rehearsals.WithLabelValues(rule.Name).Inc()
 	if h.told.first(telling{about: pod.UID, rule: rule.Name}) {
-		h.event(podReference(pod), ruleReference(rule), reasonEvictionRehearsed, "Rule %s, which is in dry-run, would have kept this pod of node %s from eviction", rule.Name, node.Name)
+		h.event(eventnote.Pod(pod), eventnote.Rule(rule), reasonEvictionRehearsed, "Rule %s, which is in dry-run, would have kept this pod of node %s from eviction", rule.Name, node.Name)
 	}
 	if h.told.first(telling{about: node.UID, rule: rule.Name}) {
-		h.event(ruleReference(rule), nodeReference(node), reasonEvictionRehearsed, "Pods of node %s would have been kept from eviction", node.Name)
+		h.event(eventnote.Rule(rule), eventnote.Node(node), reasonEvictionRehearsed, "Pods of node %s would have been kept from eviction", node.Name)
 	}
 }
-
-func clip(format string, args ...any) string {
-	note := fmt.Sprintf(format, args...)
-	if len(note) <= maxNote {
-		return note
-	}
-	return strings.ToValidUTF8(note[:maxNote-3], "") + "..."
-}
-
-// maxNote is how long an event's note may be; the API server refuses longer ones.
-const maxNote = 1024
 
 func (h *Handler) event(regarding, related runtime.Object, reason, format string, args ...any) {
-	h.Recorder.Eventf(regarding, related, corev1.EventTypeWarning, reason, actionDenyEviction, "%s", clip(format, args...))
-}
-
-func podReference(pod *corev1.Pod) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
-}
-
-func nodeReference(node *corev1.Node) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
-}
-
-func ruleReference(rule *ruleset.Rule) *v1alpha1.NodeReadinessRule {
-	return &v1alpha1.NodeReadinessRule{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeReadinessRule"},
-		ObjectMeta: metav1.ObjectMeta{Name: rule.Name, UID: rule.UID},
-	}
+	h.Recorder.Eventf(regarding, related, corev1.EventTypeWarning, reason, actionDenyEviction, "%s", eventnote.Format(format, args...))
 }

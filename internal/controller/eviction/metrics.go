@@ -5,7 +5,6 @@ package eviction
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
@@ -24,11 +23,3 @@ func init() { metrics.Registry.MustRegister(evictions) }
 
 // ForgetRule drops the metrics of a rule that is gone.
 func ForgetRule(rule string) { evictions.DeleteLabelValues(rule) }
-
-func podReference(pod *corev1.Pod) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
-}
-
-func nodeReference(node *corev1.Node) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
-}

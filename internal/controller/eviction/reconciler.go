@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/eventnote"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
@@ -174,7 +175,7 @@ func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev
 	}
 	evictions.WithLabelValues(rule.Name).Inc()
 	log.FromContext(ctx).Info("Evicted a pod", "pod", pod.Namespace+"/"+pod.Name, "node", node.Name, "rule", rule.Name)
-	r.Recorder.Eventf(podReference(pod), nodeReference(node), corev1.EventTypeWarning, reasonEvicted, actionEvict,
+	r.Recorder.Eventf(eventnote.Pod(pod), eventnote.Node(node), corev1.EventTypeWarning, reasonEvicted, actionEvict,
 		"Evicted from node %s, which rule %s has guarded for maxHoldSeconds and which is still not ready", node.Name, rule.Name)
 	return nil
 }

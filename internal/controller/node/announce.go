@@ -8,11 +8,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/eventnote"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
@@ -158,20 +158,12 @@ func (r *Reconciler) missing(p *pass, rule *ruleset.Rule) string {
 	return "all that it requires holds"
 }
 
-// maxNote is how long an event's note may be; the API server refuses longer ones.
-const maxNote = 1024
-
 func (r *Reconciler) eventf(node *corev1.Node, rule *ruleset.Rule, eventType, reason, action, format string, args ...any) {
-	note := clip(format, args...)
-	regarding := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
 	var related runtime.Object
 	if rule != nil {
-		related = &v1alpha1.NodeReadinessRule{
-			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeReadinessRule"},
-			ObjectMeta: metav1.ObjectMeta{Name: rule.Name, UID: rule.UID},
-		}
+		related = eventnote.Rule(rule)
 	}
-	r.Recorder.Eventf(regarding, related, eventType, reason, action, "%s", note)
+	r.Recorder.Eventf(eventnote.Node(node), related, eventType, reason, action, "%s", eventnote.Format(format, args...))
 }
 
 func (r *Reconciler) measure(p *pass, c *taints.Change, rule string) {

@@ -4,9 +4,6 @@
 package node
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
@@ -77,13 +74,4 @@ func ForgetRule(rule string) {
 	for _, m := range byRule {
 		m.DeletePartialMatch(prometheus.Labels{"rule": rule})
 	}
-}
-
-// clip formats a note for an event and bounds its length.
-func clip(format string, args ...any) string {
-	note := fmt.Sprintf(format, args...)
-	if len(note) <= maxNote {
-		return note
-	}
-	return strings.ToValidUTF8(note[:maxNote-3], "") + "..."
 }

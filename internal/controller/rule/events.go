@@ -4,7 +4,6 @@
 package rule
 
 import (
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/controller/guard"
+	"github.com/nodegate/nodegate/internal/eventnote"
 	"github.com/nodegate/nodegate/internal/fleet"
 )
 
@@ -25,9 +25,6 @@ const (
 	actionCleanUp  = "CleanUp"
 	actionEvaluate = "EvaluateRule"
 )
-
-// maxNote is how long an event's note may be; the API server refuses longer ones.
-const maxNote = 1024
 
 // announce tells, as Warnings on the rule, what a status that was written says for the first time.
 func (r *Reconciler) announce(rule *v1alpha1.NodeReadinessRule, before *v1alpha1.NodeReadinessRuleStatus, m *fleet.Material) {
@@ -54,9 +51,5 @@ func (r *Reconciler) announce(rule *v1alpha1.NodeReadinessRule, before *v1alpha1
 }
 
 func (r *Reconciler) warn(rule *v1alpha1.NodeReadinessRule, reason, action, format string, args ...any) {
-	note := fmt.Sprintf(format, args...)
-	if len(note) > maxNote {
-		note = strings.ToValidUTF8(note[:maxNote-3], "") + "..."
-	}
-	r.Recorder.Eventf(rule, nil, corev1.EventTypeWarning, reason, action, "%s", note)
+	r.Recorder.Eventf(rule, nil, corev1.EventTypeWarning, reason, action, "%s", eventnote.Format(format, args...))
 }
