@@ -318,7 +318,7 @@ func (s *suite) controllerManagerRestart(t *testing.T) {
 }
 
 func (s *suite) stopLeavesNothing(t *testing.T) {
-	own, err := s.Run(t.Context(), Process{Name: "own", Path: "/bin/sh", Args: []string{"-c", "sleep 600"}})
+	own, err := s.Run(t.Context(), Process{Name: "own", Path: "/bin/sh", Args: []string{"-c", "exec sleep 600"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,10 +91,15 @@ func (w *Watcher) OnChange(f func()) { w.listener = append(w.listener, f) }
 func (w *Watcher) Current() (checks.Node, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.known && w.err == nil || w.err == nil && !w.watching && w.Clock.Since(w.readAt) > freshFor {
+	if !w.fresh() {
 		return checks.Node{}, false
 	}
 	return w.snapshot(), true
+}
+
+// fresh reports whether what is known answers requests. It is called with the lock held.
+func (w *Watcher) fresh() bool {
+	return w.err != nil || w.known && (w.watching || w.Clock.Since(w.readAt) <= freshFor)
 }
 
 // Wait implements checks.NodeSource: it waits for the first answer, or reads the node if that was too long ago, for as long
@@ -113,12 +118,11 @@ func (w *Watcher) Wait(ctx context.Context) checks.Node {
 		}
 		return n
 	}
-	if n, ok := w.Current(); ok {
-		return n
-	}
-	select {
-	case <-w.refresh():
-	case <-ctx.Done():
+	if reading := w.refresh(); reading != nil {
+		select {
+		case <-reading:
+		case <-ctx.Done():
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,10 +162,14 @@ func (w *Watcher) snapshot() checks.Node {
 	return n
 }
 
-// refresh reads the node once for all who ask meanwhile; the channel is closed when that has ended.
+// refresh reads the node once for all who ask meanwhile, if what is known is too old, and else returns nil; the channel is
+// closed when the read has ended.
 func (w *Watcher) refresh() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.fresh() {
+		return nil
+	}
 	if w.reading != nil {
 		return w.reading
 	}

@@ -5,6 +5,7 @@ package guard
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,14 +39,23 @@ func TestTheLeaderIsKilledWhileItEvicts(t *testing.T) {
 	c.do(c.Operator.Start(t.Context()))
 	all := c.deletions()
 	for _, p := range pods {
-		total := 0
+		evictions, cut := 0, 0
 		for d, n := range all {
-			if d.pod == p.Name && d.code == 200 && d.user != "system:serviceaccount:kube-system:pod-garbage-collector" && d.user != "localcluster-kwok" {
-				total += n
+			switch {
+			case d.pod != p.Name || d.user == "system:serviceaccount:kube-system:pod-garbage-collector" || d.user == "localcluster-kwok":
+			case d.code == http.StatusOK:
+				evictions += n
+			case d.user == operator && (d.code < 400 || d.code > http.StatusConflict):
+				cut += n // the operator died while it was answered; it may have been carried out all the same
 			}
 		}
-		if total != 1 {
-			t.Errorf("pod %s was evicted %d times", p.Name, total)
+		if evictions > 1 || evictions == 0 && cut == 0 {
+			t.Errorf("pod %s was evicted %d times; %d requests were cut off", p.Name, evictions, cut)
+			for d, n := range all {
+				if d.pod == p.Name {
+					t.Logf("%d x code %d for %s", n, d.code, d.user)
+				}
+			}
 		}
 	}
 }
