@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/nodegate/nodegate/internal/testing/ports"
 )
 
 // long is for what comes soon or not at all.
@@ -29,12 +31,11 @@ const long = time.Minute
 // freeAddress is an address of the loopback interface that nobody listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := ports.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	return address
 }
 
 // serve answers at the address.

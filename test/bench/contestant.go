@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/testing/ports"
 	"github.com/nodegate/nodegate/test/localcluster"
 )
 
@@ -194,10 +194,9 @@ func request(ctx context.Context, method, url string) ([]byte, error) {
 
 // freeAddress is a loopback port on which nobody listens.
 func freeAddress() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := ports.Address()
 	if err != nil {
 		return "127.0.0.1:0"
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	return address
 }

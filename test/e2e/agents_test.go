@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/testing/ports"
 	"github.com/nodegate/nodegate/test/demo/stage"
 	"github.com/nodegate/nodegate/test/localcluster"
 )
@@ -173,7 +174,10 @@ func (a *agents) run(node, config string) string {
 	pod := a.pod(node)
 	ds := &appsv1.DaemonSet{}
 	a.must(a.Client.Get(a.t.Context(), client.ObjectKey{Namespace: agentNamespace, Name: agentName}, ds))
-	port := freePort(a.t)
+	address, err := ports.Address()
+	a.must(err)
+	_, port, err := net.SplitHostPort(address)
+	a.must(err)
 	instead := map[string]string{"--config": config, "--host-root": "", "--listen-port": port, "--metrics-bind-address": "0", "--drain-time": "0s"}
 	args := []string{"--kubeconfig=" + a.kubeconfig(pod), "--listen-address=127.0.0.1"}
 	for _, arg := range ds.Spec.Template.Spec.Containers[0].Args {
@@ -196,20 +200,6 @@ func (a *agents) run(node, config string) string {
 		}
 	})
 	return "http://127.0.0.1:" + port + "/health"
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 // answers waits until /health answers with a status, and returns the body.

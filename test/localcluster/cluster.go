@@ -20,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/nodegate/nodegate/internal/testing/ports"
 )
 
 // Cluster is a running control plane. Components that were not asked for are nil.
@@ -124,22 +126,22 @@ func (c *Cluster) fillDir(o Options) error {
 func (c *Cluster) start(ctx context.Context, o Options) error {
 	began := time.Now()
 	c.say("starting a control plane in %s", c.dir.path)
-	ports, err := c.startAPI(ctx, o)
+	chosen, err := c.startAPI(ctx, o)
 	if err != nil {
 		return err
 	}
 	if o.ControllerManager {
-		if c.ControllerManager, err = c.newControllerManager(ports[1], o.ControllerManagerArgs); err != nil {
+		if c.ControllerManager, err = c.newControllerManager(chosen[1], o.ControllerManagerArgs); err != nil {
 			return err
 		}
 	}
 	if o.Scheduler {
-		if c.Scheduler, err = c.newScheduler(ports[2], o.SchedulerArgs); err != nil {
+		if c.Scheduler, err = c.newScheduler(chosen[2], o.SchedulerArgs); err != nil {
 			return err
 		}
 	}
 	if o.Kwok {
-		if c.Kwok, err = c.newKwok(ports[3], o.KwokArgs); err != nil {
+		if c.Kwok, err = c.newKwok(chosen[3], o.KwokArgs); err != nil {
 			return err
 		}
 	}
@@ -158,7 +160,7 @@ func (c *Cluster) start(ctx context.Context, o Options) error {
 }
 
 // startAPI starts etcd and the API server, and returns the ports: the API server's and those of the others.
-func (c *Cluster) startAPI(ctx context.Context, o Options) (ports []int, err error) {
+func (c *Cluster) startAPI(ctx context.Context, o Options) (chosen []int, err error) {
 	// Together, for the API server needs some time of its own before it asks etcd for anything. When one of
 	// them fails the other is not waited for.
 	both, ctx := errgroup.WithContext(ctx)
@@ -167,16 +169,16 @@ func (c *Cluster) startAPI(ctx context.Context, o Options) (ports []int, err err
 	both.Go(func() error {
 		// Another process may take a port between the look and the start: then others are tried.
 		for attempt := 1; ; attempt++ {
-			if ports, err = freePorts(4); err != nil {
+			if chosen, err = ports.Take(4); err != nil {
 				return err
 			}
-			err := c.startAPIServer(ctx, ports[0], o.APIServerArgs)
+			err := c.startAPIServer(ctx, chosen[0], o.APIServerArgs)
 			if err == nil || attempt == 3 || !strings.Contains(err.Error(), "address already in use") {
 				return err
 			}
 		}
 	})
-	return ports, both.Wait()
+	return chosen, both.Wait()
 }
 
 func (c *Cluster) startAPIServer(ctx context.Context, port int, extra []string) error {

@@ -149,17 +149,3 @@ func TestADirectoryIsForOneCluster(t *testing.T) {
 		t.Error("the data of another cluster was taken over")
 	}
 }
-
-func TestPortsAreOutsideTheRangeOfOutgoingConnections(t *testing.T) {
-	ports, err := freePorts(50)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[int]bool{}
-	for _, port := range ports {
-		if port < firstPort || port >= 32768 || seen[port] {
-			t.Errorf("port %d of %v", port, ports)
-		}
-		seen[port] = true
-	}
-}

@@ -23,6 +23,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/internal/agent/health"
+	"github.com/nodegate/nodegate/internal/testing/ports"
 	"github.com/nodegate/nodegate/test/localcluster"
 )
 
@@ -109,11 +110,14 @@ func writeRules(dir string) (string, error) {
 
 // start starts a contestant, all of it on one core, and waits until it answers as it will.
 func (s *scene) start(ctx context.Context, name, path string, args func(port string) []string) error {
-	port, err := freePort()
+	address, err := ports.Address()
 	if err != nil {
 		return err
 	}
-	address := net.JoinHostPort("127.0.0.1", port)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
 	component, err := s.cluster.Run(ctx, localcluster.Process{
 		Name: name, Path: path, Args: args(port), Env: []string{"GOMAXPROCS=1"},
 		Ready: func(ctx context.Context) error { return answers(ctx, address) },
@@ -184,16 +188,6 @@ func serveConstant(ctx context.Context) error {
 		_, _ = w.Write(body)
 	})
 	return health.Serve(ctx, l, health.NewServer(h, slog.New(slog.DiscardHandler)))
-}
-
-func freePort() (string, error) {
-	for port := 22000; port < 32000; port++ { // below the range of outgoing connections
-		text := strconv.Itoa(port)
-		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", text)); err == nil {
-			return text, l.Close()
-		}
-	}
-	return "", errors.New("no free port on 127.0.0.1")
 }
 
 func (s *scene) close() error {

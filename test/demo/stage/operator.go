@@ -8,14 +8,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -23,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/nodegate/nodegate/internal/testing/manifests"
+	"github.com/nodegate/nodegate/internal/testing/ports"
 	"github.com/nodegate/nodegate/test/localcluster"
 )
 
@@ -113,11 +112,11 @@ func buildManager(ctx context.Context, root, binary string) error {
 }
 
 func (s *Stage) runManager(ctx context.Context, kubeconfig string) error {
-	metrics, err := freeAddress()
+	metrics, err := ports.Address()
 	if err != nil {
 		return err
 	}
-	probes, err := freeAddress()
+	probes, err := ports.Address()
 	if err != nil {
 		return err
 	}
@@ -128,7 +127,7 @@ func (s *Stage) runManager(ctx context.Context, kubeconfig string) error {
 		"--metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + probes,
 	}
 	if s.options.Webhooks {
-		webhooks, err := freeAddress()
+		webhooks, err := ports.Address()
 		if err != nil {
 			return err
 		}
@@ -151,20 +150,6 @@ func (s *Stage) runManager(ctx context.Context, kubeconfig string) error {
 		return fmt.Errorf("running the operator: %w", err)
 	}
 	return nil
-}
-
-// freeAddress is a loopback address on which nobody listens, with a port from below the range of outgoing connections.
-func freeAddress() (string, error) {
-	const first, last = 20000, 32000
-	var err error
-	for range 100 {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(last-first)))
-		var l net.Listener
-		if l, err = net.Listen("tcp", address); err == nil {
-			return address, l.Close()
-		}
-	}
-	return "", fmt.Errorf("finding a free port: %w", err)
 }
 
 // Get asks a URL, and fails for every answer but 200.

@@ -79,7 +79,7 @@ func crowd(t *testing.T, address string, n int, beginning string) {
 
 // TestBadInput sends what nobody should, again and again: it is answered or cut, and costs no memory that stays.
 func TestBadInput(t *testing.T) {
-	p := startAgent(t, "127.0.0.1", "x", "/nonexistent", "--agent-check-port", freePort(t, "127.0.0.1"))
+	p := startAgent(t, "127.0.0.1", "x", "/nonexistent", "--agent-check-port", freePort(t))
 	web, agentCheck := p.addresses["health"], p.addresses["agent-check"]
 	get := func(target string) string { return "GET " + target + " HTTP/1.1\r\nHost: x\r\n\r\n" }
 	round := func() {
@@ -126,7 +126,7 @@ func TestBadInput(t *testing.T) {
 
 // TestCrowds opens more connections than the agent serves at a time: an honest client gets its answer all the same.
 func TestCrowds(t *testing.T) {
-	p := startAgent(t, "127.0.0.1", "x", "/nonexistent", "--agent-check-port", freePort(t, "127.0.0.1"))
+	p := startAgent(t, "127.0.0.1", "x", "/nonexistent", "--agent-check-port", freePort(t))
 	for _, c := range []struct{ name, server, beginning string }{
 		{"half-open requests", "health", "GET /health HTTP/1.1\r\nHost:"},
 		{"connections that send nothing", "health", ""},
@@ -152,7 +152,7 @@ func TestCrowds(t *testing.T) {
 			}
 			took := time.Since(began)
 			t.Logf("answered after %s; memory %d KiB at most", took.Round(time.Millisecond), p.resident(t, "VmHWM"))
-			if took > 30*time.Second {
+			if took > time.Minute {
 				t.Errorf("it took %s", took)
 			}
 		})

@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/nodegate/nodegate/internal/agent/health"
+	"github.com/nodegate/nodegate/internal/testing/ports"
 	"github.com/nodegate/nodegate/internal/testing/tools"
 )
 
@@ -194,4 +195,14 @@ func (p *process) metric(t *testing.T, name string) float64 {
 		}
 	}
 	return 0
+}
+
+// freePort is a port on which nobody listens, at any address.
+func freePort(t *testing.T) string {
+	t.Helper()
+	taken, err := ports.Take(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strconv.Itoa(taken[0])
 }

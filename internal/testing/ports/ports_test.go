@@ -1,0 +1,93 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ports
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"testing"
+)
+
+// reserveEnv has TestMain try to reserve this port, in a process of its own.
+const reserveEnv = "PORTS_TEST_RESERVE"
+
+func TestMain(m *testing.M) {
+	if port, err := strconv.Atoi(os.Getenv(reserveEnv)); err == nil {
+		fmt.Fprint(os.Stdout, reserve(port))
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestPortsAreOutsideTheRangeOfOutgoingConnectionsAndGivenOnce(t *testing.T) {
+	seen := map[int]bool{}
+	for range 10 {
+		taken, err := Take(50)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(taken) != 50 {
+			t.Errorf("%d ports", len(taken))
+		}
+		for _, port := range taken {
+			if port < first || port >= 32768 || seen[port] {
+				t.Errorf("port %d of %v", port, taken)
+			}
+			seen[port] = true
+		}
+	}
+}
+
+func TestAPortOnWhichSomebodyListensIsNotTaken(t *testing.T) {
+	taken, err := Take(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(taken[0])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // done with it
+	mu.Lock()
+	defer mu.Unlock()
+	if mark := reserved[taken[0]]; mark != nil {
+		_ = mark.Close()
+	}
+	delete(reserved, taken[0])
+	if reserve(taken[0]) {
+		t.Errorf("port %d is taken, and somebody listens on it", taken[0])
+	}
+}
+
+func TestAnotherProcessDoesNotGetIt(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has names of sockets that are no files")
+	}
+	taken, err := Take(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func() string {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", reserveEnv, taken[0]))
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	if got := try(); got != "false" {
+		t.Errorf("another process reserves port %d: %s", taken[0], got)
+	}
+	mu.Lock()
+	_ = reserved[taken[0]].Close() // as the kernel does when a process ends
+	mu.Unlock()
+	if got := try(); got != "true" {
+		t.Errorf("it does not get it when it is free again: %s", got)
+	}
+}
