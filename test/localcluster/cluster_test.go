@@ -4,7 +4,6 @@
 package localcluster
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/nodegate/nodegate/internal/testing/audit"
 )
 
 const nodePolicy = `
@@ -247,21 +248,14 @@ func (s *suite) kubeletRights(t *testing.T) {
 }
 
 func (s *suite) controllerNames(t *testing.T) {
-	file, err := os.Open(s.AuditLog())
+	const want = "system:serviceaccount:kube-system:node-controller"
+	users := map[string]int{}
+	events, err := audit.Read[struct{ User struct{ Username string } }](s.AuditLog())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = file.Close() }()
-	const want = "system:serviceaccount:kube-system:node-controller"
-	users := map[string]int{}
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		var event struct {
-			User struct{ Username string }
-		}
-		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
-			t.Fatal(err)
-		}
-		users[event.User.Username]++
+	for _, e := range events {
+		users[e.User.Username]++
 	}
 	if users[want] == 0 {
 		t.Errorf("nodes were written by %v, never by %s", users, want)

@@ -4,12 +4,10 @@
 package guard
 
 import (
-	"bufio"
-	"encoding/json"
-	"os"
-
 	corev1 "k8s.io/api/core/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/nodegate/nodegate/internal/testing/audit"
 )
 
 // deletion is one request to delete a pod, by its name: no two pods here have the same.
@@ -21,23 +19,16 @@ type deletion struct {
 // deletions counts all requests to delete pods, as the API server has written them down.
 func (c *test) deletions() map[deletion]int {
 	c.t.Helper()
-	f, err := os.Open(c.AuditLog())
+	events, err := audit.Read[auditv1.Event](c.AuditLog())
 	c.do(err)
-	defer func() { _ = f.Close() }()
 	counts := map[deletion]int{}
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var e auditv1.Event
-		if json.Unmarshal(lines.Bytes(), &e) != nil { // the last line may be half written
-			continue
-		}
+	for i := range events {
+		e := &events[i]
 		if e.Verb != "delete" || e.ObjectRef == nil || e.ObjectRef.Resource != "pods" || e.ObjectRef.Subresource != "" || e.ResponseStatus == nil {
 			continue
 		}
 		counts[deletion{e.User.Username, e.ObjectRef.Name, e.ResponseStatus.Code}]++
 	}
-	c.do(lines.Err())
 	return counts
 }
 
