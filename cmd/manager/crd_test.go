@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/testing/apiserver"
@@ -63,7 +64,12 @@ func TestApplyCRD(t *testing.T) {
 	spec := schema.Properties["spec"]
 	delete(spec.Properties, "probes")
 	schema.Properties["spec"] = spec
-	if _, err := crds.Update(t.Context(), another, metav1.UpdateOptions{FieldManager: "helm"}); err != nil {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the API server writes its status meanwhile
+		another.ResourceVersion = found().ResourceVersion
+		_, err := crds.Update(t.Context(), another, metav1.UpdateOptions{FieldManager: "helm"})
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	apply("replaced")

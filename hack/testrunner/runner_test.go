@@ -118,7 +118,7 @@ func TestRun(t *testing.T) {
 		},
 		{
 			name: "a test that hangs fails at its limit", packages: []string{"hangs"}, list: []string{"hangs TestHangs"},
-			options: options{timeout: time.Second}, count: "0 passed, 1 failed, 0 skipped", says: []string{"test timed out after 1s"},
+			options: options{timeout: 3 * time.Second}, count: "0 passed, 1 failed, 0 skipped", says: []string{"test timed out after 3s"},
 		},
 		{
 			name: "a process that outlives its test is ended and fails the run", packages: []string{"leaves"}, list: []string{"leaves TestLeaves"},

@@ -37,6 +37,7 @@ func TestEvidence(t *testing.T) {
 }
 
 var _ = BeforeSuite(func() {
+	SetDefaultEventuallyTimeout(time.Minute)
 	var err error
 	server, err = apiserver.Start()
 	Expect(err).NotTo(HaveOccurred())
@@ -175,6 +176,8 @@ var _ = Describe("The sources of evidence", func() {
 		Expect(pods[0].ManagedFields).To(BeEmpty())
 		Expect(s.running[podsKey(rule.Pods()[0])].informer.GetIndexer().ListKeys()).To(ConsistOf("default/named", "default/elsewhere"))
 
+		Eventually(h.has("n1")).Should(BeTrue())
+		Eventually(h.has("n2")).Should(BeTrue(), "else it would be told of later")
 		h.forget()
 		live := pod("named", "n1", named)
 		live.Annotations = map[string]string{"ready": "true"}

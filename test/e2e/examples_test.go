@@ -141,7 +141,9 @@ func TestExampleStartupTaint(t *testing.T) {
 	impostor := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "impostor", Namespace: "kube-system",
 		Labels: map[string]string{"startup.k8s.io/component": "init"}, Annotations: map[string]string{"startup.k8s.io/ready": "true"}}}
 	impostor.Spec = corev1.PodSpec{NodeName: e.nodes[0], Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/c:1"}}}
-	e.must(e.Client.Create(t.Context(), impostor))
+	eventually(t, "the impostor is there", func() error { // it needs the namespace's default service account
+		return client.IgnoreAlreadyExists(e.Client.Create(t.Context(), impostor))
+	})
 	t.Cleanup(func() {
 		_ = e.Client.Delete(context.Background(), impostor, client.GracePeriodSeconds(0))
 	})

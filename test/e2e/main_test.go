@@ -62,7 +62,7 @@ func cluster(t *testing.T) *stage.Stage {
 // eventually repeats a check until it returns nil, and fails the test with its last error when time is up.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	const limit = time.Minute
+	const limit = 2 * time.Minute
 	deadline := time.Now().Add(limit)
 	for {
 		err := check()

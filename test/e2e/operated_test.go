@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -156,10 +157,9 @@ func TestWhatHappenedWhileTheOperatorWasDown(t *testing.T) {
 	w.eventually("the nodes are held", w.held(true))
 	w.stopOperator()
 
-	node := &corev1.Node{}
-	w.do(w.Client.Get(t.Context(), client.ObjectKey{Name: w.name(0)}, node))
-	delete(node.Labels, poolKey)
-	w.do(w.Client.Update(t.Context(), node))
+	// A patch: others write the node, too.
+	w.do(w.Client.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.name(0)}},
+		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, poolKey))))
 	w.do(w.Client.Delete(t.Context(), rule))
 
 	w.startOperator()
@@ -239,21 +239,21 @@ func TestAForeignCRDFreezesEverythingUntilItIsMended(t *testing.T) {
 	w.eventually("the operator is ready", ready)
 
 	served := &apiextensionsv1.CustomResourceDefinition{}
-	swap := func(to apiextensionsv1.CustomResourceDefinitionSpec) {
-		w.do(w.Client.Get(t.Context(), client.ObjectKey{Name: crd.Name}, served))
-		served.Spec.Versions = to.Versions
-		w.do(w.Client.Update(t.Context(), served))
+	swap := func(ctx context.Context, to apiextensionsv1.CustomResourceDefinitionSpec) {
+		w.eventually("the definition is written", func() error { // the API server writes its status meanwhile
+			if err := w.Client.Get(ctx, client.ObjectKey{Name: crd.Name}, served); err != nil {
+				return err
+			}
+			served.Spec.Versions = to.Versions
+			return w.Client.Update(ctx, served)
+		})
 	}
 	ours, err := crd.Load()
 	w.do(err)
 	foreign := ours.DeepCopy()
 	delete(foreign.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "maxUnavailable")
-	swap(foreign.Spec)
-	t.Cleanup(func() {
-		w.do(w.Client.Get(context.Background(), client.ObjectKey{Name: crd.Name}, served))
-		served.Spec.Versions = ours.Spec.Versions
-		w.do(w.Client.Update(context.Background(), served))
-	})
+	swap(t.Context(), foreign.Spec)
+	t.Cleanup(func() { swap(context.Background(), ours.Spec) })
 	w.eventually("readyz says why", func() error {
 		if err := ready(); err == nil {
 			return fmt.Errorf("it is ready")
@@ -264,7 +264,7 @@ func TestAForeignCRDFreezesEverythingUntilItIsMended(t *testing.T) {
 	time.Sleep(time.Second) // long enough for an operator that is not frozen
 	w.do(w.held(true)())
 
-	swap(ours.Spec)
+	swap(t.Context(), ours.Spec)
 	w.eventually("the operator is ready again", ready)
 	w.eventually("and does what is due", func() error {
 		for i := range 2 {
@@ -311,17 +311,21 @@ func TestWhatCanBeSeenOfARule(t *testing.T) {
 		}
 		return nil
 	})
-	metrics := w.metrics()
-	for _, want := range []string{
+	wanted := []string{
 		fmt.Sprintf(`node_readiness_taint_operations_total{operation="added",rule=%q} 2`, rule.Name),
 		fmt.Sprintf(`node_readiness_taint_operations_total{operation="removed",rule=%q} 2`, rule.Name),
 		fmt.Sprintf(`node_readiness_rule_nodes{rule=%q,state="ready"} 2`, rule.Name),
 		"node_readiness_rules_total", "node_readiness_build_info", "node_readiness_evaluation_duration_seconds_count",
-	} {
-		if !strings.Contains(metrics, want) {
-			t.Errorf("no metric %s", want)
-		}
 	}
+	w.eventually("the metrics tell", func() error {
+		metrics := w.metrics()
+		for _, want := range wanted {
+			if !strings.Contains(metrics, want) {
+				return fmt.Errorf("no metric %s", want)
+			}
+		}
+		return nil
+	})
 	w.do(w.Client.Delete(t.Context(), rule))
 	w.eventually("the metrics of a deleted rule go", func() error {
 		if strings.Contains(w.metrics(), fmt.Sprintf("rule=%q", rule.Name)) {

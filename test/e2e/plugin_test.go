@@ -56,6 +56,17 @@ func (p *plugin) says(words string, args ...string) {
 	}
 }
 
+// tells waits until a command line that changes nothing writes these words: what it is about is written by the operator.
+func (p *plugin) tells(words string, args ...string) {
+	p.w.t.Helper()
+	p.w.eventually("kubectl nodegate "+strings.Join(args, " "), func() error {
+		if code, out := p.run(args...); code != 0 || !strings.Contains(out, words) {
+			return fmt.Errorf("exit code %d; want %q in\n%s", code, words, out)
+		}
+		return nil
+	})
+}
+
 // tainted checks the taint of one node.
 func (w *world) tainted(i int, want bool) func() error {
 	return func() error {
@@ -77,20 +88,15 @@ func TestThePluginAndTheOperatorAgree(t *testing.T) {
 	w.create(w.rule())
 	w.eventually("the nodes are held", w.held(true))
 
-	p.says(fmt.Sprintf("Node %s is held by rule %s", first, w.pool), "explain", "node", first)
-	w.eventually("the events tell who put the taint there", func() error {
-		if _, out := p.run("explain", "node", first); !strings.Contains(out, "is on: put there by this rule") {
-			return errors.New(out)
-		}
-		return nil
-	})
+	p.tells(fmt.Sprintf("Node %s is held by rule %s", first, w.pool), "explain", "node", first)
+	p.tells("is on: put there by this rule", "explain", "node", first) // as the events say
 
 	// Release and clear wait for the operator: what they are about has happened when they end.
-	p.says("released", "release", "node", first, "--yes", "--timeout=60s")
+	p.says("released", "release", "node", first, "--yes", "--timeout=120s")
 	w.do(w.tainted(0, false)())
 	w.do(w.tainted(1, true)())
-	p.says(fmt.Sprintf("Node %s is released by hand", first), "explain", "node", first)
-	p.says("cleared", "clear", "node", first, "--yes", "--timeout=60s")
+	p.tells(fmt.Sprintf("Node %s is released by hand", first), "explain", "node", first)
+	p.says("cleared", "clear", "node", first, "--yes", "--timeout=120s")
 	w.do(w.tainted(0, true)())
 
 	// What holds again is released while the rule is paused; what ceases to hold is not held.
@@ -108,10 +114,10 @@ func TestThePluginAndTheOperatorAgree(t *testing.T) {
 	p.says("resumed", "resume", "--yes")
 	w.eventually("the nodes are held again", w.held(true))
 
-	p.says("held", "hold", "node", first, "--for=1h", "--yes", "--timeout=60s")
+	p.says("held", "hold", "node", first, "--for=1h", "--yes", "--timeout=120s")
 	w.report(true)
 	w.eventually("the other node is released", w.tainted(1, false))
-	p.says(fmt.Sprintf("Node %s is held by hand", first), "explain", "node", first)
-	p.says("cleared", "clear", "node", first, "--yes", "--timeout=60s")
+	p.tells(fmt.Sprintf("Node %s is held by hand", first), "explain", "node", first)
+	p.says("cleared", "clear", "node", first, "--yes", "--timeout=120s")
 	w.do(w.tainted(0, false)())
 }

@@ -20,7 +20,7 @@ import (
 const (
 	probeInterval = 25 * time.Millisecond
 	// stopGrace is how long a component may take to end in order before it is killed.
-	stopGrace = 10 * time.Second
+	stopGrace = time.Minute
 	// readyLimit bounds the wait for a component also where the caller's context has no deadline.
 	readyLimit = 2 * time.Minute
 	// quotedLines is how much of its log an error quotes when a component died.

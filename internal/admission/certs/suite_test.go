@@ -16,6 +16,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/nodegate/nodegate/internal/testing/apiserver"
+	"github.com/nodegate/nodegate/internal/testing/ports"
 )
 
 var server *apiserver.Server
@@ -66,20 +68,17 @@ type replica struct {
 
 func start(add func(ctx context.Context, mgr manager.Manager, dir string) (*Certificate, error)) *replica {
 	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	taken, err := ports.Take(1)
 	Expect(err).NotTo(HaveOccurred())
-	address, ok := listener.Addr().(*net.TCPAddr)
-	Expect(ok).To(BeTrue())
-	Expect(listener.Close()).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	mgr, err := ctrl.NewManager(server.Config, manager.Options{
 		Scheme: apiserver.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, LeaderElection: false,
 	})
 	Expect(err).NotTo(HaveOccurred())
-	r := &replica{address: address.String(), dir: GinkgoT().TempDir()}
+	r := &replica{address: net.JoinHostPort("127.0.0.1", strconv.Itoa(taken[0])), dir: GinkgoT().TempDir()}
 	r.Certificate, err = add(ctx, mgr, r.dir)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(mgr.Add(webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: address.Port, TLSOpts: []func(*tls.Config){
+	Expect(mgr.Add(webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: taken[0], TLSOpts: []func(*tls.Config){
 		func(c *tls.Config) { c.GetCertificate = r.Get },
 	}}))).To(Succeed())
 	ended := make(chan error, 1)
@@ -145,15 +144,18 @@ var _ = Describe("A certificate that the operator keeps itself", func() {
 				o.SetLabels(map[string]string{"amended": "true"})
 				return nil
 			}
-			return m.Add(ctx, mgr)
+			c, err := m.Add(ctx, mgr)
+			if err == nil {
+				Expect(c.Ready(nil)).To(MatchError(ContainSubstring("not in Secret default/renewed-cert yet")))
+			}
+			return c, err
 		})
 		defer r.stop()
-		Expect(r.ready()).To(MatchError(ContainSubstring("not in Secret default/renewed-cert yet")))
 		Eventually(r.ready).Should(Succeed())
 		mutating, validating := authorities(ctx, "renewed")
 		Expect(mutating).To(Equal(validating))
-		first, err := r.shown(mutating)
-		Expect(err).NotTo(HaveOccurred())
+		var first *x509.Certificate
+		Eventually(func() (err error) { first, err = r.shown(mutating); return err }).Should(Succeed())
 		Expect(first.VerifyHostname("renewed.default.svc")).To(Succeed())
 
 		amended := &admissionregistrationv1.MutatingWebhookConfiguration{}
@@ -167,7 +169,7 @@ var _ = Describe("A certificate that the operator keeps itself", func() {
 			g.Expect(now.NotAfter).To(BeTemporally(">", first.NotAfter))
 			g.Expect(time.Now()).To(BeTemporally(">", first.NotAfter), "the first one has not expired yet")
 		}).Should(Succeed())
-		Expect(r.ready()).To(Succeed())
+		Eventually(r.ready).Should(Succeed())
 
 		By("being made anew when the Secret is emptied, with another authority")
 		secret := &corev1.Secret{}

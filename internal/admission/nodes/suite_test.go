@@ -13,7 +13,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
-	"net"
 	"testing"
 	"time"
 
@@ -35,6 +34,7 @@ import (
 	"github.com/nodegate/nodegate/internal/testing/apiserver"
 	"github.com/nodegate/nodegate/internal/testing/build"
 	"github.com/nodegate/nodegate/internal/testing/manifests"
+	"github.com/nodegate/nodegate/internal/testing/ports"
 )
 
 var (
@@ -73,13 +73,10 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	engine = NewEngine(ModeAuto, true, "nodegate-node-admission")
 	Expect(engine.SetupWithManager(running, mgr)).To(Succeed())
 
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	taken, err := ports.Take(1)
 	Expect(err).NotTo(HaveOccurred())
-	address, ok := listener.Addr().(*net.TCPAddr)
-	Expect(ok).To(BeTrue())
-	Expect(listener.Close()).To(Succeed())
 	certificate, ca := makeCertificate()
-	s := webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: address.Port, TLSOpts: []func(*tls.Config){
+	s := webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: taken[0], TLSOpts: []func(*tls.Config){
 		func(c *tls.Config) {
 			c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certificate, nil }
 		},
@@ -94,7 +91,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	})
 	Eventually(func() error { return s.StartedChecker()(nil) }).Should(Succeed())
 	_, err = manifests.Apply(ctx, server.Client, func(o *unstructured.Unstructured) error {
-		return manifests.Local(o, fmt.Sprintf("https://localhost:%d", address.Port), ca)
+		return manifests.Local(o, fmt.Sprintf("https://localhost:%d", taken[0]), ca)
 	}, manifests.MutatingWebhooks)
 	Expect(err).NotTo(HaveOccurred())
 	_, err = manifests.Apply(ctx, server.Client, nil, manifests.RecordGuard)

@@ -75,7 +75,7 @@ func TestContainerRuntime(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := serveRuntime(t, &c.runtime)
-			limit := 10 * time.Second
+			limit := time.Minute
 			if c.runtime.hang {
 				limit = 100 * time.Millisecond
 			}

@@ -201,24 +201,27 @@ var _ = Describe("Finishing evictions", func() {
 })
 
 var _ = Describe("Watching guarded pods", func() {
-	evict := func(ctx context.Context, w *world, p *corev1.Pod, announced time.Time) {
+	// The announcement is so long after the request to delete the pod: both times are the API server's.
+	evict := func(ctx context.Context, w *world, p *corev1.Pod, after time.Duration) {
 		GinkgoHelper()
+		Expect(server.Client.Delete(ctx, p)).To(Succeed())
+		p = w.get(p)
+		announced := p.DeletionTimestamp.Add(after - time.Duration(*p.DeletionGracePeriodSeconds)*time.Second)
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 			Reason: "DeletionByTaintManager", LastTransitionTime: metav1.NewTime(announced)})
 		Expect(server.Client.Status().Update(ctx, p)).To(Succeed())
-		Expect(server.Client.Delete(ctx, p)).To(Succeed())
 		Expect(w.at(30).RequeueAfter).To(Equal(watchEvery))
 	}
 
 	It("tells of one that was evicted all the same", func(ctx context.Context) {
 		w := newWorld(ctx)
-		evict(ctx, w, w.pod("bypassed", 5), time.Now().Add(time.Second))
+		evict(ctx, w, w.pod("bypassed", 5), time.Second)
 		Expect(w.bypassed).To(Equal([]string{"link bypassed"}))
 	})
 
 	It("does not tell of one that somebody deleted after its eviction was denied", func(ctx context.Context) {
 		w := newWorld(ctx)
-		evict(ctx, w, w.pod("deleted", 5), time.Now().Add(-time.Minute))
+		evict(ctx, w, w.pod("deleted", 5), -time.Minute)
 		Expect(w.bypassed).To(BeEmpty())
 	})
 })

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
@@ -43,6 +44,14 @@ func WithKubelets(env *envtest.Environment) {
 		Set("authorization-mode", "Node,RBAC").Set("enable-admission-plugins", "NodeRestriction")
 }
 
+// patience is for a busy machine: what is well ends as soon as ever.
+const patience = 2 * time.Minute
+
+// Patient gives an environment more time than the usual ten or twenty seconds.
+func Patient(env *envtest.Environment) {
+	env.ControlPlaneStartTimeout, env.ControlPlaneStopTimeout, env.CRDInstallOptions.MaxTime = patience, patience, patience
+}
+
 // Start starts an API server with the CRD installed. Stop it.
 func Start(options ...Option) (*Server, error) {
 	assets, err := assetsDir()
@@ -54,6 +63,7 @@ func Start(options ...Option) (*Server, error) {
 		CRDDirectoryPaths:     []string{filepath.Join(root(), "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
 	}}
+	Patient(s.env)
 	for _, o := range options {
 		o(s.env)
 	}

@@ -101,6 +101,7 @@ func Local(o *unstructured.Unstructured, url string, ca []byte) error {
 			config["caBundle"] = base64.StdEncoding.EncodeToString(ca)
 		}
 		hook["clientConfig"] = config
+		hook["timeoutSeconds"] = int64(30) // a busy machine is no reason to let something through
 	}
 	return unstructured.SetNestedSlice(o.Object, webhooks, "webhooks")
 }

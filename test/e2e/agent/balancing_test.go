@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -73,6 +74,7 @@ type traffic struct {
 	mu     sync.Mutex
 	served map[string]int // answers by the node that gave them
 	failed []string
+	begun  []int // requests, by client
 }
 
 // clients send requests without a pause between them, but for a moment, until the test ends.
@@ -82,11 +84,12 @@ func (b *haproxy) clients(t *testing.T) *traffic {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(b.dir, "front.sock"))
 	}}
-	got := &traffic{served: map[string]int{}}
+	got := &traffic{served: map[string]int{}, begun: make([]int, 3)}
 	var all sync.WaitGroup
-	for range 3 {
+	for i := range got.begun {
 		all.Go(func() {
 			for ctx.Err() == nil {
+				got.begins(i)
 				node, err := ask(&http.Client{Transport: transport})
 				got.add(node, err)
 				time.Sleep(5 * time.Millisecond)
@@ -114,6 +117,30 @@ func ask(client *http.Client) (string, error) {
 	return string(body), err
 }
 
+func (c *traffic) begins(client int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.begun[client]++
+}
+
+// settle waits until all requests that are under way have been answered.
+func (c *traffic) settle(t *testing.T) {
+	t.Helper()
+	c.mu.Lock()
+	before := slices.Clone(c.begun)
+	c.mu.Unlock()
+	eventually(t, "all clients go on", func() error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for i, n := range c.begun {
+			if n == before[i] {
+				return fmt.Errorf("client %d waits for the answer to request %d", i, n)
+			}
+		}
+		return nil
+	})
+}
+
 func (c *traffic) add(node string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +164,7 @@ func (c *traffic) of(nodes ...*member) []int {
 // passesBy waits until the others have served a hundred requests more each, and checks that this node has served none.
 func (c *traffic) passesBy(t *testing.T, out *member, others ...*member) {
 	t.Helper()
-	time.Sleep(20 * time.Millisecond) // what is under way
+	c.settle(t)
 	before := c.of(append([]*member{out}, others...)...)
 	eventually(t, "the others serve", func() error {
 		for i, n := range c.of(others...) {
@@ -246,6 +273,7 @@ func TestHAProxyByHTTPChecks(t *testing.T) {
 	ending.agent.signal(t, syscall.SIGTERM)
 	b.becomes(t, ending.node, want{"status": "DOWN", "check_status": "L7STS", "check_code": "503", "chkfail": fall, "chkdown": "1"})
 	ending.agent.hurry(t)
+	clients.settle(t)
 	ending.stopService()
 	clients.passesBy(t, ending, ill, well)
 	if err := b.statistics(t).is(well.node, want{"status": "UP", "chkfail": "0", "chkdown": "0"}); err != nil {
@@ -257,7 +285,7 @@ func TestHAProxyByHTTPChecks(t *testing.T) {
 func TestHAProxyByAgentChecks(t *testing.T) {
 	ports := map[string]string{}
 	members := fleet(t, "by-agent", func(address string) []string {
-		ports[address] = freePort(t, address)
+		ports[address] = freePort(t)
 		return []string{"--agent-check-port", ports[address]}
 	})
 	var servers []string
@@ -301,19 +329,4 @@ func TestHAProxyByAgentChecks(t *testing.T) {
 	ending.stopService()
 	clients.passesBy(t, ending, ill, well)
 	clients.noneFailed(t, b)
-}
-
-// freePort finds a port of the address on which nobody listens, below the range of outgoing connections.
-func freePort(t *testing.T, address string) string {
-	t.Helper()
-	for port := 21000; port < 32000; port++ {
-		text := fmt.Sprint(port)
-		l, err := net.Listen("tcp", net.JoinHostPort(address, text))
-		if err == nil {
-			_ = l.Close()
-			return text
-		}
-	}
-	t.Fatal("no free port")
-	return ""
 }

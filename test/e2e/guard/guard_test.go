@@ -145,7 +145,7 @@ func TestTheLinkComesBackInTheSecondInWhichATolerationEnds(t *testing.T) {
 
 func TestTheHoldEndsAndWhatIsDueIsEvictedOnce(t *testing.T) {
 	c := newTest(t)
-	c.rule(12)
+	c.rule(20)
 	node := c.node("n", true)
 	due, early := c.pods(node, 4, 1), c.node("other", true)
 	later := c.pods(early, 2, 3600)

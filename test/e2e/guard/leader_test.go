@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/internal/testing/ports"
 )
 
 // TestTheLeaderIsKilledWhileItEvicts: the next one goes on where it was, and no pod is evicted twice.
@@ -17,13 +19,13 @@ func TestTheLeaderIsKilledWhileItEvicts(t *testing.T) {
 	c.rule(15)
 	node := c.node("n", true)
 	pods := c.pods(node, 60, 1)
-	address, err := freeAddress()
+	address, err := ports.Address()
 	c.do(err)
 	next, err := c.replica(t.Context(), "operator-next", address)
 	c.do(err)
 
 	c.link(node, false)
-	c.deniedAtLeast(pods[:1], attempts)
+	c.deniedAtLeast(pods[:1], 1)
 	c.eventually("the leader evicts", func() error {
 		if c.evicted(pods) == 0 {
 			return fmt.Errorf("nothing is evicted")

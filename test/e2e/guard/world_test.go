@@ -29,6 +29,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/internal/testing/ports"
 	"github.com/nodegate/nodegate/test/demo/stage"
 	"github.com/nodegate/nodegate/test/localcluster"
 )
@@ -142,11 +143,11 @@ func (w *world) replica(ctx context.Context, name, address string) (*localcluste
 	if err != nil {
 		return nil, err
 	}
-	probes, err := freeAddress()
+	probes, err := ports.Address()
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := freeAddress()
+	metrics, err := ports.Address()
 	if err != nil {
 		return nil, err
 	}
@@ -173,14 +174,6 @@ func (w *world) install(ctx context.Context) error {
 		}
 	}
 	return w.installWebhooks(ctx)
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 func poll(check func() error) error {

@@ -26,7 +26,7 @@ const (
 	// converged bounds the wait until the operator is done; it usually takes a second or two.
 	converged = 2 * time.Minute
 	// provoked bounds the wait for a write that a trap is set for.
-	provoked = 5 * time.Second
+	provoked = time.Minute
 )
 
 // TestOperator is one test, so that its parts share the binary and run side by side.

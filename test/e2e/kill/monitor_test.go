@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -45,7 +47,15 @@ func startMonitor(t *testing.T, w *world) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watchers []watch.Interface
 	for _, list := range []client.ObjectList{&corev1.NodeList{}, &v1alpha1.NodeReadinessRuleList{}} {
-		watcher, err := w.client.Watch(ctx, list)
+		err := w.client.List(ctx, list)
+		var watcher watch.Interface
+		if err == nil { // one that goes on where it was when the API server ends a watch that is too slow for it
+			watcher, err = watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &toolscache.ListWatch{
+				WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+					return w.client.Watch(ctx, list, &client.ListOptions{Raw: &o})
+				},
+			})
+		}
 		if err != nil {
 			cancel()
 			t.Fatal(err)

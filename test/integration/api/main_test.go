@@ -22,6 +22,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/testing/apiserver"
 	"github.com/nodegate/nodegate/test/localcluster"
 )
 
@@ -55,6 +56,7 @@ func run(m *testing.M) (code int, err error) {
 		}
 	}
 	env := &envtest.Environment{BinaryAssetsDirectory: assets, CRDDirectoryPaths: []string{crdDir}, ErrorIfCRDPathMissing: true}
+	apiserver.Patient(env)
 	defer func() {
 		if stopErr := env.Stop(); err == nil && stopErr != nil {
 			err = fmt.Errorf("stopping the API server: %w", stopErr)

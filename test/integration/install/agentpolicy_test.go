@@ -72,7 +72,7 @@ type confined struct {
 func confine(t *testing.T, name string, conditions ...string) *confined {
 	t.Helper()
 	withAgents(t)
-	publishes(t, conditions...)
+	publishes(t, append(conditions, current(name))...)
 	c := &confined{t: t, node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{"example.com/pool": "workers"}, Annotations: map[string]string{"example.com/a": "b"},
 	}}}
@@ -144,6 +144,9 @@ func conditionsPatch(names []string) string {
 	return `{"status":{"conditions":[` + strings.Join(conditions, ",") + `]}}`
 }
 
+// current is a condition that the rules of one test alone publish: another's configuration may still be known to the API server.
+func current(name string) string { return "example.com/Current-" + name }
+
 // ready waits until the policy is in force, and lets through what it is to let through.
 func (c *confined) ready(as client.Client) {
 	c.t.Helper()
@@ -155,9 +158,11 @@ func (c *confined) ready(as client.Client) {
 		if err := c.patch(as, fmt.Sprintf(`{"metadata":{"labels":{"ready":"at-%d"}}}`, time.Now().UnixNano())); err == nil {
 			return errors.New("the policy about everything else is not in force")
 		}
-		return c.patch(as, conditionPatch("example.com/Probed", "NodegateProbeFailed"))
+		return c.patch(as, conditionPatch(current(c.node.Name), "NodegateProbeFailed"))
 	}).WithTimeout(60*time.Second).Should(Succeed(), "the policy lets an agent publish what a rule's probe does")
-	must(c.t, c.patch(kube, `{"status":{"conditions":[{"$patch":"delete","type":"example.com/Forbidden"}]}}`))
+	for _, name := range []string{"example.com/Forbidden", current(c.node.Name)} {
+		must(c.t, c.patch(kube, fmt.Sprintf(`{"status":{"conditions":[{"$patch":"delete","type":%q}]}}`, name)))
+	}
 }
 
 // TestAgentPolicy: what an agent may write, seen at the stored object.

@@ -21,6 +21,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/testing/apiserver"
 	"github.com/nodegate/nodegate/test/localcluster"
 )
 
@@ -81,6 +82,7 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	env = &envtest.Environment{BinaryAssetsDirectory: assets}
+	apiserver.Patient(env)
 	env.ControlPlane.GetAPIServer().Configure().
 		Set("audit-policy-file", policy).Set("audit-log-path", auditLog()).Set("audit-log-mode", "blocking")
 	defer func() {

@@ -4,14 +4,11 @@
 package install
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -42,6 +39,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/testing/audit"
+	"github.com/nodegate/nodegate/internal/testing/ports"
 )
 
 const conditionType = "example.com/CNIReady"
@@ -166,26 +165,26 @@ func (m *process) callWebhooks(t *testing.T, g *WithT) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(m.webhooks)
 	g.Expect(err).NotTo(HaveOccurred())
-	edit := func(ctx context.Context, config func(*admissionregistrationv1.WebhookClientConfig)) {
+	edit := func(ctx context.Context, config func(Gomega, *admissionregistrationv1.WebhookClientConfig)) {
 		t.Helper()
 		mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
 		g.Eventually(func(g Gomega) { // the operator writes them, too
 			g.Expect(kube.Get(ctx, client.ObjectKey{Name: "nodegate-webhook"}, mutating)).To(Succeed())
 			for i := range mutating.Webhooks {
-				config(&mutating.Webhooks[i].ClientConfig)
+				config(g, &mutating.Webhooks[i].ClientConfig)
 			}
 			g.Expect(kube.Update(ctx, mutating)).To(Succeed())
 		}).Should(Succeed())
 		g.Eventually(func(g Gomega) {
 			g.Expect(kube.Get(ctx, client.ObjectKey{Name: "nodegate-webhook"}, validating)).To(Succeed())
 			for i := range validating.Webhooks {
-				config(&validating.Webhooks[i].ClientConfig)
+				config(g, &validating.Webhooks[i].ClientConfig)
 			}
 			g.Expect(kube.Update(ctx, validating)).To(Succeed())
 		}).Should(Succeed())
 	}
 	services := map[string]*admissionregistrationv1.ServiceReference{}
-	edit(t.Context(), func(c *admissionregistrationv1.WebhookClientConfig) {
+	edit(t.Context(), func(g Gomega, c *admissionregistrationv1.WebhookClientConfig) {
 		g.Expect(c.CABundle).NotTo(BeEmpty(), "the authority is written")
 		if c.Service != nil {
 			url := "https://localhost:" + port + *c.Service.Path
@@ -194,7 +193,7 @@ func (m *process) callWebhooks(t *testing.T, g *WithT) {
 		}
 	})
 	t.Cleanup(func() {
-		edit(context.Background(), func(c *admissionregistrationv1.WebhookClientConfig) {
+		edit(context.Background(), func(_ Gomega, c *admissionregistrationv1.WebhookClientConfig) {
 			if c.URL != nil {
 				c.URL, c.Service = nil, services[*c.URL]
 			}
@@ -281,20 +280,17 @@ func right(group, resource, verb string) string {
 // used is what the operator has asked for, by the API server's audit log; refusals fail the test.
 func used(t *testing.T) map[string]bool {
 	t.Helper()
-	raw, err := os.ReadFile(auditLog())
+	events, err := audit.Read[struct {
+		Verb, RequestURI, UserAgent string
+		ObjectRef                   *struct{ APIGroup, Resource, Subresource string }
+		ResponseStatus              struct{ Code int }
+	}](auditLog())
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := map[string]bool{}
-	for lines := bufio.NewScanner(bytes.NewReader(raw)); lines.Scan(); {
-		var e struct {
-			Verb, RequestURI, UserAgent string
-			ObjectRef                   *struct{ APIGroup, Resource, Subresource string }
-			ResponseStatus              struct{ Code int }
-		}
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			t.Fatalf("reading the audit log: %v\n%s", err, lines.Text())
-		}
+	for i := range events {
+		e := &events[i]
 		if e.UserAgent == testAgent {
 			continue
 		}
@@ -356,7 +352,13 @@ func startManager(t *testing.T, environment ...string) *process {
 	if err := os.WriteFile(kubeconfig, kubeconfigAs(t, namespace, serviceAccount), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m := &process{out: &output{}, probes: freeAddress(t), metrics: freeAddress(t), webhooks: freeAddress(t), ended: make(chan error, 1)}
+	m := &process{out: &output{}, ended: make(chan error, 1)}
+	for _, address := range []*string{&m.probes, &m.metrics, &m.webhooks} {
+		var err error
+		if *address, err = ports.Address(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	args := append(slices.Clone(deployment(t).Spec.Template.Spec.Containers[0].Args),
 		"--kubeconfig="+kubeconfig, "--leader-election-namespace="+namespace, // in a pod they are found
 		"--health-probe-bind-address="+m.probes, "--metrics-bind-address="+m.metrics,
@@ -384,7 +386,7 @@ func (m *process) stop() error {
 		}
 		select {
 		case m.err = <-m.ended:
-		case <-time.After(35 * time.Second):
+		case <-time.After(2 * time.Minute):
 			_ = m.cmd.Process.Kill()
 			m.err = fmt.Errorf("killed: %w", <-m.ended)
 		}
@@ -489,18 +491,4 @@ func kubeconfigAs(t *testing.T, ns, name string) []byte {
 		t.Fatal(err)
 	}
 	return out
-}
-
-// freeAddress is a loopback address on which nobody listens, below the ports that outgoing connections get.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000)))
-		if err == nil {
-			defer func() { _ = l.Close() }()
-			return l.Addr().String()
-		}
-	}
-	t.Fatal("no free port on 127.0.0.1")
-	return ""
 }

@@ -73,55 +73,71 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 		"selfsubjectaccessreviews.authorization.k8s.io": {"create"},
 		"selfsubjectrulesreviews.authorization.k8s.io":  {"create"},
 	}
-	got := map[string][]string{}
-	ask := func(id string, a authorizationv1.ResourceAttributes) {
-		for _, a.Verb = range verbs {
-			if allowed(t, operator, &a) {
-				got[id] = append(got[id], a.Verb)
+	eventuallyEqual(t, "the operator's rights", want, func() map[string][]string {
+		got := map[string][]string{}
+		ask := func(id string, a authorizationv1.ResourceAttributes) {
+			for _, a.Verb = range verbs {
+				if allowed(t, operator, &a) {
+					got[id] = append(got[id], a.Verb)
+				}
+			}
+			slices.Sort(got[id])
+			if len(got[id]) == 0 {
+				delete(got, id)
 			}
 		}
-		slices.Sort(got[id])
-		if len(got[id]) == 0 {
-			delete(got, id)
+		for _, r := range resources(t) {
+			resource, subresource, _ := strings.Cut(r.Resource, "/")
+			a := authorizationv1.ResourceAttributes{Group: r.Group, Resource: resource, Subresource: subresource}
+			ask(r.String(), a)
+			a.Namespace = namespace
+			if id := "its own namespace: " + r.String(); got[r.String()] == nil {
+				ask(id, a)
+			}
+			switch r {
+			case crds:
+				a.Namespace, a.Name = "", "nodereadinessrules.readiness.node.x-k8s.io"
+				ask(r.String()+" "+a.Name, a)
+			case webhooks("mutating"), webhooks("validating"):
+				a.Namespace, a.Name = "", "nodegate-webhook"
+				ask(r.String()+" "+a.Name, a)
+			case accounts:
+				a.Namespace, a.Name = "", "node-controller"
+				ask(r.String()+" "+a.Name, a)
+			case policies("mutatingadmissionpolicies"), policies("mutatingadmissionpolicybindings"):
+				a.Namespace, a.Name = "", "nodegate-node-admission"
+				ask(r.String()+" "+a.Name, a)
+			case secrets:
+				a.Name = "nodegate-webhook-cert"
+				ask("its own namespace: "+r.String()+" "+a.Name, a)
+			case configMaps:
+				a.Name = "nodegate-agent-config"
+				ask("its own namespace: "+r.String()+" "+a.Name, a)
+			case leases:
+				a.Name = "nodegate.readiness.node.x-k8s.io"
+				ask("its own namespace: "+r.String()+" "+a.Name, a)
+			}
 		}
-	}
-	for _, r := range resources(t) {
-		resource, subresource, _ := strings.Cut(r.Resource, "/")
-		a := authorizationv1.ResourceAttributes{Group: r.Group, Resource: resource, Subresource: subresource}
-		ask(r.String(), a)
-		a.Namespace = namespace
-		if id := "its own namespace: " + r.String(); got[r.String()] == nil {
-			ask(id, a)
+		// What is granted for all names of leases is granted for one.
+		named := "its own namespace: leases.coordination.k8s.io nodegate.readiness.node.x-k8s.io"
+		got[named] = slices.DeleteFunc(got[named], func(v string) bool { return v == "create" })
+		return got
+	})
+}
+
+// eventuallyEqual waits until the rights are what is wanted: for a moment after they are written, the API server's own view of
+// them is an older one.
+func eventuallyEqual(t *testing.T, what string, want map[string][]string, get func() map[string][]string) {
+	t.Helper()
+	var diff string
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
+		if diff = cmp.Diff(want, get()); diff == "" {
+			return
 		}
-		switch r {
-		case crds:
-			a.Namespace, a.Name = "", "nodereadinessrules.readiness.node.x-k8s.io"
-			ask(r.String()+" "+a.Name, a)
-		case webhooks("mutating"), webhooks("validating"):
-			a.Namespace, a.Name = "", "nodegate-webhook"
-			ask(r.String()+" "+a.Name, a)
-		case accounts:
-			a.Namespace, a.Name = "", "node-controller"
-			ask(r.String()+" "+a.Name, a)
-		case policies("mutatingadmissionpolicies"), policies("mutatingadmissionpolicybindings"):
-			a.Namespace, a.Name = "", "nodegate-node-admission"
-			ask(r.String()+" "+a.Name, a)
-		case secrets:
-			a.Name = "nodegate-webhook-cert"
-			ask("its own namespace: "+r.String()+" "+a.Name, a)
-		case configMaps:
-			a.Name = "nodegate-agent-config"
-			ask("its own namespace: "+r.String()+" "+a.Name, a)
-		case leases:
-			a.Name = "nodegate.readiness.node.x-k8s.io"
-			ask("its own namespace: "+r.String()+" "+a.Name, a)
+		if time.Now().After(deadline) {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+			return
 		}
-	}
-	// What is granted for all names of leases is granted for one.
-	named := "its own namespace: leases.coordination.k8s.io nodegate.readiness.node.x-k8s.io"
-	got[named] = slices.DeleteFunc(got[named], func(v string) bool { return v == "create" })
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the operator's rights (-want +got):\n%s", diff)
 	}
 }
 
