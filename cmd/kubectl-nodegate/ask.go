@@ -97,17 +97,22 @@ func (p *plugin) apply(ctx context.Context, to *cluster.Cluster, c *changing, o 
 	if err != nil {
 		return fmt.Errorf("making the patch: %w", err)
 	}
-	var options []client.PatchOption
-	if c.dryRun == dryRunServer {
-		options = append(options, client.DryRunAll)
-	}
-	if c.dryRun != dryRunClient {
-		if err := to.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, body), options...); err != nil {
-			if strings.Contains(err.Error(), "metadata.uid") {
-				return fmt.Errorf("%s has been deleted and created anew in the meantime: it is left alone; look at it again", o.GetName())
-			}
-			return cluster.Explain(err, fmt.Sprintf("changing %q", o.GetName()))
+	if err := c.send(ctx, to, o, client.RawPatch(types.MergePatchType, body)); err != nil {
+		if strings.Contains(err.Error(), "metadata.uid") {
+			return fmt.Errorf("%s has been deleted and created anew in the meantime: it is left alone; look at it again", o.GetName())
 		}
+		return cluster.Explain(err, fmt.Sprintf("changing %q", o.GetName()))
 	}
 	return c.printer.PrintObj(o, p.streams.Out)
+}
+
+// send sends a patch, as far as --dry-run lets it.
+func (c *changing) send(ctx context.Context, to *cluster.Cluster, o client.Object, patch client.Patch) error {
+	switch c.dryRun {
+	case dryRunClient:
+		return nil
+	case dryRunServer:
+		return to.Client.Patch(ctx, o, patch, client.DryRunAll)
+	}
+	return to.Client.Patch(ctx, o, patch)
 }

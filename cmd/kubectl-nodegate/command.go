@@ -57,7 +57,7 @@ func newCommand(p *plugin) *cobra.Command {
 	p.config.AddFlags(cmd.PersistentFlags())
 	cmd.AddCommand(
 		newExplain(p), newStatus(p), newSimulate(p), newLint(p),
-		newRelease(p), newHold(p), newClear(p), newPause(p), newResume(p),
+		newRelease(p), newHold(p), newClear(p), newPause(p), newResume(p), newCleanup(p),
 	)
 	return cmd
 }

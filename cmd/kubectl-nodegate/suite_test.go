@@ -41,15 +41,22 @@ var _ = BeforeSuite(func() {
 	var err error
 	server, err = apiserver.Start()
 	Expect(err).NotTo(HaveOccurred())
-	c := server.Config
+	kubeconfig = kubeconfigOf(server)
+})
+
+// kubeconfigOf writes a kubeconfig of a server's administrator.
+func kubeconfigOf(s *apiserver.Server) string {
+	GinkgoHelper()
+	c := s.Config
 	config := clientcmdapi.NewConfig()
 	config.Clusters["test"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData}
 	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{ClientCertificateData: c.CertData, ClientKeyData: c.KeyData, Token: c.BearerToken}
 	config.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "admin"}
 	config.CurrentContext = "test"
-	kubeconfig = filepath.Join(GinkgoT().TempDir(), "kubeconfig")
-	Expect(clientcmd.WriteToFile(*config, kubeconfig)).To(Succeed())
-})
+	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
+	return path
+}
 
 var _ = AfterSuite(func() {
 	if server != nil {

@@ -1,0 +1,136 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/testing/apiserver"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+var _ = Describe("cleanup", func() {
+	// claimed creates a node that a rule holds, and that bears a taint which is nobody's business.
+	claimed := func(ctx context.Context, name, uid string) *corev1.Node {
+		taint := "readiness.k8s.io/" + name
+		return create(ctx, build.MakeNode(name).Label("test", name).
+			Taint(taint, "pending", corev1.TaintEffectNoSchedule).Taint("example.com/foreign", "", corev1.TaintEffectNoSchedule).
+			Annotation(v1alpha1.RecordAnnotationPrefix+uid, fmt.Sprintf(`{"rule":%q,"taint":"%s=pending:NoSchedule"}`, name, taint)).
+			Annotation(v1alpha1.BootstrapAnnotationPrefix+uid, fmt.Sprintf(`{"rule-name":%q}`, name)).Obj())
+	}
+	keys := func(n *corev1.Node) []string {
+		var out []string
+		for _, t := range n.Spec.Taints {
+			if t.Key != corev1.TaintNodeNotReady { // the server's own
+				out = append(out, t.Key)
+			}
+		}
+		return out
+	}
+	ruleWithFinalizer := func(ctx context.Context, name string) *v1alpha1.NodeReadinessRule {
+		rule := network(name, name).Obj()
+		rule.Finalizers = []string{v1alpha1.Finalizer}
+		create(ctx, rule)
+		DeferCleanup(func(ctx context.Context) {
+			if err := server.Client.Get(ctx, keyOf(name), rule); err == nil {
+				rule.Finalizers = nil
+				Expect(server.Client.Update(ctx, rule)).To(Succeed())
+			}
+		})
+		return rule
+	}
+
+	It("clears what deleted rules and rules that are gone have left, and nothing else", func(ctx context.Context) {
+		deleted, kept := ruleWithFinalizer(ctx, "deleted"), ruleWithFinalizer(ctx, "kept")
+		onDeleted, onKept, onGone := claimed(ctx, "deleted", string(deleted.UID)), claimed(ctx, "kept", string(kept.UID)), claimed(ctx, "gone", "0-0-0")
+		Expect(server.Client.Delete(ctx, deleted)).To(Succeed())
+
+		code, out, err := nodegate(ctx, "cleanup", "--dry-run=server")
+		Expect(code).To(Equal(0), err)
+		Expect(err).To(ContainSubstring("of rules that are deleted or gone from 2 nodes (deleted, gone), and lets 1 deleted rules go"))
+		Expect(out).To(Equal("node/deleted cleaned up (server dry run)\nnode/gone cleaned up (server dry run)\n" +
+			"nodereadinessrule.readiness.node.x-k8s.io/deleted cleaned up (server dry run)\n"))
+		Expect(keys(read(ctx, onDeleted))).To(ConsistOf("readiness.k8s.io/deleted", "example.com/foreign"))
+
+		code, out, err = nodegate(ctx, "cleanup", "--yes")
+		Expect(code).To(Equal(0), err)
+		Expect(out).To(Equal("node/deleted cleaned up\nnode/gone cleaned up\nnodereadinessrule.readiness.node.x-k8s.io/deleted cleaned up\n"))
+		for _, n := range []*corev1.Node{onDeleted, onGone} {
+			Expect(keys(read(ctx, n))).To(ConsistOf("example.com/foreign"))
+			Expect(n.Annotations).To(BeEmpty())
+		}
+		Expect(keys(read(ctx, onKept))).To(ConsistOf("readiness.k8s.io/kept", "example.com/foreign"))
+		Expect(onKept.Annotations).To(HaveLen(2))
+		Expect(apierrors.IsNotFound(server.Client.Get(ctx, keyOf("deleted"), deleted))).To(BeTrue())
+		Expect(read(ctx, kept).Finalizers).To(Equal([]string{v1alpha1.Finalizer}))
+
+		code, _, err = nodegate(ctx, "cleanup")
+		Expect(code).To(Equal(0))
+		Expect(err).To(ContainSubstring("Nothing to do"))
+	})
+
+	It("works where the definition of rules is gone", func(ctx context.Context) {
+		other, err := apiserver.Start()
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(other.Stop)
+		n := build.MakeNode("stranded").Taint("readiness.k8s.io/stranded", "pending", corev1.TaintEffectNoSchedule).
+			Annotation(v1alpha1.RecordAnnotationPrefix+"0-0-0", `{"taint":"readiness.k8s.io/stranded=pending:NoSchedule"}`).Obj()
+		Expect(other.Client.Create(ctx, n)).To(Succeed())
+		clients, err := apiextensions.NewForConfig(other.Config)
+		Expect(err).NotTo(HaveOccurred())
+		definitions := clients.CustomResourceDefinitions()
+		Expect(definitions.Delete(ctx, crd.Name, metav1.DeleteOptions{})).To(Succeed())
+		Eventually(func() bool {
+			_, err := definitions.Get(ctx, crd.Name, metav1.GetOptions{})
+			return apierrors.IsNotFound(err)
+		}).Should(BeTrue())
+
+		c := calling("")
+		Expect(run(ctx, c.plugin, []string{"cleanup", "--yes", "--kubeconfig", kubeconfigOf(other)})).To(Equal(0), c.err.String())
+		Expect(c.out.String()).To(Equal("node/stranded cleaned up\n"))
+		Expect(other.Client.Get(ctx, keyOf("stranded"), n)).To(Succeed())
+		Expect(keys(n)).To(BeEmpty())
+		Expect(n.Annotations).To(BeEmpty())
+	})
+
+	It("asks", func(ctx context.Context) {
+		n := claimed(ctx, "asked", "0-0-0")
+		c := calling("no\n")
+		Expect(c.run(ctx, "cleanup")).To(Equal(1))
+		Expect(c.err.String()).To(ContainSubstring("Takes the taints, records and completion markers of rules that are gone from node asked."))
+		Expect(keys(read(ctx, n))).To(ContainElement("readiness.k8s.io/asked"))
+	})
+
+	It("leaves it to the operator while one leads", func(ctx context.Context) {
+		n := claimed(ctx, "led", "0-0-0")
+		now := metav1.NowMicro()
+		lease := create(ctx, &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: "nodegate.readiness.node.x-k8s.io", Namespace: "default"},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("manager-0"), RenewTime: &now},
+		})
+		code, _, err := nodegate(ctx, "cleanup", "--yes")
+		Expect(code).To(Equal(1))
+		Expect(err).To(ContainSubstring("the operator manager-0 leads, by its lease: delete the rules"))
+		Expect(keys(read(ctx, n))).To(ContainElement("readiness.k8s.io/led"))
+
+		lease.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-5 * time.Minute)}
+		Expect(server.Client.Update(ctx, lease)).To(Succeed())
+		code, _, err = nodegate(ctx, "cleanup", "--yes")
+		Expect(code).To(Equal(0), err)
+		Expect(keys(read(ctx, n))).NotTo(ContainElement("readiness.k8s.io/led"))
+	})
+})
