@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,9 @@ const (
 	unavailablePass      = "pass"
 	unavailableLastKnown = "last-known"
 )
+
+// noHostRoot is the value of --host-root where the agent does not see the node's files.
+const noHostRoot = "none"
 
 // options are what the command line says and, where it does not, the environment.
 type options struct {
@@ -76,7 +80,8 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.nodeName, "node-name", "", "Name of the node that the agent runs on. Environment: NODE_NAME.")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "",
 		"Kubeconfig file. By default the one that KUBECONFIG names, else the service account of the pod. What is missing is looked for again.")
-	fs.StringVar(&o.hostRoot, "host-root", "", "Where the node's root directory is mounted. Empty, the default, means /.")
+	fs.StringVar(&o.hostRoot, "host-root", "", "Where the node's root directory is mounted, an absolute path. Empty, the default, means /. "+
+		"none: nowhere; then what looks at the node's files (filesystem_ro, disk_pressure, container_runtime, file) says that the agent is misconfigured for it.")
 	fs.StringVar(&o.config, "config", "",
 		"File with the agents' configuration, compiled from the rules. It is read again when it changes. Without it the agent runs the checks that it is asked for, and no probes.")
 	fs.BoolVar(&o.allowRemote, "allow-remote", false,
@@ -125,6 +130,9 @@ func (o *options) validate() error {
 	port("agent-check-port", o.health.agentCheckPort)
 	if u := o.health.apiUnavailable; u != unavailablePass && u != unavailableLastKnown {
 		errs = append(errs, fmt.Errorf("--api-unavailable: must be pass or last-known, not %q", u))
+	}
+	if o.hostRoot != "" && o.hostRoot != noHostRoot && !filepath.IsAbs(o.hostRoot) {
+		errs = append(errs, fmt.Errorf("--host-root: must be an absolute path or none, not %q", o.hostRoot))
 	}
 	if o.health.drainTime < 0 {
 		errs = append(errs, errors.New("--drain-time: must not be negative"))

@@ -70,6 +70,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{nil, []string{"--api-unavailable=fail"}, "--api-unavailable"},
 		{nil, []string{"--drain-time=-1s"}, "--drain-time"},
 		{nil, []string{"--listen-address=localhost"}, "--listen-address"},
+		{nil, []string{"--host-root=host"}, "--host-root"},
 	} {
 		if _, err := parse(t, c.env, c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v %v: %v", c.env, c.args, err)

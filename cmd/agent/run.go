@@ -129,7 +129,12 @@ func (a *agent) clusterConfig() (*rest.Config, error) {
 }
 
 func (a *agent) makeHealth() {
-	a.env = checks.Environment{HostRoot: a.hostRoot, AllowRemote: a.allowRemote, Mounts: checks.RememberMounts(a.hostRoot)}
+	a.env = checks.Environment{AllowRemote: a.allowRemote}
+	if a.hostRoot == noHostRoot {
+		a.env.NoHostRoot = true
+	} else {
+		a.env.HostRoot, a.env.Mounts = a.hostRoot, checks.RememberMounts(a.hostRoot)
+	}
 	a.handler = &health.Handler{
 		Suite:   a.suite.Load,
 		Metrics: health.NewMetrics(a.registry),

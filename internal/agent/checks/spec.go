@@ -33,11 +33,11 @@ func FromSpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) 
 func bySpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) (Check, error) {
 	switch spec.Name {
 	case NameFilesystem:
-		return FilesystemRO(env.HostRoot, spec.Filesystem, env.Mounts), nil
+		return env.ofFiles(FilesystemRO(env.HostRoot, spec.Filesystem, env.Mounts)), nil
 	case NameContainerRuntime:
-		return ContainerRuntime(env.HostRoot, spec.ContainerRuntime), nil
+		return env.ofFiles(ContainerRuntime(env.HostRoot, spec.ContainerRuntime)), nil
 	case NameDiskPressure:
-		return DiskPressure(env.HostRoot, spec.Disk), nil
+		return env.ofFiles(DiskPressure(env.HostRoot, spec.Disk)), nil
 	case NameNetwork:
 		return Network(spec.Network), nil
 	case NameCustomConditions:

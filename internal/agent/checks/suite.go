@@ -5,6 +5,7 @@ package checks
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ type Environment struct {
 	Node NodeSource
 	// HostRoot is where the node's root directory is mounted; empty means /.
 	HostRoot string
+	// NoHostRoot is true where it is not mounted: what looks at the node's files cannot work, and says so.
+	NoHostRoot bool
 	// AllowRemote lets checks that users configure connect to other than this node's addresses.
 	AllowRemote bool
 	// Mounts is what filesystem_ro remembers; nil for a memory of each check's own.
@@ -28,14 +31,30 @@ func Builtin(env Environment) []Check {
 	return []Check{
 		NodeReady(env.Node),
 		OKDRouter(),
-		FilesystemRO(env.HostRoot, nil, env.Mounts),
+		env.ofFiles(FilesystemRO(env.HostRoot, nil, env.Mounts)),
 		Kubelet(),
-		ContainerRuntime(env.HostRoot, nil),
-		DiskPressure(env.HostRoot, nil),
+		env.ofFiles(ContainerRuntime(env.HostRoot, nil)),
+		env.ofFiles(DiskPressure(env.HostRoot, nil)),
 		Network(nil),
 		CustomConditions(env.Node, nil, nil),
 		Rules(env.Node, nil),
 		Schedulable(env.Node),
+	}
+}
+
+// ErrNoHostRoot is why what looks at the node's files cannot work.
+var ErrNoHostRoot = errors.New("the agent does not see the node's files: --host-root is none")
+
+// ofFiles is a check of the node's files, where the agent sees them. Looking at its own instead would always pass, or never.
+func (env Environment) ofFiles(c Check) Check {
+	if !env.NoHostRoot {
+		return c
+	}
+	misconfigured := func() (Result, bool) { return Misconfigured(ErrNoHostRoot.Error()), true }
+	return Check{
+		Name:    c.Name,
+		Instant: misconfigured,
+		Run:     func(context.Context) Result { r, _ := misconfigured(); return r },
 	}
 }
 

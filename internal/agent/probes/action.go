@@ -49,7 +49,10 @@ func FromSpec(spec *v1alpha1.Probe, env checks.Environment) Probe {
 		return p
 	}
 	p.Run = func(ctx context.Context) Finding {
-		if r := run(ctx); !r.Passed {
+		switch r := run(ctx); {
+		case r.Misconfigured:
+			return Finding{Reason: ReasonInvalid, Message: r.Reason}
+		case !r.Passed:
 			return Finding{Reason: ReasonFailed, Message: r.Reason}
 		}
 		return Finding{OK: true, Reason: ReasonSucceeded, Message: "the probe succeeds"}
@@ -92,6 +95,9 @@ func action(spec *v1alpha1.Probe, env checks.Environment) (func(context.Context)
 	case spec.GRPC != nil:
 		return grpcHealth(spec.GRPC, dialer), nil
 	case spec.File != nil:
+		if env.NoHostRoot {
+			return nil, checks.ErrNoHostRoot
+		}
 		return file(spec.File, env.HostRoot, time.Now), nil
 	case spec.Check != "":
 		for _, c := range checks.Builtin(env) {

@@ -200,3 +200,25 @@ func TestTheReportersEnvironment(t *testing.T) {
 		t.Errorf("no reporter is asked for: %v, %v", r, err)
 	}
 }
+
+// TestWithoutTheNodesFiles: a probe of files that the agent does not see must not look at the agent's own.
+func TestWithoutTheNodesFiles(t *testing.T) {
+	here := filepath.Join(t.TempDir(), "ready")
+	if err := os.WriteFile(here, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, spec := range map[string]v1alpha1.Probe{
+		"file":  {File: &v1alpha1.FileAction{Path: here}},
+		"check": {Check: checks.NameFilesystem},
+	} {
+		p := FromSpec(&spec, checks.Environment{NoHostRoot: true})
+		want := Finding{Reason: ReasonInvalid, Message: "the agent does not see the node's files: --host-root is none"}
+		if diff := cmp.Diff(want, p.Run(t.Context())); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+	p := FromSpec(&v1alpha1.Probe{Check: checks.NameKubelet}, checks.Environment{NoHostRoot: true})
+	if f := p.Run(t.Context()); f.Reason == ReasonInvalid {
+		t.Errorf("a check that needs no files: %+v", f)
+	}
+}
