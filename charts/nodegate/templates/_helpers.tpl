@@ -84,3 +84,26 @@ app.kubernetes.io/component: manager
 {{ include "nodegate.instanceLabels" . }}
 app.kubernetes.io/component: agent
 {{- end }}
+
+{{/* What a pod of ours may reach: the API server, and DNS. */}}
+{{- define "nodegate.networkPolicyEgress" -}}
+egress:
+- ports:
+  {{- /* A rule without ports would be about all. */}}
+  {{- range required "networkPolicy.apiServerPorts: name at least one port: without any the operator could not reach the API server" .Values.networkPolicy.apiServerPorts }}
+  - port: {{ . }}
+    protocol: TCP
+  {{- end }}
+- ports:
+  {{- range $port := ternary (list 53 5353) (list 53) .Values.openshift.enabled }}
+  - port: {{ $port }}
+    protocol: UDP
+  - port: {{ $port }}
+    protocol: TCP
+  {{- end }}
+{{- end }}
+
+{{/* The port of the node agents' metrics. On OpenShift another one by default: on control-plane nodes on premises its own HAProxy has 9445. */}}
+{{- define "nodegate.agentMetricsPort" -}}
+{{ .Values.agent.metricsPort | default (ternary 25003 9445 .Values.openshift.enabled) }}
+{{- end }}

@@ -100,6 +100,8 @@ func TestChartAgentValues(t *testing.T) {
 		"agent.minReadySeconds":            {set: "agent: {minReadySeconds: 5}", path: ds + "minReadySeconds", want: int64(5)},
 		"agent.maxUnavailable":             {set: "agent: {maxUnavailable: 3}", path: ds + "updateStrategy.rollingUpdate.maxUnavailable", want: int64(3)},
 		"agent.supplementalGroups":         {set: "agent: {supplementalGroups: []}", path: pod + "securityContext.supplementalGroups"},
+		"agent.hostRoot.enabled":           {set: "agent: {hostRoot: {enabled: false}}", path: pod + "containers.0.args.1", want: "--host-root=none"},
+		"agent.hostRoot.enabled of groups": {set: "agent: {hostRoot: {enabled: false}}", path: pod + "securityContext.supplementalGroups"},
 		"agent.policy.enabled":             {set: "agent: {policy: {enabled: false}}", gone: []string{"ValidatingAdmissionPolicy/nodegate-agent", "ValidatingAdmissionPolicyBinding/nodegate-agent", "ValidatingAdmissionPolicy/nodegate-agent-conditions", "ValidatingAdmissionPolicyBinding/nodegate-agent-conditions"}},
 		"agent.conditions":                 {set: "agent: {conditions: [example.com/A, B]}", path: "ValidatingAdmissionPolicy/nodegate-agent-conditions/spec.variables.4.expression", want: `["example.com/A","B"]`},
 		"agent.extraArgs":                  {set: "agent: {extraArgs: [--log-level=debug]}", path: pod + "containers.0.args.5", want: "--log-level=debug"},

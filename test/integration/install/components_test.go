@@ -18,45 +18,28 @@ import (
 // TestComponents: each component does to config/default what the chart's value does, and no more; and what is rendered is
 // valid.
 func TestComponents(t *testing.T) {
+	installSCC(t)
 	for name, c := range map[string]struct {
+		base      string // instead of default
 		add, drop []string
-		render    string // instead of config/default
-		set       string // the chart's value
+		set       string // the chart's values
 	}{
-		"without webhooks":         {drop: []string{"webhooks"}, set: "webhooks.enabled=false"},
-		"without the record guard": {drop: []string{"record-guard"}, set: "recordGuard.enabled=false"},
-		"node-admission-policy":    {render: "with-node-admission-policy"},
-		"pod-admission":            {add: []string{"pod-admission"}, set: "podAdmission.enabled=true"},
-		"node-admission-fail":      {add: []string{"node-admission-fail"}, set: "nodeAdmission.failurePolicy=Fail"},
-		"cert-manager":             {add: []string{"cert-manager"}, set: "webhooks.certManager.enabled=true"},
+		"without webhooks":               {drop: []string{"webhooks"}, set: "webhooks.enabled=false"},
+		"without the record guard":       {drop: []string{"record-guard"}, set: "recordGuard.enabled=false"},
+		"node-admission-policy":          {base: "with-node-admission-policy"},
+		"pod-admission":                  {add: []string{"pod-admission"}, set: "podAdmission.enabled=true"},
+		"node-admission-fail":            {add: []string{"node-admission-fail"}, set: "nodeAdmission.failurePolicy=Fail"},
+		"cert-manager":                   {add: []string{"cert-manager"}, set: "webhooks.certManager.enabled=true"},
+		"network-policy":                 {add: []string{"network-policy"}, set: "networkPolicy.enabled=true"},
+		"agent-without-host-root":        {base: "with-agent", add: []string{"agent-without-host-root"}, set: "agent.enabled=true,agent.hostRoot.enabled=false"},
+		"openshift":                      {add: []string{"openshift"}, set: "openshift.enabled=true"},
+		"openshift after network-policy": {add: []string{"network-policy", "openshift"}, set: "openshift.enabled=true,networkPolicy.enabled=true"},
+		"openshift-agent":                {base: "openshift", set: "openshift.enabled=true,agent.enabled=true"},
+		"openshift-agent-hostnetwork": {base: "openshift", drop: []string{"openshift-agent"}, add: []string{"openshift-agent-hostnetwork"},
+			set: "openshift.enabled=true,agent.enabled=true,agent.hostRoot.enabled=false"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "config"))); err != nil {
-				t.Fatal(err)
-			}
-			file := filepath.Join(dir, "default", "kustomization.yaml")
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			lines := strings.Split(strings.TrimRight(string(raw), "\n"), "\n")
-			for _, d := range c.drop {
-				lines = slices.DeleteFunc(lines, func(l string) bool { return l == "- ../components/"+d })
-			}
-			for _, a := range c.add {
-				lines = append(lines, "- ../components/"+a)
-			}
-			if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if c.render == "" {
-				c.render = "default"
-			}
-			objects, err := kustomize(t.Context(), filepath.Join(dir, c.render))
-			if err != nil {
-				t.Fatal(err)
-			}
+			objects := overlay(t, c.base, c.drop, c.add)
 			args := []string{"--api-versions", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"} // as of an API server that knows it
 			if c.set != "" {
 				args = []string{"--set", c.set}
@@ -82,6 +65,38 @@ func TestComponents(t *testing.T) {
 			}
 		})
 	}
+}
+
+// overlay renders a directory of config/, default if none is given, without some of its components, and with others.
+func overlay(t *testing.T, base string, drop, add []string) []object {
+	t.Helper()
+	if base == "" {
+		base = "default"
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "config"))); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, base, "kustomization.yaml")
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimRight(string(raw), "\n"), "\n")
+	for _, d := range drop {
+		lines = slices.DeleteFunc(lines, func(l string) bool { return l == "- ../components/"+d })
+	}
+	for _, a := range add {
+		lines = append(lines, "- ../components/"+a)
+	}
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := kustomize(t.Context(), filepath.Join(dir, base))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
 }
 
 // TestLocal: what "make run-webhooks" registers are the webhooks of config/default, called on this machine.
