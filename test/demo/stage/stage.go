@@ -52,6 +52,10 @@ type Options struct {
 	Policies bool
 	// Args are more arguments for the operator.
 	Args []string
+	// ControllerManagerArgs are more arguments for the controller manager.
+	ControllerManagerArgs []string
+	// AuditPolicy has the API server keep a log, as localcluster.Options says.
+	AuditPolicy string
 }
 
 // Start starts everything, with webhooks. Steps are told on log, those of the cluster too. ctx bounds the start; Stop ends what was
@@ -69,6 +73,7 @@ func StartWith(ctx context.Context, log io.Writer, o Options) (*Stage, error) {
 	cluster, err := localcluster.Start(ctx, localcluster.Options{
 		Assets:            os.Getenv("KUBEBUILDER_ASSETS"),
 		ControllerManager: true, Scheduler: true, Kwok: true, Log: log,
+		ControllerManagerArgs: o.ControllerManagerArgs, AuditPolicy: o.AuditPolicy,
 	})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,119 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/test/localcluster"
+)
+
+// What an init-taint webhook puts on nodes.
+const (
+	initTaint   = "startup.k8s.io/initializing"
+	completedAt = "startup.k8s.io/completedAt"
+	// seenBy marks requests that the old webhook has seen, which it does not do in life.
+	seenBy = "example.com/old-webhook"
+)
+
+// initWebhook registers an init-taint webhook that does what the page says of it, and serves it here. It returns what
+// ends the serving.
+func (w *world) initWebhook(t *testing.T) (stop func()) {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+		review, node := &admissionv1.AdmissionReview{}, &corev1.Node{}
+		if json.NewDecoder(in.Body).Decode(review) != nil || review.Request == nil || json.Unmarshal(review.Request.Object.Raw, node) != nil {
+			http.Error(out, "no review of a node", http.StatusBadRequest)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+		if node.Labels["kubernetes.azure.com/mode"] != "system" {
+			patch, err := json.Marshal([]map[string]any{
+				{"op": "add", "path": "/metadata/annotations", "value": with(node.Annotations, seenBy)},
+				{"op": "add", "path": "/spec/taints", "value": append(node.Spec.Taints, corev1.Taint{Key: initTaint, Value: "wait", Effect: corev1.TaintEffectNoSchedule})},
+			})
+			if err != nil {
+				http.Error(out, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			review.Response.Patch, review.Response.PatchType = patch, new(admissionv1.PatchTypeJSONPatch)
+		}
+		out.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(out).Encode(review)
+	}))
+	t.Cleanup(server.Close)
+	config := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "node-startup-taint"}}
+	config.Webhooks = []admissionregistrationv1.MutatingWebhook{{
+		Name: "node-startup-taint.startup.k8s.io",
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{
+			URL:      new(server.URL),
+			CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		},
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"nodes"}},
+		}},
+		FailurePolicy:           new(admissionregistrationv1.Fail),
+		SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+		AdmissionReviewVersions: []string{"v1"},
+	}}
+	must(t, w.Client.Create(t.Context(), config))
+	w.discard(t, config)
+	w.born(t, "nodes are born with the taint of the old webhook", func(n *corev1.Node) bool { return n.Annotations[seenBy] != "" && tainted(n, initTaint) })
+	return server.Close
+}
+
+func with(annotations map[string]string, key string) map[string]string {
+	out := map[string]string{key: "yes"}
+	maps.Copy(out, annotations)
+	return out
+}
+
+// born waits until new nodes are as they should; none is created.
+func (w *world) born(t *testing.T, what string, check func(*corev1.Node) bool) {
+	t.Helper()
+	eventually(t, what, func() error {
+		n := localcluster.NewNode("unborn", localcluster.NodeOptions{Images: -1})
+		if err := w.Client.Create(t.Context(), n, client.DryRunAll); err != nil {
+			return err
+		}
+		if !check(n) {
+			return fmt.Errorf("taints %v, annotations %v", n.Spec.Taints, n.Annotations)
+		}
+		return nil
+	})
+}
+
+// complete releases a node as the old controller does: the taint off and the annotation on, in one write.
+func (w *world) complete(t *testing.T, name string, at int) {
+	t.Helper()
+	eventually(t, name+" is released by the old controller", func() error {
+		n, err := w.get(t.Context(), name)
+		if err != nil {
+			return err
+		}
+		var rest []corev1.Taint
+		for _, taint := range n.Spec.Taints {
+			if taint.Key != initTaint {
+				rest = append(rest, taint)
+			}
+		}
+		n.Spec.Taints = rest
+		n.Annotations[completedAt] = strconv.Itoa(at)
+		return w.Client.Update(t.Context(), n)
+	})
+}
