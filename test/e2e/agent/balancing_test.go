@@ -4,20 +4,16 @@
 package agent
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/nodegate/nodegate/internal/agent/checks"
+	"github.com/nodegate/nodegate/internal/testing/haproxy"
 )
 
 // member is a node of the fleet behind HAProxy: an address of its own, with a service and an agent.
@@ -69,144 +65,10 @@ func (m *member) serve(t *testing.T) {
 	t.Cleanup(m.stopService)
 }
 
-// traffic is what clients get from HAProxy.
-type traffic struct {
-	mu     sync.Mutex
-	served map[string]int // answers by the node that gave them
-	failed []string
-	begun  []int // requests, by client
-}
-
-// clients send requests without a pause between them, but for a moment, until the test ends.
-func (b *haproxy) clients(t *testing.T) *traffic {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(b.dir, "front.sock"))
-	}}
-	got := &traffic{served: map[string]int{}, begun: make([]int, 3)}
-	var all sync.WaitGroup
-	for i := range got.begun {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				got.begins(i)
-				node, err := ask(&http.Client{Transport: transport})
-				got.add(node, err)
-				time.Sleep(5 * time.Millisecond)
-			}
-		})
-	}
-	t.Cleanup(func() {
-		cancel()
-		all.Wait()
-		transport.CloseIdleConnections()
-	})
-	return got
-}
-
-func ask(client *http.Client) (string, error) {
-	resp, err := client.Get("http://nodes/")
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close() //nolint:errcheck // only read
-	body, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = errors.New(resp.Status)
-	}
-	return string(body), err
-}
-
-func (c *traffic) begins(client int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.begun[client]++
-}
-
-// settle waits until all requests that are under way have been answered.
-func (c *traffic) settle(t *testing.T) {
-	t.Helper()
-	c.mu.Lock()
-	before := slices.Clone(c.begun)
-	c.mu.Unlock()
-	eventually(t, "all clients go on", func() error {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for i, n := range c.begun {
-			if n == before[i] {
-				return fmt.Errorf("client %d waits for the answer to request %d", i, n)
-			}
-		}
-		return nil
-	})
-}
-
-func (c *traffic) add(node string, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err != nil {
-		c.failed = append(c.failed, err.Error())
-		return
-	}
-	c.served[node]++
-}
-
-func (c *traffic) of(nodes ...*member) []int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var n []int
-	for _, m := range nodes {
-		n = append(n, c.served[m.node])
-	}
-	return n
-}
-
-// passesBy waits until the others have served a hundred requests more each, and checks that this node has served none.
-func (c *traffic) passesBy(t *testing.T, out *member, others ...*member) {
-	t.Helper()
-	c.settle(t)
-	before := c.of(append([]*member{out}, others...)...)
-	eventually(t, "the others serve", func() error {
-		for i, n := range c.of(others...) {
-			if n < before[i+1]+100 {
-				return fmt.Errorf("%s: %d more", others[i].node, n-before[i+1])
-			}
-		}
-		return nil
-	})
-	if n := c.of(out)[0]; n != before[0] {
-		t.Errorf("%s was sent %d requests", out.node, n-before[0])
-	}
-}
-
-// reaches waits until the node serves requests.
-func (c *traffic) reaches(t *testing.T, m *member) {
-	t.Helper()
-	before := c.of(m)[0]
-	eventually(t, "it serves", func() error {
-		if c.of(m)[0] < before+10 {
-			return errors.New("it does not")
-		}
-		return nil
-	})
-}
-
-func (c *traffic) noneFailed(t *testing.T, b *haproxy) {
-	t.Helper()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.failed) > 0 {
-		t.Errorf("%d requests have failed, the first: %s", len(c.failed), c.failed[0])
-	}
-	if err := b.statistics(t).is("BACKEND", want{"econ": "0", "eresp": "0", "wretr": "0", "wredis": "0", "hrsp_5xx": "0"}); err != nil {
-		t.Error(err)
-	}
-}
-
 // outages takes the API server away from all agents, in two ways, and checks that HAProxy takes no server out.
-func outages(t *testing.T, b *haproxy, members []*member, checked func(*member) float64) {
+func outages(t *testing.T, b haproxy.Backend, members []*member, checked func(*member) float64) {
 	t.Helper()
-	before := b.statistics(t)
+	before := b.Statistics(t)
 	for name, outage := range apiOutages(t) {
 		outage.begin()
 		for _, m := range members {
@@ -224,9 +86,9 @@ func outages(t *testing.T, b *haproxy, members []*member, checked func(*member) 
 				return nil
 			})
 		}
-		now := b.statistics(t)
+		now := b.Statistics(t)
 		for _, m := range members {
-			if err := now.is(m.node, want{"status": "UP", "chkfail": before[m.node]["chkfail"], "chkdown": before[m.node]["chkdown"]}); err != nil {
+			if err := now.Is(m.node, haproxy.Fields{"status": "UP", "chkfail": before[m.node]["chkfail"], "chkdown": before[m.node]["chkdown"]}); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -247,23 +109,24 @@ func TestHAProxyByHTTPChecks(t *testing.T) {
 		}
 		servers = append(servers, fmt.Sprintf("server %s %s check port %s", m.node, m.service.Addr(), port))
 	}
-	b := startHAProxy(t, "option httpchk GET /health", servers)
+	h := startHAProxy(t, "option httpchk GET /health", servers)
+	b := h.Backend("nodes")
 	for _, m := range members {
-		b.becomes(t, m.node, want{"status": "UP", "check_status": "L7OK", "check_code": "200", "check_rise": rise, "check_fall": fall})
+		b.Becomes(t, m.node, haproxy.Fields{"status": "UP", "check_status": "L7OK", "check_code": "200", "check_rise": rise, "check_fall": fall})
 	}
-	clients := b.clients(t)
+	clients := startClients(t, h)
 	ill, well, ending := members[0], members[1], members[2]
 	for _, m := range members {
-		clients.reaches(t, m)
+		clients.Reach(t, m.node)
 	}
 
 	// A node goes NotReady: as many checks fail as HAProxy waits for, and it is out.
 	setReady(t, ill.node, "False", "KubeletNotReady")
-	b.becomes(t, ill.node, want{"status": "DOWN", "check_status": "L7STS", "check_code": "503", "chkfail": fall, "chkdown": "1"})
-	clients.passesBy(t, ill, well, ending)
+	b.Becomes(t, ill.node, haproxy.Fields{"status": "DOWN", "check_status": "L7STS", "check_code": "503", "chkfail": fall, "chkdown": "1"})
+	clients.PassBy(t, ill.node, well.node, ending.node)
 	setReady(t, ill.node, "True", "KubeletReady")
-	b.becomes(t, ill.node, want{"status": "UP", "check_code": "200", "chkdown": "1"})
-	clients.reaches(t, ill)
+	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "check_code": "200", "chkdown": "1"})
+	clients.Reach(t, ill.node)
 
 	outages(t, b, members, func(m *member) float64 {
 		return m.agent.metric(t, `node_readiness_agent_health_requests_total{code="200"}`)
@@ -271,15 +134,15 @@ func TestHAProxyByHTTPChecks(t *testing.T) {
 
 	// An agent ends: it answers 503 until HAProxy has noticed, and only then the node's services go.
 	ending.agent.signal(t, syscall.SIGTERM)
-	b.becomes(t, ending.node, want{"status": "DOWN", "check_status": "L7STS", "check_code": "503", "chkfail": fall, "chkdown": "1"})
+	b.Becomes(t, ending.node, haproxy.Fields{"status": "DOWN", "check_status": "L7STS", "check_code": "503", "chkfail": fall, "chkdown": "1"})
 	ending.agent.hurry(t)
-	clients.settle(t)
+	clients.Settle(t)
 	ending.stopService()
-	clients.passesBy(t, ending, ill, well)
-	if err := b.statistics(t).is(well.node, want{"status": "UP", "chkfail": "0", "chkdown": "0"}); err != nil {
+	clients.PassBy(t, ending.node, ill.node, well.node)
+	if err := b.Statistics(t).Is(well.node, haproxy.Fields{"status": "UP", "chkfail": "0", "chkdown": "0"}); err != nil {
 		t.Error(err)
 	}
-	clients.noneFailed(t, b)
+	noneFailed(t, b, clients)
 }
 
 func TestHAProxyByAgentChecks(t *testing.T) {
@@ -293,40 +156,41 @@ func TestHAProxyByAgentChecks(t *testing.T) {
 		servers = append(servers, fmt.Sprintf("server %s %s check agent-check agent-addr %s agent-port %s agent-inter 200ms",
 			m.node, m.service.Addr(), m.address, ports[m.address]))
 	}
-	b := startHAProxy(t, "option tcp-check", servers)
+	h := startHAProxy(t, "option tcp-check", servers)
+	b := h.Backend("nodes")
 	for _, m := range members {
-		b.becomes(t, m.node, want{"status": "UP", "agent_status": "L7OK", "agent_health": "1"})
+		b.Becomes(t, m.node, haproxy.Fields{"status": "UP", "agent_status": "L7OK", "agent_health": "1"})
 	}
-	clients := b.clients(t)
+	clients := startClients(t, h)
 	ill, well, ending := members[0], members[1], members[2]
 	for _, m := range members {
-		clients.reaches(t, m)
+		clients.Reach(t, m.node)
 	}
 
 	setReady(t, ill.node, "False", "KubeletNotReady")
-	b.becomes(t, ill.node, want{"status": "DOWN (agent)", "agent_status": "L7STS", "last_agt": "via agent : down (node_ready: KubeletNotReady)"})
-	clients.passesBy(t, ill, well, ending)
+	b.Becomes(t, ill.node, haproxy.Fields{"status": "DOWN (agent)", "agent_status": "L7STS", "last_agt": "via agent : down (node_ready: KubeletNotReady)"})
+	clients.PassBy(t, ill.node, well.node, ending.node)
 	setReady(t, ill.node, "True", "KubeletReady")
-	b.becomes(t, ill.node, want{"status": "UP", "agent_status": "L7OK"})
-	clients.reaches(t, ill)
+	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "agent_status": "L7OK"})
+	clients.Reach(t, ill.node)
 
 	// What drains a server does not cut its sessions, and "up ready" ends it.
 	patch(t, ill.node, `{"metadata":{"annotations":{"`+checks.MaintenanceAnnotation+`":"disk swap"}}}`)
-	b.becomes(t, ill.node, want{"status": "DRAIN (agent)"})
-	clients.passesBy(t, ill, well, ending)
+	b.Becomes(t, ill.node, haproxy.Fields{"status": "DRAIN (agent)"})
+	clients.PassBy(t, ill.node, well.node, ending.node)
 	patch(t, ill.node, `{"metadata":{"annotations":{"`+checks.MaintenanceAnnotation+`":null}}}`)
-	b.becomes(t, ill.node, want{"status": "UP"})
-	clients.reaches(t, ill)
+	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP"})
+	clients.Reach(t, ill.node)
 
 	outages(t, b, members, func(m *member) float64 {
 		return m.agent.metric(t, `node_readiness_agent_check_results_total{check="node_ready",result="fail_open"}`)
 	})
 
 	ending.agent.signal(t, syscall.SIGTERM)
-	b.becomes(t, ending.node, want{"status": "DRAIN (agent)"})
-	clients.passesBy(t, ending, ill, well)
+	b.Becomes(t, ending.node, haproxy.Fields{"status": "DRAIN (agent)"})
+	clients.PassBy(t, ending.node, ill.node, well.node)
 	ending.agent.hurry(t)
 	ending.stopService()
-	clients.passesBy(t, ending, ill, well)
-	clients.noneFailed(t, b)
+	clients.PassBy(t, ending.node, ill.node, well.node)
+	noneFailed(t, b, clients)
 }

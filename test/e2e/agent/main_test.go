@@ -45,17 +45,16 @@ var started *localcluster.Cluster
 // binaryEnv tells a test in namespaces of its own where the agent's binary is.
 const binaryEnv = "AGENT_E2E_BINARY"
 
-// built is the agent's binary, built as for its image.
+// built is the agent's binary, built as for its image. It goes with the cluster's directory, also when everything is killed.
 var built = sync.OnceValues(func() (string, error) {
 	if binary := os.Getenv(binaryEnv); binary != "" {
 		return binary, nil
 	}
-	dir, err := os.MkdirTemp("", "nodegate-agent-")
+	c, err := shared()
 	if err != nil {
 		return "", err
 	}
-	buildDir = dir
-	binary := filepath.Join(dir, "agent")
+	binary := filepath.Join(c.Dir(), "agent")
 	cmd := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", binary, "github.com/nodegate/nodegate/cmd/agent")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -63,8 +62,6 @@ var built = sync.OnceValues(func() (string, error) {
 	}
 	return binary, os.Setenv(binaryEnv, binary)
 })
-
-var buildDir string
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -74,7 +71,6 @@ func TestMain(m *testing.M) {
 			code = 1
 		}
 	}
-	_ = os.RemoveAll(buildDir)
 	os.Exit(code)
 }
 
