@@ -5,6 +5,7 @@ package pages
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -72,4 +73,18 @@ func (h *history) is(node string, want ...bool) error {
 		return fmt.Errorf("node %s was tainted %v, and should have been %v", node, got, want)
 	}
 	return nil
+}
+
+// seen waits until the watch has told of a node, and checks what it was then.
+func (h *history) seen(t *testing.T, node string, want ...bool) error {
+	t.Helper()
+	eventually(t, node+" is seen", func() error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if len(h.gates[node]) == 0 {
+			return errors.New("the watch is behind")
+		}
+		return nil
+	})
+	return h.is(node, want...)
 }

@@ -225,7 +225,7 @@ func (w *world) goBack(t *testing.T, p *page, h *history) {
 		return tainted(n, initTaint)
 	})
 	w.node(t, "held-by-the-webhook", nil)
-	if err := h.is("held-by-the-rule", true); err != nil {
+	if err := h.seen(t, "held-by-the-rule", true); err != nil {
 		t.Error(err)
 	}
 	w.warmed(t, "held-by-the-rule", "opened-early")

@@ -71,7 +71,7 @@ func (p *page) run(command string, names ...string) (string, error) {
 	p.left = slices.DeleteFunc(p.left, func(c string) bool { return c == command })
 	cmd := exec.CommandContext(p.t.Context(), "sh", "-c", strings.NewReplacer(names...).Replace(command))
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.Kubeconfig(), "PATH="+p.Assets()+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.Kubeconfig(), "PATH="+strings.Join([]string{p.Dir(), p.Assets(), os.Getenv("PATH")}, string(os.PathListSeparator)))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
