@@ -32,6 +32,8 @@ TOOLS := $(CURDIR)/hack/tools
 CONTROLLER_GEN ?= go tool -modfile="$(TOOLS)/go.mod" controller-gen
 KUSTOMIZE ?= go tool -modfile="$(TOOLS)/go.mod" kustomize
 HELM ?= go tool -modfile="$(TOOLS)/go.mod" helm
+HELM_UNITTEST ?= go tool -modfile="$(TOOLS)/chart/go.mod" helm-unittest
+HELM_DOCS ?= go tool -modfile="$(TOOLS)/chart/go.mod" helm-docs
 GOVULNCHECK ?= go tool -modfile="$(TOOLS)/go.mod" govulncheck
 GOLANGCI_LINT ?= go tool -modfile="$(TOOLS)/lint/go.mod" golangci-lint
 KUBECTL ?= $(shell command -v kubectl 2>/dev/null || echo "$$(hack/assets.sh | tail -n 1)/kubectl")
@@ -142,8 +144,9 @@ manifests: ## Generate the CRD and the operator's role from the markers in the c
 	cp config/record-guard/policy.yaml charts/nodegate/policies/records.yaml
 
 .PHONY: generate
-generate: ## Generate the code of the API.
+generate: ## Generate the code of the API, and the chart's README from its values.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
+	$(HELM_DOCS) --chart-search-root=charts --sort-values-order=file --skip-version-footer --log-level=warn
 
 .PHONY: fmt
 fmt: ## Format the code.
@@ -170,8 +173,9 @@ vulncheck: ## Look for known vulnerabilities; needs vuln.go.dev.
 	$(GOVULNCHECK) ./...
 
 .PHONY: chart
-chart: ## Lint the chart and package it into dist.
-	$(HELM) lint charts/nodegate
+chart: ## Lint and test the chart, and package it into dist.
+	$(HELM) lint --strict charts/nodegate
+	$(HELM_UNITTEST) --strict charts/nodegate
 	$(HELM) package -d dist charts/nodegate
 
 ##@ Deploy

@@ -129,7 +129,7 @@ func newCommand() *cobra.Command {
 		},
 	}
 	o.bind(cmd.Flags())
-	cmd.AddCommand(newApplyCRDCommand())
+	cmd.AddCommand(newApplyCRDCommand(), newDeleteRulesCommand())
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	return cmd
 }

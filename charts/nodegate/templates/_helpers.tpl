@@ -107,3 +107,32 @@ egress:
 {{- define "nodegate.agentMetricsPort" -}}
 {{ .Values.agent.metricsPort | default (ternary 25003 9445 .Values.openshift.enabled) }}
 {{- end }}
+
+{{/*
+Labels and annotations of an object, of (list $ (dict "component" "manager" "labels" ... "annotations" ...)), all of them
+optional. What objects are found by wins over commonLabels and commonAnnotations.
+*/}}
+{{- define "nodegate.metadata" -}}
+{{- $root := index . 0 }}
+{{- $own := index . 1 }}
+{{- $labels := mergeOverwrite (dict) $root.Values.commonLabels ($own.labels | default dict) (include "nodegate.labels" $root | fromYaml) }}
+{{- with $own.component }}
+{{- $_ := set $labels "app.kubernetes.io/component" . }}
+{{- end -}}
+labels:
+  {{- toYaml $labels | nindent 2 }}
+{{- with mergeOverwrite (dict) $root.Values.commonAnnotations ($own.annotations | default dict) }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Labels and annotations of the pods of a component, of (list $ component labels annotations the-chart's-own-annotations). */}}
+{{- define "nodegate.podMetadata" -}}
+{{- $root := index . 0 }}
+{{- $component := index . 1 -}}
+labels:
+  {{- include (printf "nodegate.%sLabels" $component) $root | fromYaml | mergeOverwrite (dict) $root.Values.commonLabels (index . 2) | toYaml | nindent 2 }}
+annotations:
+  {{- mergeOverwrite (dict "kubectl.kubernetes.io/default-container" $component) $root.Values.commonAnnotations (index . 4) (index . 3) | toYaml | nindent 2 }}
+{{- end }}

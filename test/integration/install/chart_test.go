@@ -6,8 +6,10 @@ package install
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +24,45 @@ import (
 func TestChartLint(t *testing.T) {
 	if _, err := tool(t.Context(), "helm", "lint", "--strict", "charts/nodegate"); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestChartUnit runs the chart's own suites, charts/nodegate/tests. Each case is told apart in the output of a failure.
+func TestChartUnit(t *testing.T) {
+	out, err := tool(t.Context(), "helm-unittest", "--strict", "charts/nodegate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if suites, err := filepath.Glob(filepath.Join(root, "charts", "nodegate", "tests", "*_test.yaml")); err != nil ||
+		!bytes.Contains(out, fmt.Appendf(nil, "Test Suites: %d passed, %[1]d total", len(suites))) {
+		t.Errorf("not all of the suites were run: %v\n%s", err, out)
+	}
+}
+
+// TestChartPackage: what users get holds nothing that is of no use to them.
+func TestChartPackage(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := tool(t.Context(), "helm", "package", "-d", dir, "charts/nodegate"); err != nil {
+		t.Fatal(err)
+	}
+	packages, err := filepath.Glob(filepath.Join(dir, "nodegate-*.tgz"))
+	if err != nil || len(packages) != 1 {
+		t.Fatalf("packages: %q %v", packages, err)
+	}
+	out, err := execute(t.Context(), "tar", "-tzf", packages[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := strings.Fields(string(out))
+	for _, wanted := range []string{"nodegate/README.md", "nodegate/values.schema.json", "nodegate/crds/readiness.node.x-k8s.io_nodereadinessrules.yaml"} {
+		if !slices.Contains(files, wanted) {
+			t.Errorf("%s is missing among %q", wanted, files)
+		}
+	}
+	for _, f := range files {
+		if strings.HasPrefix(f, "nodegate/tests/") || strings.HasSuffix(f, ".gotmpl") {
+			t.Errorf("%s is packaged", f)
+		}
 	}
 }
 
@@ -177,17 +218,33 @@ func at(v any, path string) any {
 
 func TestChartRefusesBadValues(t *testing.T) {
 	for set, want := range map[string]string{
-		"replicas=two":                      "at '/replicas': got string, want integer",
-		"replicaCount=3":                    "additional properties 'replicaCount' not allowed",
-		"image.digest=latest":               "at '/image/digest': 'latest' does not match pattern",
-		"image.pullPolicy=Sometimes":        "at '/image/pullPolicy': value must be one of",
-		"extraArgs={leader-elect}":          "at '/extraArgs/0': 'leader-elect' does not match pattern",
-		"metrics.port=8081":                 "at '/metrics/port': 'not' failed",
-		"webhooks.port=8081":                "at '/webhooks/port': 'not' failed",
-		"nodeAdmission.engine=cel":          "at '/nodeAdmission/engine': value must be one of",
-		"nodeAdmission.failurePolicy=Maybe": "at '/nodeAdmission/failurePolicy': value must be one of",
-		"metrics.port=80":                   "at '/metrics/port': minimum: got 80, want 1,024",
-		"serviceAccount.enabled=true":       "additional properties 'enabled' not allowed",
+		"replicas=two":                                      "at '/replicas': got string, want integer",
+		"replicaCount=3":                                    "additional properties 'replicaCount' not allowed",
+		"image.digest=latest":                               "at '/image/digest': 'latest' does not match pattern",
+		"image.pullPolicy=Sometimes":                        "at '/image/pullPolicy': value must be one of",
+		"extraArgs={leader-elect}":                          "at '/extraArgs/0': 'leader-elect' does not match pattern",
+		"metrics.port=8081":                                 "at '/metrics/port': 'not' failed",
+		"webhooks.port=8081":                                "at '/webhooks/port': 'not' failed",
+		"nodeAdmission.engine=cel":                          "at '/nodeAdmission/engine': value must be one of",
+		"nodeAdmission.failurePolicy=Maybe":                 "at '/nodeAdmission/failurePolicy': value must be one of",
+		"metrics.port=80":                                   "at '/metrics/port': minimum: got 80, want 1,024",
+		"serviceAccount.enabled=true":                       "additional properties 'enabled' not allowed",
+		"commonLabels.helm\\.sh/chart=x":                    "at '/commonLabels/helm.sh~1chart': false schema",
+		"agent.podLabels.app\\.kubernetes\\.io/component=x": "at '/agent/podLabels/app.kubernetes.io~1component': false schema",
+		"podLabels.a=b/c":                                   "at '/podLabels/a': 'b/c' does not match pattern",
+		"commonAnnotations.a=1":                             "at '/commonAnnotations/a': got number, want string",
+		"extraEnv[0].name=A,extraEnv[0].value=1":            "at '/extraEnv/0/value': got number, want string",
+		"extraVolumes[0].emptyDir.medium=Memory":            "at '/extraVolumes/0': missing property 'name'",
+		"agent.extraVolumeMounts[0].name=a":                 "at '/agent/extraVolumeMounts/0': missing property 'mountPath'",
+		"tolerations[0].opertor=Exists":                     "at '/tolerations/0': additional properties 'opertor' not allowed",
+		"resources.memory=1Gi":                              "at '/resources': additional properties 'memory' not allowed",
+		"podDisruptionBudget.maxUnavailable=0":              "at '/podDisruptionBudget/maxUnavailable': minimum: got 0, want 1",
+		"uninstall.deleteRules=Some":                        "at '/uninstall/deleteRules': value must be one of",
+		"uninstall.timeoutSeconds=300":                      "at '/uninstall/timeoutSeconds': maximum: got 300, want 200",
+		"rules.My_rule.spec.suspend=true":                   "at '/rules': additional properties 'My_rule' not allowed",
+		"rules.network.labels.a=b":                          "at '/rules/network': missing property 'spec'",
+		"rules.network.suspend=true":                        "at '/rules/network': additional properties 'suspend' not allowed",
+		"rules.network.spec.suspended=true":                 "rules.network.spec.suspended: there is no such field",
 	} {
 		if _, err := helm(t.Context(), "--set", set); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("--set %s\nshould be refused with: %s\nbut: %v", set, want, err)
@@ -195,7 +252,7 @@ func TestChartRefusesBadValues(t *testing.T) {
 	}
 }
 
-// TestChartValuesAreDocumented: every value has a line in values.yaml and in the schema, and the other way round.
+// TestChartValuesAreDocumented: every value has a line in values.yaml, in the schema and in the README, and the other way round.
 func TestChartValuesAreDocumented(t *testing.T) {
 	dir := filepath.Join(root, "charts", "nodegate")
 	raw, err := os.ReadFile(filepath.Join(dir, "values.yaml"))
@@ -213,6 +270,13 @@ func TestChartValuesAreDocumented(t *testing.T) {
 	if err := json.Unmarshal(raw, &schema); err != nil {
 		t.Fatal(err)
 	}
+	if raw, err = os.ReadFile(filepath.Join(dir, "README.md")); err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^\| ([a-z][\w.]*) \| \w+ \| .* \| .{10,} \|$`).FindAllStringSubmatch(string(raw), -1) {
+		rows[m[1]] = true
+	}
 	var documented func(path string, values, schema map[string]any)
 	documented = func(path string, values, schema map[string]any) {
 		properties, _ := schema["properties"].(map[string]any)
@@ -227,7 +291,10 @@ func TestChartValuesAreDocumented(t *testing.T) {
 			}
 			if inner, ok := v.(map[string]any); ok && s["properties"] != nil {
 				documented(path+name+".", inner, s)
+			} else if ok && !rows[path+name] {
+				t.Errorf("the README does not explain %s%s", path, name)
 			}
+			delete(rows, path+name)
 		}
 		for name := range values {
 			if _, ok := properties[name]; !ok {
@@ -236,6 +303,9 @@ func TestChartValuesAreDocumented(t *testing.T) {
 		}
 	}
 	documented("", values, schema)
+	for name := range rows {
+		t.Errorf("the README explains %s, which is no value", name)
+	}
 }
 
 func TestChartCarriesTheCRD(t *testing.T) {

@@ -6,6 +6,7 @@ package install
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,11 +28,15 @@ type object = *unstructured.Unstructured
 // executables are where the pinned tools are, by name.
 var executables = map[string]string{}
 
+// modules pin the tools that hack/tools does not.
+var modules = map[string]string{"helm-unittest": "hack/tools/chart"}
+
 // tool runs one of the pinned tools in the checkout. It is looked up, and built if need be, once.
 func tool(ctx context.Context, name string, args ...string) ([]byte, error) {
 	path, ok := executables[name]
 	if !ok {
-		out, err := execute(ctx, "go", "tool", "-modfile=hack/tools/go.mod", "-n", name)
+		module := cmp.Or(modules[name], "hack/tools")
+		out, err := execute(ctx, "go", "tool", "-modfile="+module+"/go.mod", "-n", name)
 		if err != nil {
 			return nil, err
 		}

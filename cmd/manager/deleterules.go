@@ -1,0 +1,165 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// deletePoll is how often it is looked whether the rules are gone.
+const deletePoll = 500 * time.Millisecond
+
+// newDeleteRulesCommand is what the chart runs before it is uninstalled: rules that outlive the operator keep their finalizer,
+// and nodes their taints.
+func newDeleteRulesCommand() *cobra.Command {
+	all, timeout := false, time.Duration(0)
+	cmd := &cobra.Command{
+		Use:   "delete-rules [RULE...]",
+		Short: "Delete rules, and wait until the operator has taken their taints off",
+		Long: "Deletes the rules that are named, or all there are, and waits until they are gone: a rule goes when the operator, which has\n" +
+			"to run, has cleaned its nodes. A rule that is not there counts as deleted.",
+		Args: func(_ *cobra.Command, names []string) error {
+			if all == (len(names) > 0) {
+				return errors.New("name the rules to delete, or give --all")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if timeout <= 0 {
+				return fmt.Errorf("--timeout: must be more than 0, not %s", timeout)
+			}
+			cfg, err := ctrl.GetConfig()
+			if err != nil {
+				return fmt.Errorf("finding the cluster: %w (give --kubeconfig, or set KUBECONFIG)", err)
+			}
+			scheme := runtime.NewScheme()
+			if err := v1alpha1.AddToScheme(scheme); err != nil {
+				return err
+			}
+			c, err := client.New(cfg, client.Options{Scheme: scheme})
+			if err != nil {
+				return fmt.Errorf("connecting to the cluster: %w", err)
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			return deleteRules(ctx, c, names, cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "Delete all rules of the cluster.")
+	cmd.Flags().DurationVar(&timeout, "timeout", 2*time.Minute, "How long to wait until the rules are gone.")
+	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
+	config.RegisterFlags(goFlags)
+	cmd.Flags().AddGoFlagSet(goFlags)
+	return cmd
+}
+
+// deleteRules deletes the rules of these names, or all if there are none, and waits for them. Whatever the API server answers
+// meanwhile, it tries again until the context ends.
+func deleteRules(ctx context.Context, c client.Client, names []string, out io.Writer) error {
+	d := &ruleDeletion{client: c, names: names, out: out, deleted: map[string]bool{}}
+	var last error
+	err := wait.PollUntilContextCancel(ctx, deletePoll, true, func(ctx context.Context) (bool, error) {
+		left, err := d.step(ctx)
+		if ctx.Err() == nil { // else it says only that the time is over
+			last = err
+		}
+		return err == nil && left == 0, nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case last != nil:
+		return fmt.Errorf("deleting rules: %w", last)
+	case len(d.left) == 0:
+		return fmt.Errorf("deleting rules: %w", err)
+	}
+	return fmt.Errorf("not gone yet: %s. Rules wait with their finalizer until the operator has taken their taints off: does it run?",
+		strings.Join(d.left, ", "))
+}
+
+// ruleDeletion is what has been done so far.
+type ruleDeletion struct {
+	client  client.Client
+	names   []string
+	out     io.Writer
+	deleted map[string]bool
+	left    []string
+}
+
+// step deletes what is there and not being deleted yet. It returns how many are not gone.
+func (d *ruleDeletion) step(ctx context.Context) (int, error) {
+	rules, err := d.find(ctx)
+	if err != nil {
+		return 0, err
+	}
+	d.left = nil
+	for i := range rules {
+		rule := &rules[i]
+		d.left = append(d.left, rule.Name)
+		if rule.DeletionTimestamp.IsZero() {
+			// The very one that was found: somebody may have made another since.
+			opts := client.Preconditions{UID: &rule.UID}
+			if err := d.client.Delete(ctx, rule, opts); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				return len(d.left), err
+			}
+		}
+		d.deleted[rule.Name] = true
+	}
+	for name := range d.deleted {
+		if !slices.Contains(d.left, name) {
+			delete(d.deleted, name)
+			if _, err := fmt.Fprintf(d.out, "nodereadinessrule.readiness.node.x-k8s.io/%s deleted\n", name); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return len(d.left), nil
+}
+
+// find are the rules that are meant and there. With names it asks for each: that needs no right to list the others.
+func (d *ruleDeletion) find(ctx context.Context) ([]v1alpha1.NodeReadinessRule, error) {
+	if len(d.names) == 0 {
+		list := &v1alpha1.NodeReadinessRuleList{}
+		err := d.client.List(ctx, list)
+		return list.Items, ignoreGone(err)
+	}
+	var found []v1alpha1.NodeReadinessRule
+	for _, name := range d.names {
+		rule := v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		switch err := d.client.Get(ctx, client.ObjectKeyFromObject(&rule), &rule); {
+		case err == nil:
+			found = append(found, rule)
+		case ignoreGone(err) != nil:
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// ignoreGone: where there is no such rule, or the definition has gone and all rules with it, nothing is left to do.
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	return err
+}
