@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	clientretry "k8s.io/client-go/util/retry"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -24,6 +25,12 @@ import (
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
+)
+
+const (
+	// cleanupPatience is for how long a node is tried that cannot be written to.
+	cleanupPatience = 30 * time.Second
+	cleanupInterval = 250 * time.Millisecond
 )
 
 func newCleanup(p *plugin) *cobra.Command {
@@ -125,32 +132,50 @@ func announceCleanup(nodes []*corev1.Node, rules []*v1alpha1.NodeReadinessRule) 
 	return fmt.Sprintf("Takes the taints, records and completion markers of rules that are deleted or gone from %s, and lets %d deleted rules go.", names(nodes), len(rules))
 }
 
-// clean takes from a node what is left there. Whoever writes the node meanwhile makes it look again.
+// clean takes from a node what is left there. Whoever writes the node meanwhile makes it look again; a policy that guards the
+// records it waits for, since one that has just been deleted is obeyed for some seconds more.
 func (p *plugin) clean(ctx context.Context, c *cluster.Cluster, o *changing, node *corev1.Node, set *ruleset.Set) error {
-	again := func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsConflict(err) }
-	var body []byte
-	err := clientretry.OnError(clientretry.DefaultBackoff, again, func() error {
-		var err error
-		if body != nil {
-			if err = c.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
-				return err
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, cleanupInterval, cleanupPatience, true, func(ctx context.Context) (bool, error) {
+		if last != nil {
+			if err := c.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
+				return false, err
 			}
 		}
-		if body = leavings(node, set, p.now()); body == nil {
-			return nil
+		body := leavings(node, set, p.now())
+		if body == nil {
+			return true, nil
 		}
-		return o.send(ctx, c, node, client.RawPatch(types.JSONPatchType, body))
+		guarded := deniedByPolicy(last)
+		last = o.send(ctx, c, node, client.RawPatch(types.JSONPatchType, body))
+		switch {
+		case deniedByPolicy(last):
+			if !guarded {
+				fmt.Fprintln(p.streams.ErrOut, "note: an admission policy still guards the records, as for a moment after it was deleted: waiting")
+			}
+			return false, nil
+		case apierrors.IsInvalid(last) || apierrors.IsConflict(last):
+			return false, nil
+		}
+		return last == nil, last
 	})
+	if wait.Interrupted(err) && last != nil && ctx.Err() == nil {
+		err = last
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil // and all that it bore with it
-	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w (Nodegate's own admission policies let nobody but the operator write its records: delete them first, as docs/uninstall.md says)",
-			cluster.Explain(err, fmt.Sprintf("changing node %q", node.Name)))
+	case deniedByPolicy(err):
+		return fmt.Errorf("changing node %q: Nodegate's own policy lets nobody but the operator write its records: delete it first, as docs/uninstall.md says: %w", node.Name, err)
 	case err != nil:
 		return cluster.Explain(err, fmt.Sprintf("changing node %q", node.Name))
 	}
 	return o.printer.PrintObj(node, p.streams.Out)
+}
+
+// deniedByPolicy reports whether an admission policy has refused something.
+func deniedByPolicy(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
 }
 
 // letGo takes the operator's finalizer from a rule.

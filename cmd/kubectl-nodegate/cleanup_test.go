@@ -10,10 +10,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 
@@ -105,6 +108,30 @@ var _ = Describe("cleanup", func() {
 		Expect(other.Client.Get(ctx, keyOf("stranded"), n)).To(Succeed())
 		Expect(keys(n)).To(BeEmpty())
 		Expect(n.Annotations).To(BeEmpty())
+	})
+
+	It("waits for a policy that has just been deleted", func(ctx context.Context) {
+		n := claimed(ctx, "guarded", "0-0-0")
+		policy := create(ctx, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "cleanup"}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Update},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"nodes"}},
+			}}}},
+			Validations: []admissionv1.Validation{{Expression: "object.metadata.name != 'guarded'", Reason: new(metav1.StatusReasonForbidden)}},
+		}})
+		create(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "cleanup"}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: "cleanup", ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		}})
+		Eventually(func() error {
+			return server.Client.Patch(ctx, n.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"a": "b"}}}`)), client.DryRunAll)
+		}).Should(MatchError(ContainSubstring("ValidatingAdmissionPolicy")))
+
+		c, code := calling(""), make(chan int)
+		go func() { code <- c.run(ctx, "cleanup", "--yes") }()
+		Eventually(c.err.String).Should(ContainSubstring("an admission policy still guards the records"))
+		Expect(server.Client.Delete(ctx, policy)).To(Succeed())
+		Eventually(code).Should(Receive(Equal(0)), c.err.String)
+		Expect(keys(read(ctx, n))).To(ConsistOf("example.com/foreign"))
 	})
 
 	It("asks", func(ctx context.Context) {
