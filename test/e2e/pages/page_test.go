@@ -4,6 +4,7 @@
 package pages
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // page is a page of the documentation that is followed step by step.
@@ -69,8 +71,10 @@ func (p *page) run(command string, names ...string) (string, error) {
 		p.t.Fatalf("%s has no command %q, but %q", p.name, command, p.commands)
 	}
 	p.left = slices.DeleteFunc(p.left, func(c string) bool { return c == command })
-	cmd := exec.CommandContext(p.t.Context(), "sh", "-c", strings.NewReplacer(names...).Replace(command))
-	cmd.Dir = p.dir
+	ctx, cancel := context.WithTimeout(p.t.Context(), limit) // some of them wait for longer
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", strings.NewReplacer(names...).Replace(command))
+	cmd.Dir, cmd.WaitDelay = p.dir, time.Second
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.Kubeconfig(), "PATH="+strings.Join([]string{p.Dir(), p.Assets(), os.Getenv("PATH")}, string(os.PathListSeparator)))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
