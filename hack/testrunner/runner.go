@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// strayPatience is how long processes may outlive the go test that started them.
-const strayPatience = 3 * time.Second
+// strayPatience is how long processes may outlive the go test that started them: those that are about to end, on a busy machine.
+const strayPatience = 30 * time.Second
 
 // runner runs the batches one after the other and keeps what came out of them.
 type runner struct {
@@ -25,10 +25,12 @@ type runner struct {
 	results []result
 	// broken tells of failures that are no test's: go test itself failed, a report could not be read.
 	broken []string
+	// patience is how long processes may outlive the go test that started them.
+	patience time.Duration
 }
 
 func newRunner(o *options, w io.Writer) *runner {
-	return &runner{options: o, out: &printer{w: w}}
+	return &runner{options: o, out: &printer{w: w}, patience: strayPatience}
 }
 
 // run is the whole: list, build, test, compare, count. Its last line of output is the count.
@@ -146,7 +148,7 @@ func (r *runner) runBatch(ctx context.Context, module string, batch []testPackag
 	})
 	before := len(r.results)
 	err = r.stream(ctx, s, r.testArgs(batch, reportPath))
-	if strays := endStrays(strayPatience); len(strays) > 0 {
+	if strays := endStrays(r.patience); len(strays) > 0 {
 		r.broken = append(r.broken, fmt.Sprintf("%s left processes behind: %s", label, strings.Join(strays, ", ")))
 	}
 	for _, path := range paths {
