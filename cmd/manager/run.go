@@ -39,6 +39,7 @@ import (
 	"github.com/nodegate/nodegate/internal/controller/rule"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/reconnect"
+	"github.com/nodegate/nodegate/internal/replicas"
 	"github.com/nodegate/nodegate/internal/rulecache"
 	"github.com/nodegate/nodegate/internal/servedcrd"
 	"github.com/nodegate/nodegate/internal/version"
@@ -184,7 +185,7 @@ func addControllers(mgr manager.Manager, rules *rulecache.Cache, recorder events
 // addChecks adds /healthz, and /readyz, which is true once all caches are synced and the rules can be acted on.
 func addChecks(mgr manager.Manager, rules *rulecache.Cache, crdSeen func() bool) error {
 	var synced atomic.Bool
-	if err := mgr.Add(everywhere(func(ctx context.Context) error { // runnables start when the caches are synced
+	if err := mgr.Add(replicas.Each(func(ctx context.Context) error { // runnables start when the caches are synced
 		if err := rules.WaitForSync(ctx); err != nil {
 			return err
 		}
@@ -218,12 +219,3 @@ func addChecks(mgr manager.Manager, rules *rulecache.Cache, crdSeen func() bool)
 	}
 	return nil
 }
-
-// everywhere is a runnable that runs on every replica, not only on the leader.
-type everywhere func(context.Context) error
-
-// Start implements manager.Runnable.
-func (f everywhere) Start(ctx context.Context) error { return f(ctx) }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (everywhere) NeedLeaderElection() bool { return false }

@@ -26,6 +26,7 @@ import (
 	"github.com/nodegate/nodegate/internal/admission/certs"
 	"github.com/nodegate/nodegate/internal/admission/nodes"
 	"github.com/nodegate/nodegate/internal/admission/rules"
+	"github.com/nodegate/nodegate/internal/replicas"
 	"github.com/nodegate/nodegate/internal/rulecache"
 )
 
@@ -203,7 +204,7 @@ func (o *webhookOptions) certificate(ctx context.Context, mgr manager.Manager) (
 		if dir, err = os.MkdirTemp("", "nodegate-webhook-"); err != nil {
 			return nil, fmt.Errorf("making a directory for a copy of the webhooks' certificate: %w", err)
 		}
-		if err := mgr.Add(everywhere(func(ctx context.Context) error {
+		if err := mgr.Add(replicas.Each(func(ctx context.Context) error {
 			<-ctx.Done()
 			return os.RemoveAll(dir)
 		})); err != nil {

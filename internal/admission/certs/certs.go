@@ -14,6 +14,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/nodegate/nodegate/internal/replicas"
 )
 
 const (
@@ -81,7 +83,7 @@ func (c *Certificate) trust() {
 // complain says in the log what the webhooks wait for when that takes too long. The operator goes on: nodes are held and
 // released without webhooks, too.
 func (c *Certificate) complain(after time.Duration) manager.Runnable {
-	return everywhere(func(ctx context.Context) error {
+	return replicas.Each(func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -93,15 +95,6 @@ func (c *Certificate) complain(after time.Duration) manager.Runnable {
 		return nil
 	})
 }
-
-// everywhere is a runnable that runs on every replica, not only on the leader.
-type everywhere func(context.Context) error
-
-// Start implements manager.Runnable.
-func (f everywhere) Start(ctx context.Context) error { return f(ctx) }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (everywhere) NeedLeaderElection() bool { return false }
 
 func addAll(mgr manager.Manager, runnables ...manager.Runnable) error {
 	var errs []error

@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/nodegate/nodegate/internal/replicas"
 )
 
 // Managed says how the operator keeps its certificate itself.
@@ -87,7 +89,7 @@ func (m Managed) Add(ctx context.Context, mgr manager.Manager) (*Certificate, er
 	if err != nil {
 		return nil, err
 	}
-	injected := everywhere(func(ctx context.Context) error {
+	injected := replicas.Each(func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-ready:
@@ -95,7 +97,7 @@ func (m Managed) Add(ctx context.Context, mgr manager.Manager) (*Certificate, er
 		}
 		return nil
 	})
-	if err := addAll(mgr, everywhere(secrets.Start), injected, c.complain(patience)); err != nil {
+	if err := addAll(mgr, replicas.Each(secrets.Start), injected, c.complain(patience)); err != nil {
 		return nil, fmt.Errorf("keeping the webhooks' certificate: %w", err)
 	}
 	return c, nil

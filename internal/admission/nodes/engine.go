@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/nodegate/nodegate/internal/replicas"
 )
 
 // Mode is which engine is asked for.
@@ -169,7 +171,7 @@ func (e *Engine) SetupWithManager(ctx context.Context, mgr manager.Manager) erro
 			return fmt.Errorf("watching %T %q: %w", object, e.policy, err)
 		}
 	}
-	return mgr.Add(everywhere{policies})
+	return mgr.Add(replicas.Each(policies.Start))
 }
 
 func (e *Engine) follow(ctx context.Context, policies cache.Cache, part string, object client.Object) error {
@@ -187,9 +189,3 @@ func (e *Engine) follow(ctx context.Context, policies cache.Cache, part string, 
 	})
 	return err
 }
-
-// everywhere is a cache that runs on every replica.
-type everywhere struct{ cache.Cache }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (everywhere) NeedLeaderElection() bool { return false }
