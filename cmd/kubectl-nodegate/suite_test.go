@@ -24,6 +24,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/testing/apiserver"
 	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/internal/testing/suite"
 )
 
 var (
@@ -32,15 +33,12 @@ var (
 )
 
 func TestPlugin(t *testing.T) {
-	SetDefaultEventuallyTimeout(time.Minute)
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "kubectl nodegate")
 }
 
 var _ = BeforeSuite(func() {
-	var err error
-	server, err = apiserver.Start()
-	Expect(err).NotTo(HaveOccurred())
+	server = suite.Server()
 	kubeconfig = kubeconfigOf(server)
 })
 
@@ -57,12 +55,6 @@ func kubeconfigOf(s *apiserver.Server) string {
 	Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
 	return path
 }
-
-var _ = AfterSuite(func() {
-	if server != nil {
-		Expect(server.Stop()).To(Succeed())
-	}
-})
 
 // output is a buffer that may be read while it is written to.
 type output struct {

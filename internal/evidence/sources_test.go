@@ -27,6 +27,7 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/testing/apiserver"
 	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/internal/testing/suite"
 )
 
 var server *apiserver.Server
@@ -36,18 +37,7 @@ func TestEvidence(t *testing.T) {
 	RunSpecs(t, "Evidence")
 }
 
-var _ = BeforeSuite(func() {
-	SetDefaultEventuallyTimeout(time.Minute)
-	var err error
-	server, err = apiserver.Start()
-	Expect(err).NotTo(HaveOccurred())
-})
-
-var _ = AfterSuite(func() {
-	if server != nil {
-		Expect(server.Stop()).To(Succeed())
-	}
-})
+var _ = BeforeSuite(func() { server = suite.Server() })
 
 type heard struct {
 	mu           sync.Mutex

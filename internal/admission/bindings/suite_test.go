@@ -21,6 +21,7 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/testing/apiserver"
 	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/internal/testing/suite"
 )
 
 var server *apiserver.Server
@@ -31,21 +32,13 @@ func TestBindings(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	var err error
-	server, err = apiserver.Start()
-	Expect(err).NotTo(HaveOccurred())
+	server = suite.Server()
 	for _, n := range []*build.NodeWrapper{
 		build.MakeNode("held").Label("pool", "a").Taint("readiness.example.com/cni", "pending", corev1.TaintEffectNoSchedule),
 		build.MakeNode("ready").Label("pool", "a"),
 		build.MakeNode("other").Label("pool", "b").Taint("readiness.example.com/cni", "pending", corev1.TaintEffectNoSchedule),
 	} {
 		Expect(server.Client.Create(ctx, n.Obj())).To(Succeed())
-	}
-})
-
-var _ = AfterSuite(func() {
-	if server != nil {
-		Expect(server.Stop()).To(Succeed())
 	}
 })
 

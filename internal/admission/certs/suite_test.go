@@ -34,6 +34,7 @@ import (
 
 	"github.com/nodegate/nodegate/internal/testing/apiserver"
 	"github.com/nodegate/nodegate/internal/testing/ports"
+	"github.com/nodegate/nodegate/internal/testing/suite"
 )
 
 var server *apiserver.Server
@@ -44,18 +45,8 @@ func TestCertificates(t *testing.T) {
 }
 
 var _ = BeforeSuite(func() {
-	SetDefaultEventuallyTimeout(time.Minute)
-	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	ctrl.SetLogger(GinkgoLogr)
-	var err error
-	server, err = apiserver.Start()
-	Expect(err).NotTo(HaveOccurred())
-})
-
-var _ = AfterSuite(func() {
-	if server != nil {
-		Expect(server.Stop()).To(Succeed())
-	}
+	server = suite.Server()
 })
 
 // replica is a manager that serves webhooks with a certificate.

@@ -35,6 +35,7 @@ import (
 	"github.com/nodegate/nodegate/internal/testing/build"
 	"github.com/nodegate/nodegate/internal/testing/manifests"
 	"github.com/nodegate/nodegate/internal/testing/ports"
+	"github.com/nodegate/nodegate/internal/testing/suite"
 )
 
 var (
@@ -52,14 +53,10 @@ func TestNodes(t *testing.T) {
 // One API server, and one replica that serves the webhook as it is shipped. Which engine acts follows from whether the
 // policy is installed.
 var _ = BeforeSuite(func(ctx context.Context) {
-	SetDefaultEventuallyTimeout(time.Minute)
-	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	ctrl.SetLogger(GinkgoLogr)
-	var err error
-	server, err = apiserver.Start(apiserver.WithKubelets)
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(server.Stop()).To(Succeed()) }) // after the replica's end
+	server = suite.Server(apiserver.WithKubelets)
 	relaxCRD(ctx)
+	var err error
 	operator, err = server.As("system:serviceaccount:nodegate-system:nodegate-manager", "system:masters")
 	Expect(err).NotTo(HaveOccurred())
 

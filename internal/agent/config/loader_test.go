@@ -90,7 +90,7 @@ func TestLoader(t *testing.T) {
 	}
 	eventually := func(what string, check func() bool) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); !check(); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(2 * time.Minute); !check(); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%s: %q", what, l.Problem())
 			}

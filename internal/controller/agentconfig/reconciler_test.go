@@ -34,6 +34,7 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/testing/apiserver"
 	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/internal/testing/suite"
 )
 
 var server *apiserver.Server
@@ -43,18 +44,7 @@ func TestAgentConfig(t *testing.T) {
 	RunSpecs(t, "Controller of the agents' configuration")
 }
 
-var _ = BeforeSuite(func() {
-	var err error
-	server, err = apiserver.Start()
-	Expect(err).NotTo(HaveOccurred())
-	SetDefaultEventuallyTimeout(time.Minute)
-})
-
-var _ = AfterSuite(func() {
-	if server != nil {
-		Expect(server.Stop()).To(Succeed())
-	}
-})
+var _ = BeforeSuite(func() { server = suite.Server() })
 
 // desk is a Reconciler on the real API server, called directly, with the rules that a test gives it.
 type desk struct {

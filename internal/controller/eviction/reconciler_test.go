@@ -23,6 +23,7 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/testing/apiserver"
 	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/internal/testing/suite"
 )
 
 var server *apiserver.Server
@@ -32,17 +33,7 @@ func TestEviction(t *testing.T) {
 	RunSpecs(t, "Eviction controller")
 }
 
-var _ = BeforeSuite(func() {
-	var err error
-	server, err = apiserver.Start()
-	Expect(err).NotTo(HaveOccurred())
-})
-
-var _ = AfterSuite(func() {
-	if server != nil {
-		Expect(server.Stop()).To(Succeed())
-	}
-})
+var _ = BeforeSuite(func() { server = suite.Server() })
 
 // world is a Reconciler on the real API server, called directly, with a clock that the test steps, and a node that is lost
 // since the start and guarded for a minute.

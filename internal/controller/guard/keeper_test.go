@@ -22,6 +22,7 @@ import (
 	"github.com/nodegate/nodegate/internal/testing/apiserver"
 	"github.com/nodegate/nodegate/internal/testing/build"
 	"github.com/nodegate/nodegate/internal/testing/manifests"
+	"github.com/nodegate/nodegate/internal/testing/suite"
 )
 
 var server *apiserver.Server
@@ -31,17 +32,7 @@ func TestGuard(t *testing.T) {
 	RunSpecs(t, "The eviction guard's webhook")
 }
 
-var _ = BeforeSuite(func() {
-	var err error
-	server, err = apiserver.Start()
-	Expect(err).NotTo(HaveOccurred())
-})
-
-var _ = AfterSuite(func() {
-	if server != nil {
-		Expect(server.Stop()).To(Succeed())
-	}
-})
+var _ = BeforeSuite(func() { server = suite.Server() })
 
 const configuration = "nodegate-webhook"
 

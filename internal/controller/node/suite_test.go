@@ -28,6 +28,7 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/testing/apiserver"
 	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/internal/testing/suite"
 )
 
 var server *apiserver.Server
@@ -37,17 +38,7 @@ func TestNode(t *testing.T) {
 	RunSpecs(t, "Node controller")
 }
 
-var _ = BeforeSuite(func() {
-	var err error
-	server, err = apiserver.Start()
-	Expect(err).NotTo(HaveOccurred())
-})
-
-var _ = AfterSuite(func() {
-	if server != nil {
-		Expect(server.Stop()).To(Succeed())
-	}
-})
+var _ = BeforeSuite(func() { server = suite.Server() })
 
 const (
 	cni      = "example.com/CNIReady"
