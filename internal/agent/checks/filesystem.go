@@ -22,6 +22,10 @@ import (
 // /proc/mounts it tells a mount that was made read-only from a filesystem that has become so.
 const mountInfo = "/proc/self/mountinfo"
 
+// nodeMountInfo is the same file of the node's first process, below the node's root directory. What is mounted there reaches
+// the agent's own mounts, but not what becomes of it: a mount that is made read-only later is not so in another namespace.
+const nodeMountInfo = "proc/1/mountinfo"
+
 // neverWritten are filesystems that cannot be written to, or not by users.
 var neverWritten = []string{
 	"autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "cramfs", "debugfs", "devpts", "efivarfs", "erofs",
@@ -80,12 +84,12 @@ func RememberMounts(hostRoot string) *Mounts {
 }
 
 func (f *filesystems) look() Result {
-	file, err := os.Open(f.file)
+	file, hostRoot, err := f.open()
 	if err != nil {
 		return Fail(err.Error())
 	}
 	defer func() { _ = file.Close() }()
-	mounts, err := parseMountInfo(file, f.hostRoot)
+	mounts, err := parseMountInfo(file, hostRoot)
 	if err != nil {
 		return Fail(err.Error())
 	}
@@ -94,6 +98,17 @@ func (f *filesystems) look() Result {
 		return Fail("read-only: " + strings.Join(turned, ", "))
 	}
 	return Pass()
+}
+
+// open opens the node's own table, or else that of this process, and says where the node's root directory is in it.
+func (f *filesystems) open() (file *os.File, hostRoot string, err error) {
+	if f.hostRoot != "" {
+		if file, err := os.Open(filepath.Join(f.hostRoot, nodeMountInfo)); err == nil {
+			return file, "", nil
+		}
+	}
+	file, err = os.Open(f.file)
+	return file, f.hostRoot, err
 }
 
 // turned returns the paths that are read-only and should not be, and remembers the mounts.
@@ -143,6 +158,9 @@ func parseMountInfo(r io.Reader, hostRoot string) ([]mount, error) {
 		whole := hasOption(fields[end+3], "ro") // the filesystem, not just this mount of it
 		if path == "/" && fields[4] != "/" {
 			m.readOnly = whole // the agent's own mount of the root directory is read-only in any case
+		}
+		if whole && m.kind == "overlay" && !strings.Contains(fields[end+3], "upperdir=") {
+			m.readOnly = true // nobody could ever write to it, as to the root directory of some immutable systems
 		}
 		m.failed = whole && !m.readOnly
 		mounts = append(mounts, m)
