@@ -6,14 +6,19 @@ package realnode
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/nodegate/nodegate/internal/testing/haproxy"
 )
 
 // served is a rule that has the agents look at all that they can look at without the API server.
@@ -33,13 +38,14 @@ spec:
     - {name: network, timeoutSeconds: 5, network: {resolve: [service.test], defaultGateway: true}}
 `
 
-// agentsAnswer breaks one node in each way that its agent looks for, for real, while the other one stays well.
+// agentsAnswer breaks one node in each way that its agent looks for, for real, while the other one stays well. An HAProxy
+// takes the node out each time, and in again.
 func agentsAnswer(t *testing.T) {
 	ctx := t.Context()
-	stopResolver := startResolver(t)
+	resolver := startResolver(t)
 	node, other := lab.Nodes()[0], lab.Nodes()[1]
 	for _, n := range []*Node{node, other} {
-		on(t, n, "mkdir -p /var/lib/small && mount -t tmpfs -o size=1m tmpfs /var/lib/small")
+		on(t, n, "mkdir -p /var/lib/small /var/lib/data && mount -t tmpfs -o size=1m tmpfs /var/lib/small && mount -t tmpfs tmpfs /var/lib/data")
 	}
 	kubectl(t, "label", "node", "--overwrite", node.Name, other.Name, "example.com/pool=served")
 	apply(t, served)
@@ -50,6 +56,8 @@ func agentsAnswer(t *testing.T) {
 	}
 	well(node)
 	well(other)
+	b := balance(t)
+	var want []haproxy.Change
 
 	for _, fault := range []struct {
 		check          string
@@ -57,23 +65,46 @@ func agentsAnswer(t *testing.T) {
 	}{
 		{"kubelet", func() { must(t, node.Kubelet.Pause()) }, func() { must(t, node.Kubelet.Resume()) }},
 		{"container_runtime", func() { must(t, node.Runtime.Pause()) }, func() { must(t, node.Runtime.Resume()) }},
-		{"filesystem_ro", func() {
-			on(t, node, "mkdir -p /var/lib/data && mount -t tmpfs tmpfs /var/lib/data && mount -o remount,ro /var/lib/data")
-		}, func() { on(t, node, "umount /var/lib/data") }},
+		{"filesystem_ro", func() { on(t, node, "mount -o remount,bind,ro /var/lib/data") }, func() { on(t, node, "mount -o remount,bind,rw /var/lib/data") }},
+		{"filesystem_ro", func() { on(t, node, "mount -o remount,ro /var/lib/data") }, func() { on(t, node, "mount -o remount,rw /var/lib/data") }},
 		{"disk_pressure", func() { on(t, node, "head -c 1000000 /dev/zero > /var/lib/small/full") }, func() { on(t, node, "rm /var/lib/small/full") }},
 		{"network", func() { on(t, node, "ip route del default") }, func() { on(t, node, "ip route add default via "+Gateway) }},
 	} {
+		began := time.Now()
 		fault.breaks()
 		eventually(t, node.Name+" fails for "+fault.check, func() error { return healthy(ctx, node, fault.check) })
 		eventually(t, other.Name+" is well while "+fault.check+" fails on "+node.Name, func() error { return healthy(ctx, other, "") })
+		b.out(t, node, other)
+		t.Logf("%s: out after %s", fault.check, time.Since(began).Round(100*time.Millisecond))
 		fault.mended()
 		well(node)
+		b.in(t, node)
+		want = append(want, wentOutAndIn(node.Name)...)
 	}
-	stopResolver()
-	eventually(t, "nobody resolves names", func() error { return healthy(ctx, other, "network") })
+	b.noneFailed(t)
+	if diff := cmp.Diff(want, b.health.Changes(t)); diff != "" {
+		t.Errorf("HAProxy's changes, -want +got:\n%s", diff)
+	}
+	b.clients.Stop()
+
+	resolver.stop()
+	for _, n := range []*Node{node, other} {
+		eventually(t, "nobody resolves names", func() error { return healthy(ctx, n, "network") })
+		b.isOut(t, n)
+	}
+	resolver.start(t)
+	for _, n := range []*Node{node, other} {
+		b.isIn(t, n)
+	}
 	kubectl(t, "delete", "nrr", "served", "--timeout=60s")
 	for _, n := range []*Node{node, other} {
-		on(t, n, "umount /var/lib/small")
+		eventually(t, n.Name+"'s agent has forgotten the rule", func() error {
+			if body := get(t, "http://"+n.Address+":25001/health"); strings.Contains(body, "disk_pressure") {
+				return errors.New(body)
+			}
+			return nil
+		})
+		on(t, n, "umount /var/lib/small /var/lib/data")
 	}
 }
 
@@ -130,14 +161,26 @@ func healthy(ctx context.Context, n *Node, failing string) error {
 	return nil
 }
 
-// startResolver answers each question for a name with one address, as the nodes' resolver.
-func startResolver(t *testing.T) (stop func()) {
+// resolver is the nodes'. It answers each question for a name with one address.
+type resolver struct{ conn net.PacketConn }
+
+func startResolver(t *testing.T) *resolver {
+	t.Helper()
+	r := &resolver{}
+	r.start(t)
+	t.Cleanup(r.stop)
+	return r
+}
+
+func (r *resolver) stop() { _ = r.conn.Close() }
+
+func (r *resolver) start(t *testing.T) {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", Gateway+":53")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
+	r.conn = conn
 	go func() {
 		buffer := make([]byte, 4096)
 		for {
@@ -150,7 +193,6 @@ func startResolver(t *testing.T) (stop func()) {
 			}
 		}
 	}()
-	return func() { _ = conn.Close() }
 }
 
 func resolve(question []byte) ([]byte, error) {

@@ -29,7 +29,7 @@ func TestRealNodes(t *testing.T) {
 	}{
 		{"helm installs an earlier version", install},
 		{"helm upgrades it, and nothing changes on the nodes", upgrade},
-		{"the agents answer load balancers", agentsAnswer},
+		{"a load balancer hears from the agents what is broken", agentsAnswer},
 		{"a token is good for what it is needed for", rights},
 		{"nobody gets a pod onto a held node", guardsBindings},
 		{"pods live on when a kubelet is silent", guardsPods},
@@ -92,8 +92,8 @@ spec:
 	leader := kubectl(t, "-n", "nodegate-system", "get", "lease", "nodegate.readiness.node.x-k8s.io", "-o", "jsonpath={.spec.holderIdentity}")
 	pod, _, _ := strings.Cut(leader, "_")
 	kubectl(t, "-n", "nodegate-system", "delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
-	chart(t, "upgrade", filepath.Join(checkout, "charts", "nodegate"), "--set", "agent.enabled=true", "--set", "agent.drainSeconds=5",
-		"--set", "agent.conditions={example.com/Published}", "--set", "podAdmission.enabled=true")
+	chart(t, "upgrade", filepath.Join(checkout, "charts", "nodegate"), "--set", "agent.enabled=true", "--set", "agent.drainSeconds=10",
+		"--set", "agent.agentCheckPort=25002", "--set", "agent.conditions={example.com/Published}", "--set", "podAdmission.enabled=true")
 	if left := kubectl(t, "-n", "nodegate-system", "get", "jobs", "-o", "name"); left != "" {
 		t.Errorf("%s is left of the upgrade", left)
 	}

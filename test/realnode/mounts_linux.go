@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,6 +40,8 @@ func setUpNode(dir string) error {
 		}
 	}
 	return errors.Join(
+		// This process is the one that has the node's mounts from its start to its end: its first, for who looks for that.
+		bind("/proc/"+strconv.Itoa(os.Getpid()), "/proc/1"),
 		os.MkdirAll("/var/lib/kubelet", 0o755), os.MkdirAll("/var/log/pods", 0o755), os.MkdirAll("/var/log/containers", 0o755),
 		os.MkdirAll("/run/lock", 0o755),
 		os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644),
