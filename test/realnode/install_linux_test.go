@@ -36,6 +36,8 @@ func TestRealNodes(t *testing.T) {
 		{"a node waits for its network", waitsForNetwork},
 		{"a node waits for what warms it up", waitsForWarmUp},
 		{"uninstalled, nothing is left", uninstall},
+		{"a cluster of the Node Readiness Controller is taken over", takesOver},
+		{"uninstalled in the wrong order, it gets clean all the same", uninstallsInAnyOrder},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			if notRun != "" {
@@ -237,39 +239,6 @@ func waitsForWarmUp(t *testing.T) {
 		}
 		return err
 	})
-}
-
-// uninstall goes by the book: the rules first.
-func uninstall(t *testing.T) {
-	// A node that is held, and a foreign taint.
-	n := lab.Nodes()[0].Name
-	kubectl(t, "taint", "node", n, "example.com/foreign=yes:NoSchedule")
-	kubectl(t, "label", "node", n, "kubernetes.azure.com/mode-", "node-role.kubernetes.io/worker=")
-	eventually(t, "it is held", func() error { return tainted(t.Context(), n, "readiness.k8s.io/NetworkReady", true) })
-
-	kubectl(t, "delete", "nrr", "--all", "--timeout=120s")
-	if out, err := helm(t.Context(), "uninstall", "nodegate", "-n", "nodegate-system", "--wait"); err != nil {
-		t.Fatal(out, err)
-	}
-	kubectl(t, "delete", "crd", "nodereadinessrules.readiness.node.x-k8s.io", "--timeout=120s")
-	for _, node := range lab.Nodes() {
-		text := kubectl(t, "get", "node", node.Name, "-o", "yaml")
-		for _, trace := range []string{"readiness.k8s.io/NetworkReady", "startup.k8s.io/initializing", "readiness.node.x-k8s.io", "readiness.k8s.io/bootstrap"} {
-			if strings.Contains(text, trace) {
-				t.Errorf("%s is left on %s", trace, node.Name)
-			}
-		}
-	}
-	if err := tainted(t.Context(), n, "example.com/foreign", true); err != nil {
-		t.Error(err)
-	}
-	left := kubectl(t, "get", "clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations,"+
-		"validatingadmissionpolicies,mutatingadmissionpolicies", "-o", "name")
-	for name := range strings.FieldsSeq(left) {
-		if strings.Contains(name, "nodegate") || strings.Contains(name, "nodereadiness") {
-			t.Errorf("%s is left", name)
-		}
-	}
 }
 
 // calico is what answers where Calico does.

@@ -59,6 +59,9 @@ func prepare(dir string) error {
 	if err := goCommand(checkout, "build", "-modfile=hack/tools/go.mod", "-o", filepath.Join(dir, "helm"), "helm.sh/helm/v3/cmd/helm"); err != nil {
 		return err
 	}
+	if err := goCommand(checkout, "build", "-o", filepath.Join(dir, "kubectl-nodegate"), "./cmd/kubectl-nodegate"); err != nil {
+		return err
+	}
 	_, err = BuildImages(checkout, dir)
 	return err
 }

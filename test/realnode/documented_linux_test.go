@@ -1,0 +1,87 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realnode
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// removal is the page about uninstalling.
+const removal = "docs/uninstall.md"
+
+// documented are the commands in a page's blocks of code that begin with some words: the tests do what people are told to do.
+// Without a heading it is those of the whole page.
+func documented(t *testing.T, page, under, begin string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(checkout, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out [][]string
+	code, heading := false, ""
+	for line := range strings.Lines(strings.ReplaceAll(string(text), "\\\n", " ")) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "```"):
+			code = !code
+			continue
+		case !code && strings.HasPrefix(line, "#"):
+			heading = strings.TrimLeft(line, "# ")
+		}
+		command, _, _ := strings.Cut(line, " #")
+		if code && command != "" && strings.HasPrefix(command, begin) && (under == "" || under == heading) {
+			out = append(out, strings.Fields(command))
+		}
+	}
+	if len(out) == 0 {
+		t.Fatalf("%s has no command %q below %q", page, begin, under)
+	}
+	return out
+}
+
+// follow runs commands of a page, with what is otherwise here replaced.
+func follow(t *testing.T, commands [][]string, pairs ...string) {
+	t.Helper()
+	replacer := strings.NewReplacer(pairs...)
+	for _, args := range commands {
+		for i := range args {
+			args[i] = replacer.Replace(args[i])
+		}
+		var err error
+		switch {
+		case args[0] == "helm":
+			_, err = helm(t.Context(), args[1:]...)
+		case args[0] == "kubectl" && args[1] == "nodegate":
+			_, err = lab.Tool(t.Context(), filepath.Join(lab.Dir, "kubectl-nodegate"), args[2:]...)
+		case args[0] == "kubectl":
+			_, err = lab.Kubectl(t.Context(), args[1:]...)
+		default:
+			t.Fatalf("%q is nothing that can be run here", args)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// installDocumented runs the README's lines alone, with the image that the nodes have.
+func installDocumented(t *testing.T, more ...string) {
+	t.Helper()
+	commands := documented(t, "README.md", "Install", "helm install")
+	commands[0] = append(commands[0], more...)
+	follow(t, commands, inThisLab()...)
+	kubectl(t, "-n", "nodegate-system", "rollout", "status", "deployment/nodegate-manager", "--timeout=180s")
+}
+
+// inThisLab is what is called otherwise in the pages.
+func inThisLab() []string {
+	repository, tag, _ := strings.Cut(Image, ":")
+	return []string{
+		"charts/nodegate", filepath.Join(checkout, "charts", "nodegate"), "config/crd", filepath.Join(checkout, "config", "crd"),
+		"registry.example.com/nodegate", repository, "v0.1.0", tag,
+	}
+}

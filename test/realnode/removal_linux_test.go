@@ -1,0 +1,155 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realnode
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+const (
+	definition = "nodereadinessrules.readiness.node.x-k8s.io"
+	removed    = "readiness.k8s.io/Removed"
+	foreign    = "example.com/foreign"
+)
+
+// uninstall goes by the page, with what the parts before have left: rules of all kinds, and agents.
+func uninstall(t *testing.T) {
+	n := lab.Nodes()[0].Name
+	kubectl(t, "taint", "node", n, foreign+"=yes:NoSchedule")
+	kubectl(t, "label", "node", n, "kubernetes.azure.com/mode-", "node-role.kubernetes.io/worker=")
+	eventually(t, "it is held", func() error { return tainted(t.Context(), n, networkTaint, true) })
+
+	follow(t, documented(t, removal, "In order", ""))
+	nothingLeft(t)
+	if err := tainted(t.Context(), n, foreign, true); err != nil {
+		t.Error(err)
+	}
+	kubectl(t, "taint", "node", n, foreign+"-")
+}
+
+// uninstallsInAnyOrder takes away first what should go last, sees that the cluster can be lived with, and gets it clean as the
+// page says.
+func uninstallsInAnyOrder(t *testing.T) {
+	for _, order := range []struct {
+		name, section string
+		more          []string // of the installation
+		wrong         func(t *testing.T)
+		held          bool // whether what was held is held then
+		again         bool // whether it is installed again before the section is followed
+	}{
+		{name: "the definition first", section: "The definition went first", wrong: func(t *testing.T) {
+			kubectl(t, "delete", "crd", definition, "--timeout=120s")
+		}},
+		{name: "the operator first", section: "The operator went first", held: true, wrong: func(t *testing.T) {
+			if out, err := helm(t.Context(), "uninstall", "nodegate", "-n", "nodegate-system", "--no-hooks", "--wait"); err != nil {
+				t.Fatal(out, err)
+			}
+			kubectl(t, "delete", "nrr", "--all", "--wait=false")
+			kubectl(t, "delete", "crd", definition, "--wait=false")
+		}},
+		{name: "the namespace first", section: "The namespace went first", held: true, more: []string{"--set", "nodeAdmission.failurePolicy=Fail"},
+			wrong: func(t *testing.T) {
+				kubectl(t, "delete", "namespace", "nodegate-system", "--timeout=180s")
+				err := join(t, "nobody-answers", "")
+				if err == nil || !strings.Contains(err.Error(), "nodes.readiness.node.x-k8s.io") {
+					t.Errorf("with failurePolicy Fail a node should be refused: %v", err)
+				}
+				must(t, join(t, "let-through", "readiness.node.x-k8s.io/skip-admission: ''"))
+				follow(t, documented(t, removal, "The namespace went first", "kubectl delete validatingwebhook"))
+			}},
+		{name: "the namespace first, and installed again", section: "In order", held: true, again: true, wrong: func(t *testing.T) {
+			kubectl(t, "delete", "namespace", "nodegate-system", "--timeout=180s")
+		}},
+	} {
+		t.Run(order.name, func(t *testing.T) {
+			holdOne(t, order.more...)
+			order.wrong(t)
+			n, other := lab.Nodes()[0].Name, lab.Nodes()[1].Name
+			if err := errors.Join(tainted(t.Context(), n, removed, order.held), tainted(t.Context(), other, foreign, true)); err != nil {
+				t.Error(err)
+			}
+			usable(t)
+			if order.again {
+				installDocumented(t)
+			}
+			follow(t, documented(t, removal, order.section, ""), inThisLab()...)
+			nothingLeft(t)
+			if err := tainted(t.Context(), other, foreign, true); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// holdOne installs Nodegate, with a rule that holds one node; another one bears a taint that is nobody's business.
+func holdOne(t *testing.T, more ...string) {
+	t.Helper()
+	nodes := atLeast(t, 2)
+	installDocumented(t, more...)
+	kubectl(t, "label", "node", nodes[0].Name, "--overwrite", "example.com/pool=removed")
+	kubectl(t, "taint", "node", nodes[1].Name, "--overwrite", foreign+"=yes:NoSchedule")
+	apply(t, `apiVersion: readiness.node.x-k8s.io/v1alpha1
+kind: NodeReadinessRule
+metadata: {name: removed}
+spec:
+  nodeSelector: {matchLabels: {example.com/pool: removed}}
+  conditions: [{type: example.com/Removed, requiredStatus: "True"}]
+  taint: {key: readiness.k8s.io/Removed, value: pending, effect: NoSchedule}
+  enforcementMode: bootstrap-only
+`)
+	eventually(t, "the node is held", func() error { return tainted(t.Context(), nodes[0].Name, removed, true) })
+}
+
+// usable is a cluster that nodes can join, and where pods come and go.
+func usable(t *testing.T) {
+	t.Helper()
+	must(t, join(t, "joins", ""))
+	apply(t, fill(`apiVersion: v1
+kind: Pod
+metadata: {name: passing}
+spec:
+  nodeSelector: {kubernetes.io/hostname: NODE}
+  tolerations: [{key: example.com/foreign, operator: Exists}]
+  terminationGracePeriodSeconds: 0
+  containers: [{name: main, image: IMAGE}]
+`, "NODE", lab.Nodes()[1].Name, "IMAGE", PodImage))
+	kubectl(t, "wait", "--for=condition=Ready", "pod/passing", "--timeout=120s")
+	kubectl(t, "delete", "pod", "passing", "--timeout=120s")
+}
+
+// join has a node join, as far as the API server goes, and leave.
+func join(t *testing.T, name, label string) error {
+	t.Helper()
+	_, err := lab.KubectlWith(t.Context(), fill(`{apiVersion: v1, kind: Node, metadata: {name: NAME, labels: {example.com/pool: removed, LABEL}}}`,
+		"NAME", name, ", LABEL", strings.TrimSuffix(", "+label, ", ")), "create", "-f", "-")
+	if err == nil {
+		kubectl(t, "delete", "node", name, "--timeout=60s")
+	}
+	return err
+}
+
+// nothingLeft wants nothing of Nodegate to be left: on nodes, of what the cluster has, and of what it made for itself.
+func nothingLeft(t *testing.T) {
+	t.Helper()
+	for _, node := range lab.Nodes() {
+		text := kubectl(t, "get", "node", node.Name, "-o", "yaml")
+		for _, trace := range []string{networkTaint, storageTaint, removed, "startup.k8s.io/initializing", "readiness.node.x-k8s.io", "readiness.k8s.io/bootstrap"} {
+			if strings.Contains(text, trace) {
+				t.Errorf("%s is left on %s", trace, node.Name)
+			}
+		}
+	}
+	left := kubectl(t, "get", "clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations,"+
+		"validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings,"+
+		"customresourcedefinitions,priorityclasses,namespaces", "-o", "name")
+	left += "\n" + kubectl(t, "get", "roles,rolebindings,leases,configmaps,secrets,serviceaccounts,pods,jobs", "-A", "-o",
+		`jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{"\n"}{end}`)
+	for name := range strings.FieldsSeq(left) {
+		if strings.Contains(name, "nodegate") || strings.Contains(name, "nodereadiness") {
+			t.Errorf("%s is left", name)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realnode
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+const (
+	// migration is the page that takesOver goes by.
+	migration = "docs/migrate-from-node-readiness-controller.md"
+	// reporterImage is the image of the incumbent controller's reporter.
+	reporterImage = "registry.k8s.io/node-readiness-controller/node-readiness-reporter:v0.1.1"
+
+	networkTaint, storageTaint = "readiness.k8s.io/NetworkReady", "readiness.k8s.io/StorageReady"
+	networkRule, storageRule   = "network-readiness-rule", "storage-readiness-rule"
+)
+
+// takesOver goes by the page about coming from the incumbent controller, on a cluster that looks as that controller leaves
+// it. Its images are not at hand: what it has written is written here in its place, and its reporter's pods wait for their
+// image until they are given ours.
+func takesOver(t *testing.T) {
+	ctx := t.Context()
+	nodes := atLeast(t, 4)
+	held, completed, completedEarlier, relabelled := nodes[0], nodes[1].Name, nodes[2].Name, nodes[3].Name
+	incumbent(t, held.Name, completed, completedEarlier, relabelled)
+	network, storage := watchTaints(t, networkTaint), watchTaints(t, storageTaint)
+
+	const steps = "Taking over a cluster"
+	follow(t, documented(t, migration, steps, "kubectl -n nrr-system scale"))
+	follow(t, documented(t, migration, steps, "kubectl delete validatingwebhookconfiguration"), "NAME", "nrr-validating-webhook-configuration")
+	follow(t, documented(t, migration, steps, "kubectl replace"), inThisLab()...)
+	installDocumented(t)
+
+	eventually(t, "both rules are in force, and count their nodes", func() error {
+		for rule, want := range map[string]v1alpha1.NodeCounts{
+			networkRule: {Matched: 3, Ready: 2, Held: 1},
+			storageRule: {Matched: 3, Ready: 2, Held: 1},
+		} {
+			got, err := counts(ctx, rule)
+			if err != nil {
+				return err
+			}
+			if got != want {
+				return fmt.Errorf("%s: %+v, want %+v", rule, got, want)
+			}
+		}
+		return nil
+	})
+	eventually(t, "the taint that only the old status told of is gone", func() error { return tainted(ctx, relabelled, networkTaint, false) })
+	wantTaints(t, map[string][]string{
+		held.Name: {networkTaint + "=pending", storageTaint + "=waiting"},
+		completed: nil, completedEarlier: nil, relabelled: nil,
+	})
+
+	// A rule can be edited, and the fields that were unknown are kept.
+	kubectl(t, "patch", "nrr", storageRule, "--type=merge", "-p", `{"spec": {"maxUnavailable": "50%", "taint": {"value": "pending"}}}`)
+	eventually(t, "the taint has the rule's new value", says(ctx, "pending", "get", "node", held.Name, "-o",
+		`jsonpath={.spec.taints[?(@.key=="`+storageTaint+`")].value}`))
+	if got := kubectl(t, "get", "nrr", storageRule, "-o", "jsonpath={.spec.maxUnavailable}"); got != "50%" {
+		t.Errorf("maxUnavailable is %q", got)
+	}
+
+	// What is held goes on to be held for its reason, and no longer.
+	apply(t, reporter(t, Image))
+	kubectl(t, "-n", "kube-system", "rollout", "status", "daemonset/cni-reporter", "--timeout=180s")
+	eventually(t, "our reporter, in the place of the other, says that Calico is not ready", condition(ctx, held.Name, "False", "EndpointNotReady"))
+	if err := tainted(ctx, held.Name, networkTaint, true); err != nil {
+		t.Error(err)
+	}
+	post(t, "http://"+held.Address+":9099/ready")
+	eventually(t, "then that it is", condition(ctx, held.Name, "True", "EndpointOK"))
+	eventually(t, "the node is released", func() error { return tainted(ctx, held.Name, networkTaint, false) })
+	uid := kubectl(t, "get", "nrr", networkRule, "-o", "jsonpath={.metadata.uid}")
+	eventually(t, "it is marked as the others are", says(ctx, `{"rule-name":"`+networkRule+`"}`, "get", "node", held.Name, "-o",
+		`jsonpath={.metadata.annotations.readiness\.k8s\.io/bootstrap-completed-`+uid+`}`))
+	report(t, held.Name, "example.com/StorageReady", "True")
+	eventually(t, "so does the other rule", func() error { return tainted(ctx, held.Name, storageTaint, false) })
+
+	got := network()
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{held.Name + " is released", relabelled + " is released"}, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", networkTaint, diff)
+	}
+	if diff := cmp.Diff([]string{held.Name + " is released"}, storage()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", storageTaint, diff)
+	}
+	for _, manifest := range []string{"namespace/nrr-system", "daemonset/cni-reporter", "daemonset/calico-node"} {
+		kubectl(t, "-n", "kube-system", "delete", manifest, "--timeout=120s")
+	}
+	follow(t, documented(t, removal, "In order", "")) // the rules have their finalizer from the other controller
+	nothingLeft(t)
+}
+
+// atLeast are the nodes, with new ones where there are too few.
+func atLeast(t *testing.T, number int) []*Node {
+	t.Helper()
+	for len(lab.Nodes()) < number {
+		addNode(t, NodeOptions{})
+	}
+	for _, n := range lab.Nodes() {
+		eventually(t, n.Name+" registers", says(t.Context(), n.Name, "get", "node", n.Name, "-o", "jsonpath={.metadata.name}"))
+		kubectl(t, "wait", "--for=condition=Ready", "node", n.Name, "--timeout=120s")
+	}
+	return lab.Nodes()
+}
+
+// incumbent makes the cluster look as if that controller had run until now: one node held by both rules, two that have
+// completed one, marked in its two forms, and one that was relabelled while it was held, which that controller forgets.
+func incumbent(t *testing.T, held, completed, completedEarlier, relabelled string) {
+	t.Helper()
+	kubectl(t, "-n", "kube-system", "delete", "daemonset", "cni-reporter", "calico-node", "--ignore-not-found", "--timeout=120s")
+	kubectl(t, "label", "node", "--overwrite", held, completed, completedEarlier, "example.com/pool=inherited")
+	kubectl(t, "label", "node", "--overwrite", held, "node-role.kubernetes.io/worker=") // where the stand-in for Calico runs
+	apply(t, calico)
+	apply(t, reporter(t, reporterImage))
+
+	kubectl(t, "apply", "-f", "testdata/incumbent/definition.yaml")
+	kubectl(t, "wait", "--for=condition=Established", "crd/nodereadinessrules.readiness.node.x-k8s.io", "--timeout=60s")
+	eventually(t, "rules can be written", func() error {
+		_, err := lab.Kubectl(t.Context(), "apply", "-f", "testdata/incumbent/rules.yaml")
+		return err
+	})
+	_, err := lab.Kubectl(t.Context(), "patch", "nrr", networkRule, "--type=merge", "-p", `{"spec": {"enforcementMode": "continuous"}}`)
+	if err == nil || !strings.Contains(err.Error(), "immutable") {
+		t.Fatalf("the definition is not the other controller's: %v", err)
+	}
+	kubectl(t, "apply", "-f", "testdata/incumbent/controller.yaml")
+	kubectl(t, "-n", "nrr-system", "rollout", "status", "deployment/nrr-controller-manager", "--timeout=120s")
+
+	for node, storage := range map[string]string{held: "False", completed: "True", completedEarlier: "True"} {
+		report(t, node, "projectcalico.org/CalicoReady", "False") // which is no matter for a node that was ready once
+		report(t, node, "example.com/StorageReady", storage)
+	}
+	uid := kubectl(t, "get", "nrr", networkRule, "-o", "jsonpath={.metadata.uid}")
+	const mark = `readiness.k8s.io/bootstrap-completed-`
+	kubectl(t, "annotate", "node", completed, mark+uid+`={"rule-name":"`+networkRule+`"}`)
+	kubectl(t, "annotate", "node", completedEarlier, mark+networkRule+`=true`)
+	kubectl(t, "taint", "node", held, relabelled, networkTaint+"=pending:NoSchedule")
+	kubectl(t, "taint", "node", held, storageTaint+"=waiting:NoSchedule")
+	writeStatus(t, networkRule, map[string]string{held: "Present", completed: "Absent", completedEarlier: "Absent", relabelled: "Present"})
+	writeStatus(t, storageRule, map[string]string{held: "Present", completed: "Absent", completedEarlier: "Absent"})
+}
+
+// writeStatus writes the status of a rule as the incumbent controller does: all nodes, each time.
+func writeStatus(t *testing.T, rule string, taints map[string]string) {
+	t.Helper()
+	type evaluation struct {
+		NodeName           string `json:"nodeName"`
+		TaintStatus        string `json:"taintStatus"`
+		LastEvaluationTime string `json:"lastEvaluationTime"`
+	}
+	var applied []string
+	var evaluations []evaluation
+	for node, taint := range taints {
+		applied = append(applied, node)
+		evaluations = append(evaluations, evaluation{node, taint, "2026-01-02T03:04:05Z"})
+	}
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"observedGeneration": 1, "appliedNodes": applied, "nodeEvaluations": evaluations}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, "patch", "nrr", rule, "--subresource=status", "--type=merge", "-p", string(patch))
+}
+
+// reporter is the manifest of the incumbent's reporter with one image or the other, and nothing else different.
+func reporter(t *testing.T, image string) string {
+	t.Helper()
+	return exampleText(t, "cni-readiness/calico-rbac-node-status-patch-role.yaml") + "---\n" +
+		exampleText(t, "cni-readiness/cni-reporter-ds.yaml", "image: ghcr.io/nodegate/nodegate:v0.1.0", "image: "+image)
+}
+
+// condition wants a reporter to have said something of Calico on a node.
+func condition(ctx context.Context, node, status, reason string) func() error {
+	return says(ctx, status+" "+reason, "get", "node", node, "-o",
+		`jsonpath={range .status.conditions[?(@.type=="projectcalico.org/CalicoReady")]}{.status} {.reason}{end}`)
+}
+
+// counts are the nodes of a rule, by its status.
+func counts(ctx context.Context, rule string) (v1alpha1.NodeCounts, error) {
+	out, err := lab.Kubectl(ctx, "get", "nrr", rule, "-o", "jsonpath={.status.nodes}")
+	if err != nil {
+		return v1alpha1.NodeCounts{}, err
+	}
+	var got v1alpha1.NodeCounts
+	if out == "" {
+		return got, fmt.Errorf("%s has no counts", rule)
+	}
+	return got, json.Unmarshal([]byte(out), &got)
+}
+
+// wantTaints wants nodes to bear just these taints of rules, with these values.
+func wantTaints(t *testing.T, want map[string][]string) {
+	t.Helper()
+	for node, taints := range want {
+		var got []string
+		for taint := range strings.FieldsSeq(kubectl(t, "get", "node", node, "-o", `jsonpath={range .spec.taints[*]}{.key}={.value} {end}`)) {
+			if strings.HasPrefix(taint, "readiness.k8s.io/") {
+				got = append(got, taint)
+			}
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(taints, got); diff != "" {
+			t.Errorf("taints of %s (-want +got):\n%s", node, diff)
+		}
+	}
+}
