@@ -90,6 +90,15 @@ func TestChartInstall(t *testing.T) {
 			t.Errorf("the notes do not say %q:\n%s", want, out)
 		}
 	}
+	_, first, _ := bytes.Cut(out, []byte("<<EOT\n"))
+	first, _, _ = bytes.Cut(first, []byte("  EOT\n"))
+	rules, err := parse(bytes.TrimSpace(bytes.ReplaceAll(append([]byte("\n"), first...), []byte("\n  "), []byte("\n"))))
+	if err != nil || len(rules) != 1 {
+		t.Fatalf("the notes have no first rule: %v\n%s", err, out)
+	}
+	if err := kube.Create(t.Context(), rules[0], client.DryRunAll); err != nil {
+		t.Errorf("the first rule of the notes: %v", err)
+	}
 	key := client.ObjectKey{Namespace: "second", Name: "second-nodegate-manager"}
 	if err := kube.Get(t.Context(), key, &appsv1.Deployment{}); err != nil {
 		t.Error(err)
