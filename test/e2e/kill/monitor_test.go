@@ -99,7 +99,8 @@ func (m *monitor) see(e watch.Event) {
 	case *v1alpha1.NodeReadinessRule:
 		uid := string(o.UID)
 		m.kept[uid] = m.kept[uid] || slices.Contains(o.Finalizers, v1alpha1.Finalizer)
-		if e.Type == watch.Deleted && m.kept[uid] {
+		// One that never was about to go was deleted while it got its finalizer: the API server had looked for one just before.
+		if e.Type == watch.Deleted && m.kept[uid] && !o.DeletionTimestamp.IsZero() {
 			m.gone[uid] = version(o)
 			m.w.note("  rule %s (%s) is gone @%s", o.Name, uid, o.ResourceVersion)
 			m.compare(uid)
