@@ -5,8 +5,12 @@ package realnode
 
 import (
 	"context"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/nodegate/nodegate/internal/testing/haproxy"
 )
@@ -104,5 +108,40 @@ func (b *balancer) noneFailed(t *testing.T) {
 	t.Helper()
 	if failed := b.clients.Failed(); len(failed) > 0 {
 		t.Errorf("%d requests have failed, the first: %s", len(failed), failed[0])
+	}
+}
+
+// updatesAgents replaces the agents one after another. Each says that it ends before it does, and HAProxy has its node back
+// before the next one goes.
+func updatesAgents(t *testing.T) {
+	one, two := lab.Nodes()[0], lab.Nodes()[1]
+	b := balance(t)
+	chart(t, "upgrade", filepath.Join(checkout, "charts", "nodegate"), "--reset-then-reuse-values",
+		"--set", `agent.podAnnotations.example\.com/turn=second`, "--set", "agent.minReadySeconds=10")
+	eventually(t, "an agent that ends drains its node", func() error {
+		s := b.agentCheck.Statistics(t)
+		err := s.Is(one.Name, haproxy.Fields{"status": "DRAIN (agent)"})
+		if err != nil && s.Is(two.Name, haproxy.Fields{"status": "DRAIN (agent)"}) != nil {
+			return err
+		}
+		return nil
+	})
+	kubectl(t, "-n", "nodegate-system", "rollout", "status", "daemonset/nodegate-agent", "--timeout=180s")
+	b.in(t, one)
+	b.in(t, two)
+	b.noneFailed(t)
+
+	changes := b.health.Changes(t)
+	want := slices.Concat(wentOutAndIn(one.Name), wentOutAndIn(two.Name))
+	if len(changes) > 0 && changes[0].Server == two.Name {
+		want = slices.Concat(wentOutAndIn(two.Name), wentOutAndIn(one.Name))
+	}
+	if diff := cmp.Diff(want, changes); diff != "" {
+		t.Errorf("HAProxy's changes, -want +got:\n%s", diff)
+	}
+	for _, backend := range []haproxy.Backend{b.health, b.agentCheck} {
+		if err := backend.Statistics(t).Is(haproxy.Whole, haproxy.Fields{"status": "UP", "chkdown": "0", "downtime": "0"}); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -30,6 +30,7 @@ func TestRealNodes(t *testing.T) {
 		{"helm installs an earlier version", install},
 		{"helm upgrades it, and nothing changes on the nodes", upgrade},
 		{"a load balancer hears from the agents what is broken", agentsAnswer},
+		{"an update of the agents takes nothing away from a load balancer", updatesAgents},
 		{"a token is good for what it is needed for", rights},
 		{"nobody gets a pod onto a held node", guardsBindings},
 		{"pods live on when a kubelet is silent", guardsPods},
