@@ -47,9 +47,10 @@ func documented(t *testing.T, page, under, begin string) [][]string {
 func follow(t *testing.T, commands [][]string, pairs ...string) {
 	t.Helper()
 	replacer := strings.NewReplacer(pairs...)
-	for _, args := range commands {
-		for i := range args {
-			args[i] = replacer.Replace(args[i])
+	for _, command := range commands {
+		args := make([]string, len(command))
+		for i := range command {
+			args[i] = replacer.Replace(command[i])
 		}
 		var err error
 		switch {

@@ -33,39 +33,39 @@ func uninstall(t *testing.T) {
 // uninstallsInAnyOrder takes away first what should go last, sees that the cluster can be lived with, and gets it clean as the
 // page says.
 func uninstallsInAnyOrder(t *testing.T) {
+	inOrder := documented(t, removal, "In order", "")
+	deleteNamespace := func(t *testing.T) { kubectl(t, "delete", "namespace", "nodegate-system", "--timeout=180s") }
 	for _, order := range []struct {
-		name, section string
-		more          []string // of the installation
-		wrong         func(t *testing.T)
-		held          bool // whether what was held is held then
-		again         bool // whether it is installed again before the section is followed
+		name  string
+		more  []string // of the installation
+		chart bool     // whether the rule is one of the chart's values
+		wrong func(t *testing.T)
+		held  bool // whether what was held is held then
+		again bool // whether it is installed again after that
+		then  [][]string
 	}{
-		{name: "the definition first", section: "The definition went first", wrong: func(t *testing.T) {
+		{name: "the release first, with its rules", chart: true, wrong: uninstallRelease, then: inOrder[2:]},
+		{name: "the definition first", chart: true, wrong: func(t *testing.T) {
 			kubectl(t, "delete", "crd", definition, "--timeout=120s")
-		}},
-		{name: "the operator first", section: "The operator went first", held: true, wrong: func(t *testing.T) {
-			if out, err := helm(t.Context(), "uninstall", "nodegate", "-n", "nodegate-system", "--no-hooks", "--wait"); err != nil {
-				t.Fatal(out, err)
-			}
+		}, then: documented(t, removal, "The definition went first", "")},
+		{name: "the operator first", held: true, wrong: func(t *testing.T) {
+			uninstallRelease(t)
 			kubectl(t, "delete", "nrr", "--all", "--wait=false")
 			kubectl(t, "delete", "crd", definition, "--wait=false")
-		}},
-		{name: "the namespace first", section: "The namespace went first", held: true, more: []string{"--set", "nodeAdmission.failurePolicy=Fail"},
-			wrong: func(t *testing.T) {
-				kubectl(t, "delete", "namespace", "nodegate-system", "--timeout=180s")
-				err := join(t, "nobody-answers", "")
-				if err == nil || !strings.Contains(err.Error(), "nodes.readiness.node.x-k8s.io") {
-					t.Errorf("with failurePolicy Fail a node should be refused: %v", err)
-				}
-				must(t, join(t, "let-through", "readiness.node.x-k8s.io/skip-admission: ''"))
-				follow(t, documented(t, removal, "The namespace went first", "kubectl delete validatingwebhook"))
-			}},
-		{name: "the namespace first, and installed again", section: "In order", held: true, again: true, wrong: func(t *testing.T) {
-			kubectl(t, "delete", "namespace", "nodegate-system", "--timeout=180s")
-		}},
+		}, then: documented(t, removal, "The operator went first", "")},
+		{name: "the namespace first", held: true, more: []string{"--set", "nodeAdmission.failurePolicy=Fail"}, wrong: func(t *testing.T) {
+			deleteNamespace(t)
+			err := join(t, "nobody-answers", "")
+			if err == nil || !strings.Contains(err.Error(), "nodes.readiness.node.x-k8s.io") {
+				t.Errorf("with failurePolicy Fail a node should be refused: %v", err)
+			}
+			must(t, join(t, "let-through", "readiness.node.x-k8s.io/skip-admission: ''"))
+			follow(t, documented(t, removal, "The namespace went first", "kubectl delete validatingwebhook"))
+		}, then: documented(t, removal, "The namespace went first", "")},
+		{name: "the namespace first, and installed again", held: true, wrong: deleteNamespace, again: true, then: inOrder},
 	} {
 		t.Run(order.name, func(t *testing.T) {
-			holdOne(t, order.more...)
+			holdOne(t, order.chart, order.more...)
 			order.wrong(t)
 			n, other := lab.Nodes()[0].Name, lab.Nodes()[1].Name
 			if err := errors.Join(tainted(t.Context(), n, removed, order.held), tainted(t.Context(), other, foreign, true)); err != nil {
@@ -75,7 +75,7 @@ func uninstallsInAnyOrder(t *testing.T) {
 			if order.again {
 				installDocumented(t)
 			}
-			follow(t, documented(t, removal, order.section, ""), inThisLab()...)
+			follow(t, order.then, inThisLab()...)
 			nothingLeft(t)
 			if err := tainted(t.Context(), other, foreign, true); err != nil {
 				t.Error(err)
@@ -84,22 +84,27 @@ func uninstallsInAnyOrder(t *testing.T) {
 	}
 }
 
+func uninstallRelease(t *testing.T) {
+	t.Helper()
+	follow(t, documented(t, removal, "In order", "helm uninstall"))
+}
+
 // holdOne installs Nodegate, with a rule that holds one node; another one bears a taint that is nobody's business.
-func holdOne(t *testing.T, more ...string) {
+func holdOne(t *testing.T, chart bool, more ...string) {
 	t.Helper()
 	nodes := atLeast(t, 2)
-	installDocumented(t, more...)
 	kubectl(t, "label", "node", nodes[0].Name, "--overwrite", "example.com/pool=removed")
 	kubectl(t, "taint", "node", nodes[1].Name, "--overwrite", foreign+"=yes:NoSchedule")
-	apply(t, `apiVersion: readiness.node.x-k8s.io/v1alpha1
-kind: NodeReadinessRule
-metadata: {name: removed}
-spec:
-  nodeSelector: {matchLabels: {example.com/pool: removed}}
-  conditions: [{type: example.com/Removed, requiredStatus: "True"}]
-  taint: {key: readiness.k8s.io/Removed, value: pending, effect: NoSchedule}
-  enforcementMode: bootstrap-only
-`)
+	const spec = `{"nodeSelector": {"matchLabels": {"example.com/pool": "removed"}}, "enforcementMode": "bootstrap-only",
+		"conditions": [{"type": "example.com/Removed", "requiredStatus": "True"}],
+		"taint": {"key": "readiness.k8s.io/Removed", "value": "pending", "effect": "NoSchedule"}}`
+	if chart {
+		more = append(more, "--set-json", `rules={"removed": {"spec": `+spec+`}}`)
+	}
+	installDocumented(t, more...)
+	if !chart {
+		apply(t, `{"apiVersion": "readiness.node.x-k8s.io/v1alpha1", "kind": "NodeReadinessRule", "metadata": {"name": "removed"}, "spec": `+spec+`}`)
+	}
 	eventually(t, "the node is held", func() error { return tainted(t.Context(), nodes[0].Name, removed, true) })
 }
 
