@@ -37,7 +37,7 @@ func parse(args []string) (*options, error) {
 	fs.BoolVar(&o.race, "race", true, "build with the race detector")
 	fs.BoolVar(&o.servers, "servers", true, "run the packages that start servers, too")
 	fs.DurationVar(&o.timeout, "timeout", 5*time.Minute, "limit for one package")
-	fs.DurationVar(&o.serverTimeout, "server-timeout", 15*time.Minute, "limit for one package that starts servers")
+	fs.DurationVar(&o.serverTimeout, "server-timeout", 30*time.Minute, "limit for one package that starts servers")
 	fs.IntVar(&o.parallel, "p", 2, "how many packages run at a time, of those that start no server")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
