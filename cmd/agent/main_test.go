@@ -20,38 +20,21 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/nodegate/nodegate/internal/agent/health"
+	"github.com/nodegate/nodegate/internal/testing/poll"
+	"github.com/nodegate/nodegate/internal/testing/shared"
 	"github.com/nodegate/nodegate/test/localcluster"
 )
 
-// shared is the one cluster of all tests that need one, started by the first of them.
-var shared = sync.OnceValues(func() (*localcluster.Cluster, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	c, err := localcluster.Start(ctx, localcluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS")})
-	started = c
-	return c, err
+// clusters is the one cluster of all tests that need one.
+var clusters = shared.New(func(ctx context.Context) (*localcluster.Cluster, error) {
+	return localcluster.Start(ctx, localcluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS")})
 })
 
-var started *localcluster.Cluster
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if started != nil {
-		if err := started.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping the cluster:", err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { clusters.Main(m) }
 
 func cluster(t *testing.T) *localcluster.Cluster {
 	t.Helper()
-	c, err := shared()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return clusters.Get(t)
 }
 
 func admin(t *testing.T) kubernetes.Interface {
@@ -63,19 +46,10 @@ func admin(t *testing.T) kubernetes.Interface {
 	return client
 }
 
-// eventually repeats a check until it returns nil, and fails the test with its last error when time is up.
 func eventually(t *testing.T, limit time.Duration, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %v", limit, err)
-		}
-		time.Sleep(20 * time.Millisecond)
+	if err := poll.For(limit, check); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nodegate/nodegate/internal/testing/poll"
 )
 
 // TestDemo runs the demo as "make demo" does, with a control plane of its own.
@@ -86,7 +88,7 @@ func nothingLeft(t *testing.T, tmp string) {
 	for _, entry := range left {
 		t.Errorf("left %s", entry.Name())
 	}
-	eventually(t, "no process is left", func() error {
+	poll.Until(t, "no process is left", func() error {
 		out, err := exec.CommandContext(t.Context(), "ps", "-e", "-o", "args=").Output()
 		if err != nil {
 			return err

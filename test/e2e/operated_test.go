@@ -26,6 +26,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/internal/testing/poll"
 	"github.com/nodegate/nodegate/test/demo/stage"
 	"github.com/nodegate/nodegate/test/localcluster"
 )
@@ -104,7 +105,7 @@ func (w *world) create(r *build.RuleWrapper) *v1alpha1.NodeReadinessRule {
 
 func (w *world) eventually(what string, check func() error) {
 	w.t.Helper()
-	eventually(w.t, what, check)
+	poll.Until(w.t, what, check)
 }
 
 // held checks whether all nodes of the world are held.
@@ -374,7 +375,7 @@ func TestALeaderThatEndsHandsOverAtOnce(t *testing.T) {
 		return c
 	}
 	first := replica("leader")
-	eventually(t, "one leads", func() error {
+	poll.Until(t, "one leads", func() error {
 		if holder() == "" {
 			return fmt.Errorf("nobody holds the lease")
 		}
@@ -388,7 +389,7 @@ func TestALeaderThatEndsHandsOverAtOnce(t *testing.T) {
 	if holder() == leader {
 		t.Error("a leader that has ended holds the lease, which the next one has to wait out")
 	}
-	eventually(t, "the next one takes over", func() error {
+	poll.Until(t, "the next one takes over", func() error {
 		if h := holder(); h == "" || h == leader {
 			return fmt.Errorf("the lease is held by %q", h)
 		}

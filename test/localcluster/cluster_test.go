@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/nodegate/nodegate/internal/testing/audit"
+	"github.com/nodegate/nodegate/internal/testing/poll"
 )
 
 const nodePolicy = `
@@ -97,7 +98,7 @@ func (s *suite) nodeReady(t *testing.T) {
 	if err := s.AddNodes(t.Context(), "bystander", 2, NodeOptions{Taints: []corev1.Taint{cordoned}, Images: -1}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 2*time.Minute, func() error {
+	poll.Until(t, "the node is ready, with its taint", func() error {
 		node := s.node(t, "n-0")
 		if ready := condition(node, corev1.NodeReady); ready == nil || ready.Status != corev1.ConditionTrue {
 			return fmt.Errorf("conditions %v", node.Status.Conditions)
@@ -129,7 +130,7 @@ func (s *suite) podRuns(t *testing.T) {
 	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 2*time.Minute, func() error {
+	poll.Until(t, "the pod runs", func() error {
 		got, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -143,7 +144,7 @@ func (s *suite) podRuns(t *testing.T) {
 	if err := pods.Delete(t.Context(), "p", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 2*time.Minute, func() error {
+	poll.Until(t, "the pod is gone", func() error {
 		_, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -163,7 +164,7 @@ func (s *suite) kwokKeepsOthers(t *testing.T) {
 	pressure := *condition(s.node(t, "n-0"), corev1.NodeMemoryPressure)
 
 	s.setKubelet(t, "not-ready")
-	eventually(t, 2*time.Minute, func() error {
+	poll.Until(t, "the node is not ready", func() error {
 		node := s.node(t, "n-0")
 		if ready := condition(node, corev1.NodeReady); ready.Status != corev1.ConditionFalse {
 			return fmt.Errorf("Ready is %s", ready.Status)
@@ -176,7 +177,7 @@ func (s *suite) kwokKeepsOthers(t *testing.T) {
 		return fmt.Errorf("the controller manager has not tainted the node: %v", node.Spec.Taints)
 	})
 	s.setKubelet(t, "")
-	eventually(t, 2*time.Minute, func() error {
+	poll.Until(t, "the node is ready again", func() error {
 		if ready := condition(s.node(t, "n-0"), corev1.NodeReady); ready.Status != corev1.ConditionTrue {
 			return fmt.Errorf("Ready is %s", ready.Status)
 		}

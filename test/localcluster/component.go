@@ -31,7 +31,7 @@ const (
 type Process struct {
 	// Name names it in errors, and its log file.
 	Name string
-	// Path is the executable; Args follow its name. Its working directory is that of the cluster.
+	// Path is the executable; Args follow its name. Its working directory is that of the cluster, and there go its temporary files.
 	Path string
 	Args []string
 	// Env is added to the environment of this process.
@@ -89,7 +89,8 @@ func (c *Component) fork() error {
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(c.process.Path, c.process.Args...)
 	cmd.Dir = c.dir
-	cmd.Env = append(os.Environ(), c.process.Env...)
+	// Temporary files go with the cluster, also those of a process that is killed.
+	cmd.Env = append(append(os.Environ(), "TMPDIR="+c.dir), c.process.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := c.guard.start(cmd); err != nil {
 		return err

@@ -11,7 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/nodegate/nodegate/internal/testing/poll"
 )
 
 func TestNothingSurvivesAnOwnerThatIsKilled(t *testing.T) {
@@ -42,7 +43,7 @@ func TestNothingSurvivesAnOwnerThatIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the owner did not start its cluster: %v\n%s", err, &stderr)
 	}
-	eventually(t, 2*time.Minute, func() error {
+	poll.Until(t, "nothing is left", func() error {
 		for _, pid := range pids {
 			if err := gone(pid); err != nil {
 				return err
@@ -79,7 +80,7 @@ func TestGuardKillsWhatItWasToldOfAndRemovesTheDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, cmd := range []*exec.Cmd{first, last} {
-		eventually(t, 2*time.Minute, func() error { return gone(cmd.Process.Pid) })
+		poll.Until(t, "the guard has killed it", func() error { return gone(cmd.Process.Pid) })
 	}
 	if gone(forgotten.Process.Pid) == nil {
 		t.Error("a process that the guard was told to forget was killed")

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // ownerEnv makes the test binary start a cluster, say what runs and wait to be killed.
@@ -35,22 +34,6 @@ func ownCluster() error {
 	}
 	fmt.Println(c.Dir(), c.guard.shell.Process.Pid, c.Etcd.PID(), c.APIServer.PID(), c.Scheduler.PID())
 	return nil
-}
-
-// eventually repeats check until it returns nil, and fails the test with its last error when time is up.
-func eventually(t *testing.T, limit time.Duration, check func() error) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %v", limit, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
 }
 
 // gone says whether a process has ended. One that has, and of which nobody takes notice, is a zombie.

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
-	"time"
 
 	"github.com/nodegate/nodegate/internal/testing/tools"
 	"github.com/nodegate/nodegate/test/localcluster"
@@ -105,23 +104,4 @@ func (h *HAProxy) log(t testing.TB) string {
 		t.Error(err)
 	}
 	return string(text)
-}
-
-// limit is for how long something may take that is not measured: the machine may be busy.
-const limit = 2 * time.Minute
-
-// eventually repeats a check until it returns nil, and fails the test with its last error when time is up.
-func eventually(t testing.TB, what string, check func() error) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s: %v", what, limit, err)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nodegate/nodegate/internal/testing/poll"
 	"github.com/nodegate/nodegate/internal/testing/tools"
 	"github.com/nodegate/nodegate/test/localcluster"
 )
@@ -145,7 +146,7 @@ func TestNothingIsLeftOfATestThatIsKilled(t *testing.T) {
 	if !running {
 		t.Fatalf("it has not started HAProxy: %v\n%s", err, &stderr)
 	}
-	eventually(t, "HAProxy and its directory are gone", func() error {
+	poll.Until(t, "HAProxy and its directory are gone", func() error {
 		// What has ended, and of what nobody takes notice, is a zombie.
 		if out, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output(); strings.Trim(string(out), "Z\n ") != "" {
 			return fmt.Errorf("process %d runs: %s", pid, out)

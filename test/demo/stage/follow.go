@@ -131,7 +131,7 @@ func (f *Follower) Settle(ctx context.Context) error {
 			bound++
 		}
 	}
-	return poll(ctx, 30*time.Second, func() error {
+	return poll(ctx, 2*time.Minute, func() error {
 		if err := f.Err(); err != nil {
 			return err
 		}

@@ -114,7 +114,7 @@ func (s *Stage) installCRD(ctx context.Context) error {
 	if err := s.Client.Create(ctx, definition); err != nil {
 		return fmt.Errorf("creating the CustomResourceDefinition: %w", err)
 	}
-	return poll(ctx, 30*time.Second, func() error {
+	return poll(ctx, 2*time.Minute, func() error {
 		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(definition), definition); err != nil {
 			return err
 		}

@@ -32,6 +32,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/internal/testing/poll"
 	"github.com/nodegate/nodegate/test/demo/stage"
 	"github.com/nodegate/nodegate/test/localcluster"
 )
@@ -152,16 +153,8 @@ func (b *burst) must(err error) {
 
 func (b *burst) eventually(what string, check func() error) {
 	b.t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			b.t.Fatalf("%s: not within %s: %v", what, limit, err)
-		}
-		time.Sleep(50 * time.Millisecond)
+	if err := poll.For(limit, check); err != nil {
+		b.t.Fatalf("%s: %v", what, err)
 	}
 }
 

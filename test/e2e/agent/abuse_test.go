@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nodegate/nodegate/internal/testing/poll"
 )
 
 // resident is how much memory a process has, in KiB: now, or with VmHWM the most that it ever had. See proc_pid_status(5).
@@ -45,7 +47,7 @@ func exchange(t *testing.T, address, request string) string {
 		t.Fatal(err)
 	}
 	defer conn.Close() //nolint:errcheck // done with it
-	_ = conn.SetDeadline(time.Now().Add(limit))
+	_ = conn.SetDeadline(time.Now().Add(poll.Limit))
 	go func() { _, _ = io.WriteString(conn, request) }()
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -138,7 +140,7 @@ func TestCrowds(t *testing.T) {
 			crowd(t, p.addresses[c.server], 1500, c.beginning)
 			began := time.Now()
 			if c.server == "health" {
-				client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: limit}
+				client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: poll.Limit}
 				resp, err := client.Get("http://" + p.addresses["health"] + "/health")
 				if err != nil {
 					t.Fatal(err)

@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/nodegate/nodegate/internal/testing/shared"
 	"github.com/nodegate/nodegate/test/localcluster"
 )
 
@@ -31,16 +31,10 @@ rules:
 - level: None
 `
 
-// shared is the one cluster of all tests that need one, started by the first of them.
-var shared = sync.OnceValues(func() (*localcluster.Cluster, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	c, err := localcluster.Start(ctx, localcluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS"), AuditPolicy: auditPolicy})
-	started = c
-	return c, err
+// clusters is the one cluster of all tests that need one.
+var clusters = shared.New(func(ctx context.Context) (*localcluster.Cluster, error) {
+	return localcluster.Start(ctx, localcluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS"), AuditPolicy: auditPolicy})
 })
-
-var started *localcluster.Cluster
 
 // binaryEnv tells a test in namespaces of its own where the agent's binary is.
 const binaryEnv = "AGENT_E2E_BINARY"
@@ -50,7 +44,7 @@ var built = sync.OnceValues(func() (string, error) {
 	if binary := os.Getenv(binaryEnv); binary != "" {
 		return binary, nil
 	}
-	c, err := shared()
+	c, err := clusters.Start()
 	if err != nil {
 		return "", err
 	}
@@ -63,16 +57,7 @@ var built = sync.OnceValues(func() (string, error) {
 	return binary, os.Setenv(binaryEnv, binary)
 })
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if started != nil {
-		if err := started.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping the cluster:", err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { clusters.Main(m) }
 
 func binary(t *testing.T) string {
 	t.Helper()
@@ -85,11 +70,7 @@ func binary(t *testing.T) string {
 
 func cluster(t *testing.T) *localcluster.Cluster {
 	t.Helper()
-	c, err := shared()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return clusters.Get(t)
 }
 
 func admin(t *testing.T) kubernetes.Interface {
@@ -99,23 +80,4 @@ func admin(t *testing.T) kubernetes.Interface {
 		t.Fatal(err)
 	}
 	return client
-}
-
-// limit is for how long something may take that is not measured: the machine may be busy.
-const limit = 90 * time.Second
-
-// eventually repeats a check until it returns nil, and fails the test with its last error when time is up.
-func eventually(t *testing.T, what string, check func() error) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s: %v", what, limit, err)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }

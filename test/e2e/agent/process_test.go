@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/nodegate/nodegate/internal/agent/health"
+	"github.com/nodegate/nodegate/internal/testing/poll"
 	"github.com/nodegate/nodegate/internal/testing/ports"
 	"github.com/nodegate/nodegate/internal/testing/tools"
 )
@@ -100,7 +101,7 @@ func startAgent(t *testing.T, address, node, kubeconfig string, args ...string) 
 // listens waits until the agent has told that it is up, and takes note of where its servers listen.
 func (p *process) listens(t *testing.T) {
 	t.Helper()
-	eventually(t, "the agent is up", func() error {
+	poll.Until(t, "the agent is up", func() error {
 		select {
 		case <-p.exited:
 			t.Fatalf("the agent has ended: %v\n%s", p.err, p.logs)
@@ -158,7 +159,7 @@ func (p *process) health(t *testing.T, query string) answer {
 // is waits until /health answers like this; reason is that of the first check.
 func (p *process) is(t *testing.T, code int, failOpen bool, reason string) {
 	t.Helper()
-	eventually(t, "/health", func() error {
+	poll.Until(t, "/health", func() error {
 		a := p.health(t, "")
 		if a.code != code || a.FailOpen != failOpen || !strings.Contains(a.Checks[0].Reason, reason) {
 			return fmt.Errorf("status %d: %s", a.code, a.raw)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/nodegate/nodegate/internal/testing/audit"
+	"github.com/nodegate/nodegate/internal/testing/poll"
 )
 
 func wantCount(p *process, text string, want int) error {
@@ -64,7 +65,7 @@ func requests(t *testing.T, name string) []string {
 // watches waits until a watch is the last that the account has asked for, and the API server has taken it up.
 func watches(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, "the watch", func() error {
+	poll.Until(t, "the watch", func() error {
 		all := requests(t, name)
 		if len(all) == 0 || !strings.HasPrefix(all[len(all)-1], "watch ResponseStarted ") {
 			return fmt.Errorf("%q", all)
@@ -116,7 +117,7 @@ func TestAChangeIsVisibleAtOnce(t *testing.T) {
 				}
 				setReady(t, node, status, "Same")
 				began := time.Now()
-				eventually(t, "the change", func() error {
+				poll.Until(t, "the change", func() error {
 					if p.health(t, "").code != code {
 						return errors.New("not visible")
 					}

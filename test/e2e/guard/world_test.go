@@ -5,13 +5,13 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +29,9 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/internal/testing/poll"
 	"github.com/nodegate/nodegate/internal/testing/ports"
+	"github.com/nodegate/nodegate/internal/testing/shared"
 	"github.com/nodegate/nodegate/test/demo/stage"
 	"github.com/nodegate/nodegate/test/localcluster"
 )
@@ -41,8 +43,6 @@ const (
 	namespace      = "nodegate-system"
 	nodeController = "system:serviceaccount:kube-system:node-controller"
 	operator       = "system:serviceaccount:" + namespace + ":manager"
-
-	limit = 2 * time.Minute
 )
 
 // auditPolicy writes down who deletes which pod, and with what success.
@@ -65,10 +65,8 @@ type world struct {
 	webhook string // the address of the one replica that the API server asks
 }
 
-// shared is the one world of all tests, started by the first.
-var shared = sync.OnceValues(func() (*world, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
+// worlds is the one world of all tests.
+var worlds = shared.New(func(ctx context.Context) (*world, error) {
 	cluster, err := localcluster.Start(ctx, localcluster.Options{
 		Assets:            os.Getenv("KUBEBUILDER_ASSETS"),
 		ControllerManager: true, Scheduler: true, Kwok: true, AuditPolicy: auditPolicy,
@@ -80,23 +78,14 @@ var shared = sync.OnceValues(func() (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	started = cluster
 	w := &world{Stage: &stage.Stage{Cluster: cluster, Root: filepath.Join("..", "..", "..")}}
-	return w, w.start(ctx)
+	if err := w.start(ctx); err != nil {
+		return nil, errors.Join(err, cluster.Stop())
+	}
+	return w, nil
 })
 
-var started *localcluster.Cluster
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if started != nil {
-		if err := started.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping the cluster:", err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { worlds.Main(m) }
 
 func (w *world) start(ctx context.Context) error {
 	scheme := runtime.NewScheme()
@@ -117,7 +106,7 @@ func (w *world) start(ctx context.Context) error {
 	if err := w.Client.Create(ctx, definition); err != nil {
 		return err
 	}
-	if err := poll(func() error { return w.Client.List(ctx, &v1alpha1.NodeReadinessRuleList{}) }); err != nil {
+	if err := poll.For(poll.Limit, func() error { return w.Client.List(ctx, &v1alpha1.NodeReadinessRuleList{}) }); err != nil {
 		return fmt.Errorf("rules are not served: %w", err)
 	}
 	w.binary = filepath.Join(w.Dir(), "manager")
@@ -176,17 +165,6 @@ func (w *world) install(ctx context.Context) error {
 	return w.installWebhooks(ctx)
 }
 
-func poll(check func() error) error {
-	deadline := time.Now().Add(limit)
-	for {
-		err := check()
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
-
 // test is one test's share of the world: nodes and a rule of its own.
 type test struct {
 	*world
@@ -197,10 +175,7 @@ type test struct {
 
 func newTest(t *testing.T) *test {
 	t.Helper()
-	w, err := shared()
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := worlds.Get(t)
 	name := strings.ToLower(strings.TrimPrefix(strings.ReplaceAll(t.Name(), "/", "-"), "Test"))
 	if len(name) > 40 {
 		name = name[:40]
@@ -223,9 +198,7 @@ func (c *test) do(err error) {
 
 func (c *test) eventually(what string, check func() error) {
 	c.t.Helper()
-	if err := poll(check); err != nil {
-		c.t.Fatalf("%s: not within %s: %v", what, limit, err)
-	}
+	poll.Until(c.t, what, check)
 }
 
 // throughout repeats a check for a while: for what must not happen there is nothing to wait for.
@@ -373,7 +346,7 @@ func (c *test) rule(maxHold int32, change ...func(*v1alpha1.NodeReadinessRule)) 
 	c.do(c.Client.Create(c.t.Context(), r))
 	c.t.Cleanup(func() {
 		_ = c.Client.Delete(context.Background(), r)
-		if err := poll(func() error {
+		if err := poll.For(poll.Limit, func() error {
 			if err := c.Client.Get(context.Background(), client.ObjectKeyFromObject(r), &v1alpha1.NodeReadinessRule{}); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("the rule is there (%w)", err)
 			}

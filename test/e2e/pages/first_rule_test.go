@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/testing/poll"
 )
 
 const networkTaint = "readiness.k8s.io/NetworkReady"
@@ -57,7 +58,7 @@ func TestTheFirstRule(t *testing.T) {
 	h := w.follow(t, networkTaint)
 	gate := func(what string, node string, want ...bool) {
 		t.Helper()
-		eventually(t, what, func() error { return h.is(node, want...) })
+		poll.Until(t, what, func() error { return h.is(node, want...) })
 	}
 
 	p.must("kubectl nodegate lint --live -f network.yaml")
@@ -68,7 +69,7 @@ func TestTheFirstRule(t *testing.T) {
 
 	p.must("kubectl apply -f network.yaml")
 	p.must("kubectl get nrr network")
-	eventually(t, "the rehearsal names the node", func() error {
+	poll.Until(t, "the rehearsal names the node", func() error {
 		out := p.must(`kubectl get nrr network -o jsonpath='{.status.dryRunResults.summary}{"\n"}{.status.dryRunResults.nodesToTaint}{"\n"}'`)
 		if !strings.Contains(out, `["worker"]`) {
 			return errors.New(out)
@@ -80,7 +81,7 @@ func TestTheFirstRule(t *testing.T) {
 	p.must(`kubectl patch nrr network --type=merge -p '{"spec":{"dryRun":false}}'`)
 	p.must("kubectl wait nrr/network --for=condition=Ready --timeout=60s")
 	gate("a node that was there is held", "worker", false, true)
-	eventually(t, "nodes are born gated", func() error {
+	poll.Until(t, "nodes are born gated", func() error {
 		out := p.must(`kubectl create -f probe.yaml --dry-run=server -o jsonpath='{.spec.taints}{"\n"}'`)
 		if !strings.Contains(out, networkTaint) {
 			return errors.New(out)

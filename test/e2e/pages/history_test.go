@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/nodegate/nodegate/internal/testing/poll"
 )
 
 // history is how a taint has come and gone on nodes.
@@ -78,7 +80,7 @@ func (h *history) is(node string, want ...bool) error {
 // seen waits until the watch has told of a node, and checks what it was then.
 func (h *history) seen(t *testing.T, node string, want ...bool) error {
 	t.Helper()
-	eventually(t, node+" is seen", func() error {
+	poll.Until(t, node+" is seen", func() error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if len(h.gates[node]) == 0 {

@@ -23,6 +23,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/testing/audit"
 	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/internal/testing/poll"
 	"github.com/nodegate/nodegate/test/localcluster"
 )
 
@@ -86,7 +87,7 @@ func newFleet(t *testing.T) *fleet {
 func (f *fleet) host(name string, labels map[string]string, seconds int64) []*corev1.Pod {
 	f.t.Helper()
 	f.node(f.t, name, labels)
-	eventually(f.t, name+" is ready", func() error { return f.isReady(name, corev1.ConditionTrue) })
+	poll.Until(f.t, name+" is ready", func() error { return f.isReady(name, corev1.ConditionTrue) })
 	var pods []*corev1.Pod
 	for i := range 3 {
 		p := build.MakePod("default", fmt.Sprintf("%s-%d", name, i)).Node(name).
@@ -95,7 +96,7 @@ func (f *fleet) host(name string, labels map[string]string, seconds int64) []*co
 		f.discard(f.t, p.DeepCopy())
 		pods = append(pods, p)
 	}
-	eventually(f.t, "the pods of "+name+" run", func() error {
+	poll.Until(f.t, "the pods of "+name+" run", func() error {
 		for _, p := range pods {
 			if err := f.Client.Get(f.t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 				return err
@@ -148,7 +149,7 @@ func (f *fleet) evicting(node string, want bool) error {
 // tryAgain has the node controller evict anew: it does when its taints on a node change.
 func (f *fleet) tryAgain(node string) {
 	f.t.Helper()
-	eventually(f.t, "another taint is on "+node, func() error {
+	poll.Until(f.t, "another taint is on "+node, func() error {
 		n, err := f.get(f.t.Context(), node)
 		if err != nil {
 			return err
@@ -236,7 +237,7 @@ func (f *fleet) denied(pods []*corev1.Pod) int {
 
 func (f *fleet) deniedAtLeast(pods []*corev1.Pod, n int) {
 	f.t.Helper()
-	eventually(f.t, fmt.Sprintf("the node controller is refused each pod %d times", n), func() error {
+	poll.Until(f.t, fmt.Sprintf("the node controller is refused each pod %d times", n), func() error {
 		if got := f.denied(pods); got < n {
 			return fmt.Errorf("%d times", got)
 		}
@@ -254,7 +255,7 @@ func (f *fleet) policed() []*unstructured.Unstructured {
 	must(f.t, err)
 	c, err := client.New(config, client.Options{})
 	must(f.t, err)
-	eventually(f.t, "the old policy denies", func() error {
+	poll.Until(f.t, "the old policy denies", func() error {
 		err := c.Delete(f.t.Context(), probe[0].DeepCopy(), client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), "by the old policy") {
 			return fmt.Errorf("it is answered: %w", err)
@@ -273,7 +274,7 @@ func TestFromAKyvernoPolicy(t *testing.T) {
 
 	f.link("leaf", false)
 	f.link("plain", false)
-	eventually(t, "the pods that nobody guards are evicted", func() error { return f.gone(others) })
+	poll.Until(t, "the pods that nobody guards are evicted", func() error { return f.gone(others) })
 	f.deniedAtLeast(kept, attempts)
 
 	// The rule comes while the node is lost, and then the policy goes.
@@ -286,7 +287,7 @@ func TestFromAKyvernoPolicy(t *testing.T) {
 		f.remove(t, o)
 	}
 	const ask = "kubectl -n NAMESPACE delete pod POD --dry-run=server --as=system:serviceaccount:kube-system:node-controller"
-	eventually(t, "only the rule denies", func() error {
+	poll.Until(t, "only the rule denies", func() error {
 		out, err := p.run(ask, "NAMESPACE", "default", "POD", kept[0].Name)
 		if err == nil || !strings.Contains(out, "by rule kosmos-link") {
 			return fmt.Errorf("it is answered %s (%w)", out, err)
@@ -301,8 +302,8 @@ func TestFromAKyvernoPolicy(t *testing.T) {
 	}
 
 	f.link("leaf", true)
-	eventually(t, "the node controller's taints go", func() error { return f.evicting("leaf", false) })
-	eventually(t, "the guard stands down", func() error {
+	poll.Until(t, "the node controller's taints go", func() error { return f.evicting("leaf", false) })
+	poll.Until(t, "the guard stands down", func() error {
 		n, err := f.get(t.Context(), "leaf")
 		if err != nil {
 			return err
@@ -320,7 +321,7 @@ func TestFromAKyvernoPolicy(t *testing.T) {
 	f.link("leaf", false)
 	f.deniedAtLeast(kept, before+attempts)
 	f.apply(t, policy, policyBinding)
-	eventually(t, "the policy denies again", func() error {
+	poll.Until(t, "the policy denies again", func() error {
 		out, err := p.run(ask, "NAMESPACE", "default", "POD", kept[0].Name)
 		if err == nil || !strings.Contains(out, "by the old policy") {
 			return fmt.Errorf("it is answered %s (%w)", out, err)
@@ -346,8 +347,8 @@ func TestWhatThePolicyLetsPass(t *testing.T) {
 	must(t, f.ControllerManager.Pause())
 	t.Cleanup(func() { _ = f.ControllerManager.Resume() })
 	f.link("late", true)
-	eventually(t, "the node is ready again", func() error { return f.isReady("late", corev1.ConditionTrue) })
+	poll.Until(t, "the node is ready again", func() error { return f.isReady("late", corev1.ConditionTrue) })
 	f.tryAgain("late")
 	must(t, f.ControllerManager.Resume())
-	eventually(t, "the pods are evicted from a node that is ready", func() error { return f.gone(pods) })
+	poll.Until(t, "the pods are evicted from a node that is ready", func() error { return f.gone(pods) })
 }

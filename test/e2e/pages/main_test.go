@@ -7,11 +7,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -22,11 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/nodegate/nodegate/internal/testing/poll"
+	"github.com/nodegate/nodegate/internal/testing/shared"
 	"github.com/nodegate/nodegate/test/demo/stage"
 	"github.com/nodegate/nodegate/test/localcluster"
 )
-
-const limit = 2 * time.Minute
 
 // auditPolicy writes down who deletes which pod, and with what success.
 const auditPolicy = `
@@ -41,9 +38,7 @@ rules:
 // world is the one cluster of all tests, with an operator that serves webhooks, and a hasty controller manager.
 type world struct{ *stage.Stage }
 
-var shared = sync.OnceValues(func() (*world, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
+var worlds = shared.New(func(ctx context.Context) (*world, error) {
 	s, err := stage.StartWith(ctx, io.Discard, stage.Options{
 		Webhooks: true, AuditPolicy: auditPolicy,
 		ControllerManagerArgs: []string{
@@ -51,30 +46,17 @@ var shared = sync.OnceValues(func() (*world, error) {
 			"--node-eviction-rate=100", "--secondary-node-eviction-rate=100", "--unhealthy-zone-threshold=1",
 		},
 	})
-	started = s
 	return &world{s}, err
 })
 
-var started *stage.Stage
-
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	code := m.Run()
-	if started != nil {
-		if err := started.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping the cluster:", err)
-			code = 1
-		}
-	}
-	os.Exit(code)
+	worlds.Main(m)
 }
 
 func cluster(t *testing.T) *world {
 	t.Helper()
-	w, err := shared()
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := worlds.Get(t)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the end of the operator's log:\n%s", w.LogTail())
@@ -87,21 +69,6 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-func eventually(t *testing.T, what string, check func() error) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s: %v", what, limit, err)
-		}
-		time.Sleep(50 * time.Millisecond)
 	}
 }
 
@@ -127,7 +94,7 @@ func (w *world) discard(t *testing.T, o client.Object) {
 func (w *world) remove(t *testing.T, o client.Object) {
 	t.Helper()
 	ctx := context.Background() // the test's own may be over
-	eventually(t, o.GetName()+" is gone", func() error {
+	poll.Until(t, o.GetName()+" is gone", func() error {
 		if err := w.Client.Delete(ctx, o, client.GracePeriodSeconds(0)); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %w", err)
 		}

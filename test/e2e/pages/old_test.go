@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodegate/nodegate/internal/testing/poll"
 	"github.com/nodegate/nodegate/test/localcluster"
 )
 
@@ -86,7 +87,7 @@ func with(annotations map[string]string, key string) map[string]string {
 // born waits until new nodes are as they should; none is created.
 func (w *world) born(t *testing.T, what string, check func(*corev1.Node) bool) {
 	t.Helper()
-	eventually(t, what, func() error {
+	poll.Until(t, what, func() error {
 		n := localcluster.NewNode("unborn", localcluster.NodeOptions{Images: -1})
 		if err := w.Client.Create(t.Context(), n, client.DryRunAll); err != nil {
 			return err
@@ -101,7 +102,7 @@ func (w *world) born(t *testing.T, what string, check func(*corev1.Node) bool) {
 // complete releases a node as the old controller does: the taint off and the annotation on, in one write.
 func (w *world) complete(t *testing.T, name string, at int) {
 	t.Helper()
-	eventually(t, name+" is released by the old controller", func() error {
+	poll.Until(t, name+" is released by the old controller", func() error {
 		n, err := w.get(t.Context(), name)
 		if err != nil {
 			return err

@@ -1,0 +1,64 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package shared is for what is expensive to start and serves all tests of a package, such as a cluster.
+package shared
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// startLimit is for how long a start may take.
+const startLimit = 10 * time.Minute
+
+// Fixture is started by the first test that needs it, and stopped by Main.
+type Fixture[T interface{ Stop() error }] struct {
+	once    func() (T, error)
+	value   T
+	started bool
+}
+
+// New makes a fixture. A start that fails leaves nothing behind.
+func New[T interface{ Stop() error }](start func(ctx context.Context) (T, error)) *Fixture[T] {
+	f := &Fixture[T]{}
+	f.once = sync.OnceValues(func() (T, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+		defer cancel()
+		value, err := start(ctx)
+		if err == nil {
+			f.value, f.started = value, true
+		}
+		return value, err
+	})
+	return f
+}
+
+// Start returns what the first call has started.
+func (f *Fixture[T]) Start() (T, error) { return f.once() }
+
+// Get is Start for a test, which fails if that does.
+func (f *Fixture[T]) Get(t testing.TB) T {
+	t.Helper()
+	value, err := f.once()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// Main is what a TestMain does: it runs the tests, stops what they have started, and ends the process.
+func (f *Fixture[T]) Main(m *testing.M) {
+	code := m.Run()
+	if f.started {
+		if err := f.value.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stopping what the tests share:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
