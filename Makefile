@@ -98,7 +98,7 @@ test: bin/testrunner ## Run everything that must pass, from nothing; PKGS=./some
 
 .PHONY: test-real
 test-real: ## Run the tests with real nodes and pods only; as root, on Linux.
-	go test ./test/realnode -count=1 -v
+	$(GO) test ./test/realnode -count=1 -v -timeout 30m
 
 .PHONY: test-unit
 test-unit: bin/testrunner ## Run the tests that start no server.
