@@ -20,11 +20,13 @@ import (
 )
 
 // agentOptions are about the node agents.
-type agentOptions struct{ config string }
+type agentOptions struct{ config, account string }
 
 func (o *agentOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.config, "agent-config", "nodegate-agent-config",
 		"ConfigMap that the node agents' configuration is written to: a name in the operator's own namespace, or namespace/name. Empty turns it off.")
+	fs.StringVar(&o.account, "agent-service-account", "nodegate-agent",
+		"ServiceAccount of the node agents, in the namespace of their ConfigMap. An annotation on it says which conditions they may publish.")
 }
 
 // configMap is where the agents' configuration goes; nil for nowhere. Outside of a cluster the operator has no namespace of
@@ -62,6 +64,9 @@ func addAgentConfig(mgr manager.Manager, rules *rulecache.Cache, recorder events
 		ctrl.Log.Info("The node agents' configuration is not written: --agent-config is empty, or the operator runs outside of a cluster, and has no namespace")
 		return nil
 	}
-	r := &agentconfig.Reconciler{Recorder: recorder, Key: *key}
+	if msgs := validation.IsDNS1123Subdomain(o.agents.account); len(msgs) > 0 {
+		return fmt.Errorf("--agent-service-account: %q is not the name of a ServiceAccount: %s", o.agents.account, strings.Join(msgs, "; "))
+	}
+	r := &agentconfig.Reconciler{Recorder: recorder, Key: *key, Account: types.NamespacedName{Namespace: key.Namespace, Name: o.agents.account}}
 	return r.SetupWithManager(mgr, rules)
 }

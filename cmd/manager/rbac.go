@@ -38,3 +38,6 @@ package main
 //
 // The node agents' configuration: one ConfigMap, by server-side apply, which is a patch, and a creation where there is none.
 // +kubebuilder:rbac:groups="",namespace=nodegate-system,resources=configmaps,resourceNames=nodegate-agent-config,verbs=get;list;watch;create;patch
+//
+// Which conditions agents may publish: an annotation of their ServiceAccount, for the policy that confines them.
+// +kubebuilder:rbac:groups="",namespace=nodegate-system,resources=serviceaccounts,resourceNames=nodegate-agent,verbs=get;list;watch;patch

@@ -82,11 +82,6 @@ func installAgents(t *testing.T) *agents {
 	for _, file := range []string{"service_account", "role", "policy", "daemonset"} {
 		objects, err := a.Apply(ctx, filepath.Join(a.Root, "config", "agent", file+".yaml"))
 		a.must(err)
-		if file == "policy" {
-			// They stay: when the last policy with a ConfigMap as its parameter is gone the API server stops following
-			// ConfigMaps, and does not follow them again for the next one.
-			continue
-		}
 		t.Cleanup(func() {
 			for _, o := range objects {
 				_ = a.Client.Delete(context.Background(), o, client.PropagationPolicy(metav1.DeletePropagationBackground))

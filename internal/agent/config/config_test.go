@@ -114,31 +114,18 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestData(t *testing.T) {
+func TestConditions(t *testing.T) {
 	b, a := input("b", 0, InForce, "probes"), input("a", time.Hour, NotInForce, "probes", "health")
 	b.Spec.Probes = append(b.Spec.Probes, v1alpha1.Probe{ConditionType: "example.com/0"})
-	f := Compile([]Input{b, a}, nil)
-	data, err := f.Data()
-	if err != nil {
-		t.Fatal(err)
+	if got, err := Compile([]Input{b, a}, nil).Conditions(); err != nil || got != "example.com/0\nexample.com/A" {
+		t.Errorf("got %q, %v", got, err)
 	}
-	raw, _ := f.Encode()
-	if diff := cmp.Diff(map[string]string{Key: string(raw), ConditionsKey: "example.com/0\nexample.com/A"}, data); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+	if got, err := Compile(nil, nil).Conditions(); err != nil || got != "" {
+		t.Errorf("without rules: %q, %v", got, err)
 	}
-	if data, err := Compile(nil, nil).Data(); err != nil || data[ConditionsKey] != "" {
-		t.Errorf("without rules: %v, %v", data, err)
-	}
-	// The file fits, and with the list it does not.
-	in := input("a", 0, InForce, "probes", "health")
-	in.Spec.Health.Checks[0].Disk = &v1alpha1.DiskCheck{Paths: []string{"/" + strings.Repeat("x", MaxSize-2000)}}
-	in.Spec.Probes[0].ConditionType = strings.Repeat("y", 1000)
-	f = Compile([]Input{in}, nil)
-	if _, err := f.Encode(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Data(); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("got %v", err)
+	b.Spec.Probes[0].ConditionType = strings.Repeat("y", MaxConditions)
+	if _, err := Compile([]Input{b}, nil).Conditions(); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("too many: %v", err)
 	}
 }
 

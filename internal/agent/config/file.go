@@ -25,12 +25,16 @@ const (
 
 	// MaxSize is how large an encoded file may be, in bytes: a ConfigMap holds 1 MiB, and the rest of it needs some room.
 	MaxSize = 1<<20 - 16<<10
+	// MaxConditions is how large the list of conditions may be, in bytes: the annotations of an object hold 256 KiB.
+	MaxConditions = 192 << 10
 
 	// Key is the key of the file in the ConfigMap, and its name where that is mounted.
 	Key = "rules.json"
-	// ConditionsKey is the key under which the ConfigMap lists, a line for each, the types of the conditions that agents
-	// publish. The ValidatingAdmissionPolicy reads it that confines the agents: it cannot read the file.
-	ConditionsKey = "conditions"
+	// ConditionsAnnotation lists on the agents' ServiceAccount, a line for each, the types of the conditions that agents
+	// publish. The ValidatingAdmissionPolicy reads it that confines the agents. It is not in the ConfigMap, for an API server
+	// whose last policy with a ConfigMap as its parameter has gone never follows ConfigMaps again (seen, 1.36); the
+	// ServiceAccounts it follows anyway. And where the ServiceAccount is gone, there are no agents to confine.
+	ConditionsAnnotation = "readiness.node.x-k8s.io/agent-conditions"
 )
 
 // File is the configuration of all agents.
@@ -57,7 +61,7 @@ type Rule struct {
 	Health    *v1alpha1.Health `json:"health,omitempty"`
 }
 
-// ErrTooLarge is the error of a file that does not fit into a ConfigMap.
+// ErrTooLarge is the error of a file that does not fit into a ConfigMap, or of conditions that do not fit into an annotation.
 var ErrTooLarge = errors.New("the agents' configuration is too large for a ConfigMap")
 
 // Encode returns the file's bytes: always the same for the same rules. Where it is larger than MaxSize the error is
@@ -73,17 +77,13 @@ func (f *File) Encode() ([]byte, error) {
 	return append(raw, '\n'), nil
 }
 
-// Data is the ConfigMap's data. Where it does not fit the error is ErrTooLarge.
-func (f *File) Data() (map[string]string, error) {
-	raw, err := f.Encode()
-	if err != nil {
-		return nil, err
-	}
+// Conditions is what ConditionsAnnotation says. Where it does not fit the error is ErrTooLarge.
+func (f *File) Conditions() (string, error) {
 	conditions := strings.Join(f.Publishes(), "\n")
-	if n := len(raw) + len(conditions); n > MaxSize {
-		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, n)
+	if n := len(conditions); n > MaxConditions {
+		return "", fmt.Errorf("%w: the names of its conditions have %d bytes", ErrTooLarge, n)
 	}
-	return map[string]string{Key: string(raw), ConditionsKey: conditions}, nil
+	return conditions, nil
 }
 
 // Publishes are the types of the conditions that the rules' probes publish, sorted.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/tools/events"
@@ -33,7 +34,7 @@ const (
 // fieldOwner owns what is written, on the API server's side. What others add to the ConfigMap stays.
 const fieldOwner = "nodegate"
 
-// Reconciler keeps the ConfigMap in line with the rules. It has one worker.
+// Reconciler keeps the ConfigMap, and what the agents' ServiceAccount says, in line with the rules. It has one worker.
 type Reconciler struct {
 	// Client reads and writes the ConfigMap past any cache: that is rare, and where it may not be read nothing else must wait
 	// for it.
@@ -44,6 +45,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Key is the ConfigMap.
 	Key client.ObjectKey
+	// Account is the agents' ServiceAccount.
+	Account client.ObjectKey
 
 	// last is what the rules last made that fitted; nil until then. Rules that have become invalid keep what they had in it.
 	last *config.File
@@ -59,7 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, fmt.Errorf("reading the agents' configuration: %w", err)
 	}
 	file := config.Compile(inputs(r.Rules()), r.before(stored))
-	data, err := file.Data()
+	raw, conditions, err := encode(file)
 	if err != nil {
 		current.Set(0)
 		if !errors.Is(err, config.ErrTooLarge) {
@@ -69,17 +72,52 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, nil // the last good one stays, until the rules change
 	}
 	r.refused = ""
-	if !says(stored, data) {
+	// First what agents may publish, and then that they shall.
+	if err := r.allow(ctx, conditions); err != nil {
 		current.Set(0)
-		if err := r.write(ctx, data); err != nil {
+		return reconcile.Result{}, err
+	}
+	if stored.Data[config.Key] != raw {
+		current.Set(0)
+		if err := r.write(ctx, raw); err != nil {
 			return reconcile.Result{}, err
 		}
-		log.FromContext(ctx).Info("Wrote the agents' configuration", "rules", len(file.Rules), "bytes", len(data[config.Key]))
+		log.FromContext(ctx).Info("Wrote the agents' configuration", "rules", len(file.Rules), "bytes", len(raw))
 	}
 	r.last = file
 	current.Set(1)
-	size.Set(float64(len(data[config.Key])))
+	size.Set(float64(len(raw)))
 	return reconcile.Result{}, nil
+}
+
+func encode(file *config.File) (raw, conditions string, err error) {
+	bytes, err := file.Encode()
+	if err != nil {
+		return "", "", err
+	}
+	conditions, err = file.Conditions()
+	return string(bytes), conditions, err
+}
+
+// allow writes what agents may publish to their ServiceAccount. Where that is not there, there are no agents, and it is looked
+// at again when it comes.
+func (r *Reconciler) allow(ctx context.Context, conditions string) error {
+	account := &corev1.ServiceAccount{}
+	if err := r.Client.Get(ctx, r.Account, account); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading the agents' ServiceAccount: %w", err)
+	}
+	if is, ok := account.Annotations[config.ConditionsAnnotation]; ok && is == conditions {
+		return nil
+	}
+	before := account.DeepCopy()
+	metav1.SetMetaDataAnnotation(&account.ObjectMeta, config.ConditionsAnnotation, conditions)
+	if err := r.Client.Patch(ctx, account, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the conditions that agents may publish to ServiceAccount %s: %w", r.Account, err)
+	}
+	return nil
 }
 
 // before is the configuration that is in force: after a restart, as it is stored.
@@ -94,20 +132,10 @@ func (r *Reconciler) before(stored *corev1.ConfigMap) *config.File {
 	return file
 }
 
-// says reports whether a ConfigMap says this already. What else it says is not looked at.
-func says(stored *corev1.ConfigMap, data map[string]string) bool {
-	for key, want := range data {
-		if got, ok := stored.Data[key]; !ok || got != want {
-			return false
-		}
-	}
-	return true
-}
-
-func (r *Reconciler) write(ctx context.Context, data map[string]string) error {
+func (r *Reconciler) write(ctx context.Context, raw string) error {
 	wanted := corev1ac.ConfigMap(r.Key.Name, r.Key.Namespace).
 		WithLabels(map[string]string{"app.kubernetes.io/name": "nodegate", "app.kubernetes.io/component": "agent"}).
-		WithData(data)
+		WithData(map[string]string{config.Key: raw})
 	if err := r.Client.Apply(ctx, wanted, client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
 		return fmt.Errorf("writing the agents' configuration to ConfigMap %s: %w", r.Key, err)
 	}

@@ -39,6 +39,9 @@ import (
 
 var server *apiserver.Server
 
+// account is the name of the agents' ServiceAccount.
+const account = "agent"
+
 func TestAgentConfig(t *testing.T) {
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Controller of the agents' configuration")
@@ -58,6 +61,8 @@ type desk struct {
 func newDesk(ctx context.Context) *desk {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "desk-"}}
 	Expect(server.Client.Create(ctx, namespace)).To(Succeed())
+	Expect(server.Client.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace.Name, Name: account, Annotations: map[string]string{"theirs": "x"}}})).To(Succeed())
 	d := &desk{ctx: ctx}
 	d.restart(client.ObjectKey{Namespace: namespace.Name, Name: "agents"})
 	return d
@@ -71,8 +76,12 @@ func (d *desk) restart(key client.ObjectKey) {
 			d.requests++
 			return c.Apply(ctx, obj, opts...)
 		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			d.requests++
+			return c.Patch(ctx, obj, patch, opts...)
+		},
 	})
-	d.Reconciler = &Reconciler{Client: counting, Recorder: d.recorder, Key: key, Rules: func() *ruleset.Set {
+	d.Reconciler = &Reconciler{Client: counting, Recorder: d.recorder, Key: key, Account: client.ObjectKey{Namespace: key.Namespace, Name: account}, Rules: func() *ruleset.Set {
 		set := ruleset.NewSet()
 		for _, r := range d.rules {
 			set = set.With(ruleset.Compile(r.Obj(), nil, time.Now()))
@@ -92,6 +101,15 @@ func (d *desk) stored() *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{}
 	Expect(server.Client.Get(d.ctx, d.Key, cm)).To(Succeed())
 	return cm
+}
+
+// may are the conditions that agents may publish.
+func (d *desk) may() string {
+	GinkgoHelper()
+	o := &corev1.ServiceAccount{}
+	Expect(server.Client.Get(d.ctx, d.Account, o)).To(Succeed())
+	Expect(o.Annotations).To(And(HaveLen(2), HaveKeyWithValue("theirs", "x")))
+	return o.Annotations[agentcfg.ConditionsAnnotation]
 }
 
 // names are the rules in the stored configuration.
@@ -131,15 +149,15 @@ var _ = Describe("The agents' configuration", func() {
 		d.rules = []*build.RuleWrapper{prober("b", "example.com/B", "example.com/A"), prober("a", "example.com/A"), prober("none")}
 		d.reconcile()
 		Expect(d.names()).To(Equal([]string{"a", "b"}))
-		Expect(d.stored().Data[agentcfg.ConditionsKey]).To(Equal("example.com/A\nexample.com/B"))
-		Expect(d.requests).To(Equal(2))
+		Expect(d.may()).To(Equal("example.com/A\nexample.com/B"))
+		Expect(d.requests).To(Equal(4), "the ConfigMap and the ServiceAccount, twice")
 
 		version := d.stored().ResourceVersion
 		slices.Reverse(d.rules)
 		d.reconcile()
 		d.restart(d.Key)
 		d.reconcile()
-		Expect(d.requests).To(Equal(2))
+		Expect(d.requests).To(Equal(4))
 		Expect(d.stored().ResourceVersion).To(Equal(version))
 		Expect(testutil.ToFloat64(current)).To(BeEquivalentTo(1))
 	})
@@ -154,7 +172,7 @@ var _ = Describe("The agents' configuration", func() {
 		Expect(server.Client.Update(ctx, edited)).To(Succeed())
 		d.restart(d.Key)
 		d.reconcile()
-		Expect(d.stored().Data).To(Equal(map[string]string{agentcfg.Key: good, agentcfg.ConditionsKey: "example.com/A", "theirs": "x"}))
+		Expect(d.stored().Data).To(Equal(map[string]string{agentcfg.Key: good, "theirs": "x"}))
 		Expect(server.Client.Delete(ctx, d.stored())).To(Succeed())
 		d.reconcile()
 		Expect(d.stored().Data[agentcfg.Key]).To(Equal(good))
@@ -175,7 +193,7 @@ var _ = Describe("The agents' configuration", func() {
 		check := func() {
 			GinkgoHelper()
 			Expect(d.names()).To(Equal([]string{"dry", "invalid", "suspended"}))
-			Expect(d.stored().Data[agentcfg.ConditionsKey]).To(Equal("example.com/D\nexample.com/I\nexample.com/S"))
+			Expect(d.may()).To(Equal("example.com/D\nexample.com/I\nexample.com/S"))
 			Expect(strings.Count(d.stored().Data[agentcfg.Key], `"health"`)).To(Equal(1), "only the invalid one keeps its health")
 		}
 		check()
@@ -225,7 +243,7 @@ func run(ctx context.Context, cfg *rest.Config, key client.ObjectKey) ctrl.Manag
 	running, stop := context.WithCancel(ctx)
 	rules := rulecache.New(clock.RealClock{})
 	Expect(rules.SetupWithCache(running, mgr.GetCache())).To(Succeed())
-	r := &Reconciler{Recorder: events.NewFakeRecorder(10), Key: key}
+	r := &Reconciler{Recorder: events.NewFakeRecorder(10), Key: key, Account: client.ObjectKey{Namespace: key.Namespace, Name: account}}
 	Expect(r.SetupWithManager(mgr, rules)).To(Succeed())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(running) }()
@@ -261,7 +279,8 @@ var _ = Describe("The controller", func() {
 			g.Expect(mgr.GetCache().WaitForCacheSync(synced)).To(BeTrue())
 		}).Should(Succeed(), "what others wait for is there")
 		grant(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "agentconfig-test-configmaps"}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{key.Name}, Verbs: []string{"get", "list", "watch", "create", "patch"}}}})
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{key.Name}, Verbs: []string{"get", "list", "watch", "create", "patch"}},
+			{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{account}, Verbs: []string{"get", "list", "watch", "patch"}}}})
 		Eventually(func() error { return server.Client.Get(ctx, key, &corev1.ConfigMap{}) }).WithTimeout(2 * time.Minute).Should(Succeed())
 	})
 
@@ -288,6 +307,16 @@ var _ = Describe("The controller", func() {
 		rule.UID, rule.CreationTimestamp = "", metav1.Time{}
 		Expect(server.Client.Create(ctx, rule)).To(Succeed())
 		Eventually(holds("example.com/Followed")).Should(Succeed())
+		agents := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: account}}
+		allowed := func() (string, error) {
+			err := server.Client.Get(ctx, client.ObjectKeyFromObject(agents), agents)
+			return agents.Annotations[agentcfg.ConditionsAnnotation], err
+		}
+		Expect(server.Client.Create(ctx, agents.DeepCopy())).To(Succeed())
+		Eventually(allowed).Should(Equal("example.com/Followed"), "agents that are installed later")
+		agents.Annotations = map[string]string{}
+		Expect(server.Client.Update(ctx, agents)).To(Succeed())
+		Eventually(allowed).Should(Equal("example.com/Followed"), "it is restored")
 		Expect(server.Client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})).To(Succeed())
 		Eventually(holds("example.com/Followed")).Should(Succeed(), "it is restored")
 		Expect(server.Client.Delete(ctx, rule)).To(Succeed())

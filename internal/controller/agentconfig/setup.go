@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -69,19 +70,33 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *rulecache.Cache) 
 	return nil
 }
 
-// watch queues the ConfigMap when somebody has changed it. Its informer is not the manager's cache, for which others wait:
-// without the right to watch it the operator goes on, and only does not see what becomes of it.
+// watch queues the ConfigMap when somebody has changed it, or the agents' ServiceAccount. Their informers are not the manager's
+// cache, for which others wait: without the right to watch them the operator goes on, and only does not see what becomes of them.
 func (r *Reconciler) watch(ctx context.Context, clients kubernetes.Interface, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	one := toolscache.NewListWatchFromClient(clients.CoreV1().RESTClient(), "configmaps", r.Key.Namespace, fields.OneTermEqualSelector("metadata.name", r.Key.Name))
-	informer := reconnect.NewInformer(one, &corev1.ConfigMap{}, 0, nil)
-	changed := func() { queue.Add(reconcile.Request{NamespacedName: r.Key}) }
-	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(any, any) { changed() },
-		DeleteFunc: func(any) { changed() },
-	}); err != nil {
-		return fmt.Errorf("watching the agents' configuration: %w", err)
+	for _, one := range []struct {
+		resource string
+		key      client.ObjectKey
+		object   runtime.Object
+	}{
+		{"configmaps", r.Key, &corev1.ConfigMap{}},
+		{"serviceaccounts", r.Account, &corev1.ServiceAccount{}},
+	} {
+		lw := toolscache.NewListWatchFromClient(clients.CoreV1().RESTClient(), one.resource, one.key.Namespace, fields.OneTermEqualSelector("metadata.name", one.key.Name))
+		informer := reconnect.NewInformer(lw, one.object, 0, nil)
+		changed := func() { queue.Add(reconcile.Request{NamespacedName: r.Key}) }
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+			AddFunc: func(_ any, initial bool) {
+				if !initial {
+					changed()
+				}
+			},
+			UpdateFunc: func(any, any) { changed() },
+			DeleteFunc: func(any) { changed() },
+		}); err != nil {
+			return fmt.Errorf("watching the agents' %s: %w", one.resource, err)
+		}
+		go informer.RunWithContext(ctx)
 	}
-	go informer.RunWithContext(ctx)
 	return nil
 }
 

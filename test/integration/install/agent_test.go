@@ -20,7 +20,6 @@ import (
 
 const (
 	agentAccount = "nodegate-agent"
-	agentConfig  = "nodegate-agent-config"
 )
 
 // withAgents is what config/with-agent renders. All of it is there after the first call but its namespace, which admits more.

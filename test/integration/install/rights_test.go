@@ -57,6 +57,7 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 		"subjectaccessreviews.authorization.k8s.io":                                                 {"create"},
 		"its own namespace: configmaps nodegate-agent-config":                                       {"create", "get", "list", "patch", "watch"},
 		"its own namespace: events":                                                                 {"create"},
+		"its own namespace: serviceaccounts nodegate-agent":                                         {"get", "list", "patch", "watch"},
 		"mutatingwebhookconfigurations.admissionregistration.k8s.io":                                {"list", "watch"},
 		"validatingwebhookconfigurations.admissionregistration.k8s.io":                              {"list", "watch"},
 		"mutatingwebhookconfigurations.admissionregistration.k8s.io nodegate-webhook":               {"list", "update", "watch"},
@@ -102,6 +103,8 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 				a.Namespace, a.Name = "", "nodegate-webhook"
 				ask(r.String()+" "+a.Name, a)
 			case accounts:
+				a.Name = agentAccount
+				ask("its own namespace: "+r.String()+" "+a.Name, a)
 				a.Namespace, a.Name = "", "node-controller"
 				ask(r.String()+" "+a.Name, a)
 			case policies("mutatingadmissionpolicies"), policies("mutatingadmissionpolicybindings"):
