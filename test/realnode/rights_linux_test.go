@@ -55,6 +55,7 @@ func rights(t *testing.T) {
 		{"manager", manager, run("get", "secrets", "-n", "kube-system"), false},
 		{"manager", manager, run("create", "clusterrolebinding", "mine", "--clusterrole=cluster-admin", "--user=me"), false},
 		{"manager", manager, run("create", "token", "default", "-n", "kube-system"), false},
+		{"manager", manager, run("annotate", "serviceaccount", "default", "-n", "nodegate-system", "a=b"), false},
 		{"manager", manager, run("create", "namespace", "mine"), false},
 		{"manager", manager, run("get", "nodes", "--as=admin"), false},
 	} {
