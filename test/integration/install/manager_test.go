@@ -39,6 +39,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	agentcfg "github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/internal/testing/audit"
 	"github.com/nodegate/nodegate/internal/testing/ports"
 )
@@ -52,6 +53,7 @@ func TestTheOperatorRuns(t *testing.T) {
 	g.SetDefaultEventuallyTimeout(2 * time.Minute)
 	g.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	ctx := t.Context()
+	withAgents(t) // to whose ServiceAccount it writes
 	m := startManager(t)
 	g.Eventually(func() error { return m.probe(ctx, "/readyz") }).Should(Succeed())
 	g.Expect(m.probe(ctx, "/healthz")).To(Succeed())
@@ -81,7 +83,10 @@ func TestTheOperatorRuns(t *testing.T) {
 	g.Eventually(func(g Gomega) {
 		agents := &corev1.ConfigMap{}
 		g.Expect(kube.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "nodegate-agent-config"}, agents)).To(Succeed())
-		g.Expect(agents.Data).To(HaveKeyWithValue("conditions", "example.com/Probed"))
+		g.Expect(agents.Data).To(HaveKeyWithValue("rules.json", ContainSubstring("example.com/Probed")))
+		account := &corev1.ServiceAccount{}
+		g.Expect(kube.Get(ctx, client.ObjectKey{Namespace: namespace, Name: agentAccount}, account)).To(Succeed())
+		g.Expect(account.Annotations).To(HaveKeyWithValue(agentcfg.ConditionsAnnotation, "example.com/Probed"))
 	}).Should(Succeed(), "the agents' configuration is written")
 
 	tainted := func(want bool) func(g Gomega) {
