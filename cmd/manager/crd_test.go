@@ -22,15 +22,7 @@ import (
 )
 
 func TestApplyCRD(t *testing.T) {
-	server, err := apiserver.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := apiserver.ForTest(t)
 	client, err := apiextensions.NewForConfig(server.Config)
 	if err != nil {
 		t.Fatal(err)

@@ -26,15 +26,7 @@ import (
 )
 
 func TestDeleteRules(t *testing.T) {
-	server, err := apiserver.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := apiserver.ForTest(t)
 	create := func(names ...string) {
 		t.Helper()
 		for _, name := range names {
@@ -104,7 +96,7 @@ func TestDeleteRules(t *testing.T) {
 			return err
 		},
 	})
-	err = deleteRules(short, unattended, []string{"storage"}, out)
+	err := deleteRules(short, unattended, []string{"storage"}, out)
 	if err == nil || !strings.Contains(err.Error(), "not gone yet: storage.") || !strings.Contains(err.Error(), "does it run?") {
 		t.Errorf("without an operator: %v", err)
 	}

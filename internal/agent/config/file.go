@@ -62,7 +62,7 @@ type Rule struct {
 }
 
 // ErrTooLarge is the error of a file that does not fit into a ConfigMap, or of conditions that do not fit into an annotation.
-var ErrTooLarge = errors.New("the agents' configuration is too large for a ConfigMap")
+var ErrTooLarge = errors.New("the agents' configuration is too large")
 
 // Encode returns the file's bytes: always the same for the same rules. Where it is larger than MaxSize the error is
 // ErrTooLarge.
@@ -72,7 +72,7 @@ func (f *File) Encode() ([]byte, error) {
 		return nil, fmt.Errorf("encoding the agents' configuration: %w", err)
 	}
 	if len(raw) > MaxSize {
-		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, len(raw))
+		return nil, fmt.Errorf("%w for a ConfigMap: %d bytes", ErrTooLarge, len(raw))
 	}
 	return append(raw, '\n'), nil
 }
@@ -81,7 +81,7 @@ func (f *File) Encode() ([]byte, error) {
 func (f *File) Conditions() (string, error) {
 	conditions := strings.Join(f.Publishes(), "\n")
 	if n := len(conditions); n > MaxConditions {
-		return "", fmt.Errorf("%w: the names of its conditions have %d bytes", ErrTooLarge, n)
+		return "", fmt.Errorf("%w: the names of its conditions have %d bytes, for an annotation of at most %d", ErrTooLarge, n, MaxConditions)
 	}
 	return conditions, nil
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"testing"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -50,6 +51,21 @@ const patience = 2 * time.Minute
 // Patient gives an environment more time than the usual ten or twenty seconds.
 func Patient(env *envtest.Environment) {
 	env.ControlPlaneStartTimeout, env.ControlPlaneStopTimeout, env.CRDInstallOptions.MaxTime = patience, patience, patience
+}
+
+// ForTest starts an API server as Start does, and stops it when the test ends.
+func ForTest(t testing.TB, options ...Option) *Server {
+	t.Helper()
+	server, err := Start(options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
 }
 
 // Start starts an API server with the CRD installed. Stop it.
