@@ -135,7 +135,7 @@ kubectl-nodegate: ## Build the plugin for kubectl, and what completes its argume
 manifests: ## Generate the CRD and the operator's role from the markers in the code.
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./cmd/manager/... output:rbac:dir=config/rbac
-	$(CONTROLLER_GEN) rbac:roleName=webhook-role paths=./internal/admission/... output:rbac:dir=config/webhook
+	$(CONTROLLER_GEN) rbac:roleName=webhook-role paths=./internal/admission/... paths=./internal/guard/... output:rbac:dir=config/webhook
 	@mkdir -p charts/nodegate/crds charts/nodegate/policies
 	cp config/crd/bases/*.yaml charts/nodegate/crds/
 	@mkdir -p charts/nodegate/files

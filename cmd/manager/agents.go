@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/nodegate/nodegate/internal/controller/agentconfig"
-	"github.com/nodegate/nodegate/internal/rulecache"
+	"github.com/nodegate/nodegate/internal/watch"
 )
 
 // agentOptions are about the node agents.
@@ -55,7 +55,7 @@ func (o *agentOptions) configMap(own string) (*types.NamespacedName, error) {
 }
 
 // addAgentConfig adds what writes the node agents' configuration, unless nobody knows where to.
-func addAgentConfig(mgr manager.Manager, rules *rulecache.Cache, recorder events.EventRecorder, o *options) error {
+func addAgentConfig(mgr manager.Manager, rules *watch.Rules, recorder events.EventRecorder, o *options) error {
 	key, err := o.agents.configMap(o.election.namespace)
 	if err != nil {
 		return err

@@ -13,15 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/nodegate/nodegate/internal/admission/pods"
-	"github.com/nodegate/nodegate/internal/controller/eviction"
 	"github.com/nodegate/nodegate/internal/controller/guard"
-	"github.com/nodegate/nodegate/internal/rulecache"
+	"github.com/nodegate/nodegate/internal/guard/eviction"
+	"github.com/nodegate/nodegate/internal/guard/webhook"
+	"github.com/nodegate/nodegate/internal/watch"
 )
 
 // newKeeper makes the keeper of the eviction guard's webhook. It runs only where webhooks are served; where they are not, it
 // says so in the status of rules that guard.
-func newKeeper(mgr manager.Manager, rules *rulecache.Cache, o *webhookOptions) *guard.Keeper {
+func newKeeper(mgr manager.Manager, rules *watch.Rules, o *webhookOptions) *guard.Keeper {
 	k := &guard.Keeper{Live: mgr.GetAPIReader(), Writer: mgr.GetClient(), Rules: rules.Set, Subscribe: rules.Subscribe, Clock: clock.RealClock{}}
 	if o.enabled {
 		k.Configuration = o.name
@@ -31,7 +31,7 @@ func newKeeper(mgr manager.Manager, rules *rulecache.Cache, o *webhookOptions) *
 
 // addEvictions adds what the leader does for the eviction guard: it keeps the webhook in step with the rules, and finishes the
 // evictions of holds that have ended.
-func addEvictions(mgr manager.Manager, keeper *guard.Keeper, rules *rulecache.Cache, recorder events.EventRecorder, o *webhookOptions) error {
+func addEvictions(mgr manager.Manager, keeper *guard.Keeper, rules *watch.Rules, recorder events.EventRecorder, o *webhookOptions) error {
 	if !o.enabled {
 		return nil
 	}
@@ -46,12 +46,12 @@ func addEvictions(mgr manager.Manager, keeper *guard.Keeper, rules *rulecache.Ca
 }
 
 // guardHandler answers from this replica's caches, whether or not it leads.
-func guardHandler(ctx context.Context, mgr manager.Manager, rules *rulecache.Cache, recorder events.EventRecorder, o *webhookOptions) (*pods.Handler, error) {
+func guardHandler(ctx context.Context, mgr manager.Manager, rules *watch.Rules, recorder events.EventRecorder, o *webhookOptions) (*webhook.Handler, error) {
 	nodes, err := mgr.GetCache().GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("watching nodes: %w", err)
 	}
-	return &pods.Handler{
+	return &webhook.Handler{
 		Nodes: mgr.GetCache(), Rules: rules.Set, Synced: func() bool { return rules.HasSynced() && nodes.HasSynced() },
 		Namespace: o.namespaceOrDefault(), Recorder: recorder, Clock: clock.RealClock{},
 	}, nil

@@ -31,18 +31,16 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
-	"github.com/nodegate/nodegate/internal/admission/nodes"
-	"github.com/nodegate/nodegate/internal/admission/pods"
-	"github.com/nodegate/nodegate/internal/controller/eviction"
+	"github.com/nodegate/nodegate/internal/admission"
+	nodeadmission "github.com/nodegate/nodegate/internal/admission/node"
+	"github.com/nodegate/nodegate/internal/controller"
 	"github.com/nodegate/nodegate/internal/controller/node"
-	"github.com/nodegate/nodegate/internal/controller/nudge"
 	"github.com/nodegate/nodegate/internal/controller/rule"
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/reconnect"
-	"github.com/nodegate/nodegate/internal/replicas"
-	"github.com/nodegate/nodegate/internal/rulecache"
-	"github.com/nodegate/nodegate/internal/servedcrd"
+	"github.com/nodegate/nodegate/internal/guard/eviction"
+	"github.com/nodegate/nodegate/internal/guard/webhook"
 	"github.com/nodegate/nodegate/internal/version"
+	"github.com/nodegate/nodegate/internal/watch"
 )
 
 // leaseName is the name of the lease by which replicas elect a leader.
@@ -59,7 +57,7 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	rules := rulecache.New(clock.RealClock{})
+	rules := watch.NewRules(clock.RealClock{})
 	if err := rules.SetupWithCache(ctx, mgr.GetCache()); err != nil {
 		return fmt.Errorf("%w (is the CustomResourceDefinition %s installed? see config/crd)", err, crd.Name)
 	}
@@ -67,7 +65,7 @@ func run(ctx context.Context, o *options) error {
 	if _, err := mgr.GetCache().GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false)); err != nil {
 		return fmt.Errorf("watching nodes: %w", err)
 	}
-	crdSeen, err := servedcrd.SetupWithCache(ctx, mgr.GetCache(), rules)
+	crdSeen, err := watch.FollowCRD(ctx, mgr.GetCache(), rules)
 	if err != nil {
 		return err
 	}
@@ -134,7 +132,7 @@ func managerOptions(o *options) manager.Options {
 		LeaderElectionReleaseOnCancel: true,
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Cache: cache.Options{
-			NewInformer:      reconnect.NewInformer,
+			NewInformer:      watch.NewInformer,
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Node{}: {Transform: node.Strip, UnsafeDisableDeepCopy: new(true)},
@@ -145,7 +143,7 @@ func managerOptions(o *options) manager.Options {
 }
 
 // hub carries what the fleet reports to the controllers' queues.
-type hub struct{ nodes, rules nudge.Queue }
+type hub struct{ nodes, rules controller.Queue }
 
 // RuleChanged implements fleet.Listener.
 func (h *hub) RuleChanged(name string) { h.rules.Add(name) }
@@ -153,18 +151,18 @@ func (h *hub) RuleChanged(name string) { h.rules.Add(name) }
 // Wake implements fleet.Listener.
 func (h *hub) Wake(nodes []string) { h.nodes.Add(nodes...) }
 
-func addControllers(mgr manager.Manager, rules *rulecache.Cache, recorder events.EventRecorder, engine *nodes.Engine, o *options) error {
+func addControllers(mgr manager.Manager, rules *watch.Rules, recorder events.EventRecorder, engine *nodeadmission.Engine, o *options) error {
 	h := &hub{}
 	keeper := newKeeper(mgr, rules, &o.webhooks)
 	keeper.Changed = h.RuleChanged
 	state := fleet.New(h)
-	escapes := node.NewEscapes(mgr.GetAPIReader(), func() bool { return engine.Acting() != nodes.EngineNone })
+	escapes := node.NewEscapes(mgr.GetAPIReader(), func() bool { return engine.Acting() != nodeadmission.EngineNone })
 	if err := mgr.Add(escapes); err != nil {
 		return fmt.Errorf("adding the counter of escaped pods: %w", err)
 	}
 	reconciler := &node.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: state, Recorder: recorder, Clock: clock.RealClock{},
-		PolicyClaim: nodes.CountPolicyTaint, Escapes: escapes,
+		PolicyClaim: nodeadmission.CountPolicyTaint, Escapes: escapes,
 	}
 	if err := reconciler.SetupWithManager(mgr, rules, &h.nodes, o.workers.nodes); err != nil {
 		return err
@@ -172,7 +170,7 @@ func addControllers(mgr manager.Manager, rules *rulecache.Cache, recorder events
 	reports := &rule.Reconciler{Client: mgr.GetClient(), Fleet: state, Recorder: recorder, Clock: clock.RealClock{}, GuardProblem: keeper.Problem,
 		Forget: func(rule string) {
 			node.ForgetRule(rule)
-			pods.ForgetRule(rule)
+			webhook.ForgetRule(rule)
 			eviction.ForgetRule(rule)
 		}}
 	if err := reports.SetupWithManager(mgr, &h.rules, o.workers.rules); err != nil {
@@ -183,9 +181,9 @@ func addControllers(mgr manager.Manager, rules *rulecache.Cache, recorder events
 }
 
 // addChecks adds /healthz, and /readyz, which is true once all caches are synced and the rules can be acted on.
-func addChecks(mgr manager.Manager, rules *rulecache.Cache, crdSeen func() bool) error {
+func addChecks(mgr manager.Manager, rules *watch.Rules, crdSeen func() bool) error {
 	var synced atomic.Bool
-	if err := mgr.Add(replicas.Each(func(ctx context.Context) error { // runnables start when the caches are synced
+	if err := mgr.Add(admission.EveryReplica(func(ctx context.Context) error { // runnables start when the caches are synced
 		if err := rules.WaitForSync(ctx); err != nil {
 			return err
 		}

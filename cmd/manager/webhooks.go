@@ -22,12 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/nodegate/nodegate/internal/admission"
-	"github.com/nodegate/nodegate/internal/admission/bindings"
+	"github.com/nodegate/nodegate/internal/admission/binding"
 	"github.com/nodegate/nodegate/internal/admission/certs"
-	"github.com/nodegate/nodegate/internal/admission/nodes"
-	"github.com/nodegate/nodegate/internal/admission/rules"
-	"github.com/nodegate/nodegate/internal/replicas"
-	"github.com/nodegate/nodegate/internal/rulecache"
+	"github.com/nodegate/nodegate/internal/admission/node"
+	"github.com/nodegate/nodegate/internal/admission/rule"
+	"github.com/nodegate/nodegate/internal/watch"
 )
 
 // Where the webhooks' certificate comes from.
@@ -57,7 +56,7 @@ func (o *webhookOptions) bind(fs *pflag.FlagSet) {
 			"With self-managed, a directory for a copy of the certificate; a temporary one by default.")
 	fs.StringVar(&o.name, "webhook-name", "nodegate-webhook", "Name of the webhooks' Service and of their configurations.")
 	fs.StringVar(&o.namespace, "webhook-namespace", "", "Namespace of the webhooks' Service. By default the one that the operator runs in; outside of a cluster nodegate-system.")
-	fs.StringVar(&o.nodeAdmission, "node-admission", string(nodes.ModeAuto),
+	fs.StringVar(&o.nodeAdmission, "node-admission", string(node.ModeAuto),
 		"What has nodes born with the taints of the rules that they match. policy: the MutatingAdmissionPolicy --node-admission-policy-name, "+
 			"which must be installed. webhook: the webhook, also where that policy is installed. auto: the policy where it is installed, else the webhook, if it is served. "+
 			"off: not the webhook; a policy that is installed goes on by itself.")
@@ -70,9 +69,9 @@ func (o *webhookOptions) bind(fs *pflag.FlagSet) {
 
 func (o *webhookOptions) validate() []error {
 	var errs []error
-	switch nodes.Mode(o.nodeAdmission) {
-	case nodes.ModeAuto, nodes.ModePolicy, nodes.ModeOff:
-	case nodes.ModeWebhook:
+	switch node.Mode(o.nodeAdmission) {
+	case node.ModeAuto, node.ModePolicy, node.ModeOff:
+	case node.ModeWebhook:
 		if !o.enabled {
 			errs = append(errs, errors.New("--node-admission=webhook: needs --enable-webhook"))
 		}
@@ -146,7 +145,7 @@ func (o *webhookOptions) newServer(certificate func(*tls.ClientHelloInfo) (*tls.
 }
 
 // addWebhooks serves the webhooks, and makes /readyz wait for their certificate.
-func addWebhooks(ctx context.Context, mgr manager.Manager, cached *rulecache.Cache, engine *nodes.Engine, recorder events.EventRecorder, o *webhookOptions) error {
+func addWebhooks(ctx context.Context, mgr manager.Manager, cached *watch.Rules, engine *node.Engine, recorder events.EventRecorder, o *webhookOptions) error {
 	certificate, err := o.certificate(ctx, mgr)
 	if err != nil {
 		return err
@@ -173,18 +172,18 @@ func addWebhooks(ctx context.Context, mgr manager.Manager, cached *rulecache.Cac
 }
 
 // handlers are all webhooks: one line for each.
-func handlers(mgr manager.Manager, cached *rulecache.Cache, engine *nodes.Engine, o *webhookOptions) []admission.Handler {
-	cluster := &rules.Cluster{Nodes: mgr.GetCache(), Live: mgr.GetAPIReader(), Namespace: o.namespaceOrDefault()}
+func handlers(mgr manager.Manager, cached *watch.Rules, engine *node.Engine, o *webhookOptions) []admission.Handler {
+	cluster := &rule.Cluster{Nodes: mgr.GetCache(), Live: mgr.GetAPIReader(), Namespace: o.namespaceOrDefault()}
 	return []admission.Handler{
-		&rules.Webhook{Rules: cached.Set, Facts: cluster.Facts, Clock: clock.RealClock{}},
-		&bindings.Webhook{Rules: cached.Set, Nodes: mgr.GetCache(), Pods: mgr.GetAPIReader()},
-		&nodes.Webhook{Rules: cached.Set, Engine: engine, Clock: clock.RealClock{}},
+		&rule.Webhook{Rules: cached.Set, Facts: cluster.Facts, Clock: clock.RealClock{}},
+		&binding.Webhook{Rules: cached.Set, Nodes: mgr.GetCache(), Pods: mgr.GetAPIReader()},
+		&node.Webhook{Rules: cached.Set, Engine: engine, Clock: clock.RealClock{}},
 	}
 }
 
 // addNodeAdmission finds out which engine has nodes born gated.
-func addNodeAdmission(ctx context.Context, mgr manager.Manager, o *webhookOptions) (*nodes.Engine, error) {
-	engine := nodes.NewEngine(nodes.Mode(o.nodeAdmission), o.enabled, o.nodePolicy)
+func addNodeAdmission(ctx context.Context, mgr manager.Manager, o *webhookOptions) (*node.Engine, error) {
+	engine := node.NewEngine(node.Mode(o.nodeAdmission), o.enabled, o.nodePolicy)
 	if err := engine.SetupWithManager(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("--node-admission: %w", err)
 	}
@@ -204,7 +203,7 @@ func (o *webhookOptions) certificate(ctx context.Context, mgr manager.Manager) (
 		if dir, err = os.MkdirTemp("", "nodegate-webhook-"); err != nil {
 			return nil, fmt.Errorf("making a directory for a copy of the webhooks' certificate: %w", err)
 		}
-		if err := mgr.Add(replicas.Each(func(ctx context.Context) error {
+		if err := mgr.Add(admission.EveryReplica(func(ctx context.Context) error {
 			<-ctx.Done()
 			return os.RemoveAll(dir)
 		})); err != nil {
@@ -214,7 +213,7 @@ func (o *webhookOptions) certificate(ctx context.Context, mgr manager.Manager) (
 	managed := certs.Managed{Namespace: o.namespaceOrDefault(), Name: o.name, Dir: dir}
 	if o.nodeFailurePolicy != "" {
 		managed.Amend = func(u *unstructured.Unstructured) error {
-			return nodes.SetFailurePolicy(u, admissionregistrationv1.FailurePolicyType(o.nodeFailurePolicy))
+			return node.SetFailurePolicy(u, admissionregistrationv1.FailurePolicyType(o.nodeFailurePolicy))
 		}
 	}
 	return managed.Add(ctx, mgr)

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/nodegate/nodegate/internal/reconnect"
+	"github.com/nodegate/nodegate/internal/watch"
 )
 
 // source is one watch, indexed by node.
@@ -29,7 +29,7 @@ const nodeIndex = "node"
 
 func newSource(object runtime.Object, lw cache.ListerWatcher, strip cache.TransformFunc) *source {
 	s := &source{cancel: func() {}}
-	s.informer = reconnect.NewInformer(lw, object, 0, cache.Indexers{
+	s.informer = watch.NewInformer(lw, object, 0, cache.Indexers{
 		nodeIndex: func(o any) ([]string, error) { return nodesOf(o), nil },
 	})
 	if err := s.informer.SetTransform(strip); err != nil {
@@ -122,7 +122,7 @@ func (s *source) of(node string) []any {
 
 func listWatch[L runtime.Object](
 	list func(context.Context, metav1.ListOptions) (L, error),
-	watchAll func(context.Context, metav1.ListOptions) (watch.Interface, error),
+	watchAll func(context.Context, metav1.ListOptions) (apiwatch.Interface, error),
 	filter func(*metav1.ListOptions),
 ) *cache.ListWatch {
 	if filter == nil {
@@ -133,7 +133,7 @@ func listWatch[L runtime.Object](
 			filter(&o)
 			return list(ctx, o)
 		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 			filter(&o)
 			return watchAll(ctx, o)
 		},

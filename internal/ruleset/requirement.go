@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/expression"
+	"github.com/nodegate/nodegate/internal/ruleset/expression"
 )
 
 // Requirement is one of a rule's requirements, compiled. Exactly one of its kinds is set.

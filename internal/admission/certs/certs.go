@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/nodegate/nodegate/internal/replicas"
+	"github.com/nodegate/nodegate/internal/admission"
 )
 
 const (
@@ -83,7 +83,7 @@ func (c *Certificate) trust() {
 // complain says in the log what the webhooks wait for when that takes too long. The operator goes on: nodes are held and
 // released without webhooks, too.
 func (c *Certificate) complain(after time.Duration) manager.Runnable {
-	return replicas.Each(func(ctx context.Context) error {
+	return admission.EveryReplica(func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/nodegate/nodegate/internal/replicas"
+	"github.com/nodegate/nodegate/internal/admission"
 )
 
 // retryFiles is how long to wait for files that are not there yet.
@@ -24,7 +24,7 @@ const retryFiles = time.Second
 // certificate authority in the webhook configurations is the business of whoever keeps the files.
 func FromFiles(mgr manager.Manager, dir string) (*Certificate, error) {
 	c := waiting("the webhooks' certificate is to be in %s, and has not been looked for yet", dir)
-	follow := replicas.Each(func(ctx context.Context) error {
+	follow := admission.EveryReplica(func(ctx context.Context) error {
 		watcher := c.findFiles(ctx, dir)
 		if watcher == nil {
 			return nil

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/nodegate/nodegate/internal/replicas"
+	"github.com/nodegate/nodegate/internal/admission"
 )
 
 // Managed says how the operator keeps its certificate itself.
@@ -89,7 +89,7 @@ func (m Managed) Add(ctx context.Context, mgr manager.Manager) (*Certificate, er
 	if err != nil {
 		return nil, err
 	}
-	injected := replicas.Each(func(ctx context.Context) error {
+	injected := admission.EveryReplica(func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-ready:
@@ -97,7 +97,7 @@ func (m Managed) Add(ctx context.Context, mgr manager.Manager) (*Certificate, er
 		}
 		return nil
 	})
-	if err := addAll(mgr, replicas.Each(secrets.Start), injected, c.complain(patience)); err != nil {
+	if err := addAll(mgr, admission.EveryReplica(secrets.Start), injected, c.complain(patience)); err != nil {
 		return nil, fmt.Errorf("keeping the webhooks' certificate: %w", err)
 	}
 	return c, nil

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/condition"
+	"github.com/nodegate/nodegate/internal/readiness/condition"
 )
 
 // Evidence is what a rule requires of the node.

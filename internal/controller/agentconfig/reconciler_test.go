@@ -30,11 +30,11 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	agentcfg "github.com/nodegate/nodegate/internal/agent/config"
-	"github.com/nodegate/nodegate/internal/rulecache"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/testing/apiserver"
 	"github.com/nodegate/nodegate/internal/testing/build"
 	"github.com/nodegate/nodegate/internal/testing/suite"
+	"github.com/nodegate/nodegate/internal/watch"
 )
 
 var server *apiserver.Server
@@ -241,7 +241,7 @@ func run(ctx context.Context, cfg *rest.Config, key client.ObjectKey) ctrl.Manag
 	})
 	Expect(err).NotTo(HaveOccurred())
 	running, stop := context.WithCancel(ctx)
-	rules := rulecache.New(clock.RealClock{})
+	rules := watch.NewRules(clock.RealClock{})
 	Expect(rules.SetupWithCache(running, mgr.GetCache())).To(Succeed())
 	r := &Reconciler{Recorder: events.NewFakeRecorder(10), Key: key, Account: client.ObjectKey{Namespace: key.Namespace, Name: account}}
 	Expect(r.SetupWithManager(mgr, rules)).To(Succeed())

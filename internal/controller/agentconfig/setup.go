@@ -21,9 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/nodegate/nodegate/internal/reconnect"
-	"github.com/nodegate/nodegate/internal/rulecache"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/watch"
 )
 
 const (
@@ -37,7 +36,7 @@ const (
 
 // SetupWithManager adds the controller to a manager. Only the leader runs it. The client is made here: the manager's own
 // waits for its cache after a write.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *rulecache.Cache) error {
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *watch.Rules) error {
 	var err error
 	if r.Client, err = client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()}); err != nil {
 		return fmt.Errorf("making a client for the agents' configuration: %w", err)
@@ -82,7 +81,7 @@ func (r *Reconciler) watch(ctx context.Context, clients kubernetes.Interface, qu
 		{"serviceaccounts", r.Account, &corev1.ServiceAccount{}},
 	} {
 		lw := toolscache.NewListWatchFromClient(clients.CoreV1().RESTClient(), one.resource, one.key.Namespace, fields.OneTermEqualSelector("metadata.name", one.key.Name))
-		informer := reconnect.NewInformer(lw, one.object, 0, nil)
+		informer := watch.NewInformer(lw, one.object, 0, nil)
 		changed := func() { queue.Add(reconcile.Request{NamespacedName: r.Key}) }
 		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
 			AddFunc: func(_ any, initial bool) {
@@ -102,7 +101,7 @@ func (r *Reconciler) watch(ctx context.Context, clients kubernetes.Interface, qu
 
 // rulesSource queues the ConfigMap once all rules are known, and whenever they change.
 type rulesSource struct {
-	rules   *rulecache.Cache
+	rules   *watch.Rules
 	request reconcile.Request
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
 }

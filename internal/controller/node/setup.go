@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
+	crcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -28,10 +28,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/controller/nudge"
+	"github.com/nodegate/nodegate/internal/controller"
 	"github.com/nodegate/nodegate/internal/evidence"
-	"github.com/nodegate/nodegate/internal/rulecache"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/watch"
 )
 
 const (
@@ -42,8 +42,8 @@ const (
 
 // SetupWithManager adds the controller to a manager. Nodes are queued when something about them changes that a verdict
 // may depend on, when the rules change, and through the given queue.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *rulecache.Cache, queue *nudge.Queue, workers int) error {
-	c, err := controller.New("node", mgr, controller.Options{
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *watch.Rules, queue *controller.Queue, workers int) error {
+	c, err := crcontroller.New("node", mgr, crcontroller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: workers,
 		LogConstructor: func(req *reconcile.Request) logr.Logger {
@@ -78,9 +78,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *rulecache.Cache, 
 // concerns behind all others.
 type rulesSource struct {
 	reconciler *Reconciler
-	rules      *rulecache.Cache
+	rules      *watch.Rules
 	nodes      func(context.Context) bool
-	queue      *nudge.Queue
+	queue      *controller.Queue
 	ctx        context.Context
 
 	mu  sync.Mutex

@@ -10,13 +10,13 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
+	crcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/controller/nudge"
+	"github.com/nodegate/nodegate/internal/controller"
 )
 
 const (
@@ -27,8 +27,8 @@ const (
 
 // SetupWithManager adds the controller to a manager. Rules are queued when they change, and through the given queue when
 // the fleet has something to report about them.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, queue *nudge.Queue, workers int) error {
-	c, err := controller.New("nodereadinessrule", mgr, controller.Options{
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, queue *controller.Queue, workers int) error {
+	c, err := crcontroller.New("nodereadinessrule", mgr, crcontroller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: workers,
 		LogConstructor: func(req *reconcile.Request) logr.Logger {

@@ -22,7 +22,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
-	"github.com/nodegate/nodegate/internal/servedcrd"
+	"github.com/nodegate/nodegate/internal/watch"
 )
 
 // TestInstalled: the API server takes the CRD as it is, within its cost budgets, and serves all of it.
@@ -41,10 +41,10 @@ func TestInstalled(t *testing.T) {
 	if diff := cmp.Diff(want, status); diff != "" {
 		t.Errorf("its conditions; NonStructuralSchema would be one (-want +got):\n%s", diff)
 	}
-	if p := servedcrd.Compare(ours(t), served); p != nil {
+	if p := watch.CompareCRD(ours(t), served); p != nil {
 		t.Errorf("what is served lacks something: %s", p)
 	}
-	if p := servedcrd.Compare(served, ours(t)); p != nil {
+	if p := watch.CompareCRD(served, ours(t)); p != nil {
 		t.Errorf("what this version carries is older than config/crd: %s", p)
 	}
 }

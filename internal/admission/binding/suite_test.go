@@ -1,0 +1,126 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package binding
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/testing/apiserver"
+	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/internal/testing/suite"
+)
+
+var server *apiserver.Server
+
+func TestBindings(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Admission of pods to nodes")
+}
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	server = suite.Server()
+	for _, n := range []*build.NodeWrapper{
+		build.MakeNode("held").Label("pool", "a").Taint("readiness.example.com/cni", "pending", corev1.TaintEffectNoSchedule),
+		build.MakeNode("ready").Label("pool", "a"),
+		build.MakeNode("other").Label("pool", "b").Taint("readiness.example.com/cni", "pending", corev1.TaintEffectNoSchedule),
+	} {
+		Expect(server.Client.Create(ctx, n.Obj())).To(Succeed())
+	}
+})
+
+func rule() *build.RuleWrapper {
+	r := build.MakeRule("cni").UID("u").Created(time.Now()).Condition("example.com/CNIReady").Selector("pool", "a").
+		Taint("readiness.example.com/cni", "pending", corev1.TaintEffectNoSchedule)
+	r.Spec.PodAdmission = v1alpha1.PodAdmissionDeny
+	return r
+}
+
+func pod(name, node string, tolerations ...corev1.Toleration) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
+		Spec:       corev1.PodSpec{NodeName: node, Tolerations: tolerations, Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/c:1"}}},
+	}
+}
+
+func webhook(r *build.RuleWrapper) *Webhook {
+	set := ruleset.NewSet(ruleset.Compile(r.Obj(), nil, time.Now()))
+	return &Webhook{Rules: func() *ruleset.Set { return set }, Nodes: server.Client, Pods: server.Client}
+}
+
+func review(p *corev1.Pod, subresource string, object any) admission.Request {
+	raw, err := json.Marshal(object)
+	Expect(err).NotTo(HaveOccurred())
+	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create, Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"}, SubResource: subresource,
+		Namespace: p.Namespace, Name: p.Name, Object: runtime.RawExtension{Raw: raw},
+	}}
+}
+
+var tolerating = corev1.Toleration{Key: "readiness.example.com/cni", Operator: corev1.TolerationOpExists}
+
+var _ = DescribeTable("A pod that gets a node",
+	func(ctx context.Context, edit func(*build.RuleWrapper), p *corev1.Pod, allowed bool) {
+		r := rule()
+		if edit != nil {
+			edit(r)
+		}
+		w := webhook(r)
+		got := w.Handle(ctx, review(p, "", p))
+		Expect(got.Allowed).To(Equal(allowed), "created on the node: %+v", got.Result)
+
+		bound := p.DeepCopy()
+		bound.Spec.NodeName = ""
+		Expect(server.Client.Create(ctx, bound)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(server.Client.Delete(ctx, bound)).To(Succeed()) })
+		got = w.Handle(ctx, review(p, "binding", &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: p.Spec.NodeName}}))
+		Expect(got.Allowed).To(Equal(allowed), "bound to the node: %+v", got.Result)
+		if !allowed {
+			Expect(got.Result.Message).To(Equal("pod default/" + p.Name + " cannot run on node held yet: rule cni holds it, and the pod does not tolerate readiness.example.com/cni=pending:NoSchedule"))
+		}
+	},
+	Entry("is refused on one that is held", nil, pod("a", "held"), false),
+	Entry("is let onto it if it tolerates the taint", nil, pod("b", "held", tolerating), true),
+	Entry("and if it tolerates everything", nil, pod("c", "held", corev1.Toleration{Operator: corev1.TolerationOpExists}), true),
+	Entry("is refused if it tolerates something else", nil, pod("d", "held", corev1.Toleration{Key: "x", Operator: corev1.TolerationOpExists}), false),
+	Entry("is let onto one that is ready", nil, pod("e", "ready"), true),
+	Entry("is let onto one that the rule does not select", nil, pod("f", "other"), true),
+	Entry("is let onto one that nobody knows", nil, pod("g", "nowhere"), true),
+	Entry("podAdmission: None", func(r *build.RuleWrapper) { r.Spec.PodAdmission = v1alpha1.PodAdmissionNone }, pod("h", "held"), true),
+	Entry("a rule in dry-run", func(r *build.RuleWrapper) { r.DryRun(true) }, pod("i", "held"), true),
+	Entry("a rule that is suspended", func(r *build.RuleWrapper) { r.Suspend(true) }, pod("j", "held"), true),
+	Entry("a rule that is being deleted", func(r *build.RuleWrapper) { r.Deleted(time.Now()) }, pod("k", "held"), true),
+)
+
+var _ = Describe("What is not refused", func() {
+	It("is a pod that runs there already", func(ctx context.Context) {
+		p := pod("static", "held")
+		p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+		Expect(webhook(rule()).Handle(ctx, review(p, "", p)).Allowed).To(BeTrue())
+	})
+	It("is a pod that cannot be read", func(ctx context.Context) {
+		p := pod("unknown", "held")
+		got := webhook(rule()).Handle(ctx, review(p, "binding", &corev1.Binding{Target: corev1.ObjectReference{Name: "held"}}))
+		Expect(got.Allowed).To(BeTrue())
+	})
+	It("is a review without an object", func(ctx context.Context) {
+		req := review(pod("x", "held"), "", nil)
+		req.Object.Raw = nil
+		got := webhook(rule()).Handle(ctx, req)
+		Expect(got.Allowed).To(BeTrue())
+		Expect(got.Warnings).To(HaveLen(1))
+	})
+})

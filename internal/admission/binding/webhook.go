@@ -1,0 +1,137 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package binding
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+)
+
+var denied = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "node_readiness_denied_pods_total",
+	Help: "Pods that were refused on a node because a rule with podAdmission: Deny holds it.",
+}, []string{"rule"})
+
+func init() { metrics.Registry.MustRegister(denied) }
+
+// Webhook is the validating webhook for pods that get a node.
+type Webhook struct {
+	// Rules gives the present snapshot.
+	Rules func() *ruleset.Set
+	// Nodes reads nodes from a cache.
+	Nodes client.Reader
+	// Pods reads a pod from the API server.
+	Pods client.Reader
+}
+
+// Path implements the interface of all handlers.
+func (*Webhook) Path() string { return "/validate-bindings" }
+
+// Handle implements admission.Handler.
+func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.Response {
+	if req.Operation != admissionv1.Create || req.Resource.Resource != "pods" {
+		return admission.Allowed("")
+	}
+	target, pod, err := read(&req)
+	if err != nil {
+		return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: the pod of the review cannot be read: %v", err))
+	}
+	holding := w.holding(ctx, target)
+	if len(holding) == 0 {
+		return admission.Allowed("")
+	}
+	if pod == nil { // a binding says only where to
+		pod = &corev1.Pod{}
+		if err := w.Pods.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: req.Name}, pod); err != nil {
+			log.FromContext(ctx).Error(err, "Cannot read a pod, and let it be bound", "namespace", req.Namespace, "pod", req.Name, "node", target)
+			return admission.Allowed("")
+		}
+	}
+	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static { // it runs already
+		return admission.Allowed("")
+	}
+	var reasons []string
+	for _, rule := range holding {
+		if !tolerates(pod, rule.Taint) {
+			reasons = append(reasons, fmt.Sprintf("rule %s holds it, and the pod does not tolerate %s", rule.Name, rule.Taint.ToString()))
+			if req.DryRun == nil || !*req.DryRun {
+				denied.WithLabelValues(rule.Name).Inc()
+			}
+		}
+	}
+	if len(reasons) == 0 {
+		return admission.Allowed("")
+	}
+	return refusal(fmt.Sprintf("pod %s/%s cannot run on node %s yet: %s", req.Namespace, req.Name, target, strings.Join(reasons, "; ")))
+}
+
+// holding are the rules that refuse pods on a node at present.
+func (w *Webhook) holding(ctx context.Context, name string) []*ruleset.Rule {
+	if name == "" {
+		return nil
+	}
+	node := &corev1.Node{}
+	if err := w.Nodes.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		return nil
+	}
+	var out []*ruleset.Rule
+	for _, rule := range w.Rules().All() {
+		if rule.Mode == ruleset.Enforced && rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny &&
+			rule.Taint != nil && rule.Matches(node.Labels) && taints.Find(node, rule.Taint) != nil {
+			out = append(out, rule)
+		}
+	}
+	return out
+}
+
+// read is the node that a pod gets, and the pod, if it is in the review.
+func read(req *admission.Request) (target string, pod *corev1.Pod, err error) {
+	if len(req.Object.Raw) == 0 {
+		return "", nil, errors.New("the review has none")
+	}
+	switch req.SubResource {
+	case "":
+		pod = &corev1.Pod{}
+		err = json.Unmarshal(req.Object.Raw, pod)
+		return pod.Spec.NodeName, pod, err
+	case "binding":
+		binding := &corev1.Binding{}
+		err = json.Unmarshal(req.Object.Raw, binding)
+		return binding.Target.Name, nil, err
+	}
+	return "", nil, nil
+}
+
+func tolerates(pod *corev1.Pod, taint *corev1.Taint) bool {
+	for i := range pod.Spec.Tolerations {
+		if pod.Spec.Tolerations[i].ToleratesTaint(klog.Background(), taint, false) {
+			return true
+		}
+	}
+	return false
+}
+
+func refusal(message string) admission.Response {
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
+	}}}
+}

@@ -1,0 +1,191 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/nodegate/nodegate/internal/admission"
+)
+
+// Mode is which engine is asked for.
+type Mode string
+
+// The modes.
+const (
+	// ModeAuto: the policy where it is installed, else the webhook.
+	ModeAuto Mode = "auto"
+	// ModePolicy: the policy only.
+	ModePolicy Mode = "policy"
+	// ModeWebhook: the webhook, also where the policy is installed.
+	ModeWebhook Mode = "webhook"
+	// ModeOff: not the webhook.
+	ModeOff Mode = "off"
+)
+
+// Kind is an engine.
+type Kind string
+
+// The engines.
+const (
+	EnginePolicy  Kind = "policy"
+	EngineWebhook Kind = "webhook"
+	// EngineNone: nodes are held only once the controller has seen them.
+	EngineNone Kind = "none"
+)
+
+var (
+	admittedTaints = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "node_readiness_admitted_taints_total",
+		Help: "Taints that were put on nodes in the request that made them match a rule, by the engine that did it: policy or webhook. The API server may ask the webhook more than once for a node.",
+	}, []string{"engine"})
+	engineInfo = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "node_readiness_node_admission_engine",
+		Help: "1 for the engine that has nodes born gated: policy, webhook or none.",
+	}, []string{"engine"})
+)
+
+func init() { metrics.Registry.MustRegister(admittedTaints, engineInfo) }
+
+// CountPolicyTaint counts a taint that the policy has put on a node, as the controller finds out.
+func CountPolicyTaint() { admittedTaints.WithLabelValues(string(EnginePolicy)).Inc() }
+
+// Engine tells which engine is at work. It is safe for concurrent use.
+type Engine struct {
+	mode Mode
+	// webhook is whether webhooks are served at all.
+	webhook bool
+	// policy is the name of the policy and of its binding.
+	policy string
+
+	mu     sync.RWMutex
+	served bool            // the API server knows such policies
+	found  map[string]bool // of policy and binding, which are there
+}
+
+// NewEngine tells about a mode. webhook is whether webhooks are served; policy the name of the policy and its binding.
+func NewEngine(mode Mode, webhook bool, policy string) *Engine {
+	e := &Engine{mode: mode, webhook: webhook, policy: policy, found: map[string]bool{}}
+	e.tell()
+	return e
+}
+
+// Acting is the engine at work.
+func (e *Engine) Acting() Kind {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.acting()
+}
+
+func (e *Engine) acting() Kind {
+	policy := e.found["policy"] && e.found["binding"]
+	switch {
+	case e.mode == ModeOff:
+		return EngineNone
+	case policy && e.mode != ModeWebhook:
+		return EnginePolicy
+	case e.webhook && e.mode != ModePolicy:
+		return EngineWebhook
+	}
+	return EngineNone
+}
+
+// Ready is a readiness check: an engine that is asked for by name must be there.
+func (e *Engine) Ready(*http.Request) error {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	switch {
+	case e.mode != ModePolicy || e.acting() == EnginePolicy:
+		return nil
+	case !e.served:
+		return errors.New("--node-admission=policy: the API server does not serve admissionregistration.k8s.io/v1 MutatingAdmissionPolicy (Kubernetes 1.36)")
+	}
+	return fmt.Errorf("--node-admission=policy: there is no MutatingAdmissionPolicy %q with a binding of that name: see config/node-admission-policy", e.policy)
+}
+
+func (e *Engine) tell() {
+	now := e.acting()
+	for _, k := range []Kind{EnginePolicy, EngineWebhook, EngineNone} {
+		value := 0.0
+		if k == now {
+			value = 1
+		}
+		engineInfo.WithLabelValues(string(k)).Set(value)
+	}
+}
+
+func (e *Engine) set(part string, there bool) (before, after Kind) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before = e.acting()
+	e.found[part] = there
+	e.tell()
+	return before, e.acting()
+}
+
+// SetupWithManager follows the policy and its binding, where the API server has such, and nothing else of their kinds.
+func (e *Engine) SetupWithManager(ctx context.Context, mgr manager.Manager) error {
+	if e.mode == ModeOff || e.mode == ModeWebhook {
+		return nil
+	}
+	kind := admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy")
+	if _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+		if meta.IsNoMatchError(err) {
+			log.FromContext(ctx).Info("The API server has no admission policies that mutate", "nodeAdmission", e.Acting())
+			return nil
+		}
+		return fmt.Errorf("asking for %s: %w", kind, err)
+	}
+	e.served = true
+	named := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", e.policy)}
+	policies, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		ByObject: map[client.Object]cache.ByObject{
+			&admissionregistrationv1.MutatingAdmissionPolicy{}:        named,
+			&admissionregistrationv1.MutatingAdmissionPolicyBinding{}: named,
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("making a cache of policies: %w", err)
+	}
+	for part, object := range map[string]client.Object{
+		"policy": &admissionregistrationv1.MutatingAdmissionPolicy{}, "binding": &admissionregistrationv1.MutatingAdmissionPolicyBinding{},
+	} {
+		if err := e.follow(ctx, policies, part, object); err != nil {
+			return fmt.Errorf("watching %T %q: %w", object, e.policy, err)
+		}
+	}
+	return mgr.Add(admission.EveryReplica(policies.Start))
+}
+
+func (e *Engine) follow(ctx context.Context, policies cache.Cache, part string, object client.Object) error {
+	informer, err := policies.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	see := func(there bool) {
+		if before, after := e.set(part, there); before != after {
+			log.FromContext(ctx).Info("Nodes are gated by another engine", "was", before, "now", after)
+		}
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { see(true) }, DeleteFunc: func(any) { see(false) },
+	})
+	return err
+}

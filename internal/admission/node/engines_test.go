@@ -1,0 +1,436 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/internal/testing/manifests"
+)
+
+const (
+	cni      = "example.com/CNIReady"
+	poolKey  = "example.com/pool"
+	taintKey = "readiness.example.com/network"
+	held     = taintKey + "=pending:NoSchedule"
+)
+
+// request is one case: the rules that there are, a node that is created, by a kubelet or an administrator, and perhaps an
+// update by an administrator.
+type request struct {
+	rules func(pool string) []*build.RuleWrapper
+	// stored changes a rule further once it is stored.
+	stored func(ctx context.Context, rule *v1alpha1.NodeReadinessRule)
+	// before is created before the rules are, in another second.
+	before bool
+	node   func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper
+	admin  bool
+	update func(node *corev1.Node, pool string)
+	// cleaned lets the operator take off what it has put on before.
+	cleaned bool
+
+	// What is stored in the end, but for the taints of Kubernetes itself.
+	taints []string
+	claims map[string]string // by the rule's name, without its pool
+}
+
+func network(pool string) *build.RuleWrapper {
+	return build.MakeRule(pool).Condition(cni).Selector(poolKey, pool).Taint(taintKey, "pending", corev1.TaintEffectNoSchedule)
+}
+
+func one(edits ...func(*build.RuleWrapper)) func(string) []*build.RuleWrapper {
+	return func(pool string) []*build.RuleWrapper {
+		r := network(pool)
+		for _, edit := range edits {
+			edit(r)
+		}
+		return []*build.RuleWrapper{r}
+	}
+}
+
+// selecting is the usual rule with one expression as its selector.
+func selecting(key, operator string, values ...string) func(string) []*build.RuleWrapper {
+	return func(pool string) []*build.RuleWrapper {
+		r := network(pool)
+		r.SelectorExpression(key, operator, values...)
+		return []*build.RuleWrapper{r}
+	}
+}
+
+func member(pool string, _ []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+	return build.MakeNode(pool).Label(poolKey, pool)
+}
+
+func stranger(pool string, _ []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+	return build.MakeNode(pool)
+}
+
+func labelled(node *corev1.Node, pool string) { node.Labels = map[string]string{poolKey: pool} }
+
+func admissionNone(r *build.RuleWrapper) { r.Spec.Admission = v1alpha1.NodeAdmissionNone }
+
+var gated = map[string]string{"": held}
+
+var requests = map[string]request{
+	"gates a node that registers":                {rules: one(), node: member, taints: []string{held}, claims: gated},
+	"gates a node that an administrator creates": {rules: one(), node: member, admin: true, taints: []string{held}, claims: gated},
+	"leaves a node alone that no rule matches":   {rules: one(), node: stranger},
+	"gates a node that is labelled later":        {rules: one(), node: stranger, update: labelled, taints: []string{held}, claims: gated},
+	"gates by a label that kubelets cannot set": {
+		rules: func(pool string) []*build.RuleWrapper {
+			r := network(pool)
+			r.Spec.NodeSelector = v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"node-role.kubernetes.io/" + pool: ""}}
+			return []*build.RuleWrapper{r}
+		},
+		node: stranger, update: func(node *corev1.Node, pool string) {
+			node.Labels = map[string]string{"node-role.kubernetes.io/" + pool: ""}
+		},
+		taints: []string{held}, claims: gated,
+	},
+	"In":                        {rules: selecting("example.com/kind", "In", "gpu", "tpu"), node: with("example.com/kind", "tpu"), taints: []string{held}, claims: gated},
+	"In, another value":         {rules: selecting("example.com/kind", "In", "gpu", "tpu"), node: with("example.com/kind", "cpu")},
+	"In, no such label":         {rules: selecting("example.com/kind", "In", "gpu", "tpu"), node: member},
+	"NotIn":                     {rules: selecting("kubernetes.azure.com/mode", "NotIn", "system"), node: with("kubernetes.azure.com/mode", "user"), taints: []string{held}, claims: gated},
+	"NotIn, no such label":      {rules: selecting("kubernetes.azure.com/mode", "NotIn", "system"), node: member, taints: []string{held}, claims: gated},
+	"NotIn, the value":          {rules: selecting("kubernetes.azure.com/mode", "NotIn", "system"), node: with("kubernetes.azure.com/mode", "system")},
+	"Exists":                    {rules: selecting("example.com/kind", "Exists"), node: with("example.com/kind", ""), taints: []string{held}, claims: gated},
+	"Exists, no such label":     {rules: selecting("example.com/kind", "Exists"), node: member},
+	"DoesNotExist":              {rules: selecting("example.com/kind", "DoesNotExist"), node: member, taints: []string{held}, claims: gated},
+	"DoesNotExist, but it does": {rules: selecting("example.com/kind", "DoesNotExist"), node: with("example.com/kind", "gpu")},
+	"keeps the taints that the node brings": {rules: one(),
+		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+			return member(pool, rules).Taint("a.example.com/x", "1", corev1.TaintEffectNoSchedule).Taint("b.example.com/y", "", corev1.TaintEffectNoExecute)
+		},
+		taints: []string{"a.example.com/x=1:NoSchedule", "b.example.com/y=:NoExecute", held}, claims: gated},
+	"leaves its taint as the node brings it": {rules: one(),
+		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+			return member(pool, rules).Taint(taintKey, "booting", corev1.TaintEffectNoSchedule)
+		},
+		taints: []string{taintKey + "=booting:NoSchedule"}, claims: gated},
+	"keeps the annotations that the node brings": {rules: one(),
+		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+			return member(pool, rules).Annotation("example.com/note", "x")
+		},
+		taints: []string{held}, claims: gated},
+	"a taint without a value": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Value = "" }), node: member,
+		taints: []string{taintKey + "=:NoSchedule"}, claims: map[string]string{"": taintKey + "=:NoSchedule"}},
+	"a taint that evicts, at birth": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "NoExecute" }), node: member,
+		taints: []string{taintKey + "=pending:NoExecute"}, claims: map[string]string{"": taintKey + "=pending:NoExecute"}},
+	"a taint that evicts is not put on a node that may run pods": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "NoExecute" }), node: stranger, update: labelled},
+	"dry-run":                {rules: one(func(r *build.RuleWrapper) { r.DryRun(true) }), node: member},
+	"dry-run, an update":     {rules: one(func(r *build.RuleWrapper) { r.DryRun(true) }), node: stranger, update: labelled},
+	"suspended":              {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }), node: member},
+	"suspended, an update":   {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }), node: stranger, update: labelled},
+	"admission: None":        {rules: one(admissionNone), node: member},
+	"None, an update":        {rules: one(admissionNone), node: stranger, update: labelled},
+	"being deleted":          {rules: one(), stored: deleted, node: member},
+	"a rule without a taint": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint = nil; r.Spec.Health = health() }), node: member},
+	"two rules": {
+		rules: func(pool string) []*build.RuleWrapper {
+			second := network(pool).Taint("readiness.example.com/storage", "", corev1.TaintEffectPreferNoSchedule)
+			second.Name += "-storage"
+			return []*build.RuleWrapper{network(pool), second}
+		},
+		node: member, taints: []string{held, "readiness.example.com/storage=:PreferNoSchedule"},
+		claims: map[string]string{"": held, "-storage": "readiness.example.com/storage=:PreferNoSchedule"},
+	},
+	"two rules with one taint": {
+		rules: func(pool string) []*build.RuleWrapper {
+			second := network(pool)
+			second.Name += "-storage"
+			return []*build.RuleWrapper{network(pool), second}
+		},
+		node: member, taints: []string{held}, claims: map[string]string{"": held, "-storage": held},
+	},
+	"a hundred rules": {
+		rules: func(pool string) []*build.RuleWrapper {
+			var out []*build.RuleWrapper
+			for i := range 100 {
+				r := network(pool).Taint(fmt.Sprintf("readiness.example.com/t%d", i), "", corev1.TaintEffectNoSchedule)
+				r.Name = fmt.Sprintf("%s-%d", pool, i)
+				r.Selector(poolKey, fmt.Sprintf("%s-%d", pool, i/2))
+				out = append(out, r)
+			}
+			return out
+		},
+		node: func(pool string, _ []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+			return build.MakeNode(pool).Label(poolKey, pool+"-7")
+		},
+		taints: []string{"readiness.example.com/t14=:NoSchedule", "readiness.example.com/t15=:NoSchedule"},
+		claims: map[string]string{"-14": "readiness.example.com/t14=:NoSchedule", "-15": "readiness.example.com/t15=:NoSchedule"},
+	},
+	"a rule whose taint would be invalid: its key":    {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Key = "not a key" }), node: member},
+	"a rule whose taint would be invalid: its prefix": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Key = "node.kubernetes.io/out-of-service" }), node: member},
+	"a rule whose taint would be invalid: its value":  {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Value = `"}` }), node: member},
+	"a rule whose taint would be invalid: too long":   {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Value = strings.Repeat("x", 64) }), node: member},
+	"a rule whose taint would be invalid: its effect": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "Never" }), node: member},
+	"a forged record": {rules: one(), node: forged(poolKey), taints: []string{held}, claims: gated},
+	"a forged record of a rule that does not match": {rules: one(), node: forged("example.com/other")},
+	"a forged record of a rule that is suspended":   {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }), node: forged(poolKey)},
+	"a node that bears the mark of completion": {rules: one(), node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+		return member(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+string(rules[0].UID), "{}")
+	}},
+	"an update after completion": {rules: one(), update: labelled, node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+		return stranger(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+string(rules[0].UID), "{}")
+	}},
+	"an update after completion, in the older form": {rules: one(), update: labelled, node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+		return stranger(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+rules[0].Name, "{}")
+	}},
+	"an update that changes nothing relevant": {rules: one(), node: member, cleaned: true, update: func(node *corev1.Node, _ string) {
+		node.Labels["example.com/other"] = "x"
+	}},
+	"an update of annotations": {rules: one(), node: member, cleaned: true, update: func(node *corev1.Node, _ string) {
+		node.Annotations = map[string]string{"example.com/note": "x"}
+	}},
+	"a node that is older than the rule":                           {rules: one(), before: true, node: stranger, update: labelled},
+	"a node that is older than the time that the rule is in force": {rules: one(), stored: inForceTomorrow, node: stranger, update: labelled},
+	"a node that is labelled with the taint on it": {rules: one(), update: labelled,
+		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+			return stranger(pool, rules).Taint(taintKey, "mine", corev1.TaintEffectNoSchedule)
+		},
+		taints: []string{taintKey + "=mine:NoSchedule"}},
+	"a node that may join whatever happens": {rules: one(), node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+		return member(pool, rules).Label("readiness.node.x-k8s.io/skip-admission", "")
+	}},
+}
+
+func with(key, value string) func(string, []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+	return func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+		return member(pool, rules).Label(key, value)
+	}
+}
+
+// forged is a node with a record that says that it is in service already.
+func forged(key string) func(string, []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+	return func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+		now := time.Now().UTC().Add(2 * time.Second).Format(time.RFC3339)
+		return build.MakeNode(pool).Label(key, pool).Annotation(v1alpha1.RecordAnnotationPrefix+string(rules[0].UID), `{"released":"`+now+`"}`)
+	}
+}
+
+func health() *v1alpha1.Health {
+	return &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{{Name: "node_ready"}}}
+}
+
+func deleted(ctx context.Context, rule *v1alpha1.NodeReadinessRule) {
+	rule.Finalizers = []string{v1alpha1.Finalizer}
+	Expect(server.Client.Update(ctx, rule)).To(Succeed())
+	Expect(server.Client.Delete(ctx, rule)).To(Succeed())
+}
+
+func inForceTomorrow(ctx context.Context, rule *v1alpha1.NodeReadinessRule) {
+	rule.Status.ObservedGeneration = rule.Generation
+	rule.Status.InForce = &v1alpha1.InForce{Since: metav1.NewTime(time.Now().Add(24 * time.Hour)), SelectorHash: ruleset.Compile(rule, nil, time.Now()).SelectorHash}
+	Expect(server.Client.Status().Update(ctx, rule)).To(Succeed())
+}
+
+// sentinels are numbered: a rule that is stored last is also the last that anybody hears of.
+var sentinels int
+
+// await waits until the engine at work knows all rules that are stored.
+func await(ctx context.Context, kind Kind) {
+	GinkgoHelper()
+	sentinels++
+	name := fmt.Sprintf("sentinel-%d", sentinels)
+	rule := network(name).Taint("readiness.example.com/"+name, "", corev1.TaintEffectNoSchedule).Obj()
+	Expect(server.Client.Create(ctx, rule)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) { Expect(server.Client.Delete(ctx, rule)).To(Succeed()) })
+	Eventually(func(g Gomega) {
+		node := build.MakeNode(name).Label(poolKey, name).Obj()
+		g.Expect(server.Client.Create(ctx, node, client.DryRunAll)).To(Succeed())
+		taints, records := stored(node)
+		g.Expect(taints).To(HaveLen(1))
+		g.Expect(strings.Contains(records[string(rule.UID)], "since")).To(Equal(kind == EngineWebhook))
+	}).Should(Succeed())
+}
+
+// awaitEngine waits until the API server acts as well: it goes on for a moment with a policy that is deleted, as an update
+// shows, which the webhook leaves alone when the policy has gated the node before.
+func awaitEngine(ctx context.Context, kind Kind) {
+	GinkgoHelper()
+	name := "engine-" + string(kind)
+	rule := network(name).Obj()
+	Expect(server.Client.Create(ctx, rule)).To(Succeed())
+	node := build.MakeNode(name).Obj()
+	Expect(server.Client.Create(ctx, node)).To(Succeed())
+	Eventually(func(g Gomega) {
+		labelled := node.DeepCopy()
+		labelled.Labels = map[string]string{poolKey: name}
+		g.Expect(server.Client.Update(ctx, labelled, client.DryRunAll)).To(Succeed())
+		_, records := stored(labelled)
+		g.Expect(records).To(HaveKey(string(rule.UID)))
+		g.Expect(strings.Contains(records[string(rule.UID)], "since")).To(Equal(kind == EngineWebhook))
+	}).Should(Succeed())
+	Expect(server.Client.Delete(ctx, node)).To(Succeed())
+	Expect(server.Client.Delete(ctx, rule)).To(Succeed())
+}
+
+// stored is what a node bears: taints, but for those of Kubernetes, and records, by the rule's UID.
+func stored(node *corev1.Node) (taints []string, records map[string]string) {
+	for _, t := range node.Spec.Taints {
+		if !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
+			taints = append(taints, t.Key+"="+t.Value+":"+string(t.Effect))
+		}
+	}
+	slices.Sort(taints)
+	for key, value := range node.Annotations {
+		if uid, ok := strings.CutPrefix(key, v1alpha1.RecordAnnotationPrefix); ok {
+			if records == nil {
+				records = map[string]string{}
+			}
+			records[uid] = value
+		}
+	}
+	return taints, records
+}
+
+var pools int
+
+// run carries a case out, and returns the node as it is in the end.
+func (c *request) run(ctx context.Context, kind Kind) {
+	pools++
+	pool := fmt.Sprintf("pool-%d", pools)
+	var rules []*v1alpha1.NodeReadinessRule
+	create := func() {
+		for _, r := range c.rules(pool) {
+			rule := r.Obj()
+			Expect(server.Client.Create(ctx, rule)).To(Succeed())
+			DeferCleanup(func(ctx context.Context) { remove(ctx, rule) })
+			if c.stored != nil {
+				c.stored(ctx, rule)
+			}
+			rules = append(rules, rule)
+		}
+		await(ctx, kind)
+	}
+	if !c.before {
+		create()
+	}
+	node := c.node(pool, rules).Obj()
+	as := server.Client
+	if !c.admin {
+		kubelet, err := server.As("system:node:"+node.Name, "system:nodes")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(kubelet.Create(ctx, node)).To(Succeed())
+	} else {
+		Expect(as.Create(ctx, node)).To(Succeed())
+	}
+	DeferCleanup(func(ctx context.Context) { Expect(server.Client.Delete(ctx, node)).To(Succeed()) })
+	if c.before { // times of creation are in whole seconds
+		Eventually(func() time.Duration { return time.Since(node.CreationTimestamp.Time) }).Should(BeNumerically(">", time.Second))
+		create()
+	}
+	if c.cleaned {
+		node.Spec.Taints, node.Annotations = nil, nil
+		Expect(operator.Update(ctx, node)).To(Succeed())
+	}
+	if c.update != nil {
+		c.update(node, pool)
+		Expect(server.Client.Update(ctx, node)).To(Succeed())
+	}
+	Expect(server.Client.Get(ctx, client.ObjectKeyFromObject(node), node)).To(Succeed())
+	c.check(node, pool, rules, kind)
+}
+
+func (c *request) check(node *corev1.Node, pool string, rules []*v1alpha1.NodeReadinessRule, kind Kind) {
+	GinkgoHelper()
+	got, records := stored(node)
+	want := slices.Clone(c.taints)
+	slices.Sort(want)
+	Expect(got).To(Equal(want))
+	claims := map[string]string{}
+	for _, rule := range rules {
+		value, ok := records[string(rule.UID)]
+		if !ok {
+			continue
+		}
+		delete(records, string(rule.UID))
+		var record struct {
+			Rule, Taint, Since, Released string
+			Late                         bool
+		}
+		Expect(json.Unmarshal([]byte(value), &record)).To(Succeed())
+		Expect(record.Rule).To(Equal(rule.Name))
+		Expect(record.Released).To(BeEmpty())
+		if kind == EnginePolicy { // it has no clock
+			Expect(record.Since).To(BeEmpty())
+			Expect(record.Late).To(Equal(c.update != nil && !c.cleaned))
+		} else {
+			Expect(record.Since).NotTo(BeEmpty())
+		}
+		claims[strings.TrimPrefix(rule.Name, pool)] = record.Taint
+
+		// And the controller knows it for its own.
+		standing := taints.Stand(ruleset.Compile(rule, nil, time.Now()), node, time.Now())
+		Expect(standing.Claimed).To(BeTrue())
+		Expect(standing.Released).To(BeFalse())
+	}
+	Expect(records).To(BeEmpty(), "records of other rules")
+	if c.claims == nil {
+		c.claims = map[string]string{}
+	}
+	Expect(claims).To(Equal(c.claims))
+}
+
+func remove(ctx context.Context, rule *v1alpha1.NodeReadinessRule) {
+	GinkgoHelper()
+	Expect(client.IgnoreNotFound(server.Client.Delete(ctx, rule))).To(Succeed())
+	if len(rule.Finalizers) > 0 {
+		rule.Finalizers = nil
+		Expect(client.IgnoreNotFound(server.Client.Patch(ctx, rule, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))).To(Succeed())
+	}
+}
+
+var _ = Describe("An engine", func() {
+	for _, kind := range []Kind{EnginePolicy, EngineWebhook} {
+		Context(string(kind), Ordered, func() {
+			var counted float64
+			BeforeAll(func(ctx context.Context) {
+				if kind == EnginePolicy {
+					policy, err := manifests.Apply(ctx, server.Client, nil, manifests.NodeAdmissionPolicy)
+					Expect(err).NotTo(HaveOccurred())
+					DeferCleanup(func(ctx context.Context) {
+						for _, o := range policy {
+							Expect(server.Client.Delete(ctx, o)).To(Succeed())
+						}
+					})
+				}
+				Eventually(engine.Acting).Should(Equal(kind))
+				awaitEngine(ctx, kind)
+				Expect(testutil.ToFloat64(engineInfo.WithLabelValues(string(kind)))).To(Equal(1.0))
+				counted = testutil.ToFloat64(admittedTaints.WithLabelValues(string(EngineWebhook)))
+			})
+			AfterAll(func() {
+				by := testutil.ToFloat64(admittedTaints.WithLabelValues(string(EngineWebhook))) - counted
+				Expect(by > 0).To(Equal(kind == EngineWebhook), "the webhook has put %v taints on nodes", by)
+			})
+			for name, c := range requests {
+				It(name, func(ctx context.Context) { c.run(ctx, kind) })
+			}
+			It("does nothing where kubelets may not do it themselves", func(ctx context.Context) {
+				kubelet, err := server.As("system:node:itself", "system:nodes")
+				Expect(err).NotTo(HaveOccurred())
+				node := build.MakeNode("itself").Label("node-role.kubernetes.io/worker", "").Obj()
+				Expect(apierrors.IsForbidden(kubelet.Create(ctx, node))).To(BeTrue())
+			})
+		})
+	}
+})

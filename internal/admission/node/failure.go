@@ -1,0 +1,33 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// webhookName is the name of the webhook in its configuration.
+const webhookName = "nodes.readiness.node.x-k8s.io"
+
+// SetFailurePolicy sets, in a webhook configuration, what becomes of nodes while nobody answers. Other webhooks and other
+// configurations stay as they are.
+func SetFailurePolicy(o *unstructured.Unstructured, policy admissionregistrationv1.FailurePolicyType) error {
+	webhooks, found, err := unstructured.NestedSlice(o.Object, "webhooks")
+	if err != nil || !found {
+		return err
+	}
+	for i, w := range webhooks {
+		hook, ok := w.(map[string]any)
+		if !ok {
+			return fmt.Errorf("webhooks[%d] is no object", i)
+		}
+		if hook["name"] == webhookName {
+			hook["failurePolicy"] = string(policy)
+		}
+	}
+	return unstructured.SetNestedSlice(o.Object, webhooks, "webhooks")
+}

@@ -1,0 +1,139 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/admission"
+	"github.com/nodegate/nodegate/internal/testing/apiserver"
+	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/internal/testing/manifests"
+	"github.com/nodegate/nodegate/internal/testing/ports"
+	"github.com/nodegate/nodegate/internal/testing/suite"
+	"github.com/nodegate/nodegate/internal/watch"
+)
+
+var (
+	server *apiserver.Server
+	engine *Engine
+	// operator is a client of the operator, to the policies, who may do everything.
+	operator client.Client
+)
+
+func TestNodes(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Admission of nodes")
+}
+
+// One API server, and one replica that serves the webhook as it is shipped. Which engine acts follows from whether the
+// policy is installed.
+var _ = BeforeSuite(func(ctx context.Context) {
+	ctrl.SetLogger(GinkgoLogr)
+	server = suite.Server(apiserver.WithKubelets)
+	relaxCRD(ctx)
+	var err error
+	operator, err = server.As("system:serviceaccount:nodegate-system:nodegate-manager", "system:masters")
+	Expect(err).NotTo(HaveOccurred())
+
+	mgr, err := ctrl.NewManager(server.Config, manager.Options{
+		Scheme: apiserver.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, LeaderElection: false,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	running, stop := context.WithCancel(context.Background())
+	rules := watch.NewRules(clock.RealClock{})
+	Expect(rules.SetupWithCache(running, mgr.GetCache())).To(Succeed())
+	engine = NewEngine(ModeAuto, true, "nodegate-node-admission")
+	Expect(engine.SetupWithManager(running, mgr)).To(Succeed())
+
+	taken, err := ports.Take(1)
+	Expect(err).NotTo(HaveOccurred())
+	certificate, ca := makeCertificate()
+	s := webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: taken[0], TLSOpts: []func(*tls.Config){
+		func(c *tls.Config) {
+			c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certificate, nil }
+		},
+	}})
+	admission.Register(s, &Webhook{Rules: rules.Set, Engine: engine, Clock: clock.RealClock{}})
+	Expect(mgr.Add(s)).To(Succeed())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(running) }()
+	DeferCleanup(func() {
+		stop()
+		Eventually(ended).Should(Receive(BeNil()))
+	})
+	Eventually(func() error { return s.StartedChecker()(nil) }).Should(Succeed())
+	_, err = manifests.Apply(ctx, server.Client, func(o *unstructured.Unstructured) error {
+		return manifests.Local(o, fmt.Sprintf("https://localhost:%d", taken[0]), ca)
+	}, manifests.MutatingWebhooks)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = manifests.Apply(ctx, server.Client, nil, manifests.RecordGuard)
+	Expect(err).NotTo(HaveOccurred())
+	awaitGuard(ctx)
+})
+
+// relaxCRD lets the API server store rules with any taint, as a definition of another version might.
+func relaxCRD(ctx context.Context) {
+	GinkgoHelper()
+	served := &apiextensionsv1.CustomResourceDefinition{}
+	Expect(server.Client.Get(ctx, client.ObjectKey{Name: crd.Name}, served)).To(Succeed())
+	spec := served.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	taint := spec.Properties["taint"]
+	for name, field := range taint.Properties {
+		field.Pattern, field.XValidations, field.Enum, field.MaxLength = "", nil, nil, nil
+		taint.Properties[name] = field
+	}
+	spec.Properties["taint"] = taint
+	health := spec.Properties["health"]
+	health.XValidations = nil
+	spec.Properties["health"] = health
+	served.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = spec
+	Expect(server.Client.Update(ctx, served)).To(Succeed())
+}
+
+func makeCertificate() (tls.Certificate, []byte) {
+	GinkgoHelper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	Expect(err).NotTo(HaveOccurred())
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// awaitGuard waits until the policy for records is in force.
+func awaitGuard(ctx context.Context) {
+	GinkgoHelper()
+	node := build.MakeNode("probe").Obj()
+	Expect(server.Client.Create(ctx, node)).To(Succeed())
+	node.Annotations = map[string]string{v1alpha1.RecordAnnotationPrefix + "x": "{}"}
+	Eventually(func() error { return server.Client.Update(ctx, node.DeepCopy(), client.DryRunAll) }).Should(MatchError(ContainSubstring("written by it only")))
+	Expect(server.Client.Delete(ctx, node)).To(Succeed())
+}

@@ -1,0 +1,81 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+)
+
+// Webhook is the mutating webhook for nodes.
+type Webhook struct {
+	// Rules gives the present snapshot.
+	Rules func() *ruleset.Set
+	// Engine says whether the webhook is the one to act.
+	Engine *Engine
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+// Path implements the interface of all handlers.
+func (*Webhook) Path() string { return "/mutate-nodes" }
+
+// Handle implements admission.Handler.
+func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.Response {
+	if w.Engine.Acting() != EngineWebhook {
+		return admission.Allowed("")
+	}
+	if req.Resource.Resource != "nodes" || req.SubResource != "" || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
+		return admission.Allowed("").WithWarnings("nodegate: only creations and updates of nodes are looked at here")
+	}
+	node, err := decode(req.Object.Raw)
+	if err != nil {
+		return unreadable(err)
+	}
+	var old *corev1.Node
+	if req.Operation == admissionv1.Update {
+		if old, err = decode(req.OldObject.Raw); err != nil {
+			return unreadable(err)
+		}
+	}
+	admitted := taints.Admit(w.Rules(), old, node, w.Clock.Now())
+	response := admission.Allowed("")
+	if admitted.Patch == nil {
+		return response
+	}
+	response.Patch = admitted.Patch
+	response.PatchType = new(admissionv1.PatchTypeJSONPatch)
+	if req.DryRun == nil || !*req.DryRun {
+		admittedTaints.WithLabelValues(string(EngineWebhook)).Add(float64(len(admitted.Claims)))
+	}
+	log.FromContext(ctx).V(2).Info("Gated node", "node", node.Name, "operation", req.Operation, "rules", len(admitted.Claims))
+	return response
+}
+
+// unreadable lets a request pass whose review makes no sense: no node must be kept out by a misunderstanding.
+func unreadable(err error) admission.Response {
+	return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: the node of the review cannot be read: %v", err))
+}
+
+// decode reads a node. It knows one version only, as the configuration says.
+func decode(raw []byte) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	if len(raw) == 0 {
+		return nil, fmt.Errorf("the review has none")
+	}
+	if err := json.Unmarshal(raw, node); err != nil {
+		return nil, err
+	}
+	return node, nil
+}

@@ -1,0 +1,16 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package replicas is for what a manager runs on each replica of the operator, and not only on the leader.
+package admission
+
+import "context"
+
+// EveryReplica is a runnable that runs on each replica.
+type EveryReplica func(context.Context) error
+
+// Start implements manager.Runnable.
+func (f EveryReplica) Start(ctx context.Context) error { return f(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (EveryReplica) NeedLeaderElection() bool { return false }

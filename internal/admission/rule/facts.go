@@ -1,0 +1,104 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/ruleset/lint"
+)
+
+const (
+	// patience bounds how long the author of a rule waits for warnings; the API server waits a second longer.
+	patience = 2 * time.Second
+	// sample is how many pods are looked at: those of one workload are alike.
+	sample = 50
+)
+
+// Cluster finds out what warnings need to know.
+type Cluster struct {
+	// Nodes reads nodes from a cache.
+	Nodes client.Reader
+	// Live reads what makes the pods that a rule waits for. Rules are written so seldom that it is not kept.
+	Live client.Reader
+	// Namespace is the operator's own.
+	Namespace string
+}
+
+// Facts are what is known for a rule. With an error they are what could be found out.
+func (c *Cluster) Facts(ctx context.Context, rule *ruleset.Rule) (lint.Facts, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	facts := lint.Facts{}
+	nodes := &corev1.NodeList{}
+	errs := []error{c.Nodes.List(ctx, nodes, client.UnsafeDisableDeepCopy)}
+	for i := range nodes.Items {
+		facts.Nodes = append(facts.Nodes, &nodes.Items[i])
+	}
+	if pods := rule.Pods(); len(pods) > 0 {
+		workloads, err := c.workloads(ctx, pods)
+		errs = append(errs, err)
+		facts.Workloads = workloads
+	}
+	operator, err := c.pods(ctx, c.Namespace, client.MatchingLabels{"app.kubernetes.io/name": "nodegate", "app.kubernetes.io/component": "manager"})
+	facts.Operator = operator
+	return facts, errors.Join(append(errs, err)...)
+}
+
+// workloads are what makes the pods that are waited for: DaemonSets, and what is seen by its pods. Nil if that cannot be
+// found out.
+func (c *Cluster) workloads(ctx context.Context, required []*ruleset.Pods) ([]lint.Workload, error) {
+	out := []lint.Workload{}
+	for _, p := range required {
+		sets := &appsv1.DaemonSetList{}
+		if err := c.Live.List(ctx, sets, client.InNamespace(p.Namespace)); err != nil {
+			return nil, fmt.Errorf("listing DaemonSets of namespace %s: %w", p.Namespace, err)
+		}
+		for i := range sets.Items {
+			s := &sets.Items[i]
+			out = append(out, lint.Workload{Kind: "DaemonSet", Namespace: s.Namespace, Name: s.Name, Labels: s.Spec.Template.Labels, Pod: &s.Spec.Template.Spec})
+		}
+		pods, err := c.pods(ctx, p.Namespace, client.MatchingLabelsSelector{Selector: p.Labels})
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range pods {
+			if w.Kind != "DaemonSet" {
+				out = append(out, w)
+			}
+		}
+	}
+	return out, nil
+}
+
+// pods are the workloads that some pods belong to.
+func (c *Cluster) pods(ctx context.Context, namespace string, which client.ListOption) ([]lint.Workload, error) {
+	list := &corev1.PodList{}
+	if err := c.Live.List(ctx, list, client.InNamespace(namespace), which, client.Limit(sample)); err != nil {
+		return nil, fmt.Errorf("listing pods of namespace %s: %w", namespace, err)
+	}
+	var out []lint.Workload
+	seen := map[string]bool{}
+	for i := range list.Items {
+		p := &list.Items[i]
+		w := lint.Workload{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, Labels: p.Labels, Pod: &p.Spec}
+		if owner := metav1.GetControllerOf(p); owner != nil {
+			w.Kind, w.Name = owner.Kind, owner.Name
+		}
+		if id := w.Kind + "/" + w.Name; !seen[id] {
+			seen[id] = true
+			out = append(out, w)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,152 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/ruleset/lint"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+var now = time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
+
+func network(name string) *build.RuleWrapper {
+	return build.MakeRule(name).UID("u-"+name).Created(now).Generation(1).Condition("example.com/CNIReady").
+		Selector("example.com/pool", "workers").Taint("readiness.k8s.io/"+name, "pending", corev1.TaintEffectNoSchedule)
+}
+
+func requires(r *build.RuleWrapper, names ...string) *build.RuleWrapper {
+	for _, n := range names {
+		r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: n, RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: n}})
+	}
+	return r
+}
+
+func expression(r *build.RuleWrapper, text string) *build.RuleWrapper {
+	r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: "cel", CEL: &v1alpha1.CELRequirement{Expression: text}})
+	return r
+}
+
+func serve(rules ...*build.RuleWrapper) *Webhook {
+	var compiled []*ruleset.Rule
+	for _, r := range rules {
+		compiled = append(compiled, ruleset.Compile(r.Obj(), nil, now))
+	}
+	set := ruleset.NewSet(compiled...)
+	return &Webhook{
+		Rules: func() *ruleset.Set { return set },
+		Facts: func(context.Context, *ruleset.Rule) (lint.Facts, error) {
+			return lint.Facts{}, errors.New("nothing is known")
+		},
+		Clock: clocktesting.NewFakePassiveClock(now),
+	}
+}
+
+func review(t *testing.T, old, rule *build.RuleWrapper) admission.Request {
+	t.Helper()
+	raw := func(r *build.RuleWrapper) runtime.RawExtension {
+		if r == nil {
+			return runtime.RawExtension{}
+		}
+		out, err := json.Marshal(r.Obj())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return runtime.RawExtension{Raw: out}
+	}
+	req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: raw(rule), OldObject: raw(old)}}
+	if old != nil {
+		req.Operation = admissionv1.Update
+	}
+	return req
+}
+
+func TestRules(t *testing.T) {
+	const bad = "node.status.nodeInfo.kernelVersion == 6"
+	for name, c := range map[string]struct {
+		others    []*build.RuleWrapper
+		old, rule *build.RuleWrapper
+		refused   []string
+		warned    string
+	}{
+		"a good rule":        {rule: network("a")},
+		"one that is warned": {others: []*build.RuleWrapper{network("b").Taint("readiness.k8s.io/a", "", corev1.TaintEffectNoSchedule)}, rule: network("a"), warned: "rule b has the same taint"},
+
+		"an expression of the wrong type":           {rule: expression(network("a"), bad), refused: []string{"spec.requirements[0].cel.expression", "ERROR: <input>:1:36"}},
+		"an expression that is no bool":             {rule: expression(network("a"), "1 + 1"), refused: []string{"spec.requirements[0].cel.expression", "must be a bool"}},
+		"an expression that was bad and is touched": {old: expression(network("a"), bad), rule: expression(network("a"), bad+" "), refused: []string{"1:36"}},
+		"an expression that was bad and is not":     {old: expression(network("a"), bad), rule: expression(network("a"), bad).Suspend(true)},
+		"an expression that is mended":              {old: expression(network("a"), bad), rule: expression(network("a"), "true")},
+
+		"a circle of one":   {rule: requires(network("a"), "a"), refused: []string{"spec.requirements", "a requires a"}},
+		"a circle of three": {others: []*build.RuleWrapper{requires(network("b"), "c"), requires(network("c"), "a")}, rule: requires(network("a"), "b"), refused: []string{"a requires b requires c requires a"}},
+		"a chain":           {others: []*build.RuleWrapper{requires(network("b"), "c"), network("c")}, rule: requires(network("a"), "b")},
+		"a circle that is there and not touched": {others: []*build.RuleWrapper{requires(network("b"), "a")},
+			old: requires(network("a"), "b"), rule: requires(network("a"), "b").Suspend(true)},
+		"a circle that is there and opened": {others: []*build.RuleWrapper{requires(network("b"), "a")},
+			old: requires(network("a"), "b"), rule: network("a")},
+
+		"the removal of the finalizer": {others: []*build.RuleWrapper{requires(network("b"), "a")},
+			old: requires(network("a"), "b").Deleted(now), rule: requires(network("a"), "b")},
+		"a rule that is being deleted": {old: network("a").Deleted(now), rule: expression(network("a"), bad).Deleted(now)},
+		"a label":                      {old: expression(network("a"), bad), rule: expression(network("a"), bad)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := serve(c.others...)
+			got := w.Handle(t.Context(), review(t, c.old, c.rule))
+			if got.Allowed != (c.refused == nil) {
+				t.Errorf("allowed %t: %+v", got.Allowed, got.Result)
+			}
+			for _, want := range c.refused {
+				if got.Result == nil || got.Result.Code != 422 || !strings.Contains(got.Result.Message, want) {
+					t.Errorf("it does not say %q: %+v", want, got.Result)
+				}
+			}
+			if all := strings.Join(got.Warnings, "\n"); !strings.Contains(all, c.warned) || c.warned == "" && strings.Contains(all, "same taint") {
+				t.Errorf("warnings %q, want %q", all, c.warned)
+			}
+		})
+	}
+}
+
+// FuzzRules: no review makes it fail, and none that it cannot read is refused.
+func FuzzRules(f *testing.F) {
+	good, err := json.Marshal(network("a").Obj())
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, op := range []string{"CREATE", "UPDATE", "DELETE", "CONNECT", ""} {
+		f.Add(op, good, good)
+		f.Add(op, []byte(nil), []byte(nil))
+		f.Add(op, []byte("{"), []byte(`[]`))
+		f.Add(op, []byte(`{"spec":{"taint":null,"requirements":[{"cel":{"expression":"("}},{}]}}`), []byte("null"))
+		f.Add(op, []byte(`{"kind":"Pod","spec":{"nodeSelector":{"a":"b"}}}`), good)
+	}
+	w := serve(network("b"))
+	f.Fuzz(func(t *testing.T, operation string, object, old []byte) {
+		req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Operation(operation),
+			Object: runtime.RawExtension{Raw: object}, OldObject: runtime.RawExtension{Raw: old}}}
+		got := w.Handle(t.Context(), req)
+		if got.Allowed {
+			return
+		}
+		if rule, err := decode(object); err != nil || !rule.DeletionTimestamp.IsZero() || operation == "DELETE" {
+			t.Errorf("refused: %+v", got.Result)
+		}
+	})
+}

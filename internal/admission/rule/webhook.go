@@ -1,0 +1,123 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/ruleset/lint"
+)
+
+// Webhook is the validating webhook for rules.
+type Webhook struct {
+	// Rules gives the present snapshot.
+	Rules func() *ruleset.Set
+	// Facts finds out what is known of the cluster for a rule.
+	Facts func(context.Context, *ruleset.Rule) (lint.Facts, error)
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+// Path implements the interface of all handlers.
+func (*Webhook) Path() string { return "/validate-rules" }
+
+// Handle implements admission.Handler.
+func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.Response {
+	if req.Operation != admissionv1.Create && req.Operation != admissionv1.Update || req.SubResource != "" {
+		return admission.Allowed("")
+	}
+	obj, err := decode(req.Object.Raw)
+	if err != nil {
+		return unreadable(err)
+	}
+	old := &v1alpha1.NodeReadinessRule{}
+	if req.Operation == admissionv1.Update {
+		if old, err = decode(req.OldObject.Raw); err != nil {
+			return unreadable(err)
+		}
+	}
+	if !obj.DeletionTimestamp.IsZero() || equality.Semantic.DeepEqual(old.Spec, obj.Spec) {
+		return admission.Allowed("")
+	}
+	rule := ruleset.Compile(obj, nil, w.Clock.Now())
+	set := w.Rules()
+	if faults := refuse(rule, set, &old.Spec); len(faults) > 0 {
+		status := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("NodeReadinessRule").GroupKind(), obj.Name, faults).Status()
+		return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}
+	}
+	facts, err := w.Facts(ctx, rule)
+	if err != nil { // what is not known brings no warning
+		log.FromContext(ctx).V(2).Info("Checking a rule without all facts", "rule", obj.Name, "error", err.Error())
+	}
+	response := admission.Allowed("")
+	for _, warning := range lint.Warnings(rule, set, facts) {
+		response.Warnings = append(response.Warnings, warning.String())
+	}
+	return response
+}
+
+// refuse is what cannot be stored: only faults that were not there before.
+func refuse(rule *ruleset.Rule, set *ruleset.Set, old *v1alpha1.NodeReadinessRuleSpec) field.ErrorList {
+	var faults field.ErrorList
+	requirements := field.NewPath("spec", "requirements")
+	for i := range rule.Spec.Requirements {
+		cel := rule.Spec.Requirements[i].CEL
+		if cel == nil || slices.ContainsFunc(old.Requirements, func(r v1alpha1.Requirement) bool {
+			return r.CEL != nil && r.CEL.Expression == cel.Expression
+		}) {
+			continue
+		}
+		path := requirements.Index(i).Child("cel", "expression")
+		for _, p := range rule.Problems {
+			if p.Field == path.String() {
+				faults = append(faults, field.Invalid(path, cel.Expression, p.Message))
+			}
+		}
+	}
+	if cycle := set.With(rule).Cycle(rule); cycle != nil && !slices.Equal(required(rule.Spec), required(old)) {
+		faults = append(faults, field.Invalid(requirements, cycle[0], ruleset.CycleProblem(cycle).Message))
+	}
+	return faults
+}
+
+// required are the names of the rules that a rule requires.
+func required(spec *v1alpha1.NodeReadinessRuleSpec) []string {
+	var out []string
+	for i := range spec.Requirements {
+		if r := spec.Requirements[i].RuleSatisfied; r != nil {
+			out = append(out, r.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func unreadable(err error) admission.Response {
+	return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: the rule of the review cannot be read: %v", err))
+}
+
+func decode(raw []byte) (*v1alpha1.NodeReadinessRule, error) {
+	if len(raw) == 0 {
+		return nil, errors.New("the review has none")
+	}
+	rule := &v1alpha1.NodeReadinessRule{}
+	if err := json.Unmarshal(raw, rule); err != nil {
+		return nil, err
+	}
+	return rule, nil
+}

@@ -1,0 +1,114 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/nodegate/nodegate/internal/eventnote"
+	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Reasons and the action of events on pods, nodes and rules.
+const (
+	reasonEvictionDenied    = "EvictionDenied"
+	reasonEvictionRehearsed = "EvictionWouldBeDenied"
+
+	actionDenyEviction = "DenyEviction"
+)
+
+var (
+	denials = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "node_readiness_guard_denials_total",
+		Help: "Deletions of pods that this replica has denied, by rule. The node controller tries each five times.",
+	}, []string{"rule"})
+	guardedPods = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "node_readiness_guarded_pods_total",
+		Help: "Pods of which this replica has denied the deletion, by rule; each is counted once in a hold.",
+	}, []string{"rule"})
+	rehearsals = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "node_readiness_guard_rehearsals_total",
+		Help: "Deletions of pods that a rule in dry-run would have denied, by rule.",
+	}, []string{"rule"})
+)
+
+func init() { metrics.Registry.MustRegister(denials, guardedPods, rehearsals) }
+
+// ForgetRule drops the metrics of a rule that is gone.
+func ForgetRule(rule string) {
+	for _, m := range []*prometheus.CounterVec{denials, guardedPods, rehearsals} {
+		m.DeleteLabelValues(rule)
+	}
+}
+
+// told remembers what was told already, so that neither the five tries for each pod nor the many pods of a node become as many
+// events.
+type told struct {
+	once sync.Once
+	seen *lru.Cache
+}
+
+// remembered is how many things are remembered: the pods of a hundred nodes.
+const remembered = 16384
+
+// ruleEventEvery is how often a rule gets an event, however many nodes it guards.
+const ruleEventEvery = 10 * time.Minute
+
+type telling struct {
+	about any // a UID, or a name
+	rule  string
+	hold  time.Time
+}
+
+// first reports whether this has not been told before.
+func (t *told) first(what telling) bool {
+	t.once.Do(func() { t.seen = lru.New(remembered) })
+	if _, ok := t.seen.Get(what); ok {
+		return false
+	}
+	t.seen.Add(what, true)
+	return true
+}
+
+// announce tells of a denial: on the pod and on the node once in a hold, and on the rule now and then, for
+// all its nodes together.
+func (h *Handler) announce(pod *corev1.Pod, node *corev1.Node, d *guard.Decision) {
+	rule := d.Rule
+	denials.WithLabelValues(rule.Name).Inc()
+	since := d.Hold.Since
+	if !h.told.first(telling{pod.UID, rule.Name, since}) {
+		return
+	}
+	guardedPods.WithLabelValues(rule.Name).Inc()
+	h.event(eventnote.Pod(pod), eventnote.Rule(rule), reasonEvictionDenied, "%s", d.Message)
+	if h.told.first(telling{node.UID, rule.Name, since}) {
+		h.event(eventnote.Node(node), eventnote.Rule(rule), reasonEvictionDenied, "Pods of this node are kept from eviction by rule %s, first %s/%s", rule.Name, pod.Namespace, pod.Name)
+	}
+	if h.told.first(telling{rule.UID, rule.Name, h.Clock.Now().Truncate(ruleEventEvery)}) {
+		h.event(eventnote.Rule(rule), eventnote.Node(node), reasonEvictionDenied, "Pods of node %s, and maybe of others, are kept from eviction", node.Name)
+	}
+}
+
+// announceRehearsal tells of what a rule in dry-run would have denied.
+func (h *Handler) announceRehearsal(pod *corev1.Pod, node *corev1.Node, rule *ruleset.Rule) {
+	rehearsals.WithLabelValues(rule.Name).Inc()
+	if h.told.first(telling{about: pod.UID, rule: rule.Name}) {
+		h.event(eventnote.Pod(pod), eventnote.Rule(rule), reasonEvictionRehearsed, "Rule %s, which is in dry-run, would have kept this pod of node %s from eviction", rule.Name, node.Name)
+	}
+	if h.told.first(telling{about: node.UID, rule: rule.Name}) {
+		h.event(eventnote.Rule(rule), eventnote.Node(node), reasonEvictionRehearsed, "Pods of node %s would have been kept from eviction", node.Name)
+	}
+}
+
+func (h *Handler) event(regarding, related runtime.Object, reason, format string, args ...any) {
+	h.Recorder.Eventf(regarding, related, corev1.EventTypeWarning, reason, actionDenyEviction, "%s", eventnote.Format(format, args...))
+}

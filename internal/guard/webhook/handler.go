@@ -1,0 +1,148 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Path is where the webhook is served.
+const Path = "/guard-pods"
+
+// Handler answers whether a pod may be deleted.
+type Handler struct {
+	// Nodes reads from a cache.
+	Nodes client.Reader
+	// Rules is the present snapshot of all rules.
+	Rules func() *ruleset.Set
+	// Synced reports whether both are complete. Until then everything is allowed.
+	Synced func() bool
+	// Namespace is the operator's own.
+	Namespace string
+	// Recorder records events on pods, nodes and rules.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+
+	told told
+}
+
+// Path is where the webhook is served.
+func (h *Handler) Path() string { return Path }
+
+// Handle implements admission.Handler.
+func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.Response {
+	if !isDeletion(&req) || !h.Synced() {
+		return admission.Allowed("")
+	}
+	rules := h.Rules()
+	if !concerned(rules, req.UserInfo.Username) {
+		return admission.Allowed("")
+	}
+	pod, err := decode(req.OldObject.Raw)
+	if err != nil {
+		return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: the deletion is allowed, for the pod cannot be read: %v", err))
+	}
+	if pod.Spec.NodeName == "" {
+		return admission.Allowed("")
+	}
+	node := &corev1.Node{}
+	if err := h.Nodes.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil {
+		return admission.Allowed("") // the node is gone, or too new to be known
+	}
+	d := guard.Decide(&guard.Request{
+		User: req.UserInfo.Username, Pod: pod, Node: node, Rules: rules, Namespace: h.Namespace, Now: h.Clock.Now(),
+	})
+	return h.answer(ctx, &req, pod, node, &d)
+}
+
+// isDeletion reports whether the request is the deletion of a pod, which is stored as the request says.
+func isDeletion(req *admission.Request) bool {
+	return req.Operation == admissionv1.Delete && req.Resource.Group == "" && req.Resource.Resource == "pods" && req.SubResource == "" &&
+		len(req.OldObject.Raw) > 0
+}
+
+// concerned reports whether any rule guards against the user.
+func concerned(rules *ruleset.Set, user string) bool {
+	for _, r := range rules.All() {
+		if guard.Against(r, user) {
+			return true
+		}
+	}
+	return false
+}
+
+// answer makes the response, and tells what was decided, unless nothing is to come of the request.
+func (h *Handler) answer(ctx context.Context, req *admission.Request, pod *corev1.Pod, node *corev1.Node, d *guard.Decision) admission.Response {
+	response := admission.Allowed("")
+	dryRun := req.DryRun != nil && *req.DryRun
+	if d.Rule != nil {
+		response = admission.Denied(d.Message)
+		if !dryRun {
+			log.FromContext(ctx).Info("Denied the eviction of a pod", "user", req.UserInfo.Username, "pod", pod.Namespace+"/"+pod.Name,
+				"node", node.Name, "rule", d.Rule.Name, "until", d.Hold.Until, "late", d.Late)
+			h.announce(pod, node, d)
+		}
+	}
+	if len(d.Rehearsed) > 0 {
+		names := make([]string, 0, len(d.Rehearsed))
+		for _, r := range d.Rehearsed {
+			names = append(names, r.Name)
+			if !dryRun {
+				h.announceRehearsal(pod, node, r)
+			}
+		}
+		response = response.WithWarnings(fmt.Sprintf("nodegate: pod %s/%s is on node %s, which is not ready: %s would deny its eviction, and is in dry-run",
+			pod.Namespace, pod.Name, node.Name, strings.Join(names, ", ")))
+	}
+	return response
+}
+
+// partial is of a pod what the decision is about. All else is skipped: a pod is much larger.
+type partial struct {
+	Metadata struct {
+		Name              string            `json:"name"`
+		Namespace         string            `json:"namespace"`
+		UID               string            `json:"uid"`
+		Annotations       map[string]string `json:"annotations"`
+		DeletionTimestamp *metav1.Time      `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Spec struct {
+		NodeName    string              `json:"nodeName"`
+		Tolerations []corev1.Toleration `json:"tolerations"`
+	} `json:"spec"`
+	Status struct {
+		Phase      corev1.PodPhase       `json:"phase"`
+		Conditions []corev1.PodCondition `json:"conditions"`
+	} `json:"status"`
+}
+
+func decode(raw []byte) (*corev1.Pod, error) {
+	var p partial
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return nil, err
+	}
+	pod := &corev1.Pod{}
+	pod.Name, pod.Namespace, pod.UID = p.Metadata.Name, p.Metadata.Namespace, types.UID(p.Metadata.UID)
+	pod.Annotations, pod.DeletionTimestamp = p.Metadata.Annotations, p.Metadata.DeletionTimestamp
+	pod.Spec.NodeName, pod.Spec.Tolerations = p.Spec.NodeName, p.Spec.Tolerations
+	pod.Status.Phase, pod.Status.Conditions = p.Status.Phase, p.Status.Conditions
+	return pod, nil
+}

@@ -1,0 +1,313 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/test/localcluster"
+)
+
+var start = time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
+
+// nodes are the nodes in the cache.
+type nodes map[string]*corev1.Node
+
+func (n nodes) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	node, ok := n[key.Name]
+	if !ok {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, key.Name)
+	}
+	*obj.(*corev1.Node) = *node //nolint:errcheck,forcetypeassert // nothing else is read
+	return nil
+}
+
+func (n nodes) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	panic("the webhook lists nothing")
+}
+
+// world is the handler with one node, which is lost, and one rule, which guards it.
+type world struct {
+	*Handler
+	recorder *events.FakeRecorder
+	clock    *clocktesting.FakePassiveClock
+	synced   bool
+}
+
+func newWorld(change ...func(*build.RuleWrapper)) *world {
+	rule := build.MakeRule("link").UID("u-link").Created(start.Add(-time.Hour)).Selector("kosmos.io/node", "true").Condition("Ready").EvictionGuard(600)
+	for _, f := range change {
+		f(rule)
+	}
+	set := ruleset.NewSet(ruleset.Compile(rule.Obj(), nil, start))
+	lost := localcluster.NewNode("n1", localcluster.NodeOptions{Labels: map[string]string{"kosmos.io/node": "true"}, Images: -1})
+	lost.UID = "u-n1"
+	lost = build.WrapNode(lost).Created(start.Add(-2*time.Hour)).Condition("Ready", "Unknown", start).Taint(corev1.TaintNodeUnreachable, "", corev1.TaintEffectNoExecute).Obj()
+	w := &world{recorder: events.NewFakeRecorder(1000), clock: clocktesting.NewFakePassiveClock(start.Add(time.Second)), synced: true}
+	w.Handler = &Handler{
+		Nodes: nodes{"n1": lost}, Rules: func() *ruleset.Set { return set }, Synced: func() bool { return w.synced },
+		Namespace: "nodegate-system", Recorder: w.recorder, Clock: w.clock,
+	}
+	return w
+}
+
+func deletion(t testing.TB, pod *corev1.Pod, change ...func(*admissionv1.AdmissionRequest)) admission.Request {
+	t.Helper()
+	raw, err := json.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := admissionv1.AdmissionRequest{
+		UID: "1", Operation: admissionv1.Delete, Namespace: pod.Namespace, Name: pod.Name,
+		Kind:      metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
+		Resource:  metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
+		UserInfo:  authenticationv1.UserInfo{Username: v1alpha1.DefaultGuardedUser},
+		OldObject: runtime.RawExtension{Raw: raw},
+	}
+	for _, f := range change {
+		f(&r)
+	}
+	return admission.Request{AdmissionRequest: r}
+}
+
+func guarded(i int) *corev1.Pod {
+	return build.MakePod("default", fmt.Sprintf("web-%d", i)).UID(fmt.Sprintf("u-%d", i)).Node("n1").Obj()
+}
+
+func TestHandle(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule    func(*build.RuleWrapper)
+		change  func(*admissionv1.AdmissionRequest)
+		pod     *corev1.Pod
+		unready bool
+		denied  bool
+		warns   string
+		events  int
+	}{
+		"a guarded pod":                {denied: true, events: 3},
+		"a request that is not to be":  {change: func(r *admissionv1.AdmissionRequest) { r.DryRun = new(true) }, denied: true},
+		"another user":                 {change: func(r *admissionv1.AdmissionRequest) { r.UserInfo.Username = "jane" }},
+		"another operation":            {change: func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Update }},
+		"another resource":             {change: func(r *admissionv1.AdmissionRequest) { r.Resource.Resource = "podtemplates" }},
+		"a subresource":                {change: func(r *admissionv1.AdmissionRequest) { r.SubResource = "eviction" }},
+		"no object":                    {change: func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = nil }},
+		"an object that is none":       {change: func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = []byte("{") }, warns: "cannot be read"},
+		"an object of another kind":    {change: func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = []byte(`{"spec":[]}`) }, warns: "cannot be read"},
+		"ten megabytes of annotations": {pod: build.WrapPod(guarded(0)).Annotation("x", strings.Repeat("x", 10<<20)).Obj(), denied: true, events: 3},
+		"a pod of no node":             {pod: build.MakePod("default", "p").Obj()},
+		"a pod of an unknown node":     {pod: build.MakePod("default", "p").Node("n2").Obj()},
+		"caches that are not complete": {unready: true},
+		"a rule in dry-run":            {rule: func(r *build.RuleWrapper) { r.DryRun(true) }, warns: "is in dry-run", events: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			if c.rule != nil {
+				w = newWorld(c.rule)
+			}
+			w.synced = !c.unready
+			pod := c.pod
+			if pod == nil {
+				pod = guarded(0)
+			}
+			req := deletion(t, pod)
+			if c.change != nil {
+				c.change(&req.AdmissionRequest)
+			}
+			response := w.Handle(t.Context(), req)
+			if response.Allowed == c.denied {
+				t.Fatalf("allowed: %t (%v)", response.Allowed, response.Result)
+			}
+			if c.denied && (response.Result.Code != http.StatusForbidden || !strings.Contains(response.Result.Message, "by rule link, node n1")) {
+				t.Errorf("says %+v", response.Result)
+			}
+			if got := strings.Join(response.Warnings, ""); !strings.Contains(got, c.warns) || (got != "") != (c.warns != "") {
+				t.Errorf("warns %q, want %q", got, c.warns)
+			}
+			if got := len(w.recorder.Events); got != c.events {
+				t.Errorf("%d events, want %d", got, c.events)
+			}
+		})
+	}
+}
+
+// TestEventsAreNoFlood: the node controller tries each pod five times, and a node has many.
+func TestEventsAreNoFlood(t *testing.T) {
+	w := newWorld()
+	for range 5 {
+		for i := range 20 {
+			if w.Handle(t.Context(), deletion(t, guarded(i))).Allowed {
+				t.Fatal("allowed")
+			}
+		}
+	}
+	if got := len(w.recorder.Events); got != 20+1+1 {
+		t.Errorf("%d events: want one for each pod, one for the node and one for the rule", got)
+	}
+}
+
+// TestTheManifestNamesTheDefaultUsers: the shipped configuration needs no change as long as no rule names users.
+func TestTheManifestNamesTheDefaultUsers(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "webhook", "validating.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := yaml.Unmarshal(raw, &c); err != nil {
+		t.Fatal(err)
+	}
+	want := guard.MatchCondition(guard.AllUsers(ruleset.NewSet()))
+	for _, w := range c.Webhooks {
+		if w.ClientConfig.Service == nil || *w.ClientConfig.Service.Path != Path {
+			continue
+		}
+		if len(w.MatchConditions) != 1 || w.MatchConditions[0].Expression != want {
+			t.Errorf("match conditions %+v\nwant %s", w.MatchConditions, want)
+		}
+		return
+	}
+	t.Errorf("no webhook is called at %s", Path)
+}
+
+// FuzzHandle sends reviews over HTTP, as the API server would, that are of all kinds: nothing may crash, and nothing be denied
+// but the deletion of the guarded pod by the guarded user.
+func FuzzHandle(f *testing.F) {
+	review := func(change ...func(*admissionv1.AdmissionRequest)) []byte {
+		req := deletion(f, guarded(0), change...)
+		raw, err := json.Marshal(admissionv1.AdmissionReview{
+			TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &req.AdmissionRequest})
+		if err != nil {
+			f.Fatal(err)
+		}
+		return raw
+	}
+	f.Add(review())
+	f.Add(review(func(r *admissionv1.AdmissionRequest) {
+		r.OldObject.Raw = []byte(`{"metadata":{"deletionTimestamp":"x"}}`)
+	}))
+	f.Add(review(func(r *admissionv1.AdmissionRequest) { r.UserInfo.Username = "jane" }))
+	f.Add(review(func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = []byte(`null`) }))
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`))
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v9","kind":"AdmissionReview","request":{"uid":"1"}}`))
+	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod"}`))
+	f.Add([]byte(`{`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		w := newWorld()
+		w.Recorder = events.NewFakeRecorder(0)
+		w.recorder.Events = nil
+		w.Recorder = w.recorder
+		answer := httptest.NewRecorder()
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, Path, bytes.NewReader(body))
+		req.Header.Set("Content-Type", "application/json")
+		(&admission.Webhook{Handler: w.Handler}).ServeHTTP(answer, req)
+		out := admissionv1.AdmissionReview{}
+		if err := json.Unmarshal(answer.Body.Bytes(), &out); err != nil || out.Response == nil {
+			t.Fatalf("answered %d %q", answer.Code, answer.Body)
+		}
+		if out.Response.Allowed || out.Response.Result == nil || out.Response.Result.Code != http.StatusForbidden {
+			return // what is no review at all is answered by an error, which failurePolicy ignores
+		}
+		in := admissionv1.AdmissionReview{}
+		if err := json.Unmarshal(body, &in); err != nil || in.Request == nil || in.Request.Operation != admissionv1.Delete ||
+			in.Request.UserInfo.Username != v1alpha1.DefaultGuardedUser && in.Request.UserInfo.Username != guard.ControllerManager {
+			t.Errorf("denied: %s", body)
+		}
+	})
+}
+
+// BenchmarkWebhook compares the handler, on a pod of a usual size and among a hundred rules, with one that always allows; both
+// are asked over HTTPS, as the API server asks.
+func BenchmarkWebhook(b *testing.B) {
+	w := newWorld()
+	set := w.Rules()
+	for i := range 99 {
+		set = set.With(ruleset.Compile(build.MakeRule(fmt.Sprintf("r%d", i)).UID(fmt.Sprintf("u%d", i)).Selector("pool", "x").Condition("Ready").
+			Taint("a/b", "", corev1.TaintEffectNoSchedule).Obj(), nil, start))
+	}
+	w.Rules = func() *ruleset.Set { return set }
+	allow := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
+	pod := usualPod()
+	req := deletion(b, pod)
+	raw, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &req.AdmissionRequest})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ask := func(h admission.Handler) func() time.Duration {
+		server := httptest.NewTLSServer(&admission.Webhook{Handler: h})
+		b.Cleanup(server.Close)
+		return func() time.Duration {
+			began := time.Now()
+			answer, err := server.Client().Post(server.URL, "application/json", bytes.NewReader(raw))
+			if err != nil {
+				b.Fatal(err)
+			}
+			_, err = io.Copy(io.Discard, answer.Body)
+			if err := errors.Join(err, answer.Body.Close()); err != nil {
+				b.Fatal(err)
+			}
+			return time.Since(began)
+		}
+	}
+	allowing, guarding := ask(allow), ask(w.Handler)
+	w.recorder.Events = nil // once told, a pod is not told of again
+	// In turns, and by the medians: what else the machine does concerns both alike.
+	var allows, guards []time.Duration
+	for b.Loop() {
+		allows, guards = append(allows, allowing()), append(guards, guarding())
+	}
+	slices.Sort(allows)
+	slices.Sort(guards)
+	of, base := guards[len(guards)/2], allows[len(allows)/2]
+	b.ReportMetric(float64(base.Nanoseconds()), "ns/allowed")
+	b.ReportMetric(float64(of.Nanoseconds()), "ns/guarded")
+	b.ReportMetric(float64(of)/float64(base), "ratio")
+}
+
+// usualPod is a pod of the size that pods have.
+func usualPod() *corev1.Pod {
+	p := guarded(0)
+	for i := range 3 {
+		c := corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "registry.example.com/app:1", Args: []string{"--a=b", "--c=d"}}
+		for j := range 20 {
+			c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("VARIABLE_%d", j), Value: strings.Repeat("v", 20)})
+		}
+		p.Spec.Containers = append(p.Spec.Containers, c)
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: strings.Repeat("0", 64), Ready: true})
+	}
+	p.Labels = map[string]string{"app": "web", "tier": "front"}
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: types.UID(strings.Repeat("u", 36))}}
+	return p
+}

@@ -1,0 +1,117 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Freezer is told that all rules are to be frozen, or with nil that they are not.
+type Freezer interface {
+	Freeze(problem *ruleset.Problem)
+}
+
+// FollowCRD follows the CustomResourceDefinition in an informer cache. It returns a function that reports whether it
+// has been looked at.
+func FollowCRD(ctx context.Context, informers cache.Cache, freezer Freezer) (func() bool, error) {
+	ours, err := crd.Load()
+	if err != nil {
+		return nil, err
+	}
+	informer, err := informers.GetInformer(ctx, &apiextensionsv1.CustomResourceDefinition{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watching the CustomResourceDefinition: %w", err)
+	}
+	look := func(obj any) {
+		served, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
+		if !ok || served.Name != crd.Name {
+			return
+		}
+		problem := CompareCRD(ours, served)
+		freezer.Freeze(problem)
+		if problem != nil {
+			log.FromContext(ctx).Info("Frozen: "+problem.Message, "crd", served.Name)
+		}
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: look, UpdateFunc: func(_, obj any) { look(obj) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching the CustomResourceDefinition: %w", err)
+	}
+	return registration.HasSynced, nil
+}
+
+// CompareCRD says which fields of ours a served definition lacks; nil if it has them all. It may have more.
+func CompareCRD(ours, served *apiextensionsv1.CustomResourceDefinition) *ruleset.Problem {
+	want, have := schema(ours), schema(served)
+	missing := lacks("", want, have)
+	if len(missing) == 0 {
+		return nil
+	}
+	const few = 5
+	more := ""
+	if n := len(missing) - few; n > 0 {
+		missing, more = missing[:few], fmt.Sprintf(" and %d more", n)
+	}
+	return &ruleset.Problem{
+		Reason: ruleset.ReasonForeignCRD,
+		Message: fmt.Sprintf("the served CustomResourceDefinition %s is not this version's: it lacks %s%s; apply the one that comes with this version",
+			crd.Name, strings.Join(missing, ", "), more),
+	}
+}
+
+func schema(d *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JSONSchemaProps {
+	for i := range d.Spec.Versions {
+		v := &d.Spec.Versions[i]
+		if v.Name == v1alpha1.GroupVersion.Version && v.Served && v.Schema != nil {
+			return v.Schema.OpenAPIV3Schema
+		}
+	}
+	return nil
+}
+
+// lacks lists the properties that one schema has and the other does not, the outermost ones only.
+func lacks(path string, want, have *apiextensionsv1.JSONSchemaProps) []string {
+	if want == nil {
+		return nil
+	}
+	if have == nil {
+		return []string{strings.TrimPrefix(path, ".")}
+	}
+	if have.XPreserveUnknownFields != nil && *have.XPreserveUnknownFields {
+		return nil
+	}
+	var out []string
+	for name := range want.Properties {
+		w := want.Properties[name]
+		h, ok := have.Properties[name]
+		if !ok {
+			out = append(out, strings.TrimPrefix(path+"."+name, "."))
+			continue
+		}
+		out = append(out, lacks(path+"."+name, &w, &h)...)
+	}
+	if want.Items != nil && want.Items.Schema != nil {
+		var items *apiextensionsv1.JSONSchemaProps
+		if have.Items != nil {
+			items = have.Items.Schema
+		}
+		out = append(out, lacks(path+"[]", want.Items.Schema, items)...)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,153 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Rules is the snapshot of all rules. It is safe for concurrent use.
+type Rules struct {
+	clock clock.PassiveClock
+
+	synced func() bool
+
+	// writing is held by whoever changes the rest, also while the subscribers are told: they see every change in order.
+	writing     sync.Mutex
+	subscribers []func(*ruleset.Set)
+
+	mu       sync.Mutex
+	compiled *ruleset.Set
+	frozen   *ruleset.Problem
+	served   *ruleset.Set
+}
+
+// NewRules is an empty cache.
+func NewRules(c clock.PassiveClock) *Rules {
+	return &Rules{clock: c, compiled: ruleset.NewSet(), served: ruleset.NewSet(), synced: func() bool { return false }}
+}
+
+// SetupWithCache follows the rules in an informer cache, whether or not this replica leads.
+func (r *Rules) SetupWithCache(ctx context.Context, informers cache.Cache) error {
+	informer, err := informers.GetInformer(ctx, &v1alpha1.NodeReadinessRule{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching rules: %w", err)
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { r.put(obj) },
+		UpdateFunc: func(_, obj any) { r.put(obj) },
+		DeleteFunc: func(obj any) { r.drop(obj) },
+	})
+	if err != nil {
+		return fmt.Errorf("watching rules: %w", err)
+	}
+	r.synced = registration.HasSynced
+	return nil
+}
+
+// HasSynced reports whether all rules that there were at the start have been compiled.
+func (r *Rules) HasSynced() bool { return r.synced() }
+
+// WaitForSync waits until all rules that there were at the start have been compiled.
+func (r *Rules) WaitForSync(ctx context.Context) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !r.synced() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for rules: %w", ctx.Err())
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// Set is the present snapshot.
+func (r *Rules) Set() *ruleset.Set {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.served
+}
+
+// Subscribe calls a function with the present snapshot, now and after each change, never concurrently and in order.
+func (r *Rules) Subscribe(f func(*ruleset.Set)) {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	r.subscribers = append(r.subscribers, f)
+	f(r.Set())
+}
+
+// Freeze freezes all rules for a reason that is not theirs, or with nil ends that.
+func (r *Rules) Freeze(p *ruleset.Problem) {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	if (p == nil) == (r.frozen == nil) && (p == nil || *p == *r.frozen) {
+		return
+	}
+	r.serve(r.compiled, p)
+}
+
+// Frozen says why all rules are frozen; nil if they are not.
+func (r *Rules) Frozen() *ruleset.Problem {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.frozen
+}
+
+func (r *Rules) put(obj any) {
+	rule, ok := obj.(*v1alpha1.NodeReadinessRule)
+	if !ok {
+		return
+	}
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	before := r.compiled.Rule(rule.UID)
+	after := ruleset.Compile(rule, before, r.clock.Now())
+	if before != nil && before.Equivalent(after) {
+		return // its status has changed, nothing else
+	}
+	r.serve(r.compiled.With(after), r.frozen)
+}
+
+func (r *Rules) drop(obj any) {
+	if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = tombstone.Obj
+	}
+	rule, ok := obj.(*v1alpha1.NodeReadinessRule)
+	if !ok {
+		return
+	}
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	r.serve(r.compiled.Without(rule.UID), r.frozen)
+}
+
+// serve makes a set the present one, and tells the subscribers. The caller holds r.writing.
+func (r *Rules) serve(compiled *ruleset.Set, frozen *ruleset.Problem) {
+	before := r.Set()
+	served := compiled.BreakCycles(before)
+	if frozen != nil {
+		rules := make([]*ruleset.Rule, 0, len(compiled.All()))
+		for _, rule := range compiled.All() {
+			rules = append(rules, rule.FreezeLike(before.Rule(rule.UID), *frozen))
+		}
+		served = ruleset.NewSet(rules...)
+	}
+	r.mu.Lock()
+	r.compiled, r.frozen, r.served = compiled, frozen, served
+	r.mu.Unlock()
+	for _, f := range r.subscribers {
+		f(served)
+	}
+}

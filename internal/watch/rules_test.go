@@ -1,0 +1,85 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/testing/build"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func network() *build.RuleWrapper {
+	return build.MakeRule("net").UID("u1").Generation(1).Created(now).Selector("pool", "a").Condition("example.com/Ready").
+		Taint("example.com/net", "", corev1.TaintEffectNoSchedule)
+}
+
+func newRules() (*Rules, *[]*ruleset.Set) {
+	c := NewRules(clocktesting.NewFakePassiveClock(now))
+	var seen []*ruleset.Set
+	c.Subscribe(func(s *ruleset.Set) { seen = append(seen, s) })
+	seen = nil
+	return c, &seen
+}
+
+func TestSubscribersSeeEveryChangeButNotAStatusWrite(t *testing.T) {
+	c, seen := newRules()
+	c.put(network().Obj())
+	c.put(network().StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue).StatusInForce(now, c.Set().Rule("u1").SelectorHash).Obj())
+	if len(*seen) != 1 {
+		t.Errorf("told %d times, want once: a status changes nothing", len(*seen))
+	}
+	c.put(network().Generation(2).Suspend(true).Obj())
+	if len(*seen) != 2 || (*seen)[1].Rule("u1").Mode != ruleset.Suspended {
+		t.Errorf("told %d times", len(*seen))
+	}
+	c.drop(toolscache.DeletedFinalStateUnknown{Obj: network().Obj()})
+	if len(*seen) != 3 || len((*seen)[2].All()) != 0 {
+		t.Errorf("told %d times", len(*seen))
+	}
+}
+
+func TestALateSubscriberIsToldWhatThereIs(t *testing.T) {
+	c, _ := newRules()
+	c.put(network().Obj())
+	got := 0
+	c.Subscribe(func(s *ruleset.Set) { got = len(s.All()) })
+	if got != 1 {
+		t.Errorf("told of %d rules, want 1", got)
+	}
+}
+
+func TestARecreatedRuleTakesThePlaceOfItsNamesake(t *testing.T) {
+	c, _ := newRules()
+	c.put(network().Obj())
+	c.put(network().UID("u2").Obj())
+	if s := c.Set(); s.Rule("u1") != nil || s.Named("net").UID != "u2" {
+		t.Error("both are there")
+	}
+}
+
+func TestFreezeFreezesAllRulesAndThawsThem(t *testing.T) {
+	c, seen := newRules()
+	c.put(network().Obj())
+	p := ruleset.Problem{Reason: ruleset.ReasonForeignCRD, Message: "not ours"}
+	c.Freeze(&p)
+	c.Freeze(&p)
+	c.put(network().Generation(2).DryRun(true).Obj())
+	if len(*seen) != 3 || c.Set().Rule("u1").Mode != ruleset.Frozen || c.Frozen() == nil {
+		t.Errorf("told %d times, mode %v", len(*seen), c.Set().Rule("u1").Mode)
+	}
+	c.Freeze(nil)
+	if c.Set().Rule("u1").Mode != ruleset.DryRun || c.Frozen() != nil {
+		t.Errorf("mode %v after the thaw", c.Set().Rule("u1").Mode)
+	}
+}
