@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 const (
@@ -52,7 +52,7 @@ func user(t *testing.T, name string, rules ...rbacv1.PolicyRule) string {
 		_ = c.ClusterRoleBindings().Delete(context.Background(), role.Name, metav1.DeleteOptions{})
 		_ = c.ClusterRoles().Delete(context.Background(), role.Name, metav1.DeleteOptions{})
 	})
-	kubeconfig, err := cluster(t).KubeconfigFor(account, "system:serviceaccounts", "system:serviceaccounts:kube-system")
+	kubeconfig, err := sharedCluster(t).KubeconfigFor(account, "system:serviceaccounts", "system:serviceaccounts:kube-system")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestAnAgentThatMayNotReadItsNodePasses(t *testing.T) {
 }
 
 func TestTheAPIServerGoes(t *testing.T) {
-	api := cluster(t).APIServer
+	api := sharedCluster(t).APIServer
 	const node = "outage"
 	newNode(t, node)
 	setReady(t, node, "False", "KubeletNotReady")

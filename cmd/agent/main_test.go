@@ -20,26 +20,26 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/nodegate/nodegate/internal/agent/health"
-	"github.com/nodegate/nodegate/internal/testing/poll"
-	"github.com/nodegate/nodegate/internal/testing/shared"
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/poll"
+	"github.com/nodegate/nodegate/test/cluster/shared"
 )
 
 // clusters is the one cluster of all tests that need one.
-var clusters = shared.New(func(ctx context.Context) (*localcluster.Cluster, error) {
-	return localcluster.Start(ctx, localcluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS")})
+var clusters = shared.New(func(ctx context.Context) (*cluster.Cluster, error) {
+	return cluster.Start(ctx, cluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS")})
 })
 
 func TestMain(m *testing.M) { clusters.Main(m) }
 
-func cluster(t *testing.T) *localcluster.Cluster {
+func sharedCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	return clusters.Get(t)
 }
 
 func admin(t *testing.T) kubernetes.Interface {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(cluster(t).Config())
+	client, err := kubernetes.NewForConfig(sharedCluster(t).Config())
 	if err != nil {
 		t.Fatal(err)
 	}

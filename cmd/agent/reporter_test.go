@@ -156,7 +156,7 @@ func TestTheReporterSurvivesAnOutage(t *testing.T) {
 		startAgent(t, env, "--kubeconfig", patching(t), "--log-level=debug"),
 	}
 	becomes(t, node, calico, "False", "EndpointNotReady")
-	api := cluster(t).APIServer
+	api := sharedCluster(t).APIServer
 	if err := api.Kill(); err != nil {
 		t.Fatal(err)
 	}

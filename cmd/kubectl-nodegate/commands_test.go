@@ -23,7 +23,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/plugin/cluster"
 	"github.com/nodegate/nodegate/internal/plugin/report"
-	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 var _ = Describe("explain", func() {

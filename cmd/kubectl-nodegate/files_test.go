@@ -17,7 +17,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/plugin/report"
-	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 // local runs a command line that must not ask any server.

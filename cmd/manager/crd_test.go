@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/nodegate/nodegate/config/crd"
-	"github.com/nodegate/nodegate/internal/testing/apiserver"
+	"github.com/nodegate/nodegate/test/cluster/apiserver"
 )
 
 func TestApplyCRD(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
-	"github.com/nodegate/nodegate/internal/testing/apiserver"
+	"github.com/nodegate/nodegate/test/cluster/apiserver"
 )
 
 func TestDeleteRules(t *testing.T) {

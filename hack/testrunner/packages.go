@@ -29,7 +29,7 @@ const (
 	ginkgoPackage  = "github.com/onsi/ginkgo/v2"
 	envtestPackage = "sigs.k8s.io/controller-runtime/pkg/envtest"
 	// localClusterSuffix follows the module's path.
-	localClusterSuffix = "/test/localcluster"
+	localClusterSuffix = "/test/cluster"
 )
 
 // listed is what is used of go list's answer.

@@ -90,7 +90,7 @@ func TestSelectPackages(t *testing.T) {
 {"ImportPath":"m/env","TestGoFiles":["a_test.go"],"Module":{"Path":"m"}}
 {"ImportPath":"m/env.test","Deps":["github.com/onsi/ginkgo/v2","sigs.k8s.io/controller-runtime/pkg/envtest"]}
 {"ImportPath":"m/e2e","TestGoFiles":["a_test.go"],"Module":{"Path":"m"}}
-{"ImportPath":"m/e2e.test","Deps":["m/test/localcluster"]}
+{"ImportPath":"m/e2e.test","Deps":["m/test/cluster"]}
 {"ImportPath":"m/unloadable","TestGoFiles":["a_test.go"],"Module":{"Path":"m"}}
 `
 	sel, err := selectPackages(strings.NewReader(answer))

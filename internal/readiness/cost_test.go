@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 // largeNode bears so many conditions, all True.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 const (

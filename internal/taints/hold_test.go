@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 const unreachable = corev1.TaintNodeUnreachable

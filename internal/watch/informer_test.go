@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/nodegate/nodegate/internal/testing/ports"
+	"github.com/nodegate/nodegate/test/cluster/ports"
 )
 
 // long is for what comes soon or not at all.

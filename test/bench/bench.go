@@ -26,7 +26,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const (
@@ -48,7 +48,7 @@ func ruleName(i int) string      { return fmt.Sprintf("%s%d", ruleStem, i) }
 // bench is the cluster and what it is worked on with.
 type bench struct {
 	*options
-	cluster  *localcluster.Cluster
+	cluster  *cluster.Cluster
 	operator string // the binary
 	scratch  string
 	admin    kubernetes.Interface
@@ -128,7 +128,7 @@ func (b *bench) startCluster(ctx context.Context) (err error) {
 	if err := os.Setenv("ETCD_QUOTA_BACKEND_BYTES", fmt.Sprint(16<<30)); err != nil {
 		return err
 	}
-	b.cluster, err = localcluster.Start(ctx, localcluster.Options{
+	b.cluster, err = cluster.Start(ctx, cluster.Options{
 		Assets:      os.Getenv("KUBEBUILDER_ASSETS"),
 		Dir:         b.dir,
 		AuditPolicy: auditPolicy(),
@@ -205,7 +205,7 @@ func (b *bench) createNodes(ctx context.Context) error {
 	all.SetLimit(b.writers)
 	for _, name := range b.writer.names {
 		all.Go(func() error {
-			node := localcluster.NewNode(name, localcluster.NodeOptions{Unmanaged: true, Labels: map[string]string{poolLabel: poolValue}})
+			node := cluster.NewNode(name, cluster.NodeOptions{Unmanaged: true, Labels: map[string]string{poolLabel: poolValue}})
 			node.Status.Conditions = append(node.Status.Conditions, b.writer.conditions(corev1.ConditionFalse)...)
 			if _, err := b.admin.CoreV1().Nodes().Create(ctx2, node, metav1.CreateOptions{}); err != nil {
 				return fmt.Errorf("creating node %q: %w", name, err)

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/testing/ports"
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/ports"
 )
 
 const (
@@ -36,7 +36,7 @@ const (
 // contestant is one that is measured.
 type contestant struct {
 	name, user string
-	process    func(kubeconfig string) localcluster.Process
+	process    func(kubeconfig string) cluster.Process
 	// apply makes it act, on nodes that it has only watched until then; finish undoes that.
 	apply  func(ctx context.Context) error
 	finish func(ctx context.Context) error
@@ -61,7 +61,7 @@ func (b *bench) operatorContestant() *contestant {
 		pprof = freeAddress()
 		c.profile = "http://" + pprof + "/debug/pprof/profile"
 	}
-	c.process = func(kubeconfig string) localcluster.Process {
+	c.process = func(kubeconfig string) cluster.Process {
 		args := []string{
 			"--kubeconfig=" + kubeconfig, "--leader-elect=false",
 			"--metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + probes,
@@ -70,7 +70,7 @@ func (b *bench) operatorContestant() *contestant {
 		if pprof != "" {
 			args = append(args, "--pprof-bind-address="+pprof)
 		}
-		return localcluster.Process{Name: name(c), Path: b.operator, Args: args, Ready: answers("http://" + probes + "/readyz")}
+		return cluster.Process{Name: name(c), Path: b.operator, Args: args, Ready: answers("http://" + probes + "/readyz")}
 	}
 	c.apply = b.createRules
 	c.finish = b.deleteRules
@@ -80,7 +80,7 @@ func (b *bench) operatorContestant() *contestant {
 func (b *bench) floorContestant(kind string) *contestant {
 	address := freeAddress()
 	c := &contestant{name: kind, user: floorUser, profile: "http://" + address + "/debug/pprof/profile"}
-	c.process = func(kubeconfig string) localcluster.Process {
+	c.process = func(kubeconfig string) cluster.Process {
 		self, err := os.Executable()
 		if err != nil {
 			self = os.Args[0]
@@ -90,7 +90,7 @@ func (b *bench) floorContestant(kind string) *contestant {
 			fmt.Sprintf("--rules=%d", b.rules), fmt.Sprintf("--workers=%d", b.workers), fmt.Sprintf("--events=%t", kind == floorEventsName),
 			"--evidence=" + b.evidence,
 		}
-		return localcluster.Process{Name: name(c), Path: self, Args: args, Ready: answers("http://" + address + "/readyz")}
+		return cluster.Process{Name: name(c), Path: self, Args: args, Ready: answers("http://" + address + "/readyz")}
 	}
 	c.apply = func(ctx context.Context) error {
 		_, err := request(ctx, http.MethodPost, "http://"+address+"/apply")

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // The phases, in their order.
@@ -100,7 +100,7 @@ func (b *bench) phaseLimit() time.Duration {
 }
 
 // phase measures one phase.
-func (b *bench) phase(ctx context.Context, c *contestant, p *localcluster.Component, phase int) (*measurement, error) {
+func (b *bench) phase(ctx context.Context, c *contestant, p *cluster.Component, phase int) (*measurement, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.phaseLimit())
 	defer cancel()
 	m := &measurement{}
@@ -212,7 +212,7 @@ func (b *bench) beat(ctx context.Context, m *measurement) (time.Time, error) {
 	return began, b.watch.waitFor(ctx, b.writer.latest())
 }
 
-func ended(p *localcluster.Component) error {
+func ended(p *cluster.Component) error {
 	if p.PID() == 0 {
 		return fmt.Errorf("the process has ended: see %s", p.LogFile())
 	}

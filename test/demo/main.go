@@ -18,9 +18,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/demo/stage"
 	"github.com/nodegate/nodegate/test/demo/view"
-	"github.com/nodegate/nodegate/test/localcluster"
 )
 
 func main() {
@@ -89,7 +89,7 @@ func parseWait(s string) (time.Duration, error) {
 // stay leaves the cluster up for people to look around.
 func stay(ctx context.Context, s *stage.Stage, patience time.Duration) error {
 	ended := make(chan string, 6)
-	for _, c := range []*localcluster.Component{s.Etcd, s.APIServer, s.ControllerManager, s.Scheduler, s.Kwok, s.Operator} {
+	for _, c := range []*cluster.Component{s.Etcd, s.APIServer, s.ControllerManager, s.Scheduler, s.Kwok, s.Operator} {
 		go func() {
 			<-c.Exited()
 			ended <- strings.TrimSuffix(filepath.Base(c.LogFile()), ".log")

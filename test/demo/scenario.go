@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/demo/ledger"
 	"github.com/nodegate/nodegate/test/demo/stage"
 	"github.com/nodegate/nodegate/test/demo/view"
-	"github.com/nodegate/nodegate/test/localcluster"
 )
 
 const (
@@ -83,7 +83,7 @@ func (d *demo) register(ctx context.Context) error {
 		return err
 	}
 	d.screen.Step("%d nodes register with the taint %s; a Deployment wants %d pods", nodes, taint.ToString(), pods)
-	o := localcluster.NodeOptions{Labels: worker, Taints: []corev1.Taint{taint}}
+	o := cluster.NodeOptions{Labels: worker, Taints: []corev1.Taint{taint}}
 	if err := d.stage.AddNodes(ctx, "node", nodes, o); err != nil {
 		return err
 	}

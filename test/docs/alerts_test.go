@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 
-	"github.com/nodegate/nodegate/internal/testing/tools"
+	"github.com/nodegate/nodegate/test/needs"
 )
 
 const alerts = "docs/alerts.md"
@@ -122,7 +122,7 @@ func known(t *testing.T, what, expr string) {
 }
 
 func TestPromtool(t *testing.T) {
-	promtool := tools.Command(t, "promtool", "prometheus")
+	promtool := needs.Command(t, "promtool", "prometheus")
 	_, spec := readRule(t)
 	file := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := os.WriteFile(file, spec, 0o600); err != nil {

@@ -30,10 +30,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/testing/poll"
-	"github.com/nodegate/nodegate/internal/testing/ports"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/poll"
+	"github.com/nodegate/nodegate/test/cluster/ports"
 	"github.com/nodegate/nodegate/test/demo/stage"
-	"github.com/nodegate/nodegate/test/localcluster"
 )
 
 const (
@@ -75,7 +75,7 @@ type agents struct {
 
 func installAgents(t *testing.T) *agents {
 	t.Helper()
-	a := &agents{Stage: cluster(t), t: t, dir: t.TempDir()}
+	a := &agents{Stage: sharedCluster(t), t: t, dir: t.TempDir()}
 	ctx := t.Context()
 	a.must(a.Client.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: agentNamespace}},
 		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`))))
@@ -189,7 +189,7 @@ func (a *agents) run(node, config string) string {
 		}
 		args = append(args, flag+"="+value)
 	}
-	c, err := a.Run(a.t.Context(), localcluster.Process{Name: "agent-" + node, Path: agentBinary(a.t, a.Stage), Args: args, Env: []string{"NODE_NAME=" + node}})
+	c, err := a.Run(a.t.Context(), cluster.Process{Name: "agent-" + node, Path: agentBinary(a.t, a.Stage), Args: args, Env: []string{"NODE_NAME=" + node}})
 	a.must(err)
 	a.t.Cleanup(func() {
 		if a.t.Failed() {
@@ -231,7 +231,7 @@ func (a *agents) answers(url string, status int) string {
 
 // TestExampleCNIProbe: the rule alone, and the agents. Operator, ConfigMap, agents, policies, conditions, taints.
 func TestExampleCNIProbe(t *testing.T) {
-	e := &example{Stage: cluster(t), t: t}
+	e := &example{Stage: sharedCluster(t), t: t}
 	a := installAgents(t)
 	calico := startEndpoint(t, calicoAddress)
 	file := e.Example("cni-probe", "rule.yaml")

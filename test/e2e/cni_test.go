@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/testing/poll"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/poll"
 	"github.com/nodegate/nodegate/test/demo/ledger"
 	"github.com/nodegate/nodegate/test/demo/stage"
-	"github.com/nodegate/nodegate/test/localcluster"
 )
 
 const (
@@ -42,12 +42,12 @@ type cniTest struct {
 	ledger   *ledger.Ledger
 	endpoint *endpoint
 
-	reporters []*localcluster.Component
+	reporters []*cluster.Component
 }
 
 // TestCNIExample is one test with an order: the walk-through, as it is written.
 func TestCNIExample(t *testing.T) {
-	c := &cniTest{Stage: cluster(t), whole: t, ledger: &ledger.Ledger{
+	c := &cniTest{Stage: sharedCluster(t), whole: t, ledger: &ledger.Ledger{
 		Condition: "projectcalico.org/CalicoReady",
 		Taint:     corev1.Taint{Key: "readiness.k8s.io/NetworkReady", Effect: corev1.TaintEffectNoSchedule},
 	}}
@@ -120,7 +120,7 @@ func (c *cniTest) register(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		node := localcluster.NewNode(name, localcluster.NodeOptions{Taints: []corev1.Taint{
+		node := cluster.NewNode(name, cluster.NodeOptions{Taints: []corev1.Taint{
 			{Key: "readiness.k8s.io/NetworkReady", Value: "pending", Effect: corev1.TaintEffectNoSchedule},
 		}})
 		if _, err := kubelet.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodegate/nodegate/internal/testing/poll"
+	"github.com/nodegate/nodegate/test/cluster/poll"
 )
 
 // TestDemo runs the demo as "make demo" does, with a control plane of its own.

@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/testing/poll"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/poll"
 	"github.com/nodegate/nodegate/test/demo/stage"
-	"github.com/nodegate/nodegate/test/localcluster"
 )
 
 // example is one of the examples at work on two nodes of its own.
@@ -36,7 +36,7 @@ type example struct {
 
 func newExample(t *testing.T, labels map[string]string) *example {
 	t.Helper()
-	e := &example{Stage: cluster(t), t: t}
+	e := &example{Stage: sharedCluster(t), t: t}
 	e.join(labels)
 	return e
 }
@@ -45,7 +45,7 @@ func newExample(t *testing.T, labels map[string]string) *example {
 func (e *example) join(labels map[string]string) {
 	e.t.Helper()
 	prefix := strings.ToLower(e.t.Name())
-	e.must(e.AddNodes(e.t.Context(), prefix, 2, localcluster.NodeOptions{Labels: labels}))
+	e.must(e.AddNodes(e.t.Context(), prefix, 2, cluster.NodeOptions{Labels: labels}))
 	for i := range 2 {
 		e.nodes = append(e.nodes, fmt.Sprintf("%s-%d", prefix, i))
 	}
@@ -129,7 +129,7 @@ func (e *example) says(rule string, i int, message string) {
 
 func TestExampleStartupTaint(t *testing.T) {
 	e := newExample(t, map[string]string{"kubernetes.azure.com/mode": "user"})
-	e.must(e.AddNodes(t.Context(), "system-pool", 1, localcluster.NodeOptions{Labels: map[string]string{"kubernetes.azure.com/mode": "system"}}))
+	e.must(e.AddNodes(t.Context(), "system-pool", 1, cluster.NodeOptions{Labels: map[string]string{"kubernetes.azure.com/mode": "system"}}))
 	e.nodes = append(e.nodes, "system-pool-0")
 	const taint = "startup.k8s.io/initializing"
 	e.apply("startup-taint", "rule.yaml")

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodegate/nodegate/internal/testing/shared"
+	"github.com/nodegate/nodegate/test/cluster/shared"
 	"github.com/nodegate/nodegate/test/demo/stage"
 )
 
@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	stages.Main(m)
 }
 
-// cluster is the shared cluster.
-func cluster(t *testing.T) *stage.Stage {
+// sharedCluster is the cluster.
+func sharedCluster(t *testing.T) *stage.Stage {
 	t.Helper()
 	s := stages.Get(t)
 	t.Cleanup(func() {

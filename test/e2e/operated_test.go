@@ -25,10 +25,10 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
-	"github.com/nodegate/nodegate/internal/testing/build"
-	"github.com/nodegate/nodegate/internal/testing/poll"
+	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/poll"
 	"github.com/nodegate/nodegate/test/demo/stage"
-	"github.com/nodegate/nodegate/test/localcluster"
 )
 
 const (
@@ -47,8 +47,8 @@ type world struct {
 
 func newWorld(t *testing.T, nodes int) *world {
 	t.Helper()
-	w := &world{Stage: cluster(t), t: t, pool: strings.ToLower(t.Name())}
-	w.do(w.AddNodes(t.Context(), w.pool, nodes, localcluster.NodeOptions{Labels: map[string]string{poolKey: w.pool}}))
+	w := &world{Stage: sharedCluster(t), t: t, pool: strings.ToLower(t.Name())}
+	w.do(w.AddNodes(t.Context(), w.pool, nodes, cluster.NodeOptions{Labels: map[string]string{poolKey: w.pool}}))
 	t.Cleanup(func() {
 		ctx := context.Background() // the test's own is over
 		if w.down {
@@ -349,7 +349,7 @@ func (w *world) metrics() string {
 }
 
 func TestALeaderThatEndsHandsOverAtOnce(t *testing.T) {
-	s := cluster(t)
+	s := sharedCluster(t)
 	ctx := t.Context()
 	holder := func() string {
 		lease := map[string]any{}
@@ -364,8 +364,8 @@ func TestALeaderThatEndsHandsOverAtOnce(t *testing.T) {
 		id, _ := spec["holderIdentity"].(string)
 		return id
 	}
-	replica := func(name string) *localcluster.Component {
-		c, err := s.Run(ctx, localcluster.Process{Name: name, Path: s.Binary, Args: []string{
+	replica := func(name string) *cluster.Component {
+		c, err := s.Run(ctx, cluster.Process{Name: name, Path: s.Binary, Args: []string{
 			"--kubeconfig=" + s.Kubeconfig(), "--leader-elect", "--leader-election-namespace=default",
 			"--metrics-bind-address=0", "--health-probe-bind-address=0",
 		}})

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/demo/stage"
-	"github.com/nodegate/nodegate/test/localcluster"
 )
 
 // calicoAddress is where the example's reporter asks.
@@ -80,7 +80,7 @@ func (r reporter) movedTo(t *testing.T, address string) reporter {
 }
 
 // start runs it on a node until the test ends.
-func (r reporter) start(t *testing.T, s *stage.Stage, node string) *localcluster.Component {
+func (r reporter) start(t *testing.T, s *stage.Stage, node string) *cluster.Component {
 	t.Helper()
 	if len(r.container.Command)+len(r.container.Args) > 0 {
 		t.Fatalf("the DaemonSet gives its reporter arguments: %q %q", r.container.Command, r.container.Args)
@@ -98,7 +98,7 @@ func (r reporter) start(t *testing.T, s *stage.Stage, node string) *localcluster
 		env = append(env, e.Name+"="+e.Value)
 	}
 	env = append(env, "METRICS_BIND_ADDRESS=0") // all nodes are this machine
-	c, err := s.Run(t.Context(), localcluster.Process{Name: "reporter-" + node, Path: agentBinary(t, s), Env: env})
+	c, err := s.Run(t.Context(), cluster.Process{Name: "reporter-" + node, Path: agentBinary(t, s), Env: env})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/dns/dnsmessage"
 
-	"github.com/nodegate/nodegate/internal/testing/haproxy"
+	"github.com/nodegate/nodegate/test/cluster/haproxy"
 )
 
 // served is a rule that has the agents look at all that they can look at without the API server.

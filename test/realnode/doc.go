@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package realnode runs real Kubernetes nodes on this machine, with real pods: containerd, kubelet and kube-proxy, each node
-// in mount, network, IPC and UTS namespaces of its own, beside a control plane of test/localcluster. There is no registry: the
+// in mount, network, IPC and UTS namespaces of its own, beside a control plane of test/cluster. There is no registry: the
 // images are made here and imported.
 //
 // All of it, the tests too, runs in one PID namespace that ends with the process that began it, and in a network namespace

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nodegate/nodegate/internal/testing/haproxy"
+	"github.com/nodegate/nodegate/test/cluster/haproxy"
 )
 
 // ingress serves on the port of the nodes that the example of HAProxy forwards to. It answers with the node's name.

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // Lab is a control plane with real nodes.
@@ -20,7 +20,7 @@ type Lab struct {
 	// Dir is where all files are.
 	Dir string
 	// Cluster is the control plane. It can be reached from the nodes.
-	Cluster *localcluster.Cluster
+	Cluster *cluster.Cluster
 
 	nodes  []*Node
 	images []string
@@ -43,7 +43,7 @@ func Start(ctx context.Context, dir string, o Options) (*Lab, error) {
 	if err := setUpNetwork(); err != nil {
 		return nil, err
 	}
-	cluster, err := localcluster.Start(ctx, localcluster.Options{
+	cluster, err := cluster.Start(ctx, cluster.Options{
 		Assets: o.Assets, Dir: filepath.Join(dir, "cluster"), Address: Gateway, ControllerManager: true, Scheduler: true,
 		AuditPolicy: o.AuditPolicy, Log: o.Log,
 		// Webhooks behind a Service are called at their endpoints: nobody serves ClusterIPs where the API server is.

@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // Node is a real node.
@@ -28,7 +28,7 @@ type Node struct {
 	// Address is where the node, and what has its network, is reached from the tests.
 	Address string
 	// Runtime, Kubelet and Proxy are its processes; each can be paused, killed and started again.
-	Runtime, Kubelet, Proxy *localcluster.Component
+	Runtime, Kubelet, Proxy *cluster.Component
 
 	lab    *Lab
 	number int
@@ -114,8 +114,8 @@ func (n *Node) hold() error {
 }
 
 // process is one that runs on the node. It enters no PID namespace, so that it is the very process that is started.
-func (n *Node) process(name, path string, args ...string) localcluster.Process {
-	return localcluster.Process{Name: name + "-" + n.Name, Path: "/usr/bin/nsenter", Args: n.enter(append([]string{path}, args...)...)}
+func (n *Node) process(name, path string, args ...string) cluster.Process {
+	return cluster.Process{Name: name + "-" + n.Name, Path: "/usr/bin/nsenter", Args: n.enter(append([]string{path}, args...)...)}
 }
 
 func (n *Node) enter(args ...string) []string {

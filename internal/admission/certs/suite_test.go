@@ -32,9 +32,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/nodegate/nodegate/internal/testing/apiserver"
-	"github.com/nodegate/nodegate/internal/testing/ports"
-	"github.com/nodegate/nodegate/internal/testing/suite"
+	"github.com/nodegate/nodegate/test/cluster/apiserver"
+	"github.com/nodegate/nodegate/test/cluster/ports"
+	"github.com/nodegate/nodegate/test/cluster/suite"
 )
 
 var server *apiserver.Server

@@ -22,8 +22,8 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
-	"github.com/nodegate/nodegate/internal/testing/build"
-	"github.com/nodegate/nodegate/internal/testing/manifests"
+	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster/manifests"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/nodegate/nodegate/internal/testing/manifests"
+	"github.com/nodegate/nodegate/test/cluster/manifests"
 )
 
 // TestSetFailurePolicy: of what is shipped, the webhook for nodes changes, and nothing else.

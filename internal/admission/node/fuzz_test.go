@@ -19,7 +19,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 // FuzzNodes: no node is ever refused, and what is added can be added; a node that matches has the taint then.

@@ -30,12 +30,12 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/admission"
-	"github.com/nodegate/nodegate/internal/testing/apiserver"
-	"github.com/nodegate/nodegate/internal/testing/build"
-	"github.com/nodegate/nodegate/internal/testing/manifests"
-	"github.com/nodegate/nodegate/internal/testing/ports"
-	"github.com/nodegate/nodegate/internal/testing/suite"
 	"github.com/nodegate/nodegate/internal/watch"
+	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster/apiserver"
+	"github.com/nodegate/nodegate/test/cluster/manifests"
+	"github.com/nodegate/nodegate/test/cluster/ports"
+	"github.com/nodegate/nodegate/test/cluster/suite"
 )
 
 var (

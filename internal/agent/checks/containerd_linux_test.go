@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nodegate/nodegate/internal/testing/tools"
+	"github.com/nodegate/nodegate/test/needs"
 )
 
 // containerdConfig keeps all of containerd's files below one directory.
@@ -34,8 +34,8 @@ snapshotter = "native"
 
 // TestContainerdThatIsPaused sees a real containerd without a network, paused, and gone.
 func TestContainerdThatIsPaused(t *testing.T) {
-	containerd := tools.Command(t, "containerd", "containerd")
-	if !tools.Isolated(t) {
+	containerd := needs.Command(t, "containerd", "containerd")
+	if !needs.Isolated(t) {
 		return
 	}
 	root, err := os.MkdirTemp("", "cri") // a test's own directory may be too long for a socket

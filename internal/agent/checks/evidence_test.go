@@ -13,7 +13,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 // TestEvidenceIsJudgedAsTheOperatorDoes compares both on many small worlds.

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nodegate/nodegate/internal/testing/tools"
+	"github.com/nodegate/nodegate/test/needs"
 )
 
 // These tests see checks fail on the real thing, in namespaces of their own.
@@ -52,7 +52,7 @@ func finds(t *testing.T, c Check, reason string) Outcome {
 func background(t *testing.T, cmd *exec.Cmd) *os.Process {
 	t.Helper()
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-	if err := tools.Start(cmd); err != nil {
+	if err := needs.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -91,7 +91,7 @@ func mountAt(t *testing.T, source, target, kind string, flags uintptr, data stri
 }
 
 func TestDiskPressureOnAFilesystemThatFillsUp(t *testing.T) {
-	if !tools.Isolated(t) {
+	if !needs.Isolated(t) {
 		return
 	}
 	root := t.TempDir()
@@ -127,7 +127,7 @@ func TestDiskPressureOnAFilesystemThatFillsUp(t *testing.T) {
 }
 
 func TestFilesystemsThatTurnReadOnly(t *testing.T) {
-	if !tools.Isolated(t) {
+	if !needs.Isolated(t) {
 		return
 	}
 	root := t.TempDir()
@@ -152,7 +152,7 @@ func TestFilesystemsThatTurnReadOnly(t *testing.T) {
 }
 
 func TestServersThatArePaused(t *testing.T) {
-	if !tools.Isolated(t) {
+	if !needs.Isolated(t) {
 		return
 	}
 	for name, c := range map[string]struct {
@@ -190,8 +190,8 @@ func command(t *testing.T, name string, args ...string) {
 }
 
 func TestNetworkWithoutARouteOrAGateway(t *testing.T) {
-	ip, nsenter := tools.Command(t, "ip", "iproute2"), tools.Command(t, "nsenter", "util-linux")
-	if !tools.Isolated(t) {
+	ip, nsenter := needs.Command(t, "ip", "iproute2"), needs.Command(t, "nsenter", "util-linux")
+	if !needs.Isolated(t) {
 		return
 	}
 	// The gateway is a network namespace of its own, of a process that does nothing.
@@ -242,7 +242,7 @@ func TestNetworkWithoutARouteOrAGateway(t *testing.T) {
 }
 
 func TestNetworkWithASilentResolver(t *testing.T) {
-	if !tools.Isolated(t) {
+	if !needs.Isolated(t) {
 		return
 	}
 	etc := t.TempDir()

@@ -19,7 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
-	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 // readiness is the status of the node's condition Ready as the watcher knows it, or what else is to be said.

@@ -14,7 +14,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/checks"
 	"github.com/nodegate/nodegate/internal/agent/config"
-	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 type fixed checks.Node

@@ -17,7 +17,7 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/checks"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
-	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 // named are the checks that a pattern of the API's schema lets through by their names.

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/testing/apiserver"
-	"github.com/nodegate/nodegate/internal/testing/build"
-	"github.com/nodegate/nodegate/internal/testing/suite"
+	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster/apiserver"
+	"github.com/nodegate/nodegate/test/cluster/suite"
 )
 
 var server *apiserver.Server

@@ -37,8 +37,8 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/testing/build"
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 var start = time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
@@ -73,7 +73,7 @@ func newWorld(change ...func(*build.RuleWrapper)) *world {
 		f(rule)
 	}
 	set := ruleset.NewSet(ruleset.Compile(rule.Obj(), nil, start))
-	lost := localcluster.NewNode("n1", localcluster.NodeOptions{Labels: map[string]string{"kosmos.io/node": "true"}, Images: -1})
+	lost := cluster.NewNode("n1", cluster.NodeOptions{Labels: map[string]string{"kosmos.io/node": "true"}, Images: -1})
 	lost.UID = "u-n1"
 	lost = build.WrapNode(lost).Created(start.Add(-2*time.Hour)).Condition("Ready", "Unknown", start).Taint(corev1.TaintNodeUnreachable, "", corev1.TaintEffectNoExecute).Obj()
 	w := &world{recorder: events.NewFakeRecorder(1000), clock: clocktesting.NewFakePassiveClock(start.Add(time.Second)), synced: true}

@@ -23,8 +23,8 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/internal/agent/health"
-	"github.com/nodegate/nodegate/internal/testing/ports"
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/ports"
 )
 
 const node = "node-0"
@@ -37,7 +37,7 @@ type contestant struct {
 
 // scene is all that runs: a control plane with a node, the agent of that node, and the constant.
 type scene struct {
-	cluster     *localcluster.Cluster
+	cluster     *cluster.Cluster
 	dir         string
 	contestants map[string]*contestant
 }
@@ -52,11 +52,11 @@ func setUp(ctx context.Context) (_ *scene, err error) {
 	if s.dir, err = os.MkdirTemp("", "nodegate-bench-agent-"); err != nil {
 		return nil, err
 	}
-	s.cluster, err = localcluster.Start(ctx, localcluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS"), Log: os.Stderr})
+	s.cluster, err = cluster.Start(ctx, cluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS"), Log: os.Stderr})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.cluster.AddNodes(ctx, "node", 1, localcluster.NodeOptions{Unmanaged: true}); err != nil {
+	if err := s.cluster.AddNodes(ctx, "node", 1, cluster.NodeOptions{Unmanaged: true}); err != nil {
 		return nil, err
 	}
 	agent, err := s.build(ctx)
@@ -118,7 +118,7 @@ func (s *scene) start(ctx context.Context, name, path string, args func(port str
 	if err != nil {
 		return err
 	}
-	component, err := s.cluster.Run(ctx, localcluster.Process{
+	component, err := s.cluster.Run(ctx, cluster.Process{
 		Name: name, Path: path, Args: args(port), Env: []string{"GOMAXPROCS=1"},
 		Ready: func(ctx context.Context) error { return answers(ctx, address) },
 	})

@@ -20,9 +20,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/nodegate/nodegate/internal/testing/manifests"
-	"github.com/nodegate/nodegate/internal/testing/ports"
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/manifests"
+	"github.com/nodegate/nodegate/test/cluster/ports"
 )
 
 // startOperator builds the operator into the cluster's directory, which goes with the cluster, and starts it there.
@@ -140,7 +140,7 @@ func (s *Stage) runManager(ctx context.Context, kubeconfig string) error {
 		}
 		args = append(args, "--enable-webhook", "--webhook-bind-address="+webhooks)
 	}
-	s.Operator, err = s.Run(ctx, localcluster.Process{
+	s.Operator, err = s.Run(ctx, cluster.Process{
 		Name:  "nodegate",
 		Path:  s.Binary,
 		Args:  append(args, s.options.Args...),

@@ -20,18 +20,18 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // Stage is a running cluster with a running operator.
 type Stage struct {
-	*localcluster.Cluster
+	*cluster.Cluster
 	// Client may do everything.
 	Client client.Client
 	// Clientset too.
 	Clientset kubernetes.Interface
 	// Operator is the operator's process.
-	Operator *localcluster.Component
+	Operator *cluster.Component
 	// Root is the directory of the checkout.
 	Root string
 	// MetricsURL is where the operator tells its metrics, to everybody on this machine.
@@ -54,7 +54,7 @@ type Options struct {
 	Args []string
 	// ControllerManagerArgs are more arguments for the controller manager.
 	ControllerManagerArgs []string
-	// AuditPolicy has the API server keep a log, as localcluster.Options says.
+	// AuditPolicy has the API server keep a log, as cluster.Options says.
 	AuditPolicy string
 }
 
@@ -70,7 +70,7 @@ func StartWith(ctx context.Context, log io.Writer, o Options) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := localcluster.Start(ctx, localcluster.Options{
+	cluster, err := cluster.Start(ctx, cluster.Options{
 		Assets:            os.Getenv("KUBEBUILDER_ASSETS"),
 		ControllerManager: true, Scheduler: true, Kwok: true, Log: log,
 		ControllerManagerArgs: o.ControllerManagerArgs, AuditPolicy: o.AuditPolicy,

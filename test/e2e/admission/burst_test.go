@@ -31,10 +31,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/testing/build"
-	"github.com/nodegate/nodegate/internal/testing/poll"
+	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/poll"
 	"github.com/nodegate/nodegate/test/demo/stage"
-	"github.com/nodegate/nodegate/test/localcluster"
 )
 
 const (
@@ -265,11 +265,11 @@ func (b *burst) register(ctx context.Context, name string, labelled bool) error 
 	if err != nil {
 		return err
 	}
-	o := localcluster.NodeOptions{Images: -1}
+	o := cluster.NodeOptions{Images: -1}
 	if labelled {
 		o.Labels = map[string]string{poolKey: pool}
 	}
-	if _, err := kubelet.CoreV1().Nodes().Create(ctx, localcluster.NewNode(name, o), metav1.CreateOptions{}); err != nil {
+	if _, err := kubelet.CoreV1().Nodes().Create(ctx, cluster.NewNode(name, o), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("registering node %q: %w", name, err)
 	}
 	if labelled {

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodegate/nodegate/internal/testing/poll"
+	"github.com/nodegate/nodegate/test/cluster/poll"
 )
 
 // resident is how much memory a process has, in KiB: now, or with VmHWM the most that it ever had. See proc_pid_status(5).

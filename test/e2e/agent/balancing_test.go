@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/nodegate/nodegate/internal/agent/checks"
-	"github.com/nodegate/nodegate/internal/testing/haproxy"
-	"github.com/nodegate/nodegate/internal/testing/poll"
+	"github.com/nodegate/nodegate/test/cluster/haproxy"
+	"github.com/nodegate/nodegate/test/cluster/poll"
 )
 
 // member is a node of the fleet behind HAProxy: an address of its own, with a service and an agent.

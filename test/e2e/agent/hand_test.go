@@ -8,14 +8,14 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/nodegate/nodegate/internal/testing/poll"
-	"github.com/nodegate/nodegate/internal/testing/tools"
+	"github.com/nodegate/nodegate/test/cluster/poll"
+	"github.com/nodegate/nodegate/test/needs"
 )
 
 // TestStartedByHand starts the agent with nothing but NODE_NAME, on its own ports, which in this network nobody else has.
 func TestStartedByHand(t *testing.T) {
 	binary(t)
-	if !tools.Isolated(t) {
+	if !needs.Isolated(t) {
 		return
 	}
 	p := launch(t, []string{"NODE_NAME=x"})

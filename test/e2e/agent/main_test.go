@@ -14,8 +14,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/nodegate/nodegate/internal/testing/shared"
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/shared"
 )
 
 // agents is the namespace of the agents' service accounts, whose requests the API server writes down.
@@ -32,8 +32,8 @@ rules:
 `
 
 // clusters is the one cluster of all tests that need one.
-var clusters = shared.New(func(ctx context.Context) (*localcluster.Cluster, error) {
-	return localcluster.Start(ctx, localcluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS"), AuditPolicy: auditPolicy})
+var clusters = shared.New(func(ctx context.Context) (*cluster.Cluster, error) {
+	return cluster.Start(ctx, cluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS"), AuditPolicy: auditPolicy})
 })
 
 // binaryEnv tells a test in namespaces of its own where the agent's binary is.
@@ -68,14 +68,14 @@ func binary(t *testing.T) string {
 	return path
 }
 
-func cluster(t *testing.T) *localcluster.Cluster {
+func sharedCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	return clusters.Get(t)
 }
 
 func admin(t *testing.T) kubernetes.Interface {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(cluster(t).Config())
+	client, err := kubernetes.NewForConfig(sharedCluster(t).Config())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,13 +10,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nodegate/nodegate/internal/testing/tools"
+	"github.com/nodegate/nodegate/test/needs"
 )
 
 // TestAMountThatTurnsReadOnlyBeforeAnybodyAsks: what counts is how mounts were when the agent started, not at the first question.
 func TestAMountThatTurnsReadOnlyBeforeAnybodyAsks(t *testing.T) {
 	binary(t)
-	if !tools.Isolated(t) {
+	if !needs.Isolated(t) {
 		return
 	}
 	root := t.TempDir()

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/nodegate/nodegate/internal/testing/build"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 // Rights on nodes: what the agent's installation grants, what the fourth seed's role does, and none.
@@ -46,7 +46,7 @@ func account(t *testing.T, name string, verbs []string) (kubeconfig string) {
 		_ = c.ClusterRoleBindings().Delete(context.Background(), role.Name, metav1.DeleteOptions{})
 		_ = c.ClusterRoles().Delete(context.Background(), role.Name, metav1.DeleteOptions{})
 	})
-	kubeconfig, err := cluster(t).KubeconfigFor(accountName(name), "system:serviceaccounts", "system:serviceaccounts:"+agents)
+	kubeconfig, err := sharedCluster(t).KubeconfigFor(accountName(name), "system:serviceaccounts", "system:serviceaccounts:"+agents)
 	if err != nil {
 		t.Fatal(err)
 	}

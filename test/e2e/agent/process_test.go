@@ -20,9 +20,9 @@ import (
 	"testing"
 
 	"github.com/nodegate/nodegate/internal/agent/health"
-	"github.com/nodegate/nodegate/internal/testing/poll"
-	"github.com/nodegate/nodegate/internal/testing/ports"
-	"github.com/nodegate/nodegate/internal/testing/tools"
+	"github.com/nodegate/nodegate/test/cluster/poll"
+	"github.com/nodegate/nodegate/test/cluster/ports"
+	"github.com/nodegate/nodegate/test/needs"
 )
 
 // logs is what a process has written.
@@ -65,7 +65,7 @@ func launch(t *testing.T, variables []string, args ...string) *process {
 	p := &process{logs: &logs{}, cmd: exec.Command(binary(t), args...), addresses: map[string]string{}, exited: make(chan struct{})}
 	p.cmd.Env = env(variables...)
 	p.cmd.Stderr = p.logs
-	if err := tools.Start(p.cmd); err != nil {
+	if err := needs.Start(p.cmd); err != nil {
 		t.Fatal(err)
 	}
 	go func() {

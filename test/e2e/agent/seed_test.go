@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/nodegate/nodegate/internal/testing/poll"
+	"github.com/nodegate/nodegate/test/cluster/poll"
 )
 
 const (
@@ -30,7 +30,7 @@ type outage struct{ begin, end func() }
 // apiOutages are those of a process. An outage ends with the test at the latest.
 func apiOutages(t *testing.T) map[string]outage {
 	t.Helper()
-	api := cluster(t).APIServer
+	api := sharedCluster(t).APIServer
 	do := func(f func() error) func() {
 		return func() {
 			t.Helper()
@@ -137,7 +137,7 @@ func unavailableRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close() //nolint:errcheck // done with it
-	here := cluster(t).Config()
+	here := sharedCluster(t).Config()
 	for _, row := range []struct {
 		name, kubeconfig, log string
 		outage                string

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodegate/nodegate/internal/testing/audit"
-	"github.com/nodegate/nodegate/internal/testing/poll"
+	"github.com/nodegate/nodegate/test/cluster/audit"
+	"github.com/nodegate/nodegate/test/cluster/poll"
 )
 
 func wantCount(p *process, text string, want int) error {
@@ -49,7 +49,7 @@ func requests(t *testing.T, name string) []string {
 	events, err := audit.Read[struct {
 		Verb, Stage, RequestURI string
 		User                    struct{ Username string }
-	}](cluster(t).AuditLog())
+	}](sharedCluster(t).AuditLog())
 	if err != nil {
 		t.Fatal(err)
 	}

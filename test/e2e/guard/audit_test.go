@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
-	"github.com/nodegate/nodegate/internal/testing/audit"
+	"github.com/nodegate/nodegate/test/cluster/audit"
 )
 
 // deletion is one request to delete a pod, by its name: no two pods here have the same.

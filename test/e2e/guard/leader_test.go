@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/nodegate/nodegate/internal/testing/ports"
+	"github.com/nodegate/nodegate/test/cluster/ports"
 )
 
 // TestTheLeaderIsKilledWhileItEvicts: the next one goes on where it was, and no pod is evicted twice.

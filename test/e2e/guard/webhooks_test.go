@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/nodegate/nodegate/internal/testing/manifests"
-	"github.com/nodegate/nodegate/internal/testing/ports"
+	"github.com/nodegate/nodegate/test/cluster/manifests"
+	"github.com/nodegate/nodegate/test/cluster/ports"
 )
 
 // installWebhooks applies what the webhooks need, by the names that an installation gives them. The API server runs on this

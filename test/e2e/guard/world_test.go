@@ -28,12 +28,12 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
-	"github.com/nodegate/nodegate/internal/testing/build"
-	"github.com/nodegate/nodegate/internal/testing/poll"
-	"github.com/nodegate/nodegate/internal/testing/ports"
-	"github.com/nodegate/nodegate/internal/testing/shared"
+	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/poll"
+	"github.com/nodegate/nodegate/test/cluster/ports"
+	"github.com/nodegate/nodegate/test/cluster/shared"
 	"github.com/nodegate/nodegate/test/demo/stage"
-	"github.com/nodegate/nodegate/test/localcluster"
 )
 
 const (
@@ -67,7 +67,7 @@ type world struct {
 
 // worlds is the one world of all tests.
 var worlds = shared.New(func(ctx context.Context) (*world, error) {
-	cluster, err := localcluster.Start(ctx, localcluster.Options{
+	cluster, err := cluster.Start(ctx, cluster.Options{
 		Assets:            os.Getenv("KUBEBUILDER_ASSETS"),
 		ControllerManager: true, Scheduler: true, Kwok: true, AuditPolicy: auditPolicy,
 		ControllerManagerArgs: []string{
@@ -119,7 +119,7 @@ func (w *world) start(ctx context.Context) error {
 		return err
 	}
 	// Each test's nodes are a minority.
-	if err := w.AddNodes(ctx, "bystander", 8, localcluster.NodeOptions{}); err != nil {
+	if err := w.AddNodes(ctx, "bystander", 8, cluster.NodeOptions{}); err != nil {
 		return err
 	}
 	w.Operator, err = w.replica(ctx, "operator", w.webhook)
@@ -127,7 +127,7 @@ func (w *world) start(ctx context.Context) error {
 }
 
 // replica starts an operator that serves webhooks on an address.
-func (w *world) replica(ctx context.Context, name, address string) (*localcluster.Component, error) {
+func (w *world) replica(ctx context.Context, name, address string) (*cluster.Component, error) {
 	kubeconfig, err := w.KubeconfigFor(operator, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (w *world) replica(ctx context.Context, name, address string) (*localcluste
 		return nil, err
 	}
 	w.MetricsURL = "http://" + metrics + "/metrics"
-	return w.Run(ctx, localcluster.Process{
+	return w.Run(ctx, cluster.Process{
 		Name: name, Path: w.binary,
 		Args: []string{
 			"--kubeconfig=" + kubeconfig, "--leader-elect", "--leader-election-namespace=" + namespace,
@@ -219,7 +219,7 @@ func (c *test) node(suffix string, guarded bool) string {
 	if guarded {
 		labels[label] = c.name
 	}
-	n := localcluster.NewNode(name, localcluster.NodeOptions{Labels: labels, Images: -1})
+	n := cluster.NewNode(name, cluster.NodeOptions{Labels: labels, Images: -1})
 	c.do(c.Client.Create(c.t.Context(), n))
 	c.t.Cleanup(func() { _ = c.Client.Delete(context.Background(), n) })
 	c.eventually("node "+name+" is ready", func() error { return c.ready(name, corev1.ConditionTrue) })
@@ -274,7 +274,7 @@ func (c *test) link(node string, up bool) {
 	if up {
 		value = "null"
 	}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, localcluster.KubeletAnnotation, value)
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, cluster.KubeletAnnotation, value)
 	c.do(c.Client.Patch(c.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 var conditionTypes = []string{ours + "c-0", ours + "c-1", ours + "c-2", ours + "c-3"}
@@ -89,7 +89,7 @@ func (a *nodeActor) settle(ctx context.Context, rng *rand.Rand) {
 func (a *nodeActor) create(ctx context.Context, rng *rand.Rand, s *slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := localcluster.NodeOptions{Unmanaged: true, Images: -1, Labels: map[string]string{}}
+	o := cluster.NodeOptions{Unmanaged: true, Images: -1, Labels: map[string]string{}}
 	if s.steady {
 		o.Labels[steadyLabel] = "yes"
 	}
@@ -105,7 +105,7 @@ func (a *nodeActor) create(ctx context.Context, rng *rand.Rand, s *slot) {
 		o.Taints = slices.Insert(o.Taints, rng.IntN(len(o.Taints)+1), t)
 		s.planted[idOf(t)] = true
 	}
-	node := localcluster.NewNode(s.name, o)
+	node := cluster.NewNode(s.name, o)
 	s.boots++
 	node.Status.NodeInfo.BootID = fmt.Sprintf("%s-%d", s.name, s.boots)
 	s.reported, s.ever = map[string]string{}, map[string]bool{}

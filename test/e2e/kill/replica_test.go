@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const leaseNamespace = "kube-system"
@@ -61,7 +61,7 @@ type replica struct {
 	name string
 	// proxy is nil where the replica speaks to the API server itself.
 	proxy   *proxy
-	process *localcluster.Component
+	process *cluster.Component
 	// kept: somebody starts it again when it ends.
 	kept bool
 }
@@ -89,7 +89,7 @@ func startReplica(t *testing.T, w *world, binary, name string, elect bool) *repl
 func (r *replica) run(t *testing.T, w *world, binary, kubeconfig string, elect bool) {
 	t.Helper()
 	var err error
-	r.process, err = w.cluster.Run(t.Context(), localcluster.Process{
+	r.process, err = w.cluster.Run(t.Context(), cluster.Process{
 		Name: "operator-" + r.name,
 		Path: binary,
 		Args: []string{

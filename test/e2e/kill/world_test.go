@@ -21,7 +21,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // Everything of the rules bears this prefix: what is tainted with one of these keys, NoSchedule or NoExecute, belongs to
@@ -42,7 +42,7 @@ const (
 
 // world is a control plane, and what the test knows about what is there.
 type world struct {
-	cluster    *localcluster.Cluster
+	cluster    *cluster.Cluster
 	client     client.WithWatch
 	slots      []*slot
 	rules      *rulebook
@@ -87,7 +87,7 @@ func newScheme() *runtime.Scheme {
 // newWorld starts a control plane with the CustomResourceDefinition and without nodes.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	cluster, err := localcluster.Start(t.Context(), localcluster.Options{Log: t.Output()})
+	cluster, err := cluster.Start(t.Context(), cluster.Options{Log: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}

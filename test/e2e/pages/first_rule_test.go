@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/testing/poll"
+	"github.com/nodegate/nodegate/test/cluster/poll"
 )
 
 const networkTaint = "readiness.k8s.io/NetworkReady"
@@ -46,7 +46,7 @@ func (w *world) plugin(t *testing.T) {
 }
 
 func TestTheFirstRule(t *testing.T) {
-	w := cluster(t)
+	w := sharedCluster(t)
 	w.plugin(t)
 	p := open(t, w, "first-rule.md")
 	rule := &v1alpha1.NodeReadinessRule{}

@@ -17,7 +17,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
-	"github.com/nodegate/nodegate/internal/testing/poll"
+	"github.com/nodegate/nodegate/test/cluster/poll"
 )
 
 // history is how a taint has come and gone on nodes.

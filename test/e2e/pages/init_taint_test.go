@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/testing/poll"
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/poll"
 )
 
 // warm is the label by which the init pod comes to a node: the simulated kubelets find every container ready at once.
@@ -59,7 +59,7 @@ func (w *world) joining(t *testing.T) (stop func() []string) {
 	go func() {
 		defer close(failed)
 		for i := 0; ; i++ {
-			n := localcluster.NewNode(fmt.Sprintf("joining-%d", i), localcluster.NodeOptions{Images: -1})
+			n := cluster.NewNode(fmt.Sprintf("joining-%d", i), cluster.NodeOptions{Images: -1})
 			if err := w.Client.Create(context.WithoutCancel(ctx), n); err != nil {
 				failed <- err
 				return
@@ -122,7 +122,7 @@ func (w *world) released(t *testing.T, h *history, nodes ...string) {
 }
 
 func TestFromAnInitTaintWebhook(t *testing.T) {
-	w := cluster(t)
+	w := sharedCluster(t)
 	p := open(t, w, "migrate-from-init-taint-webhook.md")
 	t.Cleanup(func() {
 		r := &v1alpha1.NodeReadinessRule{}

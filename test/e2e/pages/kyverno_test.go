@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/testing/audit"
-	"github.com/nodegate/nodegate/internal/testing/build"
-	"github.com/nodegate/nodegate/internal/testing/poll"
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/audit"
+	"github.com/nodegate/nodegate/test/cluster/poll"
 )
 
 const (
@@ -76,7 +76,7 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{cluster(t), t}
+	f := &fleet{sharedCluster(t), t}
 	for i := range 6 {
 		f.node(t, fmt.Sprintf("bystander-%d", i), nil)
 	}
@@ -117,7 +117,7 @@ func (f *fleet) link(node string, up bool) {
 	if up {
 		value = "null"
 	}
-	f.patch(f.t, node, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, localcluster.KubeletAnnotation, value))
+	f.patch(f.t, node, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, cluster.KubeletAnnotation, value))
 }
 
 func (f *fleet) isReady(node string, want corev1.ConditionStatus) error {

@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/nodegate/nodegate/internal/testing/poll"
-	"github.com/nodegate/nodegate/internal/testing/shared"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/poll"
+	"github.com/nodegate/nodegate/test/cluster/shared"
 	"github.com/nodegate/nodegate/test/demo/stage"
-	"github.com/nodegate/nodegate/test/localcluster"
 )
 
 // auditPolicy writes down who deletes which pod, and with what success.
@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	worlds.Main(m)
 }
 
-func cluster(t *testing.T) *world {
+func sharedCluster(t *testing.T) *world {
 	t.Helper()
 	w := worlds.Get(t)
 	t.Cleanup(func() {
@@ -105,7 +105,7 @@ func (w *world) remove(t *testing.T, o client.Object) {
 // node adds a node.
 func (w *world) node(t *testing.T, name string, labels map[string]string) {
 	t.Helper()
-	n := localcluster.NewNode(name, localcluster.NodeOptions{Labels: labels, Images: -1})
+	n := cluster.NewNode(name, cluster.NodeOptions{Labels: labels, Images: -1})
 	must(t, w.Client.Create(t.Context(), n))
 	w.discard(t, n)
 }

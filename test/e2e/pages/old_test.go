@@ -19,8 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodegate/nodegate/internal/testing/poll"
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/poll"
 )
 
 // What an init-taint webhook puts on nodes.
@@ -88,7 +88,7 @@ func with(annotations map[string]string, key string) map[string]string {
 func (w *world) born(t *testing.T, what string, check func(*corev1.Node) bool) {
 	t.Helper()
 	poll.Until(t, what, func() error {
-		n := localcluster.NewNode("unborn", localcluster.NodeOptions{Images: -1})
+		n := cluster.NewNode("unborn", cluster.NodeOptions{Images: -1})
 		if err := w.Client.Create(t.Context(), n, client.DryRunAll); err != nil {
 			return err
 		}

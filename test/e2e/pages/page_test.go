@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodegate/nodegate/internal/testing/poll"
+	"github.com/nodegate/nodegate/test/cluster/poll"
 )
 
 // page is a page of the documentation that is followed step by step.

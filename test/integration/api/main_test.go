@@ -22,8 +22,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/testing/apiserver"
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/apiserver"
 )
 
 // crdDir is where the generated CustomResourceDefinition is.
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) (code int, err error) {
 	logf.SetLogger(klog.Background())
 	if assets = os.Getenv("KUBEBUILDER_ASSETS"); assets == "" {
-		if assets, err = localcluster.Assets(context.Background(), os.Stderr); err != nil {
+		if assets, err = cluster.Assets(context.Background(), os.Stderr); err != nil {
 			return 0, err
 		}
 	}

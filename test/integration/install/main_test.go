@@ -21,8 +21,8 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/testing/apiserver"
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/apiserver"
 )
 
 const (
@@ -73,7 +73,7 @@ func run(m *testing.M) (code int, err error) {
 	defer func() { _ = os.RemoveAll(scratch) }()
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
-		if assets, err = localcluster.Assets(ctx, os.Stderr); err != nil {
+		if assets, err = cluster.Assets(ctx, os.Stderr); err != nil {
 			return 0, err
 		}
 	}

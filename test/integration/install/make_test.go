@@ -21,16 +21,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodegate/nodegate/test/localcluster"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // checkout is a copy of what make deploys from, so that dist/ of this one is left alone, and a cluster that it works on.
 type checkout struct {
 	dir     string
-	cluster *localcluster.Cluster // nil for none
+	cluster *cluster.Cluster // nil for none
 }
 
-func newCheckout(t *testing.T, cluster *localcluster.Cluster) *checkout {
+func newCheckout(t *testing.T, cluster *cluster.Cluster) *checkout {
 	t.Helper()
 	c := &checkout{dir: t.TempDir(), cluster: cluster}
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -173,7 +173,7 @@ func gone(ctx context.Context, c client.Client, o object) (bool, error) {
 // TestMakeDeploy: install, uninstall, deploy and undeploy do what they say on a cluster whose controllers run: what is
 // deployed is all there, and all gone afterwards, the rules before the definition.
 func TestMakeDeploy(t *testing.T) {
-	cluster, err := localcluster.Start(t.Context(), localcluster.Options{
+	cluster, err := cluster.Start(t.Context(), cluster.Options{
 		Assets: os.Getenv("KUBEBUILDER_ASSETS"), ControllerManager: true, Log: t.Output(),
 	})
 	if err != nil {

@@ -40,8 +40,8 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	agentcfg "github.com/nodegate/nodegate/internal/agent/config"
-	"github.com/nodegate/nodegate/internal/testing/audit"
-	"github.com/nodegate/nodegate/internal/testing/ports"
+	"github.com/nodegate/nodegate/test/cluster/audit"
+	"github.com/nodegate/nodegate/test/cluster/ports"
 )
 
 const conditionType = "example.com/CNIReady"

@@ -1,0 +1,152 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/nodegate/nodegate/test/cluster/poll"
+)
+
+func TestNothingSurvivesAnOwnerThatIsKilled(t *testing.T) {
+	owner := exec.Command(os.Args[0])
+	owner.Env = append(os.Environ(), ownerEnv+"=1")
+	owner.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its group is killed, as a test runner does
+	var stderr bytes.Buffer
+	owner.Stderr = &stderr
+	stdout, err := owner.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var dir string
+	pids := make([]int, 4)
+	_, err = fmt.Fscan(stdout, &dir, &pids[0], &pids[1], &pids[2], &pids[3])
+	if err == nil {
+		for _, pid := range pids {
+			if gone(pid) == nil {
+				err = fmt.Errorf("process %d does not even run", pid)
+			}
+		}
+	}
+	_ = syscall.Kill(-owner.Process.Pid, syscall.SIGKILL)
+	_ = owner.Wait()
+	if err != nil {
+		t.Fatalf("the owner did not start its cluster: %v\n%s", err, &stderr)
+	}
+	poll.Until(t, "nothing is left", func() error {
+		for _, pid := range pids {
+			if err := gone(pid); err != nil {
+				return err
+			}
+		}
+		return removed(dir)
+	})
+}
+
+// Where there is no Pdeathsig the shell alone must do it.
+func TestGuardKillsWhatItWasToldOfAndRemovesTheDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cluster with a space")
+	if err := os.MkdirAll(filepath.Join(dir, "etcd"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	g, err := newGuard(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sleep := func() *exec.Cmd {
+		cmd := exec.Command("sleep", "600")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		return cmd
+	}
+	first, forgotten, last := sleep(), sleep(), sleep()
+	for _, cmd := range []*exec.Cmd{first, forgotten, last} {
+		g.tell("+", cmd.Process)
+	}
+	g.forget(forgotten.Process)
+	if err := g.close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, cmd := range []*exec.Cmd{first, last} {
+		poll.Until(t, "the guard has killed it", func() error { return gone(cmd.Process.Pid) })
+	}
+	if gone(forgotten.Process.Pid) == nil {
+		t.Error("a process that the guard was told to forget was killed")
+	}
+	if err := removed(dir); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSweepRemovesOnlyTheDirectoriesOfDeadOwners(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	mine, err := newWorkDir("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead, err := newWorkDir("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dead.lock.Close(); err != nil { // what the kernel does for an owner that is killed
+		t.Fatal(err)
+	}
+	starting, err := os.MkdirTemp("", dirPattern) // its owner has not locked it yet
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next, err := newWorkDir(""); err != nil {
+		t.Fatal(err)
+	} else if err := next.close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := removed(dead.path); err != nil {
+		t.Error(err)
+	}
+	for _, path := range []string{mine.path, starting} {
+		if removed(path) == nil {
+			t.Errorf("%s was swept", path)
+		}
+	}
+	if err := mine.close(); err != nil {
+		t.Error(err)
+	}
+	if err := removed(mine.path); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADirectoryIsForOneCluster(t *testing.T) {
+	dir := t.TempDir()
+	first, err := newWorkDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newWorkDir(dir); err == nil {
+		t.Error("the directory of a running cluster was taken")
+	}
+	if err := os.Mkdir(filepath.Join(dir, "etcd"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.close(); err != nil {
+		t.Fatal(err)
+	}
+	if removed(dir) == nil {
+		t.Error("a directory that was named was removed")
+	}
+	if _, err := newWorkDir(dir); err == nil {
+		t.Error("the data of another cluster was taken over")
+	}
+}

@@ -1,0 +1,116 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package haproxy
+
+import (
+	"encoding/csv"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/nodegate/nodegate/test/cluster/poll"
+)
+
+// Whole is, in a backend's statistics, the name of what is about all of it.
+const Whole = "BACKEND"
+
+// Backend is one of an HAProxy's backends.
+type Backend struct {
+	h    *HAProxy
+	name string
+}
+
+// Backend is the backend of this name.
+func (h *HAProxy) Backend(name string) Backend { return Backend{h: h, name: name} }
+
+// Fields are fields of HAProxy's statistics, by their names in its CSV format: see section 9.1 of its management guide.
+type Fields map[string]string
+
+// Statistics are those of a backend's servers, by name, and of the Whole.
+type Statistics map[string]Fields
+
+// Statistics are the backend's now.
+func (b Backend) Statistics(t testing.TB) Statistics {
+	t.Helper()
+	text, err := b.h.Command(t.Context(), "show stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := parseStatistics(text, b.name)
+	if err != nil {
+		t.Fatalf("reading the statistics: %v\n%s", err, text)
+	}
+	return s
+}
+
+func parseStatistics(text, backend string) (Statistics, error) {
+	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(strings.TrimSpace(text), "# ")))
+	r.FieldsPerRecord = -1
+	rows, err := r.ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	s := Statistics{}
+	for _, row := range rows[min(1, len(rows)):] {
+		fields := Fields{}
+		for i, name := range rows[0] {
+			if i < len(row) {
+				fields[name] = row[i]
+			}
+		}
+		if fields["pxname"] == backend {
+			s[fields["svname"]] = fields
+		}
+	}
+	if len(s) == 0 {
+		return nil, fmt.Errorf("there is no backend %q", backend)
+	}
+	return s, nil
+}
+
+// Is says which of these fields a server does not have.
+func (s Statistics) Is(server string, want Fields) error {
+	for name, value := range want {
+		if got, ok := s[server][name]; !ok || got != value {
+			return fmt.Errorf("%s: %s is %q, not %q, in %v", server, name, got, value, s[server])
+		}
+	}
+	return nil
+}
+
+// Becomes waits until a server has all these fields at the same time.
+func (b Backend) Becomes(t testing.TB, server string, want Fields) {
+	t.Helper()
+	poll.Until(t, "HAProxy's statistics of "+b.name, func() error { return b.Statistics(t).Is(server, want) })
+}
+
+// Change is one of a server's state.
+type Change struct {
+	Server string
+	// State is UP or DOWN.
+	State string
+	// Why is HAProxy's reason, such as "Layer7 wrong status, code: 503".
+	Why string
+}
+
+// changes are HAProxy's lines about them in the raw format, without what comes before a message in others.
+var changes = regexp.MustCompile(`(?m)^Server (\S+)/(\S+) is (UP|DOWN)(?: \(agent\))?, reason: (.*?)(?:, info: .*|, check duration: .*|\. .*)?$`)
+
+// Changes are those of the backend's servers, in their order, that HAProxy has logged. The configuration has to say
+// "log stdout format raw local0", and "log global" for the backend.
+func (b Backend) Changes(t testing.TB) []Change {
+	t.Helper()
+	return parseChanges(b.h.log(t), b.name)
+}
+
+func parseChanges(log, backend string) []Change {
+	var all []Change
+	for _, m := range changes.FindAllStringSubmatch(log, -1) {
+		if m[1] == backend {
+			all = append(all, Change{Server: m[2], State: m[3], Why: m[4]})
+		}
+	}
+	return all
+}

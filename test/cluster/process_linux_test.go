@@ -1,0 +1,69 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// The signal is sent at once, but on a machine with more to do than it has processors the process gets it only
+// when it is its turn.
+func TestPauseReturnsOnceTheProcessHasStopped(t *testing.T) {
+	g, err := newGuard("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	t.Cleanup(func() { _ = g.close() })
+	var components []*Component
+	for i := range 16 {
+		name := fmt.Sprintf("busy-%d", i)
+		busy := newComponent(Process{Name: name, Path: "/bin/sh", Args: []string{"-c", "while :; do :; done"}}, dir, dir+"/"+name, g)
+		if err := busy.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = busy.Kill() })
+		components = append(components, busy)
+	}
+	for range 20 {
+		for _, c := range components[:4] {
+			if err := c.Pause(); err != nil {
+				t.Fatal(err)
+			}
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.PID()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fields := strings.Fields(string(stat)); fields[2] != "T" {
+				t.Fatalf("a paused process is in state %s", fields[2])
+			}
+			if err := c.Resume(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestPauseOfAProcessThatDoesNotRunIsAnError(t *testing.T) {
+	g, err := newGuard("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.close() })
+	dir := t.TempDir()
+	c := newComponent(Process{Name: "true", Path: "/bin/sh", Args: []string{"-c", ":"}}, dir, dir+"/log", g)
+	if err := c.Pause(); err == nil {
+		t.Error("one that was never started was paused")
+	}
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-c.Exited()
+	if err := c.Pause(); err == nil {
+		t.Error("one that has ended was paused")
+	}
+}
