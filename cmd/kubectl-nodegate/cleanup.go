@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/decide"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/cluster"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -118,7 +118,7 @@ func abandoned(rules []v1alpha1.NodeReadinessRule, now time.Time) ([]*v1alpha1.N
 // operator plans it in the same way.
 func leavings(node *corev1.Node, set *ruleset.Set, now time.Time) []byte {
 	swept := taints.Sweep(node, set, func(string) bool { return true })
-	decided := decide.Node(&decide.Input{Node: node, Swept: swept, Rules: set, Evidence: &readiness.Evidence{}, Now: now})
+	decided := gate.DecideNode(&gate.NodeInput{Node: node, Swept: swept.Node, Rules: set, Evidence: &readiness.Evidence{}, Now: now})
 	return taints.Plan(node, swept, decided.Decisions, now).Patch
 }
 

@@ -16,21 +16,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/cluster"
 	"github.com/nodegate/nodegate/internal/plugin/report"
-	"github.com/nodegate/nodegate/internal/taints"
 )
 
 type overrideOptions struct {
 	*changing
-	action   taints.OverrideAction // none takes the override off
+	action   gate.OverrideAction // none takes the override off
 	selector string
 	last     time.Duration
 	timeout  time.Duration
 }
 
 func newRelease(p *plugin) *cobra.Command {
-	o := &overrideOptions{action: taints.OverrideRelease}
+	o := &overrideOptions{action: gate.OverrideRelease}
 	cmd := &cobra.Command{
 		Use:   "release node NAME...",
 		Short: "Take the taints of all rules off nodes, and keep them off",
@@ -42,7 +42,7 @@ func newRelease(p *plugin) *cobra.Command {
 }
 
 func newHold(p *plugin) *cobra.Command {
-	o := &overrideOptions{action: taints.OverrideHold}
+	o := &overrideOptions{action: gate.OverrideHold}
 	cmd := &cobra.Command{
 		Use:   "hold node NAME...",
 		Short: "Put the taints of the rules that select nodes on them, and keep them on",
@@ -54,7 +54,7 @@ func newHold(p *plugin) *cobra.Command {
 }
 
 func newClear(p *plugin) *cobra.Command {
-	o := &overrideOptions{action: taints.OverrideNone}
+	o := &overrideOptions{action: gate.OverrideNone}
 	cmd := &cobra.Command{
 		Use:     "clear node NAME...",
 		Aliases: []string{"unhold", "unrelease"},
@@ -72,7 +72,7 @@ func (o *overrideOptions) command(p *plugin, cmd *cobra.Command, done string) *c
 	o.changing = newChanging(cmd, done)
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "The nodes with these labels, instead of names.")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Second, "For how long to wait until the operator has acted. 0 does not wait.")
-	if o.action != taints.OverrideNone {
+	if o.action != gate.OverrideNone {
 		cmd.Flags().DurationVar(&o.last, "for", 0, "For how long, such as 30m or 2h. By default until it is cleared.")
 	}
 	return cmd
@@ -147,7 +147,7 @@ func selectNodes(ctx context.Context, c *cluster.Cluster, names []string, select
 // patch is what is to be sent for a node. The UID keeps it off another node of the same name.
 func (o *overrideOptions) patch(node *corev1.Node, now time.Time) map[string]any {
 	var value any // null takes it off
-	if o.action != taints.OverrideNone {
+	if o.action != gate.OverrideNone {
 		text := string(o.action)
 		if o.last > 0 {
 			text += ";until=" + now.Add(o.last).UTC().Format(time.RFC3339)
@@ -178,9 +178,9 @@ func (o *overrideOptions) announce(ctx context.Context, e *explainer, nodes []*c
 	}
 	which := names(nodes)
 	switch o.action {
-	case taints.OverrideRelease:
+	case gate.OverrideRelease:
 		return fmt.Sprintf("Releases %s%s: the taints of all rules go and stay away %s, whatever the evidence.", which, of(held, nodes), until)
-	case taints.OverrideHold:
+	case gate.OverrideHold:
 		text := fmt.Sprintf("Holds %s%s: the taints of the rules that select them are put on and stay %s, whatever the evidence.", which, of(held, nodes), until)
 		if n := len(nodes) - selected; n > 0 {
 			text += fmt.Sprintf("\nNo enforced rule with a taint selects %d of %d: there it has no effect until one does. \"kubectl cordon\" holds any node.", n, len(nodes))

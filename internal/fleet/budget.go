@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/taints"
+	"github.com/nodegate/nodegate/internal/gate"
 )
 
 // budget is a rule's breaker: how many released nodes there are, how many of them the rule claims, and who waits.
@@ -51,7 +51,7 @@ func (b *budget) settle(node string, e *Entry) {
 	if e == nil || e.State != v1alpha1.NodeStateFailed {
 		delete(b.reserved, node)
 	}
-	if e == nil || e.Reason != taints.ReasonOverBudget {
+	if e == nil || e.Reason != gate.ReasonOverBudget {
 		delete(b.waiting, node)
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/taints"
+	"github.com/nodegate/nodegate/internal/gate"
 )
 
 func TestCauses(t *testing.T) {
-	inService := taints.Standing{Matches: true, Released: true}
+	inService := gate.Standing{Matches: true, Released: true}
 	condition := func(status v1alpha1.ConditionStatus) []v1alpha1.ConditionEvaluationResult {
 		return []v1alpha1.ConditionEvaluationResult{
 			{Type: "a", CurrentStatus: status, RequiredStatus: "True"},
@@ -25,8 +25,8 @@ func TestCauses(t *testing.T) {
 		"n-4":     {Standing: inService, Results: condition("Unknown")},
 		"n-3":     {Standing: inService, Results: condition("Unknown")},
 		"ready":   {Standing: inService},
-		"joining": {Standing: taints.Standing{Matches: true}, Results: condition("Unknown")},
-		"other":   {Standing: taints.Standing{Released: true}, Results: condition("Unknown")},
+		"joining": {Standing: gate.Standing{Matches: true}, Results: condition("Unknown")},
+		"other":   {Standing: gate.Standing{Released: true}, Results: condition("Unknown")},
 		"n-5": {Standing: inService, Requirements: []v1alpha1.RequirementEvaluationResult{
 			{Name: "warm-up", Message: "pod init-x7k2p is not ready"}, {Name: "csi", Satisfied: true}}},
 		"n-6": {Standing: inService, Requirements: []v1alpha1.RequirementEvaluationResult{

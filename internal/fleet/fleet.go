@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 )
 
 // Entry is what is known of one node under one rule.
@@ -22,7 +22,7 @@ type Entry struct {
 	// Rule is the version of the rule that was decided by.
 	Rule *ruleset.Rule
 	// Standing is where the node stands.
-	Standing taints.Standing
+	Standing gate.Standing
 	// State and Reason are for the rule's status. State is empty where the rule does not match.
 	State  v1alpha1.NodeState
 	Reason string
@@ -43,7 +43,7 @@ type Entry struct {
 	// WouldClaim, WouldRelease and Risky are what a rule in dry-run would do; risky, where evidence never appeared.
 	WouldClaim, WouldRelease, Risky bool
 	// Hold is what the rule's eviction guard does.
-	Hold taints.HoldState
+	Hold gate.HoldState
 	// Observed and HeartbeatDecides are of the last verdict.
 	Observed         readiness.Observed
 	HeartbeatDecides bool
@@ -171,7 +171,7 @@ func (f *Fleet) SetRules(set *ruleset.Set, nodes []*corev1.Node, now time.Time) 
 func newRuleState(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node, now time.Time) *ruleState {
 	state := &ruleState{rule: rule, entries: map[string]*Entry{}, budget: newBudget()}
 	for _, node := range nodes {
-		standing := taints.Stand(rule, node, now)
+		standing := gate.Stand(rule, node, now)
 		if !standing.Concerns(rule, node) {
 			continue
 		}

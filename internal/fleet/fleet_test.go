@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -79,7 +79,7 @@ func fleetOf(r *ruleset.Rule, n int) (*Fleet, *heard, []*corev1.Node) {
 }
 
 func entry(r *ruleset.Rule, node *corev1.Node, state v1alpha1.NodeState, reason string) Entry {
-	return Entry{Rule: r, Standing: taints.Stand(r, node, now), State: state, Reason: reason}
+	return Entry{Rule: r, Standing: gate.Stand(r, node, now), State: state, Reason: reason}
 }
 
 func TestSetRulesReadsWhereAllNodesStandBeforeAnyIsActedOn(t *testing.T) {
@@ -146,7 +146,7 @@ func TestFreedBudgetGoesToTheLongestUnready(t *testing.T) {
 		if f.Reserve(r.UID, nodes[i].Name, since(i)) {
 			t.Fatalf("node %d is granted beyond the budget", i)
 		}
-		f.Record(nodes[i], []Entry{entry(r, nodes[i], v1alpha1.NodeStateExempt, taints.ReasonOverBudget)}, now)
+		f.Record(nodes[i], []Entry{entry(r, nodes[i], v1alpha1.NodeStateExempt, gate.ReasonOverBudget)}, now)
 	}
 	h.take()
 	f.Unreserve(r.UID, nodes[0].Name)
@@ -171,7 +171,7 @@ func TestAReservationOutlivesAFailureOfWhichNobodyKnowsTheOutcome(t *testing.T) 
 	if f.Reserve(r.UID, nodes[1].Name, now) {
 		t.Error("the room of a patch that may have been carried out was given away")
 	}
-	f.Record(nodes[0], []Entry{entry(r, nodes[0], v1alpha1.NodeStateReady, taints.ReasonEvidenceHolds)}, now)
+	f.Record(nodes[0], []Entry{entry(r, nodes[0], v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)}, now)
 	if !f.Reserve(r.UID, nodes[1].Name, now) {
 		t.Error("room that is free again was refused")
 	}
@@ -197,7 +197,7 @@ func TestAnEntryByAnotherVersionOfTheRuleIsDropped(t *testing.T) {
 	edited := *r
 	edited.Generation++
 	f.SetRules(ruleset.NewSet(&edited), nodes, now)
-	f.Record(nodes[0], []Entry{entry(r, nodes[0], v1alpha1.NodeStateReady, taints.ReasonEvidenceHolds)}, now)
+	f.Record(nodes[0], []Entry{entry(r, nodes[0], v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)}, now)
 	if m, _ := f.Material(r.UID); m.Counts.Pending != 1 {
 		t.Errorf("counts %+v: the node has not been looked at under the new version", m.Counts)
 	}
@@ -206,7 +206,7 @@ func TestAnEntryByAnotherVersionOfTheRuleIsDropped(t *testing.T) {
 func TestRecordTellsOfChangesOnlyAndKeepsTheTimeOfTheLastOne(t *testing.T) {
 	r := rule("")
 	f, h, nodes := fleetOf(r, 1)
-	held := entry(r, nodes[0], v1alpha1.NodeStateHeld, taints.ReasonEvidenceMissing)
+	held := entry(r, nodes[0], v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
 	f.Record(nodes[0], []Entry{held}, now)
 	if rules, _ := h.take(); len(rules) != 1 {
 		t.Errorf("told %v times of the first verdict", len(rules))
@@ -224,7 +224,7 @@ func TestRecordTellsOfChangesOnlyAndKeepsTheTimeOfTheLastOne(t *testing.T) {
 func TestWhatWasSeenOfANodeIsNotTakenForItsNamesakes(t *testing.T) {
 	r := rule("")
 	f, _, nodes := fleetOf(r, 1)
-	e := entry(r, nodes[0], v1alpha1.NodeStateReady, taints.ReasonEvidenceHolds)
+	e := entry(r, nodes[0], v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
 	e.Observed.Ready, e.Observed.Since, e.HeartbeatDecides = true, now, true
 	f.Record(nodes[0], []Entry{e}, now)
 	if got := f.Observed(nodes[0], r.UID); !got.Ready || !f.HeartbeatDecides(nodes[0].Name) {
@@ -240,13 +240,13 @@ func TestStatusIsBoundedForAnyFleetAndNamesHeldAndFailedNodesFirst(t *testing.T)
 	r := rule("")
 	f, _, nodes := fleetOf(r, 5000)
 	for i, n := range nodes {
-		e := entry(r, n, v1alpha1.NodeStateReady, taints.ReasonEvidenceHolds)
+		e := entry(r, n, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
 		switch {
 		case i%1000 == 999:
 			e = entry(r, n, v1alpha1.NodeStateFailed, "PatchFailed")
 			e.Message = strings.Repeat("x", 20000)
 		case i%100 == 99:
-			e = entry(r, n, v1alpha1.NodeStateHeld, taints.ReasonEvidenceMissing)
+			e = entry(r, n, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
 			for range 4 {
 				e.Results = append(e.Results, v1alpha1.ConditionEvaluationResult{
 					Type: strings.Repeat("t", 316), CurrentStatus: "Unknown", RequiredStatus: "True"})
@@ -274,7 +274,7 @@ func TestADryRunsMaterialCountsAndNames(t *testing.T) {
 	r := rule("")
 	f, _, nodes := fleetOf(r, 30)
 	for i, n := range nodes {
-		e := entry(r, n, v1alpha1.NodeStateExempt, taints.ReasonDryRun)
+		e := entry(r, n, v1alpha1.NodeStateExempt, gate.ReasonDryRun)
 		e.WouldClaim, e.Risky, e.WouldRelease = i < 20, i < 5, i >= 25
 		f.Record(n, []Entry{e}, now)
 	}

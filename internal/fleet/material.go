@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 )
 
 // maxNames is how many names of nodes a dry-run's lists have at most.
@@ -110,9 +110,9 @@ func (m *Material) count(e *Entry) {
 		m.Counts.Pending++
 	}
 	switch e.Hold {
-	case taints.HoldStands:
+	case gate.HoldStands:
 		m.Guarded++
-	case taints.HoldEnded:
+	case gate.HoldEnded:
 		m.GuardEnded++
 	}
 	if e.WouldClaim {
@@ -233,7 +233,7 @@ func (f *Fleet) Counts() []Counts {
 		c := Counts{Rule: state.rule.Name, Mode: state.rule.Mode, OverBudget: len(state.budget.waiting)}
 		for _, e := range state.entries {
 			m.count(e)
-			if e.Reason == taints.ReasonOverrideHold || e.Reason == taints.ReasonOverrideRelease {
+			if e.Reason == gate.ReasonOverrideHold || e.Reason == gate.ReasonOverrideRelease {
 				c.Overridden++
 			}
 		}

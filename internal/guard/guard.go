@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 )
 
 const (
@@ -63,7 +63,7 @@ type Decision struct {
 	// Rule is the rule that denies the deletion; nil, where none does.
 	Rule *ruleset.Rule
 	// Hold is how its guard stands.
-	Hold taints.Hold
+	Hold gate.Hold
 	// Late: the rule holds again; the deletion was begun before that.
 	Late bool
 	// Message says it in words, for whoever asked.
@@ -77,7 +77,7 @@ func Decide(r *Request) Decision {
 	if !guarded(r) {
 		return Decision{}
 	}
-	override, _ := taints.OverrideOf(r.Node, r.Now) // one that cannot be read is none
+	override, _ := gate.OverrideOf(r.Node, r.Now) // one that cannot be read is none
 	var out Decision
 	for _, rule := range r.Rules.All() {
 		if !Against(rule, r.User) {
@@ -108,7 +108,7 @@ func guarded(r *Request) bool {
 	case r.User == ControllerManager && Announced(pod) == nil: // some other controller of it, which is nobody's to stop
 		return false
 	}
-	if o, err := taints.ParseOverride(pod.Annotations[v1alpha1.OverrideAnnotation]); err == nil && o.Action == taints.OverrideRelease &&
+	if o, err := gate.ParseOverride(pod.Annotations[v1alpha1.OverrideAnnotation]); err == nil && o.Action == gate.OverrideRelease &&
 		(o.Until.IsZero() || r.Now.Before(o.Until)) {
 		return false
 	}
@@ -120,7 +120,7 @@ func guarded(r *Request) bool {
 // evictsOtherwise reports whether a taint evicts the pod for another reason than that the node is not ready: somebody has
 // put it there for that.
 func evictsOtherwise(t *corev1.Taint, r *Request) bool {
-	if t.Effect != corev1.TaintEffectNoExecute || taints.OfNodeController(t) || ofRule(t, r.Rules) {
+	if t.Effect != corev1.TaintEffectNoExecute || gate.OfNodeController(t) || ofRule(t, r.Rules) {
 		return false
 	}
 	toleration := matching(r.Pod.Spec.Tolerations, t)
@@ -133,23 +133,23 @@ func ofRule(t *corev1.Taint, rules *ruleset.Set) bool {
 	})
 }
 
-func decide(rule *ruleset.Rule, r *Request, override taints.Override) (Decision, bool) {
-	standing := taints.Stand(rule, r.Node, r.Now)
+func decide(rule *ruleset.Rule, r *Request, override gate.Override) (Decision, bool) {
+	standing := gate.Stand(rule, r.Node, r.Now)
 	if !standing.Matches {
 		return Decision{}, false
 	}
-	in := taints.Input{Rule: rule, Node: r.Node, Standing: standing, Override: override, Now: r.Now}
+	in := gate.Input{Rule: rule, Node: r.Node, Standing: standing, Override: override, Now: r.Now}
 	d := Decision{Rule: rule, Hold: hold(&in)}
 	switch {
-	case d.Hold.State == taints.HoldStands && in.Verdict.Ready:
+	case d.Hold.State == gate.HoldStands && in.Verdict.Ready:
 		d.Message = denial(rule, r, "has been ready again for too short a time, or still bears the taint of the node controller")
-	case d.Hold.State == taints.HoldStands:
+	case d.Hold.State == gate.HoldStands:
 		why := ""
 		if judgeable(rule) {
 			why = ": " + readiness.Blocking(rule, readiness.Results(rule, facts(&in), r.Now))
 		}
 		d.Message = denial(rule, r, fmt.Sprintf("is not ready%s; its pods are guarded until %s", why, d.Hold.Until.UTC().Format(time.RFC3339)))
-	case d.Hold.State == taints.HoldNone && late(rule, r, in):
+	case d.Hold.State == gate.HoldNone && late(rule, r, in):
 		d.Late = true
 		d.Message = denial(rule, r, fmt.Sprintf("is ready again since %s, after this eviction began", in.Verdict.Since.UTC().Format(time.RFC3339)))
 	default:
@@ -159,22 +159,22 @@ func decide(rule *ruleset.Rule, r *Request, override taints.Override) (Decision,
 }
 
 // HoldOn is how a rule's guard stands on a node, as far as the node itself tells.
-func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) taints.Hold {
-	standing := taints.Stand(rule, node, now)
-	override, _ := taints.OverrideOf(node, now) // one that cannot be read is none
-	return hold(&taints.Input{Rule: rule, Node: node, Standing: standing, Override: override, Now: now})
+func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) gate.Hold {
+	standing := gate.Stand(rule, node, now)
+	override, _ := gate.OverrideOf(node, now) // one that cannot be read is none
+	return hold(&gate.Input{Rule: rule, Node: node, Standing: standing, Override: override, Now: now})
 }
 
 // hold judges the rule where that can be done from the node alone, and fills in the verdict; else it goes by the record.
-func hold(in *taints.Input) taints.Hold {
+func hold(in *gate.Input) gate.Hold {
 	if !judgeable(in.Rule) {
-		return taints.RecordedHold(*in)
+		return gate.RecordedHold(*in)
 	}
 	in.Verdict = readiness.Evaluate(in.Rule, facts(in), in.Now)
-	return taints.HoldOf(*in)
+	return gate.HoldOf(*in)
 }
 
-func facts(in *taints.Input) *readiness.Facts {
+func facts(in *gate.Input) *readiness.Facts {
 	return &readiness.Facts{Node: in.Node, NotBefore: in.Standing.NotBefore}
 }
 
@@ -193,9 +193,9 @@ func judgeable(rule *ruleset.Rule) bool {
 
 // late reports whether a deletion was begun before the rule held again, and nothing on the node asks for it any more. How
 // long ago that is only conditions tell.
-func late(rule *ruleset.Rule, r *Request, in taints.Input) bool {
+func late(rule *ruleset.Rule, r *Request, in gate.Input) bool {
 	began := Announced(r.Pod)
-	if began == nil || !in.Verdict.Ready || len(rule.Requirements) > 0 || !taints.Guards(in) || in.Override.Action == taints.OverrideRelease {
+	if began == nil || !in.Verdict.Ready || len(rule.Requirements) > 0 || !gate.Guards(in) || in.Override.Action == gate.OverrideRelease {
 		return false
 	}
 	evicts := slices.ContainsFunc(r.Node.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })

@@ -5,6 +5,7 @@ package taints
 
 import (
 	"encoding/json"
+	"github.com/nodegate/nodegate/internal/gate"
 	"maps"
 	"slices"
 	"strings"
@@ -49,11 +50,11 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 		if !admits(rule, old, node) {
 			continue
 		}
-		if Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {
+		if gate.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {
 			taints = append(taints, *rule.Taint)
 		}
-		record := Record{Rule: rule.Name, Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(since)}
-		annotations[rule.RecordKey()] = record.encode()
+		record := gate.Record{Rule: rule.Name, Taint: gate.FormatTaint(*rule.Taint), Since: metav1.NewTime(since)}
+		annotations[rule.RecordKey()] = record.Encode()
 		a.Claims = append(a.Claims, rule)
 	}
 	a.Patch = admissionPatch(node, taints, annotations)
@@ -77,7 +78,7 @@ func admits(rule *ruleset.Rule, old, node *corev1.Node) bool {
 	// knows windows and budgets. A NoExecute taint of a moment would evict what runs.
 	_, recorded := node.Annotations[rule.RecordKey()]
 	return !rule.Matches(old.Labels) && node.DeletionTimestamp.IsZero() && !rule.Existing(node) && !recorded &&
-		rule.Taint.Effect != corev1.TaintEffectNoExecute && Find(node, rule.Taint) == nil
+		rule.Taint.Effect != corev1.TaintEffectNoExecute && gate.Find(node, rule.Taint) == nil
 }
 
 // admissionPatch brings the object of a request to what is wanted. Nobody else writes it meanwhile: it needs no tests.
@@ -107,6 +108,6 @@ func admissionPatch(node *corev1.Node, taints []corev1.Taint, annotations map[st
 
 // AdmittedByPolicy reports whether a rule's claim on a node was made by the admission policy, which has no clock.
 func AdmittedByPolicy(rule *ruleset.Rule, node *corev1.Node) bool {
-	r, ok := readRecord(node.Annotations[rule.RecordKey()])
+	r, ok := gate.ReadRecord(node.Annotations[rule.RecordKey()])
 	return ok && r.Taint != "" && r.Since.IsZero()
 }

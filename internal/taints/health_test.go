@@ -4,6 +4,7 @@
 package taints
 
 import (
+	"github.com/nodegate/nodegate/internal/gate"
 	"strings"
 	"testing"
 
@@ -140,14 +141,14 @@ func TestTheBreakerCountsWhatIsHeldWithoutATaint(t *testing.T) {
 		t.Error("it is held without asking the breaker")
 	}
 	w.restart()
-	if s := Stand(w.set(at(2)).All()[0], after, at(2)); !s.Counted || !s.Claimed {
+	if s := gate.Stand(w.set(at(2)).All()[0], after, at(2)); !s.Counted || !s.Claimed {
 		t.Errorf("the breaker does not count it: %+v", s)
 	}
 }
 
 func TestAForgedVerdictIsNone(t *testing.T) {
 	n := old().Annotation(recordKey, `{"health":"Splendid"}`).Obj()
-	if r, ok := decodeRecord(n.Annotations[recordKey], n, at(1)); !ok || r.Health != "" {
+	if r, ok := gate.DecodeRecord(n.Annotations[recordKey], n, at(1)); !ok || r.Health != "" {
 		t.Errorf("got %+v", r)
 	}
 }

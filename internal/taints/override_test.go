@@ -4,6 +4,7 @@
 package taints
 
 import (
+	"github.com/nodegate/nodegate/internal/gate"
 	"strings"
 	"testing"
 	"time"
@@ -17,28 +18,28 @@ import (
 func TestParseOverride(t *testing.T) {
 	cases := map[string]struct {
 		value string
-		want  Override
+		want  gate.Override
 		says  string // part of the error
 	}{
-		"Release":                 {value: "Release", want: Override{Action: OverrideRelease}},
-		"Hold":                    {value: "Hold", want: Override{Action: OverrideHold}},
-		"with blanks":             {value: " Hold ; until=2026-01-02T15:00:30Z ", want: Override{Action: OverrideHold, Until: at(30)}},
-		"until":                   {value: "Release;until=2026-01-02T15:00:30Z", want: Override{Action: OverrideRelease, Until: at(30)}},
-		"until, in another zone":  {value: "Release;until=2026-01-02T16:00:30+01:00", want: Override{Action: OverrideRelease, Until: at(30)}},
+		"Release":                 {value: "Release", want: gate.Override{Action: gate.OverrideRelease}},
+		"Hold":                    {value: "Hold", want: gate.Override{Action: gate.OverrideHold}},
+		"with blanks":             {value: " gate.Hold ; until=2026-01-02T15:00:30Z ", want: gate.Override{Action: gate.OverrideHold, Until: at(30)}},
+		"until":                   {value: "Release;until=2026-01-02T15:00:30Z", want: gate.Override{Action: gate.OverrideRelease, Until: at(30)}},
+		"until, in another zone":  {value: "Release;until=2026-01-02T16:00:30+01:00", want: gate.Override{Action: gate.OverrideRelease, Until: at(30)}},
 		"empty":                   {value: "", says: "neither Release nor Hold"},
 		"another word":            {value: "Drain", says: "neither Release nor Hold"},
 		"in lower case":           {value: "hold", says: "neither Release nor Hold"},
 		"until of nothing":        {value: ";until=2026-01-02T15:00:30Z", says: "neither Release nor Hold"},
-		"another option":          {value: "Hold;for=5m", says: "want until="},
-		"nothing after the ;":     {value: "Hold;", says: "want until="},
-		"no time":                 {value: "Hold;until=tomorrow", says: "RFC 3339"},
-		"two of them":             {value: "Hold;until=2026-01-02T15:00:30Z;Release", says: "RFC 3339"},
-		"a time without its zone": {value: "Hold;until=2026-01-02T15:00:30", says: "RFC 3339"},
-		"a day":                   {value: "Hold;until=2026-01-02", says: "RFC 3339"},
+		"another option":          {value: "gate.Hold;for=5m", says: "want until="},
+		"nothing after the ;":     {value: "gate.Hold;", says: "want until="},
+		"no time":                 {value: "gate.Hold;until=tomorrow", says: "RFC 3339"},
+		"two of them":             {value: "gate.Hold;until=2026-01-02T15:00:30Z;Release", says: "RFC 3339"},
+		"a time without its zone": {value: "gate.Hold;until=2026-01-02T15:00:30", says: "RFC 3339"},
+		"a day":                   {value: "gate.Hold;until=2026-01-02", says: "RFC 3339"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := ParseOverride(c.value)
+			got, err := gate.ParseOverride(c.value)
 			if c.says != "" {
 				if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), v1alpha1.OverrideAnnotation) {
 					t.Errorf("error %v, want one on %s that says %q", err, v1alpha1.OverrideAnnotation, c.says)
@@ -86,7 +87,7 @@ func TestOverride(t *testing.T) {
 			rules: []*build.RuleWrapper{rule()}, node: fresh().Taint(key, "kubelet", noSchedule).Annotation(v1alpha1.OverrideAnnotation, "Release"),
 			steps: []step{{tells: "seen", at: 1, states: []string{"cni Exempt OverrideRelease"}, changes: []string{"removed cni " + pending}}},
 		},
-		"Hold puts the taint on a ready node and keeps it there, until it is lifted": {
+		"gate.Hold puts the taint on a ready node and keeps it there, until it is lifted": {
 			rules: []*build.RuleWrapper{rule()}, node: fresh().Condition(cni, "True", at(0)),
 			steps: []step{
 				{tells: "ready", at: 1, states: []string{"cni Ready EvidenceHolds"}, annotations: map[string]string{recordKey: released(1)}},
@@ -96,7 +97,7 @@ func TestOverride(t *testing.T) {
 					annotations: map[string]string{recordKey: released(1)}},
 			},
 		},
-		"Hold ends, to the second": {
+		"gate.Hold ends, to the second": {
 			rules: []*build.RuleWrapper{rule()}, node: fresh().Condition(cni, "True", at(0)).Annotation(recordKey, released(1)),
 			steps: []step{
 				{tells: "set", at: 10, node: set("Hold" + untilThirty), taints: []string{pending}, states: []string{"cni Held OverrideHold"}, changes: []string{"added cni " + pending}, recheck: 30},
@@ -104,24 +105,24 @@ func TestOverride(t *testing.T) {
 				{tells: "at its end", at: 30, states: []string{"cni Ready EvidenceHolds"}, changes: []string{"removed cni " + pending}},
 			},
 		},
-		"Hold overrules a completed bootstrap, which stays completed": {
+		"gate.Hold overrules a completed bootstrap, which stays completed": {
 			rules: []*build.RuleWrapper{rule().BootstrapOnly()}, node: fresh().Annotation(markerKey, isMarked),
 			steps: []step{
 				{tells: "set", at: 10, node: set("Hold"), taints: []string{pending}, states: []string{"cni Held OverrideHold"}, changes: []string{"added cni " + pending}},
 				{tells: "lifted", at: 30, node: lift, states: []string{"cni Ready BootstrapCompleted"}, changes: []string{"removed cni " + pending}},
 			},
 		},
-		"Hold does not wait for a budget, and the breaker counts the node": {
+		"gate.Hold does not wait for a budget, and the breaker counts the node": {
 			rules: []*build.RuleWrapper{rule().MaxUnavailable("0")}, node: old().Condition(cni, "True", at(0)),
 			steps: []step{{tells: "set", at: 10, node: set("Hold"), refuse: []string{"cni"}, taints: []string{pending}, states: []string{"cni Held OverrideHold"},
 				changes:     []string{"added cni " + pending},
 				annotations: map[string]string{v1alpha1.OverrideAnnotation: "Hold", recordKey: reclaimed(10, 10)}}},
 		},
-		"Hold does not make a suspended rule add anything": {
+		"gate.Hold does not make a suspended rule add anything": {
 			rules: []*build.RuleWrapper{rule().Suspend(true)}, node: fresh().Annotation(v1alpha1.OverrideAnnotation, "Hold"),
 			steps: []step{{tells: "seen", at: 10, states: []string{"cni Exempt Suspended"}, quiet: true}},
 		},
-		"Hold keeps what a suspended rule holds": {
+		"gate.Hold keeps what a suspended rule holds": {
 			rules: []*build.RuleWrapper{rule()}, node: fresh(),
 			steps: []step{
 				held,

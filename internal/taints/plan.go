@@ -4,6 +4,7 @@
 package taints
 
 import (
+	"github.com/nodegate/nodegate/internal/gate"
 	"maps"
 	"slices"
 	"strconv"
@@ -51,7 +52,7 @@ type Change struct {
 	// Taint is the taint; empty for Completed.
 	Taint corev1.Taint
 	// Decision is the rule's decision; zero where there is no rule.
-	Decision Decision
+	Decision gate.Decision
 }
 
 // Outcome is what is to be done about a node.
@@ -66,10 +67,10 @@ type Outcome struct {
 
 // Plan makes one patch of the decisions of all rules about a node. original is the node as it was read, swept the same
 // without what gone rules left. Taints and annotations that are nobody's business here are not touched.
-func Plan(original *corev1.Node, swept Swept, decisions []Decision, now time.Time) Outcome {
-	p := &planner{original: original, node: swept.Node, now: now, after: map[id][]*claim{}, managed: map[id]bool{}, swept: swept.Claims}
+func Plan(original *corev1.Node, swept Swept, decisions []gate.Decision, now time.Time) Outcome {
+	p := &planner{original: original, node: swept.Node, now: now, after: map[gate.TaintID][]*claim{}, managed: map[gate.TaintID]bool{}, swept: swept.Claims}
 	for _, t := range swept.Claims {
-		p.managed[idOf(t)] = true
+		p.managed[gate.TaintIDOf(t)] = true
 	}
 	for i := range decisions {
 		p.collect(&decisions[i])
@@ -91,7 +92,7 @@ func Plan(original *corev1.Node, swept Swept, decisions []Decision, now time.Tim
 
 // claim is one rule's wish that a taint be on the node.
 type claim struct {
-	d     *Decision // nil: of a rule that is not known
+	d     *gate.Decision // nil: of a rule that is not known
 	taint corev1.Taint
 	since time.Time
 }
@@ -112,43 +113,38 @@ type planner struct {
 	node     *corev1.Node
 	now      time.Time
 
-	after   map[id][]*claim // who wants which taint from now on
-	managed map[id]bool     // which taints go if nobody wants them
-	before  []*claim        // who wanted which taint until now
-	swept   []corev1.Taint  // what rules wanted that are gone
+	after   map[gate.TaintID][]*claim // who wants which taint from now on
+	managed map[gate.TaintID]bool     // which taints go if nobody wants them
+	before  []*claim                  // who wanted which taint until now
+	swept   []corev1.Taint            // what rules wanted that are gone
 }
 
 // brings reports whether a claim may put a taint on the node that is not there. A rule that is not known, or is frozen,
 // only keeps what is.
-func (c *claim) brings() bool { return c.d != nil && !c.d.frozen }
+func (c *claim) brings() bool { return c.d != nil && !c.d.Frozen }
 
-// manages reports whether the rule's taint on this node is the rule's, whoever put it there.
-func (d *Decision) manages() bool {
-	return d.Was.Matches && d.Rule.Mode == ruleset.Enforced && d.Rule.Taint != nil
-}
-
-func (p *planner) collect(d *Decision) {
-	if was, ok := claimID(d.Was.Record.Taint); ok {
-		p.managed[was] = p.managed[was] || !d.frozen
+func (p *planner) collect(d *gate.Decision) {
+	if was, ok := gate.ClaimID(d.Was.Record.Taint); ok {
+		p.managed[was] = p.managed[was] || !d.Frozen
 		p.before = append(p.before, p.claimOf(d, d.Was.Record))
 	}
-	if d.manages() {
-		p.managed[idOf(*d.Rule.Taint)] = true
+	if d.Manages() {
+		p.managed[gate.TaintIDOf(*d.Rule.Taint)] = true
 	}
 	if !d.Claim {
 		return
 	}
 	record := d.Was.Record
-	if !d.frozen {
+	if !d.Frozen {
 		record = *d.Record
 	}
 	if c := p.claimOf(d, record); c.taint.Key != "" {
-		p.after[idOf(c.taint)] = append(p.after[idOf(c.taint)], c)
+		p.after[gate.TaintIDOf(c.taint)] = append(p.after[gate.TaintIDOf(c.taint)], c)
 	}
 }
 
-func (p *planner) claimOf(d *Decision, r Record) *claim {
-	t, err := ParseTaint(r.Taint)
+func (p *planner) claimOf(d *gate.Decision, r gate.Record) *claim {
+	t, err := gate.ParseTaint(r.Taint)
 	if err != nil {
 		return &claim{d: d}
 	}
@@ -175,8 +171,8 @@ func (p *planner) strangers() {
 		if !strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || known[key] {
 			continue
 		}
-		for _, t := range claimIn(value) {
-			p.after[idOf(t)] = append(p.after[idOf(t)], &claim{taint: t, since: p.now})
+		for _, t := range gate.ClaimIn(value) {
+			p.after[gate.TaintIDOf(t)] = append(p.after[gate.TaintIDOf(t)], &claim{taint: t, since: p.now})
 		}
 	}
 }
@@ -199,13 +195,13 @@ func (p *planner) shared() map[types.UID]bool {
 // taints is the list of taints as it is to be: in the present order, new ones at the end.
 func (p *planner) taints() []corev1.Taint {
 	out := make([]corev1.Taint, 0, len(p.node.Spec.Taints)+len(p.after))
-	there := map[id]bool{}
+	there := map[gate.TaintID]bool{}
 	for _, t := range p.node.Spec.Taints {
-		claims := p.after[idOf(t)]
-		if len(claims) == 0 && p.managed[idOf(t)] {
+		claims := p.after[gate.TaintIDOf(t)]
+		if len(claims) == 0 && p.managed[gate.TaintIDOf(t)] {
 			continue
 		}
-		there[idOf(t)] = true
+		there[gate.TaintIDOf(t)] = true
 		if len(claims) > 0 {
 			t.Value = p.value(t, claims)
 		}
@@ -218,7 +214,7 @@ func (p *planner) taints() []corev1.Taint {
 		}
 	}
 	slices.SortFunc(fresh, func(a, b *claim) int {
-		return strings.Compare(FormatTaint(a.taint), FormatTaint(b.taint))
+		return strings.Compare(gate.FormatTaint(a.taint), gate.FormatTaint(b.taint))
 	})
 	for _, c := range fresh {
 		t := c.taint
@@ -237,11 +233,11 @@ func (p *planner) value(t corev1.Taint, claims []*claim) string {
 	if !oldest.brings() {
 		return t.Value
 	}
-	if slices.ContainsFunc(p.swept, func(s corev1.Taint) bool { return idOf(s) == idOf(t) && s.Value == t.Value }) {
+	if slices.ContainsFunc(p.swept, func(s corev1.Taint) bool { return gate.TaintIDOf(s) == gate.TaintIDOf(t) && s.Value == t.Value }) {
 		return oldest.taint.Value
 	}
 	for _, b := range p.before {
-		if idOf(b.taint) != idOf(t) {
+		if gate.TaintIDOf(b.taint) != gate.TaintIDOf(t) {
 			continue
 		}
 		edited := b.d == oldest.d && b.taint.Value != oldest.taint.Value
@@ -255,13 +251,13 @@ func (p *planner) value(t corev1.Taint, claims []*claim) string {
 }
 
 // annotations are the node's annotations as they are to be.
-func (p *planner) annotations(decisions []Decision) map[string]string {
+func (p *planner) annotations(decisions []gate.Decision) map[string]string {
 	out := maps.Clone(p.node.Annotations)
 	if out == nil {
 		out = map[string]string{}
 	}
 	for i := range decisions {
-		if d := &decisions[i]; !d.frozen {
+		if d := &decisions[i]; !d.Frozen {
 			p.remember(out, d)
 			p.mark(out, d)
 		}
@@ -269,27 +265,27 @@ func (p *planner) annotations(decisions []Decision) map[string]string {
 	return out
 }
 
-func (p *planner) remember(out map[string]string, d *Decision) {
+func (p *planner) remember(out map[string]string, d *gate.Decision) {
 	key := d.Rule.RecordKey()
 	if d.Record == nil {
 		delete(out, key)
 		return
 	}
 	if have, ok := out[key]; ok {
-		if r, ok := readRecord(have); ok {
+		if r, ok := gate.ReadRecord(have); ok {
 			r.Rule = d.Record.Rule // a record without the name, from an admission policy, says the same
 			if equalRecords(r, *d.Record) {
 				return
 			}
 		}
 	}
-	out[key] = d.Record.encode()
+	out[key] = d.Record.Encode()
 }
 
 // equalRecords compares as encoded: to the second.
-func equalRecords(a, b Record) bool { return a.encode() == b.encode() }
+func equalRecords(a, b gate.Record) bool { return a.Encode() == b.Encode() }
 
-func (p *planner) mark(out map[string]string, d *Decision) {
+func (p *planner) mark(out map[string]string, d *gate.Decision) {
 	switch {
 	case d.Marked && !d.Was.Completed:
 		out[d.Rule.MarkerKey()] = marker(d.Rule)
@@ -310,12 +306,12 @@ func (p *planner) mark(out map[string]string, d *Decision) {
 }
 
 // changes says what the patch does, rule by rule.
-func (p *planner) changes(decisions []Decision, swept []corev1.Taint, taints []corev1.Taint) []Change {
+func (p *planner) changes(decisions []gate.Decision, swept []corev1.Taint, taints []corev1.Taint) []Change {
 	had, has := idsOf(p.node.Spec.Taints), idsOf(taints)
 	var out []Change
 	for i := range decisions {
 		d := &decisions[i]
-		if d.frozen {
+		if d.Frozen {
 			continue
 		}
 		add := func(op Operation, t corev1.Taint) {
@@ -334,16 +330,16 @@ func (p *planner) changes(decisions []Decision, swept []corev1.Taint, taints []c
 		}
 	}
 	for _, t := range swept {
-		told := slices.ContainsFunc(out, func(c Change) bool { return c.Operation == Removed && idOf(c.Taint) == idOf(t) })
-		if had[idOf(t)] && !has[idOf(t)] && !told {
+		told := slices.ContainsFunc(out, func(c Change) bool { return c.Operation == Removed && gate.TaintIDOf(c.Taint) == gate.TaintIDOf(t) })
+		if had[gate.TaintIDOf(t)] && !has[gate.TaintIDOf(t)] && !told {
 			out = append(out, Change{Operation: Removed, Taint: t})
 		}
 	}
 	return out
 }
 
-func (p *planner) guardChanges(d *Decision, add func(Operation, corev1.Taint)) {
-	before, after := d.Was.Record, Record{}
+func (p *planner) guardChanges(d *gate.Decision, add func(Operation, corev1.Taint)) {
+	before, after := d.Was.Record, gate.Record{}
 	if d.Record != nil {
 		after = *d.Record
 	}
@@ -357,46 +353,46 @@ func (p *planner) guardChanges(d *Decision, add func(Operation, corev1.Taint)) {
 	}
 }
 
-func (p *planner) ruleTaint(d *Decision) corev1.Taint {
+func (p *planner) ruleTaint(d *gate.Decision) corev1.Taint {
 	if d.Rule.Taint == nil {
 		return corev1.Taint{}
 	}
 	return *d.Rule.Taint
 }
 
-func (p *planner) taintChanges(d *Decision, had, has map[id]bool, add func(Operation, corev1.Taint)) {
-	was, err := ParseTaint(d.Was.Record.Taint)
+func (p *planner) taintChanges(d *gate.Decision, had, has map[gate.TaintID]bool, add func(Operation, corev1.Taint)) {
+	was, err := gate.ParseTaint(d.Was.Record.Taint)
 	claimed := err == nil
-	if !claimed && d.Was.Present && !d.Was.Shared && d.manages() {
+	if !claimed && d.Was.Present && !d.Was.Shared && d.Manages() {
 		was = *d.Rule.Taint // somebody else's until now
 	}
-	if was.Key != "" && had[idOf(was)] && !has[idOf(was)] {
+	if was.Key != "" && had[gate.TaintIDOf(was)] && !has[gate.TaintIDOf(was)] {
 		add(Removed, was)
 	}
 	if !d.Claim || d.Record == nil {
 		return
 	}
-	now, err := ParseTaint(d.Record.Taint)
+	now, err := gate.ParseTaint(d.Record.Taint)
 	if err != nil {
 		return
 	}
 	switch {
-	case !had[idOf(now)] && has[idOf(now)]:
+	case !had[gate.TaintIDOf(now)] && has[gate.TaintIDOf(now)]:
 		add(Added, now)
-	case had[idOf(now)] && !claimed && p.unclaimed(idOf(now)):
+	case had[gate.TaintIDOf(now)] && !claimed && p.unclaimed(gate.TaintIDOf(now)):
 		add(Adopted, now)
 	}
 }
 
 // unclaimed reports whether no rule claimed a taint until now.
-func (p *planner) unclaimed(i id) bool {
-	return !slices.ContainsFunc(p.before, func(c *claim) bool { return idOf(c.taint) == i })
+func (p *planner) unclaimed(i gate.TaintID) bool {
+	return !slices.ContainsFunc(p.before, func(c *claim) bool { return gate.TaintIDOf(c.taint) == i })
 }
 
-func idsOf(taints []corev1.Taint) map[id]bool {
-	out := make(map[id]bool, len(taints))
+func idsOf(taints []corev1.Taint) map[gate.TaintID]bool {
+	out := make(map[gate.TaintID]bool, len(taints))
 	for _, t := range taints {
-		out[idOf(t)] = true
+		out[gate.TaintIDOf(t)] = true
 	}
 	return out
 }

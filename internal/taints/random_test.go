@@ -5,6 +5,7 @@ package taints
 
 import (
 	"fmt"
+	"github.com/nodegate/nodegate/internal/gate"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -101,7 +102,7 @@ func (d dice) annotation() (key, value string) {
 	case 1:
 		return v1alpha1.BootstrapAnnotationPrefix + ref, pick(d, `{"rule-name":"a"}`, `{"rule-name":"gone"}`, "true")
 	}
-	taint := pick(d, "", FormatTaint(corev1.Taint{Key: pick(d, keysUsed...), Value: pick(d, "pending", "v1"), Effect: pick(d, noSchedule, noExecute)}),
+	taint := pick(d, "", gate.FormatTaint(corev1.Taint{Key: pick(d, keysUsed...), Value: pick(d, "pending", "v1"), Effect: pick(d, noSchedule, noExecute)}),
 		"node.kubernetes.io/unreachable=:NoExecute")
 	return v1alpha1.RecordAnnotationPrefix + ref, pick(d, "{{{", "{}",
 		fmt.Sprintf(`{"rule":"x","taint":%q,"since":%q}`, taint, stamp(d.IntN(20))),
@@ -132,7 +133,7 @@ func (d dice) churn(n *build.NodeWrapper, now int) {
 		n.Terminating(at(now))
 	}
 	if d.chance(10) {
-		n.Annotation(v1alpha1.OverrideAnnotation, pick(d, "Hold", "Release", "Hold;until="+stamp(now+30), "garbage"))
+		n.Annotation(v1alpha1.OverrideAnnotation, pick(d, "Hold", "Release", "gate.Hold;until="+stamp(now+30), "garbage"))
 	} else {
 		n.Unannotate(v1alpha1.OverrideAnnotation)
 	}
@@ -195,7 +196,7 @@ func (w *world) describe() string {
 }
 
 // untouched holds what must not change against what has.
-func (w *world) untouched(before, after *corev1.Node, decisions []Decision) {
+func (w *world) untouched(before, after *corev1.Node, decisions []gate.Decision) {
 	w.t.Helper()
 	foreign := func(n *corev1.Node) []corev1.Taint {
 		return slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return slices.Contains(keysUsed, t.Key) })
@@ -240,7 +241,7 @@ func (w *world) untouched(before, after *corev1.Node, decisions []Decision) {
 }
 
 // sayable holds the verdict that stands in a rule's record against what the rule decides.
-func (w *world) sayable(d Decision) {
+func (w *world) sayable(d gate.Decision) {
 	w.t.Helper()
 	said := v1alpha1.HealthVerdict("")
 	if d.Record != nil {
@@ -249,41 +250,41 @@ func (w *world) sayable(d Decision) {
 	counts := d.Rule.Spec.Health != nil && d.Rule.Mode == ruleset.Enforced && d.Was.Matches
 	switch {
 	case !counts && said != "",
-		counts && said == "" && d.Reason != ReasonTerminating,
-		counts && said != "" && d.Reason != ReasonTerminating && (said == v1alpha1.HealthNotReady) != (d.State == v1alpha1.NodeStateHeld):
+		counts && said == "" && d.Reason != gate.ReasonTerminating,
+		counts && said != "" && d.Reason != gate.ReasonTerminating && (said == v1alpha1.HealthNotReady) != (d.State == v1alpha1.NodeStateHeld):
 		w.t.Errorf("%s is %s %s, and its record says %q", d.Rule.Name, d.State, d.Reason, said)
 	}
 }
 
 // exactlyTheClaimed works out anew, from the decisions, which of the rules' taints must be there.
-func (w *world) exactlyTheClaimed(before, after *corev1.Node, decisions []Decision) {
+func (w *world) exactlyTheClaimed(before, after *corev1.Node, decisions []gate.Decision) {
 	w.t.Helper()
 	had, has := idsOf(before.Spec.Taints), idsOf(after.Spec.Taints)
-	must, keep, managed := map[id]bool{}, map[id]bool{}, map[id]bool{}
+	must, keep, managed := map[gate.TaintID]bool{}, map[gate.TaintID]bool{}, map[gate.TaintID]bool{}
 	for _, d := range decisions {
-		was, err := ParseTaint(d.Was.Record.Taint)
+		was, err := gate.ParseTaint(d.Was.Record.Taint)
 		wasClaimed := err == nil
 		switch {
 		case d.Rule.Mode == ruleset.Frozen:
 			if wasClaimed {
-				keep[idOf(was)] = true
+				keep[gate.TaintIDOf(was)] = true
 			}
 			continue
 		case d.Claim:
-			claim, err := ParseTaint(d.Record.Taint)
+			claim, err := gate.ParseTaint(d.Record.Taint)
 			if err != nil {
 				w.t.Errorf("%s claims %q", d.Rule.Name, d.Record.Taint)
 			}
-			must[idOf(claim)] = true
-			if adds := d.Rule.Mode == ruleset.Enforced && before.DeletionTimestamp.IsZero(); adds && idOf(claim) != idOf(*d.Rule.Taint) {
-				w.t.Errorf("%s claims %s, its taint is %s", d.Rule.Name, d.Record.Taint, FormatTaint(*d.Rule.Taint))
+			must[gate.TaintIDOf(claim)] = true
+			if adds := d.Rule.Mode == ruleset.Enforced && before.DeletionTimestamp.IsZero(); adds && gate.TaintIDOf(claim) != gate.TaintIDOf(*d.Rule.Taint) {
+				w.t.Errorf("%s claims %s, its taint is %s", d.Rule.Name, d.Record.Taint, gate.FormatTaint(*d.Rule.Taint))
 			}
 		}
 		if wasClaimed {
-			managed[idOf(was)] = true
+			managed[gate.TaintIDOf(was)] = true
 		}
 		if d.Rule.Mode == ruleset.Enforced && d.Was.Matches && d.Rule.Taint != nil {
-			managed[idOf(*d.Rule.Taint)] = true
+			managed[gate.TaintIDOf(*d.Rule.Taint)] = true
 		}
 		if fresh := d.Claim && !d.Was.Claimed; fresh && (d.Rule.Mode != ruleset.Enforced || !d.Was.Matches) {
 			w.t.Errorf("%s makes a claim that it may not make", d.Rule.Name)
@@ -299,17 +300,17 @@ func (w *world) exactlyTheClaimed(before, after *corev1.Node, decisions []Decisi
 		if !ok || slices.ContainsFunc(set.All(), func(r *ruleset.Rule) bool { return string(r.UID) == ref }) {
 			continue
 		}
-		for _, t := range claimIn(v) {
+		for _, t := range gate.ClaimIn(v) {
 			if slices.Contains(w.gone, ref) {
-				managed[idOf(t)] = true
+				managed[gate.TaintIDOf(t)] = true
 			} else {
-				keep[idOf(t)] = true
+				keep[gate.TaintIDOf(t)] = true
 			}
 		}
 	}
 	for _, k := range keysUsed {
 		for _, e := range []corev1.TaintEffect{noSchedule, noExecute} {
-			i := id{k, e}
+			i := gate.TaintID{Key: k, Effect: e}
 			if has[i] && !had[i] && before.DeletionTimestamp != nil {
 				w.t.Errorf("taint %s:%s is put on a terminating node", k, e)
 			}

@@ -5,6 +5,7 @@ package taints
 
 import (
 	"fmt"
+	"github.com/nodegate/nodegate/internal/gate"
 	"strings"
 	"testing"
 
@@ -65,14 +66,14 @@ func TestForgedRecords(t *testing.T) {
 
 func TestRecordRoundTrip(t *testing.T) {
 	node := fresh().Obj()
-	full := Record{
+	full := gate.Record{
 		Rule: "cni", Taint: pending, Since: metav1.NewTime(at(1)), Released: metav1.NewTime(at(2)), TimedOut: metav1.NewTime(at(3)),
 		BootID: "b1", NotBefore: metav1.NewTime(at(4)),
 	}
-	for name, want := range map[string]Record{"full": full, "empty": {}, "one time": {Released: full.Released}} {
-		got, ok := decodeRecord(want.encode(), node, at(5))
+	for name, want := range map[string]gate.Record{"full": full, "empty": {}, "one time": {Released: full.Released}} {
+		got, ok := gate.DecodeRecord(want.Encode(), node, at(5))
 		if !ok {
-			t.Errorf("%s: cannot be read: %s", name, want.encode())
+			t.Errorf("%s: cannot be read: %s", name, want.Encode())
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -80,10 +81,10 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 	want := `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","since":"2026-01-02T15:00:01Z","released":"2026-01-02T15:00:02Z",` +
 		`"timedOut":"2026-01-02T15:00:03Z","bootID":"b1","notBefore":"2026-01-02T15:00:04Z"}`
-	if diff := cmp.Diff(want, full.encode()); diff != "" {
+	if diff := cmp.Diff(want, full.Encode()); diff != "" {
 		t.Errorf("the format on nodes has changed (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(`{}`, Record{}.encode()); diff != "" {
+	if diff := cmp.Diff(`{}`, gate.Record{}.Encode()); diff != "" {
 		t.Errorf("nothing (-want +got):\n%s", diff)
 	}
 }
@@ -113,7 +114,7 @@ func TestParseTaint(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := ParseTaint(c.in)
+			got, err := gate.ParseTaint(c.in)
 			if c.says != "" {
 				if err == nil || !strings.Contains(err.Error(), c.says) {
 					t.Errorf("error %v, want one that says %q", err, c.says)
@@ -132,10 +133,10 @@ func TestParseTaint(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	node := fresh().Taint("a", "1", noExecute).Taint("a", "2", noSchedule).Obj()
-	if got := Find(node, &corev1.Taint{Key: "a", Value: "other", Effect: noSchedule}); got == nil || got.Value != "2" {
+	if got := gate.Find(node, &corev1.Taint{Key: "a", Value: "other", Effect: noSchedule}); got == nil || got.Value != "2" {
 		t.Errorf("found %v, want the one of the same key and effect", got)
 	}
-	if Find(node, &corev1.Taint{Key: "a", Effect: corev1.TaintEffectPreferNoSchedule}) != nil || Find(node, nil) != nil {
+	if gate.Find(node, &corev1.Taint{Key: "a", Effect: corev1.TaintEffectPreferNoSchedule}) != nil || gate.Find(node, nil) != nil {
 		t.Error("found what is not there")
 	}
 }
@@ -145,7 +146,7 @@ func FuzzParseTaint(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		taint, err := ParseTaint(s)
+		taint, err := gate.ParseTaint(s)
 		if err != nil {
 			if taint != (corev1.Taint{}) {
 				t.Errorf("%q gives an error and %v", s, taint)
@@ -157,7 +158,7 @@ func FuzzParseTaint(f *testing.F) {
 				t.Errorf("%q gives a taint of Kubernetes itself", s)
 			}
 		}
-		again, err := ParseTaint(FormatTaint(taint))
+		again, err := gate.ParseTaint(gate.FormatTaint(taint))
 		if err != nil || again != taint {
 			t.Errorf("%q gives %v, and that again %v, %v", s, taint, again, err)
 		}
@@ -165,15 +166,15 @@ func FuzzParseTaint(f *testing.F) {
 }
 
 func FuzzParseOverride(f *testing.F) {
-	for _, s := range []string{"", "Hold", "Release", "Hold;until=2026-01-02T15:04:05Z", "Release;until=", ";", " Hold ; until=2026-01-02T15:04:05+14:00"} {
+	for _, s := range []string{"", "Hold", "Release", "gate.Hold;until=2026-01-02T15:04:05Z", "Release;until=", ";", " gate.Hold ; until=2026-01-02T15:04:05+14:00"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		o, err := ParseOverride(s)
-		if (err == nil) != (o.Action == OverrideHold || o.Action == OverrideRelease) {
+		o, err := gate.ParseOverride(s)
+		if (err == nil) != (o.Action == gate.OverrideHold || o.Action == gate.OverrideRelease) {
 			t.Errorf("%q gives %+v and error %v", s, o, err)
 		}
-		if err != nil && o != (Override{}) {
+		if err != nil && o != (gate.Override{}) {
 			t.Errorf("%q gives an error and %+v", s, o)
 		}
 	})
@@ -186,21 +187,21 @@ func FuzzDecodeRecord(f *testing.F) {
 	}
 	node := fresh().Obj()
 	f.Fuzz(func(t *testing.T, s string) {
-		r, ok := decodeRecord(s, node, at(10))
-		if !ok && r != (Record{}) {
+		r, ok := gate.DecodeRecord(s, node, at(10))
+		if !ok && r != (gate.Record{}) {
 			t.Errorf("%q cannot be read and gives %+v", s, r)
 		}
 		for _, when := range []metav1.Time{r.Since, r.Released, r.TimedOut} {
-			if !when.IsZero() && (when.Time.Before(at(0)) || when.After(at(10).Add(maxClockSkew))) {
+			if !when.IsZero() && (when.Time.Before(at(0)) || when.After(at(10).Add(gate.MaxClockSkew))) {
 				t.Errorf("%q gives a time that cannot be: %s", s, when)
 			}
 		}
-		if _, err := ParseTaint(r.Taint); r.Taint != "" && err != nil {
+		if _, err := gate.ParseTaint(r.Taint); r.Taint != "" && err != nil {
 			t.Errorf("%q gives a taint that no rule may have: %s", s, r.Taint)
 		}
-		again, ok := decodeRecord(r.encode(), node, at(10))
-		if !ok || again.encode() != r.encode() {
-			t.Errorf("%q gives %s, and that again %s", s, r.encode(), again.encode())
+		again, ok := gate.DecodeRecord(r.Encode(), node, at(10))
+		if !ok || again.Encode() != r.Encode() {
+			t.Errorf("%q gives %s, and that again %s", s, r.Encode(), again.Encode())
 		}
 		// Whatever a node's annotation says, it is applied without harm and settled by one patch.
 		newWorld(t, rule().RearmOnReboot()).pass(fresh().BootID("b").Annotation(recordKey, s).Obj(), at(10))

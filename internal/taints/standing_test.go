@@ -4,6 +4,7 @@
 package taints
 
 import (
+	"github.com/nodegate/nodegate/internal/gate"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,7 +51,7 @@ func TestReleasedAndCounted(t *testing.T) {
 			if c.rule == nil {
 				c.rule = rule()
 			}
-			got := Stand(ruleset.Compile(c.rule.Obj(), nil, at(10)), c.node.Obj(), at(10))
+			got := gate.Stand(ruleset.Compile(c.rule.Obj(), nil, at(10)), c.node.Obj(), at(10))
 			if diff := cmp.Diff([]bool{c.released, c.counted}, []bool{got.Released, got.Counted}); diff != "" {
 				t.Errorf("released, counted (-want +got):\n%s", diff)
 			}
@@ -89,7 +90,7 @@ func TestBreaker(t *testing.T) {
 			w.pass(c.node.Obj(), at(10))
 			w.refuse = []string{"cni"}
 			after, _, decisions := w.pass(c.node.Obj(), at(10))
-			if c.needs && (decisions[0].Claim || Find(after, decisions[0].Rule.Taint) != nil) {
+			if c.needs && (decisions[0].Claim || gate.Find(after, decisions[0].Rule.Taint) != nil) {
 				t.Error("it was refused, and claims all the same")
 			}
 		})
@@ -244,7 +245,7 @@ func TestLeftover(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Leftover(ruleset.Compile(c.rule.Obj(), nil, start), c.node.Obj()); got != c.want {
+			if got := gate.Leftover(ruleset.Compile(c.rule.Obj(), nil, start), c.node.Obj()); got != c.want {
 				t.Errorf("leftover is %t, want %t", got, c.want)
 			}
 		})
@@ -266,7 +267,7 @@ func TestConcerns(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r, n := ruleset.Compile(c.rule.Obj(), nil, start), c.node.Obj()
-			s := Stand(r, n, start)
+			s := gate.Stand(r, n, start)
 			if got := s.Concerns(r, n); got != c.want {
 				t.Errorf("concerns is %t, want %t", got, c.want)
 			}

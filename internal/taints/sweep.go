@@ -5,6 +5,7 @@ package taints
 
 import (
 	"encoding/json"
+	"github.com/nodegate/nodegate/internal/gate"
 	"maps"
 	"slices"
 	"strings"
@@ -65,25 +66,12 @@ func Sweep(node *corev1.Node, set *ruleset.Set, gone func(ref string) bool) Swep
 		delete(s.Node.Annotations, key)
 		value := node.Annotations[key]
 		if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) {
-			s.Claims = append(s.Claims, claimIn(value)...)
+			s.Claims = append(s.Claims, gate.ClaimIn(value)...)
 		} else if heir := set.Named(markedRule(value)); heir != nil {
 			s.Node.Annotations[heir.MarkerKey()] = marker(heir)
 		}
 	}
 	return s
-}
-
-// claimIn is the taint that a record claims, if it is one that a rule may have.
-func claimIn(record string) []corev1.Taint {
-	var r Record
-	if json.Unmarshal([]byte(record), &r) != nil || r.Taint == "" {
-		return nil
-	}
-	t, err := ParseTaint(r.Taint)
-	if err != nil {
-		return nil
-	}
-	return []corev1.Taint{t}
 }
 
 type markerValue struct {

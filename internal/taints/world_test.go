@@ -6,6 +6,7 @@ package taints
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/nodegate/nodegate/internal/gate"
 	"slices"
 	"strings"
 	"testing"
@@ -97,14 +98,14 @@ func (w *world) set(now time.Time) *ruleset.Set {
 }
 
 // decide decides as the node controller does.
-func (w *world) decide(node *corev1.Node, now time.Time) (Swept, []Decision) {
+func (w *world) decide(node *corev1.Node, now time.Time) (Swept, []gate.Decision) {
 	w.t.Helper()
 	set := w.set(now)
 	swept := Sweep(node, set, func(ref string) bool { return slices.Contains(w.gone, ref) })
-	override, _ := OverrideOf(node, now)
-	var decisions []Decision
+	override, _ := gate.OverrideOf(node, now)
+	var decisions []gate.Decision
 	for _, r := range set.All() {
-		standing := Stand(r, swept.Node, now)
+		standing := gate.Stand(r, swept.Node, now)
 		if !standing.Concerns(r, node) {
 			continue
 		}
@@ -114,7 +115,7 @@ func (w *world) decide(node *corev1.Node, now time.Time) (Swept, []Decision) {
 			verdict = readiness.Evaluate(r, facts, now)
 			w.observed[r.UID] = verdict.Observed
 		}
-		d := Decide(Input{Rule: r, Node: swept.Node, Standing: standing, Verdict: verdict, Override: override, Now: now})
+		d := gate.Decide(gate.Input{Rule: r, Node: swept.Node, Standing: standing, Verdict: verdict, Override: override, Now: now})
 		if slices.Contains(w.refuse, r.Name) && d.NeedsBudget {
 			d = d.Refuse()
 		}
@@ -124,7 +125,7 @@ func (w *world) decide(node *corev1.Node, now time.Time) (Swept, []Decision) {
 }
 
 // pass is one pass over a node, and what the API server has made of it. A second pass must plan nothing.
-func (w *world) pass(node *corev1.Node, now time.Time) (*corev1.Node, Outcome, []Decision) {
+func (w *world) pass(node *corev1.Node, now time.Time) (*corev1.Node, Outcome, []gate.Decision) {
 	w.t.Helper()
 	before := node.DeepCopy()
 	swept, decisions := w.decide(node, now)
@@ -142,7 +143,7 @@ func (w *world) pass(node *corev1.Node, now time.Time) (*corev1.Node, Outcome, [
 		w.t.Errorf("a second pass plans %s\nafter %s\non %v", second.Patch, out.Patch, after.Annotations)
 	}
 	for i := range again {
-		if i < len(decisions) && decisions[i].Rule.UID == again[i].Rule.UID && !again[i].frozen && decisions[i].Claim != again[i].Claim {
+		if i < len(decisions) && decisions[i].Rule.UID == again[i].Rule.UID && !again[i].Frozen && decisions[i].Claim != again[i].Claim {
 			w.t.Errorf("%s: a second pass decides otherwise: claim %t, then %t", again[i].Rule.Name, decisions[i].Claim, again[i].Claim)
 		}
 	}
@@ -187,13 +188,13 @@ func tryApply(t *testing.T, node *corev1.Node, patch []byte) (*corev1.Node, erro
 func formatted(node *corev1.Node) []string {
 	var out []string
 	for _, t := range node.Spec.Taints {
-		out = append(out, FormatTaint(t))
+		out = append(out, gate.FormatTaint(t))
 	}
 	return out
 }
 
 // states are what the rules say about the node, each as "rule State Reason".
-func states(decisions []Decision) []string {
+func states(decisions []gate.Decision) []string {
 	var out []string
 	for _, d := range decisions {
 		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Rule.Name, d.State, d.Reason)))
@@ -210,7 +211,7 @@ func changes(o Outcome) []string {
 			name = c.Rule.Name
 		}
 		if c.Taint.Key != "" {
-			taint = FormatTaint(c.Taint)
+			taint = gate.FormatTaint(c.Taint)
 		}
 		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Operation, name, taint)))
 	}

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 )
 
 var denied = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -96,7 +96,7 @@ func (w *Webhook) holding(ctx context.Context, name string) []*ruleset.Rule {
 	var out []*ruleset.Rule
 	for _, rule := range w.Rules().All() {
 		if rule.Mode == ruleset.Enforced && rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny &&
-			rule.Taint != nil && rule.Matches(node.Labels) && taints.Find(node, rule.Taint) != nil {
+			rule.Taint != nil && rule.Matches(node.Labels) && gate.Find(node, rule.Taint) != nil {
 			out = append(out, rule)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/agent/checks"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -86,7 +86,7 @@ func (k known) Wait(context.Context) checks.Node { return checks.Node(k) }
 // TestTheAgentReadsWhatTheOperatorWrites: the verdict in a node's record.
 func TestTheAgentReadsWhatTheOperatorWrites(t *testing.T) {
 	for verdict, passes := range map[v1alpha1.HealthVerdict]bool{v1alpha1.HealthReady: true, v1alpha1.HealthNotReady: false} {
-		raw, err := json.Marshal(taints.Record{Rule: "r", Taint: "example.com/a=:NoSchedule", Health: verdict})
+		raw, err := json.Marshal(gate.Record{Rule: "r", Taint: "example.com/a=:NoSchedule", Health: verdict})
 		if err != nil {
 			t.Fatal(err)
 		}

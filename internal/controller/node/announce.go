@@ -13,6 +13,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/eventnote"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
@@ -98,7 +99,7 @@ func (r *Reconciler) announceChange(p *pass, node *corev1.Node, c *taints.Change
 }
 
 func (r *Reconciler) whyGuardEnded(c *taints.Change) string {
-	if c.Decision.Reason == taints.ReasonOverrideRelease {
+	if c.Decision.Reason == gate.ReasonOverrideRelease {
 		return "the annotation " + v1alpha1.OverrideAnnotation + " says so"
 	}
 	return "maxHoldSeconds have passed"
@@ -129,15 +130,15 @@ func (r *Reconciler) why(p *pass, c *taints.Change) string {
 		return "the rule is suspended"
 	case c.Rule.Mode == ruleset.DryRun:
 		return "the rule is in dry-run"
-	case d.Reason == taints.ReasonOverrideHold, d.Reason == taints.ReasonOverrideRelease:
+	case d.Reason == gate.ReasonOverrideHold, d.Reason == gate.ReasonOverrideRelease:
 		return "the annotation " + v1alpha1.OverrideAnnotation + " says so"
-	case d.Reason == taints.ReasonTimedOut:
+	case d.Reason == gate.ReasonTimedOut:
 		return "its timeout has ended"
-	case d.Reason == taints.ReasonCompleted:
+	case d.Reason == gate.ReasonCompleted:
 		return "the node has completed it"
-	case d.Reason == taints.ReasonReadyWindow:
+	case d.Reason == gate.ReasonReadyWindow:
 		return "it has not been ready for readySeconds yet"
-	case d.Reason == taints.ReasonMinimumHold:
+	case d.Reason == gate.ReasonMinimumHold:
 		return "the node is younger than minimumHoldSeconds"
 	case c.Operation == taints.Removed && d.Claim:
 		return "the rule asks for another taint now"

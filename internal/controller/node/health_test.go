@@ -14,7 +14,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/taints"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -24,7 +24,7 @@ var _ = Describe("A node under a rule with health", func() {
 
 	verdict := func(rule *v1alpha1.NodeReadinessRule) v1alpha1.HealthVerdict {
 		GinkgoHelper()
-		r := taints.Record{}
+		r := gate.Record{}
 		Expect(json.Unmarshal([]byte(w.node("a").Annotations[v1alpha1.RecordAnnotationPrefix+string(rule.UID)]), &r)).To(Succeed())
 		return r.Health
 	}

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/decide"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
@@ -64,7 +64,7 @@ type pass struct {
 	set       *ruleset.Set
 	now       time.Time
 	swept     taints.Swept
-	decisions []taints.Decision
+	decisions []gate.Decision
 	verdicts  []readiness.Verdict // of the decisions, in their order
 	reserved  []*ruleset.Rule
 	recheck   time.Time
@@ -101,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // decide judges every rule that concerns the node, at one moment.
 func (r *Reconciler) decide(ctx context.Context, p *pass) {
-	override, err := taints.OverrideOf(p.node, p.now)
+	override, err := gate.OverrideOf(p.node, p.now)
 	if err != nil {
 		r.eventf(p.node, nil, corev1.EventTypeWarning, reasonInvalidOverride, actionOverride, "%v: it is ignored", err)
 	}
@@ -109,8 +109,8 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 	if r.Evidence != nil {
 		r.Evidence.Gather(p.set, p.node.Name, p.evidence)
 	}
-	out := decide.Node(&decide.Input{
-		Node: p.node, Swept: p.swept, Rules: p.set, Evidence: p.evidence, Override: override, Now: p.now,
+	out := gate.DecideNode(&gate.NodeInput{
+		Node: p.node, Swept: p.swept.Node, Rules: p.set, Evidence: p.evidence, Override: override, Now: p.now,
 		Observed: func(rule *ruleset.Rule) readiness.Observed { return r.Fleet.Observed(p.node, rule.UID) },
 		Reserve: func(rule *ruleset.Rule, since time.Time) bool {
 			granted := r.Fleet.Reserve(rule.UID, p.node.Name, since)
@@ -133,7 +133,7 @@ func measured(rule *ruleset.Rule, facts *readiness.Facts, now time.Time) readine
 	return verdict
 }
 
-func (r *Reconciler) facts(p *pass, rule *ruleset.Rule, standing taints.Standing) *readiness.Facts {
+func (r *Reconciler) facts(p *pass, rule *ruleset.Rule, standing gate.Standing) *readiness.Facts {
 	return &readiness.Facts{Node: p.node, NotBefore: standing.NotBefore, Observed: r.Fleet.Observed(p.node, rule.UID), Evidence: p.evidence}
 }
 
@@ -222,13 +222,13 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 		v := p.verdicts[i]
 		e := fleet.Entry{
 			Rule: d.Rule, Standing: d.Was, State: d.State, Reason: d.Reason,
-			Present: taints.Find(node, d.Rule.Taint) != nil, Shared: outcome.Shared[d.Rule.UID],
+			Present: gate.Find(node, d.Rule.Taint) != nil, Shared: outcome.Shared[d.Rule.UID],
 			Displaced:  displaced[d.Rule.Name],
 			WouldClaim: d.WouldClaim, WouldRelease: d.WouldRelease, Risky: d.WouldClaim && v.NeverAppeared, Hold: d.Hold.State,
 			Observed: v.Observed, HeartbeatDecides: v.HeartbeatDecides,
 		}
 		if node != p.node {
-			e.Standing = taints.Stand(d.Rule, node, p.now)
+			e.Standing = gate.Stand(d.Rule, node, p.now)
 		}
 		if d.State != "" && d.State != v1alpha1.NodeStateReady {
 			e.Results, e.Requirements = results(d.Rule, r.facts(p, d.Rule, d.Was), p.now)
@@ -239,7 +239,7 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 		if failed != nil {
 			e.State, e.Reason, e.Message = v1alpha1.NodeStateFailed, failed.reason, failed.message
 		}
-		if d.State == "" && failed == nil && !taints.Leftover(d.Rule, node) {
+		if d.State == "" && failed == nil && !gate.Leftover(d.Rule, node) {
 			continue
 		}
 		entries = append(entries, e)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/taints"
+	"github.com/nodegate/nodegate/internal/gate"
 )
 
 // TestOutbreaks has each step say, at a second, how many nodes a cause has, and what is told then.
@@ -94,8 +94,8 @@ var _ = Describe("Evidence that says less than it seems to", func() {
 	It("is told once, and stands in the condition Ready for as long as it is so", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"))
 		look := func(warning string) {
-			d.Fleet.Record(d.nodes[0], []fleet.Entry{{Rule: d.compiled, Standing: taints.Stand(d.compiled, d.nodes[0], d.clock.Now()),
-				State: v1alpha1.NodeStateReady, Reason: taints.ReasonEvidenceHolds, Warning: warning}}, d.clock.Now())
+			d.Fleet.Record(d.nodes[0], []fleet.Entry{{Rule: d.compiled, Standing: gate.Stand(d.compiled, d.nodes[0], d.clock.Now()),
+				State: v1alpha1.NodeStateReady, Reason: gate.ReasonEvidenceHolds, Warning: warning}}, d.clock.Now())
 			d.step(time.Minute)
 			Expect(d.reconcile()).To(BeZero())
 			d.takeOver()
@@ -114,14 +114,14 @@ var _ = Describe("Nodes in service that turn unready together", func() {
 	It("are one event on the rule", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"), node("b"), node("c"), node("d"))
 		unready := func(i int) {
-			standing := taints.Stand(d.compiled, d.nodes[i], d.clock.Now())
+			standing := gate.Stand(d.compiled, d.nodes[i], d.clock.Now())
 			standing.Released = true
 			d.Fleet.Record(d.nodes[i], []fleet.Entry{{Rule: d.compiled, Standing: standing, State: v1alpha1.NodeStateHeld,
-				Reason: taints.ReasonEvidenceMissing, Results: []v1alpha1.ConditionEvaluationResult{
+				Reason: gate.ReasonEvidenceMissing, Results: []v1alpha1.ConditionEvaluationResult{
 					{Type: "example.com/Ready", CurrentStatus: "Unknown", RequiredStatus: "True"}}}}, d.clock.Now())
 		}
 		for i := range d.nodes {
-			d.saw(i, v1alpha1.NodeStateReady, taints.ReasonEvidenceHolds)
+			d.saw(i, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
 		}
 		d.reconcile()
 		Expect(d.events()).To(BeEmpty())

@@ -27,8 +27,8 @@ import (
 	"github.com/nodegate/nodegate/internal/controller/guard"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 )
 
 const (
@@ -162,7 +162,7 @@ func (r *Reconciler) leftovers(ctx context.Context, rule *ruleset.Rule) ([]strin
 	}
 	var names []string
 	for i := range nodes.Items {
-		if taints.Leftover(rule, &nodes.Items[i]) {
+		if gate.Leftover(rule, &nodes.Items[i]) {
 			names = append(names, nodes.Items[i].Name)
 		}
 	}
@@ -281,7 +281,7 @@ func (r *Reconciler) inheritedLeft(ctx context.Context, rule *ruleset.Rule) (boo
 	}
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
-		if _, inherited := rule.Inherited[n.Name]; inherited && !rule.Matches(n.Labels) && taints.Find(n, rule.Taint) != nil {
+		if _, inherited := rule.Inherited[n.Name]; inherited && !rule.Matches(n.Labels) && gate.Find(n, rule.Taint) != nil {
 			return true, nil
 		}
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster/apiserver"
 	"github.com/nodegate/nodegate/test/cluster/suite"
@@ -102,7 +102,7 @@ func (d *desk) read() *v1alpha1.NodeReadinessRule {
 }
 
 func (d *desk) saw(i int, state v1alpha1.NodeState, reason string) {
-	e := fleet.Entry{Rule: d.compiled, Standing: taints.Stand(d.compiled, d.nodes[i], d.clock.Now()), State: state, Reason: reason,
+	e := fleet.Entry{Rule: d.compiled, Standing: gate.Stand(d.compiled, d.nodes[i], d.clock.Now()), State: state, Reason: reason,
 		Present: state == v1alpha1.NodeStateHeld}
 	d.Fleet.Record(d.nodes[i], []fleet.Entry{e}, d.clock.Now())
 }
@@ -144,8 +144,8 @@ func node(name string) *corev1.Node { return build.MakeNode(name).Label("pool", 
 var _ = Describe("A rule", func() {
 	It("gets its finalizer and its first status in one go, and no second one when nothing changes", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"), node("b"))
-		d.saw(0, v1alpha1.NodeStateHeld, taints.ReasonEvidenceMissing)
-		d.saw(1, v1alpha1.NodeStateReady, taints.ReasonEvidenceHolds)
+		d.saw(0, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
+		d.saw(1, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
 		Expect(d.reconcile()).To(BeZero())
 		Expect(d.read().Finalizers).To(ConsistOf(v1alpha1.Finalizer))
 		Expect(d.rule.Status.Nodes).To(HaveValue(Equal(v1alpha1.NodeCounts{Matched: 2, Ready: 1, Held: 1})))
@@ -163,16 +163,16 @@ var _ = Describe("A rule", func() {
 
 	It("is written at most once in two seconds, and never before the first full pass", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"), node("b"))
-		d.saw(0, v1alpha1.NodeStateHeld, taints.ReasonEvidenceMissing)
+		d.saw(0, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
 		d.reconcile()
 		Expect(d.read().Status.Conditions).To(BeEmpty(), "one node has not been looked at")
-		d.saw(1, v1alpha1.NodeStateHeld, taints.ReasonEvidenceMissing)
+		d.saw(1, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
 		d.reconcile()
 		Expect(d.read().Status.Nodes.Held).To(BeEquivalentTo(2))
 		d.takeOver()
 
 		d.step(500 * time.Millisecond)
-		d.saw(0, v1alpha1.NodeStateReady, taints.ReasonEvidenceHolds)
+		d.saw(0, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
 		Expect(d.reconcile().RequeueAfter).To(Equal(1500 * time.Millisecond))
 		Expect(d.read().Status.Nodes.Held).To(BeEquivalentTo(2))
 		d.step(1500 * time.Millisecond)
@@ -182,12 +182,12 @@ var _ = Describe("A rule", func() {
 
 	It("keeps the times of what has not changed across a restart", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"))
-		d.saw(0, v1alpha1.NodeStateHeld, taints.ReasonEvidenceMissing)
+		d.saw(0, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
 		d.reconcile()
 		before := d.read().ResourceVersion
 		d.step(time.Hour)
 		d.restart()
-		d.saw(0, v1alpha1.NodeStateHeld, taints.ReasonEvidenceMissing)
+		d.saw(0, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
 		d.reconcile()
 		Expect(d.read().ResourceVersion).To(Equal(before))
 	})
@@ -214,8 +214,8 @@ var _ = Describe("A rule", func() {
 
 	It("says what a dry-run would do", func(ctx context.Context) {
 		d := newDesk(ctx, network().DryRun(true), node("a"))
-		e := fleet.Entry{Rule: d.compiled, Standing: taints.Stand(d.compiled, d.nodes[0], d.clock.Now()),
-			State: v1alpha1.NodeStateExempt, Reason: taints.ReasonDryRun, WouldClaim: true, Risky: true}
+		e := fleet.Entry{Rule: d.compiled, Standing: gate.Stand(d.compiled, d.nodes[0], d.clock.Now()),
+			State: v1alpha1.NodeStateExempt, Reason: gate.ReasonDryRun, WouldClaim: true, Risky: true}
 		d.Fleet.Record(d.nodes[0], []fleet.Entry{e}, d.clock.Now())
 		d.reconcile()
 		r := d.read().Status.DryRunResults
@@ -228,8 +228,8 @@ var _ = Describe("A rule", func() {
 	It("says that its breaker keeps nodes from being held, and that an older claim decides about its taint", func(ctx context.Context) {
 		d := newDesk(ctx, network().MaxUnavailable("0"), node("a"))
 		d.Fleet.Reserve(d.rule.UID, "a", d.clock.Now())
-		e := fleet.Entry{Rule: d.compiled, Standing: taints.Stand(d.compiled, d.nodes[0], d.clock.Now()),
-			State: v1alpha1.NodeStateExempt, Reason: taints.ReasonOverBudget, Shared: true}
+		e := fleet.Entry{Rule: d.compiled, Standing: gate.Stand(d.compiled, d.nodes[0], d.clock.Now()),
+			State: v1alpha1.NodeStateExempt, Reason: gate.ReasonOverBudget, Shared: true}
 		d.Fleet.Record(d.nodes[0], []fleet.Entry{e}, d.clock.Now())
 		d.reconcile()
 		Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionTrue))
@@ -241,8 +241,8 @@ var _ = Describe("A rule", func() {
 		d := newDesk(ctx, network().Probe("example.com/Ready", 9099), node("a"), node("b"))
 		const taken = "condition example.com/Ready is published by the older rule first"
 		for i := range 2 {
-			e := fleet.Entry{Rule: d.compiled, Standing: taints.Stand(d.compiled, d.nodes[i], d.clock.Now()),
-				State: v1alpha1.NodeStateReady, Reason: taints.ReasonEvidenceHolds, Displaced: taken, Shared: i == 0}
+			e := fleet.Entry{Rule: d.compiled, Standing: gate.Stand(d.compiled, d.nodes[i], d.clock.Now()),
+				State: v1alpha1.NodeStateReady, Reason: gate.ReasonEvidenceHolds, Displaced: taken, Shared: i == 0}
 			d.Fleet.Record(d.nodes[i], []fleet.Entry{e}, d.clock.Now())
 		}
 		d.reconcile()
@@ -259,7 +259,7 @@ var _ = Describe("A rule", func() {
 		for i := range 5000 {
 			n := build.MakeNode(fmt.Sprintf("ip-10-0-%03d-%03d.eu-central-1.compute.internal", i/250, i%250)).Label("pool", "a").Obj()
 			d.nodes = append(d.nodes, n)
-			d.saw(i, v1alpha1.NodeStateHeld, taints.ReasonEvidenceMissing)
+			d.saw(i, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
 		}
 		d.reconcile()
 		raw, err := json.Marshal(d.read())
@@ -320,7 +320,7 @@ var _ = Describe("A rule", func() {
 var _ = Describe("A deleted rule", func() {
 	deleted := func(ctx context.Context, left bool) *desk {
 		d := newDesk(ctx, network(), node("a"))
-		d.saw(0, v1alpha1.NodeStateReady, taints.ReasonEvidenceHolds)
+		d.saw(0, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
 		d.reconcile()
 		if left {
 			d.nodes[0].Annotations = map[string]string{v1alpha1.RecordAnnotationPrefix + string(d.rule.UID): "{}"}

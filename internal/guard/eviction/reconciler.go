@@ -21,9 +21,9 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/eventnote"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 )
 
 const (
@@ -63,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	standing, ended := r.holds(node)
 	switch {
-	case standing != nil && taints.EvictsPods(node):
+	case standing != nil && gate.EvictsPods(node):
 		return r.watch(ctx, node)
 	case standing != nil || ended == nil || !evicts(node):
 		return reconcile.Result{}, nil
@@ -86,9 +86,9 @@ func (r *Reconciler) holds(node *corev1.Node) (standing, ended *ruleset.Rule) {
 			continue
 		}
 		switch guard.HoldOn(rule, node, now).State {
-		case taints.HoldStands:
+		case gate.HoldStands:
 			standing = rule
-		case taints.HoldEnded:
+		case gate.HoldEnded:
 			ended = rule
 		}
 	}
@@ -147,7 +147,7 @@ func (r *Reconciler) recovered(ctx context.Context, node *corev1.Node, rule *rul
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(node), now); err != nil {
 		return apierrors.IsNotFound(err)
 	}
-	return now.UID != node.UID || guard.HoldOn(rule, now, r.Clock.Now()).State == taints.HoldStands
+	return now.UID != node.UID || guard.HoldOn(rule, now, r.Clock.Now()).State == gate.HoldStands
 }
 
 func (r *Reconciler) podsOf(ctx context.Context, node *corev1.Node) (*corev1.PodList, error) {
@@ -217,7 +217,7 @@ func (r *Reconciler) watch(ctx context.Context, node *corev1.Node) (reconcile.Re
 		d := guard.Decide(&guard.Request{
 			User: v1alpha1.DefaultGuardedUser, Pod: pod, Node: node, Rules: r.Rules(), Namespace: r.Namespace, Now: r.Clock.Now(),
 		})
-		if d.Rule != nil && d.Hold.State == taints.HoldStands && guard.Announced(pod).LastTransitionTime.After(d.Hold.Since) {
+		if d.Rule != nil && d.Hold.State == gate.HoldStands && guard.Announced(pod).LastTransitionTime.After(d.Hold.Since) {
 			r.Bypassed(d.Rule, pod)
 			break
 		}

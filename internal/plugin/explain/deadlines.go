@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 )
 
 // deadlines are what happens on the node by the passage of time alone, the next one first.
@@ -30,10 +30,10 @@ func (x *explainer) deadlines() []report.Deadline {
 	switch {
 	case x.d.State == v1alpha1.NodeStateHeld:
 		x.heldDeadlines(add)
-	case x.d.Reason == taints.ReasonUnreadyWindow:
+	case x.d.Reason == gate.ReasonUnreadyWindow:
 		add(x.verdict.Since.Add(x.d.Rule.Spec.UnreadyWindow()), "it is held, if its evidence is still missing%s", x.latest())
 	}
-	if h := &x.d.Hold; h.State == taints.HoldStands && x.d.Rule.Mode != ruleset.DryRun {
+	if h := &x.d.Hold; h.State == gate.HoldStands && x.d.Rule.Mode != ruleset.DryRun {
 		add(h.Until, "its eviction guard ends, if it still does not hold: pods that are due are evicted")
 	}
 	slices.SortStableFunc(out, func(a, b report.Deadline) int { return a.At.Compare(b.At.Time) })
@@ -47,9 +47,9 @@ func (x *explainer) guard() string {
 		would = "were it enforced, "
 	}
 	switch h := &x.d.Hold; h.State {
-	case taints.HoldStands:
+	case gate.HoldStands:
 		return fmt.Sprintf("%sits pods are guarded from eviction, for %s now", would, age(x.in.Now, h.Since))
-	case taints.HoldEnded:
+	case gate.HoldEnded:
 		return fmt.Sprintf("%sits pods are not guarded from eviction any more: maxHoldSeconds have passed since the rule ceased to hold, %s ago", would, age(x.in.Now, h.Since))
 	}
 	return ""
@@ -57,7 +57,7 @@ func (x *explainer) guard() string {
 
 func (x *explainer) heldDeadlines(add func(time.Time, string, ...any)) {
 	spec := x.d.Rule.Spec
-	if x.d.Reason == taints.ReasonOverrideHold {
+	if x.d.Reason == gate.ReasonOverrideHold {
 		return
 	}
 	if x.verdict.Ready {

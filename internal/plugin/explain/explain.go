@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/decide"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -32,7 +32,7 @@ type Input struct {
 	Evidence *readiness.Evidence
 	// Unread says why a requirement could not be read; empty, where it could.
 	Unread func(*ruleset.Requirement) string
-	// Reserve asks a rule's breaker for room; see decide.Input.
+	// Reserve asks a rule's breaker for room; see gate.NodeInput.
 	Reserve func(rule *ruleset.Rule, since time.Time) bool
 	// Told is what events tell about a rule's taint: report.ByRule, report.ByOther, or nothing.
 	Told func(rule *ruleset.Rule, taint corev1.Taint) string
@@ -46,12 +46,12 @@ type Input struct {
 func Node(in *Input) *report.NodeExplanation {
 	set := in.Rules
 	swept := taints.Sweep(in.Node, set, func(string) bool { return true })
-	override, overrideErr := taints.OverrideOf(in.Node, in.Now)
-	dec := &decide.Input{
-		Node: in.Node, Swept: swept, Rules: set, Evidence: in.Evidence, Override: override, Now: in.Now,
+	override, overrideErr := gate.OverrideOf(in.Node, in.Now)
+	dec := &gate.NodeInput{
+		Node: in.Node, Swept: swept.Node, Rules: set, Evidence: in.Evidence, Override: override, Now: in.Now,
 		Observed: Observed, Reserve: in.Reserve,
 	}
-	out := decide.Node(dec)
+	out := gate.DecideNode(dec)
 	plan := taints.Plan(in.Node, swept, out.Decisions, in.Now)
 
 	e := &report.NodeExplanation{
@@ -92,7 +92,7 @@ func Observed(rule *ruleset.Rule) readiness.Observed {
 // explainer explains one rule.
 type explainer struct {
 	in      *Input
-	d       *taints.Decision
+	d       *gate.Decision
 	verdict readiness.Verdict
 	results []readiness.Result
 	plan    *taints.Outcome
@@ -136,7 +136,7 @@ func (x *explainer) rule() report.RuleExplanation {
 // independent reports whether evidence makes no difference to what is decided.
 func independent(reason string) bool {
 	switch reason {
-	case taints.ReasonOverrideHold, taints.ReasonOverrideRelease, taints.ReasonCompleted, taints.ReasonNotInForce:
+	case gate.ReasonOverrideHold, gate.ReasonOverrideRelease, gate.ReasonCompleted, gate.ReasonNotInForce:
 		return true
 	}
 	return false
@@ -239,7 +239,7 @@ func ready(node *corev1.Node) string {
 	return ""
 }
 
-func overrideOf(node *corev1.Node, o taints.Override, err error) *report.Override {
+func overrideOf(node *corev1.Node, o gate.Override, err error) *report.Override {
 	value, ok := node.Annotations[v1alpha1.OverrideAnnotation]
 	if !ok {
 		return nil
@@ -248,7 +248,7 @@ func overrideOf(node *corev1.Node, o taints.Override, err error) *report.Overrid
 	switch {
 	case err != nil:
 		out.Problem = "it cannot be read, and is ignored: " + err.Error()
-	case o.Action == taints.OverrideNone:
+	case o.Action == gate.OverrideNone:
 		out.Problem = "its time is over"
 	}
 	return out

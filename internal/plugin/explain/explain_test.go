@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -41,7 +41,7 @@ func worker() *build.NodeWrapper {
 	return build.MakeNode("worker-3").UID("n").Created(ago(20*time.Minute)).Label("pool", "a").Condition("Ready", "True", ago(19*time.Minute))
 }
 
-func record(n *build.NodeWrapper, uid string, r taints.Record) *build.NodeWrapper {
+func record(n *build.NodeWrapper, uid string, r gate.Record) *build.NodeWrapper {
 	raw, err := json.Marshal(r)
 	if err != nil {
 		panic(err)
@@ -52,7 +52,7 @@ func record(n *build.NodeWrapper, uid string, r taints.Record) *build.NodeWrappe
 // held is a node with the taint and the record of rule network.
 func held() *build.NodeWrapper {
 	return record(worker().Taint(taint, "pending", corev1.TaintEffectNoSchedule), "u1",
-		taints.Record{Rule: "network", Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(13 * time.Minute))})
+		gate.Record{Rule: "network", Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(13 * time.Minute))})
 }
 
 func input(n *build.NodeWrapper, rules ...*build.RuleWrapper) *Input {
@@ -93,7 +93,7 @@ func TestSummary(t *testing.T) {
 			want: "Node worker-3 is held by rule network for 13m: condition example.com/CNI has not been reported, must be True.",
 		},
 		"held by two": {
-			node:  record(held(), "u2", taints.Record{Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(time.Minute))}),
+			node:  record(held(), "u2", gate.Record{Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(time.Minute))}),
 			rules: []*build.RuleWrapper{network(), build.MakeRule("other").UID("u2").Created(ago(time.Hour)).Selector("pool", "a").Condition("x").Taint(taint, "", "NoSchedule")},
 			held:  true, want: "Node worker-3 is held by 2 rules: network, other.",
 		},
@@ -160,7 +160,7 @@ func TestSummary(t *testing.T) {
 
 func TestAnEvictionGuardIsExplained(t *testing.T) {
 	rule := build.MakeRule("guard").UID("u1").Created(ago(time.Hour)).Selector("pool", "a").Condition(cni).EvictionGuard(1800)
-	n := record(worker().Condition(cni, "False", ago(10*time.Minute)), "u1", taints.Record{GuardedSince: metav1.NewTime(ago(10 * time.Minute))})
+	n := record(worker().Condition(cni, "False", ago(10*time.Minute)), "u1", gate.Record{GuardedSince: metav1.NewTime(ago(10 * time.Minute))})
 	e := Node(input(n, rule))
 	if want := "Node worker-3 bears no rule's taint, but rule guard, which has none, does not hold there: condition example.com/CNI is False, must be True."; e.Summary != want {
 		t.Errorf("got %q", e.Summary)
@@ -171,7 +171,7 @@ func TestAnEvictionGuardIsExplained(t *testing.T) {
 	if e.Next == nil || !e.Next.At.Time.Equal(now.Add(20*time.Minute)) || !strings.Contains(e.Next.What, "its eviction guard ends") {
 		t.Errorf("got %+v", e.Next)
 	}
-	ended := record(worker().Condition(cni, "False", ago(40*time.Minute)), "u1", taints.Record{GuardedSince: metav1.NewTime(ago(20 * time.Minute)), GuardEnded: metav1.NewTime(ago(time.Minute))})
+	ended := record(worker().Condition(cni, "False", ago(40*time.Minute)), "u1", gate.Record{GuardedSince: metav1.NewTime(ago(20 * time.Minute)), GuardEnded: metav1.NewTime(ago(time.Minute))})
 	if got := Node(input(ended, build.WrapRule(rule.Obj()).EvictionGuard(600))).Rules[0].Guard; !strings.Contains(got, "not guarded from eviction any more") {
 		t.Errorf("got %q", got)
 	}
@@ -179,7 +179,7 @@ func TestAnEvictionGuardIsExplained(t *testing.T) {
 
 func TestWhoPutTheTaintThere(t *testing.T) {
 	other := build.MakeRule("other").UID("u2").Created(ago(time.Hour)).Selector("pool", "a").Condition("Ready").Taint(taint, "", "NoSchedule")
-	claim := taints.Record{Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(13 * time.Minute))}
+	claim := gate.Record{Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(13 * time.Minute))}
 	for name, c := range map[string]struct {
 		node  *build.NodeWrapper
 		rules []*build.RuleWrapper
@@ -191,7 +191,7 @@ func TestWhoPutTheTaintThere(t *testing.T) {
 		"somebody else, as the events tell":     {node: held(), told: report.ByOther, by: report.ByOther, says: "is on: put there by somebody else, and this rule's since 13m ago"},
 		"nobody remembers":                      {node: held(), by: report.ByUnknown, says: "is on, and this rule's since 13m ago"},
 		"somebody else, as its value tells":     {node: held().Untaint(taint).Taint(taint, "kubelet", "NoSchedule"), by: report.ByOther, says: "put there by somebody else"},
-		"admission, which has no clock":         {node: record(held(), "u1", taints.Record{Taint: claim.Taint}), by: report.ByRule, says: "in the request that created the node"},
+		"admission, which has no clock":         {node: record(held(), "u1", gate.Record{Taint: claim.Taint}), by: report.ByRule, says: "in the request that created the node"},
 		"somebody else, and not taken over yet": {node: worker().Taint(taint, "", "NoSchedule"), by: report.ByStranger, says: "about to take it over"},
 		"somebody else, and none of the rule's business": {
 			node: worker().Taint(taint, "", "NoSchedule"), rules: []*build.RuleWrapper{network().Suspend(true)}, by: report.ByStranger, says: "does not touch it",
@@ -237,7 +237,7 @@ func TestWhatHappensNext(t *testing.T) {
 			node: held().Condition(cni, "False", ago(time.Minute)), rule: network().Timeout(1800, 1200, v1alpha1.TimeoutActionRelease), after: 17 * time.Minute, says: "its timeout ends (30m)",
 		},
 		"held, when it is unready for long enough": {
-			node: record(worker().Condition(cni, "False", ago(20*time.Second)), "u1", taints.Record{Released: metav1.NewTime(ago(15 * time.Minute))}),
+			node: record(worker().Condition(cni, "False", ago(20*time.Second)), "u1", gate.Record{Released: metav1.NewTime(ago(15 * time.Minute))}),
 			rule: network().UnreadySeconds(60), after: 40 * time.Second, says: "it is held, if its evidence is still missing",
 		},
 		"at the latest, where only the operator knows since when": {
@@ -266,7 +266,7 @@ func TestWhatHappensNext(t *testing.T) {
 
 func TestEvidenceThatCouldNotBeRead(t *testing.T) {
 	rule := requires(network(), v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs"}})
-	rule.Status.NodeEvaluations = []v1alpha1.NodeEvaluation{{NodeName: "worker-3", State: v1alpha1.NodeStateHeld, Reason: taints.ReasonEvidenceMissing,
+	rule.Status.NodeEvaluations = []v1alpha1.NodeEvaluation{{NodeName: "worker-3", State: v1alpha1.NodeStateHeld, Reason: gate.ReasonEvidenceMissing,
 		RequirementResults: []v1alpha1.RequirementEvaluationResult{{Name: "q", Message: "csi driver ebs is not registered"}}}}
 	in := input(held().Condition(cni, "True", ago(time.Minute)), rule)
 	in.Unread = func(*ruleset.Requirement) string { return "csinodes is forbidden" }
@@ -287,7 +287,7 @@ func TestEvidenceThatCouldNotBeRead(t *testing.T) {
 	}
 
 	in.Node = held().Annotation(v1alpha1.OverrideAnnotation, "Release").Obj()
-	if r := Node(in).Rules[0]; r.Reason != taints.ReasonOverrideRelease || r.Taint.Change != "Remove" {
+	if r := Node(in).Rules[0]; r.Reason != gate.ReasonOverrideRelease || r.Taint.Change != "Remove" {
 		t.Errorf("an override needs no evidence: %+v", r)
 	}
 }
@@ -346,8 +346,8 @@ func TestTold(t *testing.T) {
 
 func TestRoom(t *testing.T) {
 	rule := ruleset.Compile(network().MaxUnavailable("50%").Obj(), nil, now)
-	released := taints.Record{Released: metav1.NewTime(ago(time.Minute))}
-	claimed := taints.Record{Released: released.Released, Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(time.Minute))}
+	released := gate.Record{Released: metav1.NewTime(ago(time.Minute))}
+	claimed := gate.Record{Released: released.Released, Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(time.Minute))}
 	var nodes []*corev1.Node
 	for _, n := range []*build.NodeWrapper{record(worker(), "u1", released), record(worker(), "u1", claimed), record(worker(), "u1", released),
 		record(worker().Cordoned(), "u1", released), held(), worker().Label("pool", "b")} {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
@@ -26,16 +27,16 @@ const (
 // taint is the rule's taint on the node: which, who put it there, and what becomes of it.
 func (x *explainer) taint(unread bool) *report.Taint {
 	want := x.d.Rule.Taint
-	if claimed, err := taints.ParseTaint(x.d.Was.Record.Taint); err == nil && (want == nil || !x.d.Was.Matches) {
+	if claimed, err := gate.ParseTaint(x.d.Was.Record.Taint); err == nil && (want == nil || !x.d.Was.Matches) {
 		want = &claimed // of a rule that has changed since
 	}
 	if want == nil {
 		return nil
 	}
-	on := taints.Find(x.in.Node, want)
-	t := &report.Taint{Taint: taints.FormatTaint(*want), Present: on != nil, Since: report.Time(x.d.Was.Record.Since.Time)}
+	on := gate.Find(x.in.Node, want)
+	t := &report.Taint{Taint: gate.FormatTaint(*want), Present: on != nil, Since: report.Time(x.d.Was.Record.Since.Time)}
 	if on != nil {
-		t.Taint = taints.FormatTaint(*on)
+		t.Taint = gate.FormatTaint(*on)
 		t.By = x.by(on)
 	}
 	if !unread {
@@ -57,7 +58,7 @@ func (x *explainer) by(on *corev1.Taint) string {
 	if told := x.in.Told(x.d.Rule, *on); told != "" {
 		return told
 	}
-	claimed, err := taints.ParseTaint(was.Record.Taint)
+	claimed, err := gate.ParseTaint(was.Record.Taint)
 	switch {
 	case err == nil && claimed.Value != on.Value && len(x.sharers()) == 0:
 		return report.ByOther // the value is not the rule's
@@ -74,7 +75,7 @@ func (x *explainer) sharers() []string {
 		if o == x.d.Rule || o.Taint == nil || x.d.Rule.Taint == nil || o.Taint.Key != x.d.Rule.Taint.Key || o.Taint.Effect != x.d.Rule.Taint.Effect {
 			continue
 		}
-		if s := taints.Stand(o, x.in.Node, x.in.Now); s.Claimed {
+		if s := gate.Stand(o, x.in.Node, x.in.Now); s.Claimed {
 			out = append(out, o.Name)
 		}
 	}
@@ -144,11 +145,11 @@ func (x *explainer) becomes(t *report.Taint) string {
 }
 
 // otherTaints are the taints that no rule has to do with.
-func otherTaints(in *Input, decisions []taints.Decision) []report.OtherTaint {
+func otherTaints(in *Input, decisions []gate.Decision) []report.OtherTaint {
 	var out []report.OtherTaint
 	for _, t := range in.Node.Spec.Taints {
-		ours := slices.ContainsFunc(decisions, func(d taints.Decision) bool {
-			claimed, err := taints.ParseTaint(d.Was.Record.Taint)
+		ours := slices.ContainsFunc(decisions, func(d gate.Decision) bool {
+			claimed, err := gate.ParseTaint(d.Was.Record.Taint)
 			return d.Rule.Taint != nil && d.Rule.Taint.Key == t.Key && d.Rule.Taint.Effect == t.Effect ||
 				err == nil && claimed.Key == t.Key && claimed.Effect == t.Effect
 		})

@@ -9,9 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 )
 
 // Told is what the events on a node tell about who put a rule's taint there: the newest one decides. Events are forgotten
@@ -49,7 +49,7 @@ func Told(events []corev1.Event) func(*ruleset.Rule, corev1.Taint) string {
 func Room(rule *ruleset.Rule, nodes []*corev1.Node, now time.Time) int {
 	released, claimed := 0, 0
 	for _, n := range nodes {
-		if s := taints.Stand(rule, n, now); s.Counted {
+		if s := gate.Stand(rule, n, now); s.Counted {
 			released++
 			if s.Claimed {
 				claimed++

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 )
 
 // Message is why a node stands under a rule as it does, in words.
-func Message(d *taints.Decision, results []readiness.Result, now time.Time) string {
+func Message(d *gate.Decision, results []readiness.Result, now time.Time) string {
 	rule := d.Rule
 	missing := readiness.Blocking(rule, results)
 	if rule.Spec.AnyOf() && missing != "" && len(results) > 1 {
@@ -37,48 +37,48 @@ func Message(d *taints.Decision, results []readiness.Result, now time.Time) stri
 		return "the rule does not select the node any more: what it has put there goes"
 	}
 	switch d.Reason {
-	case taints.ReasonEvidenceHolds:
+	case gate.ReasonEvidenceHolds:
 		return "all that it requires holds"
-	case taints.ReasonEvidenceMissing:
+	case gate.ReasonEvidenceMissing:
 		text := or("its evidence is missing")
 		if t := d.Was.Record.TimedOut; !t.IsZero() {
 			text += fmt.Sprintf("; its timeout ended %s ago, and keeps the node held", age(now, t.Time))
 		}
 		return text
-	case taints.ReasonRearmed:
+	case gate.ReasonRearmed:
 		return "the node has rebooted and is started over: " + or("what it requires has not held since for long enough")
-	case taints.ReasonReadyWindow:
+	case gate.ReasonReadyWindow:
 		text := fmt.Sprintf("all that it requires holds, but not for %s yet (readySeconds)", rule.Spec.ReadyWindow())
 		if d.State == v1alpha1.NodeStateReady {
 			text += "; the node stays open"
 		}
 		return text
-	case taints.ReasonMinimumHold:
+	case gate.ReasonMinimumHold:
 		return fmt.Sprintf("all that it requires holds, but the node is younger than %s (minimumHoldSeconds)", rule.Spec.MinimumHold())
-	case taints.ReasonUnreadyWindow:
+	case gate.ReasonUnreadyWindow:
 		return fmt.Sprintf("%s; not for %s yet (unreadySeconds), and so the node is open", or("its evidence is missing"), rule.Spec.UnreadyWindow())
 	}
 	return exempt(d, or)
 }
 
-func exempt(d *taints.Decision, or func(string) string) string {
+func exempt(d *gate.Decision, or func(string) string) string {
 	const allHolds = "all that it requires holds"
 	switch d.Reason {
-	case taints.ReasonCompleted:
+	case gate.ReasonCompleted:
 		return "the node has completed this bootstrap-only rule, which leaves it alone from then on"
-	case taints.ReasonOverrideHold:
+	case gate.ReasonOverrideHold:
 		return "somebody holds the node by the override annotation"
-	case taints.ReasonOverrideRelease:
+	case gate.ReasonOverrideRelease:
 		return "somebody has released the node by the override annotation, whatever its evidence: " + or(allHolds)
-	case taints.ReasonTimedOut:
+	case gate.ReasonTimedOut:
 		return "its timeout has released the node all the same: " + or(allHolds)
-	case taints.ReasonExistingNode:
+	case gate.ReasonExistingNode:
 		return "the node was there before the rule, which leaves it alone until it is ready (existingNodes): " + or(allHolds)
-	case taints.ReasonOverBudget:
+	case gate.ReasonOverBudget:
 		return fmt.Sprintf("not held, because as many nodes as maxUnavailable allows (%s) are held already: %s", d.Rule.Spec.MaxUnavailable, or(allHolds))
-	case taints.ReasonSuspended:
+	case gate.ReasonSuspended:
 		return "the rule is suspended and holds no further node: " + or(allHolds)
-	case taints.ReasonDryRun:
+	case gate.ReasonDryRun:
 		would := "it would do nothing here"
 		switch {
 		case d.WouldClaim:
@@ -87,9 +87,9 @@ func exempt(d *taints.Decision, or func(string) string) string {
 			would = "it would release the node"
 		}
 		return "the rule is in dry-run; enforced, " + would + ": " + or(allHolds)
-	case taints.ReasonNotInForce:
+	case gate.ReasonNotInForce:
 		return "the rule is frozen, nothing of it is added or removed: " + problems(d.Rule)
-	case taints.ReasonTerminating:
+	case gate.ReasonTerminating:
 		return "the node is being deleted, nothing is added to it: " + or(allHolds)
 	}
 	return or(allHolds)
@@ -106,9 +106,9 @@ func problems(rule *ruleset.Rule) string {
 // summary is the most important thing about a node, in a sentence.
 func summary(e *report.NodeExplanation) string {
 	switch {
-	case e.Override != nil && e.Override.Action == string(taints.OverrideHold) && e.Held:
+	case e.Override != nil && e.Override.Action == string(gate.OverrideHold) && e.Held:
 		return fmt.Sprintf("Node %s is held by hand%s.", e.Node, until(e))
-	case e.Override != nil && e.Override.Action == string(taints.OverrideRelease) && !e.Held:
+	case e.Override != nil && e.Override.Action == string(gate.OverrideRelease) && !e.Held:
 		return fmt.Sprintf("Node %s is released by hand%s: no rule holds it, whatever its evidence.", e.Node, until(e))
 	case len(e.HeldBy) == 1:
 		return heldByOne(e)

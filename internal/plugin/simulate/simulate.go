@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/decide"
 	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/explain"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/readiness"
@@ -137,7 +137,7 @@ func (s *simulation) start(rule *ruleset.Rule, file *v1alpha1.NodeReadinessRule)
 		r.Problems = append(r.Problems, p.String())
 	}
 	if rule.Taint != nil {
-		r.Taint = taints.FormatTaint(*rule.Taint)
+		r.Taint = gate.FormatTaint(*rule.Taint)
 	}
 	return r
 }
@@ -166,11 +166,11 @@ func (s *simulation) reserve() {
 	}
 	var claims []claim
 	for _, node := range s.Nodes {
-		_, out := s.decide(node, func(rule *ruleset.Rule, since time.Time) bool {
+		_, _, out := s.decide(node, func(rule *ruleset.Rule, since time.Time) bool {
 			claims = append(claims, claim{rule.UID, node.Name, since})
 			return true
 		})
-		s.record(node, out.Decisions, func(d *taints.Decision) bool { return d.Was.Claimed && d.Claim })
+		s.record(node, out.Decisions, func(d *gate.Decision) bool { return d.Was.Claimed && d.Claim })
 	}
 	slices.SortFunc(claims, func(a, b claim) int { return cmp.Or(a.since.Compare(b.since), strings.Compare(a.node, b.node)) })
 	for _, c := range claims {
@@ -178,21 +178,22 @@ func (s *simulation) reserve() {
 	}
 }
 
-func (s *simulation) decide(node *corev1.Node, reserve func(*ruleset.Rule, time.Time) bool) (*decide.Input, decide.Outcome) {
-	override, _ := taints.OverrideOf(node, s.Now) // one that cannot be read is ignored
-	in := &decide.Input{
-		Node: node, Swept: taints.Sweep(node, s.set, func(string) bool { return true }), Rules: s.set,
+func (s *simulation) decide(node *corev1.Node, reserve func(*ruleset.Rule, time.Time) bool) (*gate.NodeInput, taints.Swept, gate.Outcome) {
+	override, _ := gate.OverrideOf(node, s.Now) // one that cannot be read is ignored
+	swept := taints.Sweep(node, s.set, func(string) bool { return true })
+	in := &gate.NodeInput{
+		Node: node, Swept: swept.Node, Rules: s.set,
 		Evidence: &readiness.Evidence{}, Override: override, Now: s.Now, Observed: explain.Observed, Reserve: reserve,
 	}
 	s.evidence.Gather(s.set, node.Name, in.Evidence)
-	return in, decide.Node(in)
+	return in, swept, gate.DecideNode(in)
 }
 
 // node decides about a node, and notes what the simulated rules would do to it.
 func (s *simulation) node(node *corev1.Node) {
-	in, out := s.decide(node, func(rule *ruleset.Rule, since time.Time) bool { return s.fleet.Reserve(rule.UID, node.Name, since) })
-	plan := taints.Plan(node, in.Swept, out.Decisions, s.Now)
-	s.record(node, out.Decisions, func(d *taints.Decision) bool { return d.Claim })
+	in, swept, out := s.decide(node, func(rule *ruleset.Rule, since time.Time) bool { return s.fleet.Reserve(rule.UID, node.Name, since) })
+	plan := taints.Plan(node, swept, out.Decisions, s.Now)
+	s.record(node, out.Decisions, func(d *gate.Decision) bool { return d.Claim })
 	for i := range out.Decisions {
 		d, v := &out.Decisions[i], &out.Verdicts[i]
 		r := s.out[d.Rule.Name]
@@ -210,7 +211,7 @@ func (s *simulation) node(node *corev1.Node) {
 }
 
 // record tells the fleet how a node stands, with the claims that it has then.
-func (s *simulation) record(node *corev1.Node, decisions []taints.Decision, claimed func(*taints.Decision) bool) {
+func (s *simulation) record(node *corev1.Node, decisions []gate.Decision, claimed func(*gate.Decision) bool) {
 	entries := make([]fleet.Entry, 0, len(decisions))
 	for i := range decisions {
 		d := &decisions[i]
@@ -221,7 +222,7 @@ func (s *simulation) record(node *corev1.Node, decisions []taints.Decision, clai
 	s.fleet.Record(node, entries, s.Now)
 }
 
-func count(t *report.Totals, n *report.NodeSimulation, d *taints.Decision, v *readiness.Verdict) {
+func count(t *report.Totals, n *report.NodeSimulation, d *gate.Decision, v *readiness.Verdict) {
 	switch n.Taint {
 	case report.TaintAdded:
 		t.TaintsAdded++
@@ -231,7 +232,7 @@ func count(t *report.Totals, n *report.NodeSimulation, d *taints.Decision, v *re
 	case report.TaintRemoved:
 		t.TaintsRemoved++
 	}
-	if d.Reason == taints.ReasonOverBudget {
+	if d.Reason == gate.ReasonOverBudget {
 		t.OverBudget++
 	}
 	if d.State == v1alpha1.NodeStateHeld && v.NeverAppeared {
@@ -245,7 +246,7 @@ func changed(plan *taints.Outcome, rule *ruleset.Rule) bool {
 
 // fate is what becomes of a rule's taint on a node. A rule whose key is edited adds one and removes another: what counts is
 // that pods are kept off.
-func fate(plan *taints.Outcome, d *taints.Decision, node *corev1.Node) string {
+func fate(plan *taints.Outcome, d *gate.Decision, node *corev1.Node) string {
 	added, removed := false, false
 	for i := range plan.Changes {
 		c := &plan.Changes[i]
@@ -259,7 +260,7 @@ func fate(plan *taints.Outcome, d *taints.Decision, node *corev1.Node) string {
 		return report.TaintAdded
 	case removed:
 		return report.TaintRemoved
-	case taints.Find(node, d.Rule.Taint) != nil:
+	case gate.Find(node, d.Rule.Taint) != nil:
 		return report.TaintStays
 	}
 	return report.TaintNone

@@ -18,9 +18,9 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -44,7 +44,7 @@ func worker(i int) *build.NodeWrapper {
 	return build.MakeNode(fmt.Sprintf("worker-%d", i)).UID(fmt.Sprintf("n%d", i)).Created(ago(20*time.Minute)).Label("pool", "a")
 }
 
-func record(n *build.NodeWrapper, uid string, r taints.Record) *build.NodeWrapper {
+func record(n *build.NodeWrapper, uid string, r gate.Record) *build.NodeWrapper {
 	raw, err := json.Marshal(r)
 	if err != nil {
 		panic(err)
@@ -54,11 +54,11 @@ func record(n *build.NodeWrapper, uid string, r taints.Record) *build.NodeWrappe
 
 func held(i int) *build.NodeWrapper {
 	return record(worker(i).Taint(taint, "pending", corev1.TaintEffectNoSchedule), "u1",
-		taints.Record{Rule: "network", Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(10 * time.Minute))})
+		gate.Record{Rule: "network", Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(10 * time.Minute))})
 }
 
 func released(i int) *build.NodeWrapper {
-	return record(worker(i), "u1", taints.Record{Released: metav1.NewTime(ago(15 * time.Minute))})
+	return record(worker(i), "u1", gate.Record{Released: metav1.NewTime(ago(15 * time.Minute))})
 }
 
 func input(rules, present []*build.RuleWrapper, nodes ...*build.NodeWrapper) *Input {
@@ -118,7 +118,7 @@ func TestRules(t *testing.T) {
 		},
 		"the breaker has the room of nodes that are released": {
 			in: input(only(network().MaxUnavailable("1")), only(stored().MaxUnavailable("1")),
-				bad(released(1), time.Minute), good(record(held(2), "u1", taints.Record{Taint: taint + "=pending:NoSchedule",
+				bad(released(1), time.Minute), good(record(held(2), "u1", gate.Record{Taint: taint + "=pending:NoSchedule",
 					Since: metav1.NewTime(ago(10 * time.Minute)), Released: metav1.NewTime(ago(15 * time.Minute))}))),
 			change: report.ChangeUnchanged, mode: "Enforced",
 			want:   map[string]string{"worker-1": "Added EvidenceMissing", "worker-2": "Removed EvidenceHolds"},

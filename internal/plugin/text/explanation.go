@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/report"
-	"github.com/nodegate/nodegate/internal/taints"
 )
 
 // Explanation is what there is to say about a node.
@@ -102,7 +102,7 @@ func (p *page) operator(e *report.NodeExplanation) {
 func (p *page) rule(r *report.RuleExplanation, said bool, next *report.Deadline) {
 	p.blank()
 	p.mark(bold, 0, "rule "+r.Rule, stateColor(r), "("+stateWords(r)+")")
-	if !said && (r.Reason != taints.ReasonEvidenceMissing || len(r.Evidence) == 0) {
+	if !said && (r.Reason != gate.ReasonEvidenceMissing || len(r.Evidence) == 0) {
 		p.line(plain, 2, "%s.", sentence(r.Message))
 	}
 	if r.Reported != nil && r.Reported.State == v1alpha1.NodeStateFailed {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
@@ -114,16 +115,16 @@ func (j *judge) node(node *corev1.Node) {
 	}
 	gone := func(ref string) bool { return j.rules[types.UID(ref)] == nil && j.set.Named(ref) == nil }
 	swept := taints.Sweep(node, j.set, gone)
-	override, _ := taints.OverrideOf(node, j.now)
-	var decisions []taints.Decision
+	override, _ := gate.OverrideOf(node, j.now)
+	var decisions []gate.Decision
 	wish := map[string]*wishes{}
 	for _, rule := range j.set.All() {
-		standing := taints.Stand(rule, swept.Node, j.now)
+		standing := gate.Stand(rule, swept.Node, j.now)
 		if !standing.Concerns(rule, node) {
 			continue
 		}
 		verdict := j.evaluate(rule, node, standing)
-		d := taints.Decide(taints.Input{Rule: rule, Node: swept.Node, Standing: standing, Verdict: verdict, Override: override, Now: j.now})
+		d := gate.Decide(gate.Input{Rule: rule, Node: swept.Node, Standing: standing, Verdict: verdict, Override: override, Now: j.now})
 		d = j.count(rule, standing, d)
 		decisions = append(decisions, d)
 		j.ask(wish, rule, node, standing, verdict, override)
@@ -142,7 +143,7 @@ func (j *judge) node(node *corev1.Node) {
 }
 
 // evaluate judges a rule as a process does that has known the node for long: all windows have passed.
-func (j *judge) evaluate(rule *ruleset.Rule, node *corev1.Node, standing taints.Standing) readiness.Verdict {
+func (j *judge) evaluate(rule *ruleset.Rule, node *corev1.Node, standing gate.Standing) readiness.Verdict {
 	if !standing.Matches {
 		return readiness.Verdict{}
 	}
@@ -152,7 +153,7 @@ func (j *judge) evaluate(rule *ruleset.Rule, node *corev1.Node, standing taints.
 }
 
 // count counts a node for a rule's status, and takes its breaker into account.
-func (j *judge) count(rule *ruleset.Rule, standing taints.Standing, d taints.Decision) taints.Decision {
+func (j *judge) count(rule *ruleset.Rule, standing gate.Standing, d gate.Decision) gate.Decision {
 	n := j.tally[rule.UID]
 	if standing.Counted {
 		n.released++
@@ -193,13 +194,13 @@ type wishes struct {
 }
 
 // ask adds what a rule wants by its spec and the evidence alone, where that is enough to tell: without its record.
-func (j *judge) ask(all map[string]*wishes, rule *ruleset.Rule, node *corev1.Node, standing taints.Standing, v readiness.Verdict, o taints.Override) {
+func (j *judge) ask(all map[string]*wishes, rule *ruleset.Rule, node *corev1.Node, standing gate.Standing, v readiness.Verdict, o gate.Override) {
 	if !standing.Matches || rule.Mode == ruleset.DryRun || rule.Mode == ruleset.Deleting {
 		return
 	}
 	id := idOf(*rule.Taint)
 	if rule.Mode == ruleset.Suspended && standing.Claimed { // what stands stands, also where another taint is asked for now
-		if t, err := taints.ParseTaint(standing.Record.Taint); err == nil {
+		if t, err := gate.ParseTaint(standing.Record.Taint); err == nil {
 			id = idOf(t)
 		}
 	}
@@ -211,10 +212,10 @@ func (j *judge) ask(all map[string]*wishes, rule *ruleset.Rule, node *corev1.Nod
 	spec, enforced := rule.Spec, rule.Mode == ruleset.Enforced
 	w.managed = w.managed || enforced
 	switch {
-	case o.Action == taints.OverrideRelease:
-	case o.Action == taints.OverrideHold && enforced:
+	case o.Action == gate.OverrideRelease:
+	case o.Action == gate.OverrideHold && enforced:
 		w.yes = append(w.yes, rule.Name)
-	case o.Action == taints.OverrideHold:
+	case o.Action == gate.OverrideHold:
 		w.either = append(w.either, rule.Name)
 	case spec.BootstrapOnly() && standing.Completed && !standing.Rebooted:
 	case v.Ready && !j.now.Before(v.Since.Add(spec.ReadyWindow())) && !j.now.Before(node.CreationTimestamp.Add(spec.MinimumHold())):

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 )
 
 // monitor watches all nodes and rules, and sees that at no moment more nodes in service are held than a breaker allows,
@@ -188,7 +188,7 @@ func (m *monitor) held(uid types.UID) []string {
 		if _, ok := node.Annotations[rule.RecordKey()]; !ok {
 			continue
 		}
-		if s := taints.Stand(rule, node, now); s.Counted && s.Claimed {
+		if s := gate.Stand(rule, node, now); s.Counted && s.Claimed {
 			held = append(held, name)
 		}
 	}
@@ -201,7 +201,7 @@ func marks(node *corev1.Node) string {
 	var out []string
 	for _, t := range node.Spec.Taints {
 		if !isForeign(t) {
-			out = append(out, strings.TrimPrefix(taints.FormatTaint(t), ours))
+			out = append(out, strings.TrimPrefix(gate.FormatTaint(t), ours))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(node.Annotations)) {

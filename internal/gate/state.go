@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package taints
+package gate
 
 import (
 	"strings"
@@ -50,7 +50,7 @@ func Stand(rule *ruleset.Rule, node *corev1.Node, now time.Time) Standing {
 	value, ok := node.Annotations[rule.RecordKey()]
 	s.HasRecord = ok
 	if ok {
-		s.Record, _ = decodeRecord(value, node, now)
+		s.Record, _ = DecodeRecord(value, node, now)
 	}
 	_, marked := node.Annotations[rule.MarkerKey()]
 	_, oldMarked := node.Annotations[rule.OldMarkerKey()]
@@ -90,7 +90,7 @@ func (s *Standing) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
 func bootHeartbeat(node *corev1.Node, now time.Time) time.Time {
 	for i := range node.Status.Conditions {
 		c := &node.Status.Conditions[i]
-		if c.Type == corev1.NodeReady && !c.LastHeartbeatTime.IsZero() && !c.LastHeartbeatTime.After(now.Add(maxClockSkew)) {
+		if c.Type == corev1.NodeReady && !c.LastHeartbeatTime.IsZero() && !c.LastHeartbeatTime.After(now.Add(MaxClockSkew)) {
 			return c.LastHeartbeatTime.Time
 		}
 	}
@@ -103,8 +103,8 @@ func claimedByAnother(rule *ruleset.Rule, node *corev1.Node) bool {
 		if !strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || key == rule.RecordKey() {
 			continue
 		}
-		for _, t := range claimIn(value) {
-			if idOf(t) == idOf(*rule.Taint) {
+		for _, t := range ClaimIn(value) {
+			if TaintIDOf(t) == TaintIDOf(*rule.Taint) {
 				return true
 			}
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package decide
+package gate
 
 import (
 	"testing"
@@ -13,7 +13,6 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -28,13 +27,13 @@ func node() *build.NodeWrapper {
 	return build.MakeNode("n").UID("n").Created(now.Add(-time.Minute)).Label("pool", "a")
 }
 
-func input(n *corev1.Node, rules ...*build.RuleWrapper) *Input {
+func input(n *corev1.Node, rules ...*build.RuleWrapper) *NodeInput {
 	set := ruleset.NewSet()
 	for _, r := range rules {
 		set = set.With(ruleset.Compile(r.Obj(), nil, now))
 	}
-	return &Input{
-		Node: n, Swept: taints.Swept{Node: n}, Rules: set, Evidence: &readiness.Evidence{}, Now: now,
+	return &NodeInput{
+		Node: n, Swept: n, Rules: set, Evidence: &readiness.Evidence{}, Now: now,
 		Reserve: func(*ruleset.Rule, time.Time) bool { return true },
 	}
 }
@@ -81,7 +80,7 @@ func TestNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := input(c.node.Obj(), c.rules...)
 			in.Reserve = func(*ruleset.Rule, time.Time) bool { return !c.refuses }
-			if diff := cmp.Diff(c.want, states(Node(in))); diff != "" {
+			if diff := cmp.Diff(c.want, states(DecideNode(in))); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
@@ -91,7 +90,7 @@ func TestNode(t *testing.T) {
 func TestNodeIsToBeLookedAtAgainAtTheFirstDeadline(t *testing.T) {
 	in := input(node().Condition("A", "True", now).Condition("B", "True", now).Obj(),
 		rule("slow", "A").ReadySeconds(300), rule("fast", "B").ReadySeconds(30))
-	if got := Node(in).RecheckAt; !got.Equal(now.Add(30 * time.Second)) {
+	if got := DecideNode(in).RecheckAt; !got.Equal(now.Add(30 * time.Second)) {
 		t.Errorf("got %s", got)
 	}
 }
@@ -103,7 +102,7 @@ func TestEvaluateCanBeMeasured(t *testing.T) {
 		measured = append(measured, r.Name)
 		return readiness.Evaluate(r, f, at)
 	}
-	Node(in)
+	DecideNode(in)
 	if diff := cmp.Diff([]string{"first"}, measured); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package taints
+package gate
 
 import (
 	"time"
@@ -76,8 +76,8 @@ type Decision struct {
 	// WouldClaim and WouldRelease are what a rule in dry-run would do.
 	WouldClaim, WouldRelease bool
 
-	// frozen: nothing of the rule is to be touched.
-	frozen  bool
+	// Frozen: nothing of the rule is changed.
+	Frozen  bool
 	refused *Decision
 }
 
@@ -108,7 +108,7 @@ func (d Decision) Refuse() Decision {
 
 // frozen keeps everything as it is.
 func frozen(in Input, d Decision) Decision {
-	d.Claim, d.frozen = in.Standing.Claimed, true
+	d.Claim, d.Frozen = in.Standing.Claimed, true
 	d.RecheckAt = time.Time{}
 	if in.Standing.Matches {
 		d.State, d.Reason = v1alpha1.NodeStateExempt, ReasonNotInForce
@@ -158,4 +158,9 @@ func (d *Decision) health(before v1alpha1.HealthVerdict) v1alpha1.HealthVerdict 
 		return v1alpha1.HealthNotReady
 	}
 	return v1alpha1.HealthReady
+}
+
+// Manages reports whether the rule's taint on this node is the rule's, whoever put it there.
+func (d *Decision) Manages() bool {
+	return d.Was.Matches && d.Rule.Mode == ruleset.Enforced && d.Rule.Taint != nil
 }

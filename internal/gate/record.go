@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package taints
+package gate
 
 import (
 	"encoding/json"
@@ -56,7 +56,8 @@ func (r Record) empty() bool {
 	return r == Record{}
 }
 
-func (r Record) encode() string {
+// Encode is the record as the annotation has it.
+func (r Record) Encode() string {
 	raw, err := json.Marshal(&r)
 	if err != nil { // strings and times: cannot happen
 		return "{}"
@@ -64,8 +65,8 @@ func (r Record) encode() string {
 	return string(raw)
 }
 
-// readRecord reads a record as it stands.
-func readRecord(value string) (Record, bool) {
+// ReadRecord reads a record as it stands.
+func ReadRecord(value string) (Record, bool) {
 	var r Record
 	if err := json.Unmarshal([]byte(value), &r); err != nil {
 		return Record{}, false
@@ -73,11 +74,11 @@ func readRecord(value string) (Record, bool) {
 	return r, true
 }
 
-// decodeRecord reads a record. What cannot be read, or bears times that cannot be (before the node was created, or
+// DecodeRecord reads a record. What cannot be read, or bears times that cannot be (before the node was created, or
 // in the future), is as if it were not there: a record that was copied from a node's former life, or forged, must not
 // open the gate.
-func decodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool) {
-	r, ok := readRecord(value)
+func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool) {
+	r, ok := ReadRecord(value)
 	if !ok {
 		return Record{}, false
 	}
@@ -87,21 +88,21 @@ func decodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 		}
 	}
 	for _, t := range []*metav1.Time{&r.Since, &r.Released, &r.TimedOut, &r.GuardedSince, &r.GuardEnded} {
-		if t.Time.Before(node.CreationTimestamp.Time) || t.Time.After(now.Add(maxClockSkew)) {
+		if t.Time.Before(node.CreationTimestamp.Time) || t.Time.After(now.Add(MaxClockSkew)) {
 			*t = metav1.Time{}
 		}
 	}
 	if r.Health != v1alpha1.HealthReady && r.Health != v1alpha1.HealthNotReady {
 		r.Health = ""
 	}
-	if r.NotBefore.After(now.Add(maxClockSkew)) { // by kubelet's clock, which may be behind; a past one does no harm
+	if r.NotBefore.After(now.Add(MaxClockSkew)) { // by kubelet's clock, which may be behind; a past one does no harm
 		r.NotBefore = metav1.Time{}
 	}
 	return r, true
 }
 
-// maxClockSkew is how far ahead of this process's clock the clock of another replica may be.
-const maxClockSkew = 5 * time.Minute
+// MaxClockSkew is how far ahead of this process's clock the clock of another replica may be.
+const MaxClockSkew = 5 * time.Minute
 
 // FormatTaint is a taint as key=value:effect.
 func FormatTaint(t corev1.Taint) string { return t.Key + "=" + t.Value + ":" + string(t.Effect) }
@@ -137,21 +138,22 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// id tells taints of one node apart, as Kubernetes does: by key and effect.
-type id struct {
-	key    string
-	effect corev1.TaintEffect
+// TaintID tells taints of one node apart, as Kubernetes does: by key and effect.
+type TaintID struct {
+	Key    string
+	Effect corev1.TaintEffect
 }
 
-func idOf(t corev1.Taint) id { return id{t.Key, t.Effect} }
+// TaintIDOf is the identity of a taint.
+func TaintIDOf(t corev1.Taint) TaintID { return TaintID{t.Key, t.Effect} }
 
-// claimID is what a claim in a record is about; false where there is none.
-func claimID(claim string) (id, bool) {
+// ClaimID is what a claim in a record is about; false where there is none.
+func ClaimID(claim string) (TaintID, bool) {
 	if claim == "" {
-		return id{}, false
+		return TaintID{}, false
 	}
 	t, err := ParseTaint(claim)
-	return idOf(t), err == nil
+	return TaintIDOf(t), err == nil
 }
 
 // Find is the node's taint of the same key and effect, nil if it has none.
@@ -165,4 +167,17 @@ func Find(node *corev1.Node, t *corev1.Taint) *corev1.Taint {
 		}
 	}
 	return nil
+}
+
+// ClaimIn is the taint that a record claims, if it is one that a rule may have.
+func ClaimIn(record string) []corev1.Taint {
+	var r Record
+	if json.Unmarshal([]byte(record), &r) != nil || r.Taint == "" {
+		return nil
+	}
+	t, err := ParseTaint(r.Taint)
+	if err != nil {
+		return nil
+	}
+	return []corev1.Taint{t}
 }

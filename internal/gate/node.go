@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package decide
+package gate
 
 import (
 	"time"
@@ -11,21 +11,20 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 )
 
-// Input is what is decided from.
-type Input struct {
+// NodeInput is what is decided from.
+type NodeInput struct {
 	// Node is the node as it was read.
 	Node *corev1.Node
 	// Swept is the same without what rules left there that are gone.
-	Swept taints.Swept
+	Swept *corev1.Node
 	// Rules are all rules.
 	Rules *ruleset.Set
 	// Evidence is what requirements are judged by. Its Rules are filled in as the rules are judged.
 	Evidence *readiness.Evidence
 	// Override is what a person asks for.
-	Override taints.Override
+	Override Override
 	// Observed is what was seen of a rule on this node before; nil, where nothing was.
 	Observed func(*ruleset.Rule) readiness.Observed
 	// Reserve asks a rule's breaker for room for a claim on a node that is not ready since the given time.
@@ -40,15 +39,15 @@ type Input struct {
 
 // Outcome is what was decided, for the rules that concern the node, each after those that it requires.
 type Outcome struct {
-	Decisions []taints.Decision
+	Decisions []Decision
 	// Verdicts are those that were decided by, in the same order.
 	Verdicts []readiness.Verdict
 	// RecheckAt is when to decide again without any other cause; zero: not.
 	RecheckAt time.Time
 }
 
-// Node decides about a node.
-func Node(in *Input) Outcome {
+// DecideNode decides about a node.
+func DecideNode(in *NodeInput) Outcome {
 	var out Outcome
 	evaluate := in.Evaluate
 	if evaluate == nil {
@@ -59,7 +58,7 @@ func Node(in *Input) Outcome {
 		in.Evidence.Rules = map[string]readiness.Satisfaction{}
 	}
 	for _, rule := range in.Rules.Ordered() {
-		standing := taints.Stand(rule, in.Swept.Node, in.Now)
+		standing := Stand(rule, in.Swept, in.Now)
 		if chained {
 			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: standing.Matches}
 		}
@@ -70,8 +69,8 @@ func Node(in *Input) Outcome {
 		if standing.Matches {
 			verdict = evaluate(rule, in.Facts(rule, standing), in.Now)
 		}
-		d := taints.Decide(taints.Input{
-			Rule: rule, Node: in.Swept.Node, Standing: standing, Verdict: verdict, Override: in.Override, Busy: in.Busy, Now: in.Now,
+		d := Decide(Input{
+			Rule: rule, Node: in.Swept, Standing: standing, Verdict: verdict, Override: in.Override, Busy: in.Busy, Now: in.Now,
 		})
 		if d.NeedsBudget && !in.Reserve(rule, verdict.Since) {
 			d = d.Refuse()
@@ -89,7 +88,7 @@ func Node(in *Input) Outcome {
 }
 
 // Facts are what a rule is judged by.
-func (in *Input) Facts(rule *ruleset.Rule, standing taints.Standing) *readiness.Facts {
+func (in *NodeInput) Facts(rule *ruleset.Rule, standing Standing) *readiness.Facts {
 	f := &readiness.Facts{Node: in.Node, NotBefore: standing.NotBefore, Evidence: in.Evidence}
 	if in.Observed != nil {
 		f.Observed = in.Observed(rule)
