@@ -23,19 +23,19 @@ func TestParseOverride(t *testing.T) {
 	}{
 		"Release":                 {value: "Release", want: gate.Override{Action: gate.OverrideRelease}},
 		"Hold":                    {value: "Hold", want: gate.Override{Action: gate.OverrideHold}},
-		"with blanks":             {value: " gate.Hold ; until=2026-01-02T15:00:30Z ", want: gate.Override{Action: gate.OverrideHold, Until: at(30)}},
+		"with blanks":             {value: " Hold ; until=2026-01-02T15:00:30Z ", want: gate.Override{Action: gate.OverrideHold, Until: at(30)}},
 		"until":                   {value: "Release;until=2026-01-02T15:00:30Z", want: gate.Override{Action: gate.OverrideRelease, Until: at(30)}},
 		"until, in another zone":  {value: "Release;until=2026-01-02T16:00:30+01:00", want: gate.Override{Action: gate.OverrideRelease, Until: at(30)}},
 		"empty":                   {value: "", says: "neither Release nor Hold"},
 		"another word":            {value: "Drain", says: "neither Release nor Hold"},
 		"in lower case":           {value: "hold", says: "neither Release nor Hold"},
 		"until of nothing":        {value: ";until=2026-01-02T15:00:30Z", says: "neither Release nor Hold"},
-		"another option":          {value: "gate.Hold;for=5m", says: "want until="},
-		"nothing after the ;":     {value: "gate.Hold;", says: "want until="},
-		"no time":                 {value: "gate.Hold;until=tomorrow", says: "RFC 3339"},
-		"two of them":             {value: "gate.Hold;until=2026-01-02T15:00:30Z;Release", says: "RFC 3339"},
-		"a time without its zone": {value: "gate.Hold;until=2026-01-02T15:00:30", says: "RFC 3339"},
-		"a day":                   {value: "gate.Hold;until=2026-01-02", says: "RFC 3339"},
+		"another option":          {value: "Hold;for=5m", says: "want until="},
+		"nothing after the ;":     {value: "Hold;", says: "want until="},
+		"no time":                 {value: "Hold;until=tomorrow", says: "RFC 3339"},
+		"two of them":             {value: "Hold;until=2026-01-02T15:00:30Z;Release", says: "RFC 3339"},
+		"a time without its zone": {value: "Hold;until=2026-01-02T15:00:30", says: "RFC 3339"},
+		"a day":                   {value: "Hold;until=2026-01-02", says: "RFC 3339"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestOverride(t *testing.T) {
 			rules: []*build.RuleWrapper{rule()}, node: fresh().Taint(key, "kubelet", noSchedule).Annotation(v1alpha1.OverrideAnnotation, "Release"),
 			steps: []step{{tells: "seen", at: 1, states: []string{"cni Exempt OverrideRelease"}, changes: []string{"removed cni " + pending}}},
 		},
-		"gate.Hold puts the taint on a ready node and keeps it there, until it is lifted": {
+		"Hold puts the taint on a ready node and keeps it there, until it is lifted": {
 			rules: []*build.RuleWrapper{rule()}, node: fresh().Condition(cni, "True", at(0)),
 			steps: []step{
 				{tells: "ready", at: 1, states: []string{"cni Ready EvidenceHolds"}, annotations: map[string]string{recordKey: released(1)}},
@@ -97,7 +97,7 @@ func TestOverride(t *testing.T) {
 					annotations: map[string]string{recordKey: released(1)}},
 			},
 		},
-		"gate.Hold ends, to the second": {
+		"Hold ends, to the second": {
 			rules: []*build.RuleWrapper{rule()}, node: fresh().Condition(cni, "True", at(0)).Annotation(recordKey, released(1)),
 			steps: []step{
 				{tells: "set", at: 10, node: set("Hold" + untilThirty), taints: []string{pending}, states: []string{"cni Held OverrideHold"}, changes: []string{"added cni " + pending}, recheck: 30},
@@ -105,20 +105,20 @@ func TestOverride(t *testing.T) {
 				{tells: "at its end", at: 30, states: []string{"cni Ready EvidenceHolds"}, changes: []string{"removed cni " + pending}},
 			},
 		},
-		"gate.Hold overrules a completed bootstrap, which stays completed": {
+		"Hold overrules a completed bootstrap, which stays completed": {
 			rules: []*build.RuleWrapper{rule().BootstrapOnly()}, node: fresh().Annotation(markerKey, isMarked),
 			steps: []step{
 				{tells: "set", at: 10, node: set("Hold"), taints: []string{pending}, states: []string{"cni Held OverrideHold"}, changes: []string{"added cni " + pending}},
 				{tells: "lifted", at: 30, node: lift, states: []string{"cni Ready BootstrapCompleted"}, changes: []string{"removed cni " + pending}},
 			},
 		},
-		"gate.Hold does not wait for a budget, and the breaker counts the node": {
+		"Hold does not wait for a budget, and the breaker counts the node": {
 			rules: []*build.RuleWrapper{rule().MaxUnavailable("0")}, node: old().Condition(cni, "True", at(0)),
 			steps: []step{{tells: "set", at: 10, node: set("Hold"), refuse: []string{"cni"}, taints: []string{pending}, states: []string{"cni Held OverrideHold"},
 				changes:     []string{"added cni " + pending},
 				annotations: map[string]string{v1alpha1.OverrideAnnotation: "Hold", recordKey: reclaimed(10, 10)}}},
 		},
-		"gate.Hold does not make a suspended rule add anything": {
+		"Hold does not make a suspended rule add anything": {
 			rules: []*build.RuleWrapper{rule().Suspend(true)}, node: fresh().Annotation(v1alpha1.OverrideAnnotation, "Hold"),
 			steps: []step{{tells: "seen", at: 10, states: []string{"cni Exempt Suspended"}, quiet: true}},
 		},

@@ -133,7 +133,7 @@ func (d dice) churn(n *build.NodeWrapper, now int) {
 		n.Terminating(at(now))
 	}
 	if d.chance(10) {
-		n.Annotation(v1alpha1.OverrideAnnotation, pick(d, "Hold", "Release", "gate.Hold;until="+stamp(now+30), "garbage"))
+		n.Annotation(v1alpha1.OverrideAnnotation, pick(d, "Hold", "Release", "Hold;until="+stamp(now+30), "garbage"))
 	} else {
 		n.Unannotate(v1alpha1.OverrideAnnotation)
 	}
