@@ -21,12 +21,10 @@ import (
 
 	"github.com/nodegate/nodegate/internal/agent/health"
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/poll"
-	"github.com/nodegate/nodegate/test/cluster/shared"
 )
 
 // clusters is the one cluster of all tests that need one.
-var clusters = shared.New(func(ctx context.Context) (*cluster.Cluster, error) {
+var clusters = cluster.Shared(func(ctx context.Context) (*cluster.Cluster, error) {
 	return cluster.Start(ctx, cluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS")})
 })
 
@@ -48,7 +46,7 @@ func admin(t *testing.T) kubernetes.Interface {
 
 func eventually(t *testing.T, limit time.Duration, check func() error) {
 	t.Helper()
-	if err := poll.For(limit, check); err != nil {
+	if err := cluster.Poll(context.Background(), limit, check); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -18,12 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
-
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/test/build"
-	"github.com/nodegate/nodegate/test/cluster/apiserver"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 var _ = Describe("cleanup", func() {
@@ -87,23 +84,13 @@ var _ = Describe("cleanup", func() {
 	})
 
 	It("works where the definition of rules is gone", func(ctx context.Context) {
-		other, err := apiserver.Start()
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(other.Stop)
+		other := cluster.ForTest(GinkgoTB(), cluster.Options{})
 		n := build.MakeNode("stranded").Taint("readiness.k8s.io/stranded", "pending", corev1.TaintEffectNoSchedule).
 			Annotation(v1alpha1.RecordAnnotationPrefix+"0-0-0", `{"taint":"readiness.k8s.io/stranded=pending:NoSchedule"}`).Obj()
 		Expect(other.Client.Create(ctx, n)).To(Succeed())
-		clients, err := apiextensions.NewForConfig(other.Config)
-		Expect(err).NotTo(HaveOccurred())
-		definitions := clients.CustomResourceDefinitions()
-		Expect(definitions.Delete(ctx, crd.Name, metav1.DeleteOptions{})).To(Succeed())
-		Eventually(func() bool {
-			_, err := definitions.Get(ctx, crd.Name, metav1.GetOptions{})
-			return apierrors.IsNotFound(err)
-		}).Should(BeTrue())
 
 		c := calling("")
-		Expect(run(ctx, c.plugin, []string{"cleanup", "--yes", "--kubeconfig", kubeconfigOf(other)})).To(Equal(0), c.err.String())
+		Expect(run(ctx, c.plugin, []string{"cleanup", "--yes", "--kubeconfig", other.Kubeconfig()})).To(Equal(0), c.err.String())
 		Expect(c.out.String()).To(Equal("node/stranded cleaned up\n"))
 		Expect(other.Client.Get(ctx, keyOf("stranded"), n)).To(Succeed())
 		Expect(keys(n)).To(BeEmpty())

@@ -210,7 +210,7 @@ var _ = Describe("release, hold and clear", func() {
 
 // connected is a cluster for a test that calls parts of a command.
 func (c *call) connected(ctx context.Context) (*cluster.Cluster, error) {
-	return cluster.New(server.Config)
+	return cluster.New(server.Config())
 }
 
 var _ = Describe("pause and resume", func() {

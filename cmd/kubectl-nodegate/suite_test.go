@@ -17,18 +17,16 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/build"
-	"github.com/nodegate/nodegate/test/cluster/apiserver"
+	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/suite"
 )
 
 var (
-	server     *apiserver.Server
+	server     *cluster.Cluster
 	kubeconfig string
 )
 
@@ -39,22 +37,8 @@ func TestPlugin(t *testing.T) {
 
 var _ = BeforeSuite(func() {
 	server = suite.Server()
-	kubeconfig = kubeconfigOf(server)
+	kubeconfig = server.Kubeconfig()
 })
-
-// kubeconfigOf writes a kubeconfig of a server's administrator.
-func kubeconfigOf(s *apiserver.Server) string {
-	GinkgoHelper()
-	c := s.Config
-	config := clientcmdapi.NewConfig()
-	config.Clusters["test"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData}
-	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{ClientCertificateData: c.CertData, ClientKeyData: c.KeyData, Token: c.BearerToken}
-	config.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "admin"}
-	config.CurrentContext = "test"
-	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
-	Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
-	return path
-}
 
 // output is a buffer that may be read while it is written to.
 type output struct {

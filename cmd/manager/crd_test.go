@@ -18,12 +18,12 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/nodegate/nodegate/config/crd"
-	"github.com/nodegate/nodegate/test/cluster/apiserver"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 func TestApplyCRD(t *testing.T) {
-	server := apiserver.ForTest(t)
-	client, err := apiextensions.NewForConfig(server.Config)
+	server := cluster.ForTest(t, cluster.Options{CRD: true})
+	client, err := apiextensions.NewForConfig(server.Config())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,11 +22,11 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
-	"github.com/nodegate/nodegate/test/cluster/apiserver"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 func TestDeleteRules(t *testing.T) {
-	server := apiserver.ForTest(t)
+	server := cluster.ForTest(t, cluster.Options{CRD: true})
 	create := func(names ...string) {
 		t.Helper()
 		for _, name := range names {
@@ -144,7 +144,7 @@ func TestDeleteRules(t *testing.T) {
 		if err := deleteRules(ctx, server.Client, names, out); err != nil {
 			t.Errorf("without a definition there is nothing to delete: %v", err)
 		}
-		fresh, err := client.New(server.Config, client.Options{Scheme: apiserver.Scheme()}) // which never knew of it
+		fresh, err := client.New(server.Config(), client.Options{Scheme: cluster.Scheme()}) // which never knew of it
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,9 +154,9 @@ func TestDeleteRules(t *testing.T) {
 	}
 }
 
-func deleteDefinition(t *testing.T, server *apiserver.Server) {
+func deleteDefinition(t *testing.T, server *cluster.Cluster) {
 	t.Helper()
-	c, err := apiextensions.NewForConfig(server.Config)
+	c, err := apiextensions.NewForConfig(server.Config())
 	if err != nil {
 		t.Fatal(err)
 	}

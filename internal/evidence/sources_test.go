@@ -26,11 +26,11 @@ import (
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
-	"github.com/nodegate/nodegate/test/cluster/apiserver"
+	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/suite"
 )
 
-var server *apiserver.Server
+var server *cluster.Cluster
 
 func TestEvidence(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -122,7 +122,7 @@ var _ = Describe("A snapshot of evidence", func() {
 		Expect(server.Client.Create(ctx, n)).To(Succeed())
 		DeferCleanup(server.Client.Delete, n)
 		set := setOf(initPods("default"), v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs"}})
-		clients, err := kubernetes.NewForConfig(server.Config)
+		clients, err := kubernetes.NewForConfig(server.Config())
 		Expect(err).NotTo(HaveOccurred())
 
 		s := Read(ctx, clients, set)
@@ -135,7 +135,7 @@ var _ = Describe("A snapshot of evidence", func() {
 	})
 
 	It("says what may not be read", func(ctx context.Context) {
-		config := rest.CopyConfig(server.Config)
+		config := rest.CopyConfig(server.Config())
 		config.Impersonate.UserName = "nobody"
 		clients, err := kubernetes.NewForConfig(config)
 		Expect(err).NotTo(HaveOccurred())
@@ -156,7 +156,7 @@ var _ = Describe("The sources of evidence", func() {
 			DeferCleanup(server.Client.Delete, p, client.GracePeriodSeconds(0)) // no kubelet is there to end it
 		}
 		set := setOf(initPods("default"))
-		s, h := start(ctx, server.Config, set)
+		s, h := start(ctx, server.Config(), set)
 		rule := set.All()[0]
 		Eventually(func() *ruleset.Problem { return s.Unavailable(rule) }).Should(BeNil())
 		pods := gathered(s, set, "n1").Pods[rule.Pods()[0]]
@@ -185,7 +185,7 @@ var _ = Describe("The sources of evidence", func() {
 		set := setOf(v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}},
 			v1alpha1.Requirement{Resource: &v1alpha1.ResourceRequirement{Name: "gpu.example.com", Minimum: resource.MustParse("2"),
 				Source: v1alpha1.ResourceSourceResourceSlice}})
-		s, h := start(ctx, server.Config, set)
+		s, h := start(ctx, server.Config(), set)
 		Eventually(func() *ruleset.Problem { return s.Unavailable(set.All()[0]) }).Should(BeNil())
 		Expect(gathered(s, set, "n1").CSINode).To(BeNil())
 
@@ -201,7 +201,7 @@ var _ = Describe("The sources of evidence", func() {
 	})
 
 	It("say which evidence a rule cannot be judged by, and why", func(ctx context.Context) {
-		nobody := rest.CopyConfig(server.Config)
+		nobody := rest.CopyConfig(server.Config())
 		nobody.Impersonate = rest.ImpersonationConfig{UserName: "nobody"}
 		set := setOf(initPods("kube-system"))
 		s, h := start(ctx, nobody, set)
@@ -217,7 +217,7 @@ var _ = Describe("The sources of evidence", func() {
 
 	It("end what no rule needs any more", func(ctx context.Context) {
 		set := setOf(initPods("default"))
-		s, _ := start(ctx, server.Config, set)
+		s, _ := start(ctx, server.Config(), set)
 		Eventually(func() *ruleset.Problem { return s.Unavailable(set.All()[0]) }).Should(BeNil())
 		informer := s.running[podsKey(set.All()[0].Pods()[0])].informer
 		s.SetRules(ctx, ruleset.NewSet())

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/nodegate/nodegate/test/cluster/ports"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // long is for what comes soon or not at all.
@@ -31,7 +31,7 @@ const long = time.Minute
 // freeAddress is an address of the loopback interface that nobody listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	address, err := ports.Address()
+	address, err := cluster.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,6 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/ports"
 )
 
 const (
@@ -194,7 +193,7 @@ func request(ctx context.Context, method, url string) ([]byte, error) {
 
 // freeAddress is a loopback port on which nobody listens.
 func freeAddress() string {
-	address, err := ports.Address()
+	address, err := cluster.FreeAddress()
 	if err != nil {
 		return "127.0.0.1:0"
 	}

@@ -20,13 +20,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	"github.com/nodegate/nodegate/test/cluster/ports"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Cluster is a running control plane. Components that were not asked for are nil.
 type Cluster struct {
 	Etcd, APIServer, ControllerManager, Scheduler, Kwok *Component
+
+	// Client and Clientset may do everything. They read past any cache.
+	Client    client.WithWatch
+	Clientset kubernetes.Interface
 
 	assets string
 	dir    *workDir
@@ -126,6 +129,9 @@ func (c *Cluster) fillDir(o Options) error {
 func (c *Cluster) start(ctx context.Context, o Options) error {
 	began := time.Now()
 	c.say("starting a control plane in %s", c.dir.path)
+	if !o.ControllerManager {
+		o.APIServerArgs = append([]string{"--disable-admission-plugins=ServiceAccount"}, o.APIServerArgs...)
+	}
 	chosen, err := c.startAPI(ctx, o)
 	if err != nil {
 		return err
@@ -152,6 +158,9 @@ func (c *Cluster) start(ctx context.Context, o Options) error {
 		}
 	}
 	clients.Go(func() error { return c.waitForDefaults(ctx, o.ControllerManager) })
+	if o.CRD {
+		clients.Go(func() error { return c.installCRD(ctx) })
+	}
 	if err := clients.Wait(); err != nil {
 		return err
 	}
@@ -169,7 +178,7 @@ func (c *Cluster) startAPI(ctx context.Context, o Options) (chosen []int, err er
 	both.Go(func() error {
 		// Another process may take a port between the look and the start: then others are tried.
 		for attempt := 1; ; attempt++ {
-			if chosen, err = ports.Take(4); err != nil {
+			if chosen, err = TakePorts(4); err != nil {
 				return err
 			}
 			err := c.startAPIServer(ctx, chosen[0], o.APIServerArgs)
@@ -190,6 +199,9 @@ func (c *Cluster) startAPIServer(ctx context.Context, port int, extra []string) 
 	if _, err = c.writeKubeconfig(c.Kubeconfig(), adminUser, adminGroup); err != nil {
 		return err
 	}
+	if err := c.connect(); err != nil {
+		return err
+	}
 	if c.APIServer, err = c.newAPIServer(port, extra); err != nil {
 		return err
 	}
@@ -198,29 +210,21 @@ func (c *Cluster) startAPIServer(ctx context.Context, port int, extra []string) 
 
 // waitForDefaults waits for what others make asynchronously and whose absence refuses a first pod or node.
 func (c *Cluster) waitForDefaults(ctx context.Context, serviceAccount bool) error {
-	ctx, cancel := context.WithTimeout(ctx, readyLimit)
-	defer cancel()
-	client, err := kubernetes.NewForConfig(c.admin)
-	if err != nil {
-		return err
-	}
-	for {
-		_, err := client.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
+	core := c.Clientset.CoreV1()
+	err := Poll(ctx, readyLimit, func() error {
+		_, err := core.Namespaces().Get(ctx, "default", metav1.GetOptions{})
 		if err == nil {
-			_, err = client.CoreV1().Namespaces().Get(ctx, "kube-node-lease", metav1.GetOptions{})
+			_, err = core.Namespaces().Get(ctx, "kube-node-lease", metav1.GetOptions{})
 		}
 		if err == nil && serviceAccount {
-			_, err = client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
+			_, err = core.ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
 		}
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the default namespaces and service account: %w", err)
-		case <-time.After(probeInterval):
-		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the default namespaces and service account: %w", err)
 	}
+	return nil
 }
 
 func (c *Cluster) startComponent(ctx context.Context, component *Component) error {

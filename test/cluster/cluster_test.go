@@ -19,9 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/nodegate/nodegate/test/cluster/audit"
-	"github.com/nodegate/nodegate/test/cluster/poll"
 )
 
 const nodePolicy = `
@@ -98,7 +95,7 @@ func (s *suite) nodeReady(t *testing.T) {
 	if err := s.AddNodes(t.Context(), "bystander", 2, NodeOptions{Taints: []corev1.Taint{cordoned}, Images: -1}); err != nil {
 		t.Fatal(err)
 	}
-	poll.Until(t, "the node is ready, with its taint", func() error {
+	Eventually(t, "the node is ready, with its taint", func() error {
 		node := s.node(t, "n-0")
 		if ready := condition(node, corev1.NodeReady); ready == nil || ready.Status != corev1.ConditionTrue {
 			return fmt.Errorf("conditions %v", node.Status.Conditions)
@@ -130,7 +127,7 @@ func (s *suite) podRuns(t *testing.T) {
 	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	poll.Until(t, "the pod runs", func() error {
+	Eventually(t, "the pod runs", func() error {
 		got, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -144,7 +141,7 @@ func (s *suite) podRuns(t *testing.T) {
 	if err := pods.Delete(t.Context(), "p", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	poll.Until(t, "the pod is gone", func() error {
+	Eventually(t, "the pod is gone", func() error {
 		_, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -164,7 +161,7 @@ func (s *suite) kwokKeepsOthers(t *testing.T) {
 	pressure := *condition(s.node(t, "n-0"), corev1.NodeMemoryPressure)
 
 	s.setKubelet(t, "not-ready")
-	poll.Until(t, "the node is not ready", func() error {
+	Eventually(t, "the node is not ready", func() error {
 		node := s.node(t, "n-0")
 		if ready := condition(node, corev1.NodeReady); ready.Status != corev1.ConditionFalse {
 			return fmt.Errorf("Ready is %s", ready.Status)
@@ -177,7 +174,7 @@ func (s *suite) kwokKeepsOthers(t *testing.T) {
 		return fmt.Errorf("the controller manager has not tainted the node: %v", node.Spec.Taints)
 	})
 	s.setKubelet(t, "")
-	poll.Until(t, "the node is ready again", func() error {
+	Eventually(t, "the node is ready again", func() error {
 		if ready := condition(s.node(t, "n-0"), corev1.NodeReady); ready.Status != corev1.ConditionTrue {
 			return fmt.Errorf("Ready is %s", ready.Status)
 		}
@@ -251,7 +248,7 @@ func (s *suite) kubeletRights(t *testing.T) {
 func (s *suite) controllerNames(t *testing.T) {
 	const want = "system:serviceaccount:kube-system:node-controller"
 	users := map[string]int{}
-	events, err := audit.Read[struct{ User struct{ Username string } }](s.AuditLog())
+	events, err := ReadAudit[struct{ User struct{ Username string } }](s.AuditLog())
 	if err != nil {
 		t.Fatal(err)
 	}

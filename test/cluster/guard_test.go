@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-
-	"github.com/nodegate/nodegate/test/cluster/poll"
 )
 
 func TestNothingSurvivesAnOwnerThatIsKilled(t *testing.T) {
@@ -43,7 +41,7 @@ func TestNothingSurvivesAnOwnerThatIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the owner did not start its cluster: %v\n%s", err, &stderr)
 	}
-	poll.Until(t, "nothing is left", func() error {
+	Eventually(t, "nothing is left", func() error {
 		for _, pid := range pids {
 			if err := gone(pid); err != nil {
 				return err
@@ -80,7 +78,7 @@ func TestGuardKillsWhatItWasToldOfAndRemovesTheDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, cmd := range []*exec.Cmd{first, last} {
-		poll.Until(t, "the guard has killed it", func() error { return gone(cmd.Process.Pid) })
+		Eventually(t, "the guard has killed it", func() error { return gone(cmd.Process.Pid) })
 	}
 	if gone(forgotten.Process.Pid) == nil {
 		t.Error("a process that the guard was told to forget was killed")

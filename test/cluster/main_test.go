@@ -13,10 +13,18 @@ import (
 	"testing"
 )
 
-// ownerEnv makes the test binary start a cluster, say what runs and wait to be killed.
-const ownerEnv = "LOCALCLUSTER_TEST_OWNER"
+const (
+	// ownerEnv makes the test binary start a cluster, print what runs and wait to be killed.
+	ownerEnv = "LOCALCLUSTER_TEST_OWNER"
+	// reservePortEnv makes it try to reserve this port.
+	reservePortEnv = "LOCALCLUSTER_TEST_PORT"
+)
 
 func TestMain(m *testing.M) {
+	if port, err := strconv.Atoi(os.Getenv(reservePortEnv)); err == nil {
+		fmt.Fprint(os.Stdout, reservePort(port))
+		os.Exit(0)
+	}
 	if os.Getenv(ownerEnv) != "" {
 		if err := ownCluster(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
 // kubeletImages is how many images a kubelet reports at most (its flag --node-status-max-images).
@@ -73,16 +72,12 @@ func NewNode(name string, o NodeOptions) *corev1.Node {
 
 // AddNodes creates n nodes called prefix-0, prefix-1 and so on. It does not wait until kwok has made them Ready.
 func (c *Cluster) AddNodes(ctx context.Context, prefix string, n int, o NodeOptions) error {
-	client, err := kubernetes.NewForConfig(c.admin)
-	if err != nil {
-		return err
-	}
 	all, ctx := errgroup.WithContext(ctx)
 	all.SetLimit(createParallelism)
 	for i := range n {
 		all.Go(func() error {
 			name := fmt.Sprintf("%s-%d", prefix, i)
-			if _, err := client.CoreV1().Nodes().Create(ctx, NewNode(name, o), metav1.CreateOptions{}); err != nil {
+			if _, err := c.Clientset.CoreV1().Nodes().Create(ctx, NewNode(name, o), metav1.CreateOptions{}); err != nil {
 				return fmt.Errorf("creating node %q: %w", name, err)
 			}
 			return nil

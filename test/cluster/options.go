@@ -20,9 +20,12 @@ type Options struct {
 	Address string
 
 	// ControllerManager, Scheduler and Kwok start what they name. Without the controller manager nothing makes
-	// the service accounts that pods need, and nobody lifts the taint node.kubernetes.io/not-ready that the API
-	// server puts on each new node.
+	// the service accounts of pods, so that the API server does not ask for them, and nothing removes the taint
+	// node.kubernetes.io/not-ready that the API server puts on each new node.
 	ControllerManager, Scheduler, Kwok bool
+
+	// CRD installs the CustomResourceDefinition of this checkout.
+	CRD bool
 
 	// These are appended to the arguments of the component, so that they win over the same flag set here.
 	APIServerArgs, ControllerManagerArgs, SchedulerArgs, KwokArgs []string

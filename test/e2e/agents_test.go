@@ -31,8 +31,6 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/poll"
-	"github.com/nodegate/nodegate/test/cluster/ports"
 	"github.com/nodegate/nodegate/test/demo/stage"
 )
 
@@ -102,7 +100,7 @@ func (a *agents) must(err error) {
 func (a *agents) pod(node string) *corev1.Pod {
 	a.t.Helper()
 	var pod *corev1.Pod
-	poll.Until(a.t, "the DaemonSet has a pod on "+node, func() error {
+	cluster.Eventually(a.t, "the DaemonSet has a pod on "+node, func() error {
 		list := &corev1.PodList{}
 		if err := a.Client.List(a.t.Context(), list, client.InNamespace(agentNamespace), client.MatchingLabels{"app.kubernetes.io/component": "agent"}); err != nil {
 			return err
@@ -175,7 +173,7 @@ func (a *agents) run(node, config string) string {
 	pod := a.pod(node)
 	ds := &appsv1.DaemonSet{}
 	a.must(a.Client.Get(a.t.Context(), client.ObjectKey{Namespace: agentNamespace, Name: agentName}, ds))
-	address, err := ports.Address()
+	address, err := cluster.FreeAddress()
 	a.must(err)
 	_, port, err := net.SplitHostPort(address)
 	a.must(err)
@@ -207,7 +205,7 @@ func (a *agents) run(node, config string) string {
 func (a *agents) answers(url string, status int) string {
 	a.t.Helper()
 	var body bytes.Buffer
-	poll.Until(a.t, fmt.Sprintf("%s answers %d", url, status), func() error {
+	cluster.Eventually(a.t, fmt.Sprintf("%s answers %d", url, status), func() error {
 		req, err := http.NewRequestWithContext(a.t.Context(), http.MethodGet, url, http.NoBody)
 		if err != nil {
 			return err
@@ -250,7 +248,7 @@ func TestExampleCNIProbe(t *testing.T) {
 	}
 	reported := func(i int, want string) {
 		t.Helper()
-		poll.Until(t, fmt.Sprintf("node %d reports %s", i, want), func() error {
+		cluster.Eventually(t, fmt.Sprintf("node %d reports %s", i, want), func() error {
 			for _, c := range e.node(i).Status.Conditions {
 				if c.Type == condition {
 					if string(c.Status)+" "+c.Reason == want {
@@ -274,7 +272,7 @@ func TestExampleCNIProbe(t *testing.T) {
 	// The rule goes, and with it what its probe has published: by the agent, which the policies let take it back.
 	e.must(e.Client.Delete(t.Context(), &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: "calico"}}))
 	for i := range e.nodes {
-		poll.Until(t, "the condition goes", func() error {
+		cluster.Eventually(t, "the condition goes", func() error {
 			for _, c := range e.node(i).Status.Conditions {
 				if c.Type == condition {
 					return fmt.Errorf("%s is there", c.Type)
@@ -313,7 +311,7 @@ func (a *agents) moved(file, address string) string {
 func (a *agents) policiesAreSound() {
 	a.t.Helper()
 	for _, name := range []string{agentName, agentName + "-conditions"} {
-		poll.Until(a.t, "the types in policy "+name+" are checked", func() error {
+		cluster.Eventually(a.t, "the types in policy "+name+" are checked", func() error {
 			p := &admissionregistrationv1.ValidatingAdmissionPolicy{}
 			if err := a.Client.Get(a.t.Context(), client.ObjectKey{Name: name}, p); err != nil {
 				return err
@@ -357,13 +355,13 @@ func TestHealthWithoutATaint(t *testing.T) {
 	e.must(e.Client.Delete(t.Context(), csi))
 	a.answers(url, http.StatusServiceUnavailable)
 	e.must(e.Client.Delete(t.Context(), rule))
-	poll.Until(t, "without a rule it is node_ready that is asked", func() error {
+	cluster.Eventually(t, "without a rule it is node_ready that is asked", func() error {
 		if body := a.answers(url, http.StatusOK); !strings.Contains(body, "node_ready") {
 			return fmt.Errorf("it says %s", body)
 		}
 		return nil
 	})
-	poll.Until(t, "the record goes with the rule", func() error {
+	cluster.Eventually(t, "the record goes with the rule", func() error {
 		if _, there := e.node(0).Annotations[key]; there {
 			return fmt.Errorf("it is there")
 		}

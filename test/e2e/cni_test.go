@@ -24,7 +24,6 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/poll"
 	"github.com/nodegate/nodegate/test/demo/ledger"
 	"github.com/nodegate/nodegate/test/demo/stage"
 )
@@ -130,7 +129,7 @@ func (c *cniTest) register(t *testing.T) {
 	if err := c.Deploy(t.Context(), "cni-example", cniPods, "10"); err != nil {
 		t.Fatal(err)
 	}
-	poll.Until(t, "the pods wait, and only for the taint", func() error {
+	cluster.Eventually(t, "the pods wait, and only for the taint", func() error {
 		s := c.snapshot()
 		for _, r := range s.Rows {
 			if !r.Held() || r.OtherTaints > 0 {
@@ -143,7 +142,7 @@ func (c *cniTest) register(t *testing.T) {
 		return nil
 	})
 	// Whether they run there is up to kwok, which may miss pods that are bound while it is only getting to know the node.
-	poll.Until(t, "the reporter's pods are placed on the tainted nodes", func() error {
+	cluster.Eventually(t, "the reporter's pods are placed on the tainted nodes", func() error {
 		pods, err := c.Clientset.CoreV1().Pods("kube-system").List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=cni-reporter"})
 		if err != nil {
 			return err
@@ -188,7 +187,7 @@ func (c *cniTest) calicoStarts(t *testing.T) {
 func (c *cniTest) calicoIsUp(t *testing.T) {
 	c.endpoint.answer(t, http.StatusOK)
 	c.eventuallyCondition(t, corev1.ConditionTrue)
-	poll.Until(t, "all pods run on open nodes", func() error {
+	cluster.Eventually(t, "all pods run on open nodes", func() error {
 		if s := c.snapshot(); s.Running != cniPods || s.Held() > 0 {
 			return fmt.Errorf("%d pods run, %d nodes are held", s.Running, s.Held())
 		}
@@ -215,7 +214,7 @@ func (c *cniTest) deleteRule(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), rule); err != nil {
 		t.Fatal(err)
 	}
-	poll.Until(t, "the rule is gone", func() error {
+	cluster.Eventually(t, "the rule is gone", func() error {
 		if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(rule), rule); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there, with the finalizers %v (%w)", rule.Finalizers, err)
 		}
@@ -285,7 +284,7 @@ func (c *cniTest) nothingBound(t *testing.T) {
 
 func (c *cniTest) eventuallyCondition(t *testing.T, want corev1.ConditionStatus) {
 	t.Helper()
-	poll.Until(t, fmt.Sprintf("the reporters report %s", want), func() error {
+	cluster.Eventually(t, fmt.Sprintf("the reporters report %s", want), func() error {
 		s := c.snapshot()
 		for _, r := range s.Rows {
 			if r.Condition != want {
@@ -298,7 +297,7 @@ func (c *cniTest) eventuallyCondition(t *testing.T, want corev1.ConditionStatus)
 
 func (c *cniTest) eventuallyCounts(t *testing.T, want v1alpha1.NodeCounts) {
 	t.Helper()
-	poll.Until(t, "the rule's status", func() error {
+	cluster.Eventually(t, "the rule's status", func() error {
 		rule := &v1alpha1.NodeReadinessRule{}
 		if err := c.Client.Get(t.Context(), client.ObjectKey{Name: cniRule}, rule); err != nil {
 			return err
@@ -313,7 +312,7 @@ func (c *cniTest) eventuallyCounts(t *testing.T, want v1alpha1.NodeCounts) {
 // eventuallyEvent waits until each node has an event of the reason.
 func (c *cniTest) eventuallyEvent(t *testing.T, reason string) {
 	t.Helper()
-	poll.Until(t, "events "+reason, func() error {
+	cluster.Eventually(t, "events "+reason, func() error {
 		events, err := c.Clientset.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodegate/nodegate/test/cluster/poll"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // TestDemo runs the demo as "make demo" does, with a control plane of its own.
@@ -88,7 +88,7 @@ func nothingLeft(t *testing.T, tmp string) {
 	for _, entry := range left {
 		t.Errorf("left %s", entry.Name())
 	}
-	poll.Until(t, "no process is left", func() error {
+	cluster.Eventually(t, "no process is left", func() error {
 		out, err := exec.CommandContext(t.Context(), "ps", "-e", "-o", "args=").Output()
 		if err != nil {
 			return err

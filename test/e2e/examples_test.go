@@ -23,7 +23,6 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/poll"
 	"github.com/nodegate/nodegate/test/demo/stage"
 )
 
@@ -71,7 +70,7 @@ func (e *example) apply(path ...string) []*unstructured.Unstructured {
 	e.t.Cleanup(func() {
 		for _, o := range objects {
 			_ = e.Client.Delete(context.Background(), o)
-			poll.Until(e.t, o.GetName()+" is gone", func() error {
+			cluster.Eventually(e.t, o.GetName()+" is gone", func() error {
 				err := e.Client.Get(context.Background(), client.ObjectKeyFromObject(o), o)
 				if apierrors.IsNotFound(err) {
 					return nil
@@ -93,7 +92,7 @@ func (e *example) node(i int) *corev1.Node {
 // taints waits until node i carries exactly these of the keys that the examples use.
 func (e *example) taints(i int, want ...string) {
 	e.t.Helper()
-	poll.Until(e.t, fmt.Sprintf("node %d carries %q", i, want), func() error {
+	cluster.Eventually(e.t, fmt.Sprintf("node %d carries %q", i, want), func() error {
 		got := []string{}
 		for _, t := range e.node(i).Spec.Taints {
 			if !slices.Contains([]string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable}, t.Key) {
@@ -111,7 +110,7 @@ func (e *example) taints(i int, want ...string) {
 // says waits until the status of a rule says of node i what is missing.
 func (e *example) says(rule string, i int, message string) {
 	e.t.Helper()
-	poll.Until(e.t, fmt.Sprintf("rule %s says %q", rule, message), func() error {
+	cluster.Eventually(e.t, fmt.Sprintf("rule %s says %q", rule, message), func() error {
 		r := &v1alpha1.NodeReadinessRule{}
 		if err := e.Client.Get(e.t.Context(), client.ObjectKey{Name: rule}, r); err != nil {
 			return err
@@ -142,7 +141,7 @@ func TestExampleStartupTaint(t *testing.T) {
 	impostor := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "impostor", Namespace: "kube-system",
 		Labels: map[string]string{"startup.k8s.io/component": "init"}, Annotations: map[string]string{"startup.k8s.io/ready": "true"}}}
 	impostor.Spec = corev1.PodSpec{NodeName: e.nodes[0], Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/c:1"}}}
-	poll.Until(t, "the impostor is there", func() error { // it needs the namespace's default service account
+	cluster.Eventually(t, "the impostor is there", func() error { // it needs the namespace's default service account
 		return client.IgnoreAlreadyExists(e.Client.Create(t.Context(), impostor))
 	})
 	t.Cleanup(func() {
@@ -162,7 +161,7 @@ func TestExampleStartupTaint(t *testing.T) {
 func TestExampleCSIDriver(t *testing.T) {
 	e := newExample(t, map[string]string{"example.com/storage": "ebs"})
 	const taint = "readiness.k8s.io/StorageReady"
-	poll.Until(t, "the nodes are older than the rule", func() error { // times of creation are in whole seconds
+	cluster.Eventually(t, "the nodes are older than the rule", func() error { // times of creation are in whole seconds
 		if age := time.Since(e.node(1).CreationTimestamp.Time); age < time.Second {
 			return fmt.Errorf("they are %s old", age)
 		}
@@ -171,7 +170,7 @@ func TestExampleCSIDriver(t *testing.T) {
 	e.apply("csi-driver", "rule.yaml")
 	e.says("ebs-csi", 0, "csi driver ebs.csi.aws.com is not registered")
 	// Both were in service before the rule, of which maxUnavailable lets one be held.
-	poll.Until(t, "one of the nodes is held", func() error {
+	cluster.Eventually(t, "one of the nodes is held", func() error {
 		if a, b := hasTaint(e.node(0), taint), hasTaint(e.node(1), taint); a == b {
 			return fmt.Errorf("held: %t, %t", a, b)
 		}
@@ -189,7 +188,7 @@ func (e *example) csiNode(i int, driver string) *storagev1.CSINode {
 	e.t.Helper()
 	name := e.nodes[i]
 	n := &storagev1.CSINode{}
-	poll.Until(e.t, "the CSINode is written", func() error {
+	cluster.Eventually(e.t, "the CSINode is written", func() error {
 		n = &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		n.Spec.Drivers = []storagev1.CSINodeDriver{{Name: driver, NodeID: name, Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To[int32](25)}}}
 		return client.IgnoreAlreadyExists(e.Client.Create(e.t.Context(), n))
@@ -204,7 +203,7 @@ func TestExampleGPU(t *testing.T) {
 	e.taints(0, "readiness.k8s.io/GPUReady")
 	e.says("gpus", 0, "resource nvidia.com/gpu: none is allocatable, must be at least 1")
 	for i := range 2 {
-		poll.Until(t, "the device plugin reports", func() error {
+		cluster.Eventually(t, "the device plugin reports", func() error {
 			n := e.node(i)
 			n.Status.Capacity["nvidia.com/gpu"] = resource.MustParse("8")
 			n.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("8")

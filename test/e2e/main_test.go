@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodegate/nodegate/test/cluster/shared"
+	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/demo/stage"
 )
 
 // stages is the one cluster of all tests that need one.
-var stages = shared.New(func(ctx context.Context) (*stage.Stage, error) { return stage.Start(ctx, io.Discard) })
+var stages = cluster.Shared(func(ctx context.Context) (*stage.Stage, error) { return stage.Start(ctx, io.Discard) })
 
 func TestMain(m *testing.M) {
 	if address := os.Getenv(endpointEnv); address != "" {

@@ -27,7 +27,6 @@ import (
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/poll"
 	"github.com/nodegate/nodegate/test/demo/stage"
 )
 
@@ -105,7 +104,7 @@ func (w *world) create(r *build.RuleWrapper) *v1alpha1.NodeReadinessRule {
 
 func (w *world) eventually(what string, check func() error) {
 	w.t.Helper()
-	poll.Until(w.t, what, check)
+	cluster.Eventually(w.t, what, check)
 }
 
 // held checks whether all nodes of the world are held.
@@ -375,7 +374,7 @@ func TestALeaderThatEndsHandsOverAtOnce(t *testing.T) {
 		return c
 	}
 	first := replica("leader")
-	poll.Until(t, "one leads", func() error {
+	cluster.Eventually(t, "one leads", func() error {
 		if holder() == "" {
 			return fmt.Errorf("nobody holds the lease")
 		}
@@ -389,7 +388,7 @@ func TestALeaderThatEndsHandsOverAtOnce(t *testing.T) {
 	if holder() == leader {
 		t.Error("a leader that has ended holds the lease, which the next one has to wait out")
 	}
-	poll.Until(t, "the next one takes over", func() error {
+	cluster.Eventually(t, "the next one takes over", func() error {
 		if h := holder(); h == "" || h == leader {
 			return fmt.Errorf("the lease is held by %q", h)
 		}

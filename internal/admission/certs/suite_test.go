@@ -32,12 +32,11 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/nodegate/nodegate/test/cluster/apiserver"
-	"github.com/nodegate/nodegate/test/cluster/ports"
+	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/suite"
 )
 
-var server *apiserver.Server
+var server *cluster.Cluster
 
 func TestCertificates(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -59,11 +58,11 @@ type replica struct {
 
 func start(add func(ctx context.Context, mgr manager.Manager, dir string) (*Certificate, error)) *replica {
 	GinkgoHelper()
-	taken, err := ports.Take(1)
+	taken, err := cluster.TakePorts(1)
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
-	mgr, err := ctrl.NewManager(server.Config, manager.Options{
-		Scheme: apiserver.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, LeaderElection: false,
+	mgr, err := ctrl.NewManager(server.Config(), manager.Options{
+		Scheme: cluster.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, LeaderElection: false,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	r := &replica{address: net.JoinHostPort("127.0.0.1", strconv.Itoa(taken[0])), dir: GinkgoT().TempDir()}

@@ -23,7 +23,7 @@ import (
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
-	"github.com/nodegate/nodegate/test/cluster/manifests"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const (
@@ -405,7 +405,7 @@ var _ = Describe("An engine", func() {
 			var counted float64
 			BeforeAll(func(ctx context.Context) {
 				if kind == EnginePolicy {
-					policy, err := manifests.Apply(ctx, server.Client, nil, manifests.NodeAdmissionPolicy)
+					policy, err := server.ApplyConfig(ctx, nil, cluster.NodeAdmissionPolicy)
 					Expect(err).NotTo(HaveOccurred())
 					DeferCleanup(func(ctx context.Context) {
 						for _, o := range policy {

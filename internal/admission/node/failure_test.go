@@ -10,13 +10,13 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/nodegate/nodegate/test/cluster/manifests"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // TestSetFailurePolicy: of what is shipped, the webhook for nodes changes, and nothing else.
 func TestSetFailurePolicy(t *testing.T) {
-	for file, want := range map[string]string{manifests.MutatingWebhooks: "Fail", manifests.ValidatingWebhooks: "Ignore"} {
-		objects, err := manifests.Read(file)
+	for file, want := range map[string]string{cluster.MutatingWebhooks: "Fail", cluster.ValidatingWebhooks: "Ignore"} {
+		objects, err := cluster.ReadConfig(file)
 		if err != nil {
 			t.Fatal(err)
 		}

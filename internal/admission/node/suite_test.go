@@ -19,7 +19,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,14 +31,12 @@ import (
 	"github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/internal/watch"
 	"github.com/nodegate/nodegate/test/build"
-	"github.com/nodegate/nodegate/test/cluster/apiserver"
-	"github.com/nodegate/nodegate/test/cluster/manifests"
-	"github.com/nodegate/nodegate/test/cluster/ports"
+	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/suite"
 )
 
 var (
-	server *apiserver.Server
+	server *cluster.Cluster
 	engine *Engine
 	// operator is a client of the operator, to the policies, who may do everything.
 	operator client.Client
@@ -54,14 +51,14 @@ func TestNodes(t *testing.T) {
 // policy is installed.
 var _ = BeforeSuite(func(ctx context.Context) {
 	ctrl.SetLogger(GinkgoLogr)
-	server = suite.Server(apiserver.WithKubelets)
+	server = suite.Server()
 	relaxCRD(ctx)
 	var err error
 	operator, err = server.As("system:serviceaccount:nodegate-system:nodegate-manager", "system:masters")
 	Expect(err).NotTo(HaveOccurred())
 
-	mgr, err := ctrl.NewManager(server.Config, manager.Options{
-		Scheme: apiserver.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, LeaderElection: false,
+	mgr, err := ctrl.NewManager(server.Config(), manager.Options{
+		Scheme: cluster.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, LeaderElection: false,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	running, stop := context.WithCancel(context.Background())
@@ -70,7 +67,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	engine = NewEngine(ModeAuto, true, "nodegate-node-admission")
 	Expect(engine.SetupWithManager(running, mgr)).To(Succeed())
 
-	taken, err := ports.Take(1)
+	taken, err := cluster.TakePorts(1)
 	Expect(err).NotTo(HaveOccurred())
 	certificate, ca := makeCertificate()
 	s := webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: taken[0], TLSOpts: []func(*tls.Config){
@@ -87,11 +84,9 @@ var _ = BeforeSuite(func(ctx context.Context) {
 		Eventually(ended).Should(Receive(BeNil()))
 	})
 	Eventually(func() error { return s.StartedChecker()(nil) }).Should(Succeed())
-	_, err = manifests.Apply(ctx, server.Client, func(o *unstructured.Unstructured) error {
-		return manifests.Local(o, fmt.Sprintf("https://localhost:%d", taken[0]), ca)
-	}, manifests.MutatingWebhooks)
+	_, err = server.ApplyConfig(ctx, cluster.Local(fmt.Sprintf("https://localhost:%d", taken[0]), ca), cluster.MutatingWebhooks)
 	Expect(err).NotTo(HaveOccurred())
-	_, err = manifests.Apply(ctx, server.Client, nil, manifests.RecordGuard)
+	_, err = server.ApplyConfig(ctx, nil, cluster.RecordGuard)
 	Expect(err).NotTo(HaveOccurred())
 	awaitGuard(ctx)
 })

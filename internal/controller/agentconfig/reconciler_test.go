@@ -33,11 +33,11 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/watch"
 	"github.com/nodegate/nodegate/test/build"
-	"github.com/nodegate/nodegate/test/cluster/apiserver"
+	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/suite"
 )
 
-var server *apiserver.Server
+var server *cluster.Cluster
 
 // account is the name of the agents' ServiceAccount.
 const account = "agent"
@@ -235,7 +235,7 @@ var _ = Describe("The agents' configuration", func() {
 func run(ctx context.Context, cfg *rest.Config, key client.ObjectKey) ctrl.Manager {
 	GinkgoHelper()
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme: apiserver.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: cluster.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}}, // as the operator has it
 	})
@@ -269,7 +269,7 @@ var _ = Describe("The controller", func() {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "forbidden-"}}
 		Expect(server.Client.Create(ctx, namespace)).To(Succeed())
 		key := client.ObjectKey{Namespace: namespace.Name, Name: "agents"}
-		cfg := rest.CopyConfig(server.Config)
+		cfg := rest.CopyConfig(server.Config())
 		cfg.Impersonate.UserName = somebody
 		mgr := run(ctx, cfg, key)
 		Eventually(func(g Gomega) {
@@ -288,7 +288,7 @@ var _ = Describe("The controller", func() {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "controller-"}}
 		Expect(server.Client.Create(ctx, namespace)).To(Succeed())
 		key := client.ObjectKey{Namespace: namespace.Name, Name: "agents"}
-		run(ctx, server.Config, key)
+		run(ctx, server.Config(), key)
 
 		holds := func(substring string) func() error {
 			return func() error {

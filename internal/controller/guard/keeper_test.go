@@ -20,12 +20,11 @@ import (
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
-	"github.com/nodegate/nodegate/test/cluster/apiserver"
-	"github.com/nodegate/nodegate/test/cluster/manifests"
+	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/suite"
 )
 
-var server *apiserver.Server
+var server *cluster.Cluster
 
 func TestGuard(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -41,7 +40,7 @@ func keeper(ctx context.Context, users ...string) (*Keeper, *ruleset.Rule, *[]st
 	GinkgoHelper()
 	rule := ruleset.Compile(build.MakeRule("link").UID("u-link").Selector("a", "b").Condition("Ready").EvictionGuard(60, users...).Obj(), nil, time.Now())
 	changed := &[]string{}
-	installed, err := manifests.Apply(ctx, server.Client, nil, manifests.ValidatingWebhooks)
+	installed, err := server.ApplyConfig(ctx, nil, cluster.ValidatingWebhooks)
 	Expect(err).NotTo(HaveOccurred())
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "node-controller"}}
 	Expect(client.IgnoreAlreadyExists(server.Client.Create(ctx, account))).To(Succeed())

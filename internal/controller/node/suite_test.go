@@ -27,11 +27,11 @@ import (
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
-	"github.com/nodegate/nodegate/test/cluster/apiserver"
+	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/suite"
 )
 
-var server *apiserver.Server
+var server *cluster.Cluster
 
 func TestNode(t *testing.T) {
 	RegisterFailHandler(Fail)

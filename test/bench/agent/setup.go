@@ -24,7 +24,6 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/internal/agent/health"
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/ports"
 )
 
 const node = "node-0"
@@ -110,7 +109,7 @@ func writeRules(dir string) (string, error) {
 
 // start starts a contestant, all of it on one core, and waits until it answers as it will.
 func (s *scene) start(ctx context.Context, name, path string, args func(port string) []string) error {
-	address, err := ports.Address()
+	address, err := cluster.FreeAddress()
 	if err != nil {
 		return err
 	}

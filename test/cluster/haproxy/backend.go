@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nodegate/nodegate/test/cluster/poll"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // Whole is, in a backend's statistics, the name of what is about all of it.
@@ -83,7 +83,7 @@ func (s Statistics) Is(server string, want Fields) error {
 // Becomes waits until a server has all these fields at the same time.
 func (b Backend) Becomes(t testing.TB, server string, want Fields) {
 	t.Helper()
-	poll.Until(t, "HAProxy's statistics of "+b.name, func() error { return b.Statistics(t).Is(server, want) })
+	cluster.Eventually(t, "HAProxy's statistics of "+b.name, func() error { return b.Statistics(t).Is(server, want) })
 }
 
 // Change is one of a server's state.

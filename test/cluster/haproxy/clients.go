@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodegate/nodegate/test/cluster/poll"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // Clients are some that send requests through an HAProxy, each the next one when it has the answer to the last, and keep
@@ -120,7 +120,7 @@ func (c *Clients) Settle(t testing.TB) {
 		return slices.Clone(c.asked)
 	}
 	before := asked()
-	poll.Until(t, "what is under way ends", func() error {
+	cluster.Eventually(t, "what is under way ends", func() error {
 		for i, n := range asked() {
 			if n == before[i] {
 				return fmt.Errorf("client %d still waits", i)
@@ -152,7 +152,7 @@ func (c *Clients) Reach(t testing.TB, server string) {
 func (c *Clients) serves(t testing.TB, server string, more int) {
 	t.Helper()
 	want := c.by(server) + more
-	poll.Until(t, server+" serves", func() error {
+	cluster.Eventually(t, server+" serves", func() error {
 		if n := c.by(server); n < want {
 			// A connection may last as long as it likes, with the server that it was given once.
 			c.transport.CloseIdleConnections()

@@ -19,7 +19,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/poll"
 	"github.com/nodegate/nodegate/test/needs"
 )
 
@@ -146,7 +145,7 @@ func TestNothingIsLeftOfATestThatIsKilled(t *testing.T) {
 	if !running {
 		t.Fatalf("it has not started HAProxy: %v\n%s", err, &stderr)
 	}
-	poll.Until(t, "HAProxy and its directory are gone", func() error {
+	cluster.Eventually(t, "HAProxy and its directory are gone", func() error {
 		// What has ended, and of what nobody takes notice, is a zombie.
 		if out, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output(); strings.Trim(string(out), "Z\n ") != "" {
 			return fmt.Errorf("process %d runs: %s", pid, out)

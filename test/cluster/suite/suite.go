@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package suite is what the Ginkgo suites of controllers and webhooks have in common.
+// Package suite gives the Ginkgo suites of controllers and webhooks their API server.
 package suite
 
 import (
@@ -10,20 +10,14 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 
-	"github.com/nodegate/nodegate/test/cluster/apiserver"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// patience is how long Eventually waits unless it is told otherwise: the machine may be busy, and what is well takes no longer.
-const patience = 2 * time.Minute
-
-// Server starts an API server that ends with the suite. It is called in the suite's BeforeSuite; what is to end before the server
-// is cleaned up by a DeferCleanup after the call.
-func Server(options ...apiserver.Option) *apiserver.Server {
+// Server starts an API server with the CRD that ends with the suite. Call it in the suite's BeforeSuite; what must end
+// before the server is cleaned up by a DeferCleanup after the call.
+func Server() *cluster.Cluster {
 	ginkgo.GinkgoHelper()
-	gomega.SetDefaultEventuallyTimeout(patience)
+	gomega.SetDefaultEventuallyTimeout(cluster.Limit)
 	gomega.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
-	server, err := apiserver.Start(options...)
-	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	ginkgo.DeferCleanup(func() { gomega.Expect(server.Stop()).To(gomega.Succeed()) })
-	return server
+	return cluster.ForTest(ginkgo.GinkgoTB(), cluster.Options{CRD: true})
 }

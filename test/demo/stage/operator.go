@@ -18,11 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/manifests"
-	"github.com/nodegate/nodegate/test/cluster/ports"
 )
 
 // startOperator builds the operator into the cluster's directory, which goes with the cluster, and starts it there.
@@ -50,13 +46,12 @@ func (s *Stage) startOperator(ctx context.Context, log io.Writer) error {
 }
 
 // user is who the operator is.
-const user = "system:serviceaccount:nodegate-system:manager"
+const user = "system:serviceaccount:nodegate-system:nodegate-manager"
 
 // installAdmission installs the policies, and what the webhooks need beside their configurations.
 func (s *Stage) installAdmission(ctx context.Context) error {
 	if s.options.Policies {
-		_, err := manifests.Apply(ctx, s.Client, func(o *unstructured.Unstructured) error { return manifests.As(o, user) },
-			manifests.NodeAdmissionPolicy, manifests.RecordGuard)
+		_, err := s.ApplyConfig(ctx, nil, cluster.NodeAdmissionPolicy, cluster.RecordGuard)
 		if err != nil {
 			return err
 		}
@@ -64,15 +59,13 @@ func (s *Stage) installAdmission(ctx context.Context) error {
 	if !s.options.Webhooks {
 		return nil
 	}
-	_, err := manifests.Apply(ctx, s.Client, nil, manifests.WebhookSecret, manifests.WebhookRole, manifests.WebhookRoleBinding)
+	_, err := s.ApplyConfig(ctx, nil, "webhook/secret.yaml", "webhook/role.yaml", "webhook/role_binding.yaml")
 	return err
 }
 
 // registerWebhooks lets the API server call the operator on this machine; the operator says whom to trust.
 func (s *Stage) registerWebhooks(ctx context.Context, port string) error {
-	_, err := manifests.Apply(ctx, s.Client, func(o *unstructured.Unstructured) error {
-		return manifests.Local(o, "https://localhost:"+port, nil)
-	}, manifests.MutatingWebhooks, manifests.ValidatingWebhooks)
+	_, err := s.ApplyConfig(ctx, cluster.Local("https://localhost:"+port, nil), cluster.MutatingWebhooks, cluster.ValidatingWebhooks)
 	if err != nil {
 		return fmt.Errorf("registering webhooks: %w", err)
 	}
@@ -82,10 +75,8 @@ func (s *Stage) registerWebhooks(ctx context.Context, port string) error {
 // authorize gives the operator's service account the rights that an installation gives it, and no others. It returns a
 // kubeconfig of that account.
 func (s *Stage) authorize(ctx context.Context) (string, error) {
-	for _, file := range []string{"manager/namespace.yaml", "rbac/service_account.yaml", "rbac/role.yaml", "rbac/role_binding.yaml"} {
-		if _, err := s.Apply(ctx, filepath.Join(s.Root, "config", filepath.FromSlash(file))); err != nil {
-			return "", err
-		}
+	if _, err := s.ApplyConfig(ctx, nil, "manager/namespace.yaml", "rbac/service_account.yaml", "rbac/role.yaml", "rbac/role_binding.yaml"); err != nil {
+		return "", err
 	}
 	kubeconfig, err := s.KubeconfigFor(user, "system:serviceaccounts", "system:serviceaccounts:nodegate-system")
 	if err != nil {
@@ -112,11 +103,11 @@ func buildManager(ctx context.Context, root, binary string) error {
 }
 
 func (s *Stage) runManager(ctx context.Context, kubeconfig string) error {
-	metrics, err := ports.Address()
+	metrics, err := cluster.FreeAddress()
 	if err != nil {
 		return err
 	}
-	probes, err := ports.Address()
+	probes, err := cluster.FreeAddress()
 	if err != nil {
 		return err
 	}
@@ -127,7 +118,7 @@ func (s *Stage) runManager(ctx context.Context, kubeconfig string) error {
 		"--metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + probes,
 	}
 	if s.options.Webhooks {
-		webhooks, err := ports.Address()
+		webhooks, err := cluster.FreeAddress()
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,6 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/poll"
 	"github.com/nodegate/nodegate/test/demo/stage"
 )
 
@@ -153,7 +152,7 @@ func (b *burst) must(err error) {
 
 func (b *burst) eventually(what string, check func() error) {
 	b.t.Helper()
-	if err := poll.For(limit, check); err != nil {
+	if err := cluster.Poll(context.Background(), limit, check); err != nil {
 		b.t.Fatalf("%s: %v", what, err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodegate/nodegate/test/cluster/poll"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // resident is how much memory a process has, in KiB: now, or with VmHWM the most that it ever had. See proc_pid_status(5).
@@ -47,7 +47,7 @@ func exchange(t *testing.T, address, request string) string {
 		t.Fatal(err)
 	}
 	defer conn.Close() //nolint:errcheck // done with it
-	_ = conn.SetDeadline(time.Now().Add(poll.Limit))
+	_ = conn.SetDeadline(time.Now().Add(cluster.Limit))
 	go func() { _, _ = io.WriteString(conn, request) }()
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -140,7 +140,7 @@ func TestCrowds(t *testing.T) {
 			crowd(t, p.addresses[c.server], 1500, c.beginning)
 			began := time.Now()
 			if c.server == "health" {
-				client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: poll.Limit}
+				client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: cluster.Limit}
 				resp, err := client.Get("http://" + p.addresses["health"] + "/health")
 				if err != nil {
 					t.Fatal(err)

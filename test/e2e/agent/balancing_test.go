@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/nodegate/nodegate/internal/agent/checks"
+	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/haproxy"
-	"github.com/nodegate/nodegate/test/cluster/poll"
 )
 
 // member is a node of the fleet behind HAProxy: an address of its own, with a service and an agent.
@@ -73,14 +73,14 @@ func outages(t *testing.T, b haproxy.Backend, members []*member, checked func(*m
 	for name, outage := range apiOutages(t) {
 		outage.begin()
 		for _, m := range members {
-			poll.Until(t, name+": the agent notices", func() error {
+			cluster.Eventually(t, name+": the agent notices", func() error {
 				if m.agent.metric(t, "node_readiness_agent_api_available") != 0 {
 					return errors.New("it has not")
 				}
 				return nil
 			})
 			seen := checked(m)
-			poll.Until(t, name+": HAProxy asks", func() error {
+			cluster.Eventually(t, name+": HAProxy asks", func() error {
 				if n := checked(m); n < seen+10 {
 					return fmt.Errorf("%v times", n-seen)
 				}

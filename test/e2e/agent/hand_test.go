@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/nodegate/nodegate/test/cluster/poll"
+	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/needs"
 )
 
@@ -27,7 +27,7 @@ func TestStartedByHand(t *testing.T) {
 		t.Errorf("status %d: %s", a.code, a.raw)
 	}
 	for _, once := range []string{warning, "Assuming node is ready"} {
-		poll.Until(t, "the warning", func() error { return wantCount(p, once, 1) })
+		cluster.Eventually(t, "the warning", func() error { return wantCount(p, once, 1) })
 	}
 	a = p.health(t, "?check=bogus")
 	if want := `{"status":"not-ready","checks":[{"name":"bogus","passed":false,"reason":"Unknown check: bogus","duration_ms":0}],"total_duration_ms":0}`; a.code != 503 || shape(a) != want {
@@ -55,7 +55,7 @@ func TestStartedByHand(t *testing.T) {
 	})
 
 	p.signal(t, syscall.SIGTERM)
-	poll.Until(t, "it drains", func() error { return wantCount(p, "/health answers 503", 1) })
+	cluster.Eventually(t, "it drains", func() error { return wantCount(p, "/health answers 503", 1) })
 	if a := p.health(t, ""); a.code != 503 {
 		t.Errorf("status %d: %s", a.code, a.raw)
 	}

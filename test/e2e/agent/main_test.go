@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/shared"
 )
 
 // agents is the namespace of the agents' service accounts, whose requests the API server writes down.
@@ -32,7 +31,7 @@ rules:
 `
 
 // clusters is the one cluster of all tests that need one.
-var clusters = shared.New(func(ctx context.Context) (*cluster.Cluster, error) {
+var clusters = cluster.Shared(func(ctx context.Context) (*cluster.Cluster, error) {
 	return cluster.Start(ctx, cluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS"), AuditPolicy: auditPolicy})
 })
 

@@ -20,8 +20,7 @@ import (
 	"testing"
 
 	"github.com/nodegate/nodegate/internal/agent/health"
-	"github.com/nodegate/nodegate/test/cluster/poll"
-	"github.com/nodegate/nodegate/test/cluster/ports"
+	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/needs"
 )
 
@@ -101,7 +100,7 @@ func startAgent(t *testing.T, address, node, kubeconfig string, args ...string) 
 // listens waits until the agent has told that it is up, and takes note of where its servers listen.
 func (p *process) listens(t *testing.T) {
 	t.Helper()
-	poll.Until(t, "the agent is up", func() error {
+	cluster.Eventually(t, "the agent is up", func() error {
 		select {
 		case <-p.exited:
 			t.Fatalf("the agent has ended: %v\n%s", p.err, p.logs)
@@ -159,7 +158,7 @@ func (p *process) health(t *testing.T, query string) answer {
 // is waits until /health answers like this; reason is that of the first check.
 func (p *process) is(t *testing.T, code int, failOpen bool, reason string) {
 	t.Helper()
-	poll.Until(t, "/health", func() error {
+	cluster.Eventually(t, "/health", func() error {
 		a := p.health(t, "")
 		if a.code != code || a.FailOpen != failOpen || !strings.Contains(a.Checks[0].Reason, reason) {
 			return fmt.Errorf("status %d: %s", a.code, a.raw)
@@ -201,7 +200,7 @@ func (p *process) metric(t *testing.T, name string) float64 {
 // freePort is a port on which nobody listens, at any address.
 func freePort(t *testing.T) string {
 	t.Helper()
-	taken, err := ports.Take(1)
+	taken, err := cluster.TakePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}

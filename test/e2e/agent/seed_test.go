@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/nodegate/nodegate/test/cluster/poll"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const (
@@ -164,7 +164,7 @@ func unavailableRows(t *testing.T) {
 			if a.TotalMillis > 8000 { // the machine gets the rest; the usual limits are ten seconds and more
 				t.Errorf("it took %d ms, and the limit is 1 s", a.TotalMillis)
 			}
-			poll.Until(t, "the warning", func() error { return wantCount(p, row.log, 1) })
+			cluster.Eventually(t, "the warning", func() error { return wantCount(p, row.log, 1) })
 			if err := wantCount(p, "Assuming node is ready", 1); err != nil {
 				t.Error(err)
 			}
@@ -192,7 +192,7 @@ func TestTheAPIServerGoesAndComes(t *testing.T) {
 				t.Errorf("it was noticed after %s: 5 s are promised, and the machine gets the rest", took)
 			}
 			// While the API server comes back it may refuse, and then not answer once more.
-			poll.Until(t, "the warning", func() error { return wantCount(p, warning, before+1) })
+			cluster.Eventually(t, "the warning", func() error { return wantCount(p, warning, before+1) })
 			outage.end()
 			p.is(t, 503, false, "KubeletNotReady")
 		})

@@ -17,8 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodegate/nodegate/test/cluster/audit"
-	"github.com/nodegate/nodegate/test/cluster/poll"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 func wantCount(p *process, text string, want int) error {
@@ -46,7 +45,7 @@ func otherCA(t *testing.T) []byte {
 // requests are what an account has asked the API server for: one entry for each stage of each request.
 func requests(t *testing.T, name string) []string {
 	t.Helper()
-	events, err := audit.Read[struct {
+	events, err := cluster.ReadAudit[struct {
 		Verb, Stage, RequestURI string
 		User                    struct{ Username string }
 	}](sharedCluster(t).AuditLog())
@@ -65,7 +64,7 @@ func requests(t *testing.T, name string) []string {
 // watches waits until a watch is the last that the account has asked for, and the API server has taken it up.
 func watches(t *testing.T, name string) {
 	t.Helper()
-	poll.Until(t, "the watch", func() error {
+	cluster.Eventually(t, "the watch", func() error {
 		all := requests(t, name)
 		if len(all) == 0 || !strings.HasPrefix(all[len(all)-1], "watch ResponseStarted ") {
 			return fmt.Errorf("%q", all)
@@ -117,7 +116,7 @@ func TestAChangeIsVisibleAtOnce(t *testing.T) {
 				}
 				setReady(t, node, status, "Same")
 				began := time.Now()
-				poll.Until(t, "the change", func() error {
+				cluster.Eventually(t, "the change", func() error {
 					if p.health(t, "").code != code {
 						return errors.New("not visible")
 					}

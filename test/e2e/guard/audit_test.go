@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
-	"github.com/nodegate/nodegate/test/cluster/audit"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // deletion is one request to delete a pod, by its name: no two pods here have the same.
@@ -19,7 +19,7 @@ type deletion struct {
 // deletions counts all requests to delete pods, as the API server has written them down.
 func (c *test) deletions() map[deletion]int {
 	c.t.Helper()
-	events, err := audit.Read[auditv1.Event](c.AuditLog())
+	events, err := cluster.ReadAudit[auditv1.Event](c.AuditLog())
 	c.do(err)
 	counts := map[deletion]int{}
 	for i := range events {

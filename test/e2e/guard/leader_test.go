@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/nodegate/nodegate/test/cluster/ports"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // TestTheLeaderIsKilledWhileItEvicts: the next one goes on where it was, and no pod is evicted twice.
@@ -19,7 +19,7 @@ func TestTheLeaderIsKilledWhileItEvicts(t *testing.T) {
 	c.rule(15)
 	node := c.node("n", true)
 	pods := c.pods(node, 60, 1)
-	address, err := ports.Address()
+	address, err := cluster.FreeAddress()
 	c.do(err)
 	next, err := c.replica(t.Context(), "operator-next", address)
 	c.do(err)

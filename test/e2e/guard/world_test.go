@@ -30,9 +30,6 @@ import (
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/poll"
-	"github.com/nodegate/nodegate/test/cluster/ports"
-	"github.com/nodegate/nodegate/test/cluster/shared"
 	"github.com/nodegate/nodegate/test/demo/stage"
 )
 
@@ -42,7 +39,7 @@ const (
 	// namespace is the operator's.
 	namespace      = "nodegate-system"
 	nodeController = "system:serviceaccount:kube-system:node-controller"
-	operator       = "system:serviceaccount:" + namespace + ":manager"
+	operator       = "system:serviceaccount:" + namespace + ":nodegate-manager"
 )
 
 // auditPolicy writes down who deletes which pod, and with what success.
@@ -66,7 +63,7 @@ type world struct {
 }
 
 // worlds is the one world of all tests.
-var worlds = shared.New(func(ctx context.Context) (*world, error) {
+var worlds = cluster.Shared(func(ctx context.Context) (*world, error) {
 	cluster, err := cluster.Start(ctx, cluster.Options{
 		Assets:            os.Getenv("KUBEBUILDER_ASSETS"),
 		ControllerManager: true, Scheduler: true, Kwok: true, AuditPolicy: auditPolicy,
@@ -106,7 +103,7 @@ func (w *world) start(ctx context.Context) error {
 	if err := w.Client.Create(ctx, definition); err != nil {
 		return err
 	}
-	if err := poll.For(poll.Limit, func() error { return w.Client.List(ctx, &v1alpha1.NodeReadinessRuleList{}) }); err != nil {
+	if err := cluster.Poll(context.Background(), cluster.Limit, func() error { return w.Client.List(ctx, &v1alpha1.NodeReadinessRuleList{}) }); err != nil {
 		return fmt.Errorf("rules are not served: %w", err)
 	}
 	w.binary = filepath.Join(w.Dir(), "manager")
@@ -132,11 +129,11 @@ func (w *world) replica(ctx context.Context, name, address string) (*cluster.Com
 	if err != nil {
 		return nil, err
 	}
-	probes, err := ports.Address()
+	probes, err := cluster.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := ports.Address()
+	metrics, err := cluster.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -155,12 +152,8 @@ func (w *world) replica(ctx context.Context, name, address string) (*cluster.Com
 // install applies the rights and the webhook configurations that come with the operator, the latter for an API server on the
 // same machine.
 func (w *world) install(ctx context.Context) error {
-	for _, file := range []string{
-		"manager/namespace.yaml", "rbac/service_account.yaml", "rbac/role.yaml", "rbac/role_binding.yaml",
-	} {
-		if _, err := w.Apply(ctx, filepath.Join(w.Root, "config", filepath.FromSlash(file))); err != nil {
-			return err
-		}
+	if _, err := w.ApplyConfig(ctx, nil, "manager/namespace.yaml", "rbac/service_account.yaml", "rbac/role.yaml", "rbac/role_binding.yaml"); err != nil {
+		return err
 	}
 	return w.installWebhooks(ctx)
 }
@@ -198,7 +191,7 @@ func (c *test) do(err error) {
 
 func (c *test) eventually(what string, check func() error) {
 	c.t.Helper()
-	poll.Until(c.t, what, check)
+	cluster.Eventually(c.t, what, check)
 }
 
 // throughout repeats a check for a while: for what must not happen there is nothing to wait for.
@@ -346,7 +339,7 @@ func (c *test) rule(maxHold int32, change ...func(*v1alpha1.NodeReadinessRule)) 
 	c.do(c.Client.Create(c.t.Context(), r))
 	c.t.Cleanup(func() {
 		_ = c.Client.Delete(context.Background(), r)
-		if err := poll.For(poll.Limit, func() error {
+		if err := cluster.Poll(context.Background(), cluster.Limit, func() error {
 			if err := c.Client.Get(context.Background(), client.ObjectKeyFromObject(r), &v1alpha1.NodeReadinessRule{}); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("the rule is there (%w)", err)
 			}

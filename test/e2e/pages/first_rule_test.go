@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/test/cluster/poll"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const networkTaint = "readiness.k8s.io/NetworkReady"
@@ -58,7 +58,7 @@ func TestTheFirstRule(t *testing.T) {
 	h := w.follow(t, networkTaint)
 	gate := func(what string, node string, want ...bool) {
 		t.Helper()
-		poll.Until(t, what, func() error { return h.is(node, want...) })
+		cluster.Eventually(t, what, func() error { return h.is(node, want...) })
 	}
 
 	p.must("kubectl nodegate lint --live -f network.yaml")
@@ -69,7 +69,7 @@ func TestTheFirstRule(t *testing.T) {
 
 	p.must("kubectl apply -f network.yaml")
 	p.must("kubectl get nrr network")
-	poll.Until(t, "the rehearsal names the node", func() error {
+	cluster.Eventually(t, "the rehearsal names the node", func() error {
 		out := p.must(`kubectl get nrr network -o jsonpath='{.status.dryRunResults.summary}{"\n"}{.status.dryRunResults.nodesToTaint}{"\n"}'`)
 		if !strings.Contains(out, `["worker"]`) {
 			return errors.New(out)
@@ -81,7 +81,7 @@ func TestTheFirstRule(t *testing.T) {
 	p.must(`kubectl patch nrr network --type=merge -p '{"spec":{"dryRun":false}}'`)
 	p.must("kubectl wait nrr/network --for=condition=Ready --timeout=60s")
 	gate("a node that was there is held", "worker", false, true)
-	poll.Until(t, "nodes are born gated", func() error {
+	cluster.Eventually(t, "nodes are born gated", func() error {
 		out := p.must(`kubectl create -f probe.yaml --dry-run=server -o jsonpath='{.spec.taints}{"\n"}'`)
 		if !strings.Contains(out, networkTaint) {
 			return errors.New(out)

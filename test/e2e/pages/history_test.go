@@ -17,7 +17,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
-	"github.com/nodegate/nodegate/test/cluster/poll"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // history is how a taint has come and gone on nodes.
@@ -80,7 +80,7 @@ func (h *history) is(node string, want ...bool) error {
 // seen waits until the watch has told of a node, and checks what it was then.
 func (h *history) seen(t *testing.T, node string, want ...bool) error {
 	t.Helper()
-	poll.Until(t, node+" is seen", func() error {
+	cluster.Eventually(t, node+" is seen", func() error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if len(h.gates[node]) == 0 {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/poll"
 )
 
 // warm is the label by which the init pod comes to a node: the simulated kubelets find every container ready at once.
@@ -96,7 +95,7 @@ func (w *world) warmUp(t *testing.T) {
 	must(t, err)
 	w.discard(t, objects[0])
 	ds := &appsv1.DaemonSet{}
-	poll.Until(t, "the DaemonSet waits for the test", func() error {
+	cluster.Eventually(t, "the DaemonSet waits for the test", func() error {
 		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(objects[0]), ds); err != nil {
 			return err
 		}
@@ -117,7 +116,7 @@ func (w *world) warmed(t *testing.T, nodes ...string) {
 func (w *world) released(t *testing.T, h *history, nodes ...string) {
 	t.Helper()
 	for _, n := range nodes {
-		poll.Until(t, n+" keeps its taint until its init pod is ready, and then loses it for good", func() error { return h.is(n, true, false) })
+		cluster.Eventually(t, n+" keeps its taint until its init pod is ready, and then loses it for good", func() error { return h.is(n, true, false) })
 	}
 }
 
@@ -144,7 +143,7 @@ func TestFromAnInitTaintWebhook(t *testing.T) {
 	w.complete(t, "done-and-cold", 1700000002)
 	open := []string{"older-than-the-webhook", "done", "done-and-cold", "system"}
 	past := time.Now()
-	poll.Until(t, "all of that is older than the rule", func() error { // times of creation are in whole seconds
+	cluster.Eventually(t, "all of that is older than the rule", func() error { // times of creation are in whole seconds
 		if time.Since(past) < 1100*time.Millisecond {
 			return errors.New("it is not")
 		}
@@ -156,7 +155,7 @@ func TestFromAnInitTaintWebhook(t *testing.T) {
 
 	p.must("kubectl apply -f startup-taint.yaml")
 	p.must(`kubectl wait nrr/startup-taint --for=jsonpath='{.status.conditions[?(@.type=="Ready")].reason}'=DryRun --timeout=60s`)
-	poll.Until(t, "the rehearsal taints no node", func() error {
+	cluster.Eventually(t, "the rehearsal taints no node", func() error {
 		out := p.must(`kubectl get nrr startup-taint -o jsonpath='{.status.nodes.pending} pending, {.status.dryRunResults.taintsToAdd} to add: {.status.dryRunResults.summary}'`)
 		if !strings.HasPrefix(out, "0 pending, 0 to add: ") {
 			return errors.New(out)
@@ -165,16 +164,16 @@ func TestFromAnInitTaintWebhook(t *testing.T) {
 	})
 
 	p.must(`kubectl patch nrr startup-taint --type=merge -p '{"spec":{"dryRun":false}}'`)
-	poll.Until(t, "nodes are born gated by the rule", func() error {
+	cluster.Eventually(t, "nodes are born gated by the rule", func() error {
 		out, err := p.run("kubectl create -f probe.yaml --dry-run=server -o jsonpath='{.metadata.annotations}'")
 		if err == nil && !strings.Contains(out, v1alpha1.RecordAnnotationPrefix) {
 			err = errors.New(out)
 		}
 		return err
 	})
-	poll.Until(t, "the waiting nodes are taken over", func() error { return w.recorded(t.Context(), "waiting-0", "waiting-1", "opened-early") })
+	cluster.Eventually(t, "the waiting nodes are taken over", func() error { return w.recorded(t.Context(), "waiting-0", "waiting-1", "opened-early") })
 	w.complete(t, "opened-early", 1700000003)
-	poll.Until(t, "what the old controller opens too early is held again", func() error { return h.is("opened-early", true, false, true) })
+	cluster.Eventually(t, "what the old controller opens too early is held again", func() error { return h.is("opened-early", true, false, true) })
 
 	p.must("kubectl delete mutatingwebhookconfiguration node-startup-taint")
 	p.must("kubectl -n kube-system scale deployment nodetaintshandler --replicas=0")
@@ -240,7 +239,7 @@ func (w *world) goBack(t *testing.T, p *page, h *history) {
 		t.Error(err)
 	}
 	p.must("kubectl delete nrr startup-taint")
-	poll.Until(t, "the webhook's taint is left to it", func() error { return h.is("held-by-the-webhook", true) })
+	cluster.Eventually(t, "the webhook's taint is left to it", func() error { return h.is("held-by-the-webhook", true) })
 }
 
 // recorded checks that nodes are claimed by a rule.

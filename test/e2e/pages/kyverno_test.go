@@ -23,8 +23,6 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/audit"
-	"github.com/nodegate/nodegate/test/cluster/poll"
 )
 
 const (
@@ -87,7 +85,7 @@ func newFleet(t *testing.T) *fleet {
 func (f *fleet) host(name string, labels map[string]string, seconds int64) []*corev1.Pod {
 	f.t.Helper()
 	f.node(f.t, name, labels)
-	poll.Until(f.t, name+" is ready", func() error { return f.isReady(name, corev1.ConditionTrue) })
+	cluster.Eventually(f.t, name+" is ready", func() error { return f.isReady(name, corev1.ConditionTrue) })
 	var pods []*corev1.Pod
 	for i := range 3 {
 		p := build.MakePod("default", fmt.Sprintf("%s-%d", name, i)).Node(name).
@@ -96,7 +94,7 @@ func (f *fleet) host(name string, labels map[string]string, seconds int64) []*co
 		f.discard(f.t, p.DeepCopy())
 		pods = append(pods, p)
 	}
-	poll.Until(f.t, "the pods of "+name+" run", func() error {
+	cluster.Eventually(f.t, "the pods of "+name+" run", func() error {
 		for _, p := range pods {
 			if err := f.Client.Get(f.t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 				return err
@@ -149,7 +147,7 @@ func (f *fleet) evicting(node string, want bool) error {
 // tryAgain has the node controller evict anew: it does when its taints on a node change.
 func (f *fleet) tryAgain(node string) {
 	f.t.Helper()
-	poll.Until(f.t, "another taint is on "+node, func() error {
+	cluster.Eventually(f.t, "another taint is on "+node, func() error {
 		n, err := f.get(f.t.Context(), node)
 		if err != nil {
 			return err
@@ -219,7 +217,7 @@ func (f *fleet) untouched(pods []*corev1.Pod) func() error {
 // denied is how often the node controller was refused each of the pods, at least.
 func (f *fleet) denied(pods []*corev1.Pod) int {
 	f.t.Helper()
-	requests, err := audit.Read[auditv1.Event](f.AuditLog())
+	requests, err := cluster.ReadAudit[auditv1.Event](f.AuditLog())
 	must(f.t, err)
 	counts := map[string]int{}
 	for i := range requests {
@@ -237,7 +235,7 @@ func (f *fleet) denied(pods []*corev1.Pod) int {
 
 func (f *fleet) deniedAtLeast(pods []*corev1.Pod, n int) {
 	f.t.Helper()
-	poll.Until(f.t, fmt.Sprintf("the node controller is refused each pod %d times", n), func() error {
+	cluster.Eventually(f.t, fmt.Sprintf("the node controller is refused each pod %d times", n), func() error {
 		if got := f.denied(pods); got < n {
 			return fmt.Errorf("%d times", got)
 		}
@@ -255,7 +253,7 @@ func (f *fleet) policed() []*unstructured.Unstructured {
 	must(f.t, err)
 	c, err := client.New(config, client.Options{})
 	must(f.t, err)
-	poll.Until(f.t, "the old policy denies", func() error {
+	cluster.Eventually(f.t, "the old policy denies", func() error {
 		err := c.Delete(f.t.Context(), probe[0].DeepCopy(), client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), "by the old policy") {
 			return fmt.Errorf("it is answered: %w", err)
@@ -274,7 +272,7 @@ func TestFromAKyvernoPolicy(t *testing.T) {
 
 	f.link("leaf", false)
 	f.link("plain", false)
-	poll.Until(t, "the pods that nobody guards are evicted", func() error { return f.gone(others) })
+	cluster.Eventually(t, "the pods that nobody guards are evicted", func() error { return f.gone(others) })
 	f.deniedAtLeast(kept, attempts)
 
 	// The rule comes while the node is lost, and then the policy goes.
@@ -287,7 +285,7 @@ func TestFromAKyvernoPolicy(t *testing.T) {
 		f.remove(t, o)
 	}
 	const ask = "kubectl -n NAMESPACE delete pod POD --dry-run=server --as=system:serviceaccount:kube-system:node-controller"
-	poll.Until(t, "only the rule denies", func() error {
+	cluster.Eventually(t, "only the rule denies", func() error {
 		out, err := p.run(ask, "NAMESPACE", "default", "POD", kept[0].Name)
 		if err == nil || !strings.Contains(out, "by rule kosmos-link") {
 			return fmt.Errorf("it is answered %s (%w)", out, err)
@@ -302,8 +300,8 @@ func TestFromAKyvernoPolicy(t *testing.T) {
 	}
 
 	f.link("leaf", true)
-	poll.Until(t, "the node controller's taints go", func() error { return f.evicting("leaf", false) })
-	poll.Until(t, "the guard stands down", func() error {
+	cluster.Eventually(t, "the node controller's taints go", func() error { return f.evicting("leaf", false) })
+	cluster.Eventually(t, "the guard stands down", func() error {
 		n, err := f.get(t.Context(), "leaf")
 		if err != nil {
 			return err
@@ -321,7 +319,7 @@ func TestFromAKyvernoPolicy(t *testing.T) {
 	f.link("leaf", false)
 	f.deniedAtLeast(kept, before+attempts)
 	f.apply(t, policy, policyBinding)
-	poll.Until(t, "the policy denies again", func() error {
+	cluster.Eventually(t, "the policy denies again", func() error {
 		out, err := p.run(ask, "NAMESPACE", "default", "POD", kept[0].Name)
 		if err == nil || !strings.Contains(out, "by the old policy") {
 			return fmt.Errorf("it is answered %s (%w)", out, err)
@@ -347,8 +345,8 @@ func TestWhatThePolicyLetsPass(t *testing.T) {
 	must(t, f.ControllerManager.Pause())
 	t.Cleanup(func() { _ = f.ControllerManager.Resume() })
 	f.link("late", true)
-	poll.Until(t, "the node is ready again", func() error { return f.isReady("late", corev1.ConditionTrue) })
+	cluster.Eventually(t, "the node is ready again", func() error { return f.isReady("late", corev1.ConditionTrue) })
 	f.tryAgain("late")
 	must(t, f.ControllerManager.Resume())
-	poll.Until(t, "the pods are evicted from a node that is ready", func() error { return f.gone(pods) })
+	cluster.Eventually(t, "the pods are evicted from a node that is ready", func() error { return f.gone(pods) })
 }

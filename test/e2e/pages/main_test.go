@@ -20,8 +20,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/poll"
-	"github.com/nodegate/nodegate/test/cluster/shared"
 	"github.com/nodegate/nodegate/test/demo/stage"
 )
 
@@ -38,7 +36,7 @@ rules:
 // world is the one cluster of all tests, with an operator that serves webhooks, and a hasty controller manager.
 type world struct{ *stage.Stage }
 
-var worlds = shared.New(func(ctx context.Context) (*world, error) {
+var worlds = cluster.Shared(func(ctx context.Context) (*world, error) {
 	s, err := stage.StartWith(ctx, io.Discard, stage.Options{
 		Webhooks: true, AuditPolicy: auditPolicy,
 		ControllerManagerArgs: []string{
@@ -94,7 +92,7 @@ func (w *world) discard(t *testing.T, o client.Object) {
 func (w *world) remove(t *testing.T, o client.Object) {
 	t.Helper()
 	ctx := context.Background() // the test's own may be over
-	poll.Until(t, o.GetName()+" is gone", func() error {
+	cluster.Eventually(t, o.GetName()+" is gone", func() error {
 		if err := w.Client.Delete(ctx, o, client.GracePeriodSeconds(0)); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %w", err)
 		}

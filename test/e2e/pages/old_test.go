@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/poll"
 )
 
 // What an init-taint webhook puts on nodes.
@@ -87,7 +86,7 @@ func with(annotations map[string]string, key string) map[string]string {
 // born waits until new nodes are as they should; none is created.
 func (w *world) born(t *testing.T, what string, check func(*corev1.Node) bool) {
 	t.Helper()
-	poll.Until(t, what, func() error {
+	cluster.Eventually(t, what, func() error {
 		n := cluster.NewNode("unborn", cluster.NodeOptions{Images: -1})
 		if err := w.Client.Create(t.Context(), n, client.DryRunAll); err != nil {
 			return err
@@ -102,7 +101,7 @@ func (w *world) born(t *testing.T, what string, check func(*corev1.Node) bool) {
 // complete releases a node as the old controller does: the taint off and the annotation on, in one write.
 func (w *world) complete(t *testing.T, name string, at int) {
 	t.Helper()
-	poll.Until(t, name+" is released by the old controller", func() error {
+	cluster.Eventually(t, name+" is released by the old controller", func() error {
 		n, err := w.get(t.Context(), name)
 		if err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodegate/nodegate/test/cluster/poll"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // page is a page of the documentation that is followed step by step.
@@ -73,7 +73,7 @@ func (p *page) run(command string, names ...string) (string, error) {
 		p.t.Fatalf("%s has no command %q, but %q", p.name, command, p.commands)
 	}
 	p.left = slices.DeleteFunc(p.left, func(c string) bool { return c == command })
-	ctx, cancel := context.WithTimeout(p.t.Context(), poll.Limit) // some of them wait for longer
+	ctx, cancel := context.WithTimeout(p.t.Context(), cluster.Limit) // some of them wait for longer
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", strings.NewReplacer(names...).Replace(command))
 	cmd.Dir, cmd.WaitDelay = p.dir, time.Second

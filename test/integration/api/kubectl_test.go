@@ -5,7 +5,6 @@ package api
 
 import (
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -50,7 +49,7 @@ func TestInstalled(t *testing.T) {
 }
 
 func TestDiscovery(t *testing.T) {
-	d, err := discovery.NewDiscoveryClientForConfig(config)
+	d, err := discovery.NewDiscoveryClientForConfig(server.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,16 +190,9 @@ func TestEveryFieldIsExplained(t *testing.T) {
 
 // TestKubectl: the real kubectl finds the API and its texts.
 func TestKubectl(t *testing.T) {
-	kubeconfig, err := user.KubeConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	kubectl := func(args ...string) (string, error) {
-		cmd := exec.Command(filepath.Join(assets, "kubectl"), append([]string{"--kubeconfig", file, "--cache-dir", t.TempDir()}, args...)...)
+		cmd := exec.Command(filepath.Join(server.Assets(), "kubectl"),
+			append([]string{"--kubeconfig", server.Kubeconfig(), "--cache-dir", t.TempDir()}, args...)...)
 		out, err := cmd.CombinedOutput()
 		return strings.Join(strings.Fields(string(out)), " "), err
 	}

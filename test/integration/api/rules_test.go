@@ -11,20 +11,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // plainSpec is a valid spec, which the cases of the tables change.
@@ -123,9 +121,6 @@ func shorten(got, want []cause) []cause {
 	return got
 }
 
-// limit is for how long the API server may take.
-const limit = 2 * time.Minute
-
 // installVariant installs the CRD once more, under a group of its own and with its schema changed, and returns it.
 func installVariant(t *testing.T, group string, change func(*apiextensionsv1.JSONSchemaProps)) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
@@ -133,15 +128,11 @@ func installVariant(t *testing.T, group string, change func(*apiextensionsv1.JSO
 	variant.Name, variant.Spec.Group = variant.Spec.Names.Plural+"."+group, group
 	variant.Annotations, variant.Spec.Names.ShortNames = nil, nil
 	change(variant.Spec.Versions[0].Schema.OpenAPIV3Schema)
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-		CRDs: []*apiextensionsv1.CustomResourceDefinition{variant}, MaxTime: limit,
-	}); err != nil {
-		t.Fatalf("installing the CRD in group %s: %v", group, err)
-	}
+	cluster.Must(t, server.InstallCRD(t.Context(), variant))
 	// It is discovered a moment before it is served.
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: v1alpha1.GroupVersion.Version, Kind: "NodeReadinessRuleList"})
-	NewWithT(t).Eventually(func() error { return kube.List(t.Context(), list) }).WithTimeout(limit).Should(Succeed())
+	cluster.Eventually(t, "rules of group "+group+" are served", func() error { return kube.List(t.Context(), list) })
 	return variant
 }
 

@@ -74,7 +74,7 @@ func TestWhatIsStoredCanBeRead(t *testing.T) {
 // rawClient sends bytes as they are.
 func rawClient(t *testing.T) rest.Interface {
 	t.Helper()
-	c := rest.CopyConfig(config)
+	c := server.Config()
 	c.APIPath = "/apis"
 	c.GroupVersion = &v1alpha1.GroupVersion
 	c.NegotiatedSerializer = serializer.NewCodecFactory(clientgoscheme.Scheme).WithoutConversion()

@@ -22,7 +22,6 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/apiserver"
 )
 
 const (
@@ -82,7 +81,7 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	env = &envtest.Environment{BinaryAssetsDirectory: assets}
-	apiserver.Patient(env)
+	env.ControlPlaneStartTimeout, env.ControlPlaneStopTimeout = cluster.Limit, cluster.Limit
 	env.ControlPlane.GetAPIServer().Configure().
 		Set("audit-policy-file", policy).Set("audit-log-path", auditLog()).Set("audit-log-mode", "blocking")
 	defer func() {

@@ -40,8 +40,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	agentcfg "github.com/nodegate/nodegate/internal/agent/config"
-	"github.com/nodegate/nodegate/test/cluster/audit"
-	"github.com/nodegate/nodegate/test/cluster/ports"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const conditionType = "example.com/CNIReady"
@@ -285,7 +284,7 @@ func right(group, resource, verb string) string {
 // used is what the operator has asked for, by the API server's audit log; refusals fail the test.
 func used(t *testing.T) map[string]bool {
 	t.Helper()
-	events, err := audit.Read[struct {
+	events, err := cluster.ReadAudit[struct {
 		Verb, RequestURI, UserAgent string
 		ObjectRef                   *struct{ APIGroup, Resource, Subresource string }
 		ResponseStatus              struct{ Code int }
@@ -360,7 +359,7 @@ func startManager(t *testing.T, environment ...string) *process {
 	m := &process{out: &output{}, ended: make(chan error, 1)}
 	for _, address := range []*string{&m.probes, &m.metrics, &m.webhooks} {
 		var err error
-		if *address, err = ports.Address(); err != nil {
+		if *address, err = cluster.FreeAddress(); err != nil {
 			t.Fatal(err)
 		}
 	}

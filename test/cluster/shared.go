@@ -1,8 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shared is for what is expensive to start and serves all tests of a package, such as a cluster.
-package shared
+package cluster
 
 import (
 	"context"
@@ -16,15 +15,15 @@ import (
 // startLimit is for how long a start may take.
 const startLimit = 10 * time.Minute
 
-// Fixture is started by the first test that needs it, and stopped by Main.
+// Fixture is expensive to start and serves all tests of a package: the first test that needs it starts it, Main stops it.
 type Fixture[T interface{ Stop() error }] struct {
 	once    func() (T, error)
 	value   T
 	started bool
 }
 
-// New makes a fixture. A start that fails leaves nothing behind.
-func New[T interface{ Stop() error }](start func(ctx context.Context) (T, error)) *Fixture[T] {
+// Shared makes a fixture. A start that fails leaves nothing behind.
+func Shared[T interface{ Stop() error }](start func(ctx context.Context) (T, error)) *Fixture[T] {
 	f := &Fixture[T]{}
 	f.once = sync.OnceValues(func() (T, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
@@ -51,9 +50,15 @@ func (f *Fixture[T]) Get(t testing.TB) T {
 	return value
 }
 
-// Main is what a TestMain does: it runs the tests, stops what they have started, and ends the process.
-func (f *Fixture[T]) Main(m *testing.M) {
-	code := m.Run()
+// Main is what a TestMain does: it runs the tests, stops what they have started, and ends the process. With use it starts
+// the fixture before the tests and hands it over.
+func (f *Fixture[T]) Main(m *testing.M, use ...func(T)) {
+	code := 1
+	if err := f.hand(use); err != nil {
+		fmt.Fprintln(os.Stderr, "starting what the tests share:", err)
+	} else {
+		code = m.Run()
+	}
 	if f.started {
 		if err := f.value.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, "stopping what the tests share:", err)
@@ -61,4 +66,15 @@ func (f *Fixture[T]) Main(m *testing.M) {
 		}
 	}
 	os.Exit(code)
+}
+
+func (f *Fixture[T]) hand(use []func(T)) error {
+	for _, take := range use {
+		value, err := f.once()
+		if err != nil {
+			return err
+		}
+		take(value)
+	}
+	return nil
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package audit
+package cluster
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestRead(t *testing.T) {
+func TestReadAudit(t *testing.T) {
 	type event struct{ Verb string }
 	long := `{"verb":"list","annotations":{"a":"` + strings.Repeat("x", 1<<20) + `"}}` + "\n"
 	for name, c := range map[string]struct {
@@ -31,13 +31,13 @@ func TestRead(t *testing.T) {
 			if err := os.WriteFile(path, []byte(c.log), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			got, err := Read[event](path)
+			got, err := ReadAudit[event](path)
 			if diff := cmp.Diff(c.want, got); diff != "" || (err != nil) != c.bad {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
 		})
 	}
-	if _, err := Read[event](filepath.Join(t.TempDir(), "none")); err == nil {
+	if _, err := ReadAudit[event](filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("a log that is not there is no error")
 	}
 }

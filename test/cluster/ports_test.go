@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package ports
+package cluster
 
 import (
 	"fmt"
@@ -13,21 +13,10 @@ import (
 	"testing"
 )
 
-// reserveEnv has TestMain try to reserve this port, in a process of its own.
-const reserveEnv = "PORTS_TEST_RESERVE"
-
-func TestMain(m *testing.M) {
-	if port, err := strconv.Atoi(os.Getenv(reserveEnv)); err == nil {
-		fmt.Fprint(os.Stdout, reserve(port))
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
-
 func TestPortsAreOutsideTheRangeOfOutgoingConnectionsAndGivenOnce(t *testing.T) {
 	seen := map[int]bool{}
 	for range 2 {
-		taken, err := Take(20)
+		taken, err := TakePorts(20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +24,7 @@ func TestPortsAreOutsideTheRangeOfOutgoingConnectionsAndGivenOnce(t *testing.T) 
 			t.Errorf("%d ports", len(taken))
 		}
 		for _, port := range taken {
-			if port < first || port >= 32768 || seen[port] {
+			if port < firstPort || port >= 32768 || seen[port] {
 				t.Errorf("port %d of %v", port, taken)
 			}
 			seen[port] = true
@@ -44,7 +33,7 @@ func TestPortsAreOutsideTheRangeOfOutgoingConnectionsAndGivenOnce(t *testing.T) 
 }
 
 func TestAPortOnWhichSomebodyListensIsNotTaken(t *testing.T) {
-	taken, err := Take(1)
+	taken, err := TakePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,13 +42,13 @@ func TestAPortOnWhichSomebodyListensIsNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close() //nolint:errcheck // done with it
-	mu.Lock()
-	defer mu.Unlock()
+	portsMu.Lock()
+	defer portsMu.Unlock()
 	if mark := reserved[taken[0]]; mark != nil {
 		_ = mark.Close()
 	}
 	delete(reserved, taken[0])
-	if reserve(taken[0]) {
+	if reservePort(taken[0]) {
 		t.Errorf("port %d is taken, and somebody listens on it", taken[0])
 	}
 }
@@ -68,13 +57,13 @@ func TestAnotherProcessDoesNotGetIt(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has names of sockets that are no files")
 	}
-	taken, err := Take(1)
+	taken, err := TakePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	try := func() string {
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", reserveEnv, taken[0]))
+		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", reservePortEnv, taken[0]))
 		out, err := cmd.Output()
 		if err != nil {
 			t.Fatal(err)
@@ -84,9 +73,9 @@ func TestAnotherProcessDoesNotGetIt(t *testing.T) {
 	if got := try(); got != "false" {
 		t.Errorf("another process reserves port %d: %s", taken[0], got)
 	}
-	mu.Lock()
+	portsMu.Lock()
 	_ = reserved[taken[0]].Close() // as the kernel does when a process ends
-	mu.Unlock()
+	portsMu.Unlock()
 	if got := try(); got != "true" {
 		t.Errorf("it does not get it when it is free again: %s", got)
 	}

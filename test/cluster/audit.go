@@ -1,9 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit reads what an API server has written down about its requests, while it goes on writing. It is imported by tests
-// only.
-package audit
+package cluster
 
 import (
 	"bytes"
@@ -12,9 +10,10 @@ import (
 	"os"
 )
 
-// Read returns the events in the log, as far as E has fields for them. The last line, where it is not written to its end, is for
-// another time. A request's line is written when it has been answered: who has the answer may still be ahead of the log.
-func Read[E any](path string) ([]E, error) {
+// ReadAudit returns the events of an API server's audit log, as far as E has fields for them, while the server writes it.
+// It ignores a last line without an end. The server answers a request before it writes its line, so a client that has
+// the answer may be ahead of the log.
+func ReadAudit[E any](path string) ([]E, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

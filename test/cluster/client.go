@@ -1,0 +1,119 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
+)
+
+// ForTest starts a cluster that ends with the test.
+func ForTest(t testing.TB, o Options) *Cluster {
+	t.Helper()
+	c, err := Start(context.Background(), o)
+	Must(t, err)
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// Scheme has all types that the tests use.
+func Scheme() *kruntime.Scheme {
+	scheme := kruntime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// As returns a client of a user, for whom ConfigFor makes the credentials.
+func (c *Cluster) As(user string, groups ...string) (client.WithWatch, error) {
+	config, err := c.ConfigFor(user, groups...)
+	if err != nil {
+		return nil, err
+	}
+	return client.NewWithWatch(config, client.Options{Scheme: Scheme()})
+}
+
+// connect makes the administrator's clients.
+func (c *Cluster) connect() (err error) {
+	if c.Client, err = client.NewWithWatch(c.admin, client.Options{Scheme: Scheme()}); err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	if c.Clientset, err = kubernetes.NewForConfig(c.admin); err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	return nil
+}
+
+// installCRD creates the CustomResourceDefinition and waits until rules are served.
+func (c *Cluster) installCRD(ctx context.Context) error {
+	definition, err := crd.Load()
+	if err != nil {
+		return err
+	}
+	if err := c.InstallCRD(ctx, definition); err != nil {
+		return err
+	}
+	return Poll(ctx, Limit, func() error { return c.Client.List(ctx, &v1alpha1.NodeReadinessRuleList{}) })
+}
+
+// InstallCRD creates a CustomResourceDefinition, or changes its spec, and waits until it is established.
+func (c *Cluster) InstallCRD(ctx context.Context, want *apiextensionsv1.CustomResourceDefinition) error {
+	err := Poll(ctx, Limit, func() error {
+		served := want.DeepCopy()
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(want), served)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err != nil {
+			return c.Client.Create(ctx, served)
+		}
+		served.Spec = *want.Spec.DeepCopy()
+		return c.Client.Update(ctx, served)
+	})
+	if err != nil {
+		return fmt.Errorf("writing CustomResourceDefinition %q: %w", want.Name, err)
+	}
+	return Poll(ctx, Limit, func() error {
+		served := &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(want), served); err != nil {
+			return err
+		}
+		for _, condition := range served.Status.Conditions {
+			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+				return nil
+			}
+		}
+		return errors.New("the CustomResourceDefinition is not established")
+	})
+}
+
+// Root is the directory of the checkout that this package was compiled from.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..")
+}
+
+// Example is the path of a file below examples.
+func Example(elements ...string) string {
+	return filepath.Join(append([]string{Root(), "examples"}, elements...)...)
+}

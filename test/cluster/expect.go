@@ -1,0 +1,61 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+)
+
+const (
+	// Limit is how long something may take that is not measured: the machine may be slow and busy.
+	Limit    = 2 * time.Minute
+	interval = 25 * time.Millisecond
+)
+
+// Must ends the test if there is an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Eventually repeats a check until it returns nil. It ends the test with the check's last error after Limit.
+func Eventually(t testing.TB, what string, check func() error) {
+	t.Helper()
+	if err := Poll(context.Background(), Limit, check); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// Consistently repeats a check for a while and ends the test at its first error.
+func Consistently(t testing.TB, what string, duration time.Duration, check func() error) {
+	t.Helper()
+	for end := time.Now().Add(duration); time.Now().Before(end); time.Sleep(2 * interval) {
+		if err := check(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+// Poll repeats a check until it returns nil. It returns the check's last error after the limit, or when ctx ends.
+func Poll(ctx context.Context, limit time.Duration, check func() error) error {
+	deadline := time.After(limit)
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", ctx.Err(), err)
+		case <-deadline:
+			return fmt.Errorf("not within %s: %w", limit, err)
+		case <-time.After(interval):
+		}
+	}
+}
