@@ -6,6 +6,7 @@ package needs
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -53,17 +54,21 @@ func TestWhatIsMissingSkipsAndInCIFails(t *testing.T) {
 	}
 }
 
-func TestACommandIsFoundOffThePathToo(t *testing.T) {
+func TestACommandIsFoundInSbinToo(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/some-command", []byte("#!/bin/sh\n"), 0o700); err != nil {
+	for _, sub := range []string{"bin", "sbin"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := filepath.Join(dir, "sbin", "some-command")
+	if err := os.WriteFile(want, []byte("#!/bin/sh\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	defer func(before []string) { ofAdministrators = before }(ofAdministrators)
-	ofAdministrators = []string{dir}
-	if got := Command(t, "some-command", "p"); got != dir+"/some-command" {
-		t.Errorf("got %s", got)
-	}
-	if got := Command(t, "sh", "dash"); !strings.HasSuffix(got, "/sh") {
-		t.Errorf("got %s", got)
+	for path, found := range map[string]bool{"/no/bin:" + dir + "/bin": true, dir + "/sbin": true, dir: false} {
+		t.Setenv("PATH", path)
+		if got, err := Find("some-command"); found && got != want || found != (err == nil) {
+			t.Errorf("PATH=%s: %q, %v", path, got, err)
+		}
 	}
 }

@@ -6,35 +6,38 @@ package realnode
 import (
 	"fmt"
 	"os"
-	"os/exec"
+	"slices"
 	"strings"
+
+	"github.com/nodegate/nodegate/test/needs"
 )
 
-// tools are the programs that must be there, and the Debian packages that bring them.
-var tools = []struct{ path, pkg string }{
-	{"/usr/bin/containerd", "containerd"},
-	{"/usr/bin/ctr", "containerd"},
-	{"/usr/sbin/runc", "runc"},
+// tools are the programs that real nodes need, and the Debian packages that bring them.
+var tools = []struct{ name, pkg string }{
+	{"containerd", "containerd"},
+	{"ctr", "containerd"},
+	{"runc", "runc"},
 	{"/usr/lib/cni/bridge", "containernetworking-plugins"},
-	{"/usr/sbin/iptables", "iptables"},
-	{"/usr/sbin/conntrack", "conntrack"},
-	{"/usr/bin/nsenter", "util-linux"},
+	{"iptables", "iptables"},
+	{"conntrack", "conntrack"},
+	{"nsenter", "util-linux"},
 	{"ip", "iproute2"},
 }
 
-// Unavailable says why real nodes cannot run on this machine; empty, if they can.
+// Unavailable says why real nodes cannot run on this machine. It is empty if they can.
 func Unavailable() string {
 	if os.Geteuid() != 0 {
-		return "it needs root, to make namespaces and mounts"
+		return "real nodes need root, to make namespaces and mounts"
 	}
 	var missing, packages []string
 	for _, t := range tools {
-		if _, err := exec.LookPath(t.path); err != nil {
-			missing, packages = append(missing, t.path), append(packages, t.pkg)
+		if _, err := needs.Find(t.name); err != nil {
+			missing, packages = append(missing, t.name), append(packages, t.pkg)
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Sprintf("%s not found: apt-get install %s", strings.Join(missing, ", "), strings.Join(packages, " "))
+		return fmt.Sprintf("real nodes need %s (apt-get install %s)",
+			strings.Join(missing, ", "), strings.Join(slices.Compact(packages), " "))
 	}
 	return ""
 }

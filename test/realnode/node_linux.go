@@ -115,7 +115,8 @@ func (n *Node) hold() error {
 
 // process is one that runs on the node. It enters no PID namespace, so that it is the very process that is started.
 func (n *Node) process(name, path string, args ...string) cluster.Process {
-	return cluster.Process{Name: name + "-" + n.Name, Path: "/usr/bin/nsenter", Args: n.enter(append([]string{path}, args...)...)}
+	return cluster.Process{Name: name + "-" + n.Name, Path: "nsenter",
+		Args: n.enter(append([]string{path}, args...)...)}
 }
 
 func (n *Node) enter(args ...string) []string {
@@ -124,7 +125,7 @@ func (n *Node) enter(args ...string) []string {
 
 // Command is a command that runs on the node.
 func (n *Node) Command(ctx context.Context, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, "/usr/bin/nsenter", n.enter(args...)...)
+	return exec.CommandContext(ctx, "nsenter", n.enter(args...)...)
 }
 
 // Run runs a command on the node, and returns what it prints.
@@ -146,7 +147,7 @@ func (n *Node) startRuntime(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	p := n.process("containerd", "/usr/bin/containerd", "--config="+config)
+	p := n.process("containerd", "containerd", "--config="+config)
 	p.Ready = func(ctx context.Context) error {
 		_, err := n.ctr(ctx, "version")
 		return err
@@ -163,7 +164,7 @@ func (n *Node) startRuntime(ctx context.Context) (err error) {
 }
 
 func (n *Node) ctr(ctx context.Context, args ...string) (string, error) {
-	return n.Run(ctx, append([]string{"/usr/bin/ctr", "--address=" + runtimeSocket, "--namespace=k8s.io"}, args...)...)
+	return n.Run(ctx, append([]string{"ctr", "--address=" + runtimeSocket, "--namespace=k8s.io"}, args...)...)
 }
 
 func (n *Node) startKubelet(ctx context.Context, o NodeOptions) error {
