@@ -11,8 +11,12 @@ CONTAINER_TOOL ?= docker
 PLATFORMS ?= linux/amd64,linux/arm64
 # The architecture that "image" is for.
 ARCH ?= amd64
-# What "test" and "update-testlist" run.
+# What "test" and "test-unit" run.
 PKGS ?= ./...
+# How many packages are tested at a time. Most of those that start servers wait more than they compute.
+PARALLEL ?= 2
+# How long "fuzz" runs each target.
+FUZZTIME ?= 30s
 # More arguments for the operator in "run", or for "bench" and "bench-agent".
 ARGS ?=
 # Seconds that the demo stays up when it is done; empty: until Ctrl-C.
@@ -34,19 +38,27 @@ KUSTOMIZE ?= go tool -modfile="$(TOOLS)/go.mod" kustomize
 HELM ?= go tool -modfile="$(TOOLS)/go.mod" helm
 HELM_UNITTEST ?= go tool -modfile="$(TOOLS)/chart/go.mod" helm-unittest
 HELM_DOCS ?= go tool -modfile="$(TOOLS)/chart/go.mod" helm-docs
+GOTESTSUM ?= go tool -modfile="$(TOOLS)/go.mod" gotestsum
 GOVULNCHECK ?= go tool -modfile="$(TOOLS)/go.mod" govulncheck
 GOLANGCI_LINT ?= go tool -modfile="$(TOOLS)/lint/go.mod" golangci-lint
 KUBECTL ?= $(shell command -v kubectl 2>/dev/null || echo "$$(hack/assets.sh | tail -n 1)/kubectl")
 
-# gRPC's page of traces would link templates, with which the linker cannot tell what nobody calls: it would cost the agent
-# a seventh of its memory.
+# gRPC's page of traces would link templates, with which the linker cannot remove unused methods. This would cost the
+# agent a seventh of its memory.
 TAGS = grpcnotrace
+
+# How the commands are built that are shipped.
+SHIPPED = -trimpath -tags $(TAGS) -ldflags "-s -w -X github.com/nodegate/nodegate/internal/version.Version=$(VERSION)"
 
 # Without cgo, as in the image, and for all alike, so that they share the build cache.
 GO = CGO_ENABLED=0 go
 
 # Makes sure of the control plane's binaries and hands them to the command that follows.
-WITH_ASSETS = dir="$$(hack/assets.sh)" && KUBEBUILDER_ASSETS="$$(printf '%s\n' "$$dir" | tail -n 1)" && export KUBEBUILDER_ASSETS &&
+WITH_ASSETS = dir="$$(hack/assets.sh)" && KUBEBUILDER_ASSETS="$$(printf '%s\n' "$$dir" | tail -n 1)" && \
+	export KUBEBUILDER_ASSETS &&
+
+# Builds the commands once, as the image has them, and hands their directory to the tests.
+WITH_COMMANDS = $(GO) build $(SHIPPED) -o bin/test/ ./cmd/... && export NODEGATE_BIN="$(CURDIR)/bin/test" &&
 
 # Rules have a finalizer: they go first, while the operator is there to take their taints off the nodes.
 DELETE_RULES = if $(KUBECTL) get crd nodereadinessrules.readiness.node.x-k8s.io >/dev/null 2>&1; then \
@@ -92,26 +104,45 @@ run-webhooks: ## The same with webhooks, where the API server runs on this machi
 
 ##@ Test
 
+# go vet is a step of its own. The tests must not reach the cluster of the user who runs them. The least number of tests
+# is that of all packages.
+RUN_TESTS = mkdir -p bin && $(GO) build -o bin/ ./hack/testcheck && \
+	export KUBECONFIG=/dev/null GINKGO_NO_COLOR=true && bin/testcheck -events bin/tests.json $(CHECK) -- \
+	$(GOTESTSUM) --jsonfile bin/tests.json --format pkgname -- \
+	-race -shuffle=on -count=1 -vet=off -timeout 30m -p $(PARALLEL)
+
+# The packages of PKGS that start no server.
+UNIT = go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' $(PKGS) | awk '$$1 ~ /\.test$$/ && \
+	!/ sigs.k8s.io\/controller-runtime\/pkg\/envtest / && !/ github.com\/nodegate\/nodegate\/test\/cluster / \
+	{sub(/\.test$$/, "", $$1); print $$1}'
+
+# The tests below test take longest: of all packages, they come first.
+ALL = $(filter ./...,$(PKGS))
 .PHONY: test
-test: bin/testrunner ## Run everything that must pass, from nothing; PKGS=./some/... for a part.
-	@$(WITH_ASSETS) bin/testrunner $(PKGS)
+test: CHECK ?= $(if $(ALL),-least test/count.txt)
+test: ## Run everything that must pass, from nothing; PKGS=./some/... for a part.
+	@$(WITH_ASSETS) $(if $(ALL),$(WITH_COMMANDS)) $(RUN_TESTS) $(if $(ALL),./test/...) $(PKGS)
+
+.PHONY: test-unit
+test-unit: ## Run the tests that start no server.
+	@packages=$$($(UNIT)) && $(RUN_TESTS) $$packages
 
 .PHONY: test-real
 test-real: ## Run the tests with real nodes and pods only; as root, on Linux.
 	$(GO) test ./test/realnode -count=1 -v -timeout 30m
 
-.PHONY: test-unit
-test-unit: bin/testrunner ## Run the tests that start no server.
-	@bin/testrunner -servers=false $(PKGS)
+.PHONY: raise-test-count
+raise-test-count: ## Run all tests and write their number to test/count.txt, below which it may not fall.
+	@$(MAKE) --no-print-directory test CHECK="-least test/count.txt -raise"
 
-.PHONY: update-testlist
-update-testlist: bin/testrunner ## Run the tests and write their names to test/testlist.txt; PKGS=./some/... for a part.
-	@$(WITH_ASSETS) bin/testrunner -update $(PKGS)
-
-# go build itself knows what is fresh.
-.PHONY: bin/testrunner
-bin/testrunner:
-	@$(GO) build -o $@ ./hack/testrunner
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME=30s, one after another.
+	@status=0; for file in $$(git grep -lE '^func Fuzz' -- '*_test.go'); do \
+		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' "$$file"); do \
+			printf '\n%s in %s\n' "$$target" "$$file"; \
+			$(GO) test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) "./$$(dirname "$$file")" || status=1; \
+		done; \
+	done; exit $$status
 
 .PHONY: assets
 assets: ## Make sure of etcd, kube-apiserver and the other binaries; the last line is their directory.
@@ -122,20 +153,21 @@ assets: ## Make sure of etcd, kube-apiserver and the other binaries; the last li
 .PHONY: build
 build: ## Build every command into bin.
 	@mkdir -p bin
-	$(GO) build -tags $(TAGS) -ldflags "-X github.com/nodegate/nodegate/internal/version.Version=$(VERSION)" -o bin/ ./cmd/...
+	$(GO) build $(SHIPPED) -o bin/ ./cmd/...
 	@cp cmd/kubectl-nodegate/kubectl_complete-nodegate bin/
 
 .PHONY: kubectl-nodegate
 kubectl-nodegate: ## Build the plugin for kubectl, and what completes its arguments, into bin.
 	@mkdir -p bin
-	$(GO) build -tags $(TAGS) -ldflags "-s -w -X github.com/nodegate/nodegate/internal/version.Version=$(VERSION)" -o bin/ ./cmd/kubectl-nodegate
+	$(GO) build $(SHIPPED) -o bin/ ./cmd/kubectl-nodegate
 	@cp cmd/kubectl-nodegate/kubectl_complete-nodegate bin/
 
 .PHONY: manifests
 manifests: ## Generate the CRD and the operator's role from the markers in the code.
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./cmd/manager/... output:rbac:dir=config/rbac
-	$(CONTROLLER_GEN) rbac:roleName=webhook-role paths=./internal/admission/... paths=./internal/guard/... output:rbac:dir=config/webhook
+	$(CONTROLLER_GEN) rbac:roleName=webhook-role paths=./internal/admission/... \
+		paths=./internal/guard/... output:rbac:dir=config/webhook
 	@mkdir -p charts/nodegate/crds charts/nodegate/policies
 	cp config/crd/bases/*.yaml charts/nodegate/crds/
 	@mkdir -p charts/nodegate/files
@@ -202,18 +234,19 @@ undeploy: ## Delete the rules, the operator and the CRD from the current cluster
 .PHONY: build-installer
 build-installer: ## Write everything that a cluster needs, with the image IMG, to dist/install.yaml.
 	@rm -rf dist/overlay && mkdir -p dist/overlay
-	@cd dist/overlay && $(KUSTOMIZE) create --resources ../../$(CONFIG) && $(KUSTOMIZE) edit set image ghcr.io/nodegate/nodegate=$(IMG)
+	@cd dist/overlay && $(KUSTOMIZE) create --resources ../../$(CONFIG) && \
+		$(KUSTOMIZE) edit set image ghcr.io/nodegate/nodegate=$(IMG)
 	$(KUSTOMIZE) build dist/overlay > dist/install.yaml.tmp && mv dist/install.yaml.tmp dist/install.yaml
 
 # Of the binaries, the first is what the image runs without a command.
 .PHONY: image
 image: ## Write the image IMG to dist/ as a tar, without docker and without a registry; ARCH=amd64.
 	@mkdir -p dist/linux_$(ARCH)
-	GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -tags $(TAGS) \
-		-ldflags "-s -w -X github.com/nodegate/nodegate/internal/version.Version=$(VERSION)" -o dist/linux_$(ARCH)/ ./cmd/manager ./cmd/agent
+	GOOS=linux GOARCH=$(ARCH) $(GO) build $(SHIPPED) -o dist/linux_$(ARCH)/ ./cmd/manager ./cmd/agent
 	$(GO) run -C hack/tools ./image -tag "$(IMG)" -arch $(ARCH) -out "$(CURDIR)/dist/nodegate_linux_$(ARCH).tar" \
 		-label org.opencontainers.image.title=nodegate \
-		-label org.opencontainers.image.description="Keeps pods off nodes that are not ready, by rules that say what ready means" \
+		-label org.opencontainers.image.description="Keeps pods off nodes that are not ready, \
+	by rules that say what ready means" \
 		-label org.opencontainers.image.source=https://github.com/nodegate/nodegate \
 		-label org.opencontainers.image.licenses=Apache-2.0 \
 		-label org.opencontainers.image.version="$(VERSION)" \
@@ -231,5 +264,6 @@ docker-push: ## Push the image IMG.
 .PHONY: docker-buildx
 docker-buildx: ## Build the image IMG for PLATFORMS and push it.
 	-$(CONTAINER_TOOL) buildx create --name nodegate-builder
-	$(CONTAINER_TOOL) buildx build --builder nodegate-builder --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) --push -t $(IMG) .
+	$(CONTAINER_TOOL) buildx build --builder nodegate-builder --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) \
+		--push -t $(IMG) .
 	-$(CONTAINER_TOOL) buildx rm nodegate-builder
