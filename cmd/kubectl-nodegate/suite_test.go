@@ -31,8 +31,7 @@ var (
 )
 
 func TestPlugin(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "kubectl nodegate")
+	suite.Run(t, "kubectl nodegate")
 }
 
 var _ = BeforeSuite(func() {

@@ -33,8 +33,7 @@ import (
 var server *cluster.Cluster
 
 func TestEvidence(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Evidence")
+	suite.Run(t, "Evidence")
 }
 
 var _ = BeforeSuite(func() { server = suite.Server() })

@@ -27,8 +27,7 @@ import (
 var server *cluster.Cluster
 
 func TestBindings(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Admission of pods to nodes")
+	suite.Run(t, "Admission of pods to nodes")
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

@@ -39,8 +39,7 @@ import (
 var server *cluster.Cluster
 
 func TestCertificates(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Certificates")
+	suite.Run(t, "Certificates")
 }
 
 var _ = BeforeSuite(func() {

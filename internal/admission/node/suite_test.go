@@ -43,8 +43,7 @@ var (
 )
 
 func TestNodes(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Admission of nodes")
+	suite.Run(t, "Admission of nodes")
 }
 
 // One API server, and one replica that serves the webhook as it is shipped. Which engine acts follows from whether the

@@ -43,8 +43,7 @@ var server *cluster.Cluster
 const account = "agent"
 
 func TestAgentConfig(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Controller of the agents' configuration")
+	suite.Run(t, "Controller of the agents' configuration")
 }
 
 var _ = BeforeSuite(func() { server = suite.Server() })

@@ -27,8 +27,7 @@ import (
 var server *cluster.Cluster
 
 func TestGuard(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "The eviction guard's webhook")
+	suite.Run(t, "The eviction guard's webhook")
 }
 
 var _ = BeforeSuite(func() { server = suite.Server() })

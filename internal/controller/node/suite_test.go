@@ -34,8 +34,7 @@ import (
 var server *cluster.Cluster
 
 func TestNode(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Node controller")
+	suite.Run(t, "Node controller")
 }
 
 var _ = BeforeSuite(func() { server = suite.Server() })

@@ -34,8 +34,7 @@ import (
 var server *cluster.Cluster
 
 func TestRule(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Rule controller")
+	suite.Run(t, "Rule controller")
 }
 
 var _ = BeforeSuite(func() { server = suite.Server() })

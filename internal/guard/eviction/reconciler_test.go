@@ -29,8 +29,7 @@ import (
 var server *cluster.Cluster
 
 func TestEviction(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Eviction controller")
+	suite.Run(t, "Eviction controller")
 }
 
 var _ = BeforeSuite(func() { server = suite.Server() })
