@@ -13,6 +13,10 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -23,7 +27,7 @@ const (
 	idleLimit = 2 * time.Minute
 )
 
-// auditPolicy makes the API server write down each request of the contestants, and of nobody else.
+// auditPolicy makes the API server log each request of the contestants, and no others.
 func auditPolicy() string {
 	return fmt.Sprintf(`
 apiVersion: audit.k8s.io/v1
@@ -36,24 +40,7 @@ rules:
 `, operatorUser, floorUser)
 }
 
-// auditEvent is a line of an audit log (audit.k8s.io/v1), as far as it is of use here.
-type auditEvent struct {
-	Verb string `json:"verb"`
-	User struct {
-		Username string `json:"username"`
-	} `json:"user"`
-	ObjectRef struct {
-		Resource    string `json:"resource"`
-		Subresource string `json:"subresource"`
-		Name        string `json:"name"`
-	} `json:"objectRef"`
-	ResponseStatus struct {
-		Code int `json:"code"`
-	} `json:"responseStatus"`
-	Received time.Time `json:"requestReceivedTimestamp"`
-}
-
-// requests are what a contestant has asked for in a phase.
+// requests are the requests of a contestant in a phase.
 type requests struct {
 	nodePatches, refused int // accepted, and refused
 	events               int
@@ -66,23 +53,21 @@ type requests struct {
 	failed               map[string]int         // by what was asked for and the answer
 }
 
-// count adds a request. Watches are counted apart, when they end, as they do now and then whatever happens.
-func (r *requests) count(e *auditEvent) {
+// count adds a request. Watches are counted separately, when they end, as they do from time to time.
+func (r *requests) count(e *auditv1.Event) {
 	if e.Verb == "watch" {
 		r.watches++
 		return
 	}
 	r.all++
-	what := e.Verb + " " + e.ObjectRef.Resource
-	if e.ObjectRef.Subresource != "" {
-		what += "/" + e.ObjectRef.Subresource
-	}
-	if e.ResponseStatus.Code >= 400 {
-		increment(&r.failed, fmt.Sprintf("%s: %d", what, e.ResponseStatus.Code))
+	object, code := ptr.Deref(e.ObjectRef, auditv1.ObjectReference{}), ptr.Deref(e.ResponseStatus, metav1.Status{}).Code
+	resource := strings.TrimSuffix(object.Resource+"/"+object.Subresource, "/")
+	if code >= 400 {
+		r.failed[fmt.Sprintf("%s %s: %d", e.Verb, resource, code)]++
 	}
 	writes := e.Verb == "patch" || e.Verb == "update" || e.Verb == "create"
-	switch resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/"); {
-	case e.Verb == "patch" && resource == "nodes" && e.ResponseStatus.Code >= 400:
+	switch {
+	case e.Verb == "patch" && resource == "nodes" && code >= 400:
 		r.refused++
 	case e.Verb == "patch" && resource == "nodes":
 		r.nodePatches++
@@ -90,22 +75,16 @@ func (r *requests) count(e *auditEvent) {
 		r.events++
 	case writes && resource == "nodereadinessrules/status":
 		r.statusWrites++
-		if r.statusTimes == nil {
-			r.statusTimes = map[string][]time.Time{}
-		}
-		r.statusTimes[e.ObjectRef.Name] = append(r.statusTimes[e.ObjectRef.Name], e.Received)
+		r.statusTimes[object.Name] = append(r.statusTimes[object.Name], e.RequestReceivedTimestamp.Time)
 	case writes && resource == "nodereadinessrules":
 		r.ruleWrites++
 	default:
-		increment(&r.other, what)
+		r.other[e.Verb+" "+resource]++
 	}
 }
 
-func increment(m *map[string]int, key string) {
-	if *m == nil {
-		*m = map[string]int{}
-	}
-	(*m)[key]++
+func newRequests() *requests {
+	return &requests{other: map[string]int{}, statusTimes: map[string][]time.Time{}, failed: map[string]int{}}
 }
 
 // auditLog reads the API server's audit log as it grows.
@@ -137,7 +116,7 @@ func (l *auditLog) read(user string, r *requests) (bool, error) {
 	l.offset += int64(len(text))
 	before := r.all
 	for line := range bytesLines(text) {
-		e := &auditEvent{}
+		e := &auditv1.Event{}
 		if err := json.Unmarshal(line, e); err != nil {
 			return false, fmt.Errorf("%s: %w", l.path, err)
 		}

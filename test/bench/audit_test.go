@@ -23,7 +23,7 @@ func line(user, verb, resource, subresource, name string, code int, second int) 
 func TestAuditLogCountsWhatAUserAsksFor(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.log")
 	l := newAuditLog(file)
-	r := &requests{}
+	r := newRequests()
 	if more, err := l.read("me", r); err != nil || more {
 		t.Fatalf("before there is a log: %v, %v", more, err)
 	}
@@ -74,7 +74,7 @@ func TestAuditLogSaysWhatItCannotRead(t *testing.T) {
 	if err := os.WriteFile(file, []byte("not JSON\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newAuditLog(file).read("me", &requests{}); err == nil {
+	if _, err := newAuditLog(file).read("me", newRequests()); err == nil {
 		t.Error("no error")
 	}
 }

@@ -15,10 +15,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
 type options struct {
@@ -64,22 +65,15 @@ func main() {
 	o := &options{}
 	o.bind(flag.CommandLine)
 	flag.Parse()
-	if err := errors.Join(o.validate(), noArguments()); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(2)
-	}
-	exit(run(o))
-}
-
-func noArguments() error {
+	err := o.validate()
 	if flag.NArg() > 0 {
-		return fmt.Errorf("unknown argument %q", flag.Arg(0))
+		err = fmt.Errorf("unknown argument %q", flag.Arg(0))
 	}
-	return nil
+	if err == nil {
+		err = run(o)
+	}
+	exit(err)
 }
-
-// errMissed is what remains to be said when a counted target is not reached.
-var errMissed = errors.New("a target that is counted, not timed, is not reached")
 
 func exit(err error) {
 	if err == nil {
@@ -101,7 +95,7 @@ func run(o *options) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 
-	before := loadAverage()
+	before := measure.LoadAverage()
 	results := &results{options: o}
 	for round := range o.rounds {
 		for _, name := range order(round) {
@@ -113,19 +107,13 @@ func run(o *options) (err error) {
 			results.add(name, phases)
 		}
 	}
-	fmt.Fprintf(os.Stdout, "\n%d nodes, %d rule(s), medians of %d round(s); %s/%s, %d CPUs, %s, load average %s before and %s after\n\n",
-		o.nodes, o.rules, o.rounds, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), before, loadAverage())
-	fmt.Fprint(os.Stdout, results.table())
-	text, missed := results.verdict()
-	fmt.Fprint(os.Stdout, text)
-	if missed {
-		return errMissed
-	}
-	return nil
+	fmt.Printf("\n%d nodes, %d rule(s), medians of %d round(s); %s, load average %.2f before and %.2f after\n\n",
+		o.nodes, o.rules, o.rounds, measure.Machine(), before, measure.LoadAverage())
+	return results.print(os.Stdout)
 }
 
-// order is who comes when in a round. In three rounds each one is first, second and last once: the first has a server
-// that is less warm, the last one that has more history.
+// order returns the order of the contestants in a round. In three rounds each is first, second and last once, since the
+// first has a server that is less warm, and the last one that has more history.
 func order(round int) []string {
 	names := []string{operatorName, floorName, floorEventsName}
 	n := round % len(names)
@@ -134,12 +122,12 @@ func order(round int) []string {
 
 var began = time.Now()
 
-// say tells on stderr how far things are.
+// say prints progress to stderr.
 func say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%6.1fs  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// progress is stderr for others, line by line as say writes them.
+// progress writes the lines of other processes as say does.
 type progress struct{}
 
 func (progress) Write(p []byte) (int, error) {

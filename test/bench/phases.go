@@ -4,20 +4,24 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"runtime"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/nodegate/nodegate/test/bench/measure"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -39,8 +43,8 @@ type measurement struct {
 	wall               time.Duration // from the first write until the last change of a taint was seen
 	written            time.Duration // from the first write until the last one was acknowledged
 	p50, p90, p99, max time.Duration // from a condition's write until its taint's change was seen
-	usage              usage
-	peak               int64
+	usage              measure.Usage
+	peak               uint64
 	requests           requests
 	span               time.Duration // from the first write until all was quiet
 	changes, wrong     int           // of taints, as seen; nodes that are not as they should be
@@ -68,7 +72,7 @@ func (b *bench) measure(ctx context.Context, c *contestant) (phases []*measureme
 		tellErrors(p.LogFile(), logFrom)
 	}()
 	// What it asks for as it starts is not measured.
-	if err := b.audit.quiet(ctx, c.user, &requests{}); err != nil {
+	if err := b.audit.quiet(ctx, c.user, newRequests()); err != nil {
 		return nil, err
 	}
 	for phase := range phaseCount {
@@ -91,7 +95,7 @@ func (b *bench) measure(ctx context.Context, c *contestant) (phases []*measureme
 		b.checkCleaned(ctx, phases)
 	}
 	// So that nothing is under way when it is told to end.
-	return phases, b.audit.quiet(ctx, c.user, &requests{})
+	return phases, b.audit.quiet(ctx, c.user, newRequests())
 }
 
 // phaseLimit is for how long a phase may take: a hundred times what it should.
@@ -103,17 +107,17 @@ func (b *bench) phaseLimit() time.Duration {
 func (b *bench) phase(ctx context.Context, c *contestant, p *cluster.Component, phase int) (*measurement, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.phaseLimit())
 	defer cancel()
-	m := &measurement{}
+	m := &measurement{requests: *newRequests()}
 	before, err := reconciles(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	runtime.GC() // of the bench, now rather than in the middle
-	if err := resetPeak(p.PID()); err != nil {
+	if err := measure.ResetPeak(p.PID()); err != nil {
 		return nil, err
 	}
 	profiled := b.startProfile(ctx, c, phase)
-	meter, err := newMeter(p.PID(), b.cluster.APIServer.PID(), b.cluster.Etcd.PID())
+	meter, err := measure.NewMeter(p.PID(), b.cluster.APIServer.PID(), b.cluster.Etcd.PID())
 	if err != nil {
 		return nil, err
 	}
@@ -130,10 +134,10 @@ func (b *bench) phase(ctx context.Context, c *contestant, p *cluster.Component, 
 		return nil, err
 	}
 	m.span = time.Since(began)
-	if m.usage, err = meter.usage(); err != nil {
+	if m.usage, err = meter.Usage(); err != nil {
 		return nil, errors.Join(err, ended(p))
 	}
-	if m.peak, err = peakOf(p.PID()); err != nil {
+	if m.peak, err = measure.Peak(p.PID()); err != nil {
 		return nil, err
 	}
 	after, err := reconciles(ctx, c)
@@ -189,7 +193,8 @@ func (b *bench) change(ctx context.Context, c *contestant, phase int, m *measure
 	for i := range reached {
 		delays[i] = max(0, reached[i].Sub(from[i])) // it may be seen before the acknowledgement is
 	}
-	m.p50, m.p90, m.p99, m.max = percentile(delays, 50), percentile(delays, 90), percentile(delays, 99), percentile(delays, 100)
+	m.p50, m.p90 = measure.Percentile(delays, 50), measure.Percentile(delays, 90)
+	m.p99, m.max = measure.Percentile(delays, 99), measure.Percentile(delays, 100)
 	return began, nil
 }
 
@@ -240,25 +245,6 @@ func (b *bench) startProfile(ctx context.Context, c *contestant, phase int) func
 	return g.Wait
 }
 
-// parseRule reads what matters here of a rule's JSON.
-func parseRule(raw []byte) (ruleStatus, error) {
-	rule := struct {
-		Metadata struct {
-			Name string `json:"name"`
-		} `json:"metadata"`
-		Status struct {
-			Nodes struct{ Matched, Ready, Held, Exempt, Failed, Pending int }
-		} `json:"status"`
-	}{}
-	if err := json.Unmarshal(raw, &rule); err != nil {
-		return ruleStatus{}, fmt.Errorf("reading a rule: %w", err)
-	}
-	n := rule.Status.Nodes
-	return ruleStatus{
-		name: rule.Metadata.Name, matched: n.Matched, ready: n.Ready, held: n.Held, other: n.Exempt + n.Failed + n.Pending, bytes: len(raw),
-	}, nil
-}
-
 // reconciles is how many nodes the operator says it has looked at.
 func reconciles(ctx context.Context, c *contestant) (int, error) {
 	if c.metrics == "" {
@@ -268,7 +254,8 @@ func reconciles(ctx context.Context, c *contestant) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading its metrics: %w", err)
 	}
-	return int(sumMetric(string(text), "controller_runtime_reconcile_total", `controller="node"`)), nil
+	n, err := sumMetric(text, "controller_runtime_reconcile_total", "node")
+	return int(n), err
 }
 
 // compareClaims tells where the operator's own metrics say something else than was seen.
@@ -296,26 +283,24 @@ func (b *bench) compareClaims(ctx context.Context, c *contestant, phases []*meas
 		{"node_readiness_failures_total", 0},
 		{"controller_runtime_reconcile_errors_total", 0},
 	} {
-		if got := sumMetric(string(text), claim.metric, ""); got != float64(claim.seen) {
-			say("  its metric %s says %v, but %d were seen", claim.metric, got, claim.seen)
+		if got, err := sumMetric(text, claim.metric, ""); err != nil || got != float64(claim.seen) {
+			say("  its metric %s has %v (%v), but the bench counts %d", claim.metric, got, err, claim.seen)
 		}
 	}
 }
 
-// sumMetric adds up a metric in the text format of Prometheus, over all labels, or over the lines that hold a label.
-func sumMetric(text, metric, label string) float64 {
-	sum := 0.0
-	for line := range strings.Lines(text) {
-		rest, ok := strings.CutPrefix(line, metric)
-		if !ok || rest == "" || rest[0] != '{' && rest[0] != ' ' || !strings.Contains(rest, label) {
-			continue
-		}
-		rest = strings.TrimSpace(rest)
-		if v, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64); err == nil {
-			sum += v
+// sumMetric adds up a metric over all labels, or over those that have a value of the label "controller".
+func sumMetric(text []byte, name, controller string) (sum float64, err error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	for _, m := range families[name].GetMetric() {
+		if controller == "" || slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool {
+			return l.GetName() == "controller" && l.GetValue() == controller
+		}) {
+			sum += m.GetCounter().GetValue()
 		}
 	}
-	return sum
+	return sum, err
 }
 
 // checkCleaned looks whether deleted rules have left anything on the nodes.

@@ -5,10 +5,12 @@ package main
 
 import (
 	"fmt"
-	"math"
+	"io"
+	"maps"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
 // results are the measurements of all contestants: by name and phase, round by round.
@@ -46,7 +48,7 @@ type row struct {
 	phases []int // all, if none
 }
 
-func seconds(d func(*measurement) time.Duration) func(*measurement) float64 {
+func duration(d func(*measurement) time.Duration) func(*measurement) float64 {
 	return func(m *measurement) float64 { return d(m).Seconds() }
 }
 
@@ -56,118 +58,69 @@ func count(n func(*measurement) int) func(*measurement) float64 {
 
 var changing = []int{applied, turnedTrue, turnedFalse}
 
+var (
+	seconds  = measure.Number("%.2f s", 1)
+	millis   = measure.Number("%.0f ms", 1e-3)
+	mebibyte = measure.Number("%.0f MiB", 1<<20)
+	number   = measure.Number("%.0f", 1)
+)
+
 var rows = []row{
-	{"wall time", seconds(func(m *measurement) time.Duration { return m.wall }), formatSeconds, true, changing},
-	{"conditions written after", seconds(func(m *measurement) time.Duration { return m.written }), formatSeconds, false, []int{turnedTrue, turnedFalse, beating}},
-	{"p50", seconds(func(m *measurement) time.Duration { return m.p50 }), formatMillis, true, changing},
-	{"p90", seconds(func(m *measurement) time.Duration { return m.p90 }), formatMillis, true, changing},
-	{"p99", seconds(func(m *measurement) time.Duration { return m.p99 }), formatMillis, true, changing},
-	{"max", seconds(func(m *measurement) time.Duration { return m.max }), formatMillis, true, changing},
-	{"CPU", seconds(func(m *measurement) time.Duration { return m.usage.contestant }), formatSeconds, true, nil},
-	{"CPU of the control plane", seconds(func(m *measurement) time.Duration { return m.usage.controlPlane }), formatSeconds, true, nil},
-	{"CPU of the bench", seconds(func(m *measurement) time.Duration { return m.usage.bench }), formatSeconds, false, nil},
-	{"CPU of all others", seconds(func(m *measurement) time.Duration { return m.usage.others }), formatSeconds, false, nil},
-	{"peak memory", func(m *measurement) float64 { return float64(m.peak) }, formatBytes, true, nil},
-	{"node patches", count(func(m *measurement) int { return m.requests.nodePatches }), formatCount, false, nil},
-	{"node patches refused", count(func(m *measurement) int { return m.requests.refused }), formatCount, false, nil},
-	{"events", count(func(m *measurement) int { return m.requests.events }), formatCount, false, nil},
-	{"status writes", count(func(m *measurement) int { return m.requests.statusWrites }), formatCount, false, nil},
-	{"other writes of rules", count(func(m *measurement) int { return m.requests.ruleWrites }), formatCount, false, nil},
-	{"looks at nodes, as it says", count(func(m *measurement) int { return m.reconciles }), formatCount, false, nil},
-	{"watches that ended", count(func(m *measurement) int { return m.requests.watches }), formatCount, false, nil},
-	{"all requests", count(func(m *measurement) int { return m.requests.all }), formatCount, false, nil},
+	{"wall time", duration(func(m *measurement) time.Duration { return m.wall }), seconds, true, changing},
+	{"conditions written after", duration(func(m *measurement) time.Duration { return m.written }), seconds, false,
+		[]int{turnedTrue, turnedFalse, beating}},
+	{"p50", duration(func(m *measurement) time.Duration { return m.p50 }), millis, true, changing},
+	{"p90", duration(func(m *measurement) time.Duration { return m.p90 }), millis, true, changing},
+	{"p99", duration(func(m *measurement) time.Duration { return m.p99 }), millis, true, changing},
+	{"max", duration(func(m *measurement) time.Duration { return m.max }), millis, true, changing},
+	{"CPU", duration(func(m *measurement) time.Duration { return m.usage.Contestant }), seconds, true, nil},
+	{"CPU of the control plane", duration(func(m *measurement) time.Duration { return m.usage.ControlPlane }), seconds, true, nil},
+	{"CPU of the bench", duration(func(m *measurement) time.Duration { return m.usage.Bench }), seconds, false, nil},
+	{"CPU of all others", duration(func(m *measurement) time.Duration { return m.usage.Others }), seconds, false, nil},
+	{"peak memory", func(m *measurement) float64 { return float64(m.peak) }, mebibyte, true, nil},
+	{"node patches", count(func(m *measurement) int { return m.requests.nodePatches }), number, false, nil},
+	{"node patches refused", count(func(m *measurement) int { return m.requests.refused }), number, false, nil},
+	{"events", count(func(m *measurement) int { return m.requests.events }), number, false, nil},
+	{"status writes", count(func(m *measurement) int { return m.requests.statusWrites }), number, false, nil},
+	{"other writes of rules", count(func(m *measurement) int { return m.requests.ruleWrites }), number, false, nil},
+	{"reconciles, by its metrics", count(func(m *measurement) int { return m.reconciles }), number, false, nil},
+	{"watches that ended", count(func(m *measurement) int { return m.requests.watches }), number, false, nil},
+	{"all requests", count(func(m *measurement) int { return m.requests.all }), number, false, nil},
 }
 
-// table is what was measured, phase by phase.
-func (r *results) table() string {
+// print prints the measurements, phase by phase, and the targets.
+func (r *results) print(w io.Writer) error {
 	names := []string{operatorName, floorName, floorEventsName}
-	b := &strings.Builder{}
 	for phase := range phaseCount {
 		title := phaseTitles[phase]
 		if phase == beating {
 			title = fmt.Sprintf("%s (%d of each node)", title, r.heartbeats)
 		}
-		lines := [][]string{{fmt.Sprintf("%d. %s", phase+1, title), operatorName, floorName, floorEventsName, "operator/floor", "floor+events/floor"}}
+		var table []measure.Row
 		for _, row := range rows {
 			if row.phases != nil && !slices.Contains(row.phases, phase) {
 				continue
 			}
-			line := []string{"   " + row.title}
-			series := map[string][]float64{}
+			line := measure.Row{Title: row.title, Format: row.format, Ratios: row.ratio}
 			for _, name := range names {
-				series[name] = r.series(name, phase, row.get)
-				line = append(line, row.format(median(series[name])))
+				line.Series = append(line.Series, r.series(name, phase, row.get))
 			}
-			if row.ratio {
-				line = append(line, formatRatio(series[operatorName], series[floorName]), formatRatio(series[floorEventsName], series[floorName]))
-			}
-			lines = append(lines, line)
+			table = append(table, line)
 		}
-		b.WriteString(align(lines))
-		b.WriteString("\n")
+		measure.Table(w, fmt.Sprintf("%d. %s", phase+1, title), names, []int{0, 2}, table)
 	}
-	return b.String()
-}
-
-// align makes columns: the first one to the left, the others to the right.
-func align(lines [][]string) string {
-	var widths []int
-	for _, line := range lines {
-		for i, cell := range line {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], len([]rune(cell)))
-		}
-	}
-	b := &strings.Builder{}
-	for _, line := range lines {
-		row := &strings.Builder{}
-		for i, cell := range line {
-			if i == 0 {
-				fmt.Fprintf(row, "%-*s", widths[i], cell)
-			} else {
-				fmt.Fprintf(row, "  %*s", widths[i], cell)
-			}
-		}
-		fmt.Fprintln(b, strings.TrimRight(row.String(), " "))
-	}
-	return b.String()
-}
-
-func formatSeconds(v float64) string { return formatNumber(v, "%.2f s") }
-func formatMillis(v float64) string  { return formatNumber(v*1000, "%.0f ms") }
-func formatBytes(v float64) string   { return formatNumber(v/(1<<20), "%.0f MiB") }
-func formatCount(v float64) string   { return formatNumber(v, "%.0f") }
-
-func formatNumber(v float64, format string) string {
-	if math.IsNaN(v) {
-		return "-"
-	}
-	return fmt.Sprintf(format, v)
-}
-
-// formatRatio is the ratio of the medians and, in parentheses, the least and the greatest of the rounds' own.
-func formatRatio(a, b []float64) string {
-	r := ratio(median(a), median(b))
-	if math.IsNaN(r) {
-		return "-"
-	}
-	each := ratios(a, b)
-	if len(each) < 2 {
-		return fmt.Sprintf("%.2f", r)
-	}
-	return fmt.Sprintf("%.2f (%.2f-%.2f)", r, slices.Min(each), slices.Max(each))
+	return measure.Targets(w, r.targets())
 }
 
 // summary is one line about a measurement, for the progress.
 func (m *measurement) summary(phase int) string {
-	s := fmt.Sprintf("%.2f s CPU, %d node patches, %d events, %d status writes", m.usage.contestant.Seconds(), m.requests.nodePatches, m.requests.events, m.requests.statusWrites)
+	s := fmt.Sprintf("%.2f s CPU, %d node patches, %d events, %d status writes",
+		m.usage.Contestant.Seconds(), m.requests.nodePatches, m.requests.events, m.requests.statusWrites)
 	if phase != beating {
 		s = fmt.Sprintf("%.2f s, p99 %.0f ms, %s", m.wall.Seconds(), m.p99.Seconds()*1000, s)
 	}
 	for _, more := range []map[string]int{m.requests.other, m.requests.failed} {
-		for _, what := range sortedKeys(more) {
+		for _, what := range slices.Sorted(maps.Keys(more)) {
 			s += fmt.Sprintf(", %d x %s", more[what], what)
 		}
 	}

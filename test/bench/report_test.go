@@ -8,62 +8,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
-func TestAlign(t *testing.T) {
-	got := align([][]string{{"title", "a", "long head"}, {"  longer title", "12.3 s", "1"}, {"x", "-"}})
-	want := "" +
-		"title                a  long head\n" +
-		"  longer title  12.3 s          1\n" +
-		"x                    -\n"
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestFormatRatio(t *testing.T) {
-	for name, test := range map[string]struct {
-		a, b []float64
-		want string
-	}{
-		"of the medians, with the least and the greatest of the rounds": {[]float64{2, 3, 9}, []float64{2, 2, 3}, "1.50 (1.00-3.00)"},
-		"of one round": {[]float64{3}, []float64{2}, "1.50"},
-		"to nothing":   {[]float64{3, 3}, []float64{0, 0}, "-"},
-		"of no round":  {nil, nil, "-"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := formatRatio(test.a, test.b); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
 func TestSumMetric(t *testing.T) {
-	const text = `# HELP x_total Things.
-# TYPE x_total counter
-x_total{rule="a",operation="added"} 1000
-x_total{rule="b",operation="added"} 2.5e+01
-x_total_more 7
-x_other{rule="a"} 9
-y 3
+	const text = `# TYPE x_total counter
+x_total{controller="a",operation="added"} 1000
+x_total{controller="b",operation="added"} 2.5e+01
 `
-	for name, test := range map[string]struct {
-		metric, label string
-		want          float64
-	}{
-		"over all labels":       {"x_total", "", 1025},
-		"over one":              {"x_total", `rule="b"`, 25},
-		"without labels":        {"y", "", 3},
-		"of what is not there":  {"z", "", 0},
-		"a prefix is not a hit": {"x", "", 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := sumMetric(text, test.metric, test.label); got != test.want {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-		})
+	for controller, want := range map[string]float64{"": 1025, "b": 25, "c": 0} {
+		if got, err := sumMetric([]byte(text), "x_total", controller); err != nil || got != want {
+			t.Errorf("%q: got %v, %v, want %v", controller, got, err, want)
+		}
+	}
+	if got, err := sumMetric([]byte(text), "x", ""); err != nil || got != 0 {
+		t.Errorf("a metric that is not there: %v, %v", got, err)
 	}
 }
 
@@ -84,15 +44,15 @@ func TestIsError(t *testing.T) {
 	}
 }
 
-func TestParseRule(t *testing.T) {
-	raw := `{"metadata":{"name":"r"},"status":{"nodes":{"matched":10,"ready":3,"held":4,"exempt":1,"failed":1,"pending":1}}}`
-	got, err := parseRule([]byte(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := ruleStatus{name: "r", matched: 10, ready: 3, held: 4, other: 3, bytes: len(raw)}
-	if got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+func TestOrderBringsEachToEachPlace(t *testing.T) {
+	for place := range 3 {
+		seen := map[string]bool{}
+		for round := range 3 {
+			seen[order(round)[place]] = true
+		}
+		if len(seen) != 3 {
+			t.Errorf("place %d: %v", place, seen)
+		}
 	}
 }
 
@@ -102,7 +62,7 @@ func good(nodes, rules int) *results {
 	for _, name := range []string{operatorName, floorName, floorEventsName} {
 		var phases []*measurement
 		for phase := range phaseCount {
-			m := &measurement{wall: time.Second, p99: time.Second, usage: usage{contestant: time.Second}}
+			m := &measurement{wall: time.Second, p99: time.Second, usage: measure.Usage{Contestant: time.Second}}
 			if phase != beating {
 				m.requests.nodePatches, m.requests.all, m.changes = nodes, nodes, nodes
 			}
@@ -110,7 +70,8 @@ func good(nodes, rules int) *results {
 				if phase != turnedTrue {
 					m.wantHeld = nodes
 				}
-				m.rules = []ruleStatus{{name: "r", matched: nodes, held: m.wantHeld, ready: nodes - m.wantHeld, bytes: 10000}}
+				m.rules = []ruleStatus{{name: "r", bytes: 10000, nodes: v1alpha1.NodeCounts{
+					Matched: int32(nodes), Held: int32(m.wantHeld), Ready: int32(nodes - m.wantHeld)}}}
 			}
 			phases = append(phases, m)
 		}
@@ -137,7 +98,7 @@ func TestVerdict(t *testing.T) {
 			change: func(o [phaseCount][]*measurement) { o[applied][0].wall = 1500 * time.Millisecond },
 		},
 		"busy with heartbeats": {
-			change:     func(o [phaseCount][]*measurement) { o[beating][0].usage.contestant = 2 * time.Second },
+			change:     func(o [phaseCount][]*measurement) { o[beating][0].usage.Contestant = 2 * time.Second },
 			notReached: []string{"CPU for heartbeats"},
 		},
 		"one patch too many": {
@@ -177,7 +138,7 @@ func TestVerdict(t *testing.T) {
 			notReached: []string{"every taint"}, wantsMissed: true,
 		},
 		"a status that is behind": {
-			change:     func(o [phaseCount][]*measurement) { o[turnedTrue][0].rules[0].ready-- },
+			change:     func(o [phaseCount][]*measurement) { o[turnedTrue][0].rules[0].nodes.Ready-- },
 			notReached: []string{"every taint"}, wantsMissed: true,
 		},
 		"status writes in a row": {
@@ -193,15 +154,16 @@ func TestVerdict(t *testing.T) {
 			if test.change != nil {
 				test.change(r.measured[operatorName])
 			}
-			text, missed := r.verdict()
+			var got []string
+			missed := false
+			for _, target := range r.targets() {
+				if !target.Reached {
+					got = append(got, target.Title)
+					missed = missed || target.Counted
+				}
+			}
 			if missed != test.wantsMissed {
 				t.Errorf("missed: %v", missed)
-			}
-			var got []string
-			for line := range strings.Lines(text) {
-				if rest, ok := strings.CutPrefix(line, "  NOT reached  "); ok {
-					got = append(got, rest)
-				}
 			}
 			if len(got) != len(test.notReached) {
 				t.Fatalf("not reached: %q", got)
@@ -250,7 +212,11 @@ func TestPaceComplaint(t *testing.T) {
 }
 
 func TestTableHasARowForEachNumberOfAPhase(t *testing.T) {
-	got := good(100, 1).table()
+	out := &strings.Builder{}
+	if err := good(100, 1).print(out); err != nil {
+		t.Error(err)
+	}
+	got := out.String()
 	for _, want := range []string{
 		"1. rule applied to untainted nodes", "4. heartbeats only (6 of each node)", "operator/floor", "wall time", "node patches",
 	} {
@@ -258,7 +224,7 @@ func TestTableHasARowForEachNumberOfAPhase(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if n := strings.Count(got, "wall time"); n != 3 {
+	if n := strings.Count(got, "\n   wall time"); n != 3 {
 		t.Errorf("the wall time of %d phases: for heartbeats there is none", n)
 	}
 }

@@ -4,12 +4,16 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
 const (
@@ -24,60 +28,26 @@ const (
 	statusRate, statusBurst      = 10, 10
 )
 
-// target is one thing to be reached, and whether it is.
-type target struct {
-	title   string
-	reached bool
-	counted bool // and not timed: the machine's mood has no part in it
-	detail  string
-}
-
-// verdict tells of each target whether it is reached, and whether one is missed that is counted.
-func (r *results) verdict() (text string, missed bool) {
-	lines := [][]string{}
-	for _, t := range r.targets() {
-		word := "reached"
-		if !t.reached {
-			word = "NOT reached"
-			missed = missed || t.counted
-		}
-		lines = append(lines, []string{word, t.title, t.detail})
-	}
-	b := &strings.Builder{}
-	fmt.Fprintln(b, "Targets")
-	widths := [2]int{}
-	for _, l := range lines {
-		widths[0], widths[1] = max(widths[0], len(l[0])), max(widths[1], len(l[1]))
-	}
-	for _, l := range lines {
-		fmt.Fprintf(b, "  %-*s  %-*s  %s\n", widths[0], l[0], widths[1], l[1], l[2])
-	}
-	return b.String(), missed
-}
-
-func (r *results) targets() []target {
-	out := []target{
+func (r *results) targets() []measure.Target {
+	out := []measure.Target{
 		r.timed("wall time at most 1.5 x the floor", func(m *measurement) float64 { return m.wall.Seconds() }, changing...),
 		r.timed("p99 at most 1.5 x the floor", func(m *measurement) float64 { return m.p99.Seconds() }, changing...),
-		r.timed("CPU for heartbeats at most 1.5 x the floor", func(m *measurement) float64 { return m.usage.contestant.Seconds() }, beating),
+		r.timed("CPU for heartbeats at most 1.5 x the floor",
+			func(m *measurement) float64 { return m.usage.Contestant.Seconds() }, beating),
 	}
 	return append(out, r.nodePatches(), r.statusWrites(), r.heartbeatRequests(), r.ruleSize(), r.correct())
 }
 
 // timed compares the medians of operator and floor.
-func (r *results) timed(title string, get func(*measurement) float64, phases ...int) target {
-	t := target{title: title, reached: true}
+func (r *results) timed(title string, get func(*measurement) float64, phases ...int) measure.Target {
+	t := measure.Target{Title: title, Reached: true}
 	var all []string
 	for _, phase := range phases {
-		v := ratio(median(r.series(operatorName, phase, get)), median(r.series(floorName, phase, get)))
-		t.reached = t.reached && v <= maxRatio // false of NaN
-		if math.IsNaN(v) {
-			all = append(all, "-")
-			continue
-		}
-		all = append(all, fmt.Sprintf("%.2f", v))
+		v := measure.Ratio(r.series(operatorName, phase, get), r.series(floorName, phase, get))
+		t.Reached = t.Reached && v <= maxRatio // false for NaN
+		all = append(all, measure.Number("%.2f", 1)(v))
 	}
-	t.detail = strings.Join(all, ", ")
+	t.Detail = strings.Join(all, ", ")
 	return t
 }
 
@@ -94,14 +64,11 @@ func (r *results) operator(complaint func(phase int, m *measurement) string) str
 	return strings.Join(all, "; ")
 }
 
-func counted(title, complaints, fine string) target {
-	if complaints != "" {
-		return target{title: title, counted: true, detail: complaints}
-	}
-	return target{title: title, counted: true, reached: true, detail: fine}
+func counted(title, complaints, fine string) measure.Target {
+	return measure.Target{Title: title, Counted: true, Reached: complaints == "", Detail: cmp.Or(complaints, fine)}
 }
 
-func (r *results) nodePatches() target {
+func (r *results) nodePatches() measure.Target {
 	complaints := r.operator(func(phase int, m *measurement) string {
 		sent, least, most := m.requests.nodePatches+m.requests.refused, r.nodes, r.nodes
 		switch phase {
@@ -118,7 +85,7 @@ func (r *results) nodePatches() target {
 	return counted("one node patch per node and change", complaints, fmt.Sprintf("%d in each phase", r.nodes))
 }
 
-func (r *results) statusWrites() target {
+func (r *results) statusWrites() measure.Target {
 	least, most := time.Duration(math.MaxInt64), 0
 	complaints := r.operator(func(_ int, m *measurement) string {
 		most = max(most, m.requests.statusWrites)
@@ -162,7 +129,7 @@ func paceComplaint(byRule map[string][]time.Time) string {
 	return ""
 }
 
-func (r *results) heartbeatRequests() target {
+func (r *results) heartbeatRequests() measure.Target {
 	complaints := r.operator(func(phase int, m *measurement) string {
 		if phase == beating && m.requests.all > 0 {
 			return fmt.Sprintf("%d requests (%s)", m.requests.all, m.summary(phase))
@@ -172,7 +139,7 @@ func (r *results) heartbeatRequests() target {
 	return counted("no request for heartbeats", complaints, fmt.Sprintf("0 for %d heartbeats", r.heartbeats*r.nodes))
 }
 
-func (r *results) ruleSize() target {
+func (r *results) ruleSize() measure.Target {
 	most := 0
 	complaints := r.operator(func(_ int, m *measurement) string {
 		for _, s := range m.rules {
@@ -183,11 +150,12 @@ func (r *results) ruleSize() target {
 		}
 		return ""
 	})
-	return counted("rule object under 64 KiB", complaints, fmt.Sprintf("%.1f KiB at most, with %d nodes", float64(most)/1024, r.nodes))
+	fine := fmt.Sprintf("%.1f KiB at most, with %d nodes", float64(most)/1024, r.nodes)
+	return counted("rule object under 64 KiB", complaints, fine)
 }
 
 // correct is what all the rest is worth nothing without.
-func (r *results) correct() target {
+func (r *results) correct() measure.Target {
 	complaints := r.operator(func(phase int, m *measurement) string {
 		if m.wrong > 0 {
 			return fmt.Sprintf("%d nodes are not as they should be", m.wrong)
@@ -196,8 +164,9 @@ func (r *results) correct() target {
 			return fmt.Sprintf("taints changed %d times, at most %d would do", m.changes, most)
 		}
 		for _, s := range m.rules {
-			if s.matched != r.nodes || s.held != m.wantHeld || s.ready != r.nodes-m.wantHeld || s.other != 0 {
-				return fmt.Sprintf("rule %s says %d matched, %d ready, %d held, %d other", s.name, s.matched, s.ready, s.held, s.other)
+			nodes, held := int32(r.nodes), int32(m.wantHeld)
+			if want := (v1alpha1.NodeCounts{Matched: nodes, Ready: nodes - held, Held: held}); s.nodes != want {
+				return fmt.Sprintf("the status of rule %s has %+v, not %+v", s.name, s.nodes, want)
 			}
 		}
 		return ""
@@ -214,5 +183,3 @@ func (r *results) mostChanges(phase int) int {
 	}
 	return r.nodes
 }
-
-func sortedKeys(m map[string]int) []string { return slices.Sorted(maps.Keys(m)) }

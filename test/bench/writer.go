@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -154,3 +155,6 @@ func (w *writer) saw(version string) error {
 		}
 	}
 }
+
+func earliest(times []time.Time) time.Time { return slices.MinFunc(times, time.Time.Compare) }
+func latest(times []time.Time) time.Time   { return slices.MaxFunc(times, time.Time.Compare) }

@@ -16,6 +16,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
 type options struct {
@@ -91,7 +93,7 @@ func run(ctx context.Context, o *options) (err error) {
 			}
 		}
 	}
-	peak, err := peakOf(s.contestants[agentName].pid)
+	peak, err := measure.Peak(s.contestants[agentName].pid)
 	if err != nil {
 		return err
 	}

@@ -5,13 +5,15 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
 func TestLoadCountsWhatIsAnswered(t *testing.T) {
@@ -71,50 +73,27 @@ func TestASlowAnswerCountsFromWhenItsRequestWasDue(t *testing.T) {
 	}
 }
 
-func TestThisProcess(t *testing.T) {
-	if peak, err := peakOf(os.Getpid()); err != nil || peak < 1<<20 {
-		t.Errorf("%d bytes, %v", peak, err)
-	}
-	if _, err := cpuOf(os.Getpid()); err != nil {
-		t.Error(err)
-	}
-	if _, err := peakOf(0); err == nil {
-		t.Error("there is no such process")
-	}
-}
-
 func TestReport(t *testing.T) {
-	agent := &series{median: []float64{100, 300, 200}, p99: []float64{500, 900, 800}, worst: []float64{1, 1, 1}, cpu: []float64{3, 3, 3}, throughput: []float64{5, 5, 5}}
-	constant := &series{median: []float64{100, 100, 100}, p99: []float64{400, 400, 400}, worst: []float64{1, 1, 1}, cpu: []float64{2, 2, 2}, throughput: []float64{10, 10, 10}}
-	text := &strings.Builder{}
-	if err := report(text, &options{}, agent, constant, 20<<20); err != nil {
-		t.Error(err)
-	}
-	for _, line := range []string{
-		fmt.Sprintf("%-28s %12d %12d %8.2f", "latency, median, µs", 200, 100, 2.0),
-		fmt.Sprintf("%-28s %12d %12d %8.2f", "throughput, requests/s", 5, 10, 0.5),
-		"reached      at most 2 x the latency of a constant",
-		"reached      p99 under 1ms",
-		"reached      peak memory under 25 MiB",
-	} {
-		if !strings.Contains(text.String(), line+"\n") {
-			t.Errorf("no line %q in\n%s", line, text)
+	one := []float64{1, 1, 1}
+	agent := &series{median: []float64{100, 300, 200}, p99: []float64{500, 900, 800}, worst: one, cpu: one, throughput: one}
+	constant := &series{median: []float64{100, 100, 100}, p99: []float64{400, 400, 400}, worst: one, cpu: one, throughput: one}
+	check := func(peak uint64, wantErr error, lines ...string) {
+		t.Helper()
+		text := &strings.Builder{}
+		if err := report(text, &options{}, agent, constant, peak); !errors.Is(err, wantErr) {
+			t.Errorf("error %v, not %v", err, wantErr)
+		}
+		for _, line := range lines {
+			if !strings.Contains(text.String(), "  "+line) {
+				t.Errorf("no line %q in\n%s", line, text)
+			}
 		}
 	}
-	agent.p99[0] = 2000
-	agent.p99[1] = 2000
-	text.Reset()
-	if err := report(text, &options{}, agent, constant, 25<<20); err == nil {
-		t.Error("too much memory is no error")
-	}
-	if !strings.Contains(text.String(), "NOT REACHED  p99 under 1ms\nNOT REACHED  peak memory") {
-		t.Errorf("got\n%s", text)
-	}
-	constant.p99 = []float64{3000, 3000, 3000}
-	text.Reset()
-	if err := report(text, &options{}, agent, constant, 0); err != nil || !strings.Contains(text.String(), "undecided    p99 under 1ms") {
-		t.Errorf("a machine that is too busy: %v\n%s", err, text)
-	}
+	check(20<<20, nil, "reached      latency at most 2 x", "reached      p99 under 1ms", "reached      peak memory under 25 MiB          20.0 MiB")
+	agent.p99 = []float64{2000, 2000, 800}
+	check(25<<20, measure.ErrMissed, "NOT reached  p99 under 1ms", "NOT reached  peak memory under 25 MiB")
+	constant.p99 = []float64{3000, 3000, 3000} // the machine is too busy
+	check(0, nil, "undecided    p99 under 1ms")
 }
 
 func TestOptions(t *testing.T) {

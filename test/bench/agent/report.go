@@ -5,13 +5,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"math"
-	"runtime"
-	"slices"
 	"time"
+
+	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
 // Targets of the agent.
@@ -21,15 +19,15 @@ const (
 	maxMemory = 25 << 20
 )
 
-// series is what was measured of one contestant, round by round.
+// series are the measurements of one contestant, round by round.
 type series struct {
 	median, p99, worst []float64 // in microseconds
-	throughput         []float64 // in requests a second
-	cpu                []float64 // in microseconds a request
+	throughput         []float64 // in requests per second
+	cpu                []float64 // in microseconds per request
 }
 
 func (s *series) measure(ctx context.Context, c *contestant, o *options) error {
-	before, err := cpuOf(c.pid)
+	before, err := measure.CPU(c.pid)
 	if err != nil {
 		return err
 	}
@@ -37,14 +35,13 @@ func (s *series) measure(ctx context.Context, c *contestant, o *options) error {
 	if err != nil {
 		return err
 	}
-	after, err := cpuOf(c.pid)
+	after, err := measure.CPU(c.pid)
 	if err != nil {
 		return err
 	}
-	slices.Sort(took)
-	s.median = append(s.median, microseconds(percentile(took, 50)))
-	s.p99 = append(s.p99, microseconds(percentile(took, 99)))
-	s.worst = append(s.worst, microseconds(took[len(took)-1]))
+	s.median = append(s.median, microseconds(measure.Percentile(took, 50)))
+	s.p99 = append(s.p99, microseconds(measure.Percentile(took, 99)))
+	s.worst = append(s.worst, microseconds(measure.Percentile(took, 100)))
 	s.cpu = append(s.cpu, microseconds(after-before)/float64(len(took)))
 	throughput, err := asFastAsItCan(ctx, c.address, o)
 	s.throughput = append(s.throughput, throughput)
@@ -53,64 +50,25 @@ func (s *series) measure(ctx context.Context, c *contestant, o *options) error {
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// percentile is the smallest of the sorted values that at least p percent of them do not exceed (the nearest rank).
-func percentile(sorted []time.Duration, p float64) time.Duration {
-	rank := int(math.Ceil(p / 100 * float64(len(sorted))))
-	return sorted[max(rank, 1)-1]
-}
-
-// median is the middle value, or the mean of the two in the middle.
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
-}
-
-// ratio is the median of the ratios, round by round.
-func ratio(a, b []float64) float64 {
-	all := make([]float64, len(a))
-	for i := range a {
-		all[i] = a[i] / b[i]
-	}
-	return median(all)
-}
-
-// errMemory is the error of a target that is counted, not timed, and therefore the same on each machine.
-var errMemory = errors.New("the agent has used more memory than it may")
-
-func report(w io.Writer, o *options, agent, constant *series, peak int64) error {
-	fmt.Fprintf(w, "\n%d requests a second on %d connections, medians of %d rounds of %s; one core; %s/%s, %s\n\n",
-		o.rate, o.connections, o.rounds, o.duration, runtime.GOOS, runtime.GOARCH, runtime.Version())
-	fmt.Fprintf(w, "%-28s %12s %12s %8s\n", "", agentName, constantName, "ratio")
-	for _, row := range []struct {
-		name            string
-		agent, constant []float64
-	}{
-		{"latency, median, µs", agent.median, constant.median},
-		{"latency, p99, µs", agent.p99, constant.p99},
-		{"latency, worst, µs", agent.worst, constant.worst},
-		{"CPU a request, µs", agent.cpu, constant.cpu},
-		{"throughput, requests/s", agent.throughput, constant.throughput},
-	} {
-		fmt.Fprintf(w, "%-28s %12.0f %12.0f %8.2f\n", row.name, median(row.agent), median(row.constant), ratio(row.agent, row.constant))
-	}
-	fmt.Fprintf(w, "%-28s %12.1f\n\n", "peak memory, MiB", float64(peak)/(1<<20))
-	verdict := func(reached bool, format string, args ...any) {
-		word := "reached"
-		if !reached {
-			word = "NOT REACHED"
-		}
-		fmt.Fprintf(w, "%-12s %s\n", word, fmt.Sprintf(format, args...))
-	}
-	verdict(ratio(agent.median, constant.median) <= maxRatio, "at most %g x the latency of a constant", maxRatio)
-	if median(agent.p99) >= microseconds(maxP99) && median(constant.p99) >= microseconds(maxP99) {
-		fmt.Fprintf(w, "%-12s p99 under %s: on this machine, at this moment, not even a constant's is\n", "undecided", maxP99)
-	} else {
-		verdict(median(agent.p99) < microseconds(maxP99), "p99 under %s", maxP99)
-	}
-	verdict(peak < maxMemory, "peak memory under %d MiB", maxMemory>>20)
-	if peak >= maxMemory {
-		return errMemory
-	}
-	return nil
+func report(w io.Writer, o *options, agent, constant *series, peak uint64) error {
+	fmt.Fprintf(w, "\n%d requests a second on %d connections, medians of %d rounds of %s; one core; %s\n\n",
+		o.rate, o.connections, o.rounds, o.duration, measure.Machine())
+	number := measure.Number("%.0f", 1)
+	measure.Table(w, "/health", []string{agentName, constantName}, []int{0}, []measure.Row{
+		{Title: "latency, median, µs", Series: [][]float64{agent.median, constant.median}, Format: number, Ratios: true},
+		{Title: "latency, p99, µs", Series: [][]float64{agent.p99, constant.p99}, Format: number, Ratios: true},
+		{Title: "latency, worst, µs", Series: [][]float64{agent.worst, constant.worst}, Format: number, Ratios: true},
+		{Title: "CPU a request, µs", Series: [][]float64{agent.cpu, constant.cpu}, Format: number, Ratios: true},
+		{Title: "throughput, requests/s", Series: [][]float64{agent.throughput, constant.throughput}, Format: number, Ratios: true},
+		{Title: "peak memory, MiB", Series: [][]float64{{float64(peak)}}, Format: measure.Number("%.1f", 1<<20)},
+	})
+	latency, limit := measure.Ratio(agent.median, constant.median), microseconds(maxP99)
+	p99, p99OfConstant := measure.Median(agent.p99), measure.Median(constant.p99)
+	return measure.Targets(w, []measure.Target{
+		{Title: fmt.Sprintf("latency at most %g x the constant", maxRatio), Reached: latency <= maxRatio, Detail: fmt.Sprintf("%.2f", latency)},
+		{Title: fmt.Sprintf("p99 under %s", maxP99), Reached: p99 < limit, Undecided: p99 >= limit && p99OfConstant >= limit,
+			Detail: fmt.Sprintf("%.0f µs, the constant %.0f µs", p99, p99OfConstant)},
+		{Title: fmt.Sprintf("peak memory under %d MiB", maxMemory>>20), Reached: peak < maxMemory, Counted: true,
+			Detail: fmt.Sprintf("%.1f MiB", float64(peak)/(1<<20))},
+	})
 }

@@ -1,0 +1,118 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/prometheus/procfs"
+)
+
+// proc is Linux's /proc. Elsewhere all values are 0.
+var proc, errProc = procfs.NewDefaultFS()
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// CPU returns the CPU time, user and system, that a process has used.
+func CPU(pid int) (time.Duration, error) {
+	if errProc != nil {
+		return 0, nil
+	}
+	p, err := proc.Proc(pid)
+	if err != nil {
+		return 0, err
+	}
+	stat, err := p.Stat()
+	return seconds(stat.CPUTime()), err
+}
+
+// cpuOfAll returns the CPU time that all processes of the machine have used.
+func cpuOfAll() (time.Duration, error) {
+	if errProc != nil {
+		return 0, nil
+	}
+	stat, err := proc.Stat()
+	t := stat.CPUTotal
+	return seconds(t.User + t.Nice + t.System + t.IRQ + t.SoftIRQ), err
+}
+
+// ResetPeak makes Peak measure from now on.
+func ResetPeak(pid int) error {
+	if errProc != nil {
+		return nil
+	}
+	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
+}
+
+// Peak returns the most resident memory of a process, in bytes.
+func Peak(pid int) (uint64, error) {
+	if errProc != nil {
+		return 0, nil
+	}
+	p, err := proc.Proc(pid)
+	if err != nil {
+		return 0, err
+	}
+	status, err := p.NewStatus()
+	return status.VmHWM, err
+}
+
+// LoadAverage returns the load average of the last minute.
+func LoadAverage() float64 {
+	if load, err := proc.LoadAvg(); err == nil {
+		return load.Load1
+	}
+	return 0
+}
+
+// Meter measures CPU time from one moment to another.
+type Meter struct {
+	pids   []int // the contestant, this process, then API server and etcd
+	before []time.Duration
+}
+
+// Usage is the CPU time of the contestant, the control plane, the bench, and everything else on the machine.
+type Usage struct{ Contestant, ControlPlane, Bench, Others time.Duration }
+
+// NewMeter returns a Meter that measures from now on.
+func NewMeter(contestant int, controlPlane ...int) (*Meter, error) {
+	m := &Meter{pids: append([]int{contestant, os.Getpid()}, controlPlane...)}
+	var err error
+	m.before, err = m.read()
+	return m, err
+}
+
+// read returns the CPU time of each process, and at last that of all processes of the machine.
+func (m *Meter) read() ([]time.Duration, error) {
+	out := make([]time.Duration, 0, len(m.pids)+1)
+	for _, pid := range m.pids {
+		used, err := CPU(pid)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, used)
+	}
+	all, err := cpuOfAll()
+	return append(out, all), err
+}
+
+// Usage returns the CPU time since NewMeter.
+func (m *Meter) Usage() (Usage, error) {
+	used, err := m.read()
+	if err != nil {
+		return Usage{}, err
+	}
+	for i := range used {
+		used[i] -= m.before[i]
+	}
+	n := len(m.pids)
+	u := Usage{Contestant: used[0], Bench: used[1]}
+	for _, d := range used[2:n] {
+		u.ControlPlane += d
+	}
+	u.Others = max(0, used[n]-u.Contestant-u.Bench-u.ControlPlane)
+	return u, nil
+}

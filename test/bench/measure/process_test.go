@@ -1,0 +1,35 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+func TestThisProcess(t *testing.T) {
+	m, err := NewMeter(os.Getppid(), os.Getppid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); time.Since(began) < 100*time.Millisecond; { //nolint:revive // uses the CPU
+	}
+	used, err := m.Usage()
+	if err != nil || used.Bench < 20*time.Millisecond || used.Others < 0 {
+		t.Errorf("%+v, %v", used, err)
+	}
+	if err := ResetPeak(os.Getpid()); err != nil {
+		t.Error(err)
+	}
+	if peak, err := Peak(os.Getpid()); err != nil || peak < 1<<20 {
+		t.Errorf("%d bytes, %v", peak, err)
+	}
+	if _, err := CPU(-1); err == nil {
+		t.Error("there is no such process")
+	}
+	if _, err := Peak(-1); err == nil {
+		t.Error("there is no such process")
+	}
+}

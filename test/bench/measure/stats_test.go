@@ -1,0 +1,67 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPercentile(t *testing.T) {
+	hundred := make([]int, 100)
+	for i := range hundred {
+		hundred[i] = 100 - i // not in order
+	}
+	for name, test := range map[string]struct {
+		values []int
+		p      float64
+		want   int
+	}{
+		"of none it is zero":                         {nil, 50, 0},
+		"of one it is that one":                      {[]int{7}, 1, 7},
+		"the median of three is the middle one":      {[]int{9, 1, 5}, 50, 5},
+		"the median of four is the lower middle one": {[]int{4, 1, 3, 2}, 50, 2},
+		"99 of a hundred is the second greatest":     {hundred, 99, 99},
+		"a hundred is the greatest":                  {hundred, 100, 100},
+		"zero is the least":                          {hundred, 0, 1},
+		"99 of ten is the greatest":                  {[]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 99, 10},
+	} {
+		before := append([]int{}, test.values...)
+		if got := Percentile(test.values, test.p); got != test.want {
+			t.Errorf("%s: got %d, want %d", name, got, test.want)
+		}
+		if diff := cmp.Diff(before, append([]int{}, test.values...)); diff != "" {
+			t.Errorf("%s: the argument has changed: %s", name, diff)
+		}
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for name, test := range map[string]struct {
+		values []float64
+		want   float64
+	}{
+		"of one":         {[]float64{3}, 3},
+		"of two":         {[]float64{3, 4}, 3.5},
+		"of three":       {[]float64{10, 1, 2}, 2},
+		"of four":        {[]float64{10, 1, 2, 4}, 3},
+		"of equal ones":  {[]float64{2, 2, 2}, 2},
+		"of none is NaN": {nil, math.NaN()},
+	} {
+		if got := Median(test.values); got != test.want && !(math.IsNaN(got) && math.IsNaN(test.want)) {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestRatios(t *testing.T) {
+	if diff := cmp.Diff([]float64{1.5, 0.25}, ratios([]float64{3, 1, 5, 7}, []float64{2, 4, 0})); diff != "" {
+		t.Errorf("a round with nothing to compare with is left out: %s", diff)
+	}
+	if got := Ratio([]float64{1}, []float64{0}); !math.IsNaN(got) {
+		t.Errorf("a ratio to nothing is %v", got)
+	}
+}
