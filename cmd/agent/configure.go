@@ -12,7 +12,6 @@ import (
 
 	"github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/internal/agent/probes"
-	"github.com/nodegate/nodegate/internal/agent/setup"
 )
 
 // makeLoader makes what follows the configuration's file.
@@ -80,10 +79,10 @@ func (a *agent) follow(ctx context.Context) {
 
 // configure puts rules in force. The checks in the background end with suiteCtx, the probes with ctx.
 func (a *agent) configure(suiteCtx, ctx context.Context, rules []config.Rule, file *config.File, all *sync.WaitGroup) {
-	suite, problems := setup.Suite(a.env, rules, file.Rules)
+	suite, problems := suiteFor(a.env, rules, file.Rules)
 	a.suite.Store(suite)
 	all.Go(func() { suite.Run(suiteCtx) })
-	fromRules, more := setup.Probes(a.env, rules)
+	fromRules, more := probesFor(a.env, rules)
 	a.probes.Set(ctx, append(a.ownProbes(), fromRules...), true)
 	for _, err := range append(problems, more...) {
 		a.log.Warn("Something in the configuration is left out", "error", err.Error())

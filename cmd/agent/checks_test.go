@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package setup
+package main
 
 import (
 	"context"
@@ -29,15 +29,15 @@ func healthRule(name string, all ...v1alpha1.HealthCheck) config.Rule {
 	}
 }
 
-func check(name string) v1alpha1.HealthCheck { return v1alpha1.HealthCheck{Name: name} }
+func checkNamed(name string) v1alpha1.HealthCheck { return v1alpha1.HealthCheck{Name: name} }
 
-func environment() checks.Environment {
+func checksEnvironment() checks.Environment {
 	return checks.Environment{Node: fixed(checks.Node{Object: build.MakeNode("n").
 		Condition("Ready", "True", time.Now()).Condition("example.com/a", "True", time.Now()).Obj()})}
 }
 
 func TestSuite(t *testing.T) {
-	a, b := healthRule("a", check("node_ready"), check("custom_conditions")), healthRule("b", check("node_ready"), check("rule:a"))
+	a, b := healthRule("a", checkNamed("node_ready"), checkNamed("custom_conditions")), healthRule("b", checkNamed("node_ready"), checkNamed("rule:a"))
 	for _, c := range []struct {
 		name         string
 		rules        []config.Rule
@@ -60,7 +60,7 @@ func TestSuite(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			suite, problems := Suite(environment(), c.rules, []config.Rule{a, b})
+			suite, problems := suiteFor(checksEnvironment(), c.rules, []config.Rule{a, b})
 			if len(problems) > 0 {
 				t.Error(problems)
 			}
@@ -87,7 +87,7 @@ func TestTheSameCheckOfTwoRulesMustPassForBoth(t *testing.T) {
 		for _, p := range paths {
 			rules = append(rules, healthRule("r", disk(p)))
 		}
-		suite, _ := Suite(environment(), rules, rules)
+		suite, _ := suiteFor(checksEnvironment(), rules, rules)
 		return suite.Runner("disk_pressure").Do(t.Context()).Result
 	}
 	if r := run(dir, "/"); !r.Passed {
@@ -101,7 +101,7 @@ func TestTheSameCheckOfTwoRulesMustPassForBoth(t *testing.T) {
 }
 
 func TestACheckThatCannotWorkFailsAndIsTold(t *testing.T) {
-	suite, problems := Suite(environment(), []config.Rule{healthRule("a", check("http:x"), check("later"))}, nil)
+	suite, problems := suiteFor(checksEnvironment(), []config.Rule{healthRule("a", checkNamed("http:x"), checkNamed("later"))}, nil)
 	if len(problems) != 2 || !strings.Contains(problems[1].Error(), `rule a: check later: this agent does not know the check "later"`) {
 		t.Errorf("got %v", problems)
 	}
@@ -118,7 +118,7 @@ func TestProbes(t *testing.T) {
 	}
 	old := config.Rule{Name: "old", Probes: []v1alpha1.Probe{probe("example.com/A", 1)}}
 	young := config.Rule{Name: "young", Probes: []v1alpha1.Probe{probe("example.com/A", 2), probe("example.com/B", 3), probe("Ready", 4)}}
-	got, problems := Probes(environment(), []config.Rule{old, young})
+	got, problems := probesFor(checksEnvironment(), []config.Rule{old, young})
 	if len(got) != 2 || got[0].ConditionType != "example.com/A" || got[1].ConditionType != "example.com/B" {
 		t.Errorf("got %+v", got)
 	}
@@ -132,7 +132,7 @@ func TestProbes(t *testing.T) {
 	}, texts); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if single, _ := Probes(environment(), []config.Rule{old}); single[0].Identity != got[0].Identity {
+	if single, _ := probesFor(checksEnvironment(), []config.Rule{old}); single[0].Identity != got[0].Identity {
 		t.Error("it is not the older one's")
 	}
 }

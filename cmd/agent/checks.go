@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package setup
+package main
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/probes"
 )
 
-// Suite makes the checks of a node. rules are those that match it, the oldest first, and all those of the configuration: a
+// suiteFor makes the checks of a node. rules are those that match it, the oldest first, and all those of the configuration: a
 // check for a rule that matches other nodes only passes. Without a rule with health the default is node_ready. Problems are
 // checks that cannot work: they are there, and fail.
-func Suite(env checks.Environment, rules, all []config.Rule) (*checks.Suite, []error) {
+func suiteFor(env checks.Environment, rules, all []config.Rule) (*checks.Suite, []error) {
 	evidence := evidenceOf(rules)
 	parts := map[string][]checks.Check{}
 	var names []string
@@ -69,8 +69,8 @@ func evidenceOf(rules []config.Rule) []checks.Evidence {
 	return out
 }
 
-// Probes makes the probes of a node. Of two rules that publish one condition the older does; the other is a problem.
-func Probes(env checks.Environment, rules []config.Rule) ([]probes.Probe, []error) {
+// probesFor makes the probes of a node. Of two rules that publish one condition the older does; the other is a problem.
+func probesFor(env checks.Environment, rules []config.Rule) ([]probes.Probe, []error) {
 	var out []probes.Probe
 	var problems []error
 	owner := map[string]string{}
