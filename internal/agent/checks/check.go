@@ -33,8 +33,10 @@ const (
 type Result struct {
 	// Passed is whether the node passes.
 	Passed bool
-	// Reason says why not, in a few words without a line break; empty where the check has passed.
+	// Reason says why not, in a few words without a line break. It is empty if the check has passed.
 	Reason string
+	// Code is the reason of the node condition that a probe publishes. Empty means the reason of all probes.
+	Code string
 	// FailOpen, where not empty, says why the check could not judge and has therefore passed.
 	FailOpen string
 	// Misconfigured is true where the check cannot work as the agent is set up. /health then answers 500.
@@ -61,11 +63,11 @@ type Check struct {
 	Timeout time.Duration
 	// Period, where not 0, makes it run in the background that often; requests get the last result.
 	Period time.Duration
-	// Late, where set, is the result of a run that overruns its time limit; else it is a failure. It must not block.
+	// Late is the result of a run that overruns its time limit: by default a failure. It must not block.
 	Late func(reason string) Result
-	// Run looks. It may overrun the context, but only once at a time: nobody waits for it.
+	// Run looks at the node. It may overrun its context: Runner says who waits for it.
 	Run func(ctx context.Context) Result
-	// Instant, where set, is asked before Run: it answers from memory alone, or not at all. It must not block.
+	// Instant, if set, is asked before Run. It answers from memory or not at all, and must not block.
 	Instant func() (Result, bool)
 }
 

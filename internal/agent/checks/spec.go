@@ -73,66 +73,53 @@ func bySpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) (C
 	return Check{}, fmt.Errorf("this agent does not know the check %q", spec.Name)
 }
 
-// All is one check of several, each with its own time limit, beside each other: all of them must pass. Where all run in the
-// background it does, as often as the one that runs most often.
+// All is one check of several: all of them must pass. Each part has a runner and a time limit of its own, so that one part
+// that hangs does not hide what the others find. If all parts run in the background, All does, as often as the part that
+// runs most often.
 func All(name string, parts []Check) Check {
 	if len(parts) == 1 {
 		return parts[0]
 	}
 	all := Check{Name: name, Period: parts[0].Period}
-	instant := true
-	for i := range parts {
-		if parts[i].Timeout <= 0 {
-			parts[i].Timeout = DefaultTimeout
-		}
-		all.Timeout = max(all.Timeout, parts[i].Timeout)
-		all.Period = min(all.Period, parts[i].Period)
-		instant = instant && parts[i].Instant != nil
+	runners := make([]*Runner, len(parts))
+	for i, part := range parts {
+		all.Period = min(all.Period, part.Period)
+		part.Period = 0
+		runners[i] = NewRunner(part)
+		all.Timeout = max(all.Timeout, runners[i].check.Timeout)
 	}
+	all.Timeout += all.Timeout / 10 // the parts' runners say first which of them is late
 	all.Late = func(reason string) Result {
-		results := make([]Result, len(parts))
-		for i := range parts {
-			results[i] = parts[i].late(reason)
+		results := make([]Result, len(runners))
+		for i, r := range runners {
+			results[i] = r.check.late(reason)
 		}
 		return combine(results)
 	}
-	all.Run = func(ctx context.Context) Result { return runAll(ctx, parts) }
-	if instant {
-		all.Instant = func() (Result, bool) {
-			results := make([]Result, len(parts))
-			for i := range parts {
-				var ok bool
-				if results[i], ok = parts[i].Instant(); !ok {
-					return Result{}, false
-				}
-			}
-			return combine(results), true
+	all.Run = func(ctx context.Context) Result {
+		results := make([]Result, len(runners))
+		var wait sync.WaitGroup
+		for i, r := range runners {
+			wait.Go(func() { results[i] = r.Do(ctx).Result })
 		}
+		wait.Wait()
+		return combine(results)
+	}
+	all.Instant = func() (Result, bool) {
+		results := make([]Result, len(runners))
+		for i, r := range runners {
+			o, ok := r.Instant()
+			if !ok {
+				return Result{}, false
+			}
+			results[i] = o.Result
+		}
+		return combine(results), true
 	}
 	return all
 }
 
-func runAll(ctx context.Context, parts []Check) Result {
-	results := make([]Result, len(parts))
-	var all sync.WaitGroup
-	for i, part := range parts {
-		all.Go(func() {
-			if part.Instant != nil {
-				if r, ok := part.Instant(); ok {
-					results[i] = r
-					return
-				}
-			}
-			limit, cancel := context.WithTimeout(ctx, part.Timeout)
-			defer cancel()
-			results[i] = part.Run(limit)
-		})
-	}
-	all.Wait()
-	return combine(results)
-}
-
-// combine sums up: what failed, else what could not be judged. The same is said once.
+// combine sums up results: what failed, otherwise what could not be judged. Equal reasons appear once.
 func combine(results []Result) Result {
 	sum := Pass()
 	var failed, open []string

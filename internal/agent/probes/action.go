@@ -31,32 +31,23 @@ const (
 	DefaultFailureThreshold = 3
 )
 
-// FromSpec makes a probe of a rule's. One that cannot work is made as well: it says so in its condition.
+// FromSpec makes a probe of a rule's. A probe that cannot work says so in its condition.
 func FromSpec(spec *v1alpha1.Probe, env checks.Environment) Probe {
 	p := Probe{
 		ConditionType:    spec.ConditionType,
 		Identity:         identity(spec),
 		Period:           seconds(spec.PeriodSeconds, DefaultPeriod),
-		Timeout:          seconds(spec.TimeoutSeconds, DefaultTimeout),
 		SuccessThreshold: count(spec.SuccessThreshold, DefaultSuccessThreshold),
 		FailureThreshold: count(spec.FailureThreshold, DefaultFailureThreshold),
 		Heartbeat:        DefaultHeartbeat,
 	}
-	run, err := action(spec, env)
+	c, err := action(spec, env)
 	if err != nil {
 		p.SuccessThreshold, p.FailureThreshold = 1, 1
-		p.Run = func(context.Context) Finding { return Finding{Reason: ReasonInvalid, Message: err.Error()} }
-		return p
+		c = checks.Check{Instant: func() (checks.Result, bool) { return checks.Misconfigured(err.Error()), true }}
 	}
-	p.Run = func(ctx context.Context) Finding {
-		switch r := run(ctx); {
-		case r.Misconfigured:
-			return Finding{Reason: ReasonInvalid, Message: r.Reason}
-		case !r.Passed:
-			return Finding{Reason: ReasonFailed, Message: r.Reason}
-		}
-		return Finding{OK: true, Reason: ReasonSucceeded, Message: "the probe succeeds"}
-	}
+	c.Timeout = seconds(spec.TimeoutSeconds, DefaultTimeout)
+	p.Check = c
 	return p
 }
 
@@ -83,31 +74,30 @@ func count(n *int32, def int) int {
 	return int(*n)
 }
 
-// action is what a probe does.
-func action(spec *v1alpha1.Probe, env checks.Environment) (func(context.Context) checks.Result, error) {
+// action returns the check that a probe runs.
+func action(spec *v1alpha1.Probe, env checks.Environment) (checks.Check, error) {
 	dialer := checks.Dialer(env.AllowRemote)
 	switch {
 	case spec.HTTPGet != nil:
-		c, err := checks.HTTP(checks.NameHTTPPrefix+"probe", spec.HTTPGet, dialer)
-		return c.Run, err
+		return checks.HTTP(checks.NameHTTPPrefix+"probe", spec.HTTPGet, dialer)
 	case spec.TCPSocket != nil:
-		return tcp(spec.TCPSocket, dialer), nil
+		return checks.Check{Run: tcp(spec.TCPSocket, dialer)}, nil
 	case spec.GRPC != nil:
-		return grpcHealth(spec.GRPC, dialer), nil
+		return checks.Check{Run: grpcHealth(spec.GRPC, dialer)}, nil
 	case spec.File != nil:
 		if env.NoHostRoot {
-			return nil, checks.ErrNoHostRoot
+			return checks.Check{}, checks.ErrNoHostRoot
 		}
-		return file(spec.File, env.HostRoot, time.Now), nil
+		return checks.Check{Run: file(spec.File, env.HostRoot, time.Now)}, nil
 	case spec.Check != "":
 		for _, c := range checks.Builtin(env) {
-			if c.Name == spec.Check && c.Run != nil {
-				return c.Run, nil
+			if c.Name == spec.Check {
+				return c, nil
 			}
 		}
-		return nil, fmt.Errorf("this agent does not know the check %q", spec.Check)
+		return checks.Check{}, fmt.Errorf("this agent does not know the check %q", spec.Check)
 	}
-	return nil, errors.New("the probe has no action that this agent knows")
+	return checks.Check{}, errors.New("the probe has no action that this agent knows")
 }
 
 func address(host string, port int32) string {

@@ -33,10 +33,16 @@ func listen(t *testing.T) (net.Listener, int32) {
 	return l, int32(l.Addr().(*net.TCPAddr).Port) //nolint:errcheck // it is one
 }
 
+// once runs a probe as a worker does.
+func once(t *testing.T, p *Probe) Finding {
+	t.Helper()
+	return p.finding(checks.NewRunner(p.Check).Do(t.Context()))
+}
+
 func run(t *testing.T, spec v1alpha1.Probe) Finding {
 	t.Helper()
 	p := FromSpec(&spec, checks.Environment{})
-	return p.Run(t.Context())
+	return once(t, &p)
 }
 
 func succeeds(t *testing.T, spec v1alpha1.Probe) {
@@ -134,7 +140,7 @@ func TestOnlyThisNodeIsAsked(t *testing.T) {
 
 func TestProbesOfRules(t *testing.T) {
 	p := FromSpec(&v1alpha1.Probe{ConditionType: "example.com/A", File: &v1alpha1.FileAction{Path: "/x"}}, checks.Environment{})
-	if p.Period != 30*time.Second || p.Timeout != 10*time.Second || p.SuccessThreshold != 1 || p.FailureThreshold != 3 || p.Heartbeat != 5*time.Minute {
+	if p.Period != 30*time.Second || p.Check.Timeout != 10*time.Second || p.SuccessThreshold != 1 || p.FailureThreshold != 3 || p.Heartbeat != 5*time.Minute {
 		t.Errorf("the defaults: %+v", p)
 	}
 	other := FromSpec(&v1alpha1.Probe{ConditionType: "example.com/A", File: &v1alpha1.FileAction{Path: "/y"}}, checks.Environment{})
@@ -170,7 +176,7 @@ func TestReporter(t *testing.T) {
 	}
 	finds := func(ok bool, reason string) {
 		t.Helper()
-		if f := p.Run(t.Context()); f.OK != ok || f.Reason != reason || strings.Contains(f.Message, "secret") {
+		if f := once(t, &p); f.OK != ok || f.Reason != reason || strings.Contains(f.Message, "secret") {
 			t.Errorf("got %+v", f)
 		}
 	}
@@ -213,12 +219,12 @@ func TestWithoutTheNodesFiles(t *testing.T) {
 	} {
 		p := FromSpec(&spec, checks.Environment{NoHostRoot: true})
 		want := Finding{Reason: ReasonInvalid, Message: "the agent does not see the node's files: --host-root is none"}
-		if diff := cmp.Diff(want, p.Run(t.Context())); diff != "" {
+		if diff := cmp.Diff(want, once(t, &p)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}
 	p := FromSpec(&v1alpha1.Probe{Check: checks.NameKubelet}, checks.Environment{NoHostRoot: true})
-	if f := p.Run(t.Context()); f.Reason == ReasonInvalid {
+	if f := once(t, &p); f.Reason == ReasonInvalid {
 		t.Errorf("a check that needs no files: %+v", f)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,15 +65,15 @@ func find(conditions []corev1.NodeCondition, name string) *corev1.NodeCondition 
 	return nil
 }
 
-// orphans are the conditions that an agent has published before, as their reasons tell, and that nobody wants now.
+// orphans returns the conditions that an agent has published before, as their reasons tell, and that no probe publishes
+// now.
 func orphans(observed []corev1.NodeCondition, want func(name string) bool) []string {
 	var names []string
 	for _, c := range observed {
-		switch c.Reason {
-		case ReasonSucceeded, ReasonFailed, ReasonInvalid:
-			if !want(string(c.Type)) {
-				names = append(names, string(c.Type))
-			}
+		ours := c.Reason == ReasonSucceeded || c.Reason == ReasonFailed || c.Reason == ReasonInvalid ||
+			c.Reason == ReasonTimedOut && strings.HasPrefix(c.Message, timedOut)
+		if ours && !want(string(c.Type)) {
+			names = append(names, string(c.Type))
 		}
 	}
 	return names

@@ -100,8 +100,11 @@ func TestOrphans(t *testing.T) {
 	observed := []corev1.NodeCondition{
 		condition("Ready", "True", "KubeletReady", t0, t0), condition("A", "True", ReasonSucceeded, t0, t0),
 		condition("B", "False", ReasonFailed, t0, t0), condition("C", "True", "EndpointOK", t0, t0),
+		condition("D", "False", ReasonTimedOut, t0, t0), condition("E", "False", ReasonTimedOut, t0, t0),
 	}
-	if diff := cmp.Diff([]string{"B"}, orphans(observed, func(name string) bool { return name == "A" })); diff != "" {
+	observed[4].Message = "no answer" // not an agent's
+	observed[5].Message = timedOut + "10s"
+	if diff := cmp.Diff([]string{"B", "E"}, orphans(observed, func(name string) bool { return name == "A" })); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -4,24 +4,29 @@
 package probes
 
 import (
-	"context"
+	"cmp"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/internal/agent/checks"
 )
 
 // DefaultHeartbeat is how often a condition is written again where nothing changes.
 const DefaultHeartbeat = 5 * time.Minute
 
-// Reasons of the conditions that probes of rules publish. By them an agent knows, after a restart, which conditions are an
-// agent's: nobody else may use them.
+// Reasons of the conditions that probes of rules publish. After a restart an agent knows by them which conditions an agent
+// has published. The ValidatingAdmissionPolicy nodegate-agent-conditions knows them, too.
 const (
-	// ReasonSucceeded: the probe succeeds.
+	// ReasonSucceeded means that the probe succeeds.
 	ReasonSucceeded = "NodegateProbeSucceeded"
-	// ReasonFailed: the probe fails.
+	// ReasonFailed means that the probe fails.
 	ReasonFailed = "NodegateProbeFailed"
-	// ReasonInvalid: the probe cannot be run as it is configured.
+	// ReasonInvalid means that the probe cannot run as it is configured.
 	ReasonInvalid = "NodegateProbeInvalid"
+	// ReasonTimedOut means that the probe had no result when its time was over.
+	ReasonTimedOut = "ProbeTimedOut"
 )
 
 // Finding is what one run of a probe has found.
@@ -30,22 +35,42 @@ type Finding struct {
 	Reason, Message string
 }
 
-// Probe is one probe.
+// Probe is one probe: a check, which the checks' runner runs, and how its results become a condition.
 type Probe struct {
-	// ConditionType is the type of the condition that it publishes.
+	// ConditionType is the type of the condition that the probe publishes.
 	ConditionType string
-	// Identity changes when the probe does: one with the same identity goes on as it is.
+	// Identity changes when the probe does. A probe with the same identity continues undisturbed.
 	Identity string
-	// Period is how often it runs, Timeout for how long one run may take.
-	Period, Timeout time.Duration
+	// Check looks once. Its Timeout is the probe's.
+	Check checks.Check
+	// Success is the message of the condition while the probe succeeds.
+	Success string
+	// Period is how often the probe runs.
+	Period time.Duration
 	// Fixed switches off the spread of runs by up to a tenth of the period.
 	Fixed bool
-	// SuccessThreshold and FailureThreshold are how many runs in a row must agree before the condition turns.
+	// SuccessThreshold and FailureThreshold are how many runs in a row must agree before the condition changes.
 	SuccessThreshold, FailureThreshold int
-	// Heartbeat is how often the condition is written where nothing changes.
+	// Heartbeat is how often the condition is written if nothing changes.
 	Heartbeat time.Duration
-	// Run looks once.
-	Run func(ctx context.Context) Finding
+}
+
+// timedOut begins the message of a condition with ReasonTimedOut.
+const timedOut = "the probe had no result after "
+
+// finding puts the outcome of a run into a condition's words. They stay the same while the outcome does.
+func (p *Probe) finding(o checks.Outcome) Finding {
+	switch {
+	case o.Passed:
+		return Finding{OK: true, Reason: cmp.Or(o.Code, ReasonSucceeded), Message: cmp.Or(p.Success, "the probe succeeds")}
+	case o.Misconfigured:
+		return Finding{Reason: ReasonInvalid, Message: o.Reason}
+	case o.Code != "":
+		return Finding{Reason: o.Code, Message: o.Reason}
+	case o.TimedOut:
+		return Finding{Reason: ReasonTimedOut, Message: fmt.Sprintf("%s%s", timedOut, p.Check.Timeout)}
+	}
+	return Finding{Reason: ReasonFailed, Message: o.Reason}
 }
 
 // desired is what a condition shall be.

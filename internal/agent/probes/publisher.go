@@ -17,6 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/nodegate/nodegate/internal/agent/checks"
 )
 
 const (
@@ -54,6 +56,10 @@ type Options struct {
 }
 
 // Publisher runs probes and publishes what they find.
+//
+// Each probe has a worker, which runs the probe's check through a checks.Runner and counts the results. One loop, Run,
+// writes all conditions that are due in one patch. Workers never wait for the API server, and the loop never waits for a
+// probe.
 type Publisher struct {
 	Options
 	wake chan struct{}
@@ -70,7 +76,6 @@ type Publisher struct {
 type worker struct {
 	state
 	stop context.CancelFunc
-	done chan struct{}
 }
 
 // New returns a publisher.
@@ -105,7 +110,7 @@ func (p *Publisher) Set(ctx context.Context, probes []Probe, complete bool) {
 		if old != nil {
 			old.stop()
 		}
-		p.start(ctx, probe, old)
+		p.start(ctx, probe)
 	}
 	for name, w := range p.running {
 		if !keep[name] {
@@ -114,30 +119,23 @@ func (p *Publisher) Set(ctx context.Context, probes []Probe, complete bool) {
 			p.gone[name] = true
 		}
 	}
-	p.nudge()
+	p.enqueue()
 }
 
-// start is called with the lock held. The worker begins once the one before has ended.
-func (p *Publisher) start(ctx context.Context, probe *Probe, before *worker) {
+// start is called with the lock held. It does not wait for the worker before: a run of that one may hang forever.
+func (p *Publisher) start(ctx context.Context, probe *Probe) {
 	ctx, stop := context.WithCancel(ctx)
-	w := &worker{state: state{probe: probe}, stop: stop, done: make(chan struct{})}
+	w := &worker{state: state{probe: probe}, stop: stop}
 	p.running[probe.ConditionType] = w
-	go func() {
-		defer close(w.done)
-		if before != nil {
-			<-before.done
-		}
-		p.work(ctx, w)
-	}()
+	go p.work(ctx, w)
 }
 
-// work runs one probe with its period.
+// work runs one probe with its period. How long a run may take, and what happens after that, is up to the runner.
 func (p *Publisher) work(ctx context.Context, w *worker) {
-	for ctx.Err() == nil {
+	runner := checks.NewRunner(w.probe.Check)
+	for {
 		began := p.Now()
-		limit, cancel := context.WithTimeout(ctx, w.probe.Timeout)
-		finding := w.probe.Run(limit)
-		cancel()
+		finding := w.probe.finding(runner.Do(ctx))
 		if ctx.Err() != nil {
 			return
 		}
@@ -145,16 +143,16 @@ func (p *Publisher) work(ctx context.Context, w *worker) {
 		p.mu.Lock()
 		w.found(finding, find(p.conditions(), w.probe.ConditionType), p.Now())
 		p.mu.Unlock()
-		p.nudge()
-		delay := w.probe.Period - p.Now().Sub(began)
+		p.enqueue()
+		period := w.probe.Period
 		if !w.probe.Fixed {
-			delay += time.Duration(rand.Int64N(int64(w.probe.Period)/10 + 1)) //nolint:gosec // spreads load, keeps no secret
+			period = checks.Spread(period)
 		}
-		sleep(ctx, max(delay, 0))
+		checks.Sleep(ctx, max(period-p.Now().Sub(began), 0))
 	}
 }
 
-func (p *Publisher) nudge() {
+func (p *Publisher) enqueue() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -170,16 +168,16 @@ func (p *Publisher) Run(ctx context.Context) {
 			return
 		case <-p.wake:
 		}
-		sleep(ctx, together)
+		checks.Sleep(ctx, together)
 		err := p.sync(ctx)
 		p.report(ctx, err)
 		if err == nil || ctx.Err() != nil {
 			retry = firstRetry
 			continue
 		}
-		sleep(ctx, retry/2+time.Duration(rand.Int64N(int64(retry)))) //nolint:gosec // spreads load, keeps no secret
+		checks.Sleep(ctx, retry/2+time.Duration(rand.Int64N(int64(retry)))) //nolint:gosec // spreads load, keeps no secret
 		retry = min(2*retry, lastRetry)
-		p.nudge()
+		p.enqueue()
 	}
 }
 
@@ -308,13 +306,4 @@ func version(node *corev1.Node) uint64 {
 		return 0
 	}
 	return v
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

@@ -70,7 +70,7 @@ func ReporterFromEnv(lookup func(string) (string, bool), log *slog.Logger) (*Rep
 	return r, nil
 }
 
-// Probe makes the probe. As the incumbent's, it turns with the first answer, follows redirects and may ask any address.
+// Probe makes the probe. Like the incumbent's, it changes with the first answer, follows redirects, and may ask any address.
 func (r *Reporter) Probe() Probe {
 	client := &http.Client{Timeout: reporterTimeout}
 	shown := r.Endpoint
@@ -79,25 +79,33 @@ func (r *Reporter) Probe() Probe {
 	}
 	return Probe{
 		ConditionType: r.ConditionType, Identity: r.Endpoint,
-		Period: r.Interval, Timeout: reporterTimeout + time.Second, Fixed: true,
-		SuccessThreshold: 1, FailureThreshold: 1, Heartbeat: r.Heartbeat,
-		Run: func(ctx context.Context) Finding { return ask(ctx, client, r.Endpoint, shown) },
+		Check: checks.Check{
+			Timeout: reporterTimeout + time.Second,
+			Run:     func(ctx context.Context) checks.Result { return ask(ctx, client, r.Endpoint, shown) },
+		},
+		Success: shown + " reports ready",
+		Period:  r.Interval, Fixed: true, SuccessThreshold: 1, FailureThreshold: 1, Heartbeat: r.Heartbeat,
 	}
 }
 
-func ask(ctx context.Context, client *http.Client, endpoint, shown string) Finding {
+func ask(ctx context.Context, client *http.Client, endpoint, shown string) checks.Result {
+	fail := func(code, reason string) checks.Result {
+		result := checks.Fail(reason)
+		result.Code = code
+		return result
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint, http.NoBody)
 	if err != nil {
-		return Finding{Reason: ReasonRequestCreationError, Message: fmt.Sprintf("no request can be made for %s", shown)}
+		return fail(ReasonRequestCreationError, fmt.Sprintf("no request can be made for %s", shown))
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return Finding{Reason: ReasonEndpointConnectionError, Message: fmt.Sprintf("%s cannot be reached: %s", shown, checks.DialReason(err))}
+		return fail(ReasonEndpointConnectionError, fmt.Sprintf("%s cannot be reached: %s", shown, checks.DialReason(err)))
 	}
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 	_ = resp.Body.Close()
-	if resp.StatusCode/100 == 2 {
-		return Finding{OK: true, Reason: ReasonEndpointOK, Message: fmt.Sprintf("%s reports ready", shown)}
+	if resp.StatusCode/100 != 2 {
+		return fail(ReasonEndpointNotReady, fmt.Sprintf("%s answers with HTTP status %d", shown, resp.StatusCode))
 	}
-	return Finding{Reason: ReasonEndpointNotReady, Message: fmt.Sprintf("%s answers with HTTP status %d", shown, resp.StatusCode)}
+	return checks.Result{Passed: true, Code: ReasonEndpointOK}
 }

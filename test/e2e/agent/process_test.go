@@ -61,9 +61,17 @@ func env(variables ...string) []string {
 // launch starts an agent that runs until the test ends.
 func launch(t *testing.T, variables []string, args ...string) *process {
 	t.Helper()
+	return launchWith(t, nil, variables, args...)
+}
+
+func launchWith(t *testing.T, file *os.File, variables []string, args ...string) *process {
+	t.Helper()
 	p := &process{logs: &logs{}, cmd: exec.Command(binary(t), args...), addresses: map[string]string{}, exited: make(chan struct{})}
 	p.cmd.Env = env(variables...)
 	p.cmd.Stderr = p.logs
+	if file != nil {
+		p.cmd.ExtraFiles = []*os.File{file}
+	}
 	if err := needs.Start(p.cmd); err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +93,17 @@ func launch(t *testing.T, variables []string, args ...string) *process {
 // waits until it listens.
 func startAgent(t *testing.T, address, node, kubeconfig string, args ...string) *process {
 	t.Helper()
+	return startAgentWith(t, nil, address, node, kubeconfig, args...)
+}
+
+// startAgentWith starts an agent that has a file open as /proc/self/fd/3.
+func startAgentWith(t *testing.T, file *os.File, address, node, kubeconfig string, args ...string) *process {
+	t.Helper()
 	variables := []string{"NODE_NAME=" + node}
 	if node == "" {
 		variables = nil
 	}
-	p := launch(t, variables, append([]string{
+	p := launchWith(t, file, variables, append([]string{
 		"--kubeconfig", kubeconfig, "--listen-address", address, "--listen-port=0", "--metrics-bind-address", net.JoinHostPort(address, "0"),
 		"--drain-time=0",
 	}, args...)...)

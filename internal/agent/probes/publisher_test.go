@@ -1,0 +1,88 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package probes
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/nodegate/nodegate/internal/agent/checks"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+// still is a source with a node that nothing changes.
+type still struct{ node *corev1.Node }
+
+func (s still) Object() *corev1.Node   { return s.node }
+func (s still) Unavailable() error     { return nil }
+func (s still) Client() rest.Interface { return nil }
+
+// says returns what a publisher would write of a condition, after all its workers have come to rest.
+func (p *Publisher) says(name string) Finding {
+	synctest.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.running[name]
+	if w == nil || w.want == nil {
+		return Finding{}
+	}
+	return Finding{OK: w.want.status == corev1.ConditionTrue, Reason: w.want.reason, Message: w.want.message}
+}
+
+func newPublisher(node *corev1.Node) *Publisher {
+	return New(Options{Node: "n", Source: still{node}, Log: slog.New(slog.DiscardHandler)})
+}
+
+func TestAProbeThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		free := make(chan struct{})
+		runs := 0
+		probe := Probe{
+			ConditionType: "A", Identity: "1", Period: 30 * time.Second, Fixed: true, SuccessThreshold: 1, FailureThreshold: 3,
+			Check: checks.Check{Timeout: 10 * time.Second, Run: func(context.Context) checks.Result {
+				if runs++; runs > 1 {
+					<-free
+				}
+				return checks.Pass()
+			}},
+		}
+		p := newPublisher(build.MakeNode("n").Obj())
+		p.Set(ctx, []Probe{probe}, true)
+		good := Finding{OK: true, Reason: ReasonSucceeded, Message: "the probe succeeds"}
+		expect := func(when string, want Finding) {
+			t.Helper()
+			if diff := cmp.Diff(want, p.says("A")); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", when, diff)
+			}
+		}
+		expect("at first", good)
+		time.Sleep(30*time.Second + 10500*time.Millisecond) // its time is over
+		expect("after one failure", good)
+		time.Sleep(30 * time.Second)
+		expect("after two", good)
+		time.Sleep(30 * time.Second)
+		expect("after three", Finding{Reason: "ProbeTimedOut", Message: "the probe had no result after 10s"})
+		if runs != 2 {
+			t.Errorf("%d runs: one hangs, and none may start beside it", runs)
+		}
+
+		edited := probe
+		edited.Identity, edited.Check.Run = "2", func(context.Context) checks.Result { return checks.Pass() }
+		p.Set(ctx, []Probe{edited}, true)
+		expect("edited", good)
+
+		close(free)
+		cancel()
+		synctest.Wait()
+	})
+}
