@@ -18,7 +18,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/test/build"
-	"github.com/nodegate/nodegate/test/cluster/poll"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // Rights on nodes: what the agent's installation grants, what the fourth seed's role does, and none.
@@ -86,7 +86,7 @@ func setReady(t *testing.T, name, status, reason string) {
 // condition waits until the node has a condition with this status and reason.
 func condition(t *testing.T, node, conditionType, status, reason string) {
 	t.Helper()
-	poll.Until(t, "the condition "+conditionType, func() error {
+	cluster.Eventually(t, "the condition "+conditionType, func() error {
 		n, err := admin(t).CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
 		if err != nil {
 			return err
