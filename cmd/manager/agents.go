@@ -11,12 +11,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/tools/events"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	"github.com/nodegate/nodegate/internal/controller/agentconfig"
-	"github.com/nodegate/nodegate/internal/watch"
 )
 
 // agentOptions are about the node agents.
@@ -51,22 +45,8 @@ func (o *agentOptions) configMap(own string) (*types.NamespacedName, error) {
 	if msgs := validation.IsDNS1123Subdomain(name); len(msgs) > 0 {
 		return nil, fmt.Errorf("--agent-config: %q is not the name of a ConfigMap: %s", name, strings.Join(msgs, "; "))
 	}
+	if msgs := validation.IsDNS1123Subdomain(o.account); len(msgs) > 0 {
+		return nil, fmt.Errorf("--agent-service-account: %q is not the name of a ServiceAccount: %s", o.account, strings.Join(msgs, "; "))
+	}
 	return &types.NamespacedName{Namespace: namespace, Name: name}, nil
-}
-
-// addAgentConfig adds what writes the node agents' configuration, unless nobody knows where to.
-func addAgentConfig(mgr manager.Manager, rules *watch.Rules, recorder events.EventRecorder, o *options) error {
-	key, err := o.agents.configMap(o.election.namespace)
-	if err != nil {
-		return err
-	}
-	if key == nil {
-		ctrl.Log.Info("The node agents' configuration is not written: --agent-config is empty, or the operator runs outside of a cluster, and has no namespace")
-		return nil
-	}
-	if msgs := validation.IsDNS1123Subdomain(o.agents.account); len(msgs) > 0 {
-		return fmt.Errorf("--agent-service-account: %q is not the name of a ServiceAccount: %s", o.agents.account, strings.Join(msgs, "; "))
-	}
-	r := &agentconfig.Reconciler{Recorder: recorder, Key: *key, Account: types.NamespacedName{Namespace: key.Namespace, Name: o.agents.account}}
-	return r.SetupWithManager(mgr, rules)
 }

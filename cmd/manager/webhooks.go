@@ -4,8 +4,6 @@
 package main
 
 import (
-	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -15,18 +13,9 @@ import (
 
 	"github.com/spf13/pflag"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/nodegate/nodegate/internal/admission"
-	"github.com/nodegate/nodegate/internal/admission/binding"
-	"github.com/nodegate/nodegate/internal/admission/certs"
 	"github.com/nodegate/nodegate/internal/admission/node"
-	"github.com/nodegate/nodegate/internal/admission/rule"
-	"github.com/nodegate/nodegate/internal/watch"
+	"github.com/nodegate/nodegate/internal/operator"
 )
 
 // Where the webhooks' certificate comes from.
@@ -133,88 +122,17 @@ func (o *webhookOptions) namespaceOrDefault() string {
 	return "nodegate-system"
 }
 
-// newWebhookServer makes the server of the webhooks, which is started with the manager. Its certificate comes later.
-func (o *webhookOptions) newServer(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) (webhook.Server, error) {
+// settings are the settings of the webhooks; nil if none are served.
+func (o *webhookOptions) settings() (*operator.WebhookOptions, error) {
+	if !o.enabled {
+		return nil, nil
+	}
 	host, port, err := o.hostPort()
 	if err != nil {
 		return nil, fmt.Errorf("--webhook-bind-address: %w", err)
 	}
-	return webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){
-		func(c *tls.Config) { c.GetCertificate = certificate },
-	}}), nil
-}
-
-// addWebhooks serves the webhooks, and makes /readyz wait for their certificate.
-func addWebhooks(ctx context.Context, mgr manager.Manager, cached *watch.Rules, engine *node.Engine, recorder events.EventRecorder, o *webhookOptions) error {
-	certificate, err := o.certificate(ctx, mgr)
-	if err != nil {
-		return err
-	}
-	server, err := o.newServer(certificate.Get)
-	if err != nil {
-		return err
-	}
-	guard, err := guardHandler(ctx, mgr, cached, recorder, o)
-	if err != nil {
-		return err
-	}
-	admission.Register(server, append(handlers(mgr, cached, engine, o), guard)...)
-	if err := mgr.Add(server); err != nil {
-		return fmt.Errorf("adding the webhook server: %w", err)
-	}
-	if err := mgr.AddReadyzCheck("webhook-certificate", certificate.Ready); err != nil {
-		return fmt.Errorf("adding the readiness check: %w", err)
-	}
-	if err := mgr.AddReadyzCheck("webhook-server", server.StartedChecker()); err != nil {
-		return fmt.Errorf("adding the readiness check: %w", err)
-	}
-	return nil
-}
-
-// handlers are all webhooks: one line for each.
-func handlers(mgr manager.Manager, cached *watch.Rules, engine *node.Engine, o *webhookOptions) []admission.Handler {
-	cluster := &rule.Cluster{Nodes: mgr.GetCache(), Live: mgr.GetAPIReader(), Namespace: o.namespaceOrDefault()}
-	return []admission.Handler{
-		&rule.Webhook{Rules: cached.Set, Facts: cluster.Facts, Clock: clock.RealClock{}},
-		&binding.Webhook{Rules: cached.Set, Nodes: mgr.GetCache(), Pods: mgr.GetAPIReader()},
-		&node.Webhook{Rules: cached.Set, Engine: engine, Clock: clock.RealClock{}},
-	}
-}
-
-// addNodeAdmission finds out which engine has nodes born gated.
-func addNodeAdmission(ctx context.Context, mgr manager.Manager, o *webhookOptions) (*node.Engine, error) {
-	engine := node.NewEngine(node.Mode(o.nodeAdmission), o.enabled, o.nodePolicy)
-	if err := engine.SetupWithManager(ctx, mgr); err != nil {
-		return nil, fmt.Errorf("--node-admission: %w", err)
-	}
-	if err := mgr.AddReadyzCheck("node-admission", engine.Ready); err != nil {
-		return nil, fmt.Errorf("adding the readiness check: %w", err)
-	}
-	return engine, nil
-}
-
-func (o *webhookOptions) certificate(ctx context.Context, mgr manager.Manager) (*certs.Certificate, error) {
-	if o.certs == certsFiles {
-		return certs.FromFiles(mgr, o.certDir)
-	}
-	dir := o.certDir
-	if dir == "" {
-		var err error
-		if dir, err = os.MkdirTemp("", "nodegate-webhook-"); err != nil {
-			return nil, fmt.Errorf("making a directory for a copy of the webhooks' certificate: %w", err)
-		}
-		if err := mgr.Add(admission.EveryReplica(func(ctx context.Context) error {
-			<-ctx.Done()
-			return os.RemoveAll(dir)
-		})); err != nil {
-			return nil, fmt.Errorf("removing %s at the end: %w", dir, err)
-		}
-	}
-	managed := certs.Managed{Namespace: o.namespaceOrDefault(), Name: o.name, Dir: dir}
-	if o.nodeFailurePolicy != "" {
-		managed.Amend = func(u *unstructured.Unstructured) error {
-			return node.SetFailurePolicy(u, admissionregistrationv1.FailurePolicyType(o.nodeFailurePolicy))
-		}
-	}
-	return managed.Add(ctx, mgr)
+	return &operator.WebhookOptions{
+		Host: host, Port: port, Name: o.name, CertDir: o.certDir, CertFiles: o.certs == certsFiles,
+		NodeFailurePolicy: admissionregistrationv1.FailurePolicyType(o.nodeFailurePolicy),
+	}, nil
 }

@@ -71,7 +71,7 @@ func read(ctx context.Context, clients kubernetes.Interface, key string, p *rule
 }
 
 func (s *Snapshot) add(key string, object any) {
-	for _, node := range nodesOf(object) {
+	for _, node := range NodesOf(object) {
 		s.objects[key][node] = append(s.objects[key][node], object)
 	}
 }

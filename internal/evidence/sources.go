@@ -13,7 +13,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/readiness"
@@ -38,26 +37,26 @@ type Listener interface {
 
 // Sources are the watches for all rules. They are safe for concurrent use.
 type Sources struct {
-	clients  kubernetes.Interface
-	listener Listener
+	informers Informers
+	listener  Listener
 
 	mu      sync.Mutex
-	running map[string]*source
+	running map[string]Informer
 }
 
 // New watches nothing yet.
-func New(clients kubernetes.Interface, listener Listener) *Sources {
-	return &Sources{clients: clients, listener: listener, running: map[string]*source{}}
+func New(informers Informers, listener Listener) *Sources {
+	return &Sources{informers: informers, listener: listener, running: map[string]Informer{}}
 }
 
 // SetRules starts the watches that the rules need and are not there yet, and stops those that none needs any more. Those
 // that it starts end with the context at the latest.
 func (s *Sources) SetRules(ctx context.Context, set *ruleset.Set) {
-	needed := map[string]func() *source{}
+	needed := map[string]*ruleset.Requirement{}
 	for _, rule := range set.All() {
 		for i := range rule.Requirements {
-			if key, start := s.sourceFor(&rule.Requirements[i]); key != "" {
-				needed[key] = start
+			if key := keyOf(&rule.Requirements[i]); key != "" {
+				needed[key] = &rule.Requirements[i]
 			}
 		}
 	}
@@ -65,15 +64,44 @@ func (s *Sources) SetRules(ctx context.Context, set *ruleset.Set) {
 	defer s.mu.Unlock()
 	for key, running := range s.running {
 		if needed[key] == nil {
-			running.stop()
+			running.Stop()
 			delete(s.running, key)
 		}
 	}
-	for key, start := range needed {
+	for key, requirement := range needed {
 		if s.running[key] == nil {
-			s.running[key] = start()
-			s.running[key].run(ctx, s.listener)
+			s.running[key] = s.informers.Follow(ctx, s.watchFor(key, requirement))
 		}
+	}
+}
+
+// watchFor describes the watch that a requirement needs.
+func (s *Sources) watchFor(key string, r *ruleset.Requirement) *Watch {
+	w := &Watch{Changed: s.changed, StateChanged: s.listener.AvailabilityChanged}
+	switch key {
+	case csiNodes:
+		w.Object, w.Strip = &storagev1.CSINode{}, stripMeta
+	case resourceSlices:
+		w.Object, w.Strip = &resourcev1.ResourceSlice{}, stripSlice
+	default:
+		w.Object, w.Strip, w.Namespace = &corev1.Pod{}, stripPod, r.Pods.Namespace
+		podsFilter(r.Pods)(&w.Options)
+	}
+	return w
+}
+
+// changed tells the listener of the nodes that objects belong to.
+func (s *Sources) changed(objects ...any) {
+	var nodes []string
+	for _, o := range objects {
+		for _, n := range NodesOf(o) {
+			if n != "" {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	if len(nodes) > 0 {
+		s.listener.NodesChanged(nodes...)
 	}
 }
 
@@ -98,20 +126,6 @@ func keyOf(r *ruleset.Requirement) string {
 	return ""
 }
 
-// sourceFor is the watch that a requirement needs, with its key; empty where it needs none.
-func (s *Sources) sourceFor(r *ruleset.Requirement) (key string, start func() *source) {
-	key = keyOf(r)
-	switch {
-	case r.Pods != nil:
-		return key, func() *source { return s.pods(r.Pods) }
-	case key == csiNodes:
-		return key, s.csiNodes
-	case key == resourceSlices:
-		return key, s.resourceSlices
-	}
-	return "", nil
-}
-
 // Unavailable says why a rule cannot be judged now: which of its kinds of evidence cannot be read, or not yet. Nil, where
 // all can.
 func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
@@ -120,10 +134,10 @@ func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 	return unavailable(rule, func(key string) (reason, why string) {
 		running := s.running[key]
 		switch {
-		case running != nil && running.synced():
+		case running != nil && running.Synced():
 			return "", ""
-		case running != nil && running.failure() != "":
-			return ReasonUnavailable, "cannot be read: " + running.failure()
+		case running != nil && running.Failed() != "":
+			return ReasonUnavailable, "cannot be read: " + running.Failed()
 		}
 		return ReasonPending, "has not been read yet"
 	})
@@ -153,7 +167,7 @@ func (s *Sources) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
 		if running == nil {
 			return nil, false
 		}
-		return running.of(node), true
+		return running.ByNode(node), true
 	})
 }
 
@@ -212,8 +226,8 @@ func podsFilter(p *ruleset.Pods) func(*metav1.ListOptions) {
 	}
 }
 
-// nodesOf are the nodes that an object belongs to.
-func nodesOf(o any) []string {
+// NodesOf returns the nodes that an object belongs to.
+func NodesOf(o any) []string {
 	switch o := o.(type) {
 	case *corev1.Pod:
 		return []string{readiness.NodeOf(o)}
@@ -225,19 +239,4 @@ func nodesOf(o any) []string {
 		}
 	}
 	return nil
-}
-
-func (s *Sources) pods(p *ruleset.Pods) *source {
-	client := s.clients.CoreV1().Pods(p.Namespace)
-	return newSource(&corev1.Pod{}, listWatch(client.List, client.Watch, podsFilter(p)), stripPod)
-}
-
-func (s *Sources) csiNodes() *source {
-	client := s.clients.StorageV1().CSINodes()
-	return newSource(&storagev1.CSINode{}, listWatch(client.List, client.Watch, nil), stripMeta)
-}
-
-func (s *Sources) resourceSlices() *source {
-	client := s.clients.ResourceV1().ResourceSlices()
-	return newSource(&resourcev1.ResourceSlice{}, listWatch(client.List, client.Watch, nil), stripSlice)
 }

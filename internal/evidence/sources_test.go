@@ -99,9 +99,15 @@ func start(ctx context.Context, config *rest.Config, set *ruleset.Set) (*Sources
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	DeferCleanup(cancel)
 	h := &heard{}
-	s := New(clients, h)
+	s := New(ClientInformers{Clients: clients}, h)
 	s.SetRules(ctx, set)
 	return s, h
+}
+
+func clientInformer(s *Sources, key string) *informer {
+	i, ok := s.running[key].(*informer)
+	Expect(ok).To(BeTrue())
+	return i
 }
 
 func gathered(s *Sources, set *ruleset.Set, node string) *readiness.Evidence {
@@ -163,7 +169,7 @@ var _ = Describe("The sources of evidence", func() {
 		Expect(pods[0].Name).To(Equal("named"))
 		Expect(pods[0].Spec.Containers).To(Equal([]corev1.Container{{Name: "c"}}))
 		Expect(pods[0].ManagedFields).To(BeEmpty())
-		Expect(s.running[podsKey(rule.Pods()[0])].informer.GetIndexer().ListKeys()).To(ConsistOf("default/named", "default/elsewhere"))
+		Expect(clientInformer(s, podsKey(rule.Pods()[0])).GetIndexer().ListKeys()).To(ConsistOf("default/named", "default/elsewhere"))
 
 		Eventually(h.has("n1")).Should(BeTrue())
 		Eventually(h.has("n2")).Should(BeTrue(), "else it would be told of later")
@@ -218,7 +224,7 @@ var _ = Describe("The sources of evidence", func() {
 		set := setOf(initPods("default"))
 		s, _ := start(ctx, server.Config(), set)
 		Eventually(func() *ruleset.Problem { return s.Unavailable(set.All()[0]) }).Should(BeNil())
-		informer := s.running[podsKey(set.All()[0].Pods()[0])].informer
+		informer := clientInformer(s, podsKey(set.All()[0].Pods()[0]))
 		s.SetRules(ctx, ruleset.NewSet())
 		Expect(s.running).To(BeEmpty())
 		Eventually(informer.IsStopped).Should(BeTrue())

@@ -74,7 +74,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 			c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certificate, nil }
 		},
 	}})
-	admission.Register(s, &Webhook{Rules: rules.Set, Engine: engine, Clock: clock.RealClock{}})
+	admission.Register(s, &Webhook{Rules: rules.Set, Acting: engine.Acting, Clock: clock.RealClock{}})
 	Expect(mgr.Add(s)).To(Succeed())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(running) }()

@@ -22,8 +22,8 @@ import (
 type Webhook struct {
 	// Rules gives the present snapshot.
 	Rules func() *ruleset.Set
-	// Engine says whether the webhook is the one to act.
-	Engine *Engine
+	// Acting returns the engine at work. The webhook changes nothing while that is another one.
+	Acting func() Kind
 	// Clock tells the time.
 	Clock clock.PassiveClock
 }
@@ -33,7 +33,7 @@ func (*Webhook) Path() string { return "/mutate-nodes" }
 
 // Handle implements admission.Handler.
 func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.Response {
-	if w.Engine.Acting() != EngineWebhook {
+	if w.Acting() != EngineWebhook {
 		return admission.Allowed("")
 	}
 	if req.Resource.Resource != "nodes" || req.SubResource != "" || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {

@@ -456,7 +456,7 @@ var _ = Describe("The heartbeat filter", func() {
 			after.ResourceVersion = "2"
 			r := &Reconciler{Fleet: fleet.New(&world{})}
 			filter := func() bool {
-				return r.relevant().Update(event.TypedUpdateEvent[*corev1.Node]{ObjectOld: base.Obj(), ObjectNew: after})
+				return r.Relevant().Update(event.TypedUpdateEvent[*corev1.Node]{ObjectOld: base.Obj(), ObjectNew: after})
 			}
 			Expect(filter()).To(Equal(tc.want), name)
 			r.echoes.expect(after)

@@ -15,7 +15,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,8 +40,8 @@ const (
 )
 
 // SetupWithManager adds the controller to a manager. Nodes are queued when something about them changes that a verdict
-// may depend on, when the rules change, and through the given queue.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *watch.Rules, queue *controller.Queue, workers int) error {
+// may depend on, and by the source of rules, which waits until the nodes are cached.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *RulesSource, workers int) error {
 	c, err := crcontroller.New("node", mgr, crcontroller.Options{
 		Reconciler:              r,
 		MaxConcurrentReconciles: workers,
@@ -58,61 +57,73 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *watch.Rules, queu
 	if err != nil {
 		return fmt.Errorf("creating the node controller: %w", err)
 	}
-	clients, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("making a client for evidence: %w", err)
-	}
-	following := &rulesSource{reconciler: r, rules: rules, nodes: mgr.GetCache().WaitForCacheSync, queue: queue}
-	r.Evidence = evidence.New(clients, following)
-	if err := c.Watch(following); err != nil {
+	rules.nodes = mgr.GetCache().WaitForCacheSync
+	if err := c.Watch(rules); err != nil {
 		return fmt.Errorf("watching rules: %w", err)
 	}
-	nodes := source.Kind(mgr.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{}, r.relevant())
+	nodes := source.Kind(mgr.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{}, r.Relevant())
 	if err := c.Watch(nodes); err != nil {
 		return fmt.Errorf("watching nodes: %w", err)
 	}
 	return nil
 }
 
-// rulesSource brings the rules to the fleet before the first node is looked at, and queues the nodes that a changed rule
+// RulesSource brings the rules to the fleet before the first node is looked at, and queues the nodes that a changed rule
 // concerns behind all others.
-type rulesSource struct {
+type RulesSource struct {
 	reconciler *Reconciler
 	rules      *watch.Rules
 	nodes      func(context.Context) bool
 	queue      *controller.Queue
+	start      func(func())
 	ctx        context.Context
 
 	mu  sync.Mutex
 	set *ruleset.Set // the last one that the cache told of
 }
 
+// FollowRules makes the source of a reconciler's rules, and its evidence. What may block is given to start, which runs
+// it later, and not in the same call.
+func (r *Reconciler) FollowRules(
+	rules *watch.Rules, queue *controller.Queue, informers evidence.Informers, start func(func()),
+) *RulesSource {
+	s := &RulesSource{reconciler: r, rules: rules, queue: queue, start: start}
+	r.Evidence = evidence.New(informers, s)
+	return s
+}
+
 // Start implements source.Source.
-func (s *rulesSource) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (s *RulesSource) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	s.ctx = ctx
 	return s.queue.Start(ctx, queue)
 }
 
 // WaitForSync implements source.SyncingSource: both numbers of every breaker are complete before the first node is
 // acted on.
-func (s *rulesSource) WaitForSync(ctx context.Context) error {
+func (s *RulesSource) WaitForSync(ctx context.Context) error {
 	if !s.nodes(ctx) {
 		return fmt.Errorf("waiting for the caches: %w", ctx.Err())
 	}
 	if err := s.rules.WaitForSync(ctx); err != nil {
 		return err
 	}
+	s.Begin()
+	return nil
+}
+
+// Begin brings the rules to the fleet, now and after each change. The source has been started, and nodes and rules are
+// synced.
+func (s *RulesSource) Begin() {
 	s.rules.Subscribe(func(set *ruleset.Set) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.set = set
 		s.takeOver()
 	})
-	return nil
 }
 
 // takeOver brings the rules to the fleet. The caller holds s.mu.
-func (s *rulesSource) takeOver() {
+func (s *RulesSource) takeOver() {
 	names, err := s.reconciler.setRules(s.ctx, s.set)
 	if err != nil {
 		if s.ctx.Err() == nil {
@@ -124,17 +135,17 @@ func (s *rulesSource) takeOver() {
 }
 
 // NodesChanged implements evidence.Listener.
-func (s *rulesSource) NodesChanged(nodes ...string) { s.queue.Add(nodes...) }
+func (s *RulesSource) NodesChanged(nodes ...string) { s.queue.Add(nodes...) }
 
 // AvailabilityChanged implements evidence.Listener.
-func (s *rulesSource) AvailabilityChanged() {
-	go func() {
+func (s *RulesSource) AvailabilityChanged() {
+	s.start(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.ctx.Err() == nil {
 			s.takeOver()
 		}
-	}()
+	})
 }
 
 func (r *Reconciler) setRules(ctx context.Context, set *ruleset.Set) ([]string, error) {
@@ -172,9 +183,9 @@ func (r *Reconciler) judgeable(set *ruleset.Set) *ruleset.Set {
 	return ruleset.NewSet(rules...)
 }
 
-// relevant lets through what a verdict may depend on, but for the echo of this controller's own patch. A heartbeat is let through only where it alone may change one:
-// where evidence is stale, or was reported before the node's last boot.
-func (r *Reconciler) relevant() predicate.TypedPredicate[*corev1.Node] {
+// Relevant lets through what a verdict may depend on, but not the echo of this controller's own patch. A heartbeat is
+// let through only where it alone may change one: where evidence is stale, or was reported before the node's last boot.
+func (r *Reconciler) Relevant() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
 			before, after := e.ObjectOld, e.ObjectNew

@@ -50,7 +50,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("creating the eviction controller: %w", err)
 	}
-	relevant := predicate.TypedFuncs[*corev1.Node]{
+	nodes := source.Kind(mgr.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{}, Relevant())
+	if err := c.Watch(nodes); err != nil {
+		return fmt.Errorf("watching nodes: %w", err)
+	}
+	return nil
+}
+
+// Relevant lets through nodes with the record of a guard when that, or their taints, change.
+func Relevant() predicate.TypedPredicate[*corev1.Node] {
+	return predicate.TypedFuncs[*corev1.Node]{
 		CreateFunc:  func(e event.TypedCreateEvent[*corev1.Node]) bool { return guarded(e.Object) },
 		DeleteFunc:  func(event.TypedDeleteEvent[*corev1.Node]) bool { return false },
 		GenericFunc: func(event.TypedGenericEvent[*corev1.Node]) bool { return false },
@@ -59,11 +68,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 				!equality.Semantic.DeepEqual(e.ObjectOld.Spec.Taints, e.ObjectNew.Spec.Taints))
 		},
 	}
-	nodes := source.Kind(mgr.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{}, relevant)
-	if err := c.Watch(nodes); err != nil {
-		return fmt.Errorf("watching nodes: %w", err)
-	}
-	return nil
 }
 
 // guarded reports whether a node bears the record of a hold.

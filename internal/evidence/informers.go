@@ -1,0 +1,192 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/nodegate/nodegate/internal/watch"
+)
+
+// Informers starts watches of evidence. The operator uses ClientInformers.
+type Informers interface {
+	// Follow starts a watch, which ends with the context at the latest. It returns before it calls any function of the
+	// watch, since the caller holds a lock.
+	Follow(ctx context.Context, w *Watch) Informer
+}
+
+// Watch describes one watch.
+type Watch struct {
+	// Object is an empty object of the kind: a Pod, a CSINode or a ResourceSlice.
+	Object runtime.Object
+	// Namespace limits a watch of pods; Options have its selectors.
+	Namespace string
+	Options   metav1.ListOptions
+	// Strip drops from an object, before it is kept, what no requirement looks at.
+	Strip cache.TransformFunc
+	// Changed is called with an object that appeared or disappeared, or with an object before and after a change.
+	Changed func(objects ...any)
+	// StateChanged is called when Synced or Failed of the informer says something else.
+	StateChanged func()
+}
+
+// Informer is a watch that has been started. It is safe for concurrent use.
+type Informer interface {
+	// Synced reports whether all objects that existed at the start have been seen.
+	Synced() bool
+	// Failed says why they cannot be read; empty if no attempt has failed.
+	Failed() string
+	// ByNode returns the objects that belong to a node, as NodesOf says.
+	ByNode(node string) []any
+	// Stop ends the watch.
+	Stop()
+}
+
+// ClientInformers starts informers of client-go.
+type ClientInformers struct{ Clients kubernetes.Interface }
+
+// informer is an informer of client-go, indexed by node.
+type informer struct {
+	cache.SharedIndexInformer
+	cancel context.CancelFunc
+	failed atomic.Pointer[string]
+}
+
+const nodeIndex = "node"
+
+// Follow implements Informers.
+func (c ClientInformers) Follow(ctx context.Context, w *Watch) Informer {
+	ctx, cancel := context.WithCancel(ctx)
+	i := &informer{cancel: cancel}
+	i.SharedIndexInformer = watch.NewInformer(c.listWatch(w), w.Object, 0, cache.Indexers{
+		nodeIndex: func(o any) ([]string, error) { return NodesOf(o), nil },
+	})
+	synced, err := i.prepare(w)
+	if err != nil { // it has not been started: cannot happen
+		i.fail(err)
+		return i
+	}
+	go i.RunWithContext(ctx)
+	go func() {
+		if cache.WaitForCacheSync(ctx.Done(), synced) {
+			w.StateChanged()
+		}
+	}()
+	return i
+}
+
+// prepare adds the functions of the watch. The function that it returns reports whether Changed has seen all objects.
+func (i *informer) prepare(w *Watch) (cache.InformerSynced, error) {
+	if err := i.SetTransform(w.Strip); err != nil {
+		return nil, err
+	}
+	if err := i.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		cache.DefaultWatchErrorHandler(ctx, r, err)
+		if !i.Synced() {
+			i.fail(err)
+			w.StateChanged()
+		}
+	}); err != nil {
+		return nil, err
+	}
+	registration, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) { w.Changed(o) },
+		UpdateFunc: func(before, after any) {
+			if version(before) != version(after) {
+				w.Changed(before, after)
+			}
+		},
+		DeleteFunc: func(o any) {
+			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			w.Changed(o)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return registration.HasSynced, nil
+}
+
+func (i *informer) fail(err error) {
+	text := err.Error()
+	i.failed.Store(&text)
+}
+
+// Synced implements Informer.
+func (i *informer) Synced() bool { return i.HasSynced() }
+
+// Failed implements Informer.
+func (i *informer) Failed() string {
+	if text := i.failed.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
+// Stop implements Informer.
+func (i *informer) Stop() { i.cancel() }
+
+// ByNode implements Informer.
+func (i *informer) ByNode(node string) []any {
+	objects, err := i.GetIndexer().ByIndex(nodeIndex, node)
+	if err != nil { // there is that index
+		return nil
+	}
+	return objects
+}
+
+func version(o any) string {
+	accessor, err := meta.Accessor(o)
+	if err != nil {
+		return ""
+	}
+	return accessor.GetResourceVersion()
+}
+
+// listWatch lists and watches what a watch describes.
+func (c ClientInformers) listWatch(w *Watch) cache.ListerWatcher {
+	switch w.Object.(type) {
+	case *corev1.Pod:
+		pods := c.Clients.CoreV1().Pods(w.Namespace)
+		return listWatch(pods.List, pods.Watch, &w.Options)
+	case *storagev1.CSINode:
+		nodes := c.Clients.StorageV1().CSINodes()
+		return listWatch(nodes.List, nodes.Watch, &w.Options)
+	case *resourcev1.ResourceSlice:
+		slices := c.Clients.ResourceV1().ResourceSlices()
+		return listWatch(slices.List, slices.Watch, &w.Options)
+	}
+	panic(fmt.Sprintf("no evidence is read from a %T", w.Object))
+}
+
+func listWatch[L runtime.Object](
+	list func(context.Context, metav1.ListOptions) (L, error),
+	watchAll func(context.Context, metav1.ListOptions) (apiwatch.Interface, error),
+	selected *metav1.ListOptions,
+) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector, o.FieldSelector = selected.LabelSelector, selected.FieldSelector
+			return list(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+			o.LabelSelector, o.FieldSelector = selected.LabelSelector, selected.FieldSelector
+			return watchAll(ctx, o)
+		},
+	}
+}

@@ -1,0 +1,55 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// stripPod keeps of a pod what is looked at: who and where it is, whether it is ready, and what it tolerates.
+func stripPod(o any) (any, error) {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return o, nil
+	}
+	pod.ManagedFields = nil
+	kept := corev1.PodSpec{NodeName: pod.Spec.NodeName, Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations}
+	for i := range pod.Spec.Containers {
+		c := corev1.Container{Name: pod.Spec.Containers[i].Name}
+		if pod.Spec.Containers[i].ReadinessProbe != nil {
+			c.ReadinessProbe = &corev1.Probe{}
+		}
+		kept.Containers = append(kept.Containers, c)
+	}
+	pod.Spec = kept
+	status := corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions, StartTime: pod.Status.StartTime}
+	for i := range pod.Status.ContainerStatuses {
+		c := &pod.Status.ContainerStatuses[i]
+		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Ready: c.Ready, State: c.State})
+	}
+	pod.Status = status
+	return pod, nil
+}
+
+// stripSlice keeps of a device its name only: devices are counted.
+func stripSlice(o any) (any, error) {
+	slice, ok := o.(*resourcev1.ResourceSlice)
+	if !ok {
+		return o, nil
+	}
+	slice.ManagedFields = nil
+	for i := range slice.Spec.Devices {
+		slice.Spec.Devices[i] = resourcev1.Device{Name: slice.Spec.Devices[i].Name}
+	}
+	return slice, nil
+}
+
+func stripMeta(o any) (any, error) {
+	if accessor, err := meta.Accessor(o); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return o, nil
+}

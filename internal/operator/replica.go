@@ -1,0 +1,148 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/admission"
+	"github.com/nodegate/nodegate/internal/admission/binding"
+	nodeadmission "github.com/nodegate/nodegate/internal/admission/node"
+	ruleadmission "github.com/nodegate/nodegate/internal/admission/rule"
+	"github.com/nodegate/nodegate/internal/controller"
+	"github.com/nodegate/nodegate/internal/controller/guard"
+	"github.com/nodegate/nodegate/internal/controller/node"
+	"github.com/nodegate/nodegate/internal/controller/rule"
+	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/guard/eviction"
+	"github.com/nodegate/nodegate/internal/guard/webhook"
+	"github.com/nodegate/nodegate/internal/watch"
+)
+
+// Environment is what surrounds a replica.
+type Environment struct {
+	// Cache reads nodes and rules, and follows them and the CustomResourceDefinition.
+	Cache cache.Cache
+	// Client reads from Cache, which has seen this replica's own writes, and writes.
+	Client client.Client
+	// Live reads past the cache.
+	Live client.Reader
+	// Informers start the watches of evidence.
+	Informers evidence.Informers
+	// Recorder records events.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Go runs a function later or at the same time, never before it returns.
+	Go func(func())
+	// Admission returns the engine that taints nodes at admission.
+	Admission func() nodeadmission.Kind
+}
+
+// Replica is one replica of the operator. The leader runs Nodes, Status, Evictions and Keeper; every replica serves
+// Webhooks.
+type Replica struct {
+	// Rules are followed from New on. CRDSeen reports whether the CustomResourceDefinition has been looked at.
+	Rules   *watch.Rules
+	CRDSeen func() bool
+
+	Fleet *fleet.Fleet
+	// Nodes is the controller of nodes; NodeRules queues nodes for it when rules or evidence change.
+	Nodes     *node.Reconciler
+	NodeRules *node.RulesSource
+	// Status is the controller of rules; StatusQueue queues rules for it.
+	Status      *rule.Reconciler
+	StatusQueue *controller.Queue
+	// Evictions finishes the evictions of guards that have ended; nil without webhooks, as nothing is guarded then.
+	Evictions *eviction.Reconciler
+	Keeper    *guard.Keeper
+	Escapes   *node.Escapes
+	// Webhooks are all admission webhooks.
+	Webhooks []admission.Handler
+}
+
+// hub carries what the fleet reports to the controllers' queues.
+type hub struct{ nodes, rules controller.Queue }
+
+// RuleChanged implements fleet.Listener.
+func (h *hub) RuleChanged(name string) { h.rules.Add(name) }
+
+// Wake implements fleet.Listener.
+func (h *hub) Wake(nodes []string) { h.nodes.Add(nodes...) }
+
+// New wires a replica. Nothing of it acts until its controllers are run.
+func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
+	rules := watch.NewRules(env.Clock)
+	if err := rules.SetupWithCache(ctx, env.Cache); err != nil {
+		return nil, fmt.Errorf("%w (is the CustomResourceDefinition %s installed? see config/crd)", err, crd.Name)
+	}
+	// Nodes are cached on every replica, so that the next leader need not read them first.
+	nodes, err := env.Cache.GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watching nodes: %w", err)
+	}
+	r := &Replica{Rules: rules}
+	if r.CRDSeen, err = watch.FollowCRD(ctx, env.Cache, rules); err != nil {
+		return nil, err
+	}
+	r.addControllers(env, o)
+	r.addEvictionGuard(env, o, func() bool { return rules.HasSynced() && nodes.HasSynced() })
+	cluster := &ruleadmission.Cluster{Nodes: env.Cache, Live: env.Live, Namespace: o.Namespace}
+	r.Webhooks = append(r.Webhooks,
+		&ruleadmission.Webhook{Rules: rules.Set, Facts: cluster.Facts, Clock: env.Clock},
+		&binding.Webhook{Rules: rules.Set, Nodes: env.Cache, Pods: env.Live},
+		&nodeadmission.Webhook{Rules: rules.Set, Acting: env.Admission, Clock: env.Clock},
+	)
+	return r, nil
+}
+
+func (r *Replica) addControllers(env *Environment, o *Options) {
+	h := &hub{}
+	r.StatusQueue = &h.rules
+	r.Fleet = fleet.New(h)
+	r.Keeper = &guard.Keeper{
+		Live: env.Live, Writer: env.Client, Rules: r.Rules.Set, Subscribe: r.Rules.Subscribe, Changed: h.RuleChanged,
+		Clock: env.Clock,
+	}
+	if o.Webhooks != nil {
+		r.Keeper.Configuration = o.Webhooks.Name
+	}
+	r.Escapes = node.NewEscapes(env.Live, func() bool { return env.Admission() != nodeadmission.EngineNone })
+	r.Nodes = &node.Reconciler{
+		Client: env.Client, Live: env.Live, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,
+		PolicyClaim: nodeadmission.CountPolicyTaint, Escapes: r.Escapes,
+	}
+	r.NodeRules = r.Nodes.FollowRules(r.Rules, &h.nodes, env.Informers, env.Go)
+	r.Status = &rule.Reconciler{
+		Client: env.Client, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock, GuardProblem: r.Keeper.Problem,
+		Forget: func(rule string) {
+			node.ForgetRule(rule)
+			webhook.ForgetRule(rule)
+			eviction.ForgetRule(rule)
+		},
+	}
+}
+
+// addEvictionGuard adds what denies evictions, and what finishes those of guards that have ended.
+func (r *Replica) addEvictionGuard(env *Environment, o *Options, synced func() bool) {
+	if o.Webhooks == nil {
+		return
+	}
+	r.Evictions = &eviction.Reconciler{
+		Client: env.Client, Live: env.Live, Rules: r.Rules.Set, Namespace: o.Namespace,
+		Bypassed: r.Keeper.Bypassed, Recorder: env.Recorder, Clock: env.Clock,
+	}
+	r.Webhooks = append(r.Webhooks, &webhook.Handler{
+		Nodes: env.Cache, Rules: r.Rules.Set, Synced: synced, Namespace: o.Namespace, Recorder: env.Recorder, Clock: env.Clock,
+	})
+}

@@ -1,0 +1,190 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/admission"
+	nodeadmission "github.com/nodegate/nodegate/internal/admission/node"
+	"github.com/nodegate/nodegate/internal/controller/agentconfig"
+	"github.com/nodegate/nodegate/internal/controller/node"
+	"github.com/nodegate/nodegate/internal/controller/rule"
+	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/watch"
+)
+
+// Options are the settings of a replica.
+type Options struct {
+	// Namespace is the operator's own.
+	Namespace string
+	// NodeWorkers and RuleWorkers are how many nodes and rules are worked on at the same time.
+	NodeWorkers, RuleWorkers int
+	// NodeAdmission is which engine taints nodes at admission; NodePolicy is the name of the policy for that.
+	NodeAdmission nodeadmission.Mode
+	NodePolicy    string
+	// Webhooks are the settings of the admission webhooks; nil if none are served.
+	Webhooks *WebhookOptions
+	// AgentConfig is the ConfigMap of the node agents' configuration; nil if it is not written. AgentAccount is the name
+	// of their ServiceAccount in the same namespace.
+	AgentConfig  *types.NamespacedName
+	AgentAccount string
+}
+
+// Scheme returns the kinds that the operator reads and writes.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// CacheOptions returns what is cached, and how much of it.
+func CacheOptions() cache.Options {
+	return cache.Options{
+		NewInformer:      watch.NewInformer,
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Node{}: {Transform: node.Strip, UnsafeDisableDeepCopy: new(true)},
+			&apiextensionsv1.CustomResourceDefinition{}: {Field: fields.OneTermEqualSelector("metadata.name", crd.Name)},
+		},
+	}
+}
+
+// Run runs a replica under a manager, with the scheme and the cache options of this package, until the context ends.
+func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
+	recorder, err := newRecorder(ctx, mgr.GetConfig(), mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	clients, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making a client for evidence: %w", err)
+	}
+	engine, err := addNodeAdmission(ctx, mgr, o)
+	if err != nil {
+		return err
+	}
+	env := &Environment{
+		Cache: mgr.GetCache(), Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
+		Informers: evidence.ClientInformers{Clients: clients}, Recorder: recorder, Clock: clock.RealClock{},
+		Go: func(f func()) { go f() }, Admission: engine.Acting,
+	}
+	r, err := New(ctx, env, o)
+	if err != nil {
+		return err
+	}
+	for _, add := range []func(context.Context, manager.Manager, *Options) error{
+		r.addToManager, r.addAgentConfig(recorder), r.addChecks, r.addWebhooks,
+	} {
+		if err := add(ctx, mgr, o); err != nil {
+			return err
+		}
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running: %w", err)
+	}
+	return nil
+}
+
+// addToManager lets the manager run the controllers while this replica leads.
+func (r *Replica) addToManager(_ context.Context, mgr manager.Manager, o *Options) error {
+	if err := r.Nodes.SetupWithManager(mgr, r.NodeRules, o.NodeWorkers); err != nil {
+		return err
+	}
+	if err := r.Status.SetupWithManager(mgr, r.StatusQueue, o.RuleWorkers); err != nil {
+		return err
+	}
+	metrics.Registry.MustRegister(rule.Collector{Fleet: r.Fleet})
+	if err := mgr.Add(r.Escapes); err != nil {
+		return fmt.Errorf("adding the counter of escaped pods: %w", err)
+	}
+	if r.Evictions == nil {
+		return nil
+	}
+	if err := mgr.Add(r.Keeper); err != nil {
+		return fmt.Errorf("adding the keeper of the eviction guard's webhook: %w", err)
+	}
+	return r.Evictions.SetupWithManager(mgr)
+}
+
+// addAgentConfig adds what writes the node agents' configuration.
+func (r *Replica) addAgentConfig(recorder events.EventRecorder) func(context.Context, manager.Manager, *Options) error {
+	return func(_ context.Context, mgr manager.Manager, o *Options) error {
+		if o.AgentConfig == nil {
+			ctrl.Log.Info("The node agents' configuration is not written: --agent-config is empty, " +
+				"or the operator runs outside of a cluster and has no namespace")
+			return nil
+		}
+		account := types.NamespacedName{Namespace: o.AgentConfig.Namespace, Name: o.AgentAccount}
+		c := &agentconfig.Reconciler{Recorder: recorder, Key: *o.AgentConfig, Account: account}
+		return c.SetupWithManager(mgr, r.Rules)
+	}
+}
+
+// addChecks adds /healthz, and /readyz, which is true once all caches are synced and the rules can be acted on.
+func (r *Replica) addChecks(_ context.Context, mgr manager.Manager, _ *Options) error {
+	var synced atomic.Bool
+	// Runnables start when the caches are synced.
+	if err := mgr.Add(admission.EveryReplica(func(ctx context.Context) error {
+		if err := r.Rules.WaitForSync(ctx); err != nil {
+			return err
+		}
+		synced.Store(true)
+		<-ctx.Done()
+		return nil
+	})); err != nil {
+		return fmt.Errorf("adding the readiness check: %w", err)
+	}
+	ready := func(*http.Request) error {
+		if !synced.Load() || !r.CRDSeen() {
+			return errors.New("the caches are not synced yet")
+		}
+		return nil
+	}
+	// The body of /readyz names the check that fails, and nothing else; the log says more.
+	served := func(*http.Request) error {
+		if p := r.Rules.Frozen(); p != nil {
+			return errors.New(p.String())
+		}
+		return nil
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("adding the liveness check: %w", err)
+	}
+	return addReadyzChecks(mgr, map[string]healthz.Checker{"caches-synced": ready, "served-crd-is-ours": served})
+}
+
+func addReadyzChecks(mgr manager.Manager, checks map[string]healthz.Checker) error {
+	for name, check := range checks {
+		if err := mgr.AddReadyzCheck(name, check); err != nil {
+			return fmt.Errorf("adding the readiness check %s: %w", name, err)
+		}
+	}
+	return nil
+}

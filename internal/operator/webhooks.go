@@ -1,0 +1,90 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"os"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/nodegate/nodegate/internal/admission"
+	"github.com/nodegate/nodegate/internal/admission/certs"
+	"github.com/nodegate/nodegate/internal/admission/node"
+)
+
+// WebhookOptions are the settings of the admission webhooks.
+type WebhookOptions struct {
+	// Host and Port are where they are served.
+	Host string
+	Port int
+	// Name is the name of their Service and of their configurations.
+	Name string
+	// CertDir is the directory of tls.crt and tls.key. CertFiles reports whether another program keeps them there;
+	// otherwise the operator manages the certificate, and the directory has a copy, by default in a temporary one.
+	CertDir   string
+	CertFiles bool
+	// NodeFailurePolicy is written into the configuration of the webhook for nodes; empty: it stays as installed.
+	NodeFailurePolicy admissionregistrationv1.FailurePolicyType
+}
+
+// addWebhooks serves the webhooks, and makes /readyz wait for their certificate.
+func (r *Replica) addWebhooks(ctx context.Context, mgr manager.Manager, o *Options) error {
+	if o.Webhooks == nil {
+		return nil
+	}
+	certificate, err := o.certificate(ctx, mgr)
+	if err != nil {
+		return err
+	}
+	server := webhook.NewServer(webhook.Options{Host: o.Webhooks.Host, Port: o.Webhooks.Port, TLSOpts: []func(*tls.Config){
+		func(c *tls.Config) { c.GetCertificate = certificate.Get },
+	}})
+	admission.Register(server, r.Webhooks...)
+	if err := mgr.Add(server); err != nil {
+		return fmt.Errorf("adding the webhook server: %w", err)
+	}
+	return addReadyzChecks(mgr, map[string]healthz.Checker{
+		"webhook-certificate": certificate.Ready, "webhook-server": server.StartedChecker(),
+	})
+}
+
+// addNodeAdmission finds out which engine taints nodes at admission.
+func addNodeAdmission(ctx context.Context, mgr manager.Manager, o *Options) (*node.Engine, error) {
+	engine := node.NewEngine(o.NodeAdmission, o.Webhooks != nil, o.NodePolicy)
+	if err := engine.SetupWithManager(ctx, mgr); err != nil {
+		return nil, fmt.Errorf("--node-admission: %w", err)
+	}
+	return engine, addReadyzChecks(mgr, map[string]healthz.Checker{"node-admission": engine.Ready})
+}
+
+func (o *Options) certificate(ctx context.Context, mgr manager.Manager) (*certs.Certificate, error) {
+	dir := o.Webhooks.CertDir
+	if o.Webhooks.CertFiles {
+		return certs.FromFiles(mgr, dir)
+	}
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "nodegate-webhook-"); err != nil {
+			return nil, fmt.Errorf("making a directory for a copy of the webhooks' certificate: %w", err)
+		}
+		if err := mgr.Add(admission.EveryReplica(func(ctx context.Context) error {
+			<-ctx.Done()
+			return os.RemoveAll(dir)
+		})); err != nil {
+			return nil, fmt.Errorf("removing %s at the end: %w", dir, err)
+		}
+	}
+	managed := certs.Managed{Namespace: o.Namespace, Name: o.Webhooks.Name, Dir: dir}
+	if policy := o.Webhooks.NodeFailurePolicy; policy != "" {
+		managed.Amend = func(u *unstructured.Unstructured) error { return node.SetFailurePolicy(u, policy) }
+	}
+	return managed.Add(ctx, mgr)
+}
