@@ -23,7 +23,7 @@ type Cause struct {
 func causes(entries map[string]*Entry) []Cause {
 	groups := map[string][]string{}
 	for name, e := range entries {
-		if !e.matches() || !e.Standing.Released {
+		if !e.matches() || !e.Current.Released {
 			continue
 		}
 		if what := cause(e); what != "" {

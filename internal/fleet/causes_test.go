@@ -13,7 +13,7 @@ import (
 )
 
 func TestCauses(t *testing.T) {
-	inService := gate.Standing{Matches: true, Released: true}
+	inService := gate.State{Matches: true, Released: true}
 	condition := func(status v1alpha1.ConditionStatus) []v1alpha1.ConditionEvaluationResult {
 		return []v1alpha1.ConditionEvaluationResult{
 			{Type: "a", CurrentStatus: status, RequiredStatus: "True"},
@@ -21,17 +21,17 @@ func TestCauses(t *testing.T) {
 		}
 	}
 	got := causes(map[string]*Entry{
-		"n-1":     {Standing: inService, Results: condition("False")},
-		"n-4":     {Standing: inService, Results: condition("Unknown")},
-		"n-3":     {Standing: inService, Results: condition("Unknown")},
-		"ready":   {Standing: inService},
-		"joining": {Standing: gate.Standing{Matches: true}, Results: condition("Unknown")},
-		"other":   {Standing: gate.Standing{Released: true}, Results: condition("Unknown")},
-		"n-5": {Standing: inService, Requirements: []v1alpha1.RequirementEvaluationResult{
+		"n-1":     {Current: inService, Results: condition("False")},
+		"n-4":     {Current: inService, Results: condition("Unknown")},
+		"n-3":     {Current: inService, Results: condition("Unknown")},
+		"ready":   {Current: inService},
+		"joining": {Current: gate.State{Matches: true}, Results: condition("Unknown")},
+		"other":   {Current: gate.State{Released: true}, Results: condition("Unknown")},
+		"n-5": {Current: inService, Requirements: []v1alpha1.RequirementEvaluationResult{
 			{Name: "warm-up", Message: "pod init-x7k2p is not ready"}, {Name: "csi", Satisfied: true}}},
-		"n-6": {Standing: inService, Requirements: []v1alpha1.RequirementEvaluationResult{
+		"n-6": {Current: inService, Requirements: []v1alpha1.RequirementEvaluationResult{
 			{Name: "warm-up", Message: "pod init-9jw4q is not ready"}, {Name: "csi", Satisfied: true}}},
-		"n-7": {Standing: inService, Results: condition("False"), Requirements: []v1alpha1.RequirementEvaluationResult{{Name: "csi"}}},
+		"n-7": {Current: inService, Results: condition("False"), Requirements: []v1alpha1.RequirementEvaluationResult{{Name: "csi"}}},
 	})
 	want := []Cause{
 		{What: "condition a is Unknown", Nodes: []string{"n-3", "n-4"}},

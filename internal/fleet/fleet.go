@@ -21,8 +21,8 @@ import (
 type Entry struct {
 	// Rule is the version of the rule that was decided by.
 	Rule *ruleset.Rule
-	// Standing is where the node stands.
-	Standing gate.Standing
+	// Current is the state of the node under the rule.
+	Current gate.State
 	// State and Reason are for the rule's status. State is empty where the rule does not match.
 	State  v1alpha1.NodeState
 	Reason string
@@ -52,7 +52,7 @@ type Entry struct {
 	pending   bool
 }
 
-func (e *Entry) matches() bool { return e.Standing.Matches }
+func (e *Entry) matches() bool { return e.Current.Matches }
 
 // sameTo reports whether a status would say the same of both.
 func (e *Entry) sameTo(o *Entry) bool {
@@ -66,8 +66,8 @@ func (e *Entry) sameTo(o *Entry) bool {
 type Listener interface {
 	// RuleChanged is called when something that a rule's status says may have changed.
 	RuleChanged(name string)
-	// Wake is called with nodes for which a breaker has room again.
-	Wake(nodes []string)
+	// Enqueue is called with nodes for which maxUnavailable has room again.
+	Enqueue(nodes []string)
 }
 
 // Fleet is the state of all nodes under all rules. It is safe for concurrent use.
@@ -84,7 +84,7 @@ type ruleState struct {
 	rule    *ruleset.Rule
 	entries map[string]*Entry
 	pending int
-	budget  budget
+	limit   limit
 }
 
 // New is an empty fleet.
@@ -97,7 +97,7 @@ func New(listener Listener) *Fleet {
 	}
 }
 
-// Rules is the snapshot of rules that is decided by. It is changed together with the numbers of the breakers, so that
+// Rules is the snapshot of rules that is decided by. It is changed together with the numbers of the limits, so that
 // whoever decides by it finds them complete.
 func (f *Fleet) Rules() *ruleset.Set {
 	f.mu.Lock()
@@ -169,13 +169,13 @@ func (f *Fleet) SetRules(set *ruleset.Set, nodes []*corev1.Node, now time.Time) 
 }
 
 func newRuleState(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node, now time.Time) *ruleState {
-	state := &ruleState{rule: rule, entries: map[string]*Entry{}, budget: newBudget()}
+	state := &ruleState{rule: rule, entries: map[string]*Entry{}, limit: newLimit()}
 	for _, node := range nodes {
-		standing := gate.Stand(rule, node, now)
-		if !standing.Concerns(rule, node) {
+		current := gate.StateOf(rule, node, now)
+		if !current.Concerns(rule, node) {
 			continue
 		}
-		e := &Entry{Rule: rule, Standing: standing, State: v1alpha1.NodeStatePending, changedAt: now, pending: true}
+		e := &Entry{Rule: rule, Current: current, State: v1alpha1.NodeStatePending, changedAt: now, pending: true}
 		if rule.JustInForce {
 			e.Observed.Since = rule.InForceSince // what is missing now was missing then
 		}
@@ -186,10 +186,10 @@ func newRuleState(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node, n
 		}
 		state.entries[node.Name] = e
 		state.pending++
-		state.budget.count(nil, e)
+		state.limit.count(nil, e)
 	}
 	if before != nil {
-		state.budget.reserved = before.budget.reserved
+		state.limit.reserved = before.limit.reserved
 	}
 	return state
 }
@@ -231,7 +231,7 @@ func (f *Fleet) Record(node *corev1.Node, entries []Entry, now time.Time) {
 	for i := range entries {
 		given[entries[i].Rule.UID] = &entries[i]
 	}
-	var changed, wake []string
+	var changed, enqueue []string
 	for uid, state := range f.rules {
 		e := given[uid]
 		if e != nil && e.Rule != state.rule {
@@ -240,33 +240,33 @@ func (f *Fleet) Record(node *corev1.Node, entries []Entry, now time.Time) {
 		if state.put(node.Name, e, fresh, now) {
 			changed = append(changed, state.rule.Name)
 		}
-		wake = append(wake, state.wake()...)
+		enqueue = append(enqueue, state.enqueue()...)
 	}
 	f.mu.Unlock()
-	f.tell(changed, wake)
+	f.tell(changed, enqueue)
 }
 
 // Forget drops a node that is gone.
 func (f *Fleet) Forget(node string, now time.Time) {
 	f.mu.Lock()
 	delete(f.nodes, node)
-	var changed, wake []string
+	var changed, enqueue []string
 	for _, state := range f.rules {
 		if state.put(node, nil, true, now) {
 			changed = append(changed, state.rule.Name)
 		}
-		wake = append(wake, state.wake()...)
+		enqueue = append(enqueue, state.enqueue()...)
 	}
 	f.mu.Unlock()
-	f.tell(changed, wake)
+	f.tell(changed, enqueue)
 }
 
-func (f *Fleet) tell(changed, wake []string) {
+func (f *Fleet) tell(changed, enqueue []string) {
 	for _, name := range changed {
 		f.listener.RuleChanged(name)
 	}
-	if len(wake) > 0 {
-		f.listener.Wake(wake)
+	if len(enqueue) > 0 {
+		f.listener.Enqueue(enqueue)
 	}
 }
 
@@ -276,8 +276,8 @@ func (s *ruleState) put(node string, e *Entry, fresh bool, now time.Time) bool {
 	if before == nil && e == nil {
 		return false
 	}
-	s.budget.count(before, e)
-	s.budget.settle(node, e)
+	s.limit.count(before, e)
+	s.limit.settle(node, e)
 	if before != nil && before.pending {
 		s.pending--
 	}

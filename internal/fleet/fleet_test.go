@@ -36,7 +36,7 @@ func (h *heard) RuleChanged(name string) {
 	h.rules = append(h.rules, name)
 }
 
-func (h *heard) Wake(nodes []string) {
+func (h *heard) Enqueue(nodes []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.nodes = append(h.nodes, nodes...)
@@ -79,7 +79,7 @@ func fleetOf(r *ruleset.Rule, n int) (*Fleet, *heard, []*corev1.Node) {
 }
 
 func entry(r *ruleset.Rule, node *corev1.Node, state v1alpha1.NodeState, reason string) Entry {
-	return Entry{Rule: r, Standing: gate.Stand(r, node, now), State: state, Reason: reason}
+	return Entry{Rule: r, Current: gate.StateOf(r, node, now), State: state, Reason: reason}
 }
 
 func TestSetRulesReadsWhereAllNodesStandBeforeAnyIsActedOn(t *testing.T) {
@@ -144,7 +144,7 @@ func TestFreedBudgetGoesToTheLongestUnready(t *testing.T) {
 	}
 	for _, i := range []int{1, 3, 2} {
 		if f.Reserve(r.UID, nodes[i].Name, since(i)) {
-			t.Fatalf("node %d is granted beyond the budget", i)
+			t.Fatalf("node %d is granted beyond the limit", i)
 		}
 		f.Record(nodes[i], []Entry{entry(r, nodes[i], v1alpha1.NodeStateExempt, gate.ReasonOverBudget)}, now)
 	}

@@ -26,7 +26,7 @@ type Material struct {
 	Rule *ruleset.Rule
 	// Counts are over all nodes that the rule matches.
 	Counts v1alpha1.NodeCounts
-	// Released and MaxUnavailable are the breaker's denominator and what it allows; Waiting is how many nodes it keeps from
+	// Released and MaxUnavailable are maxUnavailable's denominator and what it allows; Waiting is how many nodes it keeps from
 	// being tainted.
 	Released, MaxUnavailable, Waiting int
 	// Shared is on how many nodes an older claim decides about the rule's taint.
@@ -60,7 +60,7 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 	if state == nil {
 		return Material{}, false
 	}
-	m := Material{Rule: state.rule, Released: state.budget.released, Waiting: len(state.budget.waiting)}
+	m := Material{Rule: state.rule, Released: state.limit.released, Waiting: len(state.limit.waiting)}
 	m.MaxUnavailable = state.rule.MaxUnavailable(m.Released)
 	names := make([]string, 0, len(state.entries))
 	for name, e := range state.entries {
@@ -218,7 +218,7 @@ type Counts struct {
 	v1alpha1.NodeCounts
 	// Mode is how far the rule is in force.
 	Mode ruleset.Mode
-	// Overridden is for how many nodes the override annotation overrules it, OverBudget how many nodes its breaker keeps
+	// Overridden is for how many nodes the override annotation overrules it, OverBudget how many nodes its limit keeps
 	// from being tainted, Guarded on how many it keeps pods from eviction.
 	Overridden, OverBudget, Guarded int
 }
@@ -230,7 +230,7 @@ func (f *Fleet) Counts() []Counts {
 	out := make([]Counts, 0, len(f.rules))
 	for _, state := range f.rules {
 		m := Material{}
-		c := Counts{Rule: state.rule.Name, Mode: state.rule.Mode, OverBudget: len(state.budget.waiting)}
+		c := Counts{Rule: state.rule.Name, Mode: state.rule.Mode, OverBudget: len(state.limit.waiting)}
 		for _, e := range state.entries {
 			m.count(e)
 			if e.Reason == gate.ReasonOverrideHold || e.Reason == gate.ReasonOverrideRelease {

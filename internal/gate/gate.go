@@ -22,7 +22,7 @@ type gate struct {
 
 // decide is the way of an enforced or suspended rule, and of one in dry-run as if it were enforced.
 func decide(in Input, d Decision) Decision {
-	g := &gate{Input: in, d: d, rec: in.Standing.Record}
+	g := &gate{Input: in, d: d, rec: in.State.Record}
 	g.boot()
 	g.startClock()
 	g.forgetLost()
@@ -38,7 +38,7 @@ func decide(in Input, d Decision) Decision {
 		g.complete()
 	case g.ready():
 		g.open()
-	case g.Standing.Claimed || g.Standing.Present && !g.Standing.Shared && g.enforced():
+	case g.State.Claimed || g.State.Present && !g.State.Shared && g.enforced():
 		g.hold()
 	default:
 		g.consider()
@@ -57,7 +57,7 @@ func (g *gate) enforced() bool { return g.Rule.Mode != ruleset.Suspended }
 func (g *gate) addsTo() bool { return g.enforced() && g.Node.DeletionTimestamp.IsZero() }
 
 // mayClaim reports whether the rule may hold this node at all.
-func (g *gate) mayClaim() bool { return g.Standing.Claimed || g.addsTo() }
+func (g *gate) mayClaim() bool { return g.State.Claimed || g.addsTo() }
 
 func (g *gate) recheck(t time.Time) {
 	if !t.IsZero() && t.After(g.Now) && (g.d.RecheckAt.IsZero() || t.Before(g.d.RecheckAt)) {
@@ -91,7 +91,7 @@ func (g *gate) forgetLost() {
 	}
 	if t, err := ParseTaint(g.rec.Taint); err != nil || Find(g.Node, &t) == nil {
 		g.rec.Taint, g.rec.Since, g.rec.Late = "", metav1.Time{}, false
-		g.Standing.Claimed = false
+		g.State.Claimed = false
 	}
 }
 
@@ -100,10 +100,10 @@ func (g *gate) boot() {
 	switch {
 	case !g.Rule.Spec.RearmsOnReboot():
 		g.rec.BootID, g.rec.NotBefore = "", metav1.Time{}
-	case g.Standing.Rebooted:
+	case g.State.Rebooted:
 		g.rec = Record{
 			Taint: g.rec.Taint, Since: g.stamp(),
-			BootID: g.Node.Status.NodeInfo.BootID, NotBefore: metav1.NewTime(g.Standing.NotBefore),
+			BootID: g.Node.Status.NodeInfo.BootID, NotBefore: metav1.NewTime(g.State.NotBefore),
 		}
 		g.d.Marked, g.d.Rearmed = false, true
 	case g.rec.BootID == "" && g.addsTo():
@@ -147,8 +147,8 @@ func (g *gate) ready() bool {
 	return ok && !g.Now.Before(old)
 }
 
-// inService reports whether the node is, by its standing, in service: only then a taint needs stabilization and budget.
-func (g *gate) inService() bool { return g.Standing.Released && !g.d.Rearmed }
+// inService reports whether the node is, by its standing, in service: only then a taint needs stabilization and limit.
+func (g *gate) inService() bool { return g.State.Released && !g.d.Rearmed }
 
 // open takes the claim off because the rule holds.
 func (g *gate) open() {
@@ -156,9 +156,9 @@ func (g *gate) open() {
 	completes := g.Rule.Spec.BootstrapOnly() && !g.d.Marked
 	// A node that was there before, and whose gate never was closed, need not remember that it is in service, unless
 	// the rule exempts such nodes until they are ready.
-	untouched := g.inService() && !g.Standing.Claimed && g.rec.TimedOut.IsZero() &&
+	untouched := g.inService() && !g.State.Claimed && g.rec.TimedOut.IsZero() &&
 		g.Rule.Spec.ExistingNodesOrDefault() == v1alpha1.ExistingNodesAll
-	remember := g.addsTo() || g.Standing.Claimed
+	remember := g.addsTo() || g.State.Claimed
 
 	if remember && first && (!untouched || completes) {
 		g.rec.Released = g.stamp()
@@ -167,7 +167,7 @@ func (g *gate) open() {
 	if remember && completes {
 		g.d.Marked, g.d.Opened = true, true
 	}
-	g.d.Opened = g.d.Opened || g.Standing.Claimed
+	g.d.Opened = g.d.Opened || g.State.Claimed
 	g.rec.TimedOut, g.rec.NotBefore = metav1.Time{}, metav1.Time{}
 	g.release(v1alpha1.NodeStateReady, ReasonEvidenceHolds)
 }
@@ -204,7 +204,7 @@ func (g *gate) claim(reason string) {
 // firstSince is since when a claim stands that is made now.
 func (g *gate) firstSince() metav1.Time {
 	if g.inService() && g.rec.Released.IsZero() {
-		g.rec.Released = g.stamp() // it was in service: the breaker goes on counting it
+		g.rec.Released = g.stamp() // it was in service: maxUnavailable goes on counting it
 	}
 	return g.stamp()
 }
@@ -249,7 +249,7 @@ func (g *gate) timeout() {
 	start := g.rec.Since.Time
 	if start.IsZero() {
 		start = g.Node.CreationTimestamp.Time
-		if !g.Standing.Claimed { // about to adopt a taint: its clock starts now
+		if !g.State.Claimed { // about to adopt a taint: its clock starts now
 			start = g.Now
 		}
 	}
@@ -269,7 +269,7 @@ func (g *gate) timeout() {
 
 // consider decides whether a node without a claim gets one. The rule does not hold, or not for long enough.
 func (g *gate) consider() {
-	existing := g.Standing.Existing && g.rec.Released.IsZero() && !g.d.Marked && !g.d.Rearmed
+	existing := g.State.Existing && g.rec.Released.IsZero() && !g.d.Marked && !g.d.Rearmed
 	switch {
 	case !g.enforced():
 		g.idle(ReasonSuspended)
@@ -320,7 +320,7 @@ func (g *gate) idle(reason string) {
 	}
 }
 
-// start closes the gate of a node that was never in service, or is started over. No window and no budget delays that.
+// start closes the gate of a node that was never in service, or is started over. No window and no limit delays that.
 func (g *gate) start() {
 	reason := g.holdReason()
 	if g.d.Rearmed {
@@ -334,15 +334,15 @@ func (g *gate) firstClaim(existing bool) bool {
 	return existing && !g.Verdict.Since.After(g.Rule.InForceSince)
 }
 
-// retaint closes the gate of a node in service, within the breaker's budget.
+// retaint closes the gate of a node in service, within maxUnavailable's limit.
 func (g *gate) retaint() {
-	if (g.Rule.Taint != nil || g.Rule.HoldsByVerdict()) && g.Rule.Limited() && g.Standing.Counted {
+	if (g.Rule.Taint != nil || g.Rule.HoldsByVerdict()) && g.Rule.Limited() && g.State.Counted {
 		refused := g.d
-		refused.NeedsBudget = true
+		refused.Limited = true
 		refused.State, refused.Reason = v1alpha1.NodeStateExempt, ReasonOverBudget
 		refused.setRecord(g.rec)
 		g.d.refused = &refused
-		g.d.NeedsBudget = true
+		g.d.Limited = true
 	}
 	g.closeNow(ReasonEvidenceMissing)
 }

@@ -49,7 +49,7 @@ func HoldOf(in Input) Hold {
 	if !Guards(in) {
 		return Hold{}
 	}
-	hold := Hold{State: HoldStands, Since: in.Standing.Record.GuardedSince.Time}
+	hold := Hold{State: HoldStands, Since: in.State.Record.GuardedSince.Time}
 	switch {
 	case in.Override.Action == OverrideRelease:
 		return hold.released(in)
@@ -70,13 +70,13 @@ func HoldOf(in Input) Hold {
 
 // Guards reports whether the rule guards the node's pods whenever it does not hold.
 func Guards(in Input) bool {
-	if in.Rule.Spec.EvictionGuard == nil || !in.Standing.Matches {
+	if in.Rule.Spec.EvictionGuard == nil || !in.State.Matches {
 		return false
 	}
 	if in.Rule.Mode != ruleset.Enforced && in.Rule.Mode != ruleset.DryRun {
 		return false
 	}
-	completed := in.Rule.Spec.BootstrapOnly() && in.Standing.Completed && !in.Standing.Rebooted
+	completed := in.Rule.Spec.BootstrapOnly() && in.State.Completed && !in.State.Rebooted
 	return !completed
 }
 
@@ -92,7 +92,7 @@ func (h Hold) released(in Input) Hold {
 // RecordedHold is how the guard stands as the leader has recorded it, for those who cannot judge the rule themselves. A leader
 // that is late to record the end is not waited for without end.
 func RecordedHold(in Input) Hold {
-	rec := &in.Standing.Record
+	rec := &in.State.Record
 	if !Guards(in) || rec.GuardedSince.IsZero() {
 		return Hold{}
 	}
@@ -165,7 +165,7 @@ func (g *gate) guard() {
 	}
 	g.d.Hold = HoldOf(g.Input)
 	h := &g.d.Hold
-	if g.rec.GuardedSince.IsZero() && !g.Standing.Released && !EvictsPods(g.Node) {
+	if g.rec.GuardedSince.IsZero() && !g.State.Released && !EvictsPods(g.Node) {
 		*h = Hold{}
 	}
 	if h.State == HoldNone {

@@ -27,7 +27,7 @@ type NodeInput struct {
 	Override Override
 	// Observed is what was seen of a rule on this node before; nil, where nothing was.
 	Observed func(*ruleset.Rule) readiness.Observed
-	// Reserve asks a rule's breaker for room for a claim on a node that is not ready since the given time.
+	// Reserve asks a rule's limit for room for a claim on a node that is not ready since the given time.
 	Reserve func(rule *ruleset.Rule, since time.Time) bool
 	// Busy says whether pods run on the node that are not part of it, where existingNodes: Idle asks; nil: nobody knows.
 	Busy func() bool
@@ -58,7 +58,7 @@ func DecideNode(in *NodeInput) Outcome {
 		in.Evidence.Rules = map[string]readiness.Satisfaction{}
 	}
 	for _, rule := range in.Rules.Ordered() {
-		standing := Stand(rule, in.Swept, in.Now)
+		standing := StateOf(rule, in.Swept, in.Now)
 		if chained {
 			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: standing.Matches}
 		}
@@ -70,9 +70,9 @@ func DecideNode(in *NodeInput) Outcome {
 			verdict = evaluate(rule, in.Facts(rule, standing), in.Now)
 		}
 		d := Decide(Input{
-			Rule: rule, Node: in.Swept, Standing: standing, Verdict: verdict, Override: in.Override, Busy: in.Busy, Now: in.Now,
+			Rule: rule, Node: in.Swept, State: standing, Verdict: verdict, Override: in.Override, Busy: in.Busy, Now: in.Now,
 		})
-		if d.NeedsBudget && !in.Reserve(rule, verdict.Since) {
+		if d.Limited && !in.Reserve(rule, verdict.Since) {
 			d = d.Refuse()
 		}
 		if !d.RecheckAt.IsZero() && (out.RecheckAt.IsZero() || d.RecheckAt.Before(out.RecheckAt)) {
@@ -88,7 +88,7 @@ func DecideNode(in *NodeInput) Outcome {
 }
 
 // Facts are what a rule is judged by.
-func (in *NodeInput) Facts(rule *ruleset.Rule, standing Standing) *readiness.Facts {
+func (in *NodeInput) Facts(rule *ruleset.Rule, standing State) *readiness.Facts {
 	f := &readiness.Facts{Node: in.Node, NotBefore: standing.NotBefore, Evidence: in.Evidence}
 	if in.Observed != nil {
 		f.Observed = in.Observed(rule)

@@ -70,10 +70,10 @@ func TestNode(t *testing.T) {
 			node: node().Condition("A", "True", now).Condition("B", "True", now), rules: []*build.RuleWrapper{second, rule("first", "A")},
 			want: map[string]string{"first": "Ready EvidenceHolds", "second": "Ready EvidenceHolds"},
 		},
-		"the breaker has room": {
+		"maxUnavailable has room": {
 			node: node(), rules: []*build.RuleWrapper{limited}, want: map[string]string{"limited": "Held EvidenceMissing"},
 		},
-		"the breaker has no room": {
+		"maxUnavailable has no room": {
 			node: node(), rules: []*build.RuleWrapper{limited}, refuses: true, want: map[string]string{"limited": "Exempt OverBudget"},
 		},
 	} {

@@ -38,7 +38,7 @@ const (
 type Input struct {
 	Rule     *ruleset.Rule
 	Node     *corev1.Node
-	Standing Standing
+	State    State
 	Verdict  readiness.Verdict
 	Override Override
 	// Busy says whether pods run on the node that are not part of it. It is asked only where existingNodes: Idle makes a
@@ -51,11 +51,11 @@ type Input struct {
 type Decision struct {
 	Rule *ruleset.Rule
 	// Was is what the node said before.
-	Was Standing
+	Was State
 	// Claim is whether the rule wants its taint on the node from now on.
 	Claim bool
-	// NeedsBudget: the claim is on a node in service and may be made only if maxUnavailable leaves room, else Refuse.
-	NeedsBudget bool
+	// Limited: the claim is on a node in service and may be made only if maxUnavailable allows it, else Refuse.
+	Limited bool
 	// State and Reason are for the rule's status. State is empty for a node that the rule does not match.
 	State  v1alpha1.NodeState
 	Reason string
@@ -84,21 +84,21 @@ type Decision struct {
 // Decide decides about one rule on one node. The precedence of modes is: deleting, frozen, dry-run, suspended,
 // enforced.
 func Decide(in Input) Decision {
-	d := Decision{Rule: in.Rule, Was: in.Standing, Marked: in.Standing.Completed, RecheckAt: in.Verdict.RecheckAt}
+	d := Decision{Rule: in.Rule, Was: in.State, Marked: in.State.Completed, RecheckAt: in.Verdict.RecheckAt}
 	switch {
 	case in.Rule.Mode == ruleset.Deleting:
-		return Decision{Rule: in.Rule, Was: in.Standing}
+		return Decision{Rule: in.Rule, Was: in.State}
 	case in.Rule.Mode == ruleset.Frozen:
 		return frozen(in, d)
-	case !in.Standing.Matches: // a completion marker stays: the node would otherwise be held again when it comes back
-		return Decision{Rule: in.Rule, Was: in.Standing, Marked: in.Standing.Completed}
+	case !in.State.Matches: // a completion marker stays: the node would otherwise be held again when it comes back
+		return Decision{Rule: in.Rule, Was: in.State, Marked: in.State.Completed}
 	case in.Rule.Mode == ruleset.DryRun:
 		return dryRun(in, d)
 	}
 	return decide(in, d)
 }
 
-// Refuse is the decision where the breaker left no room for a claim.
+// Refuse is the decision where maxUnavailable left no room for a claim.
 func (d Decision) Refuse() Decision {
 	if d.refused == nil {
 		return d
@@ -108,9 +108,9 @@ func (d Decision) Refuse() Decision {
 
 // frozen keeps everything as it is.
 func frozen(in Input, d Decision) Decision {
-	d.Claim, d.Frozen = in.Standing.Claimed, true
+	d.Claim, d.Frozen = in.State.Claimed, true
 	d.RecheckAt = time.Time{}
-	if in.Standing.Matches {
+	if in.State.Matches {
 		d.State, d.Reason = v1alpha1.NodeStateExempt, ReasonNotInForce
 		if d.Claim {
 			d.State = v1alpha1.NodeStateHeld
@@ -122,14 +122,14 @@ func frozen(in Input, d Decision) Decision {
 // dryRun withdraws the claim, remembers what the node has been through, and reports what enforcing would do.
 func dryRun(in Input, d Decision) Decision {
 	would := decide(in, d)
-	d.WouldClaim = would.Claim && !in.Standing.Present
-	d.WouldRelease = !would.Claim && in.Standing.Present && !in.Standing.Shared
+	d.WouldClaim = would.Claim && !in.State.Present
+	d.WouldRelease = !would.Claim && in.State.Present && !in.State.Shared
 	d.State, d.Reason = v1alpha1.NodeStateExempt, ReasonDryRun
 	if would.State == v1alpha1.NodeStateReady {
 		d.State, d.Reason = would.State, would.Reason
 	}
 	d.RecheckAt = would.RecheckAt
-	r := in.Standing.Record
+	r := in.State.Record
 	r.Taint, r.Since, r.Late, r.TimedOut = "", metav1.Time{}, false, metav1.Time{}
 	r.GuardedSince, r.GuardEnded = metav1.Time{}, metav1.Time{}
 	d.setRecord(r)
@@ -146,7 +146,7 @@ func (d *Decision) setRecord(r Record) {
 	d.Record = &r
 }
 
-// health is the verdict for /health: whether the rule holds the node back. What lets a node through (the breaker, an
+// health is the verdict for /health: whether the rule holds the node back. What lets a node through (maxUnavailable, an
 // override, a timeout) lets it have traffic, too. To a node that is being deleted nothing is added.
 func (d *Decision) health(before v1alpha1.HealthVerdict) v1alpha1.HealthVerdict {
 	switch {

@@ -14,8 +14,8 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Standing is where a node stands under a rule, as the node itself says; no evidence is looked at.
-type Standing struct {
+// State is where a node is under a rule, as the node itself says; no evidence is looked at.
+type State struct {
 	// Matches is whether the rule is about the node.
 	Matches bool
 	// Record is what the rule remembers; HasRecord whether the node bears any annotation for it, readable or not.
@@ -33,20 +33,20 @@ type Standing struct {
 	// Existing is whether the node was there before the rule was put in force.
 	Existing bool
 	// Released is whether the node has been in service under this rule: its record says so, or it was there before the
-	// rule and has no claim. Only such nodes count for the breaker.
+	// rule and has no claim. Only such nodes count for maxUnavailable.
 	Released bool
 	// Rebooted is whether the node runs another boot than the record's, and the rule re-arms on that. Where a rule neither
 	// claims nor may add anything, that waits.
 	Rebooted bool
 	// NotBefore is from when on evidence counts; zero: always.
 	NotBefore time.Time
-	// Counted is whether the breaker counts the node: released, and neither cordoned nor terminating.
+	// Counted is whether maxUnavailable counts the node: released, and neither cordoned nor terminating.
 	Counted bool
 }
 
-// Stand reads where a node stands under a rule.
-func Stand(rule *ruleset.Rule, node *corev1.Node, now time.Time) Standing {
-	s := Standing{Matches: rule.Matches(node.Labels)}
+// StateOf reads the state of a node under a rule.
+func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State {
+	s := State{Matches: rule.Matches(node.Labels)}
 	value, ok := node.Annotations[rule.RecordKey()]
 	s.HasRecord = ok
 	if ok {
@@ -69,7 +69,7 @@ func Stand(rule *ruleset.Rule, node *corev1.Node, now time.Time) Standing {
 }
 
 // boot reads from when on evidence counts.
-func (s *Standing) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
+func (s *State) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
 	if !rule.Spec.RearmsOnReboot() {
 		return
 	}
@@ -114,7 +114,7 @@ func claimedByAnother(rule *ruleset.Rule, node *corev1.Node) bool {
 
 // Concerns reports whether there is anything to decide for the rule on the node: it matches, or has left something
 // there.
-func (s *Standing) Concerns(rule *ruleset.Rule, node *corev1.Node) bool {
+func (s *State) Concerns(rule *ruleset.Rule, node *corev1.Node) bool {
 	if s.Matches || s.HasRecord || s.Completed {
 		return true
 	}

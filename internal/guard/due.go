@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
 // Due is when a pod is due for eviction by a node's NoExecute taints and the pod's tolerations of them; false, where it may
@@ -22,7 +24,7 @@ func Due(pod *corev1.Pod, nodeTaints []corev1.Taint) (time.Time, bool) {
 			continue
 		}
 		after := time.Duration(0)
-		if toleration := matching(pod.Spec.Tolerations, t); toleration != nil {
+		if toleration := ruleset.Toleration(pod.Spec.Tolerations, t); toleration != nil {
 			if toleration.TolerationSeconds == nil {
 				continue
 			}
@@ -48,20 +50,4 @@ func boundAt(pod *corev1.Pod) time.Time {
 		}
 	}
 	return pod.CreationTimestamp.Time
-}
-
-// matching is the first toleration of a taint, as the node controller looks for it; nil, where there is none. What compares
-// numbers is taken to tolerate: it is better not to evict than to evict by mistake.
-func matching(tolerations []corev1.Toleration, taint *corev1.Taint) *corev1.Toleration {
-	for i := range tolerations {
-		t := &tolerations[i]
-		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
-			continue
-		}
-		equal := t.Operator == "" || t.Operator == corev1.TolerationOpEqual
-		if !equal || t.Value == taint.Value {
-			return t
-		}
-	}
-	return nil
 }

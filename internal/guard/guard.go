@@ -123,7 +123,7 @@ func evictsOtherwise(t *corev1.Taint, r *Request) bool {
 	if t.Effect != corev1.TaintEffectNoExecute || gate.OfNodeController(t) || ofRule(t, r.Rules) {
 		return false
 	}
-	toleration := matching(r.Pod.Spec.Tolerations, t)
+	toleration := ruleset.Toleration(r.Pod.Spec.Tolerations, t)
 	return toleration == nil || toleration.TolerationSeconds != nil
 }
 
@@ -134,11 +134,11 @@ func ofRule(t *corev1.Taint, rules *ruleset.Set) bool {
 }
 
 func decide(rule *ruleset.Rule, r *Request, override gate.Override) (Decision, bool) {
-	standing := gate.Stand(rule, r.Node, r.Now)
+	standing := gate.StateOf(rule, r.Node, r.Now)
 	if !standing.Matches {
 		return Decision{}, false
 	}
-	in := gate.Input{Rule: rule, Node: r.Node, Standing: standing, Override: override, Now: r.Now}
+	in := gate.Input{Rule: rule, Node: r.Node, State: standing, Override: override, Now: r.Now}
 	d := Decision{Rule: rule, Hold: hold(&in)}
 	switch {
 	case d.Hold.State == gate.HoldStands && in.Verdict.Ready:
@@ -160,9 +160,9 @@ func decide(rule *ruleset.Rule, r *Request, override gate.Override) (Decision, b
 
 // HoldOn is how a rule's guard stands on a node, as far as the node itself tells.
 func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) gate.Hold {
-	standing := gate.Stand(rule, node, now)
+	standing := gate.StateOf(rule, node, now)
 	override, _ := gate.OverrideOf(node, now) // one that cannot be read is none
-	return hold(&gate.Input{Rule: rule, Node: node, Standing: standing, Override: override, Now: now})
+	return hold(&gate.Input{Rule: rule, Node: node, State: standing, Override: override, Now: now})
 }
 
 // hold judges the rule where that can be done from the node alone, and fills in the verdict; else it goes by the record.
@@ -175,7 +175,7 @@ func hold(in *gate.Input) gate.Hold {
 }
 
 func facts(in *gate.Input) *readiness.Facts {
-	return &readiness.Facts{Node: in.Node, NotBefore: in.Standing.NotBefore}
+	return &readiness.Facts{Node: in.Node, NotBefore: in.State.NotBefore}
 }
 
 func denial(rule *ruleset.Rule, r *Request, why string) string {

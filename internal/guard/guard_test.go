@@ -194,24 +194,3 @@ func TestDue(t *testing.T) {
 		})
 	}
 }
-
-func TestMatching(t *testing.T) {
-	taint := &corev1.Taint{Key: "a", Value: "5", Effect: noExecute}
-	for name, c := range map[string]struct {
-		toleration corev1.Toleration
-		want       bool
-	}{
-		"of the same value":     {corev1.Toleration{Key: "a", Value: "5"}, true},
-		"of another value":      {corev1.Toleration{Key: "a", Operator: corev1.TolerationOpEqual, Value: "6"}, false},
-		"of any value":          {corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists}, true},
-		"of another key":        {corev1.Toleration{Key: "b", Operator: corev1.TolerationOpExists}, false},
-		"of another effect":     {corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, false},
-		"that compares numbers": {corev1.Toleration{Key: "a", Operator: corev1.TolerationOpGt, Value: "9"}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := matching([]corev1.Toleration{c.toleration}, taint) != nil; got != c.want {
-				t.Errorf("tolerates: %t, want %t", got, c.want)
-			}
-		})
-	}
-}

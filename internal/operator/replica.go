@@ -77,8 +77,8 @@ type hub struct{ nodes, rules controller.Queue }
 // RuleChanged implements fleet.Listener.
 func (h *hub) RuleChanged(name string) { h.rules.Add(name) }
 
-// Wake implements fleet.Listener.
-func (h *hub) Wake(nodes []string) { h.nodes.Add(nodes...) }
+// Enqueue implements fleet.Listener.
+func (h *hub) Enqueue(nodes []string) { h.nodes.Add(nodes...) }
 
 // New wires a replica. Nothing of it acts until its controllers are run.
 func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {

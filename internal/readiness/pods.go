@@ -211,20 +211,11 @@ func deadlocked(rule *ruleset.Rule, p *ruleset.Pods, facts *Facts) *corev1.Pod {
 		return nil
 	}
 	for _, pod := range facts.pods(p) {
-		if owned(p, pod) && pod.Spec.NodeName == "" && pod.DeletionTimestamp.IsZero() && !tolerates(pod, rule.Taint) {
+		if owned(p, pod) && pod.Spec.NodeName == "" && pod.DeletionTimestamp.IsZero() && ruleset.Toleration(pod.Spec.Tolerations, rule.Taint) == nil {
 			return pod
 		}
 	}
 	return nil
-}
-
-func tolerates(pod *corev1.Pod, t *corev1.Taint) bool {
-	return slices.ContainsFunc(pod.Spec.Tolerations, func(o corev1.Toleration) bool {
-		if o.Effect != "" && o.Effect != t.Effect || o.Key != "" && o.Key != t.Key {
-			return false
-		}
-		return o.Operator == corev1.TolerationOpExists || o.Value == t.Value
-	})
 }
 
 func describePods(rule *ruleset.Rule, p *ruleset.Pods, facts *Facts, now time.Time) string {

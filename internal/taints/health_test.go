@@ -137,11 +137,11 @@ func TestARuleWithoutATaint(t *testing.T) {
 func TestTheBreakerCountsWhatIsHeldWithoutATaint(t *testing.T) {
 	w := newWorld(t, rule().Untainted().Health("rules").MaxUnavailable("1"))
 	after, _, decisions := w.pass(old().Condition(cni, "False", at(-5)).Obj(), at(1))
-	if !decisions[0].NeedsBudget {
+	if !decisions[0].Limited {
 		t.Error("it is held without asking the breaker")
 	}
 	w.restart()
-	if s := gate.Stand(w.set(at(2)).All()[0], after, at(2)); !s.Counted || !s.Claimed {
+	if s := gate.StateOf(w.set(at(2)).All()[0], after, at(2)); !s.Counted || !s.Claimed {
 		t.Errorf("the breaker does not count it: %+v", s)
 	}
 }

@@ -37,9 +37,9 @@ func TestIdleNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := ruleset.Compile(rule().ExistingNodes(c.policy).Obj(), nil, at(0))
 			node := c.node.Obj()
-			standing := gate.Stand(r, node, at(10))
+			standing := gate.StateOf(r, node, at(10))
 			verdict := readiness.Evaluate(r, &readiness.Facts{Node: node, Evidence: &readiness.Evidence{}}, at(10))
-			if got := gate.Decide(gate.Input{Rule: r, Node: node, Standing: standing, Verdict: verdict, Busy: c.busy, Now: at(10)}); got.State != c.state {
+			if got := gate.Decide(gate.Input{Rule: r, Node: node, State: standing, Verdict: verdict, Busy: c.busy, Now: at(10)}); got.State != c.state {
 				t.Errorf("%s (%s), want %s", got.State, got.Reason, c.state)
 			}
 		})

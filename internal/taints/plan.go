@@ -75,7 +75,7 @@ func Plan(original *corev1.Node, swept Swept, decisions []gate.Decision, now tim
 	for i := range decisions {
 		p.collect(&decisions[i])
 	}
-	p.strangers()
+	p.unknownRules()
 	for _, claims := range p.after {
 		slices.SortStableFunc(claims, (*claim).older)
 	}
@@ -156,8 +156,8 @@ func (p *planner) claimOf(d *gate.Decision, r gate.Record) *claim {
 	return c
 }
 
-// strangers lets the claims of rules stand that are not known and not known to be gone.
-func (p *planner) strangers() {
+// unknownRules lets the claims of rules stand that are not known and not known to be gone.
+func (p *planner) unknownRules() {
 	known := map[string]bool{}
 	for _, claims := range p.after {
 		for _, c := range claims {
@@ -330,8 +330,8 @@ func (p *planner) changes(decisions []gate.Decision, swept []corev1.Taint, taint
 		}
 	}
 	for _, t := range swept {
-		told := slices.ContainsFunc(out, func(c Change) bool { return c.Operation == Removed && gate.TaintIDOf(c.Taint) == gate.TaintIDOf(t) })
-		if had[gate.TaintIDOf(t)] && !has[gate.TaintIDOf(t)] && !told {
+		reported := slices.ContainsFunc(out, func(c Change) bool { return c.Operation == Removed && gate.TaintIDOf(c.Taint) == gate.TaintIDOf(t) })
+		if had[gate.TaintIDOf(t)] && !has[gate.TaintIDOf(t)] && !reported {
 			out = append(out, Change{Operation: Removed, Taint: t})
 		}
 	}

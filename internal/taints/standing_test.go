@@ -51,7 +51,7 @@ func TestReleasedAndCounted(t *testing.T) {
 			if c.rule == nil {
 				c.rule = rule()
 			}
-			got := gate.Stand(ruleset.Compile(c.rule.Obj(), nil, at(10)), c.node.Obj(), at(10))
+			got := gate.StateOf(ruleset.Compile(c.rule.Obj(), nil, at(10)), c.node.Obj(), at(10))
 			if diff := cmp.Diff([]bool{c.released, c.counted}, []bool{got.Released, got.Counted}); diff != "" {
 				t.Errorf("released, counted (-want +got):\n%s", diff)
 			}
@@ -84,8 +84,8 @@ func TestBreaker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, c.rule)
 			_, decisions := w.decide(c.node.Obj(), at(10))
-			if d := decisions[0]; d.NeedsBudget != c.needs {
-				t.Errorf("needs budget: %t, want %t (%s %s)", d.NeedsBudget, c.needs, d.State, d.Reason)
+			if d := decisions[0]; d.Limited != c.needs {
+				t.Errorf("needs budget: %t, want %t (%s %s)", d.Limited, c.needs, d.State, d.Reason)
 			}
 			w.pass(c.node.Obj(), at(10))
 			w.refuse = []string{"cni"}
@@ -267,7 +267,7 @@ func TestConcerns(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r, n := ruleset.Compile(c.rule.Obj(), nil, start), c.node.Obj()
-			s := gate.Stand(r, n, start)
+			s := gate.StateOf(r, n, start)
 			if got := s.Concerns(r, n); got != c.want {
 				t.Errorf("concerns is %t, want %t", got, c.want)
 			}

@@ -17,12 +17,12 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Strangers are the rules that a node bears annotations of and the set does not know: UIDs, or in the older form of
+// UnknownRules are the rules that a node bears annotations of and the set does not know: UIDs, or in the older form of
 // markers names. Before anything is done about one, somebody has to make sure that it is gone, and not only new.
-func Strangers(node *corev1.Node, set *ruleset.Set) []string {
+func UnknownRules(node *corev1.Node, set *ruleset.Set) []string {
 	var out []string
 	for key := range node.Annotations {
-		if ref, ok := strangerIn(key, set); ok && !slices.Contains(out, ref) {
+		if ref, ok := unknownRuleIn(key, set); ok && !slices.Contains(out, ref) {
 			out = append(out, ref)
 		}
 	}
@@ -30,7 +30,7 @@ func Strangers(node *corev1.Node, set *ruleset.Set) []string {
 	return out
 }
 
-func strangerIn(key string, set *ruleset.Set) (ref string, ok bool) {
+func unknownRuleIn(key string, set *ruleset.Set) (ref string, ok bool) {
 	ref, ok = strings.CutPrefix(key, v1alpha1.RecordAnnotationPrefix)
 	if ok {
 		return ref, set.Rule(types.UID(ref)) == nil
@@ -49,12 +49,12 @@ type Swept struct {
 	Claims []corev1.Taint
 }
 
-// Sweep takes from a node what the strangers left there that are gone. The completion marker of a rule that exists
+// Sweep takes from a node what unknown rules left there that are deleted. The completion marker of a rule that exists
 // again under the same name, restored or re-created, becomes that rule's: it must not hold a fleet again.
 func Sweep(node *corev1.Node, set *ruleset.Set, gone func(ref string) bool) Swept {
 	s := Swept{Node: node}
 	for _, key := range slices.Sorted(maps.Keys(node.Annotations)) {
-		ref, ok := strangerIn(key, set)
+		ref, ok := unknownRuleIn(key, set)
 		if !ok || !gone(ref) {
 			continue
 		}

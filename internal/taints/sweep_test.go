@@ -114,10 +114,10 @@ func TestStrangers(t *testing.T) {
 	node := fresh().Annotation(recordKey, "").Annotation(markerKey, "").Annotation(oldMarker, "").
 		Annotation(goneKey, "").Annotation(goneMarker, "").Annotation("readiness.k8s.io/bootstrap-completed-old", "").
 		Annotation("readiness.node.x-k8s.io/override", "Hold").Annotation("example.com/rule-u-else", "")
-	if diff := cmp.Diff([]string{"old", "u-gone"}, Strangers(node.Obj(), set)); diff != "" {
+	if diff := cmp.Diff([]string{"old", "u-gone"}, UnknownRules(node.Obj(), set)); diff != "" {
 		t.Errorf("strangers (-want +got):\n%s", diff)
 	}
-	if got := Strangers(fresh().Obj(), set); got != nil {
+	if got := UnknownRules(fresh().Obj(), set); got != nil {
 		t.Errorf("strangers on a node without annotations: %v", got)
 	}
 }

@@ -105,7 +105,7 @@ func (w *world) decide(node *corev1.Node, now time.Time) (Swept, []gate.Decision
 	override, _ := gate.OverrideOf(node, now)
 	var decisions []gate.Decision
 	for _, r := range set.All() {
-		standing := gate.Stand(r, swept.Node, now)
+		standing := gate.StateOf(r, swept.Node, now)
 		if !standing.Concerns(r, node) {
 			continue
 		}
@@ -115,8 +115,8 @@ func (w *world) decide(node *corev1.Node, now time.Time) (Swept, []gate.Decision
 			verdict = readiness.Evaluate(r, facts, now)
 			w.observed[r.UID] = verdict.Observed
 		}
-		d := gate.Decide(gate.Input{Rule: r, Node: swept.Node, Standing: standing, Verdict: verdict, Override: override, Now: now})
-		if slices.Contains(w.refuse, r.Name) && d.NeedsBudget {
+		d := gate.Decide(gate.Input{Rule: r, Node: swept.Node, State: standing, Verdict: verdict, Override: override, Now: now})
+		if slices.Contains(w.refuse, r.Name) && d.Limited {
 			d = d.Refuse()
 		}
 		decisions = append(decisions, d)

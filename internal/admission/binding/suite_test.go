@@ -115,6 +115,12 @@ var _ = Describe("What is not refused", func() {
 		got := webhook(rule()).Handle(ctx, review(p, "binding", &corev1.Binding{Target: corev1.ObjectReference{Name: "held"}}))
 		Expect(got.Allowed).To(BeTrue())
 	})
+	DescribeTable("is a pod that the scheduler puts there for its comparison with the taint", func(ctx context.Context, than string, allowed bool) {
+		r := rule()
+		r.Spec.Taint.Value = "5"
+		p := pod("compares", "held", corev1.Toleration{Key: r.Spec.Taint.Key, Operator: corev1.TolerationOpGt, Value: than})
+		Expect(webhook(r).Handle(ctx, review(p, "", p)).Allowed).To(Equal(allowed))
+	}, Entry("5 is greater than 4", "4", true), Entry("5 is not greater than 5", "5", false))
 	It("is a review without an object", func(ctx context.Context) {
 		req := review(pod("x", "held"), "", nil)
 		req.Object.Raw = nil

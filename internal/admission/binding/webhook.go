@@ -15,7 +15,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -71,7 +70,7 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	}
 	var reasons []string
 	for _, rule := range holding {
-		if !tolerates(pod, rule.Taint) {
+		if ruleset.Toleration(pod.Spec.Tolerations, rule.Taint) == nil {
 			reasons = append(reasons, fmt.Sprintf("rule %s holds it, and the pod does not tolerate %s", rule.Name, rule.Taint.ToString()))
 			if req.DryRun == nil || !*req.DryRun {
 				denied.WithLabelValues(rule.Name).Inc()
@@ -119,15 +118,6 @@ func read(req *admission.Request) (target string, pod *corev1.Pod, err error) {
 		return binding.Target.Name, nil, err
 	}
 	return "", nil, nil
-}
-
-func tolerates(pod *corev1.Pod, taint *corev1.Taint) bool {
-	for i := range pod.Spec.Tolerations {
-		if pod.Spec.Tolerations[i].ToleratesTaint(klog.Background(), taint, false) {
-			return true
-		}
-	}
-	return false
 }
 
 func refusal(message string) admission.Response {

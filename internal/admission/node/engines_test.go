@@ -379,7 +379,7 @@ func (c *request) check(node *corev1.Node, pool string, rules []*v1alpha1.NodeRe
 		claims[strings.TrimPrefix(rule.Name, pool)] = record.Taint
 
 		// And the controller knows it for its own.
-		standing := gate.Stand(ruleset.Compile(rule, nil, time.Now()), node, time.Now())
+		standing := gate.StateOf(ruleset.Compile(rule, nil, time.Now()), node, time.Now())
 		Expect(standing.Claimed).To(BeTrue())
 		Expect(standing.Released).To(BeFalse())
 	}

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -121,30 +120,21 @@ func (e *Escapes) count(ctx context.Context, of escape) error {
 		return err
 	}
 	for i := range pods {
-		if !partOfNode(&pods[i]) && !tolerates(&pods[i], &of.taint) {
+		if !partOfNode(&pods[i]) && ruleset.Toleration(pods[i].Spec.Tolerations, &of.taint) == nil {
 			escapedPods.WithLabelValues(of.rule).Inc()
 		}
 	}
 	return nil
 }
 
-func tolerates(pod *corev1.Pod, taint *corev1.Taint) bool {
-	for i := range pod.Spec.Tolerations {
-		if pod.Spec.Tolerations[i].ToleratesTaint(klog.Background(), taint, false) {
-			return true
-		}
-	}
-	return false
-}
-
-// births are the claims that the admission policy has made, as far as this process has seen them: it counts each once.
-type births struct {
+// policyClaims are the claims that the admission policy has made, as far as this process has seen them: it counts each once.
+type policyClaims struct {
 	mu   sync.Mutex
 	seen map[string]map[types.UID]types.UID // the node's UID, by the node's name and the rule's UID
 }
 
 // first reports whether a claim is seen for the first time.
-func (b *births) first(node *corev1.Node, rule *ruleset.Rule) bool {
+func (b *policyClaims) first(node *corev1.Node, rule *ruleset.Rule) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.seen[node.Name][rule.UID] == node.UID {
@@ -160,20 +150,20 @@ func (b *births) first(node *corev1.Node, rule *ruleset.Rule) bool {
 	return true
 }
 
-func (b *births) forget(node string) {
+func (b *policyClaims) forget(node string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.seen, node)
 }
 
-// greet counts the claims on a node that the admission policy has made.
-func (r *Reconciler) greet(p *pass) {
+// countPolicyClaims counts the claims on a node that the admission policy has made.
+func (r *Reconciler) countPolicyClaims(p *pass) {
 	if r.PolicyClaim == nil {
 		return
 	}
 	for i := range p.decisions {
 		d := &p.decisions[i]
-		if d.Was.Claimed && d.Was.Record.Since.IsZero() && taints.AdmittedByPolicy(d.Rule, p.node) && r.births.first(p.node, d.Rule) {
+		if d.Was.Claimed && d.Was.Record.Since.IsZero() && taints.AdmittedByPolicy(d.Rule, p.node) && r.policyClaims.first(p.node, d.Rule) {
 			r.PolicyClaim()
 		}
 	}

@@ -53,9 +53,9 @@ type Reconciler struct {
 	// Escapes counts pods that were faster than the gate; nil, where nobody does.
 	Escapes *Escapes
 
-	births    births
-	strangers strangers
-	echoes    echoes
+	policyClaims policyClaims
+	deleted      deletedRules
+	ownWrites    ownWrites
 }
 
 // pass is one look at one node.
@@ -77,20 +77,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Client.Get(ctx, req.NamespacedName, node); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.Fleet.Forget(req.Name, r.Clock.Now())
-			r.echoes.forget(req.Name)
-			r.births.forget(req.Name)
+			r.ownWrites.forget(req.Name)
+			r.policyClaims.forget(req.Name)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("reading node %q: %w", req.Name, err)
 	}
 	p := &pass{node: node, set: r.Fleet.Rules(), now: r.Clock.Now()}
-	gone, err := r.strangers.gone(ctx, r.Live, taints.Strangers(node, p.set))
+	gone, err := r.deleted.among(ctx, r.Live, taints.UnknownRules(node, p.set))
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("looking up rules that node %q bears records of: %w", node.Name, err)
 	}
 	p.swept = taints.Sweep(node, p.set, gone)
 	r.decide(ctx, p)
-	r.greet(p)
+	r.countPolicyClaims(p)
 	outcome := taints.Plan(node, p.swept, p.decisions, p.now)
 	if outcome.Patch == nil {
 		r.record(p, node, outcome, nil)
@@ -133,18 +133,18 @@ func measured(rule *ruleset.Rule, facts *readiness.Facts, now time.Time) readine
 	return verdict
 }
 
-func (r *Reconciler) facts(p *pass, rule *ruleset.Rule, standing gate.Standing) *readiness.Facts {
-	return &readiness.Facts{Node: p.node, NotBefore: standing.NotBefore, Observed: r.Fleet.Observed(p.node, rule.UID), Evidence: p.evidence}
+func (r *Reconciler) facts(p *pass, rule *ruleset.Rule, state gate.State) *readiness.Facts {
+	return &readiness.Facts{Node: p.node, NotBefore: state.NotBefore, Observed: r.Fleet.Observed(p.node, rule.UID), Evidence: p.evidence}
 }
 
-// write sends the patch. What follows from it is told only after the API server has accepted it.
+// write sends the patch. What follows from it is reported only after the API server has accepted it.
 func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome) (reconcile.Result, error) {
 	written := &corev1.Node{}
 	written.Name = p.node.Name
 	err := r.Client.Patch(ctx, written, client.RawPatch(types.JSONPatchType, outcome.Patch))
 	switch {
 	case err == nil:
-		r.echoes.expect(written)
+		r.ownWrites.expect(written)
 		r.announce(ctx, p, written, outcome)
 		r.record(p, written, outcome, nil)
 		return r.again(p), nil
@@ -221,14 +221,14 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 	for i, d := range p.decisions {
 		v := p.verdicts[i]
 		e := fleet.Entry{
-			Rule: d.Rule, Standing: d.Was, State: d.State, Reason: d.Reason,
+			Rule: d.Rule, Current: d.Was, State: d.State, Reason: d.Reason,
 			Present: gate.Find(node, d.Rule.Taint) != nil, Shared: outcome.Shared[d.Rule.UID],
 			Displaced:  displaced[d.Rule.Name],
 			WouldClaim: d.WouldClaim, WouldRelease: d.WouldRelease, Risky: d.WouldClaim && v.NeverAppeared, Hold: d.Hold.State,
 			Observed: v.Observed, HeartbeatDecides: v.HeartbeatDecides,
 		}
 		if node != p.node {
-			e.Standing = gate.Stand(d.Rule, node, p.now)
+			e.Current = gate.StateOf(d.Rule, node, p.now)
 		}
 		if d.State != "" && d.State != v1alpha1.NodeStateReady {
 			e.Results, e.Requirements = results(d.Rule, r.facts(p, d.Rule, d.Was), p.now)

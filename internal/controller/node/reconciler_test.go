@@ -459,7 +459,7 @@ var _ = Describe("The heartbeat filter", func() {
 				return r.Relevant().Update(event.TypedUpdateEvent[*corev1.Node]{ObjectOld: base.Obj(), ObjectNew: after})
 			}
 			Expect(filter()).To(Equal(tc.want), name)
-			r.echoes.expect(after)
+			r.ownWrites.expect(after)
 			Expect(filter()).To(Equal(tc.want && name != "our annotation" && name != "a taint"), "%s, in what this controller has written", name)
 		}
 	})
@@ -478,12 +478,12 @@ var _ = Describe("A sweep over a fleet", func() {
 	It("asks the API server once which rules are gone", func(ctx context.Context) {
 		lists := 0
 		live := counting{server.Client, &lists}
-		var s strangers
-		gone, err := s.gone(ctx, live, []string{"00000000-0000-0000-0000-000000000001"})
+		var s deletedRules
+		gone, err := s.among(ctx, live, []string{"00000000-0000-0000-0000-000000000001"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(gone("00000000-0000-0000-0000-000000000001")).To(BeTrue())
 		Expect(gone("00000000-0000-0000-0000-000000000002")).To(BeFalse(), "nobody has asked for it")
-		_, err = s.gone(ctx, live, []string{"00000000-0000-0000-0000-000000000001"})
+		_, err = s.among(ctx, live, []string{"00000000-0000-0000-0000-000000000001"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(lists).To(Equal(1))
 	})

@@ -191,7 +191,7 @@ func (r *Reconciler) Relevant() predicate.TypedPredicate[*corev1.Node] {
 			before, after := e.ObjectOld, e.ObjectNew
 			return judgedChanged(before, after) || r.Fleet.HeartbeatDecides(after.Name) ||
 				r.Fleet.Rules().Inspects() && inspectedChanged(before, after) ||
-				writtenChanged(before, after) && !r.echoes.is(after)
+				writtenChanged(before, after) && !r.ownWrites.is(after)
 		},
 	}
 }

@@ -65,7 +65,7 @@ type world struct {
 
 func (w *world) RuleChanged(string) {}
 
-func (w *world) Wake(nodes []string) {
+func (w *world) Enqueue(nodes []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.woken = append(w.woken, nodes...)

@@ -73,8 +73,8 @@ type progress struct {
 	wrote time.Time
 	// pendingSince is since when the rule waits for its evidence to be read for the first time; zero: it does not.
 	pendingSince time.Time
-	// outbreaks are the causes for which nodes in service are not ready, and what has been told of them.
-	outbreaks outbreaks
+	// massFailures are the causes for which nodes in service are not ready, and what has been reported of them.
+	massFailures massFailures
 }
 
 // Reconcile looks at one rule.
@@ -186,7 +186,7 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	if !known || material.Rule != compiled {
 		return reconcile.Result{}, nil // the rule has changed meanwhile, and is queued
 	}
-	again := reconcile.Result{RequeueAfter: r.tellOutbreaks(rule, material.Causes, now)}
+	again := reconcile.Result{RequeueAfter: r.reportMassFailures(rule, material.Causes, now)}
 	var problem *guard.Problem
 	if rule.Spec.EvictionGuard != nil && r.GuardProblem != nil {
 		problem = r.GuardProblem(compiled)

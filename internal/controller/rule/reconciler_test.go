@@ -42,7 +42,7 @@ var _ = BeforeSuite(func() { server = suite.Server() })
 type deaf struct{}
 
 func (deaf) RuleChanged(string) {}
-func (deaf) Wake([]string)      {}
+func (deaf) Enqueue([]string)   {}
 
 // desk is a Reconciler on the real API server, called directly, with a clock that the test steps and a fleet that it fills.
 type desk struct {
@@ -101,12 +101,12 @@ func (d *desk) read() *v1alpha1.NodeReadinessRule {
 }
 
 func (d *desk) saw(i int, state v1alpha1.NodeState, reason string) {
-	e := fleet.Entry{Rule: d.compiled, Standing: gate.Stand(d.compiled, d.nodes[i], d.clock.Now()), State: state, Reason: reason,
+	e := fleet.Entry{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[i], d.clock.Now()), State: state, Reason: reason,
 		Present: state == v1alpha1.NodeStateHeld}
 	d.Fleet.Record(d.nodes[i], []fleet.Entry{e}, d.clock.Now())
 }
 
-// cleaned is what the fleet is told of a node that bears nothing of the deleted rule.
+// cleaned is what the fleet is reported of a node that bears nothing of the deleted rule.
 func (d *desk) cleaned(i int) { d.Fleet.Record(d.nodes[i], nil, d.clock.Now()) }
 
 func (d *desk) reconcile() reconcile.Result {
@@ -213,7 +213,7 @@ var _ = Describe("A rule", func() {
 
 	It("says what a dry-run would do", func(ctx context.Context) {
 		d := newDesk(ctx, network().DryRun(true), node("a"))
-		e := fleet.Entry{Rule: d.compiled, Standing: gate.Stand(d.compiled, d.nodes[0], d.clock.Now()),
+		e := fleet.Entry{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[0], d.clock.Now()),
 			State: v1alpha1.NodeStateExempt, Reason: gate.ReasonDryRun, WouldClaim: true, Risky: true}
 		d.Fleet.Record(d.nodes[0], []fleet.Entry{e}, d.clock.Now())
 		d.reconcile()
@@ -227,7 +227,7 @@ var _ = Describe("A rule", func() {
 	It("says that its breaker keeps nodes from being held, and that an older claim decides about its taint", func(ctx context.Context) {
 		d := newDesk(ctx, network().MaxUnavailable("0"), node("a"))
 		d.Fleet.Reserve(d.rule.UID, "a", d.clock.Now())
-		e := fleet.Entry{Rule: d.compiled, Standing: gate.Stand(d.compiled, d.nodes[0], d.clock.Now()),
+		e := fleet.Entry{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[0], d.clock.Now()),
 			State: v1alpha1.NodeStateExempt, Reason: gate.ReasonOverBudget, Shared: true}
 		d.Fleet.Record(d.nodes[0], []fleet.Entry{e}, d.clock.Now())
 		d.reconcile()
@@ -240,7 +240,7 @@ var _ = Describe("A rule", func() {
 		d := newDesk(ctx, network().Probe("example.com/Ready", 9099), node("a"), node("b"))
 		const taken = "condition example.com/Ready is published by the older rule first"
 		for i := range 2 {
-			e := fleet.Entry{Rule: d.compiled, Standing: gate.Stand(d.compiled, d.nodes[i], d.clock.Now()),
+			e := fleet.Entry{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[i], d.clock.Now()),
 				State: v1alpha1.NodeStateReady, Reason: gate.ReasonEvidenceHolds, Displaced: taken, Shared: i == 0}
 			d.Fleet.Record(d.nodes[i], []fleet.Entry{e}, d.clock.Now())
 		}

@@ -140,7 +140,7 @@ func nodeConditions(m *fleet.Material, set setter) {
 	}
 }
 
-// conflicts says whether an older rule decides about something that this one asks for. That a probe does not run is told
+// conflicts says whether an older rule decides about something that this one asks for. That a probe does not run is reported
 // before that a taint is shared.
 func conflicts(m *fleet.Material, set setter) {
 	var reasons, words []string

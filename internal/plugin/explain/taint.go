@@ -75,7 +75,7 @@ func (x *explainer) sharers() []string {
 		if o == x.d.Rule || o.Taint == nil || x.d.Rule.Taint == nil || o.Taint.Key != x.d.Rule.Taint.Key || o.Taint.Effect != x.d.Rule.Taint.Effect {
 			continue
 		}
-		if s := gate.Stand(o, x.in.Node, x.in.Now); s.Claimed {
+		if s := gate.StateOf(o, x.in.Node, x.in.Now); s.Claimed {
 			out = append(out, o.Name)
 		}
 	}

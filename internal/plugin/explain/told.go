@@ -49,7 +49,7 @@ func Told(events []corev1.Event) func(*ruleset.Rule, corev1.Taint) string {
 func Room(rule *ruleset.Rule, nodes []*corev1.Node, now time.Time) int {
 	released, claimed := 0, 0
 	for _, n := range nodes {
-		if s := gate.Stand(rule, n, now); s.Counted {
+		if s := gate.StateOf(rule, n, now); s.Counted {
 			released++
 			if s.Claimed {
 				claimed++

@@ -217,7 +217,7 @@ func (s *simulation) record(node *corev1.Node, decisions []gate.Decision, claime
 		d := &decisions[i]
 		standing := d.Was
 		standing.Claimed = claimed(d)
-		entries = append(entries, fleet.Entry{Rule: d.Rule, Standing: standing, State: d.State, Reason: d.Reason})
+		entries = append(entries, fleet.Entry{Rule: d.Rule, Current: standing, State: d.State, Reason: d.Reason})
 	}
 	s.fleet.Record(node, entries, s.Now)
 }
@@ -285,4 +285,4 @@ func rank(n *report.NodeSimulation) int {
 type quiet struct{}
 
 func (quiet) RuleChanged(string) {}
-func (quiet) Wake([]string)      {}
+func (quiet) Enqueue([]string)   {}

@@ -94,15 +94,8 @@ func repels(t *corev1.Taint) bool {
 
 // tolerates reports whether a pod tolerates a taint for good.
 func tolerates(pod *corev1.PodSpec, t *corev1.Taint) bool {
-	return slices.ContainsFunc(pod.Tolerations, func(o corev1.Toleration) bool {
-		if o.Effect != "" && o.Effect != t.Effect || o.Key != "" && o.Key != t.Key {
-			return false
-		}
-		if t.Effect == corev1.TaintEffectNoExecute && o.TolerationSeconds != nil {
-			return false
-		}
-		return o.Operator == corev1.TolerationOpExists || o.Value == t.Value
-	})
+	o := ruleset.Toleration(pod.Tolerations, t)
+	return o != nil && (t.Effect != corev1.TaintEffectNoExecute || o.TolerationSeconds == nil)
 }
 
 // The labels of nodes of the control plane.

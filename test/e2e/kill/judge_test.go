@@ -119,12 +119,12 @@ func (j *judge) node(node *corev1.Node) {
 	var decisions []gate.Decision
 	wish := map[string]*wishes{}
 	for _, rule := range j.set.All() {
-		standing := gate.Stand(rule, swept.Node, j.now)
+		standing := gate.StateOf(rule, swept.Node, j.now)
 		if !standing.Concerns(rule, node) {
 			continue
 		}
 		verdict := j.evaluate(rule, node, standing)
-		d := gate.Decide(gate.Input{Rule: rule, Node: swept.Node, Standing: standing, Verdict: verdict, Override: override, Now: j.now})
+		d := gate.Decide(gate.Input{Rule: rule, Node: swept.Node, State: standing, Verdict: verdict, Override: override, Now: j.now})
 		d = j.count(rule, standing, d)
 		decisions = append(decisions, d)
 		j.ask(wish, rule, node, standing, verdict, override)
@@ -143,7 +143,7 @@ func (j *judge) node(node *corev1.Node) {
 }
 
 // evaluate judges a rule as a process does that has known the node for long: all windows have passed.
-func (j *judge) evaluate(rule *ruleset.Rule, node *corev1.Node, standing gate.Standing) readiness.Verdict {
+func (j *judge) evaluate(rule *ruleset.Rule, node *corev1.Node, standing gate.State) readiness.Verdict {
 	if !standing.Matches {
 		return readiness.Verdict{}
 	}
@@ -153,7 +153,7 @@ func (j *judge) evaluate(rule *ruleset.Rule, node *corev1.Node, standing gate.St
 }
 
 // count counts a node for a rule's status, and takes its breaker into account.
-func (j *judge) count(rule *ruleset.Rule, standing gate.Standing, d gate.Decision) gate.Decision {
+func (j *judge) count(rule *ruleset.Rule, standing gate.State, d gate.Decision) gate.Decision {
 	n := j.tally[rule.UID]
 	if standing.Counted {
 		n.released++
@@ -161,7 +161,7 @@ func (j *judge) count(rule *ruleset.Rule, standing gate.Standing, d gate.Decisio
 			n.claimed++
 		}
 	}
-	if d.NeedsBudget {
+	if d.Limited {
 		n.waiting++
 		d = d.Refuse()
 	}
@@ -194,7 +194,7 @@ type wishes struct {
 }
 
 // ask adds what a rule wants by its spec and the evidence alone, where that is enough to tell: without its record.
-func (j *judge) ask(all map[string]*wishes, rule *ruleset.Rule, node *corev1.Node, standing gate.Standing, v readiness.Verdict, o gate.Override) {
+func (j *judge) ask(all map[string]*wishes, rule *ruleset.Rule, node *corev1.Node, standing gate.State, v readiness.Verdict, o gate.Override) {
 	if !standing.Matches || rule.Mode == ruleset.DryRun || rule.Mode == ruleset.Deleting {
 		return
 	}

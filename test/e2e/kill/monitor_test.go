@@ -188,7 +188,7 @@ func (m *monitor) held(uid types.UID) []string {
 		if _, ok := node.Annotations[rule.RecordKey()]; !ok {
 			continue
 		}
-		if s := gate.Stand(rule, node, now); s.Counted && s.Claimed {
+		if s := gate.StateOf(rule, node, now); s.Counted && s.Claimed {
 			held = append(held, name)
 		}
 	}

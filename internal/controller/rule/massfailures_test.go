@@ -18,32 +18,32 @@ import (
 	"github.com/nodegate/nodegate/internal/gate"
 )
 
-// TestOutbreaks has each step say, at a second, how many nodes a cause has, and what is told then.
-func TestOutbreaks(t *testing.T) {
+// TestMassFailures has each step say, at a second, how many nodes a cause has, and what is reported then.
+func TestMassFailures(t *testing.T) {
 	type step struct {
-		second, nodes, told int
-		again               time.Duration
+		second, nodes, reported int
+		again                   time.Duration
 	}
 	for name, steps := range map[string][]step{
-		"a few nodes are no outbreak": {
+		"a few nodes are no massFailure": {
 			{0, 2, 0, 0}, {60, 2, 0, 0},
 		},
-		"many nodes are told once, when no more follow": {
+		"many nodes are reported once, when no more follow": {
 			{0, 1, 0, 0}, {2, 400, 0, 2 * time.Second}, {3, 1000, 0, 2 * time.Second}, {4, 1000, 0, time.Second},
 			{5, 1000, 1000, 0}, {11, 1000, 0, 0}, {600, 1000, 0, 0},
 		},
-		"more and more nodes are told after ten seconds": {
+		"more and more nodes are reported after ten seconds": {
 			{0, 10, 0, 2 * time.Second}, {1, 20, 0, 2 * time.Second}, {2, 30, 0, 2 * time.Second}, {3, 40, 0, 2 * time.Second},
 			{4, 50, 0, 2 * time.Second}, {5, 60, 0, 2 * time.Second}, {6, 70, 0, 2 * time.Second}, {7, 80, 0, 2 * time.Second},
 			{8, 81, 0, 2 * time.Second}, {9, 82, 0, time.Second}, {10, 90, 90, 0},
 		},
-		"one or two that follow later are not told, three are": {
+		"one or two that follow later are not reported, three are": {
 			{0, 10, 0, 2 * time.Second}, {2, 10, 10, 0}, {60, 12, 0, 0}, {120, 13, 0, 2 * time.Second}, {122, 13, 13, 0},
 		},
 		"it is news again after it was over": {
 			{0, 10, 0, 2 * time.Second}, {2, 10, 10, 0}, {60, 0, 0, 0}, {120, 5, 0, 2 * time.Second}, {122, 5, 5, 0},
 		},
-		"it passes before it is told": {
+		"it passes before it is reported": {
 			{0, 10, 0, 2 * time.Second}, {1, 0, 0, 0}, {10, 0, 0, 0},
 		},
 	} {
@@ -55,12 +55,12 @@ func TestOutbreaks(t *testing.T) {
 				if s.nodes > 0 {
 					causes = []fleet.Cause{{What: "condition a is False", Nodes: names(s.nodes)}}
 				}
-				if s.told > 0 {
-					want = []fleet.Cause{{What: "condition a is False", Nodes: names(s.told)}}
+				if s.reported > 0 {
+					want = []fleet.Cause{{What: "condition a is False", Nodes: names(s.reported)}}
 				}
 				news, again := o.observe(causes, start.Add(time.Duration(s.second)*time.Second))
 				if diff := cmp.Diff(want, news); diff != "" || again != s.again {
-					t.Fatalf("at second %d: again %s, want %s; told (-want +got):\n%s", s.second, again, s.again, diff)
+					t.Fatalf("at second %d: again %s, want %s; reported (-want +got):\n%s", s.second, again, s.again, diff)
 				}
 			}
 			if n := len(o); n > 1 {
@@ -70,14 +70,14 @@ func TestOutbreaks(t *testing.T) {
 	}
 }
 
-func TestOutbreaksStartWithWhatThereIs(t *testing.T) {
+func TestMassFailuresStartWithWhatThereIs(t *testing.T) {
 	causes := []fleet.Cause{{What: "condition a is False", Nodes: names(100)}}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	o := know(causes)
 	for range 3 {
 		now = now.Add(time.Minute)
 		if news, again := o.observe(causes, now); news != nil || again != 0 {
-			t.Errorf("told %v, again %s", news, again)
+			t.Errorf("reported %v, again %s", news, again)
 		}
 	}
 }
@@ -91,10 +91,10 @@ func names(n int) []string {
 }
 
 var _ = Describe("Evidence that says less than it seems to", func() {
-	It("is told once, and stands in the condition Ready for as long as it is so", func(ctx context.Context) {
+	It("is reported once, and stands in the condition Ready for as long as it is so", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"))
 		look := func(warning string) {
-			d.Fleet.Record(d.nodes[0], []fleet.Entry{{Rule: d.compiled, Standing: gate.Stand(d.compiled, d.nodes[0], d.clock.Now()),
+			d.Fleet.Record(d.nodes[0], []fleet.Entry{{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[0], d.clock.Now()),
 				State: v1alpha1.NodeStateReady, Reason: gate.ReasonEvidenceHolds, Warning: warning}}, d.clock.Now())
 			d.step(time.Minute)
 			Expect(d.reconcile()).To(BeZero())
@@ -114,9 +114,9 @@ var _ = Describe("Nodes in service that turn unready together", func() {
 	It("are one event on the rule", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"), node("b"), node("c"), node("d"))
 		unready := func(i int) {
-			standing := gate.Stand(d.compiled, d.nodes[i], d.clock.Now())
+			standing := gate.StateOf(d.compiled, d.nodes[i], d.clock.Now())
 			standing.Released = true
-			d.Fleet.Record(d.nodes[i], []fleet.Entry{{Rule: d.compiled, Standing: standing, State: v1alpha1.NodeStateHeld,
+			d.Fleet.Record(d.nodes[i], []fleet.Entry{{Rule: d.compiled, Current: standing, State: v1alpha1.NodeStateHeld,
 				Reason: gate.ReasonEvidenceMissing, Results: []v1alpha1.ConditionEvaluationResult{
 					{Type: "example.com/Ready", CurrentStatus: "Unknown", RequiredStatus: "True"}}}}, d.clock.Now())
 		}

@@ -18,16 +18,16 @@ import (
 // a list of rules, no more.
 const maxGone = 10000
 
-// strangers finds out which of the rules that nodes bear records of are really gone. A rule that the cache does not know
+// deletedRules finds out which of the rules that nodes bear records of are really gone. A rule that the cache does not know
 // may also be so new that only an admission policy has seen it: its taint must not be taken for a leftover.
-type strangers struct {
+type deletedRules struct {
 	mu   sync.Mutex
 	dead sets.Set[string]
 }
 
 // gone asks the API server about references, UIDs or names of rules, that are not known to be gone. The function that
 // it returns says which are.
-func (s *strangers) gone(ctx context.Context, live client.Reader, refs []string) (func(string) bool, error) {
+func (s *deletedRules) among(ctx context.Context, live client.Reader, refs []string) (func(string) bool, error) {
 	if len(refs) == 0 {
 		return func(string) bool { return false }, nil
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/nodegate/nodegate/internal/gate"
 )
 
-// budget is a rule's breaker: how many released nodes there are, how many of them the rule claims, and who waits.
-type budget struct {
+// limit is a rule's limit: how many released nodes there are, how many of them the rule claims, and who waits.
+type limit struct {
 	released int
 	claimed  int
 	// reserved are claims that were granted and are not on the node yet, as far as is known.
@@ -26,18 +26,18 @@ type budget struct {
 	waiting map[string]time.Time
 }
 
-func newBudget() budget {
-	return budget{reserved: map[string]struct{}{}, waiting: map[string]time.Time{}}
+func newLimit() limit {
+	return limit{reserved: map[string]struct{}{}, waiting: map[string]time.Time{}}
 }
 
 // count replaces a node's share in the two numbers.
-func (b *budget) count(before, after *Entry) {
+func (b *limit) count(before, after *Entry) {
 	add := func(e *Entry, n int) {
-		if e == nil || !e.Standing.Counted {
+		if e == nil || !e.Current.Counted {
 			return
 		}
 		b.released += n
-		if e.Standing.Claimed {
+		if e.Current.Claimed {
 			b.claimed += n
 		}
 	}
@@ -47,7 +47,7 @@ func (b *budget) count(before, after *Entry) {
 
 // settle ends a node's reservation and its waiting, as its new entry says. After a failure nobody knows whether the claim
 // was made: it stays reserved until that is seen, or given back.
-func (b *budget) settle(node string, e *Entry) {
+func (b *limit) settle(node string, e *Entry) {
 	if e == nil || e.State != v1alpha1.NodeStateFailed {
 		delete(b.reserved, node)
 	}
@@ -58,7 +58,7 @@ func (b *budget) settle(node string, e *Entry) {
 
 // available is for how many more claims there is room.
 func (s *ruleState) available() int {
-	return s.rule.MaxUnavailable(s.budget.released) - s.budget.claimed - len(s.budget.reserved)
+	return s.rule.MaxUnavailable(s.limit.released) - s.limit.claimed - len(s.limit.reserved)
 }
 
 // Reserve asks for room for a rule's claim on a node in service that is not ready since the given time. Those that are
@@ -70,7 +70,7 @@ func (f *Fleet) Reserve(rule types.UID, node string, since time.Time) bool {
 	if state == nil {
 		return false
 	}
-	b := &state.budget
+	b := &state.limit
 	if _, ok := b.reserved[node]; ok {
 		return true
 	}
@@ -87,30 +87,30 @@ func (f *Fleet) Reserve(rule types.UID, node string, since time.Time) bool {
 // Unreserve gives back what was granted and not used.
 func (f *Fleet) Unreserve(rule types.UID, node string) {
 	f.mu.Lock()
-	var wake []string
+	var enqueue []string
 	if state := f.rules[rule]; state != nil {
-		delete(state.budget.reserved, node)
-		wake = state.wake()
+		delete(state.limit.reserved, node)
+		enqueue = state.enqueue()
 	}
 	f.mu.Unlock()
-	f.tell(nil, wake)
+	f.tell(nil, enqueue)
 }
 
 // longest are the n nodes that wait and are longest not ready.
-func (b *budget) longest(n int) []string {
+func (b *limit) longest(n int) []string {
 	names := slices.SortedFunc(maps.Keys(b.waiting), func(x, y string) int {
 		return cmp.Or(b.waiting[x].Compare(b.waiting[y]), strings.Compare(x, y))
 	})
 	return names[:min(n, len(names))]
 }
 
-// wake are the waiting nodes that there is room for now.
-func (s *ruleState) wake() []string {
-	if len(s.budget.waiting) == 0 || !s.rule.Limited() {
+// enqueue are the waiting nodes that there is room for now.
+func (s *ruleState) enqueue() []string {
+	if len(s.limit.waiting) == 0 || !s.rule.Limited() {
 		return nil
 	}
 	if room := s.available(); room > 0 {
-		return s.budget.longest(room)
+		return s.limit.longest(room)
 	}
 	return nil
 }
