@@ -5,10 +5,8 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,46 +27,11 @@ func (c *compiler) obtain(ctx context.Context, names []string, dir string) error
 	start := time.Now()
 	c.progress.say("building %s of Kubernetes %s, etcd %s and kwok %s from source: once, some minutes",
 		strings.Join(names, ", "), c.pins.kubernetes, c.pins.etcd, c.pins.kwok)
-	var pkgs []string
+	args := append(append([]string{"build", "-v"}, buildFlags(c.pins)...), "-o", dir+string(filepath.Separator))
 	for _, name := range names {
-		pkgs = append(pkgs, packages[name])
+		args = append(args, packages[name])
 	}
-
-	// Listing first downloads the modules, which is better told apart from compiling, and counts the packages.
-	var listed bytes.Buffer
-	var modules atomic.Int64
-	err := c.goCommand(ctx, append([]string{"list", "-mod=readonly", "-deps"}, pkgs...), &listed,
-		func(line string) bool {
-			if !strings.HasPrefix(line, "go: downloading ") {
-				return false
-			}
-			modules.Add(1)
-			return true
-		},
-		func(elapsed string) { c.progress.show("%s downloading modules: %d", elapsed, modules.Load()) })
-	if err != nil {
-		return fmt.Errorf("downloading the sources of the control plane: %w", err)
-	}
-	total := bytes.Count(listed.Bytes(), []byte("\n"))
-
-	// "-v" names each package when it is compiled; those in Go's build cache are not, hence "up to".
-	var compiled atomic.Int64
-	args := append([]string{"build", "-v"}, buildFlags(c.pins)...)
-	args = append(append(args, "-o", dir+string(filepath.Separator)), pkgs...)
-	err = c.goCommand(ctx, args, io.Discard,
-		func(line string) bool {
-			if strings.ContainsAny(line, " :#") {
-				return false
-			}
-			compiled.Add(1)
-			return true
-		},
-		func(elapsed string) {
-			linked := c.linked(dir, names)
-			c.progress.show("%s compiled %d of up to %d packages, linked %d of %d binaries%s",
-				elapsed, compiled.Load(), total, len(linked), len(names), inParentheses(linked))
-		})
-	if err != nil {
+	if err := c.build(ctx, args, names, dir); err != nil {
 		return fmt.Errorf("building the control plane: %w", err)
 	}
 	for _, name := range names {
@@ -97,14 +60,12 @@ func (c *compiler) linked(dir string, names []string) []string {
 	return done
 }
 
-// goCommand runs the go command in the pinning module. known says of a line of stderr that it is progress;
-// all other lines are kept for the error. tick is called now and then with the time spent.
-func (c *compiler) goCommand(ctx context.Context, args []string, stdout io.Writer, known func(string) bool, tick func(string)) error {
+// build runs "go build", and shows its progress.
+func (c *compiler) build(ctx context.Context, args, names []string, dir string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = c.dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS=", "GOARCH=")
-	cmd.Stdout = stdout
-	// An interrupt lets the go command remove its work directory; it is killed if it does not heed it.
+	// An interrupt lets the go command remove its work directory.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	stderr, err := cmd.StderrPipe()
@@ -114,10 +75,20 @@ func (c *compiler) goCommand(ctx context.Context, args []string, stdout io.Write
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	stop := c.progress.every(tick)
+	var modules, compiled atomic.Int64
+	stop := c.progress.every(func(elapsed string) {
+		linked := c.linked(dir, names)
+		c.progress.show("%s downloaded %d modules, compiled %d packages, linked %d of %d binaries%s",
+			elapsed, modules.Load(), compiled.Load(), len(linked), len(names), inParentheses(linked))
+	})
 	var rest []string
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		if line := lines.Text(); !known(line) {
+		switch line := lines.Text(); {
+		case strings.HasPrefix(line, "go: downloading "):
+			modules.Add(1)
+		case !strings.ContainsAny(line, " :#"): // a package, by -v
+			compiled.Add(1)
+		default:
 			rest = append(rest, line)
 		}
 	}
@@ -127,7 +98,7 @@ func (c *compiler) goCommand(ctx context.Context, args []string, stdout io.Write
 		return ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("go %s: %w\n%s", args[0], err, strings.Join(rest, "\n"))
+		return fmt.Errorf("%w\n%s", err, strings.Join(rest, "\n"))
 	}
 	return nil
 }

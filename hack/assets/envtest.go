@@ -6,8 +6,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -22,17 +22,16 @@ const envtestIndex = "https://raw.githubusercontent.com/kubernetes-sigs/controll
 
 // They are variables so that a test need not wait so long.
 var (
-	// connectLimit bounds how long an unreachable site is waited for; a site that answers does so in much less.
+	// connectLimit bounds the wait for a site that cannot be reached.
 	connectLimit = 8 * time.Second
-	// stallLimit bounds how long a download that has begun may bring nothing.
-	stallLimit = 20 * time.Second
+	// downloadLimit bounds the whole download. After it, the binaries are built.
+	downloadLimit = 5 * time.Minute
 )
 
 // envtestBinaries are what an envtest release holds.
 var envtestBinaries = []string{"etcd", "kube-apiserver", "kubectl"}
 
-// envtest downloads binaries with setup-envtest. Building from source follows, so that nothing here fails
-// for good: whatever goes wrong is told and leaves the binaries to be built.
+// envtest downloads binaries with setup-envtest. If that fails, it says so and leaves the binaries to be built.
 type envtest struct {
 	dir      string // of the module that pins setup-envtest
 	index    string
@@ -41,12 +40,7 @@ type envtest struct {
 }
 
 func (e *envtest) obtain(ctx context.Context, names []string, dir string) error {
-	var wanted []string
-	for _, name := range names {
-		if slices.Contains(envtestBinaries, name) {
-			wanted = append(wanted, name)
-		}
-	}
+	wanted := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !slices.Contains(envtestBinaries, n) })
 	if len(wanted) == 0 {
 		return nil
 	}
@@ -68,7 +62,7 @@ func (e *envtest) download(ctx context.Context, wanted []string, dir string) err
 	if err := e.reachable(ctx); err != nil {
 		return err
 	}
-	// "go tool -n" builds setup-envtest and says where it is: what follows is then the download alone.
+	// "go tool -n" builds setup-envtest and prints its path, so that the limit is for the download alone.
 	locate := exec.CommandContext(ctx, "go", "tool", "-n", "setup-envtest")
 	locate.Dir = e.dir
 	locate.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS=", "GOARCH=")
@@ -84,27 +78,26 @@ func (e *envtest) download(ctx context.Context, wanted []string, dir string) err
 	if err != nil {
 		return err
 	}
-	defer removeAll(into)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	defer func() { _ = os.RemoveAll(into) }()
+	ctx, cancel := context.WithTimeoutCause(ctx, downloadLimit, fmt.Errorf("it took longer than %s", downloadLimit))
+	defer cancel()
 	cmd := exec.CommandContext(ctx, strings.TrimSpace(string(tool)), "use", major+"."+minor+".x!",
 		"--index", e.index, "--bin-dir", into, "-p", "path")
-	cmd.Env = append(os.Environ(), "TMPDIR="+into) // where it unpacks from: so that growth is seen
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	stop := watchGrowth(into, stallLimit, func() { cancel(fmt.Errorf("nothing came for %s", stallLimit)) })
+	cmd.Env = append(os.Environ(), "TMPDIR="+into)
 	path, err := cmd.Output()
-	stop()
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return fmt.Errorf("setup-envtest: %w: %s", err, bytes.TrimSpace(exit.Stderr))
 	}
 	if err != nil {
-		return fmt.Errorf("setup-envtest: %w: %s", err, strings.TrimSpace(stderr.String()))
+		return err
 	}
 	return take(strings.TrimSpace(string(path)), wanted, dir)
 }
 
-// reachable asks the index once, so that a machine that cannot get at it loses seconds and not a minute.
+// reachable requests the index once, so that a machine without access to it waits for seconds and not for minutes.
 func (e *envtest) reachable(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
@@ -123,65 +116,12 @@ func (e *envtest) reachable(ctx context.Context) error {
 	return nil
 }
 
-// take moves the binaries out of setup-envtest's own directory, which it makes read-only.
+// take moves the binaries out of setup-envtest's own directory, which is read-only.
 func take(from string, names []string, to string) error {
-	if err := os.Chmod(from, 0o755); err != nil {
-		return err
-	}
+	err := os.Chmod(from, 0o755)
 	for _, name := range names {
 		target := filepath.Join(to, name)
-		if err := os.Rename(filepath.Join(from, name), target); err != nil {
-			return err
-		}
-		if err := os.Chmod(target, 0o755); err != nil {
-			return err
-		}
+		err = errors.Join(err, os.Rename(filepath.Join(from, name), target), os.Chmod(target, 0o755))
 	}
-	return nil
-}
-
-// watchGrowth calls stalled when dir has not grown for the given time, until stop is called.
-func watchGrowth(dir string, limit time.Duration, stalled func()) (stop func()) {
-	quit := make(chan struct{})
-	go func() {
-		size, since := int64(-1), time.Now()
-		for {
-			select {
-			case <-quit:
-				return
-			case <-time.After(limit / 10):
-			}
-			if now := sizeOf(dir); now != size {
-				size, since = now, time.Now()
-			} else if time.Since(since) > limit {
-				stalled()
-				return
-			}
-		}
-	}()
-	return func() { close(quit) }
-}
-
-func sizeOf(dir string) int64 {
-	var size int64
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // it was moved while this looked
-		}
-		if info, err := d.Info(); err == nil && !d.IsDir() {
-			size += info.Size()
-		}
-		return nil
-	})
-	return size
-}
-
-func removeAll(dir string) {
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			_ = os.Chmod(path, 0o755)
-		}
-		return nil
-	})
-	_ = os.RemoveAll(dir)
+	return err
 }

@@ -101,9 +101,9 @@ func TestWhatEnvtestOffersIsDownloaded(t *testing.T) {
 	}
 }
 
-func TestADownloadThatStallsIsGivenUp(t *testing.T) {
-	defer func(was time.Duration) { stallLimit = was }(stallLimit)
-	stallLimit = 2 * time.Second
+func TestADownloadThatTakesTooLongIsGivenUp(t *testing.T) {
+	defer func(was time.Duration) { downloadLimit = was }(downloadLimit)
+	downloadLimit = 2 * time.Second
 	archive, release := envtestArchive(t), make(chan struct{})
 	index := site(t, archive, func(w http.ResponseWriter) {
 		_, _ = w.Write(archive[:10])
@@ -112,7 +112,7 @@ func TestADownloadThatStallsIsGivenUp(t *testing.T) {
 	})
 	t.Cleanup(func() { close(release) }) // before the site's own, which waits for the handler
 	found, told := download(t, index)
-	if len(found) > 0 || !strings.Contains(told, "nothing came for 2s") {
+	if len(found) > 0 || !strings.Contains(told, "longer than 2s") {
 		t.Errorf("found %v, told %q", found, told)
 	}
 }

@@ -88,7 +88,7 @@ func TestABuildBrokenOffLeavesNothing(t *testing.T) {
 		t.Errorf("the cache holds %v", got)
 	}
 	// One that was killed could not even clear up.
-	killed := filepath.Join(cache, "v1.tmp-123")
+	killed := filepath.Join(cache, "v1.tmp")
 	if err := os.Mkdir(killed, 0o700); err != nil {
 		t.Fatal(err)
 	}
