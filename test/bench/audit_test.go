@@ -15,7 +15,8 @@ import (
 )
 
 func line(user, verb, resource, subresource, name string, code int, second int) string {
-	return fmt.Sprintf(`{"kind":"Event","verb":%q,"user":{"username":%q},"objectRef":{"resource":%q,"subresource":%q,"name":%q},`+
+	return fmt.Sprintf(`{"kind":"Event","verb":%q,"user":{"username":%q},`+
+		`"objectRef":{"resource":%q,"subresource":%q,"name":%q},`+
 		`"responseStatus":{"code":%d},"requestReceivedTimestamp":"2026-01-01T00:00:%02d.500000Z"}`+"\n",
 		verb, user, resource, subresource, name, code, second)
 }

@@ -87,7 +87,8 @@ func (b *bench) floorContestant(kind string) *contestant {
 		}
 		args := []string{
 			"floor", "--kubeconfig=" + kubeconfig, "--address=" + address,
-			fmt.Sprintf("--rules=%d", b.rules), fmt.Sprintf("--workers=%d", b.workers), fmt.Sprintf("--events=%t", kind == floorEventsName),
+			fmt.Sprintf("--rules=%d", b.rules), fmt.Sprintf("--workers=%d", b.workers),
+			fmt.Sprintf("--events=%t", kind == floorEventsName),
 			"--evidence=" + b.evidence,
 		}
 		return cluster.Process{Name: name(c), Path: self, Args: args, Ready: answers("http://" + address + "/readyz")}

@@ -92,8 +92,10 @@ func (b *bench) createPods(ctx context.Context) error {
 	create := func(namespace, name, node string, labels map[string]string) {
 		all.Go(func() error {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
-			pod.Spec = corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/app:1",
-				ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}}}}
+			pod.Spec = corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main",
+				Image: "registry.example.com/app:1",
+				ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
+					Exec: &corev1.ExecAction{Command: []string{"true"}}}}}}}
 			if _, err := b.admin.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 				return fmt.Errorf("creating pod %s/%s: %w", namespace, name, err)
 			}

@@ -34,8 +34,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// floor is the bare loop: it watches nodes, and sends one patch for each whose taints are not as its conditions have it.
-// It knows no rules and remembers nothing; it could not be used for anything.
+// floor is the bare loop: it watches nodes, and sends one patch for each whose taints are not as its conditions have
+// it. It knows no rules and remembers nothing; it could not be used for anything.
 type floor struct {
 	client   kubernetes.Interface
 	nodes    listers.NodeLister
@@ -247,11 +247,13 @@ func (f *floor) patch(ctx context.Context, node *corev1.Node) error {
 	if err != nil {
 		return err
 	}
-	if _, err := f.client.CoreV1().Nodes().Patch(ctx, node.Name, types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := f.client.CoreV1().Nodes().Patch(ctx, node.Name, types.JSONPatchType, patch,
+		metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("patching node %q: %w", node.Name, err)
 	}
 	if f.recorder != nil {
-		f.recorder.Eventf(node, nil, corev1.EventTypeNormal, "TaintChanged", "ChangeTaint", "The node bears %d taints now", len(want))
+		f.recorder.Eventf(node, nil, corev1.EventTypeNormal, "TaintChanged", "ChangeTaint", "The node bears %d taints now",
+			len(want))
 	}
 	return nil
 }

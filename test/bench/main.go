@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command bench measures the operator against the floor: a bare loop that watches nodes and sends one patch each. Both
-// run as processes of their own, one after the other, on the same nodes of the same local etcd and API server. What they
-// do is counted by others: by the API server's audit log, by a watch of the bench, and by the kernel.
+// run as processes of their own, one after the other, on the same nodes of the same local etcd and API server. What
+// they do is counted by others: by the API server's audit log, by a watch of the bench, and by the kernel.
 //
 // "bench floor" is the bare loop itself. docs/performance.md says what is measured and how.
 package main
@@ -40,11 +40,15 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.workers, "workers", 16, "`number` of nodes that the operator, and the floor, work on at a time")
 	fs.IntVar(&o.writers, "writers", 32, "`number` of conditions that are written at a time")
 	fs.IntVar(&o.heartbeats, "heartbeats", 6, "`number` of heartbeats of each node, kubelet's and the reporters' in turns")
-	fs.StringVar(&o.evidence, "evidence", byConditions, "what rules go by: `conditions` of the node, or pods, one on each node")
-	fs.IntVar(&o.bystanders, "bystanders", 0, "`number` of pods that no rule goes by: in the same namespace without the labels, and in another one with them")
+	fs.StringVar(&o.evidence, "evidence", byConditions,
+		"what rules go by: `conditions` of the node, or pods, one on each node")
+	fs.IntVar(&o.bystanders, "bystanders", 0,
+		"`number` of pods that no rule goes by: in the same namespace without the labels, and in another one with them")
 	fs.StringVar(&o.operator, "operator", "", "`file` of the operator's binary; by default it is built from cmd/manager")
-	fs.StringVar(&o.dir, "dir", "", "`directory` to keep the control plane's files and all logs in; by default a temporary one")
-	fs.StringVar(&o.profile, "profile", "", "`directory` for a CPU profile of each phase; what is measured then is not comparable")
+	fs.StringVar(&o.dir, "dir", "",
+		"`directory` to keep the control plane's files and all logs in; by default a temporary one")
+	fs.StringVar(&o.profile, "profile", "",
+		"`directory` for a CPU profile of each phase; what is measured then is not comparable")
 	fs.DurationVar(&o.timeout, "timeout", time.Hour, "for how long it may run in all")
 }
 

@@ -82,7 +82,8 @@ func (o *observer) stop() {
 // follow watches on where the API server ends a watch, as it does after half an hour or more.
 func (o *observer) follow(ctx context.Context, version string) error {
 	for ctx.Err() == nil {
-		w, err := o.client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+		w, err := o.client.CoreV1().Nodes().Watch(ctx,
+			metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
 		if err != nil {
 			return err
 		}
@@ -160,7 +161,8 @@ func (o *observer) wait(ctx context.Context) ([]time.Time, error) {
 		case <-ctx.Done():
 			o.mu.Lock()
 			defer o.mu.Unlock()
-			return nil, fmt.Errorf("%d of %d nodes have not got to %d taints: %w", o.missing, len(o.taints), o.want, errors.Join(o.err, ctx.Err()))
+			return nil, fmt.Errorf("%d of %d nodes have not got to %d taints: %w", o.missing, len(o.taints), o.want,
+				errors.Join(o.err, ctx.Err()))
 		}
 	}
 }

@@ -193,15 +193,16 @@ func TestPaceComplaint(t *testing.T) {
 		times map[string][]time.Time
 		fine  bool
 	}{
-		"none":                     {nil, true},
-		"every two seconds":        {map[string][]time.Time{"r": at(0, 2, 4, 6)}, true},
-		"one was long on its way":  {map[string][]time.Time{"r": at(0.9, 2, 4, 6)}, true},
-		"every one and a half":     {map[string][]time.Time{"r": at(0, 1.5, 3, 4.5)}, false},
-		"two at once":              {map[string][]time.Time{"r": at(0, 0.2)}, false},
-		"not in order":             {map[string][]time.Time{"r": at(4, 0, 2)}, true},
-		"two rules, each its own":  {map[string][]time.Time{"r": at(0, 2), "s": at(0.1, 2.1)}, true},
-		"forty rules in a half":    {many, false},
-		"a burst of ten, and more": {map[string][]time.Time{"a": at(0), "b": at(0), "c": at(0), "d": at(0.1), "e": at(0.1)}, true},
+		"none":                    {nil, true},
+		"every two seconds":       {map[string][]time.Time{"r": at(0, 2, 4, 6)}, true},
+		"one was long on its way": {map[string][]time.Time{"r": at(0.9, 2, 4, 6)}, true},
+		"every one and a half":    {map[string][]time.Time{"r": at(0, 1.5, 3, 4.5)}, false},
+		"two at once":             {map[string][]time.Time{"r": at(0, 0.2)}, false},
+		"not in order":            {map[string][]time.Time{"r": at(4, 0, 2)}, true},
+		"two rules, each its own": {map[string][]time.Time{"r": at(0, 2), "s": at(0.1, 2.1)}, true},
+		"forty rules in a half":   {many, false},
+		"a burst of ten, and more": {map[string][]time.Time{"a": at(0), "b": at(0), "c": at(0), "d": at(0.1), "e": at(0.1)},
+			true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := paceComplaint(test.times); (got == "") != test.fine {
@@ -218,7 +219,8 @@ func TestTableHasARowForEachNumberOfAPhase(t *testing.T) {
 	}
 	got := out.String()
 	for _, want := range []string{
-		"1. rule applied to untainted nodes", "4. heartbeats only (6 of each node)", "operator/floor", "wall time", "node patches",
+		"1. rule applied to untainted nodes", "4. heartbeats only (6 of each node)", "operator/floor", "wall time",
+		"node patches",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

@@ -80,11 +80,12 @@ func (w *writer) setConditions(ctx context.Context, status corev1.ConditionStatu
 
 // kubeletConditions are in kubelet's order.
 var kubeletConditions = []string{
-	string(corev1.NodeMemoryPressure), string(corev1.NodeDiskPressure), string(corev1.NodePIDPressure), string(corev1.NodeReady),
+	string(corev1.NodeMemoryPressure), string(corev1.NodeDiskPressure), string(corev1.NodePIDPressure),
+	string(corev1.NodeReady),
 }
 
-// heartbeat renews the times of each node's conditions and nothing else: of kubelet's and of the reporters' in turns, for
-// that is how they come.
+// heartbeat renews the times of each node's conditions and nothing else: of kubelet's and of the reporters' in turns,
+// for that is how they come.
 func (w *writer) heartbeat(ctx context.Context, kubelet bool) (*writes, error) {
 	w.beat = w.beat.Add(heartbeatStep)
 	kinds := kubeletConditions
@@ -111,7 +112,8 @@ func (w *writer) clearTaints(ctx context.Context) error {
 	return err
 }
 
-func (w *writer) patchAll(ctx context.Context, kind types.PatchType, patch []byte, subresources ...string) (*writes, error) {
+func (w *writer) patchAll(ctx context.Context, kind types.PatchType, patch []byte, subresources ...string) (*writes,
+	error) {
 	nodes := w.client.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))
 	return w.patchEach(ctx, func(ctx context.Context, name string) error {
 		answer, err := nodes.Patch(ctx, name, kind, patch, metav1.PatchOptions{}, subresources...)

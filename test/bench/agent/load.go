@@ -83,8 +83,8 @@ func onAll(ctx context.Context, address string, connections int, f func(i int, c
 	return all.Wait()
 }
 
-// atRate sends requests at a rate, whether answers come or not, and returns how long each took. A request that should have been
-// sent while its connection still waited for an answer counts from when it should have been.
+// atRate sends requests at a rate, whether answers come or not, and returns how long each took. A request that should
+// have been sent while its connection still waited for an answer counts from when it should have been.
 func atRate(ctx context.Context, address string, o *options) ([]time.Duration, error) {
 	period := time.Duration(o.connections) * time.Second / time.Duration(o.rate)
 	took := make([][]time.Duration, o.connections)

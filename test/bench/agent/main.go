@@ -1,8 +1,9 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command agent measures the node agent's /health against the floor: a handler that answers a constant, on the same server,
-// with the same body. Both run as processes of their own, each held to one and the same core, and are asked in turns.
+// Command agent measures the node agent's /health against the floor: a handler that answers a constant, on the same
+// server, with the same body. Both run as processes of their own, each held to one and the same core, and are asked in
+// turns.
 //
 // "agent constant" is that handler itself. docs/performance.md says what is measured and how.
 package main

@@ -62,7 +62,8 @@ func TestASlowAnswerCountsFromWhenItsRequestWasDue(t *testing.T) {
 	}
 	go func() { _ = server.Serve(l) }()
 	defer server.Close() //nolint:errcheck // done with it
-	took, err := atRate(t.Context(), l.Addr().String(), &options{rate: 100, connections: 1, rounds: 1, duration: 100 * time.Millisecond})
+	took, err := atRate(t.Context(), l.Addr().String(),
+		&options{rate: 100, connections: 1, rounds: 1, duration: 100 * time.Millisecond})
 	if err != nil || len(took) != 10 {
 		t.Fatalf("%d requests: %v", len(took), err)
 	}
@@ -75,8 +76,10 @@ func TestASlowAnswerCountsFromWhenItsRequestWasDue(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	one := []float64{1, 1, 1}
-	agent := &series{median: []float64{100, 300, 200}, p99: []float64{500, 900, 800}, worst: one, cpu: one, throughput: one}
-	constant := &series{median: []float64{100, 100, 100}, p99: []float64{400, 400, 400}, worst: one, cpu: one, throughput: one}
+	agent := &series{median: []float64{100, 300, 200}, p99: []float64{500, 900, 800}, worst: one, cpu: one,
+		throughput: one}
+	constant := &series{median: []float64{100, 100, 100}, p99: []float64{400, 400, 400}, worst: one, cpu: one,
+		throughput: one}
 	check := func(peak uint64, wantErr error, lines ...string) {
 		t.Helper()
 		text := &strings.Builder{}
@@ -89,7 +92,8 @@ func TestReport(t *testing.T) {
 			}
 		}
 	}
-	check(20<<20, nil, "reached      latency at most 2 x", "reached      p99 under 1ms", "reached      peak memory under 25 MiB          20.0 MiB")
+	check(20<<20, nil, "reached      latency at most 2 x", "reached      p99 under 1ms",
+		"reached      peak memory under 25 MiB          20.0 MiB")
 	agent.p99 = []float64{2000, 2000, 800}
 	check(25<<20, measure.ErrMissed, "NOT reached  p99 under 1ms", "NOT reached  peak memory under 25 MiB")
 	constant.p99 = []float64{3000, 3000, 3000} // the machine is too busy
@@ -102,7 +106,8 @@ func TestOptions(t *testing.T) {
 		t.Error(err)
 	}
 	for _, change := range []func(*options){
-		func(o *options) { o.rate = 0 }, func(o *options) { o.rounds = 0 }, func(o *options) { o.duration = 0 }, func(o *options) { o.connections = 1001 },
+		func(o *options) { o.rate = 0 }, func(o *options) { o.rounds = 0 }, func(o *options) { o.duration = 0 },
+		func(o *options) { o.connections = 1001 },
 	} {
 		o := good
 		change(&o)

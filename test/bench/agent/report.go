@@ -59,13 +59,15 @@ func report(w io.Writer, o *options, agent, constant *series, peak uint64) error
 		{Title: "latency, p99, µs", Series: [][]float64{agent.p99, constant.p99}, Format: number, Ratios: true},
 		{Title: "latency, worst, µs", Series: [][]float64{agent.worst, constant.worst}, Format: number, Ratios: true},
 		{Title: "CPU a request, µs", Series: [][]float64{agent.cpu, constant.cpu}, Format: number, Ratios: true},
-		{Title: "throughput, requests/s", Series: [][]float64{agent.throughput, constant.throughput}, Format: number, Ratios: true},
+		{Title: "throughput, requests/s", Series: [][]float64{agent.throughput, constant.throughput}, Format: number,
+			Ratios: true},
 		{Title: "peak memory, MiB", Series: [][]float64{{float64(peak)}}, Format: measure.Number("%.1f", 1<<20)},
 	})
 	latency, limit := measure.Ratio(agent.median, constant.median), microseconds(maxP99)
 	p99, p99OfConstant := measure.Median(agent.p99), measure.Median(constant.p99)
 	return measure.Targets(w, []measure.Target{
-		{Title: fmt.Sprintf("latency at most %g x the constant", maxRatio), Reached: latency <= maxRatio, Detail: fmt.Sprintf("%.2f", latency)},
+		{Title: fmt.Sprintf("latency at most %g x the constant", maxRatio), Reached: latency <= maxRatio,
+			Detail: fmt.Sprintf("%.2f", latency)},
 		{Title: fmt.Sprintf("p99 under %s", maxP99), Reached: p99 < limit, Undecided: p99 >= limit && p99OfConstant >= limit,
 			Detail: fmt.Sprintf("%.0f µs, the constant %.0f µs", p99, p99OfConstant)},
 		{Title: fmt.Sprintf("peak memory under %d MiB", maxMemory>>20), Reached: peak < maxMemory, Counted: true,

@@ -84,7 +84,8 @@ func setUp(ctx context.Context) (_ *scene, err error) {
 // build builds the agent as for its image.
 func (s *scene) build(ctx context.Context) (string, error) {
 	binary := filepath.Join(s.dir, "agent")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", binary, "github.com/nodegate/nodegate/cmd/agent")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", binary,
+		"github.com/nodegate/nodegate/cmd/agent")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the agent: %w\n%s", err, out)
@@ -92,14 +93,17 @@ func (s *scene) build(ctx context.Context) (string, error) {
 	return binary, nil
 }
 
-// writeRules writes a configuration with a rule for the node: its health is the condition Ready, judged three times over.
+// writeRules writes a configuration with a rule for the node: its health is the condition Ready, judged three times
+// over.
 func writeRules(dir string) (string, error) {
 	spec := &v1alpha1.NodeReadinessRuleSpec{
 		NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"kubernetes.io/hostname": node}},
 		Conditions:   []v1alpha1.ConditionRequirement{{Type: "Ready", RequiredStatus: v1alpha1.ConditionTrue}},
-		Health:       &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{{Name: "node_ready"}, {Name: "custom_conditions"}, {Name: "rules"}}},
+		Health: &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{{Name: "node_ready"}, {Name: "custom_conditions"},
+			{Name: "rules"}}},
 	}
-	raw, err := config.Compile([]config.Input{{Name: "bench", UID: "1", Spec: spec, CreatedAt: time.Unix(1, 0)}}, nil).Encode()
+	raw, err := config.Compile([]config.Input{{Name: "bench", UID: "1", Spec: spec, CreatedAt: time.Unix(1, 0)}},
+		nil).Encode()
 	if err != nil {
 		return "", err
 	}
@@ -152,7 +156,9 @@ func pin(pid int, cpus *unix.CPUSet) error {
 }
 
 // answer is the constant, and what the agent answers when all is well.
-const answer = `{"status":"ready","checks":[{"name":"node_ready","passed":true,"duration_ms":0},{"name":"custom_conditions","passed":true,"duration_ms":0},{"name":"rules","passed":true,"duration_ms":0}],"total_duration_ms":0}` + "\n"
+const answer = `{"status":"ready","checks":[{"name":"node_ready","passed":true,"duration_ms":0},` +
+	`{"name":"custom_conditions","passed":true,"duration_ms":0},{"name":"rules","passed":true,"duration_ms":0}],` +
+	`"total_duration_ms":0}` + "\n"
 
 // answers checks that the answer is that.
 func answers(ctx context.Context, address string) error {

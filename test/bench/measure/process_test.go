@@ -14,11 +14,14 @@ func TestThisProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for began := time.Now(); time.Since(began) < 100*time.Millisecond; { //nolint:revive // uses the CPU
+	var used Usage
+	for began := time.Now(); used.Bench < 20*time.Millisecond && time.Since(began) < 30*time.Second; {
+		if used, err = m.Usage(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	used, err := m.Usage()
-	if err != nil || used.Bench < 20*time.Millisecond || used.Others < 0 {
-		t.Errorf("%+v, %v", used, err)
+	if used.Bench < 20*time.Millisecond || used.Others < 0 {
+		t.Errorf("%+v", used)
 	}
 	if err := ResetPeak(os.Getpid()); err != nil {
 		t.Error(err)

@@ -15,7 +15,8 @@ import (
 func TestTable(t *testing.T) {
 	got := &strings.Builder{}
 	Table(got, "title", []string{"a", "long head", "b"}, []int{0, 2}, []Row{
-		{Title: "longer title", Series: [][]float64{{2, 3, 9}, {2, 2, 3}, {0, 0, 0}}, Format: Number("%.1f s", 1), Ratios: true},
+		{Title: "longer title", Series: [][]float64{{2, 3, 9}, {2, 2, 3}, {0, 0, 0}}, Format: Number("%.1f s", 1),
+			Ratios: true},
 		{Title: "µ", Series: [][]float64{{3000}, nil, {0}}, Format: Number("%.0f k", 1000)},
 		{Title: "one round", Series: [][]float64{{3}, {2}, {math.NaN()}}, Format: Number("%.0f", 1), Ratios: true},
 		{Title: "to nothing", Series: [][]float64{{3, 3}, {0, 0}, {1}}, Format: Number("%.0f", 1), Ratios: true},
@@ -33,7 +34,8 @@ func TestTable(t *testing.T) {
 
 func TestTargets(t *testing.T) {
 	got := &strings.Builder{}
-	timed := []Target{{Title: "fast", Detail: "9 s"}, {Title: "busy machine", Undecided: true}, {Title: "small", Reached: true, Counted: true}}
+	timed := []Target{{Title: "fast", Detail: "9 s"}, {Title: "busy machine", Undecided: true},
+		{Title: "small", Reached: true, Counted: true}}
 	if err := Targets(got, timed); err != nil {
 		t.Errorf("no target that is counted is missed: %v", err)
 	}
