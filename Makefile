@@ -58,7 +58,7 @@ WITH_ASSETS = dir="$$(hack/assets.sh)" && KUBEBUILDER_ASSETS="$$(printf '%s\n' "
 	export KUBEBUILDER_ASSETS &&
 
 # Builds the commands once, as the image has them, and hands their directory to the tests.
-WITH_COMMANDS = $(GO) build $(SHIPPED) -o bin/test/ ./cmd/... && export NODEGATE_BIN="$(CURDIR)/bin/test" &&
+WITH_COMMANDS = echo "... building the commands" && $(GO) build $(SHIPPED) -o bin/test/ ./cmd/... && export NODEGATE_BIN="$(CURDIR)/bin/test" &&
 
 # Rules have a finalizer: they go first, while the operator is there to take their taints off the nodes.
 DELETE_RULES = if $(KUBECTL) get crd nodereadinessrules.readiness.node.x-k8s.io >/dev/null 2>&1; then \
@@ -108,7 +108,7 @@ run-webhooks: ## The same with webhooks, where the API server runs on this machi
 # is that of all packages.
 RUN_TESTS = mkdir -p bin && $(GO) build -o bin/ ./hack/testcheck && \
 	export KUBECONFIG=/dev/null GINKGO_NO_COLOR=true && bin/testcheck -events bin/tests.json $(CHECK) -- \
-	$(GOTESTSUM) --jsonfile bin/tests.json --format pkgname -- \
+	$(GOTESTSUM) --jsonfile bin/tests.json --format pkgname --format-hide-empty-pkg -- \
 	-race -shuffle=on -count=1 -vet=off -timeout 30m -p $(PARALLEL)
 
 # The packages of PKGS that start no server: their tests do not import test/cluster.

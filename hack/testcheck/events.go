@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -82,21 +81,15 @@ func (r report) count() tally {
 		}
 		for name, state := range p.state {
 			for i := range name {
-				if name[i] == '/' {
+				if i == 0 || name[i] == '/' {
 					below(name[:i], state == "fail" || state == "run")
 				}
 			}
 		}
 		for name, state := range p.state {
-			if name != "" {
-				below("", state == "fail" || state == "run")
-			}
-		}
-		for name, state := range p.state {
 			switch {
-			case name == "" && state == "skip": // it has no tests
 			case parent[name] && (state == "pass" || failedBelow[name]):
-			case name == "" && state == "pass": // it has no tests for this machine
+			case name == "" && state != "run" && state != "fail": // a package without tests for this machine
 			case state == "pass":
 				t.passed++
 			case state == "skip":
@@ -111,6 +104,12 @@ func (r report) count() tally {
 
 // running names the packages whose tests have not ended.
 func (r report) running() string {
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(r)), func(pkg string) bool { return r[pkg].state[""] != "run" })
-	return strings.Join(names, " ")
+	var names []string
+	for pkg, p := range r {
+		if p.state[""] == "run" {
+			names = append(names, strings.TrimPrefix(pkg, "github.com/nodegate/nodegate/"))
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }

@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -111,8 +112,8 @@ func (c check) execute(ctx context.Context, start time.Time) error {
 			return err
 		case <-time.After(time.Minute):
 			r, _ := readEvents(c.events)
-			fmt.Fprintf(c.out, "... %s: %d passed; running: %s\n",
-				time.Since(start).Round(time.Second), r.count().passed, r.running())
+			fmt.Fprintf(c.out, "... %s: %d passed, running: %s\n",
+				time.Since(start).Round(time.Second), r.count().passed, cmp.Or(r.running(), "nothing yet"))
 		}
 	}
 }
