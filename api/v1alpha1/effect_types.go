@@ -139,7 +139,7 @@ type ContainerRuntimeCheck struct {
 	Socket string `json:"socket,omitempty"`
 }
 
-// FilesystemCheck is which mounts are looked at.
+// FilesystemCheck says which mounts filesystem_ro looks at, and whether it writes.
 type FilesystemCheck struct {
 	// ignorePaths are mount points that may be read-only. At most 64.
 	// +optional
@@ -149,6 +149,14 @@ type FilesystemCheck struct {
 	// +kubebuilder:validation:items:MaxLength=4096
 	// +kubebuilder:validation:items:Pattern=`^/`
 	IgnorePaths []string `json:"ignorePaths,omitempty"`
+
+	// writeTest makes the check write a few bytes into a temporary file of each directory that kubelet and the container
+	// runtime need, besides reading the mounts. It finds filesystems that fail without turning read-only. The check writes
+	// at most once in cacheSeconds, or in 30 seconds if that is 0. A directory that the agent may not write to, or that is
+	// full, is reported as fail-open. The agents need these directories writable: chart value agent.writeTest.
+	// Default false.
+	// +optional
+	WriteTest bool `json:"writeTest,omitempty"`
 }
 
 // CustomConditionsCheck is which further node conditions are looked at.

@@ -34,6 +34,7 @@ type options struct {
 	nodeName   string
 	kubeconfig string
 	hostRoot   string
+	writeRoot  string
 	logLevel   string
 
 	config      string
@@ -82,6 +83,8 @@ func (o *options) bind(fs *pflag.FlagSet) {
 		"Kubeconfig file. By default the one that KUBECONFIG names, else the service account of the pod. What is missing is looked for again.")
 	fs.StringVar(&o.hostRoot, "host-root", "", "Where the node's root directory is mounted, an absolute path. Empty, the default, means /. "+
 		"none: nowhere; then what looks at the node's files (filesystem_ro, disk_pressure, container_runtime, file) says that the agent is misconfigured for it.")
+	fs.StringVar(&o.writeRoot, "write-root", "", "Where the directories are mounted that filesystem_ro may write to if a rule says "+
+		"writeTest: below it, by their paths on the node. By default the value of --host-root.")
 	fs.StringVar(&o.config, "config", "",
 		"File with the agents' configuration, compiled from the rules. It is read again when it changes. Without it the agent runs the checks that it is asked for, and no probes.")
 	fs.BoolVar(&o.allowRemote, "allow-remote", false,
@@ -133,6 +136,9 @@ func (o *options) validate() error {
 	}
 	if o.hostRoot != "" && o.hostRoot != noHostRoot && !filepath.IsAbs(o.hostRoot) {
 		errs = append(errs, fmt.Errorf("--host-root: must be an absolute path or none, not %q", o.hostRoot))
+	}
+	if o.writeRoot != "" && !filepath.IsAbs(o.writeRoot) {
+		errs = append(errs, fmt.Errorf("--write-root: must be an absolute path, not %q", o.writeRoot))
 	}
 	if o.health.drainTime < 0 {
 		errs = append(errs, errors.New("--drain-time: must not be negative"))

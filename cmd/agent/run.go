@@ -129,7 +129,7 @@ func (a *agent) clusterConfig() (*rest.Config, error) {
 }
 
 func (a *agent) makeHealth() {
-	a.env = checks.Environment{AllowRemote: a.allowRemote}
+	a.env = checks.Environment{AllowRemote: a.allowRemote, WriteRoot: a.writeRoot}
 	if a.hostRoot == noHostRoot {
 		a.env.NoHostRoot = true
 	} else {

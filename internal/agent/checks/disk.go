@@ -6,7 +6,6 @@ package checks
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -40,7 +39,11 @@ func DiskPressure(hostRoot string, params *v1alpha1.DiskCheck) Check {
 	return Check{Name: NameDiskPressure, Run: func(context.Context) Result {
 		var problems []string
 		for _, path := range paths {
-			u, err := statfs(filepath.Join(hostRoot, path))
+			where, err := HostPath(hostRoot, path)
+			var u usage
+			if err == nil {
+				u, err = statfs(where)
+			}
 			if err != nil {
 				problems = append(problems, fmt.Sprintf("%s: %v", path, err))
 				continue

@@ -4,16 +4,18 @@
 package checks
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/moby/sys/mountinfo"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
@@ -22,45 +24,52 @@ import (
 // /proc/mounts it tells a mount that was made read-only from a filesystem that has become so.
 const mountInfo = "/proc/self/mountinfo"
 
-// nodeMountInfo is the same file of the node's first process, below the node's root directory. What is mounted there reaches
-// the agent's own mounts, but not what becomes of it: a mount that is made read-only later is not so in another namespace.
+// nodeMountInfo is the same file of the node's first process, below the node's root directory. Mounts of the node reach the
+// agent's own mount namespace, but later changes of them do not.
 const nodeMountInfo = "proc/1/mountinfo"
 
 // neverWritten are filesystems that cannot be written to, or not by users.
 var neverWritten = []string{
 	"autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "cramfs", "debugfs", "devpts", "efivarfs", "erofs",
-	"fuse.lxcfs", "fusectl", "hugetlbfs", "iso9660", "mqueue", "nsfs", "proc", "pstore", "ramfs", "rpc_pipefs", "securityfs",
-	"selinuxfs", "squashfs", "sysfs", "tracefs", "udf",
+	"fuse.lxcfs", "fusectl", "hugetlbfs", "iso9660", "mqueue", "nsfs", "proc", "pstore", "ramfs", "rpc_pipefs",
+	"securityfs", "selinuxfs", "squashfs", "sysfs", "tracefs", "udf",
 }
 
 // ofPods are directories below which container runtimes and kubelet mount what belongs to single pods.
 var ofPods = []string{
-	"/run/containerd", "/run/containers", "/run/netns", "/var/lib/containerd", "/var/lib/containers/storage", "/var/lib/docker",
-	"/var/lib/kubelet/plugins", "/var/lib/kubelet/pods",
+	"/run/containerd", "/run/containers", "/run/netns", "/var/lib/containerd", "/var/lib/containers/storage",
+	"/var/lib/docker", "/var/lib/kubelet/plugins", "/var/lib/kubelet/pods",
 }
 
 // mount is one mount of the node.
 type mount struct {
-	id   string // unique among the mounts there are
-	path string // on the node
-	kind string // of filesystem
-	// readOnly is the mount's own flag; failed is true where the mount may be written to but its filesystem no longer can:
+	id     int    // unique among the mounts there are
+	path   string // on the node
+	kind   string // of filesystem
+	device string // its number, as major:minor
+	// readOnly is the mount's own flag. failed is true if the mount may be written to but its filesystem no longer can:
 	// that is what a kernel does to a filesystem with errors.
 	readOnly, failed bool
 }
 
-// FilesystemRO passes unless one of the node's filesystems has turned read-only: by the kernel, after an error, or since
-// it was first seen. What was mounted read-only from the start is meant to be so. Mounts of single pods are left
-// out. hostRoot is where the node's root directory is mounted, empty for /. params and memory may be nil.
-func FilesystemRO(hostRoot string, params *v1alpha1.FilesystemCheck, memory *Mounts) Check {
-	if memory == nil {
-		memory = &Mounts{}
+// FilesystemRO passes unless one of the node's filesystems has become read-only: by the kernel, after an error, or since
+// it was first seen. Mounts that were read-only from the start, and mounts of single pods, do not count. If params ask for
+// it, FilesystemRO also writes, at most once in each period; 0 means 30 s. params may be nil.
+func FilesystemRO(env Environment, params *v1alpha1.FilesystemCheck, period time.Duration) Check {
+	if params == nil {
+		params = &v1alpha1.FilesystemCheck{}
 	}
-	f := &filesystems{hostRoot: hostRoot, file: mountInfo, memory: memory}
-	if params != nil {
-		f.ignore = params.IgnorePaths
+	f := &filesystems{
+		hostRoot: env.HostRoot, file: mountInfo, ignore: params.IgnorePaths, memory: cmp.Or(env.Mounts, &Mounts{}),
 	}
-	return Check{Name: NameFilesystem, Run: func(context.Context) Result { return f.look() }}
+	if !params.WriteTest {
+		return Check{Name: NameFilesystem, Run: func(context.Context) Result { return f.look() }}
+	}
+	paths := slices.DeleteFunc(slices.Clone(writePaths), func(p string) bool { return slices.Contains(f.ignore, p) })
+	w := &writeTest{root: cmp.Or(env.WriteRoot, env.HostRoot), paths: paths, period: cmp.Or(period, writePeriod)}
+	return Check{Name: NameFilesystem, Run: func(context.Context) Result {
+		return combine([]Result{f.look(), w.result()})
+	}}
 }
 
 type filesystems struct {
@@ -72,8 +81,9 @@ type filesystems struct {
 // Mounts remembers how mounts were when they were first seen. It outlives the checks that use it, when their parameters
 // change.
 type Mounts struct {
-	mu   sync.Mutex
-	seen map[string]bool // by ID and path: whether the mount could be written to when it was first seen
+	mu     sync.Mutex
+	seen   map[string]bool // by ID and path: whether the mount could be written to when it was first seen
+	errors map[string]int  // by device: how many errors its filesystem had when it was first seen
 }
 
 // RememberMounts returns a memory of how mounts are now. What cannot be read now is remembered at the first check.
@@ -93,7 +103,8 @@ func (f *filesystems) look() Result {
 	if err != nil {
 		return Fail(err.Error())
 	}
-	turned := slices.DeleteFunc(f.memory.turned(mounts), func(path string) bool { return slices.Contains(f.ignore, path) })
+	turned := f.turned(mounts)
+	turned = slices.DeleteFunc(turned, func(path string) bool { return slices.Contains(f.ignore, path) })
 	if len(turned) > 0 {
 		return Fail("read-only: " + strings.Join(turned, ", "))
 	}
@@ -112,16 +123,26 @@ func (f *filesystems) open() (file *os.File, hostRoot string, err error) {
 }
 
 // turned returns the paths that are read-only and should not be, and remembers the mounts.
-func (s *Mounts) turned(mounts []mount) []string {
+func (f *filesystems) turned(mounts []mount) []string {
+	s := f.memory
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := make(map[string]bool, len(mounts))
+	now, errs := make(map[string]bool, len(mounts)), map[string]int{}
 	var turned []string
 	for _, m := range mounts {
 		if slices.Contains(neverWritten, m.kind) || slices.ContainsFunc(ofPods, m.below) {
 			continue
 		}
-		key := m.id + " " + m.path
+		m.failed = m.failed || f.shutDown(m)
+		if count, ok := f.errorCount(m); ok {
+			before, known := s.errors[m.device]
+			if !known {
+				before = count
+			}
+			errs[m.device] = before
+			m.failed = m.failed || count > before
+		}
+		key := fmt.Sprint(m.id, " ", m.path)
 		writable, known := s.seen[key]
 		if !known {
 			writable = !m.readOnly && !m.failed
@@ -131,7 +152,7 @@ func (s *Mounts) turned(mounts []mount) []string {
 			turned = append(turned, m.path)
 		}
 	}
-	s.seen = now
+	s.seen, s.errors = now, errs
 	slices.Sort(turned)
 	return slices.Compact(turned)
 }
@@ -140,33 +161,31 @@ func (m mount) below(dir string) bool { return m.path == dir || strings.HasPrefi
 
 // parseMountInfo reads the mounts below hostRoot, by their paths on the node.
 func parseMountInfo(r io.Reader, hostRoot string) ([]mount, error) {
+	table, err := mountinfo.GetMountsFromReader(r, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", mountInfo, err)
+	}
 	var mounts []mount
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<20) // overlays list many directories
-	for lines.Scan() {
-		// 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
-		fields := strings.Fields(lines.Text())
-		end := slices.Index(fields, "-")
-		if end < 6 || len(fields) < end+4 {
-			return nil, fmt.Errorf("%s: cannot read the line %q", mountInfo, lines.Text())
-		}
-		path, ok := onNode(unescape(fields[4]), hostRoot)
+	for _, info := range table {
+		path, ok := onNode(info.Mountpoint, hostRoot)
 		if !ok {
 			continue
 		}
-		m := mount{id: fields[0], path: path, kind: fields[end+1], readOnly: hasOption(fields[5], "ro")}
-		whole := hasOption(fields[end+3], "ro") // the filesystem, not just this mount of it
-		if path == "/" && fields[4] != "/" {
+		m := mount{
+			id: info.ID, path: path, kind: info.FSType, device: fmt.Sprintf("%d:%d", info.Major, info.Minor),
+			readOnly: hasOption(info.Options, "ro"),
+		}
+		whole := hasOption(info.VFSOptions, "ro") // the filesystem, not just this mount of it
+		if path == "/" && info.Mountpoint != "/" {
 			m.readOnly = whole // the agent's own mount of the root directory is read-only in any case
 		}
-		if whole && m.kind == "overlay" && !strings.Contains(fields[end+3], "upperdir=") {
-			m.readOnly = true // nobody could ever write to it, as to the root directory of some immutable systems
+		if whole && m.kind == "overlay" && !strings.Contains(info.VFSOptions, "upperdir=") {
+			m.readOnly = true // it was never writable, like the root directory of some immutable systems
 		}
-		m.failed = whole && !m.readOnly
+		m.failed = whole && !m.readOnly || slices.ContainsFunc(afterErrors, func(option string) bool {
+			return hasOption(info.VFSOptions, option)
+		})
 		mounts = append(mounts, m)
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", mountInfo, err)
 	}
 	return mounts, nil
 }
@@ -193,23 +212,4 @@ func hasOption(options, option string) bool {
 		}
 	}
 	return false
-}
-
-// unescape undoes the kernel's escaping of spaces, tabs, line breaks and backslashes as \ooo.
-func unescape(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }

@@ -97,6 +97,40 @@ func TestFilesystemRO(t *testing.T) {
 		write(healthy + overlay + ",upperdir=/b,workdir=/c\n")
 		look(start(), Fail("read-only: /immutable"))
 	})
+	t.Run("what a kernel says of a filesystem after an error, although it stays rw", func(t *testing.T) {
+		for _, option := range []string{"emergency_ro", "shutdown"} {
+			write(strings.Replace(healthy, "/dev/sda2 rw", "/dev/sda2 rw,"+option, 1))
+			look(start(), Fail("read-only: /data"))
+		}
+	})
+	t.Run("errors that grow, where the kernel's table says nothing of them", func(t *testing.T) {
+		node := t.TempDir()
+		put := func(path, text string) {
+			t.Helper()
+			path = filepath.Join(node, path)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put("proc/1/mountinfo", "31 27 8:2 / /data rw - ext4 /dev/sda2 rw\n")
+		put("sys/fs/ext4/sda2/errors_count", "3\n") // of another boot
+		put("proc/fs/ext4/sda2/options", "rw\nerrors=remount-ro\n")
+		put("sys/dev/block/x", "")
+		if err := os.Symlink("../../devices/sda/sda2", filepath.Join(node, "sys/dev/block/8:2")); err != nil {
+			t.Fatal(err)
+		}
+		f := start()
+		f.hostRoot = node
+		look(f, Pass())
+		put("sys/fs/ext4/sda2/errors_count", "4\n")
+		look(f, Fail("read-only: /data"))
+		look(f, Fail("read-only: /data"))
+		put("proc/fs/ext4/sda2/options", "rw\nerrors=continue\n")
+		look(f, Pass())
+	})
 	t.Run("a table that cannot be read fails", func(t *testing.T) {
 		write("nonsense\n")
 		if r := start().look(); r.Passed {
@@ -115,7 +149,7 @@ func TestParseMountInfo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := mount{id: "33", path: `/mnt/with space\`, kind: "xfs", readOnly: true}
+	want := mount{id: 33, path: `/mnt/with space\`, kind: "xfs", device: mounts[4].device, readOnly: true}
 	if diff := cmp.Diff(want, mounts[4], cmp.AllowUnexported(mount{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -13,6 +13,8 @@ import (
 
 var errNotLinux = errors.New("this works on Linux only")
 
+const unnamed = 0 // a directory then: EISDIR
+
 func statfs(string) (usage, error) { return usage{}, errNotLinux }
 
 func reachable(context.Context, net.IP, int) error { return errNotLinux }

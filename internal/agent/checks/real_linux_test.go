@@ -135,7 +135,7 @@ func TestFilesystemsThatTurnReadOnly(t *testing.T) {
 	attach(t, "tmpfs", data, "tmpfs", 0, "size=1m")
 	attach(t, data, bound, "", unix.MS_BIND, "")
 	attach(t, "tmpfs", always, "tmpfs", unix.MS_RDONLY, "size=1m")
-	c := FilesystemRO(root, nil, nil)
+	c := FilesystemRO(Environment{HostRoot: root}, nil, 0)
 	finds(t, c, "")
 
 	mountAt(t, "", bound, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
@@ -146,7 +146,7 @@ func TestFilesystemsThatTurnReadOnly(t *testing.T) {
 	// What a kernel does after an error: the filesystem can no longer be written to, the mount as such could.
 	mountAt(t, "", data, "", unix.MS_REMOUNT|unix.MS_RDONLY, "size=1m")
 	finds(t, c, "read-only: /bound, /data")
-	finds(t, FilesystemRO(root, nil, nil), "read-only: /bound") // also by an agent that starts only now
+	finds(t, FilesystemRO(Environment{HostRoot: root}, nil, 0), "read-only: /bound") // also by an agent that starts only now
 	mountAt(t, "", data, "", unix.MS_REMOUNT, "size=1m")
 	finds(t, c, "")
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -58,7 +57,10 @@ func GRPCReason(err error, late string) string {
 // firstSocket is the first of the sockets that is there.
 func firstSocket(hostRoot string, sockets []string) (string, error) {
 	for _, s := range sockets {
-		path := filepath.Join(hostRoot, s)
+		path, err := HostPath(hostRoot, s)
+		if err != nil {
+			continue
+		}
 		if info, err := os.Stat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
 			return path, nil
 		}

@@ -33,7 +33,7 @@ func FromSpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) 
 func bySpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) (Check, error) {
 	switch spec.Name {
 	case NameFilesystem:
-		return env.ofFiles(FilesystemRO(env.HostRoot, spec.Filesystem, env.Mounts)), nil
+		return env.ofFiles(FilesystemRO(env, spec.Filesystem, time.Duration(spec.CacheSeconds)*time.Second)), nil
 	case NameContainerRuntime:
 		return env.ofFiles(ContainerRuntime(env.HostRoot, spec.ContainerRuntime)), nil
 	case NameDiskPressure:

@@ -5,6 +5,9 @@ package checks
 
 import "golang.org/x/sys/unix"
 
+// unnamed opens a file without a name in a directory.
+const unnamed = unix.O_TMPFILE
+
 // statfs asks how full the filesystem of a path is.
 func statfs(path string) (usage, error) {
 	var st unix.Statfs_t

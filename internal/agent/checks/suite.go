@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	securejoin "github.com/cyphar/filepath-securejoin"
 )
 
 // Environment is what checks are made from beside their parameters.
@@ -18,6 +20,8 @@ type Environment struct {
 	Node NodeSource
 	// HostRoot is where the node's root directory is mounted; empty means /.
 	HostRoot string
+	// WriteRoot is where those of the node's directories are mounted that filesystem_ro may write to; empty means HostRoot.
+	WriteRoot string
 	// NoHostRoot is true where it is not mounted: what looks at the node's files cannot work, and says so.
 	NoHostRoot bool
 	// AllowRemote lets checks that users configure connect to other than this node's addresses.
@@ -31,7 +35,7 @@ func Builtin(env Environment) []Check {
 	return []Check{
 		NodeReady(env.Node),
 		OKDRouter(),
-		env.ofFiles(FilesystemRO(env.HostRoot, nil, env.Mounts)),
+		env.ofFiles(FilesystemRO(env, nil, 0)),
 		Kubelet(),
 		env.ofFiles(ContainerRuntime(env.HostRoot, nil)),
 		env.ofFiles(DiskPressure(env.HostRoot, nil)),
@@ -40,6 +44,16 @@ func Builtin(env Environment) []Check {
 		Rules(env.Node, nil),
 		Schedulable(env.Node),
 	}
+}
+
+// HostPath returns where this process finds a path of the node. Links of the node, also absolute ones, lead to where they
+// lead on the node: followed as they are, they would lead into the agent's own files.
+func HostPath(hostRoot, path string) (string, error) {
+	if hostRoot == "" || hostRoot == "/" {
+		return path, nil
+	}
+	joined, err := securejoin.SecureJoin(hostRoot, path)
+	return joined, reason(err)
 }
 
 // ErrNoHostRoot is why what looks at the node's files cannot work.

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -142,9 +141,12 @@ func grpcHealth(a *v1alpha1.GRPCAction, dialer *net.Dialer) func(context.Context
 }
 
 func file(a *v1alpha1.FileAction, hostRoot string, now func() time.Time) func(context.Context) checks.Result {
-	path := filepath.Join(hostRoot, a.Path)
 	return func(context.Context) checks.Result {
-		info, err := os.Stat(path)
+		path, err := checks.HostPath(hostRoot, a.Path)
+		var info os.FileInfo
+		if err == nil {
+			info, err = os.Stat(path)
+		}
 		if err != nil {
 			if errors.Is(err, os.ErrNotExist) {
 				return checks.Fail("there is no file " + a.Path)

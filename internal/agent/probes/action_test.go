@@ -228,3 +228,24 @@ func TestWithoutTheNodesFiles(t *testing.T) {
 		t.Errorf("a check that needs no files: %+v", f)
 	}
 }
+
+// TestAFileBehindAnAbsoluteLinkOfTheNode: the link leads to the node's file, not into the agent's own.
+func TestAFileBehindAnAbsoluteLinkOfTheNode(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "run"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "run", "ready"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(root, "var"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/run", filepath.Join(root, "var", "run")); err != nil {
+		t.Fatal(err)
+	}
+	p := FromSpec(&v1alpha1.Probe{File: &v1alpha1.FileAction{Path: "/var/run/ready"}}, checks.Environment{HostRoot: root})
+	if f := once(t, &p); !f.OK {
+		t.Errorf("got %+v", f)
+	}
+}

@@ -1,0 +1,164 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/needs"
+)
+
+// loop mounts a new filesystem on a loop device below root until the test ends, and returns the device's name. The device
+// detaches itself when nothing uses it, also when this process is killed.
+func loop(t *testing.T, root, path string, size int64, kind string, mkfs ...string) string {
+	t.Helper()
+	mount, losetup := needs.Command(t, "mount", "mount"), needs.Command(t, "losetup", "mount")
+	image := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(image, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(image, size); err != nil {
+		t.Fatal(err)
+	}
+	command(t, mkfs[0], append(mkfs[1:], image)...)
+	dir := filepath.Join(root, path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(mount, "-t", kind, "-o", "loop", image, dir).CombinedOutput(); err != nil {
+		needs.Missing(t, fmt.Sprintf("a loop device with %s cannot be mounted (%v, %s)", kind, err, out))
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	out, err := exec.Command(losetup, "--noheadings", "--output=NAME", "--associated", image).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Base(strings.TrimSpace(string(out)))
+}
+
+var writing = &v1alpha1.FilesystemCheck{WriteTest: true}
+
+func TestAnErrorOfExt4(t *testing.T) {
+	mkfs := needs.Command(t, "mkfs.ext4", "e2fsprogs")
+	if !needs.Isolated(t) {
+		return
+	}
+	root := t.TempDir()
+	device := loop(t, root, "/var/lib/kubelet", 16<<20, "ext4", mkfs, "-q", "-e", "remount-ro")
+	env := Environment{HostRoot: root}
+	table, written := FilesystemRO(env, nil, 0), FilesystemRO(env, writing, 1)
+	finds(t, table, "")
+	if o := finds(t, written, ""); o.FailOpen != "" {
+		t.Errorf("got %+v", o)
+	}
+	trigger := "/sys/fs/ext4/" + device + "/trigger_fs_error"
+	if err := os.WriteFile(trigger, []byte("1"), 0o600); err != nil {
+		needs.Missing(t, fmt.Sprintf("ext4 cannot be made to fail (%v)", err))
+	}
+	finds(t, table, "read-only: /var/lib/kubelet")
+	finds(t, FilesystemRO(env, nil, 0), "read-only: /var/lib/kubelet") // an agent that starts only now sees it, too
+	finds(t, written, "cannot be written to: /var/lib/kubelet: read-only file system")
+}
+
+func TestAShutdownOfXFS(t *testing.T) {
+	mkfs, io := needs.Command(t, "mkfs.xfs", "xfsprogs"), needs.Command(t, "xfs_io", "xfsprogs")
+	if !needs.Isolated(t) {
+		return
+	}
+	root := t.TempDir()
+	loop(t, root, "/var/lib/containerd", 320<<20, "xfs", mkfs, "-q")
+	loop(t, root, "/data", 320<<20, "xfs", mkfs, "-q")
+	env := Environment{HostRoot: root}
+	table, written := FilesystemRO(env, nil, 0), FilesystemRO(env, writing, 1)
+	finds(t, table, "")
+	finds(t, written, "")
+	command(t, io, "-x", "-c", "shutdown", filepath.Join(root, "data"))
+	finds(t, table, "read-only: /data")
+	command(t, io, "-x", "-c", "shutdown", filepath.Join(root, "var/lib/containerd"))
+	finds(t, written, "cannot be written to: /var/lib/containerd: input/output error")
+}
+
+func TestTheWriteTest(t *testing.T) {
+	if !needs.Isolated(t) {
+		return
+	}
+	root := t.TempDir()
+	env := Environment{HostRoot: "/nonexistent", WriteRoot: root}
+	kubelet := filepath.Join(root, "var/lib/kubelet")
+	open := func(want string) {
+		t.Helper()
+		o := finds(t, FilesystemRO(env, writing, 1), "")
+		if !strings.Contains(o.FailOpen, want) || want == "" && o.FailOpen != "" {
+			t.Errorf("want %q, got %+v", want, o)
+		}
+	}
+	open("sees none of its directories")
+	attach(t, "tmpfs", kubelet, "tmpfs", 0, "size=64k")
+	open("")
+	if left, err := os.ReadDir(kubelet); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+
+	// A full filesystem is disk_pressure's to judge.
+	if err := os.WriteFile(filepath.Join(kubelet, "full"), make([]byte, 64<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open("/var/lib/kubelet: no space left on device")
+	if err := os.Remove(filepath.Join(kubelet, "full")); err != nil {
+		t.Fatal(err)
+	}
+	mountAt(t, "", kubelet, "", unix.MS_REMOUNT|unix.MS_RDONLY, "size=64k")
+	finds(t, FilesystemRO(env, writing, 1), "cannot be written to: /var/lib/kubelet: read-only file system")
+	mountAt(t, "", kubelet, "", unix.MS_REMOUNT, "size=64k")
+	open("")
+
+	// However many ask, it writes once in a period.
+	c := FilesystemRO(env, writing, 0)
+	finds(t, c, "")
+	mountAt(t, "", kubelet, "", unix.MS_REMOUNT|unix.MS_RDONLY, "size=64k")
+	for range 10 {
+		if o := NewRunner(c).Do(t.Context()); !o.Passed {
+			t.Fatalf("it has written again: %+v", o)
+		}
+	}
+}
+
+// TestLinksOfTheNode: an absolute link of the node leads to the node's files, not to the agent's own.
+func TestLinksOfTheNode(t *testing.T) {
+	if !needs.Isolated(t) {
+		return
+	}
+	root := t.TempDir()
+	for _, dir := range []string{"var/lib", "data/k", "run/containerd"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"var/lib/kubelet": "/data/k", "var/run": "/run"} {
+		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	attach(t, "tmpfs", filepath.Join(root, "data/k"), "tmpfs", 0, "size=1m")
+	finds(t, DiskPressure(root, nil), "")
+	socket := filepath.Join(root, "run/containerd/containerd.sock")
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: socket}); err != nil {
+		t.Fatal(err)
+	}
+	params := &v1alpha1.ContainerRuntimeCheck{Socket: "/var/run/containerd/containerd.sock"}
+	finds(t, ContainerRuntime(root, params), "connection refused") // and not "no socket"
+}

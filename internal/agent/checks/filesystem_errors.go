@@ -1,0 +1,149 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// What a kernel does to a filesystem after an error, and how it says so:
+//
+//	ext4 before 6.12    it turns read-only: "ro" among the superblock's options
+//	ext4, 6.12 to 6.14  the options stay "rw"; errors_count in sysfs grows. Only with errors=remount-ro is it read-only then
+//	ext4 since 6.15     "emergency_ro", or "shutdown" if it was shut down
+//	btrfs, f2fs         it turns read-only: "ro"; newer ones say "shutdown" as well
+//	xfs                 it shuts down and says nothing: each system call, also stat, fails with EIO
+//
+// The write test finds what none of these tell.
+
+// afterErrors are options of a superblock that its filesystem shows after an error.
+var afterErrors = []string{"emergency_ro", "shutdown"}
+
+// shutDown reports whether an XFS was shut down.
+func (f *filesystems) shutDown(m mount) bool {
+	if m.kind != "xfs" {
+		return false
+	}
+	path, err := HostPath(f.hostRoot, m.path)
+	if err != nil {
+		return errors.Is(err, syscall.EIO)
+	}
+	_, err = os.Lstat(path)
+	return errors.Is(err, syscall.EIO)
+}
+
+// errorCount returns how many errors an ext4 has had, if errors make it read-only. The count outlives a reboot, so that only
+// its growth says something.
+func (f *filesystems) errorCount(m mount) (int, bool) {
+	if m.kind != "ext4" {
+		return 0, false
+	}
+	link, err := os.Readlink(filepath.Join("/", f.hostRoot, "sys/dev/block", m.device))
+	if err != nil {
+		return 0, false
+	}
+	name := filepath.Base(link)
+	options, err := os.ReadFile(filepath.Join("/", f.hostRoot, "proc/fs/ext4", name, "options"))
+	if err != nil || !strings.Contains(string(options), "errors=remount-ro") {
+		return 0, false
+	}
+	count, err := os.ReadFile(filepath.Join("/", f.hostRoot, "sys/fs/ext4", name, "errors_count"))
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(count)))
+	return n, err == nil
+}
+
+// writePaths are directories that kubelet and the container runtimes have to write to. Those that a node does not have
+// do not count.
+var writePaths = []string{
+	"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/containers/storage", "/var/lib/docker", "/var/lib/rancher",
+}
+
+// writePeriod is how often the write test writes at most if a rule does not say it with cacheSeconds.
+const writePeriod = 30 * time.Second
+
+// writeTest writes a few bytes into a temporary file of each path.
+type writeTest struct {
+	root   string // below which the paths can be written to
+	paths  []string
+	period time.Duration
+
+	mu   sync.Mutex
+	at   time.Time
+	last Result
+}
+
+// result returns what the last test found, and tests again after the period.
+func (w *writeTest) result() Result {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.at.IsZero() || time.Since(w.at) >= w.period {
+		w.last = w.test()
+		w.at = time.Now()
+	}
+	return w.last
+}
+
+func (w *writeTest) test() Result {
+	var failed, open []string
+	found := false
+	for _, path := range w.paths {
+		dir, err := HostPath(w.root, path)
+		if err == nil {
+			err = write(dir)
+		}
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			continue
+		case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EIO):
+			failed = append(failed, fmt.Sprintf("%s: %v", path, err))
+		case err != nil:
+			open = append(open, fmt.Sprintf("%s: %v", path, err))
+		}
+		found = true
+	}
+	switch {
+	case len(failed) > 0:
+		return Fail("cannot be written to: " + strings.Join(failed, ", "))
+	case len(open) > 0:
+		return FailedOpen("the write test cannot judge: " + strings.Join(open, ", "))
+	case !found:
+		return FailedOpen("the write test cannot judge: the agent sees none of its directories")
+	}
+	return Pass()
+}
+
+// write writes into a file that no name leads to, so that nothing is left if the agent is killed. On a filesystem without
+// such files it has a name for a moment.
+func write(dir string) error {
+	file, err := os.OpenFile(dir, unnamed|os.O_RDWR, 0o600)
+	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.EISDIR) {
+		if file, err = os.CreateTemp(dir, ".nodegate-write-test-"); err == nil {
+			defer func() { _ = os.Remove(file.Name()) }()
+		}
+	}
+	if err != nil {
+		return reason(err)
+	}
+	_, err = file.WriteString("nodegate\n")
+	return reason(errors.Join(err, file.Close()))
+}
+
+// reason is an error of a file without the file's path, which is in the words around it.
+func reason(err error) error {
+	if pathError, ok := errors.AsType[*os.PathError](err); ok {
+		return pathError.Err
+	}
+	return err
+}
