@@ -7,6 +7,7 @@ package crd
 import (
 	_ "embed"
 	"fmt"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -18,11 +19,16 @@ const Name = "nodereadinessrules.readiness.node.x-k8s.io"
 //go:embed bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
 var manifest []byte
 
-// Load reads the CustomResourceDefinition that this version was built with.
-func Load() (*apiextensionsv1.CustomResourceDefinition, error) {
+var load = sync.OnceValues(func() (*apiextensionsv1.CustomResourceDefinition, error) {
 	out := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict(manifest, out); err != nil {
 		return nil, fmt.Errorf("reading the CustomResourceDefinition of this version: %w", err)
 	}
 	return out, nil
+})
+
+// Load returns a copy of the CustomResourceDefinition that this version was built with.
+func Load() (*apiextensionsv1.CustomResourceDefinition, error) {
+	out, err := load()
+	return out.DeepCopy(), err
 }

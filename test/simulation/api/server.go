@@ -1,0 +1,324 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Kind is the plural name of a kind.
+type Kind string
+
+// The kinds.
+const (
+	Nodes Kind = "nodes"
+	Pods  Kind = "pods"
+	Rules Kind = "nodereadinessrules"
+	CRDs  Kind = "customresourcedefinitions"
+)
+
+// Kinds are all kinds.
+var Kinds = []Kind{Nodes, Pods, Rules, CRDs}
+
+// Resource is the kind's group and resource.
+func (k Kind) Resource() schema.GroupResource {
+	group := map[Kind]string{Rules: "readiness.node.x-k8s.io", CRDs: apiextensionsv1.GroupName}[k]
+	return schema.GroupResource{Group: group, Resource: string(k)}
+}
+
+// decode reads an object of the kind. The custom resources stay untyped, as the server keeps them.
+func (k Kind) decode(raw []byte) (metav1.Object, error) {
+	var obj metav1.Object
+	switch k {
+	case Nodes:
+		obj = &corev1.Node{}
+	case Pods:
+		obj = &corev1.Pod{}
+	default:
+		u := &unstructured.Unstructured{}
+		return u, json.Unmarshal(raw, &u.Object)
+	}
+	return obj, json.Unmarshal(raw, obj)
+}
+
+// Object is one version of an object. It is never changed.
+type Object struct {
+	Kind    Kind
+	Version int64
+	Meta    metav1.Object
+
+	raw  []byte
+	memo map[string]any
+}
+
+// JSON is the object as the API shows it, before pruning.
+func (o *Object) JSON() []byte {
+	if o.raw == nil {
+		o.raw = encode(o.Meta)
+	}
+	return o.raw
+}
+
+// Memo is what a reader makes of the object, made once.
+func (o *Object) Memo(of string, build func() any) any {
+	if v, ok := o.memo[of]; ok {
+		return v
+	}
+	if o.memo == nil {
+		o.memo = map[string]any{}
+	}
+	v := build()
+	o.memo[of] = v
+	return v
+}
+
+// Key is the object's namespace and name.
+func (o *Object) Key() string { return key(o.Meta.GetNamespace(), o.Meta.GetName()) }
+
+func key(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+func encode(obj metav1.Object) []byte {
+	var v any = obj
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		v = u.Object
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+func clone(obj metav1.Object) metav1.Object {
+	return obj.(runtime.Object).DeepCopyObject().(metav1.Object)
+}
+
+// Event is one step of the history of a kind. Before is nil for a new object, After for one that is gone; then Version is
+// that of the deletion.
+type Event struct {
+	Version       int64
+	Before, After *Object
+}
+
+// Request is what a client asks for.
+type Request struct {
+	User            string
+	Verb            string // create, update, patch, delete
+	Kind            Kind
+	Namespace, Name string
+	Sub             string // status, or none
+	Patch           types.PatchType
+	Body            []byte
+	UID             types.UID // a delete's precondition
+	Grace           *int64    // a delete's
+}
+
+// Server is the API server.
+type Server struct {
+	// Now is the time that it writes into objects.
+	Now func() time.Time
+	// Admit is asked about each write before it is stored, and may change after. An error refuses the write.
+	Admit func(r *Request, before, after metav1.Object) error
+
+	version int64
+	uids    uint64
+	objects map[Kind]map[string]*Object
+	log     map[Kind][]Event
+	schema  *structuralschema.Structural
+	served  int // counts the schemas
+}
+
+// New is an empty server, which serves rules by the given definition.
+func New(now func() time.Time, d *Definition) *Server {
+	s := &Server{Now: now, version: 100, objects: map[Kind]map[string]*Object{}, log: map[Kind][]Event{}}
+	for _, k := range Kinds {
+		s.objects[k] = map[string]*Object{}
+	}
+	s.Serve(d)
+	return s
+}
+
+// Get is an object, nil if there is none.
+func (s *Server) Get(k Kind, key string) *Object { return s.shown(s.objects[k][key]) }
+
+// List are all objects of a kind, by name, and the version of the list.
+func (s *Server) List(k Kind) ([]*Object, int64) {
+	out := make([]*Object, 0, len(s.objects[k]))
+	for _, name := range slices.Sorted(maps.Keys(s.objects[k])) {
+		out = append(out, s.shown(s.objects[k][name]))
+	}
+	return out, s.version
+}
+
+// Since are the events of a kind after a version.
+func (s *Server) Since(k Kind, version int64) []Event {
+	at, _ := slices.BinarySearchFunc(s.log[k], version+1, func(e Event, v int64) int { return int(e.Version - v) })
+	events := s.log[k][at:]
+	if k != Rules {
+		return events
+	}
+	out := make([]Event, len(events))
+	for i, e := range events {
+		out[i] = Event{Version: e.Version, Before: s.shown(e.Before), After: s.shown(e.After)}
+	}
+	return out
+}
+
+// Served changes whenever rules are served by another schema: their watches are cut.
+func (s *Server) Served() int { return s.served }
+
+// Do carries a request out.
+func (s *Server) Do(r Request) (*Object, error) {
+	before := s.objects[r.Kind][key(r.Namespace, r.Name)]
+	if r.Verb != "create" && before == nil {
+		return nil, apierrors.NewNotFound(r.Kind.Resource(), r.Name)
+	}
+	switch r.Verb {
+	case "create":
+		return s.create(&r)
+	case "delete":
+		return s.remove(&r, before)
+	}
+	after, err := s.changed(&r, s.shown(before))
+	if err != nil {
+		return nil, err
+	}
+	return s.update(&r, before, after)
+}
+
+func (s *Server) create(r *Request) (*Object, error) {
+	obj, err := r.Kind.decode(r.Body)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if s.objects[r.Kind][key(obj.GetNamespace(), obj.GetName())] != nil {
+		return nil, apierrors.NewAlreadyExists(r.Kind.Resource(), obj.GetName())
+	}
+	s.uids++
+	obj.SetUID(uid(s.uids))
+	obj.SetCreationTimestamp(metav1.NewTime(s.Now().UTC().Truncate(time.Second)))
+	obj.SetDeletionTimestamp(nil)
+	obj.SetDeletionGracePeriodSeconds(nil)
+	obj.SetResourceVersion("")
+	obj.SetGeneration(0)
+	prepareCreate(obj)
+	s.prune(r.Kind, obj)
+	if s.Admit != nil {
+		if err := s.Admit(r, nil, obj); err != nil {
+			return nil, err
+		}
+	}
+	if err := validate(obj); err != nil {
+		return nil, err
+	}
+	return s.shown(s.store(r.Kind, nil, obj)), nil
+}
+
+// uid is a UID that does not sort by creation.
+func uid(n uint64) types.UID {
+	h := fnv.New64a()
+	fmt.Fprint(h, n)
+	return types.UID(fmt.Sprintf("%08x-0000-4000-8000-%012x", uint32(h.Sum64()), n))
+}
+
+func (s *Server) update(r *Request, before *Object, after metav1.Object) (*Object, error) {
+	if v := after.GetResourceVersion(); v != "" && v != strconv.FormatInt(before.Version, 10) {
+		return nil, apierrors.NewConflict(r.Kind.Resource(), r.Name, fmt.Errorf("the object has been modified"))
+	}
+	if after.GetUID() != "" && after.GetUID() != before.Meta.GetUID() {
+		return nil, s.otherUID(r, before, after)
+	}
+	prepareUpdate(r.Sub, after, before.Meta)
+	s.prune(r.Kind, after)
+	if s.Admit != nil {
+		if err := s.Admit(r, before.Meta, after); err != nil {
+			return nil, err
+		}
+	}
+	if err := validate(after); err != nil {
+		return nil, err
+	}
+	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 && (r.Kind != Pods || *after.GetDeletionGracePeriodSeconds() == 0) {
+		return s.shown(s.drop(before, after)), nil
+	}
+	return s.shown(s.store(r.Kind, before, after)), nil
+}
+
+func (s *Server) otherUID(r *Request, before *Object, after metav1.Object) error {
+	return apierrors.NewConflict(r.Kind.Resource(), r.Name,
+		fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", after.GetUID(), before.Meta.GetUID()))
+}
+
+// store makes an object the present one. One that is as before is not written.
+func (s *Server) store(k Kind, before *Object, obj metav1.Object) *Object {
+	if before != nil {
+		obj.SetResourceVersion(before.Meta.GetResourceVersion())
+		if string(encode(obj)) == string(before.JSON()) {
+			return before
+		}
+	}
+	s.version++
+	obj.SetResourceVersion(strconv.FormatInt(s.version, 10))
+	after := &Object{Kind: k, Version: s.version, Meta: obj}
+	s.objects[k][after.Key()] = after
+	s.log[k] = append(s.log[k], Event{Version: s.version, Before: before, After: after})
+	return after
+}
+
+func (s *Server) drop(before *Object, last metav1.Object) *Object {
+	s.version++
+	delete(s.objects[before.Kind], before.Key())
+	s.log[before.Kind] = append(s.log[before.Kind], Event{Version: s.version, Before: before})
+	last.SetResourceVersion(strconv.FormatInt(s.version, 10))
+	return &Object{Kind: before.Kind, Version: s.version, Meta: last}
+}
+
+// remove deletes an object, or marks it where finalizers or a grace period hold it.
+func (s *Server) remove(r *Request, before *Object) (*Object, error) {
+	if r.UID != "" && r.UID != before.Meta.GetUID() {
+		return nil, apierrors.NewConflict(r.Kind.Resource(), r.Name,
+			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", r.UID, before.Meta.GetUID()))
+	}
+	if s.Admit != nil {
+		if err := s.Admit(r, before.Meta, nil); err != nil {
+			return nil, err
+		}
+	}
+	after := clone(before.Meta)
+	grace := gracePeriod(r, after)
+	if len(after.GetFinalizers()) == 0 && grace == 0 {
+		return s.shown(s.drop(before, after)), nil
+	}
+	if have := after.GetDeletionGracePeriodSeconds(); after.GetDeletionTimestamp() != nil && have != nil && *have <= grace {
+		return s.shown(before), nil
+	}
+	if after.GetDeletionTimestamp() == nil && after.GetGeneration() > 0 {
+		after.SetGeneration(after.GetGeneration() + 1)
+	}
+	at := metav1.NewTime(s.Now().UTC().Truncate(time.Second).Add(time.Duration(grace) * time.Second))
+	after.SetDeletionTimestamp(&at)
+	after.SetDeletionGracePeriodSeconds(&grace)
+	return s.shown(s.store(r.Kind, before, after)), nil
+}

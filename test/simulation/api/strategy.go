@@ -1,0 +1,228 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// changed is the object that an update or a patch asks for, before anything is checked.
+func (s *Server) changed(r *Request, before *Object) (metav1.Object, error) {
+	raw := r.Body
+	if r.Verb == "patch" {
+		var err error
+		switch r.Patch {
+		case types.JSONPatchType:
+			var patch jsonpatch.Patch
+			if patch, err = jsonpatch.DecodePatch(r.Body); err != nil {
+				return nil, apierrors.NewBadRequest(err.Error())
+			}
+			if raw, err = patch.Apply(before.JSON()); err != nil {
+				return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", r.Kind.Resource(), r.Name, err.Error(), 0, false)
+			}
+		case types.StrategicMergePatchType:
+			raw, err = strategicpatch.StrategicMergePatch(before.JSON(), r.Body, before.Meta)
+		default:
+			raw, err = jsonpatch.MergePatch(before.JSON(), r.Body)
+		}
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+	}
+	after, err := r.Kind.decode(raw)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return after, nil
+}
+
+// prepareCreate does what the kind's strategy does to a new object.
+func prepareCreate(obj metav1.Object) {
+	switch o := obj.(type) {
+	case *corev1.Node:
+		// The admission plugin TaintNodesByCondition.
+		for i := range o.Spec.Taints {
+			if o.Spec.Taints[i].Key == corev1.TaintNodeNotReady && o.Spec.Taints[i].Effect == corev1.TaintEffectNoSchedule {
+				return
+			}
+		}
+		o.Spec.Taints = append(o.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
+	case *corev1.Pod:
+		o.Status = corev1.PodStatus{Phase: corev1.PodPending}
+		if o.Spec.TerminationGracePeriodSeconds == nil {
+			o.Spec.TerminationGracePeriodSeconds = new(int64(30))
+		}
+	case *unstructured.Unstructured:
+		delete(o.Object, "status")
+		o.SetGeneration(1)
+	}
+}
+
+// prepareUpdate keeps what a write to this (sub)resource cannot change.
+func prepareUpdate(sub string, obj, before metav1.Object) {
+	switch o := obj.(type) {
+	case *corev1.Node:
+		old := before.(*corev1.Node)
+		if sub == "status" {
+			o.Spec = *old.Spec.DeepCopy()
+		} else {
+			o.Status = *old.Status.DeepCopy()
+		}
+	case *corev1.Pod:
+		old := before.(*corev1.Pod)
+		if sub == "status" {
+			o.Spec = *old.Spec.DeepCopy()
+		} else {
+			o.Status = *old.Status.DeepCopy()
+		}
+	case *unstructured.Unstructured:
+		prepareRule(sub, o, before.(*unstructured.Unstructured))
+	}
+	obj.SetUID(before.GetUID())
+	obj.SetName(before.GetName())
+	obj.SetNamespace(before.GetNamespace())
+	obj.SetCreationTimestamp(before.GetCreationTimestamp())
+	obj.SetDeletionTimestamp(before.GetDeletionTimestamp())
+	obj.SetDeletionGracePeriodSeconds(before.GetDeletionGracePeriodSeconds())
+}
+
+func prepareRule(sub string, o, old *unstructured.Unstructured) {
+	if sub == "status" {
+		status, there := o.Object["status"]
+		o.Object = old.DeepCopy().Object
+		delete(o.Object, "status")
+		if there {
+			o.Object["status"] = status
+		}
+		return
+	}
+	delete(o.Object, "status")
+	if _, there := old.Object["status"]; there {
+		o.Object["status"] = old.DeepCopy().Object["status"]
+	}
+	o.SetGeneration(old.GetGeneration())
+	if !reflect.DeepEqual(o.Object["spec"], old.Object["spec"]) {
+		o.SetGeneration(old.GetGeneration() + 1)
+	}
+}
+
+// validate refuses what the server would, as far as the operator's writes may come near it.
+func validate(obj metav1.Object) error {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	seen := map[corev1.Taint]bool{}
+	for _, t := range node.Spec.Taints {
+		id := corev1.Taint{Key: t.Key, Effect: t.Effect}
+		if seen[id] {
+			return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), node.Name,
+				field.ErrorList{field.Duplicate(field.NewPath("metadata", "taints"), t)})
+		}
+		seen[id] = true
+	}
+	return nil
+}
+
+// gracePeriod is for how long an object that is deleted stays.
+func gracePeriod(r *Request, obj metav1.Object) int64 {
+	pod, ok := obj.(*corev1.Pod)
+	switch {
+	case !ok || pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return 0
+	case r.Grace != nil:
+		return *r.Grace
+	}
+	return *pod.Spec.TerminationGracePeriodSeconds
+}
+
+// Definition is a definition of rules, with its schema as the server uses it.
+type Definition struct {
+	object *apiextensionsv1.CustomResourceDefinition
+	schema *structuralschema.Structural
+}
+
+// Define makes a definition that can be served.
+func Define(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, error) {
+	internal := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+		crd.Spec.Versions[0].Schema.OpenAPIV3Schema, internal, nil); err != nil {
+		return nil, fmt.Errorf("converting the schema: %w", err)
+	}
+	structural, err := structuralschema.NewStructural(internal)
+	if err != nil {
+		return nil, fmt.Errorf("reading the schema: %w", err)
+	}
+	return &Definition{object: crd, schema: structural}, nil
+}
+
+// Serve serves rules by a definition from now on.
+func (s *Server) Serve(d *Definition) {
+	copied := *d.object
+	crd := &copied
+	before := s.objects[CRDs][crd.Name]
+	crd.UID, crd.Generation = "crd", 1
+	if before != nil {
+		crd.Generation = before.Meta.GetGeneration() + 1
+	}
+	s.version++
+	crd.ResourceVersion = strconv.FormatInt(s.version, 10)
+	after := &Object{Kind: CRDs, Version: s.version, Meta: crd}
+	s.objects[CRDs][crd.Name] = after
+	s.log[CRDs] = append(s.log[CRDs], Event{Version: s.version, Before: before, After: after})
+	s.schema = d.schema
+	s.served++
+}
+
+// prune drops from a rule what the served schema does not have.
+func (s *Server) prune(k Kind, obj metav1.Object) {
+	if u, ok := obj.(*unstructured.Unstructured); ok && k == Rules {
+		pruning.Prune(u.Object, s.schema, true)
+	}
+}
+
+// shown is an object as it is served: rules are kept as they were stored, and pruned when they are read.
+func (s *Server) shown(o *Object) *Object {
+	if o == nil || o.Kind != Rules {
+		return o
+	}
+	type pruned struct {
+		served int
+		object *Object
+	}
+	p := o.Memo("shown", func() any { return &pruned{} }).(*pruned)
+	if p.served != s.served {
+		obj := clone(o.Meta)
+		s.prune(o.Kind, obj)
+		p.served, p.object = s.served, &Object{Kind: o.Kind, Version: o.Version, Meta: obj}
+		if raw := encode(obj); string(raw) == string(o.JSON()) {
+			p.object = o
+		}
+	}
+	return p.object
+}
+
+// Parse reads an object's JSON into v.
+func (o *Object) Parse(v any) {
+	if err := json.Unmarshal(o.JSON(), v); err != nil {
+		panic(err)
+	}
+}

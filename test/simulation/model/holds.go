@@ -1,0 +1,183 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "time"
+
+// answer is what can be said of something.
+type answer string
+
+const (
+	yes     answer = "yes"
+	no      answer = "no"
+	unknown answer = "unknown"
+)
+
+func sure(ok bool) answer {
+	if ok {
+		return yes
+	}
+	return no
+}
+
+// frozen says why a rule cannot be judged by what a replica was shown; empty if it can be.
+func (v *View) frozen(r *rule) string { return v.frozenBy(r, map[string]bool{}) }
+
+func (v *View) frozenBy(r *rule, seen map[string]bool) string {
+	switch {
+	case v.Foreign:
+		return "the CRD is a foreign one"
+	case seen[r.Metadata.Name]:
+		return "it requires itself in the end"
+	case r.Metadata.DeletionTimestamp != nil:
+		return ""
+	}
+	seen[r.Metadata.Name] = true
+	defer delete(seen, r.Metadata.Name)
+	for i := range r.Spec.Requirements {
+		q := &r.Spec.Requirements[i]
+		if p := q.Pods; p != nil {
+			if _, listed := v.Pods[p.Namespace+"/"+p.Selector.String()]; !listed && !v.Edited[r.Metadata.UID] {
+				return "its pods have not been read"
+			}
+		}
+		if q.RuleSatisfied == nil {
+			continue
+		}
+		if other := read[rule](v.Rules[q.RuleSatisfied.Name]); other != nil {
+			if why := v.frozenBy(other, seen); why != "" {
+				return "it requires " + q.RuleSatisfied.Name + ": " + why
+			}
+		}
+	}
+	return ""
+}
+
+// holds says whether a rule holds on a node, by what a replica was shown. late: also the time of boots counts.
+func (m *Model) holds(n *node, r *rule, v *View, late bool) answer {
+	if v.frozen(r) != "" || v.edited(r, 0) {
+		return unknown
+	}
+	answers := map[answer]int{}
+	for i := range r.Spec.Conditions {
+		c := &r.Spec.Conditions[i]
+		answers[m.condition(n, r, c.Type, c.RequiredStatus, time.Duration(c.MaxAgeSeconds)*time.Second, v.Now)]++
+	}
+	for i := range r.Spec.Requirements {
+		q := &r.Spec.Requirements[i]
+		switch {
+		case q.Pods != nil:
+			answers[m.pods(n, r, v.Pods[q.Pods.Namespace+"/"+q.Pods.Selector.String()], v.Now)]++
+		case q.RuleSatisfied != nil:
+			answers[m.satisfied(n, read[rule](v.Rules[q.RuleSatisfied.Name]), v, late)]++
+		}
+	}
+	decides, other := no, yes
+	if r.Spec.ConditionPolicy == "anyOf" {
+		decides, other = yes, no
+	}
+	switch {
+	case answers[decides] > 0:
+		return decides
+	case answers[unknown] > 0:
+		return unknown
+	}
+	return other
+}
+
+// edited reports whether a rule, or one that it requires, may be judged by the pods of an earlier version of it.
+func (v *View) edited(r *rule, depth int) bool {
+	if r == nil || depth > len(v.Rules) {
+		return false
+	}
+	for i := range r.Spec.Requirements {
+		q := &r.Spec.Requirements[i]
+		if q.Pods != nil && v.Edited[r.Metadata.UID] || q.RuleSatisfied != nil && v.edited(read[rule](v.Rules[q.RuleSatisfied.Name]), depth+1) {
+			return true
+		}
+	}
+	return false
+}
+
+// condition: what was reported before the node's boot, and not since, does not count until the rule has opened the node.
+func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.Duration, now time.Time) answer {
+	for i := range n.Status.Conditions {
+		c := &n.Status.Conditions[i]
+		if c.Type != kind {
+			continue
+		}
+		if c.Status != required {
+			return no
+		}
+		h := m.node(n.Metadata.UID)
+		if r.Spec.rearms() && !h.boot.IsZero() && !h.opened[r.Metadata.UID] {
+			if c.LastHeartbeatTime.Before(h.boot) {
+				return no
+			}
+			return unknownUntil(!now.Before(h.booted.Add(time.Minute)))
+		}
+		if maxAge > 0 {
+			switch left := c.LastHeartbeatTime.Add(maxAge).Sub(now); {
+			case left <= 0:
+				return no
+			case left < time.Second:
+				return unknown
+			}
+		}
+		return yes
+	}
+	return no
+}
+
+func unknownUntil(ok bool) answer {
+	if ok {
+		return yes
+	}
+	return unknown
+}
+
+// pods: one that is ready, and started since the node booted, is enough.
+func (m *Model) pods(n *node, r *rule, pods []Document, now time.Time) answer {
+	best := no
+	h := m.node(n.Metadata.UID)
+	for _, d := range pods {
+		p := read[pod](d)
+		if p.Spec.NodeName != n.Metadata.Name || p.Metadata.DeletionTimestamp != nil {
+			continue
+		}
+		for _, c := range p.Status.Conditions {
+			if c.Type != "Ready" || c.Status != "True" {
+				continue
+			}
+			switch {
+			case c.LastTransitionTime.After(now), p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp):
+				best = max(best, unknown)
+			case r.Spec.rearms() && !h.boot.IsZero() && !h.opened[r.Metadata.UID]:
+				if !p.Status.ContainerStatuses[0].State.Running.StartedAt.Before(h.boot) {
+					best = max(best, unknown)
+				}
+			default:
+				return yes
+			}
+		}
+	}
+	return best
+}
+
+// satisfied: another rule holds on the same node.
+func (m *Model) satisfied(n *node, other *rule, v *View, late bool) answer {
+	switch {
+	case other == nil || !other.Spec.NodeSelector.matches(n.Metadata.Labels):
+		return no
+	case other.Metadata.DeletionTimestamp != nil || n.override() != "" || !other.Spec.enforced():
+		return unknown
+	case other.Spec.bootstrap() && n.marked(other):
+		return yes
+	}
+	holds := m.holds(n, other, v, late)
+	if s := other.Spec.Stabilization; s.ReadySeconds+s.UnreadySeconds > 0 && !late {
+		return unknown
+	}
+	return holds
+}

@@ -1,0 +1,343 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package model says what the documentation promises, as predicates over objects' JSON. It imports nothing of this
+// module, so that it cannot repeat its mistakes. Where the documentation leaves a choice, a predicate says nothing.
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// View is what a replica was shown when it made a write.
+type View struct {
+	// Process tells processes apart, also those of one replica.
+	Process int
+	// Now is its time.
+	Now time.Time
+	// Nodes are those of its cache, by name; Rules are those that its handler has heard of.
+	Nodes, Rules map[string]Document
+	// Pods are those of its watches, by watch; a watch that has not listed is not among them.
+	Pods map[string][]Document
+	// Edited are the rules of which the process has heard more than one version, by UID.
+	Edited map[string]bool
+	// Foreign is whether it was told that the CRD is a foreign one.
+	Foreign bool
+}
+
+// Model judges a story.
+type Model struct {
+	// Failure is the first violation; empty if there is none.
+	Failure string
+	// Decisive counts how often each predicate had something to say.
+	Decisive map[string]int
+	// Served is the CRD that is served.
+	Served string
+
+	now   func() time.Time
+	nodes map[string]*nodeHistory // by UID
+	rules map[string]*ruleHistory // by UID
+}
+
+type nodeHistory struct {
+	boot    time.Time       // by the node's clock; zero: it has not rebooted
+	booted  time.Time       // by ours
+	opened  map[string]bool // by rule's UID: since birth or the last boot
+	foreign map[string]bool // taints that others put there
+	claimer map[string]int  // by rule's UID: the process that claimed
+	last    *node
+}
+
+type ruleHistory struct {
+	inForce map[int64]time.Time // by generation: since when, by the API server's clock
+	taints  map[string]bool     // that it ever asked for
+	last    *rule
+}
+
+// New is the model of a story that starts.
+func New(now func() time.Time) *Model {
+	return &Model{Decisive: map[string]int{}, Served: "ours", now: now, nodes: map[string]*nodeHistory{}, rules: map[string]*ruleHistory{}}
+}
+
+// Fail notes a violation.
+func (m *Model) Fail(predicate, text string) {
+	if m.Failure == "" {
+		m.Failure = fmt.Sprintf("%s: %s (at %s)", predicate, text, m.now().Format(time.TimeOnly))
+	}
+}
+
+// check counts a predicate, and fails the story where it does not hold.
+func (m *Model) check(predicate string, ok bool, format string, args ...any) {
+	m.Decisive[predicate]++
+	if !ok {
+		m.Fail(predicate, fmt.Sprintf(format, args...))
+	}
+}
+
+// Serve notes that another CRD is served.
+func (m *Model) Serve(which string) { m.Served = which }
+
+// Boot notes that a node has rebooted, by its own clock.
+func (m *Model) Boot(uid string, at time.Time) {
+	h := m.node(uid)
+	h.boot, h.booted = at, m.now()
+	for uid, r := range m.rules {
+		if r.last.Spec.rearms() {
+			delete(h.opened, uid)
+		}
+	}
+}
+
+func (m *Model) node(uid string) *nodeHistory {
+	if m.nodes[uid] == nil {
+		m.nodes[uid] = &nodeHistory{opened: map[string]bool{}, foreign: map[string]bool{}, claimer: map[string]int{}}
+	}
+	return m.nodes[uid]
+}
+
+// Actor notes what a node is like after somebody else than the operator wrote it.
+func (m *Model) Actor(d Document) {
+	n := read[node](d)
+	if n == nil {
+		return
+	}
+	h := m.node(n.Metadata.UID)
+	claimed := map[string]bool{}
+	for key, value := range n.Metadata.Annotations {
+		if strings.HasPrefix(key, recordPrefix) {
+			claimed[claimIn(value)] = true
+		}
+	}
+	for _, t := range n.Spec.Taints {
+		if !claimed[t.id()] && (h.last == nil || !h.last.has(t.id())) {
+			h.foreign[t.id()] = true
+		}
+	}
+	for id := range h.foreign {
+		if !n.has(id) {
+			delete(h.foreign, id)
+		}
+	}
+	h.last = n
+}
+
+// RuleWritten notes what a rule is like after a user wrote it.
+func (m *Model) RuleWritten(d Document) {
+	r := read[rule](d)
+	if r == nil {
+		return
+	}
+	h := m.rules[r.Metadata.UID]
+	now := m.now().Truncate(time.Second)
+	if h == nil {
+		h = &ruleHistory{inForce: map[int64]time.Time{}, taints: map[string]bool{}}
+		m.rules[r.Metadata.UID] = h
+	}
+	if _, known := h.inForce[r.Metadata.Generation]; !known {
+		since := now
+		if before := h.last; before != nil && before.Spec.enforced() && before.Spec.NodeSelector.String() == r.Spec.NodeSelector.String() {
+			since = h.inForce[before.Metadata.Generation]
+		}
+		h.inForce[r.Metadata.Generation] = since
+	}
+	h.taints[r.Spec.Taint.id()] = true
+	h.last = r
+}
+
+// inService says whether a node is in service under a rule as a replica was shown it, by the history alone.
+func (m *Model) inService(n *node, r *rule) answer {
+	h, rh := m.node(n.Metadata.UID), m.rules[r.Metadata.UID]
+	if h.opened[r.Metadata.UID] {
+		return yes
+	}
+	if rh == nil || r.Spec.rearms() && !h.boot.IsZero() {
+		return unknown
+	}
+	since, ok := rh.inForce[r.Metadata.Generation]
+	if ok && n.Metadata.CreationTimestamp.Before(since) && len(rh.inForce) == 1 && !h.foreign[r.Spec.Taint.id()] {
+		return yes
+	}
+	return unknown
+}
+
+// Move judges one write of a replica.
+func (m *Model) Move(kind string, before, after Document, v *View) {
+	if kind != "nodes" || before == nil || after == nil {
+		return
+	}
+	was, is := read[node](before), read[node](after)
+	shown := read[node](v.Nodes[was.Metadata.Name])
+	h := m.node(was.Metadata.UID)
+	m.ours(was, is, shown)
+	for _, d := range v.Rules {
+		r := read[rule](d)
+		m.frozen(was, is, r, v)
+		m.stands(is, r, v)
+		if m.rules[r.Metadata.UID] == nil || shown == nil {
+			continue
+		}
+		had, has := was.claim(r.Metadata.UID), is.claim(r.Metadata.UID)
+		switch {
+		case had == "" && has != "":
+			m.closed(shown, r, v)
+			h.claimer[r.Metadata.UID] = v.Process
+			h.last = is
+			if !was.has(has) { // else it is adopted
+				m.limit(shown, r, v)
+			}
+		case had != "" && has == "":
+			m.opened(shown, r, v)
+		}
+		if has == "" && (had != "" || was.Metadata.Annotations[r.key()] != is.Metadata.Annotations[r.key()]) || !was.marked(r) && is.marked(r) {
+			h.opened[r.Metadata.UID] = h.opened[r.Metadata.UID] || m.holds(shown, r, v, true) == yes
+		}
+	}
+	h.last = is
+}
+
+// ours: a write changes taints of rules, records, markers and completion annotations, on the node that was read.
+func (m *Model) ours(was, is, shown *node) {
+	m.check("ours", shown != nil && shown.Metadata.UID == is.Metadata.UID, "node %s is another one than was read", is.Metadata.Name)
+	asked := map[string]bool{}
+	for _, h := range m.rules {
+		for id := range h.taints {
+			asked[id] = true
+		}
+	}
+	for _, id := range difference(was.Spec.Taints, is.Spec.Taints) {
+		m.check("ours", asked[id], "taint %s of node %s is of no rule", id, is.Metadata.Name)
+	}
+	for key := range union(was.Metadata.Annotations, is.Metadata.Annotations) {
+		if was.Metadata.Annotations[key] != is.Metadata.Annotations[key] {
+			m.check("ours", strings.HasPrefix(key, recordPrefix) || strings.HasPrefix(key, markerPrefix) || key == "example.com/completed",
+				"annotation %s of node %s is changed", key, is.Metadata.Name)
+		}
+	}
+	same := func(n *node) string {
+		other := *n
+		other.Spec.Taints, other.Metadata.Annotations = nil, nil
+		raw, err := json.Marshal(&other)
+		if err != nil {
+			panic(err)
+		}
+		return string(raw)
+	}
+	m.check("ours", same(was) == same(is), "more than taints and annotations of node %s is changed", is.Metadata.Name)
+}
+
+// difference are the taints that only one of two lists has, or that they have with another value.
+func difference(a, b []taint) []string {
+	var out []string
+	for _, t := range a {
+		if !slices.Contains(b, t) {
+			out = append(out, t.id())
+		}
+	}
+	for _, t := range b {
+		if !slices.Contains(a, t) {
+			out = append(out, t.id())
+		}
+	}
+	return out
+}
+
+func union(a, b map[string]string) map[string]string {
+	out := maps.Clone(a)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, b)
+	return out
+}
+
+// frozen: nothing of a rule differs that cannot be judged.
+func (m *Model) frozen(was, is *node, r *rule, v *View) {
+	why := v.frozen(r)
+	if why == "" {
+		return
+	}
+	m.check("frozen", was.Metadata.Annotations[r.key()] == is.Metadata.Annotations[r.key()] && was.marked(r) == is.marked(r),
+		"the record of rule %s on node %s is changed although %s", r.Metadata.Name, is.Metadata.Name, why)
+}
+
+// stands: what a record claims is on the node.
+func (m *Model) stands(is *node, r *rule, v *View) {
+	claim := is.claim(r.Metadata.UID)
+	if claim == "" || !r.Spec.enforced() || r.Metadata.DeletionTimestamp != nil || v.frozen(r) != "" {
+		return
+	}
+	m.check("stands", is.has(claim), "rule %s claims %s on node %s, which does not have it", r.Metadata.Name, claim, is.Metadata.Name)
+}
+
+// closed: a new claim has a cause in what the replica was shown.
+func (m *Model) closed(shown *node, r *rule, v *View) {
+	h := m.node(shown.Metadata.UID)
+	name := shown.Metadata.Name
+	m.check("closed", r.Metadata.DeletionTimestamp == nil && r.Spec.enforced(), "rule %s, which is not enforced, claims node %s", r.Metadata.Name, name)
+	m.check("closed", r.Spec.NodeSelector.matches(shown.Metadata.Labels), "rule %s does not select node %s, and claims it", r.Metadata.Name, name)
+	if shown.override() == "Hold" || v.edited(r, 0) || r.Spec.rearms() && !h.boot.IsZero() && !h.opened[r.Metadata.UID] {
+		return
+	}
+	m.check("closed", shown.override() != "Release", "rule %s claims node %s in spite of the override", r.Metadata.Name, name)
+	holds := m.holds(shown, r, v, false)
+	if m.inService(shown, r) == yes {
+		m.check("closed", holds == no, "rule %s claims node %s, which is in service, and whether it holds: %s", r.Metadata.Name, name, holds)
+	} else if r.Spec.Stabilization.ReadySeconds == 0 {
+		m.check("closed", holds != yes, "rule %s holds on node %s, and claims it", r.Metadata.Name, name)
+	}
+}
+
+// opened: a claim that is withdrawn has a cause in what the replica was shown.
+func (m *Model) opened(shown *node, r *rule, v *View) {
+	rh := m.rules[r.Metadata.UID]
+	released := r.Spec.Timeout.Action == "Release" && r.Spec.Timeout.Seconds > 0
+	switch {
+	case r.Metadata.DeletionTimestamp != nil, r.Spec.DryRun, shown.override() == "Release",
+		!r.Spec.NodeSelector.matches(shown.Metadata.Labels), r.Spec.Suspend && !shown.has(shown.claim(r.Metadata.UID)),
+		r.Spec.bootstrap() && shown.marked(r), len(rh.taints) > 1:
+		return
+	case released:
+		since := shown.record(r.Metadata.UID).Since
+		if since.IsZero() || !v.Now.Before(since.Add(time.Duration(r.Spec.Timeout.Seconds)*time.Second)) {
+			return
+		}
+	}
+	m.check("opened", m.holds(shown, r, v, true) != no, "rule %s does not hold on node %s, and releases it", r.Metadata.Name, shown.Metadata.Name)
+}
+
+// limit: a new claim on a node in service leaves no more of them claimed than maxUnavailable allows.
+func (m *Model) limit(shown *node, r *rule, v *View) {
+	if r.Spec.MaxUnavailable == nil || shown.override() == "Hold" || m.inService(shown, r) != yes || shown.Spec.Unschedulable {
+		return
+	}
+	claimed, all := 0, 0
+	for _, d := range v.Nodes {
+		n := read[node](d)
+		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) || n.Spec.Unschedulable {
+			continue
+		}
+		all++
+		h := m.node(n.Metadata.UID)
+		own := h.last != nil && h.last.claim(r.Metadata.UID) != "" && h.claimer[r.Metadata.UID] == v.Process
+		if m.inService(n, r) == yes && n.override() == "" && (own || n.claim(r.Metadata.UID) != "" && h.last != nil && h.last.claim(r.Metadata.UID) != "") {
+			claimed++
+		}
+	}
+	m.check("limit", claimed <= allowed(r.Spec.MaxUnavailable, all), "rule %s claims %d nodes in service of %d, by node %s",
+		r.Metadata.Name, claimed, all, shown.Metadata.Name)
+}
+
+func allowed(limit json.RawMessage, of int) int {
+	text := strings.Trim(string(limit), `"`)
+	n := 0
+	fmt.Sscan(strings.TrimSuffix(text, "%"), &n) //nolint:errcheck // the script gives numbers
+	if strings.HasSuffix(text, "%") {
+		return (n*of + 99) / 100
+	}
+	return n
+}

@@ -1,0 +1,206 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Document is one version of an object. Memo keeps what was read from it.
+type Document interface {
+	JSON() []byte
+	Memo(of string, build func() any) any
+}
+
+type metadata struct {
+	Name, UID         string
+	Generation        int64
+	Labels            map[string]string
+	Annotations       map[string]string
+	CreationTimestamp time.Time
+	DeletionTimestamp *time.Time
+}
+
+type taint struct{ Key, Value, Effect string }
+
+func (t taint) id() string { return t.Key + ":" + t.Effect }
+
+type condition struct {
+	Type, Status                          string
+	Reason                                string
+	LastHeartbeatTime, LastTransitionTime time.Time
+}
+
+type node struct {
+	Metadata metadata
+	Spec     struct {
+		Unschedulable bool
+		Taints        []taint
+	}
+	Status struct {
+		Conditions []condition
+		NodeInfo   struct{ BootID string }
+	}
+}
+
+type pod struct {
+	Metadata metadata
+	Spec     struct{ NodeName string }
+	Status   struct {
+		Conditions        []condition
+		ContainerStatuses []struct {
+			Ready bool
+			State struct{ Running struct{ StartedAt time.Time } }
+		}
+	}
+}
+
+type selector struct {
+	MatchLabels      map[string]string
+	MatchExpressions []struct {
+		Key, Operator string
+		Values        []string
+	}
+}
+
+func (s *selector) matches(labels map[string]string) bool {
+	for k, v := range s.MatchLabels {
+		if labels[k] != v {
+			return false
+		}
+	}
+	for _, e := range s.MatchExpressions {
+		if e.Operator != "In" || !slices.Contains(e.Values, labels[e.Key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// String is the selector as a watch has it.
+func (s *selector) String() string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(s.MatchLabels)) {
+		parts = append(parts, k+"="+s.MatchLabels[k])
+	}
+	for _, e := range s.MatchExpressions {
+		parts = append(parts, e.Key+" in ("+strings.Join(e.Values, ",")+")")
+	}
+	return strings.Join(parts, ",")
+}
+
+type requirement struct {
+	Name string
+	Pods *struct {
+		Namespace string
+		Selector  selector
+	}
+	RuleSatisfied *struct{ Name string }
+}
+
+type spec struct {
+	NodeSelector selector
+	Conditions   []struct {
+		Type, RequiredStatus string
+		MaxAgeSeconds        int
+	}
+	Requirements    []requirement
+	ConditionPolicy string
+	Taint           taint
+	EnforcementMode string
+	RearmOn         []string
+	ExistingNodes   string
+	Stabilization   struct{ ReadySeconds, UnreadySeconds int }
+	MaxUnavailable  json.RawMessage
+	Timeout         struct {
+		Seconds int
+		Action  string
+	}
+	CompletionAnnotation string
+	DryRun, Suspend      bool
+}
+
+func (s *spec) bootstrap() bool { return s.EnforcementMode == "bootstrap-only" }
+func (s *spec) rearms() bool    { return len(s.RearmOn) > 0 }
+func (s *spec) enforced() bool  { return !s.DryRun && !s.Suspend }
+
+type rule struct {
+	Metadata metadata
+	Spec     spec
+	Status   struct {
+		ObservedGeneration int64
+		Conditions         []condition
+		Nodes              struct{ Matched, Ready, Held, Pending int }
+		InForce            struct{ Since time.Time }
+	}
+}
+
+func (r *rule) key() string { return recordPrefix + r.Metadata.UID }
+
+const (
+	recordPrefix = "readiness.node.x-k8s.io/rule-"
+	markerPrefix = "readiness.k8s.io/bootstrap-completed-"
+	override     = "readiness.node.x-k8s.io/override"
+)
+
+// record is of the operator's annotation what the documentation promises.
+type record struct {
+	Taint    string
+	Since    time.Time
+	TimedOut time.Time
+	BootID   string
+}
+
+// claim is the taint that a rule's record on the node claims, as key:effect.
+func (n *node) claim(ruleUID string) string {
+	return claimIn(n.Metadata.Annotations[recordPrefix+ruleUID])
+}
+
+func claimIn(annotation string) string {
+	var r record
+	if annotation == "" || json.Unmarshal([]byte(annotation), &r) != nil || r.Taint == "" {
+		return ""
+	}
+	key, effect, _ := strings.Cut(r.Taint, ":")
+	key, _, _ = strings.Cut(key, "=")
+	return key + ":" + effect
+}
+
+func (n *node) record(ruleUID string) record {
+	var r record
+	_ = json.Unmarshal([]byte(n.Metadata.Annotations[recordPrefix+ruleUID]), &r)
+	return r
+}
+
+func (n *node) has(taintID string) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t taint) bool { return t.id() == taintID })
+}
+
+func (n *node) marked(r *rule) bool {
+	_, ok := n.Metadata.Annotations[markerPrefix+r.Metadata.UID]
+	return ok
+}
+
+// override is the action of the override annotation.
+func (n *node) override() string {
+	action, _, _ := strings.Cut(n.Metadata.Annotations[override], ";")
+	return action
+}
+
+func read[T any](d Document) *T {
+	if d == nil {
+		return nil
+	}
+	return d.Memo("model", func() any {
+		out := new(T)
+		if err := json.Unmarshal(d.JSON(), out); err != nil {
+			panic(err)
+		}
+		return out
+	}).(*T)
+}

@@ -1,0 +1,317 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/controller/node"
+	"github.com/nodegate/nodegate/test/simulation/api"
+)
+
+// typed is an object as a client reads it. It is shared by all readers, and must not be changed.
+func typed(o *api.Object) client.Object {
+	return o.Memo("typed", func() any {
+		if o.Kind != api.Rules {
+			return o.Meta.(client.Object)
+		}
+		rule := &v1alpha1.NodeReadinessRule{}
+		if err := json.Unmarshal(o.JSON(), rule); err != nil {
+			panic(err)
+		}
+		return rule
+	}).(client.Object)
+}
+
+// stripped is an object as the cache keeps it.
+func stripped(o *api.Object) client.Object {
+	if o.Kind != api.Nodes {
+		return typed(o)
+	}
+	return o.Memo("stripped", func() any {
+		out, err := node.Strip(typed(o).DeepCopyObject())
+		if err != nil {
+			panic(err)
+		}
+		return out
+	}).(client.Object)
+}
+
+// kindOf is the kind that an object or a list of a client is about.
+func kindOf(obj any) api.Kind {
+	switch obj.(type) {
+	case *corev1.Node, *corev1.NodeList:
+		return api.Nodes
+	case *corev1.Pod, *corev1.PodList:
+		return api.Pods
+	case *v1alpha1.NodeReadinessRule, *v1alpha1.NodeReadinessRuleList:
+		return api.Rules
+	case *apiextensionsv1.CustomResourceDefinition:
+		return api.CRDs
+	}
+	panic(fmt.Sprintf("the simulation does not serve %T", obj))
+}
+
+// store is what a watch of one kind, or of a selection of its objects, has brought to a process.
+type store struct {
+	kind     api.Kind
+	selects  func(*api.Object) bool
+	listed   bool
+	at       int64 // the version up to which it knows
+	served   int
+	objects  map[string]*api.Object
+	handlers []*queued
+	synced   func() // called after the first list
+}
+
+// queued is a handler with what it has not heard of yet. Nothing orders two handlers.
+type queued struct {
+	handler toolscache.ResourceEventHandler
+	pending []notice
+	initial int // of those, how many are of the list
+	armed   bool
+	hearing **api.Object // where to leave the object that it hears of
+}
+
+type notice struct{ before, after *api.Object }
+
+// HasSynced reports whether the handler has heard of all objects of the first list.
+func (q *queued) HasSynced() bool { return q.armed && q.initial == 0 }
+
+func (q *queued) HasSyncedChecker() toolscache.DoneChecker { return nil }
+
+func newStore(kind api.Kind, selects func(*api.Object) bool) *store {
+	return &store{kind: kind, selects: selects, objects: map[string]*api.Object{}}
+}
+
+func (s *store) subscribe(h toolscache.ResourceEventHandler) *queued {
+	q := &queued{handler: h}
+	s.handlers = append(s.handlers, q)
+	if s.listed {
+		s.arm(q)
+	}
+	return q
+}
+
+// arm gives a handler the objects that are there.
+func (s *store) arm(q *queued) {
+	for _, name := range slices.Sorted(maps.Keys(s.objects)) {
+		q.pending = append(q.pending, notice{after: s.objects[name]})
+	}
+	q.initial, q.armed = len(q.pending), true
+}
+
+// behind reports whether the API server has something that the store lacks.
+func (s *store) behind(server *api.Server) bool {
+	return !s.listed || s.kind == api.Rules && s.served != server.Served() || len(server.Since(s.kind, s.at)) > 0
+}
+
+// pull brings up to n events into the store, all with a negative n. It first lists, where it has not or must again.
+func (s *store) pull(server *api.Server, n int) {
+	if !s.listed || s.kind == api.Rules && s.served != server.Served() {
+		s.relist(server)
+		return
+	}
+	for _, e := range server.Since(s.kind, s.at) {
+		if n == 0 {
+			return
+		}
+		n--
+		s.at = e.Version
+		s.apply(e.Before, e.After)
+	}
+}
+
+func (s *store) apply(before, after *api.Object) {
+	name := ""
+	if after != nil {
+		name = after.Key()
+	} else {
+		name = before.Key()
+	}
+	before = s.objects[name]
+	if after != nil && s.selects != nil && !s.selects(after) {
+		after = nil // what leaves the selection is deleted
+	}
+	switch {
+	case after != nil:
+		s.objects[name] = after
+	case before != nil:
+		delete(s.objects, name)
+	default:
+		return
+	}
+	for _, q := range s.handlers {
+		q.pending = append(q.pending, notice{before, after})
+	}
+}
+
+// relist replaces what is in the store: an update for each object, also of the same version; what was deleted and created
+// again since is one update.
+func (s *store) relist(server *api.Server) {
+	objects, version := server.List(s.kind)
+	first := !s.listed
+	s.listed, s.at, s.served = true, version, server.Served()
+	gone := maps.Clone(s.objects)
+	for _, o := range objects {
+		if s.selects != nil && !s.selects(o) {
+			continue
+		}
+		delete(gone, o.Key())
+		if first {
+			s.objects[o.Key()] = o
+		} else {
+			s.apply(nil, o)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(gone)) {
+		s.apply(gone[name], nil)
+	}
+	if first {
+		for _, q := range s.handlers {
+			s.arm(q)
+		}
+		if s.synced != nil {
+			s.synced()
+		}
+	}
+}
+
+// hear tells a handler of its next event.
+func (q *queued) hear() {
+	n := q.pending[0]
+	q.pending = q.pending[1:]
+	initial := q.initial > 0
+	if initial {
+		q.initial--
+	}
+	if q.hearing != nil {
+		*q.hearing = n.after
+	}
+	switch {
+	case n.before == nil:
+		q.handler.OnAdd(stripped(n.after), initial)
+	case n.after == nil:
+		q.handler.OnDelete(stripped(n.before))
+	default:
+		q.handler.OnUpdate(stripped(n.before), stripped(n.after))
+	}
+}
+
+// informer is a store as controller-runtime has it.
+type informer struct {
+	cache.Informer
+	store   *store
+	replica *Replica
+}
+
+func (i informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	h = listening{h, i.store.kind, i.replica}
+	q := i.store.subscribe(h)
+	q.hearing = &i.replica.hearing
+	return q, nil
+}
+
+func (i informer) HasSynced() bool { return i.store.listed }
+
+// informers is the cache of a process.
+type informers struct {
+	cache.Cache
+	replica *Replica
+}
+
+func (c informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	return informer{store: c.replica.store(kindOf(obj)), replica: c.replica}, nil
+}
+
+func (c informers) WaitForCacheSync(context.Context) bool { return true }
+
+// Get reads from the store. A write of this process is waited for.
+func (c informers) Get(_ context.Context, key client.ObjectKey, out client.Object, _ ...client.GetOption) error {
+	s := c.replica.caughtUp(kindOf(out))
+	return found(s.kind, s.objects[storeKey(key)], key, out, stripped)
+}
+
+func (c informers) List(_ context.Context, out client.ObjectList, options ...client.ListOption) error {
+	s := c.replica.caughtUp(kindOf(out))
+	objects := make([]*api.Object, 0, len(s.objects))
+	for _, name := range slices.Sorted(maps.Keys(s.objects)) {
+		objects = append(objects, s.objects[name])
+	}
+	return list(objects, out, stripped, options)
+}
+
+// live reads past the cache.
+type live struct{ replica *Replica }
+
+func (l live) Get(_ context.Context, key client.ObjectKey, out client.Object, _ ...client.GetOption) error {
+	kind := kindOf(out)
+	return found(kind, l.replica.server.Get(kind, storeKey(key)), key, out, typed)
+}
+
+func (l live) List(_ context.Context, out client.ObjectList, options ...client.ListOption) error {
+	objects, _ := l.replica.server.List(kindOf(out))
+	return list(objects, out, typed, options)
+}
+
+func storeKey(key client.ObjectKey) string {
+	if key.Namespace == "" {
+		return key.Name
+	}
+	return key.Namespace + "/" + key.Name
+}
+
+func found(kind api.Kind, o *api.Object, key client.ObjectKey, out client.Object, read func(*api.Object) client.Object) error {
+	if o == nil {
+		return apierrors.NewNotFound(kind.Resource(), key.Name)
+	}
+	from := read(o)
+	if kind != api.Nodes { // cached nodes are not copied
+		from = from.DeepCopyObject().(client.Object)
+	}
+	reflect.ValueOf(out).Elem().Set(reflect.ValueOf(from).Elem())
+	return nil
+}
+
+func list(objects []*api.Object, out client.ObjectList, read func(*api.Object) client.Object, options []client.ListOption) error {
+	o := client.ListOptions{}
+	o.ApplyOptions(options)
+	items := make([]runtime.Object, 0, len(objects))
+	for _, object := range objects {
+		from := read(object)
+		if pod, ok := from.(*corev1.Pod); ok && o.FieldSelector != nil && !o.FieldSelector.Matches(podFields(pod)) {
+			continue
+		}
+		if o.LabelSelector != nil && !o.LabelSelector.Matches(labels.Set(from.GetLabels())) {
+			continue
+		}
+		items = append(items, from)
+	}
+	return meta.SetList(out, items)
+}
+
+type podField map[string]string
+
+func podFields(pod *corev1.Pod) podField {
+	return podField{"spec.nodeName": pod.Spec.NodeName, "status.phase": string(pod.Status.Phase), "metadata.name": pod.Name}
+}
+
+func (f podField) Has(field string) bool   { _, ok := f[field]; return ok }
+func (f podField) Get(field string) string { return f[field] }

@@ -1,0 +1,180 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/test/simulation/api"
+	"github.com/nodegate/nodegate/test/simulation/model"
+)
+
+// Fate is what becomes of a write.
+type Fate string
+
+// The fates. A write that is applied without an answer ends with an error that does not say so.
+const (
+	Through  Fate = "answered"
+	Lost     Fate = "applied, but the answer is lost"
+	Never    Fate = "lost on its way"
+	Twice    Fate = "applied twice"
+	Refused  Fate = "refused with 409"
+	Throttle Fate = "refused with 429"
+	Broken   Fate = "refused with 500"
+	Killed   Fate = "applied, and the process is killed"
+)
+
+// Fates are all fates but Through.
+var Fates = []Fate{Lost, Never, Twice, Refused, Throttle, Broken, Killed}
+
+// Write is a request of a replica that waits for its fate.
+type Write struct {
+	api.Request
+	Replica *Replica
+	// View is what the replica was shown when it made the write.
+	View   *model.View
+	task   *task
+	object *api.Object
+	err    error
+}
+
+// Key is the key of the object that is written.
+func (w *Write) Key() string {
+	return storeKey(client.ObjectKey{Namespace: w.Namespace, Name: w.Name})
+}
+
+// writer is the client of a replica: it reads from the cache, and parks at each write.
+type writer struct {
+	client.Client
+	informers
+	replica *Replica
+	sub     string
+}
+
+func (w writer) Get(ctx context.Context, key client.ObjectKey, out client.Object, o ...client.GetOption) error {
+	return w.informers.Get(ctx, key, out, o...)
+}
+
+func (w writer) List(ctx context.Context, out client.ObjectList, o ...client.ListOption) error {
+	return w.informers.List(ctx, out, o...)
+}
+
+func (w writer) Status() client.SubResourceWriter { return status{w} }
+
+func (w writer) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	body, err := patch.Data(obj)
+	if err != nil {
+		return fmt.Errorf("making a patch: %w", err)
+	}
+	return w.do(api.Request{Verb: "patch", Patch: patch.Type(), Body: body}, obj)
+}
+
+func (w writer) Update(_ context.Context, obj client.Object, _ ...client.UpdateOption) error {
+	body, err := json.Marshal(obj)
+	if err != nil {
+		return fmt.Errorf("encoding an object: %w", err)
+	}
+	return w.do(api.Request{Verb: "update", Body: body}, obj)
+}
+
+func (w writer) Create(context.Context, client.Object, ...client.CreateOption) error {
+	panic("the simulation knows no object that the operator creates")
+}
+
+func (w writer) Delete(_ context.Context, obj client.Object, options ...client.DeleteOption) error {
+	o := client.DeleteOptions{}
+	o.ApplyOptions(options)
+	r := api.Request{Verb: "delete", Grace: o.GracePeriodSeconds}
+	if o.Preconditions != nil && o.Preconditions.UID != nil {
+		r.UID = *o.Preconditions.UID
+	}
+	return w.do(r, obj)
+}
+
+func (w writer) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	panic("the simulation knows no object that the operator applies")
+}
+
+// status writes the subresource.
+type status struct{ writer }
+
+func (s status) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+	panic("there is no such subresource")
+}
+
+func (s status) Update(ctx context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
+	s.sub = "status"
+	return s.writer.Update(ctx, obj)
+}
+
+func (s status) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	s.sub = "status"
+	return s.writer.Patch(ctx, obj, patch)
+}
+
+func (s status) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	panic("the simulation knows no object that the operator applies")
+}
+
+// do parks until the write has met its fate.
+func (w writer) do(r api.Request, obj client.Object) error {
+	r.User, r.Sub, r.Kind, r.Namespace, r.Name = "operator", w.sub, kindOf(obj), obj.GetNamespace(), obj.GetName()
+	t := w.replica.current
+	if t == nil {
+		panic("a write outside of a reconciler: " + r.Name)
+	}
+	write := &Write{Request: r, Replica: w.replica, task: t, View: w.replica.view()}
+	if !t.yield(write) {
+		panic(killed{})
+	}
+	if write.err != nil {
+		return write.err
+	}
+	if write.object != nil && r.Verb != "delete" {
+		from := typed(write.object).DeepCopyObject()
+		reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(from).Elem())
+	}
+	return nil
+}
+
+// Meet carries a parked write out as its fate says, and lets its reconciler go on.
+func (w *Write) Meet(fate Fate, do func(api.Request) (*api.Object, error)) {
+	apply := func() {
+		w.object, w.err = do(w.Request)
+		if w.err == nil && w.object != nil {
+			w.Replica.wrote(w.Kind, w.object.Version)
+		}
+	}
+	resource := w.Kind.Resource()
+	switch fate {
+	case Lost:
+		apply()
+		w.object, w.err = nil, fmt.Errorf("reading the answer: %w", context.DeadlineExceeded)
+	case Never:
+		w.err = fmt.Errorf("sending the request: %w", context.DeadlineExceeded)
+	case Twice:
+		apply()
+		apply()
+	case Refused:
+		w.err = apierrors.NewConflict(resource, w.Name, fmt.Errorf("the object has been modified"))
+	case Throttle:
+		w.err = apierrors.NewTooManyRequests("busy", 1)
+	case Broken:
+		w.err = apierrors.NewInternalError(fmt.Errorf("etcd has no leader"))
+	case Killed:
+		apply()
+		w.Replica.Kill()
+		return
+	default:
+		apply()
+	}
+	w.Replica.resume(w.task)
+}

@@ -1,0 +1,389 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package replica is one process of the operator in the simulation: the real reconcilers, with watches that lag. A
+// Reconcile is a coroutine that parks at each write, and nowhere else. It alone imports the operator.
+package replica
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	nodeadmission "github.com/nodegate/nodegate/internal/admission/node"
+	"github.com/nodegate/nodegate/internal/operator"
+	"github.com/nodegate/nodegate/test/simulation/api"
+	"github.com/nodegate/nodegate/test/simulation/model"
+)
+
+// Replica is one process of the operator, which is killed and started again.
+type Replica struct {
+	Number int
+	// Up and Leads are whether it runs, and whether it leads. Deposed: it led, and has not noticed that it does not.
+	Up, Leads, Deposed bool
+	// Parked are the writes that wait for their fate, in the order in which they were made.
+	Parked []*Write
+	// Forbidden is whether pods cannot be listed.
+	Forbidden func() bool
+
+	process int // counts the processes of all replicas
+	heard   *ears
+	hearing *api.Object
+	server  *api.Server
+	now     func() time.Time
+
+	operator    *operator.Replica
+	stores      map[api.Kind]*store
+	evidence    map[string]*following
+	minimum     map[api.Kind]int64 // the version of the own last write
+	controllers []*controller
+	background  []func()
+	begun       bool
+	current     *task
+	tasks       map[*task]bool
+	cancel      context.CancelFunc
+	ctx         context.Context
+}
+
+// controller is a reconciler with its queue.
+type controller struct {
+	name       string
+	reconciler reconcile.Reconciler
+	queue      *queue
+	source     *queued
+}
+
+// task is a Reconcile under way.
+type task struct {
+	controller *controller
+	request    reconcile.Request
+	next       func() (*Write, bool)
+	stop       func()
+	yield      func(*Write) bool
+}
+
+// killed ends a coroutine whose process is killed.
+type killed struct{}
+
+func init() { ctrl.SetLogger(logr.Discard()) }
+
+// New is a replica that is down.
+func New(number int, server *api.Server, now func() time.Time, forbidden func() bool) *Replica {
+	return &Replica{Number: number, process: number, server: server, now: now, Forbidden: forbidden}
+}
+
+// Now is the process's clock.
+func (r *Replica) Now() time.Time { return r.now() }
+
+// Since is the time since another one, by the process's clock.
+func (r *Replica) Since(t time.Time) time.Duration { return r.now().Sub(t) }
+
+// Start starts the process.
+func (r *Replica) Start() {
+	r.Up = true
+	r.process, r.heard = r.process+2, &ears{rules: map[string]model.Document{}, versions: map[string]int64{}, edited: map[string]bool{}}
+	r.stores = map[api.Kind]*store{}
+	for _, k := range []api.Kind{api.Nodes, api.Rules, api.CRDs} {
+		r.stores[k] = newStore(k, nil)
+	}
+	r.evidence, r.minimum, r.tasks = map[string]*following{}, map[api.Kind]int64{}, map[*task]bool{}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	cached := informers{replica: r}
+	var err error
+	r.operator, err = operator.New(r.ctx, &operator.Environment{
+		Cache: cached, Client: writer{informers: cached, replica: r}, Live: live{r}, Informers: followers{r},
+		Recorder: silent{}, Clock: r, Go: func(f func()) { r.background = append(r.background, f) },
+		Admission: func() nodeadmission.Kind { return nodeadmission.EngineNone },
+	}, &operator.Options{})
+	if err != nil {
+		panic(err)
+	}
+}
+
+// Kill ends the process at once. Requests that it has sent are lost or under way, as the caller says before.
+func (r *Replica) Kill() {
+	if !r.Up {
+		return
+	}
+	r.cancel()
+	for t := range r.tasks {
+		t.stop()
+	}
+	*r = Replica{Number: r.Number, process: r.process, server: r.server, now: r.now, Forbidden: r.Forbidden}
+}
+
+// Lead makes the process the leader: its controllers start.
+func (r *Replica) Lead() {
+	r.Leads = true
+	nodes := &controller{name: "node", reconciler: r.operator.Nodes, queue: newQueue(r.now)}
+	rules := &controller{name: "rule", reconciler: r.operator.Status, queue: newQueue(r.now)}
+	r.controllers = []*controller{nodes, rules}
+	must(r.operator.NodeRules.Start(r.ctx, nodes.queue))
+	must(r.operator.StatusQueue.Start(r.ctx, rules.queue))
+	nodes.source = r.stores[api.Nodes].subscribe(enqueue{nodes.queue, r.operator.Nodes.Relevant()})
+	rules.source = r.stores[api.Rules].subscribe(enqueue{queue: rules.queue})
+	r.progress()
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// progress lets the controllers begin once nodes and rules are synced.
+func (r *Replica) progress() {
+	if r.Leads && !r.begun && r.stores[api.Nodes].listed && r.operator.Rules.HasSynced() {
+		r.begun = true
+		r.operator.NodeRules.Begin()
+	}
+}
+
+func (r *Replica) store(k api.Kind) *store { return r.stores[k] }
+
+// caughtUp is the store of a kind, which has seen this process's own writes.
+func (r *Replica) caughtUp(k api.Kind) *store {
+	s := r.stores[k]
+	if s.at < r.minimum[k] {
+		s.pull(r.server, -1)
+	}
+	return s
+}
+
+func (r *Replica) wrote(k api.Kind, version int64) {
+	if r.minimum != nil {
+		r.minimum[k] = max(r.minimum[k], version)
+	}
+}
+
+// watched are the stores of a kind; those of evidence for pods.
+func (r *Replica) watched(k api.Kind) []*store {
+	if !r.Up {
+		return nil
+	}
+	if k != api.Pods {
+		return []*store{r.stores[k]}
+	}
+	var out []*store
+	for _, key := range slices.Sorted(maps.Keys(r.evidence)) {
+		out = append(out, r.evidence[key].store)
+	}
+	return out
+}
+
+// Deliver brings up to n events of a kind into its store.
+func (r *Replica) Deliver(k api.Kind, n int) {
+	for _, s := range r.watched(k) {
+		if f := r.followed(s); f != nil && !s.listed && r.Forbidden() {
+			f.fail("pods is forbidden")
+			continue
+		}
+		s.pull(r.server, n)
+	}
+	if r.Up {
+		r.progress()
+	}
+}
+
+// Cut cuts the watches of a kind: they list again.
+func (r *Replica) Cut(k api.Kind) {
+	for _, s := range r.watched(k) {
+		if s.listed {
+			s.relist(r.server)
+		}
+	}
+}
+
+// Notify tells the k-th handler of a kind of up to n events, or runs what runs in the background.
+func (r *Replica) Notify(k api.Kind, handler, n int) {
+	var all []*queued
+	for _, s := range r.watched(k) {
+		all = append(all, s.handlers...)
+	}
+	if len(all) == 0 {
+		return
+	}
+	q := all[handler%len(all)]
+	for ; n != 0 && len(q.pending) > 0; n-- {
+		q.hear()
+	}
+	r.progress()
+}
+
+// NotifyAll tells all handlers of a kind of everything that is pending.
+func (r *Replica) NotifyAll(k api.Kind) {
+	for _, s := range r.watched(k) {
+		for i := 0; i < len(s.handlers); i++ {
+			for q := s.handlers[i]; len(q.pending) > 0; {
+				q.hear()
+			}
+		}
+	}
+	if r.Up {
+		r.progress()
+	}
+}
+
+// Background runs what was left to run in the background.
+func (r *Replica) Background() {
+	for len(r.background) > 0 {
+		f := r.background[0]
+		r.background = r.background[1:]
+		f()
+	}
+}
+
+// Work starts on the k-th request that is ready. It reports false if there is none.
+func (r *Replica) Work(k int) bool {
+	type ready struct {
+		controller *controller
+		request    reconcile.Request
+	}
+	var all []ready
+	for _, c := range r.controllers {
+		if r.begun && !r.Deposed && c.source.HasSynced() {
+			for _, request := range c.queue.due() {
+				all = append(all, ready{c, request})
+			}
+		}
+	}
+	if len(all) == 0 {
+		return false
+	}
+	next := all[k%len(all)]
+	delete(next.controller.queue.ready, next.request)
+	next.controller.queue.working[next.request] = true
+	r.start(next.controller, next.request)
+	return true
+}
+
+func (r *Replica) start(c *controller, request reconcile.Request) {
+	t := &task{controller: c, request: request}
+	ctx := r.ctx
+	t.next, t.stop = iter.Pull(func(yield func(*Write) bool) {
+		defer func() {
+			if p := recover(); p != nil {
+				if _, ok := p.(killed); !ok {
+					panic(p)
+				}
+			}
+		}()
+		t.yield = yield
+		result, err := c.reconciler.Reconcile(ctx, request)
+		c.queue.result(request, result, err)
+	})
+	r.tasks[t] = true
+	r.resume(t)
+}
+
+// resume lets a task go on until its next write, or its end.
+func (r *Replica) resume(t *task) {
+	if !r.tasks[t] {
+		return
+	}
+	r.current = t
+	w, more := t.next()
+	r.current = nil
+	if !more {
+		delete(r.tasks, t)
+		return
+	}
+	r.Parked = append(r.Parked, w)
+}
+
+// Idle reports whether nothing is left to do before the next deadline: no event, no request, no write.
+func (r *Replica) Idle() bool {
+	if !r.Up {
+		return true
+	}
+	if len(r.Parked) > 0 || len(r.background) > 0 {
+		return false
+	}
+	for _, k := range api.Kinds {
+		for _, s := range r.watched(k) {
+			if f := r.followed(s); s.behind(r.server) && (f == nil || f.failed == "" || !r.Forbidden()) {
+				return false
+			}
+			for _, q := range s.handlers {
+				if len(q.pending) > 0 {
+					return false
+				}
+			}
+		}
+	}
+	for _, c := range r.controllers {
+		if r.begun && !r.Deposed && len(c.queue.due()) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Next is the process's next deadline; zero, if it has none.
+func (r *Replica) Next() time.Time {
+	var first time.Time
+	for _, c := range r.controllers {
+		if r.Deposed {
+			break
+		}
+		if at := c.queue.next(); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// enqueue is what source.Kind makes of a queue: a handler.
+type enqueue struct {
+	queue *queue
+	when  predicate.TypedPredicate[*corev1.Node]
+}
+
+var _ toolscache.ResourceEventHandler = enqueue{}
+
+func (e enqueue) add(obj any) {
+	e.queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj.(client.Object))})
+}
+
+func (e enqueue) OnAdd(obj any, initial bool) {
+	if n, ok := obj.(*corev1.Node); !ok || e.when == nil || e.when.Create(event.TypedCreateEvent[*corev1.Node]{Object: n, IsInInitialList: initial}) {
+		e.add(obj)
+	}
+}
+
+func (e enqueue) OnUpdate(before, after any) {
+	n, ok := after.(*corev1.Node)
+	if !ok || e.when == nil {
+		e.add(after)
+		return
+	}
+	if e.when.Update(event.TypedUpdateEvent[*corev1.Node]{ObjectOld: before.(*corev1.Node), ObjectNew: n}) {
+		e.add(after)
+	}
+}
+
+func (e enqueue) OnDelete(obj any) {
+	if n, ok := obj.(*corev1.Node); !ok || e.when == nil || e.when.Delete(event.TypedDeleteEvent[*corev1.Node]{Object: n}) {
+		e.add(obj)
+	}
+}
+
+// silent records no events.
+type silent struct{}
+
+func (silent) Eventf(_, _ runtime.Object, _, _, _, note string, args ...any) {
+	_ = fmt.Sprintf(note, args...)
+}

@@ -1,0 +1,90 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"maps"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/test/simulation/api"
+	"github.com/nodegate/nodegate/test/simulation/model"
+)
+
+// ForeignLabel is on a CRD that is not ours.
+const ForeignLabel = "example.com/foreign"
+
+// ears are what a process has heard by its handlers, as opposed to what is in its stores.
+type ears struct {
+	rules    map[string]model.Document
+	versions map[string]int64
+	edited   map[string]bool
+	foreign  bool
+}
+
+// listening is a handler that notes what it heard.
+type listening struct {
+	toolscache.ResourceEventHandler
+	kind    api.Kind
+	replica *Replica
+}
+
+func (l listening) OnAdd(obj any, initial bool) {
+	l.hear(obj)
+	l.ResourceEventHandler.OnAdd(obj, initial)
+}
+
+func (l listening) OnUpdate(before, after any) {
+	l.hear(after)
+	l.ResourceEventHandler.OnUpdate(before, after)
+}
+
+func (l listening) OnDelete(obj any) {
+	if l.kind == api.Rules {
+		delete(l.replica.heard.rules, obj.(client.Object).GetName())
+	}
+	l.ResourceEventHandler.OnDelete(obj)
+}
+
+func (l listening) hear(obj any) {
+	heard := l.replica.heard
+	switch o := obj.(type) {
+	case *apiextensionsv1.CustomResourceDefinition:
+		heard.foreign = o.Labels[ForeignLabel] != ""
+	case client.Object:
+		if l.kind != api.Rules {
+			return
+		}
+		name := o.GetName()
+		uid := string(o.GetUID())
+		heard.edited[uid] = heard.edited[uid] || heard.versions[uid] != 0 && heard.versions[uid] != o.GetGeneration()
+		heard.versions[uid] = o.GetGeneration()
+		heard.rules[name] = l.replica.hearing
+	}
+}
+
+// view is what the process was shown.
+func (r *Replica) view() *model.View {
+	v := &model.View{Process: r.process, Now: r.now(), Foreign: r.heard.foreign,
+		Nodes: map[string]model.Document{}, Rules: map[string]model.Document{}, Pods: map[string][]model.Document{}, Edited: map[string]bool{}}
+	for name, o := range r.stores[api.Nodes].objects {
+		v.Nodes[name] = o
+	}
+	for name, d := range r.heard.rules {
+		v.Rules[name] = d
+	}
+	maps.Copy(v.Edited, r.heard.edited)
+	for key, f := range r.evidence {
+		if !f.store.listed {
+			continue
+		}
+		v.Pods[key] = []model.Document{}
+		for _, o := range f.store.objects {
+			v.Pods[key] = append(v.Pods[key], o)
+		}
+	}
+	return v
+}

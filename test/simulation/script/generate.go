@@ -1,0 +1,269 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package script
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+)
+
+// MaxNodes, MaxRules and MaxPods bound a story; MaxPods is for each node.
+const (
+	MaxNodes = 6
+	MaxRules = 4
+	MaxPods  = 2
+)
+
+// generator draws a story.
+type generator struct {
+	*rand.Rand
+	nodes, rules int
+	all          bool
+	actors       []weighted
+	script       *Script
+}
+
+// weighted is an actor with how often it acts.
+type weighted struct {
+	weight int
+	act    func(*generator)
+}
+
+// Unfixed are what brings faults of the operator to light that are known and not fixed yet, with the number of the fix in
+// the list of faults where parts meet. Stories leave them out, until the fix takes them from here.
+var Unfixed = map[string]string{
+	"chain": "1: a rule that requires another one is judged while that one's evidence has not been read",
+	"crd":   "10: after a foreign CRD, rules stay in force as they were pruned",
+}
+
+// Generate makes the story of a seed, of about so many steps. all: also with what is unfixed.
+func Generate(seed uint64, steps int, all bool) *Script {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), script: &Script{}, all: all} //nolint:gosec // a story, no secret
+	g.nodes, g.rules = 2+g.IntN(MaxNodes-1), 1+g.IntN(MaxRules)
+	g.script.Replicas = 1 + g.IntN(2)
+	if g.IntN(4) == 0 {
+		for range g.nodes {
+			g.script.Skew = append(g.script.Skew, []int{0, 0, 0, -30, 40, 400}[g.IntN(6)])
+		}
+	}
+	g.choose()
+	for n := 1; n <= g.nodes; n++ {
+		if g.IntN(4) > 0 {
+			g.add(Step{Do: "node.create", Node: n, Value: g.pool()})
+		}
+	}
+	for g.IntN(3) > 0 && len(g.script.Steps) < 20 {
+		g.reporters()
+	}
+	for r := 1; r <= g.rules; r++ {
+		if g.IntN(4) > 0 {
+			g.add(Step{Do: "rule.create", Rule: r, Value: g.spec()})
+		}
+	}
+	for len(g.script.Steps) < steps {
+		g.draw()
+	}
+	return g.script
+}
+
+func (g *generator) add(s Step) { g.script.Steps = append(g.script.Steps, s) }
+
+// choose says which actors take part: each seed leaves about a third out.
+func (g *generator) choose() {
+	g.actors = []weighted{{60, (*generator).machinery}, {12, (*generator).reporters}, {6, (*generator).time}}
+	for _, a := range []weighted{
+		{6, (*generator).fates}, {3, (*generator).restarts}, {4, (*generator).reboots}, {4, (*generator).membership},
+		{4, (*generator).edits}, {3, (*generator).deletion}, {3, (*generator).people}, {6, (*generator).pods},
+		{1, (*generator).definition}, {2, (*generator).watches},
+	} {
+		if g.IntN(3) > 0 {
+			g.actors = append(g.actors, a)
+		}
+	}
+}
+
+// may reports whether stories have something that could be in Unfixed.
+func (g *generator) may(what string) bool { return g.all || Unfixed[what] == "" }
+
+func (g *generator) draw() {
+	total := 0
+	for _, a := range g.actors {
+		total += a.weight
+	}
+	n := g.IntN(total)
+	for _, a := range g.actors {
+		if n -= a.weight; n < 0 {
+			a.act(g)
+			return
+		}
+	}
+}
+
+func one[T any](g *generator, of ...T) T { return of[g.IntN(len(of))] }
+
+func (g *generator) pool() string   { return one(g, "a", "a", "a", "b") }
+func (g *generator) node() int      { return 1 + g.IntN(g.nodes) }
+func (g *generator) rule() int      { return 1 + g.IntN(g.rules) }
+func (g *generator) replica() int   { return g.IntN(g.script.Replicas) }
+func (g *generator) status() string { return one(g, "True", "True", "False", "Unknown") }
+func (g *generator) kind() string {
+	return one(g, "nodes", "nodes", "nodes", "nodereadinessrules", "nodereadinessrules", "pods", "customresourcedefinitions")
+}
+
+// machinery moves what the operator does.
+func (g *generator) machinery() {
+	r := g.replica()
+	switch g.IntN(12) {
+	case 0, 1:
+		g.add(Step{Do: "deliver", Replica: r, Of: g.kind(), N: one(g, 1, 2, -1)})
+	case 2, 3, 4:
+		g.add(Step{Do: "notify", Replica: r, Of: g.kind(), Rule: g.IntN(3), N: one(g, 1, 3, -1)})
+	case 5, 6, 7:
+		g.add(Step{Do: "work", Replica: r, N: g.IntN(8)})
+	case 8, 9, 10:
+		g.add(Step{Do: "answer", Replica: r, N: g.IntN(3), Of: "answered"})
+	default:
+		g.add(Step{Do: "calm"})
+	}
+}
+
+func (g *generator) reporters() {
+	if g.IntN(5) == 0 {
+		g.add(Step{Do: "node.beat", Node: g.node()})
+		return
+	}
+	g.add(Step{Do: "node.report", Node: g.node(), Of: one(g, "A", "A", "B"), Value: g.status()})
+}
+
+func (g *generator) time() { g.add(Step{Do: "pass", N: one(g, 1, 1, 5, 12, 30, 61, 130)}) }
+
+func (g *generator) fates() {
+	fate := one(g, "applied, but the answer is lost", "lost on its way", "applied twice", "refused with 409", "refused with 429",
+		"refused with 500", "applied, and the process is killed")
+	g.add(Step{Do: "answer", Replica: g.replica(), N: g.IntN(3), Of: fate})
+}
+
+func (g *generator) restarts() {
+	g.add(Step{Do: one(g, "kill", "kill", "down", "up", "handover"), Replica: g.replica()})
+}
+
+func (g *generator) watches() { g.add(Step{Do: "cut", Replica: g.replica(), Of: g.kind()}) }
+
+func (g *generator) reboots() { g.add(Step{Do: "node.reboot", Node: g.node()}) }
+
+func (g *generator) membership() {
+	switch n := g.node(); g.IntN(5) {
+	case 0:
+		g.add(Step{Do: "node.delete", Node: n})
+	case 1, 2:
+		g.add(Step{Do: "node.create", Node: n, Value: g.pool()})
+	default:
+		g.add(Step{Do: "node.label", Node: n, Value: g.pool()})
+	}
+}
+
+func (g *generator) people() {
+	switch n := g.node(); g.IntN(4) {
+	case 0:
+		g.add(Step{Do: "node.cordon", Node: n, Value: one(g, "true", "false")})
+	case 1:
+		g.add(Step{Do: "node.override", Node: n, Value: one(g, "", "", "Release", "Hold")})
+	case 2:
+		g.add(Step{Do: "node.taint", Node: n, Value: one(g, "example.com/t1:NoSchedule", "example.com/foreign:NoExecute")})
+	default:
+		g.add(Step{Do: "node.untaint", Node: n, Value: one(g, "example.com/t1:NoSchedule", "example.com/foreign:NoExecute")})
+	}
+}
+
+func (g *generator) pods() {
+	n, p := g.node(), 1+g.IntN(MaxPods)
+	switch g.IntN(5) {
+	case 0, 1:
+		g.add(Step{Do: "pod.create", Node: n, Pod: p, Value: one(g, "x", "x", "y")})
+	case 2, 3:
+		g.add(Step{Do: "pod.ready", Node: n, Pod: p, Value: one(g, "true", "true", "false")})
+	default:
+		g.add(Step{Do: "pod.delete", Node: n, Pod: p})
+	}
+}
+
+func (g *generator) definition() {
+	if g.IntN(2) == 0 || !g.may("crd") {
+		g.add(Step{Do: "evidence", Value: one(g, "forbidden", "allowed")})
+		return
+	}
+	g.add(Step{Do: "crd", Value: one(g, "foreign", "ours", "ours")})
+}
+
+func (g *generator) deletion() {
+	r := g.rule()
+	g.add(Step{Do: one(g, "rule.delete", "rule.create"), Rule: r, Value: g.spec()})
+}
+
+func (g *generator) edits() {
+	patch := one(g,
+		`{"dryRun":true}`, `{"dryRun":null}`, `{"suspend":true}`, `{"suspend":null}`, `{"maxUnavailable":1}`, `{"maxUnavailable":null}`,
+		`{"taint":{"key":"example.com/t2"}}`, `{"taint":{"value":"v2"}}`, `{"nodeSelector":{"matchLabels":{"example.com/pool":"b"}}}`,
+		`{"nodeSelector":{"matchLabels":{"example.com/pool":"a"}}}`, `{"conditions":[{"type":"example.com/B","requiredStatus":"True"}]}`,
+		`{"requirements":[{"name":"pods","pods":{"namespace":"apps","selector":{"matchExpressions":[{"key":"app","operator":"In","values":["x"]}]}}}]}`,
+		`{"requirements":null}`)
+	if g.may("chain") && g.IntN(14) == 0 {
+		patch = fmt.Sprintf(`{"requirements":[{"name":"other","ruleSatisfied":{"name":"r%d"}}]}`, g.rule())
+	}
+	g.add(Step{Do: "rule.edit", Rule: g.rule(), Value: patch})
+}
+
+// spec is a rule's spec.
+func (g *generator) spec() string {
+	type object = map[string]any
+	spec := object{"nodeSelector": object{"matchLabels": object{"example.com/pool": one(g, "a", "a", "b")}}}
+	spec["taint"] = object{"key": one(g, "example.com/t1", "example.com/t1", "example.com/t2", "example.com/t3"),
+		"value": one(g, "", "v1"), "effect": one(g, "NoSchedule", "NoSchedule", "NoExecute")}
+	bootstrap := g.IntN(4) == 0
+	spec["enforcementMode"] = "continuous"
+	if bootstrap {
+		spec["enforcementMode"] = "bootstrap-only"
+	}
+	condition := object{"type": "example.com/" + one(g, "A", "A", "B"), "requiredStatus": one(g, "True", "True", "True", "False")}
+	if g.IntN(5) == 0 {
+		condition["maxAgeSeconds"] = 900
+	}
+	spec["conditions"] = []any{condition}
+	if g.IntN(3) == 0 {
+		requirement := object{"name": "pods", "pods": object{"namespace": "apps", "selector": object{"matchLabels": object{"app": one(g, "x", "x", "y")}}}}
+		if g.IntN(3) == 0 && g.may("chain") {
+			requirement = object{"name": "other", "ruleSatisfied": object{"name": fmt.Sprintf("r%d", 1+g.IntN(MaxRules))}}
+		}
+		spec["requirements"] = []any{requirement}
+		if g.IntN(3) > 0 {
+			delete(spec, "conditions")
+		} else if !bootstrap && g.IntN(3) == 0 {
+			spec["conditionPolicy"] = "anyOf"
+		}
+	}
+	g.options(spec)
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+// options adds what a rule may have besides.
+func (g *generator) options(spec map[string]any) {
+	maybe := func(of int, key string, value any) {
+		if g.IntN(of) == 0 {
+			spec[key] = value
+		}
+	}
+	maybe(4, "rearmOn", []any{"Reboot"})
+	maybe(3, "existingNodes", one(g, "None", "None", "Idle"))
+	maybe(3, "maxUnavailable", one[any](g, 1, "50%", 0))
+	maybe(4, "stabilization", map[string]any{one(g, "readySeconds", "unreadySeconds"): 10})
+	maybe(5, "timeout", map[string]any{"seconds": 60, "action": one(g, "Release", "Keep")})
+	maybe(12, "dryRun", true)
+	maybe(12, "suspend", true)
+	maybe(6, "completionAnnotation", "example.com/completed")
+}

@@ -1,0 +1,132 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package script makes the stories of the simulation. A script is data: a seed makes a list of steps before anything runs,
+// and a run draws nothing, so that steps can be left out.
+package script
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Step is one thing that happens. A step that is not applicable does nothing.
+type Step struct {
+	// Do says what happens.
+	Do string `json:"do"`
+	// Node, Rule and Pod are numbers, from 1. Pod numbers the pods of a node.
+	Node int `json:"node,omitempty"`
+	Rule int `json:"rule,omitempty"`
+	Pod  int `json:"pod,omitempty"`
+	// Replica is its number, from 0.
+	Replica int `json:"replica,omitempty"`
+	// Of names a kind, a condition, or a fate, by the step.
+	Of string `json:"of,omitempty"`
+	// Value is a status, a label's value, or a patch of a rule.
+	Value string `json:"value,omitempty"`
+	// N is a number of things, or of seconds.
+	N int `json:"n,omitempty"`
+}
+
+// Script is a story.
+type Script struct {
+	// Why says, of a script that is kept, what it showed.
+	Why string `json:"why,omitempty"`
+	// Replicas is how many replicas run.
+	Replicas int `json:"replicas"`
+	// Skew is for how many seconds each node's clock is ahead; 0 for those that are not named.
+	Skew []int `json:"skew,omitempty"`
+	// Steps are what happens.
+	Steps []Step `json:"steps"`
+}
+
+// String is the script in words, one line for each step.
+func (s *Script) String() string {
+	var b strings.Builder
+	for i := range s.Steps {
+		fmt.Fprintf(&b, "%3d. %s\n", i+1, s.Steps[i].String())
+	}
+	return b.String()
+}
+
+// words are the steps in words. The verbs of fmt stand for, in order: node, rule, pod, replica, of, value, n.
+var words = map[string]string{
+	"deliver":       "replica %[4]d: the watch of %[5]s brings %[7]d events into its store",
+	"notify":        "replica %[4]d: a handler of %[5]s hears of %[7]d events",
+	"work":          "replica %[4]d starts on request %[7]d",
+	"answer":        "write %[7]d of replica %[4]d: %[5]s",
+	"pass":          "%[7]d seconds pass",
+	"calm":          "everything settles",
+	"cut":           "replica %[4]d: the watch of %[5]s is cut, and lists again",
+	"kill":          "replica %[4]d is killed and starts again",
+	"down":          "replica %[4]d is killed and stays down",
+	"up":            "replica %[4]d starts, if it is down",
+	"handover":      "replica %[4]d becomes the leader; the old one has not noticed yet",
+	"node.create":   "node n%[1]d registers in pool %[6]s",
+	"node.delete":   "node n%[1]d is deleted",
+	"node.label":    "node n%[1]d gets into pool %[6]q",
+	"node.cordon":   "node n%[1]d is cordoned: %[6]s",
+	"node.override": "an administrator sets the override of n%[1]d to %[6]q",
+	"node.taint":    "someone puts the taint %[6]s on n%[1]d",
+	"node.untaint":  "someone removes the taint %[6]s from n%[1]d",
+	"node.report":   "a reporter on n%[1]d says %[5]s=%[6]s",
+	"node.beat":     "kubelet and the reporters of n%[1]d repeat what they said",
+	"node.reboot":   "node n%[1]d reboots; kubelet reports the new boot ID",
+	"pod.create":    "pod %[3]d of n%[1]d is created with app=%[6]s",
+	"pod.ready":     "pod %[3]d of n%[1]d becomes ready: %[6]s",
+	"pod.delete":    "pod %[3]d of n%[1]d is deleted",
+	"rule.create":   "rule r%[2]d is created: %[6]s",
+	"rule.edit":     "rule r%[2]d is edited: %[6]s",
+	"rule.delete":   "rule r%[2]d is deleted",
+	"crd":           "the CRD is replaced: %[6]s",
+	"evidence":      "reading pods is %[6]s",
+}
+
+// String is the step in words.
+func (s *Step) String() string {
+	format, ok := words[s.Do]
+	if !ok {
+		return s.Do
+	}
+	text := fmt.Sprintf(format, s.Node, s.Rule, s.Pod, s.Replica, s.Of, s.Value, s.N)
+	text, _, _ = strings.Cut(text, "%!(EXTRA")
+	return text
+}
+
+// Known reports whether a step has a meaning.
+func Known(do string) bool { _, ok := words[do]; return ok }
+
+// Parse reads a script that was kept.
+func Parse(raw []byte) (*Script, error) {
+	s := &Script{}
+	if err := json.Unmarshal(raw, s); err != nil {
+		return nil, fmt.Errorf("reading a script: %w", err)
+	}
+	return s, nil
+}
+
+// Shrink leaves steps out while the script still fails, until none can be left out, or tries are used up.
+func Shrink(s *Script, tries int, fails func(*Script) bool) *Script {
+	best := s
+	for size := len(best.Steps) / 2; size > 0; {
+		smaller := false
+		for at := 0; at < len(best.Steps) && tries > 0; tries-- {
+			end := min(at+size, len(best.Steps))
+			less := *best
+			less.Steps = append(append([]Step{}, best.Steps[:at]...), best.Steps[end:]...)
+			if fails(&less) {
+				best, smaller = &less, true
+			} else {
+				at = end
+			}
+		}
+		if !smaller || size > 1 {
+			size /= 2
+		}
+		if tries <= 0 {
+			break
+		}
+	}
+	return best
+}

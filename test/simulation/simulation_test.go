@@ -1,0 +1,134 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simulation plays random stories against the real reconcilers, in memory and in virtual time, and judges them by
+// a model that is written from the documentation. "make simulate" runs many.
+package simulation
+
+import (
+	"encoding/json"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/nodegate/nodegate/test/simulation/api"
+	"github.com/nodegate/nodegate/test/simulation/replica"
+	"github.com/nodegate/nodegate/test/simulation/script"
+	"github.com/nodegate/nodegate/test/simulation/world"
+)
+
+var (
+	first   = flag.Uint64("first", 1, "the first seed")
+	seeds   = flag.Uint64("seeds", 100, "how many seeds")
+	unfixed = flag.Bool("unfixed", false, "also with what shows faults that are known and not fixed")
+	steps   = flag.Int("steps", 200, "how many steps a story has")
+)
+
+// definitions are our CRD, and one that lacks some of its fields.
+func definitions(t testing.TB) world.Definitions {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "readiness.node.x-k8s.io_nodereadinessrules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := world.Definitions{}
+	for _, name := range []string{"ours", "foreign"} {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal(raw, crd); err != nil {
+			t.Fatal(err)
+		}
+		if name == "foreign" {
+			crd.Labels = map[string]string{replica.ForeignLabel: "true"}
+			properties := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+			for _, field := range []string{"requirements", "maxUnavailable", "existingNodes", "timeout", "rearmOn", "stabilization"} {
+				delete(properties, field)
+			}
+		}
+		if out[name], err = api.Define(crd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// TestStories plays the stories of seeds.
+func TestStories(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	served := definitions(t)
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	next, decisive, writes, played := *first, map[string]int{}, 0, 0
+	began, before := time.Now(), cpu(t)
+	for range 2 {
+		wait.Go(func() {
+			for {
+				mu.Lock()
+				seed := next
+				next++
+				mu.Unlock()
+				if seed >= *first+*seeds || t.Failed() {
+					return
+				}
+				s := script.Generate(seed, *steps, *unfixed)
+				result := world.Play(s, served)
+				mu.Lock()
+				for name, n := range result.Decisive {
+					decisive[name] += n
+				}
+				writes += result.Writes
+				played++
+				mu.Unlock()
+				if result.Failure != "" {
+					report(t, seed, s, result, served)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	used := cpu(t) - before
+	t.Logf("%d stories, %.0f a second, %.0f for each second of CPU time; %d writes",
+		played, float64(played)/time.Since(began).Seconds(), float64(played)/used.Seconds(), writes)
+	for _, name := range slices.Sorted(maps.Keys(decisive)) {
+		t.Logf("%-12s %d decisive", name, decisive[name])
+	}
+}
+
+// cpu is the CPU time that this process has used.
+func cpu(t testing.TB) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// report prints the shortest story that fails in the same way, and keeps it.
+func report(t *testing.T, seed uint64, s *script.Script, result world.Result, served world.Definitions) {
+	t.Helper()
+	predicate := world.Predicate(result.Failure)
+	short := script.Shrink(s, 3000, func(s *script.Script) bool {
+		return world.Predicate(world.Play(s, served).Failure) == predicate
+	})
+	failure := world.Play(short, served).Failure
+	short.Why = failure
+	raw, err := json.MarshalIndent(short, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.ArtifactDir(), "story.json")
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Errorf("seed %d: %s\n%sThe story is in %s: keep it in testdata.", seed, failure, short, file)
+}

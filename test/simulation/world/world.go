@@ -1,0 +1,246 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package world plays a script: it has the API server, the replicas of the operator, and the actors around them, in one
+// thread and in virtual time.
+package world
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nodegate/nodegate/test/simulation/api"
+	"github.com/nodegate/nodegate/test/simulation/model"
+	"github.com/nodegate/nodegate/test/simulation/replica"
+	"github.com/nodegate/nodegate/test/simulation/script"
+)
+
+const (
+	// beatEvery is how often kubelet and the reporters repeat what they said, at rest.
+	beatEvery = 5 * time.Minute
+	// quiet is for how long no replica writes before the model looks at the end.
+	quiet = 16 * time.Minute
+	// maxTurns bounds the way to rest.
+	maxTurns = 5000
+)
+
+// start is when every story starts.
+var start = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+
+// Definitions are the CRDs that may be served, by name: ours, and a foreign one.
+type Definitions map[string]*api.Definition
+
+// World is a story under way.
+type World struct {
+	Model *model.Model
+
+	definitions Definitions
+	script      *script.Script
+	server      *api.Server
+	now         time.Time
+	wrote       time.Time
+	replicas    []*replica.Replica
+	boots       map[int]int
+	forbidden   bool
+	writes      int
+	digest      uint64
+}
+
+// Result is what became of a story.
+type Result struct {
+	// Failure says which predicate was violated, and how; empty if none was.
+	Failure string
+	// Writes is how many the replicas made; Digest tells two runs apart.
+	Writes int
+	Digest uint64
+	// Decisive counts, by predicate, how often it had something to say.
+	Decisive map[string]int
+}
+
+// Play plays a script to its end.
+func Play(s *script.Script, definitions Definitions) Result {
+	w := &World{definitions: definitions, script: s, now: start, boots: map[int]int{}}
+	w.Model = model.New(w.time)
+	w.server = api.New(w.time, definitions["ours"])
+	w.server.Admit = admit
+	for i := range max(1, s.Replicas) {
+		r := replica.New(i, w.server, w.time, func() bool { return w.forbidden })
+		r.Start()
+		w.replicas = append(w.replicas, r)
+	}
+	w.elect()
+	w.run()
+	return Result{Failure: w.Model.Failure, Writes: w.writes, Digest: w.digest, Decisive: w.Model.Decisive}
+}
+
+func (w *World) time() time.Time { return w.now }
+
+func (w *World) run() {
+	for i := range w.script.Steps {
+		w.do(&w.script.Steps[i])
+		w.elect()
+		if w.Model.Failure != "" {
+			return
+		}
+	}
+	w.rest()
+}
+
+// elect makes a replica the leader, where none is.
+func (w *World) elect() {
+	var first *replica.Replica
+	for _, r := range w.replicas {
+		if r.Up && r.Leads && !r.Deposed {
+			return
+		}
+		if r.Up && !r.Deposed && first == nil {
+			first = r
+		}
+	}
+	if first != nil {
+		first.Lead()
+	}
+}
+
+// rest lets everything come to rest, without further faults, and asks the model about the end.
+func (w *World) rest() {
+	w.forbidden = false
+	w.serve("ours")
+	w.recover()
+	w.wrote = w.now
+	beat := w.now
+	for turn := 0; w.now.Sub(w.wrote) < quiet; turn++ {
+		if turn == maxTurns {
+			w.Model.Fail("quiescence", fmt.Sprintf("the replicas still write after %d turns", maxTurns))
+			return
+		}
+		if !w.now.Before(beat) {
+			w.beatAll()
+			beat = w.now.Add(beatEvery)
+		}
+		w.calm()
+		if w.Model.Failure != "" {
+			return
+		}
+		next := beat
+		for _, r := range w.replicas {
+			if at := r.Next(); !at.IsZero() && at.Before(next) {
+				next = at
+			}
+		}
+		if next.After(w.now) {
+			w.now = next
+		}
+	}
+	w.Model.Rest(w.end())
+}
+
+// recover starts all replicas, and ends those that have lost their lease.
+func (w *World) recover() {
+	for _, r := range w.replicas {
+		if r.Deposed {
+			w.drain(r)
+			r.Kill()
+		}
+		if !r.Up {
+			r.Start()
+		}
+	}
+	w.elect()
+}
+
+// drain lets all writes of a replica through.
+func (w *World) drain(r *replica.Replica) {
+	for len(r.Parked) > 0 {
+		w.answer(r, 0, replica.Through)
+	}
+}
+
+// calm lets the replicas do everything that there is to do now, in fair order.
+func (w *World) calm() {
+	for turn := 0; ; turn++ {
+		idle := true
+		for _, r := range w.replicas {
+			idle = idle && r.Idle()
+			w.turn(r)
+			w.elect()
+		}
+		if idle || w.Model.Failure != "" {
+			return
+		}
+		if turn == maxTurns {
+			w.Model.Fail("quiescence", fmt.Sprintf("the replicas are busy for ever at %s", w.now.Format(time.TimeOnly)))
+			return
+		}
+	}
+}
+
+func (w *World) turn(r *replica.Replica) {
+	for _, k := range api.Kinds {
+		r.Deliver(k, -1)
+		r.NotifyAll(k)
+	}
+	r.Background()
+	for r.Work(0) {
+		w.drain(r)
+	}
+	w.drain(r)
+}
+
+// answer lets the k-th parked write of a replica meet its fate. A write that is not there has none.
+func (w *World) answer(r *replica.Replica, k int, fate replica.Fate) {
+	if len(r.Parked) == 0 {
+		return
+	}
+	k %= len(r.Parked)
+	write := r.Parked[k]
+	r.Parked = append(r.Parked[:k:k], r.Parked[k+1:]...)
+	write.Meet(fate, func(req api.Request) (*api.Object, error) {
+		before := w.server.Get(req.Kind, write.Key())
+		object, err := w.server.Do(req)
+		after := w.server.Get(req.Kind, write.Key())
+		if err != nil || before == after {
+			return object, err
+		}
+		w.wrote = w.now
+		w.writes++
+		w.digest = w.digest*31 + hash(req.Body)
+		w.Model.Move(string(req.Kind), document(before), document(after), write.View)
+		return object, nil
+	})
+}
+
+func hash(b []byte) uint64 {
+	h := uint64(14695981039346656037)
+	for _, c := range b {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	return h
+}
+
+// document is an object for the model, nil for none.
+func document(o *api.Object) model.Document {
+	if o == nil {
+		return nil
+	}
+	return o
+}
+
+// end is how everything is.
+func (w *World) end() *model.End {
+	e := &model.End{}
+	for kind, out := range map[api.Kind]*[]model.Document{api.Nodes: &e.Nodes, api.Rules: &e.Rules, api.Pods: &e.Pods} {
+		all, _ := w.server.List(kind)
+		for _, o := range all {
+			*out = append(*out, o)
+		}
+	}
+	return e
+}
+
+// Predicate is the name of the predicate that a failure is of.
+func Predicate(failure string) string {
+	name, _, _ := strings.Cut(failure, ":")
+	return name
+}
