@@ -13,291 +13,322 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// gate is the state of one decision on its way.
-type gate struct {
+// # The states of a node under a rule
+//
+//	                 not ready; no window and no limit
+//	     ┌─────┐ ──────────────────────────────────────► ┌──────┐ ◄─┐
+//	     │ New │                                         │ Held │   │ reboot, with rearmOn
+//	     └─────┘                                         └──────┘   │ (from every state)
+//	        │ ready for readySeconds,                     │ ▲  │  ───┘
+//	        │ older than minimumHoldSeconds               │ │  │ timeout, with action: Release
+//	        │   ┌─────────────────────────────────────────┘ │  └──────────────┐
+//	        ▼   ▼   ready for readySeconds                  │                 ▼
+//	     ┌────────────┐  not ready for unreadySeconds,      │            ┌──────────┐
+//	     │ In service │ ──────────────────────────────────► ┘            │ Let pass │
+//	     └────────────┘  and maxUnavailable allows it                    └──────────┘
+//	        │      ▲         ready for readySeconds                           │
+//	        │      └──────────────────────────────────────────────────────────┘
+//	        │ at once, with bootstrap-only
+//	        ▼
+//	   ┌───────────┐
+//	   │ Completed │   final until re-armed; so is Let pass with bootstrap-only
+//	   └───────────┘
+//
+// A node that existed before the rule starts in service, and existingNodes says whether it may leave that state before it
+// was ready once. The override Release moves nothing: it only hides the taint. The override Hold moves to Held.
+//
+// What each state keeps on the node, and nothing else does:
+//
+//	             taint, since   released        timedOut   notBefore   marker
+//	New          -              -               -          -           -
+//	Held         claim          if it was in    if action  if re-armed -
+//	                            service         is Keep
+//	In service   -              first release   -          -           -
+//	Let pass     -              as it was       when       if re-armed -
+//	Completed    -              first release   -          -           yes
+//
+// decide follows the picture in three steps: recall reads where the node is, next chooses the arrow, and the three moves
+// hold, open and pass write what the table says. The eviction guard is a state of its own; see guard.go.
+
+// subject is a node under a rule, at one moment.
+type subject struct {
 	Input
-	d   Decision
-	rec Record
+	rec     Record // as it counts now
+	claimed bool
+	rearmed bool
+	d       Decision
 }
 
-// decide is the way of an enforced or suspended rule, and of one in dry-run as if it were enforced.
+// move is an arrow of the picture: where to, and the state and reason that the rule's status gives.
+type move struct {
+	to     func(*subject)
+	state  v1alpha1.NodeState
+	reason string
+	// timed is set where the timeout of a held node counts.
+	timed bool
+	// limited is set where maxUnavailable has to allow it.
+	limited bool
+}
+
+func held(reason string) move {
+	return move{to: (*subject).hold, state: v1alpha1.NodeStateHeld, reason: reason}
+}
+func exempt(reason string) move {
+	return move{to: (*subject).pass, state: v1alpha1.NodeStateExempt, reason: reason}
+}
+func served(reason string) move {
+	return move{to: (*subject).pass, state: v1alpha1.NodeStateReady, reason: reason}
+}
+
+// decide decides about an enforced or suspended rule, and about one in dry-run as if it were enforced.
 func decide(in Input, d Decision) Decision {
-	g := &gate{Input: in, d: d, rec: in.State.Record}
-	g.boot()
-	g.startClock()
-	g.forgetLost()
-	g.guard()
+	n := &subject{Input: in, rec: in.State.Record, claimed: in.State.Claimed, d: d}
+	n.recall()
+	n.guard()
+	m := n.next()
+	if m.timed {
+		m = n.expire(m)
+	}
+	n.d.Limited = m.limited
+	if m.limited {
+		refused := n.after(exempt(ReasonOverBudget))
+		n.d.refused = &refused
+	}
+	return n.after(m)
+}
+
+// after is the decision that a move comes to.
+func (n *subject) after(m move) Decision {
+	moved := *n
+	moved.d.State, moved.d.Reason = m.state, m.reason
+	m.to(&moved)
+	moved.d.setRecord(moved.rec)
+	return moved.d
+}
+
+// recall reads the record as it counts now: a reboot starts the node over, a claim of an admission policy gets its time,
+// and a claim whose taint is gone ends where the rule adds nothing.
+func (n *subject) recall() {
 	switch {
-	case in.Override.Action == OverrideRelease:
-		g.release(v1alpha1.NodeStateExempt, ReasonOverrideRelease)
-		g.recheck(in.Override.Until)
-	case in.Override.Action == OverrideHold && g.mayClaim():
-		g.claim(ReasonOverrideHold)
-		g.recheck(in.Override.Until)
-	case g.final():
-		g.complete()
-	case g.ready():
-		g.open()
-	case g.State.Claimed || g.State.Present && !g.State.Shared && g.enforced():
-		g.hold()
-	default:
-		g.consider()
-	}
-	g.d.setRecord(g.rec)
-	if g.d.refused != nil {
-		g.d.refused.RecheckAt = g.d.RecheckAt
-	}
-	return g.d
-}
-
-// enforced reports whether the rule acts; one in dry-run is judged as if it did.
-func (g *gate) enforced() bool { return g.Rule.Mode != ruleset.Suspended }
-
-// addsTo reports whether the rule may add anything to this node.
-func (g *gate) addsTo() bool { return g.enforced() && g.Node.DeletionTimestamp.IsZero() }
-
-// mayClaim reports whether the rule may hold this node at all.
-func (g *gate) mayClaim() bool { return g.State.Claimed || g.addsTo() }
-
-func (g *gate) recheck(t time.Time) {
-	if !t.IsZero() && t.After(g.Now) && (g.d.RecheckAt.IsZero() || t.Before(g.d.RecheckAt)) {
-		g.d.RecheckAt = t
-	}
-}
-
-// stamp is now, as a record has it: in whole seconds, and, by a clock that is behind the API server's, not before the node
-// was created; such a time would be taken for a forged one.
-func (g *gate) stamp() metav1.Time {
-	now := g.Now.Truncate(time.Second)
-	if created := g.Node.CreationTimestamp; now.Before(created.Time) {
-		return created
-	}
-	return metav1.NewTime(now)
-}
-
-// startClock gives a claim its time that the admission policy made on a node that was there already, where a timeout counts
-// from it.
-func (g *gate) startClock() {
-	if g.rec.Late && g.rec.Since.IsZero() && g.Rule.Spec.Timeout != nil {
-		g.rec.Since, g.rec.Late = g.stamp(), false
-	}
-}
-
-// forgetLost drops a claim whose taint somebody has taken off where the rule adds nothing: it must not be put back. One
-// without a taint cannot be lost that way.
-func (g *gate) forgetLost() {
-	if g.rec.Taint == "" || g.addsTo() {
-		return
-	}
-	if t, err := ParseTaint(g.rec.Taint); err != nil || Find(g.Node, &t) == nil {
-		g.rec.Taint, g.rec.Since, g.rec.Late = "", metav1.Time{}, false
-		g.State.Claimed = false
-	}
-}
-
-// boot keeps the boot ID, and starts the node over when it has changed.
-func (g *gate) boot() {
-	switch {
-	case !g.Rule.Spec.RearmsOnReboot():
-		g.rec.BootID, g.rec.NotBefore = "", metav1.Time{}
-	case g.State.Rebooted:
-		g.rec = Record{
-			Taint: g.rec.Taint, Since: g.stamp(),
-			BootID: g.Node.Status.NodeInfo.BootID, NotBefore: metav1.NewTime(g.State.NotBefore),
+	case !n.Rule.Spec.RearmsOnReboot():
+		n.rec.BootID, n.rec.NotBefore = "", metav1.Time{}
+	case n.State.Rebooted:
+		n.rec = Record{
+			Taint: n.rec.Taint, Since: n.stamp(),
+			BootID: n.Node.Status.NodeInfo.BootID, NotBefore: metav1.NewTime(n.State.NotBefore),
 		}
-		g.d.Marked, g.d.Rearmed = false, true
-	case g.rec.BootID == "" && g.addsTo():
-		g.rec.BootID = g.Node.Status.NodeInfo.BootID
+		n.d.Marked, n.d.Rearmed, n.rearmed = false, true, true
+	case n.rec.BootID == "" && n.adds():
+		n.rec.BootID = n.Node.Status.NodeInfo.BootID
+	}
+	if n.rec.Late && n.rec.Since.IsZero() && n.Rule.Spec.Timeout != nil {
+		n.rec.Since, n.rec.Late = n.stamp(), false
+	}
+	if n.rec.Taint != "" && !n.adds() {
+		if t, err := ParseTaint(n.rec.Taint); err != nil || Find(n.Node, &t) == nil {
+			n.rec.Taint, n.rec.Since, n.rec.Late = "", metav1.Time{}, false
+			n.claimed = false
+		}
 	}
 }
 
-// final reports whether the rule has nothing more to ask of the node: bootstrap-only, and completed.
-func (g *gate) final() bool {
-	if !g.Rule.Spec.BootstrapOnly() || g.d.Rearmed {
-		return false
+// next chooses the arrow. The first case that holds decides.
+func (n *subject) next() move {
+	bootstrapped := n.Rule.Spec.BootstrapOnly() && !n.rearmed
+	present := n.State.Present && !n.State.Shared && n.enforced() // a taint to adopt
+	switch {
+	case n.Override.Action == OverrideRelease:
+		n.recheck(n.Override.Until)
+		return exempt(ReasonOverrideRelease)
+	case n.Override.Action == OverrideHold && (n.claimed || n.adds()):
+		n.recheck(n.Override.Until)
+		return held(ReasonOverrideHold)
+	case bootstrapped && n.d.Marked:
+		n.d.RecheckAt = time.Time{}
+		return served(ReasonCompleted)
+	case bootstrapped && n.passes():
+		n.d.RecheckAt = time.Time{}
+		return exempt(ReasonTimedOut)
+	case n.ready():
+		return move{to: (*subject).open, state: v1alpha1.NodeStateReady, reason: ReasonEvidenceHolds}
+	case (n.claimed || present) && n.passes():
+		return exempt(ReasonTimedOut)
+	case n.claimed || present:
+		return n.keep()
+	case !n.enforced():
+		return n.idle(ReasonSuspended)
+	case !n.Node.DeletionTimestamp.IsZero():
+		return n.idle(ReasonTerminating)
+	case n.passes():
+		return n.idle(ReasonTimedOut)
+	case !n.inService():
+		return n.keep()
 	}
-	return g.d.Marked || !g.rec.TimedOut.IsZero() && g.Rule.Spec.Timeout.Releases()
+	return n.leave()
 }
 
-func (g *gate) complete() {
-	g.d.RecheckAt = time.Time{}
-	if !g.d.Marked { // timed out: let through, but it has not completed
-		g.release(v1alpha1.NodeStateExempt, ReasonTimedOut)
+// leave chooses the arrow of a node in service for which the rule does not hold, or not for long enough.
+func (n *subject) leave() move {
+	existing := n.State.Existing && n.rec.Released.IsZero() && !n.d.Marked
+	// An existing node that has not been ready since the rule is in force has not become unready: no window.
+	first := existing && !n.Verdict.Since.After(n.Rule.InForceSince)
+	due := n.Verdict.Since.Add(n.Rule.Spec.UnreadyWindow())
+	switch {
+	case n.Verdict.Ready:
+		return served(ReasonReadyWindow)
+	case existing && !n.takesExisting():
+		return exempt(ReasonExistingNode)
+	case !first && n.Now.Before(due):
+		n.recheck(due)
+		return served(ReasonUnreadyWindow)
+	}
+	m := held(ReasonEvidenceMissing)
+	m.timed = true
+	m.limited = (n.Rule.Taint != nil || n.Rule.HoldsByVerdict()) && n.Rule.Limited() && n.State.Counted
+	return m
+}
+
+// keep is the arrow to Held that needs no window and no limit, and the one that stays there.
+func (n *subject) keep() move {
+	m := held(ReasonMinimumHold)
+	m.timed = true
+	switch {
+	case n.rearmed || !n.rec.NotBefore.IsZero():
+		m.reason = ReasonRearmed
+	case !n.Verdict.Ready:
+		m.reason = ReasonEvidenceMissing
+	case n.Now.Before(n.Verdict.Since.Add(n.Rule.Spec.ReadyWindow())):
+		m.reason = ReasonReadyWindow
+	}
+	return m
+}
+
+// idle leaves a node without a claim alone.
+func (n *subject) idle(reason string) move {
+	if n.Verdict.Ready {
+		return served(reason)
+	}
+	return exempt(reason)
+}
+
+// expire looks at both clocks of a held node: from the claim, where its time is known, else from the node's creation.
+func (n *subject) expire(m move) move {
+	if !n.rec.TimedOut.IsZero() {
+		return m
+	}
+	start := n.rec.Since.Time
+	switch {
+	case !n.claimed: // the claim is made now
+		start = n.stamp().Time
+	case start.IsZero():
+		start = n.Node.CreationTimestamp.Time
+	}
+	due := func(after time.Duration) bool {
+		n.recheckIf(after > 0, start.Add(after))
+		return after > 0 && !n.Now.Before(start.Add(after))
+	}
+	appear := n.Verdict.NeverAppeared && due(n.Rule.Spec.Timeout.AppearAfter())
+	if !appear && !due(n.Rule.Spec.Timeout.After()) {
+		return m
+	}
+	n.rec.TimedOut = n.stamp()
+	n.d.TimedOut, n.d.NeverAppeared = true, appear
+	if n.Rule.Spec.Timeout.Releases() {
+		return exempt(ReasonTimedOut)
+	}
+	return m
+}
+
+// hold puts or keeps the rule's taint on the node. A rule without one holds by its verdict.
+func (n *subject) hold() {
+	if n.Rule.Taint == nil {
+		since := n.rec.Since
+		n.pass()
+		if n.Rule.HoldsByVerdict() {
+			if since.IsZero() {
+				since = n.claim()
+			}
+			n.rec.Since = since
+		}
 		return
 	}
-	g.release(v1alpha1.NodeStateReady, ReasonCompleted)
+	if n.rec.Taint == "" {
+		n.rec.Since = n.claim()
+	}
+	if n.rec.Taint == "" || n.adds() { // an edited taint replaces the old one, where something may be added
+		n.rec.Taint = FormatTaint(*n.Rule.Taint)
+	}
+	n.d.Claim = true
+}
+
+// claim is since when a claim is made that is made now. A node in service stays one that maxUnavailable counts.
+func (n *subject) claim() metav1.Time {
+	if n.inService() && n.rec.Released.IsZero() {
+		n.rec.Released = n.stamp()
+	}
+	return n.stamp()
+}
+
+// pass takes the rule's claim off the node.
+func (n *subject) pass() {
+	n.rec.Taint, n.rec.Since, n.rec.Late = "", metav1.Time{}, false
+	n.d.Claim = false
+}
+
+// open releases a node because the rule holds, and remembers that where it makes a difference: a node that existed
+// before, and never was held, need not remember that it is in service, unless existingNodes exempts it until it is ready.
+func (n *subject) open() {
+	completes := n.Rule.Spec.BootstrapOnly() && !n.d.Marked
+	untouched := n.inService() && !n.claimed && n.rec.TimedOut.IsZero() &&
+		n.Rule.Spec.ExistingNodesOrDefault() == v1alpha1.ExistingNodesAll
+	remember := n.adds() || n.claimed
+	n.d.Opened = n.claimed
+	if remember && n.rec.Released.IsZero() && (!untouched || completes) {
+		n.rec.Released = n.stamp()
+		n.d.Opened = true
+	}
+	if remember && completes {
+		n.d.Marked, n.d.Opened = true, true
+	}
+	n.rec.TimedOut, n.rec.NotBefore = metav1.Time{}, metav1.Time{}
+	n.pass()
 }
 
 // ready reports whether the rule holds, and has for long enough.
-func (g *gate) ready() bool {
-	if !g.Verdict.Ready {
+func (n *subject) ready() bool {
+	if !n.Verdict.Ready {
 		return false
 	}
-	settled := g.Verdict.Since.Add(g.Rule.Spec.ReadyWindow())
-	g.recheck(settled)
-	ok := !g.Now.Before(settled)
-	if g.inService() {
+	from := n.Verdict.Since.Add(n.Rule.Spec.ReadyWindow())
+	n.recheck(from)
+	ok := !n.Now.Before(from)
+	if n.inService() || n.Rule.Spec.MinimumHold() <= 0 {
 		return ok
 	}
-	if g.Rule.Spec.MinimumHold() <= 0 {
-		return ok
-	}
-	old := g.Node.CreationTimestamp.Add(g.Rule.Spec.MinimumHold())
-	g.recheck(old)
-	return ok && !g.Now.Before(old)
+	old := n.Node.CreationTimestamp.Add(n.Rule.Spec.MinimumHold())
+	n.recheck(old)
+	return ok && !n.Now.Before(old)
 }
 
-// inService reports whether the node is, by its standing, in service: only then a taint needs stabilization and limit.
-func (g *gate) inService() bool { return g.State.Released && !g.d.Rearmed }
+// enforced reports whether the rule acts; one in dry-run is judged as if it did.
+func (n *subject) enforced() bool { return n.Rule.Mode != ruleset.Suspended }
 
-// open takes the claim off because the rule holds.
-func (g *gate) open() {
-	first := g.rec.Released.IsZero()
-	completes := g.Rule.Spec.BootstrapOnly() && !g.d.Marked
-	// A node that was there before, and whose gate never was closed, need not remember that it is in service, unless
-	// the rule exempts such nodes until they are ready.
-	untouched := g.inService() && !g.State.Claimed && g.rec.TimedOut.IsZero() &&
-		g.Rule.Spec.ExistingNodesOrDefault() == v1alpha1.ExistingNodesAll
-	remember := g.addsTo() || g.State.Claimed
+// adds reports whether the rule may add anything to this node.
+func (n *subject) adds() bool { return n.enforced() && n.Node.DeletionTimestamp.IsZero() }
 
-	if remember && first && (!untouched || completes) {
-		g.rec.Released = g.stamp()
-		g.d.Opened = true
-	}
-	if remember && completes {
-		g.d.Marked, g.d.Opened = true, true
-	}
-	g.d.Opened = g.d.Opened || g.State.Claimed
-	g.rec.TimedOut, g.rec.NotBefore = metav1.Time{}, metav1.Time{}
-	g.release(v1alpha1.NodeStateReady, ReasonEvidenceHolds)
-}
+// inService reports whether the node is in service: only then a taint needs a window and a limit.
+func (n *subject) inService() bool { return n.State.Released && !n.rearmed }
 
-func (g *gate) release(state v1alpha1.NodeState, reason string) {
-	g.rec.Taint, g.rec.Since, g.rec.Late = "", metav1.Time{}, false
-	g.d.Claim = false
-	g.d.State, g.d.Reason = state, reason
-}
+// passes reports whether the timeout has ended, and lets the node pass.
+func (n *subject) passes() bool { return !n.rec.TimedOut.IsZero() && n.Rule.Spec.Timeout.Releases() }
 
-// claim puts or keeps the rule's taint on the node.
-func (g *gate) claim(reason string) {
-	if g.Rule.Taint == nil { // the rule has other effects: it holds the node without a taint
-		since := g.rec.Since
-		if since.IsZero() && g.Rule.HoldsByVerdict() {
-			since = g.firstSince()
-		}
-		g.release(v1alpha1.NodeStateHeld, reason)
-		if g.Rule.HoldsByVerdict() {
-			g.rec.Since = since
-		}
-		return
-	}
-	if g.rec.Taint == "" {
-		g.rec.Since = g.firstSince()
-	}
-	if g.rec.Taint == "" || g.addsTo() { // an edited taint takes the place of the old one, where something may be added
-		g.rec.Taint = FormatTaint(*g.Rule.Taint)
-	}
-	g.d.Claim = true
-	g.d.State, g.d.Reason = v1alpha1.NodeStateHeld, reason
-}
-
-// firstSince is since when a claim stands that is made now.
-func (g *gate) firstSince() metav1.Time {
-	if g.inService() && g.rec.Released.IsZero() {
-		g.rec.Released = g.stamp() // it was in service: maxUnavailable goes on counting it
-	}
-	return g.stamp()
-}
-
-// hold keeps a claim, or adopts a taint that somebody else put there, until the rule holds or the timeout ends.
-func (g *gate) hold() {
-	if g.d.Rearmed {
-		g.closeNow(ReasonRearmed)
-		return
-	}
-	g.timeout()
-	if !g.rec.TimedOut.IsZero() && g.Rule.Spec.Timeout.Releases() {
-		g.release(v1alpha1.NodeStateExempt, ReasonTimedOut)
-		return
-	}
-	g.claim(g.holdReason())
-}
-
-// closeNow claims, and starts the timeout.
-func (g *gate) closeNow(reason string) {
-	g.claim(reason)
-	g.timeout()
-}
-
-func (g *gate) holdReason() string {
-	switch {
-	case !g.rec.NotBefore.IsZero():
-		return ReasonRearmed
-	case !g.Verdict.Ready:
-		return ReasonEvidenceMissing
-	case g.Now.Before(g.Verdict.Since.Add(g.Rule.Spec.ReadyWindow())):
-		return ReasonReadyWindow
-	}
-	return ReasonMinimumHold
-}
-
-// timeout looks at both clocks of a held node: from the claim, where its time is known, else from the node's creation.
-func (g *gate) timeout() {
-	if !g.rec.TimedOut.IsZero() {
-		return
-	}
-	start := g.rec.Since.Time
-	if start.IsZero() {
-		start = g.Node.CreationTimestamp.Time
-		if !g.State.Claimed { // about to adopt a taint: its clock starts now
-			start = g.Now
-		}
-	}
-	due := func(after time.Duration) bool {
-		if after <= 0 {
-			return false
-		}
-		g.recheck(start.Add(after))
-		return !g.Now.Before(start.Add(after))
-	}
-	appear := g.Verdict.NeverAppeared && due(g.Rule.Spec.Timeout.AppearAfter())
-	if appear || due(g.Rule.Spec.Timeout.After()) {
-		g.rec.TimedOut = g.stamp()
-		g.d.TimedOut, g.d.NeverAppeared = true, appear
-	}
-}
-
-// consider decides whether a node without a claim gets one. The rule does not hold, or not for long enough.
-func (g *gate) consider() {
-	existing := g.State.Existing && g.rec.Released.IsZero() && !g.d.Marked && !g.d.Rearmed
-	switch {
-	case !g.enforced():
-		g.idle(ReasonSuspended)
-	case !g.Node.DeletionTimestamp.IsZero():
-		g.idle(ReasonTerminating)
-	case !g.rec.TimedOut.IsZero() && g.Rule.Spec.Timeout.Releases():
-		g.idle(ReasonTimedOut)
-	case !g.inService():
-		g.start()
-	case g.Verdict.Ready:
-		g.release(v1alpha1.NodeStateReady, ReasonReadyWindow)
-	case existing && !g.takesExisting():
-		g.release(v1alpha1.NodeStateExempt, ReasonExistingNode)
-	case !g.firstClaim(existing) && g.Now.Before(g.Verdict.Since.Add(g.Rule.Spec.UnreadyWindow())):
-		g.recheck(g.Verdict.Since.Add(g.Rule.Spec.UnreadyWindow()))
-		g.release(v1alpha1.NodeStateReady, ReasonUnreadyWindow)
-	default:
-		g.retaint()
-	}
-}
-
-// takesExisting reports whether a node that was there before the rule may get its taint before it has been ready.
-func (g *gate) takesExisting() bool {
-	switch g.Rule.Spec.ExistingNodesOrDefault() {
+// takesExisting reports whether a node that existed before the rule may get its taint before it has been ready.
+func (n *subject) takesExisting() bool {
+	switch n.Rule.Spec.ExistingNodesOrDefault() {
 	case v1alpha1.ExistingNodesAll:
 		return true
 	case v1alpha1.ExistingNodesIdle:
-		return !controlPlane(g.Node) && g.Busy != nil && !g.Busy()
+		return !controlPlane(n.Node) && n.Busy != nil && !n.Busy()
 	}
 	return false
 }
@@ -312,37 +343,21 @@ func controlPlane(node *corev1.Node) bool {
 	return false
 }
 
-// idle leaves a node without a claim alone.
-func (g *gate) idle(reason string) {
-	g.release(v1alpha1.NodeStateExempt, reason)
-	if g.Verdict.Ready {
-		g.d.State = v1alpha1.NodeStateReady
+// recheck asks to be called again at a time, if that is in the future.
+func (n *subject) recheck(t time.Time) { n.recheckIf(!t.IsZero(), t) }
+
+func (n *subject) recheckIf(wanted bool, t time.Time) {
+	if wanted && t.After(n.Now) && (n.d.RecheckAt.IsZero() || t.Before(n.d.RecheckAt)) {
+		n.d.RecheckAt = t
 	}
 }
 
-// start closes the gate of a node that was never in service, or is started over. No window and no limit delays that.
-func (g *gate) start() {
-	reason := g.holdReason()
-	if g.d.Rearmed {
-		reason = ReasonRearmed
+// stamp is now, as a record has it: in whole seconds, and not before the node was created, by a clock that is behind the
+// API server's: such a time would be taken for a forged one.
+func (n *subject) stamp() metav1.Time {
+	now := n.Now.Truncate(time.Second)
+	if created := n.Node.CreationTimestamp; now.Before(created.Time) {
+		return created
 	}
-	g.closeNow(reason)
-}
-
-// firstClaim reports whether the rule has never held on an existing node, as far as anyone can tell.
-func (g *gate) firstClaim(existing bool) bool {
-	return existing && !g.Verdict.Since.After(g.Rule.InForceSince)
-}
-
-// retaint closes the gate of a node in service, within maxUnavailable's limit.
-func (g *gate) retaint() {
-	if (g.Rule.Taint != nil || g.Rule.HoldsByVerdict()) && g.Rule.Limited() && g.State.Counted {
-		refused := g.d
-		refused.Limited = true
-		refused.State, refused.Reason = v1alpha1.NodeStateExempt, ReasonOverBudget
-		refused.setRecord(g.rec)
-		g.d.refused = &refused
-		g.d.Limited = true
-	}
-	g.closeNow(ReasonEvidenceMissing)
+	return metav1.NewTime(now)
 }

@@ -159,25 +159,25 @@ func OfNodeController(t *corev1.Taint) bool {
 
 // guard keeps in the record since when the node's pods are guarded, and when that ended. A new node that nobody evicts pods
 // from costs no write: it has lost nothing yet.
-func (g *gate) guard() {
-	if g.Rule.Mode == ruleset.DryRun { // admission rehearses by itself
+func (n *subject) guard() {
+	if n.Rule.Mode == ruleset.DryRun { // admission rehearses by itself
 		return
 	}
-	g.d.Hold = HoldOf(g.Input)
-	h := &g.d.Hold
-	if g.rec.GuardedSince.IsZero() && !g.State.Released && !EvictsPods(g.Node) {
+	n.d.Hold = HoldOf(n.Input)
+	h := &n.d.Hold
+	if n.rec.GuardedSince.IsZero() && !n.State.Released && !EvictsPods(n.Node) {
 		*h = Hold{}
 	}
 	if h.State == HoldNone {
-		g.rec.GuardedSince, g.rec.GuardEnded = metav1.Time{}, metav1.Time{}
+		n.rec.GuardedSince, n.rec.GuardEnded = metav1.Time{}, metav1.Time{}
 		return
 	}
-	g.recheck(h.RecheckAt)
-	g.rec.GuardedSince = metav1.NewTime(h.Since)
+	n.recheck(h.RecheckAt)
+	n.rec.GuardedSince = metav1.NewTime(h.Since)
 	switch {
 	case h.State != HoldEnded:
-		g.rec.GuardEnded = metav1.Time{}
-	case g.rec.GuardEnded.IsZero():
-		g.rec.GuardEnded = g.stamp()
+		n.rec.GuardEnded = metav1.Time{}
+	case n.rec.GuardEnded.IsZero():
+		n.rec.GuardEnded = n.stamp()
 	}
 }

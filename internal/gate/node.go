@@ -58,19 +58,19 @@ func DecideNode(in *NodeInput) Outcome {
 		in.Evidence.Rules = map[string]readiness.Satisfaction{}
 	}
 	for _, rule := range in.Rules.Ordered() {
-		standing := StateOf(rule, in.Swept, in.Now)
+		state := StateOf(rule, in.Swept, in.Now)
 		if chained {
-			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: standing.Matches}
+			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: state.Matches}
 		}
-		if !standing.Concerns(rule, in.Node) {
+		if !state.Concerns(rule, in.Node) {
 			continue
 		}
 		var verdict readiness.Verdict
-		if standing.Matches {
-			verdict = evaluate(rule, in.Facts(rule, standing), in.Now)
+		if state.Matches {
+			verdict = evaluate(rule, in.facts(rule, state), in.Now)
 		}
 		d := Decide(Input{
-			Rule: rule, Node: in.Swept, State: standing, Verdict: verdict, Override: in.Override, Busy: in.Busy, Now: in.Now,
+			Rule: rule, Node: in.Swept, State: state, Verdict: verdict, Override: in.Override, Busy: in.Busy, Now: in.Now,
 		})
 		if d.Limited && !in.Reserve(rule, verdict.Since) {
 			d = d.Refuse()
@@ -79,7 +79,7 @@ func DecideNode(in *NodeInput) Outcome {
 			out.RecheckAt = d.RecheckAt
 		}
 		if chained {
-			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: standing.Matches, Holds: d.State == v1alpha1.NodeStateReady}
+			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: state.Matches, Holds: d.State == v1alpha1.NodeStateReady}
 		}
 		out.Decisions = append(out.Decisions, d)
 		out.Verdicts = append(out.Verdicts, verdict)
@@ -87,9 +87,10 @@ func DecideNode(in *NodeInput) Outcome {
 	return out
 }
 
-// Facts are what a rule is judged by.
-func (in *NodeInput) Facts(rule *ruleset.Rule, standing State) *readiness.Facts {
-	f := &readiness.Facts{Node: in.Node, NotBefore: standing.NotBefore, Evidence: in.Evidence}
+// facts are what a rule is judged by.
+func (in *NodeInput) facts(rule *ruleset.Rule, state State) *readiness.Facts {
+	f := &readiness.Facts{Node: in.Node, NotBefore: state.NotBefore, Evidence: in.Evidence,
+		Results: make([]readiness.Result, 0, len(rule.Spec.Conditions)+len(rule.Requirements))}
 	if in.Observed != nil {
 		f.Observed = in.Observed(rule)
 	}

@@ -146,7 +146,7 @@ func decide(rule *ruleset.Rule, r *Request, override gate.Override) (Decision, b
 	case d.Hold.State == gate.HoldStands:
 		why := ""
 		if judgeable(rule) {
-			why = ": " + readiness.Blocking(rule, readiness.Results(rule, facts(&in), r.Now))
+			why = ": " + in.Verdict.Blocking()
 		}
 		d.Message = denial(rule, r, fmt.Sprintf("is not ready%s; its pods are guarded until %s", why, d.Hold.Until.UTC().Format(time.RFC3339)))
 	case d.Hold.State == gate.HoldNone && late(rule, r, in):

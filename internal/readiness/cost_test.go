@@ -34,7 +34,7 @@ func largeRules(count, conditions int) []*ruleset.Rule {
 }
 
 func TestEvaluateDoesNotAllocate(t *testing.T) {
-	rules, facts, now := largeRules(1, 12), &Facts{Node: largeNode(12).Obj(), Observed: unreadySince}, start
+	rules, facts, now := largeRules(1, 12), &Facts{Node: largeNode(12).Obj(), Observed: unreadySince, Results: make([]Result, 0, 8)}, start
 	for name, r := range map[string]*ruleset.Rule{
 		"ready":   rules[0],
 		"unready": compile(rule().Condition("example.com/Condition3").Condition(cni).FreshCondition("example.com/Condition4", 1)),
@@ -51,7 +51,7 @@ func TestEvaluateDoesNotAllocate(t *testing.T) {
 
 // BenchmarkEvaluate judges 50 rules of five conditions each on one node with twelve conditions; below 50µs is the aim.
 func BenchmarkEvaluate(b *testing.B) {
-	rules, facts := largeRules(50, 12), &Facts{Node: largeNode(12).Obj()}
+	rules, facts := largeRules(50, 12), &Facts{Node: largeNode(12).Obj(), Results: make([]Result, 0, 8)}
 	ready := 0
 	b.ReportAllocs()
 	for b.Loop() {

@@ -10,8 +10,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/build"
 )
+
+// result is a Result, spelled out.
+type result struct {
+	Type, Message             string
+	Status, Required, Default v1alpha1.ConditionStatus
+	Satisfied                 bool
+	Cause                     Cause
+	Since                     time.Time
+	Heartbeat, ChangesAt      time.Time
+}
+
+func spelledOut(v Verdict) []result {
+	var out []result
+	for _, r := range v.Results {
+		out = append(out, result{Type: r.Type, Message: r.Message(), Status: r.Status, Required: r.Required,
+			Default: r.Default(), Satisfied: r.Satisfied, Cause: r.Cause, Since: r.Since, Heartbeat: r.Heartbeat,
+			ChangesAt: r.ChangesAt})
+	}
+	return out
+}
 
 func TestResultsSayWhy(t *testing.T) {
 	r := func() *build.RuleWrapper { return rule() }
@@ -19,64 +40,64 @@ func TestResultsSayWhy(t *testing.T) {
 		rule      *build.RuleWrapper
 		node      *build.NodeWrapper
 		notBefore time.Time
-		want      Result
+		want      result
 	}{
 		"as reported, and right": {
 			rule: r().Condition(cni), node: node().Condition(cni, "True", at(-5)),
-			want: Result{Status: "True", Required: "True", Satisfied: true, Cause: CauseReported, Since: at(-5), Heartbeat: at(-5),
+			want: result{Status: "True", Required: "True", Satisfied: true, Cause: CauseReported, Since: at(-5), Heartbeat: at(-5),
 				Message: "condition example.com/CNI is True"},
 		},
 		"as reported, and wrong": {
 			rule: r().Condition(cni), node: node().Condition(cni, "False", at(-5)),
-			want: Result{Status: "False", Required: "True", Cause: CauseReported, Since: at(-5), Heartbeat: at(-5),
+			want: result{Status: "False", Required: "True", Cause: CauseReported, Since: at(-5), Heartbeat: at(-5),
 				Message: "condition example.com/CNI is False, must be True"},
 		},
 		"missing": {
 			rule: r().Condition(cni), node: node(),
-			want: Result{Status: "Unknown", Required: "True", Cause: CauseMissing,
+			want: result{Status: "Unknown", Required: "True", Cause: CauseMissing,
 				Message: "condition example.com/CNI has not been reported, must be True"},
 		},
 		"missing, as it must be": {
 			rule: r().Require(require(cni, "Unknown", "")), node: node(),
-			want: Result{Status: "Unknown", Required: "Unknown", Satisfied: true, Cause: CauseMissing,
+			want: result{Status: "Unknown", Required: "Unknown", Satisfied: true, Cause: CauseMissing,
 				Message: "condition example.com/CNI has not been reported"},
 		},
 		"assumed": {
 			rule: r().Require(require(cni, "True", "False")), node: node(),
-			want: Result{Status: "False", Required: "True", Default: "False", Cause: CauseDefault,
+			want: result{Status: "False", Required: "True", Default: "False", Cause: CauseDefault,
 				Message: "condition example.com/CNI has not been reported and is assumed to be False, must be True"},
 		},
 		"the default of a condition that is there is not said": {
 			rule: r().Require(require(cni, "True", "False")), node: node().Condition(cni, "True", at(-5)),
-			want: Result{Status: "True", Required: "True", Satisfied: true, Cause: CauseReported, Since: at(-5), Heartbeat: at(-5),
+			want: result{Status: "True", Required: "True", Satisfied: true, Cause: CauseReported, Since: at(-5), Heartbeat: at(-5),
 				Message: "condition example.com/CNI is True"},
 		},
 		"stale": {
 			rule: r().FreshCondition(cni, 60), node: node().Condition(cni, "True", at(-90)),
-			want: Result{Status: "Unknown", Required: "True", Cause: CauseStale, Since: at(-30), Heartbeat: at(-90),
+			want: result{Status: "Unknown", Required: "True", Cause: CauseStale, Since: at(-30), Heartbeat: at(-90),
 				Message: "condition example.com/CNI is stale: last reported at 2026-01-02T14:58:30Z, at least 1m0s ago, must be True"},
 		},
 		"not stale yet": {
 			rule: r().FreshCondition(cni, 60), node: node().Condition(cni, "True", at(-50)),
-			want: Result{Status: "True", Required: "True", Satisfied: true, Cause: CauseReported, Since: at(-50), Heartbeat: at(-50),
+			want: result{Status: "True", Required: "True", Satisfied: true, Cause: CauseReported, Since: at(-50), Heartbeat: at(-50),
 				ChangesAt: at(10), Message: "condition example.com/CNI is True"},
 		},
 		"stale, for want of any time": {
 			rule: r().FreshCondition(cni, 60), node: node().Condition(cni, "True", time.Time{}),
-			want: Result{Status: "Unknown", Required: "True", Cause: CauseStale,
+			want: result{Status: "Unknown", Required: "True", Cause: CauseStale,
 				Message: "condition example.com/CNI does not say when it was reported, and must have been within 1m0s, must be True"},
 		},
 		"from before the boot": {
 			rule: r().Condition(cni), node: node().Condition(cni, "True", at(-90)), notBefore: at(-30),
-			want: Result{Status: "Unknown", Required: "True", Cause: CauseBeforeBoot, Since: at(-30), Heartbeat: at(-90),
+			want: result{Status: "Unknown", Required: "True", Cause: CauseBeforeBoot, Since: at(-30), Heartbeat: at(-90),
 				Message: "condition example.com/CNI has not been reported since the node booted, must be True"},
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			c.want.Type = cni
-			got := Results(compile(c.rule), &Facts{Node: c.node.Obj(), NotBefore: c.notBefore}, start)
-			if diff := cmp.Diff([]Result{c.want}, got); diff != "" {
+			got := spelledOut(Evaluate(compile(c.rule), &Facts{Node: c.node.Obj(), NotBefore: c.notBefore}, start))
+			if diff := cmp.Diff([]result{c.want}, got); diff != "" {
 				t.Errorf("results (-want +got):\n%s", diff)
 			}
 		})
@@ -85,9 +106,9 @@ func TestResultsSayWhy(t *testing.T) {
 
 func TestResultsAreInTheRulesOrder(t *testing.T) {
 	r := compile(rule().Condition(disk).Condition(cni))
-	got := Results(r, &Facts{Node: node().Condition(cni, "True", at(-5)).Condition(disk, "False", at(-9)).Obj()}, start)
-	want := []Result{{Type: disk, Status: "False"}, {Type: cni, Status: "True"}}
-	only := cmpopts.IgnoreFields(Result{}, "Required", "Satisfied", "Cause", "Since", "Heartbeat", "Message")
+	got := spelledOut(Evaluate(r, &Facts{Node: node().Condition(cni, "True", at(-5)).Condition(disk, "False", at(-9)).Obj()}, start))
+	want := []result{{Type: disk, Status: "False"}, {Type: cni, Status: "True"}}
+	only := cmpopts.IgnoreFields(result{}, "Required", "Satisfied", "Cause", "Since", "Heartbeat", "Message")
 	if diff := cmp.Diff(want, got, only); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
@@ -122,11 +143,12 @@ func TestBlocking(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := compile(c.rule)
 			facts := &Facts{Node: c.node.Obj()}
-			got := Blocking(r, Results(r, facts, start))
+			verdict := Evaluate(r, facts, start)
+			got := verdict.Blocking()
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("blocking (-want +got):\n%s", diff)
 			}
-			if ready := Evaluate(r, facts, start).Ready; ready != (got == "") {
+			if ready := verdict.Ready; ready != (got == "") {
 				t.Errorf("ready is %t, blocking is %q: they disagree", ready, got)
 			}
 		})

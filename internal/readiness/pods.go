@@ -4,7 +4,6 @@
 package readiness
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -40,43 +39,83 @@ func NodeOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// podJudgement is what one pod is worth.
-type podJudgement struct {
-	ready bool
-	// since is when it began, or will begin, to count; zero: that is not known.
-	since time.Time
-	// why it does not count.
-	why string
+// podState is whether a pod counts, or why it does not.
+type podState int
+
+const (
+	podCounts podState = iota
+	podForeign
+	podTerminating
+	podUnscheduled
+	podBeforeBoot
+	podUnannotated
+	podUnready
+	podTooYoung
+)
+
+// podsFound is what was found of a requirement's pods.
+type podsFound struct {
+	ready      int
+	waiting    []waitingPod // some of those that do not count
+	deadlocked *corev1.Pod  // one that can never run, because it does not tolerate the taint that waits for it
+	taint      *corev1.Taint
+	probeless  *corev1.Pod // one with a container that has no readiness probe, where that decides
 }
 
-// judgePods looks at the pods of a requirement that run on the node.
-func judgePods(p *ruleset.Pods, facts *Facts, now time.Time) judgement {
+type waitingPod struct {
+	pod *corev1.Pod
+	why podState
+}
+
+// maxWaiting is how many pods that do not count are named.
+const maxWaiting = 3
+
+// judgePods judges the pods of a requirement that run on the node.
+func judgePods(rule *ruleset.Rule, p *ruleset.Pods, facts *Facts, now time.Time) (judgement, podsFound) {
 	want := int(minReady(p))
+	out := podsFound{}
 	var counted, coming []time.Time
-	seen := 0
+	seen := false
 	for _, pod := range facts.pods(p) {
-		j := judgePod(p, pod, facts.NotBefore)
-		if owned(p, pod) {
-			seen++
-		}
+		why, since := judgePod(p, pod, facts.NotBefore)
+		seen = seen || why != podForeign
 		switch {
-		case !j.ready:
-		case j.since.After(now):
-			coming = append(coming, j.since)
+		case why != podCounts:
+		case since.After(now):
+			coming, why = append(coming, since), podTooYoung
 		default:
-			counted = append(counted, j.since)
+			counted = append(counted, since)
+		}
+		if why != podCounts && len(out.waiting) < maxWaiting {
+			out.waiting = append(out.waiting, waitingPod{pod, why})
+		}
+		if why != podForeign {
+			out.notice(rule, p, pod)
 		}
 	}
+	out.ready = len(counted)
 	slices.SortFunc(counted, time.Time.Compare)
 	slices.SortFunc(coming, time.Time.Compare)
-	out := requirement(len(counted) >= want, seen == 0)
+	j := requirement(len(counted) >= want, !seen)
 	switch missing := want - len(counted); {
 	case missing <= 0:
-		out.Since = counted[want-1]
+		j.Since = counted[want-1]
 	case missing <= len(coming):
-		out.ChangesAt = coming[missing-1]
+		j.ChangesAt = coming[missing-1]
 	}
-	return out
+	return j, out
+}
+
+// notice keeps the first pod that can never run, and the first one without a readiness probe.
+func (f *podsFound) notice(rule *ruleset.Rule, p *ruleset.Pods, pod *corev1.Pod) {
+	if f.probeless == nil && p.ReadyWhen != v1alpha1.PodReadyPolicyAnnotation && probeless(pod) != "" {
+		f.probeless = pod
+	}
+	if f.deadlocked == nil && rule.Taint != nil && rule.Taint.Effect != corev1.TaintEffectPreferNoSchedule &&
+		pod.Spec.NodeName == "" && pod.DeletionTimestamp.IsZero() &&
+		ruleset.Toleration(pod.Spec.Tolerations, rule.Taint) == nil {
+		f.deadlocked, f.taint = pod, rule.Taint
+	}
 }
 
 func minReady(p *ruleset.Pods) int32 {
@@ -94,51 +133,47 @@ func owned(p *ruleset.Pods, pod *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet" && owner.Name == p.OwnerDaemonSet && strings.HasPrefix(owner.APIVersion, "apps/")
 }
 
-// judgePod looks at one pod, which has the labels.
-func judgePod(p *ruleset.Pods, pod *corev1.Pod, notBefore time.Time) podJudgement {
-	not := func(format string, args ...any) podJudgement { return podJudgement{why: fmt.Sprintf(format, args...)} }
+// judgePod judges one pod that has the labels: since when it counts, or will count, or why it does not. A zero time
+// is not known.
+func judgePod(p *ruleset.Pods, pod *corev1.Pod, notBefore time.Time) (podState, time.Time) {
 	switch {
 	case !owned(p, pod):
-		return not("is not of DaemonSet %s", p.OwnerDaemonSet)
+		return podForeign, time.Time{}
 	case !pod.DeletionTimestamp.IsZero():
-		return not("is terminating")
+		return podTerminating, time.Time{}
 	case pod.Spec.NodeName == "":
-		return not("waits to be scheduled%s", unscheduled(pod))
+		return podUnscheduled, time.Time{}
 	case startedBefore(pod, notBefore):
-		return not("has not started since the node booted")
+		return podBeforeBoot, time.Time{}
 	}
 	if p.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation || p.ReadyWhen == v1alpha1.PodReadyPolicyPodReadyOrAnnotation {
-		if a := p.ReadyAnnotation; pod.Annotations[a.Key] == a.Value && hasKey(pod.Annotations, a.Key) {
-			return podJudgement{ready: true}
+		if value, ok := pod.Annotations[p.ReadyAnnotation.Key]; ok && value == p.ReadyAnnotation.Value {
+			return podCounts, time.Time{}
 		}
 		if p.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation {
-			return not("does not bear annotation %s=%s", p.ReadyAnnotation.Key, p.ReadyAnnotation.Value)
+			return podUnannotated, time.Time{}
 		}
 	}
-	return byConditions(p, pod)
-}
-
-func hasKey(m map[string]string, key string) bool {
-	_, ok := m[key]
-	return ok
-}
-
-// byConditions goes by the containers' readiness and the pod's Ready condition.
-func byConditions(p *ruleset.Pods, pod *corev1.Pod) podJudgement {
-	for i := range pod.Status.ContainerStatuses {
-		if c := &pod.Status.ContainerStatuses[i]; !c.Ready {
-			return podJudgement{why: fmt.Sprintf("has a container, %s, that is not ready", c.Name)}
-		}
+	if unreadyContainer(pod) != "" {
+		return podUnready, time.Time{}
 	}
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
-		if c.Type != corev1.PodReady || c.Status != corev1.ConditionTrue {
-			continue
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return podCounts, c.LastTransitionTime.Add(readySeconds(p, pod))
 		}
-		return podJudgement{ready: true, since: c.LastTransitionTime.Add(readySeconds(p, pod)),
-			why: "has not been ready for long enough"}
 	}
-	return podJudgement{why: "is not ready"}
+	return podUnready, time.Time{}
+}
+
+// unreadyContainer is the name of a container that is not ready, or empty if all are.
+func unreadyContainer(pod *corev1.Pod) string {
+	for i := range pod.Status.ContainerStatuses {
+		if c := &pod.Status.ContainerStatuses[i]; !c.Ready {
+			return c.Name
+		}
+	}
+	return ""
 }
 
 func readySeconds(p *ruleset.Pods, pod *corev1.Pod) time.Duration {
@@ -161,27 +196,6 @@ func probeless(pod *corev1.Pod) string {
 	return ""
 }
 
-// Warning is, in words, what makes a rule's evidence on the node weaker than it looks, the same on each node; empty, if
-// nothing does.
-func Warning(rule *ruleset.Rule, facts *Facts) string {
-	for i := range rule.Requirements {
-		r := &rule.Requirements[i]
-		if r.Pods == nil || r.Pods.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation {
-			continue
-		}
-		for _, pod := range facts.pods(r.Pods) {
-			if !owned(r.Pods, pod) {
-				continue
-			}
-			if c := probeless(pod); c != "" {
-				return fmt.Sprintf("requirement %s: container %s of its pods has no readiness probe, and counts as ready %s after it has started, whatever it does",
-					r.Name, c, readySeconds(r.Pods, pod))
-			}
-		}
-	}
-	return ""
-}
-
 // startedBefore reports whether a container runs, or ran last, since before the given time.
 func startedBefore(pod *corev1.Pod, t time.Time) bool {
 	if t.IsZero() {
@@ -193,51 +207,4 @@ func startedBefore(pod *corev1.Pod, t time.Time) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
 		return c.State.Running == nil || c.State.Running.StartedAt.Time.Before(t)
 	})
-}
-
-func unscheduled(pod *corev1.Pod) string {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
-			return ": " + c.Message
-		}
-	}
-	return ""
-}
-
-// deadlocked is a pod of a requirement that can never run, because it does not tolerate the very taint that waits for it;
-// nil, if there is none.
-func deadlocked(rule *ruleset.Rule, p *ruleset.Pods, facts *Facts) *corev1.Pod {
-	if rule.Taint == nil || rule.Taint.Effect == corev1.TaintEffectPreferNoSchedule {
-		return nil
-	}
-	for _, pod := range facts.pods(p) {
-		if owned(p, pod) && pod.Spec.NodeName == "" && pod.DeletionTimestamp.IsZero() && ruleset.Toleration(pod.Spec.Tolerations, rule.Taint) == nil {
-			return pod
-		}
-	}
-	return nil
-}
-
-func describePods(rule *ruleset.Rule, p *ruleset.Pods, facts *Facts, now time.Time) string {
-	counted := 0
-	var why []string
-	for _, pod := range facts.pods(p) {
-		j := judgePod(p, pod, facts.NotBefore)
-		if j.ready && !j.since.After(now) {
-			counted++
-			continue
-		}
-		if len(why) < 3 {
-			why = append(why, fmt.Sprintf("pod %s %s", pod.Name, j.why))
-		}
-	}
-	text := fmt.Sprintf("%d of %d pods %s of namespace %s are ready on this node", counted, minReady(p), p.Labels, p.Namespace)
-	if counted < int(minReady(p)) && len(why) > 0 {
-		slices.Sort(why)
-		text += ": " + strings.Join(why, ", ")
-	}
-	if pod := deadlocked(rule, p, facts); pod != nil {
-		text += fmt.Sprintf("; pod %s can never run here: it does not tolerate this rule's own taint %s", pod.Name, rule.Taint.ToString())
-	}
-	return text
 }

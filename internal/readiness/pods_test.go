@@ -122,7 +122,7 @@ func TestPods(t *testing.T) {
 			if v.Ready != tc.ready || !v.RecheckAt.Equal(tc.recheck) || !tc.since.IsZero() && !v.Since.Equal(tc.since) {
 				t.Errorf("ready %t since %s, recheck at %s", v.Ready, v.Since, v.RecheckAt)
 			}
-			got := Results(rule, facts, noon)[0].Message
+			got := v.Results[0].Message()
 			if !strings.Contains(got, tc.says) {
 				t.Errorf("%q does not say %q", got, tc.says)
 			}
@@ -161,7 +161,8 @@ func TestWarnsOfPodsWithoutReadinessProbe(t *testing.T) {
 			r.Spec.Requirements = []v1alpha1.Requirement{{Name: "init", Pods: &require}}
 			rule := ruleset.Compile(r, nil, noon)
 			facts := &Facts{Node: build.MakeNode("n").Obj(), Evidence: &Evidence{Pods: map[*ruleset.Pods][]*corev1.Pod{rule.Pods()[0]: {tc.pod}}}}
-			if got := Warning(rule, facts); got != tc.want {
+			verdict := Evaluate(rule, facts, noon)
+			if got := verdict.Warning(); got != tc.want {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}
 		})
@@ -214,10 +215,11 @@ func TestCSIDriversAndDevices(t *testing.T) {
 			rule := ruleset.Compile(r, nil, noon)
 			facts := &Facts{Node: build.MakeNode("n").Obj(), Evidence: &Evidence{CSINode: node,
 				Devices: map[string]int64{"gpu.example.com": 2, "nic.example.com": 1}}}
-			if got := Evaluate(rule, facts, noon).Ready; got != tc.ready {
-				t.Errorf("ready %t", got)
+			verdict := Evaluate(rule, facts, noon)
+			if verdict.Ready != tc.ready {
+				t.Errorf("ready %t", verdict.Ready)
 			}
-			if got := Results(rule, facts, noon)[0].Message; !strings.Contains(got, tc.says) {
+			if got := verdict.Results[0].Message(); !strings.Contains(got, tc.says) {
 				t.Errorf("%q does not say %q", got, tc.says)
 			}
 			if Evaluate(rule, &Facts{Node: facts.Node}, noon).Ready {

@@ -23,6 +23,8 @@ type Facts struct {
 	Observed Observed
 	// Evidence is what requirements are judged by; nil, where no rule has any.
 	Evidence *Evidence
+	// Results is a buffer for the results of the verdict, so that judging conditions costs no allocation.
+	Results []Result
 }
 
 // Observed is since when a process has seen a rule hold, or not hold, on a node.
@@ -47,22 +49,29 @@ type Verdict struct {
 	// HeartbeatDecides is true where a heartbeat alone, with no other change, may change the verdict: evidence that
 	// decides is stale or from an earlier boot.
 	HeartbeatDecides bool
+	// Results are the pieces of evidence that were judged: the conditions, then the requirements, in the rule's order.
+	Results []Result
 	// Observed is what to pass as Facts.Observed the next time.
 	Observed Observed
 }
 
-// Evaluate judges a rule on a node at the given time. Conditions cost no allocation.
+// Evaluate judges a rule on a node at the given time.
 func Evaluate(rule *ruleset.Rule, facts *Facts, now time.Time) Verdict {
 	t := tally{now: now}
+	results := facts.Results[:0]
 	for i := range rule.Spec.Conditions {
-		j := condition.Judge(&rule.Spec.Conditions[i], facts.Node, facts.NotBefore, now)
-		t.add(&j)
+		c := &rule.Spec.Conditions[i]
+		results = append(results, Result{Type: c.Type, Required: c.RequiredStatus, condition: c,
+			judgement: condition.Judge(c, facts.Node, facts.NotBefore, now)})
+		t.add(results[len(results)-1].judgement)
 	}
 	for i := range rule.Requirements {
-		j := judgeRequirement(&rule.Requirements[i], facts, now)
-		t.add(&j)
+		results = append(results, judgeRequirement(rule, &rule.Requirements[i], facts, now))
+		t.add(results[len(results)-1].judgement)
 	}
-	return t.verdict(rule.Spec.AnyOf(), facts.Observed)
+	v := t.verdict(rule.Spec.AnyOf(), facts.Observed)
+	v.Results = results
+	return v
 }
 
 // tally sums up the judgements of all pieces of evidence, for either policy, in one pass.
@@ -97,7 +106,7 @@ func (s *span) add(since time.Time) {
 	}
 }
 
-func (t *tally) add(j *judgement) {
+func (t *tally) add(j judgement) {
 	s := &t.bad
 	if j.Satisfied {
 		s = &t.good

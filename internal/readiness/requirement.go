@@ -4,7 +4,6 @@
 package readiness
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -39,25 +38,31 @@ type Satisfaction struct {
 	Holds bool
 }
 
-// judgeRequirement looks at one requirement.
-func judgeRequirement(r *ruleset.Requirement, facts *Facts, now time.Time) judgement {
+// judgeRequirement judges one requirement.
+func judgeRequirement(rule *ruleset.Rule, r *ruleset.Requirement, facts *Facts, now time.Time) Result {
+	f := &found{}
+	out := Result{Name: r.Name, Required: v1alpha1.ConditionTrue, requirement: r, found: f}
 	switch {
 	case r.Pods != nil:
-		return judgePods(r.Pods, facts, now)
+		out.judgement, f.pods = judgePods(rule, r.Pods, facts, now)
 	case r.CSIDriver != nil:
-		driver := facts.csiDriver(r.CSIDriver.Name)
-		return requirement(driver != nil && volumes(driver) >= minimumVolumes(r.CSIDriver), driver == nil)
+		f.driver = facts.csiDriver(r.CSIDriver.Name)
+		enough := f.driver != nil && volumes(f.driver) >= minimumVolumes(r.CSIDriver)
+		out.judgement = requirement(enough, f.driver == nil)
 	case r.Resource != nil:
-		have, ok := facts.quantity(r.Resource)
-		return requirement(ok && have.Cmp(r.Resource.Minimum) >= 0, !ok)
+		f.amount, f.known = facts.quantity(r.Resource)
+		out.judgement = requirement(f.known && f.amount.Cmp(r.Resource.Minimum) >= 0, !f.known)
 	case r.Expression != nil:
-		ok, err := facts.evaluate(r.Expression)
-		return requirement(ok && err == nil, false)
+		var ok bool
+		ok, f.err = facts.evaluate(r.Expression)
+		out.judgement = requirement(ok && f.err == nil, false)
 	case r.RuleSatisfied != "":
-		other, known := facts.rule(r.RuleSatisfied)
-		return requirement(other.Holds, !known || !other.Matches)
+		f.other, f.known = facts.rule(r.RuleSatisfied)
+		out.judgement = requirement(f.other.Holds, !f.known || !f.other.Matches)
+	default:
+		out.judgement = requirement(false, true)
 	}
-	return requirement(false, true)
+	return out
 }
 
 // requirement is the judgement of evidence that bears no time.
@@ -136,62 +141,4 @@ func (f *Facts) rule(name string) (Satisfaction, bool) {
 	}
 	s, ok := f.Evidence.Rules[name]
 	return s, ok
-}
-
-// describe is a requirement, in words.
-func describe(rule *ruleset.Rule, r *ruleset.Requirement, facts *Facts, satisfied bool, now time.Time) string {
-	switch {
-	case r.Pods != nil:
-		return describePods(rule, r.Pods, facts, now)
-	case r.CSIDriver != nil:
-		return describeDriver(r.CSIDriver, facts.csiDriver(r.CSIDriver.Name), satisfied)
-	case r.Resource != nil:
-		return describeResource(r.Resource, facts, satisfied)
-	case r.Expression != nil:
-		if satisfied {
-			return fmt.Sprintf("expression %s is true", r.Name)
-		}
-		if _, err := facts.evaluate(r.Expression); err != nil {
-			return fmt.Sprintf("expression %s %v", r.Name, err)
-		}
-		return fmt.Sprintf("expression %s is false", r.Name)
-	case r.RuleSatisfied != "":
-		other, known := facts.rule(r.RuleSatisfied)
-		switch {
-		case !known:
-			return fmt.Sprintf("rule %s does not exist", r.RuleSatisfied)
-		case !other.Matches:
-			return fmt.Sprintf("rule %s does not select this node", r.RuleSatisfied)
-		case !satisfied:
-			return fmt.Sprintf("rule %s does not hold on this node", r.RuleSatisfied)
-		}
-		return fmt.Sprintf("rule %s holds on this node", r.RuleSatisfied)
-	}
-	return fmt.Sprintf("requirement %s is of a kind that this version does not know", r.Name)
-}
-
-func describeDriver(r *v1alpha1.CSIDriverRequirement, driver *storagev1.CSINodeDriver, satisfied bool) string {
-	switch {
-	case driver == nil:
-		return fmt.Sprintf("csi driver %s is not registered", r.Name)
-	case !satisfied:
-		return fmt.Sprintf("csi driver %s can attach %d volumes, must be at least %d", r.Name, volumes(driver), minimumVolumes(r))
-	}
-	return fmt.Sprintf("csi driver %s is registered", r.Name)
-}
-
-func describeResource(r *v1alpha1.ResourceRequirement, facts *Facts, satisfied bool) string {
-	what, is := "resource "+r.Name, "allocatable"
-	if r.Source == v1alpha1.ResourceSourceResourceSlice {
-		what, is = "devices of driver "+r.Name, "published"
-	}
-	must := ""
-	if !satisfied {
-		must = ", must be at least " + r.Minimum.String()
-	}
-	have, ok := facts.quantity(r)
-	if !ok {
-		return fmt.Sprintf("%s: none is %s%s", what, is, must)
-	}
-	return fmt.Sprintf("%s: %s %s%s", what, have.String(), is, must)
 }

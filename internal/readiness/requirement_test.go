@@ -63,8 +63,8 @@ func TestRequirements(t *testing.T) {
 			if v.Ready != tc.ready || v.NeverAppeared != (!tc.ready && !tc.appeared) {
 				t.Errorf("ready %t, never appeared %t", v.Ready, v.NeverAppeared)
 			}
-			got := Results(rule, facts, at)
-			if len(got) != 1 || got[0].Message != tc.message || got[0].Satisfied != tc.ready || got[0].Name != tc.require.Name {
+			got := v.Results
+			if len(got) != 1 || got[0].Message() != tc.message || got[0].Satisfied != tc.ready || got[0].Name != tc.require.Name {
 				t.Errorf("%+v", got)
 			}
 		})

@@ -103,25 +103,17 @@ func (w *world) decide(node *corev1.Node, now time.Time) (Swept, []gate.Decision
 	set := w.set(now)
 	swept := Sweep(node, set, func(ref string) bool { return slices.Contains(w.gone, ref) })
 	override, _ := gate.OverrideOf(node, now)
-	var decisions []gate.Decision
-	for _, r := range set.All() {
-		standing := gate.StateOf(r, swept.Node, now)
-		if !standing.Concerns(r, node) {
-			continue
+	out := gate.DecideNode(&gate.NodeInput{
+		Node: node, Swept: swept.Node, Rules: set, Evidence: &readiness.Evidence{}, Override: override, Now: now,
+		Observed: func(r *ruleset.Rule) readiness.Observed { return w.observed[r.UID] },
+		Reserve:  func(r *ruleset.Rule, _ time.Time) bool { return !slices.Contains(w.refuse, r.Name) },
+	})
+	for i, d := range out.Decisions {
+		if d.Was.Matches {
+			w.observed[d.Rule.UID] = out.Verdicts[i].Observed
 		}
-		var verdict readiness.Verdict
-		if standing.Matches {
-			facts := &readiness.Facts{Node: node, NotBefore: standing.NotBefore, Observed: w.observed[r.UID]}
-			verdict = readiness.Evaluate(r, facts, now)
-			w.observed[r.UID] = verdict.Observed
-		}
-		d := gate.Decide(gate.Input{Rule: r, Node: swept.Node, State: standing, Verdict: verdict, Override: override, Now: now})
-		if slices.Contains(w.refuse, r.Name) && d.Limited {
-			d = d.Refuse()
-		}
-		decisions = append(decisions, d)
 	}
-	return swept, decisions
+	return swept, out.Decisions
 }
 
 // pass is one pass over a node, and what the API server has made of it. A second pass must plan nothing.

@@ -14,7 +14,6 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/eventnote"
 	"github.com/nodegate/nodegate/internal/gate"
-	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 )
@@ -88,10 +87,10 @@ func (r *Reconciler) announceChange(p *pass, node *corev1.Node, c *taints.Change
 	case taints.Guarded:
 		r.eventf(node, c.Rule, corev1.EventTypeWarning, reasonPodsGuarded, actionGuard,
 			"Rule %s guards the node's pods from eviction until %s, unless it holds again before: %s", rule,
-			c.Decision.Hold.Until.UTC().Format(time.RFC3339), r.missing(p, c.Rule))
+			c.Decision.Hold.Until.UTC().Format(time.RFC3339), p.missing(c.Rule))
 	case taints.GuardEnded:
 		r.eventf(node, c.Rule, corev1.EventTypeWarning, reasonGuardEnded, actionEndGuard,
-			"Rule %s guards the node's pods no more, and what is due is evicted (%s): %s", rule, r.whyGuardEnded(c), r.missing(p, c.Rule))
+			"Rule %s guards the node's pods no more, and what is due is evicted (%s): %s", rule, r.whyGuardEnded(c), p.missing(c.Rule))
 	case taints.Unguarded:
 		r.eventf(node, c.Rule, corev1.EventTypeNormal, reasonGuardStoodDown, actionStandDown,
 			"Rule %s does not guard the node's pods any more: %s", rule, r.why(p, c))
@@ -115,7 +114,7 @@ func (r *Reconciler) announceTimeout(p *pass, node *corev1.Node, c *taints.Chang
 		then = "it is released all the same"
 	}
 	r.eventf(node, c.Rule, corev1.EventTypeWarning, reasonReadinessTimedOut, actionTimeOut,
-		"Rule %s: %s, %s: %s", rule, clock, then, r.missing(p, c.Rule))
+		"Rule %s: %s, %s: %s", rule, clock, then, p.missing(c.Rule))
 }
 
 // why is the reason of a change, in words.
@@ -145,15 +144,13 @@ func (r *Reconciler) why(p *pass, c *taints.Change) string {
 	case d.State == v1alpha1.NodeStateReady:
 		return "all that it requires holds"
 	}
-	return r.missing(p, c.Rule)
+	return p.missing(c.Rule)
 }
 
-func (r *Reconciler) missing(p *pass, rule *ruleset.Rule) string {
-	for _, d := range p.decisions {
-		if d.Rule == rule {
-			if s := readiness.Blocking(rule, readiness.Results(rule, r.facts(p, rule, d.Was), p.now)); s != "" {
-				return s
-			}
+func (p *pass) missing(rule *ruleset.Rule) string {
+	for i := range p.decisions {
+		if p.decisions[i].Rule == rule && !p.verdicts[i].Ready {
+			return p.verdicts[i].Blocking()
 		}
 	}
 	return "all that it requires holds"

@@ -133,10 +133,6 @@ func measured(rule *ruleset.Rule, facts *readiness.Facts, now time.Time) readine
 	return verdict
 }
 
-func (r *Reconciler) facts(p *pass, rule *ruleset.Rule, state gate.State) *readiness.Facts {
-	return &readiness.Facts{Node: p.node, NotBefore: state.NotBefore, Observed: r.Fleet.Observed(p.node, rule.UID), Evidence: p.evidence}
-}
-
 // write sends the patch. What follows from it is reported only after the API server has accepted it.
 func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome) (reconcile.Result, error) {
 	written := &corev1.Node{}
@@ -230,11 +226,11 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 		if node != p.node {
 			e.Current = gate.StateOf(d.Rule, node, p.now)
 		}
-		if d.State != "" && d.State != v1alpha1.NodeStateReady {
-			e.Results, e.Requirements = results(d.Rule, r.facts(p, d.Rule, d.Was), p.now)
-		}
 		if d.State != "" {
-			e.Warning = readiness.Warning(d.Rule, r.facts(p, d.Rule, d.Was))
+			e.Warning = v.Warning()
+		}
+		if d.State != "" && d.State != v1alpha1.NodeStateReady {
+			e.Results, e.Requirements = results(v.Results)
 		}
 		if failed != nil {
 			e.State, e.Reason, e.Message = v1alpha1.NodeStateFailed, failed.reason, failed.message
@@ -247,16 +243,19 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 	r.Fleet.Record(node, entries, p.now)
 }
 
-func results(rule *ruleset.Rule, facts *readiness.Facts, now time.Time) (conditions []v1alpha1.ConditionEvaluationResult, requirements []v1alpha1.RequirementEvaluationResult) {
-	for _, res := range readiness.Results(rule, facts, now) {
+func results(of []readiness.Result) (
+	conditions []v1alpha1.ConditionEvaluationResult, requirements []v1alpha1.RequirementEvaluationResult,
+) {
+	for i := range of {
+		res := &of[i]
 		if res.Type == "" {
 			requirements = append(requirements, v1alpha1.RequirementEvaluationResult{
-				Name: res.Name, Satisfied: res.Satisfied, Message: fleet.Clip(res.Message),
+				Name: res.Name, Satisfied: res.Satisfied, Message: fleet.Clip(res.Message()),
 			})
 			continue
 		}
 		conditions = append(conditions, v1alpha1.ConditionEvaluationResult{
-			Type: res.Type, CurrentStatus: res.Status, RequiredStatus: res.Required, DefaultStatus: res.Default,
+			Type: res.Type, CurrentStatus: res.Status, RequiredStatus: res.Required, DefaultStatus: res.Default(),
 		})
 	}
 	return conditions, requirements

@@ -67,8 +67,8 @@ func (x *explainer) heldDeadlines(add func(time.Time, string, ...any)) {
 		}
 		add(at, "it is released, if its evidence still holds%s", x.latest())
 	}
-	for i := range x.results {
-		if r := &x.results[i]; !r.Satisfied && r.Name != "" {
+	for i := range x.verdict.Results {
+		if r := &x.verdict.Results[i]; !r.Satisfied && r.Name != "" {
 			add(r.ChangesAt, "requirement %s holds, if nothing changes", r.Name)
 		}
 	}
@@ -94,8 +94,8 @@ func (x *explainer) heldDeadlines(add func(time.Time, string, ...any)) {
 // latest says that a deadline may come earlier: some evidence bears no time, and only the operator has seen since when it is
 // as it is.
 func (x *explainer) latest() string {
-	for i := range x.results {
-		if r := &x.results[i]; r.Satisfied == x.verdict.Ready && r.Since.IsZero() {
+	for i := range x.verdict.Results {
+		if r := &x.verdict.Results[i]; r.Satisfied == x.verdict.Ready && r.Since.IsZero() {
 			return " (at the latest: only the operator knows since when)"
 		}
 	}

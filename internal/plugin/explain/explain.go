@@ -63,7 +63,6 @@ func Node(in *Input) *report.NodeExplanation {
 	}
 	for i := range out.Decisions {
 		x := &explainer{in: in, d: &out.Decisions[i], verdict: out.Verdicts[i], plan: &plan}
-		x.results = readiness.Results(x.d.Rule, dec.Facts(x.d.Rule, x.d.Was), in.Now)
 		e.Rules = append(e.Rules, x.rule())
 	}
 	slices.SortStableFunc(e.Rules, func(a, b report.RuleExplanation) int { return cmp.Compare(rank(&a), rank(&b)) })
@@ -94,7 +93,6 @@ type explainer struct {
 	in      *Input
 	d       *gate.Decision
 	verdict readiness.Verdict
-	results []readiness.Result
 	plan    *taints.Outcome
 }
 
@@ -119,7 +117,7 @@ func (x *explainer) rule() report.RuleExplanation {
 	}
 	r.Taint = x.taint(unread)
 	if r.Message == "" {
-		r.Message = Message(x.d, x.results, x.in.Now)
+		r.Message = Message(x.d, &x.verdict, x.in.Now)
 	}
 	for _, e := range r.Evidence {
 		if e.Satisfied != nil && !*e.Satisfied && !x.verdict.Ready {
@@ -154,10 +152,10 @@ func (x *explainer) cannotTell(r *report.RuleExplanation) {
 
 func (x *explainer) evidence() (out []report.Evidence, unread bool) {
 	reported := x.reportedRequirements()
-	for i := range x.results {
-		res := &x.results[i]
+	for i := range x.verdict.Results {
+		res := &x.verdict.Results[i]
 		e := report.Evidence{
-			Condition: res.Type, Requirement: res.Name, Satisfied: new(res.Satisfied), Message: res.Message, Cause: string(res.Cause),
+			Condition: res.Type, Requirement: res.Name, Satisfied: new(res.Satisfied), Message: res.Message(), Cause: string(res.Cause),
 			Since: report.Time(res.Since), Heartbeat: report.Time(res.Heartbeat), ChangesAt: report.Time(res.ChangesAt),
 		}
 		if res.Name != "" {

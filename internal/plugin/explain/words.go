@@ -18,10 +18,10 @@ import (
 )
 
 // Message is why a node stands under a rule as it does, in words.
-func Message(d *gate.Decision, results []readiness.Result, now time.Time) string {
+func Message(d *gate.Decision, v *readiness.Verdict, now time.Time) string {
 	rule := d.Rule
-	missing := readiness.Blocking(rule, results)
-	if rule.Spec.AnyOf() && missing != "" && len(results) > 1 {
+	missing := v.Blocking()
+	if rule.Spec.AnyOf() && missing != "" && len(v.Results) > 1 {
 		missing = "none of these holds: " + missing
 	}
 	or := func(text string) string {

@@ -166,7 +166,7 @@ func (s *simulation) reserve() {
 	}
 	var claims []claim
 	for _, node := range s.Nodes {
-		_, _, out := s.decide(node, func(rule *ruleset.Rule, since time.Time) bool {
+		_, out := s.decide(node, func(rule *ruleset.Rule, since time.Time) bool {
 			claims = append(claims, claim{rule.UID, node.Name, since})
 			return true
 		})
@@ -178,7 +178,7 @@ func (s *simulation) reserve() {
 	}
 }
 
-func (s *simulation) decide(node *corev1.Node, reserve func(*ruleset.Rule, time.Time) bool) (*gate.NodeInput, taints.Swept, gate.Outcome) {
+func (s *simulation) decide(node *corev1.Node, reserve func(*ruleset.Rule, time.Time) bool) (taints.Swept, gate.Outcome) {
 	override, _ := gate.OverrideOf(node, s.Now) // one that cannot be read is ignored
 	swept := taints.Sweep(node, s.set, func(string) bool { return true })
 	in := &gate.NodeInput{
@@ -186,12 +186,12 @@ func (s *simulation) decide(node *corev1.Node, reserve func(*ruleset.Rule, time.
 		Evidence: &readiness.Evidence{}, Override: override, Now: s.Now, Observed: explain.Observed, Reserve: reserve,
 	}
 	s.evidence.Gather(s.set, node.Name, in.Evidence)
-	return in, swept, gate.DecideNode(in)
+	return swept, gate.DecideNode(in)
 }
 
 // node decides about a node, and notes what the simulated rules would do to it.
 func (s *simulation) node(node *corev1.Node) {
-	in, swept, out := s.decide(node, func(rule *ruleset.Rule, since time.Time) bool { return s.fleet.Reserve(rule.UID, node.Name, since) })
+	swept, out := s.decide(node, func(rule *ruleset.Rule, since time.Time) bool { return s.fleet.Reserve(rule.UID, node.Name, since) })
 	plan := taints.Plan(node, swept, out.Decisions, s.Now)
 	s.record(node, out.Decisions, func(d *gate.Decision) bool { return d.Claim })
 	for i := range out.Decisions {
@@ -200,10 +200,9 @@ func (s *simulation) node(node *corev1.Node) {
 		if r == nil || d.State == "" && !changed(&plan, d.Rule) || d.Rule.Mode == ruleset.Frozen {
 			continue
 		}
-		results := readiness.Results(d.Rule, in.Facts(d.Rule, d.Was), s.Now)
 		n := report.NodeSimulation{
 			Node: node.Name, Taint: fate(&plan, d, node), State: d.State, Reason: d.Reason,
-			Message: explain.Message(d, results, s.Now), Next: report.Time(d.RecheckAt),
+			Message: explain.Message(d, v, s.Now), Next: report.Time(d.RecheckAt),
 		}
 		r.Nodes = append(r.Nodes, n)
 		count(&r.Totals, &n, d, v)

@@ -1,0 +1,145 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package readiness
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness/condition"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Message says in words what the evidence is worth. All that Nodegate says about evidence, in statuses, events and the
+// plugin, is said here.
+func (r *Result) Message() string {
+	if r.condition != nil {
+		return condition.Message(r.condition, r.judgement)
+	}
+	switch q := r.requirement; {
+	case q.Pods != nil:
+		return r.found.pods.message(q.Pods)
+	case q.CSIDriver != nil:
+		return r.driverMessage(q.CSIDriver)
+	case q.Resource != nil:
+		return r.resourceMessage(q.Resource)
+	case q.Expression != nil:
+		return r.expressionMessage()
+	case q.RuleSatisfied != "":
+		return r.ruleMessage(q.RuleSatisfied)
+	}
+	return fmt.Sprintf("requirement %s is of a kind that this version does not know", r.Name)
+}
+
+func (r *Result) driverMessage(q *v1alpha1.CSIDriverRequirement) string {
+	switch {
+	case r.found.driver == nil:
+		return fmt.Sprintf("csi driver %s is not registered", q.Name)
+	case !r.Satisfied:
+		return fmt.Sprintf("csi driver %s can attach %d volumes, must be at least %d",
+			q.Name, volumes(r.found.driver), minimumVolumes(q))
+	}
+	return fmt.Sprintf("csi driver %s is registered", q.Name)
+}
+
+func (r *Result) resourceMessage(q *v1alpha1.ResourceRequirement) string {
+	what, is := "resource "+q.Name, "allocatable"
+	if q.Source == v1alpha1.ResourceSourceResourceSlice {
+		what, is = "devices of driver "+q.Name, "published"
+	}
+	must := ""
+	if !r.Satisfied {
+		must = ", must be at least " + q.Minimum.String()
+	}
+	if !r.found.known {
+		return fmt.Sprintf("%s: none is %s%s", what, is, must)
+	}
+	return fmt.Sprintf("%s: %s %s%s", what, r.found.amount.String(), is, must)
+}
+
+func (r *Result) expressionMessage() string {
+	switch {
+	case r.found.err != nil:
+		return fmt.Sprintf("expression %s %v", r.Name, r.found.err)
+	case r.Satisfied:
+		return fmt.Sprintf("expression %s is true", r.Name)
+	}
+	return fmt.Sprintf("expression %s is false", r.Name)
+}
+
+func (r *Result) ruleMessage(name string) string {
+	switch {
+	case !r.found.known:
+		return fmt.Sprintf("rule %s does not exist", name)
+	case !r.found.other.Matches:
+		return fmt.Sprintf("rule %s does not select this node", name)
+	case !r.Satisfied:
+		return fmt.Sprintf("rule %s does not hold on this node", name)
+	}
+	return fmt.Sprintf("rule %s holds on this node", name)
+}
+
+func (f *podsFound) message(p *ruleset.Pods) string {
+	want := int(minReady(p))
+	text := fmt.Sprintf("%d of %d pods %s of namespace %s are ready on this node", f.ready, want, p.Labels, p.Namespace)
+	if f.ready < want && len(f.waiting) > 0 {
+		why := make([]string, len(f.waiting))
+		for i, w := range f.waiting {
+			why[i] = fmt.Sprintf("pod %s %s", w.pod.Name, w.words(p))
+		}
+		slices.Sort(why)
+		text += ": " + strings.Join(why, ", ")
+	}
+	if f.deadlocked != nil {
+		text += fmt.Sprintf("; pod %s can never run here: it does not tolerate this rule's own taint %s",
+			f.deadlocked.Name, f.taint.ToString())
+	}
+	return text
+}
+
+// words say why a pod does not count.
+func (w *waitingPod) words(p *ruleset.Pods) string {
+	switch w.why {
+	case podForeign:
+		return "is not of DaemonSet " + p.OwnerDaemonSet
+	case podTerminating:
+		return "is terminating"
+	case podUnscheduled:
+		return "waits to be scheduled" + unscheduled(w.pod)
+	case podBeforeBoot:
+		return "has not started since the node booted"
+	case podUnannotated:
+		return fmt.Sprintf("does not bear annotation %s=%s", p.ReadyAnnotation.Key, p.ReadyAnnotation.Value)
+	case podTooYoung:
+		return "has not been ready for long enough"
+	}
+	if c := unreadyContainer(w.pod); c != "" {
+		return fmt.Sprintf("has a container, %s, that is not ready", c)
+	}
+	return "is not ready"
+}
+
+func unscheduled(pod *corev1.Pod) string {
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
+			return ": " + c.Message
+		}
+	}
+	return ""
+}
+
+func (r *Result) warning() string {
+	if r.found == nil || r.found.pods.probeless == nil {
+		return ""
+	}
+	pod := r.found.pods.probeless
+	return fmt.Sprintf(
+		"requirement %s: container %s of its pods has no readiness probe, and counts as ready %s after it has started, whatever it does",
+		r.Name, probeless(pod), readySeconds(r.requirement.Pods, pod))
+}
