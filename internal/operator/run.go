@@ -127,8 +127,8 @@ func (r *Replica) addToManager(_ context.Context, mgr manager.Manager, o *Option
 	if r.Evictions == nil {
 		return nil
 	}
-	if err := mgr.Add(r.Keeper); err != nil {
-		return fmt.Errorf("adding the keeper of the eviction guard's webhook: %w", err)
+	if err := mgr.Add(r.Monitor); err != nil {
+		return fmt.Errorf("adding the monitor of the eviction guard's webhook: %w", err)
 	}
 	return r.Evictions.SetupWithManager(mgr)
 }

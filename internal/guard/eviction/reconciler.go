@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/eventnote"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
@@ -215,7 +214,7 @@ func (r *Reconciler) watch(ctx context.Context, node *corev1.Node) (reconcile.Re
 		}
 		pod.DeletionTimestamp = nil // as the webhook would have seen it
 		d := guard.Decide(&guard.Request{
-			User: v1alpha1.DefaultGuardedUser, Pod: pod, Node: node, Rules: r.Rules(), Namespace: r.Namespace, Now: r.Clock.Now(),
+			User: guard.NodeController, Pod: pod, Node: node, Rules: r.Rules(), Namespace: r.Namespace, Now: r.Clock.Now(),
 		})
 		if d.Rule != nil && d.Hold.State == gate.HoldStands && guard.Announced(pod).LastTransitionTime.After(d.Hold.Since) {
 			r.Bypassed(d.Rule, pod)
