@@ -34,8 +34,10 @@ type Environment struct {
 	Cache cache.Cache
 	// Client reads from Cache, which has seen this replica's own writes, and writes.
 	Client client.Client
-	// Live reads and writes past the cache.
-	Live client.Client
+	// Live reads past the cache.
+	Live client.Reader
+	// Direct reads and writes past the cache. It is needed for the eviction guard.
+	Direct client.Client
 	// Informers start the watches of evidence.
 	Informers evidence.Informers
 	// Recorder records events.
@@ -136,7 +138,7 @@ func (r *Replica) addEvictionGuard(env *Environment, o *Options, synced func() b
 		return
 	}
 	r.Evictions = &eviction.Reconciler{
-		Nodes: env.Cache, Live: env.Live, Rules: r.Rules.Set, Namespace: o.Namespace,
+		Nodes: env.Cache, Live: env.Direct, Rules: r.Rules.Set, Namespace: o.Namespace,
 		Bypassed: r.Monitor.Bypassed, Recorder: env.Recorder, Clock: env.Clock,
 	}
 	r.Webhooks = append(r.Webhooks, &webhook.Handler{

@@ -86,7 +86,7 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 	if err != nil {
 		return fmt.Errorf("making a client for evidence: %w", err)
 	}
-	live, err := client.New(mgr.GetConfig(), client.Options{
+	direct, err := client.New(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
@@ -97,7 +97,7 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 		return err
 	}
 	env := &Environment{
-		Cache: mgr.GetCache(), Client: mgr.GetClient(), Live: live,
+		Cache: mgr.GetCache(), Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Direct: direct,
 		Informers: evidence.ClientInformers{Clients: clients}, Recorder: recorder, Clock: clock.RealClock{},
 		Go: func(f func()) { go f() }, Admission: engine.Acting,
 	}
