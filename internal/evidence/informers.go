@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,7 +48,7 @@ type Watch struct {
 type Informer interface {
 	// Synced reports whether all objects that existed at the start have been seen.
 	Synced() bool
-	// Failed says why they cannot be read; empty if no attempt has failed.
+	// Failed says why they cannot be read: the first read has not succeeded, or the permission has been taken away.
 	Failed() string
 	// ByNode returns the objects that belong to a node, as NodesOf says.
 	ByNode(node string) []any
@@ -71,7 +72,7 @@ const nodeIndex = "node"
 func (c ClientInformers) Follow(ctx context.Context, w *Watch) Informer {
 	ctx, cancel := context.WithCancel(ctx)
 	i := &informer{cancel: cancel}
-	i.SharedIndexInformer = watch.NewInformer(c.listWatch(w), w.Object, 0, cache.Indexers{
+	i.SharedIndexInformer = watch.NewInformer(i.recovering(c.listWatch(w), w), w.Object, 0, cache.Indexers{
 		nodeIndex: func(o any) ([]string, error) { return NodesOf(o), nil },
 	})
 	synced, err := i.prepare(w)
@@ -95,7 +96,7 @@ func (i *informer) prepare(w *Watch) (cache.InformerSynced, error) {
 	}
 	if err := i.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		cache.DefaultWatchErrorHandler(ctx, r, err)
-		if !i.Synced() {
+		if !i.Synced() || apierrors.IsForbidden(err) {
 			i.fail(err)
 			w.StateChanged()
 		}
@@ -120,6 +121,28 @@ func (i *informer) prepare(w *Watch) (cache.InformerSynced, error) {
 		return nil, err
 	}
 	return registration.HasSynced, nil
+}
+
+// recovering ends a failure when a list or a watch succeeds.
+func (i *informer) recovering(lw cache.ListerWatcher, w *Watch) *cache.ListWatch {
+	inner := cache.ToListerWatcherWithContext(lw)
+	succeeded := func(err error) {
+		if err == nil && i.failed.Swap(nil) != nil {
+			w.StateChanged()
+		}
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := inner.ListWithContext(ctx, o)
+			succeeded(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+			watching, err := inner.WatchWithContext(ctx, o)
+			succeeded(err)
+			return watching, err
+		},
+	}
 }
 
 func (i *informer) fail(err error) {

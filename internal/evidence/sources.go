@@ -49,17 +49,21 @@ func New(informers Informers, listener Listener) *Sources {
 	return &Sources{informers: informers, listener: listener, running: map[string]Informer{}}
 }
 
-// SetRules starts the watches that the rules need and are not there yet, and stops those that none needs any more. Those
-// that it starts end with the context at the latest.
+// SetRules starts the watches that the rules need. They end with the context at the latest.
 func (s *Sources) SetRules(ctx context.Context, set *ruleset.Set) {
-	needed := map[string]*ruleset.Requirement{}
-	for _, rule := range set.All() {
-		for i := range rule.Requirements {
-			if key := keyOf(&rule.Requirements[i]); key != "" {
-				needed[key] = &rule.Requirements[i]
-			}
+	needed := neededBy(set)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, requirement := range needed {
+		if s.running[key] == nil {
+			s.running[key] = s.informers.Follow(ctx, s.watchFor(key, requirement))
 		}
 	}
+}
+
+// StopUnused stops the watches that none of the sets needs.
+func (s *Sources) StopUnused(sets ...*ruleset.Set) {
+	needed := neededBy(sets...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, running := range s.running {
@@ -68,11 +72,20 @@ func (s *Sources) SetRules(ctx context.Context, set *ruleset.Set) {
 			delete(s.running, key)
 		}
 	}
-	for key, requirement := range needed {
-		if s.running[key] == nil {
-			s.running[key] = s.informers.Follow(ctx, s.watchFor(key, requirement))
+}
+
+func neededBy(sets ...*ruleset.Set) map[string]*ruleset.Requirement {
+	needed := map[string]*ruleset.Requirement{}
+	for _, set := range sets {
+		for _, rule := range set.All() {
+			for i := range rule.Requirements {
+				if key := keyOf(&rule.Requirements[i]); key != "" {
+					needed[key] = &rule.Requirements[i]
+				}
+			}
 		}
 	}
+	return needed
 }
 
 // watchFor describes the watch that a requirement needs.
@@ -116,6 +129,8 @@ func podsKey(p *ruleset.Pods) string { return "pods/" + p.Namespace + "/" + p.La
 // keyOf names the watch that a requirement needs; empty where it needs none.
 func keyOf(r *ruleset.Requirement) string {
 	switch {
+	case r.Pods != nil && selectsNothing(r.Pods): // the selector is invalid: as a string, this one selects everything
+		return ""
 	case r.Pods != nil:
 		return podsKey(r.Pods)
 	case r.CSIDriver != nil:
@@ -126,6 +141,11 @@ func keyOf(r *ruleset.Requirement) string {
 	return ""
 }
 
+func selectsNothing(p *ruleset.Pods) bool {
+	_, selectable := p.Labels.Requirements()
+	return !selectable
+}
+
 // Unavailable says why a rule cannot be judged now: which of its kinds of evidence cannot be read, or not yet. Nil, where
 // all can.
 func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
@@ -134,10 +154,10 @@ func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 	return unavailable(rule, func(key string) (reason, why string) {
 		running := s.running[key]
 		switch {
-		case running != nil && running.Synced():
-			return "", ""
 		case running != nil && running.Failed() != "":
 			return ReasonUnavailable, "cannot be read: " + running.Failed()
+		case running != nil && running.Synced():
+			return "", ""
 		}
 		return ReasonPending, "has not been read yet"
 	})

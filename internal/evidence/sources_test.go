@@ -225,7 +225,7 @@ var _ = Describe("The sources of evidence", func() {
 		s, _ := start(ctx, server.Config(), set)
 		Eventually(func() *ruleset.Problem { return s.Unavailable(set.All()[0]) }).Should(BeNil())
 		informer := clientInformer(s, podsKey(set.All()[0].Pods()[0]))
-		s.SetRules(ctx, ruleset.NewSet())
+		s.StopUnused(ruleset.NewSet())
 		Expect(s.running).To(BeEmpty())
 		Eventually(informer.IsStopped).Should(BeTrue())
 	})

@@ -46,6 +46,9 @@ type Hold struct {
 // HoldOf is how a rule's eviction guard stands on a node. It goes by the raw verdict, without any stabilization, and outlasts
 // recovery; a rule in dry-run is judged as if it were enforced.
 func HoldOf(in Input) Hold {
+	if in.Rule.Mode == ruleset.Frozen {
+		return RecordedHold(in)
+	}
 	if !Guards(in) {
 		return Hold{}
 	}
@@ -73,7 +76,7 @@ func Guards(in Input) bool {
 	if in.Rule.Spec.EvictionGuard == nil || !in.State.Matches {
 		return false
 	}
-	if in.Rule.Mode != ruleset.Enforced && in.Rule.Mode != ruleset.DryRun {
+	if in.Rule.Mode != ruleset.Enforced && in.Rule.Mode != ruleset.DryRun && in.Rule.Mode != ruleset.Frozen {
 		return false
 	}
 	completed := in.Rule.Spec.BootstrapOnly() && in.State.Completed && !in.State.Rebooted

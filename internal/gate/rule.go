@@ -109,7 +109,7 @@ func (d Decision) Refuse() Decision {
 // frozen keeps everything as it is.
 func frozen(in Input, d Decision) Decision {
 	d.Claim, d.Frozen = in.State.Claimed, true
-	d.RecheckAt = time.Time{}
+	d.RecheckAt, d.Hold = time.Time{}, HoldOf(in)
 	if in.State.Matches {
 		d.State, d.Reason = v1alpha1.NodeStateExempt, ReasonNotInForce
 		if d.Claim {

@@ -77,7 +77,7 @@ func judgePods(rule *ruleset.Rule, p *ruleset.Pods, facts *Facts, now time.Time)
 	var counted, coming []time.Time
 	seen := false
 	for _, pod := range facts.pods(p) {
-		why, since := judgePod(p, pod, facts.NotBefore)
+		why, since := judgePod(p, pod, facts.NotBefore, now)
 		seen = seen || why != podForeign
 		switch {
 		case why != podCounts:
@@ -135,7 +135,7 @@ func owned(p *ruleset.Pods, pod *corev1.Pod) bool {
 
 // judgePod judges one pod that has the labels: since when it counts, or will count, or why it does not. A zero time
 // is not known.
-func judgePod(p *ruleset.Pods, pod *corev1.Pod, notBefore time.Time) (podState, time.Time) {
+func judgePod(p *ruleset.Pods, pod *corev1.Pod, notBefore, now time.Time) (podState, time.Time) {
 	switch {
 	case !owned(p, pod):
 		return podForeign, time.Time{}
@@ -143,7 +143,7 @@ func judgePod(p *ruleset.Pods, pod *corev1.Pod, notBefore time.Time) (podState, 
 		return podTerminating, time.Time{}
 	case pod.Spec.NodeName == "":
 		return podUnscheduled, time.Time{}
-	case startedBefore(pod, notBefore):
+	case startedBefore(pod, notBefore, now):
 		return podBeforeBoot, time.Time{}
 	}
 	if p.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation || p.ReadyWhen == v1alpha1.PodReadyPolicyPodReadyOrAnnotation {
@@ -160,7 +160,11 @@ func judgePod(p *ruleset.Pods, pod *corev1.Pod, notBefore time.Time) (podState, 
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			return podCounts, c.LastTransitionTime.Add(readySeconds(p, pod))
+			since := c.LastTransitionTime.Time
+			if since.After(now) { // the node's clock is ahead; the pod's creation is by the API server's
+				since = pod.CreationTimestamp.Time
+			}
+			return podCounts, since.Add(readySeconds(p, pod))
 		}
 	}
 	return podUnready, time.Time{}
@@ -196,8 +200,9 @@ func probeless(pod *corev1.Pod) string {
 	return ""
 }
 
-// startedBefore reports whether a container runs, or ran last, since before the given time.
-func startedBefore(pod *corev1.Pod, t time.Time) bool {
+// startedBefore reports whether a container runs, or ran last, since before the given time. A start in the future is by a
+// clock that is wrong, and proves nothing.
+func startedBefore(pod *corev1.Pod, t, now time.Time) bool {
 	if t.IsZero() {
 		return false
 	}
@@ -205,6 +210,6 @@ func startedBefore(pod *corev1.Pod, t time.Time) bool {
 		return true
 	}
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-		return c.State.Running == nil || c.State.Running.StartedAt.Time.Before(t)
+		return c.State.Running == nil || c.State.Running.StartedAt.Time.Before(t) || c.State.Running.StartedAt.After(now)
 	})
 }

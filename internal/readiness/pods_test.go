@@ -69,6 +69,16 @@ func TestPods(t *testing.T) {
 		"no pod": {require: usual, says: "0 of 1 pods startup.k8s.io/component=init of namespace kube-system are ready on this node"},
 		"a ready pod": {require: usual, pods: []*corev1.Pod{initPod("a", before)}, ready: true, since: before,
 			says: "1 of 1 pods"},
+		"a pod that has become ready by a clock that is ahead": {require: usual, ready: true, since: before,
+			pods: []*corev1.Pod{initPod("a", noon.Add(time.Hour), func(p *corev1.Pod) {
+				p.CreationTimestamp = metav1.NewTime(before)
+			})}},
+		"and one that has been created for too short a time": {require: usual, recheck: noon.Add(time.Second),
+			pods: []*corev1.Pod{initPod("a", noon.Add(time.Hour), probeless, func(p *corev1.Pod) {
+				p.CreationTimestamp = metav1.NewTime(noon.Add(-9 * time.Second))
+			})}},
+		"a start in the future proves no boot": {require: usual, notBefore: noon.Add(-time.Second), says: "has not started",
+			pods: []*corev1.Pod{initPod("a", noon.Add(time.Hour))}},
 		"a pod that is not ready": {require: usual, pods: []*corev1.Pod{initPod("a", before, unready)},
 			says: "pod a has a container, init, that is not ready"},
 		"a terminating pod does not count": {require: usual, says: "pod a is terminating",

@@ -94,6 +94,9 @@ func (s *Set) BreakCycles(before *Set) *Set {
 	rules := slices.Clone(s.rules)
 	broken := false
 	for i, r := range rules {
+		if r.Mode == Deleting { // its claims go first
+			continue
+		}
 		if cycle := s.Cycle(r); cycle != nil {
 			rules[i] = r.FreezeLike(before.Rule(r.UID), CycleProblem(cycle))
 			broken = true
@@ -103,6 +106,43 @@ func (s *Set) BreakCycles(before *Set) *Set {
 		return s
 	}
 	return NewSet(rules...)
+}
+
+// FreezeDependents returns the set with the rules frozen that require a frozen rule, through any number of steps: whether
+// that one is satisfied is not known, which is not the same as unsatisfied. before is as for BreakCycles.
+func (s *Set) FreezeDependents(before *Set) *Set {
+	if !s.chained {
+		return s
+	}
+	rules := make([]*Rule, 0, len(s.rules))
+	causes := map[string]Problem{} // of the frozen rules, by name: the problem of the rule that is to blame
+	dependents := false
+	for _, r := range s.ordered {
+		if p, field := r.waitsFor(causes); r.Mode != Deleting && r.Mode != Frozen && field != "" {
+			causes[r.Name] = p
+			p.Field = field
+			r = r.FreezeLike(before.Rule(r.UID), p)
+			dependents = true
+		} else if r.Mode == Frozen && len(r.Problems) > 0 {
+			p := r.Problems[0]
+			causes[r.Name] = Problem{Reason: p.Reason, Message: fmt.Sprintf("it requires rule %s, which is frozen: %s", r.Name, p)}
+		}
+		rules = append(rules, r)
+	}
+	if !dependents {
+		return s
+	}
+	return NewSet(rules...)
+}
+
+// waitsFor is the problem of the first frozen rule that a rule requires, and the field that requires it.
+func (r *Rule) waitsFor(causes map[string]Problem) (p Problem, field string) {
+	for i := range r.Requirements {
+		if p, frozen := causes[r.Requirements[i].RuleSatisfied]; frozen {
+			return p, fmt.Sprintf("spec.requirements[%d].ruleSatisfied", i)
+		}
+	}
+	return Problem{}, ""
 }
 
 // CycleProblem says that rules require each other, by the names on the way there and back.

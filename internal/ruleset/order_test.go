@@ -77,3 +77,35 @@ func TestOnlyTheRulesOfACycleAreFrozenAndStayTheSameOnes(t *testing.T) {
 		t.Error("a rule that requires itself is not frozen")
 	}
 }
+
+func TestWhatRequiresAFrozenRuleIsFrozenWithIt(t *testing.T) {
+	set := chain("last: middle", "middle: first", "first", "free")
+	problem := Problem{Field: "spec.requirements[0]", Reason: "EvidencePending", Message: "has not been read yet"}
+	set = set.With(set.Named("first").Freeze(problem))
+	frozen := set.FreezeDependents(NewSet())
+	for _, r := range frozen.All() {
+		if want := r.Name != "free"; (r.Mode == Frozen) != want {
+			t.Errorf("%s: frozen %t", r.Name, r.Mode == Frozen)
+		}
+	}
+	if p := frozen.Named("last").Problems[0]; p.Reason != problem.Reason || p.String() !=
+		"spec.requirements[0].ruleSatisfied: it requires rule first, which is frozen: spec.requirements[0]: has not been read yet" {
+		t.Errorf("%s: %s", p.Reason, p)
+	}
+	if again := set.FreezeDependents(frozen); again.Named("last") != frozen.Named("last") {
+		t.Error("an unchanged rule is another one")
+	}
+	if free := chain("b: a", "a"); free.FreezeDependents(NewSet()) != free {
+		t.Error("a set without a frozen rule is changed")
+	}
+}
+
+func TestARuleOfACycleThatIsDeletedIsNotFrozen(t *testing.T) {
+	set := chain("a: b", "b: a")
+	deleted := *set.Named("a")
+	deleted.Mode = Deleting
+	broken := set.With(&deleted).BreakCycles(NewSet()).FreezeDependents(NewSet())
+	if a, b := broken.Named("a").Mode, broken.Named("b").Mode; a != Deleting || b != Frozen {
+		t.Errorf("a is %s, b is %s", a, b)
+	}
+}

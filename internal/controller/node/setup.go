@@ -159,13 +159,15 @@ func (r *Reconciler) setRules(ctx context.Context, set *ruleset.Set) ([]string, 
 	}
 	if r.Evidence != nil {
 		r.Evidence.SetRules(ctx, set)
-		set = r.judgeable(set)
+		wanted := set
+		set = r.judgeable(wanted)
+		r.Evidence.StopUnused(wanted, set)
 	}
 	return r.Fleet.SetRules(set, nodes, r.Clock.Now()), nil
 }
 
 // judgeable is the set with the rules frozen whose evidence cannot be read, or not yet: it would look as if it were
-// missing. All others go on.
+// missing. An edited rule stays in force as it was until the new evidence has been read. All others go on.
 func (r *Reconciler) judgeable(set *ruleset.Set) *ruleset.Set {
 	if !set.Gathers() {
 		return set
@@ -178,9 +180,14 @@ func (r *Reconciler) judgeable(set *ruleset.Set) *ruleset.Set {
 		}
 		if p := r.Evidence.Unavailable(rule); p != nil {
 			rules[i] = rule.FreezeLike(before.Rule(rule.UID), *p)
+			former := before.Rule(rule.UID)
+			if p.Reason == evidence.ReasonPending && rule.Mode == ruleset.Enforced && former != nil &&
+				former.Mode == ruleset.Enforced && r.Evidence.Unavailable(former) == nil {
+				rules[i] = former
+			}
 		}
 	}
-	return ruleset.NewSet(rules...)
+	return ruleset.NewSet(rules...).FreezeDependents(before)
 }
 
 // Relevant lets through what a verdict may depend on, but not the echo of this controller's own patch. A heartbeat is

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/controller/guard"
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -167,7 +167,8 @@ func guardCondition(m *fleet.Material, problem *guard.Problem, set setter) {
 	case m.Rule.Mode == ruleset.Suspended:
 		set(v1alpha1.ConditionGuarding, false, ReasonSuspended, "The rule is suspended: it denies no eviction")
 	case m.Rule.Mode != ruleset.Enforced:
-		set(v1alpha1.ConditionGuarding, false, ReasonNotInForce, "The rule is invalid: it denies no eviction")
+		set(v1alpha1.ConditionGuarding, false, ReasonNotInForce,
+			"The rule is frozen: it denies evictions on the %d nodes where it did before, until maxHoldSeconds have passed", m.Guarded)
 	case problem != nil:
 		set(v1alpha1.ConditionGuarding, false, problem.Reason, "%s", problem.Message)
 	case m.Guarded+m.GuardEnded > 0:

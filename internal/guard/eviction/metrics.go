@@ -10,9 +10,8 @@ import (
 
 // Reason and action of events on pods.
 const (
-	reasonEvicted        = "Evicted"
-	reasonEvictionFailed = "EvictionFailed"
-	actionEvict          = "EvictPod"
+	reasonEvicted = "Evicted"
+	actionEvict   = "EvictPod"
 )
 
 var evictions = prometheus.NewCounterVec(prometheus.CounterOpts{

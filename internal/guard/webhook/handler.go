@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -35,8 +34,6 @@ type Handler struct {
 	Rules func() *ruleset.Set
 	// Synced reports whether both are complete. Until then everything is allowed.
 	Synced func() bool
-	// Users are the users whose deletions are guarded against.
-	Users []string
 	// Namespace is the operator's own.
 	Namespace string
 	// Recorder records events on pods, nodes and rules.
@@ -56,7 +53,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Allowed("")
 	}
 	rules := h.Rules()
-	if !slices.Contains(h.Users, req.UserInfo.Username) || !slices.ContainsFunc(rules.All(), guards) {
+	if !concerned(rules, req.UserInfo.Username) {
 		return admission.Allowed("")
 	}
 	pod, err := decode(req.OldObject.Raw)
@@ -82,7 +79,15 @@ func isDeletion(req *admission.Request) bool {
 		len(req.OldObject.Raw) > 0
 }
 
-func guards(rule *ruleset.Rule) bool { return rule.Spec.EvictionGuard != nil }
+// concerned reports whether any rule guards against the user.
+func concerned(rules *ruleset.Set, user string) bool {
+	for _, r := range rules.All() {
+		if guard.Against(r, user) {
+			return true
+		}
+	}
+	return false
+}
 
 // answer makes the response, and tells what was decided, unless nothing is to come of the request.
 func (h *Handler) answer(ctx context.Context, req *admission.Request, pod *corev1.Pod, node *corev1.Node, d *guard.Decision) admission.Response {

@@ -1,0 +1,91 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+// slowInformers start watches that are synced when a test says so.
+type slowInformers map[string]*slowInformer
+
+type slowInformer struct{ synced, stopped bool }
+
+func (s slowInformers) Follow(_ context.Context, w *evidence.Watch) evidence.Informer {
+	i := &slowInformer{}
+	s[w.Options.LabelSelector] = i
+	return i
+}
+
+func (i *slowInformer) Synced() bool        { return i.synced }
+func (i *slowInformer) Failed() string      { return "" }
+func (i *slowInformer) ByNode(string) []any { return nil }
+func (i *slowInformer) Stop()               { i.stopped = true }
+
+type unheard struct{}
+
+func (unheard) RuleChanged(string)     {}
+func (unheard) Enqueue([]string)       {}
+func (unheard) NodesChanged(...string) {}
+func (unheard) AvailabilityChanged()   {}
+
+func waitingRule(name, selector, required string) *ruleset.Rule {
+	r := build.MakeRule(name).UID("u-"+name).Selector("pool", "a").Created(time.Unix(1e9, 0)).
+		Taint("example.com/"+name, "", corev1.TaintEffectNoSchedule).Obj()
+	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "x", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: required}}}
+	if selector != "" {
+		r.Spec.Requirements = []v1alpha1.Requirement{{Name: "x", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system",
+			Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": selector}}}}}
+	}
+	return ruleset.Compile(r, nil, time.Unix(1e9, 0))
+}
+
+func TestEvidenceThatIsNotReadYetIsNotMissing(t *testing.T) {
+	informers := slowInformers{}
+	r := &Reconciler{Client: fake.NewClientBuilder().Build(), Fleet: fleet.New(unheard{}), Clock: testclock.NewFakePassiveClock(time.Unix(1e9, 0))}
+	r.Evidence = evidence.New(informers, unheard{})
+	modes := func(set *ruleset.Set) (pods, dependent ruleset.Mode) {
+		t.Helper()
+		if _, err := r.setRules(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+		return r.Fleet.Rules().Named("pods").Mode, r.Fleet.Rules().Named("dependent").Mode
+	}
+	dependent := waitingRule("dependent", "", "pods")
+	set := ruleset.NewSet(waitingRule("pods", "one", ""), dependent)
+
+	if pods, after := modes(set); pods != ruleset.Frozen || after != ruleset.Frozen {
+		t.Errorf("at the start: %s, and the rule that requires it %s", pods, after)
+	}
+	informers["app=one"].synced = true
+	if pods, after := modes(set); pods != ruleset.Enforced || after != ruleset.Enforced {
+		t.Errorf("read: %s, and the rule that requires it %s", pods, after)
+	}
+	former, edited := r.Fleet.Rules().Named("pods"), waitingRule("pods", "two", "")
+	set = ruleset.NewSet(edited, dependent)
+	if pods, after := modes(set); pods != ruleset.Enforced || after != ruleset.Enforced || r.Fleet.Rules().Named("pods") != former {
+		t.Errorf("edited: %s, and the rule that requires it %s", pods, after)
+	}
+	if informers["app=one"].stopped {
+		t.Error("the former evidence is not read any more")
+	}
+	informers["app=two"].synced = true
+	modes(set)
+	if r.Fleet.Rules().Named("pods") != edited || !informers["app=one"].stopped {
+		t.Error("the edited rule is not in force, or the former evidence is still read")
+	}
+}

@@ -1,0 +1,87 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+type nothing struct{}
+
+func (nothing) NodesChanged(...string) {}
+func (nothing) AvailabilityChanged()   {}
+
+func compiled(t *testing.T, pods *v1alpha1.PodsRequirement) *ruleset.Rule {
+	t.Helper()
+	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "", corev1.TaintEffectNoSchedule).Obj()
+	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "init", Pods: pods}}
+	return ruleset.Compile(r, nil, time.Now())
+}
+
+func TestAPermissionThatIsTakenAwayIsAProblemUntilItIsBack(t *testing.T) {
+	var forbidden atomic.Bool
+	clients := fake.NewClientset()
+	clients.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if forbidden.Load() {
+			return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "", nil)
+		}
+		return true, &corev1.PodList{}, nil
+	})
+	watches := make(chan *apiwatch.FakeWatcher, 100)
+	clients.PrependWatchReactor("pods", func(clienttesting.Action) (bool, apiwatch.Interface, error) {
+		if forbidden.Load() {
+			return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "", nil)
+		}
+		w := apiwatch.NewFakeWithOptions(apiwatch.FakeOptions{ChannelSize: 1})
+		w.Action(apiwatch.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1",
+			Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}})
+		watches <- w
+		return true, w, nil
+	})
+	rule := compiled(t, &v1alpha1.PodsRequirement{Namespace: "kube-system", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}})
+	s := New(ClientInformers{Clients: clients}, nothing{})
+	s.SetRules(t.Context(), ruleset.NewSet(rule))
+	until := func(what string, met func(*ruleset.Problem) bool) {
+		t.Helper()
+		if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+			return met(s.Unavailable(rule)), nil
+		}); err != nil {
+			t.Fatalf("%s: %v", what, s.Unavailable(rule))
+		}
+	}
+	until("it has been read", func(p *ruleset.Problem) bool { return p == nil })
+	forbidden.Store(true)
+	(<-watches).Stop()
+	until("it is forbidden", func(p *ruleset.Problem) bool { return p != nil && p.Reason == ReasonUnavailable })
+	forbidden.Store(false)
+	until("it is allowed again", func(p *ruleset.Problem) bool { return p == nil })
+}
+
+func TestAnInvalidSelectorIsNotWatched(t *testing.T) {
+	selector := metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	selector.MatchLabels = map[string]string{"not a label": "b"}
+	rule := compiled(t, &v1alpha1.PodsRequirement{Namespace: "kube-system", Selector: selector})
+	if len(rule.Problems) == 0 {
+		t.Fatal("the rule is valid")
+	}
+	if needed := neededBy(ruleset.NewSet(rule)); len(needed) > 0 {
+		t.Errorf("watches %v", needed)
+	}
+}
