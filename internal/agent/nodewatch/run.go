@@ -14,13 +14,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 )
 
-// Run keeps the watcher up to date until ctx ends.
+// newBackoff spreads the tries of all agents, which lose the API server at the same moment: from 1 to 2 s at first, from 15 to
+// 30 s at last.
+func newBackoff() wait.Backoff {
+	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps: 10, Cap: lastRetry / 2}
+}
+
+// Run keeps the watcher up to date until ctx ends. Each try makes one connection.
 func (w *Watcher) Run(ctx context.Context) {
-	retry := firstRetry
+	backoff := newBackoff()
 	w.rewatch = firstRewatch
 	for ctx.Err() == nil {
 		began := w.Clock.Now()
@@ -29,17 +36,19 @@ func (w *Watcher) Run(ctx context.Context) {
 			return
 		}
 		if err == nil || w.Clock.Since(began) > lastRetry { // it had worked for a while
-			retry = firstRetry
+			backoff = newBackoff()
 		}
-		limit := lastRetry
+		delay := backoff.Step()
 		if err != nil {
 			w.lose(err)
 			if isForbidden(err) {
-				limit = refusedRetry
+				delay *= 2
+			}
+			if seconds, ok := apierrors.SuggestsClientDelay(err); ok { // Retry-After
+				delay = max(delay, wait.Jitter(time.Duration(seconds)*time.Second, 1))
 			}
 		}
-		w.sleep(ctx, retry, nil)
-		retry = min(2*retry, limit)
+		w.sleep(ctx, delay, nil)
 	}
 }
 

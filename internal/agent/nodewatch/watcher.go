@@ -34,11 +34,10 @@ const (
 	lastRewatch  = 5 * time.Minute
 	// warnPeriod is how often the log repeats that the API server is unavailable.
 	warnPeriod = time.Minute
-	// firstRetry and lastRetry bound the wait before an API server that is unavailable is asked again; refusedRetry is the
-	// upper bound where it answers, but not to this agent.
-	firstRetry   = 200 * time.Millisecond
-	lastRetry    = 2 * time.Second
-	refusedRetry = time.Minute
+	// lastRetry is the longest wait before an API server that is unavailable is asked again. It is twice as long if the API
+	// server answers but refuses.
+	lastRetry    = 30 * time.Second
+	refusedRetry = 2 * lastRetry
 )
 
 // Options are what a Watcher is made of.
@@ -58,6 +57,18 @@ type Options struct {
 }
 
 // Watcher knows one node. Run it.
+//
+// Its states, and what answers a request in each of them:
+//
+//	state        watching  known  err   answer                                      leaves by
+//	starting     no        no     nil   Wait: until the first answer, 1 s at most   list: watching. error: unavailable
+//	watching     yes       yes    nil   memory                                      end of the watch: between
+//	between      no        yes    nil   memory for 0.9 s, then one read             list: watching. error: unavailable
+//	polling      no        yes    nil   memory for 0.9 s, then one read             error: unavailable. Now and then: list
+//	unavailable  no        any    set   memory, marked as unavailable               after a backoff: list
+//
+// The watcher polls while it may not watch: it reads the node every 10 s, and a request that wants it fresher reads it for
+// all that ask meanwhile. Known without an object means that there is no such node.
 type Watcher struct {
 	Options
 

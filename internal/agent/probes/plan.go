@@ -14,10 +14,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// plan says which conditions have to be written, and which have to go. observed are the node's conditions, gone the types that
-// are no longer ours. A heartbeat from before the node's boot is due at once. What is written takes along the heartbeats that
-// would be due before long, so that the conditions come to be written together.
-func plan(observed []corev1.NodeCondition, want map[string]desired, gone []string, now, boot time.Time) (write []corev1.NodeCondition, remove []string) {
+// plan says which conditions have to be written, and which have to be removed. observed are the node's conditions, written
+// what this agent last wrote of each, gone the types that are no longer ours.
+//
+// A change of status or reason is written at once. Everything else waits for the heartbeat: also a change of the message
+// alone, which may contain a time or a percentage. When the heartbeat is due is counted from this agent's own last write, by
+// its monotonic clock: the times in conditions may come from a clock that was wrong. What the agent has not written itself
+// since it started is due by the observed time, unless that is in the future or before the node's boot. What is written takes
+// along the heartbeats that would be due before long, so that conditions come to be written together.
+func plan(
+	observed []corev1.NodeCondition, want map[string]desired, written map[string]time.Time, gone []string,
+	now, boot time.Time,
+) (write []corev1.NodeCondition, remove []string) {
 	var soon []corev1.NodeCondition
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		d := want[name]
@@ -29,11 +37,19 @@ func plan(observed []corev1.NodeCondition, want map[string]desired, gone []strin
 		if before != nil && before.Status == c.Status && !before.LastTransitionTime.IsZero() {
 			c.LastTransitionTime = before.LastTransitionTime
 		}
-		switch age := now.Sub(heartbeat(before)); {
-		case before == nil || before.Status != c.Status || before.Reason != c.Reason || before.Message != c.Message,
-			(age >= d.heartbeat || heartbeat(before).Before(boot)) && d.checkedAt.Truncate(time.Second).After(heartbeat(before)):
+		last, own := written[name]
+		later, trusted := d.checkedAt.After(last), true
+		if !own {
+			last = heartbeat(before) // which is cut to a second
+			later = d.checkedAt.Truncate(time.Second).After(last)
+			trusted = !last.After(now) && !last.Before(boot)
+		}
+		age := now.Sub(last)
+		switch {
+		case before == nil || before.Status != c.Status || before.Reason != c.Reason,
+			!trusted, later && age >= d.heartbeat:
 			write = append(write, c)
-		case age >= d.heartbeat/2:
+		case later && age >= d.heartbeat/2:
 			soon = append(soon, c)
 		}
 	}

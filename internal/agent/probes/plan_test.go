@@ -34,6 +34,7 @@ func TestPlan(t *testing.T) {
 		observed []corev1.NodeCondition
 		want     map[string]desired
 		gone     []string
+		written  map[string]time.Time
 		boot     time.Time
 		write    []corev1.NodeCondition
 		remove   []string
@@ -60,6 +61,33 @@ func TestPlan(t *testing.T) {
 			want: map[string]desired{"A": want("False", "ok", t0)}, write: []corev1.NodeCondition{condition("A", "False", "ok", t0, t0)},
 		},
 		{
+			name:     "the message alone changes: that waits for the heartbeat",
+			observed: []corev1.NodeCondition{message("it expired 1s ago", condition("A", "True", "ok", since, ago(299*time.Second)))},
+			want:     map[string]desired{"A": want("True", "ok", t0)},
+		},
+		{
+			name:     "and is written with it",
+			observed: []corev1.NodeCondition{message("it expired 1s ago", condition("A", "True", "ok", since, ago(300*time.Second)))},
+			want:     map[string]desired{"A": want("True", "ok", t0)}, write: []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+		},
+		{
+			name:     "a heartbeat in the future is not trusted by an agent that has not written it",
+			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(-time.Hour))},
+			want:     map[string]desired{"A": want("True", "ok", t0)}, write: []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+		},
+		{
+			name:     "what the agent wrote itself counts, whatever the clock says: not yet due",
+			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(-time.Hour))},
+			written:  map[string]time.Time{"A": ago(299 * time.Second)}, boot: ago(-time.Hour),
+			want: map[string]desired{"A": want("True", "ok", t0)},
+		},
+		{
+			name:     "what the agent wrote itself counts, whatever the clock says: due",
+			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(-time.Hour))},
+			written:  map[string]time.Time{"A": ago(300 * time.Second)},
+			want:     map[string]desired{"A": want("True", "ok", t0)}, write: []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+		},
+		{
 			name: "the reason alone changes: the transition time stays", observed: []corev1.NodeCondition{condition("A", "False", "x", since, ago(time.Second))},
 			want: map[string]desired{"A": want("False", "y", t0)}, write: []corev1.NodeCondition{condition("A", "False", "y", since, t0)},
 		},
@@ -82,17 +110,45 @@ func TestPlan(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			write, remove := plan(c.observed, c.want, c.gone, t0, c.boot)
+			write, remove := plan(c.observed, c.want, c.written, c.gone, t0, c.boot)
 			if diff := cmp.Diff(c.write, write); diff != "" {
 				t.Errorf("write: -want +got:\n%s", diff)
 			}
 			if diff := cmp.Diff(c.remove, remove); diff != "" {
 				t.Errorf("remove: -want +got:\n%s", diff)
 			}
-			if again, _ := plan(write, c.want, nil, t0, time.Time{}); len(write) == len(c.want) && len(again) > 0 {
+			if again, _ := plan(write, c.want, nil, nil, t0, time.Time{}); len(write) == len(c.want) && len(again) > 0 {
 				t.Errorf("a second pass writes %v", again)
 			}
 		})
+	}
+}
+
+func message(text string, c corev1.NodeCondition) corev1.NodeCondition {
+	c.Message = text
+	return c
+}
+
+func TestTheFirstRunAfterABootDecides(t *testing.T) {
+	boot := t0.Add(-time.Minute)
+	for _, c := range []struct {
+		name      string
+		heartbeat time.Time
+		want      bool
+	}{
+		{"the condition is from before the boot", boot.Add(-time.Second), true},
+		{"the condition is from this boot", boot, false},
+	} {
+		before := condition("A", "True", "before", t0, c.heartbeat)
+		s := state{probe: &Probe{SuccessThreshold: 2, FailureThreshold: 3}}
+		s.found(Finding{}, &before, t0, boot)
+		if got := s.want != nil && s.want.status == corev1.ConditionFalse; got != c.want {
+			t.Errorf("%s: %+v", c.name, s.want)
+		}
+	}
+	wrong := New(Options{Boot: time.Now().Add(time.Hour)})
+	if got := wrong.bootTime(); !got.IsZero() {
+		t.Errorf("a boot in the future: %s", got)
 	}
 }
 
@@ -144,7 +200,7 @@ func TestThresholds(t *testing.T) {
 			s := state{probe: &Probe{SuccessThreshold: 2, FailureThreshold: 3}}
 			var got strings.Builder
 			for i, r := range c.runs {
-				s.found(Finding{OK: r == '+'}, c.before, t0.Add(time.Duration(i)*time.Second))
+				s.found(Finding{OK: r == '+'}, c.before, t0.Add(time.Duration(i)*time.Second), time.Time{})
 				if s.want == nil {
 					got.WriteString(".")
 				} else {
@@ -160,8 +216,8 @@ func TestThresholds(t *testing.T) {
 
 func TestARunThatDisagreesIsNoHeartbeat(t *testing.T) {
 	s := state{probe: &Probe{SuccessThreshold: 1, FailureThreshold: 3}}
-	s.found(Finding{OK: true}, nil, t0)
-	s.found(Finding{OK: false}, nil, t0.Add(time.Minute))
+	s.found(Finding{OK: true}, nil, t0, time.Time{})
+	s.found(Finding{OK: false}, nil, t0.Add(time.Minute), time.Time{})
 	if !s.want.checkedAt.Equal(t0) {
 		t.Errorf("checked at %s", s.want.checkedAt)
 	}

@@ -89,9 +89,10 @@ type state struct {
 	ok    bool     // that result
 }
 
-// found takes a finding into account. before is the condition as it stands on the node, nil if there is none: it counts on
-// until as many runs as the threshold says have found otherwise, also through a restart of the agent.
-func (s *state) found(f Finding, before *corev1.NodeCondition, now time.Time) {
+// found takes a finding into account. before is the condition as it is on the node, nil if there is none. It remains until as
+// many runs as the threshold says have found otherwise, also if the agent restarts. What was found before the node's boot says
+// nothing about the node now: then the first run decides.
+func (s *state) found(f Finding, before *corev1.NodeCondition, now, boot time.Time) {
 	if s.runs == 0 || s.ok != f.OK {
 		s.ok, s.runs = f.OK, 0
 	}
@@ -104,10 +105,12 @@ func (s *state) found(f Finding, before *corev1.NodeCondition, now time.Time) {
 	switch {
 	case s.want != nil:
 		agrees = s.want.status == status
+	case before != nil && heartbeat(before).Before(boot):
+		agrees = true
 	case before != nil:
 		agrees = before.Status == status
 	default:
-		agrees = !f.OK // where nothing was ever said, one failure is enough to say no
+		agrees = !f.OK // if nothing was ever said, one failure is enough to say no
 	}
 	if agrees || s.runs >= threshold {
 		s.want = &desired{status: status, reason: f.Reason, message: f.Message, checkedAt: now, heartbeat: s.probe.Heartbeat}

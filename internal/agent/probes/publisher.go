@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"strconv"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"github.com/nodegate/nodegate/internal/agent/checks"
@@ -26,9 +26,6 @@ const (
 	together = 50 * time.Millisecond
 	// writeLimit is for how long a write may take.
 	writeLimit = 10 * time.Second
-	// firstRetry and lastRetry bound the wait after a failed write.
-	firstRetry = time.Second
-	lastRetry  = 30 * time.Second
 )
 
 // Source is the node as it is known, and the way to it.
@@ -65,11 +62,12 @@ type Publisher struct {
 	wake chan struct{}
 
 	mu      sync.Mutex
-	running map[string]*worker // by condition type
-	gone    map[string]bool    // types that were published and are to be removed
-	seen    *corev1.Node       // the last answer to a patch
-	sweep   bool               // what Set was told last
-	lastErr string             // of the last write, so that a lasting failure is logged once
+	running map[string]*worker   // by condition type
+	written map[string]time.Time // by condition type: the run whose result was last written
+	gone    map[string]bool      // types that were published and are to be removed
+	seen    *corev1.Node         // the last answer to a patch
+	sweep   bool                 // what Set was told last
+	lastErr string               // of the last write, so that a lasting failure is logged once
 }
 
 // worker is a probe that runs.
@@ -83,7 +81,7 @@ func New(o Options) *Publisher {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Publisher{Options: o, wake: make(chan struct{}, 1), running: map[string]*worker{}, gone: map[string]bool{}}
+	return &Publisher{Options: o, wake: make(chan struct{}, 1), running: map[string]*worker{}, written: map[string]time.Time{}, gone: map[string]bool{}}
 }
 
 // Set makes these the probes that run from now on, until ctx ends. Those that stay as they are go on undisturbed; the
@@ -141,7 +139,7 @@ func (p *Publisher) work(ctx context.Context, w *worker) {
 		}
 		p.Metrics.ran(w.probe.ConditionType, finding.OK)
 		p.mu.Lock()
-		w.found(finding, find(p.conditions(), w.probe.ConditionType), p.Now())
+		w.found(finding, find(p.conditions(), w.probe.ConditionType), p.Now(), p.bootTime())
 		p.mu.Unlock()
 		p.enqueue()
 		period := w.probe.Period
@@ -161,7 +159,7 @@ func (p *Publisher) enqueue() {
 
 // Run writes what the probes find until ctx ends.
 func (p *Publisher) Run(ctx context.Context) {
-	retry := firstRetry
+	backoff := newBackoff()
 	for {
 		select {
 		case <-ctx.Done():
@@ -172,13 +170,21 @@ func (p *Publisher) Run(ctx context.Context) {
 		err := p.sync(ctx)
 		p.report(ctx, err)
 		if err == nil || ctx.Err() != nil {
-			retry = firstRetry
+			backoff = newBackoff()
 			continue
 		}
-		checks.Sleep(ctx, retry/2+time.Duration(rand.Int64N(int64(retry)))) //nolint:gosec // spreads load, keeps no secret
-		retry = min(2*retry, lastRetry)
+		delay := backoff.Step()
+		if seconds, ok := apierrors.SuggestsClientDelay(err); ok { // Retry-After
+			delay = max(delay, wait.Jitter(time.Duration(seconds)*time.Second, 1))
+		}
+		checks.Sleep(ctx, delay)
 		p.enqueue()
 	}
+}
+
+// newBackoff is that of writes: from half a second to a second at first, from 15 to 30 s at last.
+func newBackoff() wait.Backoff {
+	return wait.Backoff{Duration: time.Second / 2, Factor: 2, Jitter: 1, Steps: 10, Cap: 15 * time.Second}
 }
 
 // report logs a failure when it is new, and its end.
@@ -225,6 +231,10 @@ func (p *Publisher) sync(ctx context.Context) error {
 	p.mu.Lock()
 	for _, name := range remove {
 		delete(p.gone, name)
+		delete(p.written, name)
+	}
+	for _, c := range write {
+		p.written[string(c.Type)] = c.LastHeartbeatTime.Time // with its monotonic reading
 	}
 	p.mu.Unlock()
 	for _, c := range write {
@@ -279,7 +289,15 @@ func (p *Publisher) due() (write []corev1.NodeCondition, remove []string) {
 	if p.sweep {
 		gone = append(gone, orphans(observed, func(name string) bool { return p.running[name] != nil })...)
 	}
-	return plan(observed, want, gone, p.Now(), p.Boot)
+	return plan(observed, want, p.written, gone, p.Now(), p.bootTime())
+}
+
+// bootTime is when the node booted; zero if that is in the future, because then one of the clocks was wrong.
+func (p *Publisher) bootTime() time.Time {
+	if p.Boot.After(p.Now()) {
+		return time.Time{}
+	}
+	return p.Boot
 }
 
 // conditions are the node's, as the newer of the watch and the last patch has them. It is called with the lock held.
