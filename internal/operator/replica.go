@@ -92,7 +92,7 @@ func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 		return nil, fmt.Errorf("watching nodes: %w", err)
 	}
 	r := &Replica{Rules: rules}
-	if r.CRDSeen, err = watch.FollowCRD(ctx, env.Cache, rules); err != nil {
+	if r.CRDSeen, err = watch.FollowCRD(ctx, env.Cache, env.Live, rules, env.Go); err != nil {
 		return nil, err
 	}
 	r.addControllers(env, o)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -249,6 +250,7 @@ func (r *Rule) OldMarkerKey() string { return v1alpha1.BootstrapAnnotationPrefix
 
 // Equivalent reports whether both decide alike, so that nothing needs to be looked at again.
 func (r *Rule) Equivalent(o *Rule) bool {
-	return r.UID == o.UID && r.Generation == o.Generation && r.Mode == o.Mode &&
+	// One generation can have two specs: a CRD that lacks fields prunes them from what is read.
+	return r.UID == o.UID && r.Generation == o.Generation && equality.Semantic.DeepEqual(r.Spec, o.Spec) && r.Mode == o.Mode &&
 		r.InForceSince.Equal(o.InForceSince) && len(r.Inherited) == len(o.Inherited)
 }

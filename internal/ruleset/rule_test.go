@@ -339,6 +339,7 @@ func TestEquivalent(t *testing.T) {
 		"an edit does":                      {Compile(valid().Generation(2).Obj(), base, at(5)), false},
 		"deletion does":                     {Compile(valid().Deleted(start).Obj(), base, at(5)), false},
 		"another rule of the name does":     {Compile(valid().UID("u-2").Obj(), nil, at(5)), false},
+		"a field that was pruned does":      {Compile(valid().MaxUnavailable("1").Obj(), base, at(5)), false},
 		"freezing does":                     {base.Freeze(Problem{}), false},
 		"being in force since another time does": {
 			Compile(valid().StatusInForce(at(-900), base.SelectorHash).Obj(), base, at(5)), false,

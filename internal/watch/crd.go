@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -19,14 +20,11 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Freezer is told that all rules are to be frozen, or with nil that they are not.
-type Freezer interface {
-	Freeze(problem *ruleset.Problem)
-}
-
-// FollowCRD follows the CustomResourceDefinition in an informer cache. It returns a function that reports whether it
-// has been looked at.
-func FollowCRD(ctx context.Context, informers cache.Cache, freezer Freezer) (func() bool, error) {
+// FollowCRD follows the CustomResourceDefinition in an informer cache, and freezes the rules while another one than ours
+// is served. It returns a function that reports whether it has been looked at. What blocks is given to start.
+func FollowCRD(
+	ctx context.Context, informers cache.Cache, live client.Reader, rules *Rules, start func(func()),
+) (func() bool, error) {
 	ours, err := crd.Load()
 	if err != nil {
 		return nil, err
@@ -41,8 +39,11 @@ func FollowCRD(ctx context.Context, informers cache.Cache, freezer Freezer) (fun
 			return
 		}
 		problem := CompareCRD(ours, served)
-		freezer.Freeze(problem)
-		if problem != nil {
+		switch {
+		case problem == nil && rules.Frozen() != nil:
+			start(func() { rules.thaw(ctx, live) })
+		case problem != nil:
+			rules.Freeze(problem)
 			log.FromContext(ctx).Info("Frozen: "+problem.Message, "crd", served.Name)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -86,6 +88,54 @@ func (r *Rules) Subscribe(f func(*ruleset.Set)) {
 	defer r.writing.Unlock()
 	r.subscribers = append(r.subscribers, f)
 	f(r.Set())
+}
+
+// settled are the times after which the rules are read again when the CRD is ours again. The first lets the API servers
+// serve it; the later one covers an API server that was late.
+var settled = []time.Duration{5 * time.Second, 30 * time.Second}
+
+// thaw ends a freeze because of a foreign CRD, when the rules have been read again. An informer does not notice that
+// pruned fields are back, since neither generation nor resource version change.
+func (r *Rules) thaw(ctx context.Context, live client.Reader) {
+	frozen := r.Frozen()
+	for i := 0; i < len(settled); {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(settled[i]):
+		}
+		list := &v1alpha1.NodeReadinessRuleList{}
+		if err := live.List(ctx, list); err != nil {
+			log.FromContext(ctx).Error(err, "Reading the rules again now that their CustomResourceDefinition is served")
+			continue
+		}
+		if !r.reread(list.Items, frozen) {
+			return
+		}
+		frozen = nil
+		i++
+	}
+}
+
+// reread compiles rules from a live read, and ends the freeze. It reports false, and does nothing, if the rules are
+// frozen for another reason by now.
+func (r *Rules) reread(rules []v1alpha1.NodeReadinessRule, frozen *ruleset.Problem) bool {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	if r.frozen != frozen {
+		return false
+	}
+	compiled := r.compiled
+	for i := range rules {
+		before := compiled.Rule(rules[i].UID)
+		if after := ruleset.Compile(&rules[i], before, r.clock.Now()); before != nil && !before.Equivalent(after) {
+			compiled = compiled.With(after)
+		}
+	}
+	if compiled != r.compiled || frozen != nil {
+		r.serve(compiled, nil)
+	}
+	return true
 }
 
 // Freeze freezes all rules for a reason that is not theirs, or with nil ends that.

@@ -9,8 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -81,5 +83,21 @@ func TestFreezeFreezesAllRulesAndThawsThem(t *testing.T) {
 	c.Freeze(nil)
 	if c.Set().Rule("u1").Mode != ruleset.DryRun || c.Frozen() != nil {
 		t.Errorf("mode %v after the thaw", c.Set().Rule("u1").Mode)
+	}
+}
+
+func TestAThawReadsTheRulesAgain(t *testing.T) {
+	settled = []time.Duration{time.Millisecond, time.Millisecond}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(network().MaxUnavailable("1").Obj()).Build()
+	c, _ := newRules()
+	c.put(network().Obj()) // as a CRD without the field has it
+	c.Freeze(&ruleset.Problem{Reason: ruleset.ReasonForeignCRD})
+	c.thaw(t.Context(), live)
+	if r := c.Set().Named("net"); r.Mode != ruleset.Enforced || !r.Limited() || c.Frozen() != nil {
+		t.Errorf("mode %s, limited %t, frozen %v", r.Mode, r.Limited(), c.Frozen())
 	}
 }
