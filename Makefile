@@ -13,7 +13,7 @@ PLATFORMS ?= linux/amd64,linux/arm64
 ARCH ?= amd64
 # What "test" and "test-unit" run.
 PKGS ?= ./...
-# How many packages are tested at a time. Most of those that start servers wait more than they compute.
+# How many packages are tested at a time. Those that start servers wait more than they compute.
 PARALLEL ?= 2
 # How long "fuzz" runs each target.
 FUZZTIME ?= 30s
@@ -115,12 +115,12 @@ RUN_TESTS = mkdir -p bin && $(GO) build -o bin/ ./hack/testcheck && \
 UNIT = go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' $(PKGS) | \
 	sed -nE '/ github.com\/nodegate\/nodegate\/test\/cluster /!s/^([^ ]*)\.test .*/\1/p'
 
-# The tests below test take longest: of all packages, they come first.
+# Of all packages, those whose tests take longest come first.
 ALL = $(filter ./...,$(PKGS))
 .PHONY: test
 test: CHECK ?= $(if $(ALL),-least test/count.txt)
 test: ## Run everything that must pass, from nothing; PKGS=./some/... for a part.
-	@$(WITH_ASSETS) $(if $(ALL),$(WITH_COMMANDS)) $(RUN_TESTS) $(if $(ALL),./test/...) $(PKGS)
+	@$(WITH_ASSETS) $(if $(ALL),$(WITH_COMMANDS)) $(RUN_TESTS) $(if $(ALL),./test/realnode ./test/integration/... ./test/...) $(PKGS)
 
 .PHONY: test-unit
 test-unit: ## Run the tests that start no server.

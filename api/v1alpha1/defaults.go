@@ -15,9 +15,6 @@ import (
 // DefaultMaxHold is for how long an eviction guard keeps pods where maxHoldSeconds is not given.
 const DefaultMaxHold = 30 * time.Minute
 
-// DefaultGuardedUser is the user whose pod deletions are guarded against where users is not given.
-const DefaultGuardedUser = "system:serviceaccount:kube-system:node-controller"
-
 // AnyOf reports whether one piece of evidence suffices.
 func (s *NodeReadinessRuleSpec) AnyOf() bool { return s.ConditionPolicy == ConditionPolicyAnyOf }
 

@@ -11,17 +11,6 @@ type EvictionGuard struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800
 	MaxHoldSeconds *int32 `json:"maxHoldSeconds,omitempty"`
-
-	// users are the user names whose deletions are guarded against. The default is the node controller:
-	// system:serviceaccount:kube-system:node-controller, and system:kube-controller-manager, as which it acts where the
-	// controller manager runs without --use-service-account-credentials. Of the latter's deletions only those count that it has
-	// announced as evictions. At most 16.
-	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=253
-	Users []string `json:"users,omitempty"`
 }
 
 // Health makes the node agent answer for the rule on /health.

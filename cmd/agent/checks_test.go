@@ -46,8 +46,9 @@ func TestSuite(t *testing.T) {
 	}{
 		{"no rule: node_ready", nil, []string{"node_ready"}, map[string]checks.Result{
 			"node_ready": checks.Pass(), "custom_conditions": checks.Pass(), "rules": checks.Pass(),
-			"rule:a": checks.Pass(), // it matches other nodes
-			"rule:x": checks.FailedOpen("the agent's configuration has no such rule with health"),
+			"rule:a":       checks.Pass(), // it matches other nodes
+			"rule:x":       checks.FailedOpen("no rule in force gives this check, node_ready is judged in its place"),
+			"http:ingress": checks.FailedOpen("no rule in force gives this check, node_ready is judged in its place"),
 		}},
 		{"one rule", []config.Rule{a}, []string{"node_ready", "custom_conditions"}, map[string]checks.Result{
 			"custom_conditions": checks.Pass(), "rule:a": checks.Pass(), "rules": checks.Pass(), "rule:b": checks.Pass(),
@@ -73,6 +74,21 @@ func TestSuite(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestACheckThatNoRuleGivesAsksWhetherTheNodeIsReady: else a typing error would be 200 for ever.
+func TestACheckThatNoRuleGivesAsksWhetherTheNodeIsReady(t *testing.T) {
+	env := checks.Environment{Node: fixed(checks.Node{Object: build.MakeNode("n").
+		Condition("Ready", "False", time.Now()).Obj()})}
+	suite, _ := suiteFor(env, nil, nil)
+	for _, name := range []string{"http:ingress", "rule:ingress"} {
+		if r := suite.Runner(name).Do(t.Context()).Result; r.Passed || r.FailOpen != "" {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if suite.Runner("bogus") != nil {
+		t.Error("another name is still unknown")
 	}
 }
 

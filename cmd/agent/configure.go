@@ -19,14 +19,8 @@ func (a *agent) makeLoader() {
 	if a.options.config == "" {
 		return
 	}
-	nudge := func() {
-		select {
-		case a.wake <- struct{}{}:
-		default:
-		}
-	}
-	a.loader = &config.Loader{Path: a.options.config, Log: a.log, Changed: func(*config.File) { nudge() }}
-	a.watcher.OnChange(nudge) // the node's labels decide which rules match
+	a.loader = &config.Loader{Path: a.options.config, Log: a.log, Changed: func(*config.File) { a.enqueue() }}
+	a.watcher.OnChange(a.enqueue) // the node's labels decide which rules match
 	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "node_readiness_agent_config_good", Help: "1 while the configuration's file can be used as it stands, else 0: then the last good one is in force.",
 	}, func() float64 {
@@ -46,26 +40,38 @@ func (a *agent) ownProbes() []probes.Probe {
 }
 
 // follow has the checks and probes be what the rules say that match the node, until ctx ends. Until the configuration and the
-// node's labels are known, it is as if there were no rules; once they were known, the last ones count.
+// node's labels are known, the saved state counts; without one, what depends on rules is marked fail-open.
 func (a *agent) follow(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { a.loader.Run(ctx) })
+	state := readState(a.stateFile, a.nodeName, a.log)
 	end := func() {} // of the checks in the background
 	defer func() { end() }()
 	before := ""
+	a.enqueue()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-a.wake:
 		}
-		file, node := a.loader.Current(), a.watcher.Object()
-		if file == nil || node == nil {
+		known, node := a.loader.Current(), a.watcher.Object()
+		file, labels, fresh, ok := state.current(known, node)
+		if !ok {
+			if before != "" { // the saved state was another node's
+				before = ""
+				end()
+				a.suite.Store(a.unconfigured())
+				a.probes.Set(ctx, a.ownProbes(), false)
+			}
 			continue
 		}
-		rules := file.Select(node.Labels)
-		now := fingerprint(rules, file)
+		if fresh {
+			state.save(known, node)
+		}
+		rules := file.Select(labels)
+		now := fingerprint(rules, file, fresh)
 		if now == before {
 			continue
 		}
@@ -73,32 +79,37 @@ func (a *agent) follow(ctx context.Context) {
 		end()
 		suiteCtx, cancel := context.WithCancel(ctx)
 		end = cancel
-		a.configure(suiteCtx, ctx, rules, file, &all)
+		suite, problems := suiteFor(a.env, rules, file.Rules)
+		a.suite.Store(suite)
+		all.Go(func() { suite.Run(suiteCtx) })
+		fromRules, more := probesFor(a.env, rules)
+		// Conditions of former probes are removed only when it is certain that no rule wants them.
+		a.probes.Set(ctx, append(a.ownProbes(), fromRules...), fresh)
+		for _, err := range append(problems, more...) {
+			a.log.Warn("Something in the configuration is left out", "error", err.Error())
+		}
+		a.log.Info("The configuration is in force", "rules", len(rules), "checks", suite.Defaults(),
+			"probes", len(fromRules), "saved", !fresh)
 	}
 }
 
-// configure puts rules in force. The checks in the background end with suiteCtx, the probes with ctx.
-func (a *agent) configure(suiteCtx, ctx context.Context, rules []config.Rule, file *config.File, all *sync.WaitGroup) {
-	suite, problems := suiteFor(a.env, rules, file.Rules)
-	a.suite.Store(suite)
-	all.Go(func() { suite.Run(suiteCtx) })
-	fromRules, more := probesFor(a.env, rules)
-	a.probes.Set(ctx, append(a.ownProbes(), fromRules...), true)
-	for _, err := range append(problems, more...) {
-		a.log.Warn("Something in the configuration is left out", "error", err.Error())
+// enqueue has follow look again at what is known.
+func (a *agent) enqueue() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
 	}
-	a.log.Info("The configuration is in force", "rules", len(rules), "checks", suite.Defaults(), "probes", len(fromRules))
 }
 
-// fingerprint changes with everything that configure looks at.
-func fingerprint(rules []config.Rule, file *config.File) string {
+// fingerprint changes with everything that follow makes checks and probes of.
+func fingerprint(rules []config.Rule, file *config.File, fresh bool) string {
 	names := make([]string, 0, len(file.Rules))
 	for i := range file.Rules {
 		if file.Rules[i].Health != nil {
 			names = append(names, file.Rules[i].Name)
 		}
 	}
-	raw, err := json.Marshal([]any{rules, names})
+	raw, err := json.Marshal([]any{rules, names, fresh})
 	if err != nil { // they were read from JSON: cannot happen
 		return ""
 	}

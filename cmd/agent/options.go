@@ -38,6 +38,7 @@ type options struct {
 	logLevel   string
 
 	config      string
+	stateFile   string
 	allowRemote bool
 
 	health healthOptions
@@ -87,6 +88,8 @@ func (o *options) bind(fs *pflag.FlagSet) {
 		"writeTest: below it, by their paths on the node. By default the value of --host-root.")
 	fs.StringVar(&o.config, "config", "",
 		"File with the agents' configuration, compiled from the rules. It is read again when it changes. Without it the agent runs the checks that it is asked for, and no probes.")
+	fs.StringVar(&o.stateFile, "state-file", "", "File in which the agent keeps the last good configuration and its node's labels, "+
+		"so that a restart while the API server is away changes nothing. Without it nothing is kept.")
 	fs.BoolVar(&o.allowRemote, "allow-remote", false,
 		"Let the checks and probes of rules connect to other addresses than this node's own.")
 	fs.StringVar(&o.logLevel, "log-level", "info", "error, warn, info or debug. Environment: LOG_LEVEL, or else RUST_LOG.")

@@ -143,7 +143,16 @@ func (a *agent) makeHealth() {
 		a.env.Node = a.watcher
 		a.handler.Maintenance = func() string { return checks.Maintenance(a.watcher.Object()) }
 	}
-	a.suite.Store(checks.NewSuite(nil, checks.Builtin(a.env)...))
+	a.suite.Store(a.unconfigured())
+}
+
+// unconfigured returns the checks of an agent that knows no rules, because it was not given any or has not read them yet.
+func (a *agent) unconfigured() *checks.Suite {
+	builtin := checks.Builtin(a.env)
+	if a.options.config != "" {
+		builtin = append(builtin, checks.Unconfigured(a.env.Node)...)
+	}
+	return checks.NewSuite(nil, builtin...)
 }
 
 // makeProbes makes what publishes conditions.

@@ -15,6 +15,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/nodegate/nodegate/internal/admission/node"
+	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/operator"
 )
 
@@ -32,6 +33,8 @@ type webhookOptions struct {
 
 	nodeAdmission, nodePolicy string
 	nodeFailurePolicy         string
+
+	guardUsers []string
 }
 
 func (o *webhookOptions) bind(fs *pflag.FlagSet) {
@@ -53,6 +56,9 @@ func (o *webhookOptions) bind(fs *pflag.FlagSet) {
 		"What becomes of a node that joins while no replica answers the webhook: Ignore lets it join, Fail refuses it, unless it has the label "+
 			"readiness.node.x-k8s.io/skip-admission. The operator writes it into the webhook's configuration; by default that stays as it is installed. "+
 			"The policy has its own in its manifest.")
+	fs.StringSliceVar(&o.guardUsers, "eviction-guard-users", guard.DefaultUsers(),
+		"Users whose deletions of pods an eviction guard denies, by their exact names. The match condition guarded-users of "+
+			"the webhook must name the same users. Kubelets and controllers that must be able to delete pods are refused.")
 	fs.StringVar(&o.nodePolicy, "node-admission-policy-name", "nodegate-node-admission", "Name of the MutatingAdmissionPolicy for nodes, and of its binding.")
 }
 
@@ -90,6 +96,9 @@ func (o *webhookOptions) validate() []error {
 		}
 	default:
 		errs = append(errs, fmt.Errorf("--webhook-certs: must be %s or %s, not %q", certsSelfManaged, certsFiles, o.certs))
+	}
+	if err := guard.ValidateUsers(o.guardUsers); err != nil {
+		errs = append(errs, fmt.Errorf("--eviction-guard-users: %w", err))
 	}
 	if o.name == "" {
 		errs = append(errs, errors.New("--webhook-name: must not be empty"))
@@ -133,6 +142,6 @@ func (o *webhookOptions) settings() (*operator.WebhookOptions, error) {
 	}
 	return &operator.WebhookOptions{
 		Host: host, Port: port, Name: o.name, CertDir: o.certDir, CertFiles: o.certs == certsFiles,
-		NodeFailurePolicy: admissionregistrationv1.FailurePolicyType(o.nodeFailurePolicy),
+		GuardUsers: o.guardUsers, NodeFailurePolicy: admissionregistrationv1.FailurePolicyType(o.nodeFailurePolicy),
 	}, nil
 }

@@ -25,27 +25,9 @@ const (
 	byTaintManager = "DeletionByTaintManager"
 )
 
-// ControllerManager is the user of all controllers of a controller manager that runs without
-// --use-service-account-credentials.
-const ControllerManager = "system:kube-controller-manager"
-
-// Users are the users whose deletions a rule guards against. Of what the controller manager deletes as itself only that
-// counts which it has announced as an eviction.
-func Users(rule *ruleset.Rule) []string {
-	if users := rule.Spec.EvictionGuard.Users; len(users) > 0 {
-		return users
-	}
-	return []string{v1alpha1.DefaultGuardedUser, ControllerManager}
-}
-
-// Against reports whether a rule guards against a user at all.
-func Against(rule *ruleset.Rule, user string) bool {
-	return rule.Spec.EvictionGuard != nil && slices.Contains(Users(rule), user)
-}
-
 // Request is a request to delete a pod.
 type Request struct {
-	// User is the name of the user who asks.
+	// User is the name of the user who asks, whose deletions are guarded against.
 	User string
 	// Pod is the pod as it is stored.
 	Pod *corev1.Pod
@@ -80,7 +62,7 @@ func Decide(r *Request) Decision {
 	override, _ := gate.OverrideOf(r.Node, r.Now) // one that cannot be read is none
 	var out Decision
 	for _, rule := range r.Rules.All() {
-		if !Against(rule, r.User) {
+		if rule.Spec.EvictionGuard == nil {
 			continue
 		}
 		d, denies := decide(rule, r, override)

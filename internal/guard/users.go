@@ -4,47 +4,49 @@
 package guard
 
 import (
+	"errors"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-
-	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// AllUsers are the users whom any rule guards against, in a fixed order; the default ones, where no rule guards.
-func AllUsers(rules *ruleset.Set) []string {
-	var users []string
-	for _, r := range rules.All() {
-		if r.Spec.EvictionGuard != nil {
-			users = append(users, Users(r)...)
-		}
-	}
-	if len(users) == 0 {
-		users = []string{v1alpha1.DefaultGuardedUser, ControllerManager}
-	}
-	slices.Sort(users)
-	return slices.Compact(users)
+const (
+	// NodeController is the user of the node controller, which evicts pods.
+	NodeController = serviceAccounts + "node-controller"
+	// ControllerManager is the user of all controllers of a controller manager that runs without
+	// --use-service-account-credentials. Of its deletions, only evictions that it has announced are denied.
+	ControllerManager = "system:kube-controller-manager"
+
+	serviceAccounts = "system:serviceaccount:kube-system:"
+	kubelets        = "system:node:"
+)
+
+// neverGuarded are the controllers that Kubernetes cannot do without: if their deletions were denied, namespaces and
+// owners could not be deleted, and workloads could not be scaled down or updated.
+var neverGuarded = []string{
+	"cronjob-controller", "daemon-set-controller", "deployment-controller", "generic-garbage-collector", "job-controller",
+	"namespace-controller", "pod-garbage-collector", "replicaset-controller", "replication-controller",
+	"statefulset-controller", "ttl-after-finished-controller",
 }
 
-// MatchCondition is the CEL expression by which the API server calls the webhook for these users only, and for what the
-// controller manager deletes as itself only if it has announced that as an eviction.
-func MatchCondition(users []string) string {
-	var named []string
-	var conditions []string
+// DefaultUsers returns the users whose deletions are guarded against by default.
+func DefaultUsers() []string { return []string{NodeController, ControllerManager} }
+
+// ValidateUsers says which users' deletions cannot be guarded against.
+func ValidateUsers(users []string) error {
+	if len(users) == 0 {
+		return errors.New("must name at least one user")
+	}
 	for _, u := range users {
-		if u == ControllerManager {
-			continue
+		account, ok := strings.CutPrefix(u, serviceAccounts)
+		switch {
+		case u == "":
+			return errors.New("must not contain an empty name")
+		case strings.HasPrefix(u, kubelets):
+			return fmt.Errorf("must not contain %q: kubelets must be able to delete pods", u)
+		case ok && slices.Contains(neverGuarded, account):
+			return fmt.Errorf("must not contain %q: this controller must be able to delete pods", u)
 		}
-		named = append(named, strconv.QuoteToASCII(u))
 	}
-	if len(named) > 0 {
-		conditions = append(conditions, "request.userInfo.username in ["+strings.Join(named, ", ")+"]")
-	}
-	if slices.Contains(users, ControllerManager) {
-		conditions = append(conditions, "request.userInfo.username == "+strconv.QuoteToASCII(ControllerManager)+
-			" && has(oldObject.status.conditions) && oldObject.status.conditions.exists(c, c.type == \"DisruptionTarget\" && has(c.reason) && c.reason == "+
-			strconv.QuoteToASCII(byTaintManager)+")")
-	}
-	return strings.Join(conditions, " || ")
+	return nil
 }

@@ -19,7 +19,6 @@ import (
 	nodeadmission "github.com/nodegate/nodegate/internal/admission/node"
 	ruleadmission "github.com/nodegate/nodegate/internal/admission/rule"
 	"github.com/nodegate/nodegate/internal/controller"
-	"github.com/nodegate/nodegate/internal/controller/guard"
 	"github.com/nodegate/nodegate/internal/controller/node"
 	"github.com/nodegate/nodegate/internal/controller/rule"
 	"github.com/nodegate/nodegate/internal/evidence"
@@ -37,6 +36,8 @@ type Environment struct {
 	Client client.Client
 	// Live reads past the cache.
 	Live client.Reader
+	// Direct reads and writes past the cache. It is needed for the eviction guard.
+	Direct client.Client
 	// Informers start the watches of evidence.
 	Informers evidence.Informers
 	// Recorder records events.
@@ -49,7 +50,7 @@ type Environment struct {
 	Admission func() nodeadmission.Kind
 }
 
-// Replica is one replica of the operator. The leader runs Nodes, Status, Evictions and Keeper; every replica serves
+// Replica is one replica of the operator. The leader runs Nodes, Status, Evictions and Monitor; every replica serves
 // Webhooks.
 type Replica struct {
 	// Rules are followed from New on. CRDSeen reports whether the CustomResourceDefinition has been looked at.
@@ -65,8 +66,9 @@ type Replica struct {
 	StatusQueue *controller.Queue
 	// Evictions finishes the evictions of guards that have ended; nil without webhooks, as nothing is guarded then.
 	Evictions *eviction.Reconciler
-	Keeper    *guard.Keeper
-	Escapes   *node.Escapes
+	// Monitor finds out whether guards can be relied on.
+	Monitor *webhook.Monitor
+	Escapes *node.Escapes
 	// Webhooks are all admission webhooks.
 	Webhooks []admission.Handler
 }
@@ -110,12 +112,9 @@ func (r *Replica) addControllers(env *Environment, o *Options) {
 	h := &hub{}
 	r.StatusQueue = &h.rules
 	r.Fleet = fleet.New(h)
-	r.Keeper = &guard.Keeper{
-		Live: env.Live, Writer: env.Client, Rules: r.Rules.Set, Subscribe: r.Rules.Subscribe, Changed: h.RuleChanged,
-		Clock: env.Clock,
-	}
+	r.Monitor = &webhook.Monitor{Live: env.Live, Rules: r.Rules.Set, Changed: h.RuleChanged, Clock: env.Clock}
 	if o.Webhooks != nil {
-		r.Keeper.Configuration = o.Webhooks.Name
+		r.Monitor.Configuration, r.Monitor.Users = o.Webhooks.Name, o.Webhooks.GuardUsers
 	}
 	r.Escapes = node.NewEscapes(env.Live, func() bool { return env.Admission() != nodeadmission.EngineNone })
 	r.Nodes = &node.Reconciler{
@@ -124,7 +123,7 @@ func (r *Replica) addControllers(env *Environment, o *Options) {
 	}
 	r.NodeRules = r.Nodes.FollowRules(r.Rules, &h.nodes, env.Informers, env.Go)
 	r.Status = &rule.Reconciler{
-		Client: env.Client, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock, GuardProblem: r.Keeper.Problem,
+		Client: env.Client, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock, GuardProblem: r.Monitor.Problem,
 		Forget: func(rule string) {
 			node.ForgetRule(rule)
 			webhook.ForgetRule(rule)
@@ -139,10 +138,11 @@ func (r *Replica) addEvictionGuard(env *Environment, o *Options, synced func() b
 		return
 	}
 	r.Evictions = &eviction.Reconciler{
-		Client: env.Client, Live: env.Live, Rules: r.Rules.Set, Namespace: o.Namespace,
-		Bypassed: r.Keeper.Bypassed, Recorder: env.Recorder, Clock: env.Clock,
+		Nodes: env.Cache, Live: env.Direct, Rules: r.Rules.Set, Namespace: o.Namespace,
+		Bypassed: r.Monitor.Bypassed, Recorder: env.Recorder, Clock: env.Clock,
 	}
 	r.Webhooks = append(r.Webhooks, &webhook.Handler{
-		Nodes: env.Cache, Rules: r.Rules.Set, Synced: synced, Namespace: o.Namespace, Recorder: env.Recorder, Clock: env.Clock,
+		Nodes: env.Cache, Rules: r.Rules.Set, Synced: synced, Users: o.Webhooks.GuardUsers, Namespace: o.Namespace,
+		Recorder: env.Recorder, Clock: env.Clock,
 	})
 }

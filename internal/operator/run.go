@@ -86,12 +86,18 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 	if err != nil {
 		return fmt.Errorf("making a client for evidence: %w", err)
 	}
+	direct, err := client.New(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	})
+	if err != nil {
+		return fmt.Errorf("making a client without a cache: %w", err)
+	}
 	engine, err := addNodeAdmission(ctx, mgr, o)
 	if err != nil {
 		return err
 	}
 	env := &Environment{
-		Cache: mgr.GetCache(), Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
+		Cache: mgr.GetCache(), Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Direct: direct,
 		Informers: evidence.ClientInformers{Clients: clients}, Recorder: recorder, Clock: clock.RealClock{},
 		Go: func(f func()) { go f() }, Admission: engine.Acting,
 	}
@@ -127,8 +133,8 @@ func (r *Replica) addToManager(_ context.Context, mgr manager.Manager, o *Option
 	if r.Evictions == nil {
 		return nil
 	}
-	if err := mgr.Add(r.Keeper); err != nil {
-		return fmt.Errorf("adding the keeper of the eviction guard's webhook: %w", err)
+	if err := mgr.Add(r.Monitor); err != nil {
+		return fmt.Errorf("adding the monitor of the eviction guard's webhook: %w", err)
 	}
 	return r.Evictions.SetupWithManager(mgr)
 }

@@ -31,6 +31,8 @@ type WebhookOptions struct {
 	// otherwise the operator manages the certificate, and the directory has a copy, by default in a temporary one.
 	CertDir   string
 	CertFiles bool
+	// GuardUsers are the users whose deletions of pods an eviction guard denies.
+	GuardUsers []string
 	// NodeFailurePolicy is written into the configuration of the webhook for nodes; empty: it stays as installed.
 	NodeFailurePolicy admissionregistrationv1.FailurePolicyType
 }

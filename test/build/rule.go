@@ -237,8 +237,8 @@ func (r *RuleWrapper) StatusNode(name string, taint v1alpha1.TaintStatus) *RuleW
 }
 
 // EvictionGuard guards pods from eviction for so many seconds at most.
-func (r *RuleWrapper) EvictionGuard(maxHoldSeconds int32, users ...string) *RuleWrapper {
-	r.Spec.EvictionGuard = &v1alpha1.EvictionGuard{MaxHoldSeconds: &maxHoldSeconds, Users: users}
+func (r *RuleWrapper) EvictionGuard(maxHoldSeconds int32) *RuleWrapper {
+	r.Spec.EvictionGuard = &v1alpha1.EvictionGuard{MaxHoldSeconds: &maxHoldSeconds}
 	return r
 }
 

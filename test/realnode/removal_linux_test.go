@@ -47,12 +47,12 @@ func uninstallsInAnyOrder(t *testing.T) {
 		{name: "the release first, with its rules", chart: true, wrong: uninstallRelease, then: inOrder[2:]},
 		{name: "the definition first", chart: true, wrong: func(t *testing.T) {
 			kubectl(t, "delete", "crd", definition, "--timeout=120s")
-		}, then: documented(t, removal, "The definition went first", "")},
+		}, then: documented(t, removal, "The CRD was deleted first", "")},
 		{name: "the operator first", held: true, wrong: func(t *testing.T) {
 			uninstallRelease(t)
 			kubectl(t, "delete", "nrr", "--all", "--wait=false")
 			kubectl(t, "delete", "crd", definition, "--wait=false")
-		}, then: documented(t, removal, "The operator went first", "")},
+		}, then: documented(t, removal, "The operator was deleted first", "")},
 		{name: "the namespace first", held: true, more: []string{"--set", "nodeAdmission.failurePolicy=Fail"}, wrong: func(t *testing.T) {
 			deleteNamespace(t)
 			err := join(t, "nobody-answers", "")
@@ -60,8 +60,8 @@ func uninstallsInAnyOrder(t *testing.T) {
 				t.Errorf("with failurePolicy Fail a node should be refused: %v", err)
 			}
 			must(t, join(t, "let-through", "readiness.node.x-k8s.io/skip-admission: ''"))
-			follow(t, documented(t, removal, "The namespace went first", "kubectl delete validatingwebhook"))
-		}, then: documented(t, removal, "The namespace went first", "")},
+			follow(t, documented(t, removal, "The namespace was deleted first", "kubectl delete validatingwebhook"))
+		}, then: documented(t, removal, "The namespace was deleted first", "")},
 		{name: "the namespace first, and installed again", held: true, wrong: deleteNamespace, again: true, then: inOrder},
 	} {
 		t.Run(order.name, func(t *testing.T) {

@@ -129,6 +129,12 @@ func CustomConditions(source NodeSource, rules []Evidence, types []string) Check
 	})
 }
 
+// Unconfigured returns the checks that judge by rules for an agent that does not know its rules yet: they pass, and say so.
+func Unconfigured(source NodeSource) []Check {
+	judge := func(*corev1.Node) Result { return FailedOpen("the agent has no configuration yet") }
+	return []Check{nodeCheck(NameCustomConditions, source, judge), nodeCheck(NameRules, source, judge)}
+}
+
 // Rule passes when the rule lets the node have traffic: as the operator's verdict in the rule's record says or, where there
 // is none, by the node's conditions at this moment. A rule that then needs evidence from elsewhere cannot be judged: it
 // fails where it is bound to, and else passes, visibly.

@@ -75,6 +75,7 @@ func (env Environment) ofFiles(c Check) Check {
 // Suite is a set of checks that can be asked for by name. It is not changed once it is made.
 type Suite struct {
 	runners  map[string]*Runner
+	absent   map[string]*Runner // by prefix
 	defaults []string
 }
 
@@ -84,29 +85,54 @@ func NewSuite(defaults []string, all ...Check) *Suite {
 	if len(defaults) == 0 {
 		defaults = []string{NameNodeReady}
 	}
-	s := &Suite{runners: make(map[string]*Runner, len(all)), defaults: defaults}
+	s := &Suite{runners: make(map[string]*Runner, len(all)), absent: map[string]*Runner{}, defaults: defaults}
 	for _, c := range all {
 		s.runners[c.Name] = NewRunner(c)
+	}
+	if ready := s.runners[NameNodeReady]; ready != nil {
+		for _, prefix := range []string{NameHTTPPrefix, NameRulePrefix} {
+			s.absent[prefix] = NewRunner(absent(prefix, ready.check))
+		}
 	}
 	return s
 }
 
-// Runner returns the runner of the check; nil if there is none of that name. A rule that nobody knows has one: it is not
-// the node's fault.
+// Runner returns the runner of the check; nil if there is none of that name. A check of a rule (http:<name>, rule:<name>) that
+// no rule gives is not the node's fault: the rule may be in dry-run, suspended or deleted. Its runner judges node_ready in
+// its place and marks the result as fail-open.
 func (s *Suite) Runner(name string) *Runner {
 	if r := s.runners[name]; r != nil {
 		return r
 	}
-	if strings.HasPrefix(name, NameRulePrefix) {
-		return unknownRule
+	for _, prefix := range []string{NameHTTPPrefix, NameRulePrefix} {
+		if strings.HasPrefix(name, prefix) {
+			return s.absent[prefix]
+		}
 	}
 	return nil
 }
 
-// unknownRule bears one name for all, which is safe as the label of a metric.
-var unknownRule = NewRunner(Check{Name: NameRulePrefix + "*", Instant: func() (Result, bool) {
-	return FailedOpen("the agent's configuration has no such rule with health"), true
-}})
+// absent returns the check of all names with a prefix that no rule gives. Its own name is safe as the label of a metric.
+func absent(prefix string, ready Check) Check {
+	mark := func(r Result) Result {
+		if r.Passed {
+			r.FailOpen = "no rule in force gives this check, node_ready is judged in its place"
+		}
+		return r
+	}
+	c := ready
+	c.Name = prefix + "*"
+	c.Run = func(ctx context.Context) Result { return mark(ready.Run(ctx)) }
+	c.Late = func(reason string) Result { return mark(ready.late(reason)) }
+	c.Instant = func() (Result, bool) {
+		if ready.Instant == nil {
+			return Result{}, false
+		}
+		r, ok := ready.Instant()
+		return mark(r), ok
+	}
+	return c
+}
 
 // Defaults are the names of the checks that run when none is asked for. The slice must not be changed.
 func (s *Suite) Defaults() []string { return s.defaults }

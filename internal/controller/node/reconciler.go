@@ -198,12 +198,18 @@ func (r *Reconciler) unreserve(p *pass) {
 	}
 }
 
-// again is when to look at the node without any other cause: at its next deadline, with the priority of an event.
+// again returns when to look at the node without any other cause, with the priority of an event: at its next deadline, or
+// at once if the rules changed during this pass. A taint that was written for a rule that has just been deleted would
+// otherwise stay: the fleet no longer tracks that rule, and the watch ignores the controller's own write.
 func (r *Reconciler) again(p *pass) reconcile.Result {
-	if p.recheck.IsZero() {
+	recheck := p.recheck
+	if r.Fleet.Rules() != p.set {
+		recheck = p.now
+	}
+	if recheck.IsZero() {
 		return reconcile.Result{}
 	}
-	after := min(max(p.recheck.Sub(r.Clock.Now()), time.Millisecond), maxRecheck)
+	after := min(max(recheck.Sub(r.Clock.Now()), time.Millisecond), maxRecheck)
 	normal := 0
 	return reconcile.Result{RequeueAfter: after, Priority: &normal}
 }

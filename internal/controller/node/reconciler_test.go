@@ -268,6 +268,19 @@ var _ = Describe("A write that meets another", func() {
 		Expect(w.held("a")).To(BeTrue())
 	})
 
+	It("is undone if its rule was deleted while the write was under way", func() {
+		rule := w.createRule(network())
+		w.createNode(build.MakeNode("a"))
+		w.between = func() {
+			Expect(server.Client.Delete(w.ctx, rule)).To(Succeed())
+			w.rules()
+		}
+		Expect(w.reconcile("a").RequeueAfter).To(BeNumerically(">", 0))
+		Expect(w.held("a")).To(BeTrue())
+		Expect(w.reconcile("a").RequeueAfter).To(BeZero())
+		Expect(w.node("a").Spec.Taints).To(BeEmpty())
+	})
+
 	It("succeeds in spite of a heartbeat", func() {
 		w.createRule(network())
 		w.createNode(build.MakeNode("a").Condition("Ready", corev1.ConditionTrue, w.clock.Now()))

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/controller/guard"
 	"github.com/nodegate/nodegate/internal/eventnote"
 	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/guard"
 )
 
 // Reasons and actions of events on rules; besides, the reasons of the conditions that they tell of.

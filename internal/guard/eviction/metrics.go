@@ -10,8 +10,9 @@ import (
 
 // Reason and action of events on pods.
 const (
-	reasonEvicted = "Evicted"
-	actionEvict   = "EvictPod"
+	reasonEvicted        = "Evicted"
+	reasonEvictionFailed = "EvictionFailed"
+	actionEvict          = "EvictPod"
 )
 
 var evictions = prometheus.NewCounterVec(prometheus.CounterOpts{

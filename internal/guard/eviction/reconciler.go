@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/eventnote"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
@@ -39,10 +38,10 @@ const (
 
 // Reconciler finishes the eviction from one node.
 type Reconciler struct {
-	// Client reads nodes from a cache, and writes.
-	Client client.Client
-	// Live reads past the cache.
-	Live client.Reader
+	// Nodes reads nodes from a cache.
+	Nodes client.Reader
+	// Live reads and writes past the cache. A client with a cache would follow all pods once it has written one.
+	Live client.Client
 	// Rules is the present snapshot of all rules.
 	Rules func() *ruleset.Set
 	// Namespace is the operator's own.
@@ -53,12 +52,14 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
+
+	refused refusals
 }
 
 // Reconcile looks at one node.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	node := &corev1.Node{}
-	if err := r.Client.Get(ctx, req.NamespacedName, node); err != nil {
+	if err := r.Nodes.Get(ctx, req.NamespacedName, node); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	standing, ended := r.holds(node)
@@ -112,6 +113,12 @@ func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, rule *ruleset
 	}
 	end := guard.HoldOn(rule, node, r.Clock.Now()).Until
 	var next time.Time
+	again := func(at time.Time) {
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	r.refused.keep(node.Name, pods.Items)
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		due, evicts := guard.Due(pod, node.Spec.Taints)
@@ -122,16 +129,23 @@ func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, rule *ruleset
 		if due.After(end) {
 			due = due.Add(grace)
 		}
+		if retry := r.refused.retryAt(pod); retry.After(due) {
+			due = retry
+		}
 		if due.After(now) {
-			if next.IsZero() || due.Before(next) {
-				next = due
-			}
+			again(due)
 			continue
 		}
 		if r.recovered(ctx, node, rule) {
 			return reconcile.Result{}, nil
 		}
-		if err := r.evictPod(ctx, node, pod, rule); err != nil {
+		switch err := r.evictPod(ctx, node, pod, rule); {
+		case refuses(err):
+			again(r.refused.add(node.Name, pod, now))
+			log.FromContext(ctx).Error(err, "Could not evict a pod, trying again later", "pod", pod.Namespace+"/"+pod.Name)
+			r.Recorder.Eventf(eventnote.Pod(pod), eventnote.Node(node), corev1.EventTypeWarning, reasonEvictionFailed, actionEvict,
+				"%s", eventnote.Format("Could not evict the pod from node %s, trying again later: %v", node.Name, err))
+		case err != nil:
 			return reconcile.Result{}, err
 		}
 	}
@@ -144,7 +158,7 @@ func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, rule *ruleset
 // recovered reports whether, as far as the cache knows by now, the rule holds again: the pods that are left live on.
 func (r *Reconciler) recovered(ctx context.Context, node *corev1.Node, rule *ruleset.Rule) bool {
 	now := &corev1.Node{}
-	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(node), now); err != nil {
+	if err := r.Nodes.Get(ctx, client.ObjectKeyFromObject(node), now); err != nil {
 		return apierrors.IsNotFound(err)
 	}
 	return now.UID != node.UID || guard.HoldOn(rule, now, r.Clock.Now()).State == gate.HoldStands
@@ -166,7 +180,7 @@ func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev
 		}
 		return fmt.Errorf("announcing the eviction of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+	err := r.Live.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
 	switch {
 	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
 		return nil
@@ -198,7 +212,7 @@ func (r *Reconciler) announceDisruption(ctx context.Context, pod *corev1.Pod, ru
 	if err != nil {
 		return err
 	}
-	return r.Client.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch))
+	return r.Live.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch))
 }
 
 // watch looks for pods that were evicted though they are guarded: then the API server does not ask the webhook about the user
@@ -215,7 +229,7 @@ func (r *Reconciler) watch(ctx context.Context, node *corev1.Node) (reconcile.Re
 		}
 		pod.DeletionTimestamp = nil // as the webhook would have seen it
 		d := guard.Decide(&guard.Request{
-			User: v1alpha1.DefaultGuardedUser, Pod: pod, Node: node, Rules: r.Rules(), Namespace: r.Namespace, Now: r.Clock.Now(),
+			User: guard.NodeController, Pod: pod, Node: node, Rules: r.Rules(), Namespace: r.Namespace, Now: r.Clock.Now(),
 		})
 		if d.Rule != nil && d.Hold.State == gate.HoldStands && guard.Announced(pod).LastTransitionTime.After(d.Hold.Since) {
 			r.Bypassed(d.Rule, pod)

@@ -5,6 +5,7 @@ package eviction
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -13,7 +14,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,6 +49,9 @@ type world struct {
 	bypassed []string
 	// failing is what the next deletion fails with.
 	failing error
+	// refused is the pod that a policy keeps from being deleted.
+	refused  string
+	attempts int
 	// stale, where set, is the node as the cache still has it.
 	stale *corev1.Node
 }
@@ -63,9 +69,15 @@ func newWorld(ctx context.Context) *world {
 				w.failing = nil
 				return err
 			}
+			if obj.GetName() == w.refused {
+				w.attempts++
+				return apierrors.NewForbidden(corev1.Resource("pods"), w.refused, errors.New("a policy refuses it"))
+			}
 			w.deletes = append(w.deletes, obj.GetName())
 			return c.Delete(ctx, obj, opts...)
 		},
+	})
+	cached := interceptor.NewClient(server.Client, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if node, ok := obj.(*corev1.Node); ok && w.stale != nil {
 				*node = *w.stale.DeepCopy()
@@ -75,7 +87,7 @@ func newWorld(ctx context.Context) *world {
 		},
 	})
 	w.Reconciler = &Reconciler{
-		Client: watched, Live: server.Client, Rules: func() *ruleset.Set { return set }, Recorder: events.NewFakeRecorder(100), Clock: w.clock,
+		Nodes: cached, Live: watched, Rules: func() *ruleset.Set { return set }, Recorder: events.NewFakeRecorder(100), Clock: w.clock,
 		Bypassed: func(rule *ruleset.Rule, pod *corev1.Pod) { w.bypassed = append(w.bypassed, rule.Name+" "+pod.Name) },
 	}
 	taint := corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: w.start}}
@@ -112,6 +124,14 @@ func (w *world) get(p *corev1.Pod) *corev1.Pod {
 	now := &corev1.Pod{}
 	Expect(server.Client.Get(w.ctx, client.ObjectKeyFromObject(p), now)).To(Succeed())
 	return now
+}
+
+// refusals are the pods that are tried again later, after one more look.
+func (w *world) refusals() map[types.UID]refusal {
+	GinkgoHelper()
+	Expect(server.Client.DeleteAllOf(w.ctx, &corev1.Pod{}, client.InNamespace("default"), client.GracePeriodSeconds(0))).To(Succeed())
+	w.at(97)
+	return w.Reconciler.refused.pods
 }
 
 // at looks at the node so many seconds after it was lost.
@@ -153,6 +173,24 @@ var _ = Describe("Finishing evictions", func() {
 		Expect(w.get(due).DeletionTimestamp).To(BeNil())
 		w.at(62)
 		Expect(w.deletes).To(Equal([]string{"due"}))
+	})
+
+	It("evicts the other pods when one cannot be deleted, and tries that one less and less often", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.refused = "a-refused"
+		w.pod("a-refused", 5)
+		w.pod("b-due", 5)
+		Expect(w.at(61).RequeueAfter).To(Equal(5 * time.Second))
+		Expect(w.deletes).To(Equal([]string{"b-due"}))
+		Expect(w.at(63).RequeueAfter).To(Equal(3 * time.Second))
+		Expect(w.attempts).To(Equal(1))
+		Expect(w.at(66).RequeueAfter).To(Equal(10 * time.Second))
+		Expect(w.at(76).RequeueAfter).To(Equal(20 * time.Second))
+		Expect(w.attempts).To(Equal(3))
+		w.refused = ""
+		w.at(96)
+		Expect(w.deletes).To(Equal([]string{"b-due", "a-refused"}))
+		Expect(w.refusals()).To(BeEmpty(), "what is gone is forgotten")
 	})
 
 	It("evicts nothing from a node that is ready again, though the cache does not know yet", func(ctx context.Context) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -34,6 +35,8 @@ type Handler struct {
 	Rules func() *ruleset.Set
 	// Synced reports whether both are complete. Until then everything is allowed.
 	Synced func() bool
+	// Users are the users whose deletions are guarded against.
+	Users []string
 	// Namespace is the operator's own.
 	Namespace string
 	// Recorder records events on pods, nodes and rules.
@@ -53,7 +56,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Allowed("")
 	}
 	rules := h.Rules()
-	if !concerned(rules, req.UserInfo.Username) {
+	if !slices.Contains(h.Users, req.UserInfo.Username) || !slices.ContainsFunc(rules.All(), guards) {
 		return admission.Allowed("")
 	}
 	pod, err := decode(req.OldObject.Raw)
@@ -79,15 +82,7 @@ func isDeletion(req *admission.Request) bool {
 		len(req.OldObject.Raw) > 0
 }
 
-// concerned reports whether any rule guards against the user.
-func concerned(rules *ruleset.Set, user string) bool {
-	for _, r := range rules.All() {
-		if guard.Against(r, user) {
-			return true
-		}
-	}
-	return false
-}
+func guards(rule *ruleset.Rule) bool { return rule.Spec.EvictionGuard != nil }
 
 // answer makes the response, and tells what was decided, unless nothing is to come of the request.
 func (h *Handler) answer(ctx context.Context, req *admission.Request, pod *corev1.Pod, node *corev1.Node, d *guard.Decision) admission.Response {

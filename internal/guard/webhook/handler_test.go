@@ -12,15 +12,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,9 +29,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	"sigs.k8s.io/yaml"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
@@ -78,7 +73,7 @@ func newWorld(change ...func(*build.RuleWrapper)) *world {
 	lost = build.WrapNode(lost).Created(start.Add(-2*time.Hour)).Condition("Ready", "Unknown", start).Taint(corev1.TaintNodeUnreachable, "", corev1.TaintEffectNoExecute).Obj()
 	w := &world{recorder: events.NewFakeRecorder(1000), clock: clocktesting.NewFakePassiveClock(start.Add(time.Second)), synced: true}
 	w.Handler = &Handler{
-		Nodes: nodes{"n1": lost}, Rules: func() *ruleset.Set { return set }, Synced: func() bool { return w.synced },
+		Nodes: nodes{"n1": lost}, Rules: func() *ruleset.Set { return set }, Synced: func() bool { return w.synced }, Users: guard.DefaultUsers(),
 		Namespace: "nodegate-system", Recorder: w.recorder, Clock: w.clock,
 	}
 	return w
@@ -94,7 +89,7 @@ func deletion(t testing.TB, pod *corev1.Pod, change ...func(*admissionv1.Admissi
 		UID: "1", Operation: admissionv1.Delete, Namespace: pod.Namespace, Name: pod.Name,
 		Kind:      metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
 		Resource:  metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
-		UserInfo:  authenticationv1.UserInfo{Username: v1alpha1.DefaultGuardedUser},
+		UserInfo:  authenticationv1.UserInfo{Username: guard.NodeController},
 		OldObject: runtime.RawExtension{Raw: raw},
 	}
 	for _, f := range change {
@@ -107,11 +102,16 @@ func guarded(i int) *corev1.Pod {
 	return build.MakePod("default", fmt.Sprintf("web-%d", i)).UID(fmt.Sprintf("u-%d", i)).Node("n1").Obj()
 }
 
+func by(user string) func(*admissionv1.AdmissionRequest) {
+	return func(r *admissionv1.AdmissionRequest) { r.UserInfo.Username = user }
+}
+
 func TestHandle(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule    func(*build.RuleWrapper)
 		change  func(*admissionv1.AdmissionRequest)
 		pod     *corev1.Pod
+		users   []string // by default those of the flag
 		unready bool
 		denied  bool
 		warns   string
@@ -119,7 +119,10 @@ func TestHandle(t *testing.T) {
 	}{
 		"a guarded pod":                {denied: true, events: 3},
 		"a request that is not to be":  {change: func(r *admissionv1.AdmissionRequest) { r.DryRun = new(true) }, denied: true},
-		"another user":                 {change: func(r *admissionv1.AdmissionRequest) { r.UserInfo.Username = "jane" }},
+		"another user":                 {change: by("jane")},
+		"the pod garbage collector":    {change: by("system:serviceaccount:kube-system:pod-garbage-collector")},
+		"a user whom the flag names":   {users: []string{"jane"}, change: by("jane"), denied: true, events: 3},
+		"one whom it does not name":    {users: []string{"jane"}},
 		"another operation":            {change: func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Update }},
 		"another resource":             {change: func(r *admissionv1.AdmissionRequest) { r.Resource.Resource = "podtemplates" }},
 		"a subresource":                {change: func(r *admissionv1.AdmissionRequest) { r.SubResource = "eviction" }},
@@ -138,6 +141,9 @@ func TestHandle(t *testing.T) {
 				w = newWorld(c.rule)
 			}
 			w.synced = !c.unready
+			if c.users != nil {
+				w.Users = c.users
+			}
 			pod := c.pod
 			if pod == nil {
 				pod = guarded(0)
@@ -176,29 +182,6 @@ func TestEventsAreNoFlood(t *testing.T) {
 	if got := len(w.recorder.Events); got != 20+1+1 {
 		t.Errorf("%d events: want one for each pod, one for the node and one for the rule", got)
 	}
-}
-
-// TestTheManifestNamesTheDefaultUsers: the shipped configuration needs no change as long as no rule names users.
-func TestTheManifestNamesTheDefaultUsers(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "webhook", "validating.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := admissionregistrationv1.ValidatingWebhookConfiguration{}
-	if err := yaml.Unmarshal(raw, &c); err != nil {
-		t.Fatal(err)
-	}
-	want := guard.MatchCondition(guard.AllUsers(ruleset.NewSet()))
-	for _, w := range c.Webhooks {
-		if w.ClientConfig.Service == nil || *w.ClientConfig.Service.Path != Path {
-			continue
-		}
-		if len(w.MatchConditions) != 1 || w.MatchConditions[0].Expression != want {
-			t.Errorf("match conditions %+v\nwant %s", w.MatchConditions, want)
-		}
-		return
-	}
-	t.Errorf("no webhook is called at %s", Path)
 }
 
 // FuzzHandle sends reviews over HTTP, as the API server would, that are of all kinds: nothing may crash, and nothing be denied
@@ -241,7 +224,7 @@ func FuzzHandle(f *testing.F) {
 		}
 		in := admissionv1.AdmissionReview{}
 		if err := json.Unmarshal(body, &in); err != nil || in.Request == nil || in.Request.Operation != admissionv1.Delete ||
-			in.Request.UserInfo.Username != v1alpha1.DefaultGuardedUser && in.Request.UserInfo.Username != guard.ControllerManager {
+			in.Request.UserInfo.Username != guard.NodeController && in.Request.UserInfo.Username != guard.ControllerManager {
 			t.Errorf("denied: %s", body)
 		}
 	})

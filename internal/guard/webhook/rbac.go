@@ -3,15 +3,14 @@
 
 package webhook
 
-// What the eviction guard needs, and no more; with the webhooks' other rights in config/webhook/role.yaml.
+// The permissions of the eviction guard. "make manifests" writes them to config/webhook/role.yaml.
 //
-// The users whom rules name are written into the match conditions of one webhook.
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=nodegate-webhook,verbs=get;patch
+// The operator checks that the API server calls the webhook for the guarded users. It does not change the webhook.
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=nodegate-webhook,verbs=get
 //
-// When a hold ends its evictions are finished: the pods of the node are announced as disrupted, and deleted.
+// When a guard has ended, the operator finishes its evictions: it sets DisruptionTarget on the pods and deletes them.
 // +kubebuilder:rbac:groups="",resources=pods,verbs=delete
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
 //
-// Whether the node controller has an account of its own. It is looked for in kube-system; a right in that namespace alone would
-// need a role there.
+// Whether the node controller has a service account. Permissions in kube-system alone would need a role in that namespace.
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,resourceNames=node-controller,verbs=get

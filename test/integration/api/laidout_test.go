@@ -32,7 +32,7 @@ probes:
 - {conditionType: projectcalico.org/CalicoReady, httpGet: {port: 9099, path: /readiness}, periodSeconds: 30,
    timeoutSeconds: 10, successThreshold: 1, failureThreshold: 3}
 taint: {key: readiness.k8s.io/NetworkReady, value: pending, effect: NoSchedule}
-evictionGuard: {maxHoldSeconds: 1800, users: []}
+evictionGuard: {maxHoldSeconds: 1800}
 podAdmission: None
 health: {checks: [{name: node_ready}, {name: disk_pressure, timeoutSeconds: 2, cacheSeconds: 10,
                    disk: {paths: [/var/lib/kubelet], minimumFreePercent: 10}}]}
@@ -62,7 +62,7 @@ func TestWholeAPI(t *testing.T) {
 			t.Fatal(err)
 		}
 		// What is said as by default is not written again.
-		want := changed(t, wholeSpec, "{evictionGuard: {users: null}, stabilization: {minimumHoldSeconds: null}, dryRun: null, suspend: null}")
+		want := changed(t, wholeSpec, "{stabilization: {minimumHoldSeconds: null}, dryRun: null, suspend: null}")
 		if diff := cmp.Diff(rule(t, group, "x", want).Object, rule(t, group, "x", string(written)).Object); diff != "" {
 			t.Errorf("the Go types lose something (-given +written):\n%s", diff)
 		}
@@ -92,10 +92,6 @@ func TestLaidOutEffects(t *testing.T) {
 		"maxHoldSeconds at its edges":     {"evictionGuard: {maxHoldSeconds: 604800}", nil},
 		"maxHoldSeconds too short":        {"evictionGuard: {maxHoldSeconds: 0}", refused("spec.evictionGuard.maxHoldSeconds", "greater than or equal to 1")},
 		"maxHoldSeconds too long":         {"evictionGuard: {maxHoldSeconds: 604801}", refused("spec.evictionGuard.maxHoldSeconds", "less than or equal to 604800")},
-		"one user twice":                  {"evictionGuard: {users: [a, a]}", refused("spec.evictionGuard.users[1]", "Duplicate value")},
-		"a user that is empty":            {`evictionGuard: {users: [""]}`, refused("spec.evictionGuard.users[0]", "at least 1 chars long")},
-		"16 users":                        {"evictionGuard: {users: [" + words(16, "u%d") + "]}", nil},
-		"17 users":                        {"evictionGuard: {users: [" + words(17, "u%d") + "]}", refused("spec.evictionGuard.users", "must have at most 16 items")},
 		"podAdmission: Deny with a taint": {"podAdmission: Deny", nil},
 	})
 }

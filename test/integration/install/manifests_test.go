@@ -26,7 +26,7 @@ import (
 func TestRoleIsGenerated(t *testing.T) {
 	for _, c := range []struct{ role, markers, dir string }{
 		{"manager-role", "./cmd/manager/...", "rbac"},
-		{"webhook-role", "./internal/admission/...", "webhook"},
+		{"webhook-role", "./internal/admission/...;./internal/guard/...", "webhook"},
 	} {
 		generated, err := tool(t.Context(), "controller-gen", "rbac:roleName="+c.role, "paths="+c.markers, "output:stdout")
 		if err != nil {

@@ -61,7 +61,7 @@ func TestTheOperatorMayDoNothingElse(t *testing.T) {
 		"mutatingwebhookconfigurations.admissionregistration.k8s.io":                                {"list", "watch"},
 		"validatingwebhookconfigurations.admissionregistration.k8s.io":                              {"list", "watch"},
 		"mutatingwebhookconfigurations.admissionregistration.k8s.io nodegate-webhook":               {"list", "update", "watch"},
-		"validatingwebhookconfigurations.admissionregistration.k8s.io nodegate-webhook":             {"get", "list", "patch", "update", "watch"},
+		"validatingwebhookconfigurations.admissionregistration.k8s.io nodegate-webhook":             {"get", "list", "update", "watch"},
 		"mutatingadmissionpolicies.admissionregistration.k8s.io nodegate-node-admission":            {"list", "watch"},
 		"mutatingadmissionpolicybindings.admissionregistration.k8s.io nodegate-node-admission":      {"list", "watch"},
 		"its own namespace: secrets":                                                                {"list", "watch"},
@@ -227,8 +227,6 @@ func TestAggregation(t *testing.T) {
 	}
 	want := map[string]string{
 		"nodegate-nodereadinessrule-viewer": "view",
-		"nodegate-nodereadinessrule-editor": "edit",
-		"nodegate-nodereadinessrule-admin":  "admin",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

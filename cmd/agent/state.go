@@ -1,0 +1,102 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodegate/nodegate/internal/agent/config"
+)
+
+// savedState is what an agent has to know to run its node's rules, in a file that survives a restart of its container: the
+// last good configuration, and the labels of its node. With it, a restart while the API server is away changes nothing.
+type savedState struct {
+	// Node and UID are the node's. A state of another node is dropped.
+	Node   string            `json:"node"`
+	UID    types.UID         `json:"uid"`
+	Labels map[string]string `json:"labels"`
+	Config *config.File      `json:"config"`
+}
+
+// stateFile keeps a savedState: in memory, for a node that disappears, and if it has a path in a file.
+type stateFile struct {
+	path, node string
+	log        *slog.Logger
+	saved      *savedState // nil if there is none
+}
+
+// readState reads the state of a node, if there is one.
+func readState(path, node string, log *slog.Logger) *stateFile {
+	f := &stateFile{path: path, node: node, log: log}
+	if path == "" {
+		return f
+	}
+	raw, err := os.ReadFile(path) //nolint:gosec // a path that a flag gives
+	if errors.Is(err, fs.ErrNotExist) {
+		return f
+	}
+	saved := &savedState{}
+	if err == nil {
+		err = json.Unmarshal(raw, saved)
+	}
+	switch {
+	case err != nil:
+		log.Warn("The saved state cannot be read and is dropped", "file", path, "error", err.Error())
+	case saved.Node != node || saved.UID == "" || saved.Config == nil:
+		log.Info("The saved state is of another node and is dropped", "file", path)
+	default:
+		f.saved = saved
+	}
+	return f
+}
+
+// current returns the configuration and the labels that are in force: those that are known or, as long as one of them is
+// not, what was saved. fresh reports whether both are known.
+func (f *stateFile) current(file *config.File, node *corev1.Node) (_ *config.File, labels map[string]string, fresh, ok bool) {
+	if node != nil && f.saved != nil && f.saved.UID != node.UID {
+		f.log.Info("The saved state is of another node and is dropped", "file", f.path)
+		f.saved = nil
+	}
+	fresh = file != nil && node != nil
+	if f.saved != nil && file == nil {
+		file = f.saved.Config
+	}
+	if node != nil {
+		return file, node.Labels, fresh, file != nil
+	}
+	if f.saved != nil {
+		return file, f.saved.Labels, fresh, true
+	}
+	return file, nil, false, false
+}
+
+// save writes the state if it has changed. A failure costs what the state is for, and no more: it is logged.
+func (f *stateFile) save(file *config.File, node *corev1.Node) {
+	if s := f.saved; s != nil && s.UID == node.UID && s.Config == file && maps.Equal(s.Labels, node.Labels) {
+		return
+	}
+	f.saved = &savedState{Node: f.node, UID: node.UID, Labels: node.Labels, Config: file}
+	if f.path == "" {
+		return
+	}
+	raw, err := json.Marshal(f.saved)
+	if err == nil {
+		err = os.WriteFile(f.path+".new", raw, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(f.path+".new", f.path)
+	}
+	if err != nil {
+		f.log.Warn("The state cannot be saved", "file", filepath.Clean(f.path), "error", err.Error())
+	}
+}

@@ -1,0 +1,125 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/agent/config"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+// fakeAPI answers the list of nodes with one node, and nothing to a watch. It returns a kubeconfig.
+func fakeAPI(t *testing.T, node *corev1.Node) (kubeconfig string, server *httptest.Server) {
+	t.Helper()
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Has("watch") {
+			w.(http.Flusher).Flush() //nolint:errcheck // it is one
+			<-r.Context().Done()
+			return
+		}
+		list := corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}, Items: []corev1.Node{*node}}
+		list.ResourceVersion = "7"
+		_ = json.NewEncoder(w).Encode(list)
+	}))
+	t.Cleanup(server.Close)
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(clientcmdapi.Config{
+		CurrentContext: "c", Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c"}},
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: server.URL}},
+	}, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig, server
+}
+
+// TestARestartInAnOutageChangesNothing: an agent that knows neither its rules nor its labels goes on with those that it had.
+func TestARestartInAnOutageChangesNothing(t *testing.T) {
+	node := build.MakeNode("saved").UID("uid-1").Label("pool", "workers").Obj()
+	node.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "True"}}
+	kubeconfig, server := fakeAPI(t, node)
+	dir := t.TempDir()
+	rules, state := filepath.Join(dir, "rules.json"), filepath.Join(dir, "state.json")
+	writeConfig(t, rules, config.Input{Name: "workers", UID: "1", Spec: &v1alpha1.NodeReadinessRuleSpec{
+		NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"pool": "workers"}},
+		Health: &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{
+			{Name: "node_ready"}, {Name: "http:ingress", HTTPGet: &v1alpha1.HTTPGetAction{Port: 1}},
+		}},
+	}})
+	env := map[string]string{"NODE_NAME": "saved"}
+	args := []string{"--kubeconfig", kubeconfig, "--config", rules, "--state-file", state}
+	a := startAgent(t, env, args...)
+	a.defaults(t, "node_ready", "http:ingress")
+	a.stop()
+	<-a.ended
+
+	server.CloseClientConnections()
+	server.Close()
+	if err := os.Remove(rules); err != nil {
+		t.Fatal(err)
+	}
+	a = startAgent(t, env, args...)
+	a.defaults(t, "node_ready", "http:ingress")
+	got := a.health(t, "")
+	if got.code != 503 || !got.FailOpen || !got.Checks[0].Passed || got.Checks[1].Passed {
+		t.Errorf("node_ready fails open, and the check that needs only the node runs: %+v", got)
+	}
+	a.stop()
+	<-a.ended
+
+	// A node of the same name that was created again is another one.
+	other := node.DeepCopy()
+	other.UID = "uid-2"
+	kubeconfig, _ = fakeAPI(t, other)
+	a = startAgent(t, env, "--kubeconfig", kubeconfig, "--config", rules, "--state-file", state)
+	eventually(t, back, func() error {
+		if n := a.count("The saved state is of another node and is dropped"); n != 1 {
+			return fmt.Errorf("told %d times", n)
+		}
+		return nil
+	})
+	a.defaults(t, "node_ready")
+}
+
+// TestWithoutAConfiguration: what is judged by rules passes, and says in the body, the header and the metric that it could
+// not judge.
+func TestWithoutAConfiguration(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "rules.json")
+	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	node := build.MakeNode("x").UID("uid-1").Obj()
+	kubeconfig, _ := fakeAPI(t, node)
+	for name, file := range map[string]string{"missing": "/nonexistent/rules.json", "broken": broken} {
+		t.Run(name, func(t *testing.T) {
+			a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig", kubeconfig, "--config", file)
+			a.is(t, back, 503, false, "the node has no Ready condition") // the node is known
+			for _, check := range []string{"rules", "custom_conditions"} {
+				got := a.health(t, "?check="+check)
+				if got.code != 200 || !got.FailOpen || got.failOpen != check ||
+					got.Checks[0].FailOpen != "the agent has no configuration yet" {
+					t.Errorf("%s: %+v", check, got)
+				}
+				_, metrics := a.get(t, "metrics", "/metrics")
+				if !strings.Contains(metrics, `node_readiness_agent_check_fail_open{check="`+check+`"} 1`) {
+					t.Errorf("%s: the metric does not tell", check)
+				}
+			}
+		})
+	}
+}
