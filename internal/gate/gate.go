@@ -111,11 +111,13 @@ func (n *subject) after(m move) Decision {
 func (n *subject) recall() {
 	switch {
 	case !n.Rule.Spec.RearmsOnReboot():
-		n.rec.BootID, n.rec.NotBefore = "", metav1.Time{}
+		n.rec.BootID = ""
+		n.rec.booted()
 	case n.State.Rebooted:
 		n.rec = Record{
 			Taint: n.rec.Taint, Since: n.stamp(),
-			BootID: n.Node.Status.NodeInfo.BootID, NotBefore: metav1.NewTime(n.State.NotBefore),
+			BootID: n.Node.Status.NodeInfo.BootID, NotBefore: metav1.NewTime(n.State.Boot.Bound),
+			RearmedAt: n.stamp(), Former: metav1.NewTime(n.State.Boot.Former),
 		}
 		n.d.Marked, n.d.Rearmed, n.rearmed = false, true, true
 	case n.rec.BootID == "" && n.adds():
@@ -290,7 +292,8 @@ func (n *subject) open() {
 	if remember && completes {
 		n.d.Marked, n.d.Opened = true, true
 	}
-	n.rec.TimedOut, n.rec.NotBefore = metav1.Time{}, metav1.Time{}
+	n.rec.TimedOut = metav1.Time{}
+	n.rec.booted()
 	n.pass()
 }
 

@@ -33,6 +33,9 @@ type NodeInput struct {
 	Busy func() bool
 	// Evaluate judges one rule. By default readiness.Evaluate; whoever measures that gives another one.
 	Evaluate func(*ruleset.Rule, *readiness.Facts, time.Time) readiness.Verdict
+	// Live lists the pods of a requirement on the node from the API server, for a node that has rebooted; nil: Evidence is
+	// as good.
+	Live func(*ruleset.Pods) []*corev1.Pod
 	// Now is the moment.
 	Now time.Time
 }
@@ -89,7 +92,7 @@ func DecideNode(in *NodeInput) Outcome {
 
 // facts are what a rule is judged by.
 func (in *NodeInput) facts(rule *ruleset.Rule, state State) *readiness.Facts {
-	f := &readiness.Facts{Node: in.Node, NotBefore: state.NotBefore, Evidence: in.Evidence,
+	f := &readiness.Facts{Node: in.Node, Boot: state.Boot, Evidence: in.Evidence, Live: in.Live,
 		Results: make([]readiness.Result, 0, len(rule.Spec.Conditions)+len(rule.Requirements))}
 	if in.Observed != nil {
 		f.Observed = in.Observed(rule)

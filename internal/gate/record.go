@@ -40,6 +40,10 @@ type Record struct {
 	// NotBefore, of a re-armed node, is the Ready heartbeat of the object that brought BootID. Evidence from before it does
 	// not count. Cleared on release.
 	NotBefore metav1.Time `json:"notBefore,omitzero"`
+	// RearmedAt is when the operator re-armed the node, by its own clock. Former is the newest time that the record had
+	// before: no container that started earlier was started by this boot. Both are cleared on release.
+	RearmedAt metav1.Time `json:"rearmedAt,omitzero"`
+	Former    metav1.Time `json:"former,omitzero"`
 	// GuardedSince is when the rule ceased to hold, as long as its eviction guard has not stood down since. The clock of
 	// maxHoldSeconds starts with it.
 	GuardedSince metav1.Time `json:"guardedSince,omitzero"`
@@ -54,6 +58,22 @@ type Record struct {
 func (r Record) empty() bool {
 	r.Rule = ""
 	return r == Record{}
+}
+
+// newest is the newest time of the record.
+func (r *Record) newest() metav1.Time {
+	newest := metav1.Time{}
+	for _, t := range []metav1.Time{r.Since, r.Released, r.TimedOut, r.GuardedSince, r.GuardEnded, r.RearmedAt} {
+		if newest.Before(&t) {
+			newest = t
+		}
+	}
+	return newest
+}
+
+// booted forgets the boot: the node has been released since.
+func (r *Record) booted() {
+	r.NotBefore, r.RearmedAt, r.Former = metav1.Time{}, metav1.Time{}, metav1.Time{}
 }
 
 // Encode is the record as the annotation has it.
@@ -87,7 +107,9 @@ func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 			r.Taint = ""
 		}
 	}
-	for _, t := range []*metav1.Time{&r.Since, &r.Released, &r.TimedOut, &r.GuardedSince, &r.GuardEnded} {
+	for _, t := range []*metav1.Time{
+		&r.Since, &r.Released, &r.TimedOut, &r.GuardedSince, &r.GuardEnded, &r.RearmedAt, &r.Former,
+	} {
 		if t.Time.Before(node.CreationTimestamp.Time) || t.Time.After(now.Add(MaxClockSkew)) {
 			*t = metav1.Time{}
 		}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -38,8 +39,8 @@ type State struct {
 	// Rebooted is whether the node runs another boot than the record's, and the rule re-arms on that. Where a rule neither
 	// claims nor may add anything, that waits.
 	Rebooted bool
-	// NotBefore is from when on evidence counts; zero: always.
-	NotBefore time.Time
+	// Boot is since when evidence counts, on a node that was re-armed and not released since.
+	Boot readiness.Boot
 	// Counted is whether maxUnavailable counts the node: released, and neither cordoned nor terminating.
 	Counted bool
 }
@@ -73,7 +74,8 @@ func (s *State) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
 	if !rule.Spec.RearmsOnReboot() {
 		return
 	}
-	s.NotBefore = s.Record.NotBefore.Time
+	rec := &s.Record
+	s.Boot = readiness.Boot{Bound: rec.NotBefore.Time, SeenAt: rec.RearmedAt.Time, Former: rec.Former.Time}
 	boot := node.Status.NodeInfo.BootID
 	if boot == "" || s.Record.BootID == "" || boot == s.Record.BootID {
 		return
@@ -81,7 +83,7 @@ func (s *State) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
 	if s.Claimed || rule.Mode != ruleset.Suspended && node.DeletionTimestamp.IsZero() {
 		s.Rebooted = true
 		s.Released = false
-		s.NotBefore = bootHeartbeat(node, now)
+		s.Boot = readiness.Boot{Bound: bootHeartbeat(node, now), SeenAt: now.Truncate(time.Second), Former: rec.newest().Time}
 	}
 }
 

@@ -157,7 +157,7 @@ func hold(in *gate.Input) gate.Hold {
 }
 
 func facts(in *gate.Input) *readiness.Facts {
-	return &readiness.Facts{Node: in.Node, NotBefore: in.State.NotBefore}
+	return &readiness.Facts{Node: in.Node, Boot: in.State.Boot}
 }
 
 func denial(rule *ruleset.Rule, r *Request, why string) string {

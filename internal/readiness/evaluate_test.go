@@ -151,7 +151,7 @@ func TestEvaluate(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, facts := compile(c.rule), &Facts{Node: c.node.Obj(), NotBefore: c.notBefore, Observed: c.observed}
+			r, facts := compile(c.rule), &Facts{Node: c.node.Obj(), Boot: Boot{Bound: c.notBefore, SeenAt: c.notBefore}, Observed: c.observed}
 			got := Evaluate(r, facts, at(c.at))
 			compareVerdict(t, c.want, got)
 			sameAgain(t, r, facts, got, at(c.at))
@@ -292,7 +292,7 @@ func TestFreshness(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, facts := compile(rule().Require(c.require)), &Facts{Node: c.node.Obj(), NotBefore: c.notBefore, Observed: c.observed}
+			r, facts := compile(rule().Require(c.require)), &Facts{Node: c.node.Obj(), Boot: Boot{Bound: c.notBefore, SeenAt: c.notBefore}, Observed: c.observed}
 			got := Evaluate(r, facts, at(c.at))
 			compareVerdict(t, c.want, got)
 			sameAgain(t, r, facts, got, at(c.at))

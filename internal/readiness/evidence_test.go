@@ -96,7 +96,7 @@ func TestResultsSayWhy(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			c.want.Type = cni
-			got := spelledOut(Evaluate(compile(c.rule), &Facts{Node: c.node.Obj(), NotBefore: c.notBefore}, start))
+			got := spelledOut(Evaluate(compile(c.rule), &Facts{Node: c.node.Obj(), Boot: Boot{Bound: c.notBefore, SeenAt: c.notBefore}}, start))
 			if diff := cmp.Diff([]result{c.want}, got); diff != "" {
 				t.Errorf("results (-want +got):\n%s", diff)
 			}

@@ -76,8 +76,12 @@ func judgePods(rule *ruleset.Rule, p *ruleset.Pods, facts *Facts, now time.Time)
 	out := podsFound{}
 	var counted, coming []time.Time
 	seen := false
-	for _, pod := range facts.pods(p) {
-		why, since := judgePod(p, pod, facts.NotBefore, now)
+	boot := facts.bootState(now)
+	for _, pod := range facts.podsSince(boot, p) {
+		why, since := judgePod(p, pod, now)
+		if why != podForeign && !facts.Boot.proves(boot, pod, now) {
+			why = podBeforeBoot
+		}
 		seen = seen || why != podForeign
 		switch {
 		case why != podCounts:
@@ -103,6 +107,7 @@ func judgePods(rule *ruleset.Rule, p *ruleset.Pods, facts *Facts, now time.Time)
 	case missing <= len(coming):
 		j.ChangesAt = coming[missing-1]
 	}
+	facts.Boot.await(boot, &j, now)
 	return j, out
 }
 
@@ -135,7 +140,7 @@ func owned(p *ruleset.Pods, pod *corev1.Pod) bool {
 
 // judgePod judges one pod that has the labels: since when it counts, or will count, or why it does not. A zero time
 // is not known.
-func judgePod(p *ruleset.Pods, pod *corev1.Pod, notBefore, now time.Time) (podState, time.Time) {
+func judgePod(p *ruleset.Pods, pod *corev1.Pod, now time.Time) (podState, time.Time) {
 	switch {
 	case !owned(p, pod):
 		return podForeign, time.Time{}
@@ -143,8 +148,6 @@ func judgePod(p *ruleset.Pods, pod *corev1.Pod, notBefore, now time.Time) (podSt
 		return podTerminating, time.Time{}
 	case pod.Spec.NodeName == "":
 		return podUnscheduled, time.Time{}
-	case startedBefore(pod, notBefore, now):
-		return podBeforeBoot, time.Time{}
 	}
 	if p.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation || p.ReadyWhen == v1alpha1.PodReadyPolicyPodReadyOrAnnotation {
 		if value, ok := pod.Annotations[p.ReadyAnnotation.Key]; ok && value == p.ReadyAnnotation.Value {
@@ -198,18 +201,4 @@ func probeless(pod *corev1.Pod) string {
 		}
 	}
 	return ""
-}
-
-// startedBefore reports whether a container runs, or ran last, since before the given time. A start in the future is by a
-// clock that is wrong, and proves nothing.
-func startedBefore(pod *corev1.Pod, t, now time.Time) bool {
-	if t.IsZero() {
-		return false
-	}
-	if len(pod.Status.ContainerStatuses) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-		return c.State.Running == nil || c.State.Running.StartedAt.Time.Before(t) || c.State.Running.StartedAt.After(now)
-	})
 }

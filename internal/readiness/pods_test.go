@@ -77,7 +77,7 @@ func TestPods(t *testing.T) {
 			pods: []*corev1.Pod{initPod("a", noon.Add(time.Hour), probeless, func(p *corev1.Pod) {
 				p.CreationTimestamp = metav1.NewTime(noon.Add(-9 * time.Second))
 			})}},
-		"a start in the future proves no boot": {require: usual, notBefore: noon.Add(-time.Second), says: "has not started",
+		"a start in the future proves no boot": {require: usual, notBefore: noon.Add(-time.Second), recheck: noon.Add(confirmAfter - time.Second), says: "has not started",
 			pods: []*corev1.Pod{initPod("a", noon.Add(time.Hour))}},
 		"a pod that is not ready": {require: usual, pods: []*corev1.Pod{initPod("a", before, unready)},
 			says: "pod a has a container, init, that is not ready"},
@@ -89,7 +89,7 @@ func TestPods(t *testing.T) {
 		"a pod of the DaemonSet does": {
 			require: with(func(p *v1alpha1.PodsRequirement) { p.OwnerDaemonSet = "startup-init" }), pods: []*corev1.Pod{initPod("a", before)},
 			ready: true, since: before},
-		"a pod of the previous boot still looks ready": {require: usual, pods: []*corev1.Pod{initPod("a", before)}, notBefore: noon.Add(-time.Second),
+		"a pod of the previous boot still looks ready": {require: usual, pods: []*corev1.Pod{initPod("a", before)}, notBefore: noon.Add(-time.Second), recheck: noon.Add(confirmAfter - time.Second),
 			says: "pod a has not started since the node booted"},
 		"a container without a probe is not ready at once": {require: usual,
 			pods: []*corev1.Pod{initPod("a", noon.Add(-9*time.Second), probeless)}, recheck: noon.Add(time.Second),
@@ -107,7 +107,7 @@ func TestPods(t *testing.T) {
 		"only the annotation": {require: with(func(p *v1alpha1.PodsRequirement) {
 			p.ReadyWhen, p.ReadyAnnotation = v1alpha1.PodReadyPolicyAnnotation, annotated.ReadyAnnotation
 		}), pods: []*corev1.Pod{initPod("a", before)}, says: "pod a does not bear annotation startup.k8s.io/ready=true"},
-		"an annotation of the previous boot": {require: annotated, pods: []*corev1.Pod{initPod("a", before, say)}, notBefore: noon,
+		"an annotation of the previous boot": {require: annotated, pods: []*corev1.Pod{initPod("a", before, say)}, notBefore: noon, recheck: noon.Add(confirmAfter),
 			says: "has not started since the node booted"},
 		"a pod that waits for the very taint that waits for it": {require: usual, pods: []*corev1.Pod{initPod("a", before, unready, func(p *corev1.Pod) {
 			p.Spec.NodeName = ""
@@ -125,7 +125,7 @@ func TestPods(t *testing.T) {
 			if len(rule.Problems) > 0 {
 				t.Fatal(rule.Problems)
 			}
-			facts := &Facts{Node: build.MakeNode("n").Obj(), NotBefore: tc.notBefore,
+			facts := &Facts{Node: build.MakeNode("n").Obj(), Boot: Boot{Bound: tc.notBefore, SeenAt: tc.notBefore},
 				Observed: Observed{Ready: tc.ready, Since: noon.Add(-time.Hour)},
 				Evidence: &Evidence{Pods: map[*ruleset.Pods][]*corev1.Pod{rule.Pods()[0]: tc.pods}}}
 			v := Evaluate(rule, facts, noon)

@@ -16,13 +16,15 @@ import (
 type Facts struct {
 	// Node is the node.
 	Node *corev1.Node
-	// NotBefore, where set, is the Ready heartbeat of the object that brought the node's present boot ID: evidence
-	// reported before it is from an earlier boot and counts as Unknown.
-	NotBefore time.Time
+	// Boot is set while the node has rebooted and has not been released since.
+	Boot Boot
 	// Observed is what this process saw of this rule on this node before; it dates evidence that bears no time.
 	Observed Observed
 	// Evidence is what requirements are judged by; nil, where no rule has any.
 	Evidence *Evidence
+	// Live lists the pods of a requirement from the API server, once the node's boot is confirmed: a cache may still show
+	// them as they were before. Nil: Evidence is as good.
+	Live func(*ruleset.Pods) []*corev1.Pod
 	// Results is a buffer for the results of the verdict, so that judging conditions costs no allocation.
 	Results []Result
 }
@@ -62,7 +64,7 @@ func Evaluate(rule *ruleset.Rule, facts *Facts, now time.Time) Verdict {
 	for i := range rule.Spec.Conditions {
 		c := &rule.Spec.Conditions[i]
 		results = append(results, Result{Type: c.Type, Required: c.RequiredStatus, condition: c,
-			judgement: condition.Judge(c, facts.Node, facts.NotBefore, now)})
+			judgement: condition.Judge(c, facts.Node, facts.Boot.Bound, now)})
 		t.add(results[len(results)-1].judgement)
 	}
 	for i := range rule.Requirements {

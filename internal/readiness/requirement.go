@@ -62,6 +62,12 @@ func judgeRequirement(rule *ruleset.Rule, r *ruleset.Requirement, facts *Facts, 
 	default:
 		out.judgement = requirement(false, true)
 	}
+	boot := facts.bootState(now)
+	if boot == booting && (r.CSIDriver != nil || r.Resource != nil || r.Expression != nil) && out.Satisfied {
+		out.judgement = requirement(false, false)
+		out.Cause = CauseBeforeBoot
+		facts.Boot.await(boot, &out.judgement, now)
+	}
 	return out
 }
 

@@ -22,6 +22,8 @@ func (r *Result) Message() string {
 		return condition.Message(r.condition, r.judgement)
 	}
 	switch q := r.requirement; {
+	case r.Cause == CauseBeforeBoot:
+		return fmt.Sprintf("requirement %s may be as it was before the node booted", r.Name)
 	case q.Pods != nil:
 		return r.found.pods.message(q.Pods)
 	case q.CSIDriver != nil:

@@ -136,7 +136,7 @@ func TestCompletionAnnotation(t *testing.T) {
 			node:  fresh().BootID("b2").Annotation(recordKey, `{"bootID":"b1"}`).Annotation(markerKey, isMarked).Annotation(completedAt, "5").Condition("Ready", "True", at(50)),
 			steps: []step{
 				{tells: "rebooted", at: 51, taints: []string{pending}, states: []string{"cni Held Rearmed"}, changes: []string{"rearmed cni " + pending, "added cni " + pending},
-					annotations: map[string]string{recordKey: fmt.Sprintf(`{"rule":"cni","taint":%q,"since":%q,"bootID":"b2","notBefore":%q}`, pending, stamp(51), stamp(50))}},
+					annotations: map[string]string{recordKey: fmt.Sprintf(`{"rule":"cni","taint":%q,"since":%q,"bootID":"b2","notBefore":%q,"rearmedAt":%q}`, pending, stamp(51), stamp(50), stamp(51))}},
 				{tells: "ready", at: 60, node: ready(60), states: []string{"cni Ready EvidenceHolds"}, changes: []string{"removed cni " + pending, "completed cni"},
 					annotations: map[string]string{recordKey: fmt.Sprintf(`{"rule":"cni","released":%q,"bootID":"b2"}`, stamp(60)), markerKey: isMarked, completedAt: unix(60)}},
 			},
@@ -186,7 +186,7 @@ func TestRearmOnReboot(t *testing.T) {
 			steps: []step{
 				inService,
 				{tells: "rebooted", at: 51, node: reboot(50), taints: []string{pending}, states: []string{"cni Held Rearmed"}, changes: []string{"rearmed cni " + pending, "added cni " + pending},
-					annotations: record(`"taint":%q,"since":%q,"bootID":"b2","notBefore":%q`, pending, stamp(51), stamp(50))},
+					annotations: record(`"taint":%q,"since":%q,"bootID":"b2","notBefore":%q,"rearmedAt":%q,"former":%q`, pending, stamp(51), stamp(50), stamp(51), stamp(1))},
 				{tells: "kubelet's next heartbeat", at: 61, node: func(n *build.NodeWrapper) { n.Heartbeat("Ready", at(60)) },
 					taints: []string{pending}, states: []string{"cni Held Rearmed"}, quiet: true},
 				{tells: "restarted", at: 62, restart: true, taints: []string{pending}, states: []string{"cni Held Rearmed"}, quiet: true},
@@ -202,7 +202,7 @@ func TestRearmOnReboot(t *testing.T) {
 			steps: []step{
 				{tells: "completed", at: 1, states: []string{"cni Ready EvidenceHolds"}, changes: []string{"completed cni"}},
 				{tells: "rebooted", at: 51, node: reboot(50), taints: []string{pending}, states: []string{"cni Held Rearmed"}, changes: []string{"rearmed cni " + pending, "added cni " + pending},
-					annotations: record(`"taint":%q,"since":%q,"bootID":"b2","notBefore":%q`, pending, stamp(51), stamp(50))},
+					annotations: record(`"taint":%q,"since":%q,"bootID":"b2","notBefore":%q,"rearmedAt":%q,"former":%q`, pending, stamp(51), stamp(50), stamp(51), stamp(1))},
 				{tells: "reported", at: 64, node: func(n *build.NodeWrapper) { n.Heartbeat(cni, at(64)) }, states: []string{"cni Ready EvidenceHolds"},
 					changes: []string{"removed cni " + pending, "completed cni"}},
 			},
@@ -212,7 +212,7 @@ func TestRearmOnReboot(t *testing.T) {
 			steps: []step{
 				{tells: "completed", at: 1, states: []string{"cni Ready BootstrapCompleted"}},
 				{tells: "rebooted", at: 51, node: reboot(50), taints: []string{pending}, states: []string{"cni Held Rearmed"}, changes: []string{"rearmed cni " + pending, "added cni " + pending},
-					annotations: record(`"taint":%q,"since":%q,"bootID":"b2","notBefore":%q`, pending, stamp(51), stamp(50))},
+					annotations: record(`"taint":%q,"since":%q,"bootID":"b2","notBefore":%q,"rearmedAt":%q`, pending, stamp(51), stamp(50), stamp(51))},
 			},
 		},
 		"evidence that is newer than the boot when the reboot is first seen: no taint": {
@@ -254,7 +254,7 @@ func TestRearmOnReboot(t *testing.T) {
 				{tells: "the first", at: 51, node: reboot(50), taints: []string{pending}, states: []string{"cni Held Rearmed"}, changes: []string{"rearmed cni " + pending, "added cni " + pending}},
 				{tells: "the second", at: 81, node: func(n *build.NodeWrapper) { n.BootID("b3").Heartbeat("Ready", at(80)).Heartbeat(cni, at(79)) },
 					taints: []string{pending}, states: []string{"cni Held Rearmed"}, changes: []string{"rearmed cni " + pending},
-					annotations: record(`"taint":%q,"since":%q,"bootID":"b3","notBefore":%q`, pending, stamp(81), stamp(80))},
+					annotations: record(`"taint":%q,"since":%q,"bootID":"b3","notBefore":%q,"rearmedAt":%q,"former":%q`, pending, stamp(81), stamp(80), stamp(81), stamp(51))},
 			},
 		},
 		"a rule that does not re-arm does not look": {
@@ -308,7 +308,7 @@ func TestRearmOnReboot(t *testing.T) {
 			steps: []step{
 				inService,
 				{tells: "rebooted", at: 51, node: func(n *build.NodeWrapper) { n.BootID("b2") }, taints: []string{pending}, states: []string{"cni Held Rearmed"}, changes: []string{"rearmed cni " + pending, "added cni " + pending},
-					annotations: record(`"taint":%q,"since":%q,"bootID":"b2","notBefore":%q`, pending, stamp(51), stamp(51))},
+					annotations: record(`"taint":%q,"since":%q,"bootID":"b2","notBefore":%q,"rearmedAt":%q,"former":%q`, pending, stamp(51), stamp(51), stamp(51), stamp(1))},
 			},
 		},
 		"a clock that was years ahead at the boot does not shut the gate for years": {

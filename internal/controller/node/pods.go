@@ -34,6 +34,24 @@ func listPods(ctx context.Context, live client.Reader, node string) ([]corev1.Po
 	return running, nil
 }
 
+// livePods lists the pods of a requirement on a node from the API server. A list that fails finds none: the node stays
+// held, and is looked at again.
+func (r *Reconciler) livePods(ctx context.Context, node string) func(*ruleset.Pods) []*corev1.Pod {
+	return func(p *ruleset.Pods) []*corev1.Pod {
+		list := &corev1.PodList{}
+		if err := r.Live.List(ctx, list, client.InNamespace(p.Namespace), client.MatchingFields{"spec.nodeName": node},
+			client.MatchingLabelsSelector{Selector: p.Labels}); err != nil {
+			log.FromContext(ctx).Error(err, "Cannot list the pods of a node that has rebooted", "namespace", p.Namespace)
+			return nil
+		}
+		pods := make([]*corev1.Pod, len(list.Items))
+		for i := range list.Items {
+			pods[i] = &list.Items[i]
+		}
+		return pods
+	}
+}
+
 // partOfNode reports whether a pod is part of its node: static, or of a DaemonSet.
 func partOfNode(pod *corev1.Pod) bool {
 	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static {

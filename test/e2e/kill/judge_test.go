@@ -147,7 +147,7 @@ func (j *judge) evaluate(rule *ruleset.Rule, node *corev1.Node, standing gate.St
 	if !standing.Matches {
 		return readiness.Verdict{}
 	}
-	facts := &readiness.Facts{Node: node, NotBefore: standing.NotBefore}
+	facts := &readiness.Facts{Node: node, Boot: standing.Boot}
 	facts.Observed = readiness.Observed{Ready: readiness.Evaluate(rule, facts, j.now).Ready, Since: j.now.Add(-time.Hour)}
 	return readiness.Evaluate(rule, facts, j.now)
 }

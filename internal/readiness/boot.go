@@ -1,0 +1,124 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package readiness
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// A rebooted node still shows what was true before: pods that look ready, drivers, resources. What counts of it:
+//
+//	settled ──reboot──► booting ──confirmed──► confirmed ──lastWait──► final ──release──► settled
+//
+//	booting    a pod whose containers all started after the boot's bound, and not in the future
+//	confirmed  also a pod that a live list shows ready, unless all its containers started before the boot for certain;
+//	           CSI drivers, resources and expressions
+//	final      every pod that a live list shows ready, whatever the clocks say
+//
+// A boot is confirmed when the node is Ready, confirmAfter has passed since the operator saw the boot, and kubelet has
+// reported confirmAfter after the bound and after it became Ready. final needs a Ready node, too. So a reboot that the
+// operator did not see, or a wrong clock, never holds a node for ever.
+const (
+	confirmAfter = 2 * time.Minute
+	lastWait     = 10 * time.Minute
+)
+
+// Boot is what is known of the last boot of a node. The zero value: nothing has to be proved.
+type Boot struct {
+	// Bound is the Ready heartbeat of the object that brought the boot ID, by kubelet's clock: evidence reported before
+	// it is from an earlier boot.
+	Bound time.Time
+	// SeenAt is when the operator saw the boot, by its own clock.
+	SeenAt time.Time
+	// Former is the newest time in the record before the boot; zero: none is known.
+	Former time.Time
+}
+
+type bootState int
+
+const (
+	settled bootState = iota
+	booting
+	confirmed
+	final
+)
+
+// bootState is the state of the node's boot.
+func (f *Facts) bootState(now time.Time) bootState {
+	b := &f.Boot
+	if b.Bound.IsZero() {
+		return settled
+	}
+	ready := nodeReady(f.Node)
+	if ready == nil || now.Before(b.SeenAt.Add(confirmAfter)) {
+		return booting
+	}
+	if !now.Before(b.SeenAt.Add(lastWait)) {
+		return final
+	}
+	from := b.Bound
+	if ready.LastTransitionTime.After(from) {
+		from = ready.LastTransitionTime.Time
+	}
+	if ready.LastHeartbeatTime.Time.Before(from.Add(confirmAfter)) {
+		return booting
+	}
+	return confirmed
+}
+
+func nodeReady(node *corev1.Node) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// podsSince are the pods of a requirement.
+func (f *Facts) podsSince(boot bootState, p *ruleset.Pods) []*corev1.Pod {
+	if boot >= confirmed && f.Live != nil {
+		return f.Live(p)
+	}
+	return f.pods(p)
+}
+
+// proves reports whether a pod shows that it runs since the boot.
+func (b *Boot) proves(boot bootState, pod *corev1.Pod, now time.Time) bool {
+	switch {
+	case boot == settled || boot == final:
+		return true
+	case !b.Former.IsZero() && allStarted(pod, func(at time.Time) bool { return at.Before(b.Former) }):
+		return false
+	case boot == confirmed:
+		return true
+	}
+	return allStarted(pod, func(at time.Time) bool { return !at.Before(b.Bound) && !at.After(now) })
+}
+
+// allStarted reports whether a pod has containers, and all run since times that are as asked for.
+func allStarted(pod *corev1.Pod, is func(time.Time) bool) bool {
+	return len(pod.Status.ContainerStatuses) > 0 &&
+		!slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+			return c.State.Running == nil || !is(c.State.Running.StartedAt.Time)
+		})
+}
+
+// await says in a judgement what it waits for: a heartbeat of kubelet, and time.
+func (b *Boot) await(boot bootState, j *judgement, now time.Time) {
+	if j.Satisfied || boot == settled || boot == final {
+		return
+	}
+	j.Awaits = true
+	for _, at := range []time.Time{b.SeenAt.Add(confirmAfter), b.SeenAt.Add(lastWait)} {
+		if at.After(now) && (j.ChangesAt.IsZero() || at.Before(j.ChangesAt)) {
+			j.ChangesAt = at
+		}
+	}
+}

@@ -1,0 +1,78 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package readiness
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+// The operator was away while the node rebooted: it booted at -65 s, its pod started at -60 s, and the operator saw the
+// boot at 0 s with a Ready heartbeat of -5 s, which is all that it knows of the time of the boot.
+func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
+	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
+	pods := v1alpha1.PodsRequirement{Namespace: "kube-system",
+		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"startup.k8s.io/component": "init"}}}
+	started := initPod("a", at(-60))
+	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Obj()
+	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "init", Pods: &pods}}
+	rule := ruleset.Compile(r, nil, noon)
+	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "named", CEL: &v1alpha1.CELRequirement{Expression: "node.metadata.name == 'n'"}}}
+	expression := ruleset.Compile(r, nil, noon)
+
+	for name, c := range map[string]struct {
+		rule      *ruleset.Rule
+		now       int
+		heartbeat int
+		unready   bool // the node
+		former    int  // 0: none is known
+		live      []*corev1.Pod
+		ready     bool
+		recheck   int
+	}{
+		"not before the boot is confirmed":           {now: 119, heartbeat: 115, live: []*corev1.Pod{started}, recheck: 120},
+		"once it is confirmed":                       {now: 120, heartbeat: 115, live: []*corev1.Pod{started}, ready: true},
+		"not while kubelet has reported too little":  {now: 120, heartbeat: 114, live: []*corev1.Pod{started}, recheck: 600},
+		"after ten minutes, whatever the clocks say": {now: 600, heartbeat: -5, live: []*corev1.Pod{started}, ready: true},
+		"not while the node is not ready":            {now: 900, heartbeat: 895, unready: true, live: []*corev1.Pod{started}},
+		"not by a cache that is behind":              {now: 120, heartbeat: 115},
+		"a pod of the former boot waits ten minutes": {now: 120, heartbeat: 115, former: -30, live: []*corev1.Pod{started}, recheck: 600},
+		"and no longer":                              {now: 600, heartbeat: 595, former: -30, live: []*corev1.Pod{started}, ready: true},
+		"what bears no time waits, too":              {rule: expression, now: 119, heartbeat: 115, recheck: 120},
+		"what bears no time counts once confirmed":   {rule: expression, now: 120, heartbeat: 115, ready: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.rule == nil {
+				c.rule = rule
+			}
+			status := corev1.ConditionTrue
+			if c.unready {
+				status = corev1.ConditionFalse
+			}
+			n := build.MakeNode("n").Created(at(-86400)).Condition("Ready", status, at(-50)).Heartbeat("Ready", at(c.heartbeat)).Obj()
+			facts := &Facts{Node: n, Boot: Boot{Bound: at(-5), SeenAt: at(0)}, Evidence: &Evidence{},
+				Live: func(*ruleset.Pods) []*corev1.Pod { return c.live }}
+			for _, p := range rule.Pods() {
+				facts.Evidence.Pods = map[*ruleset.Pods][]*corev1.Pod{p: {started}}
+			}
+			if c.former != 0 {
+				facts.Boot.Former = at(c.former)
+			}
+			v := Evaluate(c.rule, facts, at(c.now))
+			if v.Ready != c.ready {
+				t.Errorf("ready is %t: %s", v.Ready, v.Results[0].Message())
+			}
+			if c.recheck != 0 && (!v.RecheckAt.Equal(at(c.recheck)) || !v.HeartbeatDecides) {
+				t.Errorf("rechecks at %s, a heartbeat decides: %t", v.RecheckAt, v.HeartbeatDecides)
+			}
+		})
+	}
+}
