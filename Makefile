@@ -166,13 +166,13 @@ manifests: ## Generate the CRD and the operator's role from the markers in the c
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./cmd/manager/... output:rbac:dir=config/rbac
 	$(CONTROLLER_GEN) rbac:roleName=webhook-role paths=./internal/admission/... \
-		paths=./internal/guard/... output:rbac:dir=config/webhook
+		paths=./internal/guard/... output:rbac:dir=config/components/webhooks
 	@mkdir -p charts/nodegate/crds charts/nodegate/policies
 	cp config/crd/bases/*.yaml charts/nodegate/crds/
 	@mkdir -p charts/nodegate/files
-	cp config/monitoring/prometheus_rule.yaml config/monitoring/dashboard.json charts/nodegate/files/
+	cp config/components/monitoring/prometheus_rule.yaml config/monitoring/dashboard.json charts/nodegate/files/
 	cp config/node-admission-policy/policy.yaml charts/nodegate/policies/node-admission.yaml
-	cp config/record-guard/policy.yaml charts/nodegate/policies/records.yaml
+	cp config/components/record-guard/policy.yaml charts/nodegate/policies/records.yaml
 
 .PHONY: generate
 generate: ## Generate the code of the API, and the chart's README from its values.

@@ -24,10 +24,15 @@ import (
 // Files below config.
 const (
 	NodeAdmissionPolicy = "node-admission-policy/policy.yaml"
-	RecordGuard         = "record-guard/policy.yaml"
-	MutatingWebhooks    = "webhook/mutating.yaml"
-	ValidatingWebhooks  = "webhook/validating.yaml"
+	RecordGuard         = "components/record-guard/policy.yaml"
+	MutatingWebhooks    = "components/webhooks/mutating.yaml"
+	ValidatingWebhooks  = "components/webhooks/validating.yaml"
 )
+
+// WebhookAccess are the Secret of the webhooks' certificate and the roles that the webhooks need.
+var WebhookAccess = []string{
+	"components/webhooks/secret.yaml", "components/webhooks/role.yaml", "components/webhooks/role_binding.yaml",
+}
 
 // prefix is the name prefix of config/default.
 const prefix = "nodegate-"

@@ -35,7 +35,7 @@ type prometheusRule struct {
 
 func readRule(t *testing.T) (rule prometheusRule, spec []byte) {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(root, "config", "monitoring", "prometheus_rule.yaml"))
+	raw, err := os.ReadFile(filepath.Join(root, "config", "components", "monitoring", "prometheus_rule.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

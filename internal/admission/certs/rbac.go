@@ -4,7 +4,7 @@
 package certs
 
 // What the certificate of the webhooks needs, and no more. "make manifests" turns these markers into
-// config/webhook/role.yaml.
+// config/components/webhooks/role.yaml.
 //
 // The certificate and its authority are in one Secret of the operator's own namespace, which comes with the manifests. The
 // library watches by namespace: a watch cannot be limited to a name.

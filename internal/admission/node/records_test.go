@@ -15,7 +15,7 @@ import (
 	"github.com/nodegate/nodegate/test/build"
 )
 
-// The policy of config/record-guard.
+// The policy of config/components/record-guard.
 var _ = Describe("The records on a node", func() {
 	const (
 		key     = v1alpha1.RecordAnnotationPrefix + "5c6b1a0e"

@@ -3,7 +3,7 @@
 
 package webhook
 
-// The permissions of the eviction guard. "make manifests" writes them to config/webhook/role.yaml.
+// The permissions of the eviction guard. "make manifests" writes them to config/components/webhooks/role.yaml.
 //
 // The operator checks that the API server calls the webhook for the guarded users. It does not change the webhook.
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=nodegate-webhook,verbs=get

@@ -59,7 +59,7 @@ func (s *Stage) installAdmission(ctx context.Context) error {
 	if !s.options.Webhooks {
 		return nil
 	}
-	_, err := s.ApplyConfig(ctx, nil, "webhook/secret.yaml", "webhook/role.yaml", "webhook/role_binding.yaml")
+	_, err := s.ApplyConfig(ctx, nil, cluster.WebhookAccess...)
 	return err
 }
 

@@ -17,7 +17,7 @@ func (w *world) installWebhooks(ctx context.Context) error {
 		return err
 	}
 	w.webhook = address
-	if _, err := w.ApplyConfig(ctx, nil, "webhook/secret.yaml", "webhook/role.yaml", "webhook/role_binding.yaml"); err != nil {
+	if _, err := w.ApplyConfig(ctx, nil, cluster.WebhookAccess...); err != nil {
 		return err
 	}
 	_, err = w.ApplyConfig(ctx, cluster.Local("https://localhost:"+portOf(address), nil), cluster.MutatingWebhooks, cluster.ValidatingWebhooks)
