@@ -208,6 +208,14 @@ func (c *Component) Exited() <-chan struct{} {
 	return c.exited
 }
 
+// Err waits until the process has ended, and returns nil if its exit status was 0.
+func (c *Component) Err() error {
+	<-c.Exited()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
 // PID is the process's, or 0 if it does not run.
 func (c *Component) PID() int {
 	c.mu.Lock()

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,17 +18,18 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// ruled are values with two rules, of which Helm keeps one.
+// ruled are values with two rules, one of which Helm keeps.
 const ruled = `
 replicas: 0
 crds: {upgrade: false}
-recordGuard: {enabled: false} # or it would keep the operator of config/default from its records
+recordGuard: {enabled: false} # it would not let the operator of config/default write its records
 commonLabels: {team: nodes}
 rules:
   of-the-chart: &rule
@@ -43,90 +43,61 @@ rules:
     annotations: {helm.sh/resource-policy: keep}
 `
 
-// write is a file with the text, for as long as the test runs.
+// write writes a file that is removed when the test ends.
 func write(t *testing.T, name string, text []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, os.WriteFile(path, text, 0o600))
 	return path
 }
 
-// TestChartRulesOnAFirstInstall: the chart brings the definition, and at once rules of it, which an upgrade changes and deletes.
-func TestChartRulesOnAFirstInstall(t *testing.T) {
-	empty := &envtest.Environment{BinaryAssetsDirectory: env.BinaryAssetsDirectory}
-	cfg, err := empty.Start()
-	if err != nil {
-		t.Fatal(err)
+// chartRulesOnAFirstInstall: the chart installs the CRD and rules at once. Upgrades change and delete rules.
+func chartRulesOnAFirstInstall(t *testing.T, empty *cluster.Cluster) {
+	helm := func(command string, more ...string) {
+		t.Helper()
+		_, err := tool(t.Context(), "helm", append([]string{command, "nodegate", "charts/nodegate", "-n", namespace,
+			"--kubeconfig", empty.Kubeconfig(), "-f", write(t, "values.yaml", []byte(ruled))}, more...)...)
+		cluster.Must(t, err)
 	}
-	t.Cleanup(func() {
-		if err := empty.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	admin, err := empty.AddUser(envtest.User{Name: "admin", Groups: []string{"system:masters"}}, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kubeconfig, err := admin.KubeConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := []string{"nodegate", "charts/nodegate", "--kubeconfig", write(t, "kubeconfig", kubeconfig), "-n", namespace, "-f", write(t, "values.yaml", []byte(ruled))}
-	if _, err := tool(t.Context(), "helm", append([]string{"install", "--create-namespace"}, at...)...); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(cfg, client.Options{Scheme: kube.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	helm("install", "--create-namespace")
+	c := empty.Client
 	rule := &v1alpha1.NodeReadinessRule{}
 	key := client.ObjectKey{Name: "of-the-chart"}
-	if err := c.Get(t.Context(), key, rule); err != nil {
-		t.Fatal(err)
-	}
-	if rule.Labels["team"] != "nodes" || rule.Labels["app.kubernetes.io/instance"] != "nodegate" || rule.Spec.Taint.Key != "readiness.k8s.io/Charted" {
+	cluster.Must(t, c.Get(t.Context(), key, rule))
+	if l := rule.Labels; l["team"] != "nodes" || l["app.kubernetes.io/instance"] != "nodegate" ||
+		rule.Spec.Taint.Key != "readiness.k8s.io/Charted" {
 		t.Errorf("the rule is not as in the values: %v %+v", rule.Labels, rule.Spec)
 	}
 
-	// The operator's part: what an upgrade changes must not cost the rule its finalizer.
+	// The operator adds a finalizer, which an upgrade must not remove.
 	rule.Finalizers = append(rule.Finalizers, v1alpha1.Finalizer)
-	if err := c.Update(t.Context(), rule); err != nil {
-		t.Fatal(err)
-	}
-	upgrade := append([]string{"upgrade"}, at...)
-	if _, err := tool(t.Context(), "helm", append(upgrade, "--set", "rules.of-the-chart.spec.suspend=true")...); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Get(t.Context(), key, rule); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, c.Update(t.Context(), rule))
+	helm("upgrade", "--set", "rules.of-the-chart.spec.suspend=true")
+	cluster.Must(t, c.Get(t.Context(), key, rule))
 	if !rule.Spec.Suspend || len(rule.Finalizers) != 1 {
 		t.Errorf("after an upgrade: suspend is %v, finalizers %q", rule.Spec.Suspend, rule.Finalizers)
 	}
-	if _, err := tool(t.Context(), "helm", append(upgrade, "--set", "rules.of-the-chart=null")...); err != nil {
-		t.Fatal(err)
-	}
+	helm("upgrade", "--set", "rules.of-the-chart=null")
 	if err := c.Get(t.Context(), key, rule); err != nil || rule.DeletionTimestamp.IsZero() {
-		t.Errorf("an overlay has taken the rule out, and it is not deleted: %v", err)
+		t.Errorf("an overlay sets the rule to null, and Helm does not delete it: %v", err)
 	}
 }
 
-// TestChartUninstall: a job of the chart deletes the release's rules while the operator is there, which cleans their nodes. It
-// has the rights for that and for nothing else. What would run the job is not there: the test does, with the job's own account.
+// TestChartUninstall: a job of the chart deletes the rules of the release while the operator runs, which cleans their
+// nodes. The job may do nothing else. No kubelet runs the job: the test does, with the job's service account.
 func TestChartUninstall(t *testing.T) {
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(2 * time.Minute)
 	g.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	ctx := t.Context()
-	user, err := adminUser()
-	g.Expect(err).NotTo(HaveOccurred())
-	at := []string{"third", "-n", "third", "--kubeconfig", write(t, "kubeconfig", user)}
-	_, err = tool(ctx, "helm", append([]string{"install", "--create-namespace", "-f", write(t, "values.yaml", []byte(ruled))}, append(at, "charts/nodegate")...)...)
+	at := []string{"third", "-n", "third", "--kubeconfig", control.Kubeconfig()}
+	values := write(t, "values.yaml", []byte(ruled))
+	_, err := tool(ctx, "helm", append([]string{"install", "--create-namespace", "-f", values},
+		append(at, "charts/nodegate")...)...)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "charted", Labels: map[string]string{"example.com/pool": "charted"}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "charted",
+		Labels: map[string]string{"example.com/pool": "charted"}}}
 	g.Expect(kube.Create(ctx, node)).To(Succeed())
 	kept := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}
 	t.Cleanup(func() {
@@ -134,13 +105,13 @@ func TestChartUninstall(t *testing.T) {
 		_ = kube.Delete(context.Background(), node)
 	})
 	m := startManager(t)
-	g.Eventually(func() error { return m.probe(ctx, "/readyz") }).Should(Succeed())
 	g.Eventually(func(g Gomega) {
 		g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(node), node)).To(Succeed())
 		g.Expect(node.Spec.Taints).To(ContainElement(HaveField("Key", "readiness.k8s.io/Charted")))
 	}).Should(Succeed(), "the node is held")
-	// Two rules claim the taint: without the one that stays it goes with the other.
-	g.Expect(kube.Patch(ctx, kept, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"dryRun":true}}`)))).To(Succeed())
+	// Both rules claim the taint. When only the other one claims it, its deletion removes the taint.
+	g.Expect(kube.Patch(ctx, kept, client.RawPatch("application/merge-patch+json",
+		[]byte(`{"spec":{"dryRun":true}}`)))).To(Succeed())
 
 	uninstalled := make(chan error, 1)
 	go func() {
@@ -152,40 +123,47 @@ func TestChartUninstall(t *testing.T) {
 		return kube.Get(ctx, client.ObjectKey{Namespace: "third", Name: "third-nodegate-delete-rules"}, job)
 	}).Should(Succeed())
 	spec := job.Spec.Template.Spec
-	as := clientAs(t, "third", spec.ServiceAccountName)
-	g.Expect(as.Delete(ctx, kept.DeepCopy())).To(MatchError(apierrors.IsForbidden, "forbidden"), "a rule that is none of its")
+	kubeconfig, err := kubeconfigAs("third", spec.ServiceAccountName)
+	g.Expect(err).NotTo(HaveOccurred())
+	user, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	g.Expect(err).NotTo(HaveOccurred())
+	as, err := clientFor(user)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(as.Delete(ctx, kept.DeepCopy())).To(MatchError(apierrors.IsForbidden, "forbidden"),
+		"a rule that is none of its")
 	g.Expect(as.List(ctx, &v1alpha1.NodeReadinessRuleList{})).To(MatchError(apierrors.IsForbidden, "forbidden"))
-	g.Expect(as.Patch(ctx, node.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{}`)))).To(MatchError(apierrors.IsForbidden, "forbidden"))
-	run := exec.CommandContext(ctx, m.cmd.Path, append(spec.Containers[0].Args, "--kubeconfig="+write(t, "job", kubeconfigAs(t, "third", spec.ServiceAccountName)))...)
+	g.Expect(as.Patch(ctx, node.DeepCopy(), client.RawPatch("application/merge-patch+json",
+		[]byte(`{}`)))).To(MatchError(apierrors.IsForbidden, "forbidden"))
+	run := exec.CommandContext(ctx, m.binary, append(spec.Containers[0].Args, "--kubeconfig="+kubeconfig)...)
 	out, err := run.CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
 	if diff := cmp.Diff("nodereadinessrule.readiness.node.x-k8s.io/of-the-chart deleted\n", string(out)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(node), node)).To(Succeed())
-	g.Expect(node.Spec.Taints).NotTo(ContainElement(HaveField("Key", "readiness.k8s.io/Charted")), "the node is clean when the job is done")
+	g.Expect(node.Spec.Taints).NotTo(ContainElement(HaveField("Key", "readiness.k8s.io/Charted")),
+		"the node is clean when the job is done")
 	complete(g, job)
 	g.Eventually(uninstalled).Should(Receive(BeNil()))
 
 	g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(kept), kept)).To(Succeed())
 	g.Expect(kept.DeletionTimestamp).To(BeNil(), "Helm keeps what it is told to keep")
 	for _, o := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {
-		g.Expect(kube.Get(ctx, client.ObjectKey{Name: job.Name}, o)).To(MatchError(apierrors.IsNotFound, "not found"), "the job's rights go")
+		g.Expect(kube.Get(ctx, client.ObjectKey{Name: job.Name}, o)).To(MatchError(apierrors.IsNotFound, "not found"),
+			"the job's rights go")
 	}
-	g.Expect(kube.Delete(ctx, kept)).To(Succeed())
-	g.Eventually(func() bool { return apierrors.IsNotFound(kube.Get(ctx, client.ObjectKeyFromObject(kept), kept)) }).Should(BeTrue())
-	g.Expect(m.stop()).To(Succeed())
-	if strings.Contains(m.log(), "forbidden") {
-		t.Error("something was forbidden, as the operator's log says")
-	}
+	deleteRule(ctx, g, kept)
+	g.Expect(m.Stop()).To(Succeed())
+	g.Expect(m.log()).NotTo(ContainSubstring("forbidden"))
 }
 
-// complete says of a job what its controller says when it is done.
+// complete sets the status that the job controller sets when a job is done.
 func complete(g *WithT, job *batchv1.Job) {
 	now := metav1.Now()
 	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &now, &now, 1
 	for _, c := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
-		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: c, Status: corev1.ConditionTrue, LastTransitionTime: now})
+		job.Status.Conditions = append(job.Status.Conditions,
+			batchv1.JobCondition{Type: c, Status: corev1.ConditionTrue, LastTransitionTime: now})
 	}
 	g.Expect(kube.Status().Update(context.Background(), job)).To(Succeed())
 }

@@ -4,19 +4,22 @@
 package install
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// TestComponents: each component does to config/default what the chart's value does, and no more; and what is rendered is
-// valid.
+// TestComponents: the overlays and components of config render what the chart renders from values, and the API server
+// accepts it.
 func TestComponents(t *testing.T) {
 	installSCC(t)
 	for name, c := range map[string]struct {
@@ -24,64 +27,97 @@ func TestComponents(t *testing.T) {
 		add, drop []string
 		set       string // the chart's values
 	}{
-		"without webhooks":               {drop: []string{"webhooks"}, set: "webhooks.enabled=false"},
-		"without the record guard":       {drop: []string{"record-guard"}, set: "recordGuard.enabled=false"},
-		"node-admission-policy":          {base: "with-node-admission-policy"},
-		"pod-admission":                  {add: []string{"pod-admission"}, set: "podAdmission.enabled=true"},
-		"node-admission-fail":            {add: []string{"node-admission-fail"}, set: "nodeAdmission.failurePolicy=Fail"},
-		"cert-manager":                   {add: []string{"cert-manager"}, set: "webhooks.certManager.enabled=true"},
-		"network-policy":                 {add: []string{"network-policy"}, set: "networkPolicy.enabled=true"},
-		"agent-without-host-root":        {base: "with-agent", add: []string{"agent-without-host-root"}, set: "agent.enabled=true,agent.hostRoot.enabled=false"},
-		"openshift":                      {add: []string{"openshift"}, set: "openshift.enabled=true"},
-		"openshift after network-policy": {add: []string{"network-policy", "openshift"}, set: "openshift.enabled=true,networkPolicy.enabled=true"},
-		"openshift-agent":                {base: "openshift", set: "openshift.enabled=true,agent.enabled=true"},
-		"openshift-agent-hostnetwork": {base: "openshift", drop: []string{"openshift-agent"}, add: []string{"openshift-agent-hostnetwork"},
+		"default":                  {},
+		"with-agent":               {base: "with-agent", set: "agent.enabled=true"},
+		"without webhooks":         {drop: []string{"webhooks"}, set: "webhooks.enabled=false"},
+		"without the record guard": {drop: []string{"record-guard"}, set: "recordGuard.enabled=false"},
+		"node-admission-policy":    {base: "with-node-admission-policy", set: "nodeAdmission.engine=auto"},
+		"pod-admission":            {add: []string{"pod-admission"}, set: "podAdmission.enabled=true"},
+		"node-admission-fail":      {add: []string{"node-admission-fail"}, set: "nodeAdmission.failurePolicy=Fail"},
+		"cert-manager":             {add: []string{"cert-manager"}, set: "webhooks.certManager.enabled=true"},
+		"network-policy":           {add: []string{"network-policy"}, set: "networkPolicy.enabled=true"},
+		"openshift":                {add: []string{"openshift"}, set: "openshift.enabled=true"},
+		"openshift-agent":          {base: "openshift", set: "openshift.enabled=true,agent.enabled=true"},
+		"monitoring": {add: []string{"monitoring"},
+			set: "monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true"},
+		"openshift after network-policy": {add: []string{"network-policy", "openshift"},
+			set: "openshift.enabled=true,networkPolicy.enabled=true"},
+		"agent-without-host-root": {base: "with-agent", add: []string{"agent-without-host-root"},
+			set: "agent.enabled=true,agent.hostRoot.enabled=false"},
+		"openshift-agent-hostnetwork": {base: "openshift", drop: []string{"openshift-agent"},
+			add: []string{"openshift-agent-hostnetwork"},
 			set: "openshift.enabled=true,agent.enabled=true,agent.hostRoot.enabled=false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := overlay(t, c.base, c.drop, c.add)
-			args := []string{"--api-versions", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"} // as of an API server that knows it
-			if c.set != "" {
-				args = []string{"--set", c.set}
+			args := []string{"--set", c.set}
+			if c.base == "with-node-admission-policy" { // as on an API server that serves such policies
+				args = append(args, "--api-versions", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy")
 			}
 			chart, err := helm(t.Context(), args...)
-			if err != nil {
-				t.Fatal(err)
+			cluster.Must(t, err)
+			if diff := gocmp.Diff(byName(objects), byName(chart)); diff != "" {
+				t.Errorf("-config +chart:\n%s", diff)
 			}
-			if diff := cmp.Diff(byName(objects), byName(chart)); diff != "" {
-				t.Errorf("-component +chart:\n%s", diff)
+			if c.set != "" && gocmp.Equal(byName(objects), byName(installed)) {
+				t.Error("it renders the same as config/default")
 			}
-			if cmp.Equal(byName(objects), byName(installed)) {
-				t.Error("it changes nothing")
-			}
-			for _, o := range objects {
-				if o.GetKind() == "CustomResourceDefinition" || strings.HasPrefix(o.GetAPIVersion(), "cert-manager.io/") {
-					continue
-				}
-				o.SetName("component-" + o.GetName())
-				if err := kube.Create(t.Context(), o, client.DryRunAll); err != nil {
-					t.Errorf("%s %s is not valid: %v", o.GetKind(), o.GetName(), err)
-				}
-			}
+			validate(t, objects)
 		})
 	}
 }
 
-// overlay renders a directory of config/, default if none is given, without some of its components, and with others.
+// validate creates the objects under other names, in a dry run, except for kinds that the API server does not serve.
+func validate(t *testing.T, objects []object) {
+	t.Helper()
+	for _, o := range objects {
+		group := o.GroupVersionKind().Group
+		if o.GetKind() == "CustomResourceDefinition" || group == "cert-manager.io" || group == "monitoring.coreos.com" {
+			continue
+		}
+		o.SetName("valid-" + o.GetName())
+		if err := kube.Create(t.Context(), o, client.DryRunAll); err != nil {
+			t.Errorf("%s %s is not valid: %v", o.GetKind(), o.GetName(), err)
+		}
+	}
+}
+
+// byName returns objects by kind and name, without what kustomize and Helm cannot have in common: the namespace, which
+// Helm creates itself, and the labels that Helm requires.
+func byName(objects []object) map[string]map[string]any {
+	out := map[string]map[string]any{}
+	for _, o := range objects {
+		if o.GetKind() == "Namespace" {
+			continue
+		}
+		o = o.DeepCopy()
+		labels := o.GetLabels()
+		for _, l := range []string{"helm.sh/chart", "app.kubernetes.io/managed-by", "app.kubernetes.io/version"} {
+			delete(labels, l)
+		}
+		o.SetLabels(labels)
+		rules, _ := o.Object["rules"].([]any)
+		for _, r := range rules { // the order of verbs has no meaning
+			if rule, ok := r.(map[string]any); ok && rule["verbs"] != nil {
+				verbs, _, _ := unstructured.NestedStringSlice(rule, "verbs")
+				slices.Sort(verbs)
+				rule["verbs"] = verbs
+			}
+		}
+		out[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = o.Object
+	}
+	return out
+}
+
+// overlay renders a directory of config, by default config/default, without some components and with others.
 func overlay(t *testing.T, base string, drop, add []string) []object {
 	t.Helper()
-	if base == "" {
-		base = "default"
-	}
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "config"))); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, base, "kustomization.yaml")
+	cluster.Must(t, os.CopyFS(dir, os.DirFS(filepath.Join(root, "config"))))
+	dir = filepath.Join(dir, cmp.Or(base, "default"))
+	file := filepath.Join(dir, "kustomization.yaml")
 	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	lines := strings.Split(strings.TrimRight(string(raw), "\n"), "\n")
 	for _, d := range drop {
 		lines = slices.DeleteFunc(lines, func(l string) bool { return l == "- ../components/"+d })
@@ -89,49 +125,52 @@ func overlay(t *testing.T, base string, drop, add []string) []object {
 	for _, a := range add {
 		lines = append(lines, "- ../components/"+a)
 	}
-	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	objects, err := kustomize(t.Context(), filepath.Join(dir, base))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	objects, err := kustomize(t.Context(), dir)
+	cluster.Must(t, err)
 	return objects
 }
 
-// TestLocal: what "make run-webhooks" registers are the webhooks of config/default, called on this machine.
+// TestWithAgentIsConfigDefault: config/with-agent adds objects to config/default and changes none but the namespace.
+func TestWithAgentIsConfigDefault(t *testing.T) {
+	all := byName(withAgents(t))
+	for id, o := range byName(installed) {
+		if diff := gocmp.Diff(o, all[id]); diff != "" {
+			t.Errorf("%s (-config/default +config/with-agent):\n%s", id, diff)
+		}
+	}
+}
+
+// TestLocal: "make run-webhooks" registers the webhooks of config/default, at URLs of this machine.
 func TestLocal(t *testing.T) {
 	objects, err := kustomize(t.Context(), "config/local")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
-		paths := func(objects []object) (out []string) {
-			for _, o := range objects {
-				hooks, _, err := unstructured.NestedSlice(o.Object, "webhooks")
-				if err != nil || o.GetKind() != kind {
-					continue
-				}
-				for _, h := range hooks {
-					hook, ok := h.(map[string]any)
-					if !ok {
-						t.Fatalf("%s: a webhook is no object", o.GetName())
-					}
-					path, _, _ := unstructured.NestedString(hook, "clientConfig", "service", "path")
-					url, _, _ := unstructured.NestedString(hook, "clientConfig", "url")
-					out = append(out, path+strings.TrimPrefix(url, "https://localhost:9443"))
-				}
+	cluster.Must(t, err)
+	paths := func(objects []object, fields ...string) (out []string) {
+		for _, o := range objects {
+			hooks, _ := o.Object["webhooks"].([]any)
+			for _, h := range hooks {
+				hook, _ := h.(map[string]any)
+				path, _, _ := unstructured.NestedString(hook, fields...)
+				out = append(out, o.GetKind()+" "+strings.TrimPrefix(path, "https://localhost:9443"))
 			}
-			return out
 		}
-		if diff := cmp.Diff(paths(installed), paths(objects)); diff != "" || len(paths(objects)) == 0 {
-			t.Errorf("%s (-config/default +config/local):\n%s", kind, diff)
-		}
+		return out
 	}
-	for _, o := range objects {
-		o.SetName("local-" + o.GetName())
-		if err := kube.Create(t.Context(), o, client.DryRunAll); err != nil {
-			t.Errorf("%s %s is not valid: %v", o.GetKind(), o.GetName(), err)
-		}
+	want := paths(installed, "clientConfig", "service", "path")
+	if diff := gocmp.Diff(want, paths(objects, "clientConfig", "url")); diff != "" || len(want) == 0 {
+		t.Errorf("-config/default +config/local:\n%s", diff)
 	}
+	validate(t, objects)
+}
+
+// TestSamples: config/samples renders all its files, and the API server accepts them.
+func TestSamples(t *testing.T) {
+	samples, err := kustomize(t.Context(), "config/samples")
+	cluster.Must(t, err)
+	files, err := filepath.Glob(filepath.Join(root, "config", "samples", "*.yaml"))
+	cluster.Must(t, err)
+	if len(samples) != len(files)-1 {
+		t.Errorf("%d samples of %d files are rendered", len(samples), len(files)-1)
+	}
+	validate(t, samples)
 }

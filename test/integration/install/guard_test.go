@@ -15,20 +15,24 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// evictAfterAHold has a rule guard a node that is lost, for a second, and waits until its pod is evicted.
+// evictAfterAHold creates a rule that guards a lost node for one second, and waits until its pod is evicted.
 func evictAfterAHold(t *testing.T, g *WithT) {
 	t.Helper()
 	ctx := t.Context()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "lost", Labels: map[string]string{"example.com/pool": "guarded"}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "lost",
+		Labels: map[string]string{"example.com/pool": "guarded"}}}
 	node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute}}
 	g.Expect(kube.Create(ctx, node)).To(Succeed())
 	now := metav1.Now()
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastHeartbeatTime: now, LastTransitionTime: now}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown,
+		LastHeartbeatTime: now, LastTransitionTime: now}}
 	g.Expect(kube.Status().Update(ctx, node)).To(Succeed())
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "guarded", Namespace: metav1.NamespaceDefault}}
-	pod.Spec = corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/c:1"}}}
+	pod.Spec = corev1.PodSpec{NodeName: node.Name,
+		Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/c:1"}}}
 	pod.Spec.Tolerations = []corev1.Toleration{{ // or it is given one for five minutes
-		Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(0))}}
+		Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+		TolerationSeconds: new(int64(0))}}
 	g.Expect(kube.Create(ctx, pod)).To(Succeed())
 	rule := &v1alpha1.NodeReadinessRule{
 		ObjectMeta: metav1.ObjectMeta{Name: "guard"},
@@ -48,12 +52,8 @@ func evictAfterAHold(t *testing.T, g *WithT) {
 		g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
 		g.Expect(pod.DeletionTimestamp).NotTo(BeNil())
 		g.Expect(pod.Status.Conditions).To(ContainElement(And(
-			HaveField("Type", corev1.DisruptionTarget), HaveField("Status", corev1.ConditionTrue), HaveField("Reason", "EvictionGuardEnded"))))
+			HaveField("Type", corev1.DisruptionTarget), HaveField("Status", corev1.ConditionTrue),
+			HaveField("Reason", "EvictionGuardEnded"))))
 	}).Should(Succeed(), "the pod is evicted")
-	g.Expect(kube.Delete(ctx, rule)).To(Succeed())
-	g.Eventually(func(g Gomega) {
-		err := kube.Get(ctx, client.ObjectKeyFromObject(rule), &v1alpha1.NodeReadinessRule{})
-		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
-		g.Expect(err).To(HaveOccurred())
-	}).Should(Succeed(), "the rule goes")
+	deleteRule(ctx, g, rule)
 }

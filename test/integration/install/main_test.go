@@ -5,33 +5,28 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const (
 	namespace      = "nodegate-system"
 	serviceAccount = "nodegate-manager"
-	// operator is who the operator is to the API server.
+	// operator is the operator's user name.
 	operator = "system:serviceaccount:" + namespace + ":" + serviceAccount
 )
 
-// auditPolicy records what the operator asks for, and nothing else.
+// auditPolicy records the requests of the operator, and no others.
 const auditPolicy = `
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -44,13 +39,12 @@ rules:
 var (
 	// root is the checkout.
 	root = filepath.Join("..", "..", "..")
-	// scratch is a directory for the files of this run.
-	scratch string
-	env     *envtest.Environment
+	// control is the control plane of all tests.
+	control *cluster.Cluster
 	config  *rest.Config
-	// kube may do everything, and sends what it is given with strict field validation.
+	// kube may do everything.
 	kube client.Client
-	// installed is what config/default renders; it is there, as far as an API server alone can have it.
+	// installed is what config/default renders. It is applied before the tests run.
 	installed []object
 )
 
@@ -66,49 +60,32 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) (code int, err error) {
 	ctx := context.Background()
 	logf.SetLogger(klog.Background())
-	if scratch, err = os.MkdirTemp("", "nodegate-install-"); err != nil {
-		return 0, err
-	}
-	defer func() { _ = os.RemoveAll(scratch) }()
-	assets := os.Getenv("KUBEBUILDER_ASSETS")
-	if assets == "" {
-		if assets, err = cluster.Assets(ctx, os.Stderr); err != nil {
-			return 0, err
-		}
-	}
-	policy := filepath.Join(scratch, "audit-policy.yaml")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
-		return 0, err
-	}
-	env = &envtest.Environment{BinaryAssetsDirectory: assets}
-	env.ControlPlaneStartTimeout, env.ControlPlaneStopTimeout = cluster.Limit, cluster.Limit
-	env.ControlPlane.GetAPIServer().Configure().
-		Set("audit-policy-file", policy).Set("audit-log-path", auditLog()).Set("audit-log-mode", "blocking")
-	defer func() {
-		if stopErr := env.Stop(); err == nil && stopErr != nil {
-			err = fmt.Errorf("stopping the API server: %w", stopErr)
-		}
-	}()
-	if config, err = env.Start(); err != nil {
-		return 0, fmt.Errorf("starting an API server: %w", err)
-	}
-	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
-	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	control, err = cluster.Start(ctx, cluster.Options{
+		Assets: os.Getenv("KUBEBUILDER_ASSETS"), AuditPolicy: auditPolicy,
+	})
 	if err != nil {
-		return 0, fmt.Errorf("making a client: %w", err)
+		return 0, err
 	}
-	kube = client.WithFieldValidation(c, "Strict")
+	defer func() { err = errors.Join(err, control.Stop()) }()
+	config = control.Config()
+	config.WarningHandler = rest.NoWarnings{}
+	if kube, err = clientFor(config); err != nil {
+		return 0, err
+	}
 	if installed, err = kustomize(ctx, "config/default"); err != nil {
 		return 0, err
 	}
-	if err := apply(ctx, installed, "kustomize"); err != nil {
+	if err := apply(ctx, installed); err != nil {
 		return 0, fmt.Errorf("applying config/default: %w", err)
 	}
 	return m.Run(), nil
 }
 
-func auditLog() string { return filepath.Join(scratch, "audit.log") }
+// clientFor returns a client that sends objects with strict field validation.
+func clientFor(config *rest.Config) (client.Client, error) {
+	c, err := client.New(config, client.Options{Scheme: cluster.Scheme()})
+	if err != nil {
+		return nil, err
+	}
+	return client.WithFieldValidation(c, "Strict"), nil
+}

@@ -6,9 +6,11 @@ package install
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,25 +26,19 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// checkout is a copy of what make deploys from, so that dist/ of this one is left alone, and a cluster that it works on.
+// checkout is a copy of the files that make deploys from, and the cluster to deploy to.
 type checkout struct {
 	dir     string
 	cluster *cluster.Cluster // nil for none
 }
 
-func newCheckout(t *testing.T, cluster *cluster.Cluster) *checkout {
+func newCheckout(t *testing.T, on *cluster.Cluster) *checkout {
 	t.Helper()
-	c := &checkout{dir: t.TempDir(), cluster: cluster}
+	c := &checkout{dir: t.TempDir(), cluster: on}
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(c.dir, "Makefile"), makefile, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(filepath.Join(c.dir, "config"), os.DirFS(filepath.Join(root, "config"))); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
+	cluster.Must(t, os.WriteFile(filepath.Join(c.dir, "Makefile"), makefile, 0o600))
+	cluster.Must(t, os.CopyFS(filepath.Join(c.dir, "config"), os.DirFS(filepath.Join(root, "config"))))
 	return c
 }
 
@@ -82,86 +78,54 @@ func (c *checkout) mustMake(t *testing.T, args ...string) string {
 func (c *checkout) installer(t *testing.T) []object {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(c.dir, "dist", "install.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, err := parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
+	objects, err := cluster.ParseObjects(raw)
+	cluster.Must(t, err)
 	return objects
 }
 
-// images takes the images out of the pods, and returns them.
-func images(t *testing.T, objects []object) (out []string) {
-	t.Helper()
-	path := []string{"spec", "template", "spec", "containers"}
+// images removes the images from the pod templates, and returns them.
+func images(objects []object) (out []string) {
 	for _, o := range objects {
-		containers, ok, _ := unstructured.NestedSlice(o.Object, path...)
-		if !ok {
-			continue
-		}
-		for _, c := range containers {
-			container, ok := c.(map[string]any)
-			if !ok {
-				t.Fatalf("%s: a container is no object", o.GetName())
+		containers, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "template", "spec", "containers")
+		list, _ := containers.([]any)
+		for _, c := range list {
+			if container, ok := c.(map[string]any); ok {
+				out = append(out, fmt.Sprint(container["image"]))
+				delete(container, "image")
 			}
-			image, _, _ := unstructured.NestedString(container, "image")
-			out = append(out, image)
-			delete(container, "image")
-		}
-		if err := unstructured.SetNestedSlice(o.Object, containers, path...); err != nil {
-			t.Fatal(err)
 		}
 	}
 	return out
 }
 
-// TestBuildInstaller: one file has all that kustomize renders, with the image that was asked for, and the checkout is as it was.
+// TestBuildInstaller: dist/install.yaml has all objects that kustomize renders, with the image IMG. The files of config
+// do not change.
 func TestBuildInstaller(t *testing.T) {
 	c := newCheckout(t, nil)
 	const image = "registry.example.com/team/nodegate:v9"
-	for _, from := range []string{"config/default", "config/with-agent", "config/openshift"} {
+	for from, pods := range map[string]int{"config/default": 1, "config/with-agent": 2, "config/openshift": 2} {
 		c.mustMake(t, "build-installer", "CONFIG="+from, "IMG="+image)
 		got := c.installer(t)
 		want, err := kustomize(t.Context(), from)
-		if err != nil {
-			t.Fatal(err)
+		cluster.Must(t, err)
+		images(want)
+		if diff := cmp.Diff(slices.Repeat([]string{image}, pods), images(got)); diff != "" {
+			t.Errorf("%s: the images (-want +got):\n%s", from, diff)
 		}
-		for _, i := range images(t, got) {
-			if i != image {
-				t.Errorf("%s: the image is %s", from, i)
-			}
-		}
-		if len(images(t, want)) == 0 {
-			t.Errorf("%s has no image", from)
-		}
-		if diff := cmp.Diff(byName(want), byName(got)); diff != "" {
-			t.Errorf("%s (-rendered +in the file):\n%s", from, diff)
-		}
-		if len(got) != len(want) {
-			t.Errorf("%s: %d objects, not %d", from, len(got), len(want))
+		if diff := cmp.Diff(byName(want), byName(got)); diff != "" || len(want) != len(got) {
+			t.Errorf("%s: %d objects, not %d (-rendered +in the file):\n%s", from, len(got), len(want), diff)
 		}
 	}
-	for _, dir := range []string{"config/default", "config/manager"} {
-		before, err := os.ReadFile(filepath.Join(root, dir, "kustomization.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		after, err := os.ReadFile(filepath.Join(c.dir, dir, "kustomization.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(before), string(after)); diff != "" {
-			t.Errorf("%s was changed:\n%s", dir, diff)
-		}
+	if out, err := execute(t.Context(), "diff", "-r", "config", filepath.Join(c.dir, "config")); err != nil {
+		t.Errorf("config has changed: %v\n%s", err, out)
 	}
 	if out, err := c.make(t.Context(), "build-installer", "CONFIG=config/nothing"); err == nil {
 		t.Errorf("an installer of nothing was built:\n%s", out)
 	}
 }
 
-// gone says whether the cluster does not have the object; of one that it has none of the kind, either.
+// gone reports whether the cluster does not have the object, or not even its kind.
 func gone(ctx context.Context, c client.Client, o object) (bool, error) {
 	err := c.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy())
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
@@ -170,27 +134,23 @@ func gone(ctx context.Context, c client.Client, o object) (bool, error) {
 	return false, err
 }
 
-// TestMakeDeploy: install, uninstall, deploy and undeploy do what they say on a cluster whose controllers run: what is
-// deployed is all there, and all gone afterwards, the rules before the definition.
-func TestMakeDeploy(t *testing.T) {
-	cluster, err := cluster.Start(t.Context(), cluster.Options{
+// TestEmptyCluster installs into a cluster without the CRD, whose controllers run.
+func TestEmptyCluster(t *testing.T) {
+	empty := cluster.ForTest(t, cluster.Options{
 		Assets: os.Getenv("KUBEBUILDER_ASSETS"), ControllerManager: true, Log: t.Output(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	there, err := client.New(cluster.Config(), client.Options{Scheme: kube.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newCheckout(t, cluster)
+	t.Run("make", func(t *testing.T) { makeDeploy(t, empty) })
+	t.Run("helm", func(t *testing.T) { chartRulesOnAFirstInstall(t, empty) })
+}
+
+// makeDeploy: install and deploy create all objects. uninstall and undeploy delete all of them, the rules before the
+// CRD.
+func makeDeploy(t *testing.T, empty *cluster.Cluster) {
+	there := empty.Client
+	c := newCheckout(t, empty)
 	definition := &unstructured.Unstructured{}
-	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
+		Kind: "CustomResourceDefinition"})
 	definition.SetName("nodereadinessrules.readiness.node.x-k8s.io")
 	check := func(after string, want bool, objects ...object) {
 		t.Helper()
@@ -204,34 +164,32 @@ func TestMakeDeploy(t *testing.T) {
 	c.mustMake(t, "install")
 	check("install", false, definition)
 	samples, err := kustomize(t.Context(), "config/samples")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	if err := there.Create(t.Context(), samples[0].DeepCopy()); err != nil {
 		t.Fatalf("a rule after install: %v", err)
 	}
 	out := c.mustMake(t, "uninstall")
 	check("uninstall", true, definition, samples[0])
-	rule, crd := strings.Index(out, `"`+samples[0].GetName()+`" deleted`), strings.Index(out, `"`+definition.GetName()+`" deleted`)
+	rule, crd := strings.Index(out, `"`+samples[0].GetName()+`" deleted`),
+		strings.Index(out, `"`+definition.GetName()+`" deleted`)
 	if rule < 0 || crd < rule {
-		t.Errorf("the rules do not go first, while an operator could clean up:\n%s", out)
+		t.Errorf("the rules are not deleted first, while an operator could clean up:\n%s", out)
 	}
 	if out, err := c.make(t.Context(), "uninstall"); err == nil {
-		t.Errorf("what is gone is uninstalled again:\n%s", out)
+		t.Errorf("uninstall succeeds a second time:\n%s", out)
 	}
 	c.mustMake(t, "uninstall", "ignore-not-found=true")
 
 	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "foreign", Namespace: "default"}}
-	if err := there.Create(t.Context(), foreign); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, there.Create(t.Context(), foreign))
 	c.mustMake(t, "deploy", "CONFIG=config/with-agent", "IMG=registry.example.com/nodegate:v9")
 	deployed := c.installer(t)
 	check("deploy", false, deployed...)
-	c.mustMake(t, "deploy", "CONFIG=config/with-agent", "IMG=registry.example.com/nodegate:v10") // again, over what is there
+	c.mustMake(t, "deploy", "CONFIG=config/with-agent",
+		"IMG=registry.example.com/nodegate:v10") // again, over what is there
 	c.mustMake(t, "undeploy", "CONFIG=config/with-agent")
 	check("undeploy", true, deployed...)
 	if err := there.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
-		t.Errorf("undeploy has taken what is not ours: %v", err)
+		t.Errorf("undeploy has deleted an object of others: %v", err)
 	}
 }

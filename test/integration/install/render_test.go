@@ -4,34 +4,30 @@
 package install
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
+
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 type object = *unstructured.Unstructured
 
-// executables are where the pinned tools are, by name.
+// executables are the paths of the pinned tools, by name.
 var executables = map[string]string{}
 
 // modules pin the tools that hack/tools does not.
 var modules = map[string]string{"helm-unittest": "hack/tools/chart"}
 
-// tool runs one of the pinned tools in the checkout. It is looked up, and built if need be, once.
+// tool runs a pinned tool in the checkout. The first call builds it if needed.
 func tool(ctx context.Context, name string, args ...string) ([]byte, error) {
 	path, ok := executables[name]
 	if !ok {
@@ -50,7 +46,9 @@ func tool(ctx context.Context, name string, args ...string) ([]byte, error) {
 func execute(ctx context.Context, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+scratch, "HELM_CONFIG_HOME="+scratch, "HELM_DATA_HOME="+scratch)
+	for _, home := range []string{"HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"} {
+		cmd.Env = append(cmd.Environ(), home+"="+control.Dir())
+	}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -64,44 +62,22 @@ func kustomize(ctx context.Context, dir string) ([]object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parse(out)
+	return cluster.ParseObjects(out)
 }
 
-// helm renders the chart as a release of the name that it is meant to have, CustomResourceDefinitions included.
+// helm renders the chart as the release "nodegate", with its CRDs.
 func helm(ctx context.Context, args ...string) ([]object, error) {
 	out, err := tool(ctx, "helm", append([]string{"template", "nodegate", "charts/nodegate", "--namespace", namespace,
 		"--include-crds", "--no-hooks", "--kube-version", "1.32.0"}, args...)...)
 	if err != nil {
 		return nil, err
 	}
-	return parse(out)
+	return cluster.ParseObjects(out)
 }
 
-func parse(manifests []byte) ([]object, error) {
-	var out []object
-	for docs := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifests))); ; {
-		doc, err := docs.Read()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading rendered YAML: %w", err)
-		}
-		u := &unstructured.Unstructured{}
-		raw, err := yaml.YAMLToJSONStrict(doc)
-		if err == nil && string(raw) != "null" {
-			err = u.UnmarshalJSON(raw)
-			out = append(out, u)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading a rendered object: %w\n%s", err, doc)
-		}
-	}
-}
-
-// apply applies objects on the server's side, without taking any field away from another owner: namespaces and
-// definitions first, each after a dry run.
-func apply(ctx context.Context, objects []object, owner string) error {
+// apply applies objects on the server side, and takes no field from another owner: namespaces and CRDs first, each
+// after a dry run.
+func apply(ctx context.Context, objects []object) error {
 	rank := func(o object) int {
 		return slices.Index([]string{"CustomResourceDefinition", "Namespace"}, o.GetKind())
 	}
@@ -110,7 +86,7 @@ func apply(ctx context.Context, objects []object, owner string) error {
 	for _, o := range objects {
 		for _, opts := range [][]client.ApplyOption{{client.DryRunAll}, nil} {
 			sent := client.ApplyConfigurationFromUnstructured(o.DeepCopy())
-			if err := kube.Apply(ctx, sent, append(opts, client.FieldOwner(owner))...); err != nil {
+			if err := kube.Apply(ctx, sent, append(opts, client.FieldOwner("kustomize"))...); err != nil {
 				return fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
 			}
 		}
@@ -118,7 +94,7 @@ func apply(ctx context.Context, objects []object, owner string) error {
 	return nil
 }
 
-// find is the object of a kind and name, in another type.
+// find returns the object of a kind and name as a T.
 func find[T any](objects []object, kind, name string) (T, error) {
 	var out T
 	for _, o := range objects {
