@@ -41,7 +41,8 @@ func TestADownloadSiteThatCannotBeReachedIsGivenUp(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 
-	for name, index := range map[string]string{"it hangs": hangs.URL, "it forbids": forbids.URL, "it is closed": closed.URL} {
+	for name, index := range map[string]string{"it hangs": hangs.URL, "it forbids": forbids.URL,
+		"it is closed": closed.URL} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
 			found, told := download(t, index)
@@ -118,7 +119,8 @@ func TestADownloadThatTakesTooLongIsGivenUp(t *testing.T) {
 }
 
 func TestADownloadWithTheWrongContentIsNotUsed(t *testing.T) {
-	found, told := download(t, site(t, envtestArchive(t), func(w http.ResponseWriter) { _, _ = w.Write([]byte("something else")) }))
+	found, told := download(t, site(t, envtestArchive(t),
+		func(w http.ResponseWriter) { _, _ = w.Write([]byte("something else")) }))
 	if len(found) > 0 || !strings.Contains(told, "setup-envtest") {
 		t.Errorf("found %v, told %q", found, told)
 	}

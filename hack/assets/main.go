@@ -70,7 +70,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			dir: filepath.Join(src, "envtest"), index: *index, version: p.kubernetes, progress: progress,
 		}}, obtainers...)
 	}
-	s := &store{cache: cache, key: p.key(), given: os.Getenv("KUBEBUILDER_ASSETS"), obtainers: obtainers, progress: progress}
+	s := &store{cache: cache, key: p.key(), given: os.Getenv("KUBEBUILDER_ASSETS"), obtainers: obtainers,
+		progress: progress}
 	dir, err := s.ensure(ctx, want)
 	if err != nil {
 		return err
@@ -93,7 +94,7 @@ func sourceDir() (string, error) {
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", errors.New("no hack/assets/controlplane/go.mod in this directory or above it: run this inside the checkout")
+			return "", errors.New("no hack/assets/controlplane/go.mod here or above: run this inside the checkout")
 		}
 		dir = parent
 	}

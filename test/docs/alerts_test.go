@@ -59,7 +59,8 @@ func TestAlerts(t *testing.T) {
 	for _, g := range rule.Spec.Groups {
 		for _, r := range g.Rules {
 			inRule.Insert(r.Alert)
-			if want := "https://github.com/nodegate/nodegate/blob/main/docs/alerts.md#" + strings.ToLower(r.Alert); r.Annotations["runbook_url"] != want {
+			if want := "https://github.com/nodegate/nodegate/blob/main/docs/alerts.md#" +
+				strings.ToLower(r.Alert); r.Annotations["runbook_url"] != want {
 				t.Errorf("%s: runbook_url is %q, not %q", r.Alert, r.Annotations["runbook_url"], want)
 			}
 			known(t, r.Alert, r.Expr)
@@ -128,7 +129,8 @@ func TestPromtool(t *testing.T) {
 	if err := os.WriteFile(file, spec, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", "--lint=all", "--lint-fatal", file).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", "--lint=all", "--lint-fatal",
+		file).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -102,7 +102,8 @@ func TestReasons(t *testing.T) {
 	})
 	documented := sets.New[string]()
 	p := open(t, operating)
-	for _, section := range []string{"Events on nodes", "Events on pods", "Events on rules", "Events on the node agents' ConfigMap", "Conditions of a rule", "States of a node", "Reasons of failures"} {
+	for _, section := range []string{"Events on nodes", "Events on pods", "Events on rules",
+		"Events on the node agents' ConfigMap", "Conditions of a rule", "States of a node", "Reasons of failures"} {
 		for _, r := range p.tables(t, section) {
 			documented.Insert(codes(r[0])...)
 			documented.Insert(codes(r[1])...)

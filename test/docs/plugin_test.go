@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// TestPluginWarnings holds the kinds of warnings about rules. The plugin's commands and flags are held beside the command.
+// TestPluginWarnings holds the kinds of warnings about rules. The plugin's commands and flags are held beside the
+// command.
 func TestPluginWarnings(t *testing.T) {
 	const plugin = "docs/kubectl-plugin.md"
 	inCode := sets.New[string]()

@@ -1,8 +1,8 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Image writes a container image of static binaries as a tar that docker, podman and containerd load, without docker and
-// without a registry. The same binaries give the same tar, byte for byte.
+// Image writes a container image of static binaries as a tar that docker, podman and containerd load, without docker
+// and without a registry. The same binaries give the same tar, byte for byte.
 //
 //	go run ./image -tag nodegate:dev -out nodegate.tar -arch amd64 -label key=value bin/manager bin/agent
 //
