@@ -106,9 +106,11 @@ func TestDashboard(t *testing.T) {
 func known(t *testing.T, what, expr string) {
 	t.Helper()
 	documented := sets.New("leader_election_master_status") // client-go's
-	for _, r := range open(t, operating).tables(t, "Metrics") {
-		for _, name := range codes(r[0]) {
-			documented.Insert(name, name+"_bucket")
+	for _, page := range []string{operating, nodeAgent} {
+		for _, r := range open(t, page).tables(t, "Metrics") {
+			for _, name := range codes(r[0]) {
+				documented.Insert(name, name+"_bucket")
+			}
 		}
 	}
 	names := regexp.MustCompile(`[a-z]+(_[a-z]+){2,}`).FindAllString(expr, -1)

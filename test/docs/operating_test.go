@@ -19,7 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-const operating = "docs/operating.md"
+const (
+	operating = "docs/operating.md"
+	nodeAgent = "docs/node-agent.md"
+)
 
 // TestFlags asks the operator itself: its flags are in package main, and some come from libraries.
 func TestFlags(t *testing.T) {
@@ -54,12 +57,11 @@ func TestFlags(t *testing.T) {
 
 // TestMetrics holds the operator's metrics and the node agent's, each on its own page.
 func TestMetrics(t *testing.T) {
-	const agent = "docs/node-agent.md"
-	inCode := map[string]sets.Set[string]{operating: sets.New[string](), agent: sets.New[string]()}
+	inCode := map[string]sets.Set[string]{operating: sets.New[string](), nodeAgent: sets.New[string]()}
 	collect := func(path string, file *ast.File) {
 		where := operating
 		if strings.HasPrefix(path, "internal/agent/") || strings.HasPrefix(path, "cmd/agent/") {
-			where = agent
+			where = nodeAgent
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {

@@ -16,6 +16,10 @@
 {{- end }}
 {{- end }}
 
+{{- define "nodegate.namespace" -}}
+{{ default .Release.Namespace .Values.namespaceOverride }}
+{{- end }}
+
 {{- define "nodegate.manager" -}}
 {{ include "nodegate.fullname" . }}-manager
 {{- end }}
@@ -46,6 +50,11 @@ true
 {{- else -}}
 {{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
 {{- end }}
+{{- end }}
+
+{{/* The pod's securityContext, for the operator and the jobs. OpenShift chooses the user from the namespace's range. */}}
+{{- define "nodegate.podSecurityContext" -}}
+{{- ternary (omit .Values.securityContext "runAsUser" "runAsGroup") .Values.securityContext .Values.openshift.enabled | toYaml }}
 {{- end }}
 
 {{- define "nodegate.instanceLabels" -}}
@@ -135,4 +144,47 @@ labels:
   {{- include (printf "nodegate.%sLabels" $component) $root | fromYaml | mergeOverwrite (dict) $root.Values.commonLabels (index . 2) | toYaml | nindent 2 }}
 annotations:
   {{- mergeOverwrite (dict "kubectl.kubernetes.io/default-container" $component) $root.Values.commonAnnotations (index . 4) (index . 3) | toYaml | nindent 2 }}
+{{- end }}
+
+{{/* The fields of an endpoint that ServiceMonitor and PodMonitor share, of the values of one of them. */}}
+{{- define "nodegate.scraping" -}}
+{{- range $field := list "interval" "scrapeTimeout" "relabelings" "metricRelabelings" }}
+{{- with index $ $field }}
+{{ dict $field . | toYaml }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Changes the alerts in the spec of a PrometheusRule as the values say, of (list spec alerts). */}}
+{{- define "nodegate.alerts" -}}
+{{- $changes := index . 1 }}
+{{- $known := list }}
+{{- range $group := (index . 0).groups }}
+{{- $rules := list }}
+{{- range $rule := $group.rules }}
+{{- $known = append $known $rule.alert }}
+{{- $change := index $changes $rule.alert | default dict }}
+{{- if hasKey $change "for" }}
+{{- $_ := set $rule "for" $change.for }}
+{{- end }}
+{{- with $change.severity }}
+{{- $_ := set $rule.labels "severity" . }}
+{{- end }}
+{{- if hasKey $change "threshold" }}
+{{- if not (regexMatch "> [0-9.]+$" $rule.expr) }}
+{{- fail (printf "monitoring.prometheusRule.alerts.%s.threshold: the alert has no threshold" $rule.alert) }}
+{{- end }}
+{{- $_ := set $rule "expr" (regexReplaceAll "[0-9.]+$" $rule.expr (toString $change.threshold)) }}
+{{- end }}
+{{- if ne (toString $change.enabled) "false" }}
+{{- $rules = append $rules $rule }}
+{{- end }}
+{{- end }}
+{{- $_ := set $group "rules" $rules }}
+{{- end }}
+{{- range $name := keys $changes | sortAlpha }}
+{{- if not (has $name $known) }}
+{{- fail (printf "monitoring.prometheusRule.alerts.%s: there is no such alert" $name) }}
+{{- end }}
+{{- end }}
 {{- end }}

@@ -12,7 +12,7 @@ apiVersion: v1
 kind: ServiceAccount
 metadata:
   name: {{ $name }}
-  namespace: {{ $.Release.Namespace }}
+  namespace: {{ include "nodegate.namespace" $ }}
   {{- include "nodegate.hookMetadata" (list $ .hook "-2") | nindent 2 }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -35,14 +35,14 @@ roleRef:
 subjects:
 - kind: ServiceAccount
   name: {{ $name }}
-  namespace: {{ $.Release.Namespace }}
+  namespace: {{ include "nodegate.namespace" $ }}
 {{- if $.Values.networkPolicy.enabled }}
 ---
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata:
   name: {{ $name }}
-  namespace: {{ $.Release.Namespace }}
+  namespace: {{ include "nodegate.namespace" $ }}
   {{- include "nodegate.hookMetadata" (list $ .hook "-2") | nindent 2 }}
 spec:
   podSelector:
@@ -59,7 +59,7 @@ apiVersion: batch/v1
 kind: Job
 metadata:
   name: {{ $name }}
-  namespace: {{ $.Release.Namespace }}
+  namespace: {{ include "nodegate.namespace" $ }}
   {{- include "nodegate.hookMetadata" (list $ .hook "-1") | nindent 2 }}
 spec:
   backoffLimit: 3
@@ -89,13 +89,7 @@ spec:
       {{- end }}
       enableServiceLinks: false
       securityContext:
-        runAsNonRoot: true
-        {{- if not $.Values.openshift.enabled }}
-        runAsUser: 65532
-        runAsGroup: 65532
-        {{- end }}
-        seccompProfile:
-          type: RuntimeDefault
+        {{- include "nodegate.podSecurityContext" $ | nindent 8 }}
       containers:
       - name: {{ .name }}
         image: {{ include "nodegate.image" $ | quote }}
@@ -111,11 +105,7 @@ spec:
           requests: {cpu: 10m, memory: 32Mi}
           limits: {memory: 128Mi}
         securityContext:
-          allowPrivilegeEscalation: false
-          readOnlyRootFilesystem: true
-          capabilities:
-            drop:
-            - ALL
+          {{- toYaml $.Values.containerSecurityContext | nindent 10 }}
 {{- end }}
 
 {{/* Metadata of what belongs to a hook, of (list $ hook weight). */}}

@@ -91,10 +91,19 @@ func TestChartInstall(t *testing.T) {
 // allValues are values that differ from the defaults and add something to an object.
 const allValues = `
 fullnameOverride: gate
+namespaceOverride: default
+strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0}}
+revisionHistoryLimit: 2
+securityContext: {fsGroup: 1000}
+livenessProbe: {failureThreshold: 5}
+dnsPolicy: Default
+logLevel: debug
+logFormat: console
+extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: extra, namespace: default}}]
 commonLabels: {a: b}
 commonAnnotations: {a: b}
 imagePullSecrets: [{name: s}]
-extraArgs: [--zap-log-level=2]
+extraArgs: [--kube-api-qps=100]
 extraEnv: [{name: A, value: b}]
 extraVolumes: [{name: ca, configMap: {name: ca}}]
 extraVolumeMounts: [{name: ca, mountPath: /ca}]
@@ -109,7 +118,7 @@ metrics: {port: 9090, service: {annotations: {a: b}}}
 webhooks: {port: 10250}
 podAdmission: {enabled: true}
 networkPolicy: {enabled: true, metricsFrom: [{namespaceSelector: {matchLabels: {a: b}}}]}
-monitoring: {dashboard: {enabled: true}}
+monitoring: {dashboard: {enabled: true}, prometheusServiceAccount: {name: p, namespace: default}}
 agent:
   enabled: true
   agentCheckPort: 25002

@@ -37,6 +37,7 @@ func TestComponents(t *testing.T) {
 		"cert-manager":             {add: []string{"cert-manager"}, set: "webhooks.certManager.enabled=true"},
 		"network-policy":           {add: []string{"network-policy"}, set: "networkPolicy.enabled=true"},
 		"openshift":                {add: []string{"openshift"}, set: "openshift.enabled=true"},
+		"aggregated-roles":         {add: []string{"aggregated-roles"}, set: "rbac.aggregate=true,rbac.aggregateWrite=true"},
 		"openshift-agent":          {base: "openshift", set: "openshift.enabled=true,agent.enabled=true"},
 		"monitoring": {add: []string{"monitoring"},
 			set: "monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true"},
