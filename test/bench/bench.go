@@ -11,48 +11,40 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const (
-	poolLabel      = "bench.example.com/pool"
-	poolValue      = "bench"
-	conditionStem  = "bench.example.com/Ready-"
-	taintKeyStem   = "readiness.k8s.io/bench-"
-	taintValue     = "pending"
-	ruleStem       = "bench-"
-	protobufType   = "application/vnd.kubernetes.protobuf"
-	setUpLimit     = 5 * time.Minute
-	installTimeout = time.Minute
+	poolLabel     = "bench.example.com/pool"
+	poolValue     = "bench"
+	conditionStem = "bench.example.com/Ready-"
+	taintKeyStem  = "readiness.k8s.io/bench-"
+	taintValue    = "pending"
+	ruleStem      = "bench-"
+	protobufType  = "application/vnd.kubernetes.protobuf"
+	setUpLimit    = 5 * time.Minute
 )
 
 func conditionType(i int) string { return fmt.Sprintf("%s%d", conditionStem, i) }
 func taintKey(i int) string      { return fmt.Sprintf("%s%d", taintKeyStem, i) }
 func ruleName(i int) string      { return fmt.Sprintf("%s%d", ruleStem, i) }
 
-// bench is the cluster and what it is worked on with.
+// bench is the cluster and its clients.
 type bench struct {
 	*options
 	cluster  *cluster.Cluster
 	operator string // the binary
 	scratch  string
 	admin    kubernetes.Interface
-	objects  client.Client
 	writer   *writer
 	watch    *observer
 	audit    *auditLog
@@ -75,9 +67,6 @@ func newBench(ctx context.Context, o *options) (b *bench, err error) {
 		return b, err
 	}
 	if err := b.connect(); err != nil {
-		return b, err
-	}
-	if err := b.installCRD(ctx); err != nil {
 		return b, err
 	}
 	return b, b.createNodes(ctx)
@@ -114,8 +103,7 @@ func (b *bench) findOperator(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", b.operator, "github.com/nodegate/nodegate/cmd/manager")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as it ships
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what ends it must reach the compilers, too
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the go command ends its compilers
 	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("building the operator: %w", err)
@@ -133,9 +121,9 @@ func (b *bench) startCluster(ctx context.Context) (err error) {
 		Dir:         b.dir,
 		AuditPolicy: auditPolicy(),
 		Log:         progress{},
-		// compact does the first, between the passes: in the middle of one it would disturb it. Nobody is there to make the
-		// service accounts that the second asks of pods.
-		APIServerArgs: []string{"--etcd-compaction-interval=0", "--disable-admission-plugins=ServiceAccount"},
+		CRD:         true,
+		// The bench compacts between the passes: in the middle of one it would disturb it.
+		APIServerArgs: []string{"--etcd-compaction-interval=0"},
 	})
 	return err
 }
@@ -143,15 +131,7 @@ func (b *bench) startCluster(ctx context.Context) (err error) {
 func (b *bench) connect() (err error) {
 	b.audit = newAuditLog(b.cluster.AuditLog())
 	config := b.cluster.Config()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(v1alpha1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
-		return err
-	}
-	if b.objects, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
-		return err
-	}
-	proto := withProtobuf(config)
-	if b.admin, err = kubernetes.NewForConfig(proto); err != nil {
+	if b.admin, err = kubernetes.NewForConfig(withProtobuf(config)); err != nil {
 		return err
 	}
 	meta, err := metadata.NewForConfig(config)
@@ -172,28 +152,6 @@ func withProtobuf(config *rest.Config) *rest.Config {
 	config.AcceptContentTypes = protobufType + ",application/json"
 	config.QPS = -1
 	return config
-}
-
-func (b *bench) installCRD(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, installTimeout)
-	defer cancel()
-	definition, err := crd.Load()
-	if err != nil {
-		return err
-	}
-	if err := b.objects.Create(ctx, definition); err != nil {
-		return fmt.Errorf("installing the CustomResourceDefinition: %w", err)
-	}
-	for {
-		// It may be listed a moment before it is served.
-		err := b.objects.List(ctx, &v1alpha1.NodeReadinessRuleList{})
-		if err == nil {
-			return nil
-		}
-		if !sleep(ctx, 100*time.Millisecond) {
-			return fmt.Errorf("waiting until rules are served: %w", err)
-		}
-	}
 }
 
 // createNodes makes the nodes, and works on them a little, so that nobody has the first requests of a cold server.

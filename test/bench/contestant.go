@@ -7,16 +7,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -114,31 +111,27 @@ func (b *bench) createRules(ctx context.Context) error {
 			EnforcementMode: v1alpha1.EnforcementModeContinuous,
 		}
 		b.require(&rule.Spec, i)
-		all.Go(func() error { return b.objects.Create(ctx, rule) })
+		all.Go(func() error { return b.cluster.Client.Create(ctx, rule) })
 	}
 	return all.Wait()
 }
 
-// deleteRules deletes the rules, and waits until the operator has let them go.
+// deleteRules deletes the rules, and waits until the operator has removed their finalizers.
 func (b *bench) deleteRules(ctx context.Context) error {
 	for i := range b.rules {
 		rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: ruleName(i)}}
-		if err := client.IgnoreNotFound(b.objects.Delete(ctx, rule)); err != nil {
+		if err := client.IgnoreNotFound(b.cluster.Client.Delete(ctx, rule)); err != nil {
 			return err
 		}
 	}
-	for i := range b.rules {
-		for {
-			err := b.objects.Get(ctx, client.ObjectKey{Name: ruleName(i)}, &v1alpha1.NodeReadinessRule{})
-			if apierrors.IsNotFound(err) {
-				break
-			}
-			if !sleep(ctx, 50*time.Millisecond) {
-				return fmt.Errorf("waiting until rule %q is gone: %w", ruleName(i), errors.Join(err, ctx.Err()))
-			}
+	return cluster.Poll(ctx, b.phaseLimit(), func() error {
+		rules := &v1alpha1.NodeReadinessRuleList{}
+		err := b.cluster.Client.List(ctx, rules)
+		if err == nil && len(rules.Items) > 0 {
+			err = fmt.Errorf("%d deleted rules have finalizers", len(rules.Items))
 		}
-	}
-	return nil
+		return err
+	})
 }
 
 // ruleStatus is the status of a rule, and the size of its JSON.

@@ -17,15 +17,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	toolswatch "k8s.io/client-go/tools/watch"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // observer sees the nodes by a watch of its own, and when their taints change.
 type observer struct {
 	client kubernetes.Interface
 	cancel context.CancelFunc
-	done   chan struct{}
+	done   <-chan struct{}
 
 	mu      sync.Mutex
 	index   map[string]int
@@ -60,15 +63,14 @@ func (o *observer) start(ctx context.Context) error {
 		o.see(&list.Items[i], now)
 	}
 	ctx, o.cancel = context.WithCancel(context.Background())
-	o.done = make(chan struct{})
-	go func() {
-		defer close(o.done)
-		if err := o.follow(ctx, list.ResourceVersion); err != nil && ctx.Err() == nil {
-			o.mu.Lock()
-			o.err = fmt.Errorf("watching nodes: %w", err)
-			o.mu.Unlock()
-		}
-	}()
+	w, err := toolswatch.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: o.client.CoreV1().Nodes().Watch,
+	})
+	if err != nil {
+		return fmt.Errorf("watching nodes: %w", err)
+	}
+	go o.follow(w.ResultChan())
+	o.done = w.Done()
 	return nil
 }
 
@@ -79,31 +81,17 @@ func (o *observer) stop() {
 	}
 }
 
-// follow watches on where the API server ends a watch, as it does after half an hour or more.
-func (o *observer) follow(ctx context.Context, version string) error {
-	for ctx.Err() == nil {
-		w, err := o.client.CoreV1().Nodes().Watch(ctx,
-			metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
-		if err != nil {
-			return err
+func (o *observer) follow(events <-chan watch.Event) {
+	for e := range events {
+		now := time.Now()
+		if node, ok := e.Object.(*corev1.Node); ok {
+			o.see(node, now)
+			continue
 		}
-		for e := range w.ResultChan() {
-			now := time.Now()
-			if e.Type == watch.Error {
-				w.Stop()
-				return apierrors.FromObject(e.Object)
-			}
-			node, ok := e.Object.(*corev1.Node)
-			if !ok {
-				continue
-			}
-			version = node.ResourceVersion
-			if e.Type != watch.Bookmark {
-				o.see(node, now)
-			}
-		}
+		o.mu.Lock()
+		o.err = fmt.Errorf("watching nodes: %w", apierrors.FromObject(e.Object))
+		o.mu.Unlock()
 	}
-	return nil
 }
 
 func (o *observer) see(node *corev1.Node, now time.Time) {
@@ -152,18 +140,16 @@ func (o *observer) wait(ctx context.Context) ([]time.Time, error) {
 	o.mu.Lock()
 	all := o.all
 	o.mu.Unlock()
-	for {
-		select {
-		case <-all:
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			return o.reached, nil
-		case <-ctx.Done():
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			return nil, fmt.Errorf("%d of %d nodes have not got to %d taints: %w", o.missing, len(o.taints), o.want,
-				errors.Join(o.err, ctx.Err()))
-		}
+	select {
+	case <-all:
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.reached, nil
+	case <-ctx.Done():
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return nil, fmt.Errorf("%d of %d nodes have not got to %d taints: %w",
+			o.missing, len(o.taints), o.want, errors.Join(o.err, ctx.Err()))
 	}
 }
 
@@ -179,24 +165,19 @@ func (o *observer) seenChanges() (changes, wrong int) {
 	return o.changes, wrong
 }
 
-// waitFor waits until the watch has come to a resource version.
+// waitFor waits until the watch has seen a resource version.
 func (o *observer) waitFor(ctx context.Context, version uint64) error {
-	for {
+	return cluster.Poll(ctx, setUpLimit, func() error {
 		o.mu.Lock()
-		seen, err := o.version, o.err
-		o.mu.Unlock()
-		switch {
-		case err != nil:
-			return err
-		case seen >= version:
-			return nil
-		case !sleep(ctx, 20*time.Millisecond):
-			return fmt.Errorf("waiting for the watch to come to %d, it is at %d: %w", version, seen, ctx.Err())
+		defer o.mu.Unlock()
+		if o.version < version {
+			return errors.Join(o.err, fmt.Errorf("the watch is at version %d, not at %d", o.version, version))
 		}
-	}
+		return o.err
+	})
 }
 
-// stained is how many nodes bear taints or records.
+// stained returns the number of nodes that have taints or records.
 func (o *observer) stained() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

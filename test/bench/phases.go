@@ -303,16 +303,17 @@ func sumMetric(text []byte, name, controller string) (sum float64, err error) {
 	return sum, err
 }
 
-// checkCleaned looks whether deleted rules have left anything on the nodes.
+// checkCleaned checks that deleted rules have left nothing on the nodes.
 func (b *bench) checkCleaned(ctx context.Context, phases []*measurement) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	for b.watch.stained() > 0 {
-		if !sleep(ctx, 50*time.Millisecond) {
-			phases[len(phases)-1].wrong += b.watch.stained()
-			say("  %d nodes bear taints or records of deleted rules", b.watch.stained())
-			return
+	err := cluster.Poll(ctx, 10*time.Second, func() error {
+		if n := b.watch.stained(); n > 0 {
+			return fmt.Errorf("%d nodes have taints or records of deleted rules", n)
 		}
+		return nil
+	})
+	if err != nil {
+		phases[len(phases)-1].wrong += b.watch.stained()
+		say("  %v", err)
 	}
 }
 

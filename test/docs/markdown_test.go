@@ -88,6 +88,20 @@ func codes(text string) []string {
 	return out
 }
 
+// documented returns what is in backquotes in the first columns of all tables below the headings.
+func (p page) documented(t *testing.T, columns int, headings ...string) sets.Set[string] {
+	t.Helper()
+	out := sets.New[string]()
+	for _, h := range headings {
+		for _, r := range p.tables(t, h) {
+			for _, cell := range r[:columns] {
+				out.Insert(codes(cell)...)
+			}
+		}
+	}
+	return out
+}
+
 // same compares what the code has with what a page documents, in both directions.
 func same(t *testing.T, what, where string, inCode, documented sets.Set[string]) {
 	t.Helper()

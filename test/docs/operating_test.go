@@ -75,11 +75,7 @@ func TestMetrics(t *testing.T) {
 	walkGo(t, "internal", collect)
 	walkGo(t, "cmd", collect)
 	for where, names := range inCode {
-		documented := sets.New[string]()
-		for _, r := range open(t, where).tables(t, "Metrics") {
-			documented.Insert(codes(r[0])...)
-		}
-		same(t, "metrics", where, names, documented)
+		same(t, "metrics", where, names, open(t, where).documented(t, 1, "Metrics"))
 	}
 }
 
@@ -102,15 +98,8 @@ func TestReasons(t *testing.T) {
 			}
 		}
 	})
-	documented := sets.New[string]()
-	p := open(t, operating)
-	for _, section := range []string{"Events on nodes", "Events on pods", "Events on rules",
-		"Events on the node agents' ConfigMap", "Conditions of a rule", "States of a node", "Reasons of failures"} {
-		for _, r := range p.tables(t, section) {
-			documented.Insert(codes(r[0])...)
-			documented.Insert(codes(r[1])...)
-		}
-	}
+	documented := open(t, operating).documented(t, 2, "Events on nodes", "Events on pods", "Events on rules",
+		"Events on the node agents' ConfigMap", "Conditions of a rule", "States of a node", "Reasons of failures")
 	same(t, "reasons, actions, conditions and states", operating, inCode, documented)
 }
 
