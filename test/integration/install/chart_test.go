@@ -131,7 +131,12 @@ agent:
   affinity: {nodeAffinity: {}}
   serviceAccount: {name: agents}
 rules:
-  network: {spec: {suspend: true, nodeSelector: {matchLabels: {a: b}}}}
+  network:
+    spec:
+      nodeSelector: {matchLabels: {a: b}}
+      conditions: [{type: example.com/Ready, requiredStatus: "True"}]
+      taint: {key: readiness.k8s.io/Network, effect: NoSchedule}
+      enforcementMode: continuous
 `
 
 // TestChartValuesAreValid: the API server accepts what the chart renders from values.

@@ -39,8 +39,8 @@ func TestComponents(t *testing.T) {
 		"openshift":                {add: []string{"openshift"}, set: "openshift.enabled=true"},
 		"aggregated-roles":         {add: []string{"aggregated-roles"}, set: "rbac.aggregate=true,rbac.aggregateWrite=true"},
 		"openshift-agent":          {base: "openshift", set: "openshift.enabled=true,agent.enabled=true"},
-		"monitoring": {add: []string{"monitoring"},
-			set: "monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true"},
+		"monitoring": {base: "with-agent", add: []string{"monitoring"}, set: "agent.enabled=true," +
+			"monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true"},
 		"openshift after network-policy": {add: []string{"network-policy", "openshift"},
 			set: "openshift.enabled=true,networkPolicy.enabled=true"},
 		"agent-without-host-root": {base: "with-agent", add: []string{"agent-without-host-root"},
