@@ -18,16 +18,27 @@ const (
 	PodImage = "registry.test/testpod:dev"
 )
 
-// BuildImages writes the images as tars into a directory, and returns their paths. It needs the checkout, and a network
-// where modules have not been downloaded yet.
-func BuildImages(root, dir string) ([]string, error) {
-	manager, agent, pod := filepath.Join(dir, "manager"), filepath.Join(dir, "agent"), filepath.Join(dir, "testpod")
-	for binary, pkg := range map[string]string{manager: "./cmd/manager", agent: "./cmd/agent", pod: "./test/realnode/testpod"} {
-		if err := goCommand(root, "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", binary, pkg); err != nil {
-			return nil, err
-		}
+// Commands returns a directory with manager, agent and kubectl-nodegate: that of the environment's NODEGATE_BIN, or one
+// below dir, into which it builds them as they are shipped.
+func Commands(root, dir string) (string, error) {
+	if bin := os.Getenv("NODEGATE_BIN"); bin != "" {
+		return bin, nil
 	}
-	images := map[string][]string{Image: {agent, manager}, PodImage: {pod}}
+	bin := filepath.Join(dir, "bin")
+	return bin, goCommand(root, "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", bin+"/", "./cmd/...")
+}
+
+// BuildImages writes the images as tars into a directory, and returns their paths. commands is the directory of the
+// project's commands. It needs the checkout, and a network where modules have not been downloaded yet.
+func BuildImages(root, commands, dir string) ([]string, error) {
+	pod := filepath.Join(dir, "testpod")
+	if err := goCommand(root, "build", "-trimpath", "-o", pod, "./test/realnode/testpod"); err != nil {
+		return nil, err
+	}
+	images := map[string][]string{
+		Image:    {filepath.Join(commands, "agent"), filepath.Join(commands, "manager")},
+		PodImage: {pod},
+	}
 	var tars []string
 	for _, name := range []string{Image, PodImage} {
 		tar := filepath.Join(dir, strings.NewReplacer("/", "_", ":", "_").Replace(name)+".tar")

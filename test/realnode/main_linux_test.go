@@ -44,22 +44,36 @@ func TestMain(m *testing.M) {
 
 // prepare builds what the lab needs: inside there is no network.
 func prepare(dir string) error {
-	assets, err := exec.Command(filepath.Join(checkout, "hack", "assets.sh"), "-node").Output()
+	assets, err := lastLine(filepath.Join("hack", "assets.sh"), "-node")
 	if err != nil {
 		return fmt.Errorf("making sure of the cluster's binaries: %w", err)
 	}
-	lines := strings.Split(strings.TrimSpace(string(assets)), "\n")
-	if err := os.Symlink(lines[len(lines)-1], filepath.Join(dir, "assets")); err != nil {
+	helm, err := lastLine("go", "tool", "-modfile=hack/tools/go.mod", "-n", "helm")
+	if err != nil {
+		return fmt.Errorf("building helm: %w", err)
+	}
+	commands, err := Commands(checkout, dir)
+	if err != nil {
 		return err
 	}
-	if err := goCommand(checkout, "build", "-modfile=hack/tools/go.mod", "-o", filepath.Join(dir, "helm"), "helm.sh/helm/v3/cmd/helm"); err != nil {
-		return err
+	for name, path := range map[string]string{
+		"assets": assets, "helm": helm, "kubectl-nodegate": filepath.Join(commands, "kubectl-nodegate"),
+	} {
+		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
+			return err
+		}
 	}
-	if err := goCommand(checkout, "build", "-o", filepath.Join(dir, "kubectl-nodegate"), "./cmd/kubectl-nodegate"); err != nil {
-		return err
-	}
-	_, err = BuildImages(checkout, dir)
+	_, err = BuildImages(checkout, commands, dir)
 	return err
+}
+
+// lastLine runs a command in the checkout, and returns the last line that it prints.
+func lastLine(name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = checkout
+	out, err := cmd.Output()
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return lines[len(lines)-1], err
 }
 
 func startLab(dir string) error {
