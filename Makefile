@@ -58,7 +58,8 @@ WITH_ASSETS = dir="$$(hack/assets.sh)" && KUBEBUILDER_ASSETS="$$(printf '%s\n' "
 	export KUBEBUILDER_ASSETS &&
 
 # Builds the commands once, as the image has them, and hands their directory to the tests.
-WITH_COMMANDS = echo "... building the commands" && $(GO) build $(SHIPPED) -o bin/test/ ./cmd/... && export NODEGATE_BIN="$(CURDIR)/bin/test" &&
+WITH_COMMANDS = echo "... building the commands" && $(GO) build $(SHIPPED) -o bin/test/ ./cmd/... && \
+	export NODEGATE_BIN="$(CURDIR)/bin/test" &&
 
 # Rules have a finalizer: they go first, while the operator is there to take their taints off the nodes.
 DELETE_RULES = if $(KUBECTL) get crd nodereadinessrules.readiness.node.x-k8s.io >/dev/null 2>&1; then \
@@ -117,10 +118,11 @@ UNIT = go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' $(PKGS) | \
 
 # Of all packages, those whose tests take longest come first.
 ALL = $(filter ./...,$(PKGS))
+LONG = $(if $(ALL),./test/realnode ./test/integration/... ./test/...)
 .PHONY: test
 test: CHECK ?= $(if $(ALL),-least test/count.txt)
 test: ## Run everything that must pass, from nothing; PKGS=./some/... for a part.
-	@$(WITH_ASSETS) $(if $(ALL),$(WITH_COMMANDS)) $(RUN_TESTS) $(if $(ALL),./test/realnode ./test/integration/... ./test/...) $(PKGS)
+	@$(WITH_ASSETS) $(if $(ALL),$(WITH_COMMANDS)) $(RUN_TESTS) $(LONG) $(PKGS)
 
 .PHONY: test-unit
 test-unit: ## Run the tests that start no server.
