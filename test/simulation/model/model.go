@@ -194,7 +194,8 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 			m.opened(shown, r, v)
 		}
 		if has == "" && (had != "" || was.Metadata.Annotations[r.key()] != is.Metadata.Annotations[r.key()]) || !was.marked(r) && is.marked(r) {
-			h.opened[r.Metadata.UID] = h.opened[r.Metadata.UID] || m.holds(shown, r, v, true) == yes
+			h.opened[r.Metadata.UID] = h.opened[r.Metadata.UID] ||
+				r.Spec.NodeSelector.matches(shown.Metadata.Labels) && m.holds(shown, r, v, true) == yes
 		}
 	}
 	h.last = is
