@@ -155,7 +155,7 @@ func (m *Model) pods(n *node, r *rule, pods []Document, now time.Time) answer {
 				best = max(best, unknown)
 			case r.Spec.rearms() && !h.boot.IsZero() && !h.opened[r.Metadata.UID]:
 				if !p.Status.ContainerStatuses[0].State.Running.StartedAt.Before(h.boot) {
-					best = max(best, unknown)
+					best = max(best, unknownUntil(!now.Before(h.booted.Add(11*time.Minute))))
 				}
 			default:
 				return yes

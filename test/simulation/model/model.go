@@ -193,6 +193,9 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 		case had != "" && has == "":
 			m.opened(shown, r, v)
 		}
+		if !r.Spec.NodeSelector.matches(shown.Metadata.Labels) && is.Metadata.Annotations[r.key()] == "" {
+			delete(h.opened, r.Metadata.UID) // whether a node that comes back is in service is open
+		}
 		if has == "" && (had != "" || was.Metadata.Annotations[r.key()] != is.Metadata.Annotations[r.key()]) || !was.marked(r) && is.marked(r) {
 			h.opened[r.Metadata.UID] = h.opened[r.Metadata.UID] ||
 				r.Spec.NodeSelector.matches(shown.Metadata.Labels) && m.holds(shown, r, v, true) == yes
