@@ -107,7 +107,6 @@ func TestStories(t *testing.T) {
 // script passes fails the test: then it can go.
 var known = map[string]string{
 	"02-unseen-reboot.json": "2: pods count by the Ready heartbeat",
-	"10-crd-swap.json":      "10: rules are not compiled again when the CRD is ours again",
 }
 
 // TestScripts plays the scripts of faults that were found, twice: both runs must write the same.

@@ -112,7 +112,10 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 		}
 		h := m.node(n.Metadata.UID)
 		if r.Spec.rearms() && !h.boot.IsZero() && !h.opened[r.Metadata.UID] {
-			if c.LastHeartbeatTime.Before(h.boot) {
+			switch {
+			case n.Status.NodeInfo.BootID != h.bootID: // as shown: from before the boot
+				return unknown
+			case c.LastHeartbeatTime.Before(h.boot):
 				return no
 			}
 			return unknownUntil(!now.Before(h.booted.Add(time.Minute)))
@@ -154,7 +157,9 @@ func (m *Model) pods(n *node, r *rule, pods []Document, now time.Time) answer {
 			case c.LastTransitionTime.After(now), p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp):
 				best = max(best, unknown)
 			case r.Spec.rearms() && !h.boot.IsZero() && !h.opened[r.Metadata.UID]:
-				if !p.Status.ContainerStatuses[0].State.Running.StartedAt.Before(h.boot) {
+				if n.Status.NodeInfo.BootID != h.bootID {
+					best = max(best, unknown)
+				} else if !p.Status.ContainerStatuses[0].State.Running.StartedAt.Before(h.boot) {
 					best = max(best, unknownUntil(!now.Before(h.booted.Add(11*time.Minute))))
 				}
 			default:

@@ -47,6 +47,7 @@ type Model struct {
 type nodeHistory struct {
 	boot    time.Time       // by the node's clock; zero: it has not rebooted
 	booted  time.Time       // by ours
+	bootID  string          // after it
 	opened  map[string]bool // by rule's UID: since birth or the last boot
 	foreign map[string]bool // taints that others put there
 	claimer map[string]int  // by rule's UID: the process that claimed
@@ -83,9 +84,9 @@ func (m *Model) check(predicate string, ok bool, format string, args ...any) {
 func (m *Model) Serve(which string) { m.Served = which }
 
 // Boot notes that a node has rebooted, by its own clock.
-func (m *Model) Boot(uid string, at time.Time) {
+func (m *Model) Boot(uid, bootID string, at time.Time) {
 	h := m.node(uid)
-	h.boot, h.booted = at, m.now()
+	h.boot, h.booted, h.bootID = at, m.now(), bootID
 	for uid, r := range m.rules {
 		if r.last.Spec.rearms() {
 			delete(h.opened, uid)
@@ -288,11 +289,8 @@ func (m *Model) closed(shown *node, r *rule, v *View) {
 		return
 	}
 	m.check("closed", shown.override() != "Release", "rule %s claims node %s in spite of the override", r.Metadata.Name, name)
-	holds := m.holds(shown, r, v, false)
-	if m.inService(shown, r) == yes {
-		m.check("closed", holds == no, "rule %s claims node %s, which is in service, and whether it holds: %s", r.Metadata.Name, name, holds)
-	} else if r.Spec.Stabilization.ReadySeconds == 0 {
-		m.check("closed", holds != yes, "rule %s holds on node %s, and claims it", r.Metadata.Name, name)
+	if r.Spec.Stabilization.ReadySeconds == 0 || m.inService(shown, r) == yes {
+		m.check("closed", m.holds(shown, r, v, false) != yes, "rule %s holds on node %s, and claims it", r.Metadata.Name, name)
 	}
 }
 

@@ -60,6 +60,7 @@ func (r *Replica) followed(s *store) *following {
 	return nil
 }
 
+// fail notes why the pods cannot be read; empty, as soon as they can be.
 func (f *following) fail(why string) {
 	if f.failed != why {
 		f.failed = why

@@ -192,6 +192,9 @@ func (r *Replica) Deliver(k api.Kind, n int) {
 			continue
 		}
 		s.pull(r.server, n)
+		if f := r.followed(s); f != nil {
+			f.fail("")
+		}
 	}
 	if r.Up {
 		r.progress()

@@ -173,7 +173,7 @@ func (w *World) doNode(s *script.Step) {
 		w.change(s.Node, "kubelet", "status", func(n *corev1.Node) {
 			n.Status.NodeInfo.BootID = fmt.Sprintf("boot-%d", w.boots[s.Node])
 			n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(w.clock(s.Node))
-			w.Model.Boot(string(n.UID), w.clock(s.Node))
+			w.Model.Boot(string(n.UID), n.Status.NodeInfo.BootID, w.clock(s.Node))
 		})
 	}
 }
