@@ -17,6 +17,9 @@ PKGS ?= ./...
 PARALLEL ?= 2
 # How long "fuzz" runs each target.
 FUZZTIME ?= 30s
+# The first seed of "simulate", and how many.
+FIRST ?= 1
+SEEDS ?= 1000
 # More arguments for the operator in "run", or for "bench" and "bench-agent".
 ARGS ?=
 # Seconds that the demo stays up when it is done; empty: until Ctrl-C.
@@ -131,6 +134,14 @@ test-unit: ## Run the tests that start no server.
 .PHONY: test-real
 test-real: ## Run the tests with real nodes and pods only; as root, on Linux.
 	$(GO) test ./test/realnode -count=1 -v -timeout 30m
+
+.PHONY: simulate
+simulate: ## Play SEEDS=1000 stories of the simulation from seed FIRST=1 on; without the race detector.
+	$(GO) test ./test/simulation -count=1 -v -timeout 12h -run TestStories -args -first=$(FIRST) -seeds=$(SEEDS)
+
+.PHONY: simulate-mutants
+simulate-mutants: ## Take pieces out of the operator, one at a time, and show that the simulation finds each.
+	$(GO) test ./test/simulation/mutants -count=1 -v -timeout 2h -args -mutants
 
 .PHONY: raise-test-count
 raise-test-count: ## Run all tests and write their number to test/count.txt, below which it may not fall.

@@ -147,7 +147,8 @@ func normal(k api.Kind, o map[string]any) map[string]any {
 	}
 	out := map[string]any{"metadata": m, "spec": o["spec"], "status": o["status"]}
 	if k == api.Pods {
-		return map[string]any{"deleted": m["deletionTimestamp"], "grace": m["deletionGracePeriodSeconds"], "labels": m["labels"]}
+		return map[string]any{"deleted": m["deletionTimestamp"], "grace": m["deletionGracePeriodSeconds"],
+			"labels": m["labels"]}
 	}
 	if status, ok := out["status"].(map[string]any); ok && k == api.Nodes {
 		for _, f := range []string{"daemonEndpoints", "nodeInfo"} {
@@ -176,23 +177,27 @@ func request(g *rand.Rand) draws {
 func nodeRequest(g *rand.Rand) draws {
 	name := one(g, "a", "b")
 	path := "nodes/" + name
-	taints := one(g, `null`, `[{"key":"k","effect":"NoSchedule"}]`, `[{"key":"k","effect":"NoSchedule"},{"key":"k","effect":"NoSchedule"}]`,
+	taints := one(g, `null`, `[{"key":"k","effect":"NoSchedule"}]`,
+		`[{"key":"k","effect":"NoSchedule"},{"key":"k","effect":"NoSchedule"}]`,
 		`[{"key":"node.kubernetes.io/not-ready","effect":"NoSchedule"}]`)
 	label, uid, version, value := one(g, "x", "y"), g.IntN(4), g.IntN(3), one(g, "1", "2")
 	base := api.Request{Kind: api.Nodes, Name: name}
 	switch g.IntN(8) {
 	case 0, 1:
 		return body(base, "create", "", "", func(*side) string {
-			return fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"l":%q},"generation":7},"spec":{"taints":%s}}`, name, label, taints)
+			return fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"l":%q},"generation":7},"spec":{"taints":%s}}`, name, label,
+				taints)
 		})
 	case 2, 3:
 		return body(base, "patch", types.JSONPatchType, "", func(s *side) string {
-			return fmt.Sprintf(`[{"op":"test","path":"/metadata/uid","value":%q},{"op":"test","path":"/spec/taints","value":%s},`+
+			return fmt.Sprintf(`[{"op":"test","path":"/metadata/uid","value":%q},`+
+				`{"op":"test","path":"/spec/taints","value":%s},`+
 				`{"op":%q,"path":%q,"value":%q}]`, pick(uid, s.field(path, "uid")), taints, one(g, "add"),
 				one(g, "/metadata/annotations/q", "/metadata/labels/q"), value)
 		})
 	case 4:
-		op := one(g, `{"op":"remove","path":"/spec/taints"}`, `{"op":"test","path":"/metadata/annotations/none","value":null}`,
+		op := one(g, `{"op":"remove","path":"/spec/taints"}`,
+			`{"op":"test","path":"/metadata/annotations/none","value":null}`,
 			`{"op":"add","path":"/metadata/annotations","value":{"q":"1"}}`, `{"op":"replace","path":"/spec/none","value":1}`)
 		return body(base, "patch", types.JSONPatchType, "", func(*side) string { return "[" + op + "]" })
 	case 5:
@@ -208,7 +213,8 @@ func nodeRequest(g *rand.Rand) draws {
 		})
 	case 6:
 		return body(base, "patch", types.StrategicMergePatchType, "status", func(*side) string {
-			return fmt.Sprintf(`{"metadata":{"annotations":{"s":%q}},"status":{"conditions":[{"type":"C","status":%q}]}}`, value, one(g, "True"))
+			return fmt.Sprintf(`{"metadata":{"annotations":{"s":%q}},"status":{"conditions":[{"type":"C","status":%q}]}}`,
+				value, one(g, "True"))
 		})
 	}
 	return deletion(base, path, uid, nil)
@@ -257,17 +263,21 @@ func ruleRequest(g *rand.Rand) draws {
 	switch g.IntN(6) {
 	case 0, 1:
 		return body(base, "create", "", "", func(*side) string {
-			return fmt.Sprintf(`{"apiVersion":"readiness.node.x-k8s.io/v1alpha1","kind":"NodeReadinessRule","metadata":{"name":%q},"spec":{`+
-				`"nodeSelector":{"matchLabels":{"a":%q}},"conditions":[{"type":"C","requiredStatus":"True","unknown":1}],"enforcementMode":"continuous",`+
+			return fmt.Sprintf(`{"apiVersion":"readiness.node.x-k8s.io/v1alpha1","kind":"NodeReadinessRule",`+
+				`"metadata":{"name":%q},"spec":{`+
+				`"nodeSelector":{"matchLabels":{"a":%q}},"conditions":[{"type":"C","requiredStatus":"True","unknown":1}],`+
+				`"enforcementMode":"continuous",`+
 				`"taint":{"key":"example.com/t","effect":"NoSchedule"}},"status":{"observedGeneration":5}}`, name, value)
 		})
 	case 2, 3:
 		return body(base, "patch", types.MergePatchType, "", func(s *side) string {
-			return fmt.Sprintf(`{"metadata":{%s},"spec":{"nodeSelector":{"matchLabels":{"a":%q}},"nothing":1},"status":{"observedGeneration":6}}`, meta(s), value)
+			return fmt.Sprintf(`{"metadata":{%s},"spec":{"nodeSelector":{"matchLabels":{"a":%q}},"nothing":1},`+
+				`"status":{"observedGeneration":6}}`, meta(s), value)
 		})
 	case 4:
 		return body(base, "patch", types.MergePatchType, "status", func(s *side) string {
-			return fmt.Sprintf(`{"metadata":{%s,"labels":{"no":"no"}},"spec":{"suspend":true},"status":{"observedGeneration":%s}}`, meta(s), value)
+			return fmt.Sprintf(`{"metadata":{%s,"labels":{"no":"no"}},"spec":{"suspend":true},`+
+				`"status":{"observedGeneration":%s}}`, meta(s), value)
 		})
 	}
 	return deletion(base, path, uid, nil)
@@ -280,7 +290,8 @@ func podRequest(g *rand.Rand) draws {
 	switch g.IntN(4) {
 	case 0, 1:
 		return body(base, "create", "", "", func(*side) string {
-			return fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"default"},"spec":{"nodeName":%q,"containers":[{"name":"c","image":"i"}]}}`, name, node)
+			return fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"default"},"spec":{"nodeName":%q,`+
+				`"containers":[{"name":"c","image":"i"}]}}`, name, node)
 		})
 	case 2:
 		return body(base, "patch", types.MergePatchType, one(g, "", "status"), func(*side) string {

@@ -115,8 +115,8 @@ func clone(obj metav1.Object) metav1.Object {
 	return obj.(runtime.Object).DeepCopyObject().(metav1.Object)
 }
 
-// Event is one step of the history of a kind. Before is nil for a new object, After for one that is gone; then Version is
-// that of the deletion.
+// Event is one step of the history of a kind. Before is nil for a new object, After for one that is gone; then
+// Version is that of the deletion.
 type Event struct {
 	Version       int64
 	Before, After *Object
@@ -260,7 +260,8 @@ func (s *Server) update(r *Request, before *Object, after metav1.Object) (*Objec
 	if err := validate(after); err != nil {
 		return nil, err
 	}
-	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 && (r.Kind != Pods || *after.GetDeletionGracePeriodSeconds() == 0) {
+	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 && (r.Kind != Pods ||
+		*after.GetDeletionGracePeriodSeconds() == 0) {
 		return s.shown(s.drop(before, after)), nil
 	}
 	return s.shown(s.store(r.Kind, before, after)), nil
@@ -268,7 +269,8 @@ func (s *Server) update(r *Request, before *Object, after metav1.Object) (*Objec
 
 func (s *Server) otherUID(r *Request, before *Object, after metav1.Object) error {
 	return apierrors.NewConflict(r.Kind.Resource(), r.Name,
-		fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", after.GetUID(), before.Meta.GetUID()))
+		fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", after.GetUID(),
+			before.Meta.GetUID()))
 }
 
 // store makes an object the present one. One that is as before is not written.
@@ -311,7 +313,8 @@ func (s *Server) remove(r *Request, before *Object) (*Object, error) {
 	if len(after.GetFinalizers()) == 0 && grace == 0 {
 		return s.shown(s.drop(before, after)), nil
 	}
-	if have := after.GetDeletionGracePeriodSeconds(); after.GetDeletionTimestamp() != nil && have != nil && *have <= grace {
+	if have := after.GetDeletionGracePeriodSeconds(); after.GetDeletionTimestamp() != nil && have != nil &&
+		*have <= grace {
 		return s.shown(before), nil
 	}
 	if after.GetDeletionTimestamp() == nil && after.GetGeneration() > 0 {

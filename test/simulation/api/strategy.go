@@ -36,7 +36,8 @@ func (s *Server) changed(r *Request, before *Object) (metav1.Object, error) {
 				return nil, apierrors.NewBadRequest(err.Error())
 			}
 			if raw, err = patch.Apply(before.JSON()); err != nil {
-				return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", r.Kind.Resource(), r.Name, err.Error(), 0, false)
+				return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", r.Kind.Resource(), r.Name,
+					err.Error(), 0, false)
 			}
 		case types.StrategicMergePatchType:
 			raw, err = strategicpatch.StrategicMergePatch(before.JSON(), r.Body, before.Meta)
@@ -64,7 +65,8 @@ func prepareCreate(obj metav1.Object) {
 				return
 			}
 		}
-		o.Spec.Taints = append(o.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
+		o.Spec.Taints = append(o.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNotReady,
+			Effect: corev1.TaintEffectNoSchedule})
 	case *corev1.Pod:
 		o.Status = corev1.PodStatus{Phase: corev1.PodPending}
 		if o.Spec.TerminationGracePeriodSeconds == nil {

@@ -93,14 +93,16 @@ func (v *View) edited(r *rule, depth int) bool {
 	}
 	for i := range r.Spec.Requirements {
 		q := &r.Spec.Requirements[i]
-		if q.Pods != nil && v.Edited[r.Metadata.UID] || q.RuleSatisfied != nil && v.edited(read[rule](v.Rules[q.RuleSatisfied.Name]), depth+1) {
+		if q.Pods != nil && v.Edited[r.Metadata.UID] || q.RuleSatisfied != nil &&
+			v.edited(read[rule](v.Rules[q.RuleSatisfied.Name]), depth+1) {
 			return true
 		}
 	}
 	return false
 }
 
-// condition: what was reported before the node's boot, and not since, does not count until the rule has opened the node.
+// condition: what was reported before the node's boot, and not since, does not count until the rule has opened the
+// node.
 func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.Duration, now time.Time) answer {
 	for i := range n.Status.Conditions {
 		c := &n.Status.Conditions[i]

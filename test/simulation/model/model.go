@@ -62,7 +62,8 @@ type ruleHistory struct {
 
 // New is the model of a story that starts.
 func New(now func() time.Time) *Model {
-	return &Model{Decisive: map[string]int{}, Served: "ours", now: now, nodes: map[string]*nodeHistory{}, rules: map[string]*ruleHistory{}}
+	return &Model{Decisive: map[string]int{}, Served: "ours", now: now, nodes: map[string]*nodeHistory{},
+		rules: map[string]*ruleHistory{}}
 }
 
 // Fail notes a violation.
@@ -141,7 +142,8 @@ func (m *Model) RuleWritten(d Document) {
 	}
 	if _, known := h.inForce[r.Metadata.Generation]; !known {
 		since := now
-		if before := h.last; before != nil && before.Spec.enforced() && before.Spec.NodeSelector.String() == r.Spec.NodeSelector.String() {
+		if before := h.last; before != nil && before.Spec.enforced() &&
+			before.Spec.NodeSelector.String() == r.Spec.NodeSelector.String() {
 			since = h.inForce[before.Metadata.Generation]
 		}
 		h.inForce[r.Metadata.Generation] = since
@@ -197,7 +199,8 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 		if !r.Spec.NodeSelector.matches(shown.Metadata.Labels) && is.Metadata.Annotations[r.key()] == "" {
 			delete(h.opened, r.Metadata.UID) // whether a node that comes back is in service is open
 		}
-		if has == "" && (had != "" || was.Metadata.Annotations[r.key()] != is.Metadata.Annotations[r.key()]) || !was.marked(r) && is.marked(r) {
+		if has == "" && (had != "" || was.Metadata.Annotations[r.key()] != is.Metadata.Annotations[r.key()]) ||
+			!was.marked(r) && is.marked(r) {
 			h.opened[r.Metadata.UID] = h.opened[r.Metadata.UID] ||
 				r.Spec.NodeSelector.matches(shown.Metadata.Labels) && m.holds(shown, r, v, true) == yes
 		}
@@ -207,7 +210,8 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 
 // ours: a write changes taints of rules, records, markers and completion annotations, on the node that was read.
 func (m *Model) ours(was, is, shown *node) {
-	m.check("ours", shown != nil && shown.Metadata.UID == is.Metadata.UID, "node %s is another one than was read", is.Metadata.Name)
+	m.check("ours", shown != nil && shown.Metadata.UID == is.Metadata.UID, "node %s is another one than was read",
+		is.Metadata.Name)
 	asked := map[string]bool{}
 	for _, h := range m.rules {
 		for id := range h.taints {
@@ -219,7 +223,8 @@ func (m *Model) ours(was, is, shown *node) {
 	}
 	for key := range union(was.Metadata.Annotations, is.Metadata.Annotations) {
 		if was.Metadata.Annotations[key] != is.Metadata.Annotations[key] {
-			m.check("ours", strings.HasPrefix(key, recordPrefix) || strings.HasPrefix(key, markerPrefix) || key == "example.com/completed",
+			m.check("ours", strings.HasPrefix(key, recordPrefix) || strings.HasPrefix(key, markerPrefix) ||
+				key == "example.com/completed",
 				"annotation %s of node %s is changed", key, is.Metadata.Name)
 		}
 	}
@@ -266,7 +271,8 @@ func (m *Model) frozen(was, is *node, r *rule, v *View) {
 	if why == "" {
 		return
 	}
-	m.check("frozen", was.Metadata.Annotations[r.key()] == is.Metadata.Annotations[r.key()] && was.marked(r) == is.marked(r),
+	m.check("frozen", was.Metadata.Annotations[r.key()] == is.Metadata.Annotations[r.key()] &&
+		was.marked(r) == is.marked(r),
 		"the record of rule %s on node %s is changed although %s", r.Metadata.Name, is.Metadata.Name, why)
 }
 
@@ -276,21 +282,26 @@ func (m *Model) stands(is *node, r *rule, v *View) {
 	if claim == "" || !r.Spec.enforced() || r.Metadata.DeletionTimestamp != nil || v.frozen(r) != "" {
 		return
 	}
-	m.check("stands", is.has(claim), "rule %s claims %s on node %s, which does not have it", r.Metadata.Name, claim, is.Metadata.Name)
+	m.check("stands", is.has(claim), "rule %s claims %s on node %s, which does not have it", r.Metadata.Name, claim,
+		is.Metadata.Name)
 }
 
 // closed: a new claim has a cause in what the replica was shown.
 func (m *Model) closed(shown *node, r *rule, v *View) {
 	h := m.node(shown.Metadata.UID)
 	name := shown.Metadata.Name
-	m.check("closed", r.Metadata.DeletionTimestamp == nil && r.Spec.enforced(), "rule %s, which is not enforced, claims node %s", r.Metadata.Name, name)
-	m.check("closed", r.Spec.NodeSelector.matches(shown.Metadata.Labels), "rule %s does not select node %s, and claims it", r.Metadata.Name, name)
+	m.check("closed", r.Metadata.DeletionTimestamp == nil && r.Spec.enforced(),
+		"rule %s, which is not enforced, claims node %s", r.Metadata.Name, name)
+	m.check("closed", r.Spec.NodeSelector.matches(shown.Metadata.Labels),
+		"rule %s does not select node %s, and claims it", r.Metadata.Name, name)
 	if shown.override() == "Hold" || v.edited(r, 0) || r.Spec.rearms() && !h.boot.IsZero() && !h.opened[r.Metadata.UID] {
 		return
 	}
-	m.check("closed", shown.override() != "Release", "rule %s claims node %s in spite of the override", r.Metadata.Name, name)
+	m.check("closed", shown.override() != "Release", "rule %s claims node %s in spite of the override",
+		r.Metadata.Name, name)
 	if r.Spec.Stabilization.ReadySeconds == 0 || m.inService(shown, r) == yes {
-		m.check("closed", m.holds(shown, r, v, false) != yes, "rule %s holds on node %s, and claims it", r.Metadata.Name, name)
+		m.check("closed", m.holds(shown, r, v, false) != yes, "rule %s holds on node %s, and claims it", r.Metadata.Name,
+			name)
 	}
 }
 
@@ -309,12 +320,14 @@ func (m *Model) opened(shown *node, r *rule, v *View) {
 			return
 		}
 	}
-	m.check("opened", m.holds(shown, r, v, true) != no, "rule %s does not hold on node %s, and releases it", r.Metadata.Name, shown.Metadata.Name)
+	m.check("opened", m.holds(shown, r, v, true) != no, "rule %s does not hold on node %s, and releases it",
+		r.Metadata.Name, shown.Metadata.Name)
 }
 
 // limit: a new claim on a node in service leaves no more of them claimed than maxUnavailable allows.
 func (m *Model) limit(shown *node, r *rule, v *View) {
-	if r.Spec.MaxUnavailable == nil || shown.override() == "Hold" || m.inService(shown, r) != yes || shown.Spec.Unschedulable {
+	if r.Spec.MaxUnavailable == nil || shown.override() == "Hold" || m.inService(shown, r) != yes ||
+		shown.Spec.Unschedulable {
 		return
 	}
 	claimed, all := 0, 0
@@ -326,11 +339,13 @@ func (m *Model) limit(shown *node, r *rule, v *View) {
 		all++
 		h := m.node(n.Metadata.UID)
 		own := h.last != nil && h.last.claim(r.Metadata.UID) != "" && h.claimer[r.Metadata.UID] == v.Process
-		if m.inService(n, r) == yes && n.override() == "" && (own || n.claim(r.Metadata.UID) != "" && h.last != nil && h.last.claim(r.Metadata.UID) != "") {
+		if m.inService(n, r) == yes && n.override() == "" && (own || n.claim(r.Metadata.UID) != "" && h.last != nil &&
+			h.last.claim(r.Metadata.UID) != "") {
 			claimed++
 		}
 	}
-	m.check("limit", claimed <= allowed(r.Spec.MaxUnavailable, all), "rule %s claims %d nodes in service of %d, by node %s",
+	m.check("limit", claimed <= allowed(r.Spec.MaxUnavailable, all),
+		"rule %s claims %d nodes in service of %d, by node %s",
 		r.Metadata.Name, claimed, all, shown.Metadata.Name)
 }
 

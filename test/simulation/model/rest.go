@@ -60,11 +60,13 @@ func (m *Model) restNode(n *node, v *View) {
 		if want == unknown {
 			continue
 		}
-		m.check("taints", n.has(id) == (want == yes), "taint %s on node %s: %v, and a rule wants it: %s", id, n.Metadata.Name, n.has(id), want)
+		m.check("taints", n.has(id) == (want == yes), "taint %s on node %s: %v, and a rule wants it: %s", id,
+			n.Metadata.Name, n.has(id), want)
 	}
 	h := m.node(n.Metadata.UID)
 	for _, t := range n.Spec.Taints {
-		m.check("left", claimed[t.id()] || h.foreign[t.id()], "node %s has taint %s, which no rule claims", n.Metadata.Name, t.id())
+		m.check("left", claimed[t.id()] || h.foreign[t.id()], "node %s has taint %s, which no rule claims",
+			n.Metadata.Name, t.id())
 	}
 }
 
@@ -79,7 +81,8 @@ func (m *Model) taintsOf(n *node, v *View) map[string]bool {
 	return out
 }
 
-// taintWanted says whether a taint has to be on a node: yes, if some rule wants it; no, if none does, and one manages it.
+// taintWanted says whether a taint has to be on a node: yes, if some rule wants it; no, if none does, and one manages
+// it.
 func (m *Model) taintWanted(n *node, id string, v *View) answer {
 	managed, open := false, false
 	for _, d := range v.Rules {
@@ -169,18 +172,21 @@ func (m *Model) restRule(r *rule, v *View) {
 		m.restMarker(n, r, v)
 	}
 	st := &r.Status
-	m.check("status", st.Nodes.Matched == matched && st.Nodes.Pending == 0, "rule %s counts %d nodes, %d of them pending; it selects %d",
+	m.check("status", st.Nodes.Matched == matched && st.Nodes.Pending == 0,
+		"rule %s counts %d nodes, %d of them pending; it selects %d",
 		name, st.Nodes.Matched, st.Nodes.Pending, matched)
 	if v.frozen(r) == "" {
 		m.check("status", st.Nodes.Held == held, "rule %s counts %d held nodes; it claims %d", name, st.Nodes.Held, held)
 	}
-	m.check("status", st.ObservedGeneration == r.Metadata.Generation, "the status of rule %s is of generation %d", name, st.ObservedGeneration)
+	m.check("status", st.ObservedGeneration == r.Metadata.Generation, "the status of rule %s is of generation %d",
+		name, st.ObservedGeneration)
 	m.room(r, v)
 }
 
 // restMarker: a bootstrap-only rule that holds has completed.
 func (m *Model) restMarker(n *node, r *rule, v *View) {
-	if !r.Spec.bootstrap() || !r.Spec.enforced() || n.override() != "" || v.frozen(r) != "" || m.holds(n, r, v, true) != yes {
+	if !r.Spec.bootstrap() || !r.Spec.enforced() || n.override() != "" || v.frozen(r) != "" || m.holds(n, r, v,
+		true) != yes {
 		return
 	}
 	if r.Spec.Timeout.Seconds > 0 && r.Spec.Timeout.Action == "Release" {
@@ -192,7 +198,8 @@ func (m *Model) restMarker(n *node, r *rule, v *View) {
 // room: where the limit leaves room, no node in service stays open on which the rule has not held for long.
 func (m *Model) room(r *rule, v *View) {
 	s := &r.Spec
-	if s.MaxUnavailable == nil || !s.enforced() || v.frozen(r) != "" || s.Timeout.Seconds > 0 || s.ExistingNodes != "" || s.bootstrap() {
+	if s.MaxUnavailable == nil || !s.enforced() || v.frozen(r) != "" || s.Timeout.Seconds > 0 ||
+		s.ExistingNodes != "" || s.bootstrap() {
 		return
 	}
 	claimed, all, open := 0, 0, ""
@@ -214,6 +221,7 @@ func (m *Model) room(r *rule, v *View) {
 		}
 	}
 	if open != "" {
-		m.check("room", claimed >= allowed(s.MaxUnavailable, all), "rule %s leaves node %s open, and claims %d of %d", r.Metadata.Name, open, claimed, all)
+		m.check("room", claimed >= allowed(s.MaxUnavailable, all), "rule %s leaves node %s open, and claims %d of %d",
+			r.Metadata.Name, open, claimed, all)
 	}
 }

@@ -163,8 +163,8 @@ func (s *store) apply(before, after *api.Object) {
 	}
 }
 
-// relist replaces what is in the store: an update for each object, also of the same version; what was deleted and created
-// again since is one update.
+// relist replaces what is in the store: an update for each object, also of the same version; what was deleted and
+// created again since is one update.
 func (s *store) relist(server *api.Server) {
 	objects, version := server.List(s.kind)
 	first := !s.listed
@@ -222,7 +222,8 @@ type informer struct {
 	replica *Replica
 }
 
-func (i informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration,
+	error) {
 	h = listening{h, i.store.kind, i.replica}
 	q := i.store.subscribe(h)
 	q.hearing = &i.replica.hearing
@@ -237,7 +238,8 @@ type informers struct {
 	replica *Replica
 }
 
-func (c informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+func (c informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer,
+	error) {
 	return informer{store: c.replica.store(kindOf(obj)), replica: c.replica}, nil
 }
 
@@ -278,7 +280,8 @@ func storeKey(key client.ObjectKey) string {
 	return key.Namespace + "/" + key.Name
 }
 
-func found(kind api.Kind, o *api.Object, key client.ObjectKey, out client.Object, read func(*api.Object) client.Object) error {
+func found(kind api.Kind, o *api.Object, key client.ObjectKey, out client.Object,
+	read func(*api.Object) client.Object) error {
 	if o == nil {
 		return apierrors.NewNotFound(kind.Resource(), key.Name)
 	}
@@ -290,7 +293,8 @@ func found(kind api.Kind, o *api.Object, key client.ObjectKey, out client.Object
 	return nil
 }
 
-func list(objects []*api.Object, out client.ObjectList, read func(*api.Object) client.Object, options []client.ListOption) error {
+func list(objects []*api.Object, out client.ObjectList, read func(*api.Object) client.Object,
+	options []client.ListOption) error {
 	o := client.ListOptions{}
 	o.ApplyOptions(options)
 	items := make([]runtime.Object, 0, len(objects))
@@ -310,7 +314,8 @@ func list(objects []*api.Object, out client.ObjectList, read func(*api.Object) c
 type podField map[string]string
 
 func podFields(pod *corev1.Pod) podField {
-	return podField{"spec.nodeName": pod.Spec.NodeName, "status.phase": string(pod.Status.Phase), "metadata.name": pod.Name}
+	return podField{"spec.nodeName": pod.Spec.NodeName, "status.phase": string(pod.Status.Phase),
+		"metadata.name": pod.Name}
 }
 
 func (f podField) Has(field string) bool   { _, ok := f[field]; return ok }

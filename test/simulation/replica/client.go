@@ -115,7 +115,8 @@ func (s status) Update(ctx context.Context, obj client.Object, _ ...client.SubRe
 	return s.writer.Update(ctx, obj)
 }
 
-func (s status) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+func (s status) Patch(ctx context.Context, obj client.Object, patch client.Patch,
+	_ ...client.SubResourcePatchOption) error {
 	s.sub = "status"
 	return s.writer.Patch(ctx, obj, patch)
 }

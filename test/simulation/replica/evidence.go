@@ -38,7 +38,8 @@ func (f followers) Follow(_ context.Context, w *evidence.Watch) evidence.Informe
 		pod := o.Meta.(*corev1.Pod)
 		return pod.Namespace == w.Namespace && chosen.Matches(labels.Set(pod.Labels)) && running.Matches(podFields(pod))
 	}
-	out := &following{watch: w, replica: f.replica, key: w.Namespace + "/" + w.Options.LabelSelector, store: newStore(api.Pods, selects)}
+	out := &following{watch: w, replica: f.replica, key: w.Namespace + "/" + w.Options.LabelSelector,
+		store: newStore(api.Pods, selects)}
 	q := out.store.subscribe(nil)
 	q.handler = heard{out, q}
 	out.store.synced = func() {

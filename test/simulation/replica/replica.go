@@ -94,7 +94,8 @@ func (r *Replica) Since(t time.Time) time.Duration { return r.now().Sub(t) }
 // Start starts the process.
 func (r *Replica) Start() {
 	r.Up = true
-	r.process, r.heard = r.process+2, &ears{rules: map[string]model.Document{}, versions: map[string]int64{}, edited: map[string]bool{}}
+	r.process, r.heard = r.process+2, &ears{rules: map[string]model.Document{}, versions: map[string]int64{},
+		edited: map[string]bool{}}
 	r.stores = map[api.Kind]*store{}
 	for _, k := range []api.Kind{api.Nodes, api.Rules, api.CRDs} {
 		r.stores[k] = newStore(k, nil)
@@ -362,7 +363,8 @@ func (e enqueue) add(obj any) {
 }
 
 func (e enqueue) OnAdd(obj any, initial bool) {
-	if n, ok := obj.(*corev1.Node); !ok || e.when == nil || e.when.Create(event.TypedCreateEvent[*corev1.Node]{Object: n, IsInInitialList: initial}) {
+	if n, ok := obj.(*corev1.Node); !ok || e.when == nil ||
+		e.when.Create(event.TypedCreateEvent[*corev1.Node]{Object: n, IsInInitialList: initial}) {
 		e.add(obj)
 	}
 }
@@ -379,7 +381,8 @@ func (e enqueue) OnUpdate(before, after any) {
 }
 
 func (e enqueue) OnDelete(obj any) {
-	if n, ok := obj.(*corev1.Node); !ok || e.when == nil || e.when.Delete(event.TypedDeleteEvent[*corev1.Node]{Object: n}) {
+	if n, ok := obj.(*corev1.Node); !ok || e.when == nil ||
+		e.when.Delete(event.TypedDeleteEvent[*corev1.Node]{Object: n}) {
 		e.add(obj)
 	}
 }

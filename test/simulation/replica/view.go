@@ -69,7 +69,8 @@ func (l listening) hear(obj any) {
 // view is what the process was shown.
 func (r *Replica) view() *model.View {
 	v := &model.View{Process: r.process, Now: r.now(), Foreign: r.heard.foreign,
-		Nodes: map[string]model.Document{}, Rules: map[string]model.Document{}, Pods: map[string][]model.Document{}, Edited: map[string]bool{}}
+		Nodes: map[string]model.Document{}, Rules: map[string]model.Document{}, Pods: map[string][]model.Document{},
+		Edited: map[string]bool{}}
 	for name, o := range r.stores[api.Nodes].objects {
 		v.Nodes[name] = o
 	}

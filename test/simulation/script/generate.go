@@ -31,8 +31,8 @@ type weighted struct {
 	act    func(*generator)
 }
 
-// Unfixed are what brings faults of the operator to light that are known and not fixed yet, with the number of the fix in
-// the list of faults where parts meet. Stories leave them out, until the fix takes them from here.
+// Unfixed are what brings faults of the operator to light that are known and not fixed yet, with the number of the
+// fix in the list of faults where parts meet. Stories leave them out, until the fix takes them from here.
 var Unfixed = map[string]string{
 	"crd": "10: rules thaw by the real clock, for which the simulation cannot wait",
 }
@@ -108,7 +108,8 @@ func (g *generator) rule() int      { return 1 + g.IntN(g.rules) }
 func (g *generator) replica() int   { return g.IntN(g.script.Replicas) }
 func (g *generator) status() string { return one(g, "True", "True", "False", "Unknown") }
 func (g *generator) kind() string {
-	return one(g, "nodes", "nodes", "nodes", "nodereadinessrules", "nodereadinessrules", "pods", "customresourcedefinitions")
+	return one(g, "nodes", "nodes", "nodes", "nodereadinessrules", "nodereadinessrules", "pods",
+		"customresourcedefinitions")
 }
 
 // machinery moves what the operator does.
@@ -139,7 +140,8 @@ func (g *generator) reporters() {
 func (g *generator) time() { g.add(Step{Do: "pass", N: one(g, 1, 1, 5, 12, 30, 61, 130)}) }
 
 func (g *generator) fates() {
-	fate := one(g, "applied, but the answer is lost", "lost on its way", "applied twice", "refused with 409", "refused with 429",
+	fate := one(g, "applied, but the answer is lost", "lost on its way", "applied twice", "refused with 409",
+		"refused with 429",
 		"refused with 500", "applied, and the process is killed")
 	g.add(Step{Do: "answer", Replica: g.replica(), N: g.IntN(3), Of: fate})
 }
@@ -203,10 +205,14 @@ func (g *generator) deletion() {
 
 func (g *generator) edits() {
 	patch := one(g,
-		`{"dryRun":true}`, `{"dryRun":null}`, `{"suspend":true}`, `{"suspend":null}`, `{"maxUnavailable":1}`, `{"maxUnavailable":null}`,
-		`{"taint":{"key":"example.com/t2"}}`, `{"taint":{"value":"v2"}}`, `{"nodeSelector":{"matchLabels":{"example.com/pool":"b"}}}`,
-		`{"nodeSelector":{"matchLabels":{"example.com/pool":"a"}}}`, `{"conditions":[{"type":"example.com/B","requiredStatus":"True"}]}`,
-		`{"requirements":[{"name":"pods","pods":{"namespace":"apps","selector":{"matchExpressions":[{"key":"app","operator":"In","values":["x"]}]}}}]}`,
+		`{"dryRun":true}`, `{"dryRun":null}`, `{"suspend":true}`, `{"suspend":null}`, `{"maxUnavailable":1}`,
+		`{"maxUnavailable":null}`,
+		`{"taint":{"key":"example.com/t2"}}`, `{"taint":{"value":"v2"}}`,
+		`{"nodeSelector":{"matchLabels":{"example.com/pool":"b"}}}`,
+		`{"nodeSelector":{"matchLabels":{"example.com/pool":"a"}}}`,
+		`{"conditions":[{"type":"example.com/B","requiredStatus":"True"}]}`,
+		`{"requirements":[{"name":"pods","pods":{"namespace":"apps",`+
+			`"selector":{"matchExpressions":[{"key":"app","operator":"In","values":["x"]}]}}}]}`,
 		`{"requirements":null}`)
 	if g.may("chain") && g.IntN(14) == 0 {
 		patch = fmt.Sprintf(`{"requirements":[{"name":"other","ruleSatisfied":{"name":"r%d"}}]}`, g.rule())
@@ -225,13 +231,15 @@ func (g *generator) spec() string {
 	if bootstrap {
 		spec["enforcementMode"] = "bootstrap-only"
 	}
-	condition := object{"type": "example.com/" + one(g, "A", "A", "B"), "requiredStatus": one(g, "True", "True", "True", "False")}
+	condition := object{"type": "example.com/" + one(g, "A", "A", "B"), "requiredStatus": one(g, "True", "True",
+		"True", "False")}
 	if g.IntN(5) == 0 {
 		condition["maxAgeSeconds"] = 900
 	}
 	spec["conditions"] = []any{condition}
 	if g.IntN(3) == 0 {
-		requirement := object{"name": "pods", "pods": object{"namespace": "apps", "selector": object{"matchLabels": object{"app": one(g, "x", "x", "y")}}}}
+		requirement := object{"name": "pods", "pods": object{"namespace": "apps",
+			"selector": object{"matchLabels": object{"app": one(g, "x", "x", "y")}}}}
 		if g.IntN(3) == 0 && g.may("chain") {
 			requirement = object{"name": "other", "ruleSatisfied": object{"name": fmt.Sprintf("r%d", 1+g.IntN(MaxRules))}}
 		}

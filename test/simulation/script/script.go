@@ -1,8 +1,8 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package script makes the stories of the simulation. A script is data: a seed makes a list of steps before anything runs,
-// and a run draws nothing, so that steps can be left out.
+// Package script makes the stories of the simulation. A script is data: a seed makes a list of steps before anything
+// runs, and a run draws nothing, so that steps can be left out.
 package script
 
 import (

@@ -73,7 +73,8 @@ func (w *World) do(s *script.Step) {
 	}
 }
 
-// handover makes another replica the leader. The old one does not start anything any more; its writes are still under way.
+// handover makes another replica the leader. The old one does not start anything any more; its writes are still under
+// way.
 func (w *World) handover(to *replica.Replica) {
 	if !to.Up || to.Leads || to.Deposed {
 		return
@@ -182,7 +183,8 @@ func (w *World) doNode(s *script.Step) {
 func (w *World) register(s *script.Step) {
 	w.boots[s.Node]++
 	now := metav1.NewTime(w.clock(s.Node))
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(s.Node), Labels: map[string]string{poolLabel: s.Value}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(s.Node),
+		Labels: map[string]string{poolLabel: s.Value}}}
 	node.Status.NodeInfo.BootID = fmt.Sprintf("boot-%d", w.boots[s.Node])
 	node.Status.Conditions = []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now,
@@ -192,7 +194,10 @@ func (w *World) register(s *script.Step) {
 		panic(err)
 	}
 	w.send(api.Request{User: "kubelet", Verb: "create", Kind: api.Nodes, Body: body})
-	w.change(s.Node, "node-controller", "", func(n *corev1.Node) { n.Spec.Taints = without(n.Spec.Taints, corev1.TaintNodeNotReady) })
+	w.change(s.Node, "node-controller", "", func(n *corev1.Node) {
+		n.Spec.Taints = without(n.Spec.Taints,
+			corev1.TaintNodeNotReady)
+	})
 }
 
 func without(taints []corev1.Taint, key string) []corev1.Taint {
@@ -232,7 +237,8 @@ func (w *World) report(n int, condition, status string) {
 			return
 		}
 		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
-			Type: corev1.NodeConditionType(condition), Status: corev1.ConditionStatus(status), LastHeartbeatTime: now, LastTransitionTime: now,
+			Type: corev1.NodeConditionType(condition), Status: corev1.ConditionStatus(status), LastHeartbeatTime: now,
+			LastTransitionTime: now,
 		})
 	})
 }
@@ -276,7 +282,8 @@ func (w *World) doPod(s *script.Step) {
 		if w.server.Get(api.Nodes, nodeName(s.Node)) == nil {
 			return
 		}
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: podName(s), Labels: map[string]string{"app": s.Value}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: podName(s),
+			Labels: map[string]string{"app": s.Value}}}
 		pod.Spec.NodeName = nodeName(s.Node)
 		pod.Spec.Containers = []corev1.Container{{Name: "main", ReadinessProbe: &corev1.Probe{}}}
 		body, err := json.Marshal(pod)
@@ -289,7 +296,8 @@ func (w *World) doPod(s *script.Step) {
 			w.podStatus(s.Node, o.Meta.(*corev1.Pod), s.Value == "true")
 		}
 	case "pod.delete":
-		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Pods, Namespace: namespace, Name: podName(s), Grace: new(int64)})
+		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Pods, Namespace: namespace, Name: podName(s),
+			Grace: new(int64)})
 	}
 }
 
@@ -322,18 +330,21 @@ func (w *World) podStatus(n int, old *corev1.Pod, ready bool) {
 	if err != nil {
 		panic(err)
 	}
-	w.send(api.Request{User: "kubelet", Verb: "update", Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name, Sub: "status", Body: body})
+	w.send(api.Request{User: "kubelet", Verb: "update", Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name,
+		Sub: "status", Body: body})
 }
 
 func (w *World) doRule(s *script.Step) {
 	name := ruleName(s.Rule)
 	switch s.Do {
 	case "rule.create":
-		body := fmt.Sprintf(`{"apiVersion":"readiness.node.x-k8s.io/v1alpha1","kind":"NodeReadinessRule","metadata":{"name":%q},"spec":%s}`, name, s.Value)
+		body := fmt.Sprintf(`{"apiVersion":"readiness.node.x-k8s.io/v1alpha1","kind":"NodeReadinessRule",`+
+			`"metadata":{"name":%q},"spec":%s}`, name, s.Value)
 		w.send(api.Request{User: "admin", Verb: "create", Kind: api.Rules, Body: []byte(body)})
 	case "rule.edit":
 		body := fmt.Sprintf(`{"spec":%s}`, s.Value)
-		w.send(api.Request{User: "admin", Verb: "patch", Patch: types.MergePatchType, Kind: api.Rules, Name: name, Body: []byte(body)})
+		w.send(api.Request{User: "admin", Verb: "patch", Patch: types.MergePatchType, Kind: api.Rules, Name: name,
+			Body: []byte(body)})
 	case "rule.delete":
 		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Rules, Name: name})
 	}
