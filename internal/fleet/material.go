@@ -29,6 +29,8 @@ type Material struct {
 	// Released and MaxUnavailable are maxUnavailable's denominator and what it allows; Waiting is how many nodes it keeps from
 	// being tainted.
 	Released, MaxUnavailable, Waiting int
+	// WaitingNodes are the names of those nodes, the longest unready first.
+	WaitingNodes []string
 	// Shared is on how many nodes an older claim decides about the rule's taint.
 	Shared int
 	// Warning is what makes the rule's evidence weaker than it looks on some node; the first, in the order of letters.
@@ -61,6 +63,7 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 		return Material{}, false
 	}
 	m := Material{Rule: state.rule, Released: state.limit.released, Waiting: len(state.limit.waiting)}
+	m.WaitingNodes = state.limit.longest(m.Waiting)
 	m.MaxUnavailable = state.rule.MaxUnavailable(m.Released)
 	names := make([]string, 0, len(state.entries))
 	for name, e := range state.entries {

@@ -34,7 +34,8 @@ import (
 //	   │ Completed │   final until re-armed; so is Let pass with bootstrap-only
 //	   └───────────┘
 //
-// A node that existed before the rule starts in service, and existingNodes says whether it may leave that state before it
+// A node starts in service if it existed before the rule, or is older than ServiceAge when it comes to match and runs a pod
+// that the taint would evict or refuse, and existingNodes says whether it may leave that state before it
 // was ready once. The override Release moves nothing: it only hides the taint. The override Hold moves to Held.
 //
 // What each state keeps on the node, and nothing else does:
@@ -49,6 +50,9 @@ import (
 //
 // decide follows the picture in three steps: recall reads where the node is, next chooses the arrow, and the three moves
 // hold, open and pass write what the table says. The eviction guard is a state of its own; see guard.go.
+
+// ServiceAge is how old a node is that may be in service when it comes to match a rule.
+const ServiceAge = 10 * time.Minute
 
 // subject is a node under a rule, at one moment.
 type subject struct {
@@ -128,10 +132,19 @@ func (n *subject) recall() {
 	}
 	if n.rec.Taint != "" && !n.adds() {
 		if t, err := ParseTaint(n.rec.Taint); err != nil || Find(n.Node, &t) == nil {
-			n.rec.Taint, n.rec.Since, n.rec.Late = "", metav1.Time{}, false
+			n.rec.dropClaim()
 			n.claimed = false
 		}
 	}
+	if n.cameInService() {
+		n.rec.Existing, n.State.Existing, n.State.Released, n.State.Counted = true, true, true, available(n.Node)
+	}
+}
+
+// cameInService reports whether the node was in service before it came to match the rule.
+func (n *subject) cameInService() bool {
+	return n.Occupied != nil && n.adds() && !n.State.HasRecord && !n.State.Released && !n.State.Present && !n.claimed &&
+		n.Now.Sub(n.Node.CreationTimestamp.Time) > ServiceAge && !n.ready() && n.Occupied(n.Rule.Taint)
 }
 
 // next chooses the arrow. The first case that holds decides.
@@ -173,12 +186,13 @@ func (n *subject) next() move {
 func (n *subject) leave() move {
 	existing := n.State.Existing && n.rec.Released.IsZero() && !n.d.Marked
 	// An existing node that has not been ready since the rule is in force has not become unready: no window.
-	first := existing && !n.Verdict.Since.After(n.Rule.InForceSince)
+	first := existing && !n.rec.Existing && !n.Verdict.Since.After(n.Rule.InForceSince)
 	due := n.Verdict.Since.Add(n.Rule.Spec.UnreadyWindow())
 	switch {
 	case n.Verdict.Ready:
 		return served(ReasonReadyWindow)
 	case existing && !n.takesExisting():
+		n.rec.Existing = n.rec.Existing || n.Rule.Spec.ExistingNodesOrDefault() == v1alpha1.ExistingNodesIdle // decided once
 		return exempt(ReasonExistingNode)
 	case !first && n.Now.Before(due):
 		n.recheck(due)
@@ -243,6 +257,7 @@ func (n *subject) expire(m move) move {
 
 // hold puts or keeps the rule's taint on the node. A rule without one holds by its verdict.
 func (n *subject) hold() {
+	limited := n.Rule.Limited() && (n.rec.Limited || n.State.Counted)
 	if n.Rule.Taint == nil {
 		since := n.rec.Since
 		n.pass()
@@ -251,9 +266,11 @@ func (n *subject) hold() {
 				since = n.claim()
 			}
 			n.rec.Since = since
+			n.rec.Limited = limited
 		}
 		return
 	}
+	n.rec.Limited = limited
 	if n.rec.Taint == "" {
 		n.rec.Since = n.claim()
 	}
@@ -273,7 +290,7 @@ func (n *subject) claim() metav1.Time {
 
 // pass takes the rule's claim off the node.
 func (n *subject) pass() {
-	n.rec.Taint, n.rec.Since, n.rec.Late = "", metav1.Time{}, false
+	n.rec.dropClaim()
 	n.d.Claim = false
 }
 
@@ -331,7 +348,7 @@ func (n *subject) takesExisting() bool {
 	case v1alpha1.ExistingNodesAll:
 		return true
 	case v1alpha1.ExistingNodesIdle:
-		return !controlPlane(n.Node) && n.Busy != nil && !n.Busy()
+		return !n.State.Record.Existing && !controlPlane(n.Node) && n.Busy != nil && !n.Busy()
 	}
 	return false
 }

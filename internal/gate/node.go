@@ -31,6 +31,8 @@ type NodeInput struct {
 	Reserve func(rule *ruleset.Rule, since time.Time) bool
 	// Busy says whether pods run on the node that are not part of it, where existingNodes: Idle asks; nil: nobody knows.
 	Busy func() bool
+	// Occupied says whether a pod runs on the node that a taint would evict or refuse; see Input.
+	Occupied func(*corev1.Taint) bool
 	// Evaluate judges one rule. By default readiness.Evaluate; whoever measures that gives another one.
 	Evaluate func(*ruleset.Rule, *readiness.Facts, time.Time) readiness.Verdict
 	// Live lists the pods of a requirement on the node from the API server, for a node that has rebooted; nil: Evidence is
@@ -73,7 +75,8 @@ func DecideNode(in *NodeInput) Outcome {
 			verdict = evaluate(rule, in.facts(rule, state), in.Now)
 		}
 		d := Decide(Input{
-			Rule: rule, Node: in.Swept, State: state, Verdict: verdict, Override: in.Override, Busy: in.Busy, Now: in.Now,
+			Rule: rule, Node: in.Swept, State: state, Verdict: verdict, Override: in.Override, Busy: in.Busy,
+			Occupied: in.Occupied, Now: in.Now,
 		})
 		if d.Limited && !in.Reserve(rule, verdict.Since) {
 			d = d.Refuse()

@@ -30,6 +30,10 @@ type Record struct {
 	// Late, of a claim without Since, is whether it was made when a node that was there already came to match: its clock does
 	// not start with the node's creation, but when the controller sees it.
 	Late bool `json:"late,omitempty"`
+	// Limited is whether maxUnavailable counts the claim, also while the node is cordoned or terminating.
+	Limited bool `json:"limited,omitempty"`
+	// Existing is whether the node was in service when the rule first considered it, and existingNodes was asked.
+	Existing bool `json:"existing,omitempty"`
 	// Released is when the node was released for the first time since it was created or re-armed, or was found in
 	// service. Zero: never.
 	Released metav1.Time `json:"released,omitzero"`
@@ -58,6 +62,11 @@ type Record struct {
 func (r Record) empty() bool {
 	r.Rule = ""
 	return r == Record{}
+}
+
+// dropClaim forgets the claim.
+func (r *Record) dropClaim() {
+	r.Taint, r.Since, r.Late, r.Limited = "", metav1.Time{}, false, false
 }
 
 // newest is the newest time of the record.

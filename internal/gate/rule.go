@@ -41,6 +41,9 @@ type Input struct {
 	State    State
 	Verdict  readiness.Verdict
 	Override Override
+	// Occupied says whether a pod runs on the node that the taint would evict or refuse. It is asked where an old node comes
+	// to match; nil: none does.
+	Occupied func(*corev1.Taint) bool
 	// Busy says whether pods run on the node that are not part of it. It is asked only where existingNodes: Idle makes a
 	// difference; nil: nobody knows, and the node counts as busy.
 	Busy func() bool
@@ -130,7 +133,8 @@ func dryRun(in Input, d Decision) Decision {
 	}
 	d.RecheckAt = would.RecheckAt
 	r := in.State.Record
-	r.Taint, r.Since, r.Late, r.TimedOut = "", metav1.Time{}, false, metav1.Time{}
+	r.dropClaim()
+	r.TimedOut = metav1.Time{}
 	r.GuardedSince, r.GuardEnded = metav1.Time{}, metav1.Time{}
 	d.setRecord(r)
 	return d

@@ -41,7 +41,8 @@ type State struct {
 	Rebooted bool
 	// Boot is since when evidence counts, on a node that was re-armed and not released since.
 	Boot readiness.Boot
-	// Counted is whether maxUnavailable counts the node: released, and neither cordoned nor terminating.
+	// Counted is whether maxUnavailable counts the node: released, and neither cordoned nor terminating; or held by a claim
+	// that used the limit, so that cordoning or deleting each held node does not walk the limit through a fleet.
 	Counted bool
 }
 
@@ -62,11 +63,16 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State {
 		s.Record, s.Shared = Record{Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(now)}, false
 	}
 	s.Claimed = s.Record.Taint != "" || rule.HoldsByVerdict() && !s.Record.Since.IsZero()
-	s.Existing = rule.Existing(node)
+	s.Existing = rule.Existing(node) || s.Record.Existing
 	s.Released = !s.Record.Released.IsZero() || s.Completed || s.Existing && !s.Claimed && (!s.Present || s.Shared)
 	s.boot(rule, node, now)
-	s.Counted = s.Matches && s.Released && !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero()
+	s.Counted = s.Matches && (s.Released && available(node) || s.Claimed && s.Record.Limited)
 	return s
+}
+
+// available reports whether a node is neither cordoned nor terminating.
+func available(node *corev1.Node) bool {
+	return !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero()
 }
 
 // boot reads from when on evidence counts.

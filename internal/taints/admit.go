@@ -47,7 +47,7 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 		since = since.Add(time.Second)
 	}
 	for _, rule := range set.All() {
-		if !admits(rule, old, node) {
+		if !admits(rule, old, node, now) {
 			continue
 		}
 		if gate.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {
@@ -62,7 +62,7 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 }
 
 // admits reports whether the request makes the node match the rule, in a way that the rule claims its taint for.
-func admits(rule *ruleset.Rule, old, node *corev1.Node) bool {
+func admits(rule *ruleset.Rule, old, node *corev1.Node, now time.Time) bool {
 	if rule.Mode != ruleset.Enforced || rule.Taint == nil || rule.Spec.Admission == v1alpha1.NodeAdmissionNone || !rule.Matches(node.Labels) {
 		return false
 	}
@@ -78,6 +78,7 @@ func admits(rule *ruleset.Rule, old, node *corev1.Node) bool {
 	// knows windows and budgets. A NoExecute taint of a moment would evict what runs.
 	_, recorded := node.Annotations[rule.RecordKey()]
 	return !rule.Matches(old.Labels) && node.DeletionTimestamp.IsZero() && !rule.Existing(node) && !recorded &&
+		now.Sub(node.CreationTimestamp.Time) <= gate.ServiceAge &&
 		rule.Taint.Effect != corev1.TaintEffectNoExecute && gate.Find(node, rule.Taint) == nil
 }
 

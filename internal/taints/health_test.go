@@ -53,7 +53,7 @@ func TestHealthInTheRecord(t *testing.T) {
 				{tells: "not ready, and the breaker has no room", at: 2, node: unready(2), refuse: []string{"cni"}, states: []string{"cni Exempt OverBudget"}, quiet: true},
 				{tells: "a person takes it out", at: 3, node: func(n *build.NodeWrapper) { n.Annotation(v1alpha1.OverrideAnnotation, "Hold") }, taints: []string{pending},
 					states: []string{"cni Held OverrideHold"}, changes: []string{"added cni " + pending},
-					annotations: map[string]string{recordKey: judged(reclaimed(3, 3), isNotReady), v1alpha1.OverrideAnnotation: "Hold"}},
+					annotations: map[string]string{recordKey: judged(counted(reclaimed(3, 3)), isNotReady), v1alpha1.OverrideAnnotation: "Hold"}},
 				{tells: "and in again", at: 4, node: func(n *build.NodeWrapper) { n.Annotation(v1alpha1.OverrideAnnotation, "Release") },
 					states: []string{"cni Exempt OverrideRelease"}, changes: []string{"removed cni " + pending},
 					annotations: map[string]string{recordKey: judged(released(3), isReady), v1alpha1.OverrideAnnotation: "Release"}},

@@ -116,7 +116,7 @@ func TestOverride(t *testing.T) {
 			rules: []*build.RuleWrapper{rule().MaxUnavailable("0")}, node: old().Condition(cni, "True", at(0)),
 			steps: []step{{tells: "set", at: 10, node: set("Hold"), refuse: []string{"cni"}, taints: []string{pending}, states: []string{"cni Held OverrideHold"},
 				changes:     []string{"added cni " + pending},
-				annotations: map[string]string{v1alpha1.OverrideAnnotation: "Hold", recordKey: reclaimed(10, 10)}}},
+				annotations: map[string]string{v1alpha1.OverrideAnnotation: "Hold", recordKey: counted(reclaimed(10, 10))}}},
 		},
 		"Hold does not make a suspended rule add anything": {
 			rules: []*build.RuleWrapper{rule().Suspend(true)}, node: fresh().Annotation(v1alpha1.OverrideAnnotation, "Hold"),

@@ -118,7 +118,7 @@ func TestExistingNodes(t *testing.T) {
 			steps: []step{
 				{tells: "refused", at: 1, refuse: []string{"cni"}, states: []string{"cni Exempt OverBudget"}, quiet: true},
 				{tells: "granted", at: 2, refuse: []string{}, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending},
-					annotations: map[string]string{recordKey: reclaimed(2, 2)}},
+					annotations: map[string]string{recordKey: counted(reclaimed(2, 2))}},
 				{tells: "not asked again", at: 3, refuse: []string{"cni"}, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, quiet: true},
 			},
 		},

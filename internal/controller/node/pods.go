@@ -79,6 +79,27 @@ func (r *Reconciler) busy(ctx context.Context, node string) func() bool {
 	})
 }
 
+// occupied reports whether a pod runs on a node that a taint would evict or refuse; without a taint, whether any pod does
+// that is not part of the node. Where that cannot be found out, the node counts as in service.
+func (r *Reconciler) occupied(ctx context.Context, node string) func(*corev1.Taint) bool {
+	list := sync.OnceValues(func() ([]corev1.Pod, error) { return listPods(ctx, r.Live, node) })
+	return func(taint *corev1.Taint) bool {
+		pods, err := list()
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Cannot tell whether the node is in service, and take it to be")
+			return true
+		}
+		for i := range pods {
+			_, static := pods[i].Annotations[corev1.MirrorPodAnnotationKey]
+			if !static && (taint == nil && !partOfNode(&pods[i]) ||
+				taint != nil && ruleset.Toleration(pods[i].Spec.Tolerations, taint) == nil) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
 // Escapes counts pods that were bound to a node before its gate stood, where admission was to have it born gated.
 type Escapes struct {
 	// Live reads pods past any cache, once for each such node.

@@ -120,6 +120,7 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 			return granted
 		},
 		Busy:     r.busy(ctx, p.node.Name),
+		Occupied: r.occupied(ctx, p.node.Name),
 		Live:     r.livePods(ctx, p.node.Name),
 		Evaluate: measured,
 	})

@@ -1,0 +1,108 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+// decided is the decision about a node that is relabelled so that it matches, and its record as text.
+func decided(r *build.RuleWrapper, n *build.NodeWrapper, occupied, busy bool) (Decision, *corev1.Node) {
+	compiled := ruleset.Compile(r.Created(now.Add(-time.Hour)).Obj(), nil, now)
+	obj := n.Obj()
+	out := DecideNode(&NodeInput{
+		Node: obj, Swept: obj, Rules: ruleset.NewSet(compiled), Evidence: &readiness.Evidence{}, Now: now,
+		Observed: func(*ruleset.Rule) readiness.Observed { return readiness.Observed{Since: now.Add(-time.Minute)} },
+		Reserve:  func(*ruleset.Rule, time.Time) bool { return false },
+		Occupied: func(*corev1.Taint) bool { return occupied }, Busy: func() bool { return busy },
+	})
+	d := out.Decisions[0]
+	if d.Record != nil {
+		obj.Annotations = map[string]string{compiled.RecordKey(): d.Record.Encode()}
+	}
+	return d, obj
+}
+
+func TestANodeThatRunsPodsWhenItComesToMatchIsInService(t *testing.T) {
+	old := func() *build.NodeWrapper { return node().Created(now.Add(-11 * time.Minute)) }
+	existing := func(r *build.RuleWrapper, e v1alpha1.ExistingNodesPolicy) *build.RuleWrapper {
+		r.Spec.ExistingNodes = e
+		return r
+	}
+	for name, c := range map[string]struct {
+		rule       *build.RuleWrapper
+		node       *build.NodeWrapper
+		idle, free bool // no pod that the taint would evict; none at all
+		want       string
+	}{
+		"maxUnavailable applies":       {rule: rule("r", "A").MaxUnavailable("1"), node: old(), want: "OverBudget"},
+		"existingNodes applies":        {rule: existing(rule("r", "A"), v1alpha1.ExistingNodesNone), node: old(), want: "ExistingNode"},
+		"unreadySeconds applies":       {rule: rule("r", "A").UnreadySeconds(300), node: old(), want: "UnreadyWindow"},
+		"not to a node that runs none": {rule: rule("r", "A").MaxUnavailable("1"), node: old(), idle: true, want: "EvidenceMissing"},
+		"not to a young node":          {rule: rule("r", "A").MaxUnavailable("1"), node: node().Created(now.Add(-10 * time.Minute)), want: "EvidenceMissing"},
+		"one that is tainted already is held": {rule: rule("r", "A").MaxUnavailable("1"),
+			node: old().Taint("example.com/r", "", corev1.TaintEffectNoSchedule), want: "EvidenceMissing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, after := decided(c.rule, c.node, !c.idle, true)
+			if d.Reason != c.want {
+				t.Fatalf("%s, want %s", d.Reason, c.want)
+			}
+			// It stays so: nobody asks for its pods again.
+			if again, _ := decided(c.rule, build.WrapNode(after), false, false); d.Record.Existing && again.Reason != c.want {
+				t.Errorf("then %s", again.Reason)
+			}
+			if s := StateOf(d.Rule, after, now); d.Record.Existing != s.Counted {
+				t.Errorf("existing %t, counted %t", d.Record.Existing, s.Counted)
+			}
+		})
+	}
+}
+
+func TestExistingNodesIdleIsDecidedOnce(t *testing.T) {
+	r := rule("r", "A")
+	r.Spec.ExistingNodes = v1alpha1.ExistingNodesIdle
+	d, after := decided(r, node().Created(now.Add(-2*time.Hour)), true, true)
+	if again, _ := decided(r, build.WrapNode(after), false, false); d.Reason != ReasonExistingNode || again.Reason != ReasonExistingNode {
+		t.Errorf("%s, and when it is idle %s", d.Reason, again.Reason)
+	}
+	if d, _ := decided(r, node().Created(now.Add(-2*time.Hour)), false, false); d.Reason != ReasonEvidenceMissing {
+		t.Errorf("idle from the start: %s", d.Reason)
+	}
+}
+
+func TestAClaimThatUsedTheLimitCountsOnACordonedNode(t *testing.T) {
+	compiled := ruleset.Compile(rule("r", "A").MaxUnavailable("1").Obj(), nil, now)
+	n := node().Created(now.Add(-2 * time.Hour)).Obj()
+	claim := Input{Rule: compiled, Node: n, Verdict: readiness.Verdict{Since: now.Add(-time.Minute)}, Now: now}
+	claim.State = StateOf(compiled, n, now)
+	for name, c := range map[string]struct {
+		before, after bool // cordoned
+		want          bool
+	}{
+		"cordoned after the claim":  {after: true, want: true},
+		"cordoned before the claim": {before: true, after: true},
+		"and uncordoned again":      {before: true, want: true},
+	} {
+		n.Spec.Unschedulable, n.Annotations = c.before, nil
+		claim.State = StateOf(compiled, n, now)
+		d := Decide(claim)
+		if d.Limited == c.before || !d.Claim {
+			t.Errorf("%s: limited %t, claim %t", name, d.Limited, d.Claim)
+		}
+		n.Annotations = map[string]string{compiled.RecordKey(): d.Record.Encode()}
+		n.Spec.Unschedulable = c.after
+		if s := StateOf(compiled, n, now); s.Counted != c.want {
+			t.Errorf("%s: counted %t", name, s.Counted)
+		}
+	}
+}
