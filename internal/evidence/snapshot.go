@@ -121,7 +121,7 @@ func belongs(o runtime.Object, key string, p *ruleset.Pods) (of, counts bool) {
 
 // Gather fills in what is known of a node, for all rules of a set.
 func (s *Snapshot) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
-	gather(set, e, func(key string) ([]any, bool) {
+	gather(set, e, nil, func(key string) ([]any, bool) {
 		byNode, ok := s.objects[key]
 		return byNode[node], ok
 	})

@@ -42,11 +42,13 @@ type Sources struct {
 
 	mu      sync.Mutex
 	running map[string]Informer
+	devices map[string]map[pool]int64 // by node: the last complete counts
 }
 
 // New watches nothing yet.
 func New(informers Informers, listener Listener) *Sources {
-	return &Sources{informers: informers, listener: listener, running: map[string]Informer{}}
+	return &Sources{informers: informers, listener: listener, running: map[string]Informer{},
+		devices: map[string]map[pool]int64{}}
 }
 
 // SetRules starts the watches that the rules need. They end with the context at the latest.
@@ -182,7 +184,15 @@ func unavailable(rule *ruleset.Rule, why func(key string) (reason, text string))
 func (s *Sources) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	gather(set, e, func(key string) ([]any, bool) {
+	if s.devices[node] == nil {
+		s.devices[node] = map[pool]int64{}
+	}
+	defer func() {
+		if len(s.devices[node]) == 0 {
+			delete(s.devices, node)
+		}
+	}()
+	gather(set, e, s.devices[node], func(key string) ([]any, bool) {
 		running := s.running[key]
 		if running == nil {
 			return nil, false
@@ -193,7 +203,9 @@ func (s *Sources) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
 
 // gather fills in what the objects of a node say, for all rules of a set. objects gives those of a key; false, where that
 // is not watched.
-func gather(set *ruleset.Set, e *readiness.Evidence, objects func(key string) ([]any, bool)) {
+func gather(
+	set *ruleset.Set, e *readiness.Evidence, known map[pool]int64, objects func(key string) ([]any, bool),
+) {
 	if !set.Gathers() {
 		return
 	}
@@ -217,10 +229,7 @@ func gather(set *ruleset.Set, e *readiness.Evidence, objects func(key string) ([
 		}
 	}
 	if found, ok := objects(resourceSlices); ok {
-		e.Devices = map[string]int64{}
-		for _, slice := range only[*resourcev1.ResourceSlice](found) {
-			e.Devices[slice.Spec.Driver] += int64(len(slice.Spec.Devices))
-		}
+		e.Devices = devices(only[*resourcev1.ResourceSlice](found), known)
 	}
 }
 

@@ -34,7 +34,7 @@ func stripPod(o any) (any, error) {
 	return pod, nil
 }
 
-// stripSlice keeps of a device its name only: devices are counted.
+// stripSlice keeps of a device its name and taints: devices are counted.
 func stripSlice(o any) (any, error) {
 	slice, ok := o.(*resourcev1.ResourceSlice)
 	if !ok {
@@ -42,7 +42,7 @@ func stripSlice(o any) (any, error) {
 	}
 	slice.ManagedFields = nil
 	for i := range slice.Spec.Devices {
-		slice.Spec.Devices[i] = resourcev1.Device{Name: slice.Spec.Devices[i].Name}
+		slice.Spec.Devices[i] = resourcev1.Device{Name: slice.Spec.Devices[i].Name, Taints: slice.Spec.Devices[i].Taints}
 	}
 	return slice, nil
 }

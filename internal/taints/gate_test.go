@@ -36,7 +36,9 @@ func claimed(since int) string {
 func released(at int) string { return fmt.Sprintf(`{"rule":"cni","released":"%s"}`, stamp(at)) }
 
 // counted makes a record say that its claim used the limit.
-func counted(record string) string { return strings.Replace(record, `,"released"`, `,"limited":true,"released"`, 1) }
+func counted(record string) string {
+	return strings.Replace(record, `,"released"`, `,"limited":true,"released"`, 1)
+}
 
 func reclaimed(since, releasedAt int) string {
 	return fmt.Sprintf(`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","since":"%s","released":"%s"}`,
