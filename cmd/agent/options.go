@@ -66,6 +66,7 @@ type healthOptions struct {
 	agentCheckPort int
 	apiUnavailable string
 	drainTime      time.Duration
+	drainStatus    int
 }
 
 func (o *healthOptions) bind(fs *pflag.FlagSet) {
@@ -74,6 +75,8 @@ func (o *healthOptions) bind(fs *pflag.FlagSet) {
 	fs.IntVar(&o.agentCheckPort, "agent-check-port", 0, "Port of HAProxy's agent-check protocol. 0, the default, turns it off.")
 	fs.StringVar(&o.apiUnavailable, "api-unavailable", unavailablePass,
 		"What checks of the node's object answer while the API server is unavailable: pass, or last-known to judge by what was last known.")
+	fs.IntVar(&o.drainStatus, "drain-status", 503, "HTTP status of /health while nothing is wrong but that the node is in maintenance, "+
+		"or its agent ends or has just started. 404 is what HAProxy's \"http-check disable-on-404\" waits for.")
 	fs.DurationVar(&o.drainTime, "drain-time", 30*time.Second,
 		"For how long /health goes on answering, with 503, after SIGTERM: at least the balancer's interval times its number of failures. A second signal ends the agent at once.")
 }
@@ -139,6 +142,9 @@ func (o *options) validate() error {
 	}
 	if o.hostRoot != "" && o.hostRoot != noHostRoot && !filepath.IsAbs(o.hostRoot) {
 		errs = append(errs, fmt.Errorf("--host-root: must be an absolute path or none, not %q", o.hostRoot))
+	}
+	if s := o.health.drainStatus; s < 400 || s > 599 {
+		errs = append(errs, fmt.Errorf("--drain-status: must be a status from 400 to 599, not %d", s))
 	}
 	if o.writeRoot != "" && !filepath.IsAbs(o.writeRoot) {
 		errs = append(errs, fmt.Errorf("--write-root: must be an absolute path, not %q", o.writeRoot))

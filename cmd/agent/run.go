@@ -139,6 +139,10 @@ func (a *agent) makeHealth() {
 		Suite:   a.suite.Load,
 		Metrics: health.NewMetrics(a.registry),
 	}
+	if a.health.drainStatus != http.StatusServiceUnavailable {
+		a.handler.DrainStatus = a.health.drainStatus
+		a.handler.Starting = a.starting
+	}
 	if a.watcher != nil { // a nil *Watcher in the interface would not be nil
 		a.env.Node = a.watcher
 		a.handler.Maintenance = func() string { return checks.Maintenance(a.watcher.Object()) }

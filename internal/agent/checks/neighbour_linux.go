@@ -5,29 +5,91 @@ package checks
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"syscall"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
+
+// defaultRoutes returns the next hops of the default routes of the main table and of all VRFs.
+func defaultRoutes() ([]route, error) {
+	tables := map[int]bool{unix.RT_TABLE_MAIN: true}
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("asking for the links: %w", err)
+	}
+	for _, l := range links {
+		if vrf, ok := l.(*netlink.Vrf); ok {
+			tables[int(vrf.Table)] = true
+		}
+	}
+	var routes []route
+	filter := &netlink.Route{Table: unix.RT_TABLE_UNSPEC, Type: unix.RTN_UNICAST}
+	const by = netlink.RT_FILTER_TABLE | netlink.RT_FILTER_TYPE
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		found, err := netlink.RouteListFiltered(family, filter, by)
+		if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) { // IPv6 is switched off
+			continue
+		}
+		if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // a change meanwhile: the next run sees it all
+			return nil, fmt.Errorf("asking for the routes: %w", err)
+		}
+		for i := range found {
+			if r := &found[i]; tables[r.Table] && isDefault(r.Dst) {
+				routes = append(routes, nextHops(r)...)
+			}
+		}
+	}
+	return routes, nil
+}
+
+func isDefault(to *net.IPNet) bool {
+	if to == nil {
+		return true
+	}
+	ones, _ := to.Mask.Size()
+	return ones == 0 && to.IP.IsUnspecified()
+}
+
+func nextHops(r *netlink.Route) []route {
+	if len(r.MultiPath) == 0 {
+		return []route{{r.LinkIndex, gateway(r.Gw, r.Via)}}
+	}
+	var hops []route
+	for _, hop := range r.MultiPath {
+		hops = append(hops, route{hop.LinkIndex, gateway(hop.Gw, hop.Via)})
+	}
+	return hops
+}
+
+// gateway is the address of a next hop, which of an IPv4 route may be an IPv6 address.
+func gateway(gw net.IP, via netlink.Destination) net.IP {
+	if v, ok := via.(*netlink.Via); ok {
+		return v.Addr
+	}
+	return gw
+}
 
 // discard is the port of the discard protocol: what is sent there asks for no answer.
 const discard = 9
 
 // reachable makes the kernel look for a neighbour on a link, by a packet to it, and waits until it is found. It needs no
-// privilege. A neighbour that no longer answers is still believed in for some seconds, as the kernel does.
-func reachable(ctx context.Context, ip net.IP, link int) error {
-	zone := ""
-	if ip.IsLinkLocalUnicast() {
-		if i, err := net.InterfaceByIndex(link); err == nil {
-			zone = i.Name
-		}
+// privilege. The kernel still trusts a neighbour that no longer answers for some seconds, and so does this.
+func reachable(ctx context.Context, ip net.IP, link *net.Interface) error {
+	address := net.IPAddr{IP: ip}
+	if ip.IsLinkLocalUnicast() && ip.To4() == nil {
+		address.Zone = link.Name
 	}
-	conn, err := net.DialUDP("udp", nil, &net.UDPAddr{IP: ip, Port: discard, Zone: zone})
+	// Else the packet to the gateway of one leg, or of a VRF, may leave by another link. Old kernels want a privilege for it.
+	bind := func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { _ = unix.BindToDevice(int(fd), link.Name) })
+	}
+	dialer := net.Dialer{Control: bind}
+	conn, err := dialer.DialContext(ctx, "udp", net.JoinHostPort(address.String(), fmt.Sprint(discard)))
 	if err != nil {
 		return err
 	}
@@ -36,7 +98,7 @@ func reachable(ctx context.Context, ip net.IP, link int) error {
 		if _, err := conn.Write([]byte{0}); errors.Is(err, syscall.EHOSTUNREACH) {
 			return err
 		}
-		state, err := neighbourState(ip, link)
+		state, err := neighbourState(ip, link.Index)
 		if err != nil {
 			return err
 		}
@@ -54,47 +116,20 @@ func reachable(ctx context.Context, ip net.IP, link int) error {
 	}
 }
 
-// neighbourState asks the kernel's neighbour table, by rtnetlink(7); 0 where there is no entry.
-func neighbourState(ip net.IP, link int) (uint16, error) {
-	family := unix.AF_INET6
+// neighbourState asks the kernel's neighbour table; 0 means that there is no entry.
+func neighbourState(ip net.IP, link int) (int, error) {
+	family := netlink.FAMILY_V6
 	if ip.To4() != nil {
-		family = unix.AF_INET
+		family = netlink.FAMILY_V4
 	}
-	raw, err := syscall.NetlinkRIB(unix.RTM_GETNEIGH, family)
-	if err != nil {
+	neighbours, err := netlink.NeighList(link, family)
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 		return 0, fmt.Errorf("asking for the neighbours: %w", err)
 	}
-	messages, err := syscall.ParseNetlinkMessage(raw)
-	if err != nil {
-		return 0, fmt.Errorf("asking for the neighbours: %w", err)
-	}
-	for _, m := range messages {
-		if m.Header.Type != unix.RTM_NEWNEIGH {
-			continue
-		}
-		if state, ok := parseNeighbour(m.Data, ip, link); ok {
-			return state, nil
+	for i := range neighbours {
+		if neighbours[i].IP.Equal(ip) {
+			return neighbours[i].State, nil
 		}
 	}
 	return 0, nil
-}
-
-// parseNeighbour reads a struct ndmsg (family, padding, link, state, flags, type) with its attributes, and returns the state
-// if it is about this neighbour.
-func parseNeighbour(data []byte, ip net.IP, link int) (uint16, bool) {
-	if len(data) < unix.SizeofNdMsg || int(binary.NativeEndian.Uint32(data[4:])) != link {
-		return 0, false
-	}
-	state := binary.NativeEndian.Uint16(data[8:])
-	for rest := data[unix.SizeofNdMsg:]; len(rest) >= unix.SizeofRtAttr; {
-		size := int(binary.NativeEndian.Uint16(rest))
-		if size < unix.SizeofRtAttr || size > len(rest) {
-			return 0, false
-		}
-		if binary.NativeEndian.Uint16(rest[2:]) == unix.NDA_DST {
-			return state, net.IP(rest[unix.SizeofRtAttr:size]).Equal(ip)
-		}
-		rest = rest[min(len(rest), (size+3)&^3):]
-	}
-	return 0, false
 }

@@ -4,35 +4,20 @@
 package checks
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// The kernel's routing tables; the formats are those of fib_route_seq_show and rt6_info_route in its source.
-const (
-	routesV4 = "/proc/net/route"
-	routesV6 = "/proc/net/ipv6_route"
-
-	routeUp      = 0x1   // RTF_UP
-	routeReject  = 0x200 // RTF_REJECT
-	routeGateway = 0x2   // RTF_GATEWAY
-)
-
 // Network passes when the names resolve and a default gateway is reachable, which means that it answers on the link (ARP or
-// neighbour discovery), whatever it does with packets. params may be nil.
+// neighbour discovery), whatever it does with packets. Default routes are those of the main table and of VRFs, each with all
+// its next hops; one that is reachable is enough. params may be nil.
 func Network(params *v1alpha1.NetworkCheck) Check {
 	if params == nil {
 		params = &v1alpha1.NetworkCheck{}
@@ -53,13 +38,13 @@ type network struct {
 	gateway bool
 	lookup  func(ctx context.Context, host string) ([]string, error)
 	routes  func() ([]route, error)
-	reach   func(ctx context.Context, gateway net.IP, link int) error
+	reach   func(ctx context.Context, gateway net.IP, link *net.Interface) error
 }
 
-// route is a default route.
+// route is one next hop of a default route.
 type route struct {
-	device  string
-	gateway net.IP // nil: none, the link has one other end
+	link    int
+	gateway net.IP // nil: none. It may be an IPv6 address in an IPv4 route
 }
 
 func (n *network) look(ctx context.Context) Result {
@@ -126,102 +111,18 @@ func (n *network) checkGateway(ctx context.Context) string {
 }
 
 func (n *network) checkRoute(ctx context.Context, r route) error {
-	link, err := net.InterfaceByName(r.device)
+	link, err := net.InterfaceByIndex(r.link)
 	if err != nil {
-		return fmt.Errorf("the link %s: %w", r.device, err)
+		return fmt.Errorf("the link %d: %w", r.link, err)
 	}
 	if link.Flags&net.FlagRunning == 0 {
-		return fmt.Errorf("the link %s is down", r.device)
+		return fmt.Errorf("the link %s is down", link.Name)
 	}
-	if r.gateway == nil {
+	if r.gateway == nil || link.Flags&net.FlagPointToPoint != 0 { // there is no neighbour to look for
 		return nil
 	}
-	if err := n.reach(ctx, r.gateway, link.Index); err != nil {
+	if err := n.reach(ctx, r.gateway, link); err != nil {
 		return fmt.Errorf("the default gateway %s: %w", r.gateway, err)
 	}
 	return nil
-}
-
-func defaultRoutes() ([]route, error) {
-	routes, err := readRoutes(routesV4, parseRoutesV4)
-	if err != nil {
-		return nil, err
-	}
-	v6, err := readRoutes(routesV6, parseRoutesV6)
-	if err != nil && !os.IsNotExist(err) { // it is not there where IPv6 is switched off
-		return nil, err
-	}
-	return append(routes, v6...), nil
-}
-
-func readRoutes(file string, parse func(io.Reader) ([]route, error)) ([]route, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	return parse(f)
-}
-
-// parseRoutesV4 returns the default routes of /proc/net/route. Addresses there are hexadecimal, in the byte order of the
-// machine.
-func parseRoutesV4(r io.Reader) ([]route, error) {
-	var routes []route
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		// Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT
-		f := strings.Fields(lines.Text())
-		if len(f) < 8 || f[0] == "Iface" {
-			continue
-		}
-		flags, err := strconv.ParseUint(f[3], 16, 32)
-		if err != nil {
-			return nil, fmt.Errorf("%s: flags %q: %w", routesV4, f[3], err)
-		}
-		if f[1] != "00000000" || f[7] != "00000000" || flags&routeUp == 0 || flags&routeReject != 0 {
-			continue
-		}
-		def := route{device: f[0]}
-		if flags&routeGateway != 0 {
-			gateway, err := strconv.ParseUint(f[2], 16, 32)
-			if err != nil {
-				return nil, fmt.Errorf("%s: gateway %q: %w", routesV4, f[2], err)
-			}
-			def.gateway = make(net.IP, net.IPv4len)
-			binary.NativeEndian.PutUint32(def.gateway, uint32(gateway))
-		}
-		routes = append(routes, def)
-	}
-	return routes, lines.Err()
-}
-
-// parseRoutesV6 returns the default routes of /proc/net/ipv6_route. The kernel's own catch-all entries are on lo, rejected.
-func parseRoutesV6(r io.Reader) ([]route, error) {
-	const zero = "00000000000000000000000000000000"
-	var routes []route
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		// destination length source length next-hop metric refcnt use flags device
-		f := strings.Fields(lines.Text())
-		if len(f) < 10 || f[0] != zero || f[1] != "00" {
-			continue
-		}
-		flags, err := strconv.ParseUint(f[8], 16, 32)
-		if err != nil {
-			return nil, fmt.Errorf("%s: flags %q: %w", routesV6, f[8], err)
-		}
-		if flags&routeUp == 0 || flags&routeReject != 0 || f[9] == "lo" {
-			continue
-		}
-		def := route{device: f[9]}
-		if flags&routeGateway != 0 {
-			gateway, err := hex.DecodeString(f[4])
-			if err != nil || len(gateway) != net.IPv6len {
-				return nil, fmt.Errorf("%s: cannot read the gateway %q", routesV6, f[4])
-			}
-			def.gateway = gateway
-		}
-		routes = append(routes, def)
-	}
-	return routes, lines.Err()
 }

@@ -17,4 +17,6 @@ const unnamed = 0 // a directory then: EISDIR
 
 func statfs(string) (usage, error) { return usage{}, errNotLinux }
 
-func reachable(context.Context, net.IP, int) error { return errNotLinux }
+func defaultRoutes() ([]route, error) { return nil, errNotLinux }
+
+func reachable(context.Context, net.IP, *net.Interface) error { return errNotLinux }

@@ -241,6 +241,93 @@ func TestNetworkWithoutARouteOrAGateway(t *testing.T) {
 	finds(t, c, "the default gateway 2001:db8::1: does not answer on the link")
 }
 
+// TestNetworkBySeveralWays has links to a gateway each, in a network namespace of its own.
+func TestNetworkBySeveralWays(t *testing.T) {
+	ip, nsenter := needs.Command(t, "ip", "iproute2"), needs.Command(t, "nsenter", "util-linux")
+	if !needs.Isolated(t) {
+		return
+	}
+	idle := exec.Command("cat")
+	idle.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
+	if _, err := idle.StdinPipe(); err != nil { // which is never closed
+		t.Fatal(err)
+	}
+	pid := fmt.Sprint(background(t, idle).Pid)
+	here := func(args string) { t.Helper(); command(t, ip, strings.Fields(args)...) }
+	there := func(args string) {
+		t.Helper()
+		command(t, nsenter, append([]string{"--target", pid, "--net", ip}, strings.Fields(args)...)...)
+	}
+	for _, leg := range []string{"1", "2"} {
+		here("link add up" + leg + " type veth peer name gw" + leg + " netns " + pid)
+		here("address add 192.0." + leg + ".2/24 dev up" + leg)
+		here("link set up" + leg + " up")
+		there("address add 192.0." + leg + ".1/24 dev gw" + leg)
+		there("-6 address add fe80::" + leg + "/64 dev gw" + leg + " nodad")
+		there("link set gw" + leg + " up")
+	}
+	c := Network(nil)
+
+	here("route add default nexthop via 192.0.1.1 nexthop via 192.0.2.1")
+	finds(t, c, "")
+	for _, leg := range []string{"1", "2"} { // whichever is dead, the other one carries the traffic
+		there("address delete 192.0." + leg + ".1/24 dev gw" + leg)
+		here("neighbour flush dev up" + leg)
+		finds(t, c, "")
+		there("address add 192.0." + leg + ".1/24 dev gw" + leg)
+		finds(t, c, "")
+	}
+	there("link set gw1 down")
+	there("address delete 192.0.2.1/24 dev gw2")
+	here("neighbour flush dev up2")
+	finds(t, c, "the default gateway 192.0.2.1: does not answer on the link")
+	there("link set gw1 up")
+	here("route flush exact default")
+
+	here("route add default via inet6 fe80::2 dev up2")
+	finds(t, c, "")
+	there("-6 address delete fe80::2/64 dev gw2")
+	there("-6 address flush dev gw2")
+	here("neighbour flush dev up2")
+	finds(t, c, "the default gateway fe80::2: does not answer on the link")
+	here("route flush exact default")
+
+	here("tuntap add tun0 mode tun")
+	here("address add 192.0.9.2 peer 192.0.9.1 dev tun0")
+	here("link set tun0 up")
+	here("route add default via 192.0.9.1")
+	finds(t, c, "the link tun0 is down") // it has no carrier
+	here("route flush exact default")
+	tun, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0) // as a VPN's daemon has it open
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(tun) }()
+	name, err := unix.NewIfreq("tun0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+	if err := unix.IoctlIfreq(tun, unix.TUNSETIFF, name); err != nil {
+		t.Fatal(err)
+	}
+	here("route replace default via 192.0.9.1")
+	finds(t, c, "") // there is no neighbour to look for
+	here("route flush exact default")
+
+	if out, err := exec.Command(ip, "link", "add", "blue", "type", "vrf", "table", "10").CombinedOutput(); err != nil {
+		t.Logf("this kernel has no VRFs, they are left out: %s", out)
+		return
+	}
+	here("link set blue up")
+	here("link set up1 master blue")
+	here("route add default via 192.0.1.1 vrf blue")
+	finds(t, c, "")
+	there("address delete 192.0.1.1/24 dev gw1")
+	here("neighbour flush dev up1")
+	finds(t, c, "the default gateway 192.0.1.1: does not answer on the link")
+}
+
 func TestNetworkWithASilentResolver(t *testing.T) {
 	if !needs.Isolated(t) {
 		return

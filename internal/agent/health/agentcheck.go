@@ -24,21 +24,17 @@ const acceptRetry = 50 * time.Millisecond
 const maxAgentCheckReason = 100
 
 // agentCheckLine is the answer in HAProxy's agent-check protocol (section 5.2, "agent-check", of its configuration manual).
-// Healthy is "up ready": a plain "up" would leave a server drained that was drained before. "drain" stops new sessions and
-// leaves the others alone while the agent ends or the node is in maintenance.
+// It never says "ready", "drain" or "maint": these change the administrative state, which is the people's who run HAProxy, and
+// whatever they have set would be undone with the next poll. A healthy node is "up 100%". While the agent ends or the node is
+// in maintenance it is "up 0%": a weight of 0 stops new sessions and leaves the others alone. So the line says all there is to
+// say, and nothing has to be undone later.
 func (h *Handler) agentCheckLine(ctx context.Context) string {
 	a := h.Answer(ctx, nil)
 	if a.Status == StatusReady {
-		return "up ready\n"
+		return "up 100%\n"
 	}
-	onlyDrain := true
-	for _, c := range a.Checks {
-		if !c.Passed && c.Name != nameDraining && c.Name != nameMaintenance {
-			onlyDrain = false
-		}
-	}
-	if onlyDrain {
-		return "drain\n"
+	if a.onlyDrains() {
+		return "up 0%\n"
 	}
 	reason := headerValue(strings.ReplaceAll(a.FirstReason(), "#", ""))
 	return "down #" + reason[:min(len(reason), maxAgentCheckReason)] + "\n"

@@ -25,6 +25,7 @@ type Answer struct {
 	FailOpen bool `json:"fail_open,omitempty"`
 
 	misconfigured bool
+	drainStatus   int // 0: as for a failure
 	open          []string // names of the checks that failed open
 }
 
@@ -48,6 +49,8 @@ const (
 // Code is the HTTP status of the answer.
 func (a *Answer) Code() int {
 	switch {
+	case a.drainStatus != 0 && a.onlyDrains():
+		return a.drainStatus
 	case a.misconfigured:
 		return http.StatusInternalServerError
 	case a.Status == StatusReady:
@@ -67,6 +70,16 @@ func (a *Answer) Text() string {
 		return "up fail-open"
 	}
 	return "up"
+}
+
+// onlyDrains reports whether nothing is wrong with the node but that it, or its agent, is about to end.
+func (a *Answer) onlyDrains() bool {
+	for _, c := range a.Checks {
+		if !c.Passed && c.Name != nameDraining && c.Name != nameMaintenance {
+			return false
+		}
+	}
+	return a.Status != StatusReady
 }
 
 // FirstReason is the first failed check with its reason.

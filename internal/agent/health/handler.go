@@ -34,6 +34,12 @@ type Handler struct {
 	Suite func() *checks.Suite
 	// Maintenance says why the node is in maintenance; empty while it is not. Nil means never.
 	Maintenance func() string
+	// DrainStatus is the HTTP status while nothing is wrong but that the node is in maintenance, or its agent starts or ends.
+	// 0 means 503.
+	DrainStatus int
+	// Starting reports whether the agent cannot judge yet, because it has just started. It then answers like one that ends, if
+	// DrainStatus says that this differs from a failure. Nil means never.
+	Starting func() bool
 	// Metrics may be nil.
 	Metrics *Metrics
 
@@ -97,7 +103,10 @@ func (h *Handler) Answer(ctx context.Context, names []string) *Answer {
 	}
 	if h.draining.Load() {
 		a.add(nameDraining, checks.Outcome{Result: checks.Fail("the agent is about to end")})
+	} else if h.DrainStatus != 0 && h.Starting != nil && h.Starting() {
+		a.add(nameDraining, checks.Outcome{Result: checks.Fail("the agent has just started and cannot judge yet")})
 	}
+	a.drainStatus = h.DrainStatus
 	return a
 }
 

@@ -159,7 +159,7 @@ func TestMaintenanceAndDraining(t *testing.T) {
 	if r.code != 503 || a.Checks[1] != (CheckAnswer{Name: "maintenance", Reason: why}) {
 		t.Errorf("in maintenance: %d %+v", r.code, a)
 	}
-	if line := h.agentCheckLine(t.Context()); line != "drain\n" {
+	if line := h.agentCheckLine(t.Context()); line != "up 0%\n" {
 		t.Errorf("in maintenance: %q", line)
 	}
 	why = ""
@@ -170,9 +170,30 @@ func TestMaintenanceAndDraining(t *testing.T) {
 	if r := ask(h, "GET", "/health"); r.code != 503 {
 		t.Errorf("draining: %d", r.code)
 	}
-	if line := h.agentCheckLine(t.Context()); line != "drain\n" {
+	if line := h.agentCheckLine(t.Context()); line != "up 0%\n" {
 		t.Errorf("draining: %q", line)
 	}
+}
+
+func TestTheDrainsStatus(t *testing.T) {
+	h := testHandler()
+	starting, why := true, ""
+	h.DrainStatus, h.Starting, h.Maintenance = 404, func() bool { return starting }, func() string { return why }
+	expect := func(when, target string, code int) {
+		t.Helper()
+		if r := ask(h, "GET", target); r.code != code {
+			t.Errorf("%s: %d", when, r.code)
+		}
+	}
+	expect("an agent that cannot judge yet", "/health?check=good", 404)
+	starting = false
+	expect("a node that is well", "/health?check=good", 200)
+	why = "disk swap"
+	expect("maintenance", "/health?check=good", 404)
+	expect("maintenance of a node that fails besides", "/health?check=bad", 503)
+	why = ""
+	h.Drain()
+	expect("an agent that ends", "/health?check=good", 404)
 }
 
 func TestAnAnswerTakesAsLongAsTheSlowestCheck(t *testing.T) {
@@ -197,8 +218,8 @@ func TestAnAnswerTakesAsLongAsTheSlowestCheck(t *testing.T) {
 
 func TestAgentCheckLine(t *testing.T) {
 	for _, c := range []struct{ check, want string }{
-		{"good", "up ready\n"},
-		{"open", "up ready\n"},
+		{"good", "up 100%\n"},
+		{"open", "up 100%\n"},
 		{"bad", "down #bad: Broken\n"},
 		{"long", "down #long: " + strings.Repeat("x", maxAgentCheckReason-len("long: ")) + "\n"},
 	} {

@@ -74,7 +74,7 @@ func TestRawRequests(t *testing.T) {
 		})
 	}
 	t.Run("agent-check answers without being asked", func(t *testing.T) {
-		if got := exchange(t, agent, ""); got != "up ready" {
+		if got := exchange(t, agent, ""); got != "up 100%" {
 			t.Errorf("got %q", got)
 		}
 	})

@@ -140,6 +140,16 @@ func (w *Watcher) Wait(ctx context.Context) checks.Node {
 	return w.snapshot()
 }
 
+// Answered reports whether the API server has told about the node once, or is known to be unavailable.
+func (w *Watcher) Answered() bool {
+	select {
+	case <-w.answered:
+		return true
+	default:
+		return false
+	}
+}
+
 // Object returns the node as last known; nil if it is not.
 func (w *Watcher) Object() *corev1.Node {
 	w.mu.Lock()

@@ -101,7 +101,7 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("%s: got %q", c.name, got)
 			}
 		}
-		if got := exchange(t, agentCheck, strings.Repeat("a", 1<<20)); got != "up ready" && got != "" {
+		if got := exchange(t, agentCheck, strings.Repeat("a", 1<<20)); got != "up 100%" && got != "" {
 			t.Errorf("agent-check: got %q", got)
 		}
 	}
@@ -149,7 +149,7 @@ func TestCrowds(t *testing.T) {
 				if resp.StatusCode != 200 {
 					t.Errorf("status %d", resp.StatusCode)
 				}
-			} else if got := exchange(t, p.addresses["agent-check"], ""); got != "up ready" {
+			} else if got := exchange(t, p.addresses["agent-check"], ""); got != "up 100%" {
 				t.Errorf("got %q", got)
 			}
 			took := time.Since(began)

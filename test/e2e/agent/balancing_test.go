@@ -175,20 +175,43 @@ func TestHAProxyByAgentChecks(t *testing.T) {
 	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "agent_status": "L7OK"})
 	clients.Reach(t, ill.node)
 
-	// What drains a server does not cut its sessions, and "up ready" ends it.
+	// A weight of 0 takes new sessions away and does not cut the others; "up 100%" ends it.
 	patch(t, ill.node, `{"metadata":{"annotations":{"`+checks.MaintenanceAnnotation+`":"disk swap"}}}`)
-	b.Becomes(t, ill.node, haproxy.Fields{"status": "DRAIN (agent)"})
+	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "weight": "0"})
 	clients.PassBy(t, ill.node, well.node, ending.node)
 	patch(t, ill.node, `{"metadata":{"annotations":{"`+checks.MaintenanceAnnotation+`":null}}}`)
-	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP"})
+	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "weight": "1"})
 	clients.Reach(t, ill.node)
+
+	// What people set by hand stays, however often the agent is polled.
+	for state, status := range map[string]string{"drain": "DRAIN (agent)", "maint": "MAINT"} {
+		_, err := h.Command(t.Context(), "set server nodes/"+ill.node+" state "+state)
+		cluster.Must(t, err)
+		b.Becomes(t, ill.node, haproxy.Fields{"status": status})
+		polls := func() float64 {
+			return ill.agent.metric(t, `node_readiness_agent_check_results_total{check="node_ready",result="passed"}`)
+		}
+		before := polls()
+		cluster.Eventually(t, "HAProxy polls the agent", func() error {
+			if n := polls() - before; n < 10 {
+				return fmt.Errorf("%v times", n)
+			}
+			return nil
+		})
+		if err := b.Statistics(t).Is(ill.node, haproxy.Fields{"status": status}); err != nil {
+			t.Error(err)
+		}
+		_, err = h.Command(t.Context(), "set server nodes/"+ill.node+" state ready")
+		cluster.Must(t, err)
+		b.Becomes(t, ill.node, haproxy.Fields{"status": "UP"})
+	}
 
 	outages(t, b, members, func(m *member) float64 {
 		return m.agent.metric(t, `node_readiness_agent_check_results_total{check="node_ready",result="fail_open"}`)
 	})
 
 	ending.agent.signal(t, syscall.SIGTERM)
-	b.Becomes(t, ending.node, haproxy.Fields{"status": "DRAIN (agent)"})
+	b.Becomes(t, ending.node, haproxy.Fields{"status": "UP", "weight": "0"})
 	clients.PassBy(t, ending.node, ill.node, well.node)
 	ending.agent.hurry(t)
 	ending.stopService()
