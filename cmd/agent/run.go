@@ -150,6 +150,10 @@ func (a *agent) makeHealth() {
 	a.suite.Store(a.unconfigured())
 }
 
+// starting reports whether the agent waits for the first answer about its node. An error is an answer, too: then checks fail
+// open.
+func (a *agent) starting() bool { return a.watcher != nil && !a.watcher.Answered() }
+
 // unconfigured returns the checks of an agent that knows no rules, because it was not given any or has not read them yet.
 func (a *agent) unconfigured() *checks.Suite {
 	builtin := checks.Builtin(a.env)

@@ -7,42 +7,73 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
-// Dialer returns a dialer that connects to addresses of this node alone: loopback and those of its links. What a name
-// resolves to counts, not the name. allowRemote lifts that.
-func Dialer(allowRemote bool) *net.Dialer {
+// Dialer returns a dialer for the checks and probes of rules. It connects to loopback and to the addresses in the Node's
+// status, if they are addresses of this machine. What a name resolves to counts, not the name. AllowRemote lifts that.
+//
+// That an address is local is not enough: kube-proxy in IPVS mode puts the address of every Service on the link kube-ipvs0. An
+// address of the Node may be on any link.
+func (env Environment) Dialer() *net.Dialer {
 	d := &net.Dialer{}
-	if !allowRemote {
-		d.Control = func(_, address string, _ syscall.RawConn) error { return refuseRemote(address) }
+	if !env.AllowRemote {
+		d.Control = func(_, address string, _ syscall.RawConn) error { return env.refuseRemote(address) }
 	}
 	return d
 }
 
-func refuseRemote(address string) error {
+func (env Environment) refuseRemote(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return err
 	}
-	if a, err := netip.ParseAddr(host); err == nil && isLocal(a.AsSlice()) {
+	if a, err := netip.ParseAddr(host); err == nil && env.isOwn(a.AsSlice()) {
 		return nil
 	}
 	return fmt.Errorf("%s is not an address of this node, and the agent is not started to allow others", host)
 }
 
-func isLocal(ip net.IP) bool {
+// ipvs is the link with the addresses of Services.
+const ipvs = "kube-ipvs0"
+
+func (env Environment) isOwn(ip net.IP) bool {
 	if ip.IsLoopback() || ip.IsUnspecified() {
 		return true
 	}
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
+	link, ok := linkOf(ip)
+	if !ok {
 		return false
 	}
-	for _, a := range addresses {
-		if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
-			return true
+	if env.Node != nil {
+		if n, _ := env.Node.Current(); n.Object != nil {
+			return slices.ContainsFunc(n.Object.Status.Addresses, func(a corev1.NodeAddress) bool {
+				return ip.Equal(net.ParseIP(a.Address))
+			})
 		}
 	}
-	return false
+	return link != ipvs // the Node is not known yet, or is never: its addresses are not on that link as a rule
+}
+
+// linkOf returns the name of the link that has an address.
+func linkOf(ip net.IP) (string, bool) {
+	links, err := net.Interfaces()
+	if err != nil {
+		return "", false
+	}
+	for i := range links {
+		addresses, err := links[i].Addrs()
+		if err != nil {
+			continue
+		}
+		for _, a := range addresses {
+			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
+				return links[i].Name, true
+			}
+		}
+	}
+	return "", false
 }

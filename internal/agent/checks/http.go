@@ -39,7 +39,7 @@ func OKDRouter() Check {
 func Kubelet() Check { return httpCheck(NameKubelet, kubeletURL) }
 
 func httpCheck(name, target string) Check {
-	client := newHTTPClient(nil, Dialer(false))
+	client := newHTTPClient(nil, Environment{}.Dialer())
 	return Check{Name: name, Run: func(ctx context.Context) Result {
 		code, err := get(ctx, client, target, nil)
 		if err != nil {

@@ -48,7 +48,7 @@ func TestHTTP(t *testing.T) {
 		t.Helper()
 		a := actionFor(t, server)
 		change(a)
-		c, err := HTTP("http:test", a, Dialer(false))
+		c, err := HTTP("http:test", a, Environment{}.Dialer())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestHTTPVerifiesCertificates(t *testing.T) {
 	a.Scheme = "HTTPS"
 	for _, skip := range []bool{false, true} {
 		a.InsecureSkipVerify = skip
-		c, err := HTTP("http:test", a, Dialer(false))
+		c, err := HTTP("http:test", a, Environment{}.Dialer())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestHTTPTimesOut(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-gone }))
 	defer server.Close()
 	defer close(gone)
-	c, err := HTTP("http:test", actionFor(t, server), Dialer(false))
+	c, err := HTTP("http:test", actionFor(t, server), Environment{}.Dialer())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@
 package checks
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,7 +16,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
 
+	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/needs"
 )
 
@@ -240,6 +243,49 @@ func TestNetworkWithoutARouteOrAGateway(t *testing.T) {
 	here("-6", "neighbour", "flush", "dev", "uplink")
 	finds(t, c, "the default gateway 2001:db8::1: does not answer on the link")
 }
+
+// TestAddressesOfServices: in IPVS mode kube-proxy makes the address of every Service a local one.
+func TestAddressesOfServices(t *testing.T) {
+	ip := needs.Command(t, "ip", "iproute2")
+	if !needs.Isolated(t) {
+		return
+	}
+	for _, args := range []string{
+		"link add kube-ipvs0 type veth peer name node0", "address add 10.96.0.1/32 dev kube-ipvs0", "link set kube-ipvs0 up",
+		"address add 192.0.2.2/32 dev node0", "address add 192.0.2.9/32 dev node0",
+		"link set node0 up",
+	} {
+		command(t, ip, strings.Fields(args)...)
+	}
+	known := build.MakeNode("n").Obj()
+	known.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: "192.0.2.2"}, {Type: corev1.NodeExternalIP, Address: "198.51.100.1"},
+	}
+	for _, c := range []struct {
+		address             string
+		whenKnown, whenNone bool
+	}{
+		{"127.0.0.1", true, true},
+		{"192.0.2.2", true, true},      // the Node's
+		{"192.0.2.9", false, true},     // local, and not the Node's
+		{"10.96.0.1", false, false},    // a Service's
+		{"198.51.100.1", false, false}, // the Node's, but elsewhere: a NAT's
+	} {
+		to := net.JoinHostPort(c.address, "80")
+		if got := (Environment{Node: constant{known}}).refuseRemote(to) == nil; got != c.whenKnown {
+			t.Errorf("%s with the Node known: %t", c.address, got)
+		}
+		if got := (Environment{}).refuseRemote(to) == nil; got != c.whenNone {
+			t.Errorf("%s without a Node: %t", c.address, got)
+		}
+	}
+}
+
+// constant is a source of a node that nothing changes.
+type constant struct{ node *corev1.Node }
+
+func (c constant) Current() (Node, bool)     { return Node{Object: c.node}, true }
+func (c constant) Wait(context.Context) Node { return Node{Object: c.node} }
 
 // TestNetworkBySeveralWays has links to a gateway each, in a network namespace of its own.
 func TestNetworkBySeveralWays(t *testing.T) {

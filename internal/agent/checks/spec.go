@@ -63,7 +63,7 @@ func bySpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) (C
 		if spec.HTTPGet == nil {
 			return Check{}, fmt.Errorf("the check %s has no request", spec.Name)
 		}
-		return HTTP(spec.Name, spec.HTTPGet, Dialer(env.AllowRemote))
+		return HTTP(spec.Name, spec.HTTPGet, env.Dialer())
 	}
 	for _, c := range Builtin(env) {
 		if c.Name == spec.Name {

@@ -25,7 +25,7 @@ type Answer struct {
 	FailOpen bool `json:"fail_open,omitempty"`
 
 	misconfigured bool
-	drainStatus   int // 0: as for a failure
+	drainStatus   int      // 0: as for a failure
 	open          []string // names of the checks that failed open
 }
 

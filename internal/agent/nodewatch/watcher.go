@@ -341,6 +341,7 @@ func strip(node *corev1.Node) *corev1.Node {
 	}
 	out.Spec.Unschedulable = node.Spec.Unschedulable
 	out.Status.Conditions = append([]corev1.NodeCondition(nil), node.Status.Conditions...)
+	out.Status.Addresses = append([]corev1.NodeAddress(nil), node.Status.Addresses...)
 	out.Status.NodeInfo.BootID = node.Status.NodeInfo.BootID
 	return out
 }

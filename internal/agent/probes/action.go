@@ -75,7 +75,7 @@ func count(n *int32, def int) int {
 
 // action returns the check that a probe runs.
 func action(spec *v1alpha1.Probe, env checks.Environment) (checks.Check, error) {
-	dialer := checks.Dialer(env.AllowRemote)
+	dialer := env.Dialer()
 	switch {
 	case spec.HTTPGet != nil:
 		return checks.HTTP(checks.NameHTTPPrefix+"probe", spec.HTTPGet, dialer)
