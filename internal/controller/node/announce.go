@@ -5,6 +5,9 @@ package node
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,9 +46,15 @@ const (
 	actionOverride    = "OverrideNode"
 )
 
-// announce tells what an accepted patch has done: as events on the node, in the log and in the metrics.
+// note is what an event says of one change: what happened, and why.
+type note struct{ eventType, reason, action, what, why string }
+
+// announce reports what an accepted patch has done: in the log, in the metrics, and as events on the node, at most one
+// for each reason, which names all its rules and taints.
 func (r *Reconciler) announce(ctx context.Context, p *pass, written *corev1.Node, outcome taints.Outcome) {
 	logger := log.FromContext(ctx)
+	var reasons []string
+	notes, about := map[string][]note{}, map[string]*ruleset.Rule{}
 	for i := range outcome.Changes {
 		c := &outcome.Changes[i]
 		rule := ""
@@ -53,48 +62,69 @@ func (r *Reconciler) announce(ctx context.Context, p *pass, written *corev1.Node
 			rule = c.Rule.Name
 		}
 		logger.Info("Changed node", "operation", c.Operation, "rule", rule, "taint", c.Taint.ToString())
-		r.announceChange(p, written, c, rule)
+		n := r.note(p, c, rule)
+		if notes[n.reason] == nil {
+			reasons, about[n.reason] = append(reasons, n.reason), c.Rule
+		}
+		notes[n.reason] = append(notes[n.reason], n)
 		r.measure(p, c, rule)
 		r.Escapes.late(c, p.node.Name)
 	}
+	for _, reason := range reasons {
+		n := notes[reason][0]
+		r.eventf(written, about[reason], n.eventType, reason, n.action, "%s", joined(notes[reason]))
+	}
 }
 
-func (r *Reconciler) announceChange(p *pass, node *corev1.Node, c *taints.Change, rule string) {
+// joined says what happened to all rules before it says why: a note that is too long is cut at its end.
+func joined(notes []note) string {
+	var what, why []string
+	for _, n := range notes {
+		what = append(what, n.what)
+		if n.why != "" && !slices.Contains(why, n.why) {
+			why = append(why, n.why)
+		}
+	}
+	text := strings.Join(what, "; ")
+	if len(why) > 0 {
+		text += ": " + strings.Join(why, "; ")
+	}
+	return text
+}
+
+func (r *Reconciler) note(p *pass, c *taints.Change, rule string) note {
+	const normal, warning = corev1.EventTypeNormal, corev1.EventTypeWarning
 	taint := c.Taint.ToString()
 	switch c.Operation {
 	case taints.Added:
-		r.eventf(node, c.Rule, corev1.EventTypeNormal, reasonTaintAdded, actionAddTaint,
-			"Added taint %s for rule %s: %s", taint, rule, r.why(p, c))
+		return note{normal, reasonTaintAdded, actionAddTaint, fmt.Sprintf("Added taint %s for rule %s", taint, rule), r.why(p, c)}
 	case taints.Removed:
 		if c.Rule == nil {
-			r.eventf(node, nil, corev1.EventTypeNormal, reasonTaintRemoved, actionRemoveTaint,
-				"Removed taint %s: the rule that put it there is gone", taint)
-			return
+			return note{normal, reasonTaintRemoved, actionRemoveTaint, "Removed taint " + taint, "the rule that put it there is gone"}
 		}
-		r.eventf(node, c.Rule, corev1.EventTypeNormal, reasonTaintRemoved, actionRemoveTaint,
-			"Removed taint %s for rule %s: %s", taint, rule, r.why(p, c))
+		return note{normal, reasonTaintRemoved, actionRemoveTaint,
+			fmt.Sprintf("Removed taint %s for rule %s", taint, rule), r.why(p, c)}
 	case taints.Adopted:
-		r.eventf(node, c.Rule, corev1.EventTypeNormal, reasonTaintAdopted, actionAdoptTaint,
-			"Rule %s manages taint %s from now on, which was there already: %s", rule, taint, r.why(p, c))
+		return note{normal, reasonTaintAdopted, actionAdoptTaint,
+			fmt.Sprintf("Rule %s manages taint %s from now on, which was there already", rule, taint), r.why(p, c)}
 	case taints.Completed:
-		r.eventf(node, c.Rule, corev1.EventTypeNormal, reasonBootstrapCompleted, actionComplete,
-			"The node has completed bootstrap-only rule %s, which leaves it alone from now on", rule)
+		return note{normal, reasonBootstrapCompleted, actionComplete,
+			fmt.Sprintf("The node has completed bootstrap-only rule %s, which leaves it alone from now on", rule), ""}
 	case taints.TimedOut:
-		r.announceTimeout(p, node, c, rule)
+		return timeoutNote(p, c, rule)
 	case taints.Rearmed:
-		r.eventf(node, c.Rule, corev1.EventTypeNormal, reasonNodeRearmed, actionRearm,
-			"The node has rebooted: rule %s starts it over", rule)
+		return note{normal, reasonNodeRearmed, actionRearm, fmt.Sprintf("The node has rebooted: rule %s starts it over", rule), ""}
 	case taints.Guarded:
-		r.eventf(node, c.Rule, corev1.EventTypeWarning, reasonPodsGuarded, actionGuard,
-			"Rule %s guards the node's pods from eviction until %s, unless it holds again before: %s", rule,
-			c.Decision.Hold.Until.UTC().Format(time.RFC3339), p.missing(c.Rule))
+		return note{warning, reasonPodsGuarded, actionGuard,
+			fmt.Sprintf("Rule %s guards the node's pods from eviction until %s, unless it holds again before", rule,
+				c.Decision.Hold.Until.UTC().Format(time.RFC3339)), p.missing(c.Rule)}
 	case taints.GuardEnded:
-		r.eventf(node, c.Rule, corev1.EventTypeWarning, reasonGuardEnded, actionEndGuard,
-			"Rule %s guards the node's pods no more, and what is due is evicted (%s): %s", rule, r.whyGuardEnded(c), p.missing(c.Rule))
-	case taints.Unguarded:
-		r.eventf(node, c.Rule, corev1.EventTypeNormal, reasonGuardStoodDown, actionStandDown,
-			"Rule %s does not guard the node's pods any more: %s", rule, r.why(p, c))
+		return note{warning, reasonGuardEnded, actionEndGuard,
+			fmt.Sprintf("Rule %s guards the node's pods no more, and what is due is evicted (%s)", rule, r.whyGuardEnded(c)),
+			p.missing(c.Rule)}
 	}
+	return note{normal, reasonGuardStoodDown, actionStandDown,
+		fmt.Sprintf("Rule %s does not guard the node's pods any more", rule), r.why(p, c)} // Unguarded
 }
 
 func (r *Reconciler) whyGuardEnded(c *taints.Change) string {
@@ -104,7 +134,7 @@ func (r *Reconciler) whyGuardEnded(c *taints.Change) string {
 	return "maxHoldSeconds have passed"
 }
 
-func (r *Reconciler) announceTimeout(p *pass, node *corev1.Node, c *taints.Change, rule string) {
+func timeoutNote(p *pass, c *taints.Change, rule string) note {
 	clock := "not ready in time"
 	if c.Decision.NeverAppeared {
 		clock = "evidence has not appeared in time"
@@ -113,8 +143,8 @@ func (r *Reconciler) announceTimeout(p *pass, node *corev1.Node, c *taints.Chang
 	if c.Rule.Spec.Timeout.Releases() {
 		then = "it is released all the same"
 	}
-	r.eventf(node, c.Rule, corev1.EventTypeWarning, reasonReadinessTimedOut, actionTimeOut,
-		"Rule %s: %s, %s: %s", rule, clock, then, p.missing(c.Rule))
+	return note{corev1.EventTypeWarning, reasonReadinessTimedOut, actionTimeOut,
+		fmt.Sprintf("Rule %s: %s, %s", rule, clock, then), p.missing(c.Rule)}
 }
 
 // why is the reason of a change, in words.

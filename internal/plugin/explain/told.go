@@ -22,7 +22,7 @@ func Told(events []corev1.Event) func(*ruleset.Rule, corev1.Taint) string {
 		by := ""
 		for i := range events {
 			e := &events[i]
-			if e.Related == nil || e.Related.Name != rule.Name || !strings.Contains(e.Message, taint.ToString()) {
+			if !names(e, rule.Name) || !strings.Contains(e.Message, taint.ToString()) {
 				continue
 			}
 			at := e.EventTime.Time
@@ -57,4 +57,10 @@ func Room(rule *ruleset.Rule, nodes []*corev1.Node, now time.Time) int {
 		}
 	}
 	return rule.MaxUnavailable(released) - claimed
+}
+
+// names reports whether an event is about a rule: it relates to the first rule of a write, and its note names them all.
+func names(e *corev1.Event, rule string) bool {
+	return e.Related != nil && e.Related.Name == rule ||
+		strings.Contains(e.Message, "for rule "+rule+":") || strings.Contains(e.Message, "for rule "+rule+";")
 }

@@ -1,0 +1,56 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+func TestOneWriteMakesOneEventForEachReason(t *testing.T) {
+	recorder := events.NewFakeRecorder(100)
+	r := &Reconciler{Recorder: recorder}
+	node := build.MakeNode("n").Obj()
+	p := &pass{node: node, now: time.Now()}
+	outcome := taints.Outcome{}
+	for i := range 20 {
+		rule := ruleset.Compile(build.MakeRule(fmt.Sprintf("r%d", i)).UID(fmt.Sprintf("u%d", i)).Selector("a", "b").Obj(), nil, p.now)
+		d := gate.Decision{Rule: rule, Was: gate.State{Matches: true, HasRecord: true}, Reason: gate.ReasonMinimumHold}
+		p.decisions, p.verdicts = append(p.decisions, d), append(p.verdicts, readiness.Verdict{})
+		operation := taints.Added
+		if i == 19 {
+			operation = taints.Removed
+		}
+		outcome.Changes = append(outcome.Changes, taints.Change{Operation: operation, Rule: rule, Decision: d,
+			Taint: corev1.Taint{Key: fmt.Sprintf("t%d", i), Effect: corev1.TaintEffectNoSchedule}})
+	}
+	r.announce(t.Context(), p, node, outcome)
+	close(recorder.Events)
+	var all []string
+	for e := range recorder.Events {
+		all = append(all, e)
+	}
+	if len(all) != 2 || !strings.Contains(all[0], reasonTaintAdded) || !strings.Contains(all[1], reasonTaintRemoved) {
+		t.Fatalf("%d events: %v", len(all), all)
+	}
+	for i := range 19 {
+		if want := fmt.Sprintf("taint t%d:NoSchedule for rule r%d", i, i); !strings.Contains(all[0], want) {
+			t.Errorf("%q does not say %q", all[0], want)
+		}
+	}
+	if strings.Count(all[0], "minimumHoldSeconds") != 1 {
+		t.Errorf("%q", all[0])
+	}
+}
