@@ -147,12 +147,14 @@ simulate-mutants: ## Take pieces out of the operator, one at a time, and show th
 raise-test-count: ## Run all tests and write their number to test/count.txt, below which it may not fall.
 	@$(MAKE) --no-print-directory test CHECK="-least test/count.txt -raise"
 
+# Go minimizes each new input for up to a minute, unless it is told otherwise, and then tries hardly any others.
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME=30s, one after another.
 	@status=0; for file in $$(git grep -lE '^func Fuzz' -- '*_test.go'); do \
 		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' "$$file"); do \
 			printf '\n%s in %s\n' "$$target" "$$file"; \
-			$(GO) test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) "./$$(dirname "$$file")" || status=1; \
+			$(GO) test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) \
+				-fuzzminimizetime=10x "./$$(dirname "$$file")" || status=1; \
 		done; \
 	done; exit $$status
 
