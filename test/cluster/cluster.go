@@ -30,6 +30,8 @@ type Cluster struct {
 	// Client and Clientset may do everything. They read past any cache.
 	Client    client.WithWatch
 	Clientset kubernetes.Interface
+	// Operator is the operator that the tests are about; nil if there is none.
+	Operator *Operator
 
 	assets string
 	dir    *workDir
@@ -40,6 +42,8 @@ type Cluster struct {
 	admin        *rest.Config
 	audit        bool
 	log          io.Writer
+
+	building sync.Mutex // held while a command is built
 
 	mu      sync.Mutex
 	started []*Component // in this order; Stop goes backwards

@@ -4,13 +4,12 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -71,7 +70,7 @@ func (c *Component) Start(ctx context.Context) error {
 	}
 	if err := c.waitReady(ctx); err != nil {
 		_ = c.Kill()
-		return fmt.Errorf("starting %s: %w%s", c.process.Name, err, c.logTail())
+		return fmt.Errorf("starting %s: %w%s", c.process.Name, err, c.quote())
 	}
 	return nil
 }
@@ -226,6 +225,15 @@ func (c *Component) PID() int {
 	return c.cmd.Process.Pid
 }
 
+// quote returns the end of the log for an error.
+func (c *Component) quote() string {
+	tail := c.LogTail(quotedLines)
+	if tail == "" {
+		return ""
+	}
+	return fmt.Sprintf("\nthe end of %s:\n  %s", c.log, strings.ReplaceAll(tail, "\n", "\n  "))
+}
+
 // LogFile is where the component's stdout and stderr go, those of all its starts.
 func (c *Component) LogFile() string { return c.log }
 
@@ -242,22 +250,18 @@ func (c *Component) running() bool {
 	}
 }
 
-// logTail quotes the end of the log for an error message.
-func (c *Component) logTail() string {
-	f, err := os.Open(c.log)
+// Log returns the lines of the component's log, without those that only say that a probe of it has failed.
+func (c *Component) Log() []string {
+	text, err := os.ReadFile(c.log)
 	if err != nil {
-		return ""
-	}
-	defer func() { _ = f.Close() }()
-	const enough = 16 << 10
-	if info, err := f.Stat(); err == nil && info.Size() > enough {
-		_, _ = f.Seek(-enough, io.SeekEnd)
-	}
-	text, err := io.ReadAll(f)
-	if err != nil || len(bytes.TrimSpace(text)) == 0 {
-		return ""
+		return []string{err.Error()}
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	lines = lines[max(0, len(lines)-quotedLines):]
-	return fmt.Sprintf("\nthe end of %s:\n  %s", c.log, strings.Join(lines, "\n  "))
+	return slices.DeleteFunc(lines, func(line string) bool { return line == "" || strings.Contains(line, "healthz check failed") })
+}
+
+// LogTail returns the last lines of Log.
+func (c *Component) LogTail(most int) string {
+	lines := c.Log()
+	return strings.Join(lines[max(0, len(lines)-most):], "\n")
 }

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/demo/stage"
 	"github.com/nodegate/nodegate/test/demo/view"
 )
 
@@ -42,15 +41,15 @@ func run(ctx context.Context, screen *view.Screen, wait string) (err error) {
 		return err
 	}
 	screen.Step("Starting a Kubernetes control plane on this machine, and the operator")
-	s, err := stage.Start(ctx, screen)
+	o := cluster.Options{ControllerManager: true, Scheduler: true, Kwok: true, Log: screen}
+	c, err := cluster.StartWithOperator(ctx, o, cluster.OperatorOptions{Webhooks: true})
 	if err != nil {
 		return told(ctx, err)
 	}
-	defer func() { err = errors.Join(err, s.Stop()) }()
-	d := newDemo(s, screen)
-	if err := d.play(ctx); err != nil {
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	if err := newDemo(c, screen).play(ctx); err != nil {
 		if err = told(ctx, err); !errors.Is(err, errInterrupted) {
-			err = fmt.Errorf("%w\n\nthe end of the operator's log:\n%s", err, s.LogTail())
+			err = fmt.Errorf("%w\n\nthe end of the operator's log:\n%s", err, c.Operator.LogTail(15))
 		}
 		return err
 	}
@@ -58,8 +57,8 @@ func run(ctx context.Context, screen *view.Screen, wait string) (err error) {
 	if patience == 0 {
 		return nil
 	}
-	screen.Print(lookAround(s))
-	return stay(ctx, s, patience)
+	screen.Print(lookAround(c))
+	return stay(ctx, c, patience)
 }
 
 var errInterrupted = errors.New("interrupted")
@@ -87,12 +86,13 @@ func parseWait(s string) (time.Duration, error) {
 }
 
 // stay leaves the cluster up for people to look around.
-func stay(ctx context.Context, s *stage.Stage, patience time.Duration) error {
+func stay(ctx context.Context, c *cluster.Cluster, patience time.Duration) error {
 	ended := make(chan string, 6)
-	for _, c := range []*cluster.Component{s.Etcd, s.APIServer, s.ControllerManager, s.Scheduler, s.Kwok, s.Operator} {
+	all := []*cluster.Component{c.Etcd, c.APIServer, c.ControllerManager, c.Scheduler, c.Kwok, c.Operator.Component}
+	for _, component := range all {
 		go func() {
-			<-c.Exited()
-			ended <- strings.TrimSuffix(filepath.Base(c.LogFile()), ".log")
+			<-component.Exited()
+			ended <- strings.TrimSuffix(filepath.Base(component.LogFile()), ".log")
 		}()
 	}
 	select {

@@ -17,14 +17,13 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/demo/ledger"
-	"github.com/nodegate/nodegate/test/demo/stage"
+	"github.com/nodegate/nodegate/test/cluster/ledger"
 	"github.com/nodegate/nodegate/test/demo/view"
 )
 
 const (
 	ruleName  = "network-readiness-rule" // of the example
-	condition = corev1.NodeConditionType("projectcalico.org/CalicoReady")
+	condition = "projectcalico.org/CalicoReady"
 	app       = "web"
 
 	nodes = 10
@@ -47,14 +46,14 @@ var (
 
 // demo is one performance.
 type demo struct {
-	stage    *stage.Stage
+	*cluster.Cluster
 	screen   *view.Screen
 	ledger   *ledger.Ledger
-	follower *stage.Follower
+	follower *ledger.Follower
 }
 
-func newDemo(s *stage.Stage, screen *view.Screen) *demo {
-	return &demo{stage: s, screen: screen, ledger: &ledger.Ledger{Condition: condition, Taint: taint}}
+func newDemo(c *cluster.Cluster, screen *view.Screen) *demo {
+	return &demo{Cluster: c, screen: screen, ledger: &ledger.Ledger{Condition: condition, Taint: taint}}
 }
 
 // play plays all acts. What it returns says what did not happen.
@@ -62,7 +61,7 @@ func (d *demo) play(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var err error
-	if d.follower, err = d.stage.Follow(ctx, d.ledger, "app="+app); err != nil {
+	if d.follower, err = ledger.Follow(ctx, d.Cluster, d.ledger, client.MatchingLabels{"app": app}); err != nil {
 		return err
 	}
 	for _, act := range []func(context.Context) error{d.register, d.comeUp, d.breakDown} {
@@ -79,18 +78,22 @@ func (d *demo) play(ctx context.Context) error {
 // register: the rule, ten nodes that it holds, and pods that wait for them.
 func (d *demo) register(ctx context.Context) error {
 	d.screen.Step("Applying examples/cni-readiness/network-readiness-rule.yaml")
-	if _, err := d.stage.Apply(ctx, d.stage.Example("cni-readiness", "network-readiness-rule.yaml")); err != nil {
+	objects, err := cluster.ReadObjects(cluster.Example("cni-readiness", "network-readiness-rule.yaml"))
+	if err != nil {
+		return err
+	}
+	if err := d.Apply(ctx, objects...); err != nil {
 		return err
 	}
 	d.screen.Step("%d nodes register with the taint %s; a Deployment wants %d pods", nodes, taint.ToString(), pods)
 	o := cluster.NodeOptions{Labels: worker, Taints: []corev1.Taint{taint}}
-	if err := d.stage.AddNodes(ctx, "node", nodes, o); err != nil {
+	if err := d.AddNodes(ctx, "node", nodes, o); err != nil {
 		return err
 	}
-	if err := d.stage.Deploy(ctx, app, pods, podCPU); err != nil {
+	if err := d.Deploy(ctx, app, pods, podCPU, nil); err != nil {
 		return err
 	}
-	err := d.await(ctx, "all nodes are held, and nothing else keeps pods off them", func(s *ledger.Snapshot) bool {
+	err = d.await(ctx, "all nodes are held, and nothing else keeps pods off them", func(s *ledger.Snapshot) bool {
 		others := 0
 		for i := range s.Rows {
 			others += s.Rows[i].OtherTaints
@@ -104,7 +107,7 @@ func (d *demo) register(ctx context.Context) error {
 		return err
 	}
 	for i := range nodes {
-		if err := d.report(ctx, fmt.Sprintf("node-%d", i), false); err != nil {
+		if err := d.Report(ctx, fmt.Sprintf("node-%d", i), condition, false); err != nil {
 			return err
 		}
 	}
@@ -123,7 +126,7 @@ func (d *demo) comeUp(ctx context.Context) error {
 	for up, i := range rand.Perm(nodes) {
 		node := fmt.Sprintf("node-%d", i)
 		began := time.Now()
-		if err := d.report(ctx, node, true); err != nil {
+		if err := d.Report(ctx, node, condition, true); err != nil {
 			return err
 		}
 		want := (up + 1) * podsPerNode
@@ -147,13 +150,14 @@ func (d *demo) comeUp(ctx context.Context) error {
 // breakDown: with the rule made continuous, a node whose CNI fails is held again, until it is back.
 func (d *demo) breakDown(ctx context.Context) error {
 	node := fmt.Sprintf("node-%d", rand.IntN(nodes))
-	d.screen.Step("The rule is edited to enforcementMode: continuous, and the CNI of %s fails: the taint is back, its pods run on", node)
+	d.screen.Step("The rule is edited to enforcementMode: continuous, and the CNI of %s fails: "+
+		"the taint is back, its pods run on", node)
 	rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: ruleName}}
 	edit := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"enforcementMode":"continuous"}}`))
-	if err := d.stage.Client.Patch(ctx, rule, edit); err != nil {
+	if err := d.Client.Patch(ctx, rule, edit); err != nil {
 		return fmt.Errorf("editing the rule: %w", err)
 	}
-	if err := d.report(ctx, node, false); err != nil {
+	if err := d.Report(ctx, node, condition, false); err != nil {
 		return err
 	}
 	err := d.await(ctx, node+" is held again, with its pods", func(s *ledger.Snapshot) bool {
@@ -168,7 +172,7 @@ func (d *demo) breakDown(ctx context.Context) error {
 
 	d.screen.Step("Its pods are deleted. The new ones wait: all other nodes are full")
 	where := client.MatchingFields{"spec.nodeName": node}
-	if err := d.stage.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace("default"), where); err != nil {
+	if err := d.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace("default"), where); err != nil {
 		return fmt.Errorf("deleting the pods of node %q: %w", node, err)
 	}
 	waiting := func(s *ledger.Snapshot) bool {
@@ -185,18 +189,10 @@ func (d *demo) breakDown(ctx context.Context) error {
 	}
 
 	d.screen.Step("The CNI of %s is back", node)
-	if err := d.report(ctx, node, true); err != nil {
+	if err := d.Report(ctx, node, condition, true); err != nil {
 		return err
 	}
 	return d.await(ctx, "all pods run", func(s *ledger.Snapshot) bool { return s.Running == pods && s.Held() == 0 })
-}
-
-// report plays the reporter of a node.
-func (d *demo) report(ctx context.Context, node string, ready bool) error {
-	if ready {
-		return stage.Report(ctx, d.stage.Clientset, node, condition, true, "EndpointOK", "played by the demo")
-	}
-	return stage.Report(ctx, d.stage.Clientset, node, condition, false, "EndpointNotReady", "played by the demo")
 }
 
 // await shows what happens until something has, and fails if it does not or if something else happens that must not.
@@ -231,7 +227,7 @@ func (d *demo) look(ctx context.Context) (*ledger.Snapshot, error) {
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-d.stage.Operator.Exited():
+	case <-d.Operator.Exited():
 		return nil, errors.New("the operator has ended")
 	case <-time.After(50 * time.Millisecond):
 	}
@@ -258,7 +254,7 @@ func (d *demo) awaitCounts(ctx context.Context, want v1alpha1.NodeCounts) error 
 		if _, err := d.look(ctx); err != nil {
 			return err
 		}
-		if err := d.stage.Client.Get(ctx, client.ObjectKey{Name: ruleName}, rule); err != nil {
+		if err := d.Client.Get(ctx, client.ObjectKey{Name: ruleName}, rule); err != nil {
 			return fmt.Errorf("reading the rule: %w", err)
 		}
 		if rule.Status.Nodes != nil && *rule.Status.Nodes == want {

@@ -6,7 +6,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/nodegate/nodegate/test/demo/stage"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const closing = `
@@ -20,7 +20,7 @@ What you saw
 `
 
 // lookAround says how to go on.
-func lookAround(s *stage.Stage) string {
+func lookAround(c *cluster.Cluster) string {
 	return fmt.Sprintf(`
 Look around, in another terminal
   export KUBECONFIG=%s
@@ -39,5 +39,5 @@ Look around, in another terminal
 
 The operator's log is %s
 Ctrl-C ends it all; nothing stays behind.
-`, s.Kubeconfig(), s.Assets(), ruleName, s.MetricsURL, condition, s.Operator.LogFile())
+`, c.Kubeconfig(), c.Assets(), ruleName, c.Operator.MetricsURL, condition, c.Operator.LogFile())
 }

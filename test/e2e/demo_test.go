@@ -18,50 +18,38 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// TestDemo runs the demo as "make demo" does, with a control plane of its own.
+// TestDemo runs the demo as "make demo" does, with a control plane of its own: once to its end, and once until it is
+// interrupted right after it has begun.
 func TestDemo(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "demo")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./test/demo")
-	build.Dir = filepath.Join("..", "..")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	cluster.Must(t, cluster.Build(t.Context(), binary, "./test/demo"))
 	for _, test := range []struct {
-		name string
-		// wait is DEMO_WAIT; interruptAt is the output at which Ctrl-C is pressed, if it is.
-		wait, interruptAt string
-		fails             bool
-		says              []string
+		name, wait string
+		// interruptAt is the output at which Ctrl-C is pressed.
+		interruptAt string
+		fails       bool
+		says        []string
 	}{
 		{
-			name: "ends by itself with DEMO_WAIT=0", wait: "0",
+			name: "stays until Ctrl-C", interruptAt: "Ctrl-C ends it all",
 			says: []string{
 				"node-9: CNI not ready, held by readiness.k8s.io/NetworkReady=pending:NoSchedule, 0 pods",
 				"CNI up, open, 3 pods", "The CNI of node-", "What you saw",
+				"export KUBECONFIG=", "kubectl get nodereadinessrules",
 			},
 		},
-		{
-			name: "ends in order in the middle", interruptAt: "The CNI comes up on one node after another",
-			fails: true, says: []string{"interrupted"},
-		},
-		{
-			name: "stays until Ctrl-C", interruptAt: "Ctrl-C ends it all",
-			says: []string{"export KUBECONFIG=", "kubectl get nodereadinessrules"},
-		},
+		{name: "ends in order in the middle", interruptAt: "nodes register", fails: true, says: []string{"interrupted"}},
 		{name: "refuses a wait that is none", wait: "soon", fails: true, says: []string{"DEMO_WAIT=soon"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tmp := t.TempDir()
 			cmd := exec.CommandContext(t.Context(), binary)
-			cmd.Dir = filepath.Join("..", "..")
 			cmd.Env = append(os.Environ(), "DEMO_WAIT="+test.wait, "TMPDIR="+tmp)
 			cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 			cmd.WaitDelay = 30 * time.Second
 			out := &output{interruptAt: test.interruptAt, interrupt: func() { _ = cmd.Process.Signal(os.Interrupt) }}
 			cmd.Stdout, cmd.Stderr = out, out
-			err := cmd.Run()
-			if (err != nil) != test.fails {
+			if err := cmd.Run(); (err != nil) != test.fails {
 				t.Errorf("%v\n%s", err, out)
 			}
 			for _, want := range test.says {

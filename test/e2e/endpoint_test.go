@@ -50,7 +50,7 @@ type endpoint struct {
 }
 
 // startEndpoint starts it on the address, or if that is taken on another one.
-func startEndpoint(t *testing.T, address string) *endpoint {
+func startEndpoint(t testing.TB, address string) *endpoint {
 	t.Helper()
 	for _, a := range []string{address, "127.0.0.1:0"} {
 		cmd := exec.Command(os.Args[0])
@@ -85,7 +85,7 @@ func startEndpoint(t *testing.T, address string) *endpoint {
 }
 
 // answer sets the status of its answers from now on.
-func (e *endpoint) answer(t *testing.T, status int) {
+func (e *endpoint) answer(t testing.TB, status int) {
 	t.Helper()
 	if _, err := fmt.Fprintln(e.stdin, status); err != nil {
 		t.Fatal(err)

@@ -12,14 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/demo/stage"
 )
 
 // calicoAddress is where the example's reporter asks.
 const calicoAddress = "127.0.0.1:9099"
 
-// reporter is the example's DaemonSet as it stands. kwok runs no containers: the test runs the image's binary on each node,
-// with the environment and the rights that the DaemonSet gives it.
+// reporter is the example's DaemonSet. kwok runs no containers: the test runs the image's binary on each node, with the
+// environment and the permissions that the DaemonSet gives it.
 type reporter struct {
 	container  corev1.Container
 	kubeconfig string
@@ -27,31 +26,25 @@ type reporter struct {
 }
 
 // reporterOf reads it.
-func reporterOf(t *testing.T, s *stage.Stage, file string) reporter {
-	t.Helper()
-	objects, err := stage.ReadObjects(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+func reporterOf(e *env, file string) reporter {
+	e.T.Helper()
+	objects, err := cluster.ReadObjects(file)
+	e.Must(err)
 	for _, o := range objects {
 		if o.GetKind() != "DaemonSet" {
 			continue
 		}
 		ds := &appsv1.DaemonSet{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, ds, true); err != nil {
-			t.Fatal(err)
-		}
+		e.Must(runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, ds, true))
 		pod := ds.Spec.Template.Spec
 		user := "system:serviceaccount:" + ds.Namespace + ":" + pod.ServiceAccountName
-		kubeconfig, err := s.KubeconfigFor(user, "system:serviceaccounts", "system:serviceaccounts:"+ds.Namespace)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kubeconfig, err := e.KubeconfigFor(user, "system:serviceaccounts", "system:serviceaccounts:"+ds.Namespace)
+		e.Must(err)
 		r := reporter{container: pod.Containers[0], kubeconfig: kubeconfig}
 		r.endpoint = r.env("CHECK_ENDPOINT")
 		return r
 	}
-	t.Fatalf("no DaemonSet in %s", file)
+	e.T.Fatalf("no DaemonSet in %s", file)
 	return reporter{}
 }
 
@@ -80,27 +73,22 @@ func (r reporter) movedTo(t *testing.T, address string) reporter {
 }
 
 // start runs it on a node until the test ends.
-func (r reporter) start(t *testing.T, s *stage.Stage, node string) *cluster.Component {
-	t.Helper()
+func (r reporter) start(e *env, node string) {
+	e.T.Helper()
 	if len(r.container.Command)+len(r.container.Args) > 0 {
-		t.Fatalf("the DaemonSet gives its reporter arguments: %q %q", r.container.Command, r.container.Args)
+		e.T.Fatalf("the DaemonSet gives its reporter arguments: %q %q", r.container.Command, r.container.Args)
 	}
-	env := []string{"KUBECONFIG=" + r.kubeconfig}
-	for _, e := range r.container.Env {
-		switch e.Name {
+	variables := []string{"KUBECONFIG=" + r.kubeconfig, "METRICS_BIND_ADDRESS=0"} // all nodes are this machine
+	for _, v := range r.container.Env {
+		switch v.Name {
 		case "NODE_NAME":
-			e.Value = node
+			v.Value = node
 		case "CHECK_ENDPOINT":
-			e.Value = r.endpoint
+			v.Value = r.endpoint
 		case "CHECK_INTERVAL":
-			e.Value = "200ms" // the test has less patience than pods
+			v.Value = "200ms" // the test waits for it
 		}
-		env = append(env, e.Name+"="+e.Value)
+		variables = append(variables, v.Name+"="+v.Value)
 	}
-	env = append(env, "METRICS_BIND_ADDRESS=0") // all nodes are this machine
-	c, err := s.Run(t.Context(), cluster.Process{Name: "reporter-" + node, Path: agentBinary(t, s), Env: env})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	e.startAgent("reporter-"+node, nil, variables...)
 }

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/nodegate/nodegate/test/demo/ledger"
+	"github.com/nodegate/nodegate/test/cluster/ledger"
 )
 
 // fewestRows is how many rows a terminal must have for the table of ten nodes.

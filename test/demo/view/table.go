@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/nodegate/nodegate/test/demo/ledger"
+	"github.com/nodegate/nodegate/test/cluster/ledger"
 )
 
 // Style is what may be written.

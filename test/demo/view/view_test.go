@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nodegate/nodegate/test/demo/ledger"
+	"github.com/nodegate/nodegate/test/cluster/ledger"
 )
 
 const taint = "readiness.k8s.io/NetworkReady=pending:NoSchedule"

@@ -15,31 +15,35 @@ import (
 
 // TestTheLeaderIsKilledWhileItEvicts: the next one goes on where it was, and no pod is evicted twice.
 func TestTheLeaderIsKilledWhileItEvicts(t *testing.T) {
-	c := newTest(t)
-	c.rule(15)
-	node := c.node("n", true)
-	pods := c.pods(node, 60, 1)
-	address, err := cluster.FreeAddress()
-	c.do(err)
-	next, err := c.replica(t.Context(), "operator-next", address)
-	c.do(err)
+	e := newEnv(t)
+	e.rule(15)
+	node := e.node("n", true)
+	pods := e.pods(node, 60, 1)
+	next, err := e.StartOperator(t.Context(), cluster.OperatorOptions{
+		Name: "operator-next", Webhooks: true, Standby: true, Elect: true,
+	})
+	e.Must(err)
 
-	c.link(node, false)
-	c.deniedAtLeast(pods[:1], 1)
-	c.eventually("the leader evicts", func() error {
-		if c.evicted(pods) == 0 {
+	e.SetKubelet(node, false)
+	e.deniedAtLeast(pods[:1], 1)
+	e.Eventually("the leader evicts", func() error {
+		if e.evicted(pods) == 0 {
 			return fmt.Errorf("nothing is evicted")
 		}
 		return nil
 	})
-	c.do(c.Operator.Kill())
-	t.Logf("killed after %d of %d pods", c.evicted(pods), len(pods))
+	e.Must(e.Operator.Kill())
+	evicted := e.evicted(pods)
+	t.Logf("killed after %d of %d pods", evicted, len(pods))
+	if evicted == len(pods) {
+		t.Fatal("the leader had evicted all pods before it was killed: this does not test that the next one goes on")
+	}
 	t.Cleanup(func() { // the others of this package's tests are answered by the first replica
-		c.do(next.Stop())
+		e.Must(next.Stop())
 	})
-	c.eventually("all pods are evicted", func() error { return c.gone(pods) })
-	c.do(c.Operator.Start(t.Context()))
-	all := c.deletions()
+	e.Eventually("all pods are evicted", e.gone(pods))
+	e.Must(e.Operator.Start(t.Context()))
+	all := e.deletions()
 	for _, p := range pods {
 		evictions, cut := 0, 0
 		for d, n := range all {
@@ -47,7 +51,7 @@ func TestTheLeaderIsKilledWhileItEvicts(t *testing.T) {
 			case d.pod != p.Name || d.user == "system:serviceaccount:kube-system:pod-garbage-collector" || d.user == "localcluster-kwok":
 			case d.code == http.StatusOK:
 				evictions += n
-			case d.user == operator && (d.code < 400 || d.code > http.StatusConflict):
+			case d.user == cluster.OperatorUser && (d.code < 400 || d.code > http.StatusConflict):
 				cut += n // the operator died while it was answered; it may have been carried out all the same
 			}
 		}
@@ -63,12 +67,12 @@ func TestTheLeaderIsKilledWhileItEvicts(t *testing.T) {
 }
 
 // evicted is how many of the pods the operator has evicted.
-func (c *test) evicted(pods []*corev1.Pod) int {
-	c.t.Helper()
+func (e *env) evicted(pods []*corev1.Pod) int {
+	e.T.Helper()
 	n := 0
-	all := c.deletions()
+	all := e.deletions()
 	for _, p := range pods {
-		n += all[deletion{operator, p.Name, 200}]
+		n += all[deletion{cluster.OperatorUser, p.Name, 200}]
 	}
 	return n
 }

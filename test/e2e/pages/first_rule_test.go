@@ -5,14 +5,12 @@ package pages
 
 import (
 	"errors"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/e2e/page"
 )
 
 const networkTaint = "readiness.k8s.io/NetworkReady"
@@ -35,105 +33,98 @@ spec:
         readinessProbe: {httpGet: {path: /, port: 9099}}
 `
 
-// plugin builds kubectl-nodegate to where the commands of the pages find it.
-func (w *world) plugin(t *testing.T) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(w.Dir(), "kubectl-nodegate"), "./cmd/kubectl-nodegate")
-	cmd.Dir, cmd.Env = w.Root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building the plugin: %v\n%s", err, out)
-	}
-}
-
 func TestTheFirstRule(t *testing.T) {
-	w := sharedCluster(t)
-	w.plugin(t)
-	p := open(t, w, "first-rule.md")
+	e := newEnv(t)
+	p := page.Open(e.Env, "first-rule.md")
 	rule := &v1alpha1.NodeReadinessRule{}
 	rule.Name = "network"
-	w.discard(t, rule)
-	w.apply(t, cni)
+	e.Discard(rule)
+	e.ApplyText(cni)
 	workers := map[string]string{"example.com/pool": "workers"}
-	w.node(t, "worker", workers)
-	h := w.follow(t, networkTaint)
+	e.AddNode("worker", workers)
+	e.follow(networkTaint)
 	gate := func(what string, node string, want ...bool) {
 		t.Helper()
-		cluster.Eventually(t, what, func() error { return h.is(node, want...) })
+		e.Eventually(what, e.gates(node, want...))
 	}
 
-	p.must("kubectl nodegate lint --live -f network.yaml")
+	p.Must("kubectl nodegate lint --live -f network.yaml")
 	var exit *exec.ExitError
-	if out, err := p.run("kubectl nodegate simulate -f network.yaml --enforce"); !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(out, "worker") {
+	out, err := p.Run("kubectl nodegate simulate -f network.yaml --enforce")
+	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(out, "worker") {
 		t.Errorf("the simulation ends with %v, and says:\n%s", err, out)
 	}
 
-	p.must("kubectl apply -f network.yaml")
-	p.must("kubectl get nrr network")
-	cluster.Eventually(t, "the rehearsal names the node", func() error {
-		out := p.must(`kubectl get nrr network -o jsonpath='{.status.dryRunResults.summary}{"\n"}{.status.dryRunResults.nodesToTaint}{"\n"}'`)
+	p.Must("kubectl apply -f network.yaml")
+	p.Must("kubectl get nrr network")
+	e.Eventually("the rehearsal names the node", func() error {
+		out := p.Must(`kubectl get nrr network -o jsonpath='{.status.dryRunResults.summary}{"\n"}` +
+			`{.status.dryRunResults.nodesToTaint}{"\n"}'`)
 		if !strings.Contains(out, `["worker"]`) {
 			return errors.New(out)
 		}
 		return nil
 	})
-	must(t, h.is("worker", false))
+	e.Must(e.gates("worker", false)())
 
-	p.must(`kubectl patch nrr network --type=merge -p '{"spec":{"dryRun":false}}'`)
-	p.must("kubectl wait nrr/network --for=condition=Ready --timeout=60s")
+	p.Must(`kubectl patch nrr network --type=merge -p '{"spec":{"dryRun":false}}'`)
+	p.Must("kubectl wait nrr/network --for=condition=Ready --timeout=60s")
 	gate("a node that was there is held", "worker", false, true)
-	cluster.Eventually(t, "nodes are born gated", func() error {
-		out := p.must(`kubectl create -f probe.yaml --dry-run=server -o jsonpath='{.spec.taints}{"\n"}'`)
+	e.Eventually("nodes are born gated", func() error {
+		out := p.Must(`kubectl create -f probe.yaml --dry-run=server -o jsonpath='{.spec.taints}{"\n"}'`)
 		if !strings.Contains(out, networkTaint) {
 			return errors.New(out)
 		}
 		return nil
 	})
-	w.node(t, "newcomer", workers)
-	must(t, h.seen(t, "newcomer", true))
+	e.AddNode("newcomer", workers)
+	gate("a new node is held", "newcomer", true)
 
-	if out := p.must("kubectl nodegate status"); !strings.Contains(out, "network") {
+	if out := p.Must("kubectl nodegate status"); !strings.Contains(out, "network") {
 		t.Error(out)
 	}
-	p.must("kubectl get nrr network -o wide")
-	if out := p.must("kubectl nodegate explain node NODE", "NODE", "newcomer"); !strings.Contains(out, "is held by rule network") {
+	p.Must("kubectl get nrr network -o wide")
+	if out := p.Must("kubectl nodegate explain node NODE", "NODE", "newcomer"); !strings.Contains(out, "is held by rule network") {
 		t.Error(out)
 	}
-	p.must("kubectl events --for node/NODE", "NODE", "newcomer")
-	w.troubleshoot(t)
+	p.Must("kubectl events --for node/NODE", "NODE", "newcomer")
+	troubleshoot(e)
 
-	p.must("kubectl nodegate release node NODE --yes", "NODE", "newcomer")
+	p.Must("kubectl nodegate release node NODE --yes", "NODE", "newcomer")
 	gate("it is released by hand", "newcomer", true, false)
-	p.must("kubectl nodegate clear node NODE --yes", "NODE", "newcomer")
+	p.Must("kubectl nodegate clear node NODE --yes", "NODE", "newcomer")
 	gate("and held again", "newcomer", true, false, true)
-	p.must("kubectl annotate node NODE readiness.node.x-k8s.io/override=Release", "NODE", "newcomer")
+	p.Must("kubectl annotate node NODE readiness.node.x-k8s.io/override=Release", "NODE", "newcomer")
 	gate("and so without the plugin", "newcomer", true, false, true, false)
-	p.must("kubectl annotate node NODE readiness.node.x-k8s.io/override-", "NODE", "newcomer")
+	p.Must("kubectl annotate node NODE readiness.node.x-k8s.io/override-", "NODE", "newcomer")
 	gate("and back", "newcomer", true, false, true, false, true)
 
-	w.warmed(t, "worker", "newcomer")
-	p.must("kubectl wait nrr/network --for=condition=NodesReady --timeout=30m")
+	e.warmUp("worker", "newcomer")
+	p.Must("kubectl wait nrr/network --for=condition=NodesReady --timeout=30m")
 	gate("the pods are ready, and the node opens", "worker", false, true, false)
-	p.must("kubectl delete nrr network")
-	p.done()
+	p.Must("kubectl delete nrr network")
+	p.Done()
 }
 
-// troubleshoot runs what the page about symptoms asks the cluster, while a rule holds nodes. What is about pods of the operator and of
-// the agents, which run here as processes or not at all, is left out.
-func (w *world) troubleshoot(t *testing.T) {
-	t.Helper()
-	p := open(t, w, "troubleshooting.md")
+// troubleshoot runs the commands with which the page about symptoms asks the cluster, while a rule holds nodes. It leaves
+// out those about pods of the operator and of the agents, which run here as processes or not at all.
+func troubleshoot(e *env) {
+	e.T.Helper()
+	p := page.Open(e.Env, "troubleshooting.md")
 	ran := 0
-	for _, command := range p.commands {
+	for _, command := range p.Commands {
 		asks := strings.HasPrefix(command, "kubectl get ") || strings.HasPrefix(command, "kubectl events ") ||
-			strings.HasPrefix(command, "kubectl nodegate explain ") || strings.HasPrefix(command, "kubectl nodegate status")
+			strings.HasPrefix(command, "kubectl nodegate explain ") ||
+			strings.HasPrefix(command, "kubectl nodegate status")
 		if !asks || strings.Contains(command, "pod POD") {
 			continue
 		}
 		ran++
-		p.must(command, "NODE", "newcomer", "RULE", "network")
+		p.Must(command, "NODE", "newcomer", "RULE", "network")
 	}
 	if ran < 10 {
-		t.Errorf("only %d commands found: this test has gone blind", ran)
+		e.T.Errorf("only %d commands found: this test has gone blind", ran)
 	}
-	p.must(`kubectl patch mutatingwebhookconfiguration nodegate-webhook --type=json -p '[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]'`)
+	p.Must(`kubectl patch mutatingwebhookconfiguration nodegate-webhook --type=json ` +
+		`-p '[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]'`)
 }

@@ -13,18 +13,18 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/e2e/page"
 )
 
 // warm is the label by which the init pod comes to a node: the simulated kubelets find every container ready at once.
 const warm = "example.com/warm"
 
 // What is left in kube-system of a handler that is stopped.
-const (
-	handler = `
+const handler = `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: nodetaintshandler, namespace: kube-system}
@@ -35,31 +35,28 @@ spec:
     spec:
       tolerations: [{operator: Exists}]
       containers: [{name: handler, image: "registry.example.com/nodetaintshandler:v1.6"}]
-`
-	handlerService = `
+---
 apiVersion: v1
 kind: Service
 metadata: {name: node-startup-webhook, namespace: kube-system}
 spec: {selector: {app: nodetaintshandler}, ports: [{port: 443}]}
-`
-	handlerSecret = `
+---
 apiVersion: v1
 kind: Secret
 metadata: {name: node-startup-webhook-tls, namespace: kube-system}
 `
-)
 
 // joining has a node join every now and then, until stop gives the names of all of them.
-func (w *world) joining(t *testing.T) (stop func() []string) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+func (e *env) joining() (stop func() []string) {
+	e.T.Helper()
+	ctx, cancel := context.WithCancel(e.T.Context())
 	var names []string
 	failed := make(chan error, 1)
 	go func() {
 		defer close(failed)
 		for i := 0; ; i++ {
 			n := cluster.NewNode(fmt.Sprintf("joining-%d", i), cluster.NodeOptions{Images: -1})
-			if err := w.Client.Create(context.WithoutCancel(ctx), n); err != nil {
+			if err := e.Client.Create(context.WithoutCancel(ctx), n); err != nil {
 				failed <- err
 				return
 			}
@@ -74,198 +71,177 @@ func (w *world) joining(t *testing.T) (stop func() []string) {
 	end := func() []string {
 		cancel()
 		if err := <-failed; err != nil {
-			t.Errorf("a node could not join: %v", err)
+			e.T.Errorf("a node could not join: %v", err)
 		}
 		return names
 	}
-	t.Cleanup(func() {
+	e.T.Cleanup(func() {
 		for _, name := range end() {
-			n := &corev1.Node{}
-			n.Name = name
-			w.remove(t, n)
+			e.Remove(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}
 	})
 	return end
 }
 
-// warmUp is the init DaemonSet of the example, whose pods come where the test says.
-func (w *world) warmUp(t *testing.T) {
-	t.Helper()
-	objects, err := w.Apply(t.Context(), w.Example("startup-taint", "init-daemonset.yaml"))
-	must(t, err)
-	w.discard(t, objects[0])
-	ds := &appsv1.DaemonSet{}
-	cluster.Eventually(t, "the DaemonSet waits for the test", func() error {
-		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(objects[0]), ds); err != nil {
-			return err
-		}
-		ds.Spec.Template.Spec.NodeSelector = map[string]string{warm: "yes"}
-		return w.Client.Update(t.Context(), ds)
-	})
-}
-
-// warmed has the init pod come to nodes.
-func (w *world) warmed(t *testing.T, nodes ...string) {
-	t.Helper()
-	for _, n := range nodes {
-		w.patch(t, n, fmt.Sprintf(`{"metadata":{"labels":{%q:"yes"}}}`, warm))
-	}
+// initDaemonSet applies the init DaemonSet of the example, whose pods come where the test says.
+func (e *env) initDaemonSet() {
+	e.T.Helper()
+	objects := e.ApplyFile(cluster.Example("startup-taint", "init-daemonset.yaml"))
+	ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: objects[0].GetNamespace(), Name: objects[0].GetName()}}
+	e.Edit(ds, func() { ds.Spec.Template.Spec.NodeSelector = map[string]string{warm: "yes"} })
 }
 
 // released waits until nodes were released, once and for good.
-func (w *world) released(t *testing.T, h *history, nodes ...string) {
-	t.Helper()
+func (e *env) released(nodes ...string) {
+	e.T.Helper()
 	for _, n := range nodes {
-		cluster.Eventually(t, n+" keeps its taint until its init pod is ready, and then loses it for good", func() error { return h.is(n, true, false) })
+		e.Eventually(n+" keeps its taint until its init pod is ready, and then loses it", e.gates(n, true, false))
 	}
 }
 
 func TestFromAnInitTaintWebhook(t *testing.T) {
-	w := sharedCluster(t)
-	p := open(t, w, "migrate-from-init-taint-webhook.md")
-	t.Cleanup(func() {
-		r := &v1alpha1.NodeReadinessRule{}
-		r.Name = "startup-taint"
-		w.remove(t, r)
-	})
+	e := newEnv(t)
+	p := page.Open(e.Env, "migrate-from-init-taint-webhook.md")
+	e.Discard(&v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: "startup-taint"}})
 
 	// As the old handler leaves a cluster.
-	w.node(t, "older-than-the-webhook", nil)
-	stopOld := w.initWebhook(t)
-	old := w.apply(t, handler, handlerService, handlerSecret)
-	w.warmUp(t)
+	e.AddNode("older-than-the-webhook", nil)
+	stopOld := e.initWebhook()
+	old := e.ApplyText(handler)
+	e.initDaemonSet()
 	for _, name := range []string{"done", "done-and-cold", "waiting-0", "waiting-1", "opened-early"} {
-		w.node(t, name, nil)
+		e.AddNode(name, nil)
 	}
-	w.node(t, "system", map[string]string{"kubernetes.azure.com/mode": "system"})
-	w.warmed(t, "done")
-	w.complete(t, "done", 1700000001)
-	w.complete(t, "done-and-cold", 1700000002)
+	e.AddNode("system", map[string]string{"kubernetes.azure.com/mode": "system"})
+	e.warmUp("done")
+	e.complete("done", 1700000001)
+	e.complete("done-and-cold", 1700000002)
 	open := []string{"older-than-the-webhook", "done", "done-and-cold", "system"}
 	past := time.Now()
-	cluster.Eventually(t, "all of that is older than the rule", func() error { // times of creation are in whole seconds
+	e.Eventually("all of that is older than the rule", func() error { // times of creation are in whole seconds
 		if time.Since(past) < 1100*time.Millisecond {
 			return errors.New("it is not")
 		}
 		return nil
 	})
 
-	h := w.follow(t, initTaint)
-	stop := w.joining(t)
+	e.follow(initTaint)
+	stop := e.joining()
 
-	p.must("kubectl apply -f startup-taint.yaml")
-	p.must(`kubectl wait nrr/startup-taint --for=jsonpath='{.status.conditions[?(@.type=="Ready")].reason}'=DryRun --timeout=60s`)
-	cluster.Eventually(t, "the rehearsal taints no node", func() error {
-		out := p.must(`kubectl get nrr startup-taint -o jsonpath='{.status.nodes.pending} pending, {.status.dryRunResults.taintsToAdd} to add: {.status.dryRunResults.summary}'`)
+	p.Must("kubectl apply -f startup-taint.yaml")
+	p.Must(`kubectl wait nrr/startup-taint ` +
+		`--for=jsonpath='{.status.conditions[?(@.type=="Ready")].reason}'=DryRun --timeout=60s`)
+	e.Eventually("the rehearsal taints no node", func() error {
+		out := p.Must(`kubectl get nrr startup-taint -o jsonpath='{.status.nodes.pending} pending, ` +
+			`{.status.dryRunResults.taintsToAdd} to add: {.status.dryRunResults.summary}'`)
 		if !strings.HasPrefix(out, "0 pending, 0 to add: ") {
 			return errors.New(out)
 		}
 		return nil
 	})
 
-	p.must(`kubectl patch nrr startup-taint --type=merge -p '{"spec":{"dryRun":false}}'`)
-	cluster.Eventually(t, "nodes are born gated by the rule", func() error {
-		out, err := p.run("kubectl create -f probe.yaml --dry-run=server -o jsonpath='{.metadata.annotations}'")
+	p.Must(`kubectl patch nrr startup-taint --type=merge -p '{"spec":{"dryRun":false}}'`)
+	e.Eventually("nodes are born gated by the rule", func() error {
+		out, err := p.Run("kubectl create -f probe.yaml --dry-run=server -o jsonpath='{.metadata.annotations}'")
 		if err == nil && !strings.Contains(out, v1alpha1.RecordAnnotationPrefix) {
 			err = errors.New(out)
 		}
 		return err
 	})
-	cluster.Eventually(t, "the waiting nodes are taken over", func() error { return w.recorded(t.Context(), "waiting-0", "waiting-1", "opened-early") })
-	w.complete(t, "opened-early", 1700000003)
-	cluster.Eventually(t, "what the old controller opens too early is held again", func() error { return h.is("opened-early", true, false, true) })
+	e.Eventually("the waiting nodes are taken over", e.recorded("waiting-0", "waiting-1", "opened-early"))
+	e.complete("opened-early", 1700000003)
+	e.Eventually("what the old controller opens too early is held again", e.gates("opened-early", true, false, true))
 
-	p.must("kubectl delete mutatingwebhookconfiguration node-startup-taint")
-	p.must("kubectl -n kube-system scale deployment nodetaintshandler --replicas=0")
-	w.born(t, "nodes are born gated by the rule alone", func(n *corev1.Node) bool { return n.Annotations[seenBy] == "" && tainted(n, initTaint) })
+	p.Must("kubectl delete mutatingwebhookconfiguration node-startup-taint")
+	p.Must("kubectl -n kube-system scale deployment nodetaintshandler --replicas=0")
+	e.born("new nodes are tainted by the rule alone", func(n *corev1.Node) bool {
+		return n.Annotations[seenBy] == "" && cluster.HasTaint(n, initTaint)
+	})
 	stopOld()
-	w.node(t, "last", nil) // when the old webhook is gone for good
+	e.AddNode("last", nil) // when the old webhook is gone for good
 	joined := append(stop(), "last")
 
-	if out := p.must("kubectl get nrr startup-taint"); !strings.Contains(out, "startup-taint") {
+	if out := p.Must("kubectl get nrr startup-taint"); !strings.Contains(out, "startup-taint") {
 		t.Error(out)
 	}
-	if out := p.must(`kubectl get nodes -o custom-columns='NAME:.metadata.name,TAINTS:.spec.taints[*].key,DONE:.metadata.annotations.startup\.k8s\.io/completedAt'`); !strings.Contains(out, "1700000001") || !strings.Contains(out, initTaint) {
-		t.Error(out)
+	nodes := p.Must(`kubectl get nodes -o custom-columns='NAME:.metadata.name,TAINTS:.spec.taints[*].key,` +
+		`DONE:.metadata.annotations.startup\.k8s\.io/completedAt'`)
+	if !strings.Contains(nodes, "1700000001") || !strings.Contains(nodes, initTaint) {
+		t.Error(nodes)
 	}
 
 	// The init pods get ready, one node after the other.
 	waiting := append([]string{"waiting-0", "waiting-1"}, joined...)
-	w.warmed(t, waiting...)
-	w.released(t, h, waiting...)
+	e.warmUp(waiting...)
+	e.released(waiting...)
 	for _, n := range open {
-		if err := h.is(n, false); err != nil {
+		if err := e.gates(n, false)(); err != nil {
 			t.Error(err)
 		}
 	}
-	w.annotated(t, "done", "1700000001")
-	w.annotated(t, "done-and-cold", "1700000002")
-	w.annotated(t, "waiting-0", "")
+	e.annotated("done", "1700000001")
+	e.annotated("done-and-cold", "1700000002")
+	e.annotated("waiting-0", "")
 
-	w.goBack(t, p, h)
+	e.goBack(p)
 
 	for _, c := range []string{"deployment nodetaintshandler", "service node-startup-webhook", "secret node-startup-webhook-tls"} {
-		p.must("kubectl -n kube-system delete " + c)
+		p.Must("kubectl -n kube-system delete " + c)
 	}
 	for _, o := range old {
-		w.remove(t, o)
+		e.Remove(o)
 	}
-	p.done()
+	p.Done()
 }
 
 // goBack: the old handler comes again while the rule holds a node.
-func (w *world) goBack(t *testing.T, p *page, h *history) {
-	t.Helper()
-	w.node(t, "held-by-the-rule", nil)
-	p.must("kubectl -n kube-system scale deployment nodetaintshandler --replicas=1")
-	w.initWebhook(t)
-	p.must(`kubectl patch nrr startup-taint --type=merge -p '{"spec":{"suspend":true}}'`)
-	w.born(t, "the rule claims no further node", func(n *corev1.Node) bool {
+func (e *env) goBack(p *page.Page) {
+	e.T.Helper()
+	e.AddNode("held-by-the-rule", nil)
+	p.Must("kubectl -n kube-system scale deployment nodetaintshandler --replicas=1")
+	e.initWebhook()
+	p.Must(`kubectl patch nrr startup-taint --type=merge -p '{"spec":{"suspend":true}}'`)
+	e.born("the rule claims no further node", func(n *corev1.Node) bool {
 		for key := range n.Annotations {
 			if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) {
 				return false
 			}
 		}
-		return tainted(n, initTaint)
+		return cluster.HasTaint(n, initTaint)
 	})
-	w.node(t, "held-by-the-webhook", nil)
-	if err := h.seen(t, "held-by-the-rule", true); err != nil {
-		t.Error(err)
+	e.AddNode("held-by-the-webhook", nil)
+	e.Eventually("the rule holds a node", e.gates("held-by-the-rule", true))
+	e.warmUp("held-by-the-rule", "opened-early")
+	p.Must("kubectl wait nrr/startup-taint --for=jsonpath='{.status.nodes.held}'=0 --timeout=30m")
+	e.released("held-by-the-rule")
+	if err := e.gates("opened-early", true, false, true, false)(); err != nil {
+		e.T.Error(err)
 	}
-	w.warmed(t, "held-by-the-rule", "opened-early")
-	p.must("kubectl wait nrr/startup-taint --for=jsonpath='{.status.nodes.held}'=0 --timeout=30m")
-	w.released(t, h, "held-by-the-rule")
-	if err := h.is("opened-early", true, false, true, false); err != nil {
-		t.Error(err)
-	}
-	p.must("kubectl delete nrr startup-taint")
-	cluster.Eventually(t, "the webhook's taint is left to it", func() error { return h.is("held-by-the-webhook", true) })
+	p.Must("kubectl delete nrr startup-taint")
+	e.Eventually("the webhook's taint is left to it", e.gates("held-by-the-webhook", true))
 }
 
-// recorded checks that nodes are claimed by a rule.
-func (w *world) recorded(ctx context.Context, nodes ...string) error {
-	for _, name := range nodes {
-		n, err := w.get(ctx, name)
-		if err != nil {
-			return err
+// recorded is a check: nodes are claimed by a rule.
+func (e *env) recorded(nodes ...string) func() error {
+	return func() error {
+		for _, name := range nodes {
+			claimed := false
+			annotations := e.Node(name).Annotations
+			for key, value := range annotations {
+				claimed = claimed || strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) && strings.Contains(value, initTaint)
+			}
+			if !claimed {
+				return fmt.Errorf("node %s has annotations %v", name, annotations)
+			}
 		}
-		claimed := false
-		for key, value := range n.Annotations {
-			claimed = claimed || strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) && strings.Contains(value, initTaint)
-		}
-		if !claimed {
-			return fmt.Errorf("node %s bears %v", name, n.Annotations)
-		}
+		return nil
 	}
-	return nil
 }
 
-// annotated checks when a node was completed; empty: at some time of now.
-func (w *world) annotated(t *testing.T, name, want string) {
-	t.Helper()
-	n, err := w.get(t.Context(), name)
-	must(t, err)
-	if got := n.Annotations[completedAt]; got == "" || want != "" && got != want {
-		t.Errorf("node %s: completed at %q, and should be %q", name, got, want)
+// annotated checks when a node was completed; empty: at any time.
+func (e *env) annotated(name, want string) {
+	e.T.Helper()
+	if got := e.Node(name).Annotations[completedAt]; got == "" || want != "" && got != want {
+		e.T.Errorf("node %s: completed at %q, want %q", name, got, want)
 	}
 }

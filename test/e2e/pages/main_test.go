@@ -6,121 +6,62 @@ package pages
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"testing"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/demo/stage"
+	"github.com/nodegate/nodegate/test/cluster/ledger"
 )
 
-// auditPolicy writes down who deletes which pod, and with what success.
-const auditPolicy = `
-apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-- {level: Metadata, verbs: [delete], resources: [{group: "", resources: [pods]}]}
-- level: None
-`
-
-// world is the one cluster of all tests, with an operator that serves webhooks, and a hasty controller manager.
-type world struct{ *stage.Stage }
-
-var worlds = cluster.Shared(func(ctx context.Context) (*world, error) {
-	s, err := stage.StartWith(ctx, io.Discard, stage.Options{
-		Webhooks: true, AuditPolicy: auditPolicy,
-		ControllerManagerArgs: []string{
-			"--node-monitor-period=500ms", "--node-monitor-grace-period=20s",
-			"--node-eviction-rate=100", "--secondary-node-eviction-rate=100", "--unhealthy-zone-threshold=1",
-		},
-	})
-	return &world{s}, err
+// clusters is the one cluster of all tests.
+var clusters = cluster.Shared(func(ctx context.Context) (*cluster.Cluster, error) {
+	o := cluster.Options{ControllerManager: true, Scheduler: true, Kwok: true}
+	return cluster.StartWithOperator(ctx, o, cluster.OperatorOptions{Webhooks: true})
 })
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	worlds.Main(m)
+	clusters.Main(m)
 }
 
-func sharedCluster(t *testing.T) *world {
+// env is the cluster with a ledger of one taint.
+type env struct {
+	*cluster.Env
+	ledger *ledger.Ledger
+}
+
+func newEnv(t *testing.T) *env {
 	t.Helper()
-	w := worlds.Get(t)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the end of the operator's log:\n%s", w.LogTail())
-		}
-	})
-	return w
+	return &env{Env: cluster.NewEnv(t, clusters.Get(t))}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+// follow records every version of every node from now on.
+func (e *env) follow(key string) {
+	e.T.Helper()
+	e.ledger = &ledger.Ledger{Taint: corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule}}
+	_, err := ledger.Follow(e.T.Context(), e.Cluster, e.ledger, client.MatchingLabels{"app": "none"})
+	e.Must(err)
 }
 
-// apply applies objects, and takes them away at the end.
-func (w *world) apply(t *testing.T, documents ...string) []*unstructured.Unstructured {
-	t.Helper()
-	var objects []*unstructured.Unstructured
-	for _, text := range documents {
-		o := &unstructured.Unstructured{}
-		must(t, yaml.UnmarshalStrict([]byte(text), &o.Object))
-		must(t, w.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("tests")))
-		w.discard(t, o)
-		objects = append(objects, o)
-	}
-	return objects
-}
-
-// discard deletes an object at the end of the test, and waits until it is gone.
-func (w *world) discard(t *testing.T, o client.Object) {
-	t.Cleanup(func() { w.remove(t, o) })
-}
-
-func (w *world) remove(t *testing.T, o client.Object) {
-	t.Helper()
-	ctx := context.Background() // the test's own may be over
-	cluster.Eventually(t, o.GetName()+" is gone", func() error {
-		if err := w.Client.Delete(ctx, o, client.GracePeriodSeconds(0)); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %w", err)
+// gates is a check: whether the taint was on a node, at first and after each change.
+func (e *env) gates(node string, want ...bool) func() error {
+	return func() error {
+		if got := e.ledger.Gates(node); !slices.Equal(got, want) {
+			return fmt.Errorf("node %s was tainted %v, want %v", node, got, want)
 		}
 		return nil
-	})
+	}
 }
 
-// node adds a node.
-func (w *world) node(t *testing.T, name string, labels map[string]string) {
-	t.Helper()
-	n := cluster.NewNode(name, cluster.NodeOptions{Labels: labels, Images: -1})
-	must(t, w.Client.Create(t.Context(), n))
-	w.discard(t, n)
-}
-
-func (w *world) get(ctx context.Context, name string) (*corev1.Node, error) {
-	n := &corev1.Node{}
-	return n, w.Client.Get(ctx, client.ObjectKey{Name: name}, n)
-}
-
-// patch merges something into a node.
-func (w *world) patch(t *testing.T, name, patch string) {
-	t.Helper()
-	n := &corev1.Node{}
-	n.Name = name
-	must(t, w.Client.Patch(t.Context(), n, client.RawPatch(types.MergePatchType, []byte(patch))))
-}
-
-func tainted(n *corev1.Node, key string) bool {
-	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+// warmUp makes the init pod come to nodes.
+func (e *env) warmUp(nodes ...string) {
+	e.T.Helper()
+	for _, n := range nodes {
+		e.PatchNode(n, fmt.Sprintf(`{"metadata":{"labels":{%q:"yes"}}}`, warm))
+	}
 }

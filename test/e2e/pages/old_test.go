@@ -10,8 +10,8 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
-	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -32,19 +32,21 @@ const (
 
 // initWebhook registers an init-taint webhook that does what the page says of it, and serves it here. It returns what
 // ends the serving.
-func (w *world) initWebhook(t *testing.T) (stop func()) {
-	t.Helper()
+func (e *env) initWebhook() (stop func()) {
+	e.T.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
 		review, node := &admissionv1.AdmissionReview{}, &corev1.Node{}
-		if json.NewDecoder(in.Body).Decode(review) != nil || review.Request == nil || json.Unmarshal(review.Request.Object.Raw, node) != nil {
+		if json.NewDecoder(in.Body).Decode(review) != nil || review.Request == nil ||
+			json.Unmarshal(review.Request.Object.Raw, node) != nil {
 			http.Error(out, "no review of a node", http.StatusBadRequest)
 			return
 		}
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 		if node.Labels["kubernetes.azure.com/mode"] != "system" {
+			taint := corev1.Taint{Key: initTaint, Value: "wait", Effect: corev1.TaintEffectNoSchedule}
 			patch, err := json.Marshal([]map[string]any{
 				{"op": "add", "path": "/metadata/annotations", "value": with(node.Annotations, seenBy)},
-				{"op": "add", "path": "/spec/taints", "value": append(node.Spec.Taints, corev1.Taint{Key: initTaint, Value: "wait", Effect: corev1.TaintEffectNoSchedule})},
+				{"op": "add", "path": "/spec/taints", "value": append(node.Spec.Taints, taint)},
 			})
 			if err != nil {
 				http.Error(out, err.Error(), http.StatusInternalServerError)
@@ -55,7 +57,7 @@ func (w *world) initWebhook(t *testing.T) (stop func()) {
 		out.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(out).Encode(review)
 	}))
-	t.Cleanup(server.Close)
+	e.T.Cleanup(server.Close)
 	config := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "node-startup-taint"}}
 	config.Webhooks = []admissionregistrationv1.MutatingWebhook{{
 		Name: "node-startup-taint.startup.k8s.io",
@@ -65,15 +67,18 @@ func (w *world) initWebhook(t *testing.T) (stop func()) {
 		},
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"nodes"}},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"nodes"},
+			},
 		}},
 		FailurePolicy:           new(admissionregistrationv1.Fail),
 		SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
 		AdmissionReviewVersions: []string{"v1"},
 	}}
-	must(t, w.Client.Create(t.Context(), config))
-	w.discard(t, config)
-	w.born(t, "nodes are born with the taint of the old webhook", func(n *corev1.Node) bool { return n.Annotations[seenBy] != "" && tainted(n, initTaint) })
+	e.Create(config)
+	e.born("new nodes have the taint of the old webhook", func(n *corev1.Node) bool {
+		return n.Annotations[seenBy] != "" && cluster.HasTaint(n, initTaint)
+	})
 	return server.Close
 }
 
@@ -84,11 +89,11 @@ func with(annotations map[string]string, key string) map[string]string {
 }
 
 // born waits until new nodes are as they should; none is created.
-func (w *world) born(t *testing.T, what string, check func(*corev1.Node) bool) {
-	t.Helper()
-	cluster.Eventually(t, what, func() error {
+func (e *env) born(what string, check func(*corev1.Node) bool) {
+	e.T.Helper()
+	e.Eventually(what, func() error {
 		n := cluster.NewNode("unborn", cluster.NodeOptions{Images: -1})
-		if err := w.Client.Create(t.Context(), n, client.DryRunAll); err != nil {
+		if err := e.Client.Create(e.T.Context(), n, client.DryRunAll); err != nil {
 			return err
 		}
 		if !check(n) {
@@ -98,22 +103,11 @@ func (w *world) born(t *testing.T, what string, check func(*corev1.Node) bool) {
 	})
 }
 
-// complete releases a node as the old controller does: the taint off and the annotation on, in one write.
-func (w *world) complete(t *testing.T, name string, at int) {
-	t.Helper()
-	cluster.Eventually(t, name+" is released by the old controller", func() error {
-		n, err := w.get(t.Context(), name)
-		if err != nil {
-			return err
-		}
-		var rest []corev1.Taint
-		for _, taint := range n.Spec.Taints {
-			if taint.Key != initTaint {
-				rest = append(rest, taint)
-			}
-		}
-		n.Spec.Taints = rest
+// complete releases a node as the old controller does: it removes the taint and adds the annotation in one write.
+func (e *env) complete(name string, at int) {
+	e.T.Helper()
+	e.EditNode(name, func(n *corev1.Node) {
+		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == initTaint })
 		n.Annotations[completedAt] = strconv.Itoa(at)
-		return w.Client.Update(t.Context(), n)
 	})
 }

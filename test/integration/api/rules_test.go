@@ -4,9 +4,9 @@
 package api
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -84,41 +84,41 @@ func changed(t *testing.T, spec, change string) string {
 	return string(out)
 }
 
-// cause is one thing that the API server finds wrong: the field, and words of the reason.
-type cause struct{ field, says string }
-
 // notChecked is what the API server adds when a fault of the schema kept it from evaluating the CEL rules.
 const notChecked = "some validation rules were not checked because the object was invalid"
 
-// causes are what a refusal names, by field; the reason in full. Causes without a field repeat others.
-func causes(t *testing.T, err error) []cause {
+// causes are the faults that a refusal names, as "field: reason", sorted. A reason is shortened to the words that are
+// wanted of it, if it has them, so that a difference is shown in full. Causes without a field repeat others.
+func causes(t *testing.T, err error, want []string) []string {
 	t.Helper()
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsInvalid(err) || status.Status().Details == nil {
 		t.Fatalf("not refused as invalid: %v", err)
 	}
-	var out []cause
+	var out []string
 	for _, c := range status.Status().Details.Causes {
-		if !strings.Contains(c.Message, notChecked) && c.Field != "<nil>" {
-			out = append(out, cause{field: c.Field, says: c.Message})
+		if strings.Contains(c.Message, notChecked) || c.Field == "<nil>" {
+			continue
 		}
+		got := c.Field + ": " + c.Message
+		for _, w := range want {
+			if field, words, _ := strings.Cut(w, ": "); field == c.Field && strings.Contains(c.Message, words) {
+				got = w
+			}
+		}
+		out = append(out, got)
 	}
-	slices.SortFunc(out, func(a, b cause) int {
-		return cmp.Or(strings.Compare(a.field, b.field), strings.Compare(a.says, b.says))
-	})
+	slices.Sort(out)
 	return out
 }
 
-// shorten replaces each reason by the words that are looked for, where it has them, so that what differs is seen whole.
-func shorten(got, want []cause) []cause {
-	for i := range got {
-		for _, w := range want {
-			if got[i].field == w.field && w.says != "" && strings.Contains(got[i].says, w.says) {
-				got[i].says = w.says
-			}
-		}
+// words makes a list of n items for YAML, from a format with %d.
+func words(n int, format string) string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf(format, i))
 	}
-	return got
+	return strings.Join(out, ", ")
 }
 
 // installVariant installs the CRD once more, under a group of its own and with its schema changed, and returns it.
@@ -159,15 +159,6 @@ func walk(path string, s *apiextensionsv1.JSONSchemaProps, f func(path string, s
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
 		walk(path+"{}", s.AdditionalProperties.Schema, f)
 	}
-}
-
-// supportAll takes away the rules that refuse what this version cannot do yet: the rest of the API's validation shows.
-func supportAll(root *apiextensionsv1.JSONSchemaProps) {
-	walk("", root, func(_ string, s *apiextensionsv1.JSONSchemaProps) {
-		s.XValidations = slices.DeleteFunc(s.XValidations, func(r apiextensionsv1.ValidationRule) bool {
-			return strings.Contains(r.Message, "not supported by this version yet")
-		})
-	})
 }
 
 // create sends a rule to the API server; dry: without storing it.

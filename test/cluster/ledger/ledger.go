@@ -145,7 +145,7 @@ func (l *Ledger) judge(upTo uint64) {
 // node's condition ceases to be True and its taint the gate is open still: no operator could close it earlier.
 func (n *node) closedAt(rv uint64) string {
 	if n == nil {
-		return "which nobody knows"
+		return "which is unknown"
 	}
 	var at *version
 	everTrue := false
@@ -198,6 +198,19 @@ func parse(resourceVersion string) (uint64, error) {
 		return 0, fmt.Errorf("resource version %q is no number: %w", resourceVersion, err)
 	}
 	return rv, nil
+}
+
+// Gates returns whether the taint was on a node, at first and after each change.
+func (l *Ledger) Gates(node string) []bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var gates []bool
+	if n := l.nodes[node]; n != nil {
+		for i := range n.history {
+			gates = append(gates, n.history[i].taint != "")
+		}
+	}
+	return slices.Compact(gates)
 }
 
 // Row is a node as it is now.

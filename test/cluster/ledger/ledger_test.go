@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const cni corev1.NodeConditionType = "example.com/CNIReady"
@@ -92,15 +94,15 @@ func TestPodsThatAreBoundTooEarlyAreFound(t *testing.T) {
 			for _, order := range []string{"the pod's watch is first", "the nodes' watch is first"} {
 				l := &Ledger{Condition: cni, Taint: gate}
 				pod := func() {
-					must(t, l.Pod(podAt("p", test.bound-1, "")))
-					must(t, l.Pod(podAt("p", test.bound, "n")))
-					must(t, l.Pod(podAt("p", test.bound+50, "n"))) // it runs
+					cluster.Must(t, l.Pod(podAt("p", test.bound-1, "")))
+					cluster.Must(t, l.Pod(podAt("p", test.bound, "n")))
+					cluster.Must(t, l.Pod(podAt("p", test.bound+50, "n"))) // it runs
 				}
 				if order == "the pod's watch is first" {
 					pod()
 				}
 				for _, n := range test.nodes {
-					must(t, l.Node(n))
+					cluster.Must(t, l.Node(n))
 				}
 				if order != "the pod's watch is first" {
 					pod()
@@ -122,9 +124,9 @@ func TestPodsThatAreBoundTooEarlyAreFound(t *testing.T) {
 
 func TestABindingIsNotJudgedByWhatIsOutdated(t *testing.T) {
 	l := &Ledger{Condition: cni, Taint: gate}
-	must(t, l.Node(nodeAt("n", 10, "False", gate)))
-	must(t, l.Pod(podAt("p", 31, "n"))) // the watch of nodes lags behind
-	must(t, l.Node(nodeAt("other", 29, "False")))
+	cluster.Must(t, l.Node(nodeAt("n", 10, "False", gate)))
+	cluster.Must(t, l.Pod(podAt("p", 31, "n"))) // the watch of nodes lags behind
+	cluster.Must(t, l.Node(nodeAt("other", 29, "False")))
 	if got := l.Snapshot().Violations; len(got) > 0 {
 		t.Errorf("judged too early: %q", got)
 	}
@@ -132,7 +134,7 @@ func TestABindingIsNotJudgedByWhatIsOutdated(t *testing.T) {
 	if settled, err := l.Settle("40", newer); err != nil || settled {
 		t.Errorf("settled without having seen the node's newest version: %v", err)
 	}
-	must(t, l.Node(nodeAt("n", 30, "True")))
+	cluster.Must(t, l.Node(nodeAt("n", 30, "True")))
 	if settled, err := l.Settle("40", newer); err != nil || !settled {
 		t.Errorf("not settled: %v", err)
 	}
@@ -143,9 +145,9 @@ func TestABindingIsNotJudgedByWhatIsOutdated(t *testing.T) {
 
 func TestAViolationIsToldWhileItHappens(t *testing.T) {
 	l := &Ledger{Condition: cni, Taint: gate}
-	must(t, l.Node(nodeAt("n", 10, "", gate)))
-	must(t, l.Pod(podAt("p", 12, "n")))
-	must(t, l.Node(nodeAt("other", 13, "")))
+	cluster.Must(t, l.Node(nodeAt("n", 10, "", gate)))
+	cluster.Must(t, l.Pod(podAt("p", 12, "n")))
+	cluster.Must(t, l.Node(nodeAt("other", 13, "")))
 	if got := l.Snapshot().Violations; len(got) != 1 {
 		t.Errorf("%q", got)
 	}
@@ -153,18 +155,18 @@ func TestAViolationIsToldWhileItHappens(t *testing.T) {
 
 func TestSnapshotCountsWhatThereIs(t *testing.T) {
 	l := &Ledger{Condition: cni, Taint: gate}
-	must(t, l.Node(nodeAt("node-10", 1, "", gate, corev1.Taint{Key: "example.com/x", Effect: corev1.TaintEffectNoSchedule})))
-	must(t, l.Node(nodeAt("node-2", 2, "True")))
-	must(t, l.Node(nodeAt("gone-1", 3, "True")))
+	cluster.Must(t, l.Node(nodeAt("node-10", 1, "", gate, corev1.Taint{Key: "example.com/x", Effect: corev1.TaintEffectNoSchedule})))
+	cluster.Must(t, l.Node(nodeAt("node-2", 2, "True")))
+	cluster.Must(t, l.Node(nodeAt("gone-1", 3, "True")))
 	l.NodeGone("gone-1")
-	must(t, l.Pod(podAt("a", 4, "")))
+	cluster.Must(t, l.Pod(podAt("a", 4, "")))
 	running := podAt("b", 5, "node-2")
 	running.Status.Phase = corev1.PodRunning
-	must(t, l.Pod(running))
-	must(t, l.Pod(podAt("c", 6, "node-2")))
-	must(t, l.Pod(podAt("d", 7, "node-2")))
+	cluster.Must(t, l.Pod(running))
+	cluster.Must(t, l.Pod(podAt("c", 6, "node-2")))
+	cluster.Must(t, l.Pod(podAt("d", 7, "node-2")))
 	l.PodGone("d")
-	must(t, l.Node(nodeAt("node-2", 1, "False", gate))) // a list that is older than what the watch has told
+	cluster.Must(t, l.Node(nodeAt("node-2", 1, "False", gate))) // a list that is older than what the watch has told
 
 	want := Snapshot{
 		Rows: []Row{
@@ -193,12 +195,5 @@ func TestAResourceVersionThatIsNoNumberIsAnError(t *testing.T) {
 	p.ResourceVersion = ""
 	if err := l.Pod(p); err == nil {
 		t.Error("pod: no error")
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

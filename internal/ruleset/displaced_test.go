@@ -1,0 +1,54 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ruleset
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nodegate/nodegate/test/build"
+)
+
+func TestDisplaced(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	prober := func(name string, age int, conditions ...string) *build.RuleWrapper {
+		r := build.MakeRule(name).UID("u-"+name).Created(now.Add(-time.Duration(age)*time.Hour)).Selector("pool", "a").Condition("x").Taint("example.com/"+name, "", "NoSchedule")
+		for _, c := range conditions {
+			r.Probe(c, 1)
+		}
+		return r
+	}
+	for name, c := range map[string]struct {
+		rules []*build.RuleWrapper
+		want  map[string]string
+	}{
+		"conditions of their own": {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 2, "y")}},
+		"the older one publishes": {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 2, "x")}, want: map[string]string{"a": "condition x is published by the older rule b"}},
+		"of two of one age, the first by name": {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 1, "x")},
+			want: map[string]string{"b": "condition x is published by the older rule a"}},
+		"of several conditions, the first is told": {rules: []*build.RuleWrapper{prober("a", 1, "w", "x", "y"), prober("b", 2, "y", "x")},
+			want: map[string]string{"a": "condition x is published by the older rule b"}},
+		"one in dry-run publishes all the same": {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 2, "x").DryRun(true)},
+			want: map[string]string{"a": "condition x is published by the older rule b"}},
+		"one that is being deleted does not": {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 2, "x").Deleted(now)}},
+		"one of other nodes does not":        {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 2, "x").Selector("zone", "z")}},
+		"no probes at all":                   {rules: []*build.RuleWrapper{prober("a", 1), prober("b", 2)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var rules []*Rule
+			for _, r := range c.rules {
+				rules = append(rules, Compile(r.Obj(), nil, now))
+			}
+			got := NewSet(rules...).Displaced(map[string]string{"pool": "a"})
+			if len(got) == 0 {
+				got = nil
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

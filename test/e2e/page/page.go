@@ -1,0 +1,108 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package page follows pages of the documentation step by step, with the manifests and the commands that they have.
+package page
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodegate/nodegate/test/cluster"
+)
+
+// Page is a page of the documentation.
+type Page struct {
+	// Commands are the commands that the page has.
+	Commands []string
+
+	env    *cluster.Env
+	name   string
+	dir    string   // where a reader would have saved the files
+	path   string   // PATH, with kubectl and the plugin
+	notRun []string // commands
+}
+
+var (
+	block    = regexp.MustCompile("(?ms)^ *```(\\w+)\n(.*?)^ *```$")
+	fileName = regexp.MustCompile(`\A# (\S+\.yaml)\b`)
+)
+
+// Open reads a page, and saves its files: each YAML block, under the name in its first line.
+func Open(e *cluster.Env, name string) *Page {
+	e.T.Helper()
+	content, err := os.ReadFile(filepath.Join(cluster.Root(), "docs", name))
+	e.Must(err)
+	plugin, err := e.Binary(e.T.Context(), "kubectl-nodegate")
+	e.Must(err)
+	p := &Page{env: e, name: name, dir: e.T.TempDir()}
+	p.path = strings.Join([]string{filepath.Dir(plugin), e.Assets(), os.Getenv("PATH")}, string(os.PathListSeparator))
+	for _, b := range block.FindAllStringSubmatch(string(content), -1) {
+		text := unindent(b[2])
+		switch b[1] {
+		case "yaml":
+			file := fileName.FindStringSubmatch(text)
+			if file == nil {
+				e.T.Fatalf("%s: a YAML block that begins with no name of a file:\n%s", name, text)
+			}
+			e.Must(os.WriteFile(filepath.Join(p.dir, file[1]), []byte(text), 0o600))
+		case "sh":
+			for line := range strings.Lines(text) {
+				command, _, _ := strings.Cut(strings.TrimSpace(line), "  #")
+				if command = strings.TrimSpace(command); command != "" && !strings.HasPrefix(command, "#") {
+					p.Commands = append(p.Commands, command)
+				}
+			}
+		}
+	}
+	p.notRun = slices.Clone(p.Commands)
+	return p
+}
+
+// unindent removes the indentation of the list that a block is in.
+func unindent(text string) string {
+	margin := len(text) - len(strings.TrimLeft(text, " "))
+	return regexp.MustCompile(`(?m)^ {0,`+string(rune('0'+margin))+`}`).ReplaceAllString(text, "")
+}
+
+// Run runs a command of the page, in which pairs of old and new replace placeholders, and returns what it prints.
+func (p *Page) Run(command string, names ...string) (string, error) {
+	p.env.T.Helper()
+	if !slices.Contains(p.Commands, command) {
+		p.env.T.Fatalf("%s has no command %q, but %q", p.name, command, p.Commands)
+	}
+	p.notRun = slices.DeleteFunc(p.notRun, func(c string) bool { return c == command })
+	ctx, cancel := context.WithTimeout(p.env.T.Context(), cluster.Limit) // some of them wait for longer
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", strings.NewReplacer(names...).Replace(command))
+	cmd.Dir, cmd.WaitDelay = p.dir, time.Second
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.env.Kubeconfig(), "PATH="+p.path)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// Must runs a command of the page that has to succeed.
+func (p *Page) Must(command string, names ...string) string {
+	p.env.T.Helper()
+	out, err := p.Run(command, names...)
+	if err != nil {
+		p.env.T.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return out
+}
+
+// Done checks that all commands of the page were run, except those that are about something that is not here.
+func (p *Page) Done(except ...string) {
+	p.env.T.Helper()
+	slices.Sort(except)
+	slices.Sort(p.notRun)
+	if !slices.Equal(p.notRun, except) {
+		p.env.T.Errorf("%s: not run are %q, and should be %q", p.name, p.notRun, except)
+	}
+}
