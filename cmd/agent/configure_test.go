@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	rbacv1 "k8s.io/api/rbac/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/config"
+	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // writeConfig replaces the file by the configuration that is compiled from these rules.
@@ -37,7 +39,7 @@ func writeConfig(t *testing.T, path string, rules ...config.Input) {
 // defaults waits until /health runs these checks by default.
 func (r *running) defaults(t *testing.T, want ...string) {
 	t.Helper()
-	eventually(t, back, func() error {
+	cluster.Eventually(t, "the default checks", func() error {
 		var got []string
 		for _, c := range r.health(t, "").Checks {
 			got = append(got, c.Name)
@@ -51,8 +53,8 @@ func (r *running) defaults(t *testing.T, want ...string) {
 
 func TestTheRulesDecideWhatRuns(t *testing.T) {
 	const node, own = "configured", "example.com/Listening"
-	newNode(t, node)
-	setReady(t, node, "True", "KubeletReady")
+	shared(t).Create(build.MakeNode(node).Obj())
+	shared(t).SetReady(node, "True", "KubeletReady")
 	endpoint, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -67,10 +69,7 @@ func TestTheRulesDecideWhatRuns(t *testing.T) {
 	}}
 	file := filepath.Join(t.TempDir(), "rules.json")
 	writeConfig(t, file, rule)
-	kubeconfig := user(t, "publishing",
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}})
-	args := []string{"--kubeconfig", kubeconfig, "--config", file}
+	args := []string{"--kubeconfig", shared(t).Account("kube-system", "publishing", watching, patching), "--config", file}
 	env := map[string]string{"NODE_NAME": node}
 	a := startAgent(t, env, args...)
 	a.defaults(t, "node_ready")
@@ -78,16 +77,16 @@ func TestTheRulesDecideWhatRuns(t *testing.T) {
 		t.Errorf("the rule does not match, and yet there is %+v", c)
 	}
 
-	patchNode(t, node, `{"metadata":{"labels":{"pool":"workers"}}}`)
+	shared(t).PatchNode(node, `{"metadata":{"labels":{"pool":"workers"}}}`)
 	a.defaults(t, "node_ready", "rule:workers")
 	becomes(t, node, own, "True", "NodegateProbeSucceeded")
-	a.is(t, back, 200, false, "")
+	a.is(t, 200, false, "")
 
 	t.Run("a broken file leaves the last good one in force", func(t *testing.T) {
 		if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, back, func() error {
+		cluster.Eventually(t, "the log", func() error {
 			if n := a.count("The last good one stays in force"); n == 0 {
 				return errors.New("it is not said")
 			}
@@ -115,9 +114,9 @@ func TestTheRulesDecideWhatRuns(t *testing.T) {
 }
 
 // goes waits until the node has no such condition.
-func goes(t *testing.T, node, conditionType string) {
+func goes(t *testing.T, node string, conditionType corev1.NodeConditionType) {
 	t.Helper()
-	eventually(t, back, func() error {
+	cluster.Eventually(t, string(conditionType)+" is removed", func() error {
 		if c := conditionOf(t, node, conditionType); c != nil {
 			return fmt.Errorf("there is %+v", c)
 		}

@@ -11,13 +11,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/nodegate/nodegate/internal/agent/health"
 	"github.com/nodegate/nodegate/test/cluster"
@@ -25,30 +21,15 @@ import (
 
 // clusters is the one cluster of all tests that need one.
 var clusters = cluster.Shared(func(ctx context.Context) (*cluster.Cluster, error) {
-	return cluster.Start(ctx, cluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS")})
+	return cluster.Start(ctx, cluster.Options{})
 })
 
 func TestMain(m *testing.M) { clusters.Main(m) }
 
-func sharedCluster(t *testing.T) *cluster.Cluster {
+// shared returns the cluster as a test uses it.
+func shared(t *testing.T) *cluster.Env {
 	t.Helper()
-	return clusters.Get(t)
-}
-
-func admin(t *testing.T) kubernetes.Interface {
-	t.Helper()
-	client, err := kubernetes.NewForConfig(sharedCluster(t).Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
-}
-
-func eventually(t *testing.T, limit time.Duration, check func() error) {
-	t.Helper()
-	if err := cluster.Poll(context.Background(), limit, check); err != nil {
-		t.Fatal(err)
-	}
+	return cluster.NewEnv(t, clusters.Get(t))
 }
 
 // logs is what an agent has logged.
@@ -154,9 +135,9 @@ func (r *running) health(t *testing.T, query string) answer {
 }
 
 // is waits until /health answers like this; reason is that of the first check.
-func (r *running) is(t *testing.T, limit time.Duration, code int, failOpen bool, reason string) {
+func (r *running) is(t *testing.T, code int, failOpen bool, reason string) {
 	t.Helper()
-	eventually(t, limit, func() error {
+	cluster.Eventually(t, "/health", func() error {
 		a := r.health(t, "")
 		if a.code != code || a.FailOpen != failOpen || (a.failOpen != "") != failOpen || !strings.Contains(a.Checks[0].Reason, reason) {
 			return fmt.Errorf("status %d: %+v", a.code, a.Answer)

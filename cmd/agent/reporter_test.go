@@ -14,7 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const calico = "projectcalico.org/CalicoReady"
@@ -29,25 +32,22 @@ func endpoint(t *testing.T) (url string, status *atomic.Int64) {
 	return server.URL + "/readiness", status
 }
 
-func conditionOf(t *testing.T, node, conditionType string) *corev1.NodeCondition {
+// watching is what the agent's own installation grants, patching exactly the role of the second seed.
+var (
+	watching = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}}
+	patching = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch", "update"}}
+)
+
+func conditionOf(t *testing.T, node string, conditionType corev1.NodeConditionType) *corev1.NodeCondition {
 	t.Helper()
-	n, err := admin(t).CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range n.Status.Conditions {
-		if string(n.Status.Conditions[i].Type) == conditionType {
-			return &n.Status.Conditions[i]
-		}
-	}
-	return nil
+	return cluster.ConditionOf(shared(t).Node(node), conditionType)
 }
 
 // becomes waits until the node's condition has this status and reason, and returns it.
-func becomes(t *testing.T, node, conditionType, status, reason string) *corev1.NodeCondition {
+func becomes(t *testing.T, node string, conditionType corev1.NodeConditionType, status, reason string) *corev1.NodeCondition {
 	t.Helper()
 	var c *corev1.NodeCondition
-	eventually(t, back, func() error {
+	cluster.Eventually(t, string(conditionType), func() error {
 		if c = conditionOf(t, node, conditionType); c == nil {
 			return errors.New("no such condition")
 		}
@@ -61,27 +61,21 @@ func becomes(t *testing.T, node, conditionType, status, reason string) *corev1.N
 
 func TestTheReporterWithTheRightsOfTheSecondSeed(t *testing.T) {
 	const node = "reported"
-	newNode(t, node)
+	shared(t).Create(build.MakeNode(node).Obj())
 	whole := t
-	setReady(t, node, "True", "KubeletReady")
+	shared(t).SetReady(node, "True", "KubeletReady")
 	url, status := endpoint(t)
 	env := map[string]string{"NODE_NAME": node, "CHECK_ENDPOINT": url, "CONDITION_TYPE": calico, "CHECK_INTERVAL": "50ms"}
-	kubeconfig := patching(t)
+	kubeconfig := shared(t).Account("kube-system", "patching", patching)
 	a := startAgent(t, env, "--kubeconfig", kubeconfig)
 	becomes(t, node, calico, "False", "EndpointNotReady")
 	status.Store(http.StatusOK)
 	first := becomes(t, node, calico, "True", "EndpointOK")
 
 	t.Run("nothing is written while nothing changes", func(t *testing.T) {
-		version := func() string {
-			n, err := admin(t).CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n.ResourceVersion
-		}
+		version := func() string { return shared(t).Node(node).ResourceVersion }
 		before, runs := version(), a.runs(t)
-		eventually(t, back, func() error {
+		cluster.Eventually(t, "the probe runs", func() error {
 			if n := a.runs(t); n < runs+5 {
 				return fmt.Errorf("%d more runs", n-runs)
 			}
@@ -97,7 +91,7 @@ func TestTheReporterWithTheRightsOfTheSecondSeed(t *testing.T) {
 		}
 	})
 	t.Run("what another has overwritten is put right", func(t *testing.T) {
-		patchNode(t, node, `{"status":{"conditions":[{"type":"`+calico+`","status":"False","reason":"Forged"}]}}`, "status")
+		shared(t).PatchNode(node, `{"status":{"conditions":[{"type":"`+calico+`","status":"False","reason":"Forged"}]}}`, "status")
 		becomes(t, node, calico, "True", "EndpointOK")
 	})
 	t.Run("it is not a health endpoint unless it is told a port", func(t *testing.T) {
@@ -111,7 +105,7 @@ func TestTheReporterWithTheRightsOfTheSecondSeed(t *testing.T) {
 		stands := conditionOf(t, node, calico)
 		env["HEARTBEAT_PERIOD"] = "1s" // so that it writes
 		startAgent(whole, env, "--kubeconfig", kubeconfig)
-		eventually(t, back, func() error {
+		cluster.Eventually(t, "a heartbeat", func() error {
 			c := conditionOf(t, node, calico)
 			if !c.LastHeartbeatTime.After(stands.LastHeartbeatTime.Time) {
 				return errors.New("no heartbeat yet")
@@ -123,10 +117,8 @@ func TestTheReporterWithTheRightsOfTheSecondSeed(t *testing.T) {
 		})
 	})
 	t.Run("a node that is created anew gets the condition", func(t *testing.T) {
-		if err := admin(t).CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		newNode(whole, node)
+		shared(t).Remove(build.MakeNode(node).Obj())
+		shared(whole).Create(build.MakeNode(node).Obj())
 		becomes(t, node, calico, "True", "EndpointOK")
 	})
 }
@@ -148,21 +140,21 @@ func (r *running) runs(t *testing.T) int {
 
 func TestTheReporterSurvivesAnOutage(t *testing.T) {
 	const node = "reported-late"
-	newNode(t, node)
+	shared(t).Create(build.MakeNode(node).Obj())
 	url, status := endpoint(t)
 	env := map[string]string{"NODE_NAME": node, "CHECK_ENDPOINT": url, "CONDITION_TYPE": calico, "CHECK_INTERVAL": "100ms"}
 	all := []*running{
-		startAgent(t, env, "--kubeconfig", watching(t), "--log-level=debug"),
-		startAgent(t, env, "--kubeconfig", patching(t), "--log-level=debug"),
+		startAgent(t, env, "--kubeconfig", shared(t).Account("kube-system", "watching", watching), "--log-level=debug"),
+		startAgent(t, env, "--kubeconfig", shared(t).Account("kube-system", "patching", patching), "--log-level=debug"),
 	}
 	becomes(t, node, calico, "False", "EndpointNotReady")
-	api := sharedCluster(t).APIServer
+	api := shared(t).APIServer
 	if err := api.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	status.Store(http.StatusOK)
 	for _, a := range all { // so that the change falls into the outage
-		eventually(t, back, func() error {
+		cluster.Eventually(t, "the probe succeeds", func() error {
 			if a.runs(t) == 0 {
 				return errors.New("the probe has not succeeded")
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -173,6 +174,29 @@ func (e *Env) SetKubelet(node string, ready bool) {
 func (e *Env) Report(node, condition string, ready bool) {
 	e.T.Helper()
 	e.Must(e.Cluster.Report(e.T.Context(), node, condition, ready))
+}
+
+// SetReady sets a node's condition Ready, as kubelet does.
+func (e *Env) SetReady(node, status, reason string) {
+	e.T.Helper()
+	const ready = `{"status":{"conditions":[{"type":"Ready","status":%q,"reason":%q}]}}`
+	e.PatchNode(node, fmt.Sprintf(ready, status, reason), "status")
+}
+
+// Account returns the kubeconfig of a service account with these permissions, which it has until the test ends.
+func (e *Env) Account(namespace, name string, rules ...rbacv1.PolicyRule) string {
+	e.T.Helper()
+	meta := metav1.ObjectMeta{Name: "test-" + namespace + "-" + name}
+	e.Create(&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules})
+	e.Create(&rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: name, Namespace: namespace}},
+	})
+	groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}
+	kubeconfig, err := e.KubeconfigFor("system:serviceaccount:"+namespace+":"+name, groups...)
+	e.Must(err)
+	return kubeconfig
 }
 
 // Tainted is a check: a node has a taint with this key, or does not.

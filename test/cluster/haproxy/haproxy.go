@@ -37,16 +37,27 @@ const unprivileged = `    uid 65534
     gid 65534
 `
 
-// Start starts an HAProxy with this configuration, as a process of the cluster, until the test ends. Names of files and sockets
-// in the configuration are those in a directory of its own, see Path.
+// Start starts an HAProxy with this configuration, as a process of the cluster, until the test ends. Names of files and
+// sockets in the configuration are those in a directory of its own, see Path.
 func Start(t testing.TB, c *cluster.Cluster, config string) *HAProxy {
 	t.Helper()
-	path := needs.Command(t, "haproxy", "haproxy")
+	h, err := launch(t.Context(), c, needs.Command(t, "haproxy", "haproxy"), config)
+	cluster.Must(t, err)
+	t.Cleanup(func() {
+		_ = h.process.Kill()
+		if t.Failed() {
+			t.Logf("HAProxy:\n%s", connects.ReplaceAllString(h.log(t), ""))
+		}
+		_ = os.RemoveAll(h.dir)
+	})
+	return h
+}
+
+func launch(ctx context.Context, c *cluster.Cluster, path, config string) (*HAProxy, error) {
 	dir, err := os.MkdirTemp(c.Dir(), "haproxy-")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	h := &HAProxy{dir: dir}
 	own := ours
 	if os.Geteuid() == 0 {
@@ -54,10 +65,10 @@ func Start(t testing.TB, c *cluster.Cluster, config string) *HAProxy {
 	}
 	for name, text := range map[string]string{"ours.cfg": own, "haproxy.cfg": config} {
 		if err := os.WriteFile(h.Path(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 	}
-	h.process, err = c.Run(t.Context(), cluster.Process{
+	h.process, err = c.Run(ctx, cluster.Process{
 		Name: filepath.Base(dir), Path: path,
 		Args: []string{"-db", "-C", dir, "-f", h.Path("ours.cfg"), "-f", h.Path("haproxy.cfg")},
 		Ready: func(ctx context.Context) error {
@@ -65,16 +76,7 @@ func Start(t testing.TB, c *cluster.Cluster, config string) *HAProxy {
 			return err
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = h.process.Kill()
-		if t.Failed() {
-			t.Logf("HAProxy:\n%s", connects.ReplaceAllString(h.log(t), ""))
-		}
-	})
-	return h
+	return h, err
 }
 
 // Path is where a file of the configuration is.

@@ -5,6 +5,7 @@ package haproxy
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -43,16 +44,7 @@ backend nodes
 
 func start(t *testing.T, one, two string) *HAProxy {
 	t.Helper()
-	c, err := cluster.Start(t.Context(), cluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return Start(t, c, fmt.Sprintf(config, one, two))
+	return Start(t, cluster.ForTest(t, cluster.Options{}), fmt.Sprintf(config, one, two))
 }
 
 // service answers its name, and to HAProxy what the test says.
@@ -110,23 +102,36 @@ func TestWhatHAProxySeesAndWhomItsClientsReach(t *testing.T) {
 	}
 }
 
-// killedEnv has TestThatIsKilled say what it has started, and wait for its end.
-const killedEnv = "HAPROXY_TEST_KILLED"
+// ownerEnv is the path of an HAProxy that the test binary starts, in a cluster of its own. It prints what runs and waits to
+// be killed.
+const ownerEnv = "HAPROXY_TEST_OWNER"
 
-// TestThatIsKilled is what TestNothingIsLeftOfATestThatIsKilled kills.
-func TestThatIsKilled(t *testing.T) {
-	if os.Getenv(killedEnv) == "" {
-		return
+func TestMain(m *testing.M) {
+	if os.Getenv(ownerEnv) == "" {
+		os.Exit(m.Run())
 	}
-	h := start(t, "127.0.0.1:1", "127.0.0.1:1")
-	fmt.Fprintln(os.Stdout, h.dir, h.process.PID())
+	if err := own(context.Background(), os.Getenv(ownerEnv)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	select {}
 }
 
+func own(ctx context.Context, haproxy string) error {
+	c, err := cluster.Start(ctx, cluster.Options{})
+	if err != nil {
+		return err
+	}
+	h, err := launch(ctx, c, haproxy, fmt.Sprintf(config, "127.0.0.1:1", "127.0.0.1:1"))
+	if err == nil {
+		fmt.Println(h.dir, h.process.PID())
+	}
+	return err
+}
+
 func TestNothingIsLeftOfATestThatIsKilled(t *testing.T) {
-	needs.Command(t, "haproxy", "haproxy")
-	test := exec.Command(os.Args[0], "-test.run=^TestThatIsKilled$")
-	test.Env = append(os.Environ(), killedEnv+"=1")
+	test := exec.Command(os.Args[0])
+	test.Env = append(os.Environ(), ownerEnv+"="+needs.Command(t, "haproxy", "haproxy"))
 	var stderr bytes.Buffer
 	test.Stderr = &stderr
 	stdout, err := test.StdoutPipe()

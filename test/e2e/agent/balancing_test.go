@@ -176,10 +176,10 @@ func TestHAProxyByAgentChecks(t *testing.T) {
 	clients.Reach(t, ill.node)
 
 	// A weight of 0 takes new sessions away and does not cut the others; "up 100%" ends it.
-	patch(t, ill.node, `{"metadata":{"annotations":{"`+checks.MaintenanceAnnotation+`":"disk swap"}}}`)
+	shared(t).PatchNode(ill.node, `{"metadata":{"annotations":{"`+checks.MaintenanceAnnotation+`":"disk swap"}}}`)
 	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "weight": "0"})
 	clients.PassBy(t, ill.node, well.node, ending.node)
-	patch(t, ill.node, `{"metadata":{"annotations":{"`+checks.MaintenanceAnnotation+`":null}}}`)
+	shared(t).PatchNode(ill.node, `{"metadata":{"annotations":{"`+checks.MaintenanceAnnotation+`":null}}}`)
 	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "weight": "1"})
 	clients.Reach(t, ill.node)
 

@@ -37,7 +37,7 @@ backend nodes
 // startHAProxy starts an HAProxy in front of the servers, which are lines of its configuration.
 func startHAProxy(t *testing.T, check string, servers []string) *haproxy.HAProxy {
 	t.Helper()
-	return haproxy.Start(t, sharedCluster(t), fmt.Sprintf(haproxyConfig, check, strings.Join(servers, "\n    ")))
+	return haproxy.Start(t, clusters.Get(t), fmt.Sprintf(haproxyConfig, check, strings.Join(servers, "\n    ")))
 }
 
 // startClients starts clients of the members' services, which answer with the names of their nodes.

@@ -7,13 +7,15 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 
-	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/agent/config"
+	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -32,51 +34,95 @@ rules:
 
 // clusters is the one cluster of all tests that need one.
 var clusters = cluster.Shared(func(ctx context.Context) (*cluster.Cluster, error) {
-	return cluster.Start(ctx, cluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS"), AuditPolicy: auditPolicy})
-})
-
-// binaryEnv tells a test in namespaces of its own where the agent's binary is.
-const binaryEnv = "AGENT_E2E_BINARY"
-
-// built is the agent's binary, built as for its image. It goes with the cluster's directory, also when everything is killed.
-var built = sync.OnceValues(func() (string, error) {
-	if binary := os.Getenv(binaryEnv); binary != "" {
-		return binary, nil
-	}
-	c, err := clusters.Start()
-	if err != nil {
-		return "", err
-	}
-	binary := filepath.Join(c.Dir(), "agent")
-	cmd := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", binary, "github.com/nodegate/nodegate/cmd/agent")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the agent: %w\n%s", err, out)
-	}
-	return binary, os.Setenv(binaryEnv, binary)
+	return cluster.Start(ctx, cluster.Options{AuditPolicy: auditPolicy})
 })
 
 func TestMain(m *testing.M) { clusters.Main(m) }
 
+// shared returns the cluster as a test uses it.
+func shared(t *testing.T) *cluster.Env {
+	t.Helper()
+	return cluster.NewEnv(t, clusters.Get(t))
+}
+
+// binary is the agent's binary. A test in namespaces of its own finds it in the directory that the environment names.
 func binary(t *testing.T) string {
 	t.Helper()
-	path, err := built()
-	if err != nil {
-		t.Fatal(err)
+	if dir := os.Getenv(cluster.BinEnv); dir != "" {
+		return filepath.Join(dir, "agent")
 	}
+	path, err := shared(t).Binary(t.Context(), "agent")
+	cluster.Must(t, err)
+	cluster.Must(t, os.Setenv(cluster.BinEnv, filepath.Dir(path)))
 	return path
 }
 
-func sharedCluster(t *testing.T) *cluster.Cluster {
+// account is the kubeconfig of a service account with these permissions on nodes.
+func account(t *testing.T, name string, verbs []string) string {
 	t.Helper()
-	return clusters.Get(t)
+	var rules []rbacv1.PolicyRule
+	if len(verbs) > 0 {
+		rules = []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: verbs},
+			{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
+		}
+	}
+	return shared(t).Account(agents, name, rules...)
 }
 
-func admin(t *testing.T) kubernetes.Interface {
+func accountName(name string) string { return "system:serviceaccount:" + agents + ":" + name }
+
+// Permissions on nodes: what the agent's installation grants, what the fourth seed's role does, and none.
+var (
+	watching = []string{"get", "list", "watch"}
+	getting  = []string{"get", "list"}
+	nothing  []string
+)
+
+// newNode creates a node.
+func newNode(t *testing.T, name string) {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(sharedCluster(t).Config())
-	if err != nil {
-		t.Fatal(err)
+	shared(t).Create(build.MakeNode(name).Obj())
+}
+
+// setReady sets the node's condition Ready as a kubelet does.
+func setReady(t *testing.T, name, status, reason string) {
+	t.Helper()
+	shared(t).SetReady(name, status, reason)
+}
+
+// condition waits until the node has a condition with this status and reason.
+func condition(t *testing.T, node string, conditionType corev1.NodeConditionType, status, reason string) {
+	t.Helper()
+	e := shared(t)
+	e.Eventually("the condition "+string(conditionType), func() error {
+		n := e.Node(node)
+		if c := cluster.ConditionOf(n, conditionType); c == nil || string(c.Status) != status || c.Reason != reason {
+			return fmt.Errorf("%+v", n.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+// newRules writes the configuration of an agent and returns its path.
+func newRules(t *testing.T, rules ...config.Rule) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), config.Key)
+	writeRules(t, path, rules...)
+	return path
+}
+
+// writeRules replaces a configuration in one step. Its rules match all nodes.
+func writeRules(t *testing.T, path string, rules ...config.Rule) {
+	t.Helper()
+	for i := range rules {
+		rules[i].NodeSelector.MatchExpressions = []v1alpha1.NodeSelectorRequirement{
+			{Key: "example.com/absent", Operator: "DoesNotExist"},
+		}
 	}
-	return client
+	file := config.File{APIVersion: config.APIVersion, Kind: config.Kind, Rules: rules}
+	raw, err := file.Encode()
+	cluster.Must(t, err)
+	cluster.Must(t, os.WriteFile(path+".new", raw, 0o600))
+	cluster.Must(t, os.Rename(path+".new", path))
 }

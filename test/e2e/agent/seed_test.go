@@ -5,6 +5,8 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"regexp"
@@ -15,6 +17,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/nodegate/nodegate/internal/agent/checks"
+	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -30,7 +34,7 @@ type outage struct{ begin, end func() }
 // apiOutages are those of a process. An outage ends with the test at the latest.
 func apiOutages(t *testing.T) map[string]outage {
 	t.Helper()
-	api := sharedCluster(t).APIServer
+	api := shared(t).APIServer
 	do := func(f func() error) func() {
 		return func() {
 			t.Helper()
@@ -109,19 +113,24 @@ func TestTheSeedsTable(t *testing.T) {
 					}
 				})
 			}
+			const maintenance = `{"metadata":{"annotations":{%q:"disk swap"}}}`
+			setReady(t, node, "True", "KubeletReady")
+			shared(t).PatchNode(node, fmt.Sprintf(maintenance, checks.MaintenanceAnnotation))
+			cluster.Eventually(t, "the node is in maintenance", func() error {
+				a := p.health(t, "")
+				if last := a.Checks[len(a.Checks)-1]; a.code != 503 || last.Reason != "in maintenance: disk swap" {
+					return fmt.Errorf("status %d: %s", a.code, a.raw)
+				}
+				return nil
+			})
+			shared(t).Remove(build.MakeNode(node).Obj())
+			p.is(t, 503, false, "the node does not exist")
 			if n := p.count(warning); n != 0 {
 				t.Errorf("%d warnings, and the API server was there", n)
 			}
 		})
 	}
 	t.Run("unavailable", unavailableRows)
-	t.Run("NODE_NAME is not set", func(t *testing.T) {
-		p := startAgent(t, "127.0.0.1", "", "/nonexistent")
-		a := p.health(t, "")
-		if a.code != 500 || shape(a) != failed("NODE_NAME is not set") {
-			t.Errorf("status %d, %s", a.code, a.raw)
-		}
-	})
 }
 
 // unavailableRows have agents start, with a node that is not ready, while the API server does not tell. The first answer must
@@ -137,7 +146,7 @@ func unavailableRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close() //nolint:errcheck // done with it
-	here := sharedCluster(t).Config()
+	here := shared(t).Config()
 	for _, row := range []struct {
 		name, kubeconfig, log string
 		outage                string
@@ -148,7 +157,6 @@ func unavailableRows(t *testing.T) {
 		{"the API server forbids", account(t, "forbidden", nothing), refused, ""},
 		{"the API server does not know who asks", serverAt(t, here.Host, here.CAData), refused, ""},
 		{"the API server shows another certificate", serverAt(t, here.Host, otherCA(t)), warning, ""},
-		{"the client cannot be initialized", "/nonexistent", warning, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if o, ok := outages[row.outage]; ok {
@@ -172,17 +180,27 @@ func unavailableRows(t *testing.T) {
 	}
 }
 
-// TestTheAPIServerGoesAndComes measures how soon agents notice: those that watch by the pings of their connection.
+// TestTheAPIServerGoesAndComes measures how soon agents notice: those that watch by the pings of their connection. The
+// third answers from what was last known, which was a failure.
 func TestTheAPIServerGoesAndComes(t *testing.T) {
 	const node = "goes"
 	newNode(t, node)
 	setReady(t, node, "False", "KubeletNotReady")
-	p := startAgent(t, "127.0.0.1", node, account(t, "goes", watching))
-	p.is(t, 503, false, "KubeletNotReady")
+	kubeconfig := account(t, "goes", watching)
+	p := startAgent(t, "127.0.0.1", node, kubeconfig)
+	polling := startAgent(t, "127.0.0.1", node, account(t, "polls", getting))
+	trusting := startAgent(t, "127.0.0.1", node, account(t, "trusts", watching), "--api-unavailable=last-known")
+	all := []*process{p, polling, trusting}
+	for _, agent := range all {
+		agent.is(t, 503, false, "KubeletNotReady")
+	}
 	for name, outage := range apiOutages(t) {
 		t.Run(name, func(t *testing.T) {
-			watches(t, "goes") // else the loss would be noticed when the node is read again
-			before := p.count(warning)
+			watches(t, "goes") // otherwise the loss would be noticed when the node is read again
+			var before []int
+			for _, agent := range all {
+				before = append(before, agent.count(warning))
+			}
 			outage.begin()
 			began := time.Now()
 			p.is(t, 200, true, "")
@@ -191,10 +209,27 @@ func TestTheAPIServerGoesAndComes(t *testing.T) {
 			if took > 30*time.Second { // as usual it would take 45 s
 				t.Errorf("it was noticed after %s: 5 s are promised, and the machine gets the rest", took)
 			}
-			// While the API server comes back it may refuse, and then not answer once more.
-			cluster.Eventually(t, "the warning", func() error { return wantCount(p, warning, before+1) })
+			polling.is(t, 200, true, "")
+			for i, agent := range all {
+				// While the API server comes back it may refuse, and then not answer once more.
+				cluster.Eventually(t, "the warning", func() error { return wantCount(agent, warning, before[i]+1) })
+			}
+			if a := trusting.health(t, ""); a.code != 503 || a.FailOpen || a.Checks[0].Reason != "KubeletNotReady" {
+				t.Errorf("from what was last known: status %d, %s", a.code, a.raw)
+			}
+			if trusting.count("Answering from what was last known") == 0 {
+				t.Error("the warning does not say what is answered")
+			}
 			outage.end()
-			p.is(t, 503, false, "KubeletNotReady")
+			for _, agent := range all {
+				agent.is(t, 503, false, "KubeletNotReady")
+				cluster.Eventually(t, "the API server is available", func() error { // of the trusting one the answer does not tell
+					if agent.metric(t, "node_readiness_agent_api_available") != 1 {
+						return errors.New("it is still taken to be unavailable")
+					}
+					return nil
+				})
+			}
 		})
 	}
 }

@@ -48,7 +48,7 @@ func requests(t *testing.T, name string) []string {
 	events, err := cluster.ReadAudit[struct {
 		Verb, Stage, RequestURI string
 		User                    struct{ Username string }
-	}](sharedCluster(t).AuditLog())
+	}](shared(t).AuditLog())
 	if err != nil {
 		t.Fatal(err)
 	}
