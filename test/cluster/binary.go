@@ -17,17 +17,22 @@ const BinEnv = "NODEGATE_BIN"
 // Binary returns the path of one of the project's commands: in the directory that BinEnv names, or else built once for
 // this cluster, into its directory.
 func (c *Cluster) Binary(ctx context.Context, command string) (string, error) {
-	if dir := os.Getenv(BinEnv); dir != "" {
-		return filepath.Join(dir, command), nil
-	}
 	c.building.Lock()
 	defer c.building.Unlock()
-	path := filepath.Join(c.dir.path, "bin", command)
+	return BinaryIn(ctx, filepath.Join(c.dir.path, "bin"), command)
+}
+
+// BinaryIn returns the path of one of the project's commands: in the directory that BinEnv names, or else in dir, where it
+// is built if it is not there.
+func BinaryIn(ctx context.Context, dir, command string) (string, error) {
+	if built := os.Getenv(BinEnv); built != "" {
+		return filepath.Join(built, command), nil
+	}
+	path := filepath.Join(dir, command)
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	c.say("building %s", command)
-	return path, Build(ctx, path, "-tags=grpcnotrace", "-ldflags=-s -w", "./cmd/"+command)
+	return path, Build(ctx, path, "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "./cmd/"+command)
 }
 
 // Build builds a package of this checkout, with the arguments that "go build" takes. Cgo is off unless the arguments ask

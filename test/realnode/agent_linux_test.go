@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/haproxy"
 )
 
@@ -63,8 +64,8 @@ func agentsAnswer(t *testing.T) {
 		check          string
 		breaks, mended func()
 	}{
-		{"kubelet", func() { must(t, node.Kubelet.Pause()) }, func() { must(t, node.Kubelet.Resume()) }},
-		{"container_runtime", func() { must(t, node.Runtime.Pause()) }, func() { must(t, node.Runtime.Resume()) }},
+		{"kubelet", func() { cluster.Must(t, node.Kubelet.Pause()) }, func() { cluster.Must(t, node.Kubelet.Resume()) }},
+		{"container_runtime", func() { cluster.Must(t, node.Runtime.Pause()) }, func() { cluster.Must(t, node.Runtime.Resume()) }},
 		{"filesystem_ro", func() { on(t, node, "mount -o remount,bind,ro /var/lib/data") }, func() { on(t, node, "mount -o remount,bind,rw /var/lib/data") }},
 		{"filesystem_ro", func() { on(t, node, "mount -o remount,ro /var/lib/data") }, func() { on(t, node, "mount -o remount,rw /var/lib/data") }},
 		{"disk_pressure", func() { on(t, node, "head -c 1000000 /dev/zero > /var/lib/small/full") }, func() { on(t, node, "rm /var/lib/small/full") }},
@@ -112,13 +113,6 @@ func agentsAnswer(t *testing.T) {
 func on(t *testing.T, n *Node, line string) {
 	t.Helper()
 	if _, err := n.Run(t.Context(), "/bin/sh", "-c", line); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // fragile are pods that are evicted five seconds after their node is lost.
@@ -47,7 +49,7 @@ func guardsPods(t *testing.T) {
 		return says(ctx, reason, "get", "nrr", "kosmos-link", "-o", `jsonpath={.status.conditions[?(@.type=="Guarding")].reason}`)
 	}
 
-	must(t, node.Kubelet.Pause())
+	cluster.Must(t, node.Kubelet.Pause())
 	eventually(t, "the pods are guarded", guarding("PodsGuarded"))
 	eventually(t, "each pod's eviction is denied", func() error {
 		out, err := lab.Kubectl(ctx, "get", "events", "--field-selector=reason=EvictionDenied,involvedObject.kind=Pod", "-o", "jsonpath={.items[*].involvedObject.name}")
@@ -58,7 +60,7 @@ func guardsPods(t *testing.T) {
 		}
 		return err
 	})
-	must(t, node.Kubelet.Resume())
+	cluster.Must(t, node.Kubelet.Resume())
 	kubectl(t, "wait", "--for=condition=Ready", "node", node.Name, "--timeout=120s")
 	eventually(t, "the guard stands down", guarding("NothingToGuard"))
 	if diff := cmp.Diff(before, fragilePods(t), cmp.AllowUnexported(container{})); diff != "" {
@@ -67,7 +69,7 @@ func guardsPods(t *testing.T) {
 
 	// And once more, until the hold ends.
 	kubectl(t, "patch", "nrr", "kosmos-link", "--type=merge", "-p", `{"spec": {"evictionGuard": {"maxHoldSeconds": 40}}}`)
-	must(t, node.Kubelet.Pause())
+	cluster.Must(t, node.Kubelet.Pause())
 	eventually(t, "the operator evicts them in the end", func() error {
 		for _, p := range listFragile(t) {
 			if _, ok := before[p.UID]; ok && p.DeletionTimestamp.IsZero() {
@@ -76,7 +78,7 @@ func guardsPods(t *testing.T) {
 		}
 		return nil
 	})
-	must(t, node.Kubelet.Resume())
+	cluster.Must(t, node.Kubelet.Resume())
 	kubectl(t, "wait", "--for=condition=Ready", "node", node.Name, "--timeout=120s")
 	kubectl(t, "rollout", "status", "deployment/fragile", "--timeout=180s")
 	kubectl(t, "delete", "deployment", "fragile", "--timeout=120s")

@@ -37,8 +37,12 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, "error:", err)
 			return 1
 		}
-		defer func() { _ = lab.Stop() }()
-		return m.Run()
+		code := m.Run()
+		if err := lab.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			return 1
+		}
+		return code
 	}))
 }
 

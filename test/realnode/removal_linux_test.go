@@ -7,6 +7,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const (
@@ -59,7 +61,7 @@ func uninstallsInAnyOrder(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "nodes.readiness.node.x-k8s.io") {
 				t.Errorf("with failurePolicy Fail a node should be refused: %v", err)
 			}
-			must(t, join(t, "let-through", "readiness.node.x-k8s.io/skip-admission: ''"))
+			cluster.Must(t, join(t, "let-through", "readiness.node.x-k8s.io/skip-admission: ''"))
 			follow(t, documented(t, removal, "The namespace was deleted first", "kubectl delete validatingwebhook"))
 		}, then: documented(t, removal, "The namespace was deleted first", "")},
 		{name: "the namespace first, and installed again", held: true, wrong: deleteNamespace, again: true, then: inOrder},
@@ -111,7 +113,7 @@ func holdOne(t *testing.T, chart bool, more ...string) {
 // usable is a cluster that nodes can join, and where pods come and go.
 func usable(t *testing.T) {
 	t.Helper()
-	must(t, join(t, "joins", ""))
+	cluster.Must(t, join(t, "joins", ""))
 	apply(t, fill(`apiVersion: v1
 kind: Pod
 metadata: {name: passing}
