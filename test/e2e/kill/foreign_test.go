@@ -38,7 +38,7 @@ func (s *slot) lost(node *corev1.Node) string {
 }
 
 // newForeign is a foreign taint that was never there before. Some bear the key of a rule's taint, with another effect.
-func (w *world) newForeign(rng *rand.Rand) corev1.Taint {
+func (w *model) newForeign(rng *rand.Rand) corev1.Taint {
 	t := corev1.Taint{
 		Key:    fmt.Sprintf("foreign.example.com/t-%d", w.next()),
 		Value:  oneOf(rng, "", "x", "y"),
@@ -48,7 +48,7 @@ func (w *world) newForeign(rng *rand.Rand) corev1.Taint {
 }
 
 // foreignWriter writes the nodes' taints as others do: by read, modify and write, and by JSON Patches.
-type foreignWriter struct{ w *world }
+type foreignWriter struct{ w *model }
 
 func (f *foreignWriter) act(ctx context.Context, rng *rand.Rand) {
 	s := f.w.slots[rng.IntN(slots)]
@@ -68,7 +68,7 @@ func (f *foreignWriter) act(ctx context.Context, rng *rand.Rand) {
 // read reads the node, and sees that what was written last is there.
 func (f *foreignWriter) read(ctx context.Context, s *slot) *corev1.Node {
 	node := &corev1.Node{}
-	if err := f.w.client.Get(ctx, client.ObjectKey{Name: s.name}, node); err != nil {
+	if err := f.w.Client.Get(ctx, client.ObjectKey{Name: s.name}, node); err != nil {
 		f.w.fault("reading node %s: %v", s.name, err)
 		return nil
 	}
@@ -88,7 +88,7 @@ func (f *foreignWriter) replace(ctx context.Context, rng *rand.Rand, s *slot) {
 		}
 		node.Spec.Taints = f.change(rng, node.Spec.Taints)
 		want := foreignOf(node.Spec.Taints)
-		err := f.w.client.Update(ctx, node)
+		err := f.w.Client.Update(ctx, node)
 		if apierrors.IsConflict(err) {
 			continue
 		}
@@ -156,7 +156,7 @@ func (f *foreignWriter) patch(ctx context.Context, rng *rand.Rand, s *slot) {
 	}
 	written := &corev1.Node{}
 	written.Name = s.name
-	err = f.w.client.Patch(ctx, written, client.RawPatch(types.JSONPatchType, raw))
+	err = f.w.Client.Patch(ctx, written, client.RawPatch(types.JSONPatchType, raw))
 	if apierrors.IsInvalid(err) { // the operator was first, and the taint is somewhere else in the list now
 		return
 	}

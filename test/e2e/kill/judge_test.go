@@ -25,7 +25,7 @@ import (
 
 // judge compares what a fresh list shows with what the pure packages make of it.
 type judge struct {
-	w     *world
+	w     *model
 	now   time.Time
 	rules map[types.UID]*v1alpha1.NodeReadinessRule
 	nodes []corev1.Node
@@ -44,12 +44,12 @@ type tally struct {
 }
 
 // newJudge lists everything.
-func newJudge(ctx context.Context, w *world) (*judge, error) {
+func newJudge(ctx context.Context, w *model) (*judge, error) {
 	rules, nodes := &v1alpha1.NodeReadinessRuleList{}, &corev1.NodeList{}
-	if err := w.client.List(ctx, rules); err != nil {
+	if err := w.Client.List(ctx, rules); err != nil {
 		return nil, err
 	}
-	if err := w.client.List(ctx, nodes); err != nil {
+	if err := w.Client.List(ctx, nodes); err != nil {
 		return nil, err
 	}
 	j := &judge{w: w, now: time.Now(), rules: map[types.UID]*v1alpha1.NodeReadinessRule{}, nodes: nodes.Items,

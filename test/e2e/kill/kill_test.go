@@ -18,6 +18,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const (
@@ -58,7 +60,7 @@ func setting(t *testing.T, name string, usually int) int {
 
 // campaign is a series of rounds.
 type campaign struct {
-	*world
+	*model
 	seed  uint64
 	round int
 	// kills counts what replicas were killed at.
@@ -66,12 +68,12 @@ type campaign struct {
 }
 
 func killAnywhere(t *testing.T, binary string, seed uint64) {
-	c := &campaign{world: newWorld(t), seed: seed, kills: map[string]int{}}
-	startMonitor(t, c.world)
+	c := &campaign{model: newModel(t), seed: seed, kills: map[string]int{}}
+	startMonitor(t, c.model)
 	rounds, pairs := setting(t, "NODEGATE_KILL_ROUNDS", 42), setting(t, "NODEGATE_KILL_PAIR_ROUNDS", 10)
 	began := time.Now()
 
-	solo := startReplica(t, c.world, binary, "solo", false)
+	solo := startReplica(t, c.model, binary, "solo", false)
 	kinds := []kind{nodePatch, event, status, finalizer}
 	for i := range rounds {
 		c.play(t, []*replica{solo}, kinds[i%len(kinds)], oneOfTwo(i/len(kinds)), false)
@@ -82,7 +84,7 @@ func killAnywhere(t *testing.T, binary string, seed uint64) {
 
 	began = time.Now()
 	c.kills = map[string]int{}
-	two := []*replica{startReplica(t, c.world, binary, "left", true), startReplica(t, c.world, binary, "right", true)}
+	two := []*replica{startReplica(t, c.model, binary, "left", true), startReplica(t, c.model, binary, "right", true)}
 	kinds = append(kinds, lease)
 	for i := range pairs {
 		c.play(t, two, kinds[i%len(kinds)], oneOfTwo(i/len(kinds)), i == pairs-1)
@@ -137,8 +139,8 @@ func (c *campaign) play(t *testing.T, replicas []*replica, k kind, m moment, exp
 	c.round++
 	c.newPage()
 	rng := rand.New(rand.NewPCG(c.seed, uint64(c.round)))
-	nodes := &nodeActor{w: c.world, slots: 10 + rng.IntN(slots-9)}
-	rules := &ruleActor{w: c.world}
+	nodes := &nodeActor{w: c.model, slots: 10 + rng.IntN(slots-9)}
+	rules := &ruleActor{w: c.model}
 	ctx := t.Context()
 
 	fatal := trap{kind: k, moment: m, n: 1 + rng.IntN(most[k])}
@@ -150,14 +152,14 @@ func (c *campaign) play(t *testing.T, replicas []*replica, k kind, m moment, exp
 		defer close(done)
 		nodes.settle(ctx, rng)
 		rules.start(ctx, rng)
-		c.disturb(ctx, rng, 500*time.Millisecond+time.Duration(rng.Int64N(int64(500*time.Millisecond))), &foreignWriter{w: c.world}, nodes, rules)
+		c.disturb(ctx, rng, 500*time.Millisecond+time.Duration(rng.Int64N(int64(500*time.Millisecond))), &foreignWriter{w: c.model}, nodes, rules)
 		for waiting := time.Now(); time.Since(waiting) < provoked; { // goes on until the trap has sprung
 			select {
 			case <-stop:
 				return
 			default:
 			}
-			c.disturb(ctx, rng, 50*time.Millisecond, &foreignWriter{w: c.world}, nodes, rules)
+			c.disturb(ctx, rng, 50*time.Millisecond, &foreignWriter{w: c.model}, nodes, rules)
 		}
 	}()
 	own := rand.New(rand.NewPCG(c.seed, uint64(c.round)<<32)) // rng is the other goroutine's for now
@@ -206,7 +208,12 @@ func (c *campaign) kill(t *testing.T, rng *rand.Rand, replicas []*replica, done 
 		c.expireLease(t)
 	}
 	if chance(rng, 50) || expiry { // else the first that comes leads
-		c.await(t, "replica "+other.name+" leads", func() bool { return c.leadership.is() == other.name })
+		cluster.Eventually(t, "replica "+other.name+" leads", func() error {
+			if leader := c.leadership.is(); leader != other.name {
+				return fmt.Errorf("replica %q leads", leader)
+			}
+			return nil
+		})
 	}
 	victim.restart(t)
 }
@@ -229,17 +236,8 @@ func (c *campaign) died(r *replica, when string) {
 func (c *campaign) expireLease(t *testing.T) {
 	t.Helper()
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: leaseName}}
-	if err := client.IgnoreNotFound(c.client.Delete(t.Context(), l)); err != nil {
+	if err := client.IgnoreNotFound(c.Client.Delete(t.Context(), l)); err != nil {
 		t.Fatalf("deleting the lease: %v", err)
-	}
-}
-
-func (w *world) await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for start := time.Now(); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Since(start) > converged {
-			t.Fatalf("not within %s: %s", converged, what)
-		}
 	}
 }
 
@@ -260,7 +258,7 @@ func (c *campaign) converge(t *testing.T, replicas []*replica, limit time.Durati
 }
 
 // settled waits until nothing is to be complained about, and nothing is written any more.
-func (w *world) settled(ctx context.Context, limit time.Duration) error {
+func (w *model) settled(ctx context.Context, limit time.Duration) error {
 	quiet := ""
 	for start := time.Now(); ; time.Sleep(40 * time.Millisecond) {
 		j, err := newJudge(ctx, w)
@@ -288,7 +286,7 @@ func (c *campaign) fail(t *testing.T, replicas []*replica, format string, args .
 	story, faults := c.story()
 	logs := ""
 	for _, r := range replicas {
-		logs += fmt.Sprintf("\n=== the end of the log of replica %s\n%s", r.name, r.logTail(60))
+		logs += fmt.Sprintf("\n=== the end of the log of replica %s\n%s", r.name, r.process.LogTail(60))
 	}
 	t.Fatalf("round %d with seed %d: %s\n=== faults\n%s\n=== what happened\n%s%s",
 		c.round, c.seed, fmt.Sprintf(format, args...), strings.Join(faults, "\n"), story, logs)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,8 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	toolscache "k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -31,7 +30,9 @@ import (
 // A watch tells every version, in the order in which
 // they were written; their numbers put those of nodes and of rules in one order.
 type monitor struct {
-	w     *world
+	mu sync.Mutex // there are two watches
+
+	w     *model
 	nodes map[string]*corev1.Node
 	// kept are the rules that have or had the finalizer.
 	kept map[string]bool
@@ -42,57 +43,38 @@ type monitor struct {
 }
 
 // startMonitor watches until the test ends.
-func startMonitor(t *testing.T, w *world) {
+func startMonitor(t *testing.T, w *model) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	var watchers []watch.Interface
-	for _, list := range []client.ObjectList{&corev1.NodeList{}, &v1alpha1.NodeReadinessRuleList{}} {
-		err := w.client.List(ctx, list)
-		var watcher watch.Interface
-		if err == nil { // one that goes on where it was when the API server ends a watch that is too slow for it
-			watcher, err = watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &toolscache.ListWatch{
-				WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-					return w.client.Watch(ctx, list, &client.ListOptions{Raw: &o})
-				},
-			})
-		}
-		if err != nil {
-			cancel()
-			t.Fatal(err)
-		}
-		watchers = append(watchers, watcher)
-	}
 	m := &monitor{
 		w: w, nodes: map[string]*corev1.Node{}, kept: map[string]bool{},
 		unmarked: map[string]uint64{}, gone: map[string]uint64{}, broken: map[string]bool{},
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for open := true; open; {
-			var e watch.Event
-			select {
-			case e, open = <-watchers[0].ResultChan():
-			case e, open = <-watchers[1].ResultChan():
-			}
-			if open {
-				m.see(e)
-			}
+	ctx, cancel := context.WithCancel(context.Background())
+	var watches []<-chan error
+	for _, list := range []client.ObjectList{&corev1.NodeList{}, &v1alpha1.NodeReadinessRuleList{}} {
+		ended, err := w.Watch(ctx, list, func(e watch.Event) error {
+			m.see(e)
+			return nil
+		})
+		if err != nil {
+			cancel()
+			t.Fatal(err)
 		}
-		if ctx.Err() == nil {
-			w.fault("a watch of the monitor has ended")
-		}
-	}()
+		watches = append(watches, ended)
+	}
 	t.Cleanup(func() {
 		cancel()
-		for _, watcher := range watchers {
-			watcher.Stop()
+		for _, ended := range watches {
+			if err := <-ended; err != nil {
+				t.Errorf("a watch of the monitor has ended: %v", err)
+			}
 		}
-		<-done
 	})
 }
 
 func (m *monitor) see(e watch.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	switch o := e.Object.(type) {
 	case *corev1.Node:
 		m.seeNode(o, e.Type == watch.Deleted)

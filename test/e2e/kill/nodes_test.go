@@ -33,7 +33,7 @@ const (
 
 // nodeActor does what happens to nodes, except to their foreign taints. There is one of it at a time.
 type nodeActor struct {
-	w *world
+	w *model
 	// slots is how many nodes there are to be.
 	slots int
 	// calm: nodes are not deleted.
@@ -114,7 +114,7 @@ func (a *nodeActor) create(ctx context.Context, rng *rand.Rand, s *slot) {
 			node.Status.Conditions = append(node.Status.Conditions, c)
 		}
 	}
-	if err := a.w.client.Create(ctx, node); err != nil {
+	if err := a.w.Client.Create(ctx, node); err != nil {
 		a.w.fault("creating node %s: %v", s.name, err)
 		return
 	}
@@ -126,7 +126,7 @@ func (a *nodeActor) remove(ctx context.Context, s *slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name}}
-	if err := a.w.client.Delete(ctx, node); err != nil {
+	if err := a.w.Client.Delete(ctx, node); err != nil {
 		a.w.fault("deleting node %s: %v", s.name, err)
 		return
 	}
@@ -269,7 +269,7 @@ func (a *nodeActor) meddle(ctx context.Context, rng *rand.Rand, s *slot) {
 	defer s.mu.Unlock()
 	for range 20 {
 		node := &corev1.Node{}
-		if err := a.w.client.Get(ctx, client.ObjectKey{Name: s.name}, node); err != nil {
+		if err := a.w.Client.Get(ctx, client.ObjectKey{Name: s.name}, node); err != nil {
 			a.w.fault("reading node %s: %v", s.name, err)
 			return
 		}
@@ -290,7 +290,7 @@ func (a *nodeActor) meddle(ctx context.Context, rng *rand.Rand, s *slot) {
 		if story == "" {
 			return
 		}
-		err := a.w.client.Update(ctx, node)
+		err := a.w.Client.Update(ctx, node)
 		if apierrors.IsConflict(err) {
 			continue
 		}
@@ -315,9 +315,9 @@ func (a *nodeActor) patch(ctx context.Context, s *slot, patch any, subresource .
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name}}
 	p := client.RawPatch(types.StrategicMergePatchType, raw)
 	if len(subresource) > 0 {
-		err = a.w.client.SubResource(subresource[0]).Patch(ctx, node, p)
+		err = a.w.Client.SubResource(subresource[0]).Patch(ctx, node, p)
 	} else {
-		err = a.w.client.Patch(ctx, node, p)
+		err = a.w.Client.Patch(ctx, node, p)
 	}
 	if err != nil {
 		a.w.fault("patching node %s with %s: %v", s.name, raw, err)

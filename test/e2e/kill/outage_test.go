@@ -9,6 +9,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const (
@@ -21,17 +24,17 @@ const (
 
 // outages has the API server freeze, and go away, while the operator is in the middle of its work.
 func outages(t *testing.T, binary string, seed uint64) {
-	c := &campaign{world: newWorld(t), seed: seed}
+	c := &campaign{model: newModel(t), seed: seed}
 	away := time.Duration(setting(t, "NODEGATE_KILL_OUTAGE", 60)) * time.Second
-	server := c.cluster.APIServer
+	server := c.Cluster.APIServer
 
 	solo := &replica{name: "solo"}
-	solo.run(t, c.world, binary, c.cluster.Kubeconfig(), false)
+	solo.run(t, c.model, binary, c.Cluster.Kubeconfig(), false)
 	pid := solo.process.PID()
 	c.outage(t, []*replica{solo}, func() {
-		must(t, server.Pause())
+		cluster.Must(t, server.Pause())
 		time.Sleep(away / 4)
-		must(t, server.Resume())
+		cluster.Must(t, server.Resume())
 	})
 	if now := solo.process.PID(); now != pid {
 		t.Errorf("the only replica did not survive that the API server froze: process %d, then %d", pid, now)
@@ -40,15 +43,17 @@ func outages(t *testing.T, binary string, seed uint64) {
 
 	two := []*replica{{name: "left"}, {name: "right"}}
 	for _, r := range two {
-		r.run(t, c.world, binary, c.cluster.Kubeconfig(), true)
+		r.run(t, c.model, binary, c.Cluster.Kubeconfig(), true)
 	}
-	stop := kubelet(c.world, two)
+	stop := kubelet(c.model, two)
 	t.Cleanup(stop)
 	c.outage(t, two, func() {
-		must(t, server.Kill())
+		cluster.Must(t, server.Kill())
 		time.Sleep(away)
-		must(t, server.Start(t.Context()))
-		c.served(t) // rules are, a moment after the rest
+		cluster.Must(t, server.Start(t.Context()))
+		cluster.Eventually(t, "rules are served", func() error { // a moment after the rest
+			return c.Client.List(t.Context(), &v1alpha1.NodeReadinessRuleList{})
+		})
 	})
 	stop()
 	end(t, two...)
@@ -61,10 +66,10 @@ func (c *campaign) outage(t *testing.T, replicas []*replica, away func()) {
 	c.round++
 	c.newPage()
 	rng := rand.New(rand.NewPCG(c.seed, uint64(c.round)<<48))
-	nodes, rules := &nodeActor{w: c.world, slots: slots}, &ruleActor{w: c.world}
+	nodes, rules := &nodeActor{w: c.model, slots: slots}, &ruleActor{w: c.model}
 	nodes.settle(t.Context(), rng)
 	rules.start(t.Context(), rng)
-	c.disturb(t.Context(), rng, 1500*time.Millisecond, &foreignWriter{w: c.world}, nodes, rules)
+	c.disturb(t.Context(), rng, 1500*time.Millisecond, &foreignWriter{w: c.model}, nodes, rules)
 	for len(c.rules.names()) < mostRules {
 		rules.create(t.Context(), rng, oneOf(rng, ruleNames...))
 	}
@@ -83,14 +88,14 @@ func (c *campaign) outage(t *testing.T, replicas []*replica, away func()) {
 	c.note("the API server goes away")
 	away()
 	c.note("the API server is back")
-	c.disturb(t.Context(), rng, time.Second, &foreignWriter{w: c.world}, nodes, rules)
+	c.disturb(t.Context(), rng, time.Second, &foreignWriter{w: c.model}, nodes, rules)
 	began := time.Now()
 	c.converge(t, replicas, caughtUp)
 	t.Logf("caught up %s after the last disturbance", time.Since(began).Round(100*time.Millisecond))
 }
 
 // kubelet starts replicas again that end by themselves, until it is stopped.
-func kubelet(w *world, replicas []*replica) (stop func()) {
+func kubelet(w *model, replicas []*replica) (stop func()) {
 	stopped := make(chan struct{})
 	var all sync.WaitGroup
 	for _, r := range replicas {
@@ -119,11 +124,4 @@ func kubelet(w *world, replicas []*replica) (stop func()) {
 		close(stopped)
 		all.Wait()
 	})
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

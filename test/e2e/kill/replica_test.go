@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
@@ -29,16 +27,11 @@ const leaseNamespace = "kube-system"
 func buildOperator(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "manager")
-	args := []string{"build", "-o", binary}
-	env := append(os.Environ(), "CGO_ENABLED=0")
+	args := []string{"./cmd/manager"}
 	if raceDetector() {
-		args, env = append(args, "-race"), append(os.Environ(), "CGO_ENABLED=1")
+		args = []string{"-race", "./cmd/manager"}
 	}
-	cmd := exec.CommandContext(t.Context(), "go", append(args, "github.com/nodegate/nodegate/cmd/manager")...)
-	cmd.Env = env
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building the operator: %v\n%s", err, out)
-	}
+	cluster.Must(t, cluster.Build(t.Context(), binary, args...))
 	return binary
 }
 
@@ -67,9 +60,9 @@ type replica struct {
 }
 
 // startReplica starts a replica of the operator behind a proxy of its own. It ends with the cluster.
-func startReplica(t *testing.T, w *world, binary, name string, elect bool) *replica {
+func startReplica(t *testing.T, w *model, binary, name string, elect bool) *replica {
 	t.Helper()
-	config := w.cluster.Config()
+	config := w.Cluster.Config()
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -86,10 +79,10 @@ func startReplica(t *testing.T, w *world, binary, name string, elect bool) *repl
 	return r
 }
 
-func (r *replica) run(t *testing.T, w *world, binary, kubeconfig string, elect bool) {
+func (r *replica) run(t *testing.T, w *model, binary, kubeconfig string, elect bool) {
 	t.Helper()
 	var err error
-	r.process, err = w.cluster.Run(t.Context(), cluster.Process{
+	r.process, err = w.Cluster.Run(t.Context(), cluster.Process{
 		Name: "operator-" + r.name,
 		Path: binary,
 		Args: []string{
@@ -127,16 +120,6 @@ func (r *replica) restart(t *testing.T) {
 	}
 }
 
-// logTail is the end of what the replica has logged.
-func (r *replica) logTail(lines int) string {
-	text, err := os.ReadFile(r.process.LogFile())
-	if err != nil {
-		return err.Error()
-	}
-	all := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
-}
-
 // sound reports what in the replica's log must not be there.
 func (r *replica) sound(t *testing.T) {
 	t.Helper()
@@ -158,7 +141,7 @@ type leadership struct {
 	leader string // empty: nobody elects
 }
 
-func (l *leadership) wrote(w *world, name string, k kind, r *http.Request) {
+func (l *leadership) wrote(w *model, name string, k kind, r *http.Request) {
 	if k == strange {
 		w.fault("replica %s made a write that it should not make: %s %s", name, r.Method, r.URL.Path)
 	}

@@ -118,7 +118,7 @@ func (b *rulebook) conditionsAsked(name string) [][]v1alpha1.ConditionRequiremen
 }
 
 // ruleActor creates, edits and deletes rules. There is one of it at a time.
-type ruleActor struct{ w *world }
+type ruleActor struct{ w *model }
 
 func (a *ruleActor) act(ctx context.Context, rng *rand.Rand) {
 	live := a.w.rules.names()
@@ -157,7 +157,7 @@ func (a *ruleActor) create(ctx context.Context, rng *rand.Rand, name string) {
 	}
 	limited := chance(rng, 35)
 	rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: a.spec(rng, name, limited)}
-	err := a.w.client.Create(ctx, rule)
+	err := a.w.Client.Create(ctx, rule)
 	if apierrors.IsAlreadyExists(err) { // the one that was deleted is not gone yet
 		return
 	}
@@ -172,7 +172,7 @@ func (a *ruleActor) create(ctx context.Context, rng *rand.Rand, name string) {
 
 func (a *ruleActor) remove(ctx context.Context, name string) {
 	a.w.rules.keep(name, nil)
-	if err := a.w.client.Delete(ctx, &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+	if err := a.w.Client.Delete(ctx, &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		a.w.fault("deleting rule %s: %v", name, err)
 	}
 	a.w.note("deleted rule %s", name)
@@ -209,10 +209,10 @@ func (a *ruleActor) edit(ctx context.Context, rng *rand.Rand, name string) {
 	}
 	for {
 		rule := &v1alpha1.NodeReadinessRule{}
-		err := a.w.client.Get(ctx, client.ObjectKey{Name: name}, rule)
+		err := a.w.Client.Get(ctx, client.ObjectKey{Name: name}, rule)
 		if err == nil {
 			rule.Spec = *spec.DeepCopy()
-			err = a.w.client.Update(ctx, rule)
+			err = a.w.Client.Update(ctx, rule)
 		}
 		if apierrors.IsConflict(err) {
 			continue

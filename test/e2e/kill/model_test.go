@@ -13,14 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -40,10 +33,9 @@ const (
 	leastForeign, mostForeign = 20, 24
 )
 
-// world is a control plane, and what the test knows about what is there.
-type world struct {
-	cluster    *cluster.Cluster
-	client     client.WithWatch
+// model is a control plane, and what the test knows about the nodes and rules that are there.
+type model struct {
+	*cluster.Cluster
 	slots      []*slot
 	rules      *rulebook
 	leadership leadership
@@ -76,53 +68,18 @@ type slot struct {
 	boots    int
 }
 
-func newScheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(s))
-	utilruntime.Must(apiextensionsv1.AddToScheme(s))
-	utilruntime.Must(v1alpha1.AddToScheme(s))
-	return s
-}
-
-// newWorld starts a control plane with the CustomResourceDefinition and without nodes.
-func newWorld(t *testing.T) *world {
+// newModel starts a control plane with the CustomResourceDefinition and without nodes.
+func newModel(t *testing.T) *model {
 	t.Helper()
-	cluster, err := cluster.Start(t.Context(), cluster.Options{Log: t.Output()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	c, err := client.NewWithWatch(cluster.Config(), client.Options{Scheme: newScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{cluster: cluster, client: c, rules: newRulebook()}
+	w := &model{Cluster: cluster.ForTest(t, cluster.Options{CRD: true, Log: t.Output()}), rules: newRulebook()}
 	for i := range slots {
 		w.slots = append(w.slots, &slot{name: fmt.Sprintf("n-%02d", i), steady: i%2 == 0})
 	}
-	definition, err := crd.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Create(t.Context(), definition); err != nil {
-		t.Fatal(err)
-	}
-	w.served(t)
 	return w
 }
 
-// served waits until the API server serves rules.
-func (w *world) served(t *testing.T) {
-	t.Helper()
-	w.await(t, "rules are served", func() bool { return w.client.List(t.Context(), &v1alpha1.NodeReadinessRuleList{}) == nil })
-}
-
 // fault keeps what went wrong somewhere in the background; the round fails by it.
-func (w *world) fault(format string, args ...any) {
+func (w *model) fault(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	const enough = 20
@@ -133,24 +90,24 @@ func (w *world) fault(format string, args ...any) {
 }
 
 // note writes down what was done, for the story of a round that fails.
-func (w *world) note(format string, args ...any) {
+func (w *model) note(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.write(format, args...)
 }
 
-func (w *world) write(format string, args ...any) {
+func (w *model) write(format string, args ...any) {
 	w.journal = append(w.journal, time.Now().UTC().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
-func (w *world) newPage() {
+func (w *model) newPage() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.journal = nil
 }
 
 // story is what was done lately, and what went wrong.
-func (w *world) story() (story string, faults []string) {
+func (w *model) story() (story string, faults []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	const lines = 400
@@ -158,7 +115,7 @@ func (w *world) story() (story string, faults []string) {
 }
 
 // next is a number that was not given before.
-func (w *world) next() int {
+func (w *model) next() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.serial++
@@ -171,7 +128,7 @@ type actor interface {
 }
 
 // disturb has the actors act, each with a source of its own, until time is up or something has gone wrong.
-func (w *world) disturb(ctx context.Context, rng *rand.Rand, limit time.Duration, actors ...actor) {
+func (w *model) disturb(ctx context.Context, rng *rand.Rand, limit time.Duration, actors ...actor) {
 	deadline := time.Now().Add(limit)
 	var all sync.WaitGroup
 	for _, a := range actors {
