@@ -41,6 +41,8 @@ func (c *Cluster) ConfigFor(user string, groups ...string) (*rest.Config, error)
 		Host:  c.url,
 		QPS:   -1, // a client that holds itself back would be measured instead of the server
 		Burst: -1,
+
+		WarningHandler: rest.NoWarnings{}, // tests apply old and odd objects
 		TLSClientConfig: rest.TLSClientConfig{
 			CAData: c.ca.certPEM, CertData: pair.cert, KeyData: pair.key,
 		},

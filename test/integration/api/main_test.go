@@ -7,7 +7,6 @@ import (
 	"context"
 	"testing"
 
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -26,7 +25,6 @@ var (
 
 func TestMain(m *testing.M) {
 	logf.SetLogger(klog.Background())
-	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	clusters.Main(m, func(c *cluster.Cluster) {
 		server, kube = c, client.WithFieldValidation(c.Client, "Strict")
 	})
