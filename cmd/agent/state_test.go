@@ -21,6 +21,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // fakeAPI answers the list of nodes with one node, and nothing to a watch. It returns a kubeconfig.
@@ -87,7 +88,7 @@ func TestARestartInAnOutageChangesNothing(t *testing.T) {
 	other.UID = "uid-2"
 	kubeconfig, _ = fakeAPI(t, other)
 	a = startAgent(t, env, "--kubeconfig", kubeconfig, "--config", rules, "--state-file", state)
-	eventually(t, back, func() error {
+	cluster.Eventually(t, "the log", func() error {
 		if n := a.count("The saved state is of another node and is dropped"); n != 1 {
 			return fmt.Errorf("told %d times", n)
 		}
@@ -108,7 +109,7 @@ func TestWithoutAConfiguration(t *testing.T) {
 	for name, file := range map[string]string{"missing": "/nonexistent/rules.json", "broken": broken} {
 		t.Run(name, func(t *testing.T) {
 			a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig", kubeconfig, "--config", file)
-			a.is(t, back, 503, false, "the node has no Ready condition") // the node is known
+			a.is(t, 503, false, "the node has no Ready condition") // the node is known
 			for _, check := range []string{"rules", "custom_conditions"} {
 				got := a.health(t, "?check="+check)
 				if got.code != 200 || !got.FailOpen || got.failOpen != check ||

@@ -8,13 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,14 +38,9 @@ const (
 	limit = 4 * time.Minute
 )
 
-// clusters is the one control plane. Each test has an operator of its own.
-var clusters = cluster.Shared(func(ctx context.Context) (*cluster.Cluster, error) {
-	return cluster.Start(ctx, cluster.Options{ControllerManager: true, Scheduler: true, Kwok: true, CRD: true})
-})
-
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	clusters.Main(m)
+	os.Exit(m.Run())
 }
 
 // burst is 200 nodes that join while 600 pods wait for them.
@@ -109,48 +103,19 @@ func TestTheProofCanFail(t *testing.T) {
 	}
 }
 
-// newBurst starts an operator, and leaves the cluster as it was when the test ends.
+// newBurst starts a control plane and an operator.
 func newBurst(t *testing.T, o cluster.OperatorOptions) *burst {
 	t.Helper()
-	c := clusters.Get(t)
-	b := &burst{ledger: &ledger.Ledger{
-		Condition: condition, Taint: corev1.Taint{Key: taintKey, Effect: corev1.TaintEffectNoSchedule},
-	}}
-	t.Cleanup(func() { b.clear() })
+	c := cluster.ForTest(t, cluster.Options{ControllerManager: true, Scheduler: true, Kwok: true, CRD: true})
 	var err error
 	c.Operator, err = c.StartOperator(t.Context(), o)
 	cluster.Must(t, err)
-	b.Env = cluster.NewEnv(t, c)
+	b := &burst{Env: cluster.NewEnv(t, c), ledger: &ledger.Ledger{
+		Condition: condition, Taint: corev1.Taint{Key: taintKey, Effect: corev1.TaintEffectNoSchedule},
+	}}
 	b.follower, err = ledger.Follow(t.Context(), c, b.ledger, client.MatchingLabels{"app": pool})
 	b.Must(err)
 	return b
-}
-
-// clear deletes everything that the test, its operator and their nodes have brought.
-func (b *burst) clear() {
-	ctx := context.Background()
-	b.Remove(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: pool, Namespace: "default"}})
-	b.Remove(&v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: pool}})
-	b.Must(b.Operator.Stop())
-	for _, o := range []client.Object{
-		&admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},
-		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}, &admissionregistrationv1.ValidatingAdmissionPolicy{},
-		&admissionregistrationv1.MutatingAdmissionPolicyBinding{}, &admissionregistrationv1.MutatingAdmissionPolicy{},
-		&corev1.Node{},
-	} {
-		b.Must(b.Client.DeleteAllOf(ctx, o))
-	}
-	b.Eventually("the pods are gone", func() error {
-		list := &corev1.PodList{}
-		options := []client.DeleteAllOfOption{client.InNamespace("default"), client.GracePeriodSeconds(0)}
-		if err := b.Client.DeleteAllOf(ctx, &corev1.Pod{}, options...); err != nil {
-			return err
-		}
-		if err := b.Client.List(ctx, list, client.InNamespace("default")); err != nil || len(list.Items) > 0 {
-			return errors.Join(err, fmt.Errorf("%d are there", len(list.Items)))
-		}
-		return nil
-	})
 }
 
 // rule creates the rule, and waits until new nodes are tainted.
