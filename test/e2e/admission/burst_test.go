@@ -155,7 +155,7 @@ func (b *burst) rule(admission v1alpha1.NodeAdmissionPolicy) {
 // again.
 func (b *burst) run(kill bool) {
 	b.T.Helper()
-	ctx, cancel := context.WithTimeout(b.T.Context(), limit)
+	ctx, cancel := context.WithTimeout(b.T.Context(), 2*limit)
 	defer cancel()
 	b.Must(b.Deploy(ctx, pool, pods, "10", map[string]string{poolKey: pool}))
 	b.await(ctx, "the pods are there", func(s ledger.Snapshot) int { return s.Pods })
