@@ -279,6 +279,9 @@ func (m *Model) frozen(was, is *node, r *rule, v *View) {
 // stands: what a record claims is on the node.
 func (m *Model) stands(is *node, r *rule, v *View) {
 	claim := is.claim(r.Metadata.UID)
+	if v.edited(r, 0) { // it may be frozen
+		return
+	}
 	if claim == "" || !r.Spec.enforced() || r.Metadata.DeletionTimestamp != nil || v.frozen(r) != "" {
 		return
 	}
