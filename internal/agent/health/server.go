@@ -39,7 +39,7 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 
 // Serve serves until ctx ends, and then finishes what is under way.
 func Serve(ctx context.Context, l net.Listener, server *http.Server) error {
-	places := newPlaces(l, maxConnections)
+	places := newPlaces(limitByClient(l), maxConnections)
 	server.ConnState = places.note
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(places) }()

@@ -83,7 +83,7 @@ func TestRawRequests(t *testing.T) {
 func TestSilentClientsDoNotKeepOthersWaiting(t *testing.T) {
 	web, _ := serveTest(t, testHandler())
 	for range 100 {
-		conn, err := net.Dial("tcp", web)
+		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 9)}}).Dial("tcp", web)
 		if err != nil {
 			t.Fatal(err)
 		}
