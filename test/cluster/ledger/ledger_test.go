@@ -82,7 +82,7 @@ func TestPodsThatAreBoundTooEarlyAreFound(t *testing.T) {
 		},
 		"a pod bound to a node of which nobody has heard": {
 			bound: 9,
-			want:  "which nobody knows",
+			want:  "which is unknown",
 		},
 		"a taint of the same key and another effect holds nothing": {
 			nodes: []*corev1.Node{nodeAt("n", 10, "True"),
