@@ -61,7 +61,7 @@ func uninstallsInAnyOrder(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "nodes.readiness.node.x-k8s.io") {
 				t.Errorf("with failurePolicy Fail a node should be refused: %v", err)
 			}
-			cluster.Must(t, join(t, "let-through", "readiness.node.x-k8s.io/skip-admission: ''"))
+			cluster.Must(t, join(t, "let-through", "node-restriction.kubernetes.io/skip-admission: ''"))
 			follow(t, documented(t, removal, "The namespace was deleted first", "kubectl delete validatingwebhook"))
 		}, then: documented(t, removal, "The namespace was deleted first", "")},
 		{name: "the namespace first, and installed again", held: true, wrong: deleteNamespace, again: true, then: inOrder},

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,6 +45,8 @@ type request struct {
 	node   func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper
 	admin  bool
 	update func(node *corev1.Node, pool string)
+	// kubelet: the update is by the node's kubelet.
+	kubelet bool
 	// cleaned lets the operator take off what it has put on before.
 	cleaned bool
 
@@ -94,6 +97,11 @@ var requests = map[string]request{
 	"gates a node that an administrator creates": {rules: one(), node: member, admin: true, taints: []string{held}, claims: gated},
 	"leaves a node alone that no rule matches":   {rules: one(), node: stranger},
 	"gates a node that is labelled later":        {rules: one(), node: stranger, update: labelled, taints: []string{held}, claims: gated},
+	// NodeRestriction would refuse an update of which a taint is part.
+	"leaves a node alone that its kubelet labels": {rules: one(), node: stranger, update: labelled, kubelet: true},
+	"leaves a node to rules that are frozen":      {rules: circle, stored: frozen(0), node: member},
+	"gates for a rule that was frozen before it was edited": {rules: one(), stored: frozen(-1), node: member,
+		taints: []string{held}, claims: gated},
 	"gates by a label that kubelets cannot set": {
 		rules: func(pool string) []*build.RuleWrapper {
 			r := network(pool)
@@ -185,13 +193,13 @@ var requests = map[string]request{
 	"a forged record": {rules: one(), node: forged(poolKey), taints: []string{held}, claims: gated},
 	"a forged record of a rule that does not match": {rules: one(), node: forged("example.com/other")},
 	"a forged record of a rule that is suspended":   {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }), node: forged(poolKey)},
-	"a node that bears the mark of completion": {rules: one(), node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+	"a node that bears the mark of completion": {rules: one(), admin: true, node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
 		return member(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+string(rules[0].UID), "{}")
 	}},
-	"an update after completion": {rules: one(), update: labelled, node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+	"an update after completion": {rules: one(), admin: true, update: labelled, node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
 		return stranger(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+string(rules[0].UID), "{}")
 	}},
-	"an update after completion, in the older form": {rules: one(), update: labelled, node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+	"an update after completion, in the older form": {rules: one(), admin: true, update: labelled, node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
 		return stranger(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+rules[0].Name, "{}")
 	}},
 	"an update that changes nothing relevant": {rules: one(), node: member, cleaned: true, update: func(node *corev1.Node, _ string) {
@@ -207,8 +215,8 @@ var requests = map[string]request{
 			return stranger(pool, rules).Taint(taintKey, "mine", corev1.TaintEffectNoSchedule)
 		},
 		taints: []string{taintKey + "=mine:NoSchedule"}},
-	"a node that may join whatever happens": {rules: one(), node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-		return member(pool, rules).Label("readiness.node.x-k8s.io/skip-admission", "")
+	"a node that may join whatever happens": {rules: one(), admin: true, node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+		return member(pool, rules).Label("node-restriction.kubernetes.io/skip-admission", "")
 	}},
 }
 
@@ -240,6 +248,25 @@ func inForceTomorrow(ctx context.Context, rule *v1alpha1.NodeReadinessRule) {
 	rule.Status.ObservedGeneration = rule.Generation
 	rule.Status.InForce = &v1alpha1.InForce{Since: metav1.NewTime(time.Now().Add(24 * time.Hour)), SelectorHash: ruleset.Compile(rule, nil, time.Now()).SelectorHash}
 	Expect(server.Client.Status().Update(ctx, rule)).To(Succeed())
+}
+
+// circle are two rules that require each other.
+func circle(pool string) []*build.RuleWrapper {
+	first, second := network(pool), network(pool)
+	second.Name += "-second"
+	for rule, other := range map[*build.RuleWrapper]string{first: second.Name, second: first.Name} {
+		rule.Spec.Requirements = []v1alpha1.Requirement{{Name: "other", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: other}}}
+	}
+	return []*build.RuleWrapper{first, second}
+}
+
+// frozen says in the status of a rule that it is frozen, for a generation that is so many later.
+func frozen(later int64) func(context.Context, *v1alpha1.NodeReadinessRule) {
+	return func(ctx context.Context, rule *v1alpha1.NodeReadinessRule) {
+		meta.SetStatusCondition(&rule.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse,
+			Reason: "Cycle", ObservedGeneration: rule.Generation + later})
+		Expect(server.Client.Status().Update(ctx, rule)).To(Succeed())
+	}
 }
 
 // sentinels are numbered: a rule that is stored last is also the last that anybody hears of.
@@ -344,7 +371,12 @@ func (c *request) run(ctx context.Context, kind Kind) {
 	}
 	if c.update != nil {
 		c.update(node, pool)
-		Expect(server.Client.Update(ctx, node)).To(Succeed())
+		if c.kubelet {
+			kubelet, err := server.As("system:node:"+node.Name, "system:nodes")
+			Expect(err).NotTo(HaveOccurred())
+			as = kubelet
+		}
+		Expect(as.Update(ctx, node)).To(Succeed())
 	}
 	Expect(server.Client.Get(ctx, client.ObjectKeyFromObject(node), node)).To(Succeed())
 	c.check(node, pool, rules, kind)

@@ -75,6 +75,60 @@ var _ = Describe("The records on a node", func() {
 		Entry("a claim comes with its taint, as from admission", nothing, both(taint, annotate(claim)), true),
 		Entry("a claim comes with its taint and with more", nothing, both(taint, annotate(another)), false),
 	)
+
+	DescribeTable("may claim, on a new node, only a taint that the node brings",
+		func(ctx context.Context, change func(*corev1.Node), allowed bool) {
+			kubelet, err := server.As("system:node:born", "system:nodes")
+			Expect(err).NotTo(HaveOccurred())
+			for who, c := range map[string]client.Client{"kubelet": kubelet, "administrator": server.Client} {
+				node := build.MakeNode("born").Obj()
+				change(node)
+				expectAllowed(c.Create(ctx, node, client.DryRunAll), allowed, who)
+			}
+		},
+		Entry("no record", nothing, true),
+		Entry("a record without its taint", annotate(claim), false),
+		Entry("a record of another taint", both(taint, annotate(`{"rule":"network","taint":"example.com/other=:NoSchedule"}`)), false),
+		Entry("a record with more than a claim", both(taint, annotate(another)), false),
+		Entry("a record with its taint", both(taint, annotate(claim)), true),
+	)
+})
+
+var _ = Describe("What overrules a node's rules", func() {
+	keys := []string{v1alpha1.OverrideAnnotation, "readiness.node.x-k8s.io/maintenance", v1alpha1.BootstrapAnnotationPrefix + "network"}
+
+	It("cannot be written by a kubelet, nor through the status of nodes", func(ctx context.Context) {
+		kubelet, err := server.As("system:node:overruled", "system:nodes")
+		Expect(err).NotTo(HaveOccurred())
+		for _, key := range keys {
+			node := build.MakeNode("overruled").Annotation(key, "Release").Obj()
+			Expect(kubelet.Create(ctx, node)).To(MatchError(ContainSubstring("cannot be written by a kubelet")), key)
+			delete(node.Annotations, key)
+			Expect(kubelet.Create(ctx, node)).To(Succeed())
+			DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(server.Client.Delete(ctx, node))).To(Succeed()) })
+			for who, write := range map[string]func(*corev1.Node) error{
+				"the kubelet":                       func(n *corev1.Node) error { return kubelet.Update(ctx, n) },
+				"the kubelet, by the status":        func(n *corev1.Node) error { return kubelet.Status().Update(ctx, n) },
+				"an administrator, by the status":   func(n *corev1.Node) error { return server.Client.Status().Update(ctx, n) },
+				"the kubelet, by a patch of status": func(n *corev1.Node) error { return kubelet.Status().Patch(ctx, n, client.Merge) },
+			} {
+				changed := node.DeepCopy()
+				changed.Annotations = map[string]string{key: "Release"}
+				if who == "the kubelet, by a patch of status" {
+					changed.ResourceVersion = ""
+				}
+				Expect(write(changed)).To(MatchError(ContainSubstring("cannot be written by a kubelet")), who+" "+key)
+			}
+			node.Annotations = map[string]string{key: "Release"}
+			Expect(server.Client.Update(ctx, node)).To(Succeed(), "an administrator writes it to the node")
+			node.Status.NodeInfo.BootID = "another"
+			Expect(kubelet.Status().Update(ctx, node)).To(Succeed(), "what is there does not keep the kubelet from its status")
+			removed := node.DeepCopy()
+			removed.Annotations = nil
+			Expect(kubelet.Status().Update(ctx, removed)).To(MatchError(ContainSubstring("cannot be written by a kubelet")), "a removal")
+			Expect(server.Client.Delete(ctx, node)).To(Succeed())
+		}
+	})
 })
 
 func expectAllowed(err error, allowed bool, who string) {
