@@ -105,7 +105,9 @@ var _ = Describe("What overrules a node's rules", func() {
 			Expect(kubelet.Create(ctx, node)).To(MatchError(ContainSubstring("cannot be written by a kubelet")), key)
 			delete(node.Annotations, key)
 			Expect(kubelet.Create(ctx, node)).To(Succeed())
-			DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(server.Client.Delete(ctx, node))).To(Succeed()) })
+			DeferCleanup(func(ctx context.Context) {
+				Expect(client.IgnoreNotFound(server.Client.Delete(ctx, node))).To(Succeed())
+			})
 			for who, write := range map[string]func(*corev1.Node) error{
 				"the kubelet":                       func(n *corev1.Node) error { return kubelet.Update(ctx, n) },
 				"the kubelet, by the status":        func(n *corev1.Node) error { return kubelet.Status().Update(ctx, n) },
