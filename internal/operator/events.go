@@ -5,20 +5,75 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"strings"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/reference"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Events are written at this rate at most: they tell people, and in a burst must not take from the API server what the
-// taints need. Those of a thousand nodes that change at once are there after ten seconds.
-const eventsPerSecond, eventsBurst = 100, 50
+const (
+	// eventsPerSecond and eventsBurst limit the requests: in a burst, events must not delay the writes of taints.
+	eventsPerSecond, eventsBurst = 100, 50
+	// queuedEvents is how many events wait at most, and knownEvents how many are remembered to count repeated ones.
+	queuedEvents, knownEvents = 5000, 5000
+	// seriesFor is for how long after an event the same event is counted, and not created again.
+	seriesFor = 6 * time.Minute
+	// maxNote is how long a note may be; the API server refuses longer ones.
+	maxNote = 1024
+	// retryEvents is the delay between attempts while the API server cannot be reached.
+	retryEvents = 5 * time.Second
+)
 
-// newRecorder makes a recorder of events with a client of its own.
-func newRecorder(ctx context.Context, cfg *rest.Config, scheme *runtime.Scheme) (events.EventRecorder, error) {
+var droppedEvents = prometheus.NewCounter(prometheus.CounterOpts{
+	Name: "node_readiness_events_dropped_total",
+	Help: "Events that were not written, because too many were waiting or the API server refused them.",
+})
+
+func init() { metrics.Registry.MustRegister(droppedEvents) }
+
+// Recorder records events. It keeps a bounded number of them, and writes them one after another; client-go's recorder
+// starts a goroutine for each event, without a bound. It implements events.EventRecorder.
+type Recorder struct {
+	scheme *runtime.Scheme
+	sink   eventsclient.EventsV1Interface
+	clock  clock.PassiveClock
+	source string
+	queue  chan *eventsv1.Event
+	known  *lru.Cache // series, by eventKey
+}
+
+// eventKey tells events apart.
+type eventKey struct {
+	regarding, related                       types.UID
+	namespace, name, reason, eventType, note string
+}
+
+// series is an event that was written.
+type series struct {
+	namespace, name string
+	count           int32
+	last            time.Time
+}
+
+// newRecorder makes a recorder with a client of its own.
+func newRecorder(cfg *rest.Config, scheme *runtime.Scheme) (*Recorder, error) {
 	limited := rest.CopyConfig(cfg)
 	limited.QPS, limited.Burst = eventsPerSecond, eventsBurst
 	limited.ContentType = runtime.ContentTypeProtobuf
@@ -26,9 +81,112 @@ func newRecorder(ctx context.Context, cfg *rest.Config, scheme *runtime.Scheme) 
 	if err != nil {
 		return nil, fmt.Errorf("making a client for events: %w", err)
 	}
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: clients.EventsV1()})
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		return nil, fmt.Errorf("recording events: %w", err)
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
 	}
-	return broadcaster.NewRecorder(scheme, "nodegate"), nil
+	return &Recorder{
+		scheme: scheme, sink: clients.EventsV1(), clock: clock.RealClock{}, source: "nodegate-" + host,
+		queue: make(chan *eventsv1.Event, queuedEvents), known: lru.New(knownEvents),
+	}, nil
+}
+
+// Eventf implements events.EventRecorder. It does not block.
+func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	about, err := reference.GetReference(r.scheme, regarding)
+	if err != nil { // all kinds are in the scheme: cannot happen
+		droppedEvents.Inc()
+		return
+	}
+	if note = fmt.Sprintf(note, args...); len(note) > maxNote {
+		note = strings.ToValidUTF8(note[:maxNote-3], "") + "..."
+	}
+	now := r.clock.Now()
+	namespace := about.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	e := &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x", about.Name, now.UnixNano())},
+		EventTime:  metav1.NewMicroTime(now), ReportingController: "nodegate", ReportingInstance: r.source,
+		Type: eventType, Reason: reason, Action: action, Regarding: *about, Note: note,
+	}
+	if related != nil {
+		if e.Related, err = reference.GetReference(r.scheme, related); err != nil {
+			e.Related = nil
+		}
+	}
+	select {
+	case r.queue <- e:
+	default:
+		droppedEvents.Inc()
+	}
+}
+
+// Start writes events until the context ends. It implements manager.Runnable.
+func (r *Recorder) Start(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e := <-r.queue:
+			if err := r.write(ctx, e); err != nil && ctx.Err() == nil {
+				droppedEvents.Inc()
+				log.FromContext(ctx).V(2).Info("Could not write an event", "event", e.Name, "reason", e.Reason, "error", err.Error())
+			}
+		}
+	}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica denies evictions, and says so.
+func (*Recorder) NeedLeaderElection() bool { return false }
+
+// write writes one event, as soon as the API server can be reached.
+func (r *Recorder) write(ctx context.Context, e *eventsv1.Event) error {
+	for {
+		err := r.send(ctx, e)
+		var status apierrors.APIStatus
+		if err == nil || errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTooManyRequests(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(retryEvents):
+		}
+	}
+}
+
+// send creates an event, or counts one that repeats.
+func (r *Recorder) send(ctx context.Context, e *eventsv1.Event) error {
+	key := eventKey{regarding: e.Regarding.UID, namespace: e.Regarding.Namespace, name: e.Regarding.Name,
+		reason: e.Reason, eventType: e.Type, note: e.Note}
+	if e.Related != nil {
+		key.related = e.Related.UID
+	}
+	if before, ok := r.known.Get(key); ok {
+		if s, ok := before.(*series); ok && e.EventTime.Sub(s.last) < seriesFor {
+			err := r.count(ctx, s, e)
+			if !apierrors.IsNotFound(err) {
+				return err
+			}
+		}
+	}
+	if _, err := r.sink.Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating an event: %w", err)
+	}
+	r.known.Add(key, &series{namespace: e.Namespace, name: e.Name, count: 1, last: e.EventTime.Time})
+	return nil
+}
+
+func (r *Recorder) count(ctx context.Context, s *series, e *eventsv1.Event) error {
+	patch, err := json.Marshal(map[string]any{"series": eventsv1.EventSeries{Count: s.count + 1, LastObservedTime: e.EventTime}})
+	if err != nil {
+		return err
+	}
+	if _, err := r.sink.Events(s.namespace).Patch(ctx, s.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("counting an event: %w", err)
+	}
+	s.count, s.last = s.count+1, e.EventTime.Time
+	return nil
 }

@@ -78,9 +78,12 @@ func CacheOptions() cache.Options {
 
 // Run runs a replica under a manager, with the scheme and the cache options of this package, until the context ends.
 func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
-	recorder, err := newRecorder(ctx, mgr.GetConfig(), mgr.GetScheme())
+	recorder, err := newRecorder(mgr.GetConfig(), mgr.GetScheme())
 	if err != nil {
 		return err
+	}
+	if err := mgr.Add(recorder); err != nil {
+		return fmt.Errorf("adding the recorder of events: %w", err)
 	}
 	clients, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {

@@ -239,6 +239,13 @@ func (r *Rule) Existing(node *corev1.Node) bool {
 	return node.CreationTimestamp.Time.Before(r.InForceSince)
 }
 
+// Reference refers to the rule, for events.
+func (r *Rule) Reference() *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeReadinessRule", Name: r.Name, UID: r.UID,
+	}
+}
+
 // RecordKey is the key of the annotation with this rule's record.
 func (r *Rule) RecordKey() string { return v1alpha1.RecordAnnotationPrefix + string(r.UID) }
 

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/eventnote"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
@@ -189,9 +188,9 @@ func (p *pass) missing(rule *ruleset.Rule) string {
 func (r *Reconciler) eventf(node *corev1.Node, rule *ruleset.Rule, eventType, reason, action, format string, args ...any) {
 	var related runtime.Object
 	if rule != nil {
-		related = eventnote.Rule(rule)
+		related = rule.Reference()
 	}
-	r.Recorder.Eventf(eventnote.Node(node), related, eventType, reason, action, "%s", eventnote.Format(format, args...))
+	r.Recorder.Eventf(node, related, eventType, reason, action, format, args...)
 }
 
 func (r *Reconciler) measure(p *pass, c *taints.Change, rule string) {

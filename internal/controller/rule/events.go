@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/eventnote"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/guard"
 )
@@ -51,5 +50,5 @@ func (r *Reconciler) announce(rule *v1alpha1.NodeReadinessRule, before *v1alpha1
 }
 
 func (r *Reconciler) warn(rule *v1alpha1.NodeReadinessRule, reason, action, format string, args ...any) {
-	r.Recorder.Eventf(rule, nil, corev1.EventTypeWarning, reason, action, "%s", eventnote.Format(format, args...))
+	r.Recorder.Eventf(rule, nil, corev1.EventTypeWarning, reason, action, format, args...)
 }

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/nodegate/nodegate/internal/eventnote"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -143,8 +142,8 @@ func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, rule *ruleset
 		case refuses(err):
 			again(r.refused.add(node.Name, pod, now))
 			log.FromContext(ctx).Error(err, "Could not evict a pod, trying again later", "pod", pod.Namespace+"/"+pod.Name)
-			r.Recorder.Eventf(eventnote.Pod(pod), eventnote.Node(node), corev1.EventTypeWarning, reasonEvictionFailed, actionEvict,
-				"%s", eventnote.Format("Could not evict the pod from node %s, trying again later: %v", node.Name, err))
+			r.Recorder.Eventf(pod, node, corev1.EventTypeWarning, reasonEvictionFailed, actionEvict,
+				"Could not evict the pod from node %s, trying again later: %v", node.Name, err)
 		case err != nil:
 			return reconcile.Result{}, err
 		}
@@ -189,7 +188,7 @@ func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev
 	}
 	evictions.WithLabelValues(rule.Name).Inc()
 	log.FromContext(ctx).Info("Evicted a pod", "pod", pod.Namespace+"/"+pod.Name, "node", node.Name, "rule", rule.Name)
-	r.Recorder.Eventf(eventnote.Pod(pod), eventnote.Node(node), corev1.EventTypeWarning, reasonEvicted, actionEvict,
+	r.Recorder.Eventf(pod, node, corev1.EventTypeWarning, reasonEvicted, actionEvict,
 		"Evicted from node %s, which rule %s has guarded for maxHoldSeconds and which is still not ready", node.Name, rule.Name)
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/nodegate/nodegate/internal/eventnote"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -89,12 +88,12 @@ func (h *Handler) announce(pod *corev1.Pod, node *corev1.Node, d *guard.Decision
 		return
 	}
 	guardedPods.WithLabelValues(rule.Name).Inc()
-	h.event(eventnote.Pod(pod), eventnote.Rule(rule), reasonEvictionDenied, "%s", d.Message)
+	h.event(pod, rule.Reference(), reasonEvictionDenied, "%s", d.Message)
 	if h.told.first(telling{node.UID, rule.Name, since}) {
-		h.event(eventnote.Node(node), eventnote.Rule(rule), reasonEvictionDenied, "Pods of this node are kept from eviction by rule %s, first %s/%s", rule.Name, pod.Namespace, pod.Name)
+		h.event(node, rule.Reference(), reasonEvictionDenied, "Pods of this node are kept from eviction by rule %s, first %s/%s", rule.Name, pod.Namespace, pod.Name)
 	}
 	if h.told.first(telling{rule.UID, rule.Name, h.Clock.Now().Truncate(ruleEventEvery)}) {
-		h.event(eventnote.Rule(rule), eventnote.Node(node), reasonEvictionDenied, "Pods of node %s, and maybe of others, are kept from eviction", node.Name)
+		h.event(rule.Reference(), node, reasonEvictionDenied, "Pods of node %s, and maybe of others, are kept from eviction", node.Name)
 	}
 }
 
@@ -102,13 +101,13 @@ func (h *Handler) announce(pod *corev1.Pod, node *corev1.Node, d *guard.Decision
 func (h *Handler) announceRehearsal(pod *corev1.Pod, node *corev1.Node, rule *ruleset.Rule) {
 	rehearsals.WithLabelValues(rule.Name).Inc()
 	if h.told.first(telling{about: pod.UID, rule: rule.Name}) {
-		h.event(eventnote.Pod(pod), eventnote.Rule(rule), reasonEvictionRehearsed, "Rule %s, which is in dry-run, would have kept this pod of node %s from eviction", rule.Name, node.Name)
+		h.event(pod, rule.Reference(), reasonEvictionRehearsed, "Rule %s, which is in dry-run, would have kept this pod of node %s from eviction", rule.Name, node.Name)
 	}
 	if h.told.first(telling{about: node.UID, rule: rule.Name}) {
-		h.event(eventnote.Rule(rule), eventnote.Node(node), reasonEvictionRehearsed, "Pods of node %s would have been kept from eviction", node.Name)
+		h.event(rule.Reference(), node, reasonEvictionRehearsed, "Pods of node %s would have been kept from eviction", node.Name)
 	}
 }
 
 func (h *Handler) event(regarding, related runtime.Object, reason, format string, args ...any) {
-	h.Recorder.Eventf(regarding, related, corev1.EventTypeWarning, reason, actionDenyEviction, "%s", eventnote.Format(format, args...))
+	h.Recorder.Eventf(regarding, related, corev1.EventTypeWarning, reason, actionDenyEviction, format, args...)
 }

@@ -1,0 +1,88 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/lru"
+
+	"github.com/nodegate/nodegate/test/build"
+)
+
+func newTestRecorder(room int) (*Recorder, *clocktesting.FakePassiveClock, func(t *testing.T) []eventsv1.Event) {
+	clients := fake.NewClientset()
+	c := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	r := &Recorder{scheme: Scheme(), sink: clients.EventsV1(), clock: c, source: "nodegate-a",
+		queue: make(chan *eventsv1.Event, room), known: lru.New(knownEvents)}
+	return r, c, func(t *testing.T) []eventsv1.Event {
+		t.Helper()
+		for len(r.queue) > 0 {
+			if err := r.write(context.Background(), <-r.queue); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list, err := clients.EventsV1().Events("").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list.Items
+	}
+}
+
+func TestEventsThatRepeatAreCounted(t *testing.T) {
+	r, c, written := newTestRecorder(10)
+	node := build.MakeNode("n1").UID("u-n1").Obj()
+	tell := func(note string) {
+		r.Eventf(node, nil, corev1.EventTypeNormal, "TaintAdded", "AddTaint", "Added taint %s", note)
+	}
+	tell("a")
+	c.SetTime(c.Now().Add(time.Minute))
+	tell("a")
+	c.SetTime(c.Now().Add(time.Minute))
+	tell("b")
+	c.SetTime(c.Now().Add(seriesFor))
+	tell("a")
+	got := written(t)
+	if len(got) != 3 {
+		t.Fatalf("%d events, want 3", len(got))
+	}
+	counts := map[string]int32{}
+	for i := range got {
+		e := &got[i]
+		if e.Namespace != "default" || e.Regarding.Kind != "Node" || e.Regarding.UID != "u-n1" || e.ReportingController != "nodegate" {
+			t.Errorf("unexpected event %+v", e)
+		}
+		if e.Series != nil {
+			counts[e.Note] = e.Series.Count
+		}
+	}
+	if len(counts) != 1 || counts["Added taint a"] != 2 {
+		t.Errorf("counted %v, want the first one twice", counts)
+	}
+}
+
+func TestEventsThatDoNotFitAreCounted(t *testing.T) {
+	r, _, written := newTestRecorder(2)
+	before := testutil.ToFloat64(droppedEvents)
+	for _, name := range []string{"n1", "n2", "n3", "n4", "n5"} {
+		r.Eventf(build.MakeNode(name).UID("u-"+name).Obj(), nil, corev1.EventTypeNormal, "TaintAdded", "AddTaint", "%s", strings.Repeat("é", 1000))
+	}
+	if got := testutil.ToFloat64(droppedEvents) - before; got != 3 {
+		t.Errorf("%v events are dropped, want 3", got)
+	}
+	got := written(t)
+	if len(got) != 2 || len(got[0].Note) > maxNote || !strings.HasSuffix(got[0].Note, "é...") {
+		t.Errorf("%d events: %q", len(got), got[0].Note)
+	}
+}
