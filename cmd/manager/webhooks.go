@@ -54,7 +54,7 @@ func (o *webhookOptions) bind(fs *pflag.FlagSet) {
 			"off: not the webhook; a policy that is installed goes on by itself.")
 	fs.StringVar(&o.nodeFailurePolicy, "node-admission-failure-policy", "",
 		"What becomes of a node that joins while no replica answers the webhook: Ignore lets it join, Fail refuses it, unless it has the label "+
-			"readiness.node.x-k8s.io/skip-admission. The operator writes it into the webhook's configuration; by default that stays as it is installed. "+
+			"node-restriction.kubernetes.io/skip-admission. The operator writes it into the webhook's configuration; by default that stays as it is installed. "+
 			"The policy has its own in its manifest.")
 	fs.StringSliceVar(&o.guardUsers, "eviction-guard-users", guard.DefaultUsers(),
 		"Users whose deletions of pods an eviction guard denies, by their exact names. The match condition guarded-users of "+
