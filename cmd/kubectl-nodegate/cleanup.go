@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,85 +22,89 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/gate"
-	"github.com/nodegate/nodegate/internal/plugin/cluster"
+	"github.com/nodegate/nodegate/internal/plugin/input"
+	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
 const (
-	// cleanupPatience is for how long a node is tried that cannot be written to.
-	cleanupPatience = 30 * time.Second
+	cleanupPatience = 30 * time.Second // how long to retry a node that cannot be updated
 	cleanupInterval = 250 * time.Millisecond
 )
 
 func newCleanup(p *plugin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cleanup",
-		Short: "Take off nodes what rules left there that are gone, where no operator is left to do it",
-		Long: "Do what the operator would do about rules that are deleted, where there is none any more: take their taints, records and\n" +
-			"completion markers off all nodes, and let the rules go that wait for that. Rules that are not deleted, other taints and\n" +
-			"other annotations are not touched. While an operator leads it refuses: delete the rules, and the operator does it.",
+		Short: "Remove taints and annotations of deleted rules when no operator is running",
+		Long: "Do the operator's work for deleted rules when no operator is running: remove their taints, records and completion\n" +
+			"markers from all nodes, and remove the finalizer of rules that wait for that. Rules that are not deleted, other taints\n" +
+			"and other annotations are not changed. The command fails if an operator leads: then delete the rules, and the operator\n" +
+			"cleans up.",
 		Example: "  kubectl delete nrr --all --wait=false\n  kubectl nodegate cleanup",
 		Args:    cobra.NoArgs,
 	}
 	o := newChanging(cmd, "cleaned up")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return p.cleanup(cmd.Context(), o) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.flush(p, p.cleanup(cmd.Context(), o)) }
 	return cmd
 }
 
 func (p *plugin) cleanup(ctx context.Context, o *changing) error {
-	if err := o.validate(); err != nil {
-		return err
-	}
 	c, err := p.cluster()
 	if err != nil {
 		return err
 	}
 	if operator := c.Operator(ctx, p.now()); operator != nil && operator.Leads {
-		return fmt.Errorf("the operator %s leads, by its lease: delete the rules, and it cleans up; if it is gone, try again in a minute", operator.Leader)
+		return fmt.Errorf("operator %s leads, by its lease: delete the rules, and it cleans up; if it is gone, try again in a minute",
+			operator.Leader)
 	}
 	rules := &v1alpha1.NodeReadinessRuleList{}
-	if err := c.Client.List(ctx, rules); err != nil && !undefined(err) {
-		return cluster.Explain(err, "listing rules")
+	if err := c.List(ctx, rules); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) { // without CRD, no rules
+		return input.Explain(err, "listing rules")
 	}
-	deleted, set := abandoned(rules.Items, p.now())
+	deleted, set := deletedRules(rules.Items, p.now())
 	nodes, err := c.Nodes(ctx, labels.Everything())
 	if err != nil {
 		return err
 	}
-	var todo []*corev1.Node
-	for _, node := range nodes {
-		if leavings(node, set, p.now()) != nil {
-			todo = append(todo, node)
-		}
-	}
-	if len(todo)+len(deleted) == 0 {
-		fmt.Fprintln(p.streams.ErrOut, "Nothing to do: no rule that is deleted or gone has left anything.")
+	nodes = slices.DeleteFunc(nodes, func(n *corev1.Node) bool { return leftoverPatch(n, set, p.now()) == nil })
+	if len(nodes)+len(deleted) == 0 {
+		fmt.Fprintln(p.streams.ErrOut, "Nothing to do: deleted rules have left nothing.")
 		return nil
 	}
-	if err := p.ask(ctx, o, announceCleanup(todo, deleted)); err != nil {
+	var does []string
+	if len(nodes) > 0 {
+		does = append(does, "Removes the taints, records and completion markers of deleted rules from "+names(nodes)+".")
+	}
+	if len(deleted) > 0 {
+		does = append(does, fmt.Sprintf("Removes the finalizer of %s.", report.Plural(len(deleted), "deleted rule", "deleted rules")))
+	}
+	if err := p.ask(ctx, o, strings.Join(does, "\n")); err != nil {
 		return err
 	}
-	for _, node := range todo {
+	for _, node := range nodes {
 		if err := p.clean(ctx, c, o, node, set); err != nil {
 			return err
 		}
 	}
 	for _, rule := range deleted {
-		if err := p.letGo(ctx, c, o, rule); err != nil {
+		before := rule.DeepCopy()
+		controllerutil.RemoveFinalizer(rule, v1alpha1.Finalizer)
+		err := o.send(ctx, c, rule, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if client.IgnoreNotFound(err) != nil {
+			return input.Explain(err, fmt.Sprintf("changing rule %q", rule.Name))
+		}
+		if err := o.print(p, rule); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// undefined reports whether the API server does not know rules: then there are none.
-func undefined(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
-
-// abandoned are the rules that wait for an operator to let them go, and the set of all rules in which those that are not
-// deleted keep what they have.
-func abandoned(rules []v1alpha1.NodeReadinessRule, now time.Time) ([]*v1alpha1.NodeReadinessRule, *ruleset.Set) {
+// deletedRules returns the rules that wait for an operator to remove their finalizer, and the set of all rules, in which
+// those that are not deleted are frozen.
+func deletedRules(rules []v1alpha1.NodeReadinessRule, now time.Time) ([]*v1alpha1.NodeReadinessRule, *ruleset.Set) {
 	var deleted []*v1alpha1.NodeReadinessRule
 	compiled := make([]*ruleset.Rule, 0, len(rules))
 	for i := range rules {
@@ -114,47 +119,37 @@ func abandoned(rules []v1alpha1.NodeReadinessRule, now time.Time) ([]*v1alpha1.N
 	return deleted, ruleset.NewSet(compiled...)
 }
 
-// leavings is the patch that takes from a node what rules left there that are deleted or gone; nil, if that is nothing. The
+// leftoverPatch returns a patch that removes the taints and annotations of deleted rules, or nil if the node has none. The
 // operator plans it in the same way.
-func leavings(node *corev1.Node, set *ruleset.Set, now time.Time) []byte {
+func leftoverPatch(node *corev1.Node, set *ruleset.Set, now time.Time) []byte {
 	swept := taints.Sweep(node, set, func(string) bool { return true })
-	decided := gate.DecideNode(&gate.NodeInput{Node: node, Swept: swept.Node, Rules: set, Evidence: &readiness.Evidence{}, Now: now})
-	return taints.Plan(node, swept, decided.Decisions, now).Patch
+	in := &gate.NodeInput{Node: node, Swept: swept.Node, Rules: set, Evidence: &readiness.Evidence{}, Now: now}
+	return taints.Plan(node, swept, gate.DecideNode(in).Decisions, now).Patch
 }
 
-func announceCleanup(nodes []*corev1.Node, rules []*v1alpha1.NodeReadinessRule) string {
-	switch {
-	case len(nodes) == 0:
-		return fmt.Sprintf("Lets %d deleted rules go, of which no node bears anything.", len(rules))
-	case len(rules) == 0:
-		return fmt.Sprintf("Takes the taints, records and completion markers of rules that are gone from %s.", names(nodes))
-	}
-	return fmt.Sprintf("Takes the taints, records and completion markers of rules that are deleted or gone from %s, and lets %d deleted rules go.", names(nodes), len(rules))
-}
-
-// clean takes from a node what is left there. Whoever writes the node meanwhile makes it look again; a policy that guards the
-// records it waits for, since one that has just been deleted is obeyed for some seconds more.
-func (p *plugin) clean(ctx context.Context, c *cluster.Cluster, o *changing, node *corev1.Node, set *ruleset.Set) error {
+// clean removes leftovers from a node. It reads the node again if it was changed meanwhile, and waits for an admission
+// policy that protects the records: the API server applies a deleted policy for some seconds more.
+func (p *plugin) clean(ctx context.Context, c *input.Cluster, o *changing, node *corev1.Node, set *ruleset.Set) error {
 	var last error
+	denied := func() bool { // by a policy
+		return apierrors.IsForbidden(last) && strings.Contains(last.Error(), "ValidatingAdmissionPolicy")
+	}
 	err := wait.PollUntilContextTimeout(ctx, cleanupInterval, cleanupPatience, true, func(ctx context.Context) (bool, error) {
 		if last != nil {
-			if err := c.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
+			if err := c.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
 				return false, err
 			}
 		}
-		body := leavings(node, set, p.now())
+		body := leftoverPatch(node, set, p.now())
 		if body == nil {
 			return true, nil
 		}
-		guarded := deniedByPolicy(last)
+		waiting := denied()
 		last = o.send(ctx, c, node, client.RawPatch(types.JSONPatchType, body))
-		switch {
-		case deniedByPolicy(last):
-			if !guarded {
-				fmt.Fprintln(p.streams.ErrOut, "note: an admission policy still guards the records, as for a moment after it was deleted: waiting")
-			}
-			return false, nil
-		case apierrors.IsInvalid(last) || apierrors.IsConflict(last):
+		if denied() && !waiting {
+			fmt.Fprintln(p.streams.ErrOut, "warning: an admission policy protects the records; waiting, in case it was just deleted")
+		}
+		if denied() || apierrors.IsInvalid(last) || apierrors.IsConflict(last) {
 			return false, nil
 		}
 		return last == nil, last
@@ -164,30 +159,12 @@ func (p *plugin) clean(ctx context.Context, c *cluster.Cluster, o *changing, nod
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil // and all that it bore with it
-	case deniedByPolicy(err):
-		return fmt.Errorf("changing node %q: Nodegate's own policy lets nobody but the operator write its records: delete it first, as docs/uninstall.md says: %w", node.Name, err)
+		return nil // the node was deleted
+	case err != nil && denied():
+		return fmt.Errorf("changing node %q: Nodegate's admission policy allows only the operator to write its records: delete the "+
+			"policy first, as docs/uninstall.md says: %w", node.Name, err)
 	case err != nil:
-		return cluster.Explain(err, fmt.Sprintf("changing node %q", node.Name))
+		return input.Explain(err, fmt.Sprintf("changing node %q", node.Name))
 	}
-	return o.printer.PrintObj(node, p.streams.Out)
-}
-
-// deniedByPolicy reports whether an admission policy has refused something.
-func deniedByPolicy(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
-}
-
-// letGo takes the operator's finalizer from a rule.
-func (p *plugin) letGo(ctx context.Context, c *cluster.Cluster, o *changing, rule *v1alpha1.NodeReadinessRule) error {
-	before := rule.DeepCopy()
-	controllerutil.RemoveFinalizer(rule, v1alpha1.Finalizer)
-	err := o.send(ctx, c, rule, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	switch {
-	case apierrors.IsConflict(err):
-		return fmt.Errorf("rule %s has been changed in the meantime: try again", rule.Name)
-	case client.IgnoreNotFound(err) != nil:
-		return cluster.Explain(err, fmt.Sprintf("changing rule %q", rule.Name))
-	}
-	return o.printer.PrintObj(rule, p.streams.Out)
+	return o.print(p, node)
 }

@@ -61,7 +61,7 @@ var _ = Describe("cleanup", func() {
 
 		code, out, err := nodegate(ctx, "cleanup", "--dry-run=server")
 		Expect(code).To(Equal(0), err)
-		Expect(err).To(ContainSubstring("of rules that are deleted or gone from 2 nodes (deleted, gone), and lets 1 deleted rules go"))
+		Expect(err).To(ContainSubstring("Removes the taints, records and completion markers of deleted rules from 2 nodes (deleted, gone).\nRemoves the finalizer of 1 deleted rule.\n"))
 		Expect(out).To(Equal("node/deleted cleaned up (server dry run)\nnode/gone cleaned up (server dry run)\n" +
 			"nodereadinessrule.readiness.node.x-k8s.io/deleted cleaned up (server dry run)\n"))
 		Expect(keys(read(ctx, onDeleted))).To(ConsistOf("readiness.k8s.io/deleted", "example.com/foreign"))
@@ -83,7 +83,7 @@ var _ = Describe("cleanup", func() {
 		Expect(err).To(ContainSubstring("Nothing to do"))
 	})
 
-	It("works where the definition of rules is gone", func(ctx context.Context) {
+	It("works without the CRD", func(ctx context.Context) {
 		other := cluster.ForTest(GinkgoTB(), cluster.Options{})
 		n := build.MakeNode("stranded").Taint("readiness.k8s.io/stranded", "pending", corev1.TaintEffectNoSchedule).
 			Annotation(v1alpha1.RecordAnnotationPrefix+"0-0-0", `{"taint":"readiness.k8s.io/stranded=pending:NoSchedule"}`).Obj()
@@ -115,7 +115,7 @@ var _ = Describe("cleanup", func() {
 
 		c, code := calling(""), make(chan int)
 		go func() { code <- c.run(ctx, "cleanup", "--yes") }()
-		Eventually(c.err.String).Should(ContainSubstring("an admission policy still guards the records"))
+		Eventually(c.err.String).Should(ContainSubstring("an admission policy protects the records"))
 		Expect(server.Client.Delete(ctx, policy)).To(Succeed())
 		Eventually(code).Should(Receive(Equal(0)), c.err.String)
 		Expect(keys(read(ctx, n))).To(ConsistOf("example.com/foreign"))
@@ -125,7 +125,7 @@ var _ = Describe("cleanup", func() {
 		n := claimed(ctx, "asked", "0-0-0")
 		c := calling("no\n")
 		Expect(c.run(ctx, "cleanup")).To(Equal(1))
-		Expect(c.err.String()).To(ContainSubstring("Takes the taints, records and completion markers of rules that are gone from node asked."))
+		Expect(c.err.String()).To(ContainSubstring("Removes the taints, records and completion markers of deleted rules from node asked."))
 		Expect(keys(read(ctx, n))).To(ContainElement("readiness.k8s.io/asked"))
 	})
 
@@ -138,7 +138,7 @@ var _ = Describe("cleanup", func() {
 		})
 		code, _, err := nodegate(ctx, "cleanup", "--yes")
 		Expect(code).To(Equal(1))
-		Expect(err).To(ContainSubstring("the operator manager-0 leads, by its lease: delete the rules"))
+		Expect(err).To(ContainSubstring("operator manager-0 leads, by its lease: delete the rules"))
 		Expect(keys(read(ctx, n))).To(ContainElement("readiness.k8s.io/led"))
 
 		lease.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-5 * time.Minute)}

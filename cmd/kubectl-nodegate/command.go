@@ -4,19 +4,24 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 
-	"github.com/nodegate/nodegate/internal/plugin/cluster"
-	"github.com/nodegate/nodegate/internal/plugin/text"
+	"github.com/nodegate/nodegate/internal/plugin/input"
+	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/version"
 )
 
@@ -26,13 +31,12 @@ type plugin struct {
 	config  *genericclioptions.ConfigFlags
 	now     func() time.Time
 	getenv  func(string) string
-	// asks reports whether somebody can be asked.
-	asks func() bool
+	asks    func() bool // whether stdin is a terminal
 }
 
 func newCommand(p *plugin) *cobra.Command {
 	p.config = genericclioptions.NewConfigFlags(true)
-	p.config.Namespace = nil // rules and nodes belong to none
+	p.config.Namespace = nil // rules and nodes have no namespace
 	p.config.WrapConfigFn = func(c *rest.Config) *rest.Config {
 		c.UserAgent = "kubectl-nodegate/" + version.Version
 		c.QPS, c.Burst = 50, 300 // as kubectl
@@ -41,11 +45,10 @@ func newCommand(p *plugin) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "kubectl-nodegate",
-		Short: "See what holds nodes and why, and hold or release them",
-		Long: "See what holds nodes and why, what a rule would do, and how all rules stand; hold and release nodes, and pause rules.\n" +
-			"The documentation is docs/kubectl-plugin.md of Nodegate.",
+		Short: "Show what holds nodes and why, and hold or release them",
+		Long: "Show what holds nodes and why, what a rule would do, and the state of all rules; hold and release nodes; pause rules.\n" +
+			"docs/kubectl-plugin.md of Nodegate documents the commands.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl nodegate"},
-		Version:       version.Version,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -56,99 +59,173 @@ func newCommand(p *plugin) *cobra.Command {
 	cmd.SetErr(p.streams.ErrOut)
 	p.config.AddFlags(cmd.PersistentFlags())
 	cmd.AddCommand(
-		newExplain(p), newStatus(p), newSimulate(p), newLint(p),
-		newRelease(p), newHold(p), newClear(p), newPause(p), newResume(p), newCleanup(p),
+		newWhy(p), newGet(p), newStatus(p), newSimulate(p), newLint(p), newRelease(p), newHold(p), newMaintenance(p),
+		newPause(p), newResume(p), newCleanup(p), newVersion(p), newSupportBundle(p),
 	)
 	return cmd
 }
 
-// cluster is the cluster that the flags name.
-func (p *plugin) cluster() (*cluster.Cluster, error) {
+// cluster returns the cluster that the flags name.
+func (p *plugin) cluster() (*input.Cluster, error) {
 	config, err := p.config.ToRESTConfig()
 	if err != nil {
-		return nil, cluster.Explain(err, "reading the kubeconfig")
+		return nil, input.Explain(err, "reading the kubeconfig")
 	}
-	return cluster.New(config)
+	return input.New(config)
 }
 
 // printing is how a report is printed.
 type printing struct{ flags *genericclioptions.PrintFlags }
 
-const wide = "wide"
+const (
+	outputWide = "wide"
+	outputName = "name"
+)
 
-// newPrinting prints reports: as objects, or as text for people.
-func newPrinting(cmd *cobra.Command) *printing {
+// newPrinting adds the flags for the output: a text for people by default, or objects.
+func newPrinting(cmd *cobra.Command, more ...string) *printing {
 	flags := genericclioptions.NewPrintFlags("")
 	flags.NamePrintFlags = nil // a report has no name
 	flags.JSONYamlPrintFlags.AddFlags(cmd)
 	flags.TemplatePrinterFlags.AddFlags(cmd)
-	cmd.Flags().StringVarP(flags.OutputFormat, "output", "o", "", fmt.Sprintf("Output format. One of: (%s). By default a text for people; wide says more.",
-		strings.Join(append(flags.AllowedFormats(), wide), ", ")))
+	more = append(more, outputWide)
+	cmd.Flags().StringVarP(flags.OutputFormat, "output", "o", "", fmt.Sprintf(
+		"Output format. One of: (%s). The default is a text for people; wide adds details.",
+		strings.Join(append(flags.AllowedFormats(), more...), ", ")))
 	flags.OutputFlagSpecified = func() bool { return cmd.Flag("output").Changed }
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml", wide}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions( // it fails only without such a flag
+		append([]string{"json", "yaml"}, more...), cobra.ShellCompDirectiveNoFileComp))
+	cmd.PreRunE = func(*cobra.Command, []string) error { // before a request to the server
+		if (&printing{flags}).text() || slices.Contains(more, *flags.OutputFormat) {
+			return nil
+		}
+		if _, err := flags.ToPrinter(); err != nil {
+			return fmt.Errorf("-o: %w,%s", err, strings.Join(more, ","))
+		}
+		return nil
+	}
 	return &printing{flags: flags}
 }
 
-// text reports whether a text for people is asked for.
+// text reports whether a text for people is printed.
 func (o *printing) text() bool {
 	format := *o.flags.OutputFormat
-	return format == wide || format == "" && *o.flags.TemplatePrinterFlags.TemplateArgument == ""
+	return format == outputWide || format == "" && *o.flags.TemplatePrinterFlags.TemplateArgument == ""
 }
 
-// print prints a report as an object, or the text that write makes.
-func (o *printing) print(p *plugin, report runtime.Object, write func(text.Style) string) error {
-	if !o.text() {
-		printer, err := o.flags.ToPrinter()
-		if err != nil {
-			return fmt.Errorf("-o: %w", err)
-		}
-		return printer.PrintObj(report, p.streams.Out)
-	}
-	style := p.style()
-	style.Wide = *o.flags.OutputFormat == wide
-	_, err := fmt.Fprint(p.streams.Out, write(style))
-	return err
-}
-
-// validate says what is wrong with -o before anything is asked of a server.
-func (o *printing) validate() error {
+// print prints a report as text or as an object; several nodes as one List.
+func (o *printing) print(p *plugin, r report.Report) error {
 	if o.text() {
+		style := report.StyleOf(p.streams.Out, p.getenv)
+		style.Now, style.Wide = p.now(), *o.flags.OutputFormat == outputWide
+		fmt.Fprint(p.streams.Out, r.Text(style))
 		return nil
 	}
-	if _, err := o.flags.ToPrinter(); err != nil {
-		return fmt.Errorf("-o: %w, wide", err)
+	printer, err := o.flags.ToPrinter()
+	if err != nil {
+		return fmt.Errorf("-o: %w", err)
 	}
-	return nil
+	object := &unstructured.Unstructured{}
+	if nodes, ok := r.(report.Nodes); ok {
+		object.Object = map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{}}
+		for _, n := range nodes {
+			item, err := runtime.DefaultUnstructuredConverter.ToUnstructured(n)
+			if err != nil {
+				return err
+			}
+			object.Object["items"] = append(object.Object["items"].([]any), item) //nolint:errcheck // set two lines above
+		}
+		return printer.PrintObj(object, p.streams.Out)
+	}
+	if object.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(r); err != nil {
+		return err
+	}
+	return printer.PrintObj(object, p.streams.Out)
 }
 
-func (p *plugin) style() text.Style {
-	style := text.StyleOf(p.streams.Out, p.getenv)
-	style.Now = p.now()
-	return style
+// selectNodes returns the nodes of a command line, named as NAME, node NAME or node/NAME, or selected by labels.
+func selectNodes(ctx context.Context, c *input.Cluster, args []string, selector string) ([]*corev1.Node, error) {
+	names, err := nodeNames(args)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(names) > 0 && selector != "":
+		return nil, errors.New("a node name and a selector (-l) cannot be combined")
+	case len(names) == 0 && selector == "":
+		return nil, errors.New("a node name or a selector (-l) is required")
+	case selector != "":
+		parsed, err := labels.Parse(selector)
+		if err != nil {
+			return nil, fmt.Errorf("-l: %w", err)
+		}
+		return c.Nodes(ctx, parsed)
+	}
+	nodes := make([]*corev1.Node, len(names))
+	for i, name := range names {
+		if nodes[i], err = c.Node(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return nodes, nil
 }
 
-// nodeNames are the names in "node NAME...", "node/NAME ..." or both.
+// kinds are the words for nodes that kubectl knows.
+var kinds = []string{"node", "nodes", "no"}
+
+// nodeNames returns the names in "NAME...", "node NAME..." or "node/NAME...".
 func nodeNames(args []string) ([]string, error) {
-	const usage = "say which node: node NAME"
-	if len(args) == 0 {
-		return nil, errors.New(usage)
-	}
-	bare := false
-	switch args[0] {
-	case "node", "nodes", "no":
-		bare, args = true, args[1:]
+	if len(args) > 0 && slices.Contains(kinds, args[0]) {
+		args = args[1:]
 	}
 	var names []string
 	for _, arg := range args {
 		kind, name, slash := strings.Cut(arg, "/")
-		switch {
-		case !slash && bare:
-			names = append(names, arg)
-		case slash && (kind == "node" || kind == "nodes" || kind == "no") && name != "":
-			names = append(names, name)
-		default:
-			return nil, fmt.Errorf("%q is not understood: %s", arg, usage)
+		if !slash {
+			kind, name = "node", arg
 		}
+		if !slices.Contains(kinds, kind) || name == "" {
+			return nil, fmt.Errorf("%q is not a node: use NAME or node/NAME", arg)
+		}
+		names = append(names, name)
 	}
 	return names, nil
+}
+
+// complete completes names that a function lists: those that start with what was typed, each once.
+func (p *plugin) complete(list func(context.Context, *input.Cluster) ([]string, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second) // a shell waits
+		defer cancel()
+		c, err := p.cluster()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		names, err := list(ctx, c)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return slices.DeleteFunc(names, func(n string) bool {
+			return !strings.HasPrefix(n, toComplete) || slices.Contains(args, n)
+		}), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func (p *plugin) completeNodes() cobra.CompletionFunc {
+	return p.complete(func(ctx context.Context, c *input.Cluster) (names []string, err error) {
+		nodes, err := c.Nodes(ctx, labels.Everything())
+		for _, n := range nodes {
+			names = append(names, n.Name)
+		}
+		return names, err
+	})
+}
+
+func (p *plugin) completeRules() cobra.CompletionFunc {
+	return p.complete(func(ctx context.Context, c *input.Cluster) (names []string, err error) {
+		rules, err := c.Rules(ctx)
+		for i := range rules {
+			names = append(names, rules[i].Name)
+		}
+		return names, err
+	})
 }

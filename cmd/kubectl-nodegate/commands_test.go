@@ -21,43 +21,51 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/plugin/cluster"
+	"github.com/nodegate/nodegate/internal/agent/checks"
+	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/test/build"
 )
 
-var _ = Describe("explain", func() {
+var _ = Describe("why", func() {
 	It("says what a node waits for, as text and as an object", func(ctx context.Context) {
 		node(ctx, "explained")
 		ruleFor(ctx, "explained", "explained")
 
-		code, out, err := nodegate(ctx, "explain", "node", "explained")
+		code, out, err := nodegate(ctx, "why", "explained")
 		Expect(err).To(BeEmpty())
 		Expect(code).To(Equal(0))
 		Expect(out).To(HavePrefix("Node explained is not held yet; rule explained is about to hold it: condition example.com/CNI has not been reported, must be True.\n"))
 
-		_, out, _ = nodegate(ctx, "explain", "node/explained", "-o", "json")
+		_, out, _ = nodegate(ctx, "explain", "node", "explained", "-o", "json")
 		e := &report.NodeExplanation{}
 		Expect(json.Unmarshal([]byte(out), e)).To(Succeed())
-		Expect(e.Kind).To(Equal(report.KindNodeExplanation))
+		Expect(e.Kind).To(Equal("NodeExplanation"))
 		Expect(e.APIVersion).To(Equal(report.APIVersion))
 		Expect(e.Rules).To(HaveLen(1))
 		Expect(e.Rules[0].WaitsFor).To(Equal([]string{"condition example.com/CNI has not been reported, must be True"}))
 
-		_, out, _ = nodegate(ctx, "explain", "node", "explained", "-o", "jsonpath={.rules[0].taint.change}")
+		_, out, _ = nodegate(ctx, "why", "node/explained", "-o", "jsonpath={.rules[0].taint.change}")
 		Expect(out).To(Equal("Add"))
 	})
 
-	It("asks a rule's breaker with all nodes at hand", func(ctx context.Context) {
-		rule := create(ctx, network("limited", "limited").MaxUnavailable("0").Obj())
-		n := node(ctx, "limited")
-		n.Annotations = map[string]string{v1alpha1.RecordAnnotationPrefix + string(rule.UID): fmt.Sprintf(`{"released":%q}`, n.CreationTimestamp.UTC().Format(time.RFC3339))}
-		Expect(server.Client.Update(ctx, n)).To(Succeed())
-		_, out, _ := nodegate(ctx, "explain", "node", "limited")
-		Expect(out).To(ContainSubstring("rule limited lets it be: not held, because as many nodes as maxUnavailable allows (0) are held already"))
+	It("prints several nodes as one List", func(ctx context.Context) {
+		node(ctx, "one")
+		node(ctx, "two")
+		_, out, _ := nodegate(ctx, "why", "one", "two", "-o", "json")
+		list := struct {
+			metav1.TypeMeta
+			Items []report.NodeExplanation
+		}{}
+		Expect(json.Unmarshal([]byte(out), &list)).To(Succeed(), "one document")
+		Expect(list.TypeMeta).To(Equal(metav1.TypeMeta{APIVersion: "v1", Kind: "List"}))
+		Expect(list.Items).To(HaveLen(2))
+		_, out, _ = nodegate(ctx, "why", "one", "two")
+		Expect(out).To(ContainSubstring("Node one is not held"))
+		Expect(out).To(ContainSubstring("\n\nNode two is not held"))
 	})
 
-	It("says which evidence somebody may not read, and goes on", func(ctx context.Context) {
+	It("reports the evidence that the user has no permission to read, and goes on", func(ctx context.Context) {
 		node(ctx, "secret")
 		rule := network("secret", "secret").Obj()
 		rule.Spec.Requirements = []v1alpha1.Requirement{
@@ -73,13 +81,13 @@ var _ = Describe("explain", func() {
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "viewer", APIGroup: rbacv1.GroupName}}})
 
 		Eventually(func(g Gomega) { // the API server's own view of the rights is a moment behind
-			code, out, err := nodegate(ctx, "explain", "node", "secret", "--as", "viewer")
+			code, out, err := nodegate(ctx, "why", "secret", "--as", "viewer")
 			g.Expect(err).To(BeEmpty())
 			g.Expect(code).To(Equal(0))
-			g.Expect(out).To(ContainSubstring("? requirement init could not be read: pods is forbidden"))
-			g.Expect(out).To(ContainSubstring("? requirement ebs could not be read: csinodes.storage.k8s.io is forbidden"))
+			g.Expect(out).To(ContainSubstring("? requirement init cannot be read: pods is forbidden"))
+			g.Expect(out).To(ContainSubstring("? requirement ebs cannot be read: csinodes.storage.k8s.io is forbidden"))
 			g.Expect(out).To(ContainSubstring("✗ condition example.com/CNI has not been reported"))
-			g.Expect(out).To(ContainSubstring("Could not be read: listing events: you may not"))
+			g.Expect(out).To(ContainSubstring("Could not be read: listing events: permission denied"))
 		}).Should(Succeed())
 	})
 
@@ -90,31 +98,66 @@ var _ = Describe("explain", func() {
 		Expect(err).To(HavePrefix("error: "))
 		Expect(err).To(ContainSubstring(says))
 	},
-		Entry("a node that is not there", `"kubectl get nodes" and "kubectl get nrr" list what there is`, "explain", "node", "nope"),
-		Entry("no name", "say which node", "explain", "node"),
-		Entry("another kind", `"pod/x" is not understood: say which node: node NAME`, "explain", "pod/x"),
-		Entry("nobody's rights", "you may not: ask whoever manages access", "explain", "node", "x", "--as", "nobody"),
-		Entry("an output that is not there", "allowed formats are: go-template", "explain", "node", "x", "-o", "xml"),
-		Entry("another context", `context "nope" does not exist`, "explain", "node", "x", "--context", "nope"),
-		Entry("a server that is not there", "the server cannot be reached", "explain", "node", "x", "--server", "https://127.0.0.1:1"),
+		Entry("an unknown node", `nodes "nope" not found`, "why", "nope"),
+		Entry("a missing name", "a node name or a selector (-l) is required", "why", "node"),
+		Entry("another kind", `"pod/x" is not a node: use NAME or node/NAME`, "why", "pod/x"),
+		Entry("missing permissions", "ask your cluster administrator for the missing permission", "why", "x", "--as", "nobody"),
+		Entry("an unknown output format", "allowed formats are: go-template", "why", "x", "-o", "xml"),
+		Entry("an unknown context", `context "nope" does not exist`, "why", "x", "--context", "nope"),
+		Entry("an unreachable server", "the server cannot be reached", "why", "x", "--server", "https://127.0.0.1:1"),
 	)
 })
 
-var _ = Describe("release, hold and clear", func() {
+var _ = Describe("get nodes", func() {
+	It("groups nodes by the rule and the reason that hold them", func(ctx context.Context) {
+		held := func(name, rule string) {
+			taint := "readiness.k8s.io/" + rule
+			r := create(ctx, network(rule, rule).Obj())
+			create(ctx, build.MakeNode(name).Label("test", rule).Label("get", "nodes").
+				Taint(taint, "pending", corev1.TaintEffectNoSchedule).
+				Annotation(v1alpha1.RecordAnnotationPrefix+string(r.UID), fmt.Sprintf(
+					`{"taint":"%s=pending:NoSchedule","since":%q}`, taint, time.Now().UTC().Format(time.RFC3339))).Obj())
+		}
+		held("blue-1", "blue")
+		held("green-1", "green")
+		create(ctx, build.MakeNode("free").Label("get", "nodes").Obj())
+
+		code, out, err := nodegate(ctx, "get", "nodes", "-l", "get=nodes")
+		Expect(code).To(Equal(0), err)
+		Expect(out).To(MatchRegexp(`(?s)^No rule selects it \(1 node\)\n.*free.*` +
+			`Rule blue: Held, EvidenceMissing \(1 node\)\n  NODE +AGE +HELD FOR +MESSAGE\n  blue-1 .*` +
+			`condition example.com/CNI has not been reported.*Rule green: Held, EvidenceMissing`))
+		for args, want := range map[string]string{
+			"-l get=nodes -o name": "node/blue-1\nnode/free\nnode/green-1\n", "--held -o name": "node/blue-1\nnode/green-1\n",
+			"--rule green -o name": "node/green-1\n", "free -o name": "node/free\n",
+			"--held -l get=nodes -o jsonpath={.kind},{.items[*].heldBy[0]}": "List,blue green",
+		} {
+			_, out, _ := nodegate(ctx, append([]string{"get", "nodes"}, strings.Fields(args)...)...)
+			Expect(out).To(Equal(want), args)
+		}
+		_, out, _ = nodegate(ctx, "get", "nodes", "--held", "-o", "wide")
+		Expect(out).To(MatchRegexp(`green-1 .* green +readiness.k8s.io/green=pending:NoSchedule`))
+		code, _, err = nodegate(ctx, "get", "nodes", "--rule", "nope")
+		Expect(code).To(Equal(1))
+		Expect(err).To(Equal("error: nodereadinessrules.readiness.node.x-k8s.io \"nope\" not found\n"))
+	})
+})
+
+var _ = Describe("release and hold", func() {
 	override := func(ctx context.Context, name string) string {
 		return read(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}).Annotations[v1alpha1.OverrideAnnotation]
 	}
 
-	It("write the override, and take it off again", func(ctx context.Context) {
+	It("write the override, and remove it again", func(ctx context.Context) {
 		node(ctx, "overridden")
-		code, out, err := nodegate(ctx, "release", "node", "overridden", "--yes", "--timeout=0")
+		code, out, err := nodegate(ctx, "release", "overridden", "--yes", "--timeout=0")
 		Expect(code).To(Equal(0), err)
 		Expect(out).To(Equal("node/overridden released\n"))
 		Expect(err).To(ContainSubstring("Releases node overridden, which is not held now"))
 		Expect(override(ctx, "overridden")).To(Equal("Release"))
 
 		before := time.Now()
-		_, out, _ = nodegate(ctx, "hold", "node/overridden", "--for=2h", "-y", "--timeout=0", "-o", "yaml")
+		_, out, _ = nodegate(ctx, "hold", "node/overridden", "--duration=2h", "-y", "--timeout=0", "-o", "yaml")
 		printed := &corev1.Node{}
 		Expect(yaml.Unmarshal([]byte(out), printed)).To(Succeed())
 		Expect(printed.Kind).To(Equal("Node"))
@@ -124,35 +167,35 @@ var _ = Describe("release, hold and clear", func() {
 		Expect(parseErr).NotTo(HaveOccurred())
 		Expect(until).To(BeTemporally("~", before.Add(2*time.Hour), time.Minute))
 
-		for _, clear := range []string{"clear", "unhold"} {
-			code, out, err = nodegate(ctx, clear, "node", "overridden", "-y", "--timeout=0")
+		for _, command := range []string{"release", "hold"} {
+			code, out, err = nodegate(ctx, command, "overridden", "--undo", "-y", "--timeout=0")
 			Expect(code).To(Equal(0), err)
-			Expect(out).To(Equal("node/overridden cleared\n"))
+			Expect(out).To(Equal("node/overridden override removed\n"))
 			Expect(override(ctx, "overridden")).To(BeEmpty())
 		}
 	})
 
 	It("ask, and do nothing without a yes", func(ctx context.Context) {
 		node(ctx, "asked")
-		code, _, err := nodegate(ctx, "hold", "node", "asked")
+		code, _, err := nodegate(ctx, "hold", "asked")
 		Expect(code).To(Equal(1))
-		Expect(err).To(ContainSubstring("give --yes"))
-		Expect(err).To(ContainSubstring(`No enforced rule with a taint selects 1 of 1: there it has no effect until one does. "kubectl cordon" holds any node.`))
+		Expect(err).To(ContainSubstring("stdin is not a terminal; pass --yes to confirm"))
+		Expect(err).To(ContainSubstring(`warning: no enforced rule with a taint selects 1 of 1: this has no effect there until one does. "kubectl cordon" holds any node.`))
 		for _, no := range []string{"n\n", "\n", "yes, but\n"} {
 			c := calling(no)
-			Expect(c.run(ctx, "hold", "node", "asked", "--timeout=0")).To(Equal(1))
+			Expect(c.run(ctx, "hold", "asked", "--timeout=0")).To(Equal(1))
 			Expect(c.err.String()).To(ContainSubstring("Continue? [y/N] error: nothing was changed"))
 			Expect(override(ctx, "asked")).To(BeEmpty())
 		}
 		c := calling("y\n")
-		Expect(c.run(ctx, "hold", "node", "asked", "--timeout=0")).To(Equal(0))
+		Expect(c.run(ctx, "hold", "asked", "--timeout=0")).To(Equal(0))
 		Expect(override(ctx, "asked")).To(Equal("Hold"))
 	})
 
 	It("only try it in a dry run", func(ctx context.Context) {
 		node(ctx, "tried")
 		for _, how := range []string{"client", "server"} {
-			code, out, err := nodegate(ctx, "release", "node", "tried", "--dry-run="+how)
+			code, out, err := nodegate(ctx, "release", "tried", "--dry-run="+how)
 			Expect(code).To(Equal(0), err)
 			Expect(out).To(Equal(fmt.Sprintf("node/tried released (%s dry run)\n", how)))
 		}
@@ -163,11 +206,13 @@ var _ = Describe("release, hold and clear", func() {
 		for i := range 7 {
 			create(ctx, build.MakeNode(fmt.Sprintf("labelled-%d", i)).Label("test", "labelled").Obj())
 		}
-		code, out, err := nodegate(ctx, "release", "node", "-l", "test=labelled", "-y", "--timeout=0")
+		code, out, err := nodegate(ctx, "release", "-l", "test=labelled", "-y", "--timeout=0")
 		Expect(code).To(Equal(0), err)
 		Expect(strings.Count(out, " released\n")).To(Equal(7))
 		Expect(err).To(ContainSubstring("7 nodes (labelled-0, labelled-1, labelled-2, labelled-3, labelled-4 and 2 more), of which 0 are held now"))
-		code, _, err = nodegate(ctx, "release", "node", "-l", "test=none", "-y")
+		_, out, _ = nodegate(ctx, "release", "-l", "test=labelled", "-y", "--timeout=0", "-o", "jsonpath={.kind} {.items[6].metadata.name}")
+		Expect(out).To(Equal("List labelled-6"))
+		code, _, err = nodegate(ctx, "release", "-l", "test=none", "-y")
 		Expect(code).To(Equal(1))
 		Expect(err).To(ContainSubstring("no node has the labels test=none"))
 	})
@@ -175,23 +220,23 @@ var _ = Describe("release, hold and clear", func() {
 	It("say when the operator does not act", func(ctx context.Context) {
 		node(ctx, "waiting")
 		ruleFor(ctx, "waiting", "waiting")
-		code, out, err := nodegate(ctx, "hold", "node", "waiting", "-y", "--timeout=1s")
+		code, out, err := nodegate(ctx, "hold", "waiting", "-y", "--timeout=1s")
 		Expect(out).To(Equal("node/waiting held\n"))
 		Expect(code).To(Equal(1))
-		Expect(err).To(ContainSubstring("the operator has not acted within 1s: does it run?"))
+		Expect(err).To(ContainSubstring("the operator has not acted within 1s: is it running?"))
 	})
 
 	It("do not touch another node of the same name", func(ctx context.Context) {
 		n := node(ctx, "namesake")
-		o := &overrideOptions{action: "Release"}
 		Expect(server.Client.Delete(ctx, n.DeepCopy())).To(Succeed())
 		node(ctx, "namesake")
-		c, err := calling("").connected(ctx)
+		c, err := input.New(server.Config())
 		Expect(err).NotTo(HaveOccurred())
-		p := calling("").plugin
-		o.changing = newChanging(&cobra.Command{}, "released")
+		o := newChanging(&cobra.Command{}, "released")
 		Expect(o.validate()).To(Succeed())
-		Expect(p.apply(ctx, c, o.changing, n, o.patch(n, time.Now()))).To(MatchError(ContainSubstring("has been deleted and created anew")))
+		annotations := map[string]any{v1alpha1.OverrideAnnotation: "Release"}
+		Expect(calling("").plugin.apply(ctx, c, o, n, map[string]any{"annotations": annotations}, nil)).
+			To(MatchError(ContainSubstring("was deleted and created again")))
 		Expect(override(ctx, "namesake")).To(BeEmpty())
 	})
 
@@ -200,39 +245,62 @@ var _ = Describe("release, hold and clear", func() {
 		Expect(code).To(Equal(1))
 		Expect(err).To(ContainSubstring(says))
 	},
-		Entry("names and labels together", "not both", "release", "node", "a", "-l", "a=b"),
-		Entry("neither", "say which node", "release", "node"),
-		Entry("a negative time", "must not be negative", "hold", "node", "a", "--for=-1h"),
-		Entry("an unknown dry run", "must be none, server or client", "release", "node", "a", "--dry-run=maybe"),
-		Entry("a node that is not there", "not found", "release", "node", "nope", "-y"),
+		Entry("names and labels together", "cannot be combined", "release", "a", "-l", "a=b"),
+		Entry("neither", "a node name or a selector (-l) is required", "release"),
+		Entry("a negative time", "must not be negative", "hold", "a", "--duration=-1h"),
+		Entry("--undo with a time", "[duration undo] were all set", "hold", "a", "--undo", "--duration=1h"),
+		Entry("an unknown dry run", `invalid dry-run value ("maybe")`, "release", "a", "--dry-run=maybe"),
+		Entry("an unknown node", `error: nodes "nope" not found`, "release", "nope", "-y"),
 	)
 })
 
-// connected is a cluster for a test that calls parts of a command.
-func (c *call) connected(ctx context.Context) (*cluster.Cluster, error) {
-	return cluster.New(server.Config())
-}
+var _ = Describe("maintenance", func() {
+	It("sets the annotation that the agent reads, and removes it", func(ctx context.Context) {
+		n := node(ctx, "served")
+		code, out, err := nodegate(ctx, "maintenance", "served", "on", "--reason", "disk swap", "-y")
+		Expect(code).To(Equal(0), err)
+		Expect(out).To(Equal("node/served maintenance changed\n"))
+		Expect(err).To(ContainSubstring("Takes node served out of the load balancers"))
+		Expect(checks.Maintenance(read(ctx, n))).To(Equal("in maintenance: disk swap"))
+		_, out, _ = nodegate(ctx, "why", "served")
+		Expect(out).To(ContainSubstring("is in maintenance (disk swap)"))
+
+		code, _, err = nodegate(ctx, "maintenance", "node/served", "off", "-y")
+		Expect(code).To(Equal(0), err)
+		Expect(checks.Maintenance(read(ctx, n))).To(BeEmpty())
+	})
+
+	DescribeTable("refuses", func(ctx context.Context, says string, args ...string) {
+		code, _, err := nodegate(ctx, append(args, "-y")...)
+		Expect(code).To(Equal(1))
+		Expect(err).To(ContainSubstring(says))
+	},
+		Entry("no direction", "must be on or off", "maintenance", "a", "b"),
+		Entry("no node", "requires at least 2 arg", "maintenance", "on"),
+		Entry("a reason that means off", "--reason", "maintenance", "a", "on", "--reason=false"),
+	)
+})
 
 var _ = Describe("pause and resume", func() {
 	It("suspend rules and put back in force just those", func(ctx context.Context) {
 		ours := ruleFor(ctx, "ours", "p")
 		theirs := create(ctx, network("theirs", "p").Suspend(true).Obj())
 
-		code, out, err := nodegate(ctx, "pause", "-y")
+		code, out, err := nodegate(ctx, "pause", "--all", "-y")
 		Expect(code).To(Equal(0), err)
 		Expect(out).To(Equal("nodereadinessrule.readiness.node.x-k8s.io/ours paused\n"))
-		Expect(err).To(ContainSubstring("note: rule theirs is suspended already, and is left as it is"))
-		Expect(err).To(ContainSubstring("Pauses rule ours, about 0 nodes: nothing is put on any of them"))
+		Expect(err).To(ContainSubstring("warning: rule theirs is already suspended and is not changed"))
+		Expect(err).To(ContainSubstring("Pauses rule ours, about 0 nodes: none of them is tainted"))
 		Expect(read(ctx, ours).Spec.Suspend).To(BeTrue())
 		Expect(report.PausedAt(ours).Time).To(BeTemporally("~", time.Now(), time.Minute))
 
 		_, out, _ = nodegate(ctx, "status")
 		Expect(out).To(MatchRegexp(`ours +Unreported`))
 
-		code, out, err = nodegate(ctx, "resume", "-y")
+		code, out, err = nodegate(ctx, "resume", "--all", "-y")
 		Expect(code).To(Equal(0), err)
 		Expect(out).To(Equal("nodereadinessrule.readiness.node.x-k8s.io/ours resumed\n"))
-		Expect(err).To(ContainSubstring("rule theirs was suspended by somebody, not by pause, and stays so"))
+		Expect(err).To(ContainSubstring("rule theirs was not suspended by pause and is not changed"))
 		Expect(read(ctx, ours).Spec.Suspend).To(BeFalse())
 		Expect(ours.Annotations).NotTo(HaveKey(v1alpha1.PausedAnnotation))
 		Expect(read(ctx, theirs).Spec.Suspend).To(BeTrue())
@@ -242,7 +310,7 @@ var _ = Describe("pause and resume", func() {
 		Expect(out).To(Equal("nodereadinessrule.readiness.node.x-k8s.io/theirs resumed\n"))
 		Expect(read(ctx, theirs).Spec.Suspend).To(BeFalse())
 
-		code, out, err = nodegate(ctx, "resume", "-y")
+		code, out, err = nodegate(ctx, "resume", "--all", "-y")
 		Expect(code).To(Equal(0))
 		Expect(out).To(BeEmpty())
 		Expect(err).To(ContainSubstring("Nothing to do"))
@@ -262,9 +330,13 @@ var _ = Describe("pause and resume", func() {
 		Expect(code).To(Equal(1))
 		Expect(err).To(ContainSubstring(says))
 	},
-		Entry("a rule that is not there", `there is no rule "nope"`, "pause", "nope", "-y"),
-		Entry("to force everything", "--force: name the rules", "resume", "--force", "-y"),
-		Entry("without rights", "you may not", "pause", "-y", "--as", "nobody"),
+		Entry("an unknown rule", `error: nodereadinessrules.readiness.node.x-k8s.io "nope" not found`, "pause", "nope", "-y"),
+		Entry("no rule", "one or more rule names, or --all, are required", "pause", "-y"),
+		Entry("an empty name", "one or more rule names, or --all, are required", "pause", "", "-y"),
+		Entry("a rule and --all", "one or more rule names, or --all, are required", "pause", "x", "--all", "-y"),
+		Entry("no rule", "one or more rule names, or --all, are required", "resume", "-y"),
+		Entry("to force all", "[all force] were all set", "resume", "--all", "--force", "-y"),
+		Entry("missing permissions", "permission denied", "pause", "--all", "-y", "--as", "nobody"),
 	)
 })
 
@@ -301,7 +373,7 @@ var _ = Describe("status", func() {
 		Eventually(c.out.String).Should(ContainSubstring("vanishing"))
 		Expect(server.Client.Delete(ctx, rule)).To(Succeed())
 		Eventually(ended).Should(Receive(Equal(1)))
-		Expect(c.err.String()).To(ContainSubstring(`there is no rule "vanishing"`))
+		Expect(c.err.String()).To(ContainSubstring(`"vanishing" not found`))
 	})
 
 	It("is an object, too", func(ctx context.Context) {
@@ -323,9 +395,9 @@ var _ = Describe("completion", func() {
 			Expect(run(ctx, c.plugin, append([]string{"__complete", "--kubeconfig", kubeconfig}, args...))).To(Equal(0))
 			return c.out.String()
 		}
-		Expect(complete("explain", "")).To(HavePrefix("node\n"))
-		Expect(complete("explain", "node", "comp")).To(HavePrefix("completed\n"))
-		Expect(complete("explain", "node", "completed", "comp")).NotTo(ContainSubstring("completed"))
+		Expect(complete("why", "comp")).To(HavePrefix("completed\n"))
+		Expect(complete("why", "node", "comp")).To(HavePrefix("completed\n"))
+		Expect(complete("why", "completed", "comp")).NotTo(ContainSubstring("completed"))
 		Expect(complete("status", "comp")).To(HavePrefix("completing\n"))
 		Expect(complete("status", "-o", "")).To(ContainSubstring("yaml\n"))
 	})

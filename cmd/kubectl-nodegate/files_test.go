@@ -36,8 +36,8 @@ var _ = Describe("simulate", func() {
 		code, out, err := nodegate(ctx, "simulate", "-f", rules)
 		Expect(err).To(BeEmpty())
 		Expect(code).To(Equal(2))
-		Expect(out).To(HavePrefix("Rule simulated (created): puts readiness.k8s.io/simulated=pending:NoSchedule on 1 node.\n"))
-		Expect(out).To(MatchRegexp(`simulated +gets the taint +Held +EvidenceMissing`))
+		Expect(out).To(HavePrefix("Rule simulated (created) adds taint readiness.k8s.io/simulated=pending:NoSchedule to 1 node.\n"))
+		Expect(out).To(MatchRegexp(`simulated +Added +Held +EvidenceMissing`))
 
 		code, _, _ = nodegate(ctx, "simulate", "-f", rules, "--allow-tainted=1")
 		Expect(code).To(Equal(0))
@@ -65,7 +65,7 @@ var _ = Describe("simulate", func() {
 
 		code, out, err = local(ctx, "simulate", "-f", rules, "--nodes", fleet, "--at", reported.Add(time.Hour).Format(time.RFC3339), "--allow-tainted=50%")
 		Expect(code).To(Equal(2), err)
-		Expect(out).To(ContainSubstring("on 1000 nodes"))
+		Expect(out).To(ContainSubstring("to 1000 nodes"))
 		Expect(strings.Count(out, "\n")).To(BeNumerically("<", 40), "a thousand nodes are not listed unless asked for")
 
 		_, out, _ = local(ctx, "simulate", "-f", rules, "--nodes", fleet, "-o", "json")
@@ -75,7 +75,7 @@ var _ = Describe("simulate", func() {
 		Expect(s.Rules[0].Totals.Ready).To(BeEquivalentTo(1000))
 	})
 
-	It("heeds the rules and the evidence in the file of nodes", func(ctx context.Context) {
+	It("uses the rules and the evidence in the file of nodes", func(ctx context.Context) {
 		n := typedNode(build.MakeNode("one").UID("one").Created(time.Now().Add(-time.Hour)).Label("test", "off").Obj())
 		rule := network("off", "off").Obj()
 		rule.TypeMeta = typedRule(network("off", "off")).TypeMeta
@@ -99,21 +99,21 @@ var _ = Describe("simulate", func() {
 		Expect(err).To(ContainSubstring(says))
 	},
 		Entry("a file that is not YAML", "give files, directories or URLs with Kubernetes objects in YAML or JSON", "\t{nothing: [of the kind"),
-		Entry("a file with something else", "there is no NodeReadinessRule (readiness.node.x-k8s.io/v1alpha1), only ConfigMap (v1)", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"),
-		Entry("an empty file", "there is no NodeReadinessRule (readiness.node.x-k8s.io/v1alpha1), and nothing else", ""),
-		Entry("a rule that is there twice", "is there twice", twice),
-		Entry("a field that is not there", "spec.nodeSelecter: there is no such field", strings.Replace(valid, "nodeSelector", "nodeSelecter", 1)),
+		Entry("a file with something else", "no NodeReadinessRule (readiness.node.x-k8s.io/v1alpha1) found, only ConfigMap (v1)", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"),
+		Entry("an empty file", "no NodeReadinessRule (readiness.node.x-k8s.io/v1alpha1) found", ""),
+		Entry("a rule that is there twice", `duplicate rule "x"`, twice),
+		Entry("a field that is not there", "spec.nodeSelecter: unknown field", strings.Replace(valid, "nodeSelector", "nodeSelecter", 1)),
 		Entry("a taint of Kubernetes", "belong to Kubernetes", strings.Replace(valid, "readiness.k8s.io/x", "node.kubernetes.io/x", 1)),
-		Entry("no nodes", "there are no nodes", valid, "--nodes", "/dev/null"),
+		Entry("no nodes", "no nodes found", valid, "--nodes", "/dev/null"),
 		Entry("a file that is not there", "does not exist", valid, "--nodes", "/does/not/exist"),
-		Entry("a number that is none", "--allow-tainted: want a number or a percentage", valid, "--allow-tainted=many"),
-		Entry("a time that is none", "--at: want a time such as", valid, "--at=yesterday"),
+		Entry("a number that is none", "--allow-tainted: must be a number or a percentage", valid, "--allow-tainted=many"),
+		Entry("a time that is none", "--at: must be a time such as", valid, "--at=yesterday"),
 	)
 
 	It("says which flag is missing", func(ctx context.Context) {
 		code, _, err := local(ctx, "simulate")
 		Expect(code).To(Equal(1))
-		Expect(err).To(ContainSubstring("say which rules: -f FILE"))
+		Expect(err).To(ContainSubstring("must specify one of -f and -k"))
 	})
 })
 
@@ -127,7 +127,7 @@ var _ = Describe("lint", func() {
 	It("has nothing to say about a good rule", func(ctx context.Context) {
 		code, out, err := local(ctx, "lint", "-f", file("x.yaml", valid), "--strict")
 		Expect(code).To(Equal(0), err)
-		Expect(out).To(Equal("1 rule: nothing to say.\n"))
+		Expect(out).To(Equal("1 rule checked: no findings.\n"))
 	})
 
 	It("warns, and fails only if that is asked for", func(ctx context.Context) {
@@ -143,7 +143,7 @@ var _ = Describe("lint", func() {
 		broken := strings.NewReplacer("NoSchedule", "Never", "nodeSelector: {matchLabels: {a: b}}", "nodeSelector: {}, dryrun: true").Replace(valid)
 		code, out, err := local(ctx, "lint", "-f", file("x.yaml", broken), "-o", "json")
 		Expect(code).To(Equal(1))
-		Expect(err).To(ContainSubstring("faults for which rules would be refused"))
+		Expect(err).To(ContainSubstring("error: found 2 validation errors"))
 		r := &report.LintReport{}
 		Expect(json.Unmarshal([]byte(out), r)).To(Succeed())
 		var fields []string
@@ -180,7 +180,7 @@ var _ = Describe("lint", func() {
 		rules := file("x.yaml", asYAML(typedRule(rule)))
 
 		_, out, _ := local(ctx, "lint", "-f", rules)
-		Expect(out).To(Equal("1 rule: nothing to say.\n"), "what may be in the cluster is not missed")
+		Expect(out).To(Equal("1 rule checked: no findings.\n"), "what may be in the cluster is not missed")
 		_, out, err := nodegate(ctx, "lint", "-f", rules, "--live")
 		Expect(err).To(BeEmpty())
 		Expect(out).To(ContainSubstring("rule first has the same taint readiness.k8s.io/first:NoSchedule: on nodes that both select (1 at present)"))

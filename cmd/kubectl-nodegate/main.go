@@ -1,8 +1,8 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-nodegate is Nodegate's plugin for kubectl: it says what holds a node and why, what a rule would do, and
-// how all rules stand; it holds and releases nodes, and pauses rules.
+// Command kubectl-nodegate is Nodegate's plugin for kubectl. It explains what holds a node and why, simulates and checks
+// rules, shows their state, holds and releases nodes, and pauses rules.
 package main
 
 import (
@@ -31,18 +31,16 @@ func main() {
 
 // Exit codes, besides 0.
 const (
-	// exitError: something went wrong; the message says what to do.
-	exitError = 1
-	// exitFound: simulate or lint found what it was asked to look for.
-	exitFound = 2
+	exitError = 1 // something failed; the message says what to do
+	exitFound = 2 // simulate or lint found what it looks for
 )
 
 // errFound ends the plugin with exitFound: its output has said why.
 var errFound = errors.New("found")
 
-// run runs a command line and gives the exit code.
+// run runs a command line and returns the exit code.
 func run(ctx context.Context, p *plugin, args []string) int {
-	log.SetLogger(logr.Discard()) // the clients have nothing to say that the plugin does not
+	log.SetLogger(logr.Discard()) // what the clients log, the plugin reports as an error
 	cmd := newCommand(p)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)

@@ -7,201 +7,163 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/gate"
-	"github.com/nodegate/nodegate/internal/plugin/cluster"
+	"github.com/nodegate/nodegate/internal/plugin/explain"
+	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 )
 
 type overrideOptions struct {
 	*changing
-	action   gate.OverrideAction // none takes the override off
+	action   gate.OverrideAction
+	undo     bool
 	selector string
-	last     time.Duration
+	duration time.Duration
 	timeout  time.Duration
 }
 
 func newRelease(p *plugin) *cobra.Command {
-	o := &overrideOptions{action: gate.OverrideRelease}
-	cmd := &cobra.Command{
-		Use:   "release node NAME...",
-		Short: "Take the taints of all rules off nodes, and keep them off",
-		Long: "Take the taints of all rules off nodes, and keep them off, whatever the evidence, until \"kubectl nodegate clear\" or the end\n" +
-			"of --for. Other taints are not touched. It sets the annotation " + v1alpha1.OverrideAnnotation + " on the nodes.",
-		Example: "  kubectl nodegate release node worker-3\n  kubectl nodegate release node -l example.com/pool=workers --for 2h --yes",
-	}
-	return o.command(p, cmd, "released")
+	return p.overriding(gate.OverrideRelease, "released", &cobra.Command{
+		Use:   "release NODE...",
+		Short: "Remove the taints of all rules from nodes, and keep them removed",
+		Long: "Remove the taints of all rules from nodes and keep them removed, whatever the evidence, until \"kubectl nodegate release\n" +
+			"--undo\" or the end of --duration. Other taints are not changed. It sets the annotation\n" +
+			v1alpha1.OverrideAnnotation + " on the nodes.",
+		Example: "  kubectl nodegate release worker-3\n  kubectl nodegate release -l example.com/pool=workers --duration 2h --yes\n" +
+			"  kubectl nodegate release worker-3 --undo",
+	})
 }
 
 func newHold(p *plugin) *cobra.Command {
-	o := &overrideOptions{action: gate.OverrideHold}
-	cmd := &cobra.Command{
-		Use:   "hold node NAME...",
-		Short: "Put the taints of the rules that select nodes on them, and keep them on",
-		Long: "Put the taints of the rules that select nodes on them, and keep them on, whatever the evidence, until \"kubectl nodegate\n" +
-			"clear\" or the end of --for. It sets the annotation " + v1alpha1.OverrideAnnotation + " on the nodes.",
-		Example: "  kubectl nodegate hold node worker-3 --for 2h",
-	}
-	return o.command(p, cmd, "held")
+	return p.overriding(gate.OverrideHold, "held", &cobra.Command{
+		Use:   "hold NODE...",
+		Short: "Add the taints of the rules that select nodes to them, and keep them on",
+		Long: "Add the taints of the rules that select nodes to them and keep them on, whatever the evidence, until \"kubectl nodegate\n" +
+			"hold --undo\" or the end of --duration. It sets the annotation " + v1alpha1.OverrideAnnotation + " on the nodes.",
+		Example: "  kubectl nodegate hold worker-3 --duration 2h\n  kubectl nodegate hold worker-3 --undo",
+	})
 }
 
-func newClear(p *plugin) *cobra.Command {
-	o := &overrideOptions{action: gate.OverrideNone}
-	cmd := &cobra.Command{
-		Use:     "clear node NAME...",
-		Aliases: []string{"unhold", "unrelease"},
-		Short:   "Let the rules decide about nodes again, after release or hold",
-		Long:    "Let the rules decide about nodes again, after release or hold. It removes the annotation " + v1alpha1.OverrideAnnotation + ".",
-		Example: "  kubectl nodegate clear node worker-3",
+func (p *plugin) overriding(action gate.OverrideAction, done string, cmd *cobra.Command) *cobra.Command {
+	o := &overrideOptions{action: action}
+	cmd.ValidArgsFunction = p.completeNodes()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return o.flush(p, p.override(cmd.Context(), args, o))
 	}
-	return o.command(p, cmd, "cleared")
-}
-
-func (o *overrideOptions) command(p *plugin, cmd *cobra.Command, done string) *cobra.Command {
-	cmd.Args = cobra.MinimumNArgs(1)
-	cmd.ValidArgsFunction = p.completeNodes
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return p.override(cmd.Context(), args, o) }
 	o.changing = newChanging(cmd, done)
-	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "The nodes with these labels, instead of names.")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Second, "For how long to wait until the operator has acted. 0 does not wait.")
-	if o.action != gate.OverrideNone {
-		cmd.Flags().DurationVar(&o.last, "for", 0, "For how long, such as 30m or 2h. By default until it is cleared.")
+	validate := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if o.undo {
+			o.flags.NamePrintFlags.Operation, o.action = "override removed", gate.OverrideNone
+		}
+		if o.duration < 0 || o.timeout < 0 {
+			return errors.New("--duration and --timeout must not be negative")
+		}
+		return validate(cmd, args)
 	}
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "The nodes with these labels, instead of names.")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Second, "How long to wait until the operator has acted. 0 does not wait.")
+	cmd.Flags().DurationVar(&o.duration, "duration", 0, "How long the override lasts, such as 30m or 2h. By default until --undo.")
+	cmd.Flags().BoolVar(&o.undo, "undo", false, "Remove the override, so that the rules decide again.")
+	cmd.MarkFlagsMutuallyExclusive("undo", "duration")
 	return cmd
 }
 
 func (p *plugin) override(ctx context.Context, args []string, o *overrideOptions) error {
-	if err := o.validate(); err != nil {
-		return err
-	}
-	if o.last < 0 || o.timeout < 0 {
-		return errors.New("--for and --timeout: must not be negative")
-	}
-	names, err := nodeNames(args)
-	if err != nil {
-		return err
-	}
 	c, err := p.cluster()
 	if err != nil {
 		return err
 	}
-	nodes, err := selectNodes(ctx, c, names, o.selector)
+	nodes, err := selectNodes(ctx, c, args, o.selector)
 	if err != nil {
 		return err
 	}
-	e, err := newExplainer(ctx, c, p.now())
+	if len(nodes) == 0 {
+		return fmt.Errorf("no node has the labels %s", o.selector)
+	}
+	world, err := p.world(ctx, c)
 	if err != nil {
 		return err
 	}
-	if err := p.ask(ctx, o.changing, o.announce(ctx, e, nodes)); err != nil {
+	if err := p.ask(ctx, o.changing, o.announce(world, nodes)); err != nil {
 		return err
 	}
 	for _, node := range nodes {
-		if err := p.apply(ctx, c, o.changing, node, o.patch(node, p.now())); err != nil {
+		annotations := map[string]any{v1alpha1.OverrideAnnotation: o.value(p.now())}
+		if err := p.apply(ctx, c, o.changing, node, map[string]any{"annotations": annotations}, nil); err != nil {
 			return err
 		}
 	}
 	if o.dryRun != dryRunNone || o.timeout == 0 {
 		return nil
 	}
-	return p.await(ctx, c, nodes, o)
+	return p.await(ctx, c, nodes, o.timeout)
 }
 
-// selectNodes are the nodes of a command line: by names or by labels.
-func selectNodes(ctx context.Context, c *cluster.Cluster, names []string, selector string) ([]*corev1.Node, error) {
+// value returns the value of the annotation; nil removes it.
+func (o *overrideOptions) value(now time.Time) any {
 	switch {
-	case len(names) > 0 && selector != "":
-		return nil, errors.New("-l: give names or labels, not both")
-	case len(names) == 0 && selector == "":
-		return nil, errors.New("say which node: node NAME, or node -l LABELS")
-	case selector != "":
-		parsed, err := labels.Parse(selector)
-		if err != nil {
-			return nil, fmt.Errorf("-l: %w", err)
-		}
-		nodes, err := c.Nodes(ctx, parsed)
-		if err == nil && len(nodes) == 0 {
-			err = fmt.Errorf("-l: no node has the labels %s", parsed)
-		}
-		return nodes, err
+	case o.undo:
+		return nil
+	case o.duration > 0:
+		return string(o.action) + ";until=" + now.Add(o.duration).UTC().Format(time.RFC3339)
 	}
-	var nodes []*corev1.Node
-	for _, name := range names {
-		node, err := c.Node(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, node)
-	}
-	return nodes, nil
+	return string(o.action)
 }
 
-// patch is what is to be sent for a node. The UID keeps it off another node of the same name.
-func (o *overrideOptions) patch(node *corev1.Node, now time.Time) map[string]any {
-	var value any // null takes it off
-	if o.action != gate.OverrideNone {
-		text := string(o.action)
-		if o.last > 0 {
-			text += ";until=" + now.Add(o.last).UTC().Format(time.RFC3339)
-		}
-		value = text
+// announce tells what will happen to how many nodes.
+func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) string {
+	which := names(nodes)
+	if o.undo {
+		return fmt.Sprintf("Removes the override of %s: the rules decide again.", which)
 	}
-	return map[string]any{"metadata": map[string]any{"uid": node.UID, "annotations": map[string]any{v1alpha1.OverrideAnnotation: value}}}
-}
-
-// announce says what will be done to how many nodes.
-func (o *overrideOptions) announce(ctx context.Context, e *explainer, nodes []*corev1.Node) string {
 	held, selected := 0, 0
 	for _, node := range nodes {
-		x := e.explain(ctx, node, nil)
-		if x.Held {
+		e := world.Node(node, nil)
+		if e.Held {
 			held++
 		}
-		for _, r := range x.Rules {
-			if r.Mode == "Enforced" && r.State != "" && r.Taint != nil {
-				selected++
-				break
-			}
+		if slices.ContainsFunc(e.Rules, func(r report.RuleExplanation) bool {
+			return r.Mode == "Enforced" && r.State != "" && r.Taint != nil
+		}) {
+			selected++
 		}
 	}
-	until := "until \"kubectl nodegate clear\""
-	if o.last > 0 {
-		until = "for " + short(o.last)
-	}
-	which := names(nodes)
-	switch o.action {
-	case gate.OverrideRelease:
-		return fmt.Sprintf("Releases %s%s: the taints of all rules go and stay away %s, whatever the evidence.", which, of(held, nodes), until)
-	case gate.OverrideHold:
-		text := fmt.Sprintf("Holds %s%s: the taints of the rules that select them are put on and stay %s, whatever the evidence.", which, of(held, nodes), until)
-		if n := len(nodes) - selected; n > 0 {
-			text += fmt.Sprintf("\nNo enforced rule with a taint selects %d of %d: there it has no effect until one does. \"kubectl cordon\" holds any node.", n, len(nodes))
-		}
-		return text
-	}
-	return fmt.Sprintf("Clears the override of %s: the rules decide again.", which)
-}
-
-// of says how many of some nodes are held now.
-func of(held int, nodes []*corev1.Node) string {
 	switch {
 	case len(nodes) > 1:
-		return fmt.Sprintf(", of which %d are held now", held)
+		which += fmt.Sprintf(", of which %d are held now", held)
 	case held == 1:
-		return ", which is held now"
+		which += ", which is held now"
+	default:
+		which += ", which is not held now"
 	}
-	return ", which is not held now"
+	until := "until --undo"
+	if o.duration > 0 {
+		until = "for " + short(o.duration)
+	}
+	if o.action == gate.OverrideRelease {
+		return fmt.Sprintf("Releases %s: the operator removes the taints of all rules and adds none %s, whatever the evidence.", which,
+			until)
+	}
+	text := fmt.Sprintf("Holds %s: the operator adds the taints of the rules that select them and keeps them on %s, whatever the "+
+		"evidence.", which, until)
+	if n := len(nodes) - selected; n > 0 {
+		text += fmt.Sprintf("\nwarning: no enforced rule with a taint selects %d of %d: this has no effect there until one does. "+
+			"\"kubectl cordon\" holds any node.", n, len(nodes))
+	}
+	return text
 }
 
-// short is a duration without the parts that are zero.
+// short returns a duration without its zero parts.
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -213,29 +175,29 @@ func short(d time.Duration) string {
 	return s
 }
 
-// names are the names of some nodes, with their number.
+// names returns the names of the first nodes, for messages.
 func names(nodes []*corev1.Node) string {
 	const few = 5
 	if len(nodes) == 1 {
 		return "node " + nodes[0].Name
 	}
 	var out []string
-	for i, n := range nodes {
-		if i == few {
-			return fmt.Sprintf("%d nodes (%s and %d more)", len(nodes), strings.Join(out, ", "), len(nodes)-few)
-		}
+	for _, n := range nodes[:min(few, len(nodes))] {
 		out = append(out, n.Name)
 	}
-	return fmt.Sprintf("%d nodes (%s)", len(nodes), strings.Join(out, ", "))
+	text := strings.Join(out, ", ")
+	if len(nodes) > few {
+		text += fmt.Sprintf(" and %d more", len(nodes)-few)
+	}
+	return fmt.Sprintf("%d nodes (%s)", len(nodes), text)
 }
 
-// await waits until the operator has acted.
-func (p *plugin) await(ctx context.Context, c *cluster.Cluster, nodes []*corev1.Node, o *overrideOptions) error {
-	const interval = 250 * time.Millisecond
+// await waits until the operator has nothing more to do on the nodes.
+func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.Node, timeout time.Duration) error {
 	waiting := nodes
-	// A request that the end of the time would cut short is let go on: its error would be told instead of that.
-	err := wait.PollUntilContextTimeout(ctx, interval, o.timeout, true, func(context.Context) (bool, error) {
-		e, err := newExplainer(ctx, c, p.now())
+	// Requests use the outer context: the end of the timeout must not cut one short, whose error would hide the timeout.
+	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
+		world, err := p.world(ctx, c)
 		if err != nil {
 			return false, err
 		}
@@ -245,7 +207,9 @@ func (p *plugin) await(ctx context.Context, c *cluster.Cluster, nodes []*corev1.
 			if err != nil {
 				return false, err
 			}
-			if pending(e.explain(ctx, fresh, nil)) {
+			if slices.ContainsFunc(world.Node(fresh, nil).Rules, func(r report.RuleExplanation) bool {
+				return r.Taint != nil && r.Taint.Change != ""
+			}) {
 				still = append(still, fresh)
 			}
 		}
@@ -253,22 +217,64 @@ func (p *plugin) await(ctx context.Context, c *cluster.Cluster, nodes []*corev1.
 		return len(waiting) == 0, nil
 	})
 	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		return errors.New("interrupted: the annotation is written, and the operator will act")
 	case wait.Interrupted(err):
-		return fmt.Errorf("%s: the annotation is written, but the operator has not acted within %s: does it run? See \"kubectl nodegate status\"", names(waiting), o.timeout)
+		return fmt.Errorf("%s: the annotation is written, but the operator has not acted within %s: is it running? "+
+			"See \"kubectl nodegate status\"", names(waiting), timeout)
 	}
 	return err
 }
 
-// pending reports whether the operator has something to do on a node.
-func pending(e *report.NodeExplanation) bool {
-	for i := range e.Rules {
-		if t := e.Rules[i].Taint; t != nil && t.Change != "" {
-			return true
+func newMaintenance(p *plugin) *cobra.Command {
+	var o *changing
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "maintenance NODE... on|off",
+		Short: "Take nodes out of the load balancers, or put them back",
+		Long: "Take nodes out of the load balancers, or put them back: while a node is in maintenance, /health of its agent answers\n" +
+			"503. Taints are not changed. It sets the annotation " + v1alpha1.MaintenanceAnnotation + " on the nodes.",
+		Example: "  kubectl nodegate maintenance worker-3 on --reason 'disk swap'\n  kubectl nodegate maintenance worker-3 off",
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.flush(p, p.maintenance(cmd.Context(), o, args[:len(args)-1], args[len(args)-1], reason))
+		},
+		ValidArgsFunction: p.completeNodes(),
+	}
+	o = newChanging(cmd, "maintenance changed")
+	cmd.Flags().StringVar(&reason, "reason", "kubectl nodegate maintenance", "The reason, which /health and \"why\" show.")
+	return cmd
+}
+
+func (p *plugin) maintenance(ctx context.Context, o *changing, args []string, to, reason string) error {
+	var value any // null removes the annotation
+	what := "Puts %s back into the load balancers, as far as its checks pass."
+	switch to {
+	case "on":
+		value, what = reason, "Takes %s out of the load balancers: /health of its agent answers 503 until \"maintenance off\"."
+	case "off":
+	default:
+		return fmt.Errorf("the last argument must be on or off, not %q", to)
+	}
+	if reason == "" || reason == "false" {
+		return errors.New("--reason: must not be empty or \"false\", which mean no maintenance")
+	}
+	c, err := p.cluster()
+	if err != nil {
+		return err
+	}
+	nodes, err := selectNodes(ctx, c, args, "")
+	if err != nil {
+		return err
+	}
+	if err := p.ask(ctx, o, fmt.Sprintf(what, names(nodes))); err != nil {
+		return err
+	}
+	for _, node := range nodes {
+		annotations := map[string]any{v1alpha1.MaintenanceAnnotation: value}
+		if err := p.apply(ctx, c, o, node, map[string]any{"annotations": annotations}, nil); err != nil {
+			return err
 		}
 	}
-	return false
+	return nil
 }

@@ -19,47 +19,50 @@ import (
 type pauseOptions struct {
 	*changing
 	resume bool
+	all    bool
 	force  bool
 }
 
 func newPause(p *plugin) *cobra.Command {
-	o := &pauseOptions{}
-	cmd := &cobra.Command{
-		Use:   "pause [RULE...]",
-		Short: "Suspend rules: nothing is added to any node, releases go on",
-		Long: "Suspend the named rules, or all: they put nothing on any node, and what stands goes as soon as its node is ready. It sets\n" +
-			"spec.suspend, and the annotation " + v1alpha1.PausedAnnotation + ", by which resume knows what it may resume.",
-		Example:           "  kubectl nodegate pause\n  kubectl nodegate pause network --yes",
-		ValidArgsFunction: p.completeRules,
-		RunE:              func(cmd *cobra.Command, args []string) error { return p.pause(cmd.Context(), args, o) },
-	}
-	o.changing = newChanging(cmd, "paused")
+	cmd, _ := p.pausing(false, "paused", &cobra.Command{
+		Use:   "pause RULE...",
+		Short: "Suspend rules: they add no taint to any node; releases continue",
+		Long: "Suspend the named rules, or all with --all: they add no taint to any node, and remove theirs as soon as a node is ready.\n" +
+			"It sets spec.suspend, and the annotation " + v1alpha1.PausedAnnotation + ", which tells resume\nwhat it may resume.",
+		Example: "  kubectl nodegate pause network\n  kubectl nodegate pause --all --yes",
+	})
 	return cmd
 }
 
 func newResume(p *plugin) *cobra.Command {
-	o := &pauseOptions{resume: true}
-	cmd := &cobra.Command{
-		Use:   "resume [RULE...]",
-		Short: "Put rules back in force that pause has suspended",
-		Long: "Put the named rules, or all, back in force that pause has suspended. Rules that somebody has suspended in another way stay\n" +
-			"so, unless they are named and --force is given.",
-		Example:           "  kubectl nodegate resume\n  kubectl nodegate resume network --yes",
-		ValidArgsFunction: p.completeRules,
-		RunE:              func(cmd *cobra.Command, args []string) error { return p.pause(cmd.Context(), args, o) },
-	}
-	o.changing = newChanging(cmd, "resumed")
-	cmd.Flags().BoolVar(&o.force, "force", false, "Also resume rules that are named and that pause has not suspended.")
+	cmd, o := p.pausing(true, "resumed", &cobra.Command{
+		Use:   "resume RULE...",
+		Short: "Enforce rules again that pause has suspended",
+		Long: "Enforce the named rules, or all with --all, again that pause has suspended. Rules that were suspended in another way stay\n" +
+			"suspended, unless they are named and --force is given.",
+		Example: "  kubectl nodegate resume network\n  kubectl nodegate resume --all --yes",
+	})
+	cmd.Flags().BoolVar(&o.force, "force", false, "Also resume named rules that pause has not suspended.")
+	cmd.MarkFlagsMutuallyExclusive("all", "force")
 	return cmd
 }
 
+func (p *plugin) pausing(resume bool, done string, cmd *cobra.Command) (*cobra.Command, *pauseOptions) {
+	o := &pauseOptions{resume: resume}
+	cmd.ValidArgsFunction = p.completeRules()
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 == o.all || slices.Contains(args, "") { // an empty variable must not mean every rule
+			return errors.New("one or more rule names, or --all, are required")
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.flush(p, p.pause(cmd.Context(), args, o)) }
+	o.changing = newChanging(cmd, done)
+	cmd.Flags().BoolVar(&o.all, "all", false, "All rules, instead of names.")
+	return cmd, o
+}
+
 func (p *plugin) pause(ctx context.Context, names []string, o *pauseOptions) error {
-	if err := o.validate(); err != nil {
-		return err
-	}
-	if o.force && len(names) == 0 {
-		return fmt.Errorf("--force: name the rules; by itself resume takes only those that pause has suspended")
-	}
 	c, err := p.cluster()
 	if err != nil {
 		return err
@@ -72,70 +75,84 @@ func (p *plugin) pause(ctx context.Context, names []string, o *pauseOptions) err
 	if err != nil {
 		return err
 	}
-	todo, notes := o.choose(rules)
-	for _, note := range notes {
-		fmt.Fprintln(p.streams.ErrOut, "note:", note)
+	todo, warnings := o.choose(rules)
+	for _, w := range warnings {
+		fmt.Fprintln(p.streams.ErrOut, "warning:", w)
 	}
 	if len(todo) == 0 {
-		fmt.Fprintf(p.streams.ErrOut, "Nothing to do: no rule is to be %s.\n", o.done)
+		fmt.Fprintln(p.streams.ErrOut, "Nothing to do.")
 		return nil
 	}
 	if err := p.ask(ctx, o.changing, o.announce(todo)); err != nil {
 		return err
 	}
-	for _, rule := range todo {
-		if err := p.apply(ctx, c, o.changing, rule, o.patch(rule, p.now())); err != nil {
+	var suspend, paused any // null removes a field
+	if !o.resume {
+		suspend, paused = true, p.now().UTC().Format(time.RFC3339)
+	}
+	for i := range todo {
+		rule := &todo[i]
+		metadata := map[string]any{ // the version makes the patch fail if the rule has changed meanwhile
+			"resourceVersion": rule.ResourceVersion, "annotations": map[string]any{v1alpha1.PausedAnnotation: paused},
+		}
+		if err := p.apply(ctx, c, o.changing, rule, metadata, map[string]any{"suspend": suspend}); err != nil {
 			return err
 		}
 		if o.dryRun != dryRunClient && rule.Spec.Suspend == o.resume {
-			return fmt.Errorf("rule %s: the server did not keep spec.suspend: the definition of rules that it serves is not Nodegate's; apply the one that comes with it", rule.Name)
+			return fmt.Errorf("rule %s: the server did not keep spec.suspend, because its CRD is not Nodegate's: apply Nodegate's CRD",
+				rule.Name)
 		}
 	}
 	return nil
 }
 
-// errNoRule is for a name that no rule has.
-var errNoRule = errors.New("there is no rule")
+var errNoRule = errors.New("not found")
 
-// named are the rules with the given names, all without any.
-func named(all []v1alpha1.NodeReadinessRule, names []string) ([]*v1alpha1.NodeReadinessRule, error) {
-	var out []*v1alpha1.NodeReadinessRule
-	for i := range all {
-		if len(names) == 0 || slices.Contains(names, all[i].Name) {
-			out = append(out, &all[i])
-		}
+// noRule is the error for a name that no rule has, as kubectl phrases it.
+func noRule(name string) error {
+	return fmt.Errorf("nodereadinessrules.%s %q %w", v1alpha1.GroupVersion.Group, name, errNoRule)
+}
+
+// named returns the rules with the given names, or all if there are no names.
+func named(all []v1alpha1.NodeReadinessRule, names []string) ([]v1alpha1.NodeReadinessRule, error) {
+	if len(names) == 0 {
+		return all, nil
 	}
-	for _, name := range names {
-		if !slices.ContainsFunc(out, func(r *v1alpha1.NodeReadinessRule) bool { return r.Name == name }) {
-			return nil, fmt.Errorf("%w %q: \"kubectl get nrr\" lists what there is", errNoRule, name)
+	var out []v1alpha1.NodeReadinessRule
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		i := slices.IndexFunc(all, func(r v1alpha1.NodeReadinessRule) bool { return r.Name == name })
+		if i < 0 {
+			return nil, noRule(name)
 		}
+		out = append(out, all[i])
 	}
 	return out, nil
 }
 
-// choose are the rules that something is to be done to, and what people should know about the others.
-func (o *pauseOptions) choose(rules []*v1alpha1.NodeReadinessRule) (todo []*v1alpha1.NodeReadinessRule, notes []string) {
+// choose returns the rules to change, and what people should know about the others.
+func (o *pauseOptions) choose(rules []v1alpha1.NodeReadinessRule) (todo []v1alpha1.NodeReadinessRule, warnings []string) {
 	for _, r := range rules {
 		_, ours := r.Annotations[v1alpha1.PausedAnnotation]
 		switch {
 		case !r.DeletionTimestamp.IsZero():
-			notes = append(notes, fmt.Sprintf("rule %s is being deleted, and is left alone", r.Name))
+			warnings = append(warnings, fmt.Sprintf("rule %s is being deleted and is not changed", r.Name))
 		case !o.resume && r.Spec.Suspend:
-			notes = append(notes, fmt.Sprintf("rule %s is suspended already, and is left as it is", r.Name))
+			warnings = append(warnings, fmt.Sprintf("rule %s is already suspended and is not changed", r.Name))
 		case o.resume && !r.Spec.Suspend:
 		case o.resume && !ours && !o.force:
-			notes = append(notes, fmt.Sprintf("rule %s was suspended by somebody, not by pause, and stays so: \"kubectl nodegate resume %s --force\" resumes it", r.Name, r.Name))
+			warnings = append(warnings, fmt.Sprintf("rule %s was not suspended by pause and is not changed: \"kubectl nodegate resume %s "+
+				"--force\" resumes it", r.Name, r.Name))
 		default:
 			todo = append(todo, r)
-			if by := managedBy(r); by != "" {
-				notes = append(notes, fmt.Sprintf("rule %s is managed by %s, which may undo this", r.Name, by))
+			if by := managedBy(&r); by != "" {
+				warnings = append(warnings, fmt.Sprintf("rule %s is managed by %s, which may undo this", r.Name, by))
 			}
 		}
 	}
-	return todo, notes
+	return todo, warnings
 }
 
-// managedBy is what else writes a rule, by the marks that it leaves.
+// managedBy returns which GitOps tool writes a rule, by its labels and annotations.
 func managedBy(r *v1alpha1.NodeReadinessRule) string {
 	switch {
 	case r.Annotations["argocd.argoproj.io/tracking-id"] != "" || r.Labels["argocd.argoproj.io/instance"] != "":
@@ -146,48 +163,31 @@ func managedBy(r *v1alpha1.NodeReadinessRule) string {
 	return ""
 }
 
-// announce says what will be done to how many rules and nodes.
-func (o *pauseOptions) announce(rules []*v1alpha1.NodeReadinessRule) string {
-	names := make([]string, 0, len(rules))
+// announce tells what will happen to how many rules and nodes.
+func (o *pauseOptions) announce(rules []v1alpha1.NodeReadinessRule) string {
+	var names []string
 	var matched, held, exempt int32
 	unreported := 0
-	for _, r := range rules {
-		names = append(names, r.Name)
-		if r.Status.Nodes == nil {
+	for i := range rules {
+		names = append(names, rules[i].Name)
+		n := rules[i].Status.Nodes
+		if n == nil {
 			unreported++
 			continue
 		}
-		matched += r.Status.Nodes.Matched
-		held += r.Status.Nodes.Held
-		exempt += r.Status.Nodes.Exempt
+		matched, held, exempt = matched+n.Matched, held+n.Held, exempt+n.Exempt
 	}
 	which := "rule " + names[0]
 	if len(names) > 1 {
 		which = fmt.Sprintf("%d rules (%s)", len(names), strings.Join(names, ", "))
 	}
-	var text string
+	text := fmt.Sprintf("Pauses %s, about %d nodes: none of them is tainted; %d held nodes stay held until they are ready.", which,
+		matched, held)
 	if o.resume {
-		text = fmt.Sprintf("Resumes %s, about %d nodes: up to %d that are not ready and not held can be held again.", which, matched, exempt)
-	} else {
-		text = fmt.Sprintf("Pauses %s, about %d nodes: nothing is put on any of them; the %d that are held stay so until they are ready.", which, matched, held)
+		text = fmt.Sprintf("Resumes %s, about %d nodes: up to %d that are exempt now can be held again.", which, matched, exempt)
 	}
 	if unreported > 0 {
-		text += fmt.Sprintf(" %d of the rules have no status yet, and are not counted.", unreported)
+		text += fmt.Sprintf(" %d of the rules have no status yet and are not counted.", unreported)
 	}
 	return text
-}
-
-// patch is what is to be sent for a rule. The version keeps it from undoing what somebody else has just written.
-func (o *pauseOptions) patch(r *v1alpha1.NodeReadinessRule, now time.Time) map[string]any {
-	var suspend, paused any // null takes it off
-	if !o.resume {
-		suspend, paused = true, now.UTC().Format(time.RFC3339)
-	}
-	return map[string]any{
-		"metadata": map[string]any{
-			"uid": r.UID, "resourceVersion": r.ResourceVersion,
-			"annotations": map[string]any{v1alpha1.PausedAnnotation: paused},
-		},
-		"spec": map[string]any{"suspend": suspend},
-	}
 }

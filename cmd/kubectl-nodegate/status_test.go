@@ -4,25 +4,24 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/nodegate/nodegate/internal/plugin/report"
 )
 
-func TestScreenDrawsInPlace(t *testing.T) {
-	s := &screen{}
-	for _, step := range []struct{ content, want string }{
-		{"a\nb\n", "a\x1b[K\nb\x1b[K\n\x1b[J"},
-		{"c\n", "\x1b[2Ac\x1b[K\n\x1b[J"},
-		{"d\ne\nf\n", "\x1b[1Ad\x1b[K\ne\x1b[K\nf\x1b[K\n\x1b[J"},
-		{"g\n", "\x1b[H\x1b[2Jg\x1b[K\n\x1b[J"}, // the last one did not fit
+func TestFramesAreDrawnOverEachOther(t *testing.T) {
+	for _, c := range []struct {
+		first bool
+		width int
+		want  string
+	}{
+		{true, 80, "\x1b[2J\x1b[HNo rules found: no node is held.\x1b[K\n\x1b[J"},
+		{false, 80, "\x1b[HNo rules found: no node is held.\x1b[K\n\x1b[J"},
+		{true, 0, "No rules found: no node is held.\n"}, // not a terminal
 	} {
-		if diff := cmp.Diff(step.want, s.frame(step.content, 3)); diff != "" {
-			t.Errorf("-want +got\n%s", diff)
+		if got := (frame{&report.RuleStatusList{}, c.first}).Text(report.Style{Width: c.width}); got != c.want {
+			t.Errorf("first %t, width %d: got %q", c.first, c.width, strings.ReplaceAll(got, "\x1b", "ESC"))
 		}
-	}
-	s.leave()
-	if got := s.frame("h\n", 3); got != "h\x1b[K\n\x1b[J" {
-		t.Errorf("what was left is overwritten: %q", got)
 	}
 }

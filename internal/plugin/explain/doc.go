@@ -1,6 +1,6 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain says of one node what holds it and why, by the operator's own decisions made anew. It is pure: it takes
-// the time and all facts as arguments, and writes nothing.
+// Package explain explains what holds a node and why, and simulates what rules would do, by the operator's own decisions.
+// It is pure: all facts and the time are arguments, and it writes nothing.
 package explain

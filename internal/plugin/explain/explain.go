@@ -9,10 +9,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/readiness"
@@ -20,150 +20,184 @@ import (
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
-// Input is what is known.
-type Input struct {
-	// Node is the node.
-	Node *corev1.Node
+// World is what is known of a cluster at one moment.
+type World struct {
 	// Rules are all rules, compiled.
 	Rules *ruleset.Set
-	// Reported are the statuses of the rules, by UID.
-	Reported map[types.UID]*v1alpha1.NodeReadinessRuleStatus
-	// Evidence is what requirements are judged by.
-	Evidence *readiness.Evidence
-	// Unread says why a requirement could not be read; empty, where it could.
-	Unread func(*ruleset.Requirement) string
-	// Reserve asks a rule's breaker for room; see gate.NodeInput.
-	Reserve func(rule *ruleset.Rule, since time.Time) bool
-	// Told is what events tell about a rule's taint: report.ByRule, report.ByOther, or nothing.
-	Told func(rule *ruleset.Rule, taint corev1.Taint) string
-	// Operator is whether the operator runs; nil, where that is not known.
+	// Stored are the same rules as they were read, with their statuses.
+	Stored []v1alpha1.NodeReadinessRule
+	// Evidence is the evidence for requirements.
+	Evidence *evidence.Snapshot
+	// Nodes reads all nodes. It is called if a rule's limit decides about a node.
+	Nodes func() ([]*corev1.Node, error)
+	// Operator tells whether the operator runs; nil if that is not known.
 	Operator *report.Operator
-	// Now is the moment.
+	// Now is the time.
 	Now time.Time
+
+	fleet    *fleet.Fleet
+	fleetErr error
 }
 
-// Node explains a node.
-func Node(in *Input) *report.NodeExplanation {
-	set := in.Rules
-	swept := taints.Sweep(in.Node, set, func(string) bool { return true })
-	override, overrideErr := gate.OverrideOf(in.Node, in.Now)
-	dec := &gate.NodeInput{
-		Node: in.Node, Swept: swept.Node, Rules: set, Evidence: in.Evidence, Override: override, Now: in.Now,
-		Observed: Observed, Reserve: in.Reserve,
-	}
-	out := gate.DecideNode(dec)
-	plan := taints.Plan(in.Node, swept, out.Decisions, in.Now)
+// explainer explains one rule on one node.
+type explainer struct {
+	*World
+	node    *corev1.Node
+	events  []corev1.Event
+	all     *decided
+	d       *gate.Decision
+	verdict *readiness.Verdict
+}
 
+// Node explains a node. The events on it tell who added a taint.
+func (w *World) Node(node *corev1.Node, events []corev1.Event) *report.NodeExplanation {
+	all := decide(node, w.Rules, w.Evidence, w.Now, func(rule *ruleset.Rule, since time.Time) bool {
+		return w.reserve(rule, node, since)
+	})
 	e := &report.NodeExplanation{
-		TypeMeta: report.Type(report.KindNodeExplanation),
-		Node:     in.Node.Name, At: seconds(in.Now), CreatedAt: in.Node.CreationTimestamp,
-		Ready: ready(in.Node), Unschedulable: in.Node.Spec.Unschedulable, Terminating: !in.Node.DeletionTimestamp.IsZero(),
-		Override: overrideOf(in.Node, override, overrideErr), Operator: in.Operator,
-		Rules: []report.RuleExplanation{},
+		TypeMeta: report.Type("NodeExplanation"), Node: node.Name, At: *report.Time(w.Now),
+		CreatedAt: node.CreationTimestamp, Unschedulable: node.Spec.Unschedulable,
+		Terminating: !node.DeletionTimestamp.IsZero(), Maintenance: node.Annotations[v1alpha1.MaintenanceAnnotation],
+		Override: override(node, w.Now), Operator: w.Operator, Rules: []report.RuleExplanation{},
 	}
-	for i := range out.Decisions {
-		x := &explainer{in: in, d: &out.Decisions[i], verdict: out.Verdicts[i], plan: &plan}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			e.Ready = string(c.Status)
+		}
+	}
+	for i := range all.Decisions {
+		x := &explainer{World: w, node: node, events: events, all: all, d: &all.Decisions[i], verdict: &all.Verdicts[i]}
 		e.Rules = append(e.Rules, x.rule())
 	}
 	slices.SortStableFunc(e.Rules, func(a, b report.RuleExplanation) int { return cmp.Compare(rank(&a), rank(&b)) })
 	for i := range e.Rules {
-		if r := &e.Rules[i]; r.Taint != nil && r.Taint.Present && r.Taint.By != report.ByStranger && (r.State == v1alpha1.NodeStateHeld || r.Taint.By != report.ByOtherRule) {
+		r := &e.Rules[i]
+		if t := r.Taint; t != nil && t.Present && t.By != report.ByForeign &&
+			(r.State == v1alpha1.NodeStateHeld || t.By != report.ByOtherRule) {
 			e.HeldBy = append(e.HeldBy, r.Rule)
 		}
 	}
 	e.Held = len(e.HeldBy) > 0
-	e.OtherTaints = otherTaints(in, out.Decisions)
-	e.NotSelectedBy = notSelected(in)
+	e.OtherTaints = otherTaints(node, w.Rules, all.Decisions)
+	e.NotSelectedBy = notSelected(node, w.Rules)
 	e.Next = next(e)
 	e.Summary = summary(e)
+	if w.fleetErr != nil {
+		e.Unread = append(e.Unread, "whether maxUnavailable is reached: "+w.fleetErr.Error())
+	}
 	return e
 }
 
-// Observed is what to go by where nobody has watched the node: evidence that bears no time counts from now, as after a
-// restart of the operator, or under a rule that was just put in force, from then.
-func Observed(rule *ruleset.Rule) readiness.Observed {
+// reserve asks a rule's limit whether one more node may be tainted. If the nodes cannot be listed, one may.
+func (w *World) reserve(rule *ruleset.Rule, node *corev1.Node, since time.Time) bool {
+	if w.fleet == nil && w.fleetErr == nil {
+		var nodes []*corev1.Node
+		nodes, w.fleetErr = w.Nodes()
+		w.fleet = fleet.New(quiet{})
+		w.fleet.SetRules(w.Rules, nodes, w.Now)
+	}
+	if w.fleetErr != nil {
+		return true
+	}
+	return w.fleet.Reserve(rule.UID, node.Name, since)
+}
+
+// decided has the decisions about one node.
+type decided struct {
+	gate.Outcome
+	plan taints.Outcome
+}
+
+// decide decides about a node as the operator does.
+func decide(node *corev1.Node, rules *ruleset.Set, known *evidence.Snapshot, now time.Time,
+	reserve func(*ruleset.Rule, time.Time) bool,
+) *decided {
+	override, _ := gate.OverrideOf(node, now) // an override that cannot be read is ignored
+	swept := taints.Sweep(node, rules, func(string) bool { return true })
+	in := &gate.NodeInput{
+		Node: node, Swept: swept.Node, Rules: rules, Evidence: &readiness.Evidence{}, Override: override, Now: now,
+		Observed: observed, Reserve: reserve,
+	}
+	known.Gather(rules, node.Name, in.Evidence)
+	d := &decided{Outcome: gate.DecideNode(in)}
+	d.plan = taints.Plan(node, swept, d.Decisions, now)
+	return d
+}
+
+// does reports whether the plan has an operation for a rule.
+func (d *decided) does(rule *ruleset.Rule, operations ...taints.Operation) bool {
+	return slices.ContainsFunc(d.plan.Changes, func(c taints.Change) bool {
+		return c.Rule == rule && (len(operations) == 0 || slices.Contains(operations, c.Operation))
+	})
+}
+
+// observed tells since when evidence without a time is as it is: since now, as after a restart of the operator, or since a
+// rule was put in force just now.
+func observed(rule *ruleset.Rule) readiness.Observed {
 	if rule.JustInForce {
 		return readiness.Observed{Since: rule.InForceSince}
 	}
 	return readiness.Observed{}
 }
 
-// explainer explains one rule.
-type explainer struct {
-	in      *Input
-	d       *gate.Decision
-	verdict readiness.Verdict
-	plan    *taints.Outcome
-}
+// quiet is a fleet's listener that ignores everything.
+type quiet struct{}
+
+func (quiet) RuleChanged(string) {}
+func (quiet) Enqueue([]string)   {}
 
 func (x *explainer) rule() report.RuleExplanation {
 	rule := x.d.Rule
 	r := report.RuleExplanation{
-		Rule: rule.Name, Mode: rule.Mode.String(), State: x.d.State, Reason: x.d.Reason, Policy: v1alpha1.ConditionPolicyAllOf,
-		ReleasedAt: report.Time(x.d.Was.Record.Released.Time), Reported: x.reported(),
+		Rule: rule.Name, Mode: rule.Mode.String(), State: x.d.State, Reason: x.d.Reason,
+		Policy: v1alpha1.ConditionPolicyAllOf, ReleasedAt: report.Time(x.d.Was.Record.Released.Time),
+		Problems: problems(rule),
 	}
 	if rule.Spec.AnyOf() {
 		r.Policy = v1alpha1.ConditionPolicyAnyOf
 	}
-	for _, p := range rule.Problems {
-		r.Problems = append(r.Problems, p.String())
-	}
+	reported := x.reported(&r)
 	unread := false
 	if x.d.Was.Matches {
-		r.Evidence, unread = x.evidence()
+		r.Evidence, unread = x.evidence(reported)
 	}
-	if unread = unread && !independent(x.d.Reason); unread {
-		x.cannotTell(&r)
+	switch x.d.Reason {
+	case gate.ReasonOverrideHold, gate.ReasonOverrideRelease, gate.ReasonCompleted, gate.ReasonNotInForce:
+		unread = false // the evidence makes no difference
 	}
 	r.Taint = x.taint(unread)
-	if r.Message == "" {
-		r.Message = Message(x.d, &x.verdict, x.in.Now)
-	}
 	for _, e := range r.Evidence {
 		if e.Satisfied != nil && !*e.Satisfied && !x.verdict.Ready {
 			r.WaitsFor = append(r.WaitsFor, e.Message)
 		}
 	}
 	if !unread {
-		r.Guard = x.guard()
-		r.Deadlines = x.deadlines()
+		r.Message, r.Guard, r.Deadlines = message(x.d, x.verdict, x.Now), x.guard(), x.deadlines()
+		return r
 	}
-	return r
-}
-
-// independent reports whether evidence makes no difference to what is decided.
-func independent(reason string) bool {
-	switch reason {
-	case gate.ReasonOverrideHold, gate.ReasonOverrideRelease, gate.ReasonCompleted, gate.ReasonNotInForce:
-		return true
-	}
-	return false
-}
-
-// cannotTell is for a rule whose evidence could not be read: what the operator reports is all there is.
-func (x *explainer) cannotTell(r *report.RuleExplanation) {
-	r.State, r.Reason = "", ""
-	r.Message = "some of its evidence could not be read, so that this cannot be judged here"
+	r.State, r.Reason, r.Message = "", "", "some of its evidence cannot be read, so the plugin cannot evaluate the rule"
 	if r.Reported != nil {
 		r.State, r.Reason = r.Reported.State, r.Reported.Reason
 		r.Message += "; the operator reports " + string(r.Reported.State) + ", " + r.Reported.Reason
 	}
+	return r
 }
 
-func (x *explainer) evidence() (out []report.Evidence, unread bool) {
-	reported := x.reportedRequirements()
+// evidence returns each piece of evidence, and whether some of it could not be read.
+func (x *explainer) evidence(reported map[string]string) (out []report.Evidence, unread bool) {
 	for i := range x.verdict.Results {
 		res := &x.verdict.Results[i]
 		e := report.Evidence{
-			Condition: res.Type, Requirement: res.Name, Satisfied: new(res.Satisfied), Message: res.Message(), Cause: string(res.Cause),
-			Since: report.Time(res.Since), Heartbeat: report.Time(res.Heartbeat), ChangesAt: report.Time(res.ChangesAt),
+			Condition: res.Type, Requirement: res.Name, Satisfied: new(res.Satisfied), Message: res.Message(),
+			Cause: string(res.Cause), Since: report.Time(res.Since), Heartbeat: report.Time(res.Heartbeat),
+			ChangesAt: report.Time(res.ChangesAt),
 		}
 		if res.Name != "" {
 			q := &x.d.Rule.Requirements[i-len(x.d.Rule.Spec.Conditions)]
-			if why := x.in.Unread(q); why != "" {
+			if why := x.Evidence.Unread(q); why != "" {
 				unread = true
 				e.Satisfied, e.Cause, e.Since, e.ChangesAt = nil, "Unread", nil, nil
-				e.Message = "requirement " + q.Name + " could not be read: " + why
+				e.Message = "requirement " + q.Name + " cannot be read: " + why
 				if m := reported[q.Name]; m != "" {
 					e.Message += "; the operator reports: " + m
 				}
@@ -174,43 +208,34 @@ func (x *explainer) evidence() (out []report.Evidence, unread bool) {
 	return out, unread
 }
 
-// reported is what the rule's status says of the node.
-func (x *explainer) reported() *report.Reported {
-	status := x.in.Reported[x.d.Rule.UID]
-	if status == nil {
+// reported fills in what the rule's status says of the node, and returns its messages about requirements.
+func (x *explainer) reported(r *report.RuleExplanation) map[string]string {
+	i := slices.IndexFunc(x.Stored, func(o v1alpha1.NodeReadinessRule) bool { return o.UID == x.d.Rule.UID })
+	if i < 0 {
 		return nil
 	}
-	for _, f := range status.FailedNodes {
-		if f.NodeName == x.in.Node.Name {
-			return &report.Reported{State: v1alpha1.NodeStateFailed, Reason: f.Reason, Message: f.Message, At: f.LastEvaluationTime}
-		}
-	}
+	status, messages := &x.Stored[i].Status, map[string]string{}
 	for _, n := range status.NodeEvaluations {
-		if n.NodeName == x.in.Node.Name && n.State != "" {
-			return &report.Reported{State: n.State, Reason: n.Reason, At: n.LastEvaluationTime}
-		}
-	}
-	return nil
-}
-
-func (x *explainer) reportedRequirements() map[string]string {
-	out := map[string]string{}
-	status := x.in.Reported[x.d.Rule.UID]
-	if status == nil {
-		return out
-	}
-	for _, n := range status.NodeEvaluations {
-		if n.NodeName != x.in.Node.Name {
+		if n.NodeName != x.node.Name {
 			continue
 		}
+		if n.State != "" {
+			r.Reported = &report.Reported{State: n.State, Reason: n.Reason, At: n.LastEvaluationTime}
+		}
 		for _, q := range n.RequirementResults {
-			out[q.Name] = q.Message
+			messages[q.Name] = q.Message
 		}
 	}
-	return out
+	for _, f := range status.FailedNodes {
+		if f.NodeName == x.node.Name {
+			r.Reported = &report.Reported{State: v1alpha1.NodeStateFailed, Reason: f.Reason, Message: f.Message,
+				At: f.LastEvaluationTime}
+		}
+	}
+	return messages
 }
 
-// rank puts first what holds the node.
+// rank sorts the rules that hold the node first.
 func rank(r *report.RuleExplanation) int {
 	present := r.Taint != nil && r.Taint.Present
 	switch {
@@ -228,28 +253,18 @@ func rank(r *report.RuleExplanation) int {
 	return 5
 }
 
-func ready(node *corev1.Node) string {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return string(c.Status)
-		}
-	}
-	return ""
-}
-
-func overrideOf(node *corev1.Node, o gate.Override, err error) *report.Override {
+func override(node *corev1.Node, now time.Time) *report.Override {
 	value, ok := node.Annotations[v1alpha1.OverrideAnnotation]
 	if !ok {
 		return nil
 	}
+	o, err := gate.OverrideOf(node, now)
 	out := &report.Override{Value: value, Action: string(o.Action), Until: report.Time(o.Until)}
 	switch {
 	case err != nil:
-		out.Problem = "it cannot be read, and is ignored: " + err.Error()
+		out.Problem = err.Error()
 	case o.Action == gate.OverrideNone:
 		out.Problem = "its time is over"
 	}
 	return out
 }
-
-func seconds(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }

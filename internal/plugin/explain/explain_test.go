@@ -5,6 +5,7 @@ package explain
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -13,12 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/report"
-	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -55,21 +55,18 @@ func held() *build.NodeWrapper {
 		gate.Record{Rule: "network", Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(13 * time.Minute))})
 }
 
-func input(n *build.NodeWrapper, rules ...*build.RuleWrapper) *Input {
-	set := ruleset.NewSet()
-	reported := map[types.UID]*v1alpha1.NodeReadinessRuleStatus{}
+// explained explains a node under rules.
+func explained(n *build.NodeWrapper, rules ...*build.RuleWrapper) *report.NodeExplanation {
+	return world(n, rules...).Node(n.Obj(), nil)
+}
+
+func world(n *build.NodeWrapper, rules ...*build.RuleWrapper) *World {
+	w := &World{Rules: ruleset.NewSet(), Now: now, Nodes: func() ([]*corev1.Node, error) { return []*corev1.Node{n.Obj()}, nil }}
 	for _, r := range rules {
-		o := r.Obj()
-		set = set.With(ruleset.Compile(o, nil, now))
-		reported[o.UID] = &o.Status
+		w.Rules, w.Stored = w.Rules.With(ruleset.Compile(r.Obj(), nil, now)), append(w.Stored, *r.Obj())
 	}
-	return &Input{
-		Node: n.Obj(), Rules: set, Reported: reported, Evidence: &readiness.Evidence{},
-		Unread:  func(*ruleset.Requirement) string { return "" },
-		Reserve: func(*ruleset.Rule, time.Time) bool { return true },
-		Told:    func(*ruleset.Rule, corev1.Taint) string { return "" },
-		Now:     now,
-	}
+	w.Evidence = evidence.Of(nil, w.Rules)
+	return w
 }
 
 func requires(r *build.RuleWrapper, q v1alpha1.Requirement) *build.RuleWrapper {
@@ -84,7 +81,7 @@ func TestSummary(t *testing.T) {
 	for name, c := range map[string]struct {
 		node  *build.NodeWrapper
 		rules []*build.RuleWrapper
-		edit  func(*Input)
+		edit  func(*World)
 		want  string
 		held  bool
 	}{
@@ -99,12 +96,12 @@ func TestSummary(t *testing.T) {
 		},
 		"about to be released": {
 			node: held().Condition(cni, "True", ago(time.Second)), rules: []*build.RuleWrapper{network()}, held: true,
-			want: "Node worker-3 is held by rule network for 13m and about to be released: all that it requires holds.",
+			want: "Node worker-3 is held by rule network for 13m and is about to be released: all that it requires holds.",
 		},
-		"due to be released, and nobody to do it": {
+		"to be released when an operator leads": {
 			node: held().Condition(cni, "True", ago(time.Second)), rules: []*build.RuleWrapper{network()}, held: true,
-			edit: func(in *Input) { in.Operator = &report.Operator{} },
-			want: "Node worker-3 is held by rule network for 13m and due, as soon as an operator leads, to be released: all that it requires holds.",
+			edit: func(w *World) { w.Operator = &report.Operator{} },
+			want: "Node worker-3 is held by rule network for 13m and will, as soon as an operator leads, be released: all that it requires holds.",
 		},
 		"about to be held": {
 			node: worker(), rules: []*build.RuleWrapper{network()},
@@ -123,19 +120,19 @@ func TestSummary(t *testing.T) {
 		},
 		"in dry-run": {
 			node: worker(), rules: []*build.RuleWrapper{dry},
-			want: "Node worker-3 is not held: rule network lets it be: the rule is in dry-run; enforced, it would hold the node: condition example.com/CNI has not been reported, must be True.",
+			want: "Node worker-3 is not held: it is exempt from rule network: the rule is in dry-run; if enforced, it would hold the node: condition example.com/CNI has not been reported, must be True.",
 		},
 		"over budget": {
-			node: worker().Created(ago(2 * time.Hour)), rules: []*build.RuleWrapper{limited}, edit: func(in *Input) { in.Reserve = func(*ruleset.Rule, time.Time) bool { return false } },
-			want: "Node worker-3 is not held: rule network lets it be: not held, because as many nodes as maxUnavailable allows (0) are held already: condition example.com/CNI has not been reported, must be True.",
+			node: worker().Created(ago(2 * time.Hour)), rules: []*build.RuleWrapper{limited},
+			want: "Node worker-3 is not held: it is exempt from rule network: not held, because as many nodes as maxUnavailable allows (0) are held already: condition example.com/CNI has not been reported, must be True.",
 		},
-		"held by hand": {
+		"held by its override": {
 			node: held().Annotation(v1alpha1.OverrideAnnotation, "Hold;until=2026-01-02T05:04:05Z").Condition(cni, "True", ago(time.Minute)), rules: []*build.RuleWrapper{network()}, held: true,
-			want: "Node worker-3 is held by hand for another 120m.",
+			want: "Node worker-3 is held by its override for another 120m.",
 		},
-		"released by hand": {
+		"released by its override": {
 			node: worker().Annotation(v1alpha1.OverrideAnnotation, "Release"), rules: []*build.RuleWrapper{network()},
-			want: "Node worker-3 is released by hand: no rule holds it, whatever its evidence.",
+			want: "Node worker-3 is released by its override: no rule holds it, whatever its evidence.",
 		},
 		"one of several does": {
 			node: worker(), rules: []*build.RuleWrapper{network().AnyOf().Condition("example.com/Other")},
@@ -143,11 +140,11 @@ func TestSummary(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := input(c.node, c.rules...)
+			w := world(c.node, c.rules...)
 			if c.edit != nil {
-				c.edit(in)
+				c.edit(w)
 			}
-			got := Node(in)
+			got := w.Node(c.node.Obj(), nil)
 			if diff := cmp.Diff(c.want, got.Summary); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
@@ -161,59 +158,66 @@ func TestSummary(t *testing.T) {
 func TestAnEvictionGuardIsExplained(t *testing.T) {
 	rule := build.MakeRule("guard").UID("u1").Created(ago(time.Hour)).Selector("pool", "a").Condition(cni).EvictionGuard(1800)
 	n := record(worker().Condition(cni, "False", ago(10*time.Minute)), "u1", gate.Record{GuardedSince: metav1.NewTime(ago(10 * time.Minute))})
-	e := Node(input(n, rule))
-	if want := "Node worker-3 bears no rule's taint, but rule guard, which has none, does not hold there: condition example.com/CNI is False, must be True."; e.Summary != want {
+	e := explained(n, rule)
+	if want := "Node worker-3 has no rule's taint, but is not ready under rule guard, which has none: condition example.com/CNI is False, must be True."; e.Summary != want {
 		t.Errorf("got %q", e.Summary)
 	}
-	if got := e.Rules[0].Guard; got != "its pods are guarded from eviction, for 10m now" {
+	if got := e.Rules[0].Guard; got != "eviction guard active for 10m: its pods are not evicted" {
 		t.Errorf("got %q", got)
 	}
 	if e.Next == nil || !e.Next.At.Time.Equal(now.Add(20*time.Minute)) || !strings.Contains(e.Next.What, "its eviction guard ends") {
 		t.Errorf("got %+v", e.Next)
 	}
 	ended := record(worker().Condition(cni, "False", ago(40*time.Minute)), "u1", gate.Record{GuardedSince: metav1.NewTime(ago(20 * time.Minute)), GuardEnded: metav1.NewTime(ago(time.Minute))})
-	if got := Node(input(ended, build.WrapRule(rule.Obj()).EvictionGuard(600))).Rules[0].Guard; !strings.Contains(got, "not guarded from eviction any more") {
+	if got := explained(ended, build.WrapRule(rule.Obj()).EvictionGuard(600)).Rules[0].Guard; !strings.Contains(got, "eviction guard ended") {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestWhoPutTheTaintThere(t *testing.T) {
-	other := build.MakeRule("other").UID("u2").Created(ago(time.Hour)).Selector("pool", "a").Condition("Ready").Taint(taint, "", "NoSchedule")
+func TestWhoAddedTheTaint(t *testing.T) {
+	other := build.MakeRule("other").UID("u2").Created(ago(time.Hour)).Selector("pool", "a").Condition("Ready").
+		Taint(taint, "", "NoSchedule")
 	claim := gate.Record{Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(13 * time.Minute))}
 	for name, c := range map[string]struct {
 		node  *build.NodeWrapper
 		rules []*build.RuleWrapper
-		told  string
+		event string
 		by    string
 		says  string
 	}{
-		"the rule, as the events tell":          {node: held(), told: report.ByRule, by: report.ByRule, says: "is on: put there by this rule 13m ago"},
-		"somebody else, as the events tell":     {node: held(), told: report.ByOther, by: report.ByOther, says: "is on: put there by somebody else, and this rule's since 13m ago"},
-		"nobody remembers":                      {node: held(), by: report.ByUnknown, says: "is on, and this rule's since 13m ago"},
-		"somebody else, as its value tells":     {node: held().Untaint(taint).Taint(taint, "kubelet", "NoSchedule"), by: report.ByOther, says: "put there by somebody else"},
-		"admission, which has no clock":         {node: record(held(), "u1", gate.Record{Taint: claim.Taint}), by: report.ByRule, says: "in the request that created the node"},
-		"somebody else, and not taken over yet": {node: worker().Taint(taint, "", "NoSchedule"), by: report.ByStranger, says: "about to take it over"},
-		"somebody else, and none of the rule's business": {
-			node: worker().Taint(taint, "", "NoSchedule"), rules: []*build.RuleWrapper{network().Suspend(true)}, by: report.ByStranger, says: "does not touch it",
+		"the rule, by the events":      {node: held(), event: "TaintAdded", by: report.ByRule, says: "added by this rule 13m ago"},
+		"another program, by events":   {node: held(), event: "TaintAdopted", by: report.ByOther, says: "not added by a rule, managed by this rule for 13m"},
+		"the events are gone":          {node: held(), by: report.ByUnknown, says: "is on the node, managed by this rule for 13m"},
+		"another program, by value":    {node: held().Untaint(taint).Taint(taint, "kubelet", "NoSchedule"), by: report.ByOther, says: "not added by a rule"},
+		"admission, which has no time": {node: record(held(), "u1", gate.Record{Taint: claim.Taint}), by: report.ByRule, says: "when the node was created"},
+		"another program, not adopted": {node: worker().Taint(taint, "", "NoSchedule"), by: report.ByForeign, says: "about to adopt it"},
+		"another program, not managed": {
+			node: worker().Taint(taint, "", "NoSchedule"), rules: []*build.RuleWrapper{network().Suspend(true)}, by: report.ByForeign,
+			says: "does not manage it",
 		},
 		"another rule": {
-			node:  record(worker().Condition(cni, "True", ago(time.Minute)).Condition("Ready", "False", ago(time.Minute)).Taint(taint, "", "NoSchedule"), "u2", claim),
-			rules: []*build.RuleWrapper{network(), other}, by: report.ByOtherRule, says: "put there by rule other, which has the same taint",
+			node: record(worker().Condition(cni, "True", ago(time.Minute)).Condition("Ready", "False", ago(time.Minute)).
+				Taint(taint, "", "NoSchedule"), "u2", claim),
+			rules: []*build.RuleWrapper{network(), other}, by: report.ByOtherRule, says: "added by rule other, which has the same taint",
 		},
-		"nobody: it was taken off": {node: record(worker(), "u1", claim), says: "somebody has taken it off; the operator is about to put it on"},
+		"the taint was removed": {node: record(worker(), "u1", claim), says: "was removed, but not by the operator; the operator is about to add it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.rules == nil {
 				c.rules = []*build.RuleWrapper{network()}
 			}
-			in := input(c.node, c.rules...)
-			in.Told = func(*ruleset.Rule, corev1.Taint) string { return c.told }
-			got := find(Node(in), "network").Taint
-			if got == nil || got.By != c.by || !strings.Contains(got.Message, c.says) {
+			e := world(c.node, c.rules...).Node(c.node.Obj(), []corev1.Event{event(c.event, time.Minute, "network")})
+			i := slices.IndexFunc(e.Rules, func(r report.RuleExplanation) bool { return r.Rule == "network" })
+			if got := e.Rules[i].Taint; got == nil || got.By != c.by || !strings.Contains(got.Message, c.says) {
 				t.Errorf("got %+v, want by %q, %q", got, c.by, c.says)
 			}
 		})
 	}
+}
+
+func event(reason string, age time.Duration, rule string) corev1.Event {
+	return corev1.Event{Reason: reason, EventTime: metav1.NewMicroTime(ago(age)), Related: &corev1.ObjectReference{Name: rule},
+		Message: reason + " taint " + taint + "=pending:NoSchedule for rule " + rule}
 }
 
 func TestWhatHappensNext(t *testing.T) {
@@ -231,7 +235,7 @@ func TestWhatHappensNext(t *testing.T) {
 		},
 		"its timeout, and it stays held": {node: held(), rule: network().Timeout(1800, 0, v1alpha1.TimeoutActionKeep), after: 17 * time.Minute, says: "the node stays held"},
 		"its first timeout, and it is released": {
-			node: held(), rule: network().Timeout(1800, 1200, v1alpha1.TimeoutActionRelease), after: 7 * time.Minute, says: "for evidence to appear ends (20m): the node is released all the same",
+			node: held(), rule: network().Timeout(1800, 1200, v1alpha1.TimeoutActionRelease), after: 7 * time.Minute, says: "for evidence to appear ends (20m): the node is released anyway",
 		},
 		"its other timeout, where all has appeared": {
 			node: held().Condition(cni, "False", ago(time.Minute)), rule: network().Timeout(1800, 1200, v1alpha1.TimeoutActionRelease), after: 17 * time.Minute, says: "its timeout ends (30m)",
@@ -250,7 +254,7 @@ func TestWhatHappensNext(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Node(input(c.node, c.rule)).Next
+			got := explained(c.node, c.rule).Next
 			if c.after == 0 {
 				if got != nil {
 					t.Errorf("got %+v", got)
@@ -268,15 +272,13 @@ func TestEvidenceThatCouldNotBeRead(t *testing.T) {
 	rule := requires(network(), v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs"}})
 	rule.Status.NodeEvaluations = []v1alpha1.NodeEvaluation{{NodeName: "worker-3", State: v1alpha1.NodeStateHeld, Reason: gate.ReasonEvidenceMissing,
 		RequirementResults: []v1alpha1.RequirementEvaluationResult{{Name: "q", Message: "csi driver ebs is not registered"}}}}
-	in := input(held().Condition(cni, "True", ago(time.Minute)), rule)
-	in.Unread = func(*ruleset.Requirement) string { return "csinodes is forbidden" }
-	e := Node(in)
+	e := explained(held().Condition(cni, "True", ago(time.Minute)), rule)
 	r := e.Rules[0]
 	if r.State != v1alpha1.NodeStateHeld || !strings.Contains(r.Message, "the operator reports Held, EvidenceMissing") {
 		t.Errorf("what the operator reports is not said: %+v", r)
 	}
 	i := slices.IndexFunc(r.Evidence, func(e report.Evidence) bool { return e.Requirement == "q" })
-	if i < 0 || r.Evidence[i].Satisfied != nil || !strings.Contains(r.Evidence[i].Message, "csinodes is forbidden; the operator reports: csi driver ebs is not registered") {
+	if i < 0 || r.Evidence[i].Satisfied != nil || !strings.Contains(r.Evidence[i].Message, "there are no CSINodes in the file; the operator reports: csi driver ebs is not registered") {
 		t.Errorf("evidence: %+v", r.Evidence)
 	}
 	if r.Taint.Change != "" || len(r.Deadlines) > 0 {
@@ -286,8 +288,7 @@ func TestEvidenceThatCouldNotBeRead(t *testing.T) {
 		t.Error("the node bears the taint, and is not said to be held")
 	}
 
-	in.Node = held().Annotation(v1alpha1.OverrideAnnotation, "Release").Obj()
-	if r := Node(in).Rules[0]; r.Reason != gate.ReasonOverrideRelease || r.Taint.Change != "Remove" {
+	if r := explained(held().Annotation(v1alpha1.OverrideAnnotation, "Release"), rule).Rules[0]; r.Reason != gate.ReasonOverrideRelease || r.Taint.Change != "Remove" {
 		t.Errorf("an override needs no evidence: %+v", r)
 	}
 }
@@ -298,19 +299,19 @@ func TestWhatElseIsSaid(t *testing.T) {
 	elsewhere := build.MakeRule("gpus").UID("u3").Selector("pool", "gpus").Condition("x").Taint("example.com/gpu", "", "NoSchedule")
 	n := held().Taint("example.com/gpu", "", "NoSchedule").Taint("node.kubernetes.io/unschedulable", "", "NoSchedule").
 		Annotation(v1alpha1.OverrideAnnotation, "Relase")
-	e := Node(input(n, failed, elsewhere))
+	e := explained(n, failed, elsewhere)
 
 	if r := e.Rules[0].Reported; r == nil || r.State != v1alpha1.NodeStateFailed || r.Message != "denied by a webhook" {
 		t.Errorf("a failed write is not reported: %+v", r)
 	}
 	wantTaints := []report.OtherTaint{
-		{Taint: "example.com/gpu:NoSchedule", By: "rule gpus has it, but does not select this node: nobody takes it off"},
+		{Taint: "example.com/gpu:NoSchedule", By: "rule gpus has it, but does not select this node: the operator does not remove it"},
 		{Taint: "node.kubernetes.io/unschedulable:NoSchedule", By: "the node is cordoned"},
 	}
 	if diff := cmp.Diff(wantTaints, e.OtherTaints); diff != "" {
 		t.Errorf("other taints: -want +got\n%s", diff)
 	}
-	if diff := cmp.Diff([]report.NotSelected{{Rule: "gpus", Why: `wants pool=gpus, and the label is "a"`}}, e.NotSelectedBy); diff != "" {
+	if diff := cmp.Diff([]report.NotSelected{{Rule: "gpus", Why: `requires pool=gpus, but the label is "a"`}}, e.NotSelectedBy); diff != "" {
 		t.Errorf("not selected by: -want +got\n%s", diff)
 	}
 	if o := e.Override; o == nil || o.Action != "" || !strings.Contains(o.Problem, "neither Release nor Hold") {
@@ -318,42 +319,49 @@ func TestWhatElseIsSaid(t *testing.T) {
 	}
 }
 
-func TestTold(t *testing.T) {
-	event := func(reason string, age time.Duration, rule string) corev1.Event {
-		return corev1.Event{Reason: reason, EventTime: metav1.NewMicroTime(ago(age)), Related: &corev1.ObjectReference{Name: rule},
-			Message: reason + " taint " + taint + "=pending:NoSchedule for rule " + rule}
-	}
+func TestToldByEvents(t *testing.T) {
 	rule := ruleset.Compile(network().Obj(), nil, now)
-	on := corev1.Taint{Key: taint, Value: "pending", Effect: corev1.TaintEffectNoSchedule}
+	on := &corev1.Taint{Key: taint, Value: "pending", Effect: corev1.TaintEffectNoSchedule}
 	for name, c := range map[string]struct {
 		events []corev1.Event
 		want   string
 	}{
-		"nothing":                     {},
-		"added":                       {events: []corev1.Event{event("TaintAdded", time.Minute, "network")}, want: report.ByRule},
-		"adopted, the newest":         {events: []corev1.Event{event("TaintAdopted", time.Minute, "network"), event("TaintAdded", time.Hour, "network")}, want: report.ByOther},
-		"removed since":               {events: []corev1.Event{event("TaintAdded", time.Hour, "network"), event("TaintRemoved", time.Minute, "network")}},
-		"by another rule":             {events: []corev1.Event{event("TaintAdded", time.Hour, "other")}},
-		"an event of somebody else's": {events: []corev1.Event{{Reason: "TaintAdded", Message: taint}}},
+		"nothing":                    {},
+		"added":                      {events: []corev1.Event{event("TaintAdded", time.Minute, "network")}, want: report.ByRule},
+		"adopted, the newest":        {events: []corev1.Event{event("TaintAdopted", time.Minute, "network"), event("TaintAdded", time.Hour, "network")}, want: report.ByOther},
+		"removed since":              {events: []corev1.Event{event("TaintAdded", time.Hour, "network"), event("TaintRemoved", time.Minute, "network")}},
+		"by another rule":            {events: []corev1.Event{event("TaintAdded", time.Hour, "other")}},
+		"an event of another source": {events: []corev1.Event{{Reason: "TaintAdded", Message: taint}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Told(c.events)(rule, on); got != c.want {
+			if got := told(c.events, rule, on); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
-func TestRoom(t *testing.T) {
-	rule := ruleset.Compile(network().MaxUnavailable("50%").Obj(), nil, now)
+// The limit counts all nodes in service, and the claims of this command line.
+func TestLimit(t *testing.T) {
 	released := gate.Record{Released: metav1.NewTime(ago(time.Minute))}
 	claimed := gate.Record{Released: released.Released, Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(time.Minute))}
 	var nodes []*corev1.Node
-	for _, n := range []*build.NodeWrapper{record(worker(), "u1", released), record(worker(), "u1", claimed), record(worker(), "u1", released),
-		record(worker().Cordoned(), "u1", released), held(), worker().Label("pool", "b")} {
-		nodes = append(nodes, n.Obj())
+	for i, n := range []*build.NodeWrapper{record(worker(), "u1", released), record(worker(), "u1", released), record(worker(), "u1", released),
+		record(worker().Taint(taint, "pending", "NoSchedule"), "u1", claimed), record(worker().Cordoned(), "u1", released), held()} {
+		n.Name = string(rune('a' + i))
+		nodes = append(nodes, n.Condition(cni, "False", ago(time.Minute)).Obj())
 	}
-	if got := Room(rule, nodes, now); got != 1 { // half of three, rounded up, less one
-		t.Errorf("got %d", got)
+	w := world(worker(), network().MaxUnavailable("50%"))
+	w.Nodes = func() ([]*corev1.Node, error) { return nodes, nil }
+	for i, want := range []v1alpha1.NodeState{v1alpha1.NodeStateHeld, v1alpha1.NodeStateExempt} { // half of four, less one
+		if got := w.Node(nodes[i], nil).Rules[0]; got.State != want {
+			t.Errorf("node %d: got %s, %s; want %s", i, got.State, got.Reason, want)
+		}
+	}
+
+	w = world(worker(), network().MaxUnavailable("0"))
+	w.Nodes = func() ([]*corev1.Node, error) { return nil, errors.New("nodes is forbidden") }
+	if e := w.Node(nodes[0], nil); len(e.Unread) != 1 || e.Rules[0].State != v1alpha1.NodeStateHeld {
+		t.Errorf("nodes that cannot be listed: %+v", e)
 	}
 }

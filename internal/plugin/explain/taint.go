@@ -4,9 +4,11 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,50 +19,81 @@ import (
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
-// What the operator is about to do with a taint.
-const (
-	changeAdd    = "Add"
-	changeRemove = "Remove"
-	changeAdopt  = "Adopt"
-)
+// What the operator is about to do with a taint, with the words for it.
+var changes = []struct {
+	operation   taints.Operation
+	name, words string
+}{
+	{taints.Added, "Add", "; the operator is about to add it"},
+	{taints.Removed, "Remove", "; the operator is about to remove it"},
+	{taints.Adopted, "Adopt", "; the rule is about to adopt it"},
+}
 
-// taint is the rule's taint on the node: which, who put it there, and what becomes of it.
+// taint explains the rule's taint on the node: who added it, and what the operator is about to do with it.
 func (x *explainer) taint(unread bool) *report.Taint {
 	want := x.d.Rule.Taint
 	if claimed, err := gate.ParseTaint(x.d.Was.Record.Taint); err == nil && (want == nil || !x.d.Was.Matches) {
-		want = &claimed // of a rule that has changed since
+		want = &claimed // the rule was changed later
 	}
 	if want == nil {
 		return nil
 	}
-	on := gate.Find(x.in.Node, want)
-	t := &report.Taint{Taint: gate.FormatTaint(*want), Present: on != nil, Since: report.Time(x.d.Was.Record.Since.Time)}
-	if on != nil {
-		t.Taint = gate.FormatTaint(*on)
-		t.By = x.by(on)
+	t := &report.Taint{Taint: gate.FormatTaint(*want), Since: report.Time(x.d.Was.Record.Since.Time)}
+	sharers := x.sharers()
+	if on := gate.Find(x.node, want); on != nil {
+		t.Taint, t.Present, t.By = gate.FormatTaint(*on), true, x.by(on, sharers)
 	}
-	if !unread {
-		t.Change = x.change()
+	t.Message = x.origin(t, sharers)
+	for _, c := range changes {
+		if !unread && t.Change == "" && x.all.does(x.d.Rule, c.operation) {
+			t.Change = c.name
+			t.Message += c.words
+		}
 	}
-	t.Message = x.taintMessage(t)
+	if t.By == report.ByForeign && t.Change == "" {
+		t.Message += "; the rule does not manage it"
+	}
 	return t
 }
 
-// by is who put a taint there.
-func (x *explainer) by(on *corev1.Taint) string {
+// origin tells whether a taint is on the node, and who added it.
+func (x *explainer) origin(t *report.Taint, sharers []string) string {
+	since := ""
+	if t.Since != nil {
+		since = ", managed by this rule for " + report.Age(x.Now, t.Since.Time)
+	}
+	switch {
+	case !t.Present && x.d.Was.Claimed:
+		return "was removed, but not by the operator"
+	case !t.Present:
+		return "is not on the node"
+	case t.By == report.ByRule && t.Since == nil:
+		return "is on the node: added by this rule when the node was created"
+	case t.By == report.ByRule:
+		return "is on the node: added by this rule " + report.Age(x.Now, t.Since.Time) + " ago"
+	case t.By == report.ByOther, t.By == report.ByForeign:
+		return "is on the node: not added by a rule" + since
+	case t.By == report.ByOtherRule:
+		return "is on the node: added by rule " + strings.Join(sharers, ", ") + ", which has the same taint"
+	}
+	return "is on the node" + since
+}
+
+// by returns who added a taint.
+func (x *explainer) by(on *corev1.Taint, sharers []string) string {
 	was := &x.d.Was
 	switch {
 	case was.Shared:
 		return report.ByOtherRule
 	case !was.Claimed:
-		return report.ByStranger
+		return report.ByForeign
 	}
-	if told := x.in.Told(x.d.Rule, *on); told != "" {
-		return told
+	if by := told(x.events, x.d.Rule, on); by != "" {
+		return by
 	}
 	claimed, err := gate.ParseTaint(was.Record.Taint)
 	switch {
-	case err == nil && claimed.Value != on.Value && len(x.sharers()) == 0:
+	case err == nil && claimed.Value != on.Value && len(sharers) == 0:
 		return report.ByOther // the value is not the rule's
 	case was.Record.Since.IsZero():
 		return report.ByRule // by admission, in the request that created the node
@@ -68,148 +101,113 @@ func (x *explainer) by(on *corev1.Taint) string {
 	return report.ByUnknown
 }
 
-// sharers are the other rules that claim the same taint.
+// told returns who added a rule's taint by the newest event on the node; empty if the events do not tell. Kubernetes
+// deletes events after an hour.
+func told(events []corev1.Event, rule *ruleset.Rule, taint *corev1.Taint) string {
+	var newest time.Time
+	by := ""
+	for i := range events {
+		e := &events[i]
+		if !names(e, rule.Name) || !strings.Contains(e.Message, taint.ToString()) {
+			continue
+		}
+		at := e.EventTime.Time
+		if e.Series != nil {
+			at = e.Series.LastObservedTime.Time
+		}
+		is, known := map[string]string{"TaintAdded": report.ByRule, "TaintAdopted": report.ByOther, "TaintRemoved": ""}[e.Reason]
+		if known && !at.Before(newest) {
+			newest, by = at, is
+		}
+	}
+	return by
+}
+
+// sharers returns the other rules that claim the same taint on the node.
 func (x *explainer) sharers() []string {
 	var out []string
-	for _, o := range x.in.Rules.All() {
-		if o == x.d.Rule || o.Taint == nil || x.d.Rule.Taint == nil || o.Taint.Key != x.d.Rule.Taint.Key || o.Taint.Effect != x.d.Rule.Taint.Effect {
-			continue
-		}
-		if s := gate.StateOf(o, x.in.Node, x.in.Now); s.Claimed {
-			out = append(out, o.Name)
+	for i := range x.all.Decisions {
+		o := &x.all.Decisions[i]
+		if o.Rule != x.d.Rule && o.Was.Claimed && same(o.Rule.Taint, x.d.Rule.Taint) {
+			out = append(out, o.Rule.Name)
 		}
 	}
 	return out
 }
 
-// change is what the operator's next patch does.
-func (x *explainer) change() string {
-	for i := range x.plan.Changes {
-		c := &x.plan.Changes[i]
-		if c.Rule != x.d.Rule {
-			continue
-		}
-		switch c.Operation {
-		case taints.Added:
-			return changeAdd
-		case taints.Removed:
-			return changeRemove
-		case taints.Adopted:
-			return changeAdopt
-		}
-	}
-	return ""
-}
+// same reports whether two taints have the same key and effect.
+func same(a, b *corev1.Taint) bool { return a != nil && b != nil && a.MatchTaint(b) }
 
-func (x *explainer) taintMessage(t *report.Taint) string {
-	since := ""
-	if t.Since != nil {
-		since = ", and this rule's since " + age(x.in.Now, t.Since.Time) + " ago"
-	}
-	var text string
-	switch {
-	case !t.Present && x.d.Was.Claimed:
-		text = "somebody has taken it off"
-	case !t.Present:
-		text = "is not on the node"
-	case t.By == report.ByRule && t.Since == nil:
-		text = "is on: put there in the request that created the node"
-	case t.By == report.ByRule:
-		text = "is on: put there by this rule " + age(x.in.Now, t.Since.Time) + " ago"
-	case t.By == report.ByOther:
-		text = "is on: put there by somebody else" + since
-	case t.By == report.ByOtherRule:
-		text = "is on: put there by rule " + strings.Join(x.sharers(), ", ") + ", which has the same taint"
-	case t.By == report.ByStranger:
-		text = "is on: put there by somebody else"
-	default:
-		text = "is on" + since
-	}
-	return text + x.becomes(t)
-}
-
-// becomes is what becomes of the taint.
-func (x *explainer) becomes(t *report.Taint) string {
-	switch t.Change {
-	case changeAdd:
-		return "; the operator is about to put it on"
-	case changeRemove:
-		return "; the operator is about to take it off"
-	case changeAdopt:
-		return "; the operator is about to take it over"
-	}
-	if t.By == report.ByStranger {
-		return "; this rule does not touch it"
-	}
-	return ""
-}
-
-// otherTaints are the taints that no rule has to do with.
-func otherTaints(in *Input, decisions []gate.Decision) []report.OtherTaint {
+// otherTaints returns the taints that belong to no rule that concerns the node.
+func otherTaints(node *corev1.Node, rules *ruleset.Set, decisions []gate.Decision) []report.OtherTaint {
 	var out []report.OtherTaint
-	for _, t := range in.Node.Spec.Taints {
+	for i := range node.Spec.Taints {
+		t := &node.Spec.Taints[i]
 		ours := slices.ContainsFunc(decisions, func(d gate.Decision) bool {
 			claimed, err := gate.ParseTaint(d.Was.Record.Taint)
-			return d.Rule.Taint != nil && d.Rule.Taint.Key == t.Key && d.Rule.Taint.Effect == t.Effect ||
-				err == nil && claimed.Key == t.Key && claimed.Effect == t.Effect
+			return same(d.Rule.Taint, t) || err == nil && same(&claimed, t)
 		})
 		if !ours {
-			out = append(out, report.OtherTaint{Taint: t.ToString(), By: usually(in, &t)})
+			out = append(out, report.OtherTaint{Taint: t.ToString(), By: usually(rules, t)})
 		}
 	}
 	return out
 }
 
-// usually is who usually sets a taint.
-func usually(in *Input, t *corev1.Taint) string {
-	switch {
-	case t.Key == corev1.TaintNodeUnschedulable:
-		return "the node is cordoned"
-	case t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable:
-		return "Kubernetes: its condition Ready is not True"
-	case strings.HasPrefix(t.Key, "node.kubernetes.io/"):
-		return "Kubernetes: a condition of the node"
-	case strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/"):
-		return "the cloud provider"
-	case strings.HasPrefix(t.Key, "node-role.kubernetes.io/"):
-		return "the node's role"
+// usually returns who usually sets a taint.
+func usually(rules *ruleset.Set, t *corev1.Taint) string {
+	for _, known := range []struct{ prefix, by string }{
+		{corev1.TaintNodeUnschedulable, "the node is cordoned"},
+		{corev1.TaintNodeNotReady, "Kubernetes: its condition Ready is not True"},
+		{corev1.TaintNodeUnreachable, "Kubernetes: its condition Ready is not True"},
+		{"node.kubernetes.io/", "Kubernetes: a condition of the node"},
+		{"node.cloudprovider.kubernetes.io/", "the cloud provider"},
+		{"node-role.kubernetes.io/", "the node's role"},
+	} {
+		if strings.HasPrefix(t.Key, known.prefix) {
+			return known.by
+		}
 	}
-	for _, r := range in.Rules.All() {
-		if r.Taint != nil && r.Taint.Key == t.Key && r.Taint.Effect == t.Effect {
-			return fmt.Sprintf("rule %s has it, but does not select this node: nobody takes it off", r.Name)
+	for _, r := range rules.All() {
+		if same(r.Taint, t) {
+			return fmt.Sprintf("rule %s has it, but does not select this node: the operator does not remove it", r.Name)
 		}
 	}
 	return "not a rule"
 }
 
-// notSelected are the rules that do not select the node, and why.
-func notSelected(in *Input) []report.NotSelected {
+// notSelected returns the rules that do not select the node, and why.
+func notSelected(node *corev1.Node, rules *ruleset.Set) []report.NotSelected {
 	var out []report.NotSelected
-	for _, r := range in.Rules.All() {
-		if r.Matches(in.Node.Labels) {
-			continue
+	for _, r := range rules.All() {
+		if !r.Matches(node.Labels) {
+			out = append(out, report.NotSelected{Rule: r.Name, Why: whyNot(r, node.Labels)})
 		}
-		out = append(out, report.NotSelected{Rule: r.Name, Why: whyNot(r, in.Node.Labels)})
 	}
-	slices.SortFunc(out, func(a, b report.NotSelected) int { return strings.Compare(a.Rule, b.Rule) })
+	slices.SortFunc(out, func(a, b report.NotSelected) int { return cmp.Compare(a.Rule, b.Rule) })
 	return out
 }
 
 func whyNot(r *ruleset.Rule, have labels.Set) string {
 	requirements, selectable := r.Selector.Requirements()
 	if !selectable {
-		return "its nodeSelector is invalid, and selects nothing"
+		return "its nodeSelector is invalid and selects no node"
 	}
 	for i := range requirements {
 		q := &requirements[i]
-		if q.Matches(have) {
-			continue
+		switch {
+		case q.Matches(have):
+		case have.Has(q.Key()):
+			return fmt.Sprintf("requires %s, but the label is %q", q, have.Get(q.Key()))
+		default:
+			return fmt.Sprintf("requires %s, but the node has no such label", q)
 		}
-		is := "not there"
-		if have.Has(q.Key()) {
-			is = fmt.Sprintf("%q", have.Get(q.Key()))
-		}
-		return fmt.Sprintf("wants %s, and the label is %s", q, is)
 	}
 	return ""
+}
+
+// names reports whether an event is about a rule: it relates to the first rule of a write, and its note names them all.
+func names(e *corev1.Event, rule string) bool {
+	return e.Related != nil && e.Related.Name == rule ||
+		strings.Contains(e.Message, "for rule "+rule+":") || strings.Contains(e.Message, "for rule "+rule+";")
 }

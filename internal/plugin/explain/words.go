@@ -5,6 +5,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,8 +18,8 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Message is why a node stands under a rule as it does, in words.
-func Message(d *gate.Decision, v *readiness.Verdict, now time.Time) string {
+// message explains in words why a node has its state under a rule.
+func message(d *gate.Decision, v *readiness.Verdict, now time.Time) string {
 	rule := d.Rule
 	missing := v.Blocking()
 	if rule.Spec.AnyOf() && missing != "" && len(v.Results) > 1 {
@@ -30,114 +31,113 @@ func Message(d *gate.Decision, v *readiness.Verdict, now time.Time) string {
 		}
 		return text
 	}
+	const allHolds = "all that it requires holds"
 	switch {
 	case rule.Mode == ruleset.Deleting:
-		return "the rule is being deleted: what it has put on nodes goes"
+		return "the rule is being deleted: the operator removes what it wrote to nodes"
 	case d.State == "" && !d.Was.Matches:
-		return "the rule does not select the node any more: what it has put there goes"
+		return "the rule no longer selects the node: the operator removes what it wrote there"
 	}
 	switch d.Reason {
-	case gate.ReasonEvidenceHolds:
-		return "all that it requires holds"
 	case gate.ReasonEvidenceMissing:
 		text := or("its evidence is missing")
 		if t := d.Was.Record.TimedOut; !t.IsZero() {
-			text += fmt.Sprintf("; its timeout ended %s ago, and keeps the node held", age(now, t.Time))
+			text += fmt.Sprintf("; its timeout ended %s ago and keeps the node held", report.Age(now, t.Time))
 		}
 		return text
 	case gate.ReasonRearmed:
-		return "the node has rebooted and is started over: " + or("what it requires has not held since for long enough")
+		return "the node rebooted and starts over: " + or("what it requires has not held for long enough since")
 	case gate.ReasonReadyWindow:
-		text := fmt.Sprintf("all that it requires holds, but not for %s yet (readySeconds)", rule.Spec.ReadyWindow())
+		text := fmt.Sprintf("%s, but not for %s yet (readySeconds)", allHolds, rule.Spec.ReadyWindow())
 		if d.State == v1alpha1.NodeStateReady {
-			text += "; the node stays open"
+			text += "; the node stays untainted"
 		}
 		return text
 	case gate.ReasonMinimumHold:
-		return fmt.Sprintf("all that it requires holds, but the node is younger than %s (minimumHoldSeconds)", rule.Spec.MinimumHold())
+		return fmt.Sprintf("%s, but the node is younger than %s (minimumHoldSeconds)", allHolds, rule.Spec.MinimumHold())
 	case gate.ReasonUnreadyWindow:
-		return fmt.Sprintf("%s; not for %s yet (unreadySeconds), and so the node is open", or("its evidence is missing"), rule.Spec.UnreadyWindow())
-	}
-	return exempt(d, or)
-}
-
-func exempt(d *gate.Decision, or func(string) string) string {
-	const allHolds = "all that it requires holds"
-	switch d.Reason {
+		return fmt.Sprintf("%s; not for %s yet (unreadySeconds), so the node is not held", or("its evidence is missing"),
+			rule.Spec.UnreadyWindow())
 	case gate.ReasonCompleted:
-		return "the node has completed this bootstrap-only rule, which leaves it alone from then on"
+		return "the node has completed this bootstrap-only rule, which ignores it from then on"
 	case gate.ReasonOverrideHold:
-		return "somebody holds the node by the override annotation"
-	case gate.ReasonOverrideRelease:
-		return "somebody has released the node by the override annotation, whatever its evidence: " + or(allHolds)
-	case gate.ReasonTimedOut:
-		return "its timeout has released the node all the same: " + or(allHolds)
-	case gate.ReasonExistingNode:
-		return "the node was there before the rule, which leaves it alone until it is ready (existingNodes): " + or(allHolds)
+		return "the override annotation holds the node"
+	case gate.ReasonNotInForce:
+		return "the rule is frozen, the operator adds and removes nothing: " + strings.Join(problems(rule), "; ")
 	case gate.ReasonOverBudget:
-		return fmt.Sprintf("not held, because as many nodes as maxUnavailable allows (%s) are held already: %s", d.Rule.Spec.MaxUnavailable, or(allHolds))
-	case gate.ReasonSuspended:
-		return "the rule is suspended and holds no further node: " + or(allHolds)
+		return fmt.Sprintf("not held, because as many nodes as maxUnavailable allows (%s) are held already: %s",
+			rule.Spec.MaxUnavailable, or(allHolds))
 	case gate.ReasonDryRun:
-		would := "it would do nothing here"
+		would := "it would change nothing here"
 		switch {
 		case d.WouldClaim:
 			would = "it would hold the node"
 		case d.WouldRelease:
 			would = "it would release the node"
 		}
-		return "the rule is in dry-run; enforced, " + would + ": " + or(allHolds)
-	case gate.ReasonNotInForce:
-		return "the rule is frozen, nothing of it is added or removed: " + problems(d.Rule)
-	case gate.ReasonTerminating:
-		return "the node is being deleted, nothing is added to it: " + or(allHolds)
+		return "the rule is in dry-run; if enforced, " + would + ": " + or(allHolds)
+	}
+	if why := exempt[d.Reason]; why != "" {
+		return why + ": " + or(allHolds)
 	}
 	return or(allHolds)
 }
 
-func problems(rule *ruleset.Rule) string {
-	texts := make([]string, 0, len(rule.Problems))
-	for _, p := range rule.Problems {
-		texts = append(texts, p.String())
-	}
-	return strings.Join(texts, "; ")
+// exempt explains reasons for which a node is not held, whatever its evidence.
+var exempt = map[string]string{
+	gate.ReasonOverrideRelease: "the override annotation releases the node, whatever its evidence",
+	gate.ReasonTimedOut:        "its timeout has released the node anyway",
+	gate.ReasonExistingNode:    "the node is older than the rule, which ignores it until it is ready (existingNodes)",
+	gate.ReasonSuspended:       "the rule is suspended and holds no further node",
+	gate.ReasonTerminating:     "the node is being deleted, nothing is added to it",
 }
 
-// summary is the most important thing about a node, in a sentence.
+func problems(rule *ruleset.Rule) []string {
+	var out []string
+	for _, p := range rule.Problems {
+		out = append(out, p.String())
+	}
+	return out
+}
+
+// summary explains a node in one sentence.
 func summary(e *report.NodeExplanation) string {
+	until := ""
+	if e.Override != nil && e.Override.Until != nil {
+		until = " for another " + duration.HumanDuration(e.Override.Until.Sub(e.At.Time))
+	}
 	switch {
 	case e.Override != nil && e.Override.Action == string(gate.OverrideHold) && e.Held:
-		return fmt.Sprintf("Node %s is held by hand%s.", e.Node, until(e))
+		return fmt.Sprintf("Node %s is held by its override%s.", e.Node, until)
 	case e.Override != nil && e.Override.Action == string(gate.OverrideRelease) && !e.Held:
-		return fmt.Sprintf("Node %s is released by hand%s: no rule holds it, whatever its evidence.", e.Node, until(e))
-	case len(e.HeldBy) == 1:
-		return heldByOne(e)
-	case e.Held:
+		return fmt.Sprintf("Node %s is released by its override%s: no rule holds it, whatever its evidence.", e.Node, until)
+	case len(e.HeldBy) > 1:
 		return fmt.Sprintf("Node %s is held by %d rules: %s.", e.Node, len(e.HeldBy), strings.Join(e.HeldBy, ", "))
 	}
-	for _, r := range e.Rules {
-		if r.State == v1alpha1.NodeStateHeld && r.Taint != nil && r.Taint.Change != "" {
-			return fmt.Sprintf("Node %s is not held yet; rule %s is %s hold it: %s.", e.Node, r.Rule, soon(e), r.Message)
-		}
+	soon := "is about to"
+	if e.Operator != nil && !e.Operator.Leads {
+		soon = "will, as soon as an operator leads,"
 	}
-	for _, r := range e.Rules {
-		if r.State == v1alpha1.NodeStateHeld && r.Taint == nil {
-			return fmt.Sprintf("Node %s bears no rule's taint, but rule %s, which has none, does not hold there: %s.", e.Node, r.Rule, r.Message)
+	for i := range e.Rules {
+		switch r := &e.Rules[i]; {
+		case e.Held && r.Rule == e.HeldBy[0]:
+			since, and := "", ""
+			if r.Taint.Since != nil {
+				since = " for " + report.Age(e.At.Time, r.Taint.Since.Time)
+			}
+			if r.Taint.Change == "Remove" {
+				and = " and " + soon + " be released"
+			}
+			return fmt.Sprintf("Node %s is held by rule %s%s%s: %s.", e.Node, r.Rule, since, and, r.Message)
+		case e.Held || r.State != v1alpha1.NodeStateHeld:
+		case r.Taint != nil && r.Taint.Change != "":
+			return fmt.Sprintf("Node %s is not held yet; rule %s %s hold it: %s.", e.Node, r.Rule, soon, r.Message)
+		case r.Taint == nil:
+			return fmt.Sprintf("Node %s has no rule's taint, but is not ready under rule %s, which has none: %s.", e.Node, r.Rule,
+				r.Message)
 		}
 	}
 	return notHeld(e)
-}
-
-func heldByOne(e *report.NodeExplanation) string {
-	r := find(e, e.HeldBy[0])
-	since := ""
-	if r.Taint.Since != nil {
-		since = " for " + age(e.At.Time, r.Taint.Since.Time)
-	}
-	if r.Taint.Change == "Remove" {
-		return fmt.Sprintf("Node %s is held by rule %s%s and %s be released: %s.", e.Node, r.Rule, since, soon(e), r.Message)
-	}
-	return fmt.Sprintf("Node %s is held by rule %s%s: %s.", e.Node, r.Rule, since, r.Message)
 }
 
 func notHeld(e *report.NodeExplanation) string {
@@ -154,54 +154,120 @@ func notHeld(e *report.NodeExplanation) string {
 	switch {
 	case selecting == 0:
 		text += "no rule selects it"
-	case exempted == 1 && selecting == 1:
-		text += fmt.Sprintf("rule %s lets it be: %s", e.Rules[0].Rule, e.Rules[0].Message)
-	case exempted > 0:
-		text += fmt.Sprintf("%s, %d of them only let it be", plural(selecting, "rule selects it", "rules select it"), exempted)
+	case selecting == 1 && exempted == 1:
+		text += fmt.Sprintf("it is exempt from rule %s: %s", e.Rules[0].Rule, e.Rules[0].Message)
 	case selecting == 1:
 		text += fmt.Sprintf("rule %s selects it: %s", e.Rules[0].Rule, e.Rules[0].Message)
+	case exempted > 0:
+		text += fmt.Sprintf("%d rules select it, and it is exempt from %d of them", selecting, exempted)
 	default:
-		text += fmt.Sprintf("%d rules select it, and are satisfied", selecting)
+		text += fmt.Sprintf("%d rules select it and are satisfied", selecting)
 	}
-	if len(e.OtherTaints) > 0 {
-		var names []string
-		for _, t := range e.OtherTaints {
-			names = append(names, t.Taint)
+	for i, t := range e.OtherTaints {
+		if i == 0 {
+			text += "; other taints keep pods off"
 		}
-		text += "; other taints keep pods off: " + strings.Join(names, ", ")
+		text += map[bool]string{true: ": ", false: ", "}[i == 0] + t.Taint
 	}
 	return text + "."
 }
 
-// soon says when the operator will do what it has to.
-func soon(e *report.NodeExplanation) string {
-	if e.Operator != nil && !e.Operator.Leads {
-		return "due, as soon as an operator leads, to"
+// deadlines returns what happens on the node by the passage of time alone, the next change first.
+func (x *explainer) deadlines() []report.Deadline {
+	if x.d.Rule.Mode == ruleset.Frozen || x.d.Rule.Mode == ruleset.Deleting {
+		return nil
 	}
-	return "about to"
-}
-
-func find(e *report.NodeExplanation, rule string) *report.RuleExplanation {
-	for i := range e.Rules {
-		if e.Rules[i].Rule == rule {
-			return &e.Rules[i]
+	var out []report.Deadline
+	add := func(at time.Time, format string, args ...any) {
+		if at.After(x.Now) {
+			what := fmt.Sprintf(format, args...)
+			out = append(out, report.Deadline{At: *report.Time(at), Rule: x.d.Rule.Name, What: what})
 		}
 	}
-	return &report.RuleExplanation{}
+	switch {
+	case x.d.State == v1alpha1.NodeStateHeld && x.d.Reason != gate.ReasonOverrideHold:
+		x.heldDeadlines(add)
+	case x.d.Reason == gate.ReasonUnreadyWindow:
+		add(x.verdict.Since.Add(x.d.Rule.Spec.UnreadyWindow()), "it is held, if its evidence is still missing%s", x.latest())
+	}
+	if h := &x.d.Hold; h.State == gate.HoldStands && x.d.Rule.Mode != ruleset.DryRun {
+		add(h.Until, "its eviction guard ends, if it is still not ready: pods that are due are evicted")
+	}
+	slices.SortStableFunc(out, func(a, b report.Deadline) int { return a.At.Compare(b.At.Time) })
+	return out
 }
 
-func until(e *report.NodeExplanation) string {
-	if e.Override.Until == nil {
-		return ""
+func (x *explainer) heldDeadlines(add func(time.Time, string, ...any)) {
+	spec, created := x.d.Rule.Spec, x.node.CreationTimestamp
+	if x.verdict.Ready {
+		at := x.verdict.Since.Add(spec.ReadyWindow())
+		if old := created.Add(spec.MinimumHold()); !x.d.Was.Released && old.After(at) {
+			at = old
+		}
+		add(at, "it is released, if its evidence still holds%s", x.latest())
 	}
-	return fmt.Sprintf(" for another %s", duration.HumanDuration(e.Override.Until.Sub(e.At.Time)))
+	for i := range x.verdict.Results {
+		if r := &x.verdict.Results[i]; !r.Satisfied && r.Name != "" {
+			add(r.ChangesAt, "requirement %s holds, if nothing changes", r.Name)
+		}
+	}
+	if x.d.Record == nil || !x.d.Record.TimedOut.IsZero() || x.d.Rule.Mode == ruleset.DryRun {
+		return
+	}
+	start := x.d.Record.Since.Time
+	if start.IsZero() {
+		start = created.Time
+	}
+	then := "the operator emits a warning event, and the node stays held"
+	if spec.Timeout.Releases() {
+		then = "the node is released anyway"
+	}
+	if after := spec.Timeout.After(); after > 0 {
+		add(start.Add(after), "its timeout ends (%s): %s", duration.HumanDuration(after), then)
+	}
+	if after := spec.Timeout.AppearAfter(); after > 0 && x.verdict.NeverAppeared {
+		add(start.Add(after), "its timeout for evidence to appear ends (%s): %s", duration.HumanDuration(after), then)
+	}
 }
 
-func age(now, since time.Time) string { return duration.HumanDuration(max(0, now.Sub(since))) }
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
+// latest says that a deadline may come earlier: some evidence has no time, and only the operator has seen it change.
+func (x *explainer) latest() string {
+	for i := range x.verdict.Results {
+		if r := &x.verdict.Results[i]; r.Satisfied == x.verdict.Ready && r.Since.IsZero() {
+			return " (at the latest: only the operator knows since when)"
+		}
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	return ""
+}
+
+// guard explains the state of the rule's eviction guard.
+func (x *explainer) guard() string {
+	would, h := "", &x.d.Hold
+	if x.d.Rule.Mode == ruleset.DryRun {
+		would = "if enforced, "
+	}
+	switch h.State {
+	case gate.HoldStands:
+		return would + "eviction guard active for " + report.Age(x.Now, h.Since) + ": its pods are not evicted"
+	case gate.HoldEnded:
+		return would + "eviction guard ended: maxHoldSeconds have passed since the rule stopped holding, " +
+			report.Age(x.Now, h.Since) + " ago"
+	}
+	return ""
+}
+
+// next returns what happens next.
+func next(e *report.NodeExplanation) *report.Deadline {
+	var all []report.Deadline
+	for i := range e.Rules {
+		all = append(all, e.Rules[i].Deadlines...)
+	}
+	if o := e.Override; o != nil && o.Action != "" && o.Until != nil {
+		all = append(all, report.Deadline{At: *o.Until, What: "the override ends, and the rules decide again"})
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	first := slices.MinFunc(all, func(a, b report.Deadline) int { return a.At.Compare(b.At.Time) })
+	return &first
 }

@@ -4,253 +4,195 @@
 package report
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// APIVersion is the apiVersion of all reports. Fields may be added to it.
+// APIVersion is the apiVersion of all reports. Later versions of the plugin may add fields.
 const APIVersion = "cli.readiness.node.x-k8s.io/v1alpha1"
 
-// The kinds of reports.
-const (
-	KindNodeExplanation = "NodeExplanation"
-	KindSimulation      = "Simulation"
-	KindRuleStatusList  = "RuleStatusList"
-	KindLintReport      = "LintReport"
-)
+// Report is an object that "-o json" prints and that has a text for people.
+type Report interface {
+	// Text returns the text for people.
+	Text(Style) string
+}
 
-// NodeExplanation says of one node what holds it, and why.
+// Type returns the TypeMeta of a kind of report.
+func Type(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: APIVersion, Kind: kind} }
+
+// Time returns a time for a report, in whole seconds; nil for the zero time.
+func Time(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &metav1.Time{Time: t.Truncate(time.Second)}
+}
+
+// NodeExplanation explains what holds one node, and why.
 type NodeExplanation struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// node is the node's name.
-	Node string `json:"node"`
-	// at is when it was looked at.
-	At metav1.Time `json:"at"`
-	// summary says it in a sentence.
-	Summary string `json:"summary"`
-	// held is whether a rule's taint is on the node.
-	Held bool `json:"held"`
-	// heldBy are the rules whose taint is on the node.
-	HeldBy []string `json:"heldBy,omitempty"`
-	// createdAt is when the node was created.
-	CreatedAt metav1.Time `json:"createdAt"`
-	// ready is the status of the node's own condition Ready; empty, where nobody has reported it.
-	Ready string `json:"ready,omitempty"`
-	// unschedulable is whether the node is cordoned, terminating whether it is being deleted.
-	Unschedulable bool `json:"unschedulable,omitempty"`
-	Terminating   bool `json:"terminating,omitempty"`
-	// override is the override annotation.
-	Override *Override `json:"override,omitempty"`
-	// next is the next thing that happens by the passage of time alone.
-	Next *Deadline `json:"next,omitempty"`
-	// rules are those that concern the node, held ones first.
-	Rules []RuleExplanation `json:"rules"`
-	// otherTaints are those that no rule has to do with.
-	OtherTaints []OtherTaint `json:"otherTaints,omitempty"`
-	// notSelectedBy are the rules that do not select the node.
-	NotSelectedBy []NotSelected `json:"notSelectedBy,omitempty"`
-	// operator is whether the operator runs, as far as that can be read.
-	Operator *Operator `json:"operator,omitempty"`
-	// unread says what could not be read, and why.
-	Unread []string `json:"unread,omitempty"`
+	Node    string      `json:"node"`
+	At      metav1.Time `json:"at"`      // when the plugin read the node
+	Summary string      `json:"summary"` // the explanation in one sentence
+	Held    bool        `json:"held"`    // whether a rule's taint is on the node
+	HeldBy  []string    `json:"heldBy,omitempty"`
+
+	CreatedAt     metav1.Time `json:"createdAt"`
+	Ready         string      `json:"ready,omitempty"` // status of the condition Ready; empty if it is not reported
+	Unschedulable bool        `json:"unschedulable,omitempty"`
+	Terminating   bool        `json:"terminating,omitempty"`
+	Maintenance   string      `json:"maintenance,omitempty"` // value of the maintenance annotation
+
+	Override      *Override         `json:"override,omitempty"`
+	Next          *Deadline         `json:"next,omitempty"` // the next change by the passage of time alone
+	Rules         []RuleExplanation `json:"rules"`          // rules that concern the node, those that hold it first
+	OtherTaints   []OtherTaint      `json:"otherTaints,omitempty"`
+	NotSelectedBy []NotSelected     `json:"notSelectedBy,omitempty"`
+	Operator      *Operator         `json:"operator,omitempty"`
+	Unread        []string          `json:"unread,omitempty"` // what the plugin could not read, and why
 }
 
 // Override is the override annotation of a node.
 type Override struct {
-	// value is the annotation's value.
-	Value string `json:"value"`
-	// action is Release or Hold; empty, where the value cannot be read or its time is over.
-	Action string `json:"action,omitempty"`
-	// until is when it ends.
-	Until *metav1.Time `json:"until,omitempty"`
-	// problem says why it has no effect.
-	Problem string `json:"problem,omitempty"`
+	Value   string       `json:"value"`
+	Action  string       `json:"action,omitempty"` // Release or Hold; empty if the override has no effect
+	Until   *metav1.Time `json:"until,omitempty"`
+	Problem string       `json:"problem,omitempty"` // why it has no effect
 }
 
-// RuleExplanation is how a node stands under a rule.
+// RuleExplanation explains the state of a node under a rule.
 type RuleExplanation struct {
-	// rule is the rule's name.
-	Rule string `json:"rule"`
-	// mode is Enforced, Suspended, DryRun, Frozen or Deleting.
-	Mode string `json:"mode"`
-	// problems are what makes the rule invalid.
-	Problems []string `json:"problems,omitempty"`
-	// state and reason are as in the rule's status, judged now. state is empty, where the rule does not select the node, or
-	// its evidence could not be read.
-	State  v1alpha1.NodeState `json:"state,omitempty"`
-	Reason string             `json:"reason,omitempty"`
-	// message says it in words.
-	Message string `json:"message"`
-	// taint is the rule's taint on the node.
-	Taint *Taint `json:"taint,omitempty"`
-	// waitsFor are what is missing.
-	WaitsFor []string `json:"waitsFor,omitempty"`
-	// policy is allOf or anyOf.
-	Policy v1alpha1.ConditionPolicy `json:"policy"`
-	// evidence is each piece of it.
-	Evidence []Evidence `json:"evidence,omitempty"`
-	// guard says how the rule's eviction guard stands; empty, where it guards nothing.
-	Guard string `json:"guard,omitempty"`
-	// deadlines are what happens by the passage of time alone, the next one first.
-	Deadlines []Deadline `json:"deadlines,omitempty"`
-	// releasedAt is when the node was first released, where the rule remembers that.
-	ReleasedAt *metav1.Time `json:"releasedAt,omitempty"`
-	// reported is what the operator has reported in the rule's status, where it names the node.
-	Reported *Reported `json:"reported,omitempty"`
+	Rule     string   `json:"rule"`
+	Mode     string   `json:"mode"`               // Enforced, Suspended, DryRun, Frozen or Deleting
+	Problems []string `json:"problems,omitempty"` // what makes the rule invalid
+
+	// State and Reason are those of the rule's status, evaluated now. State is empty if the rule does not select the
+	// node, or if the plugin cannot read the evidence.
+	State   v1alpha1.NodeState `json:"state,omitempty"`
+	Reason  string             `json:"reason,omitempty"`
+	Message string             `json:"message"`
+
+	Taint      *Taint                   `json:"taint,omitempty"`
+	WaitsFor   []string                 `json:"waitsFor,omitempty"` // the evidence that is missing
+	Policy     v1alpha1.ConditionPolicy `json:"policy"`
+	Evidence   []Evidence               `json:"evidence,omitempty"`
+	Guard      string                   `json:"guard,omitempty"`      // state of the eviction guard
+	Deadlines  []Deadline               `json:"deadlines,omitempty"`  // the next one first
+	ReleasedAt *metav1.Time             `json:"releasedAt,omitempty"` // when the node was first released
+	Reported   *Reported                `json:"reported,omitempty"`   // what the rule's status says of the node
 }
 
-// Who put a taint on a node.
+// The values of Taint.By: who added a taint to a node.
 const (
-	// ByRule: the rule did.
-	ByRule = "Rule"
-	// ByOther: somebody else, such as kubelet's --register-with-taints; the rule manages it.
-	ByOther = "Adopted"
-	// ByOtherRule: another rule that has the same taint.
-	ByOtherRule = "OtherRule"
-	// ByStranger: somebody else, and the rule has not adopted it.
-	ByStranger = "Foreign"
-	// ByUnknown: the rule manages it, and nobody remembers who put it there.
-	ByUnknown = "RuleOrAdopted"
+	ByRule      = "Rule"
+	ByOther     = "Adopted"       // another program or a person, such as kubelet's --register-with-taints; the rule manages it
+	ByOtherRule = "OtherRule"     // another rule with the same taint
+	ByForeign   = "Foreign"       // another program or a person; the rule has not adopted it
+	ByUnknown   = "RuleOrAdopted" // the rule manages it; the events that tell who added it are gone
 )
 
 // Taint is a rule's taint on a node.
 type Taint struct {
-	// taint is key=value:effect; of a taint that is there, as it is.
-	Taint string `json:"taint"`
-	// present is whether it is on the node.
-	Present bool `json:"present"`
-	// by is who put it there: Rule, Adopted, OtherRule, Foreign or RuleOrAdopted.
-	By string `json:"by,omitempty"`
-	// since is since when the rule claims it.
-	Since *metav1.Time `json:"since,omitempty"`
-	// change is what the operator is about to do: Add or Remove.
-	Change string `json:"change,omitempty"`
-	// message says all this in words.
-	Message string `json:"message"`
+	Taint   string       `json:"taint"` // key=value:effect, as on the node if it is there
+	Present bool         `json:"present"`
+	By      string       `json:"by,omitempty"`
+	Since   *metav1.Time `json:"since,omitempty"`  // since when the rule claims it
+	Change  string       `json:"change,omitempty"` // what the operator is about to do: Add, Remove or Adopt
+	Message string       `json:"message"`
 }
 
-// Evidence is one piece of evidence.
+// Evidence is one condition or one requirement of a rule.
 type Evidence struct {
-	// condition is the condition's type, requirement the requirement's name: one of both is given.
-	Condition   string `json:"condition,omitempty"`
-	Requirement string `json:"requirement,omitempty"`
-	// satisfied is whether it holds; absent, where that could not be read.
-	Satisfied *bool `json:"satisfied,omitempty"`
-	// message says it in words.
-	Message string `json:"message"`
-	// cause is Reported, Missing, Default, Stale, BeforeBoot or Unread.
-	Cause string `json:"cause"`
-	// since is since when, where that is known.
-	Since *metav1.Time `json:"since,omitempty"`
-	// heartbeat is when it was last reported.
-	Heartbeat *metav1.Time `json:"heartbeat,omitempty"`
-	// changesAt is when it will turn by the passage of time alone, unless it is reported again.
-	ChangesAt *metav1.Time `json:"changesAt,omitempty"`
+	Condition   string       `json:"condition,omitempty"`   // the condition's type, or
+	Requirement string       `json:"requirement,omitempty"` // the requirement's name
+	Satisfied   *bool        `json:"satisfied,omitempty"`   // absent if the plugin cannot read the evidence
+	Message     string       `json:"message"`
+	Cause       string       `json:"cause"` // Reported, Missing, Default, Stale, BeforeBoot or Unread
+	Since       *metav1.Time `json:"since,omitempty"`
+	Heartbeat   *metav1.Time `json:"heartbeat,omitempty"` // when it was last reported
+	ChangesAt   *metav1.Time `json:"changesAt,omitempty"` // when it changes if it is not reported again
 }
 
-// Deadline is something that happens by the passage of time alone.
+// Deadline is a change that happens by the passage of time alone.
 type Deadline struct {
-	// at is when.
-	At metav1.Time `json:"at"`
-	// rule is the rule that it is about; empty, where it is about the override.
-	Rule string `json:"rule,omitempty"`
-	// what happens then.
-	What string `json:"what"`
+	At   metav1.Time `json:"at"`
+	Rule string      `json:"rule,omitempty"` // empty for the end of the override
+	What string      `json:"what"`
 }
 
-// Reported is what the operator has reported of a node.
+// Reported is what the operator reports of a node.
 type Reported struct {
-	State  v1alpha1.NodeState `json:"state"`
-	Reason string             `json:"reason,omitempty"`
-	// message is of a node that could not be written to.
-	Message string `json:"message,omitempty"`
-	// at is when that changed last.
-	At metav1.Time `json:"at"`
+	State   v1alpha1.NodeState `json:"state"`
+	Reason  string             `json:"reason,omitempty"`
+	Message string             `json:"message,omitempty"` // of a node that the operator could not update
+	At      metav1.Time        `json:"at"`                // when that changed last
 }
 
-// OtherTaint is a taint that no rule has to do with.
+// OtherTaint is a taint that belongs to no rule that selects the node.
 type OtherTaint struct {
 	Taint string `json:"taint"`
-	// by is who usually sets it, in words.
-	By string `json:"by,omitempty"`
+	By    string `json:"by,omitempty"` // who usually sets it
 }
 
 // NotSelected is a rule that does not select a node.
 type NotSelected struct {
 	Rule string `json:"rule"`
-	// why is the first part of the selector that the node's labels do not meet.
-	Why string `json:"why"`
+	Why  string `json:"why"` // the first part of the selector that the node's labels do not match
 }
 
-// Operator is whether the operator runs.
+// Operator tells whether the operator runs, by its lease.
 type Operator struct {
-	// leader is the replica that leads.
-	Leader string `json:"leader,omitempty"`
-	// renewedAt is when it said so last.
+	Leader    string      `json:"leader,omitempty"`
 	RenewedAt metav1.Time `json:"renewedAt"`
-	// leads is whether that is recent enough.
-	Leads bool `json:"leads"`
+	Leads     bool        `json:"leads"` // whether the leader renewed its lease within the last minute
 }
 
-// Simulation says what rules would do to nodes.
+// Simulation tells what rules would do to nodes.
 type Simulation struct {
 	metav1.TypeMeta `json:",inline"`
-	// at is the moment that it is judged at.
-	At metav1.Time `json:"at"`
-	// nodes is how many nodes there are.
-	Nodes int `json:"nodes"`
-	// rules are those of the files.
-	Rules []RuleSimulation `json:"rules"`
-	// unread says what could not be read, and why.
-	Unread []string `json:"unread,omitempty"`
+
+	At     metav1.Time      `json:"at"` // the time at which everything is evaluated
+	Nodes  int              `json:"nodes"`
+	Rules  []RuleSimulation `json:"rules"`
+	Unread []string         `json:"unread,omitempty"` // what the plugin could not read, and why
 }
 
-// What a simulation does with a rule.
+// The values of RuleSimulation.Change.
 const (
 	ChangeCreated   = "Created"
 	ChangeEdited    = "Edited"
 	ChangeUnchanged = "Unchanged"
 )
 
-// RuleSimulation is what one rule would do.
+// RuleSimulation tells what one rule would do.
 type RuleSimulation struct {
-	// rule is its name.
-	Rule string `json:"rule"`
-	// change is Created, Edited or Unchanged.
-	Change string `json:"change"`
-	// mode is Enforced, Suspended, DryRun or Frozen.
-	Mode string `json:"mode"`
-	// enforced is whether what is said holds for the rule as it is; else, were it enforced.
-	Hypothetical bool `json:"hypothetical,omitempty"`
-	// problems make the rule invalid: nothing else is said then.
-	Problems []string `json:"problems,omitempty"`
-	// taint is the rule's taint.
-	Taint string `json:"taint,omitempty"`
-	// totals count nodes.
-	Totals Totals `json:"totals"`
-	// nodes are those that the rule selects or takes its taint off.
-	Nodes []NodeSimulation `json:"nodes,omitempty"`
+	Rule         string           `json:"rule"`
+	Change       string           `json:"change"`                 // Created, Edited or Unchanged
+	Mode         string           `json:"mode"`                   // Enforced, Suspended, DryRun or Frozen
+	Hypothetical bool             `json:"hypothetical,omitempty"` // --enforce overrules dry-run or suspend
+	Problems     []string         `json:"problems,omitempty"`     // what makes the rule invalid; nothing else is reported then
+	Taint        string           `json:"taint,omitempty"`
+	Totals       Totals           `json:"totals"`
+	Nodes        []NodeSimulation `json:"nodes,omitempty"` // nodes that the rule selects, or whose taint it removes
 }
 
-// Totals count nodes.
+// Totals counts nodes.
 type Totals struct {
 	v1alpha1.NodeCounts `json:",inline"`
-	// taintsAdded is how many nodes would get the taint, of which taintsAddedInService are in service now.
-	TaintsAdded          int `json:"taintsAdded"`
-	TaintsAddedInService int `json:"taintsAddedInService"`
-	// taintsRemoved is how many would lose one.
-	TaintsRemoved int `json:"taintsRemoved"`
-	// overBudget is how many are not tainted only because of maxUnavailable.
-	OverBudget int `json:"overBudget"`
-	// neverReported is how many would be held for lack of any evidence.
-	NeverReported int `json:"neverReported"`
-	// podsEvicted is how many pods a taint of NoExecute would evict, where that could be read.
-	PodsEvicted *int `json:"podsEvicted,omitempty"`
+
+	TaintsAdded          int  `json:"taintsAdded"`
+	TaintsAddedInService int  `json:"taintsAddedInService"` // of those, nodes that are in service now
+	TaintsRemoved        int  `json:"taintsRemoved"`
+	OverBudget           int  `json:"overBudget"`            // nodes that are untainted only because of maxUnavailable
+	NeverReported        int  `json:"neverReported"`         // nodes that are held because evidence was never reported
+	PodsEvicted          *int `json:"podsEvicted,omitempty"` // by NoExecute; absent if the plugin cannot read pods
 }
 
-// What becomes of a taint in a simulation.
+// The values of NodeSimulation.Taint.
 const (
 	TaintAdded   = "Added"
 	TaintRemoved = "Removed"
@@ -258,74 +200,72 @@ const (
 	TaintNone    = "None"
 )
 
-// NodeSimulation is what becomes of one node.
+// NodeSimulation tells what happens to one node.
 type NodeSimulation struct {
-	Node string `json:"node"`
-	// taint is Added, Removed, Stays or None.
-	Taint string `json:"taint"`
-	// state and reason are as in a rule's status.
-	State  v1alpha1.NodeState `json:"state,omitempty"`
-	Reason string             `json:"reason,omitempty"`
-	// message says why.
-	Message string `json:"message,omitempty"`
-	// next is what would happen later by the passage of time alone.
-	Next *metav1.Time `json:"next,omitempty"`
+	Node    string             `json:"node"`
+	Taint   string             `json:"taint"` // Added, Removed, Stays or None
+	State   v1alpha1.NodeState `json:"state,omitempty"`
+	Reason  string             `json:"reason,omitempty"`
+	Message string             `json:"message,omitempty"`
+	Next    *metav1.Time       `json:"next,omitempty"` // the next change by the passage of time alone
 }
 
-// RuleStatusList is how all rules stand, by the operator's reports.
+// RuleStatusList has the state of rules, as the operator reports it.
 type RuleStatusList struct {
 	metav1.TypeMeta `json:",inline"`
-	Items           []RuleStatus `json:"items"`
-	Operator        *Operator    `json:"operator,omitempty"`
+
+	Items    []RuleStatus `json:"items"`
+	Operator *Operator    `json:"operator,omitempty"`
 }
 
-// RuleStatus is how a rule stands.
+// RuleStatus is the state of a rule.
 type RuleStatus struct {
 	Rule string `json:"rule"`
-	// state is the reason of the rule's condition Ready: InForce, DryRun, Suspended, Invalid and so on; Unreported, where the
-	// operator has not looked at this version of the rule yet.
-	State string `json:"state"`
-	// message says what is wrong with the rule.
-	Message string `json:"message,omitempty"`
-	// paused is since when kubectl nodegate pause has suspended it.
-	Paused *metav1.Time `json:"paused,omitempty"`
-	// mode is continuous or bootstrap-only.
-	Mode  string `json:"mode,omitempty"`
-	Taint string `json:"taint,omitempty"`
-	// nodes are the counts; absent, where nothing is reported yet.
-	Nodes *v1alpha1.NodeCounts `json:"nodes,omitempty"`
-	// budgetExhausted is whether maxUnavailable keeps nodes open that are not ready.
-	BudgetExhausted bool `json:"budgetExhausted,omitempty"`
-	// heldNodes are names of some of the nodes that are held or failed.
-	HeldNodes []string    `json:"heldNodes,omitempty"`
-	CreatedAt metav1.Time `json:"createdAt"`
+	// State is the reason of the rule's condition Ready: InForce, DryRun, Suspended, Invalid and so on; Unreported if the
+	// operator has not evaluated this version of the rule yet.
+	State           string               `json:"state"`
+	Message         string               `json:"message,omitempty"` // what is wrong with the rule
+	Paused          *metav1.Time         `json:"paused,omitempty"`  // when kubectl nodegate pause suspended it
+	Mode            string               `json:"mode,omitempty"`    // continuous or bootstrap-only
+	Taint           string               `json:"taint,omitempty"`
+	Nodes           *v1alpha1.NodeCounts `json:"nodes,omitempty"` // absent if the operator has not reported yet
+	BudgetExhausted bool                 `json:"budgetExhausted,omitempty"`
+	HeldNodes       []string             `json:"heldNodes,omitempty"` // the first nodes that are held or failed
+	CreatedAt       metav1.Time          `json:"createdAt"`
 }
 
-// LintReport is what there is to say about rules in files.
+// LintReport has the findings about rules in files.
 type LintReport struct {
 	metav1.TypeMeta `json:",inline"`
-	// rules is how many rules were looked at.
+
 	Rules    int       `json:"rules"`
 	Findings []Finding `json:"findings"`
 }
 
 // The severities of findings.
 const (
-	// SeverityError: the API server or the operator refuses the rule.
-	SeverityError = "Error"
-	// SeverityWarning: the rule is valid, and may not do what its author wants.
-	SeverityWarning = "Warning"
+	SeverityError   = "Error"   // the API server refuses the rule, or the operator freezes it
+	SeverityWarning = "Warning" // the rule is valid, but may not do what its author wants
 )
 
-// Finding is something about a rule.
+// Finding is an error or a warning about a rule.
 type Finding struct {
-	// source is the file, rule the rule's name.
-	Source string `json:"source"`
-	Rule   string `json:"rule"`
-	// severity is Error or Warning.
+	Source   string `json:"source"` // the file
+	Rule     string `json:"rule"`
 	Severity string `json:"severity"`
-	// code names the kind of finding.
-	Code    string `json:"code"`
-	Field   string `json:"field,omitempty"`
-	Message string `json:"message"`
+	Code     string `json:"code"`
+	Field    string `json:"field,omitempty"`
+	Message  string `json:"message"`
+}
+
+// Versions has the versions of the plugin, the operator and the CRD.
+type Versions struct {
+	metav1.TypeMeta `json:",inline"`
+
+	Plugin   string   `json:"plugin"`
+	Commit   string   `json:"commit"`
+	Operator []string `json:"operator,omitempty"` // the images of the operator's deployments
+	CRD      string   `json:"crd,omitempty"`      // Same, Different or Missing, compared with the plugin's
+	Skew     []string `json:"skew,omitempty"`     // differences, in words
+	Unread   []string `json:"unread,omitempty"`
 }

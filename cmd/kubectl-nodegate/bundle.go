@@ -1,0 +1,253 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/plugin/input"
+	"github.com/nodegate/nodegate/internal/plugin/report"
+	"github.com/nodegate/nodegate/internal/version"
+)
+
+var ours = client.MatchingLabels{"app.kubernetes.io/name": "nodegate"}
+
+// bundled are the kinds of objects in a bundle. Secrets are not among them.
+var bundled = []struct {
+	group, version, kind string
+	options              []client.ListOption
+}{
+	{v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "NodeReadinessRule", nil},
+	{"", "v1", "Node", nil},
+	{"", "v1", "Event", []client.ListOption{client.MatchingFields{"involvedObject.kind": "Node"}}},
+	{"", "v1", "Event", []client.ListOption{client.MatchingFields{"involvedObject.kind": "NodeReadinessRule"}}},
+	{"", "v1", "Event", []client.ListOption{client.InNamespace(input.Namespace)}},
+	{"", "v1", "Pod", []client.ListOption{ours}},
+	{"", "v1", "ServiceAccount", []client.ListOption{ours}},
+	{"", "v1", "ConfigMap", []client.ListOption{ours}},
+	{"", "v1", "Service", []client.ListOption{ours}},
+	{"apps", "v1", "Deployment", []client.ListOption{ours}},
+	{"apps", "v1", "DaemonSet", []client.ListOption{ours}},
+	{"coordination.k8s.io", "v1", "Lease", []client.ListOption{client.InNamespace(input.Namespace)}},
+	{"admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", []client.ListOption{ours}},
+	{"admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", []client.ListOption{ours}},
+	{"admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", []client.ListOption{ours}},
+	{"admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", []client.ListOption{ours}},
+	{"apiextensions.k8s.io", "v1", "CustomResourceDefinition", []client.ListOption{&client.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", crd.Name),
+	}}},
+}
+
+const (
+	logLines = 5000 // of each container
+	logPods  = 20   // pods whose logs are in a bundle
+)
+
+func newSupportBundle(p *plugin) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "support-bundle",
+		Short: "Write rules, statuses, records, events, logs and configuration to a file for support",
+		Long: "Write a .tar.gz file with what is needed to analyze a problem: rules with their statuses, nodes with their records,\n" +
+			"explanations of all nodes, events, and the operator's and the agents' logs, objects and versions.\n\n" +
+			"The plugin reads no Secrets. It replaces the values of environment variables, and removes annotations that may repeat\n" +
+			"them. What you have no permission to read is listed in errors.txt. Check the file before you share it: it has the names,\n" +
+			"labels and addresses of nodes.",
+		Example: "  kubectl nodegate support-bundle\n  kubectl nodegate support-bundle --file - | tar tz",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return p.supportBundle(cmd.Context(), file) },
+	}
+	cmd.Flags().StringVar(&file, "file", "", "The file to write, or - for stdout. The default is nodegate-TIME.tar.gz in this directory.")
+	return cmd
+}
+
+func (p *plugin) supportBundle(ctx context.Context, file string) (err error) {
+	c, err := p.cluster()
+	if err != nil {
+		return err
+	}
+	if file == "" {
+		file = "nodegate-" + p.now().UTC().Format("20060102T150405Z") + ".tar.gz"
+	}
+	out := p.streams.Out
+	if file != "-" {
+		created, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, created.Close()) }()
+		out = created
+	}
+	zipped := gzip.NewWriter(out)
+	b := &bundle{tar: tar.NewWriter(zipped), now: p.now()}
+	b.objects(ctx, c)
+	b.logs(ctx, c)
+	p.explanations(ctx, c, b)
+	if b.errors.Len() > 0 {
+		b.add("errors.txt", b.errors.Bytes())
+	}
+	if err := errors.Join(b.failed, b.tar.Close(), zipped.Close()); err != nil {
+		return fmt.Errorf("writing %s: %w", file, err)
+	}
+	fmt.Fprint(p.streams.ErrOut, b.errors.String())
+	fmt.Fprintln(p.streams.ErrOut, "Wrote", file)
+	return nil
+}
+
+// bundle is a tar file that is being written.
+type bundle struct {
+	tar    *tar.Writer
+	now    time.Time
+	errors bytes.Buffer // what could not be read
+	failed error        // why the file cannot be written
+}
+
+func (b *bundle) add(name string, content []byte) {
+	err := b.tar.WriteHeader(&tar.Header{Name: "nodegate/" + name, Mode: 0o600, Size: int64(len(content)), ModTime: b.now})
+	if err == nil {
+		_, err = b.tar.Write(content)
+	}
+	b.failed = errors.Join(b.failed, err)
+}
+
+func (b *bundle) addYAML(name string, v any) {
+	raw, err := yaml.Marshal(v)
+	b.problem(err)
+	b.add(name, raw)
+}
+
+func (b *bundle) problem(err error) {
+	if err != nil {
+		fmt.Fprintln(&b.errors, "warning:", err)
+	}
+}
+
+func (b *bundle) objects(ctx context.Context, c *input.Cluster) {
+	found := map[string][]any{}
+	for _, k := range bundled {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: k.group, Version: k.version, Kind: k.kind + "List"})
+		items, err := input.List[*unstructured.Unstructured](ctx, c, k.kind, list, k.options...)
+		b.problem(err)
+		for _, item := range items {
+			redact(item)
+			found[k.kind] = append(found[k.kind], item.Object)
+		}
+	}
+	for kind, items := range maps.All(found) {
+		b.addYAML(strings.ToLower(kind)+".yaml", map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+	}
+}
+
+// redact removes what may be secret: the values of environment variables, and annotations that repeat an object.
+func redact(o *unstructured.Unstructured) {
+	o.SetManagedFields(nil)
+	annotations := o.GetAnnotations()
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	o.SetAnnotations(annotations)
+	redactEnv(o.Object)
+}
+
+func redactEnv(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			if list, ok := value.([]any); ok && key == "env" {
+				for _, item := range list {
+					if variable, ok := item.(map[string]any); ok && variable["value"] != nil {
+						variable["value"] = "REDACTED"
+					}
+				}
+			}
+			redactEnv(value)
+		}
+	case []any:
+		for _, value := range v {
+			redactEnv(value)
+		}
+	}
+}
+
+// logs adds the logs of the operator, then of agents that are not ready, then of others.
+func (b *bundle) logs(ctx context.Context, c *input.Cluster) {
+	pods, err := input.List[*corev1.Pod](ctx, c, "pods of Nodegate", &corev1.PodList{}, ours)
+	b.problem(err)
+	var first, rest []*corev1.Pod
+	for _, pod := range pods {
+		ready := false
+		for _, condition := range pod.Status.Conditions {
+			ready = ready || condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+		}
+		if !ready || pod.Labels["app.kubernetes.io/component"] == "manager" {
+			first = append(first, pod)
+		} else {
+			rest = append(rest, pod)
+		}
+	}
+	pods = append(first, rest...)
+	for _, pod := range pods[:min(logPods, len(pods))] {
+		for _, status := range pod.Status.ContainerStatuses {
+			b.log(ctx, c, pod, status.Name, false)
+			if status.RestartCount > 0 {
+				b.log(ctx, c, pod, status.Name, true)
+			}
+		}
+	}
+}
+
+func (b *bundle) log(ctx context.Context, c *input.Cluster, pod *corev1.Pod, container string, previous bool) {
+	name := pod.Namespace + "_" + pod.Name + "_" + container
+	if previous {
+		name += "_previous"
+	}
+	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: new(int64(logLines)), Timestamps: true}
+	stream, err := c.Clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
+	if err != nil {
+		b.problem(input.Explain(err, "reading the log "+name))
+		return
+	}
+	defer func() { _ = stream.Close() }() // read to its end, or failed already
+	content, err := io.ReadAll(stream)
+	b.problem(err)
+	b.add("logs/"+name+".log", content)
+}
+
+// explanations adds the versions and the explanation of each node.
+func (p *plugin) explanations(ctx context.Context, c *input.Cluster, b *bundle) {
+	v := &report.Versions{TypeMeta: report.Type("Versions"), Plugin: version.Version, Commit: version.Commit()}
+	versions(ctx, c, v)
+	b.addYAML("versions.yaml", v)
+	world, err := p.world(ctx, c)
+	if err != nil {
+		b.problem(err)
+		return
+	}
+	nodes, err := world.Nodes()
+	b.problem(err)
+	var all []*report.NodeExplanation
+	for _, node := range nodes {
+		all = append(all, world.Node(node, nil))
+	}
+	b.addYAML("explanations.yaml", map[string]any{"apiVersion": "v1", "kind": "List", "items": all})
+}

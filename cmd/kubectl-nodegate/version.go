@@ -1,0 +1,86 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/plugin/input"
+	"github.com/nodegate/nodegate/internal/plugin/report"
+	"github.com/nodegate/nodegate/internal/version"
+	"github.com/nodegate/nodegate/internal/watch"
+)
+
+func newVersion(p *plugin) *cobra.Command {
+	var clientOnly bool
+	var out *printing
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show the versions of the plugin, the operator and the CRD, and their differences",
+		Long: "Show the version of the plugin, the image of the operator and whether the CRD of the cluster has all fields of this\n" +
+			"version. A different version is a warning, not an error.",
+		Example: "  kubectl nodegate version\n  kubectl nodegate version --client",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			v := &report.Versions{TypeMeta: report.Type("Versions"), Plugin: version.Version, Commit: version.Commit()}
+			if !clientOnly {
+				c, err := p.cluster()
+				if err != nil {
+					return err
+				}
+				versions(cmd.Context(), c, v)
+			}
+			return out.print(p, v)
+		},
+	}
+	cmd.Flags().BoolVar(&clientOnly, "client", false, "Show only the version of the plugin, without a request to the server.")
+	out = newPrinting(cmd)
+	return cmd
+}
+
+// versions adds the versions in the cluster.
+func versions(ctx context.Context, c *input.Cluster, v *report.Versions) {
+	deployments, err := input.List[*appsv1.Deployment](ctx, c, "the operator's deployment", &appsv1.DeploymentList{}, input.OperatorLabels)
+	if err != nil {
+		v.Unread = append(v.Unread, err.Error())
+	} else if len(deployments) == 0 {
+		v.Skew = append(v.Skew, "no deployment of the operator found")
+	}
+	for _, d := range deployments {
+		for _, container := range d.Spec.Template.Spec.Containers {
+			v.Operator = append(v.Operator, container.Image)
+			if is := v.Plugin; is != "dev" && !strings.Contains(container.Image, ":"+is) {
+				v.Skew = append(v.Skew, fmt.Sprintf("the operator's image is %s, the plugin is %s", container.Image, is))
+			}
+		}
+	}
+	served := &apiextensionsv1.CustomResourceDefinition{}
+	err = c.Get(ctx, client.ObjectKey{Name: crd.Name}, served)
+	switch {
+	case apierrors.IsNotFound(err):
+		v.CRD, v.Skew = "Missing", append(v.Skew, "the CRD NodeReadinessRule is not installed")
+		return
+	case err != nil:
+		v.Unread = append(v.Unread, input.Explain(err, "reading the CRD").Error())
+		return
+	}
+	ours, err := crd.Load()
+	if err != nil {
+		v.Unread = append(v.Unread, err.Error())
+		return
+	}
+	v.CRD = "Same"
+	if problem := watch.CompareCRD(ours, served); problem != nil {
+		v.CRD, v.Skew = "Different", append(v.Skew, "the CRD of the cluster is not the plugin's: "+problem.Message)
+	}
+}

@@ -1,0 +1,160 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/plugin/explain"
+	"github.com/nodegate/nodegate/internal/plugin/input"
+	"github.com/nodegate/nodegate/internal/plugin/report"
+)
+
+func newWhy(p *plugin) *cobra.Command {
+	var out *printing
+	cmd := &cobra.Command{
+		Use:     "why NODE...",
+		Aliases: []string{"explain"},
+		Short:   "Explain what holds a node, and why",
+		Long: "Explain what holds a node and why: each rule that selects it, each piece of evidence with its state and since when,\n" +
+			"the taint and who added it, what the node waits for, and what happens next. The rules are evaluated now, as the operator\n" +
+			"does.",
+		Example: "  kubectl nodegate why worker-3\n  kubectl nodegate why worker-3 -o wide",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.why(cmd.Context(), args, out)
+		},
+		ValidArgsFunction: p.completeNodes(),
+	}
+	out = newPrinting(cmd)
+	return cmd
+}
+
+func (p *plugin) why(ctx context.Context, args []string, out *printing) error {
+	c, err := p.cluster()
+	if err != nil {
+		return err
+	}
+	nodes, err := selectNodes(ctx, c, args, "")
+	if err != nil {
+		return err
+	}
+	world, err := p.world(ctx, c)
+	if err != nil {
+		return err
+	}
+	var all report.Nodes
+	for _, node := range nodes {
+		events, err := c.Events(ctx, node.Name)
+		e := world.Node(node, events)
+		if err != nil {
+			e.Unread = append(e.Unread, err.Error())
+		}
+		all = append(all, e)
+	}
+	if len(all) > 1 && !out.text() {
+		return out.print(p, all)
+	}
+	for i, e := range all {
+		if i > 0 {
+			fmt.Fprintln(p.streams.Out)
+		}
+		if err := out.print(p, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// world reads what explains nodes.
+func (p *plugin) world(ctx context.Context, c *input.Cluster) (*explain.World, error) {
+	rules, err := c.Rules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := p.now()
+	set := input.Compile(rules, now)
+	return &explain.World{
+		Rules: set, Stored: rules, Evidence: evidence.Read(ctx, c.Clients, set), Operator: c.Operator(ctx, now), Now: now,
+		Nodes: func() ([]*corev1.Node, error) { return c.Nodes(ctx, labels.Everything()) },
+	}, nil
+}
+
+type getOptions struct {
+	held     bool
+	rule     string
+	selector string
+	out      *printing
+}
+
+func newGet(p *plugin) *cobra.Command {
+	o := &getOptions{}
+	cmd := &cobra.Command{
+		Use:   "get nodes [NAME...]",
+		Short: "List nodes, grouped by the rule and the reason that hold them",
+		Long: "List nodes, grouped by the rule that concerns them most and its reason: nodes that are held, then those that are not\n" +
+			"ready but not held, then ready ones.",
+		Example: "  kubectl nodegate get nodes --held\n  kubectl nodegate get nodes --rule network -l pool=workers -o wide\n" +
+			"  kubectl nodegate get nodes --held -o name",
+		ValidArgsFunction: p.completeNodes(),
+		RunE:              func(cmd *cobra.Command, args []string) error { return p.get(cmd.Context(), args, o) },
+	}
+	cmd.Flags().BoolVar(&o.held, "held", false, "List only nodes that a rule holds.")
+	cmd.Flags().StringVar(&o.rule, "rule", "", "List only nodes that this rule concerns, and group them by it.")
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "List only nodes with these labels.")
+	_ = cmd.RegisterFlagCompletionFunc("rule", p.completeRules()) // it fails only without such a flag
+	o.out = newPrinting(cmd, outputName)
+	return cmd
+}
+
+func (p *plugin) get(ctx context.Context, args []string, o *getOptions) error {
+	if len(args) == 0 || !slices.Contains(kinds, args[0]) {
+		return fmt.Errorf("the kind is required: kubectl nodegate get nodes")
+	}
+	c, err := p.cluster()
+	if err != nil {
+		return err
+	}
+	var nodes []*corev1.Node
+	if len(args) == 1 && o.selector == "" {
+		nodes, err = c.Nodes(ctx, labels.Everything())
+	} else {
+		nodes, err = selectNodes(ctx, c, args, o.selector)
+	}
+	if err != nil {
+		return err
+	}
+	world, err := p.world(ctx, c)
+	if err != nil {
+		return err
+	}
+	if o.rule != "" && world.Rules.Named(o.rule) == nil {
+		return noRule(o.rule)
+	}
+	list := report.Nodes{}
+	for _, node := range nodes {
+		e := world.Node(node, nil)
+		byRule := slices.IndexFunc(e.Rules, func(r report.RuleExplanation) bool { return r.Rule == o.rule })
+		if o.rule != "" && byRule < 0 || o.held && !e.Held || o.held && o.rule != "" && !slices.Contains(e.HeldBy, o.rule) {
+			continue
+		}
+		if byRule > 0 { // the rule that the user asks for comes first
+			e.Rules = append(append(e.Rules[byRule:byRule+1:byRule+1], e.Rules[:byRule]...), e.Rules[byRule+1:]...)
+		}
+		list = append(list, e)
+	}
+	if *o.out.flags.OutputFormat == outputName {
+		for _, e := range list {
+			fmt.Fprintln(p.streams.Out, "node/"+e.Node)
+		}
+		return nil
+	}
+	return o.out.print(p, list)
+}

@@ -1,0 +1,256 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/plugin/report"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+)
+
+// Simulation is what a simulation is made from.
+type Simulation struct {
+	// Rules are the rules to simulate, as in the files.
+	Rules []v1alpha1.NodeReadinessRule
+	// Present are the rules of the cluster. A rule of Rules replaces the one with the same name.
+	Present []v1alpha1.NodeReadinessRule
+	// Nodes are all nodes.
+	Nodes []*corev1.Node
+	// Read reads the evidence that rules need.
+	Read func(*ruleset.Set) *evidence.Snapshot
+	// Pods reads all pods. It is called if a taint with NoExecute would be added. Nil if there are no pods to read.
+	Pods func() ([]*corev1.Pod, error)
+	// Enforce simulates rules that are in dry-run or suspended as if they were enforced.
+	Enforce bool
+	// Now is the time at which everything is evaluated.
+	Now time.Time
+
+	set      *ruleset.Set
+	evidence *evidence.Snapshot
+	fleet    *fleet.Fleet
+	out      map[string]*report.RuleSimulation // by the rule's name
+}
+
+// Run simulates the rules.
+func (s *Simulation) Run() *report.Simulation {
+	result := &report.Simulation{TypeMeta: report.Type("Simulation"), At: *report.Time(s.Now), Nodes: len(s.Nodes)}
+	s.compile()
+	s.evidence = s.Read(s.set)
+	s.fleet = fleet.New(quiet{})
+	s.fleet.SetRules(s.set, s.Nodes, s.Now)
+	for i := range s.Rules {
+		rule := s.set.Named(s.Rules[i].Name)
+		for j := range rule.Requirements {
+			if why := s.evidence.Unread(&rule.Requirements[j]); why != "" {
+				result.Unread = append(result.Unread,
+					fmt.Sprintf("rule %s, requirement %s, counts as missing: %s", rule.Name, rule.Requirements[j].Name, why))
+			}
+		}
+	}
+	s.reserve()
+	for _, node := range s.Nodes {
+		s.node(node)
+	}
+	if err := s.evictions(); err != nil {
+		result.Unread = append(result.Unread, "how many pods would be evicted: "+err.Error())
+	}
+	for i := range s.Rules {
+		r := s.out[s.Rules[i].Name]
+		if m, ok := s.fleet.Material(s.set.Named(r.Rule).UID); ok {
+			r.Totals.NodeCounts = m.Counts
+		}
+		slices.SortStableFunc(r.Nodes, func(a, b report.NodeSimulation) int {
+			return cmp.Or(cmp.Compare(importance(&a), importance(&b)), strings.Compare(a.Node, b.Node))
+		})
+		result.Rules = append(result.Rules, *r)
+	}
+	return result
+}
+
+// compile replaces the rules of the cluster, as the API server and the operator would.
+func (s *Simulation) compile() {
+	s.set, s.out = ruleset.NewSet(), map[string]*report.RuleSimulation{}
+	before := map[string]*v1alpha1.NodeReadinessRule{}
+	for i := range s.Present {
+		before[s.Present[i].Name] = &s.Present[i]
+		s.set = s.set.With(ruleset.Compile(&s.Present[i], nil, s.Now))
+	}
+	for i := range s.Rules {
+		file := &s.Rules[i]
+		hypothetical := s.Enforce && (file.Spec.DryRun || file.Spec.Suspend)
+		s.out[file.Name] = &report.RuleSimulation{Rule: file.Name, Hypothetical: hypothetical}
+		s.set = s.set.With(s.replace(before[file.Name], file))
+	}
+	s.set = s.set.BreakCycles(ruleset.NewSet())
+	for name, r := range s.out {
+		rule := s.set.Named(name)
+		r.Mode, r.Problems = rule.Mode.String(), problems(rule)
+		if rule.Taint != nil {
+			r.Taint = gate.FormatTaint(*rule.Taint)
+		}
+	}
+}
+
+// replace returns a rule as it would be after it is stored.
+func (s *Simulation) replace(before, file *v1alpha1.NodeReadinessRule) *ruleset.Rule {
+	after, change := file.DeepCopy(), &s.out[file.Name].Change
+	if s.Enforce {
+		after.Spec.DryRun, after.Spec.Suspend = false, false
+	}
+	if before == nil {
+		*change = report.ChangeCreated
+		after.UID, after.Generation = types.UID("simulated-"+file.Name), 1
+		after.CreationTimestamp = metav1.NewTime(s.Now.Truncate(time.Second))
+		after.DeletionTimestamp, after.Status = nil, v1alpha1.NodeReadinessRuleStatus{}
+		return ruleset.Compile(after, nil, s.Now)
+	}
+	after.ObjectMeta, after.Status = *before.ObjectMeta.DeepCopy(), *before.Status.DeepCopy()
+	*change = report.ChangeUnchanged
+	if !equality.Semantic.DeepEqual(before.Spec, file.Spec) {
+		*change = report.ChangeEdited
+	}
+	if !equality.Semantic.DeepEqual(before.Spec, after.Spec) {
+		after.Generation++
+	}
+	return ruleset.Compile(after, ruleset.Compile(before, nil, s.Now), s.Now)
+}
+
+// reserve distributes what the limits leave after all possible releases. Nodes that are unready for longest come first.
+func (s *Simulation) reserve() {
+	type claim struct {
+		rule  types.UID
+		node  string
+		since time.Time
+	}
+	var claims []claim
+	for _, node := range s.Nodes {
+		d := decide(node, s.set, s.evidence, s.Now, func(rule *ruleset.Rule, since time.Time) bool {
+			claims = append(claims, claim{rule.UID, node.Name, since})
+			return true
+		})
+		s.record(node, d.Decisions, func(d *gate.Decision) bool { return d.Was.Claimed && d.Claim })
+	}
+	slices.SortFunc(claims, func(a, b claim) int {
+		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.node, b.node))
+	})
+	for _, c := range claims {
+		s.fleet.Reserve(c.rule, c.node, c.since)
+	}
+}
+
+// node decides about a node, and notes what the simulated rules would do to it.
+func (s *Simulation) node(node *corev1.Node) {
+	all := decide(node, s.set, s.evidence, s.Now, func(rule *ruleset.Rule, since time.Time) bool {
+		return s.fleet.Reserve(rule.UID, node.Name, since)
+	})
+	s.record(node, all.Decisions, func(d *gate.Decision) bool { return d.Claim })
+	for i := range all.Decisions {
+		d := &all.Decisions[i]
+		r := s.out[d.Rule.Name]
+		if r == nil || d.State == "" && !all.does(d.Rule) || d.Rule.Mode == ruleset.Frozen {
+			continue
+		}
+		n := report.NodeSimulation{
+			Node: node.Name, Taint: fate(all, d, node), State: d.State, Reason: d.Reason,
+			Message: message(d, &all.Verdicts[i], s.Now), Next: report.Time(d.RecheckAt),
+		}
+		r.Nodes = append(r.Nodes, n)
+		count(&r.Totals, &n, d, all.Verdicts[i].NeverAppeared)
+	}
+}
+
+// record stores in the fleet how a node stands, with the claims that it has then.
+func (s *Simulation) record(node *corev1.Node, decisions []gate.Decision, claimed func(*gate.Decision) bool) {
+	entries := make([]fleet.Entry, 0, len(decisions))
+	for i := range decisions {
+		d := &decisions[i]
+		standing := d.Was
+		standing.Claimed = claimed(d)
+		entries = append(entries, fleet.Entry{Rule: d.Rule, Current: standing, State: d.State, Reason: d.Reason})
+	}
+	s.fleet.Record(node, entries, s.Now)
+}
+
+func count(t *report.Totals, n *report.NodeSimulation, d *gate.Decision, neverAppeared bool) {
+	switch n.Taint {
+	case report.TaintAdded:
+		t.TaintsAdded++
+		if d.Was.Released {
+			t.TaintsAddedInService++
+		}
+	case report.TaintRemoved:
+		t.TaintsRemoved++
+	}
+	if d.Reason == gate.ReasonOverBudget {
+		t.OverBudget++
+	}
+	if d.State == v1alpha1.NodeStateHeld && neverAppeared {
+		t.NeverReported++
+	}
+}
+
+// fate returns what happens to a rule's taint on a node. If the key of the taint is edited, the rule adds one taint and
+// removes another: the node keeps pods off.
+func fate(all *decided, d *gate.Decision, node *corev1.Node) string {
+	switch {
+	case all.does(d.Rule, taints.Added):
+		return report.TaintAdded
+	case all.does(d.Rule, taints.Removed):
+		return report.TaintRemoved
+	case gate.Find(node, d.Rule.Taint) != nil:
+		return report.TaintStays
+	}
+	return report.TaintNone
+}
+
+// importance sorts nodes: those whose taint changes come first, ready ones last.
+func importance(n *report.NodeSimulation) int {
+	if n.Taint == report.TaintNone && n.State == v1alpha1.NodeStateReady {
+		return 4
+	}
+	return slices.Index([]string{report.TaintAdded, report.TaintRemoved, report.TaintStays, report.TaintNone}, n.Taint)
+}
+
+// evictions counts the pods that taints with NoExecute would evict, at once or when a toleration ends.
+func (s *Simulation) evictions() error {
+	for _, r := range s.out {
+		taint := s.set.Named(r.Rule).Taint
+		if r.Totals.TaintsAdded == 0 || taint.Effect != corev1.TaintEffectNoExecute || s.Pods == nil {
+			continue
+		}
+		pods, err := s.Pods()
+		if err != nil {
+			return err
+		}
+		tainted := map[string]bool{}
+		for _, n := range r.Nodes {
+			tainted[n.Node] = n.Taint == report.TaintAdded
+		}
+		evicted := 0
+		for _, pod := range pods {
+			_, due := guard.Due(pod, []corev1.Taint{*taint})
+			if due && tainted[pod.Spec.NodeName] && pod.DeletionTimestamp.IsZero() {
+				evicted++
+			}
+		}
+		r.Totals.PodsEvicted = &evicted
+	}
+	return nil
+}

@@ -1,0 +1,230 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/pager"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/plugin/report"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/ruleset/lint"
+)
+
+const (
+	leaseName = "nodegate.readiness.node.x-k8s.io"
+	// Namespace is the namespace that the manifests and the documentation install the operator in.
+	Namespace = "nodegate-system"
+	// leasePatience is how old a lease may be, by the clock of this machine, before its holder counts as gone.
+	leasePatience = time.Minute
+)
+
+// OperatorLabels are the labels of the operator's deployment and its pods.
+var OperatorLabels = client.MatchingLabels{
+	"app.kubernetes.io/name": "nodegate", "app.kubernetes.io/component": "manager",
+}
+
+// Cluster reads from an API server.
+type Cluster struct {
+	client.WithWatch
+	Clients kubernetes.Interface
+}
+
+// Scheme knows the types that the plugin reads and writes.
+var Scheme = func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	return scheme
+}()
+
+// New returns a cluster for a configuration, without a request to the server.
+func New(config *rest.Config) (*Cluster, error) {
+	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme})
+	if err != nil {
+		return nil, Explain(err, "connecting to the cluster")
+	}
+	clients, err := kubernetes.NewForConfig(config)
+	return &Cluster{WithWatch: c, Clients: clients}, Explain(err, "connecting to the cluster")
+}
+
+// List lists objects, page by page. The kind of list must be that of T.
+func List[T runtime.Object](ctx context.Context, c *Cluster, what string, list client.ObjectList, options ...client.ListOption,
+) (out []T, err error) {
+	err = pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		page, _ := list.DeepCopyObject().(client.ObjectList) // a copy has the same type
+		return page, c.List(ctx, page, append(options, client.Limit(o.Limit), client.Continue(o.Continue))...)
+	}).EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+		if item, ok := o.(T); ok {
+			out = append(out, item)
+		}
+		return nil
+	})
+	return out, Explain(err, "listing "+what)
+}
+
+// Rules returns all rules.
+func (c *Cluster) Rules(ctx context.Context) ([]v1alpha1.NodeReadinessRule, error) {
+	list := &v1alpha1.NodeReadinessRuleList{}
+	err := c.List(ctx, list)
+	return list.Items, Explain(err, "listing rules")
+}
+
+// Node returns one node.
+func (c *Cluster) Node(ctx context.Context, name string) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	err := c.Get(ctx, client.ObjectKey{Name: name}, node)
+	return node, Explain(err, fmt.Sprintf("reading node %q", name))
+}
+
+// Nodes returns all nodes that a selector selects.
+func (c *Cluster) Nodes(ctx context.Context, selector labels.Selector) ([]*corev1.Node, error) {
+	return List[*corev1.Node](ctx, c, "nodes", &corev1.NodeList{}, client.MatchingLabelsSelector{Selector: selector})
+}
+
+// Pods returns all pods that have not ended.
+func (c *Cluster) Pods(ctx context.Context) ([]*corev1.Pod, error) {
+	running := client.MatchingFieldsSelector{Selector: fields.AndSelectors(
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
+	)}
+	return List[*corev1.Pod](ctx, c, "pods", &corev1.PodList{}, running)
+}
+
+// Events returns the events on a node.
+func (c *Cluster) Events(ctx context.Context, node string) ([]corev1.Event, error) {
+	list := &corev1.EventList{}
+	err := c.List(ctx, list, client.InNamespace(metav1.NamespaceDefault),
+		client.MatchingFields{"involvedObject.kind": "Node", "involvedObject.name": node})
+	return list.Items, Explain(err, "listing events")
+}
+
+// Operator tells by its lease whether a replica of the operator leads; nil if there is no lease or it cannot be read. The
+// user may have permission to read leases in all namespaces or only in the usual one.
+func (c *Cluster) Operator(ctx context.Context, now time.Time) *report.Operator {
+	named, leases := client.MatchingFields{"metadata.name": leaseName}, &coordinationv1.LeaseList{}
+	if c.List(ctx, leases, named) != nil && c.List(ctx, leases, named, client.InNamespace(Namespace)) != nil {
+		return nil
+	}
+	var out *report.Operator
+	for i := range leases.Items {
+		spec := &leases.Items[i].Spec
+		if spec.RenewTime == nil || out != nil && spec.RenewTime.Time.Before(out.RenewedAt.Time) {
+			continue
+		}
+		out = &report.Operator{RenewedAt: metav1.NewTime(spec.RenewTime.Time)}
+		if spec.HolderIdentity != nil {
+			out.Leader = *spec.HolderIdentity
+		}
+		out.Leads = out.Leader != "" && now.Sub(spec.RenewTime.Time) < leasePatience
+	}
+	return out
+}
+
+// Compile compiles rules as the operator has them. It freezes rules that the operator reports as frozen, because it cannot
+// read their evidence or the CRD is not Nodegate's, and rules that require each other in a circle.
+func Compile(rules []v1alpha1.NodeReadinessRule, now time.Time) *ruleset.Set {
+	compiled := make([]*ruleset.Rule, 0, len(rules))
+	for i := range rules {
+		r := ruleset.Compile(&rules[i], nil, now)
+		c := meta.FindStatusCondition(rules[i].Status.Conditions, v1alpha1.ConditionReady)
+		if c != nil && c.Status != metav1.ConditionTrue && c.ObservedGeneration == rules[i].Generation &&
+			(c.Reason == evidence.ReasonUnavailable || c.Reason == ruleset.ReasonForeignCRD) &&
+			r.Mode != ruleset.Deleting && r.Mode != ruleset.Frozen {
+			r = r.Freeze(ruleset.Problem{Reason: c.Reason, Message: "the operator reports: " + c.Message})
+		}
+		compiled = append(compiled, r)
+	}
+	return ruleset.NewSet(compiled...).BreakCycles(ruleset.NewSet())
+}
+
+// Facts adds what the warnings about rules need to know of the cluster. It adds nothing for what it cannot read, and returns
+// the errors.
+func (c *Cluster) Facts(ctx context.Context, set *ruleset.Set, facts *lint.Facts) (problems []error) {
+	nodes, err := c.Nodes(ctx, labels.Everything())
+	if facts.Nodes = nodes; err != nil {
+		problems = append(problems, err)
+	}
+	var unread error
+	namespaces := sets.New[string]()
+	for _, rule := range set.All() {
+		for _, p := range rule.Pods() {
+			namespaces.Insert(p.Namespace)
+		}
+	}
+	workloads := append([]lint.Workload{}, facts.Workloads...)
+	for _, namespace := range sets.List(namespaces) {
+		for _, list := range []client.ObjectList{
+			&appsv1.DaemonSetList{}, &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.PodList{},
+		} {
+			what := "workloads of namespace " + namespace
+			found, err := List[runtime.Object](ctx, c, what, list, client.InNamespace(namespace))
+			unread = errors.Join(unread, err)
+			workloads = append(workloads, workloadsOf(found)...)
+		}
+	}
+	switch {
+	case namespaces.Len() == 0:
+	case unread != nil:
+		facts.Workloads, problems = nil, append(problems, unread)
+	default:
+		facts.Workloads = workloads
+	}
+	operator, err := List[runtime.Object](ctx, c, "the operator's deployment", &appsv1.DeploymentList{}, OperatorLabels)
+	if err != nil {
+		problems = append(problems, err)
+	}
+	facts.Operator = workloadsOf(operator)
+	return problems
+}
+
+// Explain adds to an error of the API server what the plugin did and what the user can do.
+func Explain(err error, doing string) error {
+	hint := ""
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%s: interrupted", doing)
+	case clientcmd.IsEmptyConfig(err):
+		return fmt.Errorf("%s: no cluster is configured: set KUBECONFIG, --kubeconfig or --server", doing)
+	case meta.IsNoMatchError(err):
+		return fmt.Errorf("%s: the server does not have the CRD NodeReadinessRule: install Nodegate, or choose another cluster "+
+			"with --context", doing)
+	case apierrors.IsNotFound(err):
+		return err // it names the kind and the object, as kubectl does
+	case apierrors.IsForbidden(err):
+		hint = "permission denied: ask your cluster administrator for the missing permission, or use --context or --as: "
+	case apierrors.IsUnauthorized(err):
+		hint = "you must be logged in to the server: log in again, or use another user with --context: "
+	case utilnet.IsConnectionRefused(err), utilnet.IsTimeout(err), utilnet.IsNoRoutesError(err):
+		hint = "the server cannot be reached: did you specify the right one (kubectl config current-context)? "
+	}
+	return fmt.Errorf("%s: %s%w", doing, hint, err)
+}

@@ -1,0 +1,84 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package input
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/nodegate/nodegate/config/crd"
+)
+
+// checker validates rules by the CRD of this version.
+type checker struct {
+	structural *structuralschema.Structural
+	schema     validation.SchemaValidator
+	cel        *cel.Validator
+}
+
+var theChecker = sync.OnceValues(func() (c checker, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("reading the schema of rules: %w", err)
+		}
+	}()
+	definition, err := crd.Load()
+	if err != nil {
+		return c, err
+	}
+	props := &apiextensions.JSONSchemaProps{}
+	err = apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+		definition.Spec.Versions[0].Schema.OpenAPIV3Schema, props, nil)
+	if err != nil {
+		return c, err
+	}
+	if c.structural, err = structuralschema.NewStructural(props); err != nil {
+		return c, err
+	}
+	c.cel = cel.NewValidator(c.structural, true, celconfig.PerCallLimit)
+	c.schema, _, err = validation.NewSchemaValidator(props)
+	return c, err
+})
+
+// Fault is a reason for which the API server refuses a rule.
+type Fault struct{ Field, Message string }
+
+// Check validates a rule as the API server does, by the CRD of this version.
+func Check(ctx context.Context, rule *unstructured.Unstructured) ([]Fault, error) {
+	c, err := theChecker()
+	if err != nil {
+		return nil, err
+	}
+	var out []Fault
+	if name := rule.GetName(); name == "" {
+		out = append(out, Fault{"metadata.name", "is required"})
+	} else if msgs := content.IsDNS1123Subdomain(name); len(msgs) > 0 {
+		out = append(out, Fault{"metadata.name", msgs[0]})
+	}
+	track := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
+	for _, path := range pruning.PruneWithOptions(rule.DeepCopy().Object, c.structural, true, track) {
+		out = append(out, Fault{path, "unknown field"})
+	}
+	errs := validation.ValidateCustomResource(nil, rule.Object, c.schema)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, rule.Object)...)
+	if len(errs) == 0 { // like the API server: expressions are evaluated if all types are right
+		errs, _ = c.cel.Validate(ctx, nil, c.structural, rule.Object, nil, celconfig.RuntimeCELCostBudget)
+	}
+	for _, e := range errs {
+		out = append(out, Fault{Field: e.Field, Message: e.ErrorBody()})
+	}
+	return out, nil
+}

@@ -1,0 +1,265 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+var modeWords = map[string]string{
+	"Suspended": "suspended", "DryRun": "in dry-run", "Frozen": "frozen", "Deleting": "being deleted",
+}
+
+var stateColors = map[v1alpha1.NodeState]color{
+	v1alpha1.NodeStateHeld: red, v1alpha1.NodeStateFailed: red, v1alpha1.NodeStateReady: green,
+}
+
+// Text implements Report.
+func (e *NodeExplanation) Text(style Style) string {
+	p := &page{Style: style}
+	p.headline(e)
+	var satisfied []*RuleExplanation
+	for i := range e.Rules {
+		r := &e.Rules[i]
+		present := r.Taint != nil && r.Taint.Present
+		if !p.Wide && r.State == v1alpha1.NodeStateReady && !present && len(r.Deadlines) == 0 && r.Guard == "" {
+			satisfied = append(satisfied, r)
+			continue
+		}
+		p.rule(r, strings.Contains(e.Summary, r.Message), e.Next)
+	}
+	for i, r := range satisfied {
+		if i == 0 {
+			p.blank()
+		}
+		p.mark(green, 0, "✓", "rule "+r.Rule+": "+r.Message)
+	}
+	p.others(e)
+	p.unread(e.Unread)
+	return p.String()
+}
+
+// headline writes what people want to know first, and what they can do.
+func (p *page) headline(e *NodeExplanation) {
+	c := green
+	if e.Held {
+		c = red
+	} else if len(e.OtherTaints) > 0 || e.Unschedulable || e.Terminating {
+		c = yellow
+	}
+	p.line(c, 0, "%s", e.Summary)
+	if e.Next != nil {
+		of := ""
+		if e.Next.Rule != "" && len(e.HeldBy) != 1 {
+			of = "rule " + e.Next.Rule + ": "
+		}
+		p.line(plain, 0, "Next, %s: %s%s.", p.in(e.Next.At.Time), of, e.Next.What)
+	}
+	switch {
+	case e.Override != nil && e.Override.Problem == "":
+		p.command("To let the rules decide again:", "kubectl nodegate release --undo "+e.Node)
+	case e.Held:
+		p.command("To remove the taint now:", "kubectl nodegate release "+e.Node)
+	}
+	if e.Override != nil && e.Override.Problem != "" {
+		p.line(yellow, 0, "The override %q has no effect: %s.", e.Override.Value, e.Override.Problem)
+	}
+	var odd []string
+	switch e.Ready {
+	case "True":
+	case "":
+		odd = append(odd, "has not reported Ready")
+	default:
+		odd = append(odd, "is Ready="+e.Ready)
+	}
+	if e.Unschedulable {
+		odd = append(odd, "is cordoned")
+	}
+	if e.Terminating {
+		odd = append(odd, "is being deleted")
+	}
+	if e.Maintenance != "" {
+		odd = append(odd, "is in maintenance ("+e.Maintenance+")")
+	}
+	if len(odd) > 0 {
+		p.line(yellow, 0, "The node itself %s.", strings.Join(odd, ", "))
+	}
+	p.operator(e.Operator)
+}
+
+// rule writes what concerns one rule; neither its message, if the summary has it, nor the deadline that the headline has.
+func (p *page) rule(r *RuleExplanation, said bool, next *Deadline) {
+	p.blank()
+	p.line(cmp.Or(stateColors[r.State], yellow), 0, "rule %s (%s)", r.Rule, stateWords(r))
+	if !said && (r.Reason != "EvidenceMissing" || len(r.Evidence) == 0) {
+		p.line(plain, 2, "%s.", sentence(r.Message))
+	}
+	failed := r.Reported != nil && r.Reported.State == v1alpha1.NodeStateFailed
+	if failed {
+		p.line(red, 2, "The operator could not update the node (%s, %s ago): %s", r.Reported.Reason,
+			p.ago(r.Reported.At.Time), r.Reported.Message)
+	}
+	if r.Taint != nil {
+		p.line(plain, 2, "Taint %s %s.", r.Taint.Taint, r.Taint.Message)
+	}
+	if len(r.Evidence) > 0 {
+		of := "all"
+		if r.Policy == v1alpha1.ConditionPolicyAnyOf {
+			of = "one"
+		}
+		p.line(plain, 2, "It requires %s of:", of)
+		for i := range r.Evidence {
+			p.evidence(&r.Evidence[i])
+		}
+	}
+	if r.Guard != "" {
+		p.line(plain, 2, "%s.", sentence(r.Guard))
+	}
+	for _, d := range r.Deadlines {
+		if next == nil || d != *next {
+			p.line(plain, 2, "%s: %s.", sentence(p.in(d.At.Time)), d.What)
+		}
+	}
+	if p.Wide && r.ReleasedAt != nil {
+		p.line(dim, 2, "First released %s ago.", p.ago(r.ReleasedAt.Time))
+	}
+	if p.Wide && r.Reported != nil && !failed {
+		p.line(dim, 2, "The operator reports %s, %s, unchanged for %s.", r.Reported.State, r.Reported.Reason,
+			p.ago(r.Reported.At.Time))
+	}
+}
+
+func stateWords(r *RuleExplanation) string {
+	state := string(r.State)
+	switch {
+	case state == "" && strings.HasPrefix(r.Message, "the rule "):
+		state = "leaving"
+	case state == "":
+		state = "unknown"
+	}
+	if r.Reason != "" {
+		state += ", " + r.Reason
+	}
+	if r.Mode != "Enforced" {
+		state += "; the rule is " + modeWords[r.Mode]
+	}
+	return state
+}
+
+func (p *page) evidence(e *Evidence) {
+	mark, c, text := "?", yellow, e.Message
+	if e.Satisfied != nil {
+		mark, c = "✗", red
+		if *e.Satisfied {
+			mark, c = "✓", green
+		}
+		if e.Requirement != "" {
+			text = e.Requirement + ": " + text
+		}
+	}
+	var when []string
+	if e.Since != nil {
+		when = append(when, "for "+p.ago(e.Since.Time))
+	}
+	if e.Heartbeat != nil && e.Cause != "Stale" {
+		when = append(when, "reported "+p.ago(e.Heartbeat.Time)+" ago")
+	}
+	if e.ChangesAt != nil && e.Condition != "" && p.Wide {
+		when = append(when, "stale "+p.in(e.ChangesAt.Time))
+	}
+	if len(when) > 0 {
+		text += " (" + strings.Join(when, ", ") + ")"
+	}
+	p.mark(c, 4, mark, text)
+}
+
+// others writes the taints and the rules that do not concern the node.
+func (p *page) others(e *NodeExplanation) {
+	if len(e.OtherTaints) > 0 {
+		p.blank()
+		p.line(plain, 0, "Other taints:")
+		for _, t := range e.OtherTaints {
+			p.line(plain, 2, "%s: %s", t.Taint, t.By)
+		}
+	}
+	n := len(e.NotSelectedBy)
+	if n == 0 {
+		return
+	}
+	p.blank()
+	if !p.Wide && (len(e.Rules) > 0 || n > 10) {
+		p.line(dim, 0, "%s not select it; -o wide shows why.", Plural(n, "other rule does", "other rules do"))
+		return
+	}
+	p.line(plain, 0, "Rules that do not select it:")
+	for _, r := range e.NotSelectedBy {
+		p.line(dim, 2, "%s: %s", r.Rule, r.Why)
+	}
+}
+
+// Nodes is a list of nodes that is printed as a table.
+type Nodes []*NodeExplanation
+
+// Text implements Report: nodes are grouped by the rule and the reason that concern them most.
+func (l Nodes) Text(style Style) string {
+	p := &page{Style: style}
+	groups := map[string][]*NodeExplanation{}
+	for _, e := range l {
+		key := "no rule selects it"
+		if len(e.Rules) > 0 {
+			key = "rule " + e.Rules[0].Rule + ": " + stateWords(&e.Rules[0])
+		}
+		groups[key] = append(groups[key], e)
+	}
+	keys := make([]string, 0, len(groups))
+	for key := range groups {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(len(groups[b])-len(groups[a]), strings.Compare(a, b)) })
+	for i, key := range keys {
+		if i > 0 {
+			p.blank()
+		}
+		p.nodes(key, groups[key])
+	}
+	if len(l) == 0 {
+		p.line(plain, 0, "No nodes found.")
+	}
+	return p.String()
+}
+
+func (p *page) nodes(title string, nodes []*NodeExplanation) {
+	p.line(bold, 0, "%s (%s)", sentence(title), Plural(len(nodes), "node", "nodes"))
+	header := []string{"NODE", "AGE", "HELD FOR", "MESSAGE"}
+	if p.Wide {
+		header = []string{"NODE", "AGE", "HELD FOR", "HELD BY", "TAINT", "NEXT", "MESSAGE"}
+	}
+	var rows []row
+	for _, e := range nodes {
+		held, taint, next, message, c := "-", "-", "-", "-", green
+		if len(e.Rules) > 0 {
+			r := &e.Rules[0]
+			message, c = r.Message, cmp.Or(stateColors[r.State], yellow)
+			if t := r.Taint; t != nil && t.Present {
+				taint = t.Taint
+				if t.Since != nil {
+					held = p.ago(t.Since.Time)
+				}
+			}
+		}
+		if e.Next != nil {
+			next = p.in(e.Next.At.Time)
+		}
+		cells := []string{e.Node, p.ago(e.CreatedAt.Time), held, message}
+		if p.Wide {
+			cells = []string{e.Node, p.ago(e.CreatedAt.Time), held, cmp.Or(strings.Join(e.HeldBy, ","), "-"), taint, next, message}
+		}
+		rows = append(rows, row{c, cells})
+	}
+	p.table(2, header, rows, nil)
+}
