@@ -50,6 +50,7 @@ func newCommand(p *plugin) *cobra.Command {
 			"docs/kubectl-plugin.md of Nodegate documents the commands.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl nodegate"},
 		Args:          cobra.NoArgs,
+		Version:       version.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

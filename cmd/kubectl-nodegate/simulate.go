@@ -94,6 +94,10 @@ func (p *plugin) simulate(ctx context.Context, o *simulateOptions) error {
 	if n, err := intstr.GetScaledValueFromIntOrPercent(&allow, 100, false); err != nil || n < 0 {
 		return fmt.Errorf("--allow-tainted: must be a number or a percentage, such as 3 or 10%%, not %q", o.allow)
 	}
+	at, err := time.Parse(time.RFC3339, o.at)
+	if err != nil && o.at != "" {
+		return fmt.Errorf("--at: must be a time such as 2026-01-02T15:04:05Z, not %q", o.at)
+	}
 	read, _, err := p.readRules(&o.files)
 	if err != nil {
 		return err
@@ -124,9 +128,7 @@ func (p *plugin) simulate(ctx context.Context, o *simulateOptions) error {
 		return err
 	}
 	if o.at != "" {
-		if in.Now, err = time.Parse(time.RFC3339, o.at); err != nil {
-			return fmt.Errorf("--at: must be a time such as 2026-01-02T15:04:05Z, not %q", o.at)
-		}
+		in.Now = at
 	}
 	result := in.Run()
 	if err := o.out.print(p, result); err != nil {

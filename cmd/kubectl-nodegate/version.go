@@ -48,6 +48,17 @@ func newVersion(p *plugin) *cobra.Command {
 	return cmd
 }
 
+// skew tells in words whether the operator's image has another tag than the plugin's version; empty if it has the same, or
+// one of both has no version.
+func skew(plugin, image string) string {
+	named, _, _ := strings.Cut(image, "@")
+	_, tag, tagged := strings.Cut(named[strings.LastIndex(named, "/")+1:], ":")
+	if plugin == "dev" || !tagged || tag == plugin {
+		return ""
+	}
+	return fmt.Sprintf("the operator is %s, the plugin is %s", tag, plugin)
+}
+
 // versions adds the versions in the cluster.
 func versions(ctx context.Context, c *input.Cluster, v *report.Versions) {
 	deployments, err := input.List[*appsv1.Deployment](ctx, c, "the operator's deployment", &appsv1.DeploymentList{}, input.OperatorLabels)
@@ -59,8 +70,8 @@ func versions(ctx context.Context, c *input.Cluster, v *report.Versions) {
 	for _, d := range deployments {
 		for _, container := range d.Spec.Template.Spec.Containers {
 			v.Operator = append(v.Operator, container.Image)
-			if is := v.Plugin; is != "dev" && !strings.Contains(container.Image, ":"+is) {
-				v.Skew = append(v.Skew, fmt.Sprintf("the operator's image is %s, the plugin is %s", container.Image, is))
+			if different := skew(v.Plugin, container.Image); different != "" {
+				v.Skew = append(v.Skew, different)
 			}
 		}
 	}

@@ -61,15 +61,15 @@ func TestThePluginAndTheOperatorAgree(t *testing.T) {
 	p.create(p.rule())
 	p.Eventually("the nodes are held", p.held(true))
 
-	p.tells(fmt.Sprintf("Node %s is held by rule %s", first, p.name), "explain", "node", first)
-	p.tells("is on: put there by this rule", "explain", "node", first) // as the events say
+	p.tells(fmt.Sprintf("Node %s is held by rule %s", first, p.name), "why", first)
+	p.tells("is on the node: added by this rule", "why", first) // as the events say
 
-	// Release and clear wait for the operator: what they are about has happened when they end.
-	p.says("released", "release", "node", first, "--yes", "--timeout=120s")
+	// Release and its undo wait for the operator: what they are about has happened when they end.
+	p.says("released", "release", first, "--yes", "--timeout=120s")
 	p.Must(p.Tainted(first, gpuTaint, false)())
 	p.Must(p.Tainted(second, gpuTaint, true)())
-	p.tells(fmt.Sprintf("Node %s is released by hand", first), "explain", "node", first)
-	p.says("cleared", "clear", "node", first, "--yes", "--timeout=120s")
+	p.tells(fmt.Sprintf("Node %s is released by its override", first), "why", first)
+	p.says("override removed", "release", "--undo", first, "--yes", "--timeout=120s")
 	p.Must(p.Tainted(first, gpuTaint, true)())
 
 	// What holds again is released while the rule is paused; what ceases to hold is not held.
@@ -84,13 +84,13 @@ func TestThePluginAndTheOperatorAgree(t *testing.T) {
 		}
 		return nil
 	})
-	p.says("resumed", "resume", "--yes")
+	p.says("resumed", "resume", "--all", "--yes")
 	p.Eventually("the nodes are held again", p.held(true))
 
-	p.says("held", "hold", "node", first, "--for=1h", "--yes", "--timeout=120s")
+	p.says("held", "hold", first, "--duration=1h", "--yes", "--timeout=120s")
 	p.report(true)
 	p.Eventually("the other node is released", p.Tainted(second, gpuTaint, false))
-	p.tells(fmt.Sprintf("Node %s is held by hand", first), "explain", "node", first)
-	p.says("cleared", "clear", "node", first, "--yes", "--timeout=120s")
+	p.tells(fmt.Sprintf("Node %s is held by its override", first), "why", first)
+	p.says("override removed", "release", "--undo", first, "--yes", "--timeout=120s")
 	p.Must(p.Tainted(first, gpuTaint, false)())
 }

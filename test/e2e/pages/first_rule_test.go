@@ -84,15 +84,15 @@ func TestTheFirstRule(t *testing.T) {
 		t.Error(out)
 	}
 	p.Must("kubectl get nrr network -o wide")
-	if out := p.Must("kubectl nodegate explain node NODE", "NODE", "newcomer"); !strings.Contains(out, "is held by rule network") {
+	if out := p.Must("kubectl nodegate why NODE", "NODE", "newcomer"); !strings.Contains(out, "is held by rule network") {
 		t.Error(out)
 	}
 	p.Must("kubectl events --for node/NODE", "NODE", "newcomer")
 	troubleshoot(e)
 
-	p.Must("kubectl nodegate release node NODE --yes", "NODE", "newcomer")
+	p.Must("kubectl nodegate release NODE --yes", "NODE", "newcomer")
 	gate("it is released by hand", "newcomer", true, false)
-	p.Must("kubectl nodegate clear node NODE --yes", "NODE", "newcomer")
+	p.Must("kubectl nodegate release NODE --undo --yes", "NODE", "newcomer")
 	gate("and held again", "newcomer", true, false, true)
 	p.Must("kubectl annotate node NODE readiness.node.x-k8s.io/override=Release", "NODE", "newcomer")
 	gate("and so without the plugin", "newcomer", true, false, true, false)
@@ -114,8 +114,7 @@ func troubleshoot(e *env) {
 	ran := 0
 	for _, command := range p.Commands {
 		asks := strings.HasPrefix(command, "kubectl get ") || strings.HasPrefix(command, "kubectl events ") ||
-			strings.HasPrefix(command, "kubectl nodegate explain ") ||
-			strings.HasPrefix(command, "kubectl nodegate status")
+			strings.HasPrefix(command, "kubectl nodegate why ") || strings.HasPrefix(command, "kubectl nodegate status")
 		if !asks || strings.Contains(command, "pod POD") {
 			continue
 		}
