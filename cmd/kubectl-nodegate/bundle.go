@@ -69,16 +69,19 @@ func newSupportBundle(p *plugin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "support-bundle",
 		Short: "Write rules, statuses, records, events, logs and configuration to a file for support",
-		Long: "Write a .tar.gz file with what is needed to analyze a problem: rules with their statuses, nodes with their records,\n" +
-			"explanations of all nodes, events, and the operator's and the agents' logs, objects and versions.\n\n" +
-			"The plugin reads no Secrets. It replaces the values of environment variables, and removes annotations that may repeat\n" +
-			"them. What you have no permission to read is listed in errors.txt. Check the file before you share it: it has the names,\n" +
-			"labels and addresses of nodes.",
+		Long: `Write a .tar.gz file with what is needed to analyze a problem: rules with their statuses, nodes with
+their records, explanations of all nodes, events, and the operator's and the agents' logs, objects
+and versions.
+
+The plugin reads no Secrets. It replaces the values of environment variables, and removes
+annotations that may repeat them. What you have no permission to read is listed in errors.txt. Check
+the file before you share it: it has the names, labels and addresses of nodes.`,
 		Example: "  kubectl nodegate support-bundle\n  kubectl nodegate support-bundle --file - | tar tz",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.supportBundle(cmd.Context(), file) },
 	}
-	cmd.Flags().StringVar(&file, "file", "", "The file to write, or - for stdout. The default is nodegate-TIME.tar.gz in this directory.")
+	cmd.Flags().StringVar(&file, "file", "", "The file to write, or - for stdout. The default is nodegate-TIME.tar.gz "+
+		"in this directory.")
 	return cmd
 }
 
@@ -221,7 +224,8 @@ func (b *bundle) log(ctx context.Context, c *input.Cluster, pod *corev1.Pod, con
 	if previous {
 		name += "_previous"
 	}
-	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: new(int64(logLines)), Timestamps: true}
+	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: new(int64(logLines)),
+		Timestamps: true}
 	stream, err := c.Clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
 	if err != nil {
 		b.problem(input.Explain(err, "reading the log "+name))

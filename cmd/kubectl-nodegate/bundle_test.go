@@ -66,7 +66,8 @@ var _ = Describe("support-bundle", func() {
 		operator(ctx, "registry.example.com/nodegate:v0.9.0")
 		node(ctx, "bundled")
 		ruleFor(ctx, "bundled", "bundled")
-		create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "default", Labels: input.OperatorLabels},
+		create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "default",
+			Labels: input.OperatorLabels},
 			StringData: map[string]string{"password": "hunter2"}})
 		name := filepath.Join(GinkgoT().TempDir(), "bundle.tar.gz")
 		code, _, err := nodegate(ctx, "support-bundle", "--file", name)

@@ -38,12 +38,13 @@ const (
 	dryRunServer = "server"
 )
 
-// newChanging adds the flags. done is what the command does to an object, such as "released"; nil if only RunE knows it.
+// newChanging adds the flags. done is what the command does to an object, such as "released"; nil if only RunE knows
+// it.
 func newChanging(cmd *cobra.Command, done string) *changing {
 	c := &changing{flags: genericclioptions.NewPrintFlags(done).WithTypeSetter(input.Scheme)}
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "Do not ask for confirmation.")
-	cmd.Flags().StringVar(&c.dryRun, "dry-run", dryRunNone, `Must be "none", "server", or "client". With client, the plugin `+
-		`prints the object that it would send; with server, the server does not store it.`)
+	cmd.Flags().StringVar(&c.dryRun, "dry-run", dryRunNone, `Must be "none", "server", or "client". `+
+		"With client, the plugin prints the object that it would send; with server, the server does not store it.")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = dryRunClient // as kubectl
 	c.flags.AddFlags(cmd)
 	cmd.PreRunE = func(*cobra.Command, []string) error { return c.validate() } // before a request to the server
@@ -94,9 +95,10 @@ func (p *plugin) ask(ctx context.Context, c *changing, what string) error {
 	}
 }
 
-// apply sends a merge patch for an object, and prints the object. The UID in the patch makes it fail for another object of
-// the same name.
-func (p *plugin) apply(ctx context.Context, to *input.Cluster, c *changing, o client.Object, metadata, spec map[string]any) error {
+// apply sends a merge patch for an object, and prints the object. The UID in the patch makes it fail for another
+// object of the same name.
+func (p *plugin) apply(ctx context.Context, to *input.Cluster, c *changing, o client.Object, metadata,
+	spec map[string]any) error {
 	metadata["uid"] = o.GetUID()
 	patch := map[string]any{"metadata": metadata}
 	if spec != nil {

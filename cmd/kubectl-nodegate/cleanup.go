@@ -38,10 +38,10 @@ func newCleanup(p *plugin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove taints and annotations of deleted rules when no operator is running",
-		Long: "Do the operator's work for deleted rules when no operator is running: remove their taints, records and completion\n" +
-			"markers from all nodes, and remove the finalizer of rules that wait for that. Rules that are not deleted, other taints\n" +
-			"and other annotations are not changed. The command fails if an operator leads: then delete the rules, and the operator\n" +
-			"cleans up.",
+		Long: `Do the operator's work for deleted rules when no operator is running: remove their taints, records
+and completion markers from all nodes, and remove the finalizer of rules that wait for that. Rules
+that are not deleted, other taints and other annotations are not changed. The command fails if an
+operator leads: then delete the rules, and the operator cleans up.`,
 		Example: "  kubectl delete nrr --all --wait=false\n  kubectl nodegate cleanup",
 		Args:    cobra.NoArgs,
 	}
@@ -56,11 +56,12 @@ func (p *plugin) cleanup(ctx context.Context, o *changing) error {
 		return err
 	}
 	if operator := c.Operator(ctx, p.now()); operator != nil && operator.Leads {
-		return fmt.Errorf("operator %s leads, by its lease: delete the rules, and it cleans up; if it is gone, try again in a minute",
+		return fmt.Errorf("operator %s leads, by its lease: delete the rules, and it cleans up; if it is gone, try again "+
+			"in a minute",
 			operator.Leader)
 	}
 	rules := &v1alpha1.NodeReadinessRuleList{}
-	if err := c.List(ctx, rules); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) { // without CRD, no rules
+	if err := c.List(ctx, rules); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return input.Explain(err, "listing rules")
 	}
 	deleted, set := deletedRules(rules.Items, p.now())
@@ -78,7 +79,8 @@ func (p *plugin) cleanup(ctx context.Context, o *changing) error {
 		does = append(does, "Removes the taints, records and completion markers of deleted rules from "+names(nodes)+".")
 	}
 	if len(deleted) > 0 {
-		does = append(does, fmt.Sprintf("Removes the finalizer of %s.", report.Plural(len(deleted), "deleted rule", "deleted rules")))
+		does = append(does, fmt.Sprintf("Removes the finalizer of %s.", report.Plural(len(deleted), "deleted rule",
+			"deleted rules")))
 	}
 	if err := p.ask(ctx, o, strings.Join(does, "\n")); err != nil {
 		return err
@@ -102,8 +104,8 @@ func (p *plugin) cleanup(ctx context.Context, o *changing) error {
 	return nil
 }
 
-// deletedRules returns the rules that wait for an operator to remove their finalizer, and the set of all rules, in which
-// those that are not deleted are frozen.
+// deletedRules returns the rules that wait for an operator to remove their finalizer, and the set of all rules, in
+// which those that are not deleted are frozen.
 func deletedRules(rules []v1alpha1.NodeReadinessRule, now time.Time) ([]*v1alpha1.NodeReadinessRule, *ruleset.Set) {
 	var deleted []*v1alpha1.NodeReadinessRule
 	compiled := make([]*ruleset.Rule, 0, len(rules))
@@ -119,8 +121,8 @@ func deletedRules(rules []v1alpha1.NodeReadinessRule, now time.Time) ([]*v1alpha
 	return deleted, ruleset.NewSet(compiled...)
 }
 
-// leftoverPatch returns a patch that removes the taints and annotations of deleted rules, or nil if the node has none. The
-// operator plans it in the same way.
+// leftoverPatch returns a patch that removes the taints and annotations of deleted rules, or nil if the node has none.
+// The operator plans it in the same way.
 func leftoverPatch(node *corev1.Node, set *ruleset.Set, now time.Time) []byte {
 	swept := taints.Sweep(node, set, func(string) bool { return true })
 	in := &gate.NodeInput{Node: node, Swept: swept.Node, Rules: set, Evidence: &readiness.Evidence{}, Now: now}
@@ -134,7 +136,8 @@ func (p *plugin) clean(ctx context.Context, c *input.Cluster, o *changing, node 
 	denied := func() bool { // by a policy
 		return apierrors.IsForbidden(last) && strings.Contains(last.Error(), "ValidatingAdmissionPolicy")
 	}
-	err := wait.PollUntilContextTimeout(ctx, cleanupInterval, cleanupPatience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, cleanupInterval, cleanupPatience, true, func(ctx context.Context) (bool,
+		error) {
 		if last != nil {
 			if err := c.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
 				return false, err
@@ -147,7 +150,8 @@ func (p *plugin) clean(ctx context.Context, c *input.Cluster, o *changing, node 
 		waiting := denied()
 		last = o.send(ctx, c, node, client.RawPatch(types.JSONPatchType, body))
 		if denied() && !waiting {
-			fmt.Fprintln(p.streams.ErrOut, "warning: an admission policy protects the records; waiting, in case it was just deleted")
+			fmt.Fprintln(p.streams.ErrOut, "warning: an admission policy protects the records; waiting, in case it was just "+
+				"deleted")
 		}
 		if denied() || apierrors.IsInvalid(last) || apierrors.IsConflict(last) {
 			return false, nil
@@ -161,7 +165,8 @@ func (p *plugin) clean(ctx context.Context, c *input.Cluster, o *changing, node 
 	case apierrors.IsNotFound(err):
 		return nil // the node was deleted
 	case err != nil && denied():
-		return fmt.Errorf("changing node %q: Nodegate's admission policy allows only the operator to write its records: delete the "+
+		return fmt.Errorf("changing node %q: Nodegate's admission policy allows only the operator to write its records: "+
+			"delete the "+
 			"policy first, as docs/uninstall.md says: %w", node.Name, err)
 	case err != nil:
 		return input.Explain(err, fmt.Sprintf("changing node %q", node.Name))

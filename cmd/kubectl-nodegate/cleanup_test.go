@@ -29,7 +29,8 @@ var _ = Describe("cleanup", func() {
 		taint := "readiness.k8s.io/" + name
 		return create(ctx, build.MakeNode(name).Label("test", name).
 			Taint(taint, "pending", corev1.TaintEffectNoSchedule).Taint("example.com/foreign", "", corev1.TaintEffectNoSchedule).
-			Annotation(v1alpha1.RecordAnnotationPrefix+uid, fmt.Sprintf(`{"rule":%q,"taint":"%s=pending:NoSchedule"}`, name, taint)).
+			Annotation(v1alpha1.RecordAnnotationPrefix+uid, fmt.Sprintf(`{"rule":%q,"taint":"%s=pending:NoSchedule"}`, name,
+				taint)).
 			Annotation(v1alpha1.BootstrapAnnotationPrefix+uid, fmt.Sprintf(`{"rule-name":%q}`, name)).Obj())
 	}
 	keys := func(n *corev1.Node) []string {
@@ -56,19 +57,22 @@ var _ = Describe("cleanup", func() {
 
 	It("clears what deleted rules and rules that are gone have left, and nothing else", func(ctx context.Context) {
 		deleted, kept := ruleWithFinalizer(ctx, "deleted"), ruleWithFinalizer(ctx, "kept")
-		onDeleted, onKept, onGone := claimed(ctx, "deleted", string(deleted.UID)), claimed(ctx, "kept", string(kept.UID)), claimed(ctx, "gone", "0-0-0")
+		onDeleted, onKept, onGone := claimed(ctx, "deleted", string(deleted.UID)), claimed(ctx, "kept",
+			string(kept.UID)), claimed(ctx, "gone", "0-0-0")
 		Expect(server.Client.Delete(ctx, deleted)).To(Succeed())
 
 		code, out, err := nodegate(ctx, "cleanup", "--dry-run=server")
 		Expect(code).To(Equal(0), err)
-		Expect(err).To(ContainSubstring("Removes the taints, records and completion markers of deleted rules from 2 nodes (deleted, gone).\nRemoves the finalizer of 1 deleted rule.\n"))
+		Expect(err).To(ContainSubstring("Removes the taints, records and completion markers of deleted rules from 2 nodes " +
+			"(deleted, gone).\nRemoves the finalizer of 1 deleted rule.\n"))
 		Expect(out).To(Equal("node/deleted cleaned up (server dry run)\nnode/gone cleaned up (server dry run)\n" +
 			"nodereadinessrule.readiness.node.x-k8s.io/deleted cleaned up (server dry run)\n"))
 		Expect(keys(read(ctx, onDeleted))).To(ConsistOf("readiness.k8s.io/deleted", "example.com/foreign"))
 
 		code, out, err = nodegate(ctx, "cleanup", "--yes")
 		Expect(code).To(Equal(0), err)
-		Expect(out).To(Equal("node/deleted cleaned up\nnode/gone cleaned up\nnodereadinessrule.readiness.node.x-k8s.io/deleted cleaned up\n"))
+		Expect(out).To(Equal("node/deleted cleaned up\nnode/gone cleaned " +
+			"up\nnodereadinessrule.readiness.node.x-k8s.io/deleted cleaned up\n"))
 		for _, n := range []*corev1.Node{onDeleted, onGone} {
 			Expect(keys(read(ctx, n))).To(ConsistOf("example.com/foreign"))
 			Expect(n.Annotations).To(BeEmpty())
@@ -90,7 +94,8 @@ var _ = Describe("cleanup", func() {
 		Expect(other.Client.Create(ctx, n)).To(Succeed())
 
 		c := calling("")
-		Expect(run(ctx, c.plugin, []string{"cleanup", "--yes", "--kubeconfig", other.Kubeconfig()})).To(Equal(0), c.err.String())
+		Expect(run(ctx, c.plugin, []string{"cleanup", "--yes", "--kubeconfig", other.Kubeconfig()})).To(Equal(0),
+			c.err.String())
 		Expect(c.out.String()).To(Equal("node/stranded cleaned up\n"))
 		Expect(other.Client.Get(ctx, keyOf("stranded"), n)).To(Succeed())
 		Expect(keys(n)).To(BeEmpty())
@@ -99,18 +104,22 @@ var _ = Describe("cleanup", func() {
 
 	It("waits for a policy that has just been deleted", func(ctx context.Context) {
 		n := claimed(ctx, "guarded", "0-0-0")
-		policy := create(ctx, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "cleanup"}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{admissionv1.Update},
-				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"nodes"}},
-			}}}},
-			Validations: []admissionv1.Validation{{Expression: "object.metadata.name != 'guarded'", Reason: new(metav1.StatusReasonForbidden)}},
-		}})
-		create(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "cleanup"}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: "cleanup", ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-		}})
+		policy := create(ctx, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "cleanup"},
+			Spec: admissionv1.ValidatingAdmissionPolicySpec{
+				MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Update},
+					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"nodes"}},
+				}}}},
+				Validations: []admissionv1.Validation{{Expression: "object.metadata.name != 'guarded'",
+					Reason: new(metav1.StatusReasonForbidden)}},
+			}})
+		create(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "cleanup"},
+			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: "cleanup", ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			}})
 		Eventually(func() error {
-			return server.Client.Patch(ctx, n.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"a": "b"}}}`)), client.DryRunAll)
+			return server.Client.Patch(ctx, n.DeepCopy(), client.RawPatch(types.MergePatchType,
+				[]byte(`{"metadata": {"labels": {"a": "b"}}}`)), client.DryRunAll)
 		}).Should(MatchError(ContainSubstring("ValidatingAdmissionPolicy")))
 
 		c, code := calling(""), make(chan int)
@@ -125,7 +134,8 @@ var _ = Describe("cleanup", func() {
 		n := claimed(ctx, "asked", "0-0-0")
 		c := calling("no\n")
 		Expect(c.run(ctx, "cleanup")).To(Equal(1))
-		Expect(c.err.String()).To(ContainSubstring("Removes the taints, records and completion markers of deleted rules from node asked."))
+		Expect(c.err.String()).To(ContainSubstring("Removes the taints, records and completion markers of deleted rules " +
+			"from node asked."))
 		Expect(keys(read(ctx, n))).To(ContainElement("readiness.k8s.io/asked"))
 	})
 

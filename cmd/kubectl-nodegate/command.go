@@ -46,8 +46,8 @@ func newCommand(p *plugin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubectl-nodegate",
 		Short: "Show what holds nodes and why, and hold or release them",
-		Long: "Show what holds nodes and why, what a rule would do, and the state of all rules; hold and release nodes; pause rules.\n" +
-			"docs/kubectl-plugin.md of Nodegate documents the commands.",
+		Long: `Show what holds nodes and why, what a rule would do, and the state of all rules; hold and release
+nodes; pause rules. docs/kubectl-plugin.md of Nodegate documents the commands.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl nodegate"},
 		Args:          cobra.NoArgs,
 		Version:       version.Version,

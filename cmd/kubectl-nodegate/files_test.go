@@ -36,7 +36,8 @@ var _ = Describe("simulate", func() {
 		code, out, err := nodegate(ctx, "simulate", "-f", rules)
 		Expect(err).To(BeEmpty())
 		Expect(code).To(Equal(2))
-		Expect(out).To(HavePrefix("Rule simulated (created) adds taint readiness.k8s.io/simulated=pending:NoSchedule to 1 node.\n"))
+		Expect(out).To(HavePrefix("Rule simulated (created) adds taint readiness.k8s.io/simulated=pending:NoSchedule to 1 " +
+			"node.\n"))
 		Expect(out).To(MatchRegexp(`simulated +Added +Held +EvidenceMissing`))
 
 		code, _, _ = nodegate(ctx, "simulate", "-f", rules, "--allow-tainted=1")
@@ -57,13 +58,15 @@ var _ = Describe("simulate", func() {
 		raw, marshalErr := json.Marshal(list)
 		Expect(marshalErr).NotTo(HaveOccurred())
 		fleet := file("nodes.json", string(raw))
-		rules := file("rule.yaml", asYAML(typedRule(build.MakeRule("off").Selector("test", "off").FreshCondition(cni, 60).Taint("readiness.k8s.io/off", "", "NoSchedule"))))
+		rules := file("rule.yaml", asYAML(typedRule(build.MakeRule("off").Selector("test", "off").FreshCondition(cni,
+			60).Taint("readiness.k8s.io/off", "", "NoSchedule"))))
 
 		code, out, err := local(ctx, "simulate", "-f", rules, "--nodes", fleet)
 		Expect(code).To(Equal(0), err)
 		Expect(out).To(ContainSubstring("It selects 1000 nodes: 1000 ready, 0 held, 0 exempt."))
 
-		code, out, err = local(ctx, "simulate", "-f", rules, "--nodes", fleet, "--at", reported.Add(time.Hour).Format(time.RFC3339), "--allow-tainted=50%")
+		code, out, err = local(ctx, "simulate", "-f", rules, "--nodes", fleet, "--at",
+			reported.Add(time.Hour).Format(time.RFC3339), "--allow-tainted=50%")
 		Expect(code).To(Equal(2), err)
 		Expect(out).To(ContainSubstring("to 1000 nodes"))
 		Expect(strings.Count(out, "\n")).To(BeNumerically("<", 40), "a thousand nodes are not listed unless asked for")
@@ -83,12 +86,14 @@ var _ = Describe("simulate", func() {
 		rule.Spec.Requirements = []v1alpha1.Requirement{{Name: "ebs", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs"}}}
 		rules := file("rule.yaml", asYAML(rule))
 
-		csi := "\n---\n{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {name: one}, spec: {drivers: [{name: ebs, nodeID: one}]}}"
+		csi := "\n---\n{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {name: one}, spec: {drivers: [{name: ebs, " +
+			"nodeID: one}]}}"
 		code, _, err := local(ctx, "simulate", "-f", rules, "--nodes", file("nodes.yaml", asYAML(n)+csi))
 		Expect(code).To(Equal(0), err)
 		code, out, _ := local(ctx, "simulate", "-f", rules, "--nodes", file("bare.yaml", asYAML(n)))
 		Expect(code).To(Equal(2))
-		Expect(out).To(ContainSubstring("Could not be read: rule off, requirement ebs, counts as missing: there are no CSINodes in the file"))
+		Expect(out).To(ContainSubstring("Could not be read: rule off, requirement ebs, counts as missing: there are no " +
+			"CSINodes in the file"))
 	})
 
 	DescribeTable("says what to do about", func(ctx context.Context, says, content string, more ...string) {
@@ -98,12 +103,16 @@ var _ = Describe("simulate", func() {
 		Expect(err).To(ContainSubstring("error: "))
 		Expect(err).To(ContainSubstring(says))
 	},
-		Entry("a file that is not YAML", "give files, directories or URLs with Kubernetes objects in YAML or JSON", "\t{nothing: [of the kind"),
-		Entry("a file with something else", "no NodeReadinessRule (readiness.node.x-k8s.io/v1alpha1) found, only ConfigMap (v1)", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"),
+		Entry("a file that is not YAML", "give files, directories or URLs with Kubernetes objects in YAML or JSON",
+			"\t{nothing: [of the kind"),
+		Entry("a file with something else", "no NodeReadinessRule (readiness.node.x-k8s.io/v1alpha1) found, only "+
+			"ConfigMap (v1)", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"),
 		Entry("an empty file", "no NodeReadinessRule (readiness.node.x-k8s.io/v1alpha1) found", ""),
 		Entry("a rule that is there twice", `duplicate rule "x"`, twice),
-		Entry("a field that is not there", "spec.nodeSelecter: unknown field", strings.Replace(valid, "nodeSelector", "nodeSelecter", 1)),
-		Entry("a taint of Kubernetes", "belong to Kubernetes", strings.Replace(valid, "readiness.k8s.io/x", "node.kubernetes.io/x", 1)),
+		Entry("a field that is not there", "spec.nodeSelecter: unknown field", strings.Replace(valid, "nodeSelector",
+			"nodeSelecter", 1)),
+		Entry("a taint of Kubernetes", "belong to Kubernetes", strings.Replace(valid, "readiness.k8s.io/x",
+			"node.kubernetes.io/x", 1)),
 		Entry("no nodes", "no nodes found", valid, "--nodes", "/dev/null"),
 		Entry("a file that is not there", "does not exist", valid, "--nodes", "/does/not/exist"),
 		Entry("a number that is none", "--allow-tainted: must be a number or a percentage", valid, "--allow-tainted=many"),
@@ -140,7 +149,8 @@ var _ = Describe("lint", func() {
 	})
 
 	It("finds what the API server would refuse", func(ctx context.Context) {
-		broken := strings.NewReplacer("NoSchedule", "Never", "nodeSelector: {matchLabels: {a: b}}", "nodeSelector: {}, dryrun: true").Replace(valid)
+		broken := strings.NewReplacer("NoSchedule", "Never", "nodeSelector: {matchLabels: {a: b}}",
+			"nodeSelector: {}, dryrun: true").Replace(valid)
 		code, out, err := local(ctx, "lint", "-f", file("x.yaml", broken), "-o", "json")
 		Expect(code).To(Equal(1))
 		Expect(err).To(ContainSubstring("error: found 2 validation errors"))
@@ -156,18 +166,25 @@ var _ = Describe("lint", func() {
 
 		selectsNothing := strings.Replace(valid, "matchLabels: {a: b}", "", 1)
 		_, out, _ = local(ctx, "lint", "-f", file("x.yaml", selectsNothing))
-		Expect(out).To(ContainSubstring("error: spec.nodeSelector: Invalid value: must select something"), "rules in CEL are checked")
+		Expect(out).To(ContainSubstring("error: spec.nodeSelector: Invalid value: must select something"),
+			"rules in CEL are checked")
 	})
 
 	It("finds circles and deadlocks among the files", func(ctx context.Context) {
 		a, b := network("a", "l"), network("b", "l")
-		a.Spec.Requirements = []v1alpha1.Requirement{{Name: "b", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "b"}},
-			{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}}
-		b.Spec.Requirements = []v1alpha1.Requirement{{Name: "a", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "a"}}}
-		code, out, _ := local(ctx, "lint", "-f", file("x.yaml", asYAML(typedRule(a), typedRule(b), typedDaemonSet("kube-system"))))
+		a.Spec.Requirements = []v1alpha1.Requirement{{Name: "b",
+			RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "b"}},
+			{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system",
+				Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}}
+		b.Spec.Requirements = []v1alpha1.Requirement{{Name: "a",
+			RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "a"}}}
+		code, out, _ := local(ctx, "lint", "-f", file("x.yaml", asYAML(typedRule(a), typedRule(b),
+			typedDaemonSet("kube-system"))))
 		Expect(code).To(Equal(1))
-		Expect(out).To(ContainSubstring("rule a: error: spec.requirements: rules require each other in a circle: a requires b requires a (Cycle)"))
-		Expect(out).To(ContainSubstring("DaemonSet kube-system/init does not tolerate this rule's own taint readiness.k8s.io/a=pending:NoSchedule"))
+		Expect(out).To(ContainSubstring("rule a: error: spec.requirements: rules require each other in a circle: a " +
+			"requires b requires a (Cycle)"))
+		Expect(out).To(ContainSubstring("DaemonSet kube-system/init does not tolerate this rule's own taint " +
+			"readiness.k8s.io/a=pending:NoSchedule"))
 	})
 
 	It("knows the cluster where it is asked to", func(ctx context.Context) {
@@ -176,14 +193,16 @@ var _ = Describe("lint", func() {
 		rule := network("second", "linted").Taint("readiness.k8s.io/first", "", "NoSchedule")
 		rule.Spec.Requirements = []v1alpha1.Requirement{
 			{Name: "first", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "nope"}},
-			{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "default", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}}
+			{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "default",
+				Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}}
 		rules := file("x.yaml", asYAML(typedRule(rule)))
 
 		_, out, _ := local(ctx, "lint", "-f", rules)
 		Expect(out).To(Equal("1 rule checked: no findings.\n"), "what may be in the cluster is not missed")
 		_, out, err := nodegate(ctx, "lint", "-f", rules, "--live")
 		Expect(err).To(BeEmpty())
-		Expect(out).To(ContainSubstring("rule first has the same taint readiness.k8s.io/first:NoSchedule: on nodes that both select (1 at present)"))
+		Expect(out).To(ContainSubstring("rule first has the same taint readiness.k8s.io/first:NoSchedule: on nodes that " +
+			"both select (1 at present)"))
 		Expect(out).To(ContainSubstring("there is no rule nope"))
 		Expect(out).To(ContainSubstring("nothing in namespace default makes pods a=b"))
 

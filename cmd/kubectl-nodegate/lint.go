@@ -29,10 +29,12 @@ func newLint(p *plugin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint -f FILE",
 		Short: "Validate rules without a cluster",
-		Long: "Validate rules without a cluster: find what the API server would refuse, and rules that are valid but may not do what\n" +
-			"their author wants. The other rules, DaemonSets and other workloads of the same files are taken into account; with --live\n" +
-			"also those of the cluster.\n\n" +
-			"Exit code: 0 if all rules are valid, 1 if one is not or after an error, 2 with --strict if there is a warning.",
+		Long: `Validate rules without a cluster: find what the API server would refuse, and rules that are valid
+but may not do what their author wants. The other rules, DaemonSets and other workloads of the same
+files are taken into account; with --live also those of the cluster.
+
+Exit code: 0 if all rules are valid, 1 if one is not or after an error, 2 with --strict if there is
+a warning.`,
 		Example: "  kubectl nodegate lint -f rules/\n  kubectl nodegate lint -f rule.yaml --live",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.lint(cmd.Context(), o) },
@@ -108,10 +110,12 @@ func (p *plugin) live(ctx context.Context, files *ruleset.Set, facts *lint.Facts
 }
 
 // findings returns the errors and warnings about one rule.
-func (p *plugin) findings(ctx context.Context, r *input.Rule, set *ruleset.Set, facts lint.Facts, live bool) ([]report.Finding, error) {
+func (p *plugin) findings(ctx context.Context, r *input.Rule, set *ruleset.Set, facts lint.Facts,
+	live bool) ([]report.Finding, error) {
 	var out []report.Finding
 	add := func(severity, code, field, message string) {
-		out = append(out, report.Finding{Source: r.Source, Rule: r.Content.GetName(), Severity: severity, Code: code, Field: field,
+		out = append(out, report.Finding{Source: r.Source, Rule: r.Content.GetName(), Severity: severity, Code: code,
+			Field:   field,
 			Message: message})
 	}
 	faults, err := input.Check(ctx, r.Content)

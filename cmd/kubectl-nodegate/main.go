@@ -1,8 +1,8 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-nodegate is Nodegate's plugin for kubectl. It explains what holds a node and why, simulates and checks
-// rules, shows their state, holds and releases nodes, and pauses rules.
+// Command kubectl-nodegate is Nodegate's plugin for kubectl. It explains what holds a node and why, simulates and
+// checks rules, shows their state, holds and releases nodes, and pauses rules.
 package main
 
 import (

@@ -35,11 +35,12 @@ func newRelease(p *plugin) *cobra.Command {
 	return p.overriding(gate.OverrideRelease, "released", &cobra.Command{
 		Use:   "release NODE...",
 		Short: "Remove the taints of all rules from nodes, and keep them removed",
-		Long: "Remove the taints of all rules from nodes and keep them removed, whatever the evidence, until \"kubectl nodegate release\n" +
-			"--undo\" or the end of --duration. Other taints are not changed. It sets the annotation\n" +
-			v1alpha1.OverrideAnnotation + " on the nodes.",
-		Example: "  kubectl nodegate release worker-3\n  kubectl nodegate release -l example.com/pool=workers --duration 2h --yes\n" +
-			"  kubectl nodegate release worker-3 --undo",
+		Long: `Remove the taints of all rules from nodes and keep them removed, whatever the evidence, until
+"kubectl nodegate release --undo" or the end of --duration. Other taints are not changed. It sets
+the annotation ` + v1alpha1.OverrideAnnotation + ` on the nodes.`,
+		Example: `  kubectl nodegate release worker-3
+  kubectl nodegate release -l example.com/pool=workers --duration 2h --yes
+  kubectl nodegate release worker-3 --undo`,
 	})
 }
 
@@ -47,8 +48,9 @@ func newHold(p *plugin) *cobra.Command {
 	return p.overriding(gate.OverrideHold, "held", &cobra.Command{
 		Use:   "hold NODE...",
 		Short: "Add the taints of the rules that select nodes to them, and keep them on",
-		Long: "Add the taints of the rules that select nodes to them and keep them on, whatever the evidence, until \"kubectl nodegate\n" +
-			"hold --undo\" or the end of --duration. It sets the annotation " + v1alpha1.OverrideAnnotation + " on the nodes.",
+		Long: `Add the taints of the rules that select nodes to them and keep them on, whatever the evidence, until
+"kubectl nodegate hold --undo" or the end of --duration. It sets the annotation
+` + v1alpha1.OverrideAnnotation + ` on the nodes.`,
 		Example: "  kubectl nodegate hold worker-3 --duration 2h\n  kubectl nodegate hold worker-3 --undo",
 	})
 }
@@ -71,8 +73,10 @@ func (p *plugin) overriding(action gate.OverrideAction, done string, cmd *cobra.
 		return validate(cmd, args)
 	}
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "The nodes with these labels, instead of names.")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Second, "How long to wait until the operator has acted. 0 does not wait.")
-	cmd.Flags().DurationVar(&o.duration, "duration", 0, "How long the override lasts, such as 30m or 2h. By default until --undo.")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Second,
+		"How long to wait until the operator has acted. 0 does not wait.")
+	cmd.Flags().DurationVar(&o.duration, "duration", 0, "How long the override lasts, such as 30m or 2h. By default "+
+		"until --undo.")
 	cmd.Flags().BoolVar(&o.undo, "undo", false, "Remove the override, so that the rules decide again.")
 	cmd.MarkFlagsMutuallyExclusive("undo", "duration")
 	return cmd
@@ -151,13 +155,16 @@ func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) s
 		until = "for " + short(o.duration)
 	}
 	if o.action == gate.OverrideRelease {
-		return fmt.Sprintf("Releases %s: the operator removes the taints of all rules and adds none %s, whatever the evidence.", which,
+		return fmt.Sprintf("Releases %s: the operator removes the taints of all rules and adds none %s, whatever the "+
+			"evidence.", which,
 			until)
 	}
-	text := fmt.Sprintf("Holds %s: the operator adds the taints of the rules that select them and keeps them on %s, whatever the "+
+	text := fmt.Sprintf("Holds %s: the operator adds the taints of the rules that select them and keeps them on %s, "+
+		"whatever the "+
 		"evidence.", which, until)
 	if n := len(nodes) - selected; n > 0 {
-		text += fmt.Sprintf("\nwarning: no enforced rule with a taint selects %d of %d: this has no effect there until one does. "+
+		text += fmt.Sprintf("\nwarning: no enforced rule with a taint selects %d of %d: this has no effect there until "+
+			"one does. "+
 			"\"kubectl cordon\" holds any node.", n, len(nodes))
 	}
 	return text
@@ -232,10 +239,12 @@ func newMaintenance(p *plugin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "maintenance NODE... on|off",
 		Short: "Take nodes out of the load balancers, or put them back",
-		Long: "Take nodes out of the load balancers, or put them back: while a node is in maintenance, /health of its agent answers\n" +
-			"503. Taints are not changed. It sets the annotation " + v1alpha1.MaintenanceAnnotation + " on the nodes.",
-		Example: "  kubectl nodegate maintenance worker-3 on --reason 'disk swap'\n  kubectl nodegate maintenance worker-3 off",
-		Args:    cobra.MinimumNArgs(2),
+		Long: `Take nodes out of the load balancers, or put them back: while a node is in maintenance, /health of
+its agent answers 503. Taints are not changed. It sets the annotation
+` + v1alpha1.MaintenanceAnnotation + ` on the nodes.`,
+		Example: `  kubectl nodegate maintenance worker-3 on --reason 'disk swap'
+  kubectl nodegate maintenance worker-3 off`,
+		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.flush(p, p.maintenance(cmd.Context(), o, args[:len(args)-1], args[len(args)-1], reason))
 		},
@@ -251,7 +260,8 @@ func (p *plugin) maintenance(ctx context.Context, o *changing, args []string, to
 	what := "Puts %s back into the load balancers, as far as its checks pass."
 	switch to {
 	case "on":
-		value, what = reason, "Takes %s out of the load balancers: /health of its agent answers 503 until \"maintenance off\"."
+		value, what = reason, "Takes %s out of the load balancers: /health of its agent answers 503 until \"maintenance "+
+			"off\"."
 	case "off":
 	default:
 		return fmt.Errorf("the last argument must be on or off, not %q", to)

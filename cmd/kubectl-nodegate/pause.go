@@ -27,8 +27,9 @@ func newPause(p *plugin) *cobra.Command {
 	cmd, _ := p.pausing(false, "paused", &cobra.Command{
 		Use:   "pause RULE...",
 		Short: "Suspend rules: they add no taint to any node; releases continue",
-		Long: "Suspend the named rules, or all with --all: they add no taint to any node, and remove theirs as soon as a node is ready.\n" +
-			"It sets spec.suspend, and the annotation " + v1alpha1.PausedAnnotation + ", which tells resume\nwhat it may resume.",
+		Long: `Suspend the named rules, or all with --all: they add no taint to any node, and remove theirs as soon
+as a node is ready. It sets spec.suspend, and the annotation ` + v1alpha1.PausedAnnotation + `, which
+tells resume what it may resume.`,
 		Example: "  kubectl nodegate pause network\n  kubectl nodegate pause --all --yes",
 	})
 	return cmd
@@ -38,8 +39,8 @@ func newResume(p *plugin) *cobra.Command {
 	cmd, o := p.pausing(true, "resumed", &cobra.Command{
 		Use:   "resume RULE...",
 		Short: "Enforce rules again that pause has suspended",
-		Long: "Enforce the named rules, or all with --all, again that pause has suspended. Rules that were suspended in another way stay\n" +
-			"suspended, unless they are named and --force is given.",
+		Long: `Enforce the named rules, or all with --all, again that pause has suspended. Rules that were
+suspended in another way stay suspended, unless they are named and --force is given.`,
 		Example: "  kubectl nodegate resume network\n  kubectl nodegate resume --all --yes",
 	})
 	cmd.Flags().BoolVar(&o.force, "force", false, "Also resume named rules that pause has not suspended.")
@@ -99,7 +100,8 @@ func (p *plugin) pause(ctx context.Context, names []string, o *pauseOptions) err
 			return err
 		}
 		if o.dryRun != dryRunClient && rule.Spec.Suspend == o.resume {
-			return fmt.Errorf("rule %s: the server did not keep spec.suspend, because its CRD is not Nodegate's: apply Nodegate's CRD",
+			return fmt.Errorf("rule %s: the server did not keep spec.suspend, because its CRD is not Nodegate's: apply "+
+				"Nodegate's CRD",
 				rule.Name)
 		}
 	}
@@ -130,7 +132,8 @@ func named(all []v1alpha1.NodeReadinessRule, names []string) ([]v1alpha1.NodeRea
 }
 
 // choose returns the rules to change, and what people should know about the others.
-func (o *pauseOptions) choose(rules []v1alpha1.NodeReadinessRule) (todo []v1alpha1.NodeReadinessRule, warnings []string) {
+func (o *pauseOptions) choose(rules []v1alpha1.NodeReadinessRule) (todo []v1alpha1.NodeReadinessRule,
+	warnings []string) {
 	for _, r := range rules {
 		_, ours := r.Annotations[v1alpha1.PausedAnnotation]
 		switch {
@@ -140,7 +143,8 @@ func (o *pauseOptions) choose(rules []v1alpha1.NodeReadinessRule) (todo []v1alph
 			warnings = append(warnings, fmt.Sprintf("rule %s is already suspended and is not changed", r.Name))
 		case o.resume && !r.Spec.Suspend:
 		case o.resume && !ours && !o.force:
-			warnings = append(warnings, fmt.Sprintf("rule %s was not suspended by pause and is not changed: \"kubectl nodegate resume %s "+
+			warnings = append(warnings, fmt.Sprintf("rule %s was not suspended by pause and is not changed: \"kubectl "+
+				"nodegate resume %s "+
 				"--force\" resumes it", r.Name, r.Name))
 		default:
 			todo = append(todo, r)
@@ -181,10 +185,12 @@ func (o *pauseOptions) announce(rules []v1alpha1.NodeReadinessRule) string {
 	if len(names) > 1 {
 		which = fmt.Sprintf("%d rules (%s)", len(names), strings.Join(names, ", "))
 	}
-	text := fmt.Sprintf("Pauses %s, about %d nodes: none of them is tainted; %d held nodes stay held until they are ready.", which,
+	text := fmt.Sprintf("Pauses %s, about %d nodes: none of them is tainted; %d held nodes stay held until they are "+
+		"ready.", which,
 		matched, held)
 	if o.resume {
-		text = fmt.Sprintf("Resumes %s, about %d nodes: up to %d that are exempt now can be held again.", which, matched, exempt)
+		text = fmt.Sprintf("Resumes %s, about %d nodes: up to %d that are exempt now can be held again.", which, matched,
+			exempt)
 	}
 	if unreported > 0 {
 		text += fmt.Sprintf(" %d of the rules have no status yet and are not counted.", unreported)

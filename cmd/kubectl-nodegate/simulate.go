@@ -41,11 +41,14 @@ func newSimulate(p *plugin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate -f FILE",
 		Short: "Show what a rule would do to the nodes, without changing anything",
-		Long: "Show what a rule, new or changed, would do to the present nodes, without changing anything.\n\n" +
-			"With --nodes the plugin reads the nodes from a file, as \"kubectl get nodes,csinodes -o yaml\" writes it, and sends no\n" +
-			"request to a cluster. The file may also have pods, csinodes, resourceslices and other rules.\n\n" +
-			"Exit code: 0 if at most --allow-tainted nodes would get a taint, 2 if more would, 1 after an error, such as an invalid\n" +
-			"rule.",
+		Long: `Show what a rule, new or changed, would do to the present nodes, without changing anything.
+
+With --nodes the plugin reads the nodes from a file, as "kubectl get nodes,csinodes -o yaml" writes
+it, and sends no request to a cluster. The file may also have pods, csinodes, resourceslices and
+other rules.
+
+Exit code: 0 if at most --allow-tainted nodes would get a taint, 2 if more would, 1 after an error,
+such as an invalid rule.`,
 		Example: "  kubectl nodegate simulate -f rule.yaml\n" +
 			"  kubectl nodegate simulate -f rules/ --nodes nodes.yaml --allow-tainted=10%",
 		Args: cobra.NoArgs,
@@ -54,7 +57,8 @@ func newSimulate(p *plugin) *cobra.Command {
 	o.files = fileFlags(cmd)
 	cmd.Flags().StringSliceVar(&o.nodes, "nodes", nil, "Files with the nodes. No request is sent to a cluster.")
 	cmd.Flags().StringVar(&o.at, "at", "",
-		"The time at which the rules are evaluated (RFC 3339). The default is now; with --nodes, when the last node reported.")
+		"The time at which the rules are evaluated (RFC 3339). The default is now; with --nodes, when the last node "+
+			"reported.")
 	cmd.Flags().StringVar(&o.allow, "allow-tainted", "0",
 		"How many nodes, or how many percent of all, may get a taint before the exit code is 2.")
 	cmd.Flags().BoolVar(&o.enforce, "enforce", false, "Simulate rules in dry-run or suspended as if they were enforced.")
@@ -152,8 +156,8 @@ func (p *plugin) online(ctx context.Context, in *explain.Simulation) error {
 	return err
 }
 
-// offline reads nodes, rules and evidence from files. The time is when the last node reported, so that the same file always
-// gives the same answer.
+// offline reads nodes, rules and evidence from files. The time is when the last node reported, so that the same file
+// always gives the same answer.
 func offline(names []string, in *explain.Simulation) error {
 	objects, err := input.Read("--nodes", resource.FilenameOptions{Filenames: names})
 	if err != nil {

@@ -33,8 +33,8 @@ func newStatus(p *plugin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [RULE...]",
 		Short: "Show the state of rules, with bars of ready, exempt and held nodes",
-		Long: "Show the state of the named rules, or of all, as the operator reports it: how many nodes each rule selects, and how many\n" +
-			"of them are ready, held, exempt, failed and pending.",
+		Long: `Show the state of the named rules, or of all, as the operator reports it: how many nodes each rule
+selects, and how many of them are ready, held, exempt, failed and pending.`,
 		Example:           "  kubectl nodegate status\n  kubectl nodegate status -w",
 		ValidArgsFunction: p.completeRules(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,7 +58,8 @@ func newStatus(p *plugin) *cobra.Command {
 }
 
 // statuses returns the state of rules, and the resource version of their list.
-func (p *plugin) statuses(ctx context.Context, c *input.Cluster, names []string) (*report.RuleStatusList, string, error) {
+func (p *plugin) statuses(ctx context.Context, c *input.Cluster, names []string) (*report.RuleStatusList, string,
+	error) {
 	rules := &v1alpha1.NodeReadinessRuleList{}
 	if err := c.List(ctx, rules); err != nil {
 		return nil, "", input.Explain(err, "listing rules")

@@ -114,7 +114,8 @@ func ruleFor(ctx context.Context, name, label string) *v1alpha1.NodeReadinessRul
 }
 
 func network(name, label string) *build.RuleWrapper {
-	return build.MakeRule(name).Selector("test", label).Condition(cni).Taint("readiness.k8s.io/"+name, "pending", corev1.TaintEffectNoSchedule)
+	return build.MakeRule(name).Selector("test", label).Condition(cni).Taint("readiness.k8s.io/"+name, "pending",
+		corev1.TaintEffectNoSchedule)
 }
 
 // read reads an object anew.

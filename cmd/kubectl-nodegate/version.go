@@ -27,8 +27,8 @@ func newVersion(p *plugin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show the versions of the plugin, the operator and the CRD, and their differences",
-		Long: "Show the version of the plugin, the image of the operator and whether the CRD of the cluster has all fields of this\n" +
-			"version. A different version is a warning, not an error.",
+		Long: `Show the version of the plugin, the image of the operator and whether the CRD of the cluster has all
+fields of this version. A different version is a warning, not an error.`,
 		Example: "  kubectl nodegate version\n  kubectl nodegate version --client",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -43,13 +43,14 @@ func newVersion(p *plugin) *cobra.Command {
 			return out.print(p, v)
 		},
 	}
-	cmd.Flags().BoolVar(&clientOnly, "client", false, "Show only the version of the plugin, without a request to the server.")
+	cmd.Flags().BoolVar(&clientOnly, "client", false, "Show only the version of the plugin, without a request to the "+
+		"server.")
 	out = newPrinting(cmd)
 	return cmd
 }
 
-// skew tells in words whether the operator's image has another tag than the plugin's version; empty if it has the same, or
-// one of both has no version.
+// skew tells in words whether the operator's image has another tag than the plugin's version; empty if it has the
+// same, or one of both has no version.
 func skew(plugin, image string) string {
 	named, _, _ := strings.Cut(image, "@")
 	_, tag, tagged := strings.Cut(named[strings.LastIndex(named, "/")+1:], ":")
@@ -61,7 +62,8 @@ func skew(plugin, image string) string {
 
 // versions adds the versions in the cluster.
 func versions(ctx context.Context, c *input.Cluster, v *report.Versions) {
-	deployments, err := input.List[*appsv1.Deployment](ctx, c, "the operator's deployment", &appsv1.DeploymentList{}, input.OperatorLabels)
+	deployments, err := input.List[*appsv1.Deployment](ctx, c, "the operator's deployment", &appsv1.DeploymentList{},
+		input.OperatorLabels)
 	if err != nil {
 		v.Unread = append(v.Unread, err.Error())
 	} else if len(deployments) == 0 {

@@ -24,9 +24,9 @@ func newWhy(p *plugin) *cobra.Command {
 		Use:     "why NODE...",
 		Aliases: []string{"explain"},
 		Short:   "Explain what holds a node, and why",
-		Long: "Explain what holds a node and why: each rule that selects it, each piece of evidence with its state and since when,\n" +
-			"the taint and who added it, what the node waits for, and what happens next. The rules are evaluated now, as the operator\n" +
-			"does.",
+		Long: `Explain what holds a node and why: each rule that selects it, each piece of evidence with its state
+and since when, the taint and who added it, what the node waits for, and what happens next. The
+rules are evaluated now, as the operator does.`,
 		Example: "  kubectl nodegate why worker-3\n  kubectl nodegate why worker-3 -o wide",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.why(cmd.Context(), args, out)
@@ -99,10 +99,11 @@ func newGet(p *plugin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get nodes [NAME...]",
 		Short: "List nodes, grouped by the rule and the reason that hold them",
-		Long: "List nodes, grouped by the rule that concerns them most and its reason: nodes that are held, then those that are not\n" +
-			"ready but not held, then ready ones.",
-		Example: "  kubectl nodegate get nodes --held\n  kubectl nodegate get nodes --rule network -l pool=workers -o wide\n" +
-			"  kubectl nodegate get nodes --held -o name",
+		Long: `List nodes, grouped by the rule that concerns them most and its reason: nodes that are held, then
+those that are not ready but not held, then ready ones.`,
+		Example: `  kubectl nodegate get nodes --held
+  kubectl nodegate get nodes --rule network -l pool=workers -o wide
+  kubectl nodegate get nodes --held -o name`,
 		ValidArgsFunction: p.completeNodes(),
 		RunE:              func(cmd *cobra.Command, args []string) error { return p.get(cmd.Context(), args, o) },
 	}
@@ -141,14 +142,9 @@ func (p *plugin) get(ctx context.Context, args []string, o *getOptions) error {
 	list := report.Nodes{}
 	for _, node := range nodes {
 		e := world.Node(node, nil)
-		byRule := slices.IndexFunc(e.Rules, func(r report.RuleExplanation) bool { return r.Rule == o.rule })
-		if o.rule != "" && byRule < 0 || o.held && !e.Held || o.held && o.rule != "" && !slices.Contains(e.HeldBy, o.rule) {
-			continue
+		if o.selects(e) {
+			list = append(list, e)
 		}
-		if byRule > 0 { // the rule that the user asks for comes first
-			e.Rules = append(append(e.Rules[byRule:byRule+1:byRule+1], e.Rules[:byRule]...), e.Rules[byRule+1:]...)
-		}
-		list = append(list, e)
 	}
 	if *o.out.flags.OutputFormat == outputName {
 		for _, e := range list {
@@ -157,4 +153,25 @@ func (p *plugin) get(ctx context.Context, args []string, o *getOptions) error {
 		return nil
 	}
 	return o.out.print(p, list)
+}
+
+// selects reports whether a node is listed. It moves the rule that the user asks for to the front.
+func (o *getOptions) selects(e *report.NodeExplanation) bool {
+	if o.rule == "" {
+		return !o.held || e.Held
+	}
+	is := func(r report.RuleExplanation) bool { return r.Rule == o.rule }
+	if !slices.ContainsFunc(e.Rules, is) || o.held && !slices.Contains(e.HeldBy, o.rule) {
+		return false
+	}
+	slices.SortStableFunc(e.Rules, func(a, b report.RuleExplanation) int {
+		switch {
+		case is(a) && !is(b):
+			return -1
+		case is(b) && !is(a):
+			return 1
+		}
+		return 0
+	})
+	return true
 }

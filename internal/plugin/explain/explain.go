@@ -131,8 +131,8 @@ func (d *decided) does(rule *ruleset.Rule, operations ...taints.Operation) bool 
 	})
 }
 
-// observed tells since when evidence without a time is as it is: since now, as after a restart of the operator, or since a
-// rule was put in force just now.
+// observed tells since when evidence without a time is as it is: since now, as after a restart of the operator, or
+// since a rule was put in force just now.
 func observed(rule *ruleset.Rule) readiness.Observed {
 	if rule.JustInForce {
 		return readiness.Observed{Since: rule.InForceSince}

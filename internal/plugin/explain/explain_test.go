@@ -38,7 +38,8 @@ func network() *build.RuleWrapper {
 }
 
 func worker() *build.NodeWrapper {
-	return build.MakeNode("worker-3").UID("n").Created(ago(20*time.Minute)).Label("pool", "a").Condition("Ready", "True", ago(19*time.Minute))
+	return build.MakeNode("worker-3").UID("n").Created(ago(20*time.Minute)).Label("pool", "a").Condition("Ready", "True",
+		ago(19*time.Minute))
 }
 
 func record(n *build.NodeWrapper, uid string, r gate.Record) *build.NodeWrapper {
@@ -61,7 +62,10 @@ func explained(n *build.NodeWrapper, rules ...*build.RuleWrapper) *report.NodeEx
 }
 
 func world(n *build.NodeWrapper, rules ...*build.RuleWrapper) *World {
-	w := &World{Rules: ruleset.NewSet(), Now: now, Nodes: func() ([]*corev1.Node, error) { return []*corev1.Node{n.Obj()}, nil }}
+	w := &World{Rules: ruleset.NewSet(), Now: now, Nodes: func() ([]*corev1.Node,
+		error) {
+		return []*corev1.Node{n.Obj()}, nil
+	}}
 	for _, r := range rules {
 		w.Rules, w.Stored = w.Rules.With(ruleset.Compile(r.Obj(), nil, now)), append(w.Stored, *r.Obj())
 	}
@@ -87,12 +91,15 @@ func TestSummary(t *testing.T) {
 	}{
 		"held": {
 			node: held(), rules: []*build.RuleWrapper{network()}, held: true,
-			want: "Node worker-3 is held by rule network for 13m: condition example.com/CNI has not been reported, must be True.",
+			want: "Node worker-3 is held by rule network for 13m: condition example.com/CNI has not been reported, must be " +
+				"True.",
 		},
 		"held by two": {
-			node:  record(held(), "u2", gate.Record{Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(time.Minute))}),
-			rules: []*build.RuleWrapper{network(), build.MakeRule("other").UID("u2").Created(ago(time.Hour)).Selector("pool", "a").Condition("x").Taint(taint, "", "NoSchedule")},
-			held:  true, want: "Node worker-3 is held by 2 rules: network, other.",
+			node: record(held(), "u2", gate.Record{Taint: taint + "=pending:NoSchedule",
+				Since: metav1.NewTime(ago(time.Minute))}),
+			rules: []*build.RuleWrapper{network(), build.MakeRule("other").UID("u2").Created(ago(time.Hour)).Selector("pool",
+				"a").Condition("x").Taint(taint, "", "NoSchedule")},
+			held: true, want: "Node worker-3 is held by 2 rules: network, other.",
 		},
 		"about to be released": {
 			node: held().Condition(cni, "True", ago(time.Second)), rules: []*build.RuleWrapper{network()}, held: true,
@@ -101,33 +108,41 @@ func TestSummary(t *testing.T) {
 		"to be released when an operator leads": {
 			node: held().Condition(cni, "True", ago(time.Second)), rules: []*build.RuleWrapper{network()}, held: true,
 			edit: func(w *World) { w.Operator = &report.Operator{} },
-			want: "Node worker-3 is held by rule network for 13m and will, as soon as an operator leads, be released: all that it requires holds.",
+			want: "Node worker-3 is held by rule network for 13m and will, as soon as an operator leads, be released: all " +
+				"that it requires holds.",
 		},
 		"about to be held": {
 			node: worker(), rules: []*build.RuleWrapper{network()},
-			want: "Node worker-3 is not held yet; rule network is about to hold it: condition example.com/CNI has not been reported, must be True.",
+			want: "Node worker-3 is not held yet; rule network is about to hold it: condition example.com/CNI has not been " +
+				"reported, must be True.",
 		},
 		"ready": {
 			node: worker().Condition(cni, "True", ago(time.Minute)), rules: []*build.RuleWrapper{network()},
 			want: "Node worker-3 is not held: rule network selects it: all that it requires holds.",
 		},
 		"no rule": {
-			node: worker().Label("pool", "b"), rules: []*build.RuleWrapper{network()}, want: "Node worker-3 is not held: no rule selects it.",
+			node: worker().Label("pool", "b"), rules: []*build.RuleWrapper{network()}, want: "Node worker-3 is not held: no " +
+				"rule selects it.",
 		},
 		"no rule, and still no place for pods": {
-			node: worker().Label("pool", "b").Taint("node.kubernetes.io/not-ready", "", corev1.TaintEffectNoExecute), rules: []*build.RuleWrapper{network()},
-			want: "Node worker-3 is not held: no rule selects it; other taints keep pods off: node.kubernetes.io/not-ready:NoExecute.",
+			node: worker().Label("pool", "b").Taint("node.kubernetes.io/not-ready", "",
+				corev1.TaintEffectNoExecute), rules: []*build.RuleWrapper{network()},
+			want: "Node worker-3 is not held: no rule selects it; other taints keep pods off: " +
+				"node.kubernetes.io/not-ready:NoExecute.",
 		},
 		"in dry-run": {
 			node: worker(), rules: []*build.RuleWrapper{dry},
-			want: "Node worker-3 is not held: it is exempt from rule network: the rule is in dry-run; if enforced, it would hold the node: condition example.com/CNI has not been reported, must be True.",
+			want: "Node worker-3 is not held: it is exempt from rule network: the rule is in dry-run; if enforced, it would " +
+				"hold the node: condition example.com/CNI has not been reported, must be True.",
 		},
 		"over budget": {
 			node: worker().Created(ago(2 * time.Hour)), rules: []*build.RuleWrapper{limited},
-			want: "Node worker-3 is not held: it is exempt from rule network: not held, because as many nodes as maxUnavailable allows (0) are held already: condition example.com/CNI has not been reported, must be True.",
+			want: "Node worker-3 is not held: it is exempt from rule network: not held, because as many nodes as " +
+				"maxUnavailable allows (0) are held already: condition example.com/CNI has not been reported, must be True.",
 		},
 		"held by its override": {
-			node: held().Annotation(v1alpha1.OverrideAnnotation, "Hold;until=2026-01-02T05:04:05Z").Condition(cni, "True", ago(time.Minute)), rules: []*build.RuleWrapper{network()}, held: true,
+			node: held().Annotation(v1alpha1.OverrideAnnotation, "Hold;until=2026-01-02T05:04:05Z").Condition(cni, "True",
+				ago(time.Minute)), rules: []*build.RuleWrapper{network()}, held: true,
 			want: "Node worker-3 is held by its override for another 120m.",
 		},
 		"released by its override": {
@@ -136,7 +151,9 @@ func TestSummary(t *testing.T) {
 		},
 		"one of several does": {
 			node: worker(), rules: []*build.RuleWrapper{network().AnyOf().Condition("example.com/Other")},
-			want: "Node worker-3 is not held yet; rule network is about to hold it: none of these holds: condition example.com/CNI has not been reported, must be True; condition example.com/Other has not been reported, must be True.",
+			want: "Node worker-3 is not held yet; rule network is about to hold it: none of these holds: condition " +
+				"example.com/CNI has not been reported, must be True; condition example.com/Other has not been reported, must " +
+				"be True.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,20 +173,26 @@ func TestSummary(t *testing.T) {
 }
 
 func TestAnEvictionGuardIsExplained(t *testing.T) {
-	rule := build.MakeRule("guard").UID("u1").Created(ago(time.Hour)).Selector("pool", "a").Condition(cni).EvictionGuard(1800)
-	n := record(worker().Condition(cni, "False", ago(10*time.Minute)), "u1", gate.Record{GuardedSince: metav1.NewTime(ago(10 * time.Minute))})
+	rule := build.MakeRule("guard").UID("u1").Created(ago(time.Hour)).Selector("pool",
+		"a").Condition(cni).EvictionGuard(1800)
+	n := record(worker().Condition(cni, "False", ago(10*time.Minute)), "u1",
+		gate.Record{GuardedSince: metav1.NewTime(ago(10 * time.Minute))})
 	e := explained(n, rule)
-	if want := "Node worker-3 has no rule's taint, but is not ready under rule guard, which has none: condition example.com/CNI is False, must be True."; e.Summary != want {
+	if want := "Node worker-3 has no rule's taint, but is not ready under rule guard, which has none: condition " +
+		"example.com/CNI is False, must be True."; e.Summary != want {
 		t.Errorf("got %q", e.Summary)
 	}
 	if got := e.Rules[0].Guard; got != "eviction guard active for 10m: its pods are not evicted" {
 		t.Errorf("got %q", got)
 	}
-	if e.Next == nil || !e.Next.At.Time.Equal(now.Add(20*time.Minute)) || !strings.Contains(e.Next.What, "its eviction guard ends") {
+	if e.Next == nil || !e.Next.At.Time.Equal(now.Add(20*time.Minute)) || !strings.Contains(e.Next.What,
+		"its eviction guard ends") {
 		t.Errorf("got %+v", e.Next)
 	}
-	ended := record(worker().Condition(cni, "False", ago(40*time.Minute)), "u1", gate.Record{GuardedSince: metav1.NewTime(ago(20 * time.Minute)), GuardEnded: metav1.NewTime(ago(time.Minute))})
-	if got := explained(ended, build.WrapRule(rule.Obj()).EvictionGuard(600)).Rules[0].Guard; !strings.Contains(got, "eviction guard ended") {
+	ended := record(worker().Condition(cni, "False", ago(40*time.Minute)), "u1",
+		gate.Record{GuardedSince: metav1.NewTime(ago(20 * time.Minute)), GuardEnded: metav1.NewTime(ago(time.Minute))})
+	if got := explained(ended, build.WrapRule(rule.Obj()).EvictionGuard(600)).Rules[0].Guard; !strings.Contains(got,
+		"eviction guard ended") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -185,12 +208,18 @@ func TestWhoAddedTheTaint(t *testing.T) {
 		by    string
 		says  string
 	}{
-		"the rule, by the events":      {node: held(), event: "TaintAdded", by: report.ByRule, says: "added by this rule 13m ago"},
-		"another program, by events":   {node: held(), event: "TaintAdopted", by: report.ByOther, says: "not added by a rule, managed by this rule for 13m"},
-		"the events are gone":          {node: held(), by: report.ByUnknown, says: "is on the node, managed by this rule for 13m"},
-		"another program, by value":    {node: held().Untaint(taint).Taint(taint, "kubelet", "NoSchedule"), by: report.ByOther, says: "not added by a rule"},
-		"admission, which has no time": {node: record(held(), "u1", gate.Record{Taint: claim.Taint}), by: report.ByRule, says: "when the node was created"},
-		"another program, not adopted": {node: worker().Taint(taint, "", "NoSchedule"), by: report.ByForeign, says: "about to adopt it"},
+		"the rule, by the events": {node: held(), event: "TaintAdded", by: report.ByRule,
+			says: "added by this rule 13m ago"},
+		"another program, by events": {node: held(), event: "TaintAdopted", by: report.ByOther,
+			says: "not added by a rule, managed by this rule for 13m"},
+		"the events are gone": {node: held(), by: report.ByUnknown,
+			says: "is on the node, managed by this rule for 13m"},
+		"another program, by value": {node: held().Untaint(taint).Taint(taint, "kubelet", "NoSchedule"),
+			by: report.ByOther, says: "not added by a rule"},
+		"admission, which has no time": {node: record(held(), "u1", gate.Record{Taint: claim.Taint}), by: report.ByRule,
+			says: "when the node was created"},
+		"another program, not adopted": {node: worker().Taint(taint, "", "NoSchedule"), by: report.ByForeign,
+			says: "about to adopt it"},
 		"another program, not managed": {
 			node: worker().Taint(taint, "", "NoSchedule"), rules: []*build.RuleWrapper{network().Suspend(true)}, by: report.ByForeign,
 			says: "does not manage it",
@@ -198,9 +227,11 @@ func TestWhoAddedTheTaint(t *testing.T) {
 		"another rule": {
 			node: record(worker().Condition(cni, "True", ago(time.Minute)).Condition("Ready", "False", ago(time.Minute)).
 				Taint(taint, "", "NoSchedule"), "u2", claim),
-			rules: []*build.RuleWrapper{network(), other}, by: report.ByOtherRule, says: "added by rule other, which has the same taint",
+			rules: []*build.RuleWrapper{network(), other}, by: report.ByOtherRule, says: "added by rule other, which has the " +
+				"same taint",
 		},
-		"the taint was removed": {node: record(worker(), "u1", claim), says: "was removed, but not by the operator; the operator is about to add it"},
+		"the taint was removed": {node: record(worker(), "u1", claim),
+			says: "was removed, but not by the operator; the operator is about to add it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.rules == nil {
@@ -216,7 +247,8 @@ func TestWhoAddedTheTaint(t *testing.T) {
 }
 
 func event(reason string, age time.Duration, rule string) corev1.Event {
-	return corev1.Event{Reason: reason, EventTime: metav1.NewMicroTime(ago(age)), Related: &corev1.ObjectReference{Name: rule},
+	return corev1.Event{Reason: reason, EventTime: metav1.NewMicroTime(ago(age)),
+		Related: &corev1.ObjectReference{Name: rule},
 		Message: reason + " taint " + taint + "=pending:NoSchedule for rule " + rule}
 }
 
@@ -228,24 +260,30 @@ func TestWhatHappensNext(t *testing.T) {
 		after time.Duration
 		says  string
 	}{
-		"nothing":                       {node: held(), rule: network()},
-		"released, when it has settled": {node: since, rule: network().ReadySeconds(60), after: 50 * time.Second, says: "it is released, if its evidence still holds"},
+		"nothing": {node: held(), rule: network()},
+		"released, when it has settled": {node: since, rule: network().ReadySeconds(60), after: 50 * time.Second,
+			says: "it is released, if its evidence still holds"},
 		"released, when it is old enough": {
-			node: since, rule: network().MinimumHoldSeconds(1500), after: 5 * time.Minute, says: "it is released, if its evidence still holds",
+			node: since, rule: network().MinimumHoldSeconds(1500), after: 5 * time.Minute, says: "it is released, if its " +
+				"evidence still holds",
 		},
-		"its timeout, and it stays held": {node: held(), rule: network().Timeout(1800, 0, v1alpha1.TimeoutActionKeep), after: 17 * time.Minute, says: "the node stays held"},
+		"its timeout, and it stays held": {node: held(), rule: network().Timeout(1800, 0, v1alpha1.TimeoutActionKeep),
+			after: 17 * time.Minute, says: "the node stays held"},
 		"its first timeout, and it is released": {
 			node: held(), rule: network().Timeout(1800, 1200, v1alpha1.TimeoutActionRelease), after: 7 * time.Minute, says: "for evidence to appear ends (20m): the node is released anyway",
 		},
 		"its other timeout, where all has appeared": {
-			node: held().Condition(cni, "False", ago(time.Minute)), rule: network().Timeout(1800, 1200, v1alpha1.TimeoutActionRelease), after: 17 * time.Minute, says: "its timeout ends (30m)",
+			node: held().Condition(cni, "False", ago(time.Minute)), rule: network().Timeout(1800, 1200,
+				v1alpha1.TimeoutActionRelease), after: 17 * time.Minute, says: "its timeout ends (30m)",
 		},
 		"held, when it is unready for long enough": {
-			node: record(worker().Condition(cni, "False", ago(20*time.Second)), "u1", gate.Record{Released: metav1.NewTime(ago(15 * time.Minute))}),
+			node: record(worker().Condition(cni, "False", ago(20*time.Second)), "u1",
+				gate.Record{Released: metav1.NewTime(ago(15 * time.Minute))}),
 			rule: network().UnreadySeconds(60), after: 40 * time.Second, says: "it is held, if its evidence is still missing",
 		},
 		"at the latest, where only the operator knows since when": {
-			node: held(), rule: requires(build.MakeRule("network").UID("u1").Selector("pool", "a").Taint(taint, "pending", "NoSchedule").ReadySeconds(60),
+			node: held(), rule: requires(build.MakeRule("network").UID("u1").Selector("pool", "a").Taint(taint, "pending",
+				"NoSchedule").ReadySeconds(60),
 				v1alpha1.Requirement{CEL: &v1alpha1.CELRequirement{Expression: "node.metadata.name != ''"}}),
 			after: time.Minute, says: "at the latest",
 		},
@@ -270,7 +308,8 @@ func TestWhatHappensNext(t *testing.T) {
 
 func TestEvidenceThatCouldNotBeRead(t *testing.T) {
 	rule := requires(network(), v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs"}})
-	rule.Status.NodeEvaluations = []v1alpha1.NodeEvaluation{{NodeName: "worker-3", State: v1alpha1.NodeStateHeld, Reason: gate.ReasonEvidenceMissing,
+	rule.Status.NodeEvaluations = []v1alpha1.NodeEvaluation{{NodeName: "worker-3", State: v1alpha1.NodeStateHeld,
+		Reason:             gate.ReasonEvidenceMissing,
 		RequirementResults: []v1alpha1.RequirementEvaluationResult{{Name: "q", Message: "csi driver ebs is not registered"}}}}
 	e := explained(held().Condition(cni, "True", ago(time.Minute)), rule)
 	r := e.Rules[0]
@@ -278,7 +317,8 @@ func TestEvidenceThatCouldNotBeRead(t *testing.T) {
 		t.Errorf("what the operator reports is not said: %+v", r)
 	}
 	i := slices.IndexFunc(r.Evidence, func(e report.Evidence) bool { return e.Requirement == "q" })
-	if i < 0 || r.Evidence[i].Satisfied != nil || !strings.Contains(r.Evidence[i].Message, "there are no CSINodes in the file; the operator reports: csi driver ebs is not registered") {
+	if i < 0 || r.Evidence[i].Satisfied != nil || !strings.Contains(r.Evidence[i].Message,
+		"there are no CSINodes in the file; the operator reports: csi driver ebs is not registered") {
 		t.Errorf("evidence: %+v", r.Evidence)
 	}
 	if r.Taint.Change != "" || len(r.Deadlines) > 0 {
@@ -288,15 +328,18 @@ func TestEvidenceThatCouldNotBeRead(t *testing.T) {
 		t.Error("the node bears the taint, and is not said to be held")
 	}
 
-	if r := explained(held().Annotation(v1alpha1.OverrideAnnotation, "Release"), rule).Rules[0]; r.Reason != gate.ReasonOverrideRelease || r.Taint.Change != "Remove" {
+	if r := explained(held().Annotation(v1alpha1.OverrideAnnotation, "Release"),
+		rule).Rules[0]; r.Reason != gate.ReasonOverrideRelease || r.Taint.Change != "Remove" {
 		t.Errorf("an override needs no evidence: %+v", r)
 	}
 }
 
 func TestWhatElseIsSaid(t *testing.T) {
 	failed := network()
-	failed.Status.FailedNodes = []v1alpha1.NodeFailure{{NodeName: "worker-3", Reason: "PatchFailed", Message: "denied by a webhook"}}
-	elsewhere := build.MakeRule("gpus").UID("u3").Selector("pool", "gpus").Condition("x").Taint("example.com/gpu", "", "NoSchedule")
+	failed.Status.FailedNodes = []v1alpha1.NodeFailure{{NodeName: "worker-3", Reason: "PatchFailed",
+		Message: "denied by a webhook"}}
+	elsewhere := build.MakeRule("gpus").UID("u3").Selector("pool", "gpus").Condition("x").Taint("example.com/gpu", "",
+		"NoSchedule")
 	n := held().Taint("example.com/gpu", "", "NoSchedule").Taint("node.kubernetes.io/unschedulable", "", "NoSchedule").
 		Annotation(v1alpha1.OverrideAnnotation, "Relase")
 	e := explained(n, failed, elsewhere)
@@ -305,13 +348,15 @@ func TestWhatElseIsSaid(t *testing.T) {
 		t.Errorf("a failed write is not reported: %+v", r)
 	}
 	wantTaints := []report.OtherTaint{
-		{Taint: "example.com/gpu:NoSchedule", By: "rule gpus has it, but does not select this node: the operator does not remove it"},
+		{Taint: "example.com/gpu:NoSchedule", By: "rule gpus has it, but does not select this node: the operator does not " +
+			"remove it"},
 		{Taint: "node.kubernetes.io/unschedulable:NoSchedule", By: "the node is cordoned"},
 	}
 	if diff := cmp.Diff(wantTaints, e.OtherTaints); diff != "" {
 		t.Errorf("other taints: -want +got\n%s", diff)
 	}
-	if diff := cmp.Diff([]report.NotSelected{{Rule: "gpus", Why: `requires pool=gpus, but the label is "a"`}}, e.NotSelectedBy); diff != "" {
+	if diff := cmp.Diff([]report.NotSelected{{Rule: "gpus", Why: `requires pool=gpus, but the label is "a"`}},
+		e.NotSelectedBy); diff != "" {
 		t.Errorf("not selected by: -want +got\n%s", diff)
 	}
 	if o := e.Override; o == nil || o.Action != "" || !strings.Contains(o.Problem, "neither Release nor Hold") {
@@ -326,10 +371,13 @@ func TestToldByEvents(t *testing.T) {
 		events []corev1.Event
 		want   string
 	}{
-		"nothing":                    {},
-		"added":                      {events: []corev1.Event{event("TaintAdded", time.Minute, "network")}, want: report.ByRule},
-		"adopted, the newest":        {events: []corev1.Event{event("TaintAdopted", time.Minute, "network"), event("TaintAdded", time.Hour, "network")}, want: report.ByOther},
-		"removed since":              {events: []corev1.Event{event("TaintAdded", time.Hour, "network"), event("TaintRemoved", time.Minute, "network")}},
+		"nothing": {},
+		"added": {events: []corev1.Event{event("TaintAdded", time.Minute, "network")},
+			want: report.ByRule},
+		"adopted, the newest": {events: []corev1.Event{event("TaintAdopted", time.Minute, "network"),
+			event("TaintAdded", time.Hour, "network")}, want: report.ByOther},
+		"removed since": {events: []corev1.Event{event("TaintAdded", time.Hour, "network"),
+			event("TaintRemoved", time.Minute, "network")}},
 		"by another rule":            {events: []corev1.Event{event("TaintAdded", time.Hour, "other")}},
 		"an event of another source": {events: []corev1.Event{{Reason: "TaintAdded", Message: taint}}},
 	} {
@@ -344,10 +392,13 @@ func TestToldByEvents(t *testing.T) {
 // The limit counts all nodes in service, and the claims of this command line.
 func TestLimit(t *testing.T) {
 	released := gate.Record{Released: metav1.NewTime(ago(time.Minute))}
-	claimed := gate.Record{Released: released.Released, Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(time.Minute))}
+	claimed := gate.Record{Released: released.Released, Taint: taint + "=pending:NoSchedule",
+		Since: metav1.NewTime(ago(time.Minute))}
 	var nodes []*corev1.Node
-	for i, n := range []*build.NodeWrapper{record(worker(), "u1", released), record(worker(), "u1", released), record(worker(), "u1", released),
-		record(worker().Taint(taint, "pending", "NoSchedule"), "u1", claimed), record(worker().Cordoned(), "u1", released), held()} {
+	for i, n := range []*build.NodeWrapper{record(worker(), "u1", released), record(worker(), "u1", released),
+		record(worker(), "u1", released),
+		record(worker().Taint(taint, "pending", "NoSchedule"), "u1", claimed), record(worker().Cordoned(), "u1",
+			released), held()} {
 		n.Name = string(rune('a' + i))
 		nodes = append(nodes, n.Condition(cni, "False", ago(time.Minute)).Obj())
 	}

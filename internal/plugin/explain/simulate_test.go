@@ -25,13 +25,15 @@ import (
 
 // filed is a rule as a file has it; stored, as the API server does.
 func filed() *build.RuleWrapper {
-	return build.MakeRule("network").Selector("pool", "a").Condition(cni).Taint(taint, "pending", corev1.TaintEffectNoSchedule)
+	return build.MakeRule("network").Selector("pool", "a").Condition(cni).Taint(taint, "pending",
+		corev1.TaintEffectNoSchedule)
 }
 
 func stored() *build.RuleWrapper { return filed().UID("u1").Generation(1).Created(ago(time.Hour)) }
 
 func numbered(i int) *build.NodeWrapper {
-	return build.MakeNode(fmt.Sprintf("worker-%d", i)).UID(fmt.Sprintf("n%d", i)).Created(ago(20*time.Minute)).Label("pool", "a")
+	return build.MakeNode(fmt.Sprintf("worker-%d", i)).UID(fmt.Sprintf("n%d",
+		i)).Created(ago(20*time.Minute)).Label("pool", "a")
 }
 
 func heldBefore(i int) *build.NodeWrapper {
@@ -81,10 +83,13 @@ func TestSimulation(t *testing.T) {
 		totals report.Totals
 	}{
 		"a new rule takes in what is not ready": {
-			in:     simulation(only(filed()), nil, good(numbered(1)), bad(numbered(2), time.Minute), numbered(3), numbered(4).Label("pool", "b")),
+			in: simulation(only(filed()), nil, good(numbered(1)), bad(numbered(2), time.Minute), numbered(3),
+				numbered(4).Label("pool", "b")),
 			change: report.ChangeCreated, mode: "Enforced",
-			want:   map[string]string{"worker-1": "None EvidenceHolds", "worker-2": "Added EvidenceMissing", "worker-3": "Added EvidenceMissing"},
-			totals: report.Totals{TaintsAdded: 2, TaintsAddedInService: 2, NeverReported: 1, NodeCounts: v1alpha1.NodeCounts{Matched: 3, Ready: 1, Held: 2}},
+			want: map[string]string{"worker-1": "None EvidenceHolds", "worker-2": "Added EvidenceMissing",
+				"worker-3": "Added EvidenceMissing"},
+			totals: report.Totals{TaintsAdded: 2, TaintsAddedInService: 2, NeverReported: 1,
+				NodeCounts: v1alpha1.NodeCounts{Matched: 3, Ready: 1, Held: 2}},
 		},
 		"a new rule that leaves alone what is there": {
 			in:     simulation(only(filed().ExistingNodes(v1alpha1.ExistingNodesNone)), nil, numbered(1)),
@@ -95,16 +100,19 @@ func TestSimulation(t *testing.T) {
 			in: simulation(only(filed().MaxUnavailable("1")), nil,
 				bad(numbered(1), time.Minute), bad(numbered(2), time.Hour), bad(numbered(3), 30*time.Minute)),
 			change: report.ChangeCreated, mode: "Enforced",
-			want:   map[string]string{"worker-1": "None OverBudget", "worker-2": "Added EvidenceMissing", "worker-3": "None OverBudget"},
-			totals: report.Totals{TaintsAdded: 1, TaintsAddedInService: 1, OverBudget: 2, NodeCounts: v1alpha1.NodeCounts{Matched: 3, Held: 1, Exempt: 2}},
+			want: map[string]string{"worker-1": "None OverBudget", "worker-2": "Added EvidenceMissing",
+				"worker-3": "None OverBudget"},
+			totals: report.Totals{TaintsAdded: 1, TaintsAddedInService: 1, OverBudget: 2,
+				NodeCounts: v1alpha1.NodeCounts{Matched: 3, Held: 1, Exempt: 2}},
 		},
 		"the breaker has the room of nodes that are released": {
 			in: simulation(only(filed().MaxUnavailable("1")), only(stored().MaxUnavailable("1")),
 				bad(released(1), time.Minute), good(record(heldBefore(2), "u1", gate.Record{Taint: taint + "=pending:NoSchedule",
 					Since: metav1.NewTime(ago(10 * time.Minute)), Released: metav1.NewTime(ago(15 * time.Minute))}))),
 			change: report.ChangeUnchanged, mode: "Enforced",
-			want:   map[string]string{"worker-1": "Added EvidenceMissing", "worker-2": "Removed EvidenceHolds"},
-			totals: report.Totals{TaintsAdded: 1, TaintsAddedInService: 1, TaintsRemoved: 1, NodeCounts: v1alpha1.NodeCounts{Matched: 2, Ready: 1, Held: 1}},
+			want: map[string]string{"worker-1": "Added EvidenceMissing", "worker-2": "Removed EvidenceHolds"},
+			totals: report.Totals{TaintsAdded: 1, TaintsAddedInService: 1, TaintsRemoved: 1,
+				NodeCounts: v1alpha1.NodeCounts{Matched: 2, Ready: 1, Held: 1}},
 		},
 		"an unchanged rule changes nothing": {
 			in: simulation(only(filed()), only(stored()), heldBefore(1)), change: report.ChangeUnchanged, mode: "Enforced",
@@ -117,18 +125,23 @@ func TestSimulation(t *testing.T) {
 			totals: report.Totals{TaintsAdded: 1, NeverReported: 1, NodeCounts: v1alpha1.NodeCounts{Matched: 1, Held: 1}},
 		},
 		"a rule for other nodes lets go of these": {
-			in:     simulation(only(filed().Selector("pool", "b")), only(stored()), heldBefore(1), numbered(2).Label("pool", "b")),
-			change: report.ChangeEdited, mode: "Enforced", want: map[string]string{"worker-1": "Removed ", "worker-2": "Added EvidenceMissing"},
-			totals: report.Totals{TaintsAdded: 1, TaintsAddedInService: 1, TaintsRemoved: 1, NeverReported: 1, NodeCounts: v1alpha1.NodeCounts{Matched: 1, Held: 1}},
+			in: simulation(only(filed().Selector("pool", "b")), only(stored()), heldBefore(1), numbered(2).Label("pool",
+				"b")),
+			change: report.ChangeEdited, mode: "Enforced", want: map[string]string{"worker-1": "Removed ",
+				"worker-2": "Added EvidenceMissing"},
+			totals: report.Totals{TaintsAdded: 1, TaintsAddedInService: 1, TaintsRemoved: 1, NeverReported: 1,
+				NodeCounts: v1alpha1.NodeCounts{Matched: 1, Held: 1}},
 		},
 		"a rule that goes into dry-run opens all": {
-			in: simulation(only(filed().DryRun(true)), only(stored()), heldBefore(1)), change: report.ChangeEdited, mode: "DryRun",
+			in: simulation(only(filed().DryRun(true)), only(stored()),
+				heldBefore(1)), change: report.ChangeEdited, mode: "DryRun",
 			want:   map[string]string{"worker-1": "Removed DryRun"},
 			totals: report.Totals{TaintsRemoved: 1, NodeCounts: v1alpha1.NodeCounts{Matched: 1, Exempt: 1}},
 		},
 		"a rule that is suspended keeps what stands": {
 			in:     simulation(only(filed().Suspend(true)), only(stored()), heldBefore(1), bad(released(2), time.Minute)),
-			change: report.ChangeEdited, mode: "Suspended", want: map[string]string{"worker-1": "Stays EvidenceMissing", "worker-2": "None Suspended"},
+			change: report.ChangeEdited, mode: "Suspended", want: map[string]string{"worker-1": "Stays EvidenceMissing",
+				"worker-2": "None Suspended"},
 			totals: report.Totals{NeverReported: 1, NodeCounts: v1alpha1.NodeCounts{Matched: 2, Held: 1, Exempt: 1}},
 		},
 		"a node that a person has released stays open": {
@@ -169,14 +182,18 @@ func TestEnforceSaysWhatADryRunRuleWouldDo(t *testing.T) {
 
 func TestRulesThatDependOnEachOther(t *testing.T) {
 	second := build.MakeRule("second").Selector("pool", "a").Taint("example.com/second", "", "NoSchedule")
-	second.Spec.Requirements = []v1alpha1.Requirement{{Name: "first", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "network"}}}
-	got := simulation(only(second), only(stored()), heldBefore(1), released(2).Condition(cni, "True", ago(time.Hour))).Run()
-	if diff := cmp.Diff(map[string]string{"worker-1": "Added EvidenceMissing", "worker-2": "None EvidenceHolds"}, fates(&got.Rules[0])); diff != "" {
+	second.Spec.Requirements = []v1alpha1.Requirement{{Name: "first",
+		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "network"}}}
+	got := simulation(only(second), only(stored()), heldBefore(1), released(2).Condition(cni, "True",
+		ago(time.Hour))).Run()
+	if diff := cmp.Diff(map[string]string{"worker-1": "Added EvidenceMissing", "worker-2": "None EvidenceHolds"},
+		fates(&got.Rules[0])); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 
 	first := filed()
-	first.Spec.Requirements = []v1alpha1.Requirement{{Name: "second", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "second"}}}
+	first.Spec.Requirements = []v1alpha1.Requirement{{Name: "second",
+		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "second"}}}
 	got = simulation([]*build.RuleWrapper{first, second}, nil, numbered(1)).Run()
 	for _, r := range got.Rules {
 		if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "circle") || len(r.Nodes) > 0 {
@@ -197,7 +214,8 @@ func TestEvidenceThatIsNotThere(t *testing.T) {
 
 func TestEvictions(t *testing.T) {
 	evicting := func() *Simulation {
-		return simulation(only(filed().Taint(taint, "", corev1.TaintEffectNoExecute)), nil, numbered(1), numbered(2).Condition(cni, "True", ago(time.Hour)))
+		return simulation(only(filed().Taint(taint, "", corev1.TaintEffectNoExecute)), nil, numbered(1),
+			numbered(2).Condition(cni, "True", ago(time.Hour)))
 	}
 	pod := func(node string, tolerations ...corev1.Toleration) *corev1.Pod {
 		return &corev1.Pod{Spec: corev1.PodSpec{NodeName: node, Tolerations: tolerations}}
@@ -207,7 +225,8 @@ func TestEvictions(t *testing.T) {
 	}
 	in := evicting()
 	in.Pods = func() ([]*corev1.Pod, error) {
-		return []*corev1.Pod{pod("worker-1"), pod("worker-1", tolerating(nil)), pod("worker-1", tolerating(new(int64(300)))), pod("worker-2"), pod("")}, nil
+		return []*corev1.Pod{pod("worker-1"), pod("worker-1", tolerating(nil)), pod("worker-1",
+			tolerating(new(int64(300)))), pod("worker-2"), pod("")}, nil
 	}
 	if got := in.Run().Rules[0].Totals.PodsEvicted; got == nil || *got != 2 {
 		t.Errorf("got %v, want 2", got)
@@ -216,7 +235,8 @@ func TestEvictions(t *testing.T) {
 	in = evicting()
 	in.Pods = func() ([]*corev1.Pod, error) { return nil, errors.New("pods is forbidden") }
 	got := in.Run()
-	if got.Rules[0].Totals.PodsEvicted != nil || !slices.Equal(got.Unread, []string{"how many pods would be evicted: pods is forbidden"}) {
+	if got.Rules[0].Totals.PodsEvicted != nil || !slices.Equal(got.Unread,
+		[]string{"how many pods would be evicted: pods is forbidden"}) {
 		t.Errorf("got %+v", got)
 	}
 

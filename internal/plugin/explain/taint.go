@@ -115,7 +115,8 @@ func told(events []corev1.Event, rule *ruleset.Rule, taint *corev1.Taint) string
 		if e.Series != nil {
 			at = e.Series.LastObservedTime.Time
 		}
-		is, known := map[string]string{"TaintAdded": report.ByRule, "TaintAdopted": report.ByOther, "TaintRemoved": ""}[e.Reason]
+		is, known := map[string]string{"TaintAdded": report.ByRule, "TaintAdopted": report.ByOther,
+			"TaintRemoved": ""}[e.Reason]
 		if known && !at.Before(newest) {
 			newest, by = at, is
 		}

@@ -4,6 +4,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,17 +21,11 @@ import (
 
 // message explains in words why a node has its state under a rule.
 func message(d *gate.Decision, v *readiness.Verdict, now time.Time) string {
-	rule := d.Rule
-	missing := v.Blocking()
+	rule, missing := d.Rule, v.Blocking()
 	if rule.Spec.AnyOf() && missing != "" && len(v.Results) > 1 {
 		missing = "none of these holds: " + missing
 	}
-	or := func(text string) string {
-		if missing != "" {
-			return missing
-		}
-		return text
-	}
+	or := func(text string) string { return cmp.Or(missing, text) }
 	const allHolds = "all that it requires holds"
 	switch {
 	case rule.Mode == ruleset.Deleting:
@@ -68,19 +63,23 @@ func message(d *gate.Decision, v *readiness.Verdict, now time.Time) string {
 		return fmt.Sprintf("not held, because as many nodes as maxUnavailable allows (%s) are held already: %s",
 			rule.Spec.MaxUnavailable, or(allHolds))
 	case gate.ReasonDryRun:
-		would := "it would change nothing here"
-		switch {
-		case d.WouldClaim:
-			would = "it would hold the node"
-		case d.WouldRelease:
-			would = "it would release the node"
-		}
-		return "the rule is in dry-run; if enforced, " + would + ": " + or(allHolds)
+		return "the rule is in dry-run; if enforced, " + would(d) + ": " + or(allHolds)
 	}
 	if why := exempt[d.Reason]; why != "" {
 		return why + ": " + or(allHolds)
 	}
 	return or(allHolds)
+}
+
+// would tells what a rule in dry-run would do.
+func would(d *gate.Decision) string {
+	switch {
+	case d.WouldClaim:
+		return "it would hold the node"
+	case d.WouldRelease:
+		return "it would release the node"
+	}
+	return "it would change nothing here"
 }
 
 // exempt explains reasons for which a node is not held, whatever its evidence.
@@ -100,18 +99,30 @@ func problems(rule *ruleset.Rule) []string {
 	return out
 }
 
-// summary explains a node in one sentence.
-func summary(e *report.NodeExplanation) string {
+// overridden is the summary of a node that an override holds or releases; empty for other nodes.
+func overridden(e *report.NodeExplanation) string {
+	if e.Override == nil {
+		return ""
+	}
 	until := ""
-	if e.Override != nil && e.Override.Until != nil {
+	if e.Override.Until != nil {
 		until = " for another " + duration.HumanDuration(e.Override.Until.Sub(e.At.Time))
 	}
 	switch {
-	case e.Override != nil && e.Override.Action == string(gate.OverrideHold) && e.Held:
+	case e.Override.Action == string(gate.OverrideHold) && e.Held:
 		return fmt.Sprintf("Node %s is held by its override%s.", e.Node, until)
-	case e.Override != nil && e.Override.Action == string(gate.OverrideRelease) && !e.Held:
+	case e.Override.Action == string(gate.OverrideRelease) && !e.Held:
 		return fmt.Sprintf("Node %s is released by its override%s: no rule holds it, whatever its evidence.", e.Node, until)
-	case len(e.HeldBy) > 1:
+	}
+	return ""
+}
+
+// summary explains a node in one sentence.
+func summary(e *report.NodeExplanation) string {
+	if text := overridden(e); text != "" {
+		return text
+	}
+	if len(e.HeldBy) > 1 {
 		return fmt.Sprintf("Node %s is held by %d rules: %s.", e.Node, len(e.HeldBy), strings.Join(e.HeldBy, ", "))
 	}
 	soon := "is about to"
@@ -133,7 +144,8 @@ func summary(e *report.NodeExplanation) string {
 		case r.Taint != nil && r.Taint.Change != "":
 			return fmt.Sprintf("Node %s is not held yet; rule %s %s hold it: %s.", e.Node, r.Rule, soon, r.Message)
 		case r.Taint == nil:
-			return fmt.Sprintf("Node %s has no rule's taint, but is not ready under rule %s, which has none: %s.", e.Node, r.Rule,
+			return fmt.Sprintf("Node %s has no rule's taint, but is not ready under rule %s, which has none: %s.", e.Node,
+				r.Rule,
 				r.Message)
 		}
 	}

@@ -75,7 +75,8 @@ func New(config *rest.Config) (*Cluster, error) {
 }
 
 // List lists objects, page by page. The kind of list must be that of T.
-func List[T runtime.Object](ctx context.Context, c *Cluster, what string, list client.ObjectList, options ...client.ListOption,
+func List[T runtime.Object](ctx context.Context, c *Cluster, what string, list client.ObjectList,
+	options ...client.ListOption,
 ) (out []T, err error) {
 	err = pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		page, _ := list.DeepCopyObject().(client.ObjectList) // a copy has the same type
@@ -125,8 +126,8 @@ func (c *Cluster) Events(ctx context.Context, node string) ([]corev1.Event, erro
 	return list.Items, Explain(err, "listing events")
 }
 
-// Operator tells by its lease whether a replica of the operator leads; nil if there is no lease or it cannot be read. The
-// user may have permission to read leases in all namespaces or only in the usual one.
+// Operator tells by its lease whether a replica of the operator leads; nil if there is no lease or it cannot be read.
+// The user may have permission to read leases in all namespaces or only in the usual one.
 func (c *Cluster) Operator(ctx context.Context, now time.Time) *report.Operator {
 	named, leases := client.MatchingFields{"metadata.name": leaseName}, &coordinationv1.LeaseList{}
 	if c.List(ctx, leases, named) != nil && c.List(ctx, leases, named, client.InNamespace(Namespace)) != nil {
@@ -147,8 +148,8 @@ func (c *Cluster) Operator(ctx context.Context, now time.Time) *report.Operator 
 	return out
 }
 
-// Compile compiles rules as the operator has them. It freezes rules that the operator reports as frozen, because it cannot
-// read their evidence or the CRD is not Nodegate's, and rules that require each other in a circle.
+// Compile compiles rules as the operator has them. It freezes rules that the operator reports as frozen, because it
+// cannot read their evidence or the CRD is not Nodegate's, and rules that require each other in a circle.
 func Compile(rules []v1alpha1.NodeReadinessRule, now time.Time) *ruleset.Set {
 	compiled := make([]*ruleset.Rule, 0, len(rules))
 	for i := range rules {
@@ -164,8 +165,8 @@ func Compile(rules []v1alpha1.NodeReadinessRule, now time.Time) *ruleset.Set {
 	return ruleset.NewSet(compiled...).BreakCycles(ruleset.NewSet())
 }
 
-// Facts adds what the warnings about rules need to know of the cluster. It adds nothing for what it cannot read, and returns
-// the errors.
+// Facts adds what the warnings about rules need to know of the cluster. It adds nothing for what it cannot read, and
+// returns the errors.
 func (c *Cluster) Facts(ctx context.Context, set *ruleset.Set, facts *lint.Facts) (problems []error) {
 	nodes, err := c.Nodes(ctx, labels.Everything())
 	if facts.Nodes = nodes; err != nil {
@@ -215,7 +216,8 @@ func Explain(err error, doing string) error {
 	case clientcmd.IsEmptyConfig(err):
 		return fmt.Errorf("%s: no cluster is configured: set KUBECONFIG, --kubeconfig or --server", doing)
 	case meta.IsNoMatchError(err):
-		return fmt.Errorf("%s: the server does not have the CRD NodeReadinessRule: install Nodegate, or choose another cluster "+
+		return fmt.Errorf("%s: the server does not have the CRD NodeReadinessRule: install Nodegate, or choose another "+
+			"cluster "+
 			"with --context", doing)
 	case apierrors.IsNotFound(err):
 		return err // it names the kind and the object, as kubectl does

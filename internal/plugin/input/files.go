@@ -37,7 +37,8 @@ func (o *Object) kind() string { return o.Content.GetKind() + " (" + o.Content.G
 func Read(flag string, options resource.FilenameOptions) ([]Object, error) {
 	infos, err := resource.NewLocalBuilder().Unstructured().FilenameParam(false, &options).Flatten().Do().Infos()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: give files, directories or URLs with Kubernetes objects in YAML or JSON, or - for stdin",
+		return nil, fmt.Errorf("%s: %w: give files, directories or URLs with Kubernetes objects in YAML or JSON, or - for "+
+			"stdin",
 			flag, err)
 	}
 	out := make([]Object, 0, len(infos))
@@ -109,7 +110,8 @@ func FleetOf(flag string, objects []Object) (*Fleet, error) {
 	f := &Fleet{}
 	for _, o := range objects {
 		if o.Misfit != nil {
-			return nil, fmt.Errorf("%s: %s: %s %q is invalid: %w", flag, o.Source, o.Content.GetKind(), o.Content.GetName(), o.Misfit)
+			return nil, fmt.Errorf("%s: %s: %s %q is invalid: %w", flag, o.Source, o.Content.GetKind(), o.Content.GetName(),
+				o.Misfit)
 		}
 		switch t := o.Typed.(type) {
 		case *corev1.Node:
@@ -121,7 +123,8 @@ func FleetOf(flag string, objects []Object) (*Fleet, error) {
 		case *v1alpha1.NodeReadinessRule:
 			f.Rules = append(f.Rules, *t)
 		default:
-			return nil, fmt.Errorf("%s: %s: unsupported kind %s: a file of nodes may also have pods, csinodes, resourceslices and "+
+			return nil, fmt.Errorf("%s: %s: unsupported kind %s: a file of nodes may also have pods, csinodes, "+
+				"resourceslices and "+
 				"rules, as \"kubectl get -o yaml\" writes them", flag, o.Source, o.kind())
 		}
 	}

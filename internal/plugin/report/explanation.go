@@ -92,7 +92,8 @@ func (p *page) headline(e *NodeExplanation) {
 	p.operator(e.Operator)
 }
 
-// rule writes what concerns one rule; neither its message, if the summary has it, nor the deadline that the headline has.
+// rule writes what concerns one rule; neither its message, if the summary has it, nor the deadline that the headline
+// has.
 func (p *page) rule(r *RuleExplanation, said bool, next *Deadline) {
 	p.blank()
 	p.line(cmp.Or(stateColors[r.State], yellow), 0, "rule %s (%s)", r.Rule, stateWords(r))
@@ -257,7 +258,8 @@ func (p *page) nodes(title string, nodes []*NodeExplanation) {
 		}
 		cells := []string{e.Node, p.ago(e.CreatedAt.Time), held, message}
 		if p.Wide {
-			cells = []string{e.Node, p.ago(e.CreatedAt.Time), held, cmp.Or(strings.Join(e.HeldBy, ","), "-"), taint, next, message}
+			cells = []string{e.Node, p.ago(e.CreatedAt.Time), held, cmp.Or(strings.Join(e.HeldBy, ","), "-"), taint, next,
+				message}
 		}
 		rows = append(rows, row{c, cells})
 	}

@@ -44,7 +44,8 @@ func golden(t *testing.T, name, got string) {
 }
 
 func heldNode() *NodeExplanation {
-	timeout := Deadline{At: metav1.NewTime(now.Add(17 * time.Minute)), Rule: "network", What: "its timeout ends (30m): the node is released all the same"}
+	timeout := Deadline{At: metav1.NewTime(now.Add(17 * time.Minute)), Rule: "network",
+		What: "its timeout ends (30m): the node is released all the same"}
 	return &NodeExplanation{
 		Node: "worker-3", At: metav1.NewTime(now), Held: true, HeldBy: []string{"network"}, Ready: "True", Next: &timeout,
 		Summary: "Node worker-3 is held by rule network for 13m: condition example.com/CNI is False, must be True.",
@@ -52,12 +53,15 @@ func heldNode() *NodeExplanation {
 			{
 				Rule: "network", Mode: "Enforced", State: v1alpha1.NodeStateHeld, Reason: "EvidenceMissing", Policy: "allOf",
 				Message: "condition example.com/CNI is False, must be True",
-				Taint: &Taint{Taint: "readiness.k8s.io/NetworkReady=pending:NoSchedule", Present: true, By: ByRule, Since: ago(13 * time.Minute),
+				Taint: &Taint{Taint: "readiness.k8s.io/NetworkReady=pending:NoSchedule", Present: true, By: ByRule,
+					Since:   ago(13 * time.Minute),
 					Message: "is on: put there by this rule 13m ago"},
 				Evidence: []Evidence{
-					{Condition: "example.com/CNI", Satisfied: new(false), Message: "condition example.com/CNI is False, must be True", Cause: "Reported",
+					{Condition: "example.com/CNI", Satisfied: new(false),
+						Message: "condition example.com/CNI is False, must be True", Cause: "Reported",
 						Since: ago(13 * time.Minute), Heartbeat: ago(12 * time.Second)},
-					{Requirement: "warm-up", Satisfied: new(true), Message: "1 of 1 pods app=init of namespace kube-system are ready on this node", Cause: "Reported", Since: ago(12 * time.Minute)},
+					{Requirement: "warm-up", Satisfied: new(true), Message: "1 of 1 pods app=init of namespace kube-system are " +
+						"ready on this node", Cause: "Reported", Since: ago(12 * time.Minute)},
 					{Requirement: "ebs", Message: "requirement ebs could not be read: csinodes is forbidden", Cause: "Unread"},
 				},
 				Deadlines: []Deadline{timeout},
@@ -67,7 +71,8 @@ func heldNode() *NodeExplanation {
 				Rule: "storage", Mode: "Enforced", State: v1alpha1.NodeStateReady, Reason: "EvidenceHolds", Policy: "allOf", Message: "all that it requires holds",
 				Taint:      &Taint{Taint: "readiness.k8s.io/Storage=:NoSchedule", Message: "is not on the node"},
 				ReleasedAt: ago(20 * time.Minute),
-				Evidence: []Evidence{{Condition: "example.com/CSI", Satisfied: new(true), Message: "condition example.com/CSI is True", Cause: "Reported",
+				Evidence: []Evidence{{Condition: "example.com/CSI", Satisfied: new(true),
+					Message: "condition example.com/CSI is True", Cause: "Reported",
 					Since: ago(20 * time.Minute), Heartbeat: ago(time.Minute), ChangesAt: &metav1.Time{Time: now.Add(14 * time.Minute)}}},
 			},
 		},
@@ -91,17 +96,21 @@ func TestExplanation(t *testing.T) {
 	golden(t, "held-terminal", heldNode().Text(narrow))
 
 	golden(t, "no-rule", (&NodeExplanation{
-		Node: "n", At: metav1.NewTime(now), Summary: "Node n is not held: no rule selects it.", Ready: "Unknown", Terminating: true,
+		Node: "n", At: metav1.NewTime(now), Summary: "Node n is not held: no rule selects " +
+			"it.", Ready: "Unknown", Terminating: true,
 		NotSelectedBy: []NotSelected{{Rule: "gpus", Why: "wants pool=gpus, and the label is not there"}},
 		Operator:      &Operator{RenewedAt: *ago(5 * time.Minute)},
 	}).Text(style()))
 
 	golden(t, "released-by-hand", (&NodeExplanation{
-		Node: "n", At: metav1.NewTime(now), Summary: "Node n is released by hand: no rule holds it, whatever its evidence.", Ready: "True",
+		Node: "n", At: metav1.NewTime(now), Summary: "Node n is released by hand: no rule holds it, whatever its " +
+			"evidence.", Ready: "True",
 		Override: &Override{Value: "Release", Action: "Release"},
-		Rules: []RuleExplanation{{Rule: "network", Mode: "Suspended", State: v1alpha1.NodeStateExempt, Reason: "OverrideRelease", Policy: "anyOf",
-			Message:  "somebody has released the node by the override annotation, whatever its evidence: x",
-			Reported: &Reported{State: v1alpha1.NodeStateFailed, Reason: "PatchFailed", Message: "denied", At: *ago(time.Minute)}}},
+		Rules: []RuleExplanation{{Rule: "network", Mode: "Suspended", State: v1alpha1.NodeStateExempt,
+			Reason: "OverrideRelease", Policy: "anyOf",
+			Message: "somebody has released the node by the override annotation, whatever its evidence: x",
+			Reported: &Reported{State: v1alpha1.NodeStateFailed, Reason: "PatchFailed", Message: "denied",
+				At: *ago(time.Minute)}}},
 	}).Text(style()))
 
 	golden(t, "useless-override", (&NodeExplanation{
@@ -112,16 +121,21 @@ func TestExplanation(t *testing.T) {
 
 func simulation() *Simulation {
 	sim := &Simulation{Nodes: 30, Unread: []string{"rule network, requirement ebs, counts as missing: forbidden"}}
-	r := RuleSimulation{Rule: "network", Change: ChangeEdited, Mode: "Enforced", Taint: "readiness.k8s.io/NetworkReady=:NoSchedule",
-		Totals: Totals{TaintsAdded: 26, TaintsAddedInService: 2, TaintsRemoved: 1, OverBudget: 1, NeverReported: 3, PodsEvicted: new(70),
-			NodeCounts: v1alpha1.NodeCounts{Matched: 30, Ready: 3, Held: 26, Exempt: 1}}}
+	r := RuleSimulation{Rule: "network", Change: ChangeEdited, Mode: "Enforced",
+		Taint: "readiness.k8s.io/NetworkReady=:NoSchedule",
+		Totals: Totals{TaintsAdded: 26, TaintsAddedInService: 2, TaintsRemoved: 1, OverBudget: 1, NeverReported: 3,
+			PodsEvicted: new(70),
+			NodeCounts:  v1alpha1.NodeCounts{Matched: 30, Ready: 3, Held: 26, Exempt: 1}}}
 	for i := range 26 {
-		r.Nodes = append(r.Nodes, NodeSimulation{Node: fmt.Sprintf("worker-%d", i), Taint: TaintAdded, State: v1alpha1.NodeStateHeld,
+		r.Nodes = append(r.Nodes, NodeSimulation{Node: fmt.Sprintf("worker-%d", i), Taint: TaintAdded,
+			State:  v1alpha1.NodeStateHeld,
 			Reason: "EvidenceMissing", Message: "condition example.com/CNI has not been reported, must be True"})
 	}
-	r.Nodes = append(r.Nodes, NodeSimulation{Node: "worker-26", Taint: TaintRemoved, State: v1alpha1.NodeStateReady, Reason: "EvidenceHolds", Message: "all that it requires holds"})
+	r.Nodes = append(r.Nodes, NodeSimulation{Node: "worker-26", Taint: TaintRemoved, State: v1alpha1.NodeStateReady,
+		Reason: "EvidenceHolds", Message: "all that it requires holds"})
 	sim.Rules = append(sim.Rules, r,
-		RuleSimulation{Rule: "broken", Mode: "Frozen", Problems: []string{"spec.requirements: rules require each other in a circle"}},
+		RuleSimulation{Rule: "broken", Mode: "Frozen", Problems: []string{"spec.requirements: rules require each other in " +
+			"a circle"}},
 		RuleSimulation{Rule: "quiet", Change: ChangeCreated, Mode: "DryRun"},
 		RuleSimulation{Rule: "loud", Change: ChangeCreated, Mode: "Enforced", Hypothetical: true})
 	return sim
@@ -139,8 +153,9 @@ func TestSimulation(t *testing.T) {
 
 func statuses() *RuleStatusList {
 	return &RuleStatusList{Items: []RuleStatus{
-		{Rule: "network", State: "InForce", Nodes: &v1alpha1.NodeCounts{Matched: 1000, Ready: 996, Held: 1, Exempt: 3}, BudgetExhausted: true,
-			Mode: "continuous", Taint: "readiness.k8s.io/NetworkReady=:NoSchedule", HeldNodes: []string{"worker-3"}},
+		{Rule: "network", State: "InForce", Nodes: &v1alpha1.NodeCounts{Matched: 1000, Ready: 996, Held: 1, Exempt: 3},
+			BudgetExhausted: true,
+			Mode:            "continuous", Taint: "readiness.k8s.io/NetworkReady=:NoSchedule", HeldNodes: []string{"worker-3"}},
 		{Rule: "gpus", State: "Suspended", Nodes: &v1alpha1.NodeCounts{Matched: 4, Held: 4}, Paused: ago(time.Hour)},
 		{Rule: "new", State: "Unreported", Message: "the operator has not reported on it yet: does it run?"},
 	}}
@@ -159,7 +174,8 @@ func TestStatus(t *testing.T) {
 
 func TestBarShowsWhateverThereIs(t *testing.T) {
 	for _, n := range []v1alpha1.NodeCounts{
-		{Matched: 1000, Ready: 998, Held: 1, Exempt: 1}, {Matched: 3, Held: 1, Exempt: 2}, {Matched: 1, Ready: 1}, {Matched: 2, Failed: 1, Pending: 1},
+		{Matched: 1000, Ready: 998, Held: 1, Exempt: 1}, {Matched: 3, Held: 1, Exempt: 2}, {Matched: 1,
+			Ready: 1}, {Matched: 2, Failed: 1, Pending: 1},
 		{Matched: 1000, Ready: 1, Held: 999}, {Matched: 1000, Ready: 1, Held: 499, Exempt: 500}, {},
 	} {
 		got := bar(&n, 20)
@@ -176,8 +192,10 @@ func TestBarShowsWhateverThereIs(t *testing.T) {
 
 func TestFindings(t *testing.T) {
 	golden(t, "findings", (&LintReport{Rules: 2, Findings: []Finding{
-		{Source: "a.yaml", Rule: "network", Severity: SeverityError, Code: "Refused", Field: "spec.taint.key", Message: "belongs to Kubernetes"},
-		{Source: "a.yaml", Rule: "network", Severity: SeverityWarning, Code: "NoBreaker", Field: "spec.maxUnavailable", Message: "evicts"},
+		{Source: "a.yaml", Rule: "network", Severity: SeverityError, Code: "Refused", Field: "spec.taint.key",
+			Message: "belongs to Kubernetes"},
+		{Source: "a.yaml", Rule: "network", Severity: SeverityWarning, Code: "NoBreaker", Field: "spec.maxUnavailable",
+			Message: "evicts"},
 	}}).Text(style()))
 	golden(t, "findings-none", (&LintReport{Rules: 2}).Text(style()))
 }

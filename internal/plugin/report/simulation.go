@@ -39,7 +39,8 @@ func (p *page) simulated(r *RuleSimulation) {
 		c = red
 	}
 	p.line(c, 0, "Rule %s (%s) %s.", r.Rule, strings.ToLower(r.Change), effect(r))
-	p.line(plain, 2, "It selects %s: %d ready, %d held, %d exempt.", Plural(int(t.Matched), "node", "nodes"), t.Ready, t.Held,
+	p.line(plain, 2, "It selects %s: %d ready, %d held, %d exempt.", Plural(int(t.Matched), "node", "nodes"), t.Ready,
+		t.Held,
 		t.Exempt)
 	if t.TaintsAddedInService > 0 {
 		p.line(plain, 2, "%d of the nodes that get the taint are in service now.", t.TaintsAddedInService)

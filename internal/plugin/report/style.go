@@ -25,8 +25,8 @@ type Style struct {
 	Now   time.Time // the time that others are related to; its location is that of the times of day
 }
 
-// StyleOf returns the style for a writer: colors and a width only for a terminal. NO_COLOR (see no-color.org) and TERM=dumb
-// turn colors off.
+// StyleOf returns the style for a writer: colors and a width only for a terminal. NO_COLOR (see no-color.org) and
+// TERM=dumb turn colors off.
 func StyleOf(w io.Writer, getenv func(string) string) Style {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -129,8 +129,8 @@ type row struct {
 	cells []string
 }
 
-// table writes rows in columns, with a header and the text that trailer, if given, returns for each row and for the space
-// that is left on the terminal. Lines that are wider than the terminal are cut.
+// table writes rows in columns, with a header and the text that trailer, if given, returns for each row and for the
+// space that is left on the terminal. Lines that are wider than the terminal are cut.
 func (p *page) table(indent int, header []string, rows []row, trailer func(i, space int) string) {
 	var b bytes.Buffer
 	w := printers.GetNewTabWriter(&b)

@@ -89,9 +89,9 @@ type RuleExplanation struct {
 // The values of Taint.By: who added a taint to a node.
 const (
 	ByRule      = "Rule"
-	ByOther     = "Adopted"       // another program or a person, such as kubelet's --register-with-taints; the rule manages it
+	ByOther     = "Adopted"       // not a rule, such as kubelet's --register-with-taints; the rule manages it
 	ByOtherRule = "OtherRule"     // another rule with the same taint
-	ByForeign   = "Foreign"       // another program or a person; the rule has not adopted it
+	ByForeign   = "Foreign"       // not a rule; the rule has not adopted it
 	ByUnknown   = "RuleOrAdopted" // the rule manages it; the events that tell who added it are gone
 )
 
@@ -174,7 +174,7 @@ type RuleSimulation struct {
 	Change       string           `json:"change"`                 // Created, Edited or Unchanged
 	Mode         string           `json:"mode"`                   // Enforced, Suspended, DryRun or Frozen
 	Hypothetical bool             `json:"hypothetical,omitempty"` // --enforce overrules dry-run or suspend
-	Problems     []string         `json:"problems,omitempty"`     // what makes the rule invalid; nothing else is reported then
+	Problems     []string         `json:"problems,omitempty"`     // what makes the rule invalid
 	Taint        string           `json:"taint,omitempty"`
 	Totals       Totals           `json:"totals"`
 	Nodes        []NodeSimulation `json:"nodes,omitempty"` // nodes that the rule selects, or whose taint it removes
