@@ -57,8 +57,7 @@ func (p *plugin) cleanup(ctx context.Context, o *changing) error {
 	}
 	if operator := c.Operator(ctx, p.now()); operator != nil && operator.Leads {
 		return fmt.Errorf("operator %s leads, by its lease: delete the rules, and it cleans up; if it is gone, try again "+
-			"in a minute",
-			operator.Leader)
+			"in a minute", operator.Leader)
 	}
 	rules := &v1alpha1.NodeReadinessRuleList{}
 	if err := c.List(ctx, rules); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
@@ -166,8 +165,7 @@ func (p *plugin) clean(ctx context.Context, c *input.Cluster, o *changing, node 
 		return nil // the node was deleted
 	case err != nil && denied():
 		return fmt.Errorf("changing node %q: Nodegate's admission policy allows only the operator to write its records: "+
-			"delete the "+
-			"policy first, as docs/uninstall.md says: %w", node.Name, err)
+			"delete the policy first, as docs/uninstall.md says: %w", node.Name, err)
 	case err != nil:
 		return input.Explain(err, fmt.Sprintf("changing node %q", node.Name))
 	}

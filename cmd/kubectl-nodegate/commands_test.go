@@ -103,11 +103,8 @@ var _ = Describe("why", func() {
 		Expect(err).To(ContainSubstring(says))
 	},
 		Entry("an unknown node", `nodes "nope" not found`, "why", "nope"),
-		Entry("a missing name", "a node name or a selector (-l) is required", "why", "node"),
-		Entry("another kind", `"pod/x" is not a node: use NAME or node/NAME`, "why", "pod/x"),
 		Entry("missing permissions", "ask your cluster administrator for the missing permission", "why", "x", "--as",
 			"nobody"),
-		Entry("an unknown output format", "allowed formats are: go-template", "why", "x", "-o", "xml"),
 		Entry("an unknown context", `context "nope" does not exist`, "why", "x", "--context", "nope"),
 		Entry("an unreachable server", "the server cannot be reached", "why", "x", "--server", "https://127.0.0.1:1"),
 	)
@@ -252,11 +249,6 @@ var _ = Describe("release and hold", func() {
 		Expect(code).To(Equal(1))
 		Expect(err).To(ContainSubstring(says))
 	},
-		Entry("names and labels together", "cannot be combined", "release", "a", "-l", "a=b"),
-		Entry("neither", "a node name or a selector (-l) is required", "release"),
-		Entry("a negative time", "must not be negative", "hold", "a", "--duration=-1h"),
-		Entry("--undo with a time", "[duration undo] were all set", "hold", "a", "--undo", "--duration=1h"),
-		Entry("an unknown dry run", `invalid dry-run value ("maybe")`, "release", "a", "--dry-run=maybe"),
 		Entry("an unknown node", `error: nodes "nope" not found`, "release", "nope", "-y"),
 	)
 })
@@ -276,16 +268,6 @@ var _ = Describe("maintenance", func() {
 		Expect(code).To(Equal(0), err)
 		Expect(checks.Maintenance(read(ctx, n))).To(BeEmpty())
 	})
-
-	DescribeTable("refuses", func(ctx context.Context, says string, args ...string) {
-		code, _, err := nodegate(ctx, append(args, "-y")...)
-		Expect(code).To(Equal(1))
-		Expect(err).To(ContainSubstring(says))
-	},
-		Entry("no direction", "must be on or off", "maintenance", "a", "b"),
-		Entry("no node", "requires at least 2 arg", "maintenance", "on"),
-		Entry("a reason that means off", "--reason", "maintenance", "a", "on", "--reason=false"),
-	)
 })
 
 var _ = Describe("pause and resume", func() {
@@ -338,11 +320,6 @@ var _ = Describe("pause and resume", func() {
 		Expect(err).To(ContainSubstring(says))
 	},
 		Entry("an unknown rule", `error: nodereadinessrules.readiness.node.x-k8s.io "nope" not found`, "pause", "nope", "-y"),
-		Entry("no rule", "one or more rule names, or --all, are required", "pause", "-y"),
-		Entry("an empty name", "one or more rule names, or --all, are required", "pause", "", "-y"),
-		Entry("a rule and --all", "one or more rule names, or --all, are required", "pause", "x", "--all", "-y"),
-		Entry("no rule", "one or more rule names, or --all, are required", "resume", "-y"),
-		Entry("to force all", "[all force] were all set", "resume", "--all", "--force", "-y"),
 		Entry("missing permissions", "permission denied", "pause", "--all", "-y", "--as", "nobody"),
 	)
 })

@@ -156,16 +156,13 @@ func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) s
 	}
 	if o.action == gate.OverrideRelease {
 		return fmt.Sprintf("Releases %s: the operator removes the taints of all rules and adds none %s, whatever the "+
-			"evidence.", which,
-			until)
+			"evidence.", which, until)
 	}
 	text := fmt.Sprintf("Holds %s: the operator adds the taints of the rules that select them and keeps them on %s, "+
-		"whatever the "+
-		"evidence.", which, until)
+		"whatever the evidence.", which, until)
 	if n := len(nodes) - selected; n > 0 {
-		text += fmt.Sprintf("\nwarning: no enforced rule with a taint selects %d of %d: this has no effect there until "+
-			"one does. "+
-			"\"kubectl cordon\" holds any node.", n, len(nodes))
+		text += fmt.Sprintf("\nwarning: no enforced rule with a taint selects %d of %d: this has no effect there until one "+
+			"does. \"kubectl cordon\" holds any node.", n, len(nodes))
 	}
 	return text
 }
@@ -227,8 +224,8 @@ func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.No
 	case err != nil && ctx.Err() != nil:
 		return errors.New("interrupted: the annotation is written, and the operator will act")
 	case wait.Interrupted(err):
-		return fmt.Errorf("%s: the annotation is written, but the operator has not acted within %s: is it running? "+
-			"See \"kubectl nodegate status\"", names(waiting), timeout)
+		return fmt.Errorf("%s: the annotation is written, but the operator has not acted within %s: is it running? See "+
+			"\"kubectl nodegate status\"", names(waiting), timeout)
 	}
 	return err
 }

@@ -101,8 +101,7 @@ func (p *plugin) pause(ctx context.Context, names []string, o *pauseOptions) err
 		}
 		if o.dryRun != dryRunClient && rule.Spec.Suspend == o.resume {
 			return fmt.Errorf("rule %s: the server did not keep spec.suspend, because its CRD is not Nodegate's: apply "+
-				"Nodegate's CRD",
-				rule.Name)
+				"Nodegate's CRD", rule.Name)
 		}
 	}
 	return nil
@@ -144,8 +143,7 @@ func (o *pauseOptions) choose(rules []v1alpha1.NodeReadinessRule) (todo []v1alph
 		case o.resume && !r.Spec.Suspend:
 		case o.resume && !ours && !o.force:
 			warnings = append(warnings, fmt.Sprintf("rule %s was not suspended by pause and is not changed: \"kubectl "+
-				"nodegate resume %s "+
-				"--force\" resumes it", r.Name, r.Name))
+				"nodegate resume %s --force\" resumes it", r.Name, r.Name))
 		default:
 			todo = append(todo, r)
 			if by := managedBy(&r); by != "" {
@@ -186,8 +184,7 @@ func (o *pauseOptions) announce(rules []v1alpha1.NodeReadinessRule) string {
 		which = fmt.Sprintf("%d rules (%s)", len(names), strings.Join(names, ", "))
 	}
 	text := fmt.Sprintf("Pauses %s, about %d nodes: none of them is tainted; %d held nodes stay held until they are "+
-		"ready.", which,
-		matched, held)
+		"ready.", which, matched, held)
 	if o.resume {
 		text = fmt.Sprintf("Resumes %s, about %d nodes: up to %d that are exempt now can be held again.", which, matched,
 			exempt)

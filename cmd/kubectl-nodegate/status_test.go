@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -22,6 +23,33 @@ func TestFramesAreDrawnOverEachOther(t *testing.T) {
 	} {
 		if got := (frame{&report.RuleStatusList{}, c.first}).Text(report.Style{Width: c.width}); got != c.want {
 			t.Errorf("first %t, width %d: got %q", c.first, c.width, strings.ReplaceAll(got, "\x1b", "ESC"))
+		}
+	}
+}
+
+// What is wrong with a command line is found without a server.
+func TestCommandLinesThatAreRefused(t *testing.T) {
+	const ruleRequired, nodeRequired = "one or more rule names, or --all, are required", "a node name or a selector (-l) is required"
+	for _, c := range []struct{ args, want string }{
+		{"pause -y", ruleRequired}, {"pause EMPTY -y", ruleRequired}, {"pause x --all -y", ruleRequired},
+		{"resume -y", ruleRequired}, {"resume --all --force -y", "[all force] were all set"},
+		{"why node", nodeRequired}, {"release", nodeRequired}, {"release a -l a=b", "cannot be combined"},
+		{"why pod/x", `"pod/x" is not a node: use NAME or node/NAME`},
+		{"why x -o xml", "allowed formats are: go-template"}, {"why x -o name", "allowed formats are: go-template"},
+		{"hold a --duration=-1h", "must not be negative"}, {"hold a --undo --duration=1h", "[duration undo] were all set"},
+		{"release a --dry-run=maybe", `invalid dry-run value ("maybe"): must be "none", "server", or "client"`},
+		{"maintenance a b -y", "must be on or off"}, {"maintenance on -y", "requires at least 2 arg(s)"},
+		{"maintenance a on --reason=false -y", "--reason: must not be"},
+		{"get pods", "kubectl nodegate get nodes"}, {"simulate", "must specify one of -f and -k"},
+	} {
+		call := calling("")
+		args := strings.Fields(c.args)
+		for i := range args {
+			args[i] = strings.Replace(args[i], "EMPTY", "", 1)
+		}
+		code := run(context.Background(), call.plugin, append(args, "--server", "https://127.0.0.1:1"))
+		if got := call.err.String(); code != 1 || !strings.HasPrefix(got, "error: ") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: exit code %d, %q; want %q", c.args, code, got, c.want)
 		}
 	}
 }

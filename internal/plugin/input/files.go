@@ -38,8 +38,7 @@ func Read(flag string, options resource.FilenameOptions) ([]Object, error) {
 	infos, err := resource.NewLocalBuilder().Unstructured().FilenameParam(false, &options).Flatten().Do().Infos()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: give files, directories or URLs with Kubernetes objects in YAML or JSON, or - for "+
-			"stdin",
-			flag, err)
+			"stdin", flag, err)
 	}
 	out := make([]Object, 0, len(infos))
 	for _, info := range infos {
@@ -123,9 +122,8 @@ func FleetOf(flag string, objects []Object) (*Fleet, error) {
 		case *v1alpha1.NodeReadinessRule:
 			f.Rules = append(f.Rules, *t)
 		default:
-			return nil, fmt.Errorf("%s: %s: unsupported kind %s: a file of nodes may also have pods, csinodes, "+
-				"resourceslices and "+
-				"rules, as \"kubectl get -o yaml\" writes them", flag, o.Source, o.kind())
+			return nil, fmt.Errorf("%s: %s: unsupported kind %s: a file of nodes may also have pods, csinodes, resourceslices "+
+				"and rules, as \"kubectl get -o yaml\" writes them", flag, o.Source, o.kind())
 		}
 	}
 	if len(f.Nodes) == 0 {

@@ -104,8 +104,8 @@ func (l *RuleStatusList) Text(style Style) string {
 		}
 	}
 	p.blank()
-	p.line(dim, 0, "READY: the evidence holds. HELD: the rule's taint is on. EXEMPT: not ready, but not held. "+
-		"FAILED: the operator could not update the node. PENDING: not evaluated yet.")
+	p.line(dim, 0, "READY: the evidence holds. HELD: the rule's taint is on. EXEMPT: not ready, but not held. FAILED: "+
+		"the operator could not update the node. PENDING: not evaluated yet.")
 	if p.Width > 0 {
 		p.line(dim, 0, "█ ready   ▒ exempt or pending   ░ held or failed")
 	}
