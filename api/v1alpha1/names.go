@@ -21,17 +21,17 @@ const (
 	// people, never by Nodegate.
 	OverrideAnnotation = "readiness.node.x-k8s.io/override"
 
-	// PausedAnnotation, on a rule, says that "kubectl nodegate pause" has suspended it, and when (RFC 3339). "kubectl nodegate
-	// resume" ends only suspensions that bear it. The operator does not look at it.
+	// PausedAnnotation, on a rule, says that "kubectl nodegate pause" has suspended it, and when (RFC 3339). "kubectl
+	// nodegate resume" ends only suspensions that bear it. The operator does not look at it.
 	PausedAnnotation = "readiness.node.x-k8s.io/paused"
 
-	// MaintenanceAnnotation, on a node, takes it out of the load balancers: /health of its agent is not ready. Its value is the
-	// reason; "false" and the empty value are as if it were absent. People write it, Nodegate never does.
+	// MaintenanceAnnotation, on a node, takes it out of the load balancers: /health of its agent is not ready. Its value
+	// is the reason; "false" and the empty value are as if it were absent. People write it, Nodegate never does.
 	MaintenanceAnnotation = "readiness.node.x-k8s.io/maintenance"
 )
 
-// HealthVerdict is, in a rule's record on a node (its field health), whether the rule holds that node back. The node agent
-// reads it.
+// HealthVerdict is, in a rule's record on a node (its field health), whether the rule holds that node back. The node
+// agent reads it.
 type HealthVerdict string
 
 const (
@@ -54,7 +54,7 @@ const (
 	ConditionConflicted = "Conflicted"
 	// ConditionBudgetExhausted is True while maxUnavailable keeps the rule from tainting a node.
 	ConditionBudgetExhausted = "BudgetExhausted"
-	// ConditionGuarding, of a rule with an evictionGuard, is True when evictions are denied while the rule does not hold; False,
-	// with the reason, where they would not be.
+	// ConditionGuarding, of a rule with an evictionGuard, is True when evictions are denied while the rule does not hold;
+	// False, with the reason, where they would not be.
 	ConditionGuarding = "Guarding"
 )

@@ -11,9 +11,9 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/probes"
 )
 
-// suiteFor makes the checks of a node. rules are those that match it, the oldest first, and all those of the configuration: a
-// check for a rule that matches other nodes only passes. Without a rule with health the default is node_ready. Problems are
-// checks that cannot work: they are there, and fail.
+// suiteFor makes the checks of a node. rules are those that match it, the oldest first, and all those of the
+// configuration: a check for a rule that matches other nodes only passes. Without a rule with health the default is
+// node_ready. Problems are checks that cannot work: they are there, and fail.
 func suiteFor(env checks.Environment, rules, all []config.Rule) (*checks.Suite, []error) {
 	evidence := evidenceOf(rules)
 	parts := map[string][]checks.Check{}
@@ -56,14 +56,18 @@ func suiteFor(env checks.Environment, rules, all []config.Rule) (*checks.Suite, 
 }
 
 func notHere(rule string) checks.Check {
-	return checks.Check{Name: checks.NameRulePrefix + rule, Instant: func() (checks.Result, bool) { return checks.Pass(), true }}
+	return checks.Check{Name: checks.NameRulePrefix + rule, Instant: func() (checks.Result, bool) {
+		return checks.Pass(),
+			true
+	}}
 }
 
 func evidenceOf(rules []config.Rule) []checks.Evidence {
 	var out []checks.Evidence
 	for i := range rules {
 		if r := &rules[i]; r.Health != nil {
-			out = append(out, checks.Evidence{Name: r.Name, UID: r.UID, Conditions: r.Conditions, AnyOf: r.AnyOf, Elsewhere: r.Elsewhere})
+			out = append(out, checks.Evidence{Name: r.Name, UID: r.UID, Conditions: r.Conditions, AnyOf: r.AnyOf,
+				Elsewhere: r.Elsewhere})
 		}
 	}
 	return out
@@ -78,11 +82,13 @@ func probesFor(env checks.Environment, rules []config.Rule) ([]probes.Probe, []e
 		for j := range rule.Probes {
 			spec := &rule.Probes[j]
 			if other, taken := owner[spec.ConditionType]; taken {
-				problems = append(problems, fmt.Errorf("rule %s: the condition %s is published by the older rule %s", rule.Name, spec.ConditionType, other))
+				problems = append(problems, fmt.Errorf("rule %s: the condition %s is published by the older rule %s", rule.Name,
+					spec.ConditionType, other))
 				continue
 			}
 			if reserved(spec.ConditionType) {
-				problems = append(problems, fmt.Errorf("rule %s: the condition %s belongs to kubelet or the cloud provider", rule.Name, spec.ConditionType))
+				problems = append(problems, fmt.Errorf("rule %s: the condition %s belongs to kubelet or the cloud provider",
+					rule.Name, spec.ConditionType))
 				continue
 			}
 			owner[spec.ConditionType] = rule.Name

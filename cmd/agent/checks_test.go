@@ -37,7 +37,8 @@ func checksEnvironment() checks.Environment {
 }
 
 func TestSuite(t *testing.T) {
-	a, b := healthRule("a", checkNamed("node_ready"), checkNamed("custom_conditions")), healthRule("b", checkNamed("node_ready"), checkNamed("rule:a"))
+	a, b := healthRule("a", checkNamed("node_ready"), checkNamed("custom_conditions")),
+		healthRule("b", checkNamed("node_ready"), checkNamed("rule:a"))
 	for _, c := range []struct {
 		name         string
 		rules        []config.Rule
@@ -53,12 +54,13 @@ func TestSuite(t *testing.T) {
 		{"one rule", []config.Rule{a}, []string{"node_ready", "custom_conditions"}, map[string]checks.Result{
 			"custom_conditions": checks.Pass(), "rule:a": checks.Pass(), "rules": checks.Pass(), "rule:b": checks.Pass(),
 		}},
-		{"the union of two, each check once, and what both require", []config.Rule{a, b}, []string{"node_ready", "custom_conditions", "rule:a"}, map[string]checks.Result{
-			"custom_conditions": checks.Fail("condition example.com/b has not been reported, must be True"),
-			"rule:a":            checks.Pass(),
-			"rule:b":            checks.Fail("condition example.com/b has not been reported, must be True"),
-			"rules":             checks.Fail("b: condition example.com/b has not been reported, must be True"),
-		}},
+		{"the union of two, each check once, and what both require", []config.Rule{a, b},
+			[]string{"node_ready", "custom_conditions", "rule:a"}, map[string]checks.Result{
+				"custom_conditions": checks.Fail("condition example.com/b has not been reported, must be True"),
+				"rule:a":            checks.Pass(),
+				"rule:b":            checks.Fail("condition example.com/b has not been reported, must be True"),
+				"rules":             checks.Fail("b: condition example.com/b has not been reported, must be True"),
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			suite, problems := suiteFor(checksEnvironment(), c.rules, []config.Rule{a, b})
@@ -96,7 +98,8 @@ func TestTheSameCheckOfTwoRulesMustPassForBoth(t *testing.T) {
 	dir := t.TempDir()
 	none := int32(0)
 	disk := func(path string) v1alpha1.HealthCheck {
-		return v1alpha1.HealthCheck{Name: "disk_pressure", Disk: &v1alpha1.DiskCheck{Paths: []string{path}, MinimumFreePercent: &none, MinimumFreeInodesPercent: &none}}
+		return v1alpha1.HealthCheck{Name: "disk_pressure", Disk: &v1alpha1.DiskCheck{Paths: []string{path},
+			MinimumFreePercent: &none, MinimumFreeInodesPercent: &none}}
 	}
 	run := func(paths ...string) checks.Result {
 		var rules []config.Rule
@@ -117,8 +120,10 @@ func TestTheSameCheckOfTwoRulesMustPassForBoth(t *testing.T) {
 }
 
 func TestACheckThatCannotWorkFailsAndIsTold(t *testing.T) {
-	suite, problems := suiteFor(checksEnvironment(), []config.Rule{healthRule("a", checkNamed("http:x"), checkNamed("later"))}, nil)
-	if len(problems) != 2 || !strings.Contains(problems[1].Error(), `rule a: check later: this agent does not know the check "later"`) {
+	suite, problems := suiteFor(checksEnvironment(),
+		[]config.Rule{healthRule("a", checkNamed("http:x"), checkNamed("later"))}, nil)
+	if len(problems) != 2 || !strings.Contains(problems[1].Error(),
+		`rule a: check later: this agent does not know the check "later"`) {
 		t.Errorf("got %v", problems)
 	}
 	for _, name := range []string{"http:x", "later"} {
@@ -133,7 +138,8 @@ func TestProbes(t *testing.T) {
 		return v1alpha1.Probe{ConditionType: name, TCPSocket: &v1alpha1.TCPSocketAction{Port: port}}
 	}
 	old := config.Rule{Name: "old", Probes: []v1alpha1.Probe{probe("example.com/A", 1)}}
-	young := config.Rule{Name: "young", Probes: []v1alpha1.Probe{probe("example.com/A", 2), probe("example.com/B", 3), probe("Ready", 4)}}
+	young := config.Rule{Name: "young", Probes: []v1alpha1.Probe{probe("example.com/A", 2), probe("example.com/B", 3),
+		probe("Ready", 4)}}
 	got, problems := probesFor(checksEnvironment(), []config.Rule{old, young})
 	if len(got) != 2 || got[0].ConditionType != "example.com/A" || got[1].ConditionType != "example.com/B" {
 		t.Errorf("got %+v", got)

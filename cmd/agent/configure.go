@@ -22,7 +22,8 @@ func (a *agent) makeLoader() {
 	a.loader = &config.Loader{Path: a.options.config, Log: a.log, Changed: func(*config.File) { a.enqueue() }}
 	a.watcher.OnChange(a.enqueue) // the node's labels decide which rules match
 	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "node_readiness_agent_config_good", Help: "1 while the configuration's file can be used as it stands, else 0: then the last good one is in force.",
+		Name: "node_readiness_agent_config_good", Help: "1 while the configuration's file can be used as it stands, else " +
+			"0: then the last good one is in force.",
 	}, func() float64 {
 		if a.loader.Problem() != "" || a.loader.Current() == nil {
 			return 0
@@ -39,8 +40,8 @@ func (a *agent) ownProbes() []probes.Probe {
 	return []probes.Probe{a.reporter.Probe()}
 }
 
-// follow has the checks and probes be what the rules say that match the node, until ctx ends. Until the configuration and the
-// node's labels are known, the saved state counts; without one, what depends on rules is marked fail-open.
+// follow has the checks and probes be what the rules say that match the node, until ctx ends. Until the configuration
+// and the node's labels are known, the saved state counts; without one, what depends on rules is marked fail-open.
 func (a *agent) follow(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()

@@ -64,8 +64,9 @@ func TestTheRulesDecideWhatRuns(t *testing.T) {
 	rule := config.Input{Name: "workers", UID: "1", CreatedAt: time.Unix(1, 0), Spec: &v1alpha1.NodeReadinessRuleSpec{
 		NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"pool": "workers"}},
 		Conditions:   []v1alpha1.ConditionRequirement{{Type: own, RequiredStatus: "True"}},
-		Probes:       []v1alpha1.Probe{{ConditionType: own, PeriodSeconds: new(int32(1)), TCPSocket: &v1alpha1.TCPSocketAction{Port: port}}},
-		Health:       &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{{Name: "node_ready"}, {Name: "rule:workers"}}},
+		Probes: []v1alpha1.Probe{{ConditionType: own, PeriodSeconds: new(int32(1)),
+			TCPSocket: &v1alpha1.TCPSocketAction{Port: port}}},
+		Health: &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{{Name: "node_ready"}, {Name: "rule:workers"}}},
 	}}
 	file := filepath.Join(t.TempDir(), "rules.json")
 	writeConfig(t, file, rule)

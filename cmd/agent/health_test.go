@@ -16,7 +16,8 @@ const down = "Kubernetes API appears to be down"
 func TestWithoutACluster(t *testing.T) {
 	a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig=/nonexistent")
 	got := a.health(t, "")
-	if got.code != 200 || got.failOpen != "node_ready" || !strings.HasPrefix(got.Checks[0].FailOpen, "Kubernetes client initialization failed") {
+	if got.code != 200 || got.failOpen != "node_ready" || !strings.HasPrefix(got.Checks[0].FailOpen,
+		"Kubernetes client initialization failed") {
 		t.Errorf("got %+v", got)
 	}
 	if a.count(down) != 1 || a.count("Assuming node is ready") != 1 {

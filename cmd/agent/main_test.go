@@ -65,7 +65,8 @@ type running struct {
 	err       error
 }
 
-// startAgent runs an agent with this environment and these arguments, on ports of the system's choice, until the test ends.
+// startAgent runs an agent with this environment and these arguments, on ports of the system's choice, until the test
+// ends.
 func startAgent(t *testing.T, env map[string]string, args ...string) *running {
 	t.Helper()
 	r := &running{logs: &logs{}, addresses: map[string]string{}, ended: make(chan struct{})}
@@ -139,7 +140,8 @@ func (r *running) is(t *testing.T, code int, failOpen bool, reason string) {
 	t.Helper()
 	cluster.Eventually(t, "/health", func() error {
 		a := r.health(t, "")
-		if a.code != code || a.FailOpen != failOpen || (a.failOpen != "") != failOpen || !strings.Contains(a.Checks[0].Reason, reason) {
+		if a.code != code || a.FailOpen != failOpen || (a.failOpen != "") != failOpen ||
+			!strings.Contains(a.Checks[0].Reason, reason) {
 			return fmt.Errorf("status %d: %+v", a.code, a.Answer)
 		}
 		return nil

@@ -9,8 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// operations serves what the agent's own operators ask for, apart from what balancers do. /livez and /readyz are about the
-// agent, never about the node: a kubelet must not restart the agent because the node is ill. It is ready while it serves.
+// operations serves what the agent's own operators ask for, apart from what balancers do. /livez and /readyz are about
+// the agent, never about the node: a kubelet must not restart the agent because the node is ill. It is ready while it
+// serves.
 func (a *agent) operations() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))

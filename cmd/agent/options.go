@@ -70,28 +70,39 @@ type healthOptions struct {
 }
 
 func (o *healthOptions) bind(fs *pflag.FlagSet) {
-	fs.StringVar(&o.address, "listen-address", "", "IP address that /health and the agent-check are served on. All addresses by default.")
+	fs.StringVar(&o.address, "listen-address", "", "IP address that /health and the agent-check are served on. All "+
+		"addresses by default.")
 	fs.IntVar(&o.port, "listen-port", 25001, "Port that /health is served on. Environment: LISTEN_PORT.")
-	fs.IntVar(&o.agentCheckPort, "agent-check-port", 0, "Port of HAProxy's agent-check protocol. 0, the default, turns it off.")
+	fs.IntVar(&o.agentCheckPort, "agent-check-port", 0, "Port of HAProxy's agent-check protocol. 0, the default, turns "+
+		"it off.")
 	fs.StringVar(&o.apiUnavailable, "api-unavailable", unavailablePass,
-		"What checks of the node's object answer while the API server is unavailable: pass, or last-known to judge by what was last known.")
-	fs.IntVar(&o.drainStatus, "drain-status", 503, "HTTP status of /health while nothing is wrong but that the node is in maintenance, "+
+		"What checks of the node's object answer while the API server is unavailable: pass, or last-known to judge by "+
+			"what was last known.")
+	fs.IntVar(&o.drainStatus, "drain-status", 503, "HTTP status of /health while nothing is wrong but that the node is "+
+		"in maintenance, "+
 		"or its agent ends or has just started. 404 is what HAProxy's \"http-check disable-on-404\" waits for.")
 	fs.DurationVar(&o.drainTime, "drain-time", 30*time.Second,
-		"For how long /health goes on answering, with 503, after SIGTERM: at least the balancer's interval times its number of failures. A second signal ends the agent at once.")
+		"For how long /health goes on answering, with 503, after SIGTERM: at least the balancer's interval times its "+
+			"number of failures. A second signal ends the agent at once.")
 }
 
 func (o *options) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.nodeName, "node-name", "", "Name of the node that the agent runs on. Environment: NODE_NAME.")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "",
-		"Kubeconfig file. By default the one that KUBECONFIG names, else the service account of the pod. What is missing is looked for again.")
-	fs.StringVar(&o.hostRoot, "host-root", "", "Where the node's root directory is mounted, an absolute path. Empty, the default, means /. "+
-		"none: nowhere; then what looks at the node's files (filesystem_ro, disk_pressure, container_runtime, file) says that the agent is misconfigured for it.")
-	fs.StringVar(&o.writeRoot, "write-root", "", "Where the directories are mounted that filesystem_ro may write to if a rule says "+
+		"Kubeconfig file. By default the one that KUBECONFIG names, else the service account of the pod. What is missing "+
+			"is looked for again.")
+	fs.StringVar(&o.hostRoot, "host-root", "", "Where the node's root directory is mounted, an absolute path. Empty, "+
+		"the default, means /. "+
+		"none: nowhere; then what looks at the node's files (filesystem_ro, disk_pressure, container_runtime, file) says "+
+		"that the agent is misconfigured for it.")
+	fs.StringVar(&o.writeRoot, "write-root", "", "Where the directories are mounted that filesystem_ro may write to if "+
+		"a rule says "+
 		"writeTest: below it, by their paths on the node. By default the value of --host-root.")
 	fs.StringVar(&o.config, "config", "",
-		"File with the agents' configuration, compiled from the rules. It is read again when it changes. Without it the agent runs the checks that it is asked for, and no probes.")
-	fs.StringVar(&o.stateFile, "state-file", "", "File in which the agent keeps the last good configuration and its node's labels, "+
+		"File with the agents' configuration, compiled from the rules. It is read again when it changes. Without it the "+
+			"agent runs the checks that it is asked for, and no probes.")
+	fs.StringVar(&o.stateFile, "state-file", "", "File in which the agent keeps the last good configuration and its "+
+		"node's labels, "+
 		"so that a restart while the API server is away changes nothing. Without it nothing is kept.")
 	fs.BoolVar(&o.allowRemote, "allow-remote", false,
 		"Let the checks and probes of rules connect to other addresses than this node's own.")
@@ -153,7 +164,8 @@ func (o *options) validate() error {
 		errs = append(errs, errors.New("--drain-time: must not be negative"))
 	}
 	if o.config != "" && o.nodeName == "" {
-		errs = append(errs, errors.New("--config: needs --node-name, or NODE_NAME: which rules match depends on the node's labels"))
+		errs = append(errs, errors.New("--config: needs --node-name, or NODE_NAME: which rules match depends on the "+
+			"node's labels"))
 	}
 	if o.health.address != "" && net.ParseIP(o.health.address) == nil {
 		errs = append(errs, fmt.Errorf("--listen-address: must be an IP address, not %q", o.health.address))
@@ -161,8 +173,8 @@ func (o *options) validate() error {
 	return errors.Join(errs...)
 }
 
-// readReporter makes the agent what the incumbent's reporter is where the environment says so. It then answers balancers only
-// if it is told a port: several reporters may run on one node.
+// readReporter makes the agent what the incumbent's reporter is where the environment says so. It then answers
+// balancers only if it is told a port: several reporters may run on one node.
 func (o *options) readReporter(fs *pflag.FlagSet, lookup func(string) (string, bool), log *slog.Logger) error {
 	var err error
 	if o.reporter, err = probes.ReporterFromEnv(lookup, log); err != nil {

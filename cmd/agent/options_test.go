@@ -14,7 +14,8 @@ import (
 
 func TestParseLevel(t *testing.T) {
 	for in, want := range map[string]slog.Level{
-		"info": slog.LevelInfo, "DEBUG": slog.LevelDebug, "warn": slog.LevelWarn, "error": slog.LevelError, "trace": slog.LevelDebug,
+		"info": slog.LevelInfo, "DEBUG": slog.LevelDebug, "warn": slog.LevelWarn, "error": slog.LevelError,
+		"trace":              slog.LevelDebug,
 		"warn,harmony=debug": slog.LevelWarn, "harmony=debug,hyper=error": slog.LevelDebug, "off": slog.LevelError + 4,
 	} {
 		if got, ok := parseLevel(in); !ok || got != want {
@@ -53,7 +54,8 @@ func TestEnvironment(t *testing.T) {
 	if o, err = parse(t, env, "--node-name=other"); err != nil || o.nodeName != "other" || o.logLevel != "warn" {
 		t.Errorf("a flag wins, and so does LOG_LEVEL: %+v, %v", o, err)
 	}
-	if o, err = parse(t, nil); err != nil || o.health.port != 25001 || o.health.apiUnavailable != "pass" || o.health.drainTime != 30*time.Second {
+	if o, err = parse(t, nil); err != nil || o.health.port != 25001 || o.health.apiUnavailable != "pass" ||
+		o.health.drainTime != 30*time.Second {
 		t.Errorf("the defaults: %+v, %v", o, err)
 	}
 }

@@ -27,15 +27,20 @@ func endpoint(t *testing.T) (url string, status *atomic.Int64) {
 	t.Helper()
 	status = &atomic.Int64{}
 	status.Store(http.StatusServiceUnavailable)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(int(status.Load()))
+	}))
 	t.Cleanup(server.Close)
 	return server.URL + "/readiness", status
 }
 
 // watching is what the agent's own installation grants, patching exactly the role of the second seed.
 var (
-	watching = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}}
-	patching = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch", "update"}}
+	watching = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"},
+		Verbs: []string{"get", "list", "watch"}}
+	patching = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"},
+		Verbs: []string{"patch", "update"}}
 )
 
 func conditionOf(t *testing.T, node string, conditionType corev1.NodeConditionType) *corev1.NodeCondition {
@@ -44,7 +49,8 @@ func conditionOf(t *testing.T, node string, conditionType corev1.NodeConditionTy
 }
 
 // becomes waits until the node's condition has this status and reason, and returns it.
-func becomes(t *testing.T, node string, conditionType corev1.NodeConditionType, status, reason string) *corev1.NodeCondition {
+func becomes(t *testing.T, node string, conditionType corev1.NodeConditionType, status,
+	reason string) *corev1.NodeCondition {
 	t.Helper()
 	var c *corev1.NodeCondition
 	cluster.Eventually(t, string(conditionType), func() error {
@@ -91,7 +97,8 @@ func TestTheReporterWithTheRightsOfTheSecondSeed(t *testing.T) {
 		}
 	})
 	t.Run("what another has overwritten is put right", func(t *testing.T) {
-		shared(t).PatchNode(node, `{"status":{"conditions":[{"type":"`+calico+`","status":"False","reason":"Forged"}]}}`, "status")
+		shared(t).PatchNode(node, `{"status":{"conditions":[{"type":"`+calico+`","status":"False","reason":"Forged"}]}}`,
+			"status")
 		becomes(t, node, calico, "True", "EndpointOK")
 	})
 	t.Run("it is not a health endpoint unless it is told a port", func(t *testing.T) {
@@ -110,7 +117,8 @@ func TestTheReporterWithTheRightsOfTheSecondSeed(t *testing.T) {
 			if !c.LastHeartbeatTime.After(stands.LastHeartbeatTime.Time) {
 				return errors.New("no heartbeat yet")
 			}
-			if diff := cmp.Diff(stands.LastTransitionTime, c.LastTransitionTime); diff != "" || c.LastTransitionTime.Before(&first.LastTransitionTime) {
+			if diff := cmp.Diff(stands.LastTransitionTime, c.LastTransitionTime); diff != "" ||
+				c.LastTransitionTime.Before(&first.LastTransitionTime) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			return nil
@@ -129,7 +137,8 @@ func (r *running) runs(t *testing.T) int {
 	_, metrics := r.get(t, "metrics", "/metrics")
 	n := 0
 	for line := range strings.Lines(metrics) {
-		if rest, ok := strings.CutPrefix(line, `node_readiness_agent_probe_runs_total{condition="`+calico+`",result="success"} `); ok {
+		if rest, ok := strings.CutPrefix(line,
+			`node_readiness_agent_probe_runs_total{condition="`+calico+`",result="success"} `); ok {
 			if _, err := fmt.Sscan(rest, &n); err != nil {
 				t.Fatal(err)
 			}

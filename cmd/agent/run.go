@@ -62,7 +62,8 @@ type agent struct {
 func run(ctx context.Context, o *options, log *slog.Logger) error {
 	clientLog.Do(func() { klog.SetSlogLogger(log) })
 	a := &agent{options: o, log: log, registry: prometheus.NewRegistry(), wake: make(chan struct{}, 1)}
-	a.registry.MustRegister(version.BuildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a.registry.MustRegister(version.BuildInfo(), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a.watchNode()
 	a.makeHealth()
 	a.makeProbes()
@@ -150,11 +151,12 @@ func (a *agent) makeHealth() {
 	a.suite.Store(a.unconfigured())
 }
 
-// starting reports whether the agent waits for the first answer about its node. An error is an answer, too: then checks fail
-// open.
+// starting reports whether the agent waits for the first answer about its node. An error is an answer, too: then checks
+// fail open.
 func (a *agent) starting() bool { return a.watcher != nil && !a.watcher.Answered() }
 
-// unconfigured returns the checks of an agent that knows no rules, because it was not given any or has not read them yet.
+// unconfigured returns the checks of an agent that knows no rules, because it was not given any or has not read them
+// yet.
 func (a *agent) unconfigured() *checks.Suite {
 	builtin := checks.Builtin(a.env)
 	if a.options.config != "" {
@@ -176,12 +178,14 @@ func (a *agent) makeProbes() {
 // start starts everything in a.serving, which ends with ctx.
 func (a *agent) start(ctx context.Context) error {
 	if a.serveHealth {
-		if err := a.listen(ctx, "health", "--listen-port", a.health.listenAddress(a.health.port), a.serveHTTP(a.handler)); err != nil {
+		if err := a.listen(ctx, "health", "--listen-port", a.health.listenAddress(a.health.port),
+			a.serveHTTP(a.handler)); err != nil {
 			return err
 		}
 	}
 	if a.health.agentCheckPort != 0 {
-		if err := a.listen(ctx, "agent-check", "--agent-check-port", a.health.listenAddress(a.health.agentCheckPort), a.handler.ServeAgentCheck); err != nil {
+		if err := a.listen(ctx, "agent-check", "--agent-check-port", a.health.listenAddress(a.health.agentCheckPort),
+			a.handler.ServeAgentCheck); err != nil {
 			return err
 		}
 	}
@@ -208,7 +212,8 @@ func (a *agent) start(ctx context.Context) error {
 }
 
 // listen listens and has the connections served. flag is the one that decides where.
-func (a *agent) listen(ctx context.Context, name, flag, address string, serve func(context.Context, net.Listener) error) error {
+func (a *agent) listen(ctx context.Context, name, flag, address string,
+	serve func(context.Context, net.Listener) error) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("%s: serving %s: %w", flag, name, err)
@@ -238,7 +243,8 @@ func (a *agent) drain(ctx context.Context) {
 	if a.health.drainTime == 0 || !a.serveHealth {
 		return
 	}
-	a.log.Info("Ending: /health answers 503 until then. A second signal ends the agent at once.", "after", a.health.drainTime.String())
+	a.log.Info("Ending: /health answers 503 until then. A second signal ends the agent at once.", "after",
+		a.health.drainTime.String())
 	select {
 	case <-time.After(a.health.drainTime):
 	case <-a.hurry:

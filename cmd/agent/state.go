@@ -18,8 +18,9 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/config"
 )
 
-// savedState is what an agent has to know to run its node's rules, in a file that survives a restart of its container: the
-// last good configuration, and the labels of its node. With it, a restart while the API server is away changes nothing.
+// savedState is what an agent has to know to run its node's rules, in a file that survives a restart of its container:
+// the last good configuration, and the labels of its node. With it, a restart while the API server is away changes
+// nothing.
 type savedState struct {
 	// Node and UID are the node's. A state of another node is dropped.
 	Node   string            `json:"node"`
@@ -60,9 +61,10 @@ func readState(path, node string, log *slog.Logger) *stateFile {
 	return f
 }
 
-// current returns the configuration and the labels that are in force: those that are known or, as long as one of them is
-// not, what was saved. fresh reports whether both are known.
-func (f *stateFile) current(file *config.File, node *corev1.Node) (_ *config.File, labels map[string]string, fresh, ok bool) {
+// current returns the configuration and the labels that are in force: those that are known or, as long as one of them
+// is not, what was saved. fresh reports whether both are known.
+func (f *stateFile) current(file *config.File, node *corev1.Node) (_ *config.File, labels map[string]string, fresh,
+	ok bool) {
 	if node != nil && f.saved != nil && f.saved.UID != node.UID {
 		f.log.Info("The saved state is of another node and is dropped", "file", f.path)
 		f.saved = nil

@@ -49,7 +49,8 @@ func fakeAPI(t *testing.T, node *corev1.Node) (kubeconfig string, server *httpte
 	return kubeconfig, server
 }
 
-// TestARestartInAnOutageChangesNothing: an agent that knows neither its rules nor its labels goes on with those that it had.
+// TestARestartInAnOutageChangesNothing: an agent that knows neither its rules nor its labels goes on with those that it
+// had.
 func TestARestartInAnOutageChangesNothing(t *testing.T) {
 	node := build.MakeNode("saved").UID("uid-1").Label("pool", "workers").Obj()
 	node.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "True"}}
@@ -97,8 +98,8 @@ func TestARestartInAnOutageChangesNothing(t *testing.T) {
 	a.defaults(t, "node_ready")
 }
 
-// TestWithoutAConfiguration: what is judged by rules passes, and says in the body, the header and the metric that it could
-// not judge.
+// TestWithoutAConfiguration: what is judged by rules passes, and says in the body, the header and the metric that it
+// could not judge.
 func TestWithoutAConfiguration(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "rules.json")
 	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {

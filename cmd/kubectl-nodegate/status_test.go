@@ -29,7 +29,8 @@ func TestFramesAreDrawnOverEachOther(t *testing.T) {
 
 // What is wrong with a command line is found without a server.
 func TestCommandLinesThatAreRefused(t *testing.T) {
-	const ruleRequired, nodeRequired = "one or more rule names, or --all, are required", "a node name or a selector (-l) is required"
+	const ruleRequired, nodeRequired = "one or more rule names, or --all, are required",
+		"a node name or a selector (-l) is required"
 	for _, c := range []struct{ args, want string }{
 		{"pause -y", ruleRequired}, {"pause EMPTY -y", ruleRequired}, {"pause x --all -y", ruleRequired},
 		{"resume -y", ruleRequired}, {"resume --all --force -y", "[all force] were all set"},

@@ -55,14 +55,16 @@ func TestAPermissionThatIsTakenAwayIsAProblemUntilItIsBack(t *testing.T) {
 		watches <- w
 		return true, w, nil
 	})
-	rule := compiled(t, &v1alpha1.PodsRequirement{Namespace: "kube-system", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}})
+	rule := compiled(t, &v1alpha1.PodsRequirement{Namespace: "kube-system",
+		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}})
 	s := New(ClientInformers{Clients: clients}, nothing{})
 	s.SetRules(t.Context(), ruleset.NewSet(rule))
 	until := func(what string, met func(*ruleset.Problem) bool) {
 		t.Helper()
-		if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-			return met(s.Unavailable(rule)), nil
-		}); err != nil {
+		if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true,
+			func(context.Context) (bool, error) {
+				return met(s.Unavailable(rule)), nil
+			}); err != nil {
 			t.Fatalf("%s: %v", what, s.Unavailable(rule))
 		}
 	}

@@ -148,8 +148,8 @@ func selectsNothing(p *ruleset.Pods) bool {
 	return !selectable
 }
 
-// Unavailable says why a rule cannot be judged now: which of its kinds of evidence cannot be read, or not yet. Nil, where
-// all can.
+// Unavailable says why a rule cannot be judged now: which of its kinds of evidence cannot be read, or not yet. Nil,
+// where all can.
 func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,8 +201,8 @@ func (s *Sources) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
 	})
 }
 
-// gather fills in what the objects of a node say, for all rules of a set. objects gives those of a key; false, where that
-// is not watched.
+// gather fills in what the objects of a node say, for all rules of a set. objects gives those of a key; false, where
+// that is not watched.
 func gather(
 	set *ruleset.Set, e *readiness.Evidence, known map[pool]int64, objects func(key string) ([]any, bool),
 ) {

@@ -89,7 +89,8 @@ func initPods(namespace string) v1alpha1.Requirement {
 func pod(name, node string, labels map[string]string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: labels}}
 	p.Spec.NodeName = node
-	p.Spec.Containers = []corev1.Container{{Name: "c", Image: "registry.example.com/c", Env: []corev1.EnvVar{{Name: "A", Value: "B"}}}}
+	p.Spec.Containers = []corev1.Container{{Name: "c", Image: "registry.example.com/c",
+		Env: []corev1.EnvVar{{Name: "A", Value: "B"}}}}
 	return p
 }
 
@@ -119,11 +120,13 @@ func gathered(s *Sources, set *ruleset.Set, node string) *readiness.Evidence {
 var _ = Describe("A snapshot of evidence", func() {
 	It("has what the sources have, read once", func(ctx context.Context) {
 		named := map[string]string{"component": "init"}
-		for _, p := range []*corev1.Pod{pod("seen", "s1", named), pod("seen-elsewhere", "s2", named), pod("seen-other", "s1", map[string]string{"component": "web"})} {
+		for _, p := range []*corev1.Pod{pod("seen", "s1", named), pod("seen-elsewhere", "s2", named),
+			pod("seen-other", "s1", map[string]string{"component": "web"})} {
 			Expect(server.Client.Create(ctx, p)).To(Succeed())
 			DeferCleanup(server.Client.Delete, p, client.GracePeriodSeconds(0)) // no kubelet is there to end it
 		}
-		n := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "s1"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "ebs", NodeID: "s1"}}}}
+		n := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "s1"},
+			Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "ebs", NodeID: "s1"}}}}
 		Expect(server.Client.Create(ctx, n)).To(Succeed())
 		DeferCleanup(server.Client.Delete, n)
 		set := setOf(initPods("default"), v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs"}})
@@ -156,7 +159,8 @@ var _ = Describe("A snapshot of evidence", func() {
 var _ = Describe("The sources of evidence", func() {
 	It("keep just the pods that a rule names, stripped, and tell of their nodes", func(ctx context.Context) {
 		named := map[string]string{"component": "init"}
-		for _, p := range []*corev1.Pod{pod("named", "n1", named), pod("elsewhere", "n2", named), pod("other", "n1", map[string]string{"component": "web"})} {
+		for _, p := range []*corev1.Pod{pod("named", "n1", named), pod("elsewhere", "n2", named),
+			pod("other", "n1", map[string]string{"component": "web"})} {
 			Expect(server.Client.Create(ctx, p)).To(Succeed())
 			DeferCleanup(server.Client.Delete, p, client.GracePeriodSeconds(0)) // no kubelet is there to end it
 		}
@@ -169,7 +173,8 @@ var _ = Describe("The sources of evidence", func() {
 		Expect(pods[0].Name).To(Equal("named"))
 		Expect(pods[0].Spec.Containers).To(Equal([]corev1.Container{{Name: "c"}}))
 		Expect(pods[0].ManagedFields).To(BeEmpty())
-		Expect(clientInformer(s, podsKey(rule.Pods()[0])).GetIndexer().ListKeys()).To(ConsistOf("default/named", "default/elsewhere"))
+		Expect(clientInformer(s, podsKey(rule.Pods()[0])).GetIndexer().ListKeys()).To(ConsistOf("default/named",
+			"default/elsewhere"))
 
 		Eventually(h.has("n1")).Should(BeTrue())
 		Eventually(h.has("n2")).Should(BeTrue(), "else it would be told of later")
@@ -186,10 +191,12 @@ var _ = Describe("The sources of evidence", func() {
 		csi.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "ebs.csi.aws.com", NodeID: "i-1"}}
 		slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "n1-gpu"}}
 		slice.Spec = resourcev1.ResourceSliceSpec{Driver: "gpu.example.com", NodeName: new("n1"),
-			Pool: resourcev1.ResourcePool{Name: "n1", Generation: 1, ResourceSliceCount: 1}, Devices: []resourcev1.Device{{Name: "gpu-0"}, {Name: "gpu-1"}}}
+			Pool:    resourcev1.ResourcePool{Name: "n1", Generation: 1, ResourceSliceCount: 1},
+			Devices: []resourcev1.Device{{Name: "gpu-0"}, {Name: "gpu-1"}}}
 		set := setOf(v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}},
-			v1alpha1.Requirement{Resource: &v1alpha1.ResourceRequirement{Name: "gpu.example.com", Minimum: resource.MustParse("2"),
-				Source: v1alpha1.ResourceSourceResourceSlice}})
+			v1alpha1.Requirement{Resource: &v1alpha1.ResourceRequirement{Name: "gpu.example.com",
+				Minimum: resource.MustParse("2"),
+				Source:  v1alpha1.ResourceSourceResourceSlice}})
 		s, h := start(ctx, server.Config(), set)
 		Eventually(func() *ruleset.Problem { return s.Unavailable(set.All()[0]) }).Should(BeNil())
 		Expect(gathered(s, set, "n1").CSINode).To(BeNil())
@@ -214,7 +221,8 @@ var _ = Describe("The sources of evidence", func() {
 			p := s.Unavailable(set.All()[0])
 			Expect(p).NotTo(BeNil())
 			return p.Reason + ": " + p.String()
-		}).Should(And(HavePrefix("EvidenceUnavailable: spec.requirements[0]: the evidence of requirement a cannot be read"), ContainSubstring("forbidden")))
+		}).Should(And(HavePrefix("EvidenceUnavailable: spec.requirements[0]: the evidence of requirement a cannot be read"),
+			ContainSubstring("forbidden")))
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		Expect(h.availability).To(BeNumerically(">", 0))

@@ -28,7 +28,8 @@ func stripPod(o any) (any, error) {
 	status := corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions, StartTime: pod.Status.StartTime}
 	for i := range pod.Status.ContainerStatuses {
 		c := &pod.Status.ContainerStatuses[i]
-		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Ready: c.Ready, State: c.State})
+		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Ready: c.Ready,
+			State: c.State})
 	}
 	pod.Status = status
 	return pod, nil

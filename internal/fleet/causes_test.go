@@ -31,7 +31,8 @@ func TestCauses(t *testing.T) {
 			{Name: "warm-up", Message: "pod init-x7k2p is not ready"}, {Name: "csi", Satisfied: true}}},
 		"n-6": {Current: inService, Requirements: []v1alpha1.RequirementEvaluationResult{
 			{Name: "warm-up", Message: "pod init-9jw4q is not ready"}, {Name: "csi", Satisfied: true}}},
-		"n-7": {Current: inService, Results: condition("False"), Requirements: []v1alpha1.RequirementEvaluationResult{{Name: "csi"}}},
+		"n-7": {Current: inService, Results: condition("False"),
+			Requirements: []v1alpha1.RequirementEvaluationResult{{Name: "csi"}}},
 	})
 	want := []Cause{
 		{What: "condition a is Unknown", Nodes: []string{"n-3", "n-4"}},

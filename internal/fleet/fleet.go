@@ -56,7 +56,8 @@ func (e *Entry) matches() bool { return e.Current.Matches }
 
 // sameTo reports whether a status would say the same of both.
 func (e *Entry) sameTo(o *Entry) bool {
-	return e.State == o.State && e.Reason == o.Reason && e.Message == o.Message && e.Warning == o.Warning && e.Present == o.Present &&
+	return e.State == o.State && e.Reason == o.Reason && e.Message == o.Message && e.Warning == o.Warning &&
+		e.Present == o.Present &&
 		e.pending == o.pending && e.Shared == o.Shared && e.Displaced == o.Displaced && e.matches() == o.matches() &&
 		e.WouldClaim == o.WouldClaim && e.WouldRelease == o.WouldRelease && e.Risky == o.Risky && e.Hold == o.Hold &&
 		slices.Equal(e.Results, o.Results) && slices.Equal(e.Requirements, o.Requirements)

@@ -45,8 +45,8 @@ func (b *limit) count(before, after *Entry) {
 	add(after, 1)
 }
 
-// settle ends a node's reservation and its waiting, as its new entry says. After a failure nobody knows whether the claim
-// was made: it stays reserved until that is seen, or given back.
+// settle ends a node's reservation and its waiting, as its new entry says. After a failure nobody knows whether the
+// claim was made: it stays reserved until that is seen, or given back.
 func (b *limit) settle(node string, e *Entry) {
 	if e == nil || e.State != v1alpha1.NodeStateFailed {
 		delete(b.reserved, node)

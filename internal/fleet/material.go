@@ -26,8 +26,8 @@ type Material struct {
 	Rule *ruleset.Rule
 	// Counts are over all nodes that the rule matches.
 	Counts v1alpha1.NodeCounts
-	// Released and MaxUnavailable are maxUnavailable's denominator and what it allows; Waiting is how many nodes it keeps from
-	// being tainted.
+	// Released and MaxUnavailable are maxUnavailable's denominator and what it allows; Waiting is how many nodes it keeps
+	// from being tainted.
 	Released, MaxUnavailable, Waiting int
 	// WaitingNodes are the names of those nodes, the longest unready first.
 	WaitingNodes []string
@@ -40,8 +40,8 @@ type Material struct {
 	// Displaced is on how many nodes an older rule publishes a condition of this rule's probes, and DisplacedBy which.
 	Displaced   int
 	DisplacedBy string
-	// Guarded is on how many nodes the rule guards pods from eviction, and GuardEnded on how many it did for so long that they
-	// are evicted.
+	// Guarded is on how many nodes the rule guards pods from eviction, and GuardEnded on how many it did for so long that
+	// they are evicted.
 	Guarded, GuardEnded int
 	// Applied, Failed and Evaluations are the bounded lists; Truncated, whether they leave nodes out.
 	Applied     []string

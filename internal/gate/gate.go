@@ -34,9 +34,9 @@ import (
 //	   │ Completed │   final until re-armed; so is Let pass with bootstrap-only
 //	   └───────────┘
 //
-// A node starts in service if it existed before the rule, or is older than ServiceAge when it comes to match and runs a pod
-// that the taint would evict or refuse, and existingNodes says whether it may leave that state before it
-// was ready once. The override Release moves nothing: it only hides the taint. The override Hold moves to Held.
+// A node starts in service if it existed before the rule, or is older than ServiceAge when it comes to match and runs a
+// pod that the taint would evict or refuse, and existingNodes says whether it may leave that state before it was ready
+// once. The override Release moves nothing: it only hides the taint. The override Hold moves to Held.
 //
 // What each state keeps on the node, and nothing else does:
 //
@@ -48,8 +48,8 @@ import (
 //	Let pass     -              as it was       when       if re-armed -
 //	Completed    -              first release   -          -           yes
 //
-// decide follows the picture in three steps: recall reads where the node is, next chooses the arrow, and the three moves
-// hold, open and pass write what the table says. The eviction guard is a state of its own; see guard.go.
+// decide follows the picture in three steps: recall reads where the node is, next chooses the arrow, and the three
+// moves hold, open and pass write what the table says. The eviction guard is a state of its own; see guard.go.
 
 // ServiceAge is how old a node is that may be in service when it comes to match a rule.
 const ServiceAge = 10 * time.Minute
@@ -110,8 +110,8 @@ func (n *subject) after(m move) Decision {
 	return moved.d
 }
 
-// recall reads the record as it counts now: a reboot starts the node over, a claim of an admission policy gets its time,
-// and a claim whose taint is gone ends where the rule adds nothing.
+// recall reads the record as it counts now: a reboot starts the node over, a claim of an admission policy gets its
+// time, and a claim whose taint is gone ends where the rule adds nothing.
 func (n *subject) recall() {
 	switch {
 	case !n.Rule.Spec.RearmsOnReboot():
@@ -295,7 +295,8 @@ func (n *subject) pass() {
 }
 
 // open releases a node because the rule holds, and remembers that where it makes a difference: a node that existed
-// before, and never was held, need not remember that it is in service, unless existingNodes exempts it until it is ready.
+// before, and never was held, need not remember that it is in service, unless existingNodes exempts it until it is
+// ready.
 func (n *subject) open() {
 	completes := n.Rule.Spec.BootstrapOnly() && !n.d.Marked
 	untouched := n.inService() && !n.claimed && n.rec.TimedOut.IsZero() &&
@@ -372,8 +373,8 @@ func (n *subject) recheckIf(wanted bool, t time.Time) {
 	}
 }
 
-// stamp is now, as a record has it: in whole seconds, and not before the node was created, by a clock that is behind the
-// API server's: such a time would be taken for a forged one.
+// stamp is now, as a record has it: in whole seconds, and not before the node was created, by a clock that is behind
+// the API server's: such a time would be taken for a forged one.
 func (n *subject) stamp() metav1.Time {
 	now := n.Now.Truncate(time.Second)
 	if created := n.Node.CreationTimestamp; now.Before(created.Time) {

@@ -12,8 +12,8 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// leastCalm is for how long a rule must have held before its eviction guard stands down, where readySeconds is less: the
-// node controller's last deletions come more than a second after the node is ready again, when its taint goes.
+// leastCalm is for how long a rule must have held before its eviction guard stands down, where readySeconds is less:
+// the node controller's last deletions come more than a second after the node is ready again, when its taint goes.
 const leastCalm = 10 * time.Second
 
 // recordLag is how late a leader's record of the end of a hold may be.
@@ -43,8 +43,8 @@ type Hold struct {
 	RecheckAt time.Time
 }
 
-// HoldOf is how a rule's eviction guard stands on a node. It goes by the raw verdict, without any stabilization, and outlasts
-// recovery; a rule in dry-run is judged as if it were enforced.
+// HoldOf is how a rule's eviction guard stands on a node. It goes by the raw verdict, without any stabilization, and
+// outlasts recovery; a rule in dry-run is judged as if it were enforced.
 func HoldOf(in Input) Hold {
 	if in.Rule.Mode == ruleset.Frozen {
 		return RecordedHold(in)
@@ -92,8 +92,8 @@ func (h Hold) released(in Input) Hold {
 	return h
 }
 
-// RecordedHold is how the guard stands as the leader has recorded it, for those who cannot judge the rule themselves. A leader
-// that is late to record the end is not waited for without end.
+// RecordedHold is how the guard stands as the leader has recorded it, for those who cannot judge the rule themselves. A
+// leader that is late to record the end is not waited for without end.
 func RecordedHold(in Input) Hold {
 	rec := &in.State.Record
 	if !Guards(in) || rec.GuardedSince.IsZero() {
@@ -101,7 +101,8 @@ func RecordedHold(in Input) Hold {
 	}
 	hold := Hold{State: HoldStands, Since: rec.GuardedSince.Time}
 	hold.Until = hold.Since.Add(in.Rule.Spec.EvictionGuard.MaxHold())
-	if in.Override.Action == OverrideRelease || !rec.GuardEnded.IsZero() || !in.Now.Before(hold.Until.Add(calm(in.Rule)+recordLag)) {
+	if in.Override.Action == OverrideRelease || !rec.GuardEnded.IsZero() ||
+		!in.Now.Before(hold.Until.Add(calm(in.Rule)+recordLag)) {
 		hold.State = HoldEnded
 	}
 	return hold
@@ -110,8 +111,8 @@ func RecordedHold(in Input) Hold {
 // calm is for how long a rule must have held before its guard stands down.
 func calm(rule *ruleset.Rule) time.Duration { return max(rule.Spec.ReadyWindow(), leastCalm) }
 
-// recovering is the hold while the rule holds again: link and verdict may flap, and the node controller has not done yet.
-// Only when that has lasted, and its taint is still there, the end of the hold counts.
+// recovering is the hold while the rule holds again: link and verdict may flap, and the node controller has not done
+// yet. Only when that has lasted, and its taint is still there, the end of the hold counts.
 func (h Hold) recovering(in Input) Hold {
 	if h.Since.IsZero() {
 		return Hold{}
@@ -145,7 +146,8 @@ func lostAt(in Input) time.Time {
 	return since.Truncate(time.Second)
 }
 
-// EvictsPods reports whether the node bears a taint by which the node controller evicts pods from a node that is not ready.
+// EvictsPods reports whether the node bears a taint by which the node controller evicts pods from a node that is not
+// ready.
 func EvictsPods(node *corev1.Node) bool {
 	for i := range node.Spec.Taints {
 		if OfNodeController(&node.Spec.Taints[i]) {
@@ -155,13 +157,15 @@ func EvictsPods(node *corev1.Node) bool {
 	return false
 }
 
-// OfNodeController reports whether a taint is one by which the node controller evicts pods from a node that is not ready.
+// OfNodeController reports whether a taint is one by which the node controller evicts pods from a node that is not
+// ready.
 func OfNodeController(t *corev1.Taint) bool {
-	return t.Effect == corev1.TaintEffectNoExecute && (t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable)
+	return t.Effect == corev1.TaintEffectNoExecute && (t.Key == corev1.TaintNodeNotReady ||
+		t.Key == corev1.TaintNodeUnreachable)
 }
 
-// guard keeps in the record since when the node's pods are guarded, and when that ended. A new node that nobody evicts pods
-// from costs no write: it has lost nothing yet.
+// guard keeps in the record since when the node's pods are guarded, and when that ended. A new node that nobody evicts
+// pods from costs no write: it has lost nothing yet.
 func (n *subject) guard() {
 	if n.Rule.Mode == ruleset.DryRun { // admission rehearses by itself
 		return

@@ -13,7 +13,8 @@ import (
 )
 
 func TestTheGuardOfAFrozenRuleGoesOnByItsRecord(t *testing.T) {
-	compiled := ruleset.Compile(rule("guarding", "A").EvictionGuard(600).Obj(), nil, now).Freeze(ruleset.Problem{Message: "x"})
+	compiled := ruleset.Compile(rule("guarding", "A").EvictionGuard(600).Obj(), nil,
+		now).Freeze(ruleset.Problem{Message: "x"})
 	for name, c := range map[string]struct {
 		since time.Duration
 		want  HoldState

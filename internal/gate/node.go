@@ -85,7 +85,8 @@ func DecideNode(in *NodeInput) Outcome {
 			out.RecheckAt = d.RecheckAt
 		}
 		if chained {
-			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: state.Matches, Holds: d.State == v1alpha1.NodeStateReady}
+			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: state.Matches,
+				Holds: d.State == v1alpha1.NodeStateReady}
 		}
 		out.Decisions = append(out.Decisions, d)
 		out.Verdicts = append(out.Verdicts, verdict)

@@ -48,8 +48,10 @@ func states(o Outcome) map[string]string {
 
 func TestNode(t *testing.T) {
 	elsewhere := rule("elsewhere", "A").Selector("pool", "b")
-	second := rule("second", "B").Created(now.Add(-2 * time.Hour)) // older, and still judged after the one that it requires
-	second.Spec.Requirements = []v1alpha1.Requirement{{Name: "first", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "first"}}}
+	// older, and still judged after the one that it requires
+	second := rule("second", "B").Created(now.Add(-2 * time.Hour))
+	second.Spec.Requirements = []v1alpha1.Requirement{{Name: "first",
+		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "first"}}}
 	limited := rule("limited", "A").Created(now).MaxUnavailable("0")
 
 	for name, c := range map[string]struct {
@@ -67,14 +69,16 @@ func TestNode(t *testing.T) {
 			want: map[string]string{"first": "Held EvidenceMissing", "second": "Held EvidenceMissing"},
 		},
 		"and is satisfied with it, at the same moment": {
-			node: node().Condition("A", "True", now).Condition("B", "True", now), rules: []*build.RuleWrapper{second, rule("first", "A")},
-			want: map[string]string{"first": "Ready EvidenceHolds", "second": "Ready EvidenceHolds"},
+			node:  node().Condition("A", "True", now).Condition("B", "True", now),
+			rules: []*build.RuleWrapper{second, rule("first", "A")},
+			want:  map[string]string{"first": "Ready EvidenceHolds", "second": "Ready EvidenceHolds"},
 		},
 		"maxUnavailable has room": {
 			node: node(), rules: []*build.RuleWrapper{limited}, want: map[string]string{"limited": "Held EvidenceMissing"},
 		},
 		"maxUnavailable has no room": {
-			node: node(), rules: []*build.RuleWrapper{limited}, refuses: true, want: map[string]string{"limited": "Exempt OverBudget"},
+			node: node(), rules: []*build.RuleWrapper{limited}, refuses: true,
+			want: map[string]string{"limited": "Exempt OverBudget"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -43,11 +43,13 @@ func ParseOverride(value string) (Override, error) {
 	}
 	when, ok := strings.CutPrefix(strings.TrimSpace(rest), "until=")
 	if !ok {
-		return Override{}, fmt.Errorf("%s: %q: want until=<RFC 3339 time>, such as until=2026-01-02T15:04:05Z", v1alpha1.OverrideAnnotation, rest)
+		return Override{}, fmt.Errorf("%s: %q: want until=<RFC 3339 time>, such as until=2026-01-02T15:04:05Z",
+			v1alpha1.OverrideAnnotation, rest)
 	}
 	t, err := time.Parse(time.RFC3339, when)
 	if err != nil {
-		return Override{}, fmt.Errorf("%s: until: %q is not an RFC 3339 time, such as 2026-01-02T15:04:05Z", v1alpha1.OverrideAnnotation, when)
+		return Override{}, fmt.Errorf("%s: until: %q is not an RFC 3339 time, such as 2026-01-02T15:04:05Z",
+			v1alpha1.OverrideAnnotation, when)
 	}
 	o.Until = t
 	return o, nil

@@ -27,8 +27,8 @@ type Record struct {
 	Taint string `json:"taint,omitempty"`
 	// Since is when the claim was made. A claim without it was made by an admission policy, which has no clock.
 	Since metav1.Time `json:"since,omitzero"`
-	// Late, of a claim without Since, is whether it was made when a node that was there already came to match: its clock does
-	// not start with the node's creation, but when the controller sees it.
+	// Late, of a claim without Since, is whether it was made when a node that was there already came to match: its clock
+	// does not start with the node's creation, but when the controller sees it.
 	Late bool `json:"late,omitempty"`
 	// Limited is whether maxUnavailable counts the claim, also while the node is cordoned or terminating.
 	Limited bool `json:"limited,omitempty"`
@@ -41,8 +41,8 @@ type Record struct {
 	TimedOut metav1.Time `json:"timedOut,omitzero"`
 	// BootID is the node's boot ID, kept where the rule re-arms on reboot.
 	BootID string `json:"bootID,omitempty"`
-	// NotBefore, of a re-armed node, is the Ready heartbeat of the object that brought BootID. Evidence from before it does
-	// not count. Cleared on release.
+	// NotBefore, of a re-armed node, is the Ready heartbeat of the object that brought BootID. Evidence from before it
+	// does not count. Cleared on release.
 	NotBefore metav1.Time `json:"notBefore,omitzero"`
 	// RearmedAt is when the operator re-armed the node, by its own clock. Former is the newest time that the record had
 	// before: no container that started earlier was started by this boot. Both are cleared on release.

@@ -41,8 +41,8 @@ type Input struct {
 	State    State
 	Verdict  readiness.Verdict
 	Override Override
-	// Occupied says whether a pod runs on the node that the taint would evict or refuse. It is asked where an old node comes
-	// to match; nil: none does.
+	// Occupied says whether a pod runs on the node that the taint would evict or refuse. It is asked where an old node
+	// comes to match; nil: none does.
 	Occupied func(*corev1.Taint) bool
 	// Busy says whether pods run on the node that are not part of it. It is asked only where existingNodes: Idle makes a
 	// difference; nil: nobody knows, and the node counts as busy.

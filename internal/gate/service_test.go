@@ -44,11 +44,14 @@ func TestANodeThatRunsPodsWhenItComesToMatchIsInService(t *testing.T) {
 		idle, free bool // no pod that the taint would evict; none at all
 		want       string
 	}{
-		"maxUnavailable applies":       {rule: rule("r", "A").MaxUnavailable("1"), node: old(), want: "OverBudget"},
-		"existingNodes applies":        {rule: existing(rule("r", "A"), v1alpha1.ExistingNodesNone), node: old(), want: "ExistingNode"},
-		"unreadySeconds applies":       {rule: rule("r", "A").UnreadySeconds(300), node: old(), want: "UnreadyWindow"},
-		"not to a node that runs none": {rule: rule("r", "A").MaxUnavailable("1"), node: old(), idle: true, want: "EvidenceMissing"},
-		"not to a young node":          {rule: rule("r", "A").MaxUnavailable("1"), node: node().Created(now.Add(-10 * time.Minute)), want: "EvidenceMissing"},
+		"maxUnavailable applies": {rule: rule("r", "A").MaxUnavailable("1"), node: old(), want: "OverBudget"},
+		"existingNodes applies": {rule: existing(rule("r", "A"), v1alpha1.ExistingNodesNone), node: old(),
+			want: "ExistingNode"},
+		"unreadySeconds applies": {rule: rule("r", "A").UnreadySeconds(300), node: old(), want: "UnreadyWindow"},
+		"not to a node that runs none": {rule: rule("r", "A").MaxUnavailable("1"), node: old(), idle: true,
+			want: "EvidenceMissing"},
+		"not to a young node": {rule: rule("r", "A").MaxUnavailable("1"),
+			node: node().Created(now.Add(-10 * time.Minute)), want: "EvidenceMissing"},
 		"one that is tainted already is held": {rule: rule("r", "A").MaxUnavailable("1"),
 			node: old().Taint("example.com/r", "", corev1.TaintEffectNoSchedule), want: "EvidenceMissing"},
 	} {
@@ -72,7 +75,8 @@ func TestExistingNodesIdleIsDecidedOnce(t *testing.T) {
 	r := rule("r", "A")
 	r.Spec.ExistingNodes = v1alpha1.ExistingNodesIdle
 	d, after := decided(r, node().Created(now.Add(-2*time.Hour)), true, true)
-	if again, _ := decided(r, build.WrapNode(after), false, false); d.Reason != ReasonExistingNode || again.Reason != ReasonExistingNode {
+	if again, _ := decided(r, build.WrapNode(after), false, false); d.Reason != ReasonExistingNode ||
+		again.Reason != ReasonExistingNode {
 		t.Errorf("%s, and when it is idle %s", d.Reason, again.Reason)
 	}
 	if d, _ := decided(r, node().Created(now.Add(-2*time.Hour)), false, false); d.Reason != ReasonEvidenceMissing {

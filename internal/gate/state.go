@@ -41,8 +41,8 @@ type State struct {
 	Rebooted bool
 	// Boot is since when evidence counts, on a node that was re-armed and not released since.
 	Boot readiness.Boot
-	// Counted is whether maxUnavailable counts the node: released, and neither cordoned nor terminating; or held by a claim
-	// that used the limit, so that cordoning or deleting each held node does not walk the limit through a fleet.
+	// Counted is whether maxUnavailable counts the node: released, and neither cordoned nor terminating; or held by a
+	// claim that used the limit, so that cordoning or deleting each held node does not walk the limit through a fleet.
 	Counted bool
 }
 
@@ -59,7 +59,8 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State {
 	s.Completed = marked || oldMarked
 	s.Present = Find(node, rule.Taint) != nil
 	s.Shared = s.Present && s.Record.Taint == "" && claimedByAnother(rule, node)
-	if _, inherited := rule.Inherited[node.Name]; inherited && s.Present && !ok && (!s.Shared || rule.Mode == ruleset.Frozen) {
+	if _, inherited := rule.Inherited[node.Name]; inherited && s.Present && !ok &&
+		(!s.Shared || rule.Mode == ruleset.Frozen) {
 		s.Record, s.Shared = Record{Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(now)}, false
 	}
 	s.Claimed = s.Record.Taint != "" || rule.HoldsByVerdict() && !s.Record.Since.IsZero()
@@ -93,8 +94,8 @@ func (s *State) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
 	}
 }
 
-// bootHeartbeat is when kubelet last reported Ready in this object; now, where it has not, or that is far in the future:
-// by a clock that was wrong at the boot no later evidence would count until that time.
+// bootHeartbeat is when kubelet last reported Ready in this object; now, where it has not, or that is far in the
+// future: by a clock that was wrong at the boot no later evidence would count until that time.
 func bootHeartbeat(node *corev1.Node, now time.Time) time.Time {
 	for i := range node.Status.Conditions {
 		c := &node.Status.Conditions[i]

@@ -25,7 +25,8 @@ func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
 	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Obj()
 	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "init", Pods: &pods}}
 	rule := ruleset.Compile(r, nil, noon)
-	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "named", CEL: &v1alpha1.CELRequirement{Expression: "node.metadata.name == 'n'"}}}
+	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "named",
+		CEL: &v1alpha1.CELRequirement{Expression: "node.metadata.name == 'n'"}}}
 	expression := ruleset.Compile(r, nil, noon)
 
 	for name, c := range map[string]struct {
@@ -44,10 +45,12 @@ func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
 		"after ten minutes, whatever the clocks say": {now: 600, heartbeat: -5, live: []*corev1.Pod{started}, ready: true},
 		"not while the node is not ready":            {now: 900, heartbeat: 895, unready: true, live: []*corev1.Pod{started}},
 		"not by a cache that is behind":              {now: 120, heartbeat: 115},
-		"a pod of the former boot waits ten minutes": {now: 120, heartbeat: 115, former: -30, live: []*corev1.Pod{started}, recheck: 600},
-		"and no longer":                              {now: 600, heartbeat: 595, former: -30, live: []*corev1.Pod{started}, ready: true},
-		"what bears no time waits, too":              {rule: expression, now: 119, heartbeat: 115, recheck: 120},
-		"what bears no time counts once confirmed":   {rule: expression, now: 120, heartbeat: 115, ready: true},
+		"a pod of the former boot waits ten minutes": {now: 120, heartbeat: 115, former: -30, live: []*corev1.Pod{started},
+			recheck: 600},
+		"and no longer": {now: 600, heartbeat: 595, former: -30, live: []*corev1.Pod{started},
+			ready: true},
+		"what bears no time waits, too":            {rule: expression, now: 119, heartbeat: 115, recheck: 120},
+		"what bears no time counts once confirmed": {rule: expression, now: 120, heartbeat: 115, ready: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.rule == nil {
@@ -57,7 +60,8 @@ func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
 			if c.unready {
 				status = corev1.ConditionFalse
 			}
-			n := build.MakeNode("n").Created(at(-86400)).Condition("Ready", status, at(-50)).Heartbeat("Ready", at(c.heartbeat)).Obj()
+			n := build.MakeNode("n").Created(at(-86400)).Condition("Ready", status, at(-50)).Heartbeat("Ready",
+				at(c.heartbeat)).Obj()
 			facts := &Facts{Node: n, Boot: Boot{Bound: at(-5), SeenAt: at(0)}, Evidence: &Evidence{},
 				Live: func(*ruleset.Pods) []*corev1.Pod { return c.live }}
 			for _, p := range rule.Pods() {

@@ -34,10 +34,12 @@ func largeRules(count, conditions int) []*ruleset.Rule {
 }
 
 func TestEvaluateDoesNotAllocate(t *testing.T) {
-	rules, facts, now := largeRules(1, 12), &Facts{Node: largeNode(12).Obj(), Observed: unreadySince, Results: make([]Result, 0, 8)}, start
+	rules, facts, now := largeRules(1, 12), &Facts{Node: largeNode(12).Obj(), Observed: unreadySince,
+		Results: make([]Result, 0, 8)}, start
 	for name, r := range map[string]*ruleset.Rule{
-		"ready":   rules[0],
-		"unready": compile(rule().Condition("example.com/Condition3").Condition(cni).FreshCondition("example.com/Condition4", 1)),
+		"ready": rules[0],
+		"unready": compile(rule().Condition("example.com/Condition3").Condition(cni).FreshCondition("example.com/Condition4",
+			1)),
 	} {
 		var v Verdict
 		if n := testing.AllocsPerRun(100, func() { v = Evaluate(r, facts, now) }); n != 0 {

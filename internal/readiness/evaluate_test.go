@@ -95,8 +95,9 @@ func TestEvaluate(t *testing.T) {
 			want: Verdict{Since: at(-100)},
 		},
 		"does not look at the default of a condition that is there": {
-			rule: rule().Require(require(cni, "False", "False")), node: node().Condition(cni, "True", at(-5)), observed: unreadySince,
-			want: Verdict{Since: at(-5)},
+			rule: rule().Require(require(cni, "False", "False")), node: node().Condition(cni, "True", at(-5)),
+			observed: unreadySince,
+			want:     Verdict{Since: at(-5)},
 		},
 		"holds where the condition must be False and is": {
 			rule: rule().Require(require(disk, "False", "")), node: node().Condition(disk, "False", at(-5)),
@@ -133,8 +134,9 @@ func TestEvaluate(t *testing.T) {
 		},
 
 		"a transition in the future counts from when this process first saw it": {
-			rule: rule().Condition(cni), node: node().Condition(cni, "True", at(300)), observed: Observed{Ready: true, Since: at(-3)},
-			want: Verdict{Ready: true, Since: at(-3)},
+			rule: rule().Condition(cni), node: node().Condition(cni, "True", at(300)),
+			observed: Observed{Ready: true, Since: at(-3)},
+			want:     Verdict{Ready: true, Since: at(-3)},
 		},
 		"a transition in the future that is seen for the first time counts from now": {
 			rule: rule().Condition(cni), node: node().Condition(cni, "False", at(300)),
@@ -151,7 +153,8 @@ func TestEvaluate(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, facts := compile(c.rule), &Facts{Node: c.node.Obj(), Boot: Boot{Bound: c.notBefore, SeenAt: c.notBefore}, Observed: c.observed}
+			r, facts := compile(c.rule), &Facts{Node: c.node.Obj(), Boot: Boot{Bound: c.notBefore, SeenAt: c.notBefore},
+				Observed: c.observed}
 			got := Evaluate(r, facts, at(c.at))
 			compareVerdict(t, c.want, got)
 			sameAgain(t, r, facts, got, at(c.at))
@@ -270,29 +273,34 @@ func TestFreshness(t *testing.T) {
 		},
 
 		"what was reported before the boot is Unknown, though True all through it": {
-			require: require(cni, "True", ""), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(-1)), notBefore: at(0), at: 5,
+			require: require(cni, "True", ""), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(-1)),
+			notBefore: at(0), at: 5,
 			observed: Observed{Ready: true, Since: at(-500)},
 			want:     Verdict{Since: at(0), HeartbeatDecides: true},
 		},
 		"what is reported at the boot's first heartbeat counts, since then": {
-			require: require(cni, "True", ""), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(0)), notBefore: at(0), at: 5,
+			require: require(cni, "True", ""), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(0)),
+			notBefore: at(0), at: 5,
 			observed: Observed{Since: at(1)},
 			want:     Verdict{Ready: true, Since: at(0)},
 		},
 		"a False from before the boot that is reported after it counts since the boot": {
-			require: require(cni, "True", ""), node: node().Condition(cni, "False", at(-500)).Heartbeat(cni, at(3)), notBefore: at(0), at: 5,
+			require: require(cni, "True", ""), node: node().Condition(cni, "False", at(-500)).Heartbeat(cni, at(3)),
+			notBefore: at(0), at: 5,
 			observed: Observed{Since: at(1)},
 			want:     Verdict{Since: at(0)},
 		},
 		"what is reported after the boot counts since that heartbeat": {
-			require: require(cni, "True", ""), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(3)), notBefore: at(0), at: 5,
+			require: require(cni, "True", ""), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(3)),
+			notBefore: at(0), at: 5,
 			observed: Observed{Since: at(1)},
 			want:     Verdict{Ready: true, Since: at(3)},
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r, facts := compile(rule().Require(c.require)), &Facts{Node: c.node.Obj(), Boot: Boot{Bound: c.notBefore, SeenAt: c.notBefore}, Observed: c.observed}
+			r, facts := compile(rule().Require(c.require)), &Facts{Node: c.node.Obj(),
+				Boot: Boot{Bound: c.notBefore, SeenAt: c.notBefore}, Observed: c.observed}
 			got := Evaluate(r, facts, at(c.at))
 			compareVerdict(t, c.want, got)
 			sameAgain(t, r, facts, got, at(c.at))
@@ -304,7 +312,8 @@ func TestFreshness(t *testing.T) {
 func TestFreshAgainCountsFromTheHeartbeat(t *testing.T) {
 	r := compile(rule().FreshCondition(cni, 60))
 	facts := func(heartbeat int, before Verdict) *Facts {
-		return &Facts{Node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(heartbeat)).Obj(), Observed: before.Observed}
+		return &Facts{Node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(heartbeat)).Obj(),
+			Observed: before.Observed}
 	}
 	fresh := Evaluate(r, facts(0, Verdict{}), at(10))
 	stale := Evaluate(r, facts(0, fresh), at(70))

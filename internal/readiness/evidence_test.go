@@ -44,8 +44,9 @@ func TestResultsSayWhy(t *testing.T) {
 	}{
 		"as reported, and right": {
 			rule: r().Condition(cni), node: node().Condition(cni, "True", at(-5)),
-			want: result{Status: "True", Required: "True", Satisfied: true, Cause: CauseReported, Since: at(-5), Heartbeat: at(-5),
-				Message: "condition example.com/CNI is True"},
+			want: result{Status: "True", Required: "True", Satisfied: true, Cause: CauseReported, Since: at(-5),
+				Heartbeat: at(-5),
+				Message:   "condition example.com/CNI is True"},
 		},
 		"as reported, and wrong": {
 			rule: r().Condition(cni), node: node().Condition(cni, "False", at(-5)),
@@ -69,23 +70,27 @@ func TestResultsSayWhy(t *testing.T) {
 		},
 		"the default of a condition that is there is not said": {
 			rule: r().Require(require(cni, "True", "False")), node: node().Condition(cni, "True", at(-5)),
-			want: result{Status: "True", Required: "True", Satisfied: true, Cause: CauseReported, Since: at(-5), Heartbeat: at(-5),
-				Message: "condition example.com/CNI is True"},
+			want: result{Status: "True", Required: "True", Satisfied: true, Cause: CauseReported, Since: at(-5),
+				Heartbeat: at(-5),
+				Message:   "condition example.com/CNI is True"},
 		},
 		"stale": {
 			rule: r().FreshCondition(cni, 60), node: node().Condition(cni, "True", at(-90)),
 			want: result{Status: "Unknown", Required: "True", Cause: CauseStale, Since: at(-30), Heartbeat: at(-90),
-				Message: "condition example.com/CNI is stale: last reported at 2026-01-02T14:58:30Z, at least 1m0s ago, must be True"},
+				Message: "condition example.com/CNI is stale: last reported at 2026-01-02T14:58:30Z, at least 1m0s ago, must be " +
+					"True"},
 		},
 		"not stale yet": {
 			rule: r().FreshCondition(cni, 60), node: node().Condition(cni, "True", at(-50)),
-			want: result{Status: "True", Required: "True", Satisfied: true, Cause: CauseReported, Since: at(-50), Heartbeat: at(-50),
+			want: result{Status: "True", Required: "True", Satisfied: true, Cause: CauseReported, Since: at(-50),
+				Heartbeat: at(-50),
 				ChangesAt: at(10), Message: "condition example.com/CNI is True"},
 		},
 		"stale, for want of any time": {
 			rule: r().FreshCondition(cni, 60), node: node().Condition(cni, "True", time.Time{}),
 			want: result{Status: "Unknown", Required: "True", Cause: CauseStale,
-				Message: "condition example.com/CNI does not say when it was reported, and must have been within 1m0s, must be True"},
+				Message: "condition example.com/CNI does not say when it was reported, and must have been within 1m0s, must be " +
+					"True"},
 		},
 		"from before the boot": {
 			rule: r().Condition(cni), node: node().Condition(cni, "True", at(-90)), notBefore: at(-30),
@@ -96,7 +101,8 @@ func TestResultsSayWhy(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			c.want.Type = cni
-			got := spelledOut(Evaluate(compile(c.rule), &Facts{Node: c.node.Obj(), Boot: Boot{Bound: c.notBefore, SeenAt: c.notBefore}}, start))
+			got := spelledOut(Evaluate(compile(c.rule), &Facts{Node: c.node.Obj(),
+				Boot: Boot{Bound: c.notBefore, SeenAt: c.notBefore}}, start))
 			if diff := cmp.Diff([]result{c.want}, got); diff != "" {
 				t.Errorf("results (-want +got):\n%s", diff)
 			}
@@ -106,7 +112,8 @@ func TestResultsSayWhy(t *testing.T) {
 
 func TestResultsAreInTheRulesOrder(t *testing.T) {
 	r := compile(rule().Condition(disk).Condition(cni))
-	got := spelledOut(Evaluate(r, &Facts{Node: node().Condition(cni, "True", at(-5)).Condition(disk, "False", at(-9)).Obj()}, start))
+	got := spelledOut(Evaluate(r, &Facts{Node: node().Condition(cni, "True", at(-5)).Condition(disk, "False",
+		at(-9)).Obj()}, start))
 	want := []result{{Type: disk, Status: "False"}, {Type: cni, Status: "True"}}
 	only := cmpopts.IgnoreFields(result{}, "Required", "Satisfied", "Cause", "Since", "Heartbeat", "Message")
 	if diff := cmp.Diff(want, got, only); diff != "" {
@@ -125,10 +132,12 @@ func TestBlocking(t *testing.T) {
 		},
 		"allOf: all that do not hold": {
 			rule: rule().Condition(cni).Condition(disk), node: node().Condition(disk, "False", at(-5)),
-			want: "condition example.com/CNI has not been reported, must be True; condition example.com/Disk is False, must be True",
+			want: "condition example.com/CNI has not been reported, must be True; condition example.com/Disk is False, must " +
+				"be True",
 		},
 		"allOf: only those that do not hold": {
-			rule: rule().Condition(cni).Condition(disk), node: node().Condition(cni, "True", at(-5)).Condition(disk, "False", at(-5)),
+			rule: rule().Condition(cni).Condition(disk), node: node().Condition(cni, "True", at(-5)).Condition(disk, "False",
+				at(-5)),
 			want: "condition example.com/Disk is False, must be True",
 		},
 		"anyOf: nothing where one holds": {
@@ -136,7 +145,8 @@ func TestBlocking(t *testing.T) {
 		},
 		"anyOf: all where none does": {
 			rule: rule().Condition(cni).Condition(disk).AnyOf(), node: node().Condition(disk, "Unknown", at(-5)),
-			want: "condition example.com/CNI has not been reported, must be True; condition example.com/Disk is Unknown, must be True",
+			want: "condition example.com/CNI has not been reported, must be True; condition example.com/Disk is Unknown, " +
+				"must be True",
 		},
 	}
 	for name, c := range cases {

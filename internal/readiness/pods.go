@@ -15,8 +15,8 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// probelessReadySeconds is for how long a pod must have been ready by default before it counts, where one of its containers
-// has no readiness probe: such a container is "ready" as soon as it has started.
+// probelessReadySeconds is for how long a pod must have been ready by default before it counts, where one of its
+// containers has no readiness probe: such a container is "ready" as soon as it has started.
 const probelessReadySeconds = 10
 
 // NodeOf is the node that a pod runs on, or, as long as it is not bound, the one that it is made for: a DaemonSet's pod
@@ -135,7 +135,8 @@ func owned(p *ruleset.Pods, pod *corev1.Pod) bool {
 		return true
 	}
 	owner := metav1.GetControllerOf(pod)
-	return owner != nil && owner.Kind == "DaemonSet" && owner.Name == p.OwnerDaemonSet && strings.HasPrefix(owner.APIVersion, "apps/")
+	return owner != nil && owner.Kind == "DaemonSet" && owner.Name == p.OwnerDaemonSet &&
+		strings.HasPrefix(owner.APIVersion, "apps/")
 }
 
 // judgePod judges one pod that has the labels: since when it counts, or will count, or why it does not. A zero time

@@ -24,12 +24,14 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 func initPod(name string, ready time.Time, edit ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{}
 	p.Name, p.Namespace = name, "kube-system"
-	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "startup-init", Controller: new(true)}}
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "startup-init",
+		Controller: new(true)}}
 	p.Spec.NodeName = "n"
 	p.Spec.Containers = []corev1.Container{{Name: "init", ReadinessProbe: &corev1.Probe{}}}
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "init", Ready: true,
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(ready)}}}}
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(ready)}}
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(ready)}}
 	for _, f := range edit {
 		f(p)
 	}
@@ -66,7 +68,8 @@ func TestPods(t *testing.T) {
 		recheck   time.Time
 		says      string
 	}{
-		"no pod": {require: usual, says: "0 of 1 pods startup.k8s.io/component=init of namespace kube-system are ready on this node"},
+		"no pod": {require: usual, says: "0 of 1 pods startup.k8s.io/component=init of namespace kube-system are ready on " +
+			"this node"},
 		"a ready pod": {require: usual, pods: []*corev1.Pod{initPod("a", before)}, ready: true, since: before,
 			says: "1 of 1 pods"},
 		"a pod that has become ready by a clock that is ahead": {require: usual, ready: true, since: before,
@@ -77,19 +80,23 @@ func TestPods(t *testing.T) {
 			pods: []*corev1.Pod{initPod("a", noon.Add(time.Hour), probeless, func(p *corev1.Pod) {
 				p.CreationTimestamp = metav1.NewTime(noon.Add(-9 * time.Second))
 			})}},
-		"a start in the future proves no boot": {require: usual, notBefore: noon.Add(-time.Second), recheck: noon.Add(confirmAfter - time.Second), says: "has not started",
+		"a start in the future proves no boot": {require: usual, notBefore: noon.Add(-time.Second),
+			recheck: noon.Add(confirmAfter - time.Second), says: "has not started",
 			pods: []*corev1.Pod{initPod("a", noon.Add(time.Hour))}},
 		"a pod that is not ready": {require: usual, pods: []*corev1.Pod{initPod("a", before, unready)},
 			says: "pod a has a container, init, that is not ready"},
 		"a terminating pod does not count": {require: usual, says: "pod a is terminating",
 			pods: []*corev1.Pod{initPod("a", before, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} })}},
 		"a pod of another owner does not open the gate": {
-			require: with(func(p *v1alpha1.PodsRequirement) { p.OwnerDaemonSet = "other" }), pods: []*corev1.Pod{initPod("a", before)},
-			says: "pod a is not of DaemonSet other"},
+			require: with(func(p *v1alpha1.PodsRequirement) { p.OwnerDaemonSet = "other" }),
+			pods:    []*corev1.Pod{initPod("a", before)},
+			says:    "pod a is not of DaemonSet other"},
 		"a pod of the DaemonSet does": {
-			require: with(func(p *v1alpha1.PodsRequirement) { p.OwnerDaemonSet = "startup-init" }), pods: []*corev1.Pod{initPod("a", before)},
-			ready: true, since: before},
-		"a pod of the previous boot still looks ready": {require: usual, pods: []*corev1.Pod{initPod("a", before)}, notBefore: noon.Add(-time.Second), recheck: noon.Add(confirmAfter - time.Second),
+			require: with(func(p *v1alpha1.PodsRequirement) { p.OwnerDaemonSet = "startup-init" }),
+			pods:    []*corev1.Pod{initPod("a", before)},
+			ready:   true, since: before},
+		"a pod of the previous boot still looks ready": {require: usual, pods: []*corev1.Pod{initPod("a", before)},
+			notBefore: noon.Add(-time.Second), recheck: noon.Add(confirmAfter - time.Second),
 			says: "pod a has not started since the node booted"},
 		"a container without a probe is not ready at once": {require: usual,
 			pods: []*corev1.Pod{initPod("a", noon.Add(-9*time.Second), probeless)}, recheck: noon.Add(time.Second),
@@ -101,22 +108,30 @@ func TestPods(t *testing.T) {
 		"two are wanted": {require: with(func(p *v1alpha1.PodsRequirement) { p.MinReady = new(int32(2)) }),
 			pods: []*corev1.Pod{initPod("a", before), initPod("b", before, unready)}, says: "1 of 2 pods"},
 		"two are there, since the second was": {require: with(func(p *v1alpha1.PodsRequirement) { p.MinReady = new(int32(2)) }),
-			pods: []*corev1.Pod{initPod("a", before), initPod("b", before.Add(time.Second))}, ready: true, since: before.Add(time.Second)},
-		"the annotation is a shortcut":           {require: annotated, pods: []*corev1.Pod{initPod("a", before, unready, say)}, ready: true},
-		"and without it the pod's own readiness": {require: annotated, pods: []*corev1.Pod{initPod("a", before)}, ready: true, since: before},
+			pods: []*corev1.Pod{initPod("a", before), initPod("b", before.Add(time.Second))}, ready: true,
+			since: before.Add(time.Second)},
+		"the annotation is a shortcut": {require: annotated,
+			pods: []*corev1.Pod{initPod("a", before, unready, say)}, ready: true},
+		"and without it the pod's own readiness": {require: annotated, pods: []*corev1.Pod{initPod("a", before)}, ready: true,
+			since: before},
 		"only the annotation": {require: with(func(p *v1alpha1.PodsRequirement) {
 			p.ReadyWhen, p.ReadyAnnotation = v1alpha1.PodReadyPolicyAnnotation, annotated.ReadyAnnotation
 		}), pods: []*corev1.Pod{initPod("a", before)}, says: "pod a does not bear annotation startup.k8s.io/ready=true"},
-		"an annotation of the previous boot": {require: annotated, pods: []*corev1.Pod{initPod("a", before, say)}, notBefore: noon, recheck: noon.Add(confirmAfter),
+		"an annotation of the previous boot": {require: annotated, pods: []*corev1.Pod{initPod("a", before, say)},
+			notBefore: noon, recheck: noon.Add(confirmAfter),
 			says: "has not started since the node booted"},
-		"a pod that waits for the very taint that waits for it": {require: usual, pods: []*corev1.Pod{initPod("a", before, unready, func(p *corev1.Pod) {
-			p.Spec.NodeName = ""
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node fits"}}
-		})}, says: "pod a waits to be scheduled: no node fits; pod a can never run here: it does not tolerate this rule's own taint example.com/t=v:NoSchedule"},
-		"a pod that waits and tolerates it": {require: usual, pods: []*corev1.Pod{initPod("a", before, unready, func(p *corev1.Pod) {
-			p.Spec.NodeName, p.Status.Conditions = "", nil
-			p.Spec.Tolerations = []corev1.Toleration{{Key: "example.com/t", Operator: corev1.TolerationOpExists}}
-		})}, says: "pod a waits to be scheduled"},
+		"a pod that waits for the very taint that waits for it": {require: usual,
+			pods: []*corev1.Pod{initPod("a", before, unready, func(p *corev1.Pod) {
+				p.Spec.NodeName = ""
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+					Message: "no node fits"}}
+			})}, says: "pod a waits to be scheduled: no node fits; pod a can never run here: it does not tolerate this rule's " +
+				"own taint example.com/t=v:NoSchedule"},
+		"a pod that waits and tolerates it": {require: usual,
+			pods: []*corev1.Pod{initPod("a", before, unready, func(p *corev1.Pod) {
+				p.Spec.NodeName, p.Status.Conditions = "", nil
+				p.Spec.Tolerations = []corev1.Toleration{{Key: "example.com/t", Operator: corev1.TolerationOpExists}}
+			})}, says: "pod a waits to be scheduled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Obj()
@@ -154,12 +169,16 @@ func TestWarnsOfPodsWithoutReadinessProbe(t *testing.T) {
 	}{
 		"with a probe": {pod: initPod("a", noon)},
 		"without": {pod: initPod("a", noon, probeless),
-			want: "requirement init: container init of its pods has no readiness probe, and counts as ready 10s after it has started, whatever it does"},
-		"without, and with a time of its own": {edit: func(p *v1alpha1.PodsRequirement) { p.MinReadySeconds = 3 }, pod: initPod("a", noon, probeless),
-			want: "requirement init: container init of its pods has no readiness probe, and counts as ready 3s after it has started, whatever it does"},
+			want: "requirement init: container init of its pods has no readiness probe, and counts as ready 10s after it has " +
+				"started, whatever it does"},
+		"without, and with a time of its own": {edit: func(p *v1alpha1.PodsRequirement) { p.MinReadySeconds = 3 },
+			pod: initPod("a", noon, probeless),
+			want: "requirement init: container init of its pods has no readiness probe, and counts as ready 3s after it has " +
+				"started, whatever it does"},
 		"without, of another owner": {pod: initPod("a", noon, probeless, func(p *corev1.Pod) { p.OwnerReferences = nil })},
 		"where the annotation decides": {edit: func(p *v1alpha1.PodsRequirement) {
-			p.ReadyWhen, p.ReadyAnnotation = v1alpha1.PodReadyPolicyAnnotation, &v1alpha1.AnnotationMatch{Key: "startup.k8s.io/ready", Value: "true"}
+			p.ReadyWhen, p.ReadyAnnotation = v1alpha1.PodReadyPolicyAnnotation,
+				&v1alpha1.AnnotationMatch{Key: "startup.k8s.io/ready", Value: "true"}
 		}, pod: initPod("a", noon, probeless)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +189,8 @@ func TestWarnsOfPodsWithoutReadinessProbe(t *testing.T) {
 			r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Obj()
 			r.Spec.Requirements = []v1alpha1.Requirement{{Name: "init", Pods: &require}}
 			rule := ruleset.Compile(r, nil, noon)
-			facts := &Facts{Node: build.MakeNode("n").Obj(), Evidence: &Evidence{Pods: map[*ruleset.Pods][]*corev1.Pod{rule.Pods()[0]: {tc.pod}}}}
+			facts := &Facts{Node: build.MakeNode("n").Obj(),
+				Evidence: &Evidence{Pods: map[*ruleset.Pods][]*corev1.Pod{rule.Pods()[0]: {tc.pod}}}}
 			verdict := Evaluate(rule, facts, noon)
 			if got := verdict.Warning(); got != tc.want {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
@@ -194,11 +214,13 @@ func TestNodeOf(t *testing.T) {
 
 func TestCSIDriversAndDevices(t *testing.T) {
 	driver := func(name string, least *int32) v1alpha1.Requirement {
-		return v1alpha1.Requirement{Name: "it", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: name, MinimumAllocatable: least}}
+		return v1alpha1.Requirement{Name: "it", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: name,
+			MinimumAllocatable: least}}
 	}
 	devices := func(name string) v1alpha1.Requirement {
-		return v1alpha1.Requirement{Name: "it", Resource: &v1alpha1.ResourceRequirement{Name: name, Minimum: resource.MustParse("2"),
-			Source: v1alpha1.ResourceSourceResourceSlice}}
+		return v1alpha1.Requirement{Name: "it", Resource: &v1alpha1.ResourceRequirement{Name: name,
+			Minimum: resource.MustParse("2"),
+			Source:  v1alpha1.ResourceSourceResourceSlice}}
 	}
 	node := &storagev1.CSINode{}
 	node.Spec.Drivers = []storagev1.CSINodeDriver{
@@ -210,14 +232,17 @@ func TestCSIDriversAndDevices(t *testing.T) {
 		ready   bool
 		says    string
 	}{
-		"registered":               {driver("ebs.csi.aws.com", nil), true, "csi driver ebs.csi.aws.com is registered"},
-		"with enough volumes":      {driver("ebs.csi.aws.com", new(int32(25))), true, "is registered"},
-		"with too few volumes":     {driver("ebs.csi.aws.com", new(int32(26))), false, "csi driver ebs.csi.aws.com can attach 25 volumes, must be at least 26"},
-		"without a limit":          {driver("unlimited.example.com", new(int32(1000))), true, "is registered"},
-		"not registered":           {driver("efs.csi.aws.com", nil), false, "csi driver efs.csi.aws.com is not registered"},
-		"enough devices":           {devices("gpu.example.com"), true, "devices of driver gpu.example.com: 2 published"},
-		"too few devices":          {devices("nic.example.com"), false, "devices of driver nic.example.com: 1 published, must be at least 2"},
-		"a driver with no devices": {devices("none.example.com"), false, "devices of driver none.example.com: none is published, must be at least 2"},
+		"registered":          {driver("ebs.csi.aws.com", nil), true, "csi driver ebs.csi.aws.com is registered"},
+		"with enough volumes": {driver("ebs.csi.aws.com", new(int32(25))), true, "is registered"},
+		"with too few volumes": {driver("ebs.csi.aws.com", new(int32(26))), false,
+			"csi driver ebs.csi.aws.com can attach 25 volumes, must be at least 26"},
+		"without a limit": {driver("unlimited.example.com", new(int32(1000))), true, "is registered"},
+		"not registered":  {driver("efs.csi.aws.com", nil), false, "csi driver efs.csi.aws.com is not registered"},
+		"enough devices":  {devices("gpu.example.com"), true, "devices of driver gpu.example.com: 2 published"},
+		"too few devices": {devices("nic.example.com"), false,
+			"devices of driver nic.example.com: 1 published, must be at least 2"},
+		"a driver with no devices": {devices("none.example.com"), false,
+			"devices of driver none.example.com: none is published, must be at least 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Obj()

@@ -16,7 +16,8 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset/expression"
 )
 
-// Evidence is what requirements are judged by, of one node and for all rules together. It is not safe for concurrent use.
+// Evidence is what requirements are judged by, of one node and for all rules together. It is not safe for concurrent
+// use.
 type Evidence struct {
 	// Rules are how the rules that were judged before stand on the node, by name.
 	Rules map[string]Satisfaction

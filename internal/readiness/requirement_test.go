@@ -18,7 +18,8 @@ import (
 func TestRequirements(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	gpus := func(least string) v1alpha1.Requirement {
-		return v1alpha1.Requirement{Name: "gpus", Resource: &v1alpha1.ResourceRequirement{Name: "nvidia.com/gpu", Minimum: resource.MustParse(least)}}
+		return v1alpha1.Requirement{Name: "gpus", Resource: &v1alpha1.ResourceRequirement{Name: "nvidia.com/gpu",
+			Minimum: resource.MustParse(least)}}
 	}
 	expr := func(text string) v1alpha1.Requirement {
 		return v1alpha1.Requirement{Name: "kernel", CEL: &v1alpha1.CELRequirement{Expression: text}}
@@ -35,20 +36,27 @@ func TestRequirements(t *testing.T) {
 		appeared bool
 		message  string
 	}{
-		"enough of a resource":     {require: gpus("4"), ready: true, message: "resource nvidia.com/gpu: 4 allocatable"},
-		"too little of a resource": {require: gpus("8"), appeared: true, message: "resource nvidia.com/gpu: 4 allocatable, must be at least 8"},
+		"enough of a resource": {require: gpus("4"), ready: true, message: "resource nvidia.com/gpu: 4 allocatable"},
+		"too little of a resource": {require: gpus("8"), appeared: true,
+			message: "resource nvidia.com/gpu: 4 allocatable, must be at least 8"},
 		"a resource that is not there": {
-			require: v1alpha1.Requirement{Name: "x", Resource: &v1alpha1.ResourceRequirement{Name: "example.com/x", Minimum: resource.MustParse("1")}},
+			require: v1alpha1.Requirement{Name: "x", Resource: &v1alpha1.ResourceRequirement{Name: "example.com/x",
+				Minimum: resource.MustParse("1")}},
 			message: "resource example.com/x: none is allocatable, must be at least 1"},
-		"a true expression":  {require: expr("node.status.nodeInfo.kernelVersion.startsWith('6.')"), ready: true, message: "expression kernel is true"},
-		"a false expression": {require: expr("node.status.nodeInfo.kernelVersion == '5'"), appeared: true, message: "expression kernel is false"},
+		"a true expression": {require: expr("node.status.nodeInfo.kernelVersion.startsWith('6.')"), ready: true,
+			message: "expression kernel is true"},
+		"a false expression": {require: expr("node.status.nodeInfo.kernelVersion == '5'"), appeared: true,
+			message: "expression kernel is false"},
 		"an expression that fails": {require: expr("node.metadata.labels['x'] == 'y'"), appeared: true,
 			message: "expression kernel cannot be evaluated: no such key: x"},
-		"a rule that holds": {require: phase, rules: map[string]Satisfaction{"first": {Matches: true, Holds: true}}, ready: true,
+		"a rule that holds": {require: phase, rules: map[string]Satisfaction{"first": {Matches: true, Holds: true}},
+			ready:   true,
 			message: "rule first holds on this node"},
-		"a rule that does not hold": {require: phase, rules: map[string]Satisfaction{"first": {Matches: true}}, appeared: true,
-			message: "rule first does not hold on this node"},
-		"a rule about other nodes": {require: phase, rules: map[string]Satisfaction{"first": {}}, message: "rule first does not select this node"},
+		"a rule that does not hold": {require: phase, rules: map[string]Satisfaction{"first": {Matches: true}},
+			appeared: true,
+			message:  "rule first does not hold on this node"},
+		"a rule about other nodes": {require: phase, rules: map[string]Satisfaction{"first": {}},
+			message: "rule first does not select this node"},
 		"a rule that is not there": {require: phase, message: "rule first does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +72,8 @@ func TestRequirements(t *testing.T) {
 				t.Errorf("ready %t, never appeared %t", v.Ready, v.NeverAppeared)
 			}
 			got := v.Results
-			if len(got) != 1 || got[0].Message() != tc.message || got[0].Satisfied != tc.ready || got[0].Name != tc.require.Name {
+			if len(got) != 1 || got[0].Message() != tc.message || got[0].Satisfied != tc.ready ||
+				got[0].Name != tc.require.Name {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -73,8 +82,10 @@ func TestRequirements(t *testing.T) {
 
 func TestThePolicyCoversConditionsAndRequirementsAlike(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "", corev1.TaintEffectNoSchedule).Condition("example.com/Ready").Obj()
-	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "e", CEL: &v1alpha1.CELRequirement{Expression: "node.metadata.name == 'n'"}}}
+	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "",
+		corev1.TaintEffectNoSchedule).Condition("example.com/Ready").Obj()
+	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "e",
+		CEL: &v1alpha1.CELRequirement{Expression: "node.metadata.name == 'n'"}}}
 	facts := &Facts{Node: build.MakeNode("n").Created(at).Condition("example.com/Ready", corev1.ConditionFalse, at).Obj()}
 	if Evaluate(ruleset.Compile(r, nil, at), facts, at).Ready {
 		t.Error("allOf holds with a condition that does not")

@@ -142,6 +142,7 @@ func (r *Result) warning() string {
 	}
 	pod := r.found.pods.probeless
 	return fmt.Sprintf(
-		"requirement %s: container %s of its pods has no readiness probe, and counts as ready %s after it has started, whatever it does",
+		"requirement %s: container %s of its pods has no readiness probe, and counts as ready %s after it has started, "+
+			"whatever it does",
 		r.Name, probeless(pod), readySeconds(r.requirement.Pods, pod))
 }

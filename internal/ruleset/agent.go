@@ -12,7 +12,8 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// KubernetesConditions are the types of node conditions that kubelet and the cloud provider write: no probe publishes them.
+// KubernetesConditions are the types of node conditions that kubelet and the cloud provider write: no probe publishes
+// them.
 var KubernetesConditions = []string{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"}
 
 // Checks of /health, but for those with a name of the user's own. A probe may be one of the first.
@@ -42,7 +43,8 @@ func (v *validator) agent(spec *v1alpha1.NodeReadinessRuleSpec) {
 		case !conditionType.MatchString(p.ConditionType):
 			v.invalid(field+".conditionType", "%q is no type of a condition, such as example.com/CNIReady", p.ConditionType)
 		case slices.Contains(KubernetesConditions, p.ConditionType):
-			v.invalid(field+".conditionType", "%s belongs to kubelet or the cloud provider: choose a type of your own", p.ConditionType)
+			v.invalid(field+".conditionType", "%s belongs to kubelet or the cloud provider: choose a type of your own",
+				p.ConditionType)
 		}
 		seen[p.ConditionType] = true
 		v.probe(field, p)
@@ -74,7 +76,8 @@ func (v *validator) probe(field string, p *v1alpha1.Probe) {
 	}
 	switch {
 	case actions == 0:
-		v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported, Message: "names no action that this version knows"})
+		v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported,
+			Message: "names no action that this version knows"})
 	case actions > 1:
 		v.invalid(field, "give exactly one of httpGet, tcpSocket, grpc, file and check")
 	case p.Check != "" && !slices.Contains(probeChecks, p.Check):
@@ -106,9 +109,9 @@ func (v *validator) check(field string, c *v1alpha1.HealthCheck) {
 	}
 }
 
-// Displaced says, by the names of the rules for which it is so, that on a node with these labels an older rule publishes a
-// condition that a probe of theirs would; of several such conditions it names the first. Rules in dry-run and suspended
-// ones publish as well.
+// Displaced says, by the names of the rules for which it is so, that on a node with these labels an older rule
+// publishes a condition that a probe of theirs would; of several such conditions it names the first. Rules in dry-run
+// and suspended ones publish as well.
 func (s *Set) Displaced(nodeLabels map[string]string) map[string]string {
 	if !s.probes {
 		return nil

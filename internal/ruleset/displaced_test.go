@@ -15,7 +15,8 @@ import (
 func TestDisplaced(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	prober := func(name string, age int, conditions ...string) *build.RuleWrapper {
-		r := build.MakeRule(name).UID("u-"+name).Created(now.Add(-time.Duration(age)*time.Hour)).Selector("pool", "a").Condition("x").Taint("example.com/"+name, "", "NoSchedule")
+		r := build.MakeRule(name).UID("u-"+name).Created(now.Add(-time.Duration(age)*time.Hour)).Selector("pool",
+			"a").Condition("x").Taint("example.com/"+name, "", "NoSchedule")
 		for _, c := range conditions {
 			r.Probe(c, 1)
 		}
@@ -26,16 +27,21 @@ func TestDisplaced(t *testing.T) {
 		want  map[string]string
 	}{
 		"conditions of their own": {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 2, "y")}},
-		"the older one publishes": {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 2, "x")}, want: map[string]string{"a": "condition x is published by the older rule b"}},
+		"the older one publishes": {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 2, "x")},
+			want: map[string]string{"a": "condition x is published by the older rule b"}},
 		"of two of one age, the first by name": {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 1, "x")},
 			want: map[string]string{"b": "condition x is published by the older rule a"}},
-		"of several conditions, the first is told": {rules: []*build.RuleWrapper{prober("a", 1, "w", "x", "y"), prober("b", 2, "y", "x")},
+		"of several conditions, the first is told": {rules: []*build.RuleWrapper{prober("a", 1, "w", "x", "y"),
+			prober("b", 2, "y", "x")},
 			want: map[string]string{"a": "condition x is published by the older rule b"}},
-		"one in dry-run publishes all the same": {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 2, "x").DryRun(true)},
+		"one in dry-run publishes all the same": {rules: []*build.RuleWrapper{prober("a", 1, "x"),
+			prober("b", 2, "x").DryRun(true)},
 			want: map[string]string{"a": "condition x is published by the older rule b"}},
-		"one that is being deleted does not": {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 2, "x").Deleted(now)}},
-		"one of other nodes does not":        {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 2, "x").Selector("zone", "z")}},
-		"no probes at all":                   {rules: []*build.RuleWrapper{prober("a", 1), prober("b", 2)}},
+		"one that is being deleted does not": {rules: []*build.RuleWrapper{prober("a", 1, "x"),
+			prober("b", 2, "x").Deleted(now)}},
+		"one of other nodes does not": {rules: []*build.RuleWrapper{prober("a", 1, "x"),
+			prober("b", 2, "x").Selector("zone", "z")}},
+		"no probes at all": {rules: []*build.RuleWrapper{prober("a", 1), prober("b", 2)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var rules []*Rule

@@ -85,8 +85,8 @@ func (s *Set) Cycle(rule *Rule) []string {
 	return append(path[1:], rule.Name)
 }
 
-// BreakCycles is the set with the rules frozen that require each other in a circle. before is what it was for the former
-// set: rules that are frozen as they were are the same ones.
+// BreakCycles is the set with the rules frozen that require each other in a circle. before is what it was for the
+// former set: rules that are frozen as they were are the same ones.
 func (s *Set) BreakCycles(before *Set) *Set {
 	if !s.chained {
 		return s
@@ -108,8 +108,8 @@ func (s *Set) BreakCycles(before *Set) *Set {
 	return NewSet(rules...)
 }
 
-// FreezeDependents returns the set with the rules frozen that require a frozen rule, through any number of steps: whether
-// that one is satisfied is not known, which is not the same as unsatisfied. before is as for BreakCycles.
+// FreezeDependents returns the set with the rules frozen that require a frozen rule, through any number of steps:
+// whether that one is satisfied is not known, which is not the same as unsatisfied. before is as for BreakCycles.
 func (s *Set) FreezeDependents(before *Set) *Set {
 	if !s.chained {
 		return s
@@ -125,7 +125,8 @@ func (s *Set) FreezeDependents(before *Set) *Set {
 			dependents = true
 		} else if r.Mode == Frozen && len(r.Problems) > 0 {
 			p := r.Problems[0]
-			causes[r.Name] = Problem{Reason: p.Reason, Message: fmt.Sprintf("it requires rule %s, which is frozen: %s", r.Name, p)}
+			causes[r.Name] = Problem{Reason: p.Reason, Message: fmt.Sprintf("it requires rule %s, which is frozen: %s", r.Name,
+				p)}
 		}
 		rules = append(rules, r)
 	}

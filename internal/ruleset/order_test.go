@@ -39,9 +39,10 @@ func TestEachRuleComesAfterThoseThatItRequires(t *testing.T) {
 		want []string
 	}{
 		"by age, where nothing is required": {chain("b", "a"), []string{"b", "a"}},
-		"an older rule after a younger one": {chain("last: middle", "middle: first", "first"), []string{"first", "middle", "last"}},
-		"a diamond":                         {chain("d: b c", "b: a", "c: a", "a"), []string{"a", "b", "c", "d"}},
-		"one that does not exist":           {chain("a: nobody"), []string{"a"}},
+		"an older rule after a younger one": {chain("last: middle", "middle: first", "first"),
+			[]string{"first", "middle", "last"}},
+		"a diamond":               {chain("d: b c", "b: a", "c: a", "a"), []string{"a", "b", "c", "d"}},
+		"one that does not exist": {chain("a: nobody"), []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, names(tc.set.Ordered())); diff != "" {
@@ -89,7 +90,8 @@ func TestWhatRequiresAFrozenRuleIsFrozenWithIt(t *testing.T) {
 		}
 	}
 	if p := frozen.Named("last").Problems[0]; p.Reason != problem.Reason || p.String() !=
-		"spec.requirements[0].ruleSatisfied: it requires rule first, which is frozen: spec.requirements[0]: has not been read yet" {
+		"spec.requirements[0].ruleSatisfied: it requires rule first, which is frozen: spec.requirements[0]: has not been "+
+			"read yet" {
 		t.Errorf("%s: %s", p.Reason, p)
 	}
 	if again := set.FreezeDependents(frozen); again.Named("last") != frozen.Named("last") {

@@ -61,7 +61,8 @@ func compileRequirements(spec *v1alpha1.NodeReadinessRuleSpec) ([]Requirement, [
 func (v *validator) requirement(field string, r *v1alpha1.Requirement) Requirement {
 	out := Requirement{Name: r.Name, CSIDriver: r.CSIDriver, Resource: r.Resource}
 	kinds := 0
-	for _, given := range []bool{r.Pods != nil, r.CSIDriver != nil, r.Resource != nil, r.CEL != nil, r.RuleSatisfied != nil} {
+	for _, given := range []bool{r.Pods != nil, r.CSIDriver != nil, r.Resource != nil, r.CEL != nil,
+		r.RuleSatisfied != nil} {
 		if given {
 			kinds++
 		}

@@ -37,7 +37,8 @@ const (
 
 // String is the mode's name.
 func (m Mode) String() string {
-	return [...]string{Deleting: "Deleting", Frozen: "Frozen", DryRun: "DryRun", Suspended: "Suspended", Enforced: "Enforced"}[m]
+	return [...]string{Deleting: "Deleting", Frozen: "Frozen", DryRun: "DryRun", Suspended: "Suspended",
+		Enforced: "Enforced"}[m]
 }
 
 // Rule is a NodeReadinessRule, compiled. It is never changed after Compile.
@@ -65,8 +66,8 @@ type Rule struct {
 	// JustInForce is true until a status says that the rule is in force: its nodes have not all been looked at, so what
 	// is missing on them now has, as far as anyone can tell, been missing since before.
 	JustInForce bool
-	// GuardSince is since when the rule has an eviction guard, as far as this process knows, and is in force: what was lost
-	// before is guarded from then on.
+	// GuardSince is since when the rule has an eviction guard, as far as this process knows, and is in force: what was
+	// lost before is guarded from then on.
 	GuardSince time.Time
 	// SelectorHash identifies the selector in the rule's status.
 	SelectorHash string
@@ -167,12 +168,13 @@ func modeOf(obj *v1alpha1.NodeReadinessRule, problems []Problem) Mode {
 	return Enforced
 }
 
-// inForce is since when an enforced rule is in force for its selector. What the status says holds, unless it was written
-// before a dry-run or suspension that has ended since. A rule that nobody has processed yet is in force since its
-// creation; any other was just put in force.
+// inForce is since when an enforced rule is in force for its selector. What the status says holds, unless it was
+// written before a dry-run or suspension that has ended since. A rule that nobody has processed yet is in force since
+// its creation; any other was just put in force.
 func (r *Rule) inForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) (time.Time, bool) {
 	s := &obj.Status
-	if s.InForce != nil && s.InForce.SelectorHash == r.SelectorHash && (r.outOfForce == 0 || s.ObservedGeneration > r.outOfForce) {
+	if s.InForce != nil && s.InForce.SelectorHash == r.SelectorHash &&
+		(r.outOfForce == 0 || s.ObservedGeneration > r.outOfForce) {
 		return s.InForce.Since.Time, false
 	}
 	if prev != nil && prev.Mode == Enforced && prev.SelectorHash == r.SelectorHash {
@@ -258,6 +260,7 @@ func (r *Rule) OldMarkerKey() string { return v1alpha1.BootstrapAnnotationPrefix
 // Equivalent reports whether both decide alike, so that nothing needs to be looked at again.
 func (r *Rule) Equivalent(o *Rule) bool {
 	// One generation can have two specs: a CRD that lacks fields prunes them from what is read.
-	return r.UID == o.UID && r.Generation == o.Generation && equality.Semantic.DeepEqual(r.Spec, o.Spec) && r.Mode == o.Mode &&
+	return r.UID == o.UID && r.Generation == o.Generation && equality.Semantic.DeepEqual(r.Spec, o.Spec) &&
+		r.Mode == o.Mode &&
 		r.InForceSince.Equal(o.InForceSince) && len(r.Inherited) == len(o.Inherited)
 }

@@ -123,7 +123,8 @@ func TestInForce(t *testing.T) {
 		},
 		"the end of a dry-run so short that the status does not know of it puts it in force": {
 			rule: known().StatusInForce(at(-300), hash(valid())).Generation(3),
-			prev: compiled(known().StatusInForce(at(-300), hash(valid())).Generation(2).DryRun(true), at(-20)), since: at(0), just: true,
+			prev: compiled(known().StatusInForce(at(-300), hash(valid())).Generation(2).DryRun(true), at(-20)), since: at(0),
+			just: true,
 		},
 		"a status from before that dry-run does not undo it later on": {
 			rule: known().StatusInForce(at(-300), hash(valid())).Generation(3),
@@ -138,7 +139,8 @@ func TestInForce(t *testing.T) {
 			since: at(-10),
 		},
 		"an edited selector puts it in force": {
-			rule: known().StatusInForce(at(-300), hash(valid())).Selector("zone", "a"), prev: compiled(known(), at(-20)), since: at(0), just: true,
+			rule: known().StatusInForce(at(-300), hash(valid())).Selector("zone", "a"), prev: compiled(known(), at(-20)),
+			since: at(0), just: true,
 		},
 		"an edited selector puts it in force, also where it was edited while nobody looked": {
 			rule: known().StatusInForce(at(-300), hash(valid())).Selector("zone", "a"), since: at(0), just: true,
@@ -147,13 +149,15 @@ func TestInForce(t *testing.T) {
 			rule: valid().Selector("zone", "a"), prev: compiled(valid(), at(-20)), since: at(0), just: true,
 		},
 		"an edit of anything else does not": {
-			rule: known().StatusInForce(at(-300), hash(valid())).Generation(2).Taint("readiness.k8s.io/other", "", "NoExecute"), since: at(-300),
+			rule:  known().StatusInForce(at(-300), hash(valid())).Generation(2).Taint("readiness.k8s.io/other", "", "NoExecute"),
+			since: at(-300),
 		},
 		"one that was invalid, before anybody had processed it, is put in force when it is mended": {
 			rule: valid().Generation(2), prev: compiled(valid().Taint("", "", "NoSchedule"), at(-20)), since: at(0), just: true,
 		},
 		"one that was invalid for a while stays in force since what its status says": {
-			rule: known().StatusInForce(at(-300), hash(valid())).Generation(2), prev: compiled(valid().Taint("", "", "NoSchedule"), at(-20)), since: at(-300),
+			rule: known().StatusInForce(at(-300), hash(valid())).Generation(2),
+			prev: compiled(valid().Taint("", "", "NoSchedule"), at(-20)), since: at(-300),
 		},
 		"a rule of the incumbent controller, which writes other conditions, is in force since its creation": {
 			rule: valid().StatusNode("n1", v1alpha1.TaintPresent), since: at(-1000), just: true,
@@ -164,10 +168,11 @@ func TestInForce(t *testing.T) {
 		"in dry-run that does not move": {
 			rule: known().DryRun(true), prev: compiled(known().DryRun(true), at(-20)), since: at(-20), just: true,
 		},
-		"a suspended rule is not in force":  {rule: valid().Suspend(true)},
-		"nor is one that is being deleted":  {rule: valid().Deleted(start)},
-		"nor is one that is not valid":      {rule: valid().Taint("", "", "NoSchedule")},
-		"the time has the status's seconds": {rule: known(), prev: compiled(known(), at(-20).Add(time.Millisecond)), since: at(-20), just: true},
+		"a suspended rule is not in force": {rule: valid().Suspend(true)},
+		"nor is one that is being deleted": {rule: valid().Deleted(start)},
+		"nor is one that is not valid":     {rule: valid().Taint("", "", "NoSchedule")},
+		"the time has the status's seconds": {rule: known(), prev: compiled(known(), at(-20).Add(time.Millisecond)),
+			since: at(-20), just: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +188,8 @@ func TestInForce(t *testing.T) {
 }
 
 func TestExisting(t *testing.T) {
-	r := Compile(valid().StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue).Obj(), nil, at(0).Add(400*time.Millisecond))
+	r := Compile(valid().StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue).Obj(), nil,
+		at(0).Add(400*time.Millisecond))
 	cases := map[string]struct {
 		created int
 		want    bool
@@ -207,7 +213,8 @@ func TestInherited(t *testing.T) {
 		want map[string]struct{}
 	}{
 		"the nodes that the incumbent's status calls Present": {
-			rule: valid().StatusNode("n1", v1alpha1.TaintPresent).StatusNode("n2", v1alpha1.TaintAbsent).StatusNode("n3", v1alpha1.TaintPresent),
+			rule: valid().StatusNode("n1", v1alpha1.TaintPresent).StatusNode("n2", v1alpha1.TaintAbsent).StatusNode("n3",
+				v1alpha1.TaintPresent),
 			want: map[string]struct{}{"n1": {}, "n3": {}},
 		},
 		"none where there is none": {rule: valid().StatusNode("n2", v1alpha1.TaintAbsent)},
@@ -265,16 +272,24 @@ func TestMatches(t *testing.T) {
 		rule *build.RuleWrapper
 		want []bool // a node of the workers, one of the workers in zone b, one of others, one without labels
 	}{
-		"a label":                   {build.MakeRule("r").Selector("pool", "workers"), []bool{true, true, false, false}},
-		"two labels":                {build.MakeRule("r").Selector("pool", "workers").Selector("zone", "b"), []bool{false, true, false, false}},
-		"In":                        {build.MakeRule("r").SelectorExpression("pool", "In", "others", "workers"), []bool{true, true, true, false}},
-		"NotIn, also without it":    {build.MakeRule("r").SelectorExpression("pool", "NotIn", "others"), []bool{true, true, false, true}},
-		"Exists":                    {build.MakeRule("r").SelectorExpression("zone", "Exists"), []bool{false, true, false, false}},
-		"DoesNotExist":              {build.MakeRule("r").SelectorExpression("zone", "DoesNotExist"), []bool{true, false, true, true}},
-		"an empty one: nothing":     {build.MakeRule("r"), []bool{false, false, false, false}},
-		"an invalid one: nothing":   {build.MakeRule("r").SelectorExpression("pool", "Like", "w*"), []bool{false, false, false, false}},
-		"a broken value: nothing":   {build.MakeRule("r").SelectorExpression("pool", "In"), []bool{false, false, false, false}},
-		"a label and an expression": {build.MakeRule("r").Selector("pool", "workers").SelectorExpression("zone", "Exists"), []bool{false, true, false, false}},
+		"a label": {build.MakeRule("r").Selector("pool", "workers"), []bool{true, true, false, false}},
+		"two labels": {build.MakeRule("r").Selector("pool", "workers").Selector("zone", "b"),
+			[]bool{false, true, false, false}},
+		"In": {build.MakeRule("r").SelectorExpression("pool", "In", "others", "workers"),
+			[]bool{true, true, true, false}},
+		"NotIn, also without it": {build.MakeRule("r").SelectorExpression("pool", "NotIn", "others"),
+			[]bool{true, true, false, true}},
+		"Exists": {build.MakeRule("r").SelectorExpression("zone", "Exists"),
+			[]bool{false, true, false, false}},
+		"DoesNotExist": {build.MakeRule("r").SelectorExpression("zone", "DoesNotExist"),
+			[]bool{true, false, true, true}},
+		"an empty one: nothing": {build.MakeRule("r"), []bool{false, false, false, false}},
+		"an invalid one: nothing": {build.MakeRule("r").SelectorExpression("pool", "Like", "w*"),
+			[]bool{false, false, false, false}},
+		"a broken value: nothing": {build.MakeRule("r").SelectorExpression("pool", "In"),
+			[]bool{false, false, false, false}},
+		"a label and an expression": {build.MakeRule("r").Selector("pool", "workers").SelectorExpression("zone", "Exists"),
+			[]bool{false, true, false, false}},
 	}
 	nodes := []map[string]string{{"pool": "workers"}, {"pool": "workers", "zone": "b"}, {"pool": "others"}, nil}
 	for name, c := range cases {
@@ -322,7 +337,8 @@ func TestKeys(t *testing.T) {
 	r := Compile(valid().Obj(), nil, start)
 	got := []string{r.RecordKey(), r.MarkerKey(), r.OldMarkerKey()}
 	want := []string{
-		"readiness.node.x-k8s.io/rule-u-cni", "readiness.k8s.io/bootstrap-completed-u-cni", "readiness.k8s.io/bootstrap-completed-cni",
+		"readiness.node.x-k8s.io/rule-u-cni", "readiness.k8s.io/bootstrap-completed-u-cni",
+		"readiness.k8s.io/bootstrap-completed-cni",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)

@@ -15,14 +15,17 @@ func TestToleration(t *testing.T) {
 		of   corev1.Toleration
 		want bool
 	}{
-		"everything":          {of: corev1.Toleration{Operator: corev1.TolerationOpExists}, want: true},
-		"its value":           {of: corev1.Toleration{Key: taint.Key, Value: "5"}, want: true},
-		"another value":       {of: corev1.Toleration{Key: taint.Key, Value: "6", Operator: corev1.TolerationOpEqual}},
-		"another key":         {of: corev1.Toleration{Key: "example.com/x", Operator: corev1.TolerationOpExists}},
-		"another effect":      {of: corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}},
-		"Gt a smaller number": {of: corev1.Toleration{Key: taint.Key, Value: "4", Operator: corev1.TolerationOpGt}, want: true},
-		"Gt the same number":  {of: corev1.Toleration{Key: taint.Key, Value: "5", Operator: corev1.TolerationOpGt}},
-		"Lt a larger number":  {of: corev1.Toleration{Key: taint.Key, Value: "6", Operator: corev1.TolerationOpLt}, want: true},
+		"everything":    {of: corev1.Toleration{Operator: corev1.TolerationOpExists}, want: true},
+		"its value":     {of: corev1.Toleration{Key: taint.Key, Value: "5"}, want: true},
+		"another value": {of: corev1.Toleration{Key: taint.Key, Value: "6", Operator: corev1.TolerationOpEqual}},
+		"another key":   {of: corev1.Toleration{Key: "example.com/x", Operator: corev1.TolerationOpExists}},
+		"another effect": {of: corev1.Toleration{Operator: corev1.TolerationOpExists,
+			Effect: corev1.TaintEffectNoExecute}},
+		"Gt a smaller number": {of: corev1.Toleration{Key: taint.Key, Value: "4", Operator: corev1.TolerationOpGt},
+			want: true},
+		"Gt the same number": {of: corev1.Toleration{Key: taint.Key, Value: "5", Operator: corev1.TolerationOpGt}},
+		"Lt a larger number": {of: corev1.Toleration{Key: taint.Key, Value: "6", Operator: corev1.TolerationOpLt},
+			want: true},
 		"Lt the same number":  {of: corev1.Toleration{Key: taint.Key, Value: "5", Operator: corev1.TolerationOpLt}},
 		"an unknown operator": {of: corev1.Toleration{Key: taint.Key, Value: "5", Operator: "Like"}},
 	} {

@@ -43,7 +43,8 @@ func (p Problem) String() string {
 }
 
 // reservedTaintPrefixes are prefixes of taint keys that belong to Kubernetes itself.
-var reservedTaintPrefixes = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node-role.kubernetes.io/"}
+var reservedTaintPrefixes = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/",
+	"node-role.kubernetes.io/"}
 
 // ValidateTaintKey says what is wrong with a taint key that a rule asks for; nothing, if nothing is.
 func ValidateTaintKey(key string) string {
@@ -99,10 +100,12 @@ func (v *validator) evidence(spec *v1alpha1.NodeReadinessRuleSpec) {
 			v.invalid(fmt.Sprintf("spec.conditions[%d].type", i), "must not be empty")
 		}
 		if !knownStatus(c.RequiredStatus) {
-			v.invalid(fmt.Sprintf("spec.conditions[%d].requiredStatus", i), "must be True, False or Unknown, not %q", c.RequiredStatus)
+			v.invalid(fmt.Sprintf("spec.conditions[%d].requiredStatus", i), "must be True, False or Unknown, not %q",
+				c.RequiredStatus)
 		}
 		if c.DefaultStatus != "" && !knownStatus(c.DefaultStatus) {
-			v.invalid(fmt.Sprintf("spec.conditions[%d].defaultStatus", i), "must be True, False or Unknown, not %q", c.DefaultStatus)
+			v.invalid(fmt.Sprintf("spec.conditions[%d].defaultStatus", i), "must be True, False or Unknown, not %q",
+				c.DefaultStatus)
 		}
 		if c.DefaultStatus != "" && spec.BootstrapOnly() {
 			v.invalid(fmt.Sprintf("spec.conditions[%d].defaultStatus", i), "cannot be combined with bootstrap-only")
@@ -161,7 +164,8 @@ func (v *validator) modes(spec *v1alpha1.NodeReadinessRuleSpec) {
 		}
 	}
 	if m := spec.MaxUnavailable; m != nil {
-		if n, err := intstr.GetScaledValueFromIntOrPercent(m, 100, true); err != nil || n < 0 || m.Type == intstr.String && n > 100 {
+		if n, err := intstr.GetScaledValueFromIntOrPercent(m, 100, true); err != nil || n < 0 || m.Type == intstr.String &&
+			n > 100 {
 			v.invalid("spec.maxUnavailable", "must be a number from 0 on, or a percentage such as 30%%, not %q", m.String())
 		}
 	}
@@ -221,7 +225,8 @@ func (v *validator) completionAnnotation(key string) {
 	if msgs := validation.IsQualifiedName(key); len(msgs) > 0 {
 		v.invalid("spec.completionAnnotation", "%s", strings.Join(msgs, "; "))
 	}
-	if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") || strings.HasPrefix(key, v1alpha1.BootstrapAnnotationPrefix) {
+	if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") ||
+		strings.HasPrefix(key, v1alpha1.BootstrapAnnotationPrefix) {
 		v.invalid("spec.completionAnnotation", "is written by Nodegate itself: choose another key")
 	}
 }

@@ -27,9 +27,9 @@ type Admission struct {
 	Claims []*ruleset.Rule
 }
 
-// Admit says what is added to a request that creates a node (old is nil) or updates it: the taint and the record of each
-// rule that the request makes the node match. A taint that is there is left as it is. What the creator of a node brings as
-// records is dropped.
+// Admit says what is added to a request that creates a node (old is nil) or updates it: the taint and the record of
+// each rule that the request makes the node match. A taint that is there is left as it is. What the creator of a node
+// brings as records is dropped.
 //
 // The policy in config/node-admission-policy decides alike, and is tested with the same cases.
 func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
@@ -40,7 +40,10 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 		annotations = map[string]string{}
 	}
 	if old == nil {
-		maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) })
+		maps.DeleteFunc(annotations, func(key, _ string) bool {
+			return strings.HasPrefix(key,
+				v1alpha1.RecordAnnotationPrefix)
+		})
 	}
 	since := now.Truncate(time.Second)
 	if old == nil { // it is created a moment later; a time before that would be taken for a forged one
@@ -63,7 +66,8 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 
 // admits reports whether the request makes the node match the rule, in a way that the rule claims its taint for.
 func admits(rule *ruleset.Rule, old, node *corev1.Node, now time.Time) bool {
-	if rule.Mode != ruleset.Enforced || rule.Taint == nil || rule.Spec.Admission == v1alpha1.NodeAdmissionNone || !rule.Matches(node.Labels) {
+	if rule.Mode != ruleset.Enforced || rule.Taint == nil || rule.Spec.Admission == v1alpha1.NodeAdmissionNone ||
+		!rule.Matches(node.Labels) {
 		return false
 	}
 	for _, key := range []string{rule.MarkerKey(), rule.OldMarkerKey()} {

@@ -21,11 +21,14 @@ func TestParseOverride(t *testing.T) {
 		want  gate.Override
 		says  string // part of the error
 	}{
-		"Release":                 {value: "Release", want: gate.Override{Action: gate.OverrideRelease}},
-		"Hold":                    {value: "Hold", want: gate.Override{Action: gate.OverrideHold}},
-		"with blanks":             {value: " Hold ; until=2026-01-02T15:00:30Z ", want: gate.Override{Action: gate.OverrideHold, Until: at(30)}},
-		"until":                   {value: "Release;until=2026-01-02T15:00:30Z", want: gate.Override{Action: gate.OverrideRelease, Until: at(30)}},
-		"until, in another zone":  {value: "Release;until=2026-01-02T16:00:30+01:00", want: gate.Override{Action: gate.OverrideRelease, Until: at(30)}},
+		"Release": {value: "Release", want: gate.Override{Action: gate.OverrideRelease}},
+		"Hold":    {value: "Hold", want: gate.Override{Action: gate.OverrideHold}},
+		"with blanks": {value: " Hold ; until=2026-01-02T15:00:30Z ",
+			want: gate.Override{Action: gate.OverrideHold, Until: at(30)}},
+		"until": {value: "Release;until=2026-01-02T15:00:30Z",
+			want: gate.Override{Action: gate.OverrideRelease, Until: at(30)}},
+		"until, in another zone": {value: "Release;until=2026-01-02T16:00:30+01:00",
+			want: gate.Override{Action: gate.OverrideRelease, Until: at(30)}},
 		"empty":                   {value: "", says: "neither Release nor Hold"},
 		"another word":            {value: "Drain", says: "neither Release nor Hold"},
 		"in lower case":           {value: "hold", says: "neither Release nor Hold"},
@@ -41,7 +44,8 @@ func TestParseOverride(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := gate.ParseOverride(c.value)
 			if c.says != "" {
-				if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), v1alpha1.OverrideAnnotation) {
+				if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(),
+					v1alpha1.OverrideAnnotation) {
 					t.Errorf("error %v, want one on %s that says %q", err, v1alpha1.OverrideAnnotation, c.says)
 				}
 				return
@@ -61,60 +65,77 @@ func TestOverride(t *testing.T) {
 		return func(n *build.NodeWrapper) { n.Annotation(v1alpha1.OverrideAnnotation, value) }
 	}
 	lift := func(n *build.NodeWrapper) { n.Unannotate(v1alpha1.OverrideAnnotation) }
-	held := step{tells: "held", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending}}
+	held := step{tells: "held", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
+		changes: []string{"added cni " + pending}}
 	untilThirty := ";until=2026-01-02T15:00:30Z"
 	play(t, map[string]story{
 		"Release takes the taint off and keeps it off, until it is lifted": {
 			rules: []*build.RuleWrapper{rule()}, node: fresh(),
 			steps: []step{
 				held,
-				{tells: "set", at: 10, node: set("Release"), states: []string{"cni Exempt OverrideRelease"}, changes: []string{"removed cni " + pending},
+				{tells: "set", at: 10, node: set("Release"), states: []string{"cni Exempt OverrideRelease"},
+					changes:     []string{"removed cni " + pending},
 					annotations: map[string]string{v1alpha1.OverrideAnnotation: "Release"}},
-				{tells: "unready for another reason", at: 11, node: unready(11), states: []string{"cni Exempt OverrideRelease"}, quiet: true},
-				{tells: "lifted", at: 12, node: lift, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending}},
+				{tells: "unready for another reason", at: 11, node: unready(11), states: []string{"cni Exempt OverrideRelease"},
+					quiet: true},
+				{tells: "lifted", at: 12, node: lift, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
+					changes: []string{"added cni " + pending}},
 			},
 		},
 		"Release ends, to the second": {
 			rules: []*build.RuleWrapper{rule()}, node: fresh(),
 			steps: []step{
 				held,
-				{tells: "set", at: 10, node: set("Release" + untilThirty), states: []string{"cni Exempt OverrideRelease"}, changes: []string{"removed cni " + pending}, recheck: 30},
+				{tells: "set", at: 10, node: set("Release" + untilThirty), states: []string{"cni Exempt OverrideRelease"},
+					changes: []string{"removed cni " + pending}, recheck: 30},
 				{tells: "one second before", at: 29, states: []string{"cni Exempt OverrideRelease"}, quiet: true, recheck: 30},
-				{tells: "at its end", at: 30, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending}},
+				{tells: "at its end", at: 30, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
+					changes: []string{"added cni " + pending}},
 			},
 		},
 		"Release takes off a taint that somebody else had put there": {
-			rules: []*build.RuleWrapper{rule()}, node: fresh().Taint(key, "kubelet", noSchedule).Annotation(v1alpha1.OverrideAnnotation, "Release"),
-			steps: []step{{tells: "seen", at: 1, states: []string{"cni Exempt OverrideRelease"}, changes: []string{"removed cni " + pending}}},
+			rules: []*build.RuleWrapper{rule()}, node: fresh().Taint(key, "kubelet",
+				noSchedule).Annotation(v1alpha1.OverrideAnnotation, "Release"),
+			steps: []step{{tells: "seen", at: 1, states: []string{"cni Exempt OverrideRelease"},
+				changes: []string{"removed cni " + pending}}},
 		},
 		"Hold puts the taint on a ready node and keeps it there, until it is lifted": {
 			rules: []*build.RuleWrapper{rule()}, node: fresh().Condition(cni, "True", at(0)),
 			steps: []step{
-				{tells: "ready", at: 1, states: []string{"cni Ready EvidenceHolds"}, annotations: map[string]string{recordKey: released(1)}},
-				{tells: "set", at: 10, node: set("Hold"), taints: []string{pending}, states: []string{"cni Held OverrideHold"}, changes: []string{"added cni " + pending}},
+				{tells: "ready", at: 1, states: []string{"cni Ready EvidenceHolds"},
+					annotations: map[string]string{recordKey: released(1)}},
+				{tells: "set", at: 10, node: set("Hold"), taints: []string{pending}, states: []string{"cni Held OverrideHold"},
+					changes: []string{"added cni " + pending}},
 				{tells: "later", at: 20, taints: []string{pending}, states: []string{"cni Held OverrideHold"}, quiet: true},
-				{tells: "lifted", at: 30, node: lift, states: []string{"cni Ready EvidenceHolds"}, changes: []string{"removed cni " + pending},
+				{tells: "lifted", at: 30, node: lift, states: []string{"cni Ready EvidenceHolds"},
+					changes:     []string{"removed cni " + pending},
 					annotations: map[string]string{recordKey: released(1)}},
 			},
 		},
 		"Hold ends, to the second": {
 			rules: []*build.RuleWrapper{rule()}, node: fresh().Condition(cni, "True", at(0)).Annotation(recordKey, released(1)),
 			steps: []step{
-				{tells: "set", at: 10, node: set("Hold" + untilThirty), taints: []string{pending}, states: []string{"cni Held OverrideHold"}, changes: []string{"added cni " + pending}, recheck: 30},
-				{tells: "one second before", at: 29, taints: []string{pending}, states: []string{"cni Held OverrideHold"}, quiet: true, recheck: 30},
-				{tells: "at its end", at: 30, states: []string{"cni Ready EvidenceHolds"}, changes: []string{"removed cni " + pending}},
+				{tells: "set", at: 10, node: set("Hold" + untilThirty), taints: []string{pending},
+					states: []string{"cni Held OverrideHold"}, changes: []string{"added cni " + pending}, recheck: 30},
+				{tells: "one second before", at: 29, taints: []string{pending}, states: []string{"cni Held OverrideHold"},
+					quiet: true, recheck: 30},
+				{tells: "at its end", at: 30, states: []string{"cni Ready EvidenceHolds"},
+					changes: []string{"removed cni " + pending}},
 			},
 		},
 		"Hold overrules a completed bootstrap, which stays completed": {
 			rules: []*build.RuleWrapper{rule().BootstrapOnly()}, node: fresh().Annotation(markerKey, isMarked),
 			steps: []step{
-				{tells: "set", at: 10, node: set("Hold"), taints: []string{pending}, states: []string{"cni Held OverrideHold"}, changes: []string{"added cni " + pending}},
-				{tells: "lifted", at: 30, node: lift, states: []string{"cni Ready BootstrapCompleted"}, changes: []string{"removed cni " + pending}},
+				{tells: "set", at: 10, node: set("Hold"), taints: []string{pending}, states: []string{"cni Held OverrideHold"},
+					changes: []string{"added cni " + pending}},
+				{tells: "lifted", at: 30, node: lift, states: []string{"cni Ready BootstrapCompleted"},
+					changes: []string{"removed cni " + pending}},
 			},
 		},
 		"Hold does not wait for a budget, and the breaker counts the node": {
 			rules: []*build.RuleWrapper{rule().MaxUnavailable("0")}, node: old().Condition(cni, "True", at(0)),
-			steps: []step{{tells: "set", at: 10, node: set("Hold"), refuse: []string{"cni"}, taints: []string{pending}, states: []string{"cni Held OverrideHold"},
+			steps: []step{{tells: "set", at: 10, node: set("Hold"), refuse: []string{"cni"}, taints: []string{pending},
+				states:      []string{"cni Held OverrideHold"},
 				changes:     []string{"added cni " + pending},
 				annotations: map[string]string{v1alpha1.OverrideAnnotation: "Hold", recordKey: counted(reclaimed(10, 10))}}},
 		},
@@ -147,7 +168,8 @@ func TestOverride(t *testing.T) {
 				{tells: "held", at: 1, taints: []string{pending, "readiness.k8s.io/disk=pending:NoSchedule"},
 					states:  []string{"cni Held EvidenceMissing", "disk Held EvidenceMissing"},
 					changes: []string{"added cni " + pending, "added disk readiness.k8s.io/disk=pending:NoSchedule"}},
-				{tells: "set", at: 10, node: set("Release"), states: []string{"cni Exempt OverrideRelease", "disk Exempt OverrideRelease"},
+				{tells: "set", at: 10, node: set("Release"), states: []string{"cni Exempt OverrideRelease",
+					"disk Exempt OverrideRelease"},
 					changes: []string{"removed cni " + pending, "removed disk readiness.k8s.io/disk=pending:NoSchedule"}},
 			},
 		},

@@ -22,8 +22,8 @@ type operation struct {
 
 // patch is the JSON Patch that brings a node's taints and annotations from what was read to what is wanted, nil if
 // nothing changes. Its tests make the API server refuse it (422) where that would be wrong: the node is another one of
-// the same name, or somebody else has meanwhile written its taints or an annotation that changes. Heartbeats, labels and
-// other annotations may change freely.
+// the same name, or somebody else has meanwhile written its taints or an annotation that changes. Heartbeats, labels
+// and other annotations may change freely.
 func patch(node *corev1.Node, taints []corev1.Taint, annotations map[string]string) []byte {
 	changes := annotationChanges(node.Annotations, annotations)
 	if len(changes) == 0 && equality.Semantic.DeepEqual(node.Spec.Taints, taints) {
@@ -113,5 +113,6 @@ func rawTaints(taints []corev1.Taint) json.RawMessage {
 // SameInputs reports whether two versions of a node are the same as far as a patch's tests go, so that a patch that was
 // refused for the one would be for the other.
 func SameInputs(a, b *corev1.Node) bool {
-	return a.UID == b.UID && equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints) && maps.Equal(a.Annotations, b.Annotations)
+	return a.UID == b.UID && equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints) &&
+		maps.Equal(a.Annotations, b.Annotations)
 }

@@ -25,25 +25,37 @@ func TestPatchAgainstConcurrentWriters(t *testing.T) {
 		write   func(n *build.NodeWrapper)
 		refused bool
 	}{
-		"nobody has written":         {read: fresh(), write: func(*build.NodeWrapper) {}},
-		"a heartbeat":                {read: held().Condition(cni, "True", at(0)), write: func(n *build.NodeWrapper) { n.Condition("Ready", "True", at(5)) }},
-		"a label":                    {read: held().Condition(cni, "True", at(0)), write: func(n *build.NodeWrapper) { n.Label("zone", "b") }},
+		"nobody has written": {read: fresh(), write: func(*build.NodeWrapper) {}},
+		"a heartbeat": {read: held().Condition(cni, "True", at(0)),
+			write: func(n *build.NodeWrapper) { n.Condition("Ready", "True", at(5)) }},
+		"a label": {read: held().Condition(cni, "True", at(0)),
+			write: func(n *build.NodeWrapper) { n.Label("zone", "b") }},
 		"cordoned":                   {read: tainted(), write: func(n *build.NodeWrapper) { n.Cordoned() }},
 		"another annotation":         {read: annotated(), write: func(n *build.NodeWrapper) { n.Annotation("theirs", "y") }},
 		"another annotation changed": {read: annotated(), write: func(n *build.NodeWrapper) { n.Annotation("mine", "y") }},
-		"another annotation removed, not the last": {read: held().Condition(cni, "True", at(0)), write: func(n *build.NodeWrapper) { n.Unannotate("mine") }},
-		"another node of the same name":            {read: fresh(), write: func(n *build.NodeWrapper) { n.UID("uid-other") }, refused: true},
-		"the first taint":                          {read: annotated(), write: func(n *build.NodeWrapper) { n.Taint("new", "", noExecute) }, refused: true},
-		"a further taint":                          {read: tainted(), write: func(n *build.NodeWrapper) { n.Taint("new", "", noExecute) }, refused: true},
-		"a further taint, where ours goes":         {read: completing(), write: func(n *build.NodeWrapper) { n.Taint("new", "", noExecute) }, refused: true},
-		"a taint taken off":                        {read: tainted(), write: func(n *build.NodeWrapper) { n.Untaint("foreign.example.com/t") }, refused: true},
+		"another annotation removed, not the last": {read: held().Condition(cni, "True", at(0)),
+			write: func(n *build.NodeWrapper) { n.Unannotate("mine") }},
+		"another node of the same name": {read: fresh(), write: func(n *build.NodeWrapper) { n.UID("uid-other") },
+			refused: true},
+		"the first taint": {read: annotated(),
+			write: func(n *build.NodeWrapper) { n.Taint("new", "", noExecute) }, refused: true},
+		"a further taint": {read: tainted(),
+			write: func(n *build.NodeWrapper) { n.Taint("new", "", noExecute) }, refused: true},
+		"a further taint, where ours goes": {read: completing(),
+			write: func(n *build.NodeWrapper) { n.Taint("new", "", noExecute) }, refused: true},
+		"a taint taken off": {read: tainted(),
+			write: func(n *build.NodeWrapper) { n.Untaint("foreign.example.com/t") }, refused: true},
 		"a taint's value": {read: tainted(), write: func(n *build.NodeWrapper) {
 			n.Untaint("foreign.example.com/t").Taint("foreign.example.com/t", "v", noSchedule)
 		}, refused: true},
-		"the first annotation, where we make the map": {read: fresh(), write: func(n *build.NodeWrapper) { n.Annotation("theirs", "y") }, refused: true},
-		"our record made":    {read: annotated(), write: func(n *build.NodeWrapper) { n.Annotation(recordKey, "{}") }, refused: true},
-		"our record changed": {read: completing(), write: func(n *build.NodeWrapper) { n.Annotation(recordKey, "{}") }, refused: true},
-		"our record removed": {read: completing(), write: func(n *build.NodeWrapper) { n.Unannotate(recordKey) }, refused: true},
+		"the first annotation, where we make the map": {read: fresh(),
+			write: func(n *build.NodeWrapper) { n.Annotation("theirs", "y") }, refused: true},
+		"our record made": {read: annotated(), write: func(n *build.NodeWrapper) { n.Annotation(recordKey, "{}") },
+			refused: true},
+		"our record changed": {read: completing(), write: func(n *build.NodeWrapper) { n.Annotation(recordKey, "{}") },
+			refused: true},
+		"our record removed": {read: completing(), write: func(n *build.NodeWrapper) { n.Unannotate(recordKey) },
+			refused: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +104,8 @@ func TestPatch(t *testing.T) {
 		}
 		return out
 	}
-	record, marker := "/metadata/annotations/readiness.node.x-k8s.io~1rule-u-cni", "/metadata/annotations/readiness.k8s.io~1bootstrap-completed-u-cni"
+	record, marker := "/metadata/annotations/readiness.node.x-k8s.io~1rule-u-cni",
+		"/metadata/annotations/readiness.k8s.io~1bootstrap-completed-u-cni"
 	held := func() *build.NodeWrapper {
 		return fresh().Taint(key, "pending", noSchedule).Annotation(recordKey, claimed(0))
 	}
@@ -103,11 +116,13 @@ func TestPatch(t *testing.T) {
 	}{
 		"a node with nothing": {
 			rule: rule(), node: fresh(),
-			want: []string{"test /metadata/uid", "test /spec/taints", "add /spec/taints", "test /metadata/annotations", "add /metadata/annotations"},
+			want: []string{"test /metadata/uid", "test /spec/taints", "add /spec/taints", "test /metadata/annotations",
+				"add /metadata/annotations"},
 		},
 		"a node with an empty map of annotations": {
 			rule: rule(), node: fresh().Annotation("x", "").Unannotate("x"),
-			want: []string{"test /metadata/uid", "test /spec/taints", "add /spec/taints", "test /metadata/annotations", "add /metadata/annotations"},
+			want: []string{"test /metadata/uid", "test /spec/taints", "add /spec/taints", "test /metadata/annotations",
+				"add /metadata/annotations"},
 		},
 		"a node with other things": {
 			rule: rule(), node: fresh().Taint("x", "", noSchedule).Annotation("x", ""),
@@ -115,11 +130,13 @@ func TestPatch(t *testing.T) {
 		},
 		"the last taint goes, in the patch that sets the marker": {
 			rule: rule().BootstrapOnly(), node: held().Condition(cni, "True", at(0)),
-			want: []string{"test /metadata/uid", "test /spec/taints", "remove /spec/taints", "test " + marker, "add " + marker, "test " + record, "add " + record},
+			want: []string{"test /metadata/uid", "test /spec/taints", "remove /spec/taints", "test " + marker, "add " + marker,
+				"test " + record, "add " + record},
 		},
 		"the last taint and the last annotation go": {
 			rule: rule().Deleted(at(0)), node: held(),
-			want: []string{"test /metadata/uid", "test /spec/taints", "remove /spec/taints", "test " + record, "remove " + record},
+			want: []string{"test /metadata/uid", "test /spec/taints", "remove /spec/taints", "test " + record, "remove " +
+				record},
 		},
 		"only the record changes": {
 			rule: rule(), node: fresh().Condition(cni, "True", at(0)),

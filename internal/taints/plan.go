@@ -68,7 +68,8 @@ type Outcome struct {
 // Plan makes one patch of the decisions of all rules about a node. original is the node as it was read, swept the same
 // without what gone rules left. Taints and annotations that are nobody's business here are not touched.
 func Plan(original *corev1.Node, swept Swept, decisions []gate.Decision, now time.Time) Outcome {
-	p := &planner{original: original, node: swept.Node, now: now, after: map[gate.TaintID][]*claim{}, managed: map[gate.TaintID]bool{}, swept: swept.Claims}
+	p := &planner{original: original, node: swept.Node, now: now, after: map[gate.TaintID][]*claim{},
+		managed: map[gate.TaintID]bool{}, swept: swept.Claims}
 	for _, t := range swept.Claims {
 		p.managed[gate.TaintIDOf(t)] = true
 	}
@@ -233,7 +234,10 @@ func (p *planner) value(t corev1.Taint, claims []*claim) string {
 	if !oldest.brings() {
 		return t.Value
 	}
-	if slices.ContainsFunc(p.swept, func(s corev1.Taint) bool { return gate.TaintIDOf(s) == gate.TaintIDOf(t) && s.Value == t.Value }) {
+	if slices.ContainsFunc(p.swept, func(s corev1.Taint) bool {
+		return gate.TaintIDOf(s) == gate.TaintIDOf(t) &&
+			s.Value == t.Value
+	}) {
 		return oldest.taint.Value
 	}
 	for _, b := range p.before {
@@ -330,7 +334,10 @@ func (p *planner) changes(decisions []gate.Decision, swept []corev1.Taint, taint
 		}
 	}
 	for _, t := range swept {
-		reported := slices.ContainsFunc(out, func(c Change) bool { return c.Operation == Removed && gate.TaintIDOf(c.Taint) == gate.TaintIDOf(t) })
+		reported := slices.ContainsFunc(out, func(c Change) bool {
+			return c.Operation == Removed &&
+				gate.TaintIDOf(c.Taint) == gate.TaintIDOf(t)
+		})
 		if had[gate.TaintIDOf(t)] && !has[gate.TaintIDOf(t)] && !reported {
 			out = append(out, Change{Operation: Removed, Taint: t})
 		}

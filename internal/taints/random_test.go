@@ -34,7 +34,8 @@ var (
 )
 
 func (d dice) rule(name string) *build.RuleWrapper {
-	r := ruleOf(name, pick(d, conditionsUsed...), pick(d, keysUsed...)).Generation(int64(1 + d.IntN(3))).Created(at(-86400 - d.IntN(3)))
+	r := ruleOf(name, pick(d, conditionsUsed...), pick(d, keysUsed...)).Generation(int64(1 +
+		d.IntN(3))).Created(at(-86400 - d.IntN(3)))
 	r.Taint(r.Spec.Taint.Key, pick(d, "pending", "v1", ""), pick(d, noSchedule, noSchedule, noExecute))
 	optional := []func(){
 		func() { r.BootstrapOnly() },
@@ -82,7 +83,8 @@ func (d dice) node() *build.NodeWrapper {
 	d.churn(n, 0)
 	taken := map[string]bool{}
 	for range d.IntN(8) {
-		k, e := pick(d, append(keysUsed, "foreign.example.com/1", "foreign.example.com/2", "node.kubernetes.io/unreachable")...), pick(d, noSchedule, noExecute)
+		k, e := pick(d, append(keysUsed, "foreign.example.com/1", "foreign.example.com/2",
+			"node.kubernetes.io/unreachable")...), pick(d, noSchedule, noExecute)
 		if !taken[k+string(e)] {
 			n.Taint(k, pick(d, "", "pending", "kubelet"), e)
 			taken[k+string(e)] = true
@@ -102,7 +104,8 @@ func (d dice) annotation() (key, value string) {
 	case 1:
 		return v1alpha1.BootstrapAnnotationPrefix + ref, pick(d, `{"rule-name":"a"}`, `{"rule-name":"gone"}`, "true")
 	}
-	taint := pick(d, "", gate.FormatTaint(corev1.Taint{Key: pick(d, keysUsed...), Value: pick(d, "pending", "v1"), Effect: pick(d, noSchedule, noExecute)}),
+	taint := pick(d, "", gate.FormatTaint(corev1.Taint{Key: pick(d, keysUsed...), Value: pick(d, "pending", "v1"),
+		Effect: pick(d, noSchedule, noExecute)}),
 		"node.kubernetes.io/unreachable=:NoExecute")
 	return v1alpha1.RecordAnnotationPrefix + ref, pick(d, "{{{", "{}",
 		fmt.Sprintf(`{"rule":"x","taint":%q,"since":%q}`, taint, stamp(d.IntN(20))),
@@ -117,7 +120,8 @@ func (d dice) churn(n *build.NodeWrapper, now int) {
 		case d.chance(10):
 			n.Without(c)
 		case d.chance(50):
-			n.Condition(c, pick(d, corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown), at(now-d.IntN(90)))
+			n.Condition(c, pick(d, corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown),
+				at(now-d.IntN(90)))
 		}
 	}
 	if d.chance(10) {
@@ -142,8 +146,8 @@ func (d dice) churn(n *build.NodeWrapper, now int) {
 	}
 }
 
-// TestRandom plays random histories. After each pass: what is foreign is untouched, exactly the claimed taints stand, and
-// (as in all tests) a second pass plans nothing.
+// TestRandom plays random histories. After each pass: what is foreign is untouched, exactly the claimed taints stand,
+// and (as in all tests) a second pass plans nothing.
 func TestRandom(t *testing.T) {
 	rounds := 300
 	if testing.Short() {
@@ -190,7 +194,8 @@ func TestRandom(t *testing.T) {
 func (w *world) describe() string {
 	var out strings.Builder
 	for _, r := range w.objects {
-		fmt.Fprintf(&out, "\n  %s: mode %d, taint %+v, %+v", r.Name, ruleset.Compile(r.Obj(), nil, start).Mode, r.Spec.Taint, r.Spec)
+		fmt.Fprintf(&out, "\n  %s: mode %d, taint %+v, %+v", r.Name, ruleset.Compile(r.Obj(), nil, start).Mode, r.Spec.Taint,
+			r.Spec)
 	}
 	return out.String()
 }
@@ -199,7 +204,8 @@ func (w *world) describe() string {
 func (w *world) untouched(before, after *corev1.Node, decisions []gate.Decision) {
 	w.t.Helper()
 	foreign := func(n *corev1.Node) []corev1.Taint {
-		return slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return slices.Contains(keysUsed, t.Key) })
+		return slices.DeleteFunc(slices.Clone(n.Spec.Taints),
+			func(t corev1.Taint) bool { return slices.Contains(keysUsed, t.Key) })
 	}
 	if diff := cmp.Diff(foreign(before), foreign(after), cmpopts.EquateEmpty()); diff != "" {
 		w.t.Errorf("foreign taints (-before +after):\n%s", diff)
@@ -213,7 +219,8 @@ func (w *world) untouched(before, after *corev1.Node, decisions []gate.Decision)
 	theirs := func(n *corev1.Node) map[string]string {
 		out := map[string]string{}
 		for k, v := range n.Annotations {
-			ours := strings.HasPrefix(k, v1alpha1.RecordAnnotationPrefix) || strings.HasPrefix(k, v1alpha1.BootstrapAnnotationPrefix) || k == completedAt
+			ours := strings.HasPrefix(k, v1alpha1.RecordAnnotationPrefix) ||
+				strings.HasPrefix(k, v1alpha1.BootstrapAnnotationPrefix) || k == completedAt
 			if !ours || frozen[k] || strings.HasSuffix(k, "u-new") {
 				out[k] = v
 			}
@@ -251,7 +258,8 @@ func (w *world) sayable(d gate.Decision) {
 	switch {
 	case !counts && said != "",
 		counts && said == "" && d.Reason != gate.ReasonTerminating,
-		counts && said != "" && d.Reason != gate.ReasonTerminating && (said == v1alpha1.HealthNotReady) != (d.State == v1alpha1.NodeStateHeld):
+		counts && said != "" && d.Reason != gate.ReasonTerminating &&
+			(said == v1alpha1.HealthNotReady) != (d.State == v1alpha1.NodeStateHeld):
 		w.t.Errorf("%s is %s %s, and its record says %q", d.Rule.Name, d.State, d.Reason, said)
 	}
 }
@@ -276,7 +284,8 @@ func (w *world) exactlyTheClaimed(before, after *corev1.Node, decisions []gate.D
 				w.t.Errorf("%s claims %q", d.Rule.Name, d.Record.Taint)
 			}
 			must[gate.TaintIDOf(claim)] = true
-			if adds := d.Rule.Mode == ruleset.Enforced && before.DeletionTimestamp.IsZero(); adds && gate.TaintIDOf(claim) != gate.TaintIDOf(*d.Rule.Taint) {
+			if adds := d.Rule.Mode == ruleset.Enforced && before.DeletionTimestamp.IsZero(); adds &&
+				gate.TaintIDOf(claim) != gate.TaintIDOf(*d.Rule.Taint) {
 				w.t.Errorf("%s claims %s, its taint is %s", d.Rule.Name, d.Record.Taint, gate.FormatTaint(*d.Rule.Taint))
 			}
 		}

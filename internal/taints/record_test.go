@@ -20,7 +20,8 @@ import (
 // A record that cannot be true is as if it were not there, and is replaced at the next occasion.
 func TestForgedRecords(t *testing.T) {
 	held := func(tells string) step {
-		return step{tells: tells, at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending},
+		return step{tells: tells, at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
+			changes:     []string{"added cni " + pending},
 			annotations: map[string]string{recordKey: claimed(1)}}
 	}
 	stories := map[string]story{}
@@ -45,21 +46,26 @@ func TestForgedRecords(t *testing.T) {
 		}
 	}
 	stories["a claim from the future was made nobody knows when"] = story{
-		rules: []*build.RuleWrapper{rule()}, node: fresh().Taint(key, "pending", noSchedule).Annotation(recordKey, claimed(86400)),
+		rules: []*build.RuleWrapper{rule()}, node: fresh().Taint(key, "pending", noSchedule).Annotation(recordKey,
+			claimed(86400)),
 		steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
 			annotations: map[string]string{recordKey: `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`}}},
 	}
 	stories["evidence counts from a time in the far future"] = story{
-		rules: []*build.RuleWrapper{rule().RearmOnReboot()}, node: fresh().BootID("b").Condition(cni, "True", at(0)).Annotation(recordKey, fmt.Sprintf(`{"bootID":"b","notBefore":%q}`, stamp(86400))),
-		steps: []step{{tells: "seen", at: 1, states: []string{"cni Ready EvidenceHolds"}, annotations: map[string]string{recordKey: fmt.Sprintf(`{"rule":"cni","released":%q,"bootID":"b"}`, stamp(1))}}},
+		rules: []*build.RuleWrapper{rule().RearmOnReboot()}, node: fresh().BootID("b").Condition(cni, "True",
+			at(0)).Annotation(recordKey, fmt.Sprintf(`{"bootID":"b","notBefore":%q}`, stamp(86400))),
+		steps: []step{{tells: "seen", at: 1, states: []string{"cni Ready EvidenceHolds"},
+			annotations: map[string]string{recordKey: fmt.Sprintf(`{"rule":"cni","released":%q,"bootID":"b"}`, stamp(1))}}},
 	}
 	stories["on an existing node that is ready: it goes"] = story{
 		rules: []*build.RuleWrapper{rule()}, node: old().Condition(cni, "True", at(-900)).Annotation(recordKey, `{{{`),
 		steps: []step{{tells: "seen", at: 1, states: []string{"cni Ready EvidenceHolds"}, annotations: map[string]string{}}},
 	}
 	stories["a field of a later version is kept while nothing else changes"] = story{
-		rules: []*build.RuleWrapper{rule()}, node: fresh().Taint(key, "pending", noSchedule).Annotation(recordKey, `{"verdict":"x","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
-		steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, quiet: true}},
+		rules: []*build.RuleWrapper{rule()}, node: fresh().Taint(key, "pending", noSchedule).Annotation(recordKey,
+			`{"verdict":"x","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
+		steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
+			quiet: true}},
 	}
 	play(t, stories)
 }
@@ -67,8 +73,9 @@ func TestForgedRecords(t *testing.T) {
 func TestRecordRoundTrip(t *testing.T) {
 	node := fresh().Obj()
 	full := gate.Record{
-		Rule: "cni", Taint: pending, Since: metav1.NewTime(at(1)), Released: metav1.NewTime(at(2)), TimedOut: metav1.NewTime(at(3)),
-		BootID: "b1", NotBefore: metav1.NewTime(at(4)),
+		Rule: "cni", Taint: pending, Since: metav1.NewTime(at(1)), Released: metav1.NewTime(at(2)),
+		TimedOut: metav1.NewTime(at(3)),
+		BootID:   "b1", NotBefore: metav1.NewTime(at(4)),
 	}
 	for name, want := range map[string]gate.Record{"full": full, "empty": {}, "one time": {Released: full.Released}} {
 		got, ok := gate.DecodeRecord(want.Encode(), node, at(5))
@@ -95,22 +102,25 @@ func TestParseTaint(t *testing.T) {
 		want corev1.Taint
 		says string // part of the error
 	}{
-		"key, value and effect": {in: "example.com/a=b:NoSchedule", want: corev1.Taint{Key: "example.com/a", Value: "b", Effect: noSchedule}},
-		"an empty value":        {in: "a=:NoExecute", want: corev1.Taint{Key: "a", Effect: noExecute}},
-		"no value":              {in: "a:PreferNoSchedule", want: corev1.Taint{Key: "a", Effect: corev1.TaintEffectPreferNoSchedule}},
-		"no effect":             {in: "a=b", says: "want key=value:effect"},
-		"an empty effect":       {in: "a=b:", says: "unknown effect"},
-		"an unknown effect":     {in: "a=b:NoWay", says: "unknown effect"},
-		"no key":                {in: "=b:NoSchedule", says: "key"},
-		"empty":                 {in: "", says: "want key=value:effect"},
-		"a bad key":             {in: "a b=c:NoSchedule", says: "key"},
-		"a bad value":           {in: "a=b c:NoSchedule", says: "value"},
-		"a long value":          {in: "a=" + strings.Repeat("x", 64) + ":NoSchedule", says: "value"},
-		"a value with a =":      {in: "a=b=c:NoSchedule", says: "value"},
-		"a value with a colon":  {in: "a=b:c:NoSchedule", says: "value"},
-		"kubelet's":             {in: "node.kubernetes.io/not-ready=:NoExecute", says: "belong to Kubernetes"},
-		"the cloud provider's":  {in: "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule", says: "belong to Kubernetes"},
-		"a role's":              {in: "node-role.kubernetes.io/control-plane=:NoSchedule", says: "belong to Kubernetes"},
+		"key, value and effect": {in: "example.com/a=b:NoSchedule", want: corev1.Taint{Key: "example.com/a", Value: "b",
+			Effect: noSchedule}},
+		"an empty value": {in: "a=:NoExecute", want: corev1.Taint{Key: "a", Effect: noExecute}},
+		"no value": {in: "a:PreferNoSchedule", want: corev1.Taint{Key: "a",
+			Effect: corev1.TaintEffectPreferNoSchedule}},
+		"no effect":            {in: "a=b", says: "want key=value:effect"},
+		"an empty effect":      {in: "a=b:", says: "unknown effect"},
+		"an unknown effect":    {in: "a=b:NoWay", says: "unknown effect"},
+		"no key":               {in: "=b:NoSchedule", says: "key"},
+		"empty":                {in: "", says: "want key=value:effect"},
+		"a bad key":            {in: "a b=c:NoSchedule", says: "key"},
+		"a bad value":          {in: "a=b c:NoSchedule", says: "value"},
+		"a long value":         {in: "a=" + strings.Repeat("x", 64) + ":NoSchedule", says: "value"},
+		"a value with a =":     {in: "a=b=c:NoSchedule", says: "value"},
+		"a value with a colon": {in: "a=b:c:NoSchedule", says: "value"},
+		"kubelet's":            {in: "node.kubernetes.io/not-ready=:NoExecute", says: "belong to Kubernetes"},
+		"the cloud provider's": {in: "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule",
+			says: "belong to Kubernetes"},
+		"a role's": {in: "node-role.kubernetes.io/control-plane=:NoSchedule", says: "belong to Kubernetes"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -133,16 +143,19 @@ func TestParseTaint(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	node := fresh().Taint("a", "1", noExecute).Taint("a", "2", noSchedule).Obj()
-	if got := gate.Find(node, &corev1.Taint{Key: "a", Value: "other", Effect: noSchedule}); got == nil || got.Value != "2" {
+	if got := gate.Find(node, &corev1.Taint{Key: "a", Value: "other", Effect: noSchedule}); got == nil ||
+		got.Value != "2" {
 		t.Errorf("found %v, want the one of the same key and effect", got)
 	}
-	if gate.Find(node, &corev1.Taint{Key: "a", Effect: corev1.TaintEffectPreferNoSchedule}) != nil || gate.Find(node, nil) != nil {
+	if gate.Find(node, &corev1.Taint{Key: "a", Effect: corev1.TaintEffectPreferNoSchedule}) != nil ||
+		gate.Find(node, nil) != nil {
 		t.Error("found what is not there")
 	}
 }
 
 func FuzzParseTaint(f *testing.F) {
-	for _, s := range []string{"", "a:NoSchedule", "example.com/a=b:NoExecute", "a=b=c:NoSchedule", "node.kubernetes.io/x:NoSchedule", ":=:", "a=b:c:PreferNoSchedule"} {
+	for _, s := range []string{"", "a:NoSchedule", "example.com/a=b:NoExecute", "a=b=c:NoSchedule",
+		"node.kubernetes.io/x:NoSchedule", ":=:", "a=b:c:PreferNoSchedule"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -166,7 +179,8 @@ func FuzzParseTaint(f *testing.F) {
 }
 
 func FuzzParseOverride(f *testing.F) {
-	for _, s := range []string{"", "Hold", "Release", "Hold;until=2026-01-02T15:04:05Z", "Release;until=", ";", " Hold ; until=2026-01-02T15:04:05+14:00"} {
+	for _, s := range []string{"", "Hold", "Release", "Hold;until=2026-01-02T15:04:05Z", "Release;until=", ";",
+		" Hold ; until=2026-01-02T15:04:05+14:00"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -181,8 +195,10 @@ func FuzzParseOverride(f *testing.F) {
 }
 
 func FuzzDecodeRecord(f *testing.F) {
-	for _, s := range []string{"", "{}", "null", "{{{", claimed(1), released(1), released(-1), reclaimed(5, 1), `{"since":"0000-00-00"}`,
-		`{"taint":"node.kubernetes.io/x=:NoExecute"}`, `{"bootID":"b","notBefore":"2026-01-02T15:00:00+01:00"}`, `{"released":"9999-12-31T23:59:59Z"}`} {
+	for _, s := range []string{"", "{}", "null", "{{{", claimed(1), released(1), released(-1), reclaimed(5, 1),
+		`{"since":"0000-00-00"}`,
+		`{"taint":"node.kubernetes.io/x=:NoExecute"}`, `{"bootID":"b","notBefore":"2026-01-02T15:00:00+01:00"}`,
+		`{"released":"9999-12-31T23:59:59Z"}`} {
 		f.Add(s)
 	}
 	node := fresh().Obj()

@@ -21,30 +21,40 @@ func TestReleasedAndCounted(t *testing.T) {
 		released bool
 		counted  bool
 	}{
-		"a new node is not":                                      {node: fresh()},
-		"one whose record says so is":                            {node: fresh().Annotation(recordKey, released(1)), released: true, counted: true},
-		"one that is claimed again still is":                     {node: fresh().Annotation(recordKey, reclaimed(5, 1)), released: true, counted: true},
+		"a new node is not": {node: fresh()},
+		"one whose record says so is": {node: fresh().Annotation(recordKey, released(1)),
+			released: true, counted: true},
+		"one that is claimed again still is": {node: fresh().Annotation(recordKey, reclaimed(5, 1)),
+			released: true, counted: true},
 		"one that is claimed, and never was, is not":             {node: fresh().Annotation(recordKey, claimed(1))},
 		"one that was there before the rule is":                  {node: old(), released: true, counted: true},
 		"one that was there before, and is claimed, is not":      {node: old().Annotation(recordKey, claimed(-86000))},
 		"one that was there before, and bears the taint, is not": {node: old().Taint(key, "", noSchedule)},
 		"one that was there before, and bears the taint for another rule, is": {
-			node: old().Taint(key, "", noSchedule).Annotation("readiness.node.x-k8s.io/rule-u-disk", `{"taint":"readiness.k8s.io/cni=:NoSchedule"}`), released: true, counted: true,
+			node: old().Taint(key, "", noSchedule).Annotation("readiness.node.x-k8s.io/rule-u-disk",
+				`{"taint":"readiness.k8s.io/cni=:NoSchedule"}`), released: true, counted: true,
 		},
-		"one that has completed is":                     {node: fresh().Annotation(markerKey, isMarked), released: true, counted: true},
-		"one that has completed, by the older form, is": {node: fresh().Annotation(oldMarker, isMarked), released: true, counted: true},
-		"a cordoned one is not counted":                 {node: old().Cordoned(), released: true},
-		"a terminating one is not counted":              {node: old().Terminating(at(0)), released: true},
-		"one that does not match is not counted":        {node: old().Unlabel("pool"), released: true},
+		"one that has completed is": {node: fresh().Annotation(markerKey, isMarked), released: true,
+			counted: true},
+		"one that has completed, by the older form, is": {node: fresh().Annotation(oldMarker, isMarked), released: true,
+			counted: true},
+		"a cordoned one is not counted":          {node: old().Cordoned(), released: true},
+		"a terminating one is not counted":       {node: old().Terminating(at(0)), released: true},
+		"one that does not match is not counted": {node: old().Unlabel("pool"), released: true},
 		"a rebooted one is not, until it is again": {
-			rule: rule().RearmOnReboot(), node: fresh().BootID("b2").Annotation(recordKey, `{"released":"`+stamp(1)+`","bootID":"b1"}`),
+			rule: rule().RearmOnReboot(), node: fresh().BootID("b2").Annotation(recordKey,
+				`{"released":"`+stamp(1)+`","bootID":"b1"}`),
 		},
 		"one of the second in which the rule was put in force is not": {node: fresh().Created(at(-86400))},
-		"one of the second before is":                                 {node: fresh().Created(at(-86401)), released: true, counted: true},
-		"a record from before the node's creation does not say so":    {node: fresh().Annotation(recordKey, released(-1))},
-		"a record from its very second does":                          {node: fresh().Annotation(recordKey, released(0)), released: true, counted: true},
-		"a record from a clock a little ahead does":                   {node: fresh().Annotation(recordKey, released(10+300)), released: true, counted: true},
-		"a record from further ahead does not":                        {node: fresh().Annotation(recordKey, released(10+301))},
+		"one of the second before is": {node: fresh().Created(at(-86401)), released: true,
+			counted: true},
+		"a record from before the node's creation does not say so": {node: fresh().Annotation(recordKey, released(-1))},
+		"a record from its very second does": {node: fresh().Annotation(recordKey, released(0)),
+			released: true, counted: true},
+		"a record from a clock a little ahead does": {node: fresh().Annotation(recordKey, released(10+300)),
+			released: true, counted: true},
+		"a record from further ahead does not": {node: fresh().Annotation(recordKey,
+			released(10+301))},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -67,15 +77,19 @@ func TestBreaker(t *testing.T) {
 		node  *build.NodeWrapper
 		needs bool
 	}{
-		"a claim on a node in service needs room":                      {limited(), inService(), true},
-		"one on a node that was there before does":                     {limited(), old(), true},
-		"one on a node that was never released does not":               {limited(), fresh(), false},
-		"one on a cordoned node does not":                              {limited(), inService().Cordoned(), false},
-		"a claim that stands does not":                                 {limited(), fresh().Taint(key, "pending", noSchedule).Annotation(recordKey, reclaimed(5, 1)), false},
-		"an adoption does not":                                         {limited(), old().Taint(key, "kubelet", noSchedule), false},
-		"a rule without a limit does not ask":                          {rule(), inService(), false},
-		"a node that is ready does not ask":                            {limited(), inService().Condition(cni, "True", at(0)), false},
-		"a node within unreadySeconds does not ask yet":                {limited().UnreadySeconds(30), inService().Condition(cni, "False", at(8)), false},
+		"a claim on a node in service needs room":        {limited(), inService(), true},
+		"one on a node that was there before does":       {limited(), old(), true},
+		"one on a node that was never released does not": {limited(), fresh(), false},
+		"one on a cordoned node does not":                {limited(), inService().Cordoned(), false},
+		"a claim that stands does not": {limited(),
+			fresh().Taint(key, "pending", noSchedule).Annotation(recordKey, reclaimed(5, 1)), false},
+		"an adoption does not": {limited(), old().Taint(key, "kubelet", noSchedule),
+			false},
+		"a rule without a limit does not ask": {rule(), inService(), false},
+		"a node that is ready does not ask": {limited(), inService().Condition(cni, "True", at(0)),
+			false},
+		"a node within unreadySeconds does not ask yet": {limited().UnreadySeconds(30),
+			inService().Condition(cni, "False", at(8)), false},
 		"a suspended rule does not ask":                                {limited().Suspend(true), inService(), false},
 		"a rule in dry-run does not ask":                               {limited().DryRun(true), inService(), false},
 		"a limit of 0 asks, and is refused by whoever keeps the count": {rule().MaxUnavailable("0"), inService(), true},
@@ -110,16 +124,19 @@ func TestExistingNodes(t *testing.T) {
 	play(t, map[string]story{
 		"All: an existing node that is not ready is held": {
 			rules: []*build.RuleWrapper{rule().ExistingNodes("All")}, node: old(),
-			steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending},
+			steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
+				changes:     []string{"added cni " + pending},
 				annotations: map[string]string{recordKey: reclaimed(1, 1)}}},
 		},
 		"All is the default, and the breaker refuses": {
 			rules: []*build.RuleWrapper{rule().MaxUnavailable("0")}, node: old(),
 			steps: []step{
 				{tells: "refused", at: 1, refuse: []string{"cni"}, states: []string{"cni Exempt OverBudget"}, quiet: true},
-				{tells: "granted", at: 2, refuse: []string{}, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending},
+				{tells: "granted", at: 2, refuse: []string{}, taints: []string{pending},
+					states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending},
 					annotations: map[string]string{recordKey: counted(reclaimed(2, 2))}},
-				{tells: "not asked again", at: 3, refuse: []string{"cni"}, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, quiet: true},
+				{tells: "not asked again", at: 3, refuse: []string{"cni"}, taints: []string{pending},
+					states: []string{"cni Held EvidenceMissing"}, quiet: true},
 			},
 		},
 		"None: exempt until it is ready for the first time": {
@@ -127,38 +144,48 @@ func TestExistingNodes(t *testing.T) {
 			steps: []step{
 				{tells: "missing", at: 1, states: []string{"cni Exempt ExistingNode"}, quiet: true},
 				{tells: "False", at: 2, restart: true, node: unready(2), states: []string{"cni Exempt ExistingNode"}, quiet: true},
-				{tells: "ready for the first time", at: 3, node: ready(3), states: []string{"cni Ready EvidenceHolds"}, annotations: map[string]string{recordKey: released(3)}},
-				{tells: "not ready", at: 4, node: unready(4), taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending}},
+				{tells: "ready for the first time", at: 3, node: ready(3), states: []string{"cni Ready EvidenceHolds"},
+					annotations: map[string]string{recordKey: released(3)}},
+				{tells: "not ready", at: 4, node: unready(4), taints: []string{pending},
+					states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending}},
 			},
 		},
 		"None: a node of the second in which the rule was put in force is new": {
 			rules: []*build.RuleWrapper{none()}, node: fresh().Created(at(-86400)),
-			steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending}}},
+			steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
+				changes: []string{"added cni " + pending}}},
 		},
 		"None: a taint that it bears already is managed": {
 			rules: []*build.RuleWrapper{none()}, node: old().Taint(key, "kubelet", noSchedule),
 			steps: []step{
-				{tells: "seen", at: 1, taints: []string{key + "=kubelet:NoSchedule"}, states: []string{"cni Held EvidenceMissing"}, changes: []string{"adopted cni " + pending}},
-				{tells: "ready", at: 2, node: ready(2), states: []string{"cni Ready EvidenceHolds"}, changes: []string{"removed cni " + pending}},
+				{tells: "seen", at: 1, taints: []string{key + "=kubelet:NoSchedule"}, states: []string{"cni Held EvidenceMissing"},
+					changes: []string{"adopted cni " + pending}},
+				{tells: "ready", at: 2, node: ready(2), states: []string{"cni Ready EvidenceHolds"},
+					changes: []string{"removed cni " + pending}},
 			},
 		},
 		"None: an existing node that is relabelled in is exempt, a new one is not": {
 			rules: []*build.RuleWrapper{none()}, node: old().Unlabel("pool"),
-			steps: []step{{tells: "in", at: 1, node: func(n *build.NodeWrapper) { n.Label("pool", "workers") }, states: []string{"cni Exempt ExistingNode"}, quiet: true}},
+			steps: []step{{tells: "in", at: 1, node: func(n *build.NodeWrapper) { n.Label("pool", "workers") },
+				states: []string{"cni Exempt ExistingNode"}, quiet: true}},
 		},
 		"None: the end of dry-run makes the nodes that are there existing ones": {
 			rules: []*build.RuleWrapper{none()}, node: fresh(),
 			steps: []step{
-				{tells: "new: held", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending}},
-				{tells: "dry-run", at: 2, rules: []*build.RuleWrapper{none().Generation(2).DryRun(true)}, states: []string{"cni Exempt DryRun"}, changes: []string{"removed cni " + pending}},
-				{tells: "back", at: 3, rules: []*build.RuleWrapper{none().Generation(3)}, states: []string{"cni Exempt ExistingNode"}, quiet: true},
+				{tells: "new: held", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
+					changes: []string{"added cni " + pending}},
+				{tells: "dry-run", at: 2, rules: []*build.RuleWrapper{none().Generation(2).DryRun(true)},
+					states: []string{"cni Exempt DryRun"}, changes: []string{"removed cni " + pending}},
+				{tells: "back", at: 3, rules: []*build.RuleWrapper{none().Generation(3)},
+					states: []string{"cni Exempt ExistingNode"}, quiet: true},
 			},
 		},
 		"None with bootstrap-only: completes when ready for the first time": {
 			rules: []*build.RuleWrapper{none().BootstrapOnly()}, node: old(),
 			steps: []step{
 				{tells: "missing", at: 1, states: []string{"cni Exempt ExistingNode"}, quiet: true},
-				{tells: "ready", at: 2, node: ready(2), states: []string{"cni Ready EvidenceHolds"}, changes: []string{"completed cni"}},
+				{tells: "ready", at: 2, node: ready(2), states: []string{"cni Ready EvidenceHolds"},
+					changes: []string{"completed cni"}},
 				{tells: "not ready", at: 3, node: unready(3), states: []string{"cni Ready BootstrapCompleted"}, quiet: true},
 			},
 		},
@@ -174,7 +201,8 @@ func TestTakingOver(t *testing.T) {
 	play(t, map[string]story{
 		"a node that it holds is held on": {
 			rules: []*build.RuleWrapper{incumbents()}, node: fresh().Taint(key, "theirs", noSchedule),
-			steps: []step{{tells: "seen", at: 1, taints: []string{key + "=theirs:NoSchedule"}, states: []string{"cni Held EvidenceMissing"}, annotations: map[string]string{recordKey: claimed(1)}}},
+			steps: []step{{tells: "seen", at: 1, taints: []string{key + "=theirs:NoSchedule"},
+				states: []string{"cni Held EvidenceMissing"}, annotations: map[string]string{recordKey: claimed(1)}}},
 		},
 		"a node that no longer matches is cleaned": {
 			rules: []*build.RuleWrapper{incumbents()}, node: fresh().Unlabel("pool").Taint(key, "theirs", noSchedule),
@@ -186,27 +214,32 @@ func TestTakingOver(t *testing.T) {
 		},
 		"and where it is in dry-run": {
 			rules: []*build.RuleWrapper{incumbents().DryRun(true)}, node: fresh().Taint(key, "theirs", noSchedule),
-			steps: []step{{tells: "seen", at: 1, states: []string{"cni Exempt DryRun"}, changes: []string{"removed cni " + pending}}},
+			steps: []step{{tells: "seen", at: 1, states: []string{"cni Exempt DryRun"},
+				changes: []string{"removed cni " + pending}}},
 		},
 		"a suspended rule holds on, and takes it off when the node is ready": {
 			rules: []*build.RuleWrapper{incumbents().Suspend(true)}, node: fresh().Taint(key, "theirs", noSchedule),
 			steps: []step{
 				{tells: "seen", at: 1, taints: []string{key + "=theirs:NoSchedule"}, states: []string{"cni Held EvidenceMissing"}},
-				{tells: "ready", at: 2, node: ready(2), states: []string{"cni Ready EvidenceHolds"}, changes: []string{"removed cni " + pending}},
+				{tells: "ready", at: 2, node: ready(2), states: []string{"cni Ready EvidenceHolds"},
+					changes: []string{"removed cni " + pending}},
 			},
 		},
 		"a node that is not in its status, and does not match, keeps what it has": {
-			rules: []*build.RuleWrapper{incumbents()}, node: build.MakeNode("n2").UID("n2").Created(at(0)).Taint(key, "theirs", noSchedule),
+			rules: []*build.RuleWrapper{incumbents()}, node: build.MakeNode("n2").UID("n2").Created(at(0)).Taint(key, "theirs",
+				noSchedule),
 			steps: []step{{tells: "seen", at: 1, taints: []string{key + "=theirs:NoSchedule"}, quiet: true}},
 		},
 		"what our own status says is cut short, and not read that way": {
-			rules: []*build.RuleWrapper{rule().StatusNode("n1", v1alpha1.TaintPresent)}, node: fresh().Unlabel("pool").Taint(key, "theirs", noSchedule),
+			rules: []*build.RuleWrapper{rule().StatusNode("n1", v1alpha1.TaintPresent)},
+			node:  fresh().Unlabel("pool").Taint(key, "theirs", noSchedule),
 			steps: []step{{tells: "seen", at: 1, taints: []string{key + "=theirs:NoSchedule"}, quiet: true}},
 		},
 		"what its status tells of, and is not there, is not what another rule puts there now": {
 			rules: []*build.RuleWrapper{incumbents(), ruleOf("disk", disk, key)}, node: old().Condition(cni, "True", at(-900)),
 			steps: []step{
-				{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Ready EvidenceHolds", "disk Held EvidenceMissing"}, changes: []string{"added disk " + pending}},
+				{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Ready EvidenceHolds",
+					"disk Held EvidenceMissing"}, changes: []string{"added disk " + pending}},
 			},
 		},
 		"what an invalid rule inherits stands, also where another rule claims it": {
@@ -215,13 +248,17 @@ func TestTakingOver(t *testing.T) {
 				r.Spec.EnforcementMode = "sometimes"
 				return r
 			}(), ruleOf("disk", disk, key)},
-			node:  fresh().Taint(key, "pending", noSchedule).Condition(disk, "True", at(0)).Annotation("readiness.node.x-k8s.io/rule-u-disk", `{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
-			steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held NotInForce", "disk Ready EvidenceHolds"}}},
+			node: fresh().Taint(key, "pending", noSchedule).Condition(disk, "True",
+				at(0)).Annotation("readiness.node.x-k8s.io/rule-u-disk", `{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
+			steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held NotInForce",
+				"disk Ready EvidenceHolds"}}},
 		},
 		"another rule's claim is not what the incumbent left": {
 			rules: []*build.RuleWrapper{incumbents().Deleted(at(0)), ruleOf("disk", disk, key)},
-			node:  fresh().Taint(key, "pending", noSchedule).Annotation("readiness.node.x-k8s.io/rule-u-disk", `{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
-			steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni", "disk Held EvidenceMissing"}, quiet: true}},
+			node: fresh().Taint(key, "pending", noSchedule).Annotation("readiness.node.x-k8s.io/rule-u-disk",
+				`{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
+			steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni", "disk Held EvidenceMissing"},
+				quiet: true}},
 		},
 	})
 }
@@ -233,14 +270,16 @@ func TestLeftover(t *testing.T) {
 		node *build.NodeWrapper
 		want bool
 	}{
-		"nothing":                    {rule(), fresh().Taint(key, "", noSchedule).Annotation("readiness.node.x-k8s.io/rule-u-other", "{}"), false},
+		"nothing": {rule(), fresh().Taint(key, "",
+			noSchedule).Annotation("readiness.node.x-k8s.io/rule-u-other", "{}"), false},
 		"a record":                   {rule(), fresh().Annotation(recordKey, "garbage"), true},
 		"a marker":                   {rule(), fresh().Annotation(markerKey, ""), true},
 		"a marker of the older form": {rule(), fresh().Annotation(oldMarker, ""), true},
 		"a taint of the incumbent":   {inherited, fresh().Taint(key, "", noSchedule), true},
 		"no taint of the incumbent":  {inherited, fresh(), false},
 		"a taint of the incumbent that another rule claims by now": {
-			inherited, fresh().Taint(key, "", noSchedule).Annotation("readiness.node.x-k8s.io/rule-u-disk", `{"taint":"readiness.k8s.io/cni=:NoSchedule"}`), false,
+			inherited, fresh().Taint(key, "", noSchedule).Annotation("readiness.node.x-k8s.io/rule-u-disk",
+				`{"taint":"readiness.k8s.io/cni=:NoSchedule"}`), false,
 		},
 	}
 	for name, c := range cases {
@@ -258,11 +297,12 @@ func TestConcerns(t *testing.T) {
 		node *build.NodeWrapper
 		want bool
 	}{
-		"a node that matches":           {rule(), fresh(), true},
-		"one that does not":             {rule(), fresh().Unlabel("pool").Taint(key, "", noSchedule), false},
-		"one with a record":             {rule(), fresh().Unlabel("pool").Annotation(recordKey, "{"), true},
-		"one with a marker":             {rule(), fresh().Unlabel("pool").Annotation(oldMarker, ""), true},
-		"one in the incumbent's status": {build.MakeRule("cni").UID("u-cni").Selector("a", "b").Taint(key, "", noSchedule).StatusNode("n1", v1alpha1.TaintPresent), fresh(), true},
+		"a node that matches": {rule(), fresh(), true},
+		"one that does not":   {rule(), fresh().Unlabel("pool").Taint(key, "", noSchedule), false},
+		"one with a record":   {rule(), fresh().Unlabel("pool").Annotation(recordKey, "{"), true},
+		"one with a marker":   {rule(), fresh().Unlabel("pool").Annotation(oldMarker, ""), true},
+		"one in the incumbent's status": {build.MakeRule("cni").UID("u-cni").Selector("a", "b").Taint(key, "",
+			noSchedule).StatusNode("n1", v1alpha1.TaintPresent), fresh(), true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -79,7 +79,8 @@ type world struct {
 }
 
 func newWorld(t *testing.T, rules ...*build.RuleWrapper) *world {
-	return &world{t: t, objects: rules, compiled: map[types.UID]*ruleset.Rule{}, observed: map[types.UID]readiness.Observed{}}
+	return &world{t: t, objects: rules, compiled: map[types.UID]*ruleset.Rule{},
+		observed: map[types.UID]readiness.Observed{}}
 }
 
 // restart forgets what a process remembers.
@@ -135,8 +136,10 @@ func (w *world) pass(node *corev1.Node, now time.Time) (*corev1.Node, Outcome, [
 		w.t.Errorf("a second pass plans %s\nafter %s\non %v", second.Patch, out.Patch, after.Annotations)
 	}
 	for i := range again {
-		if i < len(decisions) && decisions[i].Rule.UID == again[i].Rule.UID && !again[i].Frozen && decisions[i].Claim != again[i].Claim {
-			w.t.Errorf("%s: a second pass decides otherwise: claim %t, then %t", again[i].Rule.Name, decisions[i].Claim, again[i].Claim)
+		if i < len(decisions) && decisions[i].Rule.UID == again[i].Rule.UID && !again[i].Frozen &&
+			decisions[i].Claim != again[i].Claim {
+			w.t.Errorf("%s: a second pass decides otherwise: claim %t, then %t", again[i].Rule.Name, decisions[i].Claim,
+				again[i].Claim)
 		}
 	}
 	return after, out, decisions

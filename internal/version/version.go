@@ -11,7 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Version is set when a release is built, with -ldflags "-X github.com/nodegate/nodegate/internal/version.Version=v1.2.3".
+// Version is set when a release is built, with -ldflags "-X
+// github.com/nodegate/nodegate/internal/version.Version=v1.2.3".
 var Version = "dev"
 
 // Commit is the commit that the binary was built from, "unknown" if that was not recorded.

@@ -20,8 +20,8 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// FollowCRD follows the CustomResourceDefinition in an informer cache, and freezes the rules while another one than ours
-// is served. It returns a function that reports whether it has been looked at. What blocks is given to start.
+// FollowCRD follows the CustomResourceDefinition in an informer cache, and freezes the rules while another one than
+// ours is served. It returns a function that reports whether it has been looked at. What blocks is given to start.
 func FollowCRD(
 	ctx context.Context, informers cache.Cache, live client.Reader, rules *Rules, start func(func()),
 ) (func() bool, error) {
@@ -70,7 +70,8 @@ func CompareCRD(ours, served *apiextensionsv1.CustomResourceDefinition) *ruleset
 	}
 	return &ruleset.Problem{
 		Reason: ruleset.ReasonForeignCRD,
-		Message: fmt.Sprintf("the served CustomResourceDefinition %s is not this version's: it lacks %s%s; apply the one that comes with this version",
+		Message: fmt.Sprintf("the served CustomResourceDefinition %s is not this version's: it lacks %s%s; apply the one "+
+			"that comes with this version",
 			crd.Name, strings.Join(missing, ", "), more),
 	}
 }

@@ -37,7 +37,8 @@ func TestCompareCRD(t *testing.T) {
 		},
 		"names a few of many": {
 			change: func(d *apiextensionsv1.CustomResourceDefinition) {
-				for _, f := range []string{"timeout", "stabilization", "suspend", "rearmOn", "existingNodes", "admission", "health"} {
+				for _, f := range []string{"timeout", "stabilization", "suspend", "rearmOn", "existingNodes", "admission",
+					"health"} {
 					delete(spec(d).Properties, f)
 				}
 			},

@@ -22,7 +22,8 @@ import (
 const interval = time.Second
 
 // NewInformer makes an informer for the NewInformer of a cache's options.
-func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Duration,
+	indexers cache.Indexers) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(patient(lw), object, resync, indexers)
 }
 
@@ -39,7 +40,8 @@ func patient(lw cache.ListerWatcher) *cache.ListWatch {
 	}
 }
 
-func ask[T any](ctx context.Context, options metav1.ListOptions, call func(context.Context, metav1.ListOptions) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, options metav1.ListOptions, call func(context.Context, metav1.ListOptions) (T,
+	error)) (T, error) {
 	for said := false; ; said = true {
 		answer, err := call(ctx, options)
 		if err == nil || !away(err) || ctx.Err() != nil {

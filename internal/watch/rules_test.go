@@ -37,7 +37,8 @@ func newRules() (*Rules, *[]*ruleset.Set) {
 func TestSubscribersSeeEveryChangeButNotAStatusWrite(t *testing.T) {
 	c, seen := newRules()
 	c.put(network().Obj())
-	c.put(network().StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue).StatusInForce(now, c.Set().Rule("u1").SelectorHash).Obj())
+	c.put(network().StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue).StatusInForce(now,
+		c.Set().Rule("u1").SelectorHash).Obj())
 	if len(*seen) != 1 {
 		t.Errorf("told %d times, want once: a status changes nothing", len(*seen))
 	}

@@ -201,7 +201,8 @@ func (r *RuleWrapper) Health(checks ...string) *RuleWrapper {
 
 // Probe has the node agents publish a condition: whether they can connect to a port of their node.
 func (r *RuleWrapper) Probe(conditionType string, port int32) *RuleWrapper {
-	r.Spec.Probes = append(r.Spec.Probes, v1alpha1.Probe{ConditionType: conditionType, TCPSocket: &v1alpha1.TCPSocketAction{Port: port}})
+	r.Spec.Probes = append(r.Spec.Probes, v1alpha1.Probe{ConditionType: conditionType,
+		TCPSocket: &v1alpha1.TCPSocketAction{Port: port}})
 	return r
 }
 
@@ -219,7 +220,8 @@ func (r *RuleWrapper) Suspend(on bool) *RuleWrapper {
 
 // StatusCondition sets a condition of the rule's status.
 func (r *RuleWrapper) StatusCondition(conditionType string, status metav1.ConditionStatus) *RuleWrapper {
-	r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: conditionType, Status: status, Reason: "Test"})
+	r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: conditionType, Status: status,
+		Reason: "Test"})
 	return r
 }
 
@@ -232,7 +234,8 @@ func (r *RuleWrapper) StatusInForce(since time.Time, selectorHash string) *RuleW
 
 // StatusNode adds a node's verdict to the status, as the incumbent controller writes it.
 func (r *RuleWrapper) StatusNode(name string, taint v1alpha1.TaintStatus) *RuleWrapper {
-	r.Status.NodeEvaluations = append(r.Status.NodeEvaluations, v1alpha1.NodeEvaluation{NodeName: name, TaintStatus: taint})
+	r.Status.NodeEvaluations = append(r.Status.NodeEvaluations, v1alpha1.NodeEvaluation{NodeName: name,
+		TaintStatus: taint})
 	return r
 }
 

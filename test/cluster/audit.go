@@ -10,9 +10,9 @@ import (
 	"os"
 )
 
-// ReadAudit returns the events of an API server's audit log, as far as E has fields for them, while the server writes it.
-// It ignores a last line without an end. The server answers a request before it writes its line, so a client that has
-// the answer may be ahead of the log.
+// ReadAudit returns the events of an API server's audit log, as far as E has fields for them, while the server writes
+// it. It ignores a last line without an end. The server answers a request before it writes its line, so a client that
+// has the answer may be ahead of the log.
 func ReadAudit[E any](path string) ([]E, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -22,8 +22,8 @@ func (c *Cluster) Binary(ctx context.Context, command string) (string, error) {
 	return BinaryIn(ctx, filepath.Join(c.dir.path, "bin"), command)
 }
 
-// BinaryIn returns the path of one of the project's commands: in the directory that BinEnv names, or else in dir, where it
-// is built if it is not there.
+// BinaryIn returns the path of one of the project's commands: in the directory that BinEnv names, or else in dir, where
+// it is built if it is not there.
 func BinaryIn(ctx context.Context, dir, command string) (string, error) {
 	if built := os.Getenv(BinEnv); built != "" {
 		return filepath.Join(built, command), nil
@@ -35,8 +35,8 @@ func BinaryIn(ctx context.Context, dir, command string) (string, error) {
 	return path, Build(ctx, path, "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "./cmd/"+command)
 }
 
-// Build builds a package of this checkout, with the arguments that "go build" takes. Cgo is off unless the arguments ask
-// for the race detector, which needs it.
+// Build builds a package of this checkout, with the arguments that "go build" takes. Cgo is off unless the arguments
+// ask for the race detector, which needs it.
 func Build(ctx context.Context, path string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-o", path}, args...)...)
 	cmd.Dir = Root()

@@ -67,7 +67,8 @@ func TestCluster(t *testing.T) {
 }
 
 func (s *suite) canBeUsed(t *testing.T) {
-	if _, err := s.client.CoreV1().ServiceAccounts("default").Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
+	if _, err := s.client.CoreV1().ServiceAccounts("default").Get(t.Context(), "default",
+		metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
 	if _, err := s.client.CoreV1().Namespaces().Get(t.Context(), "kube-node-lease", metav1.GetOptions{}); err != nil {
@@ -92,7 +93,8 @@ func (s *suite) nodeReady(t *testing.T) {
 	}
 	// Bystanders: when all nodes of a zone are not ready the controller manager evicts from none of them.
 	cordoned := corev1.Taint{Key: "example.com/bystander", Effect: corev1.TaintEffectNoSchedule}
-	if err := s.AddNodes(t.Context(), "bystander", 2, NodeOptions{Taints: []corev1.Taint{cordoned}, Images: -1}); err != nil {
+	if err := s.AddNodes(t.Context(), "bystander", 2, NodeOptions{Taints: []corev1.Taint{cordoned},
+		Images: -1}); err != nil {
 		t.Fatal(err)
 	}
 	Eventually(t, "the node is ready, with its taint", func() error {
@@ -154,8 +156,10 @@ func (s *suite) podRuns(t *testing.T) {
 func (s *suite) kwokKeepsOthers(t *testing.T) {
 	since := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
 	foreign := []corev1.NodeCondition{
-		{Type: "projectcalico.org/CalicoReady", Status: corev1.ConditionFalse, Reason: "Starting", LastHeartbeatTime: since, LastTransitionTime: since},
-		{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: "NoRoute", LastHeartbeatTime: since, LastTransitionTime: since},
+		{Type: "projectcalico.org/CalicoReady", Status: corev1.ConditionFalse, Reason: "Starting", LastHeartbeatTime: since,
+			LastTransitionTime: since},
+		{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: "NoRoute", LastHeartbeatTime: since,
+			LastTransitionTime: since},
 	}
 	s.patch(t, "n-0", map[string]any{"status": map[string]any{"conditions": foreign}}, "status")
 	pressure := *condition(s.node(t, "n-0"), corev1.NodeMemoryPressure)
@@ -224,16 +228,19 @@ func (s *suite) kubeletRights(t *testing.T) {
 		t.Fatalf("a kubelet could not register: %v", err)
 	}
 	defer func() { // pods are to land on nodes that run them
-		if err := s.client.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), "x", metav1.DeleteOptions{}); err != nil {
+		if err := s.client.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), "x",
+			metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	}()
 	label := []byte(`{"metadata":{"labels":{"node-role.kubernetes.io/worker":""}}}`)
-	if _, err := nodes.Patch(t.Context(), "x", types.MergePatchType, label, metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := nodes.Patch(t.Context(), "x", types.MergePatchType, label,
+		metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a kubelet gave its node a role: %v", err)
 	}
 	status := []byte(`{"status":{"phase":"Running"}}`)
-	if _, err := nodes.Patch(t.Context(), "n-0", types.MergePatchType, status, metav1.PatchOptions{}, "status"); !apierrors.IsForbidden(err) {
+	if _, err := nodes.Patch(t.Context(), "n-0", types.MergePatchType, status, metav1.PatchOptions{},
+		"status"); !apierrors.IsForbidden(err) {
 		t.Errorf("a kubelet wrote the status of another node: %v", err)
 	}
 	kubeconfig, err := s.KubeconfigFor("system:node:x", "system:nodes")
@@ -360,7 +367,8 @@ func (s *suite) patch(t *testing.T, name string, patch any, subresources ...stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.client.CoreV1().Nodes().Patch(t.Context(), name, types.StrategicMergePatchType, data, metav1.PatchOptions{}, subresources...)
+	_, err = s.client.CoreV1().Nodes().Patch(t.Context(), name, types.StrategicMergePatchType, data, metav1.PatchOptions{},
+		subresources...)
 	if err != nil {
 		t.Fatal(err)
 	}

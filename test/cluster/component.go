@@ -30,7 +30,8 @@ const (
 type Process struct {
 	// Name names it in errors, and its log file.
 	Name string
-	// Path is the executable; Args follow its name. Its working directory is that of the cluster, and there go its temporary files.
+	// Path is the executable; Args follow its name. Its working directory is that of the cluster, and there go its
+	// temporary files.
 	Path string
 	Args []string
 	// Env is added to the environment of this process.
@@ -257,7 +258,10 @@ func (c *Component) Log() []string {
 		return []string{err.Error()}
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return slices.DeleteFunc(lines, func(line string) bool { return line == "" || strings.Contains(line, "healthz check failed") })
+	return slices.DeleteFunc(lines, func(line string) bool {
+		return line == "" ||
+			strings.Contains(line, "healthz check failed")
+	})
 }
 
 // LogTail returns the last lines of Log.

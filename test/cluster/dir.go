@@ -65,7 +65,8 @@ func lockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), os.Rename(f.Name(), name)); err != nil {
+	if err := errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB),
+		os.Rename(f.Name(), name)); err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("locking %s: %w", dir, err)
 	}

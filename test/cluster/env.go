@@ -73,7 +73,8 @@ func (e *Env) Remove(o client.Object) {
 	e.T.Helper()
 	ctx := context.Background() // the test's own may have ended
 	e.Eventually(o.GetName()+" is gone", func() error {
-		err := e.Client.Delete(ctx, o, client.GracePeriodSeconds(0), client.PropagationPolicy(metav1.DeletePropagationBackground))
+		err := e.Client.Delete(ctx, o, client.GracePeriodSeconds(0),
+			client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %w", err)
 		}

@@ -42,8 +42,8 @@ type Operator struct {
 	MetricsURL, ReadyURL string
 }
 
-// StartOperator starts the operator's binary with the permissions that an installation gives it, and no others, and waits
-// until it is ready.
+// StartOperator starts the operator's binary with the permissions that an installation gives it, and no others, and
+// waits until it is ready.
 func (c *Cluster) StartOperator(ctx context.Context, o OperatorOptions) (*Operator, error) {
 	if o.Name == "" {
 		o.Name = "nodegate"

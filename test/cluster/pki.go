@@ -64,8 +64,8 @@ func (a *ca) client(user string, groups ...string) (keyPair, error) {
 	})
 }
 
-// server makes the certificate that all components show, for loopback and the addresses. It holds the names by which pods
-// know the API server too.
+// server makes the certificate that all components show, for loopback and the addresses. It holds the names by which
+// pods know the API server too.
 func (a *ca) server(addresses ...net.IP) (keyPair, error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: "localcluster"},

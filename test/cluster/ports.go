@@ -14,8 +14,8 @@ import (
 )
 
 // Ports are taken from below the range from which Linux (32768 and up) and macOS (49152 and up) give outgoing
-// connections theirs. Otherwise a connection could be given the port of a server that is down, and a client that dials the
-// port again and again could connect to itself.
+// connections theirs. Otherwise a connection could be given the port of a server that is down, and a client that dials
+// the port again and again could connect to itself.
 const firstPort, lastPort = 20000, 32000
 
 var (
@@ -24,9 +24,10 @@ var (
 	reserved = map[int]net.Listener{}
 )
 
-// TakePorts returns different TCP ports that are free on all IPv4 addresses of this machine, for servers that are started
-// later, and perhaps several times. No call returns one of them again: neither in this process nor, on Linux and for as
-// long as this process lives, in another. A port that was only found to be free could be taken until the server starts.
+// TakePorts returns different TCP ports that are free on all IPv4 addresses of this machine, for servers that are
+// started later, and perhaps several times. No call returns one of them again: neither in this process nor, on Linux
+// and for as long as this process lives, in another. A port that was only found to be free could be taken until the
+// server starts.
 func TakePorts(n int) ([]int, error) {
 	portsMu.Lock()
 	defer portsMu.Unlock()

@@ -22,7 +22,8 @@ func TestPauseReturnsOnceTheProcessHasStopped(t *testing.T) {
 	var components []*Component
 	for i := range 16 {
 		name := fmt.Sprintf("busy-%d", i)
-		busy := newComponent(Process{Name: name, Path: "/bin/sh", Args: []string{"-c", "while :; do :; done"}}, dir, dir+"/"+name, g)
+		busy := newComponent(Process{Name: name, Path: "/bin/sh", Args: []string{"-c", "while :; do :; done"}}, dir,
+			dir+"/"+name, g)
 		if err := busy.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,8 @@ import (
 // startLimit is for how long a start may take.
 const startLimit = 10 * time.Minute
 
-// Fixture is expensive to start and serves all tests of a package: the first test that needs it starts it, Main stops it.
+// Fixture is expensive to start and serves all tests of a package: the first test that needs it starts it, Main stops
+// it.
 type Fixture[T interface{ Stop() error }] struct {
 	once    func() (T, error)
 	value   T
@@ -50,8 +51,8 @@ func (f *Fixture[T]) Get(t testing.TB) T {
 	return value
 }
 
-// Main is what a TestMain does: it runs the tests, stops what they have started, and ends the process. With use it starts
-// the fixture before the tests and hands it over.
+// Main is what a TestMain does: it runs the tests, stops what they have started, and ends the process. With use it
+// starts the fixture before the tests and hands it over.
 func (f *Fixture[T]) Main(m *testing.M, use ...func(T)) {
 	code := 1
 	if err := f.hand(use); err != nil {

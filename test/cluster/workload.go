@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Deploy creates a Deployment in the namespace default. Its pods are labelled app=name, and each asks for so much CPU: the
-// simulated nodes have 32.
+// Deploy creates a Deployment in the namespace default. Its pods are labelled app=name, and each asks for so much CPU:
+// the simulated nodes have 32.
 func (c *Cluster) Deploy(ctx context.Context, name string, replicas int32, cpu string, nodes map[string]string) error {
 	labels := map[string]string{"app": name}
 	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
@@ -56,7 +56,8 @@ func (c *Cluster) Report(ctx context.Context, node, condition string, ready bool
 		return err
 	}
 	// The API server merges conditions by their type: those of others stay.
-	_, err = c.Clientset.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = c.Clientset.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{},
+		"status")
 	if err != nil {
 		return fmt.Errorf("reporting %s of node %q: %w", condition, node, err)
 	}
@@ -90,9 +91,9 @@ func ConditionOf(n *corev1.Node, conditionType corev1.NodeConditionType) *corev1
 	return nil
 }
 
-// Watch lists objects into list and then calls see for every version of each that is written from then on, in order, until
-// ctx ends: unlike an informer it leaves none out. It goes on where it was if the API server ends the watch. The channel is
-// closed after the last call.
+// Watch lists objects into list and then calls see for every version of each that is written from then on, in order,
+// until ctx ends: unlike an informer it leaves none out. It goes on where it was if the API server ends the watch. The
+// channel is closed after the last call.
 func (c *Cluster) Watch(
 	ctx context.Context, list client.ObjectList, see func(e watch.Event) error, options ...client.ListOption,
 ) (<-chan error, error) {

@@ -34,9 +34,9 @@ import (
 
 const agentName = "nodegate-agent"
 
-// agents are the node agents as config/agent installs them: the DaemonSet's pods, by the real controller manager, with the
-// service account, its permissions and the policies. kwok runs no containers: the test runs the agent for a node, with the
-// arguments of its pod and a token that is bound to it, and does for the ConfigMap what kubelet does.
+// agents are the node agents as config/agent installs them: the DaemonSet's pods, by the real controller manager, with
+// the service account, its permissions and the policies. kwok runs no containers: the test runs the agent for a node,
+// with the arguments of its pod and a token that is bound to it, and does for the ConfigMap what kubelet does.
 type agents struct {
 	*env
 	dir string
@@ -80,7 +80,8 @@ func (a *agents) kubeconfig(pod *corev1.Pod) string {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
 	}}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: pod.Spec.ServiceAccountName}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace,
+		Name: pod.Spec.ServiceAccountName}}
 	a.Must(a.Client.SubResource("token").Create(a.T.Context(), account, request))
 	config := a.Config()
 	path := filepath.Join(a.dir, pod.Name+".kubeconfig")
@@ -108,7 +109,8 @@ func (a *agents) mount() string {
 		var before []byte
 		for ctx.Err() == nil {
 			cm := &corev1.ConfigMap{}
-			if err := a.Client.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: "nodegate-agent-config"}, cm); err == nil {
+			if err := a.Client.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: "nodegate-agent-config"},
+				cm); err == nil {
 				if raw := []byte(cm.Data["rules.json"]); !bytes.Equal(raw, before) {
 					next := filepath.Join(dir, "next")
 					if os.WriteFile(next, raw, 0o600) == nil && os.Rename(next, filepath.Join(dir, "rules.json")) == nil {

@@ -80,7 +80,8 @@ func (c *cniTest) applyFiles(t *testing.T) {
 	manifest := filepath.Join(t.TempDir(), "calico.yaml")
 	calico := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: calico-config, namespace: kube-system}\n"
 	c.Must(os.WriteFile(manifest, []byte(calico), 0o600))
-	script := exec.CommandContext(t.Context(), "sh", cluster.Example("cni-readiness", "apply-calico.sh"), "--context=localcluster")
+	script := exec.CommandContext(t.Context(), "sh", cluster.Example("cni-readiness", "apply-calico.sh"),
+		"--context=localcluster")
 	script.Dir = t.TempDir() // it finds its files wherever it is called
 	script.Env = append(os.Environ(), "CALICO_MANIFEST="+manifest, "KUBECONFIG="+c.Kubeconfig(),
 		"PATH="+c.Assets()+string(os.PathListSeparator)+os.Getenv("PATH"))

@@ -65,8 +65,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// nothingLeft checks that no process and no file of a run is left. Each process is told, on its command line, of the run's
-// directory for temporary files.
+// nothingLeft checks that no process and no file of a run is left. Each process is told, on its command line, of the
+// run's directory for temporary files.
 func nothingLeft(t *testing.T, tmp string) {
 	t.Helper()
 	left, err := os.ReadDir(tmp)

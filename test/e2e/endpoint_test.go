@@ -20,8 +20,8 @@ import (
 // endpointEnv makes the test binary play Calico's health endpoint on this address.
 const endpointEnv = "E2E_ENDPOINT"
 
-// serveEndpoint answers /readiness with the status that was last read from stdin, and 503 until there is one. It ends with
-// its stdin, and so with the process that started it.
+// serveEndpoint answers /readiness with the status that was last read from stdin, and 503 until there is one. It ends
+// with its stdin, and so with the process that started it.
 func serveEndpoint(address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {

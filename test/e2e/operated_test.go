@@ -49,7 +49,11 @@ func TestTheIncumbentIsTakenOverInPlace(t *testing.T) {
 	rule.Finalizers = []string{v1alpha1.Finalizer}
 	e.Must(e.Client.Update(t.Context(), rule))
 	e.EditNode(e.nodes[0], func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, taint) })
-	e.EditNode(e.nodes[1], func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, taint); delete(n.Labels, poolKey) })
+	e.EditNode(e.nodes[1], func(n *corev1.Node) {
+		n.Spec.Taints = append(n.Spec.Taints, taint)
+		delete(n.Labels,
+			poolKey)
+	})
 	e.EditNode(e.nodes[2], func(n *corev1.Node) {
 		n.Annotations["readiness.k8s.io/bootstrap-completed-"+rule.Name] = fmt.Sprintf(`{"rule-name":%q}`, rule.Name)
 	})
@@ -61,7 +65,8 @@ func TestTheIncumbentIsTakenOverInPlace(t *testing.T) {
 	e.Must(e.Client.Status().Update(t.Context(), rule))
 
 	e.Must(e.Operator.Start(t.Context()))
-	e.Eventually("the relabelled node loses the taint that only the old status tells of", e.Tainted(e.nodes[1], gpuTaint, false))
+	e.Eventually("the relabelled node loses the taint that only the old status tells of",
+		e.Tainted(e.nodes[1], gpuTaint, false))
 	counts := v1alpha1.NodeCounts{Matched: 2, Ready: 1, Held: 1}
 	e.Eventually("the status counts one held and one completed node", e.Counts(rule.Name, counts))
 	e.Must(e.Tainted(e.nodes[0], gpuTaint, true)())

@@ -41,7 +41,8 @@ func (p *plugin) says(words string, args ...string) {
 	}
 }
 
-// tells waits until a command line that changes nothing writes these words: what it is about is written by the operator.
+// tells waits until a command line that changes nothing writes these words: what it is about is written by the
+// operator.
 func (p *plugin) tells(words string, args ...string) {
 	p.T.Helper()
 	p.Eventually("kubectl nodegate "+strings.Join(args, " "), func() error {

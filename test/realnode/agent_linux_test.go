@@ -39,14 +39,15 @@ spec:
     - {name: network, timeoutSeconds: 5, network: {resolve: [service.test], defaultGateway: true}}
 `
 
-// agentsAnswer breaks one node in each way that its agent looks for, for real, while the other one stays well. An HAProxy
-// takes the node out each time, and in again.
+// agentsAnswer breaks one node in each way that its agent looks for, for real, while the other one stays well. An
+// HAProxy takes the node out each time, and in again.
 func agentsAnswer(t *testing.T) {
 	ctx := t.Context()
 	resolver := startResolver(t)
 	node, other := lab.Nodes()[0], lab.Nodes()[1]
 	for _, n := range []*Node{node, other} {
-		on(t, n, "mkdir -p /var/lib/small /var/lib/data && mount -t tmpfs -o size=1m tmpfs /var/lib/small && mount -t tmpfs tmpfs /var/lib/data")
+		on(t, n, "mkdir -p /var/lib/small /var/lib/data && mount -t tmpfs -o size=1m tmpfs /var/lib/small && mount -t "+
+			"tmpfs tmpfs /var/lib/data")
 	}
 	kubectl(t, "label", "node", "--overwrite", node.Name, other.Name, "example.com/pool=served")
 	apply(t, served)
@@ -65,16 +66,22 @@ func agentsAnswer(t *testing.T) {
 		breaks, mended func()
 	}{
 		{"kubelet", func() { cluster.Must(t, node.Kubelet.Pause()) }, func() { cluster.Must(t, node.Kubelet.Resume()) }},
-		{"container_runtime", func() { cluster.Must(t, node.Runtime.Pause()) }, func() { cluster.Must(t, node.Runtime.Resume()) }},
-		{"filesystem_ro", func() { on(t, node, "mount -o remount,bind,ro /var/lib/data") }, func() { on(t, node, "mount -o remount,bind,rw /var/lib/data") }},
-		{"filesystem_ro", func() { on(t, node, "mount -o remount,ro /var/lib/data") }, func() { on(t, node, "mount -o remount,rw /var/lib/data") }},
-		{"disk_pressure", func() { on(t, node, "head -c 1000000 /dev/zero > /var/lib/small/full") }, func() { on(t, node, "rm /var/lib/small/full") }},
-		{"network", func() { on(t, node, "ip route del default") }, func() { on(t, node, "ip route add default via "+Gateway) }},
+		{"container_runtime", func() { cluster.Must(t, node.Runtime.Pause()) },
+			func() { cluster.Must(t, node.Runtime.Resume()) }},
+		{"filesystem_ro", func() { on(t, node, "mount -o remount,bind,ro /var/lib/data") },
+			func() { on(t, node, "mount -o remount,bind,rw /var/lib/data") }},
+		{"filesystem_ro", func() { on(t, node, "mount -o remount,ro /var/lib/data") },
+			func() { on(t, node, "mount -o remount,rw /var/lib/data") }},
+		{"disk_pressure", func() { on(t, node, "head -c 1000000 /dev/zero > /var/lib/small/full") },
+			func() { on(t, node, "rm /var/lib/small/full") }},
+		{"network", func() { on(t, node, "ip route del default") },
+			func() { on(t, node, "ip route add default via "+Gateway) }},
 	} {
 		began := time.Now()
 		fault.breaks()
 		eventually(t, node.Name+" fails for "+fault.check, func() error { return healthy(ctx, node, fault.check) })
-		eventually(t, other.Name+" is well while "+fault.check+" fails on "+node.Name, func() error { return healthy(ctx, other, "") })
+		eventually(t, other.Name+" is well while "+fault.check+" fails on "+node.Name,
+			func() error { return healthy(ctx, other, "") })
 		b.out(t, node, other)
 		t.Logf("%s: out after %s", fault.check, time.Since(began).Round(100*time.Millisecond))
 		fault.mended()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// guardsBindings is a rule with podAdmission: Deny: nobody gets a pod onto a held node past the scheduler, unless the pod
-// tolerates the taint.
+// guardsBindings is a rule with podAdmission: Deny: nobody gets a pod onto a held node past the scheduler, unless the
+// pod tolerates the taint.
 func guardsBindings(t *testing.T) {
 	ctx := t.Context()
 	node := lab.Nodes()[1].Name

@@ -52,8 +52,8 @@ func cniConfig(dir string, number int) string {
 `, "DATA", filepath.Join(dir, "cni-addresses"), "SUBNET", podNetwork(number))
 }
 
-// kubeletConfig renews the lease every two seconds, so that a controller manager that looks often enough sees soon that a
-// kubelet is silent.
+// kubeletConfig renews the lease every two seconds, so that a controller manager that looks often enough sees soon that
+// a kubelet is silent.
 func kubeletConfig(dir, cgroup, caFile string) string {
 	return fill(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration

@@ -13,8 +13,8 @@ import (
 // removal is the page about uninstalling.
 const removal = "docs/uninstall.md"
 
-// documented are the commands in a page's blocks of code that begin with some words: the tests do what people are told to do.
-// Without a heading it is those of the whole page.
+// documented are the commands in a page's blocks of code that begin with some words: the tests do what people are told
+// to do. Without a heading it is those of the whole page.
 func documented(t *testing.T, page, under, begin string) [][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(checkout, page))

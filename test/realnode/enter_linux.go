@@ -27,8 +27,8 @@ const (
 	roleNode = "node" // keeps a node's namespaces
 )
 
-// Run calls what the caller is about in a lab of its own, and returns its exit code: prepare first, outside, where there is
-// a network, with the lab's directory; then, in another process, inside.
+// Run calls what the caller is about in a lab of its own, and returns its exit code: prepare first, outside, where
+// there is a network, with the lab's directory; then, in another process, inside.
 func Run(prepare func(dir string) error, inside func(dir string) int) int {
 	dir := os.Getenv(dirVariable)
 	switch os.Getenv(roleVariable) {
@@ -104,8 +104,8 @@ func again(role, dir string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// guardScript waits until nobody holds the other end of its stdin, and removes what does not end with the namespaces. It
-// retries, for what was killed may take a moment to be gone.
+// guardScript waits until nobody holds the other end of its stdin, and removes what does not end with the namespaces.
+// It retries, for what was killed may take a moment to be gone.
 const guardScript = `
 while read -r _; do :; done
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do

@@ -35,8 +35,8 @@ spec:
       containers: [{name: main, image: IMAGE, args: [serve]}]
 `, "IMAGE", PodImage)
 
-// guardsPods is the example of a node that nobody hears of for a while: its kubelet is stopped, its pods run. A node beside it
-// is well, or else the controller manager would take itself to be the one who is cut off.
+// guardsPods is the example of a node that nobody hears of for a while: its kubelet is stopped, its pods run. A node
+// beside it is well, or else the controller manager would take itself to be the one who is cut off.
 func guardsPods(t *testing.T) {
 	ctx := t.Context()
 	node := lab.Nodes()[0]
@@ -46,13 +46,15 @@ func guardsPods(t *testing.T) {
 	kubectl(t, "rollout", "status", "deployment/fragile", "--timeout=180s")
 	before := fragilePods(t)
 	guarding := func(reason string) func() error {
-		return says(ctx, reason, "get", "nrr", "kosmos-link", "-o", `jsonpath={.status.conditions[?(@.type=="Guarding")].reason}`)
+		return says(ctx, reason, "get", "nrr", "kosmos-link", "-o",
+			`jsonpath={.status.conditions[?(@.type=="Guarding")].reason}`)
 	}
 
 	cluster.Must(t, node.Kubelet.Pause())
 	eventually(t, "the pods are guarded", guarding("PodsGuarded"))
 	eventually(t, "each pod's eviction is denied", func() error {
-		out, err := lab.Kubectl(ctx, "get", "events", "--field-selector=reason=EvictionDenied,involvedObject.kind=Pod", "-o", "jsonpath={.items[*].involvedObject.name}")
+		out, err := lab.Kubectl(ctx, "get", "events", "--field-selector=reason=EvictionDenied,involvedObject.kind=Pod", "-o",
+			"jsonpath={.items[*].involvedObject.name}")
 		for uid, p := range before {
 			if err == nil && !strings.Contains(out, p.name) {
 				err = fmt.Errorf("pod %s (%s) is not among %q", p.name, uid, out)

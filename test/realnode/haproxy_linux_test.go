@@ -54,7 +54,8 @@ func balance(t *testing.T) *balancer {
 	one, two := lab.Nodes()[0], lab.Nodes()[1]
 	// Only addresses are others, and time passes ten times as fast.
 	h := haproxy.Start(t, lab.Cluster, exampleText(t, "haproxy/haproxy.cfg",
-		"server node-1 192.0.2.11:", "server "+one.Name+" "+one.Address+":", "server node-2 192.0.2.12:", "server "+two.Name+" "+two.Address+":",
+		"server node-1 192.0.2.11:", "server "+one.Name+" "+one.Address+":", "server node-2 192.0.2.12:",
+		"server "+two.Name+" "+two.Address+":",
 		"    server node-3 192.0.2.13:443", "", "inter 5s", "inter 500ms"))
 	b := &balancer{health: h.Backend("nodes-by-health"), agentCheck: h.Backend("nodes-by-agent-check")}
 	b.isIn(t, one)
@@ -111,8 +112,8 @@ func (b *balancer) noneFailed(t *testing.T) {
 	}
 }
 
-// updatesAgents replaces the agents one after another. Each says that it ends before it does, and HAProxy has its node back
-// before the next one goes.
+// updatesAgents replaces the agents one after another. Each says that it ends before it does, and HAProxy has its node
+// back before the next one goes.
 func updatesAgents(t *testing.T) {
 	one, two := lab.Nodes()[0], lab.Nodes()[1]
 	b := balance(t)
@@ -140,7 +141,8 @@ func updatesAgents(t *testing.T) {
 		t.Errorf("HAProxy's changes, -want +got:\n%s", diff)
 	}
 	for _, backend := range []haproxy.Backend{b.health, b.agentCheck} {
-		if err := backend.Statistics(t).Is(haproxy.Whole, haproxy.Fields{"status": "UP", "chkdown": "0", "downtime": "0"}); err != nil {
+		if err := backend.Statistics(t).Is(haproxy.Whole, haproxy.Fields{"status": "UP", "chkdown": "0",
+			"downtime": "0"}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/nodegate/nodegate/test/needs"
 )
 
-// TestRealNodes installs the chart as the README says, goes through what it is for, and takes it off again. The parts are
-// one after another, on one cluster.
+// TestRealNodes installs the chart as the README says, goes through what it is for, and takes it off again. The parts
+// are one after another, on one cluster.
 func TestRealNodes(t *testing.T) {
 	if unavailable != "" {
 		needs.Missing(t, unavailable)
@@ -56,7 +56,8 @@ const earlier = "testdata/charts/nodegate-0.0.1"
 func chart(t *testing.T, action, path string, more ...string) {
 	t.Helper()
 	args := append([]string{action, "nodegate", path, "-n", "nodegate-system",
-		"--set", "image.repository=" + strings.Split(Image, ":")[0], "--set", "image.tag=" + strings.Split(Image, ":")[1]}, more...)
+		"--set", "image.repository=" + strings.Split(Image, ":")[0], "--set", "image.tag=" + strings.Split(Image, ":")[1]},
+		more...)
 	out, err := helm(t.Context(), args...)
 	if err != nil {
 		state, _ := lab.Kubectl(t.Context(), "-n", "nodegate-system", "get", "pods,jobs,events", "-o", "wide")
@@ -70,8 +71,8 @@ func chart(t *testing.T, action, path string, more ...string) {
 
 func install(t *testing.T) { chart(t, "install", earlier, "--create-namespace") }
 
-// upgrade brings an earlier version to this one, with a rule, a node that is held and one that is not, while the leader is
-// killed.
+// upgrade brings an earlier version to this one, with a rule, a node that is held and one that is not, while the leader
+// is killed.
 func upgrade(t *testing.T) {
 	ctx := t.Context()
 	held, open := lab.Nodes()[0].Name, lab.Nodes()[1].Name
@@ -86,22 +87,27 @@ spec:
   enforcementMode: continuous
 `)
 	eventually(t, "both are held", func() error {
-		return errors.Join(tainted(ctx, held, "readiness.k8s.io/Upgraded", true), tainted(ctx, open, "readiness.k8s.io/Upgraded", true))
+		return errors.Join(tainted(ctx, held, "readiness.k8s.io/Upgraded", true),
+			tainted(ctx, open, "readiness.k8s.io/Upgraded", true))
 	})
 	report(t, open, "example.com/Good", "True")
 	eventually(t, "one is released", func() error { return tainted(ctx, open, "readiness.k8s.io/Upgraded", false) })
 	changes := watchTaints(t, "readiness.k8s.io/Upgraded")
 
-	leader := kubectl(t, "-n", "nodegate-system", "get", "lease", "nodegate.readiness.node.x-k8s.io", "-o", "jsonpath={.spec.holderIdentity}")
+	leader := kubectl(t, "-n", "nodegate-system", "get", "lease", "nodegate.readiness.node.x-k8s.io", "-o",
+		"jsonpath={.spec.holderIdentity}")
 	pod, _, _ := strings.Cut(leader, "_")
 	kubectl(t, "-n", "nodegate-system", "delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
-	chart(t, "upgrade", filepath.Join(checkout, "charts", "nodegate"), "--set", "agent.enabled=true", "--set", "agent.drainSeconds=10",
-		"--set", "agent.agentCheckPort=25002", "--set", "agent.conditions={example.com/Published}", "--set", "podAdmission.enabled=true")
+	chart(t, "upgrade", filepath.Join(checkout, "charts", "nodegate"), "--set", "agent.enabled=true", "--set",
+		"agent.drainSeconds=10",
+		"--set", "agent.agentCheckPort=25002", "--set", "agent.conditions={example.com/Published}", "--set",
+		"podAdmission.enabled=true")
 	if left := kubectl(t, "-n", "nodegate-system", "get", "jobs", "-o", "name"); left != "" {
 		t.Errorf("%s is left of the upgrade", left)
 	}
 	eventually(t, "the new version leads, and looks at the rule", func() error {
-		now, err := lab.Kubectl(ctx, "-n", "nodegate-system", "get", "lease", "nodegate.readiness.node.x-k8s.io", "-o", "jsonpath={.spec.holderIdentity}")
+		now, err := lab.Kubectl(ctx, "-n", "nodegate-system", "get", "lease", "nodegate.readiness.node.x-k8s.io", "-o",
+			"jsonpath={.spec.holderIdentity}")
 		if err == nil && (now == "" || now == leader) {
 			err = fmt.Errorf("the leader is %q", now)
 		}
@@ -112,7 +118,10 @@ spec:
 		return says(ctx, pod, "-n", "nodegate-system", "get", "pod", pod, "-o", "jsonpath={.metadata.name}")()
 	})
 	report(t, held, "example.com/Good", "True") // as soon as that is acted on, all else has been
-	eventually(t, "the other one is released", func() error { return tainted(ctx, held, "readiness.k8s.io/Upgraded", false) })
+	eventually(t, "the other one is released", func() error {
+		return tainted(ctx, held, "readiness.k8s.io/Upgraded",
+			false)
+	})
 	if got, want := changes(), []string{held + " is released"}; !slices.Equal(got, want) {
 		t.Errorf("on the nodes %q, want only %q", got, want)
 	}
@@ -171,8 +180,8 @@ func watchTaints(t *testing.T, key string) (changes func() []string) {
 	}
 }
 
-// waitsForNetwork is the example of a CNI whose readiness a reporter tells, with a node that comes without a network for its
-// pods, and a stand-in for Calico.
+// waitsForNetwork is the example of a CNI whose readiness a reporter tells, with a node that comes without a network
+// for its pods, and a stand-in for Calico.
 func waitsForNetwork(t *testing.T) {
 	ctx := t.Context()
 	example(t, "cni-readiness/network-readiness-rule.yaml")
@@ -190,7 +199,8 @@ func waitsForNetwork(t *testing.T) {
 	if err := n.ConfigureNetwork(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "kubelet says that the node is Ready", says(ctx, "True", "get", "node", n.Name, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`))
+	eventually(t, "kubelet says that the node is Ready", says(ctx, "True", "get", "node", n.Name, "-o",
+		`jsonpath={.status.conditions[?(@.type=="Ready")].status}`))
 	eventually(t, "the reporter says that Calico is not", says(ctx, "False", "get", "node", n.Name, "-o",
 		`jsonpath={.status.conditions[?(@.type=="projectcalico.org/CalicoReady")].status}`))
 	if err := tainted(ctx, n.Name, "readiness.k8s.io/NetworkReady", true); err != nil {
@@ -220,21 +230,25 @@ func waitsForWarmUp(t *testing.T) {
 	}
 	example(t, "startup-taint/rule.yaml")
 	example(t, "startup-taint/init-daemonset.yaml", "registry.k8s.io/e2e-test-images/busybox:1.36.1-1", PodImage,
-		`command: [sh, -c, "sleep 5 && touch /tmp/warm && sleep 2147483647"]`, "args: [serve, -listen=:8080, -ready-after=8s]",
+		`command: [sh, -c, "sleep 5 && touch /tmp/warm && sleep 2147483647"]`,
+		"args: [serve, -listen=:8080, -ready-after=8s]",
 		"exec: {command: [test, -f, /tmp/warm]}", "httpGet: {port: 8080, path: /readyz}")
 	apply(t, fill(web, "WORKLOAD", "app", "SELECTOR", "example.com/pool: apps"))
 	n := addNode(t, NodeOptions{Labels: map[string]string{"example.com/pool": "apps"}})
 	eventually(t, "it is held", func() error { return tainted(ctx, n.Name, "startup.k8s.io/initializing", true) })
 	kubectl(t, "rollout", "status", "deployment/app", "--timeout=180s")
-	warm := when(t, "-n", "kube-system", "get", "pods", "-l", "startup.k8s.io/component=init", "--field-selector=spec.nodeName="+n.Name, "-o",
+	warm := when(t, "-n", "kube-system", "get", "pods", "-l", "startup.k8s.io/component=init",
+		"--field-selector=spec.nodeName="+n.Name, "-o",
 		`jsonpath={.items[0].status.conditions[?(@.type=="Ready")].lastTransitionTime}`)
-	for started := range strings.FieldsSeq(kubectl(t, "get", "pods", "-l", "app=app", "-o", "jsonpath={.items[*].status.containerStatuses[0].state.running.startedAt}")) {
+	for started := range strings.FieldsSeq(kubectl(t, "get", "pods", "-l", "app=app", "-o",
+		"jsonpath={.items[*].status.containerStatuses[0].state.running.startedAt}")) {
 		if at, err := time.Parse(time.RFC3339, started); err != nil || at.Before(warm) {
 			t.Errorf("a pod started at %s, and the node was warm at %s (%v)", started, warm, err)
 		}
 	}
 	eventually(t, "it is marked", func() error {
-		out, err := lab.Kubectl(ctx, "get", "node", n.Name, "-o", `jsonpath={.metadata.annotations.startup\.k8s\.io/completedAt}`)
+		out, err := lab.Kubectl(ctx, "get", "node", n.Name, "-o",
+			`jsonpath={.metadata.annotations.startup\.k8s\.io/completedAt}`)
 		if err == nil && out == "" {
 			err = fmt.Errorf("no annotation startup.k8s.io/completedAt")
 		}

@@ -59,7 +59,8 @@ func Start(ctx context.Context, dir string, o Options) (*Lab, error) {
 
 // bindProxy gives kube-proxy's user its rights, which a cluster's installer does.
 func (l *Lab) bindProxy(ctx context.Context) error {
-	_, err := l.Kubectl(ctx, "create", "clusterrolebinding", "kube-proxy", "--clusterrole=system:node-proxier", "--user=system:kube-proxy")
+	_, err := l.Kubectl(ctx, "create", "clusterrolebinding", "kube-proxy", "--clusterrole=system:node-proxier",
+		"--user=system:kube-proxy")
 	return err
 }
 
@@ -96,7 +97,8 @@ func (l *Lab) run(ctx context.Context, text, path string, args ...string) (strin
 	cmd.Stdin = strings.NewReader(text)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return string(out), fmt.Errorf("%s %s: %w: %s", filepath.Base(path), strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+		return string(out), fmt.Errorf("%s %s: %w: %s", filepath.Base(path), strings.Join(args, " "), err,
+			strings.TrimSpace(string(out)))
 	}
 	return string(out), nil
 }

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setUpNode makes of fresh namespaces a node whose name is that of its directory. What is written to the usual places is in
-// that directory.
+// setUpNode makes of fresh namespaces a node whose name is that of its directory. What is written to the usual places
+// is in that directory.
 func setUpNode(dir string) error {
 	name := filepath.Base(dir)
 	if err := unix.Sethostname([]byte(name)); err != nil {
@@ -42,15 +42,16 @@ func setUpNode(dir string) error {
 	return errors.Join(
 		// This process is the one that has the node's mounts from its start to its end: its first, for who looks for that.
 		bind("/proc/"+strconv.Itoa(os.Getpid()), "/proc/1"),
-		os.MkdirAll("/var/lib/kubelet", 0o755), os.MkdirAll("/var/log/pods", 0o755), os.MkdirAll("/var/log/containers", 0o755),
+		os.MkdirAll("/var/lib/kubelet", 0o755), os.MkdirAll("/var/log/pods", 0o755),
+		os.MkdirAll("/var/log/containers", 0o755),
 		os.MkdirAll("/run/lock", 0o755),
 		os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644),
 	)
 }
 
 // nodeFiles are files that a node has for itself, by path. Kubelet writes the kernel's parameters: what it would write
-// stands in copies of them already, and the machine's are left alone. Names are resolved by whoever does so beside the control
-// plane; usually nobody does, and a lookup fails at once.
+// stands in copies of them already, and the machine's are left alone. Names are resolved by whoever does so beside the
+// control plane; usually nobody does, and a lookup fails at once.
 func nodeFiles(name string) map[string]string {
 	return map[string]string{
 		"/proc/sys/kernel/panic":         "10\n",

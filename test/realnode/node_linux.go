@@ -120,7 +120,8 @@ func (n *Node) process(name, path string, args ...string) cluster.Process {
 }
 
 func (n *Node) enter(args ...string) []string {
-	return append([]string{"--target=" + strconv.Itoa(n.holder.Process.Pid), "--mount", "--net", "--ipc", "--uts", "--wd=" + n.dir, "--"}, args...)
+	return append([]string{"--target=" + strconv.Itoa(n.holder.Process.Pid), "--mount", "--net", "--ipc", "--uts",
+		"--wd=" + n.dir, "--"}, args...)
 }
 
 // Command is a command that runs on the node.
@@ -180,7 +181,8 @@ func (n *Node) startKubelet(ctx context.Context, o NodeOptions) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"--config=" + config, "--kubeconfig=" + kubeconfig, "--root-dir=/var/lib/kubelet", "--cert-dir=/var/lib/kubelet/pki",
+	args := []string{"--config=" + config, "--kubeconfig=" + kubeconfig, "--root-dir=/var/lib/kubelet",
+		"--cert-dir=/var/lib/kubelet/pki",
 		"--hostname-override=" + n.Name, "--node-ip=" + n.Address}
 	if len(o.Labels) > 0 {
 		var labels []string
@@ -206,7 +208,8 @@ func (n *Node) startProxy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.Proxy, err = n.lab.Cluster.Run(ctx, n.process("kube-proxy", filepath.Join(n.lab.Cluster.Assets(), "kube-proxy"), "--config="+config))
+	n.Proxy, err = n.lab.Cluster.Run(ctx, n.process("kube-proxy", filepath.Join(n.lab.Cluster.Assets(), "kube-proxy"),
+		"--config="+config))
 	return err
 }
 
@@ -219,7 +222,8 @@ func snapshotter(dir string) string {
 		}
 	}
 	merged := filepath.Join(trial, "merged")
-	err := unix.Mount("overlay", merged, "overlay", 0, fill("lowerdir=T/lower,upperdir=T/upper,workdir=T/work", "T", trial))
+	err := unix.Mount("overlay", merged, "overlay", 0, fill("lowerdir=T/lower,upperdir=T/upper,workdir=T/work", "T",
+		trial))
 	if err != nil {
 		return "native"
 	}

@@ -32,8 +32,8 @@ func uninstall(t *testing.T) {
 	kubectl(t, "taint", "node", n, foreign+"-")
 }
 
-// uninstallsInAnyOrder takes away first what should go last, sees that the cluster can be lived with, and gets it clean as the
-// page says.
+// uninstallsInAnyOrder takes away first what should go last, sees that the cluster can be lived with, and gets it clean
+// as the page says.
 func uninstallsInAnyOrder(t *testing.T) {
 	inOrder := documented(t, removal, "In order", "")
 	deleteNamespace := func(t *testing.T) { kubectl(t, "delete", "namespace", "nodegate-system", "--timeout=180s") }
@@ -55,22 +55,24 @@ func uninstallsInAnyOrder(t *testing.T) {
 			kubectl(t, "delete", "nrr", "--all", "--wait=false")
 			kubectl(t, "delete", "crd", definition, "--wait=false")
 		}, then: documented(t, removal, "The operator was deleted first", "")},
-		{name: "the namespace first", held: true, more: []string{"--set", "nodeAdmission.failurePolicy=Fail"}, wrong: func(t *testing.T) {
-			deleteNamespace(t)
-			err := join(t, "nobody-answers", "")
-			if err == nil || !strings.Contains(err.Error(), "nodes.readiness.node.x-k8s.io") {
-				t.Errorf("with failurePolicy Fail a node should be refused: %v", err)
-			}
-			cluster.Must(t, join(t, "let-through", "node-restriction.kubernetes.io/skip-admission: ''"))
-			follow(t, documented(t, removal, "The namespace was deleted first", "kubectl delete validatingwebhook"))
-		}, then: documented(t, removal, "The namespace was deleted first", "")},
+		{name: "the namespace first", held: true, more: []string{"--set", "nodeAdmission.failurePolicy=Fail"},
+			wrong: func(t *testing.T) {
+				deleteNamespace(t)
+				err := join(t, "nobody-answers", "")
+				if err == nil || !strings.Contains(err.Error(), "nodes.readiness.node.x-k8s.io") {
+					t.Errorf("with failurePolicy Fail a node should be refused: %v", err)
+				}
+				cluster.Must(t, join(t, "let-through", "node-restriction.kubernetes.io/skip-admission: ''"))
+				follow(t, documented(t, removal, "The namespace was deleted first", "kubectl delete validatingwebhook"))
+			}, then: documented(t, removal, "The namespace was deleted first", "")},
 		{name: "the namespace first, and installed again", held: true, wrong: deleteNamespace, again: true, then: inOrder},
 	} {
 		t.Run(order.name, func(t *testing.T) {
 			holdOne(t, order.chart, order.more...)
 			order.wrong(t)
 			n, other := lab.Nodes()[0].Name, lab.Nodes()[1].Name
-			if err := errors.Join(tainted(t.Context(), n, removed, order.held), tainted(t.Context(), other, foreign, true)); err != nil {
+			if err := errors.Join(tainted(t.Context(), n, removed, order.held),
+				tainted(t.Context(), other, foreign, true)); err != nil {
 				t.Error(err)
 			}
 			usable(t)
@@ -130,8 +132,9 @@ spec:
 // join has a node join, as far as the API server goes, and leave.
 func join(t *testing.T, name, label string) error {
 	t.Helper()
-	_, err := lab.KubectlWith(t.Context(), fill(`{apiVersion: v1, kind: Node, metadata: {name: NAME, labels: {example.com/pool: removed, LABEL}}}`,
-		"NAME", name, ", LABEL", strings.TrimSuffix(", "+label, ", ")), "create", "-f", "-")
+	_, err := lab.KubectlWith(t.Context(),
+		fill(`{apiVersion: v1, kind: Node, metadata: {name: NAME, labels: {example.com/pool: removed, LABEL}}}`,
+			"NAME", name, ", LABEL", strings.TrimSuffix(", "+label, ", ")), "create", "-f", "-")
 	if err == nil {
 		kubectl(t, "delete", "node", name, "--timeout=60s")
 	}
@@ -143,7 +146,8 @@ func nothingLeft(t *testing.T) {
 	t.Helper()
 	for _, node := range lab.Nodes() {
 		text := kubectl(t, "get", "node", node.Name, "-o", "yaml")
-		for _, trace := range []string{networkTaint, storageTaint, removed, "startup.k8s.io/initializing", "readiness.node.x-k8s.io", "readiness.k8s.io/bootstrap"} {
+		for _, trace := range []string{networkTaint, storageTaint, removed, "startup.k8s.io/initializing",
+			"readiness.node.x-k8s.io", "readiness.k8s.io/bootstrap"} {
 			if strings.Contains(text, trace) {
 				t.Errorf("%s is left on %s", trace, node.Name)
 			}

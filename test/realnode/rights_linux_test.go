@@ -16,16 +16,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// rights tries, with the tokens that kubelet has given the pods, what each service account needs, and what would be of use to
-// whoever got hold of it.
+// rights tries, with the tokens that kubelet has given the pods, what each service account needs, and what would be of
+// use to whoever got hold of it.
 func rights(t *testing.T) {
 	node, other := lab.Nodes()[0], lab.Nodes()[1]
 	agent := tokenOf(t, node, "app.kubernetes.io/component=agent")
 	condition := func(n *Node, conditionType string) attempt {
-		return patchStatus(n, fmt.Sprintf(`{"status": {"conditions": [{"type": %q, "status": "True", "reason": "Test"}]}}`, conditionType))
+		return patchStatus(n, fmt.Sprintf(`{"status": {"conditions": [{"type": %q, "status": "True", "reason": "Test"}]}}`,
+			conditionType))
 	}
 	where := node
-	if kubectl(t, "-n", "nodegate-system", "get", "pods", "-l", "app.kubernetes.io/component=manager", "-o", "jsonpath={.items[0].spec.nodeName}") == other.Name {
+	if kubectl(t, "-n", "nodegate-system", "get", "pods", "-l", "app.kubernetes.io/component=manager", "-o",
+		"jsonpath={.items[0].spec.nodeName}") == other.Name {
 		where = other
 	}
 	manager := tokenOf(t, where, "app.kubernetes.io/component=manager")
@@ -60,7 +62,8 @@ func rights(t *testing.T) {
 		{"manager", manager, run("get", "nodes", "--as=admin"), false},
 	} {
 		err := tc.attempt.try(t, tc.token)
-		refused := err != nil && (strings.Contains(err.Error(), "orbidden") || strings.Contains(err.Error(), "denied request"))
+		refused := err != nil && (strings.Contains(err.Error(), "orbidden") ||
+			strings.Contains(err.Error(), "denied request"))
 		if tc.allowed && err != nil || !tc.allowed && !refused {
 			t.Errorf("%s: %s, allowed: %t: %v", tc.who, tc.attempt.what, tc.allowed, err)
 		}
@@ -97,7 +100,8 @@ func patchStatus(n *Node, patch string) attempt {
 		if err != nil {
 			return err
 		}
-		_, err = client.CoreV1().Nodes().Patch(t.Context(), n.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+		_, err = client.CoreV1().Nodes().Patch(t.Context(), n.Name, types.StrategicMergePatchType, []byte(patch),
+			metav1.PatchOptions{}, "status")
 		return err
 	}}
 }
@@ -105,8 +109,10 @@ func patchStatus(n *Node, patch string) attempt {
 // tokenOf is the token of a pod on a node, as it is mounted there.
 func tokenOf(t *testing.T, n *Node, selector string) string {
 	t.Helper()
-	uid := kubectl(t, "-n", "nodegate-system", "get", "pods", "-l", selector, "--field-selector=spec.nodeName="+n.Name, "-o", "jsonpath={.items[0].metadata.uid}")
-	out, err := n.Run(t.Context(), "/bin/sh", "-c", "cat /var/lib/kubelet/pods/"+uid+"/volumes/kubernetes.io~projected/kube-api-access-*/token")
+	uid := kubectl(t, "-n", "nodegate-system", "get", "pods", "-l", selector, "--field-selector=spec.nodeName="+n.Name,
+		"-o", "jsonpath={.items[0].metadata.uid}")
+	out, err := n.Run(t.Context(), "/bin/sh", "-c",
+		"cat /var/lib/kubelet/pods/"+uid+"/volumes/kubernetes.io~projected/kube-api-access-*/token")
 	if err != nil {
 		t.Fatal(err)
 	}

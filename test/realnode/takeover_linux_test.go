@@ -26,9 +26,9 @@ const (
 	networkRule, storageRule   = "network-readiness-rule", "storage-readiness-rule"
 )
 
-// takesOver goes by the page about coming from the incumbent controller, on a cluster that looks as that controller leaves
-// it. Its images are not at hand: what it has written is written here in its place, and its reporter's pods wait for their
-// image until they are given ours.
+// takesOver goes by the page about coming from the incumbent controller, on a cluster that looks as that controller
+// leaves it. Its images are not at hand: what it has written is written here in its place, and its reporter's pods wait
+// for their image until they are given ours.
 func takesOver(t *testing.T) {
 	ctx := t.Context()
 	nodes := atLeast(t, 4)
@@ -38,7 +38,8 @@ func takesOver(t *testing.T) {
 
 	const steps = "Taking over a cluster"
 	follow(t, documented(t, migration, steps, "kubectl -n nrr-system scale"))
-	follow(t, documented(t, migration, steps, "kubectl delete validatingwebhookconfiguration"), "NAME", "nrr-validating-webhook-configuration")
+	follow(t, documented(t, migration, steps, "kubectl delete validatingwebhookconfiguration"), "NAME",
+		"nrr-validating-webhook-configuration")
 	follow(t, documented(t, migration, steps, "kubectl replace"), inThisLab()...)
 	installDocumented(t)
 
@@ -57,14 +58,16 @@ func takesOver(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, "the taint that only the old status told of is gone", func() error { return tainted(ctx, relabelled, networkTaint, false) })
+	eventually(t, "the taint that only the old status told of is gone",
+		func() error { return tainted(ctx, relabelled, networkTaint, false) })
 	wantTaints(t, map[string][]string{
 		held.Name: {networkTaint + "=pending", storageTaint + "=waiting"},
 		completed: nil, completedEarlier: nil, relabelled: nil,
 	})
 
 	// A rule can be edited, and the fields that were unknown are kept.
-	kubectl(t, "patch", "nrr", storageRule, "--type=merge", "-p", `{"spec": {"maxUnavailable": "50%", "taint": {"value": "pending"}}}`)
+	kubectl(t, "patch", "nrr", storageRule, "--type=merge", "-p",
+		`{"spec": {"maxUnavailable": "50%", "taint": {"value": "pending"}}}`)
 	eventually(t, "the taint has the rule's new value", says(ctx, "pending", "get", "node", held.Name, "-o",
 		`jsonpath={.spec.taints[?(@.key=="`+storageTaint+`")].value}`))
 	if got := kubectl(t, "get", "nrr", storageRule, "-o", "jsonpath={.spec.maxUnavailable}"); got != "50%" {
@@ -74,7 +77,8 @@ func takesOver(t *testing.T) {
 	// What is held goes on to be held for its reason, and no longer.
 	apply(t, reporter(t, Image))
 	kubectl(t, "-n", "kube-system", "rollout", "status", "daemonset/cni-reporter", "--timeout=180s")
-	eventually(t, "our reporter, in the place of the other, says that Calico is not ready", condition(ctx, held.Name, "False", "EndpointNotReady"))
+	eventually(t, "our reporter, in the place of the other, says that Calico is not ready",
+		condition(ctx, held.Name, "False", "EndpointNotReady"))
 	if err := tainted(ctx, held.Name, networkTaint, true); err != nil {
 		t.Error(err)
 	}
@@ -82,7 +86,8 @@ func takesOver(t *testing.T) {
 	eventually(t, "then that it is", condition(ctx, held.Name, "True", "EndpointOK"))
 	eventually(t, "the node is released", func() error { return tainted(ctx, held.Name, networkTaint, false) })
 	uid := kubectl(t, "get", "nrr", networkRule, "-o", "jsonpath={.metadata.uid}")
-	eventually(t, "it is marked as the others are", says(ctx, `{"rule-name":"`+networkRule+`"}`, "get", "node", held.Name, "-o",
+	eventually(t, "it is marked as the others are", says(ctx, `{"rule-name":"`+networkRule+`"}`, "get", "node", held.Name,
+		"-o",
 		`jsonpath={.metadata.annotations.readiness\.k8s\.io/bootstrap-completed-`+uid+`}`))
 	report(t, held.Name, "example.com/StorageReady", "True")
 	eventually(t, "so does the other rule", func() error { return tainted(ctx, held.Name, storageTaint, false) })
@@ -109,7 +114,8 @@ func atLeast(t *testing.T, number int) []*Node {
 		addNode(t, NodeOptions{})
 	}
 	for _, n := range lab.Nodes() {
-		eventually(t, n.Name+" registers", says(t.Context(), n.Name, "get", "node", n.Name, "-o", "jsonpath={.metadata.name}"))
+		eventually(t, n.Name+" registers", says(t.Context(), n.Name, "get", "node", n.Name, "-o",
+			"jsonpath={.metadata.name}"))
 		kubectl(t, "wait", "--for=condition=Ready", "node", n.Name, "--timeout=120s")
 	}
 	return lab.Nodes()
@@ -119,9 +125,11 @@ func atLeast(t *testing.T, number int) []*Node {
 // completed one, marked in its two forms, and one that was relabelled while it was held, which that controller forgets.
 func incumbent(t *testing.T, held, completed, completedEarlier, relabelled string) {
 	t.Helper()
-	kubectl(t, "-n", "kube-system", "delete", "daemonset", "cni-reporter", "calico-node", "--ignore-not-found", "--timeout=120s")
+	kubectl(t, "-n", "kube-system", "delete", "daemonset", "cni-reporter", "calico-node", "--ignore-not-found",
+		"--timeout=120s")
 	kubectl(t, "label", "node", "--overwrite", held, completed, completedEarlier, "example.com/pool=inherited")
-	kubectl(t, "label", "node", "--overwrite", held, "node-role.kubernetes.io/worker=") // where the stand-in for Calico runs
+	// where the stand-in for Calico runs
+	kubectl(t, "label", "node", "--overwrite", held, "node-role.kubernetes.io/worker=")
 	apply(t, calico)
 	apply(t, reporter(t, reporterImage))
 
@@ -131,7 +139,8 @@ func incumbent(t *testing.T, held, completed, completedEarlier, relabelled strin
 		_, err := lab.Kubectl(t.Context(), "apply", "-f", "testdata/incumbent/rules.yaml")
 		return err
 	})
-	_, err := lab.Kubectl(t.Context(), "patch", "nrr", networkRule, "--type=merge", "-p", `{"spec": {"enforcementMode": "continuous"}}`)
+	_, err := lab.Kubectl(t.Context(), "patch", "nrr", networkRule, "--type=merge", "-p",
+		`{"spec": {"enforcementMode": "continuous"}}`)
 	if err == nil || !strings.Contains(err.Error(), "immutable") {
 		t.Fatalf("the definition is not the other controller's: %v", err)
 	}
@@ -148,7 +157,8 @@ func incumbent(t *testing.T, held, completed, completedEarlier, relabelled strin
 	kubectl(t, "annotate", "node", completedEarlier, mark+networkRule+`=true`)
 	kubectl(t, "taint", "node", held, relabelled, networkTaint+"=pending:NoSchedule")
 	kubectl(t, "taint", "node", held, storageTaint+"=waiting:NoSchedule")
-	writeStatus(t, networkRule, map[string]string{held: "Present", completed: "Absent", completedEarlier: "Absent", relabelled: "Present"})
+	writeStatus(t, networkRule, map[string]string{held: "Present", completed: "Absent", completedEarlier: "Absent",
+		relabelled: "Present"})
 	writeStatus(t, storageRule, map[string]string{held: "Present", completed: "Absent", completedEarlier: "Absent"})
 }
 
@@ -166,7 +176,8 @@ func writeStatus(t *testing.T, rule string, taints map[string]string) {
 		applied = append(applied, node)
 		evaluations = append(evaluations, evaluation{node, taint, "2026-01-02T03:04:05Z"})
 	}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"observedGeneration": 1, "appliedNodes": applied, "nodeEvaluations": evaluations}})
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"observedGeneration": 1, "appliedNodes": applied,
+		"nodeEvaluations": evaluations}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +215,8 @@ func wantTaints(t *testing.T, want map[string][]string) {
 	t.Helper()
 	for node, taints := range want {
 		var got []string
-		for taint := range strings.FieldsSeq(kubectl(t, "get", "node", node, "-o", `jsonpath={range .spec.taints[*]}{.key}={.value} {end}`)) {
+		for taint := range strings.FieldsSeq(kubectl(t, "get", "node", node, "-o",
+			`jsonpath={range .spec.taints[*]}{.key}={.value} {end}`)) {
 			if strings.HasPrefix(taint, "readiness.k8s.io/") {
 				got = append(got, taint)
 			}

@@ -1,7 +1,8 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package validation has one table of valid and invalid rules for the two judges of rules: the API server and the operator.
+// Package validation has one table of valid and invalid rules for the two judges of rules: the API server and the
+// operator.
 package validation
 
 import (

@@ -13,11 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Dialer returns a dialer for the checks and probes of rules. It connects to loopback and to the addresses in the Node's
-// status, if they are addresses of this machine. What a name resolves to counts, not the name. AllowRemote lifts that.
+// Dialer returns a dialer for the checks and probes of rules. It connects to loopback and to the addresses in the
+// Node's status, if they are addresses of this machine. What a name resolves to counts, not the name. AllowRemote lifts
+// that.
 //
-// That an address is local is not enough: kube-proxy in IPVS mode puts the address of every Service on the link kube-ipvs0. An
-// address of the Node may be on any link.
+// That an address is local is not enough: kube-proxy in IPVS mode puts the address of every Service on the link
+// kube-ipvs0. An address of the Node may be on any link.
 func (env Environment) Dialer() *net.Dialer {
 	d := &net.Dialer{}
 	if !env.AllowRemote {

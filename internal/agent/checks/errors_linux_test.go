@@ -17,8 +17,8 @@ import (
 	"github.com/nodegate/nodegate/test/needs"
 )
 
-// loop mounts a new filesystem on a loop device below root until the test ends, and returns the device's name. The device
-// detaches itself when nothing uses it, also when this process is killed.
+// loop mounts a new filesystem on a loop device below root until the test ends, and returns the device's name. The
+// device detaches itself when nothing uses it, also when this process is killed.
 func loop(t *testing.T, root, path string, size int64, kind string, mkfs ...string) string {
 	t.Helper()
 	mount, losetup := needs.Command(t, "mount", "mount"), needs.Command(t, "losetup", "mount")

@@ -86,8 +86,8 @@ func (e *Evidence) visible(missing string) Result {
 	return Pass()
 }
 
-// conditions is whether the node's conditions are as the rule requires at this moment. Where others of the rule's evidence
-// may do instead, its verdict counts.
+// conditions is whether the node's conditions are as the rule requires at this moment. Where others of the rule's
+// evidence may do instead, its verdict counts.
 func (e *Evidence) conditions(node *corev1.Node, now time.Time) Result {
 	missing := e.judge(node, now)
 	switch {

@@ -24,8 +24,8 @@ import (
 // /proc/mounts it tells a mount that was made read-only from a filesystem that has become so.
 const mountInfo = "/proc/self/mountinfo"
 
-// nodeMountInfo is the same file of the node's first process, below the node's root directory. Mounts of the node reach the
-// agent's own mount namespace, but later changes of them do not.
+// nodeMountInfo is the same file of the node's first process, below the node's root directory. Mounts of the node reach
+// the agent's own mount namespace, but later changes of them do not.
 const nodeMountInfo = "proc/1/mountinfo"
 
 // neverWritten are filesystems that cannot be written to, or not by users.
@@ -52,9 +52,9 @@ type mount struct {
 	readOnly, failed bool
 }
 
-// FilesystemRO passes unless one of the node's filesystems has become read-only: by the kernel, after an error, or since
-// it was first seen. Mounts that were read-only from the start, and mounts of single pods, do not count. If params ask for
-// it, FilesystemRO also writes, at most once in each period; 0 means 30 s. params may be nil.
+// FilesystemRO passes unless one of the node's filesystems has become read-only: by the kernel, after an error, or
+// since it was first seen. Mounts that were read-only from the start, and mounts of single pods, do not count. If
+// params ask for it, FilesystemRO also writes, at most once in each period; 0 means 30 s. params may be nil.
 func FilesystemRO(env Environment, params *v1alpha1.FilesystemCheck, period time.Duration) Check {
 	if params == nil {
 		params = &v1alpha1.FilesystemCheck{}

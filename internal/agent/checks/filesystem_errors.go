@@ -41,8 +41,8 @@ func (f *filesystems) shutDown(m mount) bool {
 	return errors.Is(err, syscall.EIO)
 }
 
-// errorCount returns how many errors an ext4 has had, if errors make it read-only. The count outlives a reboot, so that only
-// its growth says something.
+// errorCount returns how many errors an ext4 has had, if errors make it read-only. The count outlives a reboot, so that
+// only its growth says something.
 func (f *filesystems) errorCount(m mount) (int, bool) {
 	if m.kind != "ext4" {
 		return 0, false
@@ -124,8 +124,8 @@ func (w *writeTest) test() Result {
 	return Pass()
 }
 
-// write writes into a file that no name leads to, so that nothing is left if the agent is killed. On a filesystem without
-// such files it has a name for a moment.
+// write writes into a file that no name leads to, so that nothing is left if the agent is killed. On a filesystem
+// without such files it has a name for a moment.
 func write(dir string) error {
 	file, err := os.OpenFile(dir, unnamed|os.O_RDWR, 0o600)
 	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.EISDIR) {

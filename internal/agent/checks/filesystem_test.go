@@ -76,20 +76,21 @@ func TestFilesystemRO(t *testing.T) {
 		write(strings.Replace(healthy, "31 27 8:2 / /data rw", "99 27 8:2 / /data ro", 1))
 		look(f, Pass())
 	})
-	t.Run("with a root directory of the node the table is that of the node's first process, and else its own", func(t *testing.T) {
-		node := t.TempDir()
-		f := start()
-		f.hostRoot = node
-		write(string(fixture)) // nothing in it is below the node's root directory
-		look(f, Pass())
-		if err := os.MkdirAll(filepath.Join(node, "proc", "1"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(node, "proc", "1", "mountinfo"), fixture, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		look(f, Fail("read-only: /data"))
-	})
+	t.Run("with a root directory of the node the table is that of the node's first process, and else its own",
+		func(t *testing.T) {
+			node := t.TempDir()
+			f := start()
+			f.hostRoot = node
+			write(string(fixture)) // nothing in it is below the node's root directory
+			look(f, Pass())
+			if err := os.MkdirAll(filepath.Join(node, "proc", "1"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(node, "proc", "1", "mountinfo"), fixture, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			look(f, Fail("read-only: /data"))
+		})
 	t.Run("an overlay of lower directories only is meant to be read-only", func(t *testing.T) {
 		const overlay = "40 27 0:40 / /immutable rw - overlay composefs ro,lowerdir=/a"
 		write(healthy + overlay + "\n")

@@ -133,8 +133,8 @@ func (s Statuses) Contains(code int) bool {
 	return false
 }
 
-// newHTTPClient makes a client that asks no proxy, follows no redirect and keeps no connection: a check is about what the
-// endpoint does with a new one.
+// newHTTPClient makes a client that asks no proxy, follows no redirect and keeps no connection: a check is about what
+// the endpoint does with a new one.
 func newHTTPClient(tlsConfig *tls.Config, dialer *net.Dialer) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{

@@ -62,7 +62,10 @@ func TestHTTP(t *testing.T) {
 		{"2xx by default", func(*v1alpha1.HTTPGetAction) {}, Pass()},
 		{"another status", func(a *v1alpha1.HTTPGetAction) { a.Path = "/broken" }, Fail("HTTP status 500")},
 		{"a redirect is not followed", func(a *v1alpha1.HTTPGetAction) { a.Path = "/redirect" }, Fail("HTTP status 302")},
-		{"expected statuses", func(a *v1alpha1.HTTPGetAction) { a.Path, a.ExpectedStatuses = "/redirect", []string{"200", "3xx"} }, Pass()},
+		{"expected statuses", func(a *v1alpha1.HTTPGetAction) {
+			a.Path, a.ExpectedStatuses = "/redirect",
+				[]string{"200", "3xx"}
+		}, Pass()},
 		{"headers, Host among them, and a query", func(a *v1alpha1.HTTPGetAction) {
 			a.Path = "/header?verbose=1"
 			a.Headers = []v1alpha1.HTTPHeader{{Name: "x-token", Value: "a b"}, {Name: "Host", Value: "router.example"}}
@@ -130,7 +133,8 @@ func TestParseStatuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for code, want := range map[int]bool{199: false, 200: true, 204: true, 205: false, 401: true, 402: false, 499: false, 500: true, 599: true} {
+	for code, want := range map[int]bool{199: false, 200: true, 204: true, 205: false, 401: true, 402: false, 499: false,
+		500: true, 599: true} {
 		if s.Contains(code) != want {
 			t.Errorf("%d: got %t", code, !want)
 		}

@@ -77,14 +77,15 @@ func gateway(gw net.IP, via netlink.Destination) net.IP {
 // discard is the port of the discard protocol: what is sent there asks for no answer.
 const discard = 9
 
-// reachable makes the kernel look for a neighbour on a link, by a packet to it, and waits until it is found. It needs no
-// privilege. The kernel still trusts a neighbour that no longer answers for some seconds, and so does this.
+// reachable makes the kernel look for a neighbour on a link, by a packet to it, and waits until it is found. It needs
+// no privilege. The kernel still trusts a neighbour that no longer answers for some seconds, and so does this.
 func reachable(ctx context.Context, ip net.IP, link *net.Interface) error {
 	address := net.IPAddr{IP: ip}
 	if ip.IsLinkLocalUnicast() && ip.To4() == nil {
 		address.Zone = link.Name
 	}
-	// Else the packet to the gateway of one leg, or of a VRF, may leave by another link. Old kernels want a privilege for it.
+	// Else the packet to the gateway of one leg, or of a VRF, may leave by another link. Old kernels want a privilege for
+	// it.
 	bind := func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { _ = unix.BindToDevice(int(fd), link.Name) })
 	}

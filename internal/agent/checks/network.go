@@ -15,9 +15,9 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// Network passes when the names resolve and a default gateway is reachable, which means that it answers on the link (ARP or
-// neighbour discovery), whatever it does with packets. Default routes are those of the main table and of VRFs, each with all
-// its next hops; one that is reachable is enough. params may be nil.
+// Network passes when the names resolve and a default gateway is reachable, which means that it answers on the link
+// (ARP or neighbour discovery), whatever it does with packets. Default routes are those of the main table and of VRFs,
+// each with all its next hops; one that is reachable is enough. params may be nil.
 func Network(params *v1alpha1.NetworkCheck) Check {
 	if params == nil {
 		params = &v1alpha1.NetworkCheck{}

@@ -43,12 +43,16 @@ func TestNetwork(t *testing.T) {
 	}{
 		{"nothing to do", nil, false, nil, Pass()},
 		{"no default route", nil, true, nil, Fail("there is no default route")},
-		{"the gateway is gone", nil, true, []route{{link, bad}}, Fail("the default gateway 192.0.2.99: does not answer on the link")},
+		{"the gateway is gone", nil, true, []route{{link, bad}}, Fail("the default gateway 192.0.2.99: does not answer on " +
+			"the link")},
 		{"one gateway of two suffices", nil, true, []route{{link, bad}, {link, good}}, Pass()},
-		{"a link that is not there", nil, true, []route{{1 << 20, good}}, Fail("the link 1048576: route ip+net: no such network interface")},
+		{"a link that is not there", nil, true, []route{{1 << 20, good}},
+			Fail("the link 1048576: route ip+net: no such network interface")},
 		{"all names resolve", []string{"a.example", "b.example"}, false, nil, Pass()},
-		{"a silent resolver", []string{"a.example", "silent.example"}, false, nil, Fail("resolving silent.example: no answer")},
-		{"all that is wrong is told", []string{"unknown.example"}, true, nil, Fail("resolving unknown.example: no such host; there is no default route")},
+		{"a silent resolver", []string{"a.example", "silent.example"}, false, nil,
+			Fail("resolving silent.example: no answer")},
+		{"all that is wrong is told", []string{"unknown.example"}, true, nil,
+			Fail("resolving unknown.example: no such host; there is no default route")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := n

@@ -36,8 +36,8 @@ type NodeSource interface {
 // errNoName is the reason of every check that needs the node's name where it was not given.
 const errNoName = "NODE_NAME is not set"
 
-// nodeCheck makes a check that judges the node's object. It passes while the API server is unavailable. Without a source,
-// because the agent does not know the node's name, it cannot work.
+// nodeCheck makes a check that judges the node's object. It passes while the API server is unavailable. Without a
+// source, because the agent does not know the node's name, it cannot work.
 func nodeCheck(name string, source NodeSource, judge func(*corev1.Node) Result) Check {
 	if source == nil {
 		noName := func() (Result, bool) { return Misconfigured(errNoName), true }
@@ -117,7 +117,8 @@ func Schedulable(source NodeSource) Check {
 func CustomConditions(source NodeSource, rules []Evidence, types []string) Check {
 	named := Evidence{}
 	for _, t := range types {
-		named.Conditions = append(named.Conditions, v1alpha1.ConditionRequirement{Type: t, RequiredStatus: v1alpha1.ConditionTrue})
+		named.Conditions = append(named.Conditions, v1alpha1.ConditionRequirement{Type: t,
+			RequiredStatus: v1alpha1.ConditionTrue})
 	}
 	all := append(slices.Clone(rules), named)
 	return nodeCheck(NameCustomConditions, source, func(node *corev1.Node) Result {
@@ -129,17 +130,19 @@ func CustomConditions(source NodeSource, rules []Evidence, types []string) Check
 	})
 }
 
-// Unconfigured returns the checks that judge by rules for an agent that does not know its rules yet: they pass, and say so.
+// Unconfigured returns the checks that judge by rules for an agent that does not know its rules yet: they pass, and say
+// so.
 func Unconfigured(source NodeSource) []Check {
 	judge := func(*corev1.Node) Result { return FailedOpen("the agent has no configuration yet") }
 	return []Check{nodeCheck(NameCustomConditions, source, judge), nodeCheck(NameRules, source, judge)}
 }
 
-// Rule passes when the rule lets the node have traffic: as the operator's verdict in the rule's record says or, where there
-// is none, by the node's conditions at this moment. A rule that then needs evidence from elsewhere cannot be judged: it
-// fails where it is bound to, and else passes, visibly.
+// Rule passes when the rule lets the node have traffic: as the operator's verdict in the rule's record says or, where
+// there is none, by the node's conditions at this moment. A rule that then needs evidence from elsewhere cannot be
+// judged: it fails where it is bound to, and else passes, visibly.
 func Rule(source NodeSource, rule Evidence) Check {
-	return nodeCheck(NameRulePrefix+rule.Name, source, func(node *corev1.Node) Result { return rule.verdict(node, time.Now()) })
+	return nodeCheck(NameRulePrefix+rule.Name, source,
+		func(node *corev1.Node) Result { return rule.verdict(node, time.Now()) })
 }
 
 // Rules passes when all the rules hold, as Rule judges them.
@@ -164,8 +167,8 @@ func Rules(source NodeSource, rules []Evidence) Check {
 	})
 }
 
-// MaintenanceAnnotation takes a node out of the load balancers: /health is not ready whatever the checks say. Its
-// value is the reason, for people; "false" and no value are as if it were not there. Written by people, never by Nodegate.
+// MaintenanceAnnotation takes a node out of the load balancers: /health is not ready whatever the checks say. Its value
+// is the reason, for people; "false" and no value are as if it were not there. Written by people, never by Nodegate.
 const MaintenanceAnnotation = "readiness.node.x-k8s.io/maintenance"
 
 // Maintenance says why a node is in maintenance; empty if it is not. node may be nil.

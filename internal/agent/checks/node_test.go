@@ -41,9 +41,12 @@ func TestNodeReady(t *testing.T) {
 		{"False without a reason", Node{Object: ready(corev1.ConditionFalse, "")}, Fail("Ready is False")},
 		{"no such condition", Node{Object: build.MakeNode("n").Obj()}, Fail("the node has no Ready condition")},
 		{"no such node", Node{}, Fail("the node does not exist")},
-		{"the API server is unavailable: passes even where the last was False", Node{Object: ready(corev1.ConditionFalse, "x"), Unavailable: down}, FailedOpen(down)},
-		{"unavailable, and the last is trusted: False", Node{Object: ready(corev1.ConditionFalse, "x"), Unavailable: down, TrustLast: true}, Fail("x")},
-		{"unavailable, and the last is trusted: True", Node{Object: ready(corev1.ConditionTrue, ""), Unavailable: down, TrustLast: true},
+		{"the API server is unavailable: passes even where the last was False",
+			Node{Object: ready(corev1.ConditionFalse, "x"), Unavailable: down}, FailedOpen(down)},
+		{"unavailable, and the last is trusted: False", Node{Object: ready(corev1.ConditionFalse, "x"), Unavailable: down,
+			TrustLast: true}, Fail("x")},
+		{"unavailable, and the last is trusted: True", Node{Object: ready(corev1.ConditionTrue, ""), Unavailable: down,
+			TrustLast: true},
 			FailedOpen("last known state: " + down)},
 		{"unavailable, and there is no last", Node{Unavailable: down, TrustLast: true}, FailedOpen(down)},
 	} {
@@ -72,7 +75,8 @@ func TestChecksOfTheNodeWithoutItsName(t *testing.T) {
 
 func TestCustomConditions(t *testing.T) {
 	now := time.Now()
-	node := build.MakeNode("n").Condition("example.com/A", "True", now.Add(-time.Hour)).Condition("example.com/B", "False", now).Obj()
+	node := build.MakeNode("n").Condition("example.com/A", "True", now.Add(-time.Hour)).Condition("example.com/B", "False",
+		now).Obj()
 	for _, c := range []struct {
 		name         string
 		requirements []v1alpha1.ConditionRequirement
@@ -84,7 +88,8 @@ func TestCustomConditions(t *testing.T) {
 		{"and all that are not are told", nil, []string{"example.com/B", "example.com/C"},
 			Fail("condition example.com/B is False, must be True; condition example.com/C has not been reported, must be True")},
 		{"a requirement is judged as the rule judges it",
-			[]v1alpha1.ConditionRequirement{{Type: "example.com/B", RequiredStatus: "False"}, {Type: "example.com/C", RequiredStatus: "True", DefaultStatus: "True"}},
+			[]v1alpha1.ConditionRequirement{{Type: "example.com/B", RequiredStatus: "False"},
+				{Type: "example.com/C", RequiredStatus: "True", DefaultStatus: "True"}},
 			nil, Pass()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -95,7 +100,8 @@ func TestCustomConditions(t *testing.T) {
 		})
 	}
 	t.Run("a stale one counts as Unknown", func(t *testing.T) {
-		stale := []v1alpha1.ConditionRequirement{{Type: "example.com/A", RequiredStatus: "True", MaxAgeSeconds: new(int32(60))}}
+		stale := []v1alpha1.ConditionRequirement{{Type: "example.com/A", RequiredStatus: "True",
+			MaxAgeSeconds: new(int32(60))}}
 		if got, _ := CustomConditions(fixed(Node{Object: node}), []Evidence{{Conditions: stale}}, nil).Instant(); got.Passed {
 			t.Error("passed")
 		}
@@ -125,7 +131,8 @@ func TestMaintenance(t *testing.T) {
 }
 
 func TestRules(t *testing.T) {
-	node := build.MakeNode("n").Condition("example.com/A", "True", time.Now()).Condition("example.com/B", "False", time.Now()).Obj()
+	node := build.MakeNode("n").Condition("example.com/A", "True", time.Now()).Condition("example.com/B", "False",
+		time.Now()).Obj()
 	need := func(types ...string) (out []v1alpha1.ConditionRequirement) {
 		for _, x := range types {
 			out = append(out, v1alpha1.ConditionRequirement{Type: "example.com/" + x, RequiredStatus: "True"})
@@ -161,16 +168,21 @@ func TestRules(t *testing.T) {
 		rule   Evidence
 		want   Result
 	}{
-		{"the operator says Ready, whatever is seen here", `{"health":"Ready"}`, Evidence{Conditions: need("B"), Elsewhere: true}, Pass()},
-		{"the operator says NotReady: what is seen here is the reason", `{"rule":"r","health":"NotReady"}`, Evidence{Conditions: need("B")}, Fail(b)},
-		{"NotReady, and nothing is seen here", `{"health":"NotReady"}`, Evidence{Conditions: need("A"), Elsewhere: true}, Fail("the operator holds the node back: see the rule's status")},
-		{"a record without a verdict", `{"taint":"a=:NoSchedule"}`, Evidence{Conditions: need("A"), Elsewhere: true}, elsewhere},
+		{"the operator says Ready, whatever is seen here", `{"health":"Ready"}`,
+			Evidence{Conditions: need("B"), Elsewhere: true}, Pass()},
+		{"the operator says NotReady: what is seen here is the reason", `{"rule":"r","health":"NotReady"}`,
+			Evidence{Conditions: need("B")}, Fail(b)},
+		{"NotReady, and nothing is seen here", `{"health":"NotReady"}`, Evidence{Conditions: need("A"), Elsewhere: true},
+			Fail("the operator holds the node back: see the rule's status")},
+		{"a record without a verdict", `{"taint":"a=:NoSchedule"}`, Evidence{Conditions: need("A"), Elsewhere: true},
+			elsewhere},
 		{"a verdict that nobody knows", `{"health":"Splendid"}`, Evidence{Conditions: need("A"), Elsewhere: true}, elsewhere},
 		{"a record that cannot be read", `{{{`, Evidence{Conditions: need("B")}, Fail(b)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.rule.UID = "u1"
-			judged := build.WrapNode(node).Annotation("readiness.node.x-k8s.io/rule-u1", c.record).Annotation("readiness.node.x-k8s.io/rule-u2", `{"health":"Ready"}`).Obj()
+			judged := build.WrapNode(node).Annotation("readiness.node.x-k8s.io/rule-u1",
+				c.record).Annotation("readiness.node.x-k8s.io/rule-u2", `{"health":"Ready"}`).Obj()
 			if got, _ := Rule(fixed(Node{Object: judged}), c.rule).Instant(); got != c.want {
 				t.Errorf("got %+v", got)
 			}
@@ -181,17 +193,20 @@ func TestRules(t *testing.T) {
 			`{"health":"Ready"}`: Pass(), `{"health":"NotReady"}`: Fail(b), "": elsewhere,
 		} {
 			judged := fixed(Node{Object: build.WrapNode(node).Annotation("readiness.node.x-k8s.io/rule-u1", record).Obj()})
-			if got, _ := CustomConditions(judged, []Evidence{{UID: "u1", Conditions: need("B")}}, nil).Instant(); got != Fail(b) {
+			if got, _ := CustomConditions(judged, []Evidence{{UID: "u1", Conditions: need("B")}},
+				nil).Instant(); got != Fail(b) {
 				t.Errorf("all must hold, record %s: got %+v", record, got)
 			}
-			if got, _ := CustomConditions(judged, []Evidence{{UID: "u1", Conditions: need("B"), AnyOf: true, Elsewhere: true}}, nil).Instant(); got != want {
+			if got, _ := CustomConditions(judged, []Evidence{{UID: "u1", Conditions: need("B"), AnyOf: true, Elsewhere: true}},
+				nil).Instant(); got != want {
 				t.Errorf("any may hold, record %s: got %+v", record, got)
 			}
 		}
 	})
 	t.Run("all together", func(t *testing.T) {
 		source := fixed(Node{Object: node})
-		x, y, z := Evidence{Name: "x", Conditions: need("A")}, Evidence{Name: "y", Conditions: need("B")}, Evidence{Name: "z", Elsewhere: true}
+		x, y, z := Evidence{Name: "x", Conditions: need("A")}, Evidence{Name: "y", Conditions: need("B")},
+			Evidence{Name: "z", Elsewhere: true}
 		for _, c := range []struct {
 			rules []Evidence
 			want  Result
@@ -229,8 +244,10 @@ func TestABusyMachineIsNotANodeThatIsNotReady(t *testing.T) {
 		node Node
 		want []Result
 	}{
-		{"it passes, visibly", Node{Object: last}, []Result{FailedOpen("timed out after 1.5s"), FailedOpen("still hanging after 2s")}},
-		{"the last known state is trusted", Node{Object: last, TrustLast: true}, []Result{Fail("Ready is False"), Fail("Ready is False")}},
+		{"it passes, visibly", Node{Object: last}, []Result{FailedOpen("timed out after 1.5s"),
+			FailedOpen("still hanging after 2s")}},
+		{"the last known state is trusted", Node{Object: last, TrustLast: true},
+			[]Result{Fail("Ready is False"), Fail("Ready is False")}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

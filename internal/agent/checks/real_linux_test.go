@@ -149,7 +149,8 @@ func TestFilesystemsThatTurnReadOnly(t *testing.T) {
 	// What a kernel does after an error: the filesystem can no longer be written to, the mount as such could.
 	mountAt(t, "", data, "", unix.MS_REMOUNT|unix.MS_RDONLY, "size=1m")
 	finds(t, c, "read-only: /bound, /data")
-	finds(t, FilesystemRO(Environment{HostRoot: root}, nil, 0), "read-only: /bound") // also by an agent that starts only now
+	// also by an agent that starts only now
+	finds(t, FilesystemRO(Environment{HostRoot: root}, nil, 0), "read-only: /bound")
 	mountAt(t, "", data, "", unix.MS_REMOUNT, "size=1m")
 	finds(t, c, "")
 }

@@ -33,8 +33,8 @@ type Outcome struct {
 //	the background loop     like a worker                      -
 //	the run                 what the check looks at            no limit. Its context ends after Timeout
 //
-// After its limit a run is late: its waiters get Check.Late (by default a failure), and so does everyone who comes before
-// the run has returned. No second run starts beside it. When it returns, the next caller starts a new one.
+// After its limit a run is late: its waiters get Check.Late (by default a failure), and so does everyone who comes
+// before the run has returned. No second run starts beside it. When it returns, the next caller starts a new one.
 type Runner struct {
 	check Check
 	last  atomic.Pointer[Outcome] // of a background check
@@ -62,8 +62,8 @@ func NewRunner(c Check) *Runner {
 // Name is the check's name.
 func (r *Runner) Name() string { return r.check.Name }
 
-// Do returns what the check finds. A background check answers with its last result; other checks run. When ctx ends first,
-// that is a failure for this caller only.
+// Do returns what the check finds. A background check answers with its last result; other checks run. When ctx ends
+// first, that is a failure for this caller only.
 func (r *Runner) Do(ctx context.Context) Outcome {
 	if o, ok := r.Instant(); ok {
 		return o
@@ -95,7 +95,8 @@ func (r *Runner) wait(ctx context.Context, current *run) Outcome {
 	}
 }
 
-// join returns the run in progress, or starts one. In place of a run that hangs it returns one that is answered already.
+// join returns the run in progress, or starts one. In place of a run that hangs it returns one that is answered
+// already.
 func (r *Runner) join() *run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,8 +133,8 @@ func (r *Runner) execute(c *run) {
 	r.mu.Unlock()
 }
 
-// answer sets the outcome of a run and releases its waiters. The first answer counts: a second one comes from a run that
-// returns after its limit.
+// answer sets the outcome of a run and releases its waiters. The first answer counts: a second one comes from a run
+// that returns after its limit.
 func (r *Runner) answer(c *run, o Outcome, late bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,8 +25,8 @@ var criSockets = []string{
 	"/run/k3s/containerd/containerd.sock",
 }
 
-// ContainerRuntime passes when the runtime says by CRI that RuntimeReady and NetworkReady are true. hostRoot is where the
-// node's root directory is mounted, empty for /. params may be nil.
+// ContainerRuntime passes when the runtime says by CRI that RuntimeReady and NetworkReady are true. hostRoot is where
+// the node's root directory is mounted, empty for /. params may be nil.
 func ContainerRuntime(hostRoot string, params *v1alpha1.ContainerRuntimeCheck) Check {
 	sockets := criSockets
 	if params != nil && params.Socket != "" {
@@ -45,7 +45,8 @@ func ContainerRuntime(hostRoot string, params *v1alpha1.ContainerRuntimeCheck) C
 	}}
 }
 
-// GRPCReason says in a few words why a call has failed: late, where its time was over, for the server or for the client.
+// GRPCReason says in a few words why a call has failed: late, where its time was over, for the server or for the
+// client.
 func GRPCReason(err error, late string) string {
 	s := status.Convert(err)
 	if s.Code() == codes.DeadlineExceeded || s.Code() == codes.Canceled {
@@ -72,7 +73,8 @@ func firstSocket(hostRoot string, sockets []string) (string, error) {
 }
 
 func criStatus(ctx context.Context, socket string) ([]*runtimeapi.RuntimeCondition, error) {
-	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithNoProxy())
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,8 @@ func TestContainerRuntime(t *testing.T) {
 		{"both conditions are true; others do not count", fakeRuntime{conditions: []*runtimeapi.RuntimeCondition{
 			condition("RuntimeReady", true), condition("NetworkReady", true), condition("Deprecations", false)}}, Pass()},
 		{"no network", fakeRuntime{conditions: []*runtimeapi.RuntimeCondition{
-			condition("RuntimeReady", true), condition("NetworkReady", false)}}, Fail("NetworkReady is false: Why not initialized")},
+			condition("RuntimeReady", true), condition("NetworkReady", false)}},
+			Fail("NetworkReady is false: Why not initialized")},
 		{"nothing is reported", fakeRuntime{}, Fail("the runtime does not report RuntimeReady")},
 		{"it hangs", fakeRuntime{hang: true}, Fail("the runtime does not answer")},
 	} {

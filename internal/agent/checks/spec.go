@@ -14,8 +14,8 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// FromSpec makes a check of a rule's. evidence is that of the rules with health that match the node, for the checks that
-// judge by it. A check that cannot work is an error.
+// FromSpec makes a check of a rule's. evidence is that of the rules with health that match the node, for the checks
+// that judge by it. A check that cannot work is an error.
 func FromSpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) (Check, error) {
 	c, err := bySpec(spec, env, evidence)
 	if err != nil {
@@ -73,9 +73,9 @@ func bySpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) (C
 	return Check{}, fmt.Errorf("this agent does not know the check %q", spec.Name)
 }
 
-// All is one check of several: all of them must pass. Each part has a runner and a time limit of its own, so that one part
-// that hangs does not hide what the others find. If all parts run in the background, All does, as often as the part that
-// runs most often.
+// All is one check of several: all of them must pass. Each part has a runner and a time limit of its own, so that one
+// part that hangs does not hide what the others find. If all parts run in the background, All does, as often as the
+// part that runs most often.
 func All(name string, parts []Check) Check {
 	if len(parts) == 1 {
 		return parts[0]

@@ -20,7 +20,8 @@ type Environment struct {
 	Node NodeSource
 	// HostRoot is where the node's root directory is mounted; empty means /.
 	HostRoot string
-	// WriteRoot is where those of the node's directories are mounted that filesystem_ro may write to; empty means HostRoot.
+	// WriteRoot is where those of the node's directories are mounted that filesystem_ro may write to; empty means
+	// HostRoot.
 	WriteRoot string
 	// NoHostRoot is true where it is not mounted: what looks at the node's files cannot work, and says so.
 	NoHostRoot bool
@@ -46,8 +47,8 @@ func Builtin(env Environment) []Check {
 	}
 }
 
-// HostPath returns where this process finds a path of the node. Links of the node, also absolute ones, lead to where they
-// lead on the node: followed as they are, they would lead into the agent's own files.
+// HostPath returns where this process finds a path of the node. Links of the node, also absolute ones, lead to where
+// they lead on the node: followed as they are, they would lead into the agent's own files.
 func HostPath(hostRoot, path string) (string, error) {
 	if hostRoot == "" || hostRoot == "/" {
 		return path, nil
@@ -59,7 +60,8 @@ func HostPath(hostRoot, path string) (string, error) {
 // ErrNoHostRoot is why what looks at the node's files cannot work.
 var ErrNoHostRoot = errors.New("the agent does not see the node's files: --host-root is none")
 
-// ofFiles is a check of the node's files, where the agent sees them. Looking at its own instead would always pass, or never.
+// ofFiles is a check of the node's files, where the agent sees them. Looking at its own instead would always pass, or
+// never.
 func (env Environment) ofFiles(c Check) Check {
 	if !env.NoHostRoot {
 		return c
@@ -79,8 +81,8 @@ type Suite struct {
 	defaults []string
 }
 
-// NewSuite returns a suite of the checks; of two with one name the later counts. defaults are the names of those that run
-// when none is asked for, in this order; without any it is node_ready.
+// NewSuite returns a suite of the checks; of two with one name the later counts. defaults are the names of those that
+// run when none is asked for, in this order; without any it is node_ready.
 func NewSuite(defaults []string, all ...Check) *Suite {
 	if len(defaults) == 0 {
 		defaults = []string{NameNodeReady}
@@ -97,9 +99,9 @@ func NewSuite(defaults []string, all ...Check) *Suite {
 	return s
 }
 
-// Runner returns the runner of the check; nil if there is none of that name. A check of a rule (http:<name>, rule:<name>) that
-// no rule gives is not the node's fault: the rule may be in dry-run, suspended or deleted. Its runner judges node_ready in
-// its place and marks the result as fail-open.
+// Runner returns the runner of the check; nil if there is none of that name. A check of a rule (http:<name>,
+// rule:<name>) that no rule gives is not the node's fault: the rule may be in dry-run, suspended or deleted. Its runner
+// judges node_ready in its place and marks the result as fail-open.
 func (s *Suite) Runner(name string) *Runner {
 	if r := s.runners[name]; r != nil {
 		return r
@@ -112,7 +114,8 @@ func (s *Suite) Runner(name string) *Runner {
 	return nil
 }
 
-// absent returns the check of all names with a prefix that no rule gives. Its own name is safe as the label of a metric.
+// absent returns the check of all names with a prefix that no rule gives. Its own name is safe as the label of a
+// metric.
 func absent(prefix string, ready Check) Check {
 	mark := func(r Result) Result {
 		if r.Passed {

@@ -12,8 +12,8 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// TestWithoutTheNodesFiles: checks of files that the agent does not see say so, instead of looking at its own; the others
-// are as ever.
+// TestWithoutTheNodesFiles: checks of files that the agent does not see say so, instead of looking at its own; the
+// others are as ever.
 func TestWithoutTheNodesFiles(t *testing.T) {
 	env := Environment{NoHostRoot: true}
 	want := Misconfigured("the agent does not see the node's files: --host-root is none")

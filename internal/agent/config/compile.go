@@ -28,7 +28,8 @@ const (
 	Deleting
 )
 
-// Input is a rule to be compiled. It is not the operator's compiled rule: the agent's binary must not contain what that needs.
+// Input is a rule to be compiled. It is not the operator's compiled rule: the agent's binary must not contain what that
+// needs.
 type Input struct {
 	Name      string
 	UID       types.UID
@@ -38,8 +39,8 @@ type Input struct {
 	Spec *v1alpha1.NodeReadinessRuleSpec
 }
 
-// Compile makes the agents' configuration of the rules, in any order. previous is what it made before, nil if that is not
-// known.
+// Compile makes the agents' configuration of the rules, in any order. previous is what it made before, nil if that is
+// not known.
 func Compile(rules []Input, previous *File) *File {
 	f := &File{APIVersion: APIVersion, Kind: Kind, Rules: []Rule{}}
 	for i := range rules {
@@ -57,7 +58,8 @@ func Compile(rules []Input, previous *File) *File {
 		}
 	}
 	slices.SortFunc(f.Rules, func(a, b Rule) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.UID, b.UID))
 	})
 	return f
 }

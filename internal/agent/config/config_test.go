@@ -35,7 +35,8 @@ func input(name string, age time.Duration, state State, effects ...string) Input
 }
 
 func entry(in Input, probes, health bool) Rule {
-	r := Rule{Name: in.Name, UID: in.UID, CreationTimestamp: metav1.NewTime(in.CreatedAt), NodeSelector: in.Spec.NodeSelector}
+	r := Rule{Name: in.Name, UID: in.UID, CreationTimestamp: metav1.NewTime(in.CreatedAt),
+		NodeSelector: in.Spec.NodeSelector}
 	if probes {
 		r.Probes = in.Spec.Probes
 	}
@@ -56,14 +57,18 @@ func TestCompile(t *testing.T) {
 		previous *File
 		want     []Rule
 	}{
-		{"probes and health", input("a", 0, InForce, "probes", "health"), nil, []Rule{entry(input("a", 0, InForce, "probes", "health"), true, true)}},
+		{"probes and health", input("a", 0, InForce, "probes", "health"), nil,
+			[]Rule{entry(input("a", 0, InForce, "probes", "health"), true, true)}},
 		{"a rule without either does not concern agents", input("a", 0, InForce), nil, []Rule{}},
-		{"probes alone bring no conditions along", input("a", 0, InForce, "probes"), nil, []Rule{entry(input("a", 0, InForce, "probes"), true, false)}},
-		{"not in force: its probes are evidence, its health does not count", input("a", 0, NotInForce, "probes", "health"), nil,
+		{"probes alone bring no conditions along", input("a", 0, InForce, "probes"), nil,
+			[]Rule{entry(input("a", 0, InForce, "probes"), true, false)}},
+		{"not in force: its probes are evidence, its health does not count", input("a", 0, NotInForce, "probes", "health"),
+			nil,
 			[]Rule{entry(input("a", 0, NotInForce, "probes", "health"), true, false)}},
 		{"not in force, with health alone", input("a", 0, NotInForce, "health"), nil, []Rule{}},
 		{"being deleted", input("a", 0, Deleting, "probes", "health"), nil, []Rule{}},
-		{"frozen: as it was before", broken, &File{Rules: []Rule{entry(before, true, true)}}, []Rule{entry(before, true, true)}},
+		{"frozen: as it was before", broken, &File{Rules: []Rule{entry(before, true, true)}},
+			[]Rule{entry(before, true, true)}},
 		{"frozen, and nobody knows how it was", broken, nil, []Rule{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,7 +82,8 @@ func TestCompile(t *testing.T) {
 
 func TestCompileIsStable(t *testing.T) {
 	rules := []Input{
-		input("b", time.Hour, InForce, "probes"), input("a", time.Hour, InForce, "health"), input("old", 2*time.Hour, InForce, "probes"), input("new", 0, InForce, "probes"),
+		input("b", time.Hour, InForce, "probes"), input("a", time.Hour, InForce, "health"),
+		input("old", 2*time.Hour, InForce, "probes"), input("new", 0, InForce, "probes"),
 	}
 	first, err := Compile(rules, nil).Encode()
 	if err != nil {
@@ -134,10 +140,13 @@ func TestDecode(t *testing.T) {
 	if _, err := Decode([]byte(good)); err != nil {
 		t.Error(err)
 	}
-	if _, err := Decode([]byte(strings.Replace(good, `"rules":[]`, `"rules":[{"name":"a","later":true}],"later":1`, 1))); err != nil {
+	if _, err := Decode([]byte(strings.Replace(good, `"rules":[]`, `"rules":[{"name":"a","later":true}],"later":1`,
+		1))); err != nil {
 		t.Errorf("a field of a later version: %v", err)
 	}
-	for name, bad := range map[string]string{"nothing": "", "no JSON": "{", "another kind": `{"apiVersion":"v1","kind":"ConfigMap"}`, "another version": strings.Replace(good, "v1alpha1", "v2", 1)} {
+	for name, bad := range map[string]string{"nothing": "", "no JSON": "{",
+		"another kind": `{"apiVersion":"v1","kind":"ConfigMap"}`, "another version": strings.Replace(good, "v1alpha1", "v2",
+			1)} {
 		if _, err := Decode([]byte(bad)); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
@@ -149,7 +158,8 @@ func TestSelect(t *testing.T) {
 	other, empty, bad := match, match, match
 	other.NodeSelector = v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"pool": "other"}}
 	empty.NodeSelector = v1alpha1.NodeSelector{}
-	bad.NodeSelector = v1alpha1.NodeSelector{MatchExpressions: []v1alpha1.NodeSelectorRequirement{{Key: "x", Operator: "Later"}}}
+	bad.NodeSelector = v1alpha1.NodeSelector{MatchExpressions: []v1alpha1.NodeSelectorRequirement{{Key: "x",
+		Operator: "Later"}}}
 	f := &File{Rules: []Rule{other, empty, bad, match}}
 	if diff := cmp.Diff([]Rule{match}, f.Select(map[string]string{"pool": "workers"})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

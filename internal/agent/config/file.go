@@ -31,8 +31,8 @@ const (
 	// Key is the key of the file in the ConfigMap, and its name where that is mounted.
 	Key = "rules.json"
 	// ConditionsAnnotation lists on the agents' ServiceAccount, a line for each, the types of the conditions that agents
-	// publish. The ValidatingAdmissionPolicy reads it that confines the agents. It is not in the ConfigMap, for an API server
-	// whose last policy with a ConfigMap as its parameter has gone never follows ConfigMaps again (seen, 1.36); the
+	// publish. The ValidatingAdmissionPolicy reads it that confines the agents. It is not in the ConfigMap, for an API
+	// server whose last policy with a ConfigMap as its parameter has gone never follows ConfigMaps again (seen, 1.36); the
 	// ServiceAccounts it follows anyway. And where the ServiceAccount is gone, there are no agents to confine.
 	ConditionsAnnotation = "readiness.node.x-k8s.io/agent-conditions"
 )
@@ -61,7 +61,8 @@ type Rule struct {
 	Health    *v1alpha1.Health `json:"health,omitempty"`
 }
 
-// ErrTooLarge is the error of a file that does not fit into a ConfigMap, or of conditions that do not fit into an annotation.
+// ErrTooLarge is the error of a file that does not fit into a ConfigMap, or of conditions that do not fit into an
+// annotation.
 var ErrTooLarge = errors.New("the agents' configuration is too large")
 
 // Encode returns the file's bytes: always the same for the same rules. Where it is larger than MaxSize the error is
@@ -81,7 +82,8 @@ func (f *File) Encode() ([]byte, error) {
 func (f *File) Conditions() (string, error) {
 	conditions := strings.Join(f.Publishes(), "\n")
 	if n := len(conditions); n > MaxConditions {
-		return "", fmt.Errorf("%w: the names of its conditions have %d bytes, for an annotation of at most %d", ErrTooLarge, n, MaxConditions)
+		return "", fmt.Errorf("%w: the names of its conditions have %d bytes, for an annotation of at most %d", ErrTooLarge,
+			n, MaxConditions)
 	}
 	return conditions, nil
 }
@@ -98,21 +100,22 @@ func (f *File) Publishes() []string {
 	return slices.Compact(types)
 }
 
-// Decode reads a file. Fields that it does not know are a later version's and are left out; what is not such a file at all
-// is an error.
+// Decode reads a file. Fields that it does not know are a later version's and are left out; what is not such a file at
+// all is an error.
 func Decode(raw []byte) (*File, error) {
 	f := &File{}
 	if err := json.Unmarshal(raw, f); err != nil {
 		return nil, fmt.Errorf("reading the configuration: %w", err)
 	}
 	if f.APIVersion != APIVersion || f.Kind != Kind {
-		return nil, fmt.Errorf("reading the configuration: want apiVersion %s and kind %s, not %q and %q", APIVersion, Kind, f.APIVersion, f.Kind)
+		return nil, fmt.Errorf("reading the configuration: want apiVersion %s and kind %s, not %q and %q", APIVersion, Kind,
+			f.APIVersion, f.Kind)
 	}
 	return f, nil
 }
 
-// Select returns the rules that match a node's labels. A rule whose selector cannot be read, or is empty, matches none: one
-// bad rule harms only itself.
+// Select returns the rules that match a node's labels. A rule whose selector cannot be read, or is empty, matches none:
+// one bad rule harms only itself.
 func (f *File) Select(nodeLabels map[string]string) []Rule {
 	var out []Rule
 	for i := range f.Rules {

@@ -80,8 +80,8 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// watch watches the file's directory: a ConfigMap's file is a link that never changes itself. Without such a watch, the channel
-// is nil and the file is read once a minute.
+// watch watches the file's directory: a ConfigMap's file is a link that never changes itself. Without such a watch, the
+// channel is nil and the file is read once a minute.
 func (l *Loader) watch() (changes <-chan struct{}, stop func()) {
 	watcher, err := fsnotify.NewWatcher()
 	if err == nil {
@@ -90,7 +90,8 @@ func (l *Loader) watch() (changes <-chan struct{}, stop func()) {
 		}
 	}
 	if err != nil {
-		l.Log.Info("The configuration's directory cannot be watched, looking once a minute", "file", l.Path, "error", err.Error())
+		l.Log.Info("The configuration's directory cannot be watched, looking once a minute", "file", l.Path, "error",
+			err.Error())
 		return nil, func() {}
 	}
 	out := make(chan struct{}, 1)

@@ -33,8 +33,8 @@ func (b *buffer) count(s string) int {
 	return strings.Count(b.b.String(), s)
 }
 
-// mounted is a directory that changes as kubelet changes a mounted ConfigMap: the file is a link through ..data, which is
-// replaced.
+// mounted is a directory that changes as kubelet changes a mounted ConfigMap: the file is a link through ..data, which
+// is replaced.
 type mounted struct {
 	t       *testing.T
 	dir     string
@@ -72,7 +72,8 @@ func TestLoader(t *testing.T) {
 	m := &mounted{t: t, dir: t.TempDir()}
 	log := &buffer{}
 	changes := make(chan *File, 10)
-	l := &Loader{Path: filepath.Join(m.dir, "rules.json"), Log: slog.New(slog.NewTextHandler(log, nil)), Changed: func(f *File) { changes <- f }}
+	l := &Loader{Path: filepath.Join(m.dir, "rules.json"), Log: slog.New(slog.NewTextHandler(log, nil)),
+		Changed: func(f *File) { changes <- f }}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { l.Run(ctx); close(ended) }()
@@ -103,7 +104,10 @@ func TestLoader(t *testing.T) {
 	changed(2)
 	good := l.Current()
 	m.update("{broken")
-	eventually("a broken file is said", func() bool { return log.count("The last good one stays in force") == 1 && l.Problem() != "" })
+	eventually("a broken file is said", func() bool {
+		return log.count("The last good one stays in force") == 1 &&
+			l.Problem() != ""
+	})
 	if l.Current() != good {
 		t.Error("the last good configuration is gone")
 	}

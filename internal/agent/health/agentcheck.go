@@ -23,11 +23,11 @@ const acceptRetry = 50 * time.Millisecond
 // maxAgentCheckReason bounds what is told of a failure.
 const maxAgentCheckReason = 100
 
-// agentCheckLine is the answer in HAProxy's agent-check protocol (section 5.2, "agent-check", of its configuration manual).
-// It never says "ready", "drain" or "maint": these change the administrative state, which is the people's who run HAProxy, and
-// whatever they have set would be undone with the next poll. A healthy node is "up 100%". While the agent ends or the node is
-// in maintenance it is "up 0%": a weight of 0 stops new sessions and leaves the others alone. So the line says all there is to
-// say, and nothing has to be undone later.
+// agentCheckLine is the answer in HAProxy's agent-check protocol (section 5.2, "agent-check", of its configuration
+// manual). It never says "ready", "drain" or "maint": these change the administrative state, which is the people's who
+// run HAProxy, and whatever they have set would be undone with the next poll. A healthy node is "up 100%". While the
+// agent ends or the node is in maintenance it is "up 0%": a weight of 0 stops new sessions and leaves the others alone.
+// So the line says all there is to say, and nothing has to be undone later.
 func (h *Handler) agentCheckLine(ctx context.Context) string {
 	a := h.Answer(ctx, nil)
 	if a.Status == StatusReady {

@@ -59,7 +59,8 @@ func (a *Answer) Code() int {
 	return http.StatusServiceUnavailable
 }
 
-// Text is the answer in words that do not change and of which none contains another: "up", "up fail-open", "down", "error".
+// Text is the answer in words that do not change and of which none contains another: "up", "up fail-open", "down",
+// "error".
 func (a *Answer) Text() string {
 	switch {
 	case a.misconfigured:

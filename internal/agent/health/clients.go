@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// maxPerClient is how many connections one client address may have open. More are closed at once: one client must not keep the
-// balancers out.
+// maxPerClient is how many connections one client address may have open. More are closed at once: one client must not
+// keep the balancers out.
 const maxPerClient = 64
 
 // byClient is a listener that bounds the connections of each client address.

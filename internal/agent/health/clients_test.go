@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestOneClientDoesNotKeepOthersOut: the connections of one address beyond its limit are closed, those of others are served.
+// TestOneClientDoesNotKeepOthersOut: the connections of one address beyond its limit are closed, those of others are
+// served.
 func TestOneClientDoesNotKeepOthersOut(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

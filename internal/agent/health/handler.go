@@ -34,11 +34,11 @@ type Handler struct {
 	Suite func() *checks.Suite
 	// Maintenance says why the node is in maintenance; empty while it is not. Nil means never.
 	Maintenance func() string
-	// DrainStatus is the HTTP status while nothing is wrong but that the node is in maintenance, or its agent starts or ends.
-	// 0 means 503.
+	// DrainStatus is the HTTP status while nothing is wrong but that the node is in maintenance, or its agent starts or
+	// ends. 0 means 503.
 	DrainStatus int
-	// Starting reports whether the agent cannot judge yet, because it has just started. It then answers like one that ends, if
-	// DrainStatus says that this differs from a failure. Nil means never.
+	// Starting reports whether the agent cannot judge yet, because it has just started. It then answers like one that
+	// ends, if DrainStatus says that this differs from a failure. Nil means never.
 	Starting func() bool
 	// Metrics may be nil.
 	Metrics *Metrics

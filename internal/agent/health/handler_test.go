@@ -65,13 +65,18 @@ func TestHealth(t *testing.T) {
 		code         int
 		body         string
 	}{
-		{"without check= node_ready runs", "/health", 200, `{"status":"ready","checks":[{"name":"node_ready","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
-		{"an empty check= is none", "/health?check=", 200, `{"status":"ready","checks":[{"name":"node_ready","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
-		{"check= replaces the default", "/health?check=good", 200, `{"status":"ready","checks":[{"name":"good","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
+		{"without check= node_ready runs", "/health", 200,
+			`{"status":"ready","checks":[{"name":"node_ready","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
+		{"an empty check= is none", "/health?check=", 200,
+			`{"status":"ready","checks":[{"name":"node_ready","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
+		{"check= replaces the default", "/health?check=good", 200,
+			`{"status":"ready","checks":[{"name":"good","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
 		{"one failure fails all, and the order is the request's", "/health?check=bad,good", 503,
 			`{"status":"not-ready","checks":[{"name":"bad","passed":false,"reason":"Broken","duration_ms":0},{"name":"good","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
-		{"a name given twice runs once", "/health?check=good,good&check=good", 200, `{"status":"ready","checks":[{"name":"good","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
-		{"blanks and empty names are nothing", "/health?check=+good+,,", 200, `{"status":"ready","checks":[{"name":"good","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
+		{"a name given twice runs once", "/health?check=good,good&check=good", 200,
+			`{"status":"ready","checks":[{"name":"good","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
+		{"blanks and empty names are nothing", "/health?check=+good+,,", 200,
+			`{"status":"ready","checks":[{"name":"good","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
 		{"an unknown check fails", "/health?check=bogus", 503,
 			`{"status":"not-ready","checks":[{"name":"bogus","passed":false,"reason":"Unknown check: bogus","duration_ms":0}],"total_duration_ms":0}`},
 		{"control characters come back escaped", "/health?check=%00%1b%0a1", 503,
@@ -84,7 +89,8 @@ func TestHealth(t *testing.T) {
 		{"text: not healthy", "/health?format=text&check=bad", 503, "down"},
 		{"text: an assumption", "/health?format=text&check=open", 200, "up fail-open"},
 		{"text: an error", "/health?format=text&check=misconfigured", 500, "error"},
-		{"the root is the same, for a bare option httpchk", "/", 200, `{"status":"ready","checks":[{"name":"node_ready","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
+		{"the root is the same, for a bare option httpchk", "/", 200,
+			`{"status":"ready","checks":[{"name":"node_ready","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
 		{"another path is not found, and never redirected", "//health", 404, "not found: ask for /health"},
 		{"a query that cannot be read", "/health?check=%zz", 400, "the query cannot be read"},
 		{"64 names are answered", "/health?check=" + names(64), 503, ""},
@@ -113,7 +119,8 @@ func names(n int) string {
 }
 
 func TestMethods(t *testing.T) {
-	for method, want := range map[string]int{"GET": 503, "HEAD": 503, "OPTIONS": 503, "POST": 405, "PUT": 405, "DELETE": 405, "TRACE": 405} {
+	for method, want := range map[string]int{"GET": 503, "HEAD": 503, "OPTIONS": 503, "POST": 405, "PUT": 405,
+		"DELETE": 405, "TRACE": 405} {
 		r := ask(testHandler(), method, "/health?check=bad")
 		if r.code != want {
 			t.Errorf("%s: status %d", method, r.code)
@@ -142,7 +149,8 @@ node_readiness_agent_check_fail_open{check="good"} 0
 node_readiness_agent_check_fail_open{check="http:é"} 1
 node_readiness_agent_check_fail_open{check="open"} 1
 `
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "node_readiness_agent_check_fail_open"); err != nil {
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want),
+		"node_readiness_agent_check_fail_open"); err != nil {
 		t.Error(err)
 	}
 }
@@ -199,7 +207,8 @@ func TestTheDrainsStatus(t *testing.T) {
 func TestAnAnswerTakesAsLongAsTheSlowestCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(name string, d time.Duration) checks.Check {
-			return checks.Check{Name: name, Timeout: time.Minute, Run: func(context.Context) checks.Result { time.Sleep(d); return checks.Pass() }}
+			return checks.Check{Name: name, Timeout: time.Minute,
+				Run: func(context.Context) checks.Result { time.Sleep(d); return checks.Pass() }}
 		}
 		h := testHandler(slow("a", time.Second), slow("b", 3*time.Second), slow("c", 2*time.Second))
 		a := h.Answer(t.Context(), []string{"a", "b", "good", "c"})
@@ -237,7 +246,8 @@ func TestAgentCheckLine(t *testing.T) {
 
 // FuzzHealth asks for anything: the answer is always a known status and, where it is about checks, JSON.
 func FuzzHealth(f *testing.F) {
-	for _, s := range []string{"check=node_ready", "check=%00", "check=a,b&format=text", "%zz", strings.Repeat("check=a&", 100)} {
+	for _, s := range []string{"check=node_ready", "check=%00", "check=a,b&format=text", "%zz",
+		strings.Repeat("check=a&", 100)} {
 		f.Add(s)
 	}
 	h := testHandler()

@@ -22,7 +22,8 @@ type Metrics struct {
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "node_readiness_agent_health_requests_total", Help: "Requests about the node's health, by the status code of the answer.",
+			Name: "node_readiness_agent_health_requests_total", Help: "Requests about the node's health, by the status code " +
+				"of the answer.",
 		}, []string{"code"}),
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "node_readiness_agent_check_results_total",

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// places is a listener with room for so many connections at a time. When it is full, the connection that has been idle longest
-// makes room: clients that only stay must not keep a balancer out. Without an idle one, newcomers wait.
+// places is a listener with room for so many connections at a time. When it is full, the connection that has been idle
+// longest makes room: clients that only stay must not keep a balancer out. Without an idle one, newcomers wait.
 type places struct {
 	net.Listener
 	taken  chan struct{} // a value for each connection
@@ -26,7 +26,8 @@ type places struct {
 
 func newPlaces(l net.Listener, n int) *places {
 	p := &places{
-		Listener: l, taken: make(chan struct{}, n), closed: make(chan struct{}), idle: list.New(), of: map[net.Conn]*list.Element{},
+		Listener: l, taken: make(chan struct{}, n), closed: make(chan struct{}), idle: list.New(),
+		of: map[net.Conn]*list.Element{},
 	}
 	p.close = sync.OnceFunc(func() { close(p.closed) })
 	return p
@@ -81,8 +82,8 @@ func (p *places) setFull(full bool) {
 	p.makeRoom()
 }
 
-// makeRoom closes the connection that has been idle longest, if a place is needed. The server then finds out by itself. It is
-// called with the lock held.
+// makeRoom closes the connection that has been idle longest, if a place is needed. The server then finds out by itself.
+// It is called with the lock held.
 func (p *places) makeRoom() {
 	e := p.idle.Front()
 	if e == nil || !p.full {

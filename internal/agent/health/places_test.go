@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// served serves two connections at a time, one of which is kept free as long as there is an idle one. It returns how to open one
-// that has sent a request, and how to wait until one is idle.
+// served serves two connections at a time, one of which is kept free as long as there is an idle one. It returns how to
+// open one that has sent a request, and how to wait until one is idle.
 func served(t *testing.T, h http.Handler) (open func(path string) net.Conn, idle func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -63,8 +63,10 @@ func TestRawRequests(t *testing.T) {
 		{"OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200 OK"},
 		{"HTTP/1.0 without a host", "GET /health HTTP/1.0\r\n\r\n", "HTTP/1.0 200 OK"},
 		{"a body is not waited for", "GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n", "HTTP/1.1 200 OK"},
-		{"ten thousand names", "GET /health?check=" + names(10000) + " HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 431 Request Header Fields Too Large"},
-		{"a query of a megabyte", "GET /health?" + strings.Repeat("a", 1<<20) + " HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 431 Request Header Fields Too Large"},
+		{"ten thousand names", "GET /health?check=" + names(10000) + " HTTP/1.1\r\nHost: x\r\n\r\n",
+			"HTTP/1.1 431 Request Header Fields Too Large"},
+		{"a query of a megabyte", "GET /health?" + strings.Repeat("a", 1<<20) + " HTTP/1.1\r\nHost: x\r\n\r\n",
+			"HTTP/1.1 431 Request Header Fields Too Large"},
 		{"no HTTP at all", "\x16\x03\x01\r\n\r\n", "HTTP/1.1 400 Bad Request"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -102,7 +104,8 @@ func TestSilentClientsDoNotKeepOthersWaiting(t *testing.T) {
 
 func TestTheServerBoundsWhatAClientMayTake(t *testing.T) {
 	s := NewServer(nil, slog.New(slog.DiscardHandler))
-	if s.ReadHeaderTimeout == 0 || s.ReadTimeout == 0 || s.WriteTimeout == 0 || s.IdleTimeout == 0 || s.MaxHeaderBytes == 0 {
+	if s.ReadHeaderTimeout == 0 || s.ReadTimeout == 0 || s.WriteTimeout == 0 || s.IdleTimeout == 0 ||
+		s.MaxHeaderBytes == 0 {
 		t.Errorf("something is without a bound: %+v", s)
 	}
 }

@@ -79,7 +79,8 @@ func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return response(http.StatusOK, list), nil
 	case a.node == nil:
-		return response(http.StatusNotFound, new(apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, "n").Status())), nil
+		return response(http.StatusNotFound, new(apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"},
+			"n").Status())), nil
 	}
 	return response(http.StatusOK, a.node), nil
 }
@@ -138,7 +139,8 @@ func (a *api) asked() []string {
 func (a *api) connect() (*Client, error) {
 	config := &rest.Config{
 		Host: "http://api", APIPath: "/api", QPS: -1,
-		ContentConfig: rest.ContentConfig{GroupVersion: &schema.GroupVersion{Version: "v1"}, NegotiatedSerializer: codecs.WithoutConversion()},
+		ContentConfig: rest.ContentConfig{GroupVersion: &schema.GroupVersion{Version: "v1"},
+			NegotiatedSerializer: codecs.WithoutConversion()},
 	}
 	client, err := rest.RESTClientForConfigAndClient(config, &http.Client{Transport: a})
 	return &Client{Interface: client, transport: &http.Transport{}}, err

@@ -28,7 +28,8 @@ const (
 	RequestLimit = time.Second
 )
 
-// Client is a connection to the API server for nodes alone: the client for everything costs more memory than the agent has.
+// Client is a connection to the API server for nodes alone: the client for everything costs more memory than the agent
+// has.
 type Client struct {
 	rest.Interface
 	transport *http.Transport
@@ -40,7 +41,8 @@ func NewClient(config *rest.Config) (*Client, error) {
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
 	config.APIPath = "/api"
 	config.NegotiatedSerializer = codecs.WithoutConversion()
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf,
+		runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	config.UserAgent = "nodegate-agent/" + version.Version
 	config.QPS = -1
 	transport, err := newTransport(config)

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// newBackoff spreads the tries of all agents, which lose the API server at the same moment: from 1 to 2 s at first, from 15 to
-// 30 s at last.
+// newBackoff spreads the tries of all agents, which lose the API server at the same moment: from 1 to 2 s at first,
+// from 15 to 30 s at last.
 func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps: 10, Cap: lastRetry / 2}
 }
@@ -90,7 +90,8 @@ func (w *Watcher) list(ctx context.Context, client rest.Interface) (version stri
 	ctx, cancel := context.WithTimeout(ctx, RequestLimit)
 	defer cancel()
 	nodes := &corev1.NodeList{}
-	err = client.Get().Resource("nodes").VersionedParams(w.only(metav1.ListOptions{}), parameterCodec).MaxRetries(0).Do(ctx).Into(nodes)
+	err = client.Get().Resource("nodes").VersionedParams(w.only(metav1.ListOptions{}),
+		parameterCodec).MaxRetries(0).Do(ctx).Into(nodes)
 	if err != nil {
 		return "", err
 	}
@@ -107,13 +108,14 @@ func (w *Watcher) only(o metav1.ListOptions) *metav1.ListOptions {
 	return &o
 }
 
-// watch follows the node from a version on, until the watch ends, and returns from where to go on. No error means that the
-// API server has ended it in order.
+// watch follows the node from a version on, until the watch ends, and returns from where to go on. No error means that
+// the API server has ended it in order.
 func (w *Watcher) watch(ctx context.Context, client rest.Interface, version string) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	seconds := int64(5*60 + rand.IntN(5*60)) //nolint:gosec // spreads load, keeps no secret
-	options := w.only(metav1.ListOptions{Watch: true, ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds})
+	options := w.only(metav1.ListOptions{Watch: true, ResourceVersion: version, AllowWatchBookmarks: true,
+		TimeoutSeconds: &seconds})
 	began := w.Clock.Now()
 	// The limit is for the beginning alone: a watch is meant to last.
 	limit := time.AfterFunc(RequestLimit, cancel)

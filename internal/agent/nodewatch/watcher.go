@@ -24,18 +24,19 @@ import (
 )
 
 const (
-	// freshFor is for how long a node that was read, not watched, answers requests: a change is to be seen within a second.
+	// freshFor is for how long a node that was read, not watched, answers requests: a change is to be seen within a
+	// second.
 	freshFor = 900 * time.Millisecond
 	// pollPeriod is how often the node is read while watching is forbidden and nobody asks for it.
 	pollPeriod = 10 * time.Second
-	// firstRewatch and lastRewatch bound the wait before watching is tried again while it is forbidden. It begins short: an
-	// API server that has just started forbids everything for a moment.
+	// firstRewatch and lastRewatch bound the wait before watching is tried again while it is forbidden. It begins short:
+	// an API server that has just started forbids everything for a moment.
 	firstRewatch = 2 * time.Second
 	lastRewatch  = 5 * time.Minute
 	// warnPeriod is how often the log repeats that the API server is unavailable.
 	warnPeriod = time.Minute
-	// lastRetry is the longest wait before an API server that is unavailable is asked again. It is twice as long if the API
-	// server answers but refuses.
+	// lastRetry is the longest wait before an API server that is unavailable is asked again. It is twice as long if the
+	// API server answers but refuses.
 	lastRetry    = 30 * time.Second
 	refusedRetry = 2 * lastRetry
 )
@@ -67,8 +68,8 @@ type Options struct {
 //	polling      no        yes    nil   memory for 0.9 s, then one read             error: unavailable. Now and then: list
 //	unavailable  no        any    set   memory, marked as unavailable               after a backoff: list
 //
-// The watcher polls while it may not watch: it reads the node every 10 s, and a request that wants it fresher reads it for
-// all that ask meanwhile. Known without an object means that there is no such node.
+// The watcher polls while it may not watch: it reads the node every 10 s, and a request that wants it fresher reads it
+// for all that ask meanwhile. Known without an object means that there is no such node.
 type Watcher struct {
 	Options
 
@@ -113,8 +114,8 @@ func (w *Watcher) fresh() bool {
 	return w.err != nil || w.known && (w.watching || w.Clock.Since(w.readAt) <= freshFor)
 }
 
-// Wait implements checks.NodeSource: it waits for the first answer, or reads the node if that was too long ago, for as long
-// as RequestLimit at most.
+// Wait implements checks.NodeSource: it waits for the first answer, or reads the node if that was too long ago, for as
+// long as RequestLimit at most.
 func (w *Watcher) Wait(ctx context.Context) checks.Node {
 	ctx, cancel := context.WithTimeout(ctx, RequestLimit)
 	defer cancel()
@@ -183,8 +184,8 @@ func (w *Watcher) snapshot() checks.Node {
 	return n
 }
 
-// refresh reads the node once for all who ask meanwhile, if what is known is too old, and else returns nil; the channel is
-// closed when the read has ended.
+// refresh reads the node once for all who ask meanwhile, if what is known is too old, and else returns nil; the channel
+// is closed when the read has ended.
 func (w *Watcher) refresh() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -245,8 +246,8 @@ func (w *Watcher) store(node *corev1.Node) {
 	w.tell()
 }
 
-// olderThan reports whether a is an older state of the same node than b. Versions are numbers that grow; where they are not,
-// nothing is older.
+// olderThan reports whether a is an older state of the same node than b. Versions are numbers that grow; where they are
+// not, nothing is older.
 func olderThan(a, b *corev1.Node) bool {
 	if b == nil || a.UID != b.UID {
 		return false

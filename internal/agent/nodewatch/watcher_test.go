@@ -112,7 +112,8 @@ func TestTheWarningComesOnChangeAndThenOnceAMinute(t *testing.T) {
 			t.Fatalf("%d warnings in ten minutes: %v", len(warnings), warnings)
 		}
 		for i, e := range warnings {
-			if !strings.Contains(e.text, "Kubernetes API appears to be down (connect: connection refused). Assuming node is ready.") {
+			if !strings.Contains(e.text, "Kubernetes API appears to be down (connect: connection refused). Assuming node is "+
+				"ready.") {
 				t.Errorf("it says %q", e.text)
 			}
 			if i == 0 && !e.at.Equal(began) {
@@ -134,7 +135,8 @@ func TestTheWarningComesOnChangeAndThenOnceAMinute(t *testing.T) {
 		}
 		texts(0)
 		a.set(func() { a.errs["list"], a.errs["get"] = errForbidden, errForbidden })
-		if got := texts(lastRetry + time.Second); len(got) != 1 || !strings.Contains(got[0], "does not let this agent read its node") {
+		if got := texts(lastRetry + time.Second); len(got) != 1 || !strings.Contains(got[0],
+			"does not let this agent read its node") {
 			t.Errorf("forbidden: %q", got)
 		}
 		a.set(func() { a.errs = map[string]error{} })
@@ -155,8 +157,9 @@ func TestTheWarningSaysWhatIsAnswered(t *testing.T) {
 		want    string
 	}{
 		"the node is assumed to be ready": {Options{}, "(no answer within 1s). Assuming node is ready."},
-		"what was last known":             {Options{TrustLast: true}, "(no answer within 1s). Answering from what was last known of the node."},
-		"an agent that answers nobody":    {Options{Quiet: true}, "(no answer within 1s)."},
+		"what was last known": {Options{TrustLast: true},
+			"(no answer within 1s). Answering from what was last known of the node."},
+		"an agent that answers nobody": {Options{Quiet: true}, "(no answer within 1s)."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -349,7 +352,8 @@ func TestAFleetDoesNotRetryInStep(t *testing.T) {
 				busiest = max(busiest, n)
 			}
 		}
-		t.Logf("%d requests, %d connections, %d in the busiest second after the first minute", len(a.times), connections, busiest)
+		t.Logf("%d requests, %d connections, %d in the busiest second after the first minute", len(a.times), connections,
+			busiest)
 		if len(a.times) < 10*agents || busiest > 2*agents/22 {
 			t.Errorf("%d requests, %d in the busiest second", len(a.times), busiest)
 		}
@@ -391,7 +395,8 @@ func TestDescribe(t *testing.T) {
 }
 
 func TestStripKeepsWhatTheAgentLooksAt(t *testing.T) {
-	n := build.WrapNode(node("7", "True")).Label("pool", "workers").Annotation("readiness.node.x-k8s.io/maintenance", "yes").
+	n := build.WrapNode(node("7", "True")).Label("pool", "workers").Annotation("readiness.node.x-k8s.io/maintenance",
+		"yes").
 		Annotation("example.com/large", strings.Repeat("x", 1000)).BootID("b").Cordoned().Obj()
 	n.Status.Images = []corev1.ContainerImage{{SizeBytes: 1}}
 	want := build.WrapNode(n).Unannotate("example.com/large").Obj()
@@ -408,7 +413,8 @@ func TestTheConnectionHasTheAgentsLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := c.transport.HTTP2
-	if h == nil || h.SendPingTimeout == 0 || h.PingTimeout == 0 || h.SendPingTimeout+h.PingTimeout+RequestLimit > 5*time.Second {
+	if h == nil || h.SendPingTimeout == 0 || h.PingTimeout == 0 ||
+		h.SendPingTimeout+h.PingTimeout+RequestLimit > 5*time.Second {
 		t.Errorf("a lost API server would be noticed after more than 5 s: %+v", h)
 	}
 	if c.transport.TLSHandshakeTimeout != RequestLimit || c.transport.DialContext == nil {

@@ -156,7 +156,8 @@ func file(a *v1alpha1.FileAction, hostRoot string, now func() time.Time) func(co
 		limit := seconds(a.MaxAgeSeconds, 0)
 		if age := now().Sub(info.ModTime()); limit > 0 && age > limit {
 			// Without the age itself: it would change the message, and so the condition, with each run.
-			return checks.Fail(fmt.Sprintf("%s was last changed at %s, more than %s ago", a.Path, info.ModTime().UTC().Format(time.RFC3339), limit))
+			return checks.Fail(fmt.Sprintf("%s was last changed at %s, more than %s ago", a.Path,
+				info.ModTime().UTC().Format(time.RFC3339), limit))
 		}
 		return checks.Pass()
 	}

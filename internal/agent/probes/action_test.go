@@ -82,7 +82,8 @@ func TestGRPC(t *testing.T) {
 func TestHTTPGet(t *testing.T) {
 	l, port := listen(t)
 	status := http.StatusOK
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })}
+	server := &http.Server{ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })}
 	go func() { _ = server.Serve(l) }()
 	defer server.Close() //nolint:errcheck // done with it
 	spec := v1alpha1.Probe{HTTPGet: &v1alpha1.HTTPGetAction{Port: port, Path: "/readiness"}}
@@ -111,7 +112,8 @@ func TestFile(t *testing.T) {
 	}{
 		{"it is there", at(t0, v1alpha1.FileAction{Path: "/ready"}), checks.Pass()},
 		{"it is not", at(t0, v1alpha1.FileAction{Path: "/missing"}), checks.Fail("there is no file /missing")},
-		{"it is exactly as old as it may be", at(t0.Add(time.Minute), v1alpha1.FileAction{Path: "/ready", MaxAgeSeconds: &maxAge}), checks.Pass()},
+		{"it is exactly as old as it may be", at(t0.Add(time.Minute), v1alpha1.FileAction{Path: "/ready",
+			MaxAgeSeconds: &maxAge}), checks.Pass()},
 		{"it is older", at(t0.Add(time.Minute+1), v1alpha1.FileAction{Path: "/ready", MaxAgeSeconds: &maxAge}),
 			checks.Fail("/ready was last changed at 2026-01-01T12:00:00Z, more than 1m0s ago")},
 	} {
@@ -139,11 +141,14 @@ func TestOnlyThisNodeIsAsked(t *testing.T) {
 }
 
 func TestProbesOfRules(t *testing.T) {
-	p := FromSpec(&v1alpha1.Probe{ConditionType: "example.com/A", File: &v1alpha1.FileAction{Path: "/x"}}, checks.Environment{})
-	if p.Period != 30*time.Second || p.Check.Timeout != 10*time.Second || p.SuccessThreshold != 1 || p.FailureThreshold != 3 || p.Heartbeat != 5*time.Minute {
+	p := FromSpec(&v1alpha1.Probe{ConditionType: "example.com/A", File: &v1alpha1.FileAction{Path: "/x"}},
+		checks.Environment{})
+	if p.Period != 30*time.Second || p.Check.Timeout != 10*time.Second || p.SuccessThreshold != 1 ||
+		p.FailureThreshold != 3 || p.Heartbeat != 5*time.Minute {
 		t.Errorf("the defaults: %+v", p)
 	}
-	other := FromSpec(&v1alpha1.Probe{ConditionType: "example.com/A", File: &v1alpha1.FileAction{Path: "/y"}}, checks.Environment{})
+	other := FromSpec(&v1alpha1.Probe{ConditionType: "example.com/A", File: &v1alpha1.FileAction{Path: "/y"}},
+		checks.Environment{})
 	if p.Identity == other.Identity {
 		t.Error("a probe that has changed is taken for the same")
 	}
@@ -165,8 +170,10 @@ func TestReporter(t *testing.T) {
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 	endpoint := strings.Replace(server.URL, "http://", "http://me:secret@", 1)
-	env := map[string]string{"CHECK_ENDPOINT": endpoint, "CONDITION_TYPE": "example.com/A", "CHECK_INTERVAL": "5s", "HEARTBEAT_PERIOD": "soon"}
-	r, err := ReporterFromEnv(func(name string) (string, bool) { v, ok := env[name]; return v, ok }, slog.New(slog.DiscardHandler))
+	env := map[string]string{"CHECK_ENDPOINT": endpoint, "CONDITION_TYPE": "example.com/A", "CHECK_INTERVAL": "5s",
+		"HEARTBEAT_PERIOD": "soon"}
+	r, err := ReporterFromEnv(func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,12 +204,14 @@ func TestTheReportersEnvironment(t *testing.T) {
 		{"ftp://localhost", "example.com/A", "CHECK_ENDPOINT"},
 	} {
 		env := map[string]string{"CHECK_ENDPOINT": c.endpoint, "CONDITION_TYPE": c.condition}
-		_, err := ReporterFromEnv(func(name string) (string, bool) { v, ok := env[name]; return v, ok }, slog.New(slog.DiscardHandler))
+		_, err := ReporterFromEnv(func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+			slog.New(slog.DiscardHandler))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if r, err := ReporterFromEnv(func(string) (string, bool) { return "", false }, slog.New(slog.DiscardHandler)); r != nil || err != nil {
+	if r, err := ReporterFromEnv(func(string) (string, bool) { return "", false },
+		slog.New(slog.DiscardHandler)); r != nil || err != nil {
 		t.Errorf("no reporter is asked for: %v, %v", r, err)
 	}
 }

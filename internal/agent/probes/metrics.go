@@ -15,7 +15,8 @@ type Metrics struct {
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "node_readiness_agent_probe_runs_total", Help: "Runs of probes, by the condition they publish: success or failure.",
+			Name: "node_readiness_agent_probe_runs_total", Help: "Runs of probes, by the condition they publish: success or " +
+				"failure.",
 		}, []string{"condition", "result"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "node_readiness_agent_condition_writes_total", Help: "Patches of the node's conditions: success or error.",

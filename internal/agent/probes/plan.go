@@ -14,14 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// plan says which conditions have to be written, and which have to be removed. observed are the node's conditions, written
-// what this agent last wrote of each, gone the types that are no longer ours.
+// plan says which conditions have to be written, and which have to be removed. observed are the node's conditions,
+// written what this agent last wrote of each, gone the types that are no longer ours.
 //
-// A change of status or reason is written at once. Everything else waits for the heartbeat: also a change of the message
-// alone, which may contain a time or a percentage. When the heartbeat is due is counted from this agent's own last write, by
-// its monotonic clock: the times in conditions may come from a clock that was wrong. What the agent has not written itself
-// since it started is due by the observed time, unless that is in the future or before the node's boot. What is written takes
-// along the heartbeats that would be due before long, so that conditions come to be written together.
+// A change of status or reason is written at once. Everything else waits for the heartbeat: also a change of the
+// message alone, which may contain a time or a percentage. When the heartbeat is due is counted from this agent's own
+// last write, by its monotonic clock: the times in conditions may come from a clock that was wrong. What the agent has
+// not written itself since it started is due by the observed time, unless that is in the future or before the node's
+// boot. What is written takes along the heartbeats that would be due before long, so that conditions come to be written
+// together.
 func plan(
 	observed []corev1.NodeCondition, want map[string]desired, written map[string]time.Time, gone []string,
 	now, boot time.Time,

@@ -23,7 +23,8 @@ func condition(name, status, reason string, since, heartbeat time.Time) corev1.N
 }
 
 func want(status, reason string, checkedAt time.Time) desired {
-	return desired{status: corev1.ConditionStatus(status), reason: reason, message: "m", checkedAt: checkedAt, heartbeat: 5 * time.Minute}
+	return desired{status: corev1.ConditionStatus(status), reason: reason, message: "m", checkedAt: checkedAt,
+		heartbeat: 5 * time.Minute}
 }
 
 func TestPlan(t *testing.T) {
@@ -41,39 +42,49 @@ func TestPlan(t *testing.T) {
 	}{
 		{name: "nothing to do"},
 		{
-			name: "a condition that is not there is written, and has turned now",
-			want: map[string]desired{"A": want("True", "ok", t0)}, write: []corev1.NodeCondition{condition("A", "True", "ok", t0, t0)},
+			name:  "a condition that is not there is written, and has turned now",
+			want:  map[string]desired{"A": want("True", "ok", t0)},
+			write: []corev1.NodeCondition{condition("A", "True", "ok", t0, t0)},
 		},
 		{
-			name: "one that is as it shall be is left alone, a second before its heartbeat is due", observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(299*time.Second))},
-			want: map[string]desired{"A": want("True", "ok", t0)},
-		},
-		{
-			name: "the heartbeat is due: the transition time stays", observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(300*time.Second))},
-			want: map[string]desired{"A": want("True", "ok", t0)}, write: []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
-		},
-		{
-			name: "a heartbeat is due, but no run has found anything since", observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(time.Hour))},
-			want: map[string]desired{"A": want("True", "ok", ago(time.Hour))},
-		},
-		{
-			name: "the status turns", observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(time.Second))},
-			want: map[string]desired{"A": want("False", "ok", t0)}, write: []corev1.NodeCondition{condition("A", "False", "ok", t0, t0)},
-		},
-		{
-			name:     "the message alone changes: that waits for the heartbeat",
-			observed: []corev1.NodeCondition{message("it expired 1s ago", condition("A", "True", "ok", since, ago(299*time.Second)))},
+			name:     "one that is as it shall be is left alone, a second before its heartbeat is due",
+			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(299*time.Second))},
 			want:     map[string]desired{"A": want("True", "ok", t0)},
 		},
 		{
-			name:     "and is written with it",
-			observed: []corev1.NodeCondition{message("it expired 1s ago", condition("A", "True", "ok", since, ago(300*time.Second)))},
-			want:     map[string]desired{"A": want("True", "ok", t0)}, write: []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+			name:     "the heartbeat is due: the transition time stays",
+			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(300*time.Second))},
+			want:     map[string]desired{"A": want("True", "ok", t0)},
+			write:    []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+		},
+		{
+			name:     "a heartbeat is due, but no run has found anything since",
+			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(time.Hour))},
+			want:     map[string]desired{"A": want("True", "ok", ago(time.Hour))},
+		},
+		{
+			name: "the status turns", observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(time.Second))},
+			want:  map[string]desired{"A": want("False", "ok", t0)},
+			write: []corev1.NodeCondition{condition("A", "False", "ok", t0, t0)},
+		},
+		{
+			name: "the message alone changes: that waits for the heartbeat",
+			observed: []corev1.NodeCondition{message("it expired 1s ago", condition("A", "True", "ok", since,
+				ago(299*time.Second)))},
+			want: map[string]desired{"A": want("True", "ok", t0)},
+		},
+		{
+			name: "and is written with it",
+			observed: []corev1.NodeCondition{message("it expired 1s ago", condition("A", "True", "ok", since,
+				ago(300*time.Second)))},
+			want:  map[string]desired{"A": want("True", "ok", t0)},
+			write: []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
 		},
 		{
 			name:     "a heartbeat in the future is not trusted by an agent that has not written it",
 			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(-time.Hour))},
-			want:     map[string]desired{"A": want("True", "ok", t0)}, write: []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+			want:     map[string]desired{"A": want("True", "ok", t0)},
+			write:    []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
 		},
 		{
 			name:     "what the agent wrote itself counts, whatever the clock says: not yet due",
@@ -85,20 +96,26 @@ func TestPlan(t *testing.T) {
 			name:     "what the agent wrote itself counts, whatever the clock says: due",
 			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(-time.Hour))},
 			written:  map[string]time.Time{"A": ago(300 * time.Second)},
-			want:     map[string]desired{"A": want("True", "ok", t0)}, write: []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+			want:     map[string]desired{"A": want("True", "ok", t0)},
+			write:    []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
 		},
 		{
-			name: "the reason alone changes: the transition time stays", observed: []corev1.NodeCondition{condition("A", "False", "x", since, ago(time.Second))},
-			want: map[string]desired{"A": want("False", "y", t0)}, write: []corev1.NodeCondition{condition("A", "False", "y", since, t0)},
+			name:     "the reason alone changes: the transition time stays",
+			observed: []corev1.NodeCondition{condition("A", "False", "x", since, ago(time.Second))},
+			want:     map[string]desired{"A": want("False", "y", t0)},
+			write:    []corev1.NodeCondition{condition("A", "False", "y", since, t0)},
 		},
 		{
-			name: "a heartbeat from before the boot is due", observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(time.Minute))},
-			want: map[string]desired{"A": want("True", "ok", t0)}, boot: ago(30 * time.Second), write: []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+			name:     "a heartbeat from before the boot is due",
+			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(time.Minute))},
+			want:     map[string]desired{"A": want("True", "ok", t0)}, boot: ago(30 * time.Second),
+			write: []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
 		},
 		{
 			name: "what is written takes along what would be due before long, and nothing else",
 			observed: []corev1.NodeCondition{
-				condition("A", "True", "ok", since, ago(time.Second)), condition("B", "True", "ok", since, ago(150*time.Second)), condition("C", "True", "ok", since, ago(149*time.Second)),
+				condition("A", "True", "ok", since, ago(time.Second)), condition("B", "True", "ok", since, ago(150*time.Second)),
+				condition("C", "True", "ok", since, ago(149*time.Second)),
 			},
 			want:  map[string]desired{"A": want("False", "no", t0), "B": want("True", "ok", t0), "C": want("True", "ok", t0)},
 			write: []corev1.NodeCondition{condition("A", "False", "no", t0, t0), condition("B", "True", "ok", since, t0)},

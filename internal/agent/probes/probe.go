@@ -16,8 +16,8 @@ import (
 // DefaultHeartbeat is how often a condition is written again where nothing changes.
 const DefaultHeartbeat = 5 * time.Minute
 
-// Reasons of the conditions that probes of rules publish. After a restart an agent knows by them which conditions an agent
-// has published. The ValidatingAdmissionPolicy nodegate-agent-conditions knows them, too.
+// Reasons of the conditions that probes of rules publish. After a restart an agent knows by them which conditions an
+// agent has published. The ValidatingAdmissionPolicy nodegate-agent-conditions knows them, too.
 const (
 	// ReasonSucceeded means that the probe succeeds.
 	ReasonSucceeded = "NodegateProbeSucceeded"
@@ -89,9 +89,9 @@ type state struct {
 	ok    bool     // that result
 }
 
-// found takes a finding into account. before is the condition as it is on the node, nil if there is none. It remains until as
-// many runs as the threshold says have found otherwise, also if the agent restarts. What was found before the node's boot says
-// nothing about the node now: then the first run decides.
+// found takes a finding into account. before is the condition as it is on the node, nil if there is none. It remains
+// until as many runs as the threshold says have found otherwise, also if the agent restarts. What was found before the
+// node's boot says nothing about the node now: then the first run decides.
 func (s *state) found(f Finding, before *corev1.NodeCondition, now, boot time.Time) {
 	if s.runs == 0 || s.ok != f.OK {
 		s.ok, s.runs = f.OK, 0

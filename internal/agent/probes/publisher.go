@@ -55,8 +55,8 @@ type Options struct {
 // Publisher runs probes and publishes what they find.
 //
 // Each probe has a worker, which runs the probe's check through a checks.Runner and counts the results. One loop, Run,
-// writes all conditions that are due in one patch. Workers never wait for the API server, and the loop never waits for a
-// probe.
+// writes all conditions that are due in one patch. Workers never wait for the API server, and the loop never waits for
+// a probe.
 type Publisher struct {
 	Options
 	wake chan struct{}
@@ -81,13 +81,14 @@ func New(o Options) *Publisher {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Publisher{Options: o, wake: make(chan struct{}, 1), running: map[string]*worker{}, written: map[string]time.Time{}, gone: map[string]bool{}}
+	return &Publisher{Options: o, wake: make(chan struct{}, 1), running: map[string]*worker{},
+		written: map[string]time.Time{}, gone: map[string]bool{}}
 }
 
 // Set makes these the probes that run from now on, until ctx ends. Those that stay as they are go on undisturbed; the
-// conditions of those that went are removed. Of two for one condition the first runs. complete says that there are no others:
-// then conditions that an agent has published before, as their reasons tell, and that none of these publishes, are removed
-// as well.
+// conditions of those that went are removed. Of two for one condition the first runs. complete says that there are no
+// others: then conditions that an agent has published before, as their reasons tell, and that none of these publishes,
+// are removed as well.
 func (p *Publisher) Set(ctx context.Context, probes []Probe, complete bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -243,8 +244,8 @@ func (p *Publisher) sync(ctx context.Context) error {
 	return nil
 }
 
-// look makes sure that the node's conditions are known. Where they may not be read, a patch that changes nothing is answered
-// with them, and writes nothing.
+// look makes sure that the node's conditions are known. Where they may not be read, a patch that changes nothing is
+// answered with them, and writes nothing.
 func (p *Publisher) look(ctx context.Context, client rest.Interface) error {
 	if p.Source.Unavailable() == nil && p.Source.Object() != nil {
 		return nil

@@ -70,7 +70,8 @@ func ReporterFromEnv(lookup func(string) (string, bool), log *slog.Logger) (*Rep
 	return r, nil
 }
 
-// Probe makes the probe. Like the incumbent's, it changes with the first answer, follows redirects, and may ask any address.
+// Probe makes the probe. Like the incumbent's, it changes with the first answer, follows redirects, and may ask any
+// address.
 func (r *Reporter) Probe() Probe {
 	client := &http.Client{Timeout: reporterTimeout}
 	shown := r.Endpoint

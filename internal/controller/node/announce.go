@@ -96,10 +96,12 @@ func (r *Reconciler) note(p *pass, c *taints.Change, rule string) note {
 	taint := c.Taint.ToString()
 	switch c.Operation {
 	case taints.Added:
-		return note{normal, reasonTaintAdded, actionAddTaint, fmt.Sprintf("Added taint %s for rule %s", taint, rule), r.why(p, c)}
+		return note{normal, reasonTaintAdded, actionAddTaint, fmt.Sprintf("Added taint %s for rule %s", taint, rule),
+			r.why(p, c)}
 	case taints.Removed:
 		if c.Rule == nil {
-			return note{normal, reasonTaintRemoved, actionRemoveTaint, "Removed taint " + taint, "the rule that put it there is gone"}
+			return note{normal, reasonTaintRemoved, actionRemoveTaint, "Removed taint " + taint,
+				"the rule that put it there is gone"}
 		}
 		return note{normal, reasonTaintRemoved, actionRemoveTaint,
 			fmt.Sprintf("Removed taint %s for rule %s", taint, rule), r.why(p, c)}
@@ -112,7 +114,8 @@ func (r *Reconciler) note(p *pass, c *taints.Change, rule string) note {
 	case taints.TimedOut:
 		return timeoutNote(p, c, rule)
 	case taints.Rearmed:
-		return note{normal, reasonNodeRearmed, actionRearm, fmt.Sprintf("The node has rebooted: rule %s starts it over", rule), ""}
+		return note{normal, reasonNodeRearmed, actionRearm, fmt.Sprintf("The node has rebooted: rule %s starts it over",
+			rule), ""}
 	case taints.Guarded:
 		return note{warning, reasonPodsGuarded, actionGuard,
 			fmt.Sprintf("Rule %s guards the node's pods from eviction until %s, unless it holds again before", rule,
@@ -185,7 +188,8 @@ func (p *pass) missing(rule *ruleset.Rule) string {
 	return "all that it requires holds"
 }
 
-func (r *Reconciler) eventf(node *corev1.Node, rule *ruleset.Rule, eventType, reason, action, format string, args ...any) {
+func (r *Reconciler) eventf(node *corev1.Node, rule *ruleset.Rule, eventType, reason, action, format string,
+	args ...any) {
 	var related runtime.Object
 	if rule != nil {
 		related = rule.Reference()
@@ -204,7 +208,8 @@ func (r *Reconciler) measure(p *pass, c *taints.Change, rule string) {
 		}
 	case taints.Completed:
 		bootstrapCompleted.WithLabelValues(rule).Inc()
-		bootstrapDuration.WithLabelValues(rule).Observe(max(0, p.now.Sub(p.node.CreationTimestamp.Time).Round(time.Second).Seconds()))
+		bootstrapDuration.WithLabelValues(rule).Observe(max(0,
+			p.now.Sub(p.node.CreationTimestamp.Time).Round(time.Second).Seconds()))
 	case taints.TimedOut:
 		timeouts.WithLabelValues(rule).Inc()
 	case taints.Rearmed:

@@ -26,7 +26,8 @@ func TestOneWriteMakesOneEventForEachReason(t *testing.T) {
 	p := &pass{node: node, now: time.Now()}
 	outcome := taints.Outcome{}
 	for i := range 20 {
-		rule := ruleset.Compile(build.MakeRule(fmt.Sprintf("r%d", i)).UID(fmt.Sprintf("u%d", i)).Selector("a", "b").Obj(), nil, p.now)
+		rule := ruleset.Compile(build.MakeRule(fmt.Sprintf("r%d", i)).UID(fmt.Sprintf("u%d", i)).Selector("a", "b").Obj(),
+			nil, p.now)
 		d := gate.Decision{Rule: rule, Was: gate.State{Matches: true, HasRecord: true}, Reason: gate.ReasonMinimumHold}
 		p.decisions, p.verdicts = append(p.decisions, d), append(p.verdicts, readiness.Verdict{})
 		operation := taints.Added

@@ -25,7 +25,8 @@ var _ = Describe("A node under a rule with health", func() {
 	verdict := func(rule *v1alpha1.NodeReadinessRule) v1alpha1.HealthVerdict {
 		GinkgoHelper()
 		r := gate.Record{}
-		Expect(json.Unmarshal([]byte(w.node("a").Annotations[v1alpha1.RecordAnnotationPrefix+string(rule.UID)]), &r)).To(Succeed())
+		Expect(json.Unmarshal([]byte(w.node("a").Annotations[v1alpha1.RecordAnnotationPrefix+string(rule.UID)]),
+			&r)).To(Succeed())
 		return r.Health
 	}
 
@@ -77,7 +78,8 @@ var _ = Describe("A node under a rule with health", func() {
 		older := network().Probe("example.com/Probed", 1)
 		older.Name = "a-first" // of the same second, by name
 		w.createRule(older)
-		rule := w.createRule(network().Taint("example.com/other", "", corev1.TaintEffectNoSchedule).Probe("example.com/Probed", 2))
+		rule := w.createRule(network().Taint("example.com/other", "",
+			corev1.TaintEffectNoSchedule).Probe("example.com/Probed", 2))
 		w.createNode(build.MakeNode("a"))
 		w.reconcile("a")
 		Expect(w.material(rule)).To(WithTransform(func(m fleet.Material) string { return m.DisplacedBy },

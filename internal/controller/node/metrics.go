@@ -38,8 +38,9 @@ var (
 		Buckets: []float64{1, 5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 3600},
 	}, []string{"rule"})
 	reconciliationLatency = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "node_readiness_reconciliation_latency_seconds",
-		Help:    "Time from the change of the deciding evidence until the taint was added or removed. Transition times have a resolution of a second.",
+		Name: "node_readiness_reconciliation_latency_seconds",
+		Help: "Time from the change of the deciding evidence until the taint was added or removed. Transition times " +
+			"have a resolution of a second.",
 		Buckets: []float64{0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800},
 	}, []string{"rule", "operation"})
 	timeouts = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -60,7 +61,8 @@ var (
 	})
 
 	byRule = []interface{ DeletePartialMatch(prometheus.Labels) int }{
-		taintOperations, evaluationDuration, failures, bootstrapCompleted, bootstrapDuration, reconciliationLatency, timeouts, rearmed, escapedPods,
+		taintOperations, evaluationDuration, failures, bootstrapCompleted, bootstrapDuration, reconciliationLatency, timeouts,
+		rearmed, escapedPods,
 	}
 )
 

@@ -79,8 +79,8 @@ func (r *Reconciler) busy(ctx context.Context, node string) func() bool {
 	})
 }
 
-// occupied reports whether a pod runs on a node that a taint would evict or refuse; without a taint, whether any pod does
-// that is not part of the node. Where that cannot be found out, the node counts as in service.
+// occupied reports whether a pod runs on a node that a taint would evict or refuse; without a taint, whether any pod
+// does that is not part of the node. Where that cannot be found out, the node counts as in service.
 func (r *Reconciler) occupied(ctx context.Context, node string) func(*corev1.Taint) bool {
 	list := sync.OnceValues(func() ([]corev1.Pod, error) { return listPods(ctx, r.Live, node) })
 	return func(taint *corev1.Taint) bool {
@@ -117,11 +117,12 @@ type escape struct {
 	taint corev1.Taint
 }
 
-// escapesBacklog is how many nodes wait to be looked at; beyond that the count is too low, which is better than to ask the
-// API server about thousands of nodes while it has other things to do.
+// escapesBacklog is how many nodes wait to be looked at; beyond that the count is too low, which is better than to ask
+// the API server about thousands of nodes while it has other things to do.
 const escapesBacklog = 1000
 
-// NewEscapes makes a counter that looks at nodes in the background, one after another. It runs where the controller does.
+// NewEscapes makes a counter that looks at nodes in the background, one after another. It runs where the controller
+// does.
 func NewEscapes(live client.Reader, expected func() bool) *Escapes {
 	return &Escapes{Live: live, Expected: expected, queue: make(chan escape, escapesBacklog)}
 }
@@ -166,7 +167,8 @@ func (e *Escapes) count(ctx context.Context, of escape) error {
 	return nil
 }
 
-// policyClaims are the claims that the admission policy has made, as far as this process has seen them: it counts each once.
+// policyClaims are the claims that the admission policy has made, as far as this process has seen them: it counts each
+// once.
 type policyClaims struct {
 	mu   sync.Mutex
 	seen map[string]map[types.UID]types.UID // the node's UID, by the node's name and the rule's UID
@@ -202,7 +204,8 @@ func (r *Reconciler) countPolicyClaims(p *pass) {
 	}
 	for i := range p.decisions {
 		d := &p.decisions[i]
-		if d.Was.Claimed && d.Was.Record.Since.IsZero() && taints.AdmittedByPolicy(d.Rule, p.node) && r.policyClaims.first(p.node, d.Rule) {
+		if d.Was.Claimed && d.Was.Record.Since.IsZero() && taints.AdmittedByPolicy(d.Rule, p.node) &&
+			r.policyClaims.first(p.node, d.Rule) {
 			r.PolicyClaim()
 		}
 	}

@@ -38,7 +38,8 @@ func (w *world) runPod(node, namespace, name string, edits ...func(*corev1.Pod))
 }
 
 func ofDaemonSet(p *corev1.Pod) {
-	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "ds", UID: "ds", Controller: new(true)}}
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "ds", UID: "ds",
+		Controller: new(true)}}
 }
 
 func static(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }
@@ -118,7 +119,8 @@ var _ = Describe("Pods on a node", func() {
 			return `{"rule":"network","taint":"` + taintKey + `=pending:NoSchedule"` + extra + `}`
 		}
 		key := v1alpha1.RecordAnnotationPrefix + string(rule.UID)
-		born := w.createNode(build.MakeNode("born-"+w.pool).Taint(taintKey, "pending", corev1.TaintEffectNoSchedule).Annotation(key, claim("")))
+		born := w.createNode(build.MakeNode("born-"+w.pool).Taint(taintKey, "pending",
+			corev1.TaintEffectNoSchedule).Annotation(key, claim("")))
 		webhook := w.createNode(build.MakeNode("hooked-"+w.pool).Taint(taintKey, "pending", corev1.TaintEffectNoSchedule).
 			Annotation(key, claim(`,"since":"`+w.clock.Now().UTC().Format(time.RFC3339)+`"`)))
 		for range 2 {

@@ -160,7 +160,8 @@ func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome)
 }
 
 // refused tells a concurrent writer, which is no error but a reason to look again, from a patch that can never succeed.
-func (r *Reconciler) refused(ctx context.Context, p *pass, outcome taints.Outcome, cause error) (reconcile.Result, error) {
+func (r *Reconciler) refused(ctx context.Context, p *pass, outcome taints.Outcome, cause error) (reconcile.Result,
+	error) {
 	live := &corev1.Node{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(p.node), live); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -176,7 +177,8 @@ func (r *Reconciler) refused(ctx context.Context, p *pass, outcome taints.Outcom
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
 	r.unreserve(p)
-	return r.fail(p, outcome, failureRefused, fmt.Errorf("patching node %q: refused though nobody else has written it: %w", p.node.Name, cause))
+	return r.fail(p, outcome, failureRefused, fmt.Errorf("patching node %q: refused though nobody else has written it: %w",
+		p.node.Name, cause))
 }
 
 // rejected reports whether the API server has said that it wrote nothing. After any other error the patch may have been
@@ -200,9 +202,9 @@ func (r *Reconciler) unreserve(p *pass) {
 	}
 }
 
-// again returns when to look at the node without any other cause, with the priority of an event: at its next deadline, or
-// at once if the rules changed during this pass. A taint that was written for a rule that has just been deleted would
-// otherwise stay: the fleet no longer tracks that rule, and the watch ignores the controller's own write.
+// again returns when to look at the node without any other cause, with the priority of an event: at its next deadline,
+// or at once if the rules changed during this pass. A taint that was written for a rule that has just been deleted
+// would otherwise stay: the fleet no longer tracks that rule, and the watch ignores the controller's own write.
 func (r *Reconciler) again(p *pass) reconcile.Result {
 	recheck := p.recheck
 	if r.Fleet.Rules() != p.set {

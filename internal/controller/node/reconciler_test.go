@@ -30,7 +30,8 @@ var _ = Describe("A node under a rule", func() {
 		rule := w.createRule(network())
 		node := w.createNode(build.MakeNode("a"))
 		w.reconcile("a")
-		Expect(w.node("a").Spec.Taints).To(Equal([]corev1.Taint{{Key: taintKey, Value: "pending", Effect: corev1.TaintEffectNoSchedule}}))
+		Expect(w.node("a").Spec.Taints).To(Equal([]corev1.Taint{{Key: taintKey, Value: "pending",
+			Effect: corev1.TaintEffectNoSchedule}}))
 		Expect(w.node("a").Annotations).To(HaveKey(v1alpha1.RecordAnnotationPrefix + string(rule.UID)))
 		Expect(w.events()).To(ConsistOf(ContainSubstring("TaintAdded")))
 
@@ -104,7 +105,8 @@ var _ = Describe("A node under a rule", func() {
 		rule := network().Selector(pool, w.pool).Obj()
 		Expect(server.Client.Create(w.ctx, rule)).To(Succeed())
 		w.update("a", func(n *corev1.Node) { // as an admission policy does
-			n.Annotations = map[string]string{v1alpha1.RecordAnnotationPrefix + string(rule.UID): fmt.Sprintf(`{"taint":"%s=pending:NoSchedule"}`, taintKey)}
+			n.Annotations = map[string]string{v1alpha1.RecordAnnotationPrefix +
+				string(rule.UID): fmt.Sprintf(`{"taint":"%s=pending:NoSchedule"}`, taintKey)}
 		})
 		w.reconcile("a")
 		Expect(w.held("a")).To(BeTrue())
@@ -175,7 +177,8 @@ var _ = Describe("A node under a rule", func() {
 		w.update("a", func(n *corev1.Node) { n.Annotations[v1alpha1.OverrideAnnotation] = "Open sesame" })
 		w.reconcile("a")
 		Expect(w.held("a")).To(BeTrue())
-		Expect(w.events()).To(ContainElement(And(ContainSubstring("InvalidOverride"), ContainSubstring("neither Release nor Hold"))))
+		Expect(w.events()).To(ContainElement(And(ContainSubstring("InvalidOverride"),
+			ContainSubstring("neither Release nor Hold"))))
 	})
 
 	It("is forgotten when it is gone", func() {
@@ -200,7 +203,8 @@ var _ = Describe("Evidence that needs no reporter", func() {
 	}
 
 	It("releases a node in phases", func() {
-		w.createRule(require("second", v1alpha1.Requirement{RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "network"}}))
+		w.createRule(require("second",
+			v1alpha1.Requirement{RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "network"}}))
 		w.createRule(network())
 		w.createNode(build.MakeNode("a"))
 		w.reconcile("a")
@@ -244,7 +248,8 @@ var _ = Describe("A write that meets another", func() {
 		w.createNode(n)
 		w.between = func() {
 			w.update("a", func(n *corev1.Node) {
-				n.Spec.Taints = append(n.Spec.Taints[1:], corev1.Taint{Key: "example.com/late", Effect: corev1.TaintEffectNoSchedule})
+				n.Spec.Taints = append(n.Spec.Taints[1:], corev1.Taint{Key: "example.com/late",
+					Effect: corev1.TaintEffectNoSchedule})
 			})
 		}
 		Expect(w.reconcile("a").RequeueAfter).To(BeNumerically(">", 0))
@@ -381,35 +386,36 @@ var _ = Describe("The breaker", func() {
 		}
 	}
 
-	It("is exact when all nodes are looked at at once, after a restart, and gives what is freed to the longest unready", func() {
-		rule := w.createRule(network().MaxUnavailable("30%"))
-		names := existing(rule, 25)
-		all(names)
-		Expect(heldOf(names)).To(Equal(8), "30% of 25, rounded up")
-		Expect(w.material(rule).Waiting).To(Equal(17))
+	It("is exact when all nodes are looked at at once, after a restart, and gives what is freed to the longest unready",
+		func() {
+			rule := w.createRule(network().MaxUnavailable("30%"))
+			names := existing(rule, 25)
+			all(names)
+			Expect(heldOf(names)).To(Equal(8), "30% of 25, rounded up")
+			Expect(w.material(rule).Waiting).To(Equal(17))
 
-		w.restart()
-		w.rules()
-		all(names)
-		Expect(heldOf(names)).To(Equal(8))
+			w.restart()
+			w.rules()
+			all(names)
+			Expect(heldOf(names)).To(Equal(8))
 
-		var first, longest string
-		for _, name := range names { // the later a node's number, the longer it is not ready
-			if w.held(name) && first == "" {
-				first = name
+			var first, longest string
+			for _, name := range names { // the later a node's number, the longer it is not ready
+				if w.held(name) && first == "" {
+					first = name
+				}
+				if !w.held(name) {
+					longest = name
+				}
 			}
-			if !w.held(name) {
-				longest = name
-			}
-		}
-		w.woken = nil
-		w.setCondition(first, corev1.ConditionTrue)
-		w.reconcile(first)
-		Expect(w.woken).To(ContainElement(longest))
-		all(names)
-		Expect(heldOf(names)).To(Equal(8))
-		Expect(w.held(longest)).To(BeTrue())
-	})
+			w.woken = nil
+			w.setCondition(first, corev1.ConditionTrue)
+			w.reconcile(first)
+			Expect(w.woken).To(ContainElement(longest))
+			all(names)
+			Expect(heldOf(names)).To(Equal(8))
+			Expect(w.held(longest)).To(BeTrue())
+		})
 
 	It("stays exact while the fleet grows thirtyfold", func() {
 		rule := w.createRule(network().MaxUnavailable("50%"))
@@ -473,7 +479,8 @@ var _ = Describe("The heartbeat filter", func() {
 			}
 			Expect(filter()).To(Equal(tc.want), name)
 			r.ownWrites.expect(after)
-			Expect(filter()).To(Equal(tc.want && name != "our annotation" && name != "a taint"), "%s, in what this controller has written", name)
+			Expect(filter()).To(Equal(tc.want && name != "our annotation" && name != "a taint"),
+				"%s, in what this controller has written", name)
 		}
 	})
 

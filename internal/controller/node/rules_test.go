@@ -46,7 +46,8 @@ func (unheard) AvailabilityChanged()   {}
 func waitingRule(name, selector, required string) *ruleset.Rule {
 	r := build.MakeRule(name).UID("u-"+name).Selector("pool", "a").Created(time.Unix(1e9, 0)).
 		Taint("example.com/"+name, "", corev1.TaintEffectNoSchedule).Obj()
-	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "x", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: required}}}
+	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "x",
+		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: required}}}
 	if selector != "" {
 		r.Spec.Requirements = []v1alpha1.Requirement{{Name: "x", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system",
 			Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": selector}}}}}
@@ -56,7 +57,8 @@ func waitingRule(name, selector, required string) *ruleset.Rule {
 
 func TestEvidenceThatIsNotReadYetIsNotMissing(t *testing.T) {
 	informers := slowInformers{}
-	r := &Reconciler{Client: fake.NewClientBuilder().Build(), Fleet: fleet.New(unheard{}), Clock: testclock.NewFakePassiveClock(time.Unix(1e9, 0))}
+	r := &Reconciler{Client: fake.NewClientBuilder().Build(), Fleet: fleet.New(unheard{}),
+		Clock: testclock.NewFakePassiveClock(time.Unix(1e9, 0))}
 	r.Evidence = evidence.New(informers, unheard{})
 	modes := func(set *ruleset.Set) (pods, dependent ruleset.Mode) {
 		t.Helper()
@@ -77,7 +79,8 @@ func TestEvidenceThatIsNotReadYetIsNotMissing(t *testing.T) {
 	}
 	former, edited := r.Fleet.Rules().Named("pods"), waitingRule("pods", "two", "")
 	set = ruleset.NewSet(edited, dependent)
-	if pods, after := modes(set); pods != ruleset.Enforced || after != ruleset.Enforced || r.Fleet.Rules().Named("pods") != former {
+	if pods, after := modes(set); pods != ruleset.Enforced || after != ruleset.Enforced ||
+		r.Fleet.Rules().Named("pods") != former {
 		t.Errorf("edited: %s, and the rule that requires it %s", pods, after)
 	}
 	if informers["app=one"].stopped {

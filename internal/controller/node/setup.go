@@ -61,15 +61,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *RulesSource, work
 	if err := c.Watch(rules); err != nil {
 		return fmt.Errorf("watching rules: %w", err)
 	}
-	nodes := source.Kind(mgr.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{}, r.Relevant())
+	nodes := source.Kind(mgr.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{},
+		r.Relevant())
 	if err := c.Watch(nodes); err != nil {
 		return fmt.Errorf("watching nodes: %w", err)
 	}
 	return nil
 }
 
-// RulesSource brings the rules to the fleet before the first node is looked at, and queues the nodes that a changed rule
-// concerns behind all others.
+// RulesSource brings the rules to the fleet before the first node is looked at, and queues the nodes that a changed
+// rule concerns behind all others.
 type RulesSource struct {
 	reconciler *Reconciler
 	rules      *watch.Rules
@@ -216,7 +217,8 @@ func judgedChanged(before, after *corev1.Node) bool {
 
 // writtenChanged reports whether anything has changed that this controller writes.
 func writtenChanged(before, after *corev1.Node) bool {
-	return !equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) || annotationsChanged(before.Annotations, after.Annotations)
+	return !equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
+		annotationsChanged(before.Annotations, after.Annotations)
 }
 
 // inspectedChanged reports whether anything else has changed that a resource or an expression may be about.
@@ -229,7 +231,10 @@ func inspectedChanged(before, after *corev1.Node) bool {
 		!slices.Equal(b.Addresses, a.Addresses) ||
 		!equality.Semantic.DeepEqual(b.Allocatable, a.Allocatable) ||
 		!equality.Semantic.DeepEqual(b.Capacity, a.Capacity) ||
-		!slices.EqualFunc(b.Conditions, a.Conditions, func(x, y corev1.NodeCondition) bool { return x.Reason == y.Reason && x.Message == y.Message })
+		!slices.EqualFunc(b.Conditions, a.Conditions, func(x, y corev1.NodeCondition) bool {
+			return x.Reason == y.Reason &&
+				x.Message == y.Message
+		})
 }
 
 func annotationsChanged(before, after map[string]string) bool {
@@ -239,7 +244,8 @@ func annotationsChanged(before, after map[string]string) bool {
 	ours := func(m map[string]string) map[string]string {
 		out := map[string]string{}
 		for k, v := range m {
-			if strings.HasPrefix(k, v1alpha1.RecordAnnotationPrefix) || strings.HasPrefix(k, v1alpha1.BootstrapAnnotationPrefix) {
+			if strings.HasPrefix(k, v1alpha1.RecordAnnotationPrefix) ||
+				strings.HasPrefix(k, v1alpha1.BootstrapAnnotationPrefix) {
 				out[k] = v
 			}
 		}

@@ -74,7 +74,8 @@ func (w *world) Enqueue(nodes []string) {
 var pools atomic.Int32
 
 func newWorld(ctx context.Context) *world {
-	w := &world{ctx: ctx, pool: fmt.Sprintf("pool-%d", pools.Add(1)), clock: clocktesting.NewFakePassiveClock(time.Now().Add(time.Minute))}
+	w := &world{ctx: ctx, pool: fmt.Sprintf("pool-%d", pools.Add(1)),
+		clock: clocktesting.NewFakePassiveClock(time.Now().Add(time.Minute))}
 	w.restart()
 	DeferCleanup(func(ctx context.Context) {
 		w.failing, w.between = nil, nil
@@ -96,10 +97,12 @@ func newWorld(ctx context.Context) *world {
 func (w *world) restart() {
 	w.recorder = events.NewFakeRecorder(1000)
 	watched := interceptor.NewClient(server.Client, interceptor.Funcs{Patch: w.patch})
-	w.Reconciler = &Reconciler{Client: watched, Live: server.Client, Fleet: fleet.New(w), Recorder: w.recorder, Clock: w.clock}
+	w.Reconciler = &Reconciler{Client: watched, Live: server.Client, Fleet: fleet.New(w), Recorder: w.recorder,
+		Clock: w.clock}
 }
 
-func (w *world) patch(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+func (w *world) patch(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch,
+	opts ...client.PatchOption) error {
 	if f := w.between; f != nil {
 		w.between = nil
 		f()
@@ -156,7 +159,8 @@ func (w *world) inForce(rule *v1alpha1.NodeReadinessRule, since time.Time) {
 	w.rules()
 }
 
-// createNode stores a node of the world's pool, with exactly its taints: the API server adds one of its own to new nodes.
+// createNode stores a node of the world's pool, with exactly its taints: the API server adds one of its own to new
+// nodes.
 func (w *world) createNode(n *build.NodeWrapper) *corev1.Node {
 	node := n.Label(pool, w.pool).Label("test", w.pool).Obj()
 	status, taints := node.Status, node.Spec.Taints

@@ -26,7 +26,8 @@ const (
 )
 
 // announce tells, as Warnings on the rule, what a status that was written says for the first time.
-func (r *Reconciler) announce(rule *v1alpha1.NodeReadinessRule, before *v1alpha1.NodeReadinessRuleStatus, m *fleet.Material) {
+func (r *Reconciler) announce(rule *v1alpha1.NodeReadinessRule, before *v1alpha1.NodeReadinessRuleStatus,
+	m *fleet.Material) {
 	if ready := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady); m.Warning != "" &&
 		(ready == nil || !strings.Contains(ready.Message, m.Warning)) {
 		r.warn(rule, reasonWeakEvidence, actionEvaluate, "%s", m.Warning)
@@ -39,10 +40,12 @@ func (r *Reconciler) announce(rule *v1alpha1.NodeReadinessRule, before *v1alpha1
 		v1alpha1.ConditionGuarding:        metav1.ConditionFalse,
 	}
 	for _, c := range rule.Status.Conditions {
-		if c.Status != bad[c.Type] || c.Reason == ReasonDryRun || c.Reason == ReasonSuspended || c.Reason == ReasonNodesNotReady || c.Reason == guard.ReasonNotLookedAt {
+		if c.Status != bad[c.Type] || c.Reason == ReasonDryRun || c.Reason == ReasonSuspended ||
+			c.Reason == ReasonNodesNotReady || c.Reason == guard.ReasonNotLookedAt {
 			continue
 		}
-		if old := meta.FindStatusCondition(before.Conditions, c.Type); old != nil && old.Status == c.Status && old.Reason == c.Reason {
+		if old := meta.FindStatusCondition(before.Conditions, c.Type); old != nil && old.Status == c.Status &&
+			old.Reason == c.Reason {
 			continue
 		}
 		r.warn(rule, c.Reason, actionEvaluate, "%s", c.Message)

@@ -19,8 +19,8 @@ const (
 	patience = 10 * time.Second
 )
 
-// massFailures are the causes for which nodes in service do not satisfy a rule, by what is missing. A process starts with
-// what it finds: what was so before is no news. Nil: it has not started.
+// massFailures are the causes for which nodes in service do not satisfy a rule, by what is missing. A process starts
+// with what it finds: what was so before is no news. Nil: it has not started.
 type massFailures map[string]*massFailure
 
 // massFailure is one cause.
@@ -79,9 +79,10 @@ func know(causes []fleet.Cause) massFailures {
 	return o
 }
 
-// reportMassFailures reports as one event on the rule that many nodes in service have turned unready for one cause, and returns when to
-// look again.
-func (r *Reconciler) reportMassFailures(rule *v1alpha1.NodeReadinessRule, causes []fleet.Cause, now time.Time) time.Duration {
+// reportMassFailures reports as one event on the rule that many nodes in service have turned unready for one cause, and
+// returns when to look again.
+func (r *Reconciler) reportMassFailures(rule *v1alpha1.NodeReadinessRule, causes []fleet.Cause,
+	now time.Time) time.Duration {
 	r.mu.Lock()
 	p := r.progress(rule)
 	if p.massFailures == nil {

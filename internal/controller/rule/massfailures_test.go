@@ -94,7 +94,8 @@ var _ = Describe("Evidence that says less than it seems to", func() {
 	It("is reported once, and stands in the condition Ready for as long as it is so", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"))
 		look := func(warning string) {
-			d.Fleet.Record(d.nodes[0], []fleet.Entry{{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[0], d.clock.Now()),
+			d.Fleet.Record(d.nodes[0], []fleet.Entry{{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[0],
+				d.clock.Now()),
 				State: v1alpha1.NodeStateReady, Reason: gate.ReasonEvidenceHolds, Warning: warning}}, d.clock.Now())
 			d.step(time.Minute)
 			Expect(d.reconcile()).To(BeZero())
@@ -135,7 +136,8 @@ var _ = Describe("Nodes in service that turn unready together", func() {
 		d.step(settled)
 		Expect(d.reconcile()).To(BeZero())
 		Expect(d.events()).To(ConsistOf(
-			"Warning NodesTurnedUnready 4 nodes in service are not ready for one cause: condition example.com/Ready is Unknown: a, b, c, d"))
+			"Warning NodesTurnedUnready 4 nodes in service are not ready for one cause: condition example.com/Ready is " +
+				"Unknown: a, b, c, d"))
 		d.step(time.Hour)
 		Expect(d.reconcile()).To(BeZero())
 		Expect(d.events()).To(BeEmpty())

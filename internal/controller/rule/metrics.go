@@ -20,7 +20,8 @@ func init() { metrics.Registry.MustRegister(statusWrites) }
 var (
 	rulesDesc = prometheus.NewDesc("node_readiness_rules_total", "Rules that there are.", nil, nil)
 	nodesDesc = prometheus.NewDesc("node_readiness_rule_nodes",
-		"Nodes that a rule matches, by state: matched is the sum of ready, held, exempt, failed and pending.", []string{"rule", "state"}, nil)
+		"Nodes that a rule matches, by state: matched is the sum of ready, held, exempt, failed and pending.",
+		[]string{"rule", "state"}, nil)
 	guardedDesc = prometheus.NewDesc("node_readiness_guarded_nodes",
 		"Nodes whose pods a rule keeps from eviction.", []string{"rule"}, nil)
 	modeDesc = prometheus.NewDesc("node_readiness_rule_mode",

@@ -128,9 +128,10 @@ func retry(err error, format string, args ...any) (reconcile.Result, error) {
 }
 
 // cleanUp lets a deleted rule go as soon as no node bears anything of it, or those that do have been waited for long
-// enough: what they bear is swept when they can be written to again. A node that has not been looked at since the rule was
-// deleted is waited for as well: a patch of it may be on its way that was made before.
-func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule, pending int) (reconcile.Result, error) {
+// enough: what they bear is swept when they can be written to again. A node that has not been looked at since the rule
+// was deleted is waited for as well: a patch of it may be on its way that was made before.
+func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
+	pending int) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(rule, v1alpha1.Finalizer) {
 		return reconcile.Result{}, nil
 	}
@@ -171,7 +172,8 @@ func (r *Reconciler) leftovers(ctx context.Context, rule *ruleset.Rule) ([]strin
 
 // report writes the status, if it says something new and it is time. While it is not, nothing is gathered: in a burst
 // every node asks for a report.
-func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule, pending int) (reconcile.Result, error) {
+func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
+	pending int) (reconcile.Result, error) {
 	if ready, err := r.firstPassDone(ctx, rule, compiled, pending); err != nil || !ready {
 		return reconcile.Result{}, err
 	}
@@ -210,8 +212,10 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 
 // evidencePending is for how long to say nothing of a rule whose evidence is just being read: after each start of the
 // operator it is, for a moment, and a rule in force would seem not to be.
-func (r *Reconciler) evidencePending(rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule, now time.Time) time.Duration {
-	pending := slices.ContainsFunc(compiled.Problems, func(p ruleset.Problem) bool { return p.Reason == evidence.ReasonPending })
+func (r *Reconciler) evidencePending(rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
+	now time.Time) time.Duration {
+	pending := slices.ContainsFunc(compiled.Problems,
+		func(p ruleset.Problem) bool { return p.Reason == evidence.ReasonPending })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.progress(rule)
@@ -227,7 +231,8 @@ func (r *Reconciler) evidencePending(rule *v1alpha1.NodeReadinessRule, compiled 
 
 // firstPassDone reports whether every node has been looked at once since this process leads: an earlier status would
 // replace a true one by a half-known one, and forget what a status of the incumbent controller says.
-func (r *Reconciler) firstPassDone(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule, pending int) (bool, error) {
+func (r *Reconciler) firstPassDone(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
+	pending int) (bool, error) {
 	if r.passed(rule) {
 		return true, nil
 	}

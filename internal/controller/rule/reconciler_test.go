@@ -44,7 +44,8 @@ type deaf struct{}
 func (deaf) RuleChanged(string) {}
 func (deaf) Enqueue([]string)   {}
 
-// desk is a Reconciler on the real API server, called directly, with a clock that the test steps and a fleet that it fills.
+// desk is a Reconciler on the real API server, called directly, with a clock that the test steps and a fleet that it
+// fills.
 type desk struct {
 	*Reconciler
 	ctx       context.Context
@@ -101,7 +102,8 @@ func (d *desk) read() *v1alpha1.NodeReadinessRule {
 }
 
 func (d *desk) saw(i int, state v1alpha1.NodeState, reason string) {
-	e := fleet.Entry{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[i], d.clock.Now()), State: state, Reason: reason,
+	e := fleet.Entry{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[i], d.clock.Now()), State: state,
+		Reason:  reason,
 		Present: state == v1alpha1.NodeStateHeld}
 	d.Fleet.Record(d.nodes[i], []fleet.Entry{e}, d.clock.Now())
 }
@@ -141,24 +143,26 @@ func network() *build.RuleWrapper {
 func node(name string) *corev1.Node { return build.MakeNode(name).Label("pool", "a").Obj() }
 
 var _ = Describe("A rule", func() {
-	It("gets its finalizer and its first status in one go, and no second one when nothing changes", func(ctx context.Context) {
-		d := newDesk(ctx, network(), node("a"), node("b"))
-		d.saw(0, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
-		d.saw(1, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
-		Expect(d.reconcile()).To(BeZero())
-		Expect(d.read().Finalizers).To(ConsistOf(v1alpha1.Finalizer))
-		Expect(d.rule.Status.Nodes).To(HaveValue(Equal(v1alpha1.NodeCounts{Matched: 2, Ready: 1, Held: 1})))
-		Expect(d.rule.Status.AppliedNodes).To(Equal([]string{"a", "b"}))
-		Expect(d.condition(v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionTrue))
-		Expect(d.condition(v1alpha1.ConditionEnforcing).Status).To(Equal(metav1.ConditionTrue))
-		Expect(d.condition(v1alpha1.ConditionNodesReady).Message).To(Equal("1 of 2 nodes are ready, 1 held, 0 exempt, 0 failed, 0 pending"))
+	It("gets its finalizer and its first status in one go, and no second one when nothing changes",
+		func(ctx context.Context) {
+			d := newDesk(ctx, network(), node("a"), node("b"))
+			d.saw(0, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
+			d.saw(1, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
+			Expect(d.reconcile()).To(BeZero())
+			Expect(d.read().Finalizers).To(ConsistOf(v1alpha1.Finalizer))
+			Expect(d.rule.Status.Nodes).To(HaveValue(Equal(v1alpha1.NodeCounts{Matched: 2, Ready: 1, Held: 1})))
+			Expect(d.rule.Status.AppliedNodes).To(Equal([]string{"a", "b"}))
+			Expect(d.condition(v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionTrue))
+			Expect(d.condition(v1alpha1.ConditionEnforcing).Status).To(Equal(metav1.ConditionTrue))
+			Expect(d.condition(v1alpha1.ConditionNodesReady).Message).To(Equal("1 of 2 nodes are ready, 1 held, 0 exempt, 0 " +
+				"failed, 0 pending"))
 
-		before := d.rule.ResourceVersion
-		d.step(time.Hour)
-		d.takeOver()
-		Expect(d.reconcile()).To(BeZero())
-		Expect(d.read().ResourceVersion).To(Equal(before))
-	})
+			before := d.rule.ResourceVersion
+			d.step(time.Hour)
+			d.takeOver()
+			Expect(d.reconcile()).To(BeZero())
+			Expect(d.read().ResourceVersion).To(Equal(before))
+		})
 
 	It("is written at most once in two seconds, and never before the first full pass", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"), node("b"))
@@ -220,43 +224,48 @@ var _ = Describe("A rule", func() {
 		r := d.read().Status.DryRunResults
 		Expect(r.TaintsToAdd).To(HaveValue(BeEquivalentTo(1)))
 		Expect(r.NodesToTaint).To(Equal([]string{"a"}))
-		Expect(r.Summary).To(Equal("Of 1 matching nodes, 1 would be tainted (1 of them for want of any evidence) and 0 would be untainted"))
+		Expect(r.Summary).To(Equal("Of 1 matching nodes, 1 would be tainted (1 of them for want of any evidence) and 0 " +
+			"would be untainted"))
 		Expect(d.condition(v1alpha1.ConditionEnforcing).Status).To(Equal(metav1.ConditionFalse))
 	})
 
-	It("says that its breaker keeps nodes from being held, and that an older claim decides about its taint", func(ctx context.Context) {
-		d := newDesk(ctx, network().MaxUnavailable("0"), node("a"))
-		d.Fleet.Reserve(d.rule.UID, "a", d.clock.Now())
-		e := fleet.Entry{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[0], d.clock.Now()),
-			State: v1alpha1.NodeStateExempt, Reason: gate.ReasonOverBudget, Shared: true}
-		d.Fleet.Record(d.nodes[0], []fleet.Entry{e}, d.clock.Now())
-		d.reconcile()
-		Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionTrue))
-		Expect(d.condition(v1alpha1.ConditionConflicted).Reason).To(Equal(ReasonSharedTaint))
-		Expect(d.events()).To(ConsistOf(ContainSubstring("Warning MaxUnavailable"), ContainSubstring("Warning SharedTaint")))
-	})
+	It("says that its breaker keeps nodes from being held, and that an older claim decides about its taint",
+		func(ctx context.Context) {
+			d := newDesk(ctx, network().MaxUnavailable("0"), node("a"))
+			d.Fleet.Reserve(d.rule.UID, "a", d.clock.Now())
+			e := fleet.Entry{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[0], d.clock.Now()),
+				State: v1alpha1.NodeStateExempt, Reason: gate.ReasonOverBudget, Shared: true}
+			d.Fleet.Record(d.nodes[0], []fleet.Entry{e}, d.clock.Now())
+			d.reconcile()
+			Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionTrue))
+			Expect(d.condition(v1alpha1.ConditionConflicted).Reason).To(Equal(ReasonSharedTaint))
+			Expect(d.events()).To(ConsistOf(ContainSubstring("Warning MaxUnavailable"), ContainSubstring("Warning SharedTaint")))
+		})
 
-	It("says that an older rule publishes the condition of its probe, before that a taint is shared", func(ctx context.Context) {
-		d := newDesk(ctx, network().Probe("example.com/Ready", 9099), node("a"), node("b"))
-		const taken = "condition example.com/Ready is published by the older rule first"
-		for i := range 2 {
-			e := fleet.Entry{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[i], d.clock.Now()),
-				State: v1alpha1.NodeStateReady, Reason: gate.ReasonEvidenceHolds, Displaced: taken, Shared: i == 0}
-			d.Fleet.Record(d.nodes[i], []fleet.Entry{e}, d.clock.Now())
-		}
-		d.reconcile()
-		c := d.condition(v1alpha1.ConditionConflicted)
-		Expect(c.Status).To(Equal(metav1.ConditionTrue))
-		Expect(c.Reason).To(Equal(ReasonConditionTaken))
-		Expect(c.Message).To(And(HavePrefix("On 2 nodes a probe of this rule does not run, because an older rule publishes its condition: "+taken),
-			ContainSubstring("On 1 nodes an older claim to the same taint")))
-		Expect(d.events()).To(ContainElement(ContainSubstring("Warning ConditionTaken")))
-	})
+	It("says that an older rule publishes the condition of its probe, before that a taint is shared",
+		func(ctx context.Context) {
+			d := newDesk(ctx, network().Probe("example.com/Ready", 9099), node("a"), node("b"))
+			const taken = "condition example.com/Ready is published by the older rule first"
+			for i := range 2 {
+				e := fleet.Entry{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[i], d.clock.Now()),
+					State: v1alpha1.NodeStateReady, Reason: gate.ReasonEvidenceHolds, Displaced: taken, Shared: i == 0}
+				d.Fleet.Record(d.nodes[i], []fleet.Entry{e}, d.clock.Now())
+			}
+			d.reconcile()
+			c := d.condition(v1alpha1.ConditionConflicted)
+			Expect(c.Status).To(Equal(metav1.ConditionTrue))
+			Expect(c.Reason).To(Equal(ReasonConditionTaken))
+			Expect(c.Message).To(And(HavePrefix("On 2 nodes a probe of this rule does not run, because an older rule "+
+				"publishes its condition: "+taken),
+				ContainSubstring("On 1 nodes an older claim to the same taint")))
+			Expect(d.events()).To(ContainElement(ContainSubstring("Warning ConditionTaken")))
+		})
 
 	It("keeps its object under 64 KiB with 5000 nodes", func(ctx context.Context) {
 		d := newDesk(ctx, network())
 		for i := range 5000 {
-			n := build.MakeNode(fmt.Sprintf("ip-10-0-%03d-%03d.eu-central-1.compute.internal", i/250, i%250)).Label("pool", "a").Obj()
+			n := build.MakeNode(fmt.Sprintf("ip-10-0-%03d-%03d.eu-central-1.compute.internal", i/250, i%250)).Label("pool",
+				"a").Obj()
 			d.nodes = append(d.nodes, n)
 			d.saw(i, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
 		}
@@ -279,7 +288,8 @@ var _ = Describe("A rule", func() {
 
 	It("says why it is not in force when it is invalid", func(ctx context.Context) {
 		d := newDesk(ctx, network())
-		frozen := d.compiled.Freeze(ruleset.Problem{Field: "spec.taint.key", Reason: ruleset.ReasonInvalid, Message: "is bad"})
+		frozen := d.compiled.Freeze(ruleset.Problem{Field: "spec.taint.key", Reason: ruleset.ReasonInvalid,
+			Message: "is bad"})
 		d.Fleet.SetRules(ruleset.NewSet(frozen), nil, d.clock.Now())
 		d.reconcile()
 		c := d.condition(v1alpha1.ConditionReady)
@@ -347,14 +357,15 @@ var _ = Describe("A deleted rule", func() {
 		Expect(d.forgotten).To(ConsistOf("network"))
 	})
 
-	It("waits for a node that has not been looked at since: a patch from before may be on its way", func(ctx context.Context) {
-		d := deleted(ctx, false)
-		Expect(d.reconcile().RequeueAfter).To(Equal(time.Minute))
-		Expect(gone(ctx, d)).To(BeFalse())
-		d.cleaned(0)
-		d.reconcile()
-		Expect(gone(ctx, d)).To(BeTrue())
-	})
+	It("waits for a node that has not been looked at since: a patch from before may be on its way",
+		func(ctx context.Context) {
+			d := deleted(ctx, false)
+			Expect(d.reconcile().RequeueAfter).To(Equal(time.Minute))
+			Expect(gone(ctx, d)).To(BeFalse())
+			d.cleaned(0)
+			d.reconcile()
+			Expect(gone(ctx, d)).To(BeTrue())
+		})
 
 	It("waits no longer than a minute for a node that cannot be written to", func(ctx context.Context) {
 		d := deleted(ctx, true)

@@ -25,8 +25,8 @@ const (
 	lastRetry  = 15 * time.Second
 )
 
-// SetupWithManager adds the controller to a manager. Rules are queued when they change, and through the given queue when
-// the fleet has something to report about them.
+// SetupWithManager adds the controller to a manager. Rules are queued when they change, and through the given queue
+// when the fleet has something to report about them.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, queue *controller.Queue, workers int) error {
 	c, err := crcontroller.New("nodereadinessrule", mgr, crcontroller.Options{
 		Reconciler:              r,
@@ -46,7 +46,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, queue *controller.Queue,
 	if err := c.Watch(queue); err != nil {
 		return fmt.Errorf("watching the fleet: %w", err)
 	}
-	rules := source.Kind(mgr.GetCache(), &v1alpha1.NodeReadinessRule{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.NodeReadinessRule]{})
+	rules := source.Kind(mgr.GetCache(), &v1alpha1.NodeReadinessRule{},
+		&handler.TypedEnqueueRequestForObject[*v1alpha1.NodeReadinessRule]{})
 	if err := c.Watch(rules); err != nil {
 		return fmt.Errorf("watching rules: %w", err)
 	}

@@ -38,8 +38,10 @@ const (
 	ReasonNotInForce     = "NotInForce"
 )
 
-// Status is a rule's status, as the fleet's material has it, with why its eviction guard cannot be relied on, if so. Times of what has not changed are kept.
-func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.Problem, now time.Time) v1alpha1.NodeReadinessRuleStatus {
+// Status is a rule's status, as the fleet's material has it, with why its eviction guard cannot be relied on, if so.
+// Times of what has not changed are kept.
+func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.Problem,
+	now time.Time) v1alpha1.NodeReadinessRuleStatus {
 	s := v1alpha1.NodeReadinessRuleStatus{
 		ObservedGeneration: rule.Generation,
 		Nodes:              &m.Counts,
@@ -51,7 +53,8 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 	s.Conditions = append(s.Conditions, rule.Status.Conditions...)
 	set := func(conditionType string, status bool, reason, format string, args ...any) {
 		c := metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason,
-			Message: fleet.Clip(fmt.Sprintf(format, args...)), ObservedGeneration: rule.Generation, LastTransitionTime: metav1.NewTime(now)}
+			Message: fleet.Clip(fmt.Sprintf(format, args...)), ObservedGeneration: rule.Generation,
+			LastTransitionTime: metav1.NewTime(now)}
 		if status {
 			c.Status = metav1.ConditionTrue
 		}
@@ -84,7 +87,8 @@ func modeConditions(m *fleet.Material, set setter) {
 		set(v1alpha1.ConditionReady, true, ReasonInForce, "The rule is valid and in force%s", warning(m))
 		set(v1alpha1.ConditionEnforcing, true, ReasonInForce, "Nodes that do not satisfy the rule are held")
 	case ruleset.DryRun:
-		set(v1alpha1.ConditionReady, false, ReasonDryRun, "The rule is valid and only reports what it would do: see status.dryRunResults")
+		set(v1alpha1.ConditionReady, false, ReasonDryRun, "The rule is valid and only reports what it would do: see "+
+			"status.dryRunResults")
 		set(v1alpha1.ConditionEnforcing, false, ReasonDryRun, "spec.dryRun is true")
 	case ruleset.Suspended:
 		set(v1alpha1.ConditionReady, false, ReasonSuspended, "The rule is valid and suspended: it holds no further node")
@@ -98,7 +102,8 @@ func modeConditions(m *fleet.Material, set setter) {
 		if n := len(m.Rule.Problems) - 1; n > 0 {
 			more = fmt.Sprintf(" (and %d more)", n)
 		}
-		set(v1alpha1.ConditionReady, false, p.Reason, "Nothing of the rule is added or removed until this is mended: %s%s", p, more)
+		set(v1alpha1.ConditionReady, false, p.Reason, "Nothing of the rule is added or removed until this is mended: %s%s", p,
+			more)
 		set(v1alpha1.ConditionEnforcing, false, p.Reason, "The rule is invalid")
 	}
 }
@@ -124,7 +129,8 @@ func nodeConditions(m *fleet.Material, set setter) {
 		if c.Failed > 0 {
 			reason = ReasonNodesFailed
 		}
-		set(v1alpha1.ConditionNodesReady, false, reason, "%d of %d nodes are ready, %d held, %d exempt, %d failed, %d pending",
+		set(v1alpha1.ConditionNodesReady, false, reason, "%d of %d nodes are ready, %d held, %d exempt, %d failed, %d "+
+			"pending",
 			c.Ready, c.Matched, c.Held, c.Exempt, c.Failed, c.Pending)
 	}
 	conflicts(m, set)
@@ -140,20 +146,23 @@ func nodeConditions(m *fleet.Material, set setter) {
 	}
 }
 
-// conflicts says whether an older rule decides about something that this one asks for. That a probe does not run is reported
-// before that a taint is shared.
+// conflicts says whether an older rule decides about something that this one asks for. That a probe does not run is
+// reported before that a taint is shared.
 func conflicts(m *fleet.Material, set setter) {
 	var reasons, words []string
 	if m.Displaced > 0 {
 		reasons = append(reasons, ReasonConditionTaken)
-		words = append(words, fmt.Sprintf("On %d nodes a probe of this rule does not run, because an older rule publishes its condition: %s", m.Displaced, m.DisplacedBy))
+		words = append(words, fmt.Sprintf("On %d nodes a probe of this rule does not run, because an older rule publishes "+
+			"its condition: %s", m.Displaced, m.DisplacedBy))
 	}
 	if m.Shared > 0 {
 		reasons = append(reasons, ReasonSharedTaint)
-		words = append(words, fmt.Sprintf("On %d nodes an older claim to the same taint decides about its value; the taint stands while any of the rules claims it", m.Shared))
+		words = append(words, fmt.Sprintf("On %d nodes an older claim to the same taint decides about its value; the "+
+			"taint stands while any of the rules claims it", m.Shared))
 	}
 	if len(reasons) == 0 {
-		set(v1alpha1.ConditionConflicted, false, ReasonNoConflict, "No other rule claims this rule's taint, or publishes its conditions, on the same node")
+		set(v1alpha1.ConditionConflicted, false, ReasonNoConflict,
+			"No other rule claims this rule's taint, or publishes its conditions, on the same node")
 		return
 	}
 	set(v1alpha1.ConditionConflicted, true, reasons[0], "%s", strings.Join(words, ". "))
@@ -163,19 +172,23 @@ func conflicts(m *fleet.Material, set setter) {
 func guardCondition(m *fleet.Material, problem *guard.Problem, set setter) {
 	switch {
 	case m.Rule.Mode == ruleset.DryRun:
-		set(v1alpha1.ConditionGuarding, false, ReasonDryRun, "The rule is in dry-run: evictions that it would deny bear a warning")
+		set(v1alpha1.ConditionGuarding, false, ReasonDryRun, "The rule is in dry-run: evictions that it would deny bear a "+
+			"warning")
 	case m.Rule.Mode == ruleset.Suspended:
 		set(v1alpha1.ConditionGuarding, false, ReasonSuspended, "The rule is suspended: it denies no eviction")
 	case m.Rule.Mode != ruleset.Enforced:
 		set(v1alpha1.ConditionGuarding, false, ReasonNotInForce,
-			"The rule is frozen: it denies evictions on the %d nodes where it did before, until maxHoldSeconds have passed", m.Guarded)
+			"The rule is frozen: it denies evictions on the %d nodes where it did before, until maxHoldSeconds have passed",
+			m.Guarded)
 	case problem != nil:
 		set(v1alpha1.ConditionGuarding, false, problem.Reason, "%s", problem.Message)
 	case m.Guarded+m.GuardEnded > 0:
 		set(v1alpha1.ConditionGuarding, true, ReasonPodsGuarded,
-			"Pods of %d nodes are kept from eviction; of %d more no longer, since maxHoldSeconds have passed", m.Guarded, m.GuardEnded)
+			"Pods of %d nodes are kept from eviction; of %d more no longer, since maxHoldSeconds have passed", m.Guarded,
+			m.GuardEnded)
 	default:
-		set(v1alpha1.ConditionGuarding, true, ReasonNothingToGuard, "Pods are kept from eviction when the rule ceases to hold on their node")
+		set(v1alpha1.ConditionGuarding, true, ReasonNothingToGuard,
+			"Pods are kept from eviction when the rule ceases to hold on their node")
 	}
 }
 
@@ -186,7 +199,8 @@ func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {
 	}
 	limit := ""
 	if m.Rule.Limited() {
-		limit = fmt.Sprintf("; maxUnavailable %s would allow for %d at a time", m.Rule.Spec.MaxUnavailable.String(), m.MaxUnavailable)
+		limit = fmt.Sprintf("; maxUnavailable %s would allow for %d at a time", m.Rule.Spec.MaxUnavailable.String(),
+			m.MaxUnavailable)
 	}
 	return &v1alpha1.DryRunResults{
 		AffectedNodes:   count(int(m.Counts.Matched)),
@@ -195,7 +209,8 @@ func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {
 		RiskyOperations: count(m.Risky),
 		NodesToTaint:    m.NamesToTaint,
 		NodesToUntaint:  m.NamesToUntaint,
-		Summary: fmt.Sprintf("Of %d matching nodes, %d would be tainted (%d of them for want of any evidence) and %d would be untainted%s",
+		Summary: fmt.Sprintf("Of %d matching nodes, %d would be tainted (%d of them for want of any evidence) and %d "+
+			"would be untainted%s",
 			m.Counts.Matched, m.ToTaint, m.Risky, m.ToUntaint, limit),
 	}
 }

@@ -221,7 +221,8 @@ func TestWhoAddedTheTaint(t *testing.T) {
 		"another program, not adopted": {node: worker().Taint(taint, "", "NoSchedule"), by: report.ByForeign,
 			says: "about to adopt it"},
 		"another program, not managed": {
-			node: worker().Taint(taint, "", "NoSchedule"), rules: []*build.RuleWrapper{network().Suspend(true)}, by: report.ByForeign,
+			node: worker().Taint(taint, "", "NoSchedule"), rules: []*build.RuleWrapper{network().Suspend(true)},
+			by:   report.ByForeign,
 			says: "does not manage it",
 		},
 		"another rule": {
@@ -270,7 +271,8 @@ func TestWhatHappensNext(t *testing.T) {
 		"its timeout, and it stays held": {node: held(), rule: network().Timeout(1800, 0, v1alpha1.TimeoutActionKeep),
 			after: 17 * time.Minute, says: "the node stays held"},
 		"its first timeout, and it is released": {
-			node: held(), rule: network().Timeout(1800, 1200, v1alpha1.TimeoutActionRelease), after: 7 * time.Minute, says: "for evidence to appear ends (20m): the node is released anyway",
+			node: held(), rule: network().Timeout(1800, 1200, v1alpha1.TimeoutActionRelease), after: 7 * time.Minute,
+			says: "for evidence to appear ends (20m): the node is released anyway",
 		},
 		"its other timeout, where all has appeared": {
 			node: held().Condition(cni, "False", ago(time.Minute)), rule: network().Timeout(1800, 1200,
@@ -288,7 +290,8 @@ func TestWhatHappensNext(t *testing.T) {
 			after: time.Minute, says: "at the latest",
 		},
 		"the end of the override": {
-			node: held().Annotation(v1alpha1.OverrideAnnotation, "Hold;until=2026-01-02T03:05:05Z"), rule: network().Timeout(1800, 0, ""), after: time.Minute, says: "the rules decide again",
+			node: held().Annotation(v1alpha1.OverrideAnnotation, "Hold;until=2026-01-02T03:05:05Z"),
+			rule: network().Timeout(1800, 0, ""), after: time.Minute, says: "the rules decide again",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

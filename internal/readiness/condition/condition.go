@@ -45,13 +45,13 @@ type Judgement struct {
 	Heartbeat time.Time
 	// Awaits is true where a heartbeat alone would turn it.
 	Awaits bool
-	// Revived is a heartbeat: at the latest then it ceased to be too old; zero: it never can have been. The transition time
-	// does not tell, where a condition is reported again as it was.
+	// Revived is a heartbeat: at the latest then it ceased to be too old; zero: it never can have been. The transition
+	// time does not tell, where a condition is reported again as it was.
 	Revived time.Time
 }
 
-// Judge looks at one required condition of a node. notBefore, where set, is when the node booted, by the node's own heartbeats:
-// what was reported before counts as Unknown.
+// Judge looks at one required condition of a node. notBefore, where set, is when the node booted, by the node's own
+// heartbeats: what was reported before counts as Unknown.
 func Judge(c *v1alpha1.ConditionRequirement, node *corev1.Node, notBefore, now time.Time) Judgement {
 	found := find(node, c.Type)
 	if found == nil {
@@ -132,7 +132,8 @@ func Message(c *v1alpha1.ConditionRequirement, j Judgement) string {
 		return fmt.Sprintf("condition %s has not been reported and is assumed to be %s%s", c.Type, j.Status, must)
 	case CauseStale:
 		if j.Heartbeat.IsZero() {
-			return fmt.Sprintf("condition %s does not say when it was reported, and must have been within %s%s", c.Type, c.MaxAge(), must)
+			return fmt.Sprintf("condition %s does not say when it was reported, and must have been within %s%s", c.Type,
+				c.MaxAge(), must)
 		}
 		return fmt.Sprintf("condition %s is stale: last reported at %s, at least %s ago%s",
 			c.Type, j.Heartbeat.UTC().Format(time.RFC3339), c.MaxAge(), must)

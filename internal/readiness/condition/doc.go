@@ -3,6 +3,6 @@
 
 // Package condition judges what a rule requires of one condition of a node. It is pure.
 //
-// It is a part of package readiness that stands apart for the node agent: expressions, which readiness judges too, would cost
-// its binary more memory than all the rest of it.
+// It is a part of package readiness that stands apart for the node agent: expressions, which readiness judges too,
+// would cost its binary more memory than all the rest of it.
 package condition

@@ -19,7 +19,8 @@ func node() *corev1.Node {
 		Taint("example.com/x", "v", corev1.TaintEffectNoSchedule).
 		Condition("Ready", corev1.ConditionTrue, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)).Obj()
 	n.Status.NodeInfo.KernelVersion = "6.12.1"
-	n.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8"), "memory": resource.MustParse("64Gi")}
+	n.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8"),
+		"memory": resource.MustParse("64Gi")}
 	return n
 }
 
@@ -64,7 +65,8 @@ func TestMistakesAreRefusedWithTheirPlace(t *testing.T) {
 func TestWhatFailsOnANodeSaysWhy(t *testing.T) {
 	for text, want := range map[string]string{
 		"node.status.allocatable['absent'] == '1'": "no such key: absent",
-		"node.metadata.labels.all(a, node.metadata.labels.all(b, node.metadata.labels.all(c, node.metadata.labels.all(d, a+b+c+d != ''))))": "cost limit",
+		"node.metadata.labels.all(a, node.metadata.labels.all(b, node.metadata.labels.all(c, node.metadata.labels.all(d, " +
+			"a+b+c+d != ''))))": "cost limit",
 	} {
 		p, err := Compile(text)
 		if err != nil {
@@ -82,7 +84,8 @@ func TestWhatFailsOnANodeSaysWhy(t *testing.T) {
 
 func TestFieldsListsWhatCanBeRead(t *testing.T) {
 	got := strings.Join(Fields(), " ")
-	for _, want := range []string{"node.metadata.labels{}", "node.status.conditions[].status", "node.status.nodeInfo.bootID"} {
+	for _, want := range []string{"node.metadata.labels{}", "node.status.conditions[].status",
+		"node.status.nodeInfo.bootID"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in %s", want, got)
 		}

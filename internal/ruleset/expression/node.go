@@ -17,7 +17,8 @@ const (
 )
 
 var (
-	text       = apiservercel.NewSimpleTypeWithMinSize("string", apiservercel.StringType.CelType(), apiservercel.StringType.DefaultValue(), 2)
+	text = apiservercel.NewSimpleTypeWithMinSize("string", apiservercel.StringType.CelType(),
+		apiservercel.StringType.DefaultValue(), 2)
 	texts      = apiservercel.NewListType(text, maxEntries)
 	textByText = apiservercel.NewMapType(text, text, maxEntries)
 
@@ -34,7 +35,8 @@ var (
 
 	nodeType = object("nodegate.Node", fields{
 		"metadata": object("nodegate.Metadata", fields{
-			"name": text, "uid": text, "labels": textByText, "annotations": textByText, "creationTimestamp": apiservercel.TimestampType,
+			"name": text, "uid": text, "labels": textByText, "annotations": textByText,
+			"creationTimestamp": apiservercel.TimestampType,
 		}),
 		"spec": object("nodegate.Spec", fields{
 			"providerID": text, "unschedulable": apiservercel.BoolType, "podCIDRs": texts,
@@ -61,8 +63,8 @@ func object(name string, of fields) *apiservercel.DeclType {
 
 func init() { text.MaxElements = maxString }
 
-// Fields are the paths of all that an expression may read, sorted; "[]" stands for the entries of a list, "{}" for those
-// of a map.
+// Fields are the paths of all that an expression may read, sorted; "[]" stands for the entries of a list, "{}" for
+// those of a map.
 func Fields() []string {
 	var out []string
 	walk("node", nodeType, &out)
@@ -96,7 +98,8 @@ func ValueOf(node *corev1.Node) Value {
 			"creationTimestamp": node.CreationTimestamp.Time,
 		},
 		"spec": map[string]any{
-			"providerID": node.Spec.ProviderID, "unschedulable": node.Spec.Unschedulable, "podCIDRs": append([]string{}, node.Spec.PodCIDRs...),
+			"providerID": node.Spec.ProviderID, "unschedulable": node.Spec.Unschedulable,
+			"podCIDRs": append([]string{}, node.Spec.PodCIDRs...),
 			"taints": list(node.Spec.Taints, func(t corev1.Taint) map[string]any {
 				return map[string]any{"key": t.Key, "value": t.Value, "effect": string(t.Effect)}
 			}),

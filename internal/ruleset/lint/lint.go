@@ -82,8 +82,8 @@ type Workload struct {
 
 func (w *Workload) String() string { return fmt.Sprintf("%s %s/%s", w.Kind, w.Namespace, w.Name) }
 
-// Warnings are what there is to say about a rule among others. The others may contain a rule of the same name, which this
-// one takes the place of; nil means that they are not known.
+// Warnings are what there is to say about a rule among others. The others may contain a rule of the same name, which
+// this one takes the place of; nil means that they are not known.
 func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	l := &linter{rule: rule, others: others, facts: facts}
 	l.sharedTaint()
@@ -145,7 +145,8 @@ func (l *linter) sharedTaint() {
 		if o.Taint == nil || o.Taint.Key != t.Key || o.Taint.Effect != t.Effect || disjoint(l.rule.Selector, o.Selector) {
 			continue
 		}
-		l.warn(SharedTaint, "spec.taint", "rule %s has the same taint %s:%s: on %s it stands until both hold, and the older claim gives its value",
+		l.warn(SharedTaint, "spec.taint", "rule %s has the same taint %s:%s: on %s it stands until both hold, and the "+
+			"older claim gives its value",
 			o.Name, t.Key, t.Effect, l.whereBoth(o))
 	}
 }
@@ -179,7 +180,8 @@ func (l *linter) probes() {
 				older = l.rule.Name
 			}
 			l.warn(ConditionTaken, fmt.Sprintf("spec.probes[%d].conditionType", i),
-				"rule %s publishes the condition %s, too: on %s only the probe of rule %s runs, which is the older one", o.Name, condition, l.whereBoth(o), older)
+				"rule %s publishes the condition %s, too: on %s only the probe of rule %s runs, which is the older one", o.Name,
+				condition, l.whereBoth(o), older)
 		}
 	}
 }
@@ -202,7 +204,8 @@ func (l *linter) breaker() {
 		}
 	}
 	l.warn(NoBreaker, "spec.maxUnavailable",
-		"NoExecute without maxUnavailable evicts the pods of every node at once %s: give a limit, such as maxUnavailable: 30%%", when)
+		"NoExecute without maxUnavailable evicts the pods of every node at once %s: give a limit, such as maxUnavailable: "+
+			"30%%", when)
 }
 
 // labels looks for labels that the selector needs and a kubelet cannot bring along.
@@ -213,7 +216,8 @@ func (l *linter) labels() {
 			continue
 		}
 		l.warn(KubeletCannotLabel, "spec.nodeSelector",
-			"a kubelet cannot set the label %s on its own node, so that a new node matches only when somebody else has set it, and pods may be there before: select by a label of your own, given to the kubelet with --node-labels", r.Key())
+			"a kubelet cannot set the label %s on its own node, so that a new node matches only when somebody else has set "+
+				"it, and pods may be there before: select by a label of your own, given to the kubelet with --node-labels", r.Key())
 	}
 }
 
@@ -236,7 +240,9 @@ func (l *linter) autoscalers() {
 		}
 	}
 	l.warn(UnknownToAutoscalers, "spec.taint.key",
-		"no autoscaler knows %s as the taint of a node that is starting, and may start more and more nodes for the pods that wait: name it in startupTaints of Karpenter's NodePools or in --startup-taint of the cluster autoscaler, or choose a key under readiness.k8s.io/ or startup-taint.cluster-autoscaler.kubernetes.io/", t.Key)
+		"no autoscaler knows %s as the taint of a node that is starting, and may start more and more nodes for the pods "+
+			"that wait: name it in startupTaints of Karpenter's NodePools or in --startup-taint of the cluster autoscaler, "+
+			"or choose a key under readiness.k8s.io/ or startup-taint.cluster-autoscaler.kubernetes.io/", t.Key)
 }
 
 // minimumKubeletAge is twice the time that may lie between two reports of kubelet's conditions, in seconds.
@@ -252,11 +258,13 @@ func (l *linter) conditions() {
 		case corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
 			if *c.MaxAgeSeconds < minimumKubeletAge {
 				l.warn(ShortMaxAge, field,
-					"kubelet repeats condition %s every 5 minutes, up to 450 seconds apart: it will look stale on healthy nodes; give at least %d, or leave it out: Kubernetes itself sets it to Unknown when a kubelet falls silent",
+					"kubelet repeats condition %s every 5 minutes, up to 450 seconds apart: it will look stale on healthy nodes; "+
+						"give at least %d, or leave it out: Kubernetes itself sets it to Unknown when a kubelet falls silent",
 					c.Type, minimumKubeletAge)
 			}
 		case corev1.NodeNetworkUnavailable:
-			l.warn(NeverRepeated, field, "condition %s is set once and not repeated: it will look stale for ever; leave maxAgeSeconds out", c.Type)
+			l.warn(NeverRepeated, field, "condition %s is set once and not repeated: it will look stale for ever; leave "+
+				"maxAgeSeconds out", c.Type)
 		}
 	}
 }
@@ -277,7 +285,8 @@ func (l *linter) required() {
 		case o == nil:
 			l.warn(UnknownRule, field, "there is no rule %s: until there is, no node is ready", name)
 		case disjoint(l.rule.Selector, o.Selector):
-			l.warn(NeverSatisfied, field, "rule %s selects none of the nodes that this rule can select: none is ever ready", name)
+			l.warn(NeverSatisfied, field, "rule %s selects none of the nodes that this rule can select: none is ever ready",
+				name)
 		}
 	}
 }

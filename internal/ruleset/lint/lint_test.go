@@ -46,13 +46,15 @@ func waitsFor(r *build.RuleWrapper, p v1alpha1.PodsRequirement) *build.RuleWrapp
 }
 
 func requires(r *build.RuleWrapper, name string) *build.RuleWrapper {
-	r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: "first", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: name}})
+	r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: "first",
+		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: name}})
 	return r
 }
 
 func daemonSet(namespace string, tolerations ...corev1.Toleration) Workload {
 	return Workload{Kind: "DaemonSet", Namespace: namespace, Name: "init", Labels: map[string]string{"component": "init"},
-		Pod: &corev1.PodSpec{Tolerations: tolerations, Containers: []corev1.Container{{Name: "c", ReadinessProbe: &corev1.Probe{}}}}}
+		Pod: &corev1.PodSpec{Tolerations: tolerations,
+			Containers: []corev1.Container{{Name: "c", ReadinessProbe: &corev1.Probe{}}}}}
 }
 
 func TestWarnings(t *testing.T) {
@@ -71,14 +73,16 @@ func TestWarnings(t *testing.T) {
 	}{
 		"nothing about a good rule": {rule: good()},
 		"a condition of another rule's probe": {
-			rule: good().Probe("example.com/CNI", 1), others: []*build.RuleWrapper{other().Taint("example.com/other", "", "NoSchedule").Probe("example.com/CNI", 2)},
+			rule: good().Probe("example.com/CNI", 1), others: []*build.RuleWrapper{other().Taint("example.com/other", "",
+				"NoSchedule").Probe("example.com/CNI", 2)},
 			facts: Facts{Nodes: []*corev1.Node{worker}}, want: []Code{ConditionTaken},
 			says: "on nodes that both select (1 at present) only the probe of rule other runs",
 		},
 		"a condition of another rule's probe, which is younger": {
-			rule:   good().Created(now).Probe("example.com/CNI", 1),
-			others: []*build.RuleWrapper{other().Created(now.Add(time.Second)).Taint("example.com/other", "", "NoSchedule").Probe("example.com/CNI", 2)},
-			want:   []Code{ConditionTaken}, says: "only the probe of rule good runs",
+			rule: good().Created(now).Probe("example.com/CNI", 1),
+			others: []*build.RuleWrapper{other().Created(now.Add(time.Second)).Taint("example.com/other", "",
+				"NoSchedule").Probe("example.com/CNI", 2)},
+			want: []Code{ConditionTaken}, says: "only the probe of rule good runs",
 		},
 		"a condition of a probe for other nodes": {
 			rule:   good().Probe("example.com/CNI", 1),
@@ -86,11 +90,13 @@ func TestWarnings(t *testing.T) {
 		},
 		"nothing about a good rule in a cluster that is known": {
 			rule: waitsFor(good(), v1alpha1.PodsRequirement{}), others: []*build.RuleWrapper{},
-			facts: Facts{Nodes: []*corev1.Node{worker}, Workloads: []Workload{daemonSet("kube-system", tolerant)}, Operator: []Workload{daemonSet("x", tolerant)}},
+			facts: Facts{Nodes: []*corev1.Node{worker}, Workloads: []Workload{daemonSet("kube-system", tolerant)},
+				Operator: []Workload{daemonSet("x", tolerant)}},
 		},
 		"another rule with the same taint for the same nodes": {
 			rule: good(), others: []*build.RuleWrapper{other()}, facts: Facts{Nodes: []*corev1.Node{worker}},
-			want: []Code{SharedTaint}, says: "rule other has the same taint readiness.k8s.io/NetworkReady:NoSchedule: on nodes that both select (1 at present)",
+			want: []Code{SharedTaint}, says: "rule other has the same taint readiness.k8s.io/NetworkReady:NoSchedule: on " +
+				"nodes that both select (1 at present)",
 		},
 		"not its own former version": {rule: good(), others: []*build.RuleWrapper{good().UID("old")}},
 		"not the same key with another effect": {
@@ -101,77 +107,104 @@ func TestWarnings(t *testing.T) {
 		},
 		"not the same taint where an expression keeps them apart": {
 			rule: good(), others: []*build.RuleWrapper{
-				build.MakeRule("a").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule).SelectorExpression(pool, "NotIn", "workers", "gpus"),
-				build.MakeRule("b").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule).SelectorExpression(pool, "DoesNotExist"),
+				build.MakeRule("a").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule).SelectorExpression(pool, "NotIn",
+					"workers", "gpus"),
+				build.MakeRule("b").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule).SelectorExpression(pool,
+					"DoesNotExist"),
 			},
 		},
 		"not the same taint where one wants a label that the other does not": {
-			rule:   build.MakeRule("a").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule).Selector("p", "q").SelectorExpression("zone", "DoesNotExist"),
-			others: []*build.RuleWrapper{build.MakeRule("b").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule).SelectorExpression("zone", "Exists")},
+			rule: build.MakeRule("a").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule).Selector("p",
+				"q").SelectorExpression("zone", "DoesNotExist"),
+			others: []*build.RuleWrapper{build.MakeRule("b").Condition("c").Taint(taint, "",
+				corev1.TaintEffectNoSchedule).SelectorExpression("zone", "Exists")},
 		},
 		"the same taint where nothing keeps them apart": {
 			rule: good(), want: []Code{SharedTaint},
-			others: []*build.RuleWrapper{build.MakeRule("a").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule).SelectorExpression("zone", "Exists")},
+			others: []*build.RuleWrapper{build.MakeRule("a").Condition("c").Taint(taint, "",
+				corev1.TaintEffectNoSchedule).SelectorExpression("zone", "Exists")},
 		},
 		"eviction without a breaker": {
-			rule: good().Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoBreaker}, says: "whenever its evidence is lost",
+			rule: good().Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoBreaker},
+			says: "whenever its evidence is lost",
 		},
 		"not eviction with a breaker": {rule: good().Taint(taint, "", corev1.TaintEffectNoExecute).MaxUnavailable("30%")},
 		"eviction of all that is there when a bootstrap-only rule is created": {
-			rule: good().BootstrapOnly().Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoBreaker}, says: "when the rule is created",
+			rule: good().BootstrapOnly().Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoBreaker},
+			says: "when the rule is created",
 		},
 		"not eviction from new nodes only": {
 			rule: good().BootstrapOnly().ExistingNodes(v1alpha1.ExistingNodesNone).Taint(taint, "", corev1.TaintEffectNoExecute),
 		},
 		"a label that a kubelet cannot set": {
-			rule: good().SelectorExpression("node-role.kubernetes.io/worker", "Exists"), want: []Code{KubeletCannotLabel}, says: "node-role.kubernetes.io/worker",
+			rule: good().SelectorExpression("node-role.kubernetes.io/worker", "Exists"), want: []Code{KubeletCannotLabel},
+			says: "node-role.kubernetes.io/worker",
 		},
-		"a label that nobody may set on its own node":  {rule: good().Selector("node-restriction.kubernetes.io/pci", "yes"), want: []Code{KubeletCannotLabel}},
-		"not a label that a kubelet may set":           {rule: good().Selector("topology.kubernetes.io/zone", "a").Selector("node.kubernetes.io/instance-type", "m").Selector("x.kubelet.kubernetes.io/y", "z")},
-		"not a label that must be missing":             {rule: good().SelectorExpression("node-role.kubernetes.io/control-plane", "DoesNotExist")},
-		"a taint that autoscalers do not know":         {rule: good().Taint("example.com/net", "", corev1.TaintEffectNoSchedule), want: []Code{UnknownToAutoscalers}, says: "example.com/net"},
-		"not one that they do not care about":          {rule: good().Taint("example.com/net", "", corev1.TaintEffectPreferNoSchedule)},
-		"a maximum age that kubelet does not keep":     {rule: good().FreshCondition("Ready", 899), want: []Code{ShortMaxAge}, says: "at least 900"},
-		"not one that it just keeps":                   {rule: good().FreshCondition("Ready", 900)},
-		"not a short one for a reporter of one's own":  {rule: good().FreshCondition("example.com/GPU", 60)},
-		"a maximum age for what is never repeated":     {rule: good().FreshCondition("NetworkUnavailable", 3600), want: []Code{NeverRepeated}},
-		"a selector that takes in the control plane":   {rule: build.MakeRule("r").SelectorExpression("kubernetes.io/os", "Exists").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule), want: []Code{ControlPlane}},
-		"a node of the control plane that is selected": {rule: good(), facts: Facts{Nodes: []*corev1.Node{controlPlane, worker}}, want: []Code{ControlPlane}, says: "1 nodes of the control plane (cp-0)"},
-		"not a rule that is about the control plane":   {rule: build.MakeRule("r").SelectorExpression("node-role.kubernetes.io/control-plane", "Exists").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule), want: []Code{KubeletCannotLabel}},
+		"a label that nobody may set on its own node": {rule: good().Selector("node-restriction.kubernetes.io/pci", "yes"),
+			want: []Code{KubeletCannotLabel}},
+		"not a label that a kubelet may set": {rule: good().Selector("topology.kubernetes.io/zone",
+			"a").Selector("node.kubernetes.io/instance-type", "m").Selector("x.kubelet.kubernetes.io/y", "z")},
+		"not a label that must be missing": {rule: good().SelectorExpression("node-role.kubernetes.io/control-plane", "DoesNotExist")},
+		"a taint that autoscalers do not know": {rule: good().Taint("example.com/net", "",
+			corev1.TaintEffectNoSchedule), want: []Code{UnknownToAutoscalers}, says: "example.com/net"},
+		"not one that they do not care about": {rule: good().Taint("example.com/net", "",
+			corev1.TaintEffectPreferNoSchedule)},
+		"a maximum age that kubelet does not keep": {rule: good().FreshCondition("Ready", 899), want: []Code{ShortMaxAge},
+			says: "at least 900"},
+		"not one that it just keeps":                  {rule: good().FreshCondition("Ready", 900)},
+		"not a short one for a reporter of one's own": {rule: good().FreshCondition("example.com/GPU", 60)},
+		"a maximum age for what is never repeated": {rule: good().FreshCondition("NetworkUnavailable", 3600),
+			want: []Code{NeverRepeated}},
+		"a selector that takes in the control plane": {rule: build.MakeRule("r").SelectorExpression("kubernetes.io/os",
+			"Exists").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule), want: []Code{ControlPlane}},
+		"a node of the control plane that is selected": {rule: good(),
+			facts: Facts{Nodes: []*corev1.Node{controlPlane, worker}}, want: []Code{ControlPlane},
+			says: "1 nodes of the control plane (cp-0)"},
+		"not a rule that is about the control plane": {rule: build.MakeRule("r").SelectorExpression("node-role.kubernetes.io/control-plane", "Exists").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule), want: []Code{KubeletCannotLabel}},
 		"pods that nothing makes": {
-			rule: waitsFor(good(), v1alpha1.PodsRequirement{}), facts: Facts{Workloads: []Workload{daemonSet("default", tolerant)}},
-			want: []Code{NoEvidence}, says: "nothing in namespace kube-system makes pods component=init",
+			rule:  waitsFor(good(), v1alpha1.PodsRequirement{}),
+			facts: Facts{Workloads: []Workload{daemonSet("default", tolerant)}},
+			want:  []Code{NoEvidence}, says: "nothing in namespace kube-system makes pods component=init",
 		},
 		"pods that the wrong DaemonSet makes": {
-			rule: waitsFor(good(), v1alpha1.PodsRequirement{OwnerDaemonSet: "startup"}), facts: Facts{Workloads: []Workload{daemonSet("kube-system", tolerant)}},
-			want: []Code{NoEvidence}, says: "of DaemonSet startup",
+			rule:  waitsFor(good(), v1alpha1.PodsRequirement{OwnerDaemonSet: "startup"}),
+			facts: Facts{Workloads: []Workload{daemonSet("kube-system", tolerant)}},
+			want:  []Code{NoEvidence}, says: "of DaemonSet startup",
 		},
 		"pods that wait for the rule that waits for them": {
 			rule: waitsFor(good(), v1alpha1.PodsRequirement{}), facts: Facts{Workloads: []Workload{daemonSet("kube-system")}},
 			want: []Code{Deadlock}, says: "DaemonSet kube-system/init does not tolerate this rule's own taint",
 		},
 		"pods that stand an eviction for a while only": {
-			rule:  waitsFor(good().Taint(taint, "", corev1.TaintEffectNoExecute).MaxUnavailable("1"), v1alpha1.PodsRequirement{}),
-			facts: Facts{Workloads: []Workload{daemonSet("kube-system", corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(300))})}},
-			want:  []Code{Deadlock},
+			rule: waitsFor(good().Taint(taint, "", corev1.TaintEffectNoExecute).MaxUnavailable("1"),
+				v1alpha1.PodsRequirement{}),
+			facts: Facts{Workloads: []Workload{daemonSet("kube-system", corev1.Toleration{Key: taint,
+				Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(300))})}},
+			want: []Code{Deadlock},
 		},
 		"not pods that a preference keeps off": {
 			rule:  waitsFor(good().Taint(taint, "", corev1.TaintEffectPreferNoSchedule), v1alpha1.PodsRequirement{}),
 			facts: Facts{Workloads: []Workload{daemonSet("kube-system")}},
 		},
 		"pods without a readiness probe": {
-			rule: waitsFor(good(), v1alpha1.PodsRequirement{}), facts: Facts{Workloads: []Workload{probeless}}, want: []Code{NoReadinessProbe},
+			rule: waitsFor(good(), v1alpha1.PodsRequirement{}), facts: Facts{Workloads: []Workload{probeless}},
+			want: []Code{NoReadinessProbe},
 		},
 		"not those where the rule says for how long": {
-			rule: waitsFor(good(), v1alpha1.PodsRequirement{MinReadySeconds: 30}), facts: Facts{Workloads: []Workload{probeless}},
+			rule:  waitsFor(good(), v1alpha1.PodsRequirement{MinReadySeconds: 30}),
+			facts: Facts{Workloads: []Workload{probeless}},
 		},
 		"an operator that would wait for itself": {
-			rule: good(), facts: Facts{Operator: []Workload{daemonSet("nodegate-system")}}, want: []Code{Deadlock}, says: "nobody takes it off",
+			rule: good(), facts: Facts{Operator: []Workload{daemonSet("nodegate-system")}}, want: []Code{Deadlock},
+			says: "nobody takes it off",
 		},
-		"a rule that is required and is not there":   {rule: requires(good(), "preinit"), others: []*build.RuleWrapper{}, want: []Code{UnknownRule}},
-		"a rule that is required for other nodes":    {rule: requires(good(), "other"), others: []*build.RuleWrapper{other().Selector(pool, "gpus")}, want: []Code{NeverSatisfied}},
-		"not a rule that is required, and unknown":   {rule: requires(good(), "preinit")},
-		"several things at a time, in a fixed order": {rule: other().Taint("example.com/net", "", corev1.TaintEffectNoExecute), want: []Code{NoBreaker, UnknownToAutoscalers}},
+		"a rule that is required and is not there": {rule: requires(good(), "preinit"), others: []*build.RuleWrapper{},
+			want: []Code{UnknownRule}},
+		"a rule that is required for other nodes": {rule: requires(good(), "other"),
+			others: []*build.RuleWrapper{other().Selector(pool, "gpus")}, want: []Code{NeverSatisfied}},
+		"not a rule that is required, and unknown": {rule: requires(good(), "preinit")},
+		"several things at a time, in a fixed order": {rule: other().Taint("example.com/net", "",
+			corev1.TaintEffectNoExecute), want: []Code{NoBreaker, UnknownToAutoscalers}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var others *ruleset.Set
@@ -209,7 +242,8 @@ func TestProblems(t *testing.T) {
 	rule, others := compile(a), ruleset.NewSet(compile(b))
 
 	got := Problems(rule, others)
-	if len(got) != 1 || got[0].Reason != ruleset.ReasonCycle || !strings.Contains(got[0].Message, "good requires other requires good") {
+	if len(got) != 1 || got[0].Reason != ruleset.ReasonCycle || !strings.Contains(got[0].Message,
+		"good requires other requires good") {
 		t.Errorf("a circle: got %v", got)
 	}
 	if got := Problems(rule, nil); len(got) != 0 {
@@ -218,7 +252,8 @@ func TestProblems(t *testing.T) {
 	if got := Problems(compile(requires(good(), "good")), nil); len(got) != 1 {
 		t.Errorf("a rule that requires itself: got %v", got)
 	}
-	if got := Problems(compile(good().Taint("node.kubernetes.io/x", "", corev1.TaintEffectNoSchedule)), others); len(got) != 1 || got[0].Field != "spec.taint.key" {
+	if got := Problems(compile(good().Taint("node.kubernetes.io/x", "", corev1.TaintEffectNoSchedule)),
+		others); len(got) != 1 || got[0].Field != "spec.taint.key" {
 		t.Errorf("an invalid rule: got %v", got)
 	}
 	if len(rule.Problems) != 0 {

@@ -42,7 +42,8 @@ func (l *linter) pods() {
 
 func (l *linter) workload(field string, p *ruleset.Pods, w *Workload) {
 	if t := l.rule.Taint; repels(t) && !tolerates(w.Pod, t) {
-		l.warn(Deadlock, field, "%s does not tolerate this rule's own taint %s, and waits for the nodes that wait for it: add a toleration for %s",
+		l.warn(Deadlock, field, "%s does not tolerate this rule's own taint %s, and waits for the nodes that wait for it: "+
+			"add a toleration for %s",
 			w, t.ToString(), t.Key)
 	}
 	if p.MinReadySeconds > 0 || p.ReadyWhen == "Annotation" {
@@ -51,7 +52,8 @@ func (l *linter) workload(field string, p *ruleset.Pods, w *Workload) {
 	for i := range w.Pod.Containers {
 		if w.Pod.Containers[i].ReadinessProbe == nil {
 			l.warn(NoReadinessProbe, field,
-				"container %s of %s has no readiness probe, and is called ready as soon as it has started: its pods count 10 seconds later; give it a probe, or say how long with minReadySeconds",
+				"container %s of %s has no readiness probe, and is called ready as soon as it has started: its pods count 10 "+
+					"seconds later; give it a probe, or say how long with minReadySeconds",
 				w.Pod.Containers[i].Name, w)
 			return
 		}
@@ -81,7 +83,8 @@ func (l *linter) operator() {
 	}
 	for i := range l.facts.Operator {
 		if w := &l.facts.Operator[i]; !tolerates(w.Pod, t) {
-			l.warn(Deadlock, "spec.taint", "the operator, %s, does not tolerate %s: where all nodes have that taint it cannot start, and nobody takes it off; add a toleration with operator: Exists",
+			l.warn(Deadlock, "spec.taint", "the operator, %s, does not tolerate %s: where all nodes have that taint it "+
+				"cannot start, and nobody takes it off; add a toleration with operator: Exists",
 				w, t.ToString())
 		}
 	}
@@ -129,12 +132,14 @@ func (l *linter) controlPlane() {
 			}
 		}
 		if len(names) > 0 {
-			l.warn(ControlPlane, "spec.nodeSelector", "selects %d nodes of the control plane (%s): if that is not wanted, %s", len(names), some(names), todo)
+			l.warn(ControlPlane, "spec.nodeSelector", "selects %d nodes of the control plane (%s): if that is not wanted, %s",
+				len(names), some(names), todo)
 		}
 		return
 	}
 	for _, arch := range []string{"amd64", "arm64"} {
-		typical := labels.Set{corev1.LabelOSStable: "linux", corev1.LabelArchStable: arch, corev1.LabelHostname: "control-plane", controlPlaneLabel: ""}
+		typical := labels.Set{corev1.LabelOSStable: "linux", corev1.LabelArchStable: arch,
+			corev1.LabelHostname: "control-plane", controlPlaneLabel: ""}
 		if l.rule.Selector.Matches(typical) {
 			l.warn(ControlPlane, "spec.nodeSelector", "selects nodes of the control plane, too: if that is not wanted, %s", todo)
 			return

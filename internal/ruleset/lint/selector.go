@@ -30,7 +30,8 @@ func disjoint(a, b labels.Selector) bool {
 	return false
 }
 
-// excludes reports whether no value of a label meets both requirements on it, as far as the first one limits the values.
+// excludes reports whether no value of a label meets both requirements on it, as far as the first one limits the
+// values.
 func excludes(a, b *labels.Requirement) bool {
 	switch a.Operator() {
 	case selection.In, selection.Equals, selection.DoubleEquals:
@@ -48,8 +49,10 @@ func needs(r labels.Requirement) bool { return !r.Matches(labels.Set{}) }
 // https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction.
 var (
 	kubeletLabels = sets.New(
-		corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
-		corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
+		corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable, "beta.kubernetes.io/os",
+		"beta.kubernetes.io/arch",
+		corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone,
+		corev1.LabelFailureDomainBetaRegion,
 		corev1.LabelInstanceType, corev1.LabelInstanceTypeStable,
 	)
 	kubeletNamespaces = []string{corev1.LabelNamespaceSuffixKubelet, corev1.LabelNamespaceSuffixNode}

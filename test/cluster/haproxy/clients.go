@@ -18,8 +18,8 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// Clients are some that send requests through an HAProxy, each the next one when it has the answer to the last, and keep
-// their connections as long as they may.
+// Clients are some that send requests through an HAProxy, each the next one when it has the answer to the last, and
+// keep their connections as long as they may.
 type Clients struct {
 	whose     func(body string) string
 	transport *http.Transport
@@ -39,8 +39,8 @@ const (
 	requestLimit = time.Minute
 )
 
-// StartClients lets clients connect to the address of an HAProxy's frontend until the test ends. whose tells by an answer
-// who has given it.
+// StartClients lets clients connect to the address of an HAProxy's frontend until the test ends. whose tells by an
+// answer who has given it.
 func StartClients(t testing.TB, network, address string, whose func(body string) string) *Clients {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -102,8 +102,8 @@ func TestWhatHAProxySeesAndWhomItsClientsReach(t *testing.T) {
 	}
 }
 
-// ownerEnv is the path of an HAProxy that the test binary starts, in a cluster of its own. It prints what runs and waits to
-// be killed.
+// ownerEnv is the path of an HAProxy that the test binary starts, in a cluster of its own. It prints what runs and
+// waits to be killed.
 const ownerEnv = "HAPROXY_TEST_OWNER"
 
 func TestMain(m *testing.M) {
@@ -152,7 +152,8 @@ func TestNothingIsLeftOfATestThatIsKilled(t *testing.T) {
 	}
 	cluster.Eventually(t, "HAProxy and its directory are gone", func() error {
 		// What has ended, and of what nobody takes notice, is a zombie.
-		if out, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output(); strings.Trim(string(out), "Z\n ") != "" {
+		if out, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output(); strings.Trim(string(out),
+			"Z\n ") != "" {
 			return fmt.Errorf("process %d runs: %s", pid, out)
 		}
 		if _, err := os.Stat(dir); !os.IsNotExist(err) {

@@ -23,8 +23,8 @@ type Follower struct {
 	nodes, pods <-chan error
 }
 
-// Follow tells a ledger about all nodes, and about the pods with these labels, from now on and until ctx ends. No version
-// of any of them is left out.
+// Follow tells a ledger about all nodes, and about the pods with these labels, from now on and until ctx ends. No
+// version of any of them is left out.
 func Follow(ctx context.Context, c *cluster.Cluster, l *Ledger, labels client.MatchingLabels) (*Follower, error) {
 	f := &Follower{ledger: l, cluster: c, labels: labels}
 	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}

@@ -44,7 +44,8 @@ func TestPodsThatAreBoundTooEarlyAreFound(t *testing.T) {
 		want  string
 	}{
 		"a pod bound after the condition became True": {
-			nodes: []*corev1.Node{nodeAt("n", 10, "", gate), nodeAt("n", 20, "False", gate), nodeAt("n", 30, "True", gate), nodeAt("n", 40, "True")},
+			nodes: []*corev1.Node{nodeAt("n", 10, "", gate), nodeAt("n", 20, "False", gate), nodeAt("n", 30, "True", gate),
+				nodeAt("n", 40, "True")},
 			bound: 41,
 		},
 		"a pod bound right after the condition became True, the taint still there": {
@@ -155,7 +156,8 @@ func TestAViolationIsToldWhileItHappens(t *testing.T) {
 
 func TestSnapshotCountsWhatThereIs(t *testing.T) {
 	l := &Ledger{Condition: cni, Taint: gate}
-	cluster.Must(t, l.Node(nodeAt("node-10", 1, "", gate, corev1.Taint{Key: "example.com/x", Effect: corev1.TaintEffectNoSchedule})))
+	cluster.Must(t, l.Node(nodeAt("node-10", 1, "", gate, corev1.Taint{Key: "example.com/x",
+		Effect: corev1.TaintEffectNoSchedule})))
 	cluster.Must(t, l.Node(nodeAt("node-2", 2, "True")))
 	cluster.Must(t, l.Node(nodeAt("gone-1", 3, "True")))
 	l.NodeGone("gone-1")

@@ -35,8 +35,8 @@ type Screen struct {
 	last  ledger.Snapshot
 }
 
-// NewScreen writes to a file: a table in place if it is a terminal, plain lines if not. The environment may forbid colours
-// (NO_COLOR, see no-color.org) and both (TERM=dumb).
+// NewScreen writes to a file: a table in place if it is a terminal, plain lines if not. The environment may forbid
+// colours (NO_COLOR, see no-color.org) and both (TERM=dumb).
 func NewScreen(f *os.File, getenv func(string) string) *Screen {
 	fd := int(f.Fd())
 	terminal := term.IsTerminal(fd) && getenv("TERM") != "dumb"

@@ -167,7 +167,8 @@ func emulate(t *testing.T, s string) []string {
 	lines, row, column := []string{""}, 0, 0
 	put := func(text string) {
 		line := []rune(lines[row])
-		line = append(line[:min(column, len(line))], append([]rune(text), line[min(column+len([]rune(text)), len(line)):]...)...)
+		line = append(line[:min(column, len(line))], append([]rune(text),
+			line[min(column+len([]rune(text)), len(line)):]...)...)
 		lines[row] = string(line)
 		column += len([]rune(text))
 	}

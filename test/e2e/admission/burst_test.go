@@ -150,9 +150,9 @@ func (b *burst) rule(admission v1alpha1.NodeAdmissionPolicy) {
 	})
 }
 
-// run creates the pods, lets the nodes join, each as its kubelet, half of them labelled by an administrator a moment later,
-// lets each be ready some time after, and returns when all pods are bound. kill ends the operator half way, and starts it
-// again.
+// run creates the pods, lets the nodes join, each as its kubelet, half of them labelled by an administrator a moment
+// later, lets each be ready some time after, and returns when all pods are bound. kill ends the operator half way, and
+// starts it again.
 func (b *burst) run(kill bool) {
 	b.T.Helper()
 	ctx, cancel := context.WithTimeout(b.T.Context(), 2*limit)

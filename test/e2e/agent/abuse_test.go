@@ -19,7 +19,8 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// resident is how much memory a process has, in KiB: now, or with VmHWM the most that it ever had. See proc_pid_status(5).
+// resident is how much memory a process has, in KiB: now, or with VmHWM the most that it ever had. See
+// proc_pid_status(5).
 func (p *process) resident(t *testing.T, what string) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
@@ -89,12 +90,16 @@ func TestBadInput(t *testing.T) {
 			{"as many checks as there may be", get("/health?check=" + names(64)), "HTTP/1.1 503 Service Unavailable"},
 			{"one check more", get("/health?check=" + names(65)), "HTTP/1.1 400 Bad Request"},
 			{"ten thousand checks", get("/health?check=" + names(10000)), "HTTP/1.1 431 Request Header Fields Too Large"},
-			{"control characters", get("/health?check=%00%01%1b%5b31m%0d%0aX-Injected:%201%7f"), "HTTP/1.1 503 Service Unavailable"},
+			{"control characters", get("/health?check=%00%01%1b%5b31m%0d%0aX-Injected:%201%7f"),
+				"HTTP/1.1 503 Service Unavailable"},
 			{"control characters as such", get("/health?check=\x01\x1b[31m"), "HTTP/1.1 400 Bad Request"},
 			{"a query that is no encoding", get("/health?check=%zz"), "HTTP/1.1 400 Bad Request"},
-			{"a query of a megabyte", get("/health?" + strings.Repeat("a", 1<<20)), "HTTP/1.1 431 Request Header Fields Too Large"},
-			{"a header of a megabyte", "GET /health HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("a", 1<<20) + "\r\n\r\n", "HTTP/1.1 431 Request Header Fields Too Large"},
-			{"a body of a megabyte", "GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n" + strings.Repeat("a", 1<<20), "HTTP/1.1 200 OK"},
+			{"a query of a megabyte", get("/health?" + strings.Repeat("a", 1<<20)),
+				"HTTP/1.1 431 Request Header Fields Too Large"},
+			{"a header of a megabyte", "GET /health HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("a", 1<<20) + "\r\n\r\n",
+				"HTTP/1.1 431 Request Header Fields Too Large"},
+			{"a body of a megabyte", "GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n" +
+				strings.Repeat("a", 1<<20), "HTTP/1.1 200 OK"},
 			{"no HTTP", strings.Repeat("\x16\x03\x01", 1000) + "\r\n\r\n", "HTTP/1.1 400 Bad Request"},
 		} {
 			if got := exchange(t, web, c.request); got != c.want {

@@ -53,7 +53,10 @@ func (m *member) serve(t *testing.T) {
 	if m.service, err = net.Listen("tcp", net.JoinHostPort(m.address, "0")); err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, m.node) })}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		fmt.Fprint(w, m.node)
+	})}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -89,7 +92,8 @@ func outages(t *testing.T, b haproxy.Backend, members []*member, checked func(*m
 		}
 		now := b.Statistics(t)
 		for _, m := range members {
-			if err := now.Is(m.node, haproxy.Fields{"status": "UP", "chkfail": before[m.node]["chkfail"], "chkdown": before[m.node]["chkdown"]}); err != nil {
+			if err := now.Is(m.node, haproxy.Fields{"status": "UP", "chkfail": before[m.node]["chkfail"],
+				"chkdown": before[m.node]["chkdown"]}); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -113,7 +117,8 @@ func TestHAProxyByHTTPChecks(t *testing.T) {
 	h := startHAProxy(t, "option httpchk GET /health", servers)
 	b := h.Backend("nodes")
 	for _, m := range members {
-		b.Becomes(t, m.node, haproxy.Fields{"status": "UP", "check_status": "L7OK", "check_code": "200", "check_rise": rise, "check_fall": fall})
+		b.Becomes(t, m.node, haproxy.Fields{"status": "UP", "check_status": "L7OK", "check_code": "200", "check_rise": rise,
+			"check_fall": fall})
 	}
 	clients := startClients(t, h)
 	ill, well, ending := members[0], members[1], members[2]
@@ -123,7 +128,8 @@ func TestHAProxyByHTTPChecks(t *testing.T) {
 
 	// A node goes NotReady: as many checks fail as HAProxy waits for, and it is out.
 	setReady(t, ill.node, "False", "KubeletNotReady")
-	b.Becomes(t, ill.node, haproxy.Fields{"status": "DOWN", "check_status": "L7STS", "check_code": "503", "chkfail": fall, "chkdown": "1"})
+	b.Becomes(t, ill.node, haproxy.Fields{"status": "DOWN", "check_status": "L7STS", "check_code": "503", "chkfail": fall,
+		"chkdown": "1"})
 	clients.PassBy(t, ill.node, well.node, ending.node)
 	setReady(t, ill.node, "True", "KubeletReady")
 	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "check_code": "200", "chkdown": "1"})
@@ -135,7 +141,8 @@ func TestHAProxyByHTTPChecks(t *testing.T) {
 
 	// An agent ends: it answers 503 until HAProxy has noticed, and only then the node's services go.
 	ending.agent.signal(t, syscall.SIGTERM)
-	b.Becomes(t, ending.node, haproxy.Fields{"status": "DOWN", "check_status": "L7STS", "check_code": "503", "chkfail": fall, "chkdown": "1"})
+	b.Becomes(t, ending.node, haproxy.Fields{"status": "DOWN", "check_status": "L7STS", "check_code": "503",
+		"chkfail": fall, "chkdown": "1"})
 	ending.agent.hurry(t)
 	clients.Settle(t)
 	ending.stopService()
@@ -169,7 +176,8 @@ func TestHAProxyByAgentChecks(t *testing.T) {
 	}
 
 	setReady(t, ill.node, "False", "KubeletNotReady")
-	b.Becomes(t, ill.node, haproxy.Fields{"status": "DOWN (agent)", "agent_status": "L7STS", "last_agt": "via agent : down (node_ready: KubeletNotReady)"})
+	b.Becomes(t, ill.node, haproxy.Fields{"status": "DOWN (agent)", "agent_status": "L7STS",
+		"last_agt": "via agent : down (node_ready: KubeletNotReady)"})
 	clients.PassBy(t, ill.node, well.node, ending.node)
 	setReady(t, ill.node, "True", "KubeletReady")
 	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "agent_status": "L7OK"})

@@ -12,7 +12,8 @@ import (
 	"github.com/nodegate/nodegate/test/needs"
 )
 
-// TestStartedByHand starts the agent with nothing but NODE_NAME, on its own ports, which in this network nobody else has.
+// TestStartedByHand starts the agent with nothing but NODE_NAME, on its own ports, which in this network nobody else
+// has.
 func TestStartedByHand(t *testing.T) {
 	binary(t)
 	if !needs.Isolated(t) {
@@ -44,12 +45,14 @@ func TestStartedByHand(t *testing.T) {
 		if second.err == nil {
 			t.Fatal("it has ended without an error")
 		}
-		if log := second.String(); !strings.Contains(log, "error: --listen-port: serving health: listen tcp :25001: bind: address already in use\n") {
+		if log := second.String(); !strings.Contains(log, "error: --listen-port: serving health: listen tcp :25001: bind: "+
+			"address already in use\n") {
 			t.Errorf("got %s", log)
 		}
 		second = launch(t, []string{"NODE_NAME=x", "LISTEN_PORT=25002"})
 		<-second.exited
-		if log := second.String(); !strings.Contains(log, "error: --metrics-bind-address: serving metrics: listen tcp :9445: bind: address already in use\n") {
+		if log := second.String(); !strings.Contains(log, "error: --metrics-bind-address: serving metrics: listen tcp "+
+			":9445: bind: address already in use\n") {
 			t.Errorf("got %s", log)
 		}
 	})

@@ -13,7 +13,8 @@ import (
 	"github.com/nodegate/nodegate/test/needs"
 )
 
-// TestAMountThatTurnsReadOnlyBeforeAnybodyAsks: what counts is how mounts were when the agent started, not at the first question.
+// TestAMountThatTurnsReadOnlyBeforeAnybodyAsks: what counts is how mounts were when the agent started, not at the first
+// question.
 func TestAMountThatTurnsReadOnlyBeforeAnybodyAsks(t *testing.T) {
 	binary(t)
 	if !needs.Isolated(t) {
@@ -35,7 +36,8 @@ func TestAMountThatTurnsReadOnlyBeforeAnybodyAsks(t *testing.T) {
 	mount("data", 0)
 	mount("meant", unix.MS_RDONLY)
 	p := startAgent(t, "127.0.0.1", "", "/nonexistent", "--host-root", root)
-	if err := unix.Mount("", filepath.Join(root, "data"), "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+	if err := unix.Mount("", filepath.Join(root, "data"), "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY,
+		""); err != nil {
 		t.Fatal(err)
 	}
 	if a := p.health(t, "?check=filesystem_ro"); a.code != 503 || a.Checks[0].Reason != "read-only: /data" {

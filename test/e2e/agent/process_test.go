@@ -66,7 +66,8 @@ func launch(t *testing.T, variables []string, args ...string) *process {
 
 func launchWith(t *testing.T, file *os.File, variables []string, args ...string) *process {
 	t.Helper()
-	p := &process{logs: &logs{}, cmd: exec.Command(binary(t), args...), addresses: map[string]string{}, exited: make(chan struct{})}
+	p := &process{logs: &logs{}, cmd: exec.Command(binary(t), args...), addresses: map[string]string{},
+		exited: make(chan struct{})}
 	p.cmd.Env = env(variables...)
 	p.cmd.Stderr = p.logs
 	if file != nil {
@@ -89,8 +90,8 @@ func launchWith(t *testing.T, file *os.File, variables []string, args ...string)
 	return p
 }
 
-// startAgent starts an agent on an address of its own, on ports of the system's choice unless the arguments say otherwise, and
-// waits until it listens.
+// startAgent starts an agent on an address of its own, on ports of the system's choice unless the arguments say
+// otherwise, and waits until it listens.
 func startAgent(t *testing.T, address, node, kubeconfig string, args ...string) *process {
 	t.Helper()
 	return startAgentWith(t, nil, address, node, kubeconfig, args...)
@@ -104,7 +105,8 @@ func startAgentWith(t *testing.T, file *os.File, address, node, kubeconfig strin
 		variables = nil
 	}
 	p := launchWith(t, file, variables, append([]string{
-		"--kubeconfig", kubeconfig, "--listen-address", address, "--listen-port=0", "--metrics-bind-address", net.JoinHostPort(address, "0"),
+		"--kubeconfig", kubeconfig, "--listen-address", address, "--listen-port=0", "--metrics-bind-address",
+		net.JoinHostPort(address, "0"),
 		"--drain-time=0",
 	}, args...)...)
 	p.listens(t)

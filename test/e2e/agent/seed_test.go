@@ -63,8 +63,9 @@ func serverAt(t *testing.T, url string, ca []byte) string {
 	err := clientcmd.WriteToFile(clientcmdapi.Config{
 		CurrentContext: "c",
 		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c"}},
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: url, CertificateAuthorityData: ca, InsecureSkipTLSVerify: ca == nil}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"c": {Token: "unknown"}},
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: url, CertificateAuthorityData: ca,
+			InsecureSkipTLSVerify: ca == nil}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"c": {Token: "unknown"}},
 	}, path)
 	if err != nil {
 		t.Fatal(err)
@@ -84,8 +85,8 @@ const (
 
 func failed(reason string) string { return strings.Replace(notReady, "REASON", reason, 1) }
 
-// TestTheSeedsTable has a row for each of the fourth seed's table of the check node_ready, with its role and with the right to
-// watch besides.
+// TestTheSeedsTable has a row for each of the fourth seed's table of the check node_ready, with its role and with the
+// right to watch besides.
 func TestTheSeedsTable(t *testing.T) {
 	for name, verbs := range map[string][]string{"the seed's role": getting, "with the right to watch": watching} {
 		t.Run(name, func(t *testing.T) {
@@ -133,8 +134,8 @@ func TestTheSeedsTable(t *testing.T) {
 	t.Run("unavailable", unavailableRows)
 }
 
-// unavailableRows have agents start, with a node that is not ready, while the API server does not tell. The first answer must
-// come within the limit already.
+// unavailableRows have agents start, with a node that is not ready, while the API server does not tell. The first
+// answer must come within the limit already.
 func unavailableRows(t *testing.T) {
 	const node = "unavailable"
 	newNode(t, node)
@@ -153,7 +154,8 @@ func unavailableRows(t *testing.T) {
 	}{
 		{"the API server is paused", kubeconfig, warning, "paused"},
 		{"the API server is stopped: connections are refused", kubeconfig, warning, "stopped"},
-		{"the API server's address accepts connections and says nothing", serverAt(t, "https://"+silent.Addr().String(), nil), warning, ""},
+		{"the API server's address accepts connections and says nothing", serverAt(t, "https://"+silent.Addr().String(), nil),
+			warning, ""},
 		{"the API server forbids", account(t, "forbidden", nothing), refused, ""},
 		{"the API server does not know who asks", serverAt(t, here.Host, here.CAData), refused, ""},
 		{"the API server shows another certificate", serverAt(t, here.Host, otherCA(t)), warning, ""},
@@ -166,7 +168,8 @@ func unavailableRows(t *testing.T) {
 			p := startAgent(t, "127.0.0.1", node, row.kubeconfig)
 			a := p.health(t, "")
 			t.Logf("%d ms: %s", a.TotalMillis, a.raw)
-			if a.code != 200 || a.Status != "ready" || !a.FailOpen || !a.Checks[0].Passed || a.Checks[0].FailOpen == "" || a.Checks[0].Reason != "" {
+			if a.code != 200 || a.Status != "ready" || !a.FailOpen || !a.Checks[0].Passed || a.Checks[0].FailOpen == "" ||
+				a.Checks[0].Reason != "" {
 				t.Errorf("status %d, %s", a.code, a.raw)
 			}
 			if a.TotalMillis > 8000 { // the machine gets the rest; the usual limits are ten seconds and more

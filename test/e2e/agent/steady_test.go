@@ -34,7 +34,8 @@ func otherCA(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +127,8 @@ func TestAChangeIsVisibleAtOnce(t *testing.T) {
 			}
 			slices.Sort(took)
 			worst := took[len(took)-1]
-			t.Logf("visible after %s in the median, %s at most", took[len(took)/2].Round(time.Microsecond), worst.Round(time.Microsecond))
+			t.Logf("visible after %s in the median, %s at most", took[len(took)/2].Round(time.Microsecond),
+				worst.Round(time.Microsecond))
 			// A second is promised; the machine gets the rest.
 			if took[len(took)/2] > 4*time.Second || worst > 30*time.Second {
 				t.Errorf("that takes too long: %s", took)

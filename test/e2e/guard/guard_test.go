@@ -24,7 +24,8 @@ func (e *env) guarding(rule *v1alpha1.NodeReadinessRule, reason string) {
 		if err := e.Client.Get(e.T.Context(), client.ObjectKeyFromObject(rule), rule); err != nil {
 			return err
 		}
-		if got := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionGuarding); got == nil || got.Reason != reason {
+		if got := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionGuarding); got == nil ||
+			got.Reason != reason {
 			return fmt.Errorf("condition %+v", got)
 		}
 		return nil
@@ -126,8 +127,8 @@ func TestTheHoldEndsAndWhatIsDueIsEvictedOnce(t *testing.T) {
 	}
 }
 
-// TestTheNodeControllerIsLate: the node is ready again, and the node controller, which has been slow, evicts once more because
-// its own taints change. A guard that ended with the node's being ready would let that pass.
+// TestTheNodeControllerIsLate: the node is ready again, and the node controller, which has been slow, evicts once more
+// because its own taints change. A guard that ended with the node's being ready would let that pass.
 func TestTheNodeControllerIsLate(t *testing.T) {
 	e := newEnv(t)
 	e.rule(600)

@@ -17,7 +17,8 @@ import (
 	"github.com/nodegate/nodegate/test/e2e/page"
 )
 
-// Kyverno cannot run here. A policy of the API server's own, with the nodes as its parameters, denies the same deletions.
+// Kyverno cannot run here. A policy of the API server's own, with the nodes as its parameters, denies the same
+// deletions.
 const policy = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

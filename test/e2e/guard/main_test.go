@@ -38,8 +38,8 @@ rules:
 - level: None
 `
 
-// clusters is the one cluster of all tests. Its controller manager is quick, and there are healthy nodes beside those of
-// each test: the node controller evicts no pod if all nodes are lost.
+// clusters is the one cluster of all tests. Its controller manager is quick, and there are healthy nodes beside those
+// of each test: the node controller evicts no pod if all nodes are lost.
 var clusters = cluster.Shared(func(ctx context.Context) (*cluster.Cluster, error) {
 	c, err := cluster.StartWithOperator(ctx, cluster.Options{
 		ControllerManager: true, Scheduler: true, Kwok: true, AuditPolicy: auditPolicy,

@@ -20,7 +20,8 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// TestWhatIsNeverDenied: while the guard stands, and the node controller is refused, everybody else does what they have to.
+// TestWhatIsNeverDenied: while the guard stands, and the node controller is refused, everybody else does what they have
+// to.
 func TestWhatIsNeverDenied(t *testing.T) {
 	e := parallel(t)
 	e.rule(600)

@@ -124,7 +124,8 @@ func (j *judge) node(node *corev1.Node) {
 			continue
 		}
 		verdict := j.evaluate(rule, node, standing)
-		d := gate.Decide(gate.Input{Rule: rule, Node: swept.Node, State: standing, Verdict: verdict, Override: override, Now: j.now})
+		d := gate.Decide(gate.Input{Rule: rule, Node: swept.Node, State: standing, Verdict: verdict, Override: override,
+			Now: j.now})
 		d = j.count(rule, standing, d)
 		decisions = append(decisions, d)
 		j.ask(wish, rule, node, standing, verdict, override)
@@ -183,7 +184,8 @@ func (j *judge) count(rule *ruleset.Rule, standing gate.State, d gate.Decision) 
 // mayHaveCompleted reports whether what a version of a bootstrap-only rule asks for was reported at any time.
 func (j *judge) mayHaveCompleted(rule *ruleset.Rule, s *slot) bool {
 	return slices.ContainsFunc(j.w.rules.conditionsAsked(rule.Name), func(asked []v1alpha1.ConditionRequirement) bool {
-		return !slices.ContainsFunc(asked, func(c v1alpha1.ConditionRequirement) bool { return !s.ever[c.Type+"="+string(c.RequiredStatus)] })
+		return !slices.ContainsFunc(asked,
+			func(c v1alpha1.ConditionRequirement) bool { return !s.ever[c.Type+"="+string(c.RequiredStatus)] })
 	})
 }
 
@@ -194,7 +196,8 @@ type wishes struct {
 }
 
 // ask adds what a rule wants by its spec and the evidence alone, where that is enough to tell: without its record.
-func (j *judge) ask(all map[string]*wishes, rule *ruleset.Rule, node *corev1.Node, standing gate.State, v readiness.Verdict, o gate.Override) {
+func (j *judge) ask(all map[string]*wishes, rule *ruleset.Rule, node *corev1.Node, standing gate.State,
+	v readiness.Verdict, o gate.Override) {
 	if !standing.Matches || rule.Mode == ruleset.DryRun || rule.Mode == ruleset.Deleting {
 		return
 	}
@@ -286,7 +289,8 @@ func (j *judge) rule(uid types.UID) {
 func (j *judge) condition(rule *v1alpha1.NodeReadinessRule, conditionType string, want bool) {
 	c := meta.FindStatusCondition(rule.Status.Conditions, conditionType)
 	if c == nil || (c.Status == metav1.ConditionTrue) != want || c.ObservedGeneration != rule.Generation {
-		j.complain("rule %s at generation %d is to have condition %s %v: %+v", rule.Name, rule.Generation, conditionType, want, c)
+		j.complain("rule %s at generation %d is to have condition %s %v: %+v", rule.Name, rule.Generation, conditionType,
+			want, c)
 	}
 }
 
@@ -312,7 +316,8 @@ func (j *judge) accused() string {
 		}
 	}
 	for _, r := range j.rules {
-		out = append(out, fmt.Sprintf("rule %s (%s, generation %d): %s\n    %s", r.Name, r.UID, r.Generation, inJSON(r.Spec), inJSON(r.Status.InForce)))
+		out = append(out, fmt.Sprintf("rule %s (%s, generation %d): %s\n    %s", r.Name, r.UID, r.Generation, inJSON(r.Spec),
+			inJSON(r.Status.InForce)))
 	}
 	return strings.Join(out, "\n")
 }

@@ -89,7 +89,8 @@ func killAnywhere(t *testing.T, binary string, seed uint64) {
 	for i := range pairs {
 		c.play(t, two, kinds[i%len(kinds)], oneOfTwo(i/len(kinds)), i == pairs-1)
 	}
-	t.Logf("%d rounds with two replicas took %s: %s; %s", pairs, time.Since(began).Round(time.Second), two[0].proxy.summary(), two[1].proxy.summary())
+	t.Logf("%d rounds with two replicas took %s: %s; %s", pairs, time.Since(began).Round(time.Second),
+		two[0].proxy.summary(), two[1].proxy.summary())
 	c.covered(t, pairs, kinds)
 	end(t, two...)
 }
@@ -152,7 +153,8 @@ func (c *campaign) play(t *testing.T, replicas []*replica, k kind, m moment, exp
 		defer close(done)
 		nodes.settle(ctx, rng)
 		rules.start(ctx, rng)
-		c.disturb(ctx, rng, 500*time.Millisecond+time.Duration(rng.Int64N(int64(500*time.Millisecond))), &foreignWriter{w: c.model}, nodes, rules)
+		c.disturb(ctx, rng, 500*time.Millisecond+time.Duration(rng.Int64N(int64(500*time.Millisecond))),
+			&foreignWriter{w: c.model}, nodes, rules)
 		for waiting := time.Now(); time.Since(waiting) < provoked; { // goes on until the trap has sprung
 			select {
 			case <-stop:

@@ -17,8 +17,8 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// Everything of the rules bears this prefix: what is tainted with one of these keys, NoSchedule or NoExecute, belongs to
-// a rule. All other taints are foreign.
+// Everything of the rules bears this prefix: what is tainted with one of these keys, NoSchedule or NoExecute, belongs
+// to a rule. All other taints are foreign.
 const ours = "kill.example.com/"
 
 const (

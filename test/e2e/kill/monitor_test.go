@@ -26,9 +26,9 @@ import (
 )
 
 // monitor watches all nodes and rules, and sees that at no moment more nodes in service are held than a breaker allows,
-// and that a deleted rule is there until no node bears a mark of it, if it was there for long enough to get its finalizer.
-// A watch tells every version, in the order in which
-// they were written; their numbers put those of nodes and of rules in one order.
+// and that a deleted rule is there until no node bears a mark of it, if it was there for long enough to get its
+// finalizer. A watch tells every version, in the order in which they were written; their numbers put those of nodes and
+// of rules in one order.
 type monitor struct {
 	mu sync.Mutex // there are two watches
 
@@ -81,7 +81,8 @@ func (m *monitor) see(e watch.Event) {
 	case *v1alpha1.NodeReadinessRule:
 		uid := string(o.UID)
 		m.kept[uid] = m.kept[uid] || slices.Contains(o.Finalizers, v1alpha1.Finalizer)
-		// One that never was about to go was deleted while it got its finalizer: the API server had looked for one just before.
+		// One that never was about to go was deleted while it got its finalizer: the API server had looked for one just
+		// before.
 		if e.Type == watch.Deleted && m.kept[uid] && !o.DeletionTimestamp.IsZero() {
 			m.gone[uid] = version(o)
 			m.w.note("  rule %s (%s) is gone @%s", o.Name, uid, o.ResourceVersion)
@@ -196,7 +197,8 @@ func marks(node *corev1.Node) string {
 
 // isMark reports whether an annotation is the operator's: a record or a completion marker.
 func isMark(key string) bool {
-	return strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || strings.HasPrefix(key, v1alpha1.BootstrapAnnotationPrefix)
+	return strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) ||
+		strings.HasPrefix(key, v1alpha1.BootstrapAnnotationPrefix)
 }
 
 // describe is all about a node that bears on the rules.
@@ -204,11 +206,14 @@ func describe(node *corev1.Node) string {
 	var conditions []string
 	for _, c := range node.Status.Conditions {
 		if strings.HasPrefix(string(c.Type), ours) || c.Type == corev1.NodeReady {
-			conditions = append(conditions, fmt.Sprintf("%s=%s since %s, reported %s", strings.TrimPrefix(string(c.Type), ours), c.Status,
+			conditions = append(conditions, fmt.Sprintf("%s=%s since %s, reported %s", strings.TrimPrefix(string(c.Type), ours),
+				c.Status,
 				c.LastTransitionTime.UTC().Format(time.TimeOnly), c.LastHeartbeatTime.UTC().Format(time.TimeOnly)))
 		}
 	}
 	return fmt.Sprintf("node %s @%s (%s, created %s, boot %s, pool %q, steady %q, cordoned %v)\n    %s\n    %s",
-		node.Name, node.ResourceVersion, node.UID, node.CreationTimestamp.UTC().Format(time.TimeOnly), node.Status.NodeInfo.BootID,
-		node.Labels[poolLabel], node.Labels[steadyLabel], node.Spec.Unschedulable, marks(node), strings.Join(conditions, "; "))
+		node.Name, node.ResourceVersion, node.UID, node.CreationTimestamp.UTC().Format(time.TimeOnly),
+		node.Status.NodeInfo.BootID,
+		node.Labels[poolLabel], node.Labels[steadyLabel], node.Spec.Unschedulable, marks(node),
+		strings.Join(conditions, "; "))
 }

@@ -172,7 +172,8 @@ func (a *nodeActor) conditions(s *slot, r report) []corev1.NodeCondition {
 			continue
 		}
 		n := corev1.NodeCondition{
-			Type: corev1.NodeConditionType(c), Status: corev1.ConditionStatus(status), Reason: "Test", LastHeartbeatTime: metav1.NewTime(now),
+			Type: corev1.NodeConditionType(c), Status: corev1.ConditionStatus(status), Reason: "Test",
+			LastHeartbeatTime: metav1.NewTime(now),
 		}
 		if r.aged[c] {
 			n.LastHeartbeatTime = metav1.NewTime(now.Add(-old))

@@ -210,8 +210,9 @@ func TestProxy(t *testing.T) {
 	}{
 		"kills before the second write, which is never carried out": {trap: trap{nodePatch, before, 2}, arrived: 1, dies: 2},
 		"kills after the second write, which is carried out":        {trap: trap{nodePatch, after, 2}, arrived: 2, dies: 2},
-		"does not count a refused write as carried out":             {trap: trap{nodePatch, after, 1}, refuse: true, arrived: 3},
-		"leaves other writes alone":                                 {trap: trap{status, before, 1}, arrived: 3},
+		"does not count a refused write as carried out": {trap: trap{nodePatch, after, 1}, refuse: true,
+			arrived: 3},
+		"leaves other writes alone": {trap: trap{status, before, 1}, arrived: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var arrived atomic.Int32
@@ -248,7 +249,8 @@ func TestProxy(t *testing.T) {
 				}
 			}
 			if int(arrived.Load()) != test.arrived || died != test.dies || dead.Load() != (test.dies > 0) {
-				t.Errorf("%d requests arrived, the replica died at %d (%v); want %d and %d", arrived.Load(), died, dead.Load(), test.arrived, test.dies)
+				t.Errorf("%d requests arrived, the replica died at %d (%v); want %d and %d", arrived.Load(), died, dead.Load(),
+					test.arrived, test.dies)
 			}
 		})
 	}
@@ -261,8 +263,9 @@ func TestProxy(t *testing.T) {
 			"PATCH /apis/events.k8s.io/v1/namespaces/default/events/e": event,
 			"POST /api/v1/namespaces/default/events":                   event,
 			"PUT " + rulesPath + "r/status":                            status,
-			"PATCH " + configPath:                                      agents, "DELETE " + configPath: strange, "PATCH /api/v1/namespaces/default/configmaps/x": strange,
-			"PATCH " + rulesPath + "r": finalizer, "PUT " + rulesPath + "r": strange,
+			"PATCH " + configPath:                                      agents, "DELETE " + configPath: strange,
+			"PATCH /api/v1/namespaces/default/configmaps/x": strange,
+			"PATCH " + rulesPath + "r":                      finalizer, "PUT " + rulesPath + "r": strange,
 			"PUT /apis/coordination.k8s.io/v1/namespaces/x/leases/l": lease,
 			"POST /apis/coordination.k8s.io/v1/namespaces/x/leases":  lease,
 		} {

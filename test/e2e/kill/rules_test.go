@@ -197,7 +197,8 @@ func (a *ruleActor) edit(ctx context.Context, rng *rand.Rand, name string) {
 		spec = a.spec(rng, name, e.limited)
 		if e.limited { // what would change which claims are counted stays
 			spec.Taint.Key, spec.Taint.Effect = e.spec.Taint.Key, e.spec.Taint.Effect
-			spec.MaxUnavailable, spec.RearmOn, spec.EnforcementMode = e.spec.MaxUnavailable, e.spec.RearmOn, e.spec.EnforcementMode
+			spec.MaxUnavailable, spec.RearmOn, spec.EnforcementMode = e.spec.MaxUnavailable, e.spec.RearmOn,
+				e.spec.EnforcementMode
 			if spec.BootstrapOnly() {
 				bootstrapCompatible(&spec)
 			}
@@ -268,14 +269,16 @@ func (a *ruleActor) spec(rng *rand.Rand, name string, limited bool) v1alpha1.Nod
 }
 
 func (a *ruleActor) taint(rng *rand.Rand) *v1alpha1.Taint {
-	return &v1alpha1.Taint{Key: oneOf(rng, ruleKeys...), Value: oneOf(rng, ruleValues...), Effect: v1alpha1.TaintEffect(oneOf(rng, ruleEffects...))}
+	return &v1alpha1.Taint{Key: oneOf(rng, ruleKeys...), Value: oneOf(rng, ruleValues...),
+		Effect: v1alpha1.TaintEffect(oneOf(rng, ruleEffects...))}
 }
 
 func (a *ruleActor) evidence(rng *rand.Rand, r *build.RuleWrapper) {
 	for _, i := range rng.Perm(len(conditionTypes))[:1+rng.IntN(2)] {
 		c := v1alpha1.ConditionRequirement{
-			Type:           conditionTypes[i],
-			RequiredStatus: oneOf(rng, v1alpha1.ConditionTrue, v1alpha1.ConditionTrue, v1alpha1.ConditionTrue, v1alpha1.ConditionFalse),
+			Type: conditionTypes[i],
+			RequiredStatus: oneOf(rng, v1alpha1.ConditionTrue, v1alpha1.ConditionTrue, v1alpha1.ConditionTrue,
+				v1alpha1.ConditionFalse),
 		}
 		if chance(rng, 15) {
 			c.DefaultStatus = oneOf(rng, v1alpha1.ConditionTrue, v1alpha1.ConditionFalse)

@@ -106,8 +106,8 @@ func TestTheFirstRule(t *testing.T) {
 	p.Done()
 }
 
-// troubleshoot runs the commands with which the page about symptoms asks the cluster, while a rule holds nodes. It leaves
-// out those about pods of the operator and of the agents, which run here as processes or not at all.
+// troubleshoot runs the commands with which the page about symptoms asks the cluster, while a rule holds nodes. It
+// leaves out those about pods of the operator and of the agents, which run here as processes or not at all.
 func troubleshoot(e *env) {
 	e.T.Helper()
 	p := page.Open(e.Env, "troubleshooting.md")

@@ -87,7 +87,8 @@ func (e *env) joining() (stop func() []string) {
 func (e *env) initDaemonSet() {
 	e.T.Helper()
 	objects := e.ApplyFile(cluster.Example("startup-taint", "init-daemonset.yaml"))
-	ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: objects[0].GetNamespace(), Name: objects[0].GetName()}}
+	ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: objects[0].GetNamespace(),
+		Name: objects[0].GetName()}}
 	e.Edit(ds, func() { ds.Spec.Template.Spec.NodeSelector = map[string]string{warm: "yes"} })
 }
 
@@ -185,7 +186,8 @@ func TestFromAnInitTaintWebhook(t *testing.T) {
 
 	e.goBack(p)
 
-	for _, c := range []string{"deployment nodetaintshandler", "service node-startup-webhook", "secret node-startup-webhook-tls"} {
+	for _, c := range []string{"deployment nodetaintshandler", "service node-startup-webhook",
+		"secret node-startup-webhook-tls"} {
 		p.Must("kubectl -n kube-system delete " + c)
 	}
 	for _, o := range old {

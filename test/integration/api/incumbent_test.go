@@ -36,12 +36,16 @@ nodeSelector:
 		"anyOf with assumed statuses": changed(t, plainSpec, `{conditionPolicy: anyOf, conditions: [
 			{type: MemoryPressure, requiredStatus: "False", defaultStatus: "False"}, {type: KernelDeadlock, requiredStatus: "False", defaultStatus: Unknown},
 			{type: example.com/Lost, requiredStatus: Unknown, defaultStatus: "True"}]}`),
-		"allOf, said":           changed(t, plainSpec, "{conditionPolicy: allOf, enforcementMode: bootstrap-only}"),
-		"the most conditions":   changed(t, plainSpec, withConditions(words(32, `{type: example.com/c%d, requiredStatus: "True"}`))),
-		"the longest condition": changed(t, plainSpec, withConditions(`{type: "`+strings.Repeat("t", 316)+`", requiredStatus: Unknown}`)),
+		"allOf, said": changed(t, plainSpec, "{conditionPolicy: allOf, enforcementMode: bootstrap-only}"),
+		"the most conditions": changed(t, plainSpec,
+			withConditions(words(32, `{type: example.com/c%d, requiredStatus: "True"}`))),
+		"the longest condition": changed(t, plainSpec,
+			withConditions(`{type: "`+strings.Repeat("t", 316)+`", requiredStatus: Unknown}`)),
 		"a condition of a word": changed(t, plainSpec, withConditions(`{type: "any words, really", requiredStatus: "True"}`)),
-		"the longest taint":     changed(t, plainSpec, `taint: {key: readiness.k8s.io/`+strings.Repeat("k", 63)+`, value: `+strings.Repeat("v", 63)+`, effect: NoExecute}`),
-		"the shortest taint":    changed(t, plainSpec, "taint: {key: readiness.k8s.io/x, value: null, effect: PreferNoSchedule}"),
+		"the longest taint": changed(t, plainSpec, `taint: {key: readiness.k8s.io/`+strings.Repeat("k",
+			63)+`, value: `+strings.Repeat("v", 63)+`, effect: NoExecute}`),
+		"the shortest taint": changed(t, plainSpec, "taint: {key: readiness.k8s.io/x, value: null, effect: "+
+			"PreferNoSchedule}"),
 		"a taint with no value": changed(t, plainSpec, `taint: {value: ""}`),
 		"a taint off a node":    changed(t, plainSpec, `taint: {timeAdded: "2026-01-02T03:04:05Z"}`),
 		"all kinds of selectors": changed(t, plainSpec, `nodeSelector: {matchLabels: {example.com/pool: null, kubernetes.io/os: linux, Zone: ""}, matchExpressions: [
@@ -58,7 +62,8 @@ nodeSelector:
 			if diff := cmp.Diff(sent.Object["spec"], created.Object["spec"]); diff != "" {
 				t.Errorf("reads back otherwise than it was written (-written +read):\n%s", diff)
 			}
-			if err := kube.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner("kubectl"), client.ForceOwnership); err != nil {
+			if err := kube.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner("kubectl"),
+				client.ForceOwnership); err != nil {
 				t.Errorf("kubectl apply --server-side: %v", err)
 			}
 		})

@@ -59,7 +59,8 @@ func TestDiscovery(t *testing.T) {
 	}
 	all := metav1.Verbs{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
 	want := []metav1.APIResource{
-		{Name: "nodereadinessrules", SingularName: "nodereadinessrule", Kind: "NodeReadinessRule", ShortNames: []string{"nrr"}, Verbs: all},
+		{Name: "nodereadinessrules", SingularName: "nodereadinessrule", Kind: "NodeReadinessRule",
+			ShortNames: []string{"nrr"}, Verbs: all},
 		{Name: "nodereadinessrules/status", Kind: "NodeReadinessRule", Verbs: metav1.Verbs{"get", "patch", "update"}},
 	}
 	for i := range list.APIResources {
@@ -145,7 +146,8 @@ func TestSelectableFields(t *testing.T) {
 		"spec.dryRun!=true":                                                 {"select-a"},
 	} {
 		rules := &v1alpha1.NodeReadinessRuleList{}
-		if err := kube.List(t.Context(), rules, &client.ListOptions{Raw: &metav1.ListOptions{FieldSelector: selector}}); err != nil {
+		if err := kube.List(t.Context(), rules,
+			&client.ListOptions{Raw: &metav1.ListOptions{FieldSelector: selector}}); err != nil {
 			t.Errorf("%s: %v", selector, err)
 			continue
 		}
@@ -208,7 +210,8 @@ func TestKubectl(t *testing.T) {
 	} {
 		got, err := kubectl(strings.Fields(args)...)
 		// For a moment after the definition is written, the API server describes no rules.
-		for deadline := time.Now().Add(time.Minute); (err != nil || !strings.Contains(got, want)) && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(time.Minute); (err != nil || !strings.Contains(got, want)) &&
+			time.Now().Before(deadline); {
 			time.Sleep(200 * time.Millisecond)
 			got, err = kubectl(strings.Fields(args)...)
 		}

@@ -34,16 +34,22 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 	const ratchet = "ratchet.example.com"
 	// Each breaks one rule of the CRD; mend is a change after which it breaks none.
 	stored := map[string]struct{ breaks, mend string }{
-		"empty-selector":        {"nodeSelector: {matchLabels: null}", "nodeSelector: {matchLabels: {a: b}}"},
-		"label-key":             {`nodeSelector: {matchLabels: {"a b": c}}`, `nodeSelector: {matchLabels: {"a b": null}}`},
-		"label-value":           {`nodeSelector: {matchLabels: {a: "b c"}}`, "nodeSelector: {matchLabels: {a: b}}"},
-		"operator":              {"nodeSelector: {matchExpressions: [{key: a, operator: Gt}]}", "nodeSelector: {matchExpressions: null}"},
-		"operator-values":       {"nodeSelector: {matchExpressions: [{key: a, operator: In}]}", "nodeSelector: {matchExpressions: null}"},
-		"too-many-labels":       {"nodeSelector: {matchLabels: {" + words(64, "l%d: x") + "}}", "nodeSelector: {matchLabels: {l0: null}}"},
-		"no-evidence":           {"conditions: null", `conditions: [{type: a, requiredStatus: "True"}]`},
-		"too-many-conditions":   {"conditions: [" + words(33, `{type: c%d, requiredStatus: "True"}`) + "]", `conditions: [{type: a, requiredStatus: "True"}]`},
-		"required-status":       {"conditions: [{type: a, requiredStatus: Maybe}]", `conditions: [{type: a, requiredStatus: "True"}]`},
-		"max-age":               {`conditions: [{type: a, requiredStatus: "True", maxAgeSeconds: 0}]`, `conditions: [{type: a, requiredStatus: "True"}]`},
+		"empty-selector": {"nodeSelector: {matchLabels: null}", "nodeSelector: {matchLabels: {a: b}}"},
+		"label-key":      {`nodeSelector: {matchLabels: {"a b": c}}`, `nodeSelector: {matchLabels: {"a b": null}}`},
+		"label-value":    {`nodeSelector: {matchLabels: {a: "b c"}}`, "nodeSelector: {matchLabels: {a: b}}"},
+		"operator": {"nodeSelector: {matchExpressions: [{key: a, operator: Gt}]}",
+			"nodeSelector: {matchExpressions: null}"},
+		"operator-values": {"nodeSelector: {matchExpressions: [{key: a, operator: In}]}",
+			"nodeSelector: {matchExpressions: null}"},
+		"too-many-labels": {"nodeSelector: {matchLabels: {" + words(64, "l%d: x") + "}}",
+			"nodeSelector: {matchLabels: {l0: null}}"},
+		"no-evidence": {"conditions: null", `conditions: [{type: a, requiredStatus: "True"}]`},
+		"too-many-conditions": {"conditions: [" + words(33, `{type: c%d, requiredStatus: "True"}`) + "]",
+			`conditions: [{type: a, requiredStatus: "True"}]`},
+		"required-status": {"conditions: [{type: a, requiredStatus: Maybe}]",
+			`conditions: [{type: a, requiredStatus: "True"}]`},
+		"max-age": {`conditions: [{type: a, requiredStatus: "True", maxAgeSeconds: 0}]`,
+			`conditions: [{type: a, requiredStatus: "True"}]`},
 		"no-effect":             {"taint: null", "taint: {key: a, effect: NoSchedule}"},
 		"taint-key":             {"taint: {key: node.kubernetes.io/not-ready}", "taint: {key: a}"},
 		"taint-grammar":         {`taint: {key: "a b"}`, "taint: {key: a}"},
@@ -93,7 +99,8 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 			if err := create(t, rule(t, ratchet, "as-new", changed(t, plainSpec, s.breaks)), client.DryRunAll); err == nil {
 				t.Fatal("could be created under the CRD, so that this shows nothing")
 			}
-			for _, elsewhere := range []string{"suspend: true", "suspend: null", "dryRun: true", "stabilization: {unreadySeconds: 7}", "rearmOn: [Reboot]"} {
+			for _, elsewhere := range []string{"suspend: true", "suspend: null", "dryRun: true",
+				"stabilization: {unreadySeconds: 7}", "rearmOn: [Reboot]"} {
 				if err := edit(t, name, elsewhere); err != nil {
 					t.Errorf("cannot be edited elsewhere, %s: %v", elsewhere, err)
 				}
@@ -141,7 +148,8 @@ func TestIncumbentStatus(t *testing.T) {
 	if err := kube.Status().Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(status))); err != nil {
 		t.Errorf("the incumbent's status, strictly: %v", err)
 	}
-	if err := kube.Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":true}}`))); err != nil {
+	if err := kube.Patch(t.Context(), u, client.RawPatch(types.MergePatchType,
+		[]byte(`{"spec":{"suspend":true}}`))); err != nil {
 		t.Errorf("an edit: %v", err)
 	}
 }

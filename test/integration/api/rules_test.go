@@ -41,7 +41,8 @@ func rule(t *testing.T, group, name, spec string) *unstructured.Unstructured {
 		t.Fatalf("reading a spec: %v\n%s", err, spec)
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": normal(t, content)}}
-	u.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: v1alpha1.GroupVersion.Version, Kind: "NodeReadinessRule"})
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: v1alpha1.GroupVersion.Version,
+		Kind: "NodeReadinessRule"})
 	u.SetName(name)
 	return u
 }
@@ -122,7 +123,8 @@ func words(n int, format string) string {
 }
 
 // installVariant installs the CRD once more, under a group of its own and with its schema changed, and returns it.
-func installVariant(t *testing.T, group string, change func(*apiextensionsv1.JSONSchemaProps)) *apiextensionsv1.CustomResourceDefinition {
+func installVariant(t *testing.T, group string,
+	change func(*apiextensionsv1.JSONSchemaProps)) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	variant := ours(t)
 	variant.Name, variant.Spec.Group = variant.Spec.Names.Plural+"."+group, group
@@ -131,7 +133,8 @@ func installVariant(t *testing.T, group string, change func(*apiextensionsv1.JSO
 	cluster.Must(t, server.InstallCRD(t.Context(), variant))
 	// It is discovered a moment before it is served.
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: v1alpha1.GroupVersion.Version, Kind: "NodeReadinessRuleList"})
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: v1alpha1.GroupVersion.Version,
+		Kind: "NodeReadinessRuleList"})
 	cluster.Eventually(t, "rules of group "+group+" are served", func() error { return kube.List(t.Context(), list) })
 	return variant
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// TestWhatIsStoredCanBeRead: one stored rule that the Go types cannot decode would fail the operator's list of all rules.
-// Values at the borders of JSON's types are refused, or can be read.
+// TestWhatIsStoredCanBeRead: one stored rule that the Go types cannot decode would fail the operator's list of all
+// rules. Values at the borders of JSON's types are refused, or can be read.
 func TestWhatIsStoredCanBeRead(t *testing.T) {
 	const (
 		spec = `"nodeSelector":{"matchLabels":{"pool":"workers"}},"enforcementMode":"continuous",` +
@@ -30,7 +30,8 @@ func TestWhatIsStoredCanBeRead(t *testing.T) {
 			SetHeader("Content-Type", "application/json").Body([]byte(body)).DoRaw(t.Context())
 	}
 	var bodies []string
-	for _, number := range []string{"0", "-0", "1", "1.0", "5.0", "1e2", "1E+2", "0.5", "1e-1", "2147483647", "2147483648", "-2147483649", "9223372036854775808", "1e30", "1e400", "true", "null", `""`, `"1"`} {
+	for _, number := range []string{"0", "-0", "1", "1.0", "5.0", "1e2", "1E+2", "0.5", "1e-1", "2147483647", "2147483648",
+		"-2147483649", "9223372036854775808", "1e30", "1e400", "true", "null", `""`, `"1"`} {
 		bodies = append(bodies,
 			fmt.Sprintf(rule, `,"maxAgeSeconds":`+number, "", ""),
 			fmt.Sprintf(rule, "", "", `,"maxUnavailable":`+number),
@@ -39,18 +40,25 @@ func TestWhatIsStoredCanBeRead(t *testing.T) {
 			fmt.Sprintf(rule, "", "", `,"suspend":`+number),
 			fmt.Sprintf(rule, "", "", `,"requirements":[{"name":"a","csiDriver":{"name":"b","minimumAllocatable":`+number+`}}]`))
 	}
-	for _, time := range []string{"2026-01-02T03:04:05Z", "2026-01-02t03:04:05z", "2026-01-02T03:04:05", "2026-01-02T03:04:60Z", "2026-01-02T24:00:00Z",
-		"2026-01-02T03:04:05+99:99", "2026-01-02T03:04:05+24:00", "2026-01-02T03:04:05+23:59", "2026-01-02T03:04:05+01:60", "2026-01-02T03:04:05x5Z", "2026-01-02T03:04:05.123456789012Z",
-		"0000-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59", "2026-01-02 03:04:05Z", "2026-01-02T3:04:05Z", "2026-01-02T03:04:05ZT03:04:05Z", ""} {
+	for _, time := range []string{"2026-01-02T03:04:05Z", "2026-01-02t03:04:05z", "2026-01-02T03:04:05",
+		"2026-01-02T03:04:60Z", "2026-01-02T24:00:00Z",
+		"2026-01-02T03:04:05+99:99", "2026-01-02T03:04:05+24:00", "2026-01-02T03:04:05+23:59", "2026-01-02T03:04:05+01:60",
+		"2026-01-02T03:04:05x5Z", "2026-01-02T03:04:05.123456789012Z",
+		"0000-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59", "2026-01-02 03:04:05Z", "2026-01-02T3:04:05Z",
+		"2026-01-02T03:04:05ZT03:04:05Z", ""} {
 		bodies = append(bodies, fmt.Sprintf(rule, "", fmt.Sprintf(`,"timeAdded":%q`, time), ""))
 	}
-	for _, odd := range []string{`,"stabilization":null`, `,"stabilization":{}`, `,"timeout":null`, `,"rearmOn":null`, `,"rearmOn":[]`, `,"rearmOn":[null]`, `,"conditionPolicy":""`, `,"conditionPolicy":null`} {
+	for _, odd := range []string{`,"stabilization":null`, `,"stabilization":{}`, `,"timeout":null`, `,"rearmOn":null`,
+		`,"rearmOn":[]`, `,"rearmOn":[null]`, `,"conditionPolicy":""`, `,"conditionPolicy":null`} {
 		bodies = append(bodies, fmt.Sprintf(rule, "", "", odd))
 	}
-	for _, quantity := range []string{"0", "1", "-1", "1.0", "1.5", "1e3", "1e30", "1e400", "9223372036854775808", "true", "null", `""`, `"1"`, `"-1"`, `"+1"`, `".5"`, `"5."`, `"1.5"`, `"0.1n"`,
-		`"4Gi"`, `"4gi"`, `"1E"`, `"1Ei"`, `"1e3"`, `"1e3.5"`, `"1e.5"`, `"1e+3"`, `"1e-3"`, `"1e19"`, `"1e99"`, `"1e400"`, `"1e9999999999"`, `"1e99999999999999999999"`, `"1e-400"`,
+	for _, quantity := range []string{"0", "1", "-1", "1.0", "1.5", "1e3", "1e30", "1e400", "9223372036854775808", "true",
+		"null", `""`, `"1"`, `"-1"`, `"+1"`, `".5"`, `"5."`, `"1.5"`, `"0.1n"`,
+		`"4Gi"`, `"4gi"`, `"1E"`, `"1Ei"`, `"1e3"`, `"1e3.5"`, `"1e.5"`, `"1e+3"`, `"1e-3"`, `"1e19"`, `"1e99"`, `"1e400"`,
+		`"1e9999999999"`, `"1e99999999999999999999"`, `"1e-400"`,
 		`"99999999999999999999999999999999"`, `"999999999999Ei"`, `"0x10"`, `" 1"`, `"1 "`, `"1\n"`} {
-		bodies = append(bodies, fmt.Sprintf(rule, "", "", `,"requirements":[{"name":"a","resource":{"name":"b","minimum":`+quantity+`}}]`))
+		bodies = append(bodies, fmt.Sprintf(rule, "", "",
+			`,"requirements":[{"name":"a","resource":{"name":"b","minimum":`+quantity+`}}]`))
 	}
 	accepted := 0
 	for _, body := range bodies {

@@ -1,8 +1,8 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Testpod is what the pods of the tests with real nodes run. Without arguments it does nothing until it is told to end, as
-// what keeps a sandbox does.
+// Testpod is what the pods of the tests with real nodes run. Without arguments it does nothing until it is told to end,
+// as what keeps a sandbox does.
 //
 //	testpod serve -listen=:8080 -ready-after=5s
 package main
@@ -53,14 +53,15 @@ func run(args []string) error {
 	}
 }
 
-// handler answers who and since when it is on /, and 200 or 503 on /readyz and /readiness: by the time, until somebody has posted to
-// /ready or /unready.
+// handler answers who and since when it is on /, and 200 or 503 on /readyz and /readiness: by the time, until somebody
+// has posted to /ready or /unready.
 func handler(readyAfter time.Duration) http.Handler {
 	started := time.Now()
 	var said atomic.Pointer[bool]
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintf(w, "%s on %s since %s\n", os.Getenv("POD_NAME"), os.Getenv("NODE_NAME"), started.UTC().Format(time.RFC3339Nano))
+		_, _ = fmt.Fprintf(w, "%s on %s since %s\n", os.Getenv("POD_NAME"), os.Getenv("NODE_NAME"),
+			started.UTC().Format(time.RFC3339Nano))
 	})
 	readiness := func(w http.ResponseWriter, _ *http.Request) {
 		ready := time.Since(started) >= readyAfter
