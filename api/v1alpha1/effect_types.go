@@ -6,7 +6,9 @@ package v1alpha1
 // EvictionGuard keeps pods on a node from being evicted while the rule does not hold there.
 type EvictionGuard struct {
 	// maxHoldSeconds is for how long pods are kept at most, from when the rule ceased to hold. If it does not hold by
-	// then, the eviction is carried out. Default 1800. +optional +kubebuilder:validation:Minimum=1
+	// then, the eviction is carried out. Default 1800.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800
 	MaxHoldSeconds *int32 `json:"maxHoldSeconds,omitempty"`
 }
@@ -24,21 +26,18 @@ type Health struct {
 
 // HealthCheck is one check of /health.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.disk) || self.name == 'disk_pressure'",message="disk belongs to
-// the check disk_pressure",fieldPath=".disk" +kubebuilder:validation:XValidation:rule="!has(self.network) || self.name
-// == 'network'",message="network belongs to the check network",fieldPath=".network"
-// +kubebuilder:validation:XValidation:rule="!has(self.containerRuntime) || self.name ==
-// 'container_runtime'",message="containerRuntime belongs to the check container_runtime",fieldPath=".containerRuntime"
-// +kubebuilder:validation:XValidation:rule="!has(self.filesystem) || self.name == 'filesystem_ro'",message="filesystem
-// belongs to the check filesystem_ro",fieldPath=".filesystem"
-// +kubebuilder:validation:XValidation:rule="!has(self.customConditions) || self.name ==
-// 'custom_conditions'",message="customConditions belongs to the check custom_conditions",fieldPath=".customConditions"
-// +kubebuilder:validation:XValidation:rule="has(self.httpGet) == self.name.startsWith('http:')",message="a check named
-// http:<name>, and no other, needs httpGet",fieldPath=".httpGet"
+// +kubebuilder:validation:XValidation:rule="!has(self.disk) || self.name == 'disk_pressure'",message="disk belongs to the check disk_pressure",fieldPath=".disk"
+// +kubebuilder:validation:XValidation:rule="!has(self.network) || self.name == 'network'",message="network belongs to the check network",fieldPath=".network"
+// +kubebuilder:validation:XValidation:rule="!has(self.containerRuntime) || self.name == 'container_runtime'",message="containerRuntime belongs to the check container_runtime",fieldPath=".containerRuntime"
+// +kubebuilder:validation:XValidation:rule="!has(self.filesystem) || self.name == 'filesystem_ro'",message="filesystem belongs to the check filesystem_ro",fieldPath=".filesystem"
+// +kubebuilder:validation:XValidation:rule="!has(self.customConditions) || self.name == 'custom_conditions'",message="customConditions belongs to the check custom_conditions",fieldPath=".customConditions"
+// +kubebuilder:validation:XValidation:rule="has(self.httpGet) == self.name.startsWith('http:')",message="a check named http:<name>, and no other, needs httpGet",fieldPath=".httpGet"
 type HealthCheck struct {
-	// name is the check: node_ready, okd_router_1936, filesystem_ro, kubelet, container_runtime, disk_pressure, network,
-	// custom_conditions, rules, rule:<name of a rule>, schedulable, or http:<a name of your own>. +required
-	// +kubebuilder:validation:MinLength=1 +kubebuilder:validation:MaxLength=258
+	// name is the check: node_ready, okd_router_1936, filesystem_ro, kubelet, container_runtime, disk_pressure,
+	// network, custom_conditions, rules, rule:<name of a rule>, schedulable, or http:<a name of your own>.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=258
 	// +kubebuilder:validation:Pattern=`^(node_ready|okd_router_1936|filesystem_ro|kubelet|container_runtime|disk_pressure|network|custom_conditions|rules|schedulable|(rule|http):[a-z0-9]([-a-z0-9.]*[a-z0-9])?)$`
 	Name string `json:"name"`
 
@@ -162,15 +161,15 @@ type CustomConditionsCheck struct {
 
 // Probe is run by the node agent; its result becomes a node condition. Exactly one action is given.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.httpGet), has(self.tcpSocket), has(self.grpc), has(self.file),
-// has(self.check)].filter(x, x).size() == 1",message="give exactly one of httpGet, tcpSocket, grpc, file and check"
+// +kubebuilder:validation:XValidation:rule="[has(self.httpGet), has(self.tcpSocket), has(self.grpc), has(self.file), has(self.check)].filter(x, x).size() == 1",message="give exactly one of httpGet, tcpSocket, grpc, file and check"
 type Probe struct {
 	// conditionType is the type of the node condition that the probe publishes. Conditions that kubelet or the cloud
-	// provider owns are refused. +required +kubebuilder:validation:MinLength=1 +kubebuilder:validation:MaxLength=316
+	// provider owns are refused.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="!(self in ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure',
-	// 'NetworkUnavailable'])",message="Ready, the pressure conditions and NetworkUnavailable belong to kubelet and the
-	// cloud provider: choose a type of your own, for example example.com/CNIReady"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable'])",message="Ready, the pressure conditions and NetworkUnavailable belong to kubelet and the cloud provider: choose a type of your own, for example example.com/CNIReady"
 	ConditionType string `json:"conditionType"`
 
 	// httpGet succeeds on an expected status code.

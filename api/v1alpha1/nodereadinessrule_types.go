@@ -10,21 +10,20 @@ import (
 
 // NodeReadinessRule says what "ready" means for a set of nodes, and what happens to them while it does not hold.
 //
-// +kubebuilder:object:root=true +kubebuilder:subresource:status +kubebuilder:resource:scope=Cluster,shortName=nrr
-// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.enforcementMode`,description="continuous or
-// bootstrap-only" +kubebuilder:printcolumn:name="Taint",type=string,JSONPath=`.spec.taint.key`,description="The key of
-// the taint on nodes that are not ready"
-// +kubebuilder:printcolumn:name="Effect",type=string,JSONPath=`.spec.taint.effect`,description="The effect of that
-// taint" +kubebuilder:printcolumn:name="Matched",type=integer,JSONPath=`.status.nodes.matched`,description="How many
-// nodes the rule selects"
-// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.nodes.ready`,description="How many of them
-// satisfy it" +kubebuilder:printcolumn:name="Held",type=integer,JSONPath=`.status.nodes.held`,description="How many of
-// them it holds back" +kubebuilder:printcolumn:name="DryRun",type=boolean,JSONPath=`.spec.dryRun`,description="Whether
-// the rule only reports what it would do"
-// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1,description="Why
-// the rule is, or is not, in force"
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=nrr
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.enforcementMode`,description="continuous or bootstrap-only"
+// +kubebuilder:printcolumn:name="Taint",type=string,JSONPath=`.spec.taint.key`,description="The key of the taint on nodes that are not ready"
+// +kubebuilder:printcolumn:name="Effect",type=string,JSONPath=`.spec.taint.effect`,description="The effect of that taint"
+// +kubebuilder:printcolumn:name="Matched",type=integer,JSONPath=`.status.nodes.matched`,description="How many nodes the rule selects"
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.nodes.ready`,description="How many of them satisfy it"
+// +kubebuilder:printcolumn:name="Held",type=integer,JSONPath=`.status.nodes.held`,description="How many of them it holds back"
+// +kubebuilder:printcolumn:name="DryRun",type=boolean,JSONPath=`.spec.dryRun`,description="Whether the rule only reports what it would do"
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1,description="Why the rule is, or is not, in force"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:selectablefield:JSONPath=`.spec.enforcementMode` +kubebuilder:selectablefield:JSONPath=`.spec.taint.key`
+// +kubebuilder:selectablefield:JSONPath=`.spec.enforcementMode`
+// +kubebuilder:selectablefield:JSONPath=`.spec.taint.key`
 // +kubebuilder:selectablefield:JSONPath=`.spec.dryRun`
 type NodeReadinessRule struct {
 	metav1.TypeMeta `json:",inline"`
@@ -59,32 +58,12 @@ type NodeReadinessRuleList struct {
 // A rule about several fields lets an object pass that already broke it, so that such an object can still be
 // edited, suspended or repaired one field at a time.
 //
-// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="has(self.conditions) && size(self.conditions) > 0 ||
-// has(self.requirements) && size(self.requirements) > 0 || oldSelf.hasValue() && !(has(oldSelf.value().conditions) &&
-// size(oldSelf.value().conditions) > 0 || has(oldSelf.value().requirements) && size(oldSelf.value().requirements) >
-// 0)",message="a rule needs evidence: give at least one entry in conditions or requirements"
-// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="has(self.taint) || has(self.evictionGuard) ||
-// has(self.health) || has(self.podAdmission) && self.podAdmission == 'Deny' || oldSelf.hasValue() &&
-// !(has(oldSelf.value().taint) || has(oldSelf.value().evictionGuard) || has(oldSelf.value().health) ||
-// has(oldSelf.value().podAdmission) && oldSelf.value().podAdmission == 'Deny')",message="a rule needs an effect: give
-// at least one of taint, evictionGuard, health, or podAdmission: Deny"
-// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.taint) || has(self.enforcementMode) ||
-// oldSelf.hasValue() && has(oldSelf.value().taint) && !has(oldSelf.value().enforcementMode)",message="enforcementMode
-// is required with a taint: continuous or bootstrap-only",reason=FieldValueRequired,fieldPath=".enforcementMode"
-// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.enforcementMode) || self.enforcementMode !=
-// 'bootstrap-only' || !has(self.conditionPolicy) || self.conditionPolicy != 'anyOf' || oldSelf.hasValue() &&
-// has(oldSelf.value().enforcementMode) && oldSelf.value().enforcementMode == 'bootstrap-only' &&
-// has(oldSelf.value().conditionPolicy) && oldSelf.value().conditionPolicy == 'anyOf'",message="anyOf cannot be combined
-// with bootstrap-only: the first of several signals would complete the bootstrap for ever",fieldPath=".conditionPolicy"
-// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.enforcementMode) || self.enforcementMode !=
-// 'bootstrap-only' || !has(self.conditions) || self.conditions.all(c, !has(c.defaultStatus)) || oldSelf.hasValue() &&
-// has(oldSelf.value().enforcementMode) && oldSelf.value().enforcementMode == 'bootstrap-only' &&
-// has(oldSelf.value().conditions) && oldSelf.value().conditions.exists(c, has(c.defaultStatus))",message="defaultStatus
-// cannot be combined with bootstrap-only: a node without the condition would complete the bootstrap for
-// ever",fieldPath=".conditions" +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.podAdmission)
-// || self.podAdmission != 'Deny' || has(self.taint) || oldSelf.hasValue() && has(oldSelf.value().podAdmission) &&
-// oldSelf.value().podAdmission == 'Deny' && !has(oldSelf.value().taint)",message="podAdmission: Deny needs a taint:
-// pods that tolerate it are let onto a held node",fieldPath=".podAdmission"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="has(self.conditions) && size(self.conditions) > 0 || has(self.requirements) && size(self.requirements) > 0 || oldSelf.hasValue() && !(has(oldSelf.value().conditions) && size(oldSelf.value().conditions) > 0 || has(oldSelf.value().requirements) && size(oldSelf.value().requirements) > 0)",message="a rule needs evidence: give at least one entry in conditions or requirements"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="has(self.taint) || has(self.evictionGuard) || has(self.health) || has(self.podAdmission) && self.podAdmission == 'Deny' || oldSelf.hasValue() && !(has(oldSelf.value().taint) || has(oldSelf.value().evictionGuard) || has(oldSelf.value().health) || has(oldSelf.value().podAdmission) && oldSelf.value().podAdmission == 'Deny')",message="a rule needs an effect: give at least one of taint, evictionGuard, health, or podAdmission: Deny"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.taint) || has(self.enforcementMode) || oldSelf.hasValue() && has(oldSelf.value().taint) && !has(oldSelf.value().enforcementMode)",message="enforcementMode is required with a taint: continuous or bootstrap-only",reason=FieldValueRequired,fieldPath=".enforcementMode"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.enforcementMode) || self.enforcementMode != 'bootstrap-only' || !has(self.conditionPolicy) || self.conditionPolicy != 'anyOf' || oldSelf.hasValue() && has(oldSelf.value().enforcementMode) && oldSelf.value().enforcementMode == 'bootstrap-only' && has(oldSelf.value().conditionPolicy) && oldSelf.value().conditionPolicy == 'anyOf'",message="anyOf cannot be combined with bootstrap-only: the first of several signals would complete the bootstrap for ever",fieldPath=".conditionPolicy"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.enforcementMode) || self.enforcementMode != 'bootstrap-only' || !has(self.conditions) || self.conditions.all(c, !has(c.defaultStatus)) || oldSelf.hasValue() && has(oldSelf.value().enforcementMode) && oldSelf.value().enforcementMode == 'bootstrap-only' && has(oldSelf.value().conditions) && oldSelf.value().conditions.exists(c, has(c.defaultStatus))",message="defaultStatus cannot be combined with bootstrap-only: a node without the condition would complete the bootstrap for ever",fieldPath=".conditions"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.podAdmission) || self.podAdmission != 'Deny' || has(self.taint) || oldSelf.hasValue() && has(oldSelf.value().podAdmission) && oldSelf.value().podAdmission == 'Deny' && !has(oldSelf.value().taint)",message="podAdmission: Deny needs a taint: pods that tolerate it are let onto a held node",fieldPath=".podAdmission"
 type NodeReadinessRuleSpec struct {
 	// nodeSelector selects the nodes that the rule is about, by their labels. It must not be empty: a rule for
 	// all nodes says so with an expression that all nodes satisfy, such as kubernetes.io/os Exists. Kubelets cannot
@@ -165,36 +144,37 @@ type NodeReadinessRuleSpec struct {
 	// default), Idle (those that run no pods but those of DaemonSets, static ones, and those of kube-system and
 	// kube-public; never a node of the control plane), or None. A node that is left out is exempt until it has been ready
 	// once, and a usual node from then on. A taint of the rule's key and effect that a node already carries is managed in
-	// any case. +optional
+	// any case.
+	// +optional
 	ExistingNodes ExistingNodesPolicy `json:"existingNodes,omitempty"`
 
 	// stabilization delays the verdict, so that a flapping signal does not flap the taint.
 	// +optional
 	Stabilization *Stabilization `json:"stabilization,omitempty"`
 
-	// maxUnavailable is the breaker: of the nodes that were released once, at most so many (a number, or a percentage of
-	// them, rounded up) carry this rule's taint again at a time, so that one broken reporter cannot take a whole fleet
-	// away. Nodes that were never released are always held and not counted, nor are cordoned and terminating nodes. 0
-	// means: never taint a node again. Without it there is no limit. Taking taints off is never limited. +optional
-	// +kubebuilder:validation:XIntOrString +kubebuilder:validation:MaxLength=4
-	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$` +kubebuilder:validation:XValidation:rule="type(self) ==
-	// string || self >= 0 && self <= 2147483647",message="must be a number from 0 to 2147483647, or a percentage such as
-	// '30%'"
+	// maxUnavailable is the breaker: of the nodes that were released once, at most so many (a number, or a percentage
+	// of them, rounded up) carry this rule's taint again at a time, so that one broken reporter cannot take a whole
+	// fleet away. Nodes that were never released are always held and not counted, nor are cordoned and terminating
+	// nodes. 0 means: never taint a node again. Without it there is no limit. Taking taints off is never limited.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || self >= 0 && self <= 2147483647",message="must be a number from 0 to 2147483647, or a percentage such as '30%'"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// timeout says what happens to a node that is held too long.
 	// +optional
 	Timeout *Timeout `json:"timeout,omitempty"`
 
-	// completionAnnotation is the key of an annotation that is set on the node, to the time in unix seconds, in the same
-	// write that releases it for the first time, and removed when the node is re-armed. +optional
-	// +kubebuilder:validation:MinLength=1 +kubebuilder:validation:MaxLength=317
+	// completionAnnotation is the key of an annotation that is set on the node, to the time in unix seconds, in the
+	// same write that releases it for the first time, and removed when the node is re-armed.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('readiness.node.x-k8s.io/') &&
-	// !self.startsWith('readiness.k8s.io/bootstrap-completed-')",message="annotations under readiness.node.x-k8s.io/ and
-	// readiness.k8s.io/bootstrap-completed- are written by Nodegate itself: choose another key"
-	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') <= 253",message="the prefix of an annotation key has at
-	// most 253 characters"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('readiness.node.x-k8s.io/') && !self.startsWith('readiness.k8s.io/bootstrap-completed-')",message="annotations under readiness.node.x-k8s.io/ and readiness.k8s.io/bootstrap-completed- are written by Nodegate itself: choose another key"
+	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') <= 253",message="the prefix of an annotation key has at most 253 characters"
 	CompletionAnnotation string `json:"completionAnnotation,omitempty"`
 
 	// dryRun: true evaluates the rule and reports in status.dryRunResults what it would do. Nothing is tainted,
@@ -297,8 +277,7 @@ type Stabilization struct {
 // Timeout says what happens to a node that is held too long. The clock runs from the moment the taint was put
 // on, or where that is not known, from the node's creation.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.seconds) || has(self.appearSeconds)",message="a timeout needs
-// seconds, appearSeconds or both"
+// +kubebuilder:validation:XValidation:rule="has(self.seconds) || has(self.appearSeconds)",message="a timeout needs seconds, appearSeconds or both"
 type Timeout struct {
 	// seconds is for how long a node may be held.
 	// +optional

@@ -10,9 +10,7 @@ import (
 
 // Requirement is a piece of evidence that Nodegate gathers by itself. Exactly one kind is given.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.pods), has(self.csiDriver), has(self.resource), has(self.cel),
-// has(self.ruleSatisfied)].filter(x, x).size() == 1",message="give exactly one of pods, csiDriver, resource, cel and
-// ruleSatisfied"
+// +kubebuilder:validation:XValidation:rule="[has(self.pods), has(self.csiDriver), has(self.resource), has(self.cel), has(self.ruleSatisfied)].filter(x, x).size() == 1",message="give exactly one of pods, csiDriver, resource, cel and ruleSatisfied"
 type Requirement struct {
 	// name names the requirement in status, events and explanations. Unique in the rule.
 	// +required
@@ -45,11 +43,8 @@ type Requirement struct {
 // PodsRequirement requires pods that run on the node to be ready. Terminating pods and pods that started before
 // the node's last boot do not count.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.readyAnnotation) || !has(self.readyWhen) || self.readyWhen !=
-// 'PodReady'",message="readyAnnotation has no use with readyWhen: PodReady",fieldPath=".readyAnnotation"
-// +kubebuilder:validation:XValidation:rule="!has(self.readyWhen) || self.readyWhen == 'PodReady' ||
-// has(self.readyAnnotation)",message="readyWhen: Annotation and PodReadyOrAnnotation need
-// readyAnnotation",fieldPath=".readyWhen"
+// +kubebuilder:validation:XValidation:rule="!has(self.readyAnnotation) || !has(self.readyWhen) || self.readyWhen != 'PodReady'",message="readyAnnotation has no use with readyWhen: PodReady",fieldPath=".readyAnnotation"
+// +kubebuilder:validation:XValidation:rule="!has(self.readyWhen) || self.readyWhen == 'PodReady' || has(self.readyAnnotation)",message="readyWhen: Annotation and PodReadyOrAnnotation need readyAnnotation",fieldPath=".readyWhen"
 type PodsRequirement struct {
 	// namespace is the pods' namespace. One namespace only, so that a label set elsewhere cannot open the gate.
 	// +required
@@ -75,7 +70,9 @@ type PodsRequirement struct {
 
 	// minReadySeconds is for how long a pod must have been ready before it counts. Default 0; 10 for a pod with a
 	// container that has no readiness probe, which is "ready" as soon as it has started. An annotation counts at once.
-	// +optional +kubebuilder:validation:Minimum=0 +kubebuilder:validation:Maximum=86400
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
 	// readyWhen says what makes a pod ready: PodReady (the default: all its containers and its Ready condition),
@@ -137,9 +134,11 @@ type ResourceRequirement struct {
 	// +kubebuilder:validation:MaxLength=317
 	Name string `json:"name"`
 
-	// minimum is the least quantity. +required +kubebuilder:validation:XIntOrString +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="type(self) != string || isQuantity(self)",message="must be a quantity,
-	// such as 1 or 4Gi"
+	// minimum is the least quantity.
+	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="type(self) != string || isQuantity(self)",message="must be a quantity, such as 1 or 4Gi"
 	Minimum resource.Quantity `json:"minimum"`
 
 	// source is where the quantity is read: Allocatable (the default, of the node) or ResourceSlice (devices that a

@@ -10,16 +10,12 @@ import (
 // NodeSelector is a label selector over nodes. Its JSON is that of metav1.LabelSelector; its sizes are bounded,
 // so that the API server can check its grammar.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 ||
-// has(self.matchExpressions) && size(self.matchExpressions) > 0",message="must select something: give matchLabels or
-// matchExpressions (all nodes: key kubernetes.io/os, operator Exists)"
+// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="must select something: give matchLabels or matchExpressions (all nodes: key kubernetes.io/os, operator Exists)"
 type NodeSelector struct {
-	// matchLabels are labels that a node must have, all of them. At most 64. +optional
-	// +kubebuilder:validation:MaxProperties=64 +kubebuilder:validation:XValidation:rule="self.all(k, k.indexOf('/') <= 253
-	// &&
-	// k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every
-	// key must be a label key: an optional DNS subdomain and '/', then up to 63 of A-Z a-z 0-9 - _ . that begin and end
-	// with a letter or digit"
+	// matchLabels are labels that a node must have, all of them. At most 64.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label key: an optional DNS subdomain and '/', then up to 63 of A-Z a-z 0-9 - _ . that begin and end with a letter or digit"
 	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
 
 	// matchExpressions are requirements that a node's labels must meet, all of them. At most 64.
@@ -36,14 +32,14 @@ type LabelValue string
 
 // NodeSelectorRequirement is one requirement on a node's labels.
 //
-// +kubebuilder:validation:XValidation:rule="self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) >
-// 0 : !has(self.values) || size(self.values) == 0",message="In and NotIn need values; Exists and DoesNotExist take
-// none",fieldPath=".values"
+// +kubebuilder:validation:XValidation:rule="self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 : !has(self.values) || size(self.values) == 0",message="In and NotIn need values; Exists and DoesNotExist take none",fieldPath=".values"
 type NodeSelectorRequirement struct {
-	// key is the label's key. +required +kubebuilder:validation:MinLength=1 +kubebuilder:validation:MaxLength=317
+	// key is the label's key.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') <= 253",message="the prefix of a label key has at most
-	// 253 characters"
+	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') <= 253",message="the prefix of a label key has at most 253 characters"
 	Key string `json:"key"`
 
 	// operator is In, NotIn, Exists or DoesNotExist. A node without the label satisfies NotIn.
@@ -66,16 +62,14 @@ type NodeSelectorOperator string
 type Taint struct {
 	// key is the taint's key, a qualified name. Keys that belong to Kubernetes itself (node.kubernetes.io/,
 	// node.cloudprovider.kubernetes.io/, node-role.kubernetes.io/) are refused. Karpenter treats keys under
-	// readiness.k8s.io/ as startup taints; cluster-autoscaler those under startup-taint.cluster-autoscaler.kubernetes.io/
-	// and what its --startup-taint-prefix names. +required +kubebuilder:validation:MinLength=1
+	// readiness.k8s.io/ as startup taints; cluster-autoscaler those under
+	// startup-taint.cluster-autoscaler.kubernetes.io/ and what its --startup-taint-prefix names.
+	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') <= 253",message="the prefix of a taint key has at most
-	// 253 characters" +kubebuilder:validation:XValidation:rule="!self.startsWith('node.kubernetes.io/') &&
-	// !self.startsWith('node.cloudprovider.kubernetes.io/') &&
-	// !self.startsWith('node-role.kubernetes.io/')",message="taints under node.kubernetes.io/,
-	// node.cloudprovider.kubernetes.io/ and node-role.kubernetes.io/ belong to Kubernetes: choose another key, for example
-	// readiness.k8s.io/NetworkReady"
+	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') <= 253",message="the prefix of a taint key has at most 253 characters"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('node.kubernetes.io/') && !self.startsWith('node.cloudprovider.kubernetes.io/') && !self.startsWith('node-role.kubernetes.io/')",message="taints under node.kubernetes.io/, node.cloudprovider.kubernetes.io/ and node-role.kubernetes.io/ belong to Kubernetes: choose another key, for example readiness.k8s.io/NetworkReady"
 	Key string `json:"key"`
 
 	// value is the taint's value. Empty by default. It tells people why; taints are matched by key and effect.
@@ -89,8 +83,10 @@ type Taint struct {
 	// +required
 	Effect TaintEffect `json:"effect"`
 
-	// timeAdded is part of a core taint and therefore accepted; in a rule it has no meaning: each node's taint bears the
-	// time at which it was put on that node. +optional +kubebuilder:validation:Type=string
+	// timeAdded is part of a core taint and therefore accepted; in a rule it has no meaning: each node's taint bears
+	// the time at which it was put on that node.
+	// +optional
+	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[-+]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	TimeAdded *metav1.Time `json:"timeAdded,omitempty"`

@@ -12,7 +12,8 @@ package main
 // +kubebuilder:rbac:groups=readiness.node.x-k8s.io,resources=nodereadinessrules,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=readiness.node.x-k8s.io,resources=nodereadinessrules/status,verbs=update
 //
-// The evidence of rules with requirements: pods, CSI drivers and devices, of which just those are watched that a rule names.
+// The evidence of rules with requirements: pods, CSI drivers and devices, of which just those are watched that a rule
+// names.
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=csinodes,verbs=list;watch
 // +kubebuilder:rbac:groups=resource.k8s.io,resources=resourceslices,verbs=list;watch
@@ -20,7 +21,8 @@ package main
 // Whether the definition of the rules that is served is ours. No other definition is read.
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=nodereadinessrules.readiness.node.x-k8s.io,verbs=get;list;watch
 //
-// Whether the policy that has nodes born gated is there, so that the webhook leaves nodes to it. No other policy is read.
+// Whether the policy that has nodes born gated is there, so that the webhook leaves nodes to it. No other policy is
+// read.
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicies;mutatingadmissionpolicybindings,resourceNames=nodegate-node-admission,verbs=list;watch
 //
 // Events on nodes and rules; patch counts one that repeats.
@@ -36,7 +38,8 @@ package main
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=nodegate-system,resources=leases,resourceNames=nodegate.readiness.node.x-k8s.io,verbs=get;update
 // +kubebuilder:rbac:groups="",namespace=nodegate-system,resources=events,verbs=create
 //
-// The node agents' configuration: one ConfigMap, by server-side apply, which is a patch, and a creation where there is none.
+// The node agents' configuration: one ConfigMap, by server-side apply, which is a patch, and a creation where there is
+// none.
 // +kubebuilder:rbac:groups="",namespace=nodegate-system,resources=configmaps,resourceNames=nodegate-agent-config,verbs=get;list;watch;create;patch
 //
 // Which conditions agents may publish: an annotation of their ServiceAccount, for the policy that confines them.

@@ -3,6 +3,6 @@
 
 package rule
 
-// What warnings need beside what the operator may read anyway: whether the pods that a rule waits for tolerate its taint.
-// "make manifests" turns these markers into config/components/webhooks/role.yaml.
+// What warnings need beside what the operator may read anyway: whether the pods that a rule waits for tolerate its
+// taint. "make manifests" turns these markers into config/components/webhooks/role.yaml.
 // +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=list

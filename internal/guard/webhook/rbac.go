@@ -12,5 +12,6 @@ package webhook
 // +kubebuilder:rbac:groups="",resources=pods,verbs=delete
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
 //
-// Whether the node controller has a service account. Permissions in kube-system alone would need a role in that namespace.
+// Whether the node controller has a service account. Permissions in kube-system alone would need a role in that
+// namespace.
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,resourceNames=node-controller,verbs=get
