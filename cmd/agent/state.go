@@ -42,7 +42,7 @@ func readState(path, node string, log *slog.Logger) *stateFile {
 	if path == "" {
 		return f
 	}
-	raw, err := os.ReadFile(path) //nolint:gosec // a path that a flag gives
+	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f
 	}

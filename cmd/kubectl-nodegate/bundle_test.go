@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"path/filepath"
 	"strings"
@@ -109,7 +110,7 @@ func unpacked(content string) map[string]string {
 	files := map[string]string{}
 	for r := tar.NewReader(unzipped); ; {
 		header, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return files
 		}
 		Expect(err).NotTo(HaveOccurred())

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -55,9 +56,7 @@ func TestDocs(t *testing.T) {
 			if !strings.Contains(section, "flags are those of `"+from+"`") {
 				t.Errorf("%s: does not say that its flags are those of %s", name, from)
 			}
-			for flag, value := range tableOf(sectionOf(page, from)) {
-				got[flag] = value
-			}
+			maps.Copy(got, tableOf(sectionOf(page, from)))
 		}
 		for flag, value := range got {
 			if value == "" || !regexp.MustCompile("^`[^`]*`$").MatchString(value) {

@@ -39,7 +39,7 @@ func endStrays(patience time.Duration) (names []string) {
 		lists, _ := filepath.Glob("/proc/self/task/*/children")
 		for _, list := range lists {
 			content, _ := os.ReadFile(list)
-			for _, field := range bytes.Fields(content) {
+			for field := range bytes.FieldsSeq(content) {
 				pid, _ := strconv.Atoi(string(field))
 				command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 				command = bytes.TrimSpace(bytes.ReplaceAll(command, []byte{0}, []byte{' '}))

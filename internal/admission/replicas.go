@@ -1,7 +1,6 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replicas is for what a manager runs on each replica of the operator, and not only on the leader.
 package admission
 
 import "context"

@@ -148,7 +148,7 @@ func (n *subject) cameInService() bool {
 }
 
 // next chooses the arrow. The first case that holds decides.
-func (n *subject) next() move {
+func (n *subject) next() move { //nolint:gocyclo // a case for each arrow of the picture
 	bootstrapped := n.Rule.Spec.BootstrapOnly() && !n.rearmed
 	present := n.State.Present && !n.State.Shared && n.enforced() // a taint to adopt
 	switch {

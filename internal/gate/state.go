@@ -47,7 +47,7 @@ type State struct {
 }
 
 // StateOf reads the state of a node under a rule.
-func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State {
+func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nolint:gocyclo // one field after the other
 	s := State{Matches: rule.Matches(node.Labels)}
 	value, ok := node.Annotations[rule.RecordKey()]
 	s.HasRecord = ok

@@ -5,11 +5,12 @@ package taints
 
 import (
 	"encoding/json"
-	"github.com/nodegate/nodegate/internal/gate"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nodegate/nodegate/internal/gate"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"

@@ -4,9 +4,10 @@
 package taints
 
 import (
-	"github.com/nodegate/nodegate/internal/gate"
 	"strings"
 	"testing"
+
+	"github.com/nodegate/nodegate/internal/gate"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/build"

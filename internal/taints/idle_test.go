@@ -4,8 +4,9 @@
 package taints
 
 import (
-	"github.com/nodegate/nodegate/internal/gate"
 	"testing"
+
+	"github.com/nodegate/nodegate/internal/gate"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/readiness"

@@ -4,10 +4,11 @@
 package taints
 
 import (
-	"github.com/nodegate/nodegate/internal/gate"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nodegate/nodegate/internal/gate"
 
 	"github.com/google/go-cmp/cmp"
 

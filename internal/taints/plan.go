@@ -4,12 +4,13 @@
 package taints
 
 import (
-	"github.com/nodegate/nodegate/internal/gate"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nodegate/nodegate/internal/gate"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -5,11 +5,12 @@ package taints
 
 import (
 	"fmt"
-	"github.com/nodegate/nodegate/internal/gate"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nodegate/nodegate/internal/gate"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"

@@ -5,9 +5,10 @@ package taints
 
 import (
 	"fmt"
-	"github.com/nodegate/nodegate/internal/gate"
 	"strings"
 	"testing"
+
+	"github.com/nodegate/nodegate/internal/gate"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"

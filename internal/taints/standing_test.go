@@ -4,8 +4,9 @@
 package taints
 
 import (
-	"github.com/nodegate/nodegate/internal/gate"
 	"testing"
+
+	"github.com/nodegate/nodegate/internal/gate"
 
 	"github.com/google/go-cmp/cmp"
 

@@ -6,11 +6,12 @@ package taints
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/nodegate/nodegate/internal/gate"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nodegate/nodegate/internal/gate"
 
 	"github.com/google/go-cmp/cmp"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4" // the one that the API server applies patches with

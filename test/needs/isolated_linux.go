@@ -42,7 +42,7 @@ func Isolated(t *testing.T) bool {
 		t.Fatal(err)
 	}
 	defer func() { _ = os.Remove(dir) }()
-	cmd := exec.Command(os.Args[0], "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v", "-test.timeout=5m") //nolint:gosec // this very binary
+	cmd := exec.Command(os.Args[0], "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v", "-test.timeout=5m")
 	cmd.Env = append(os.Environ(), insideEnv+"="+t.Name(), "TMPDIR="+dir)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output

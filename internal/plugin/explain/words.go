@@ -175,13 +175,14 @@ func notHeld(e *report.NodeExplanation) string {
 	default:
 		text += fmt.Sprintf("%d rules select it and are satisfied", selecting)
 	}
-	for i, t := range e.OtherTaints {
-		if i == 0 {
-			text += "; other taints keep pods off"
-		}
-		text += map[bool]string{true: ": ", false: ", "}[i == 0] + t.Taint
+	if len(e.OtherTaints) == 0 {
+		return text + "."
 	}
-	return text + "."
+	others := make([]string, len(e.OtherTaints))
+	for i, t := range e.OtherTaints {
+		others[i] = t.Taint
+	}
+	return text + "; other taints keep pods off: " + strings.Join(others, ", ") + "."
 }
 
 // deadlines returns what happens on the node by the passage of time alone, the next change first.

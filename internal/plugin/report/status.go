@@ -114,10 +114,9 @@ func (l *RuleStatusList) Text(style Style) string {
 
 func (p *page) status(r *RuleStatus) row {
 	out := row{color: green, cells: []string{r.Rule, r.State}}
-	switch n := r.Nodes; {
-	case n == nil:
+	if n := r.Nodes; n == nil {
 		out.cells = append(out.cells, "-", "-", "-", "-", "-", "-")
-	default:
+	} else {
 		for _, count := range []int32{n.Matched, n.Ready, n.Held, n.Exempt, n.Failed, n.Pending} {
 			out.cells = append(out.cells, fmt.Sprint(count))
 		}

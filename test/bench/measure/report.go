@@ -81,11 +81,12 @@ func align(lines [][]string) string {
 	}
 	b := &strings.Builder{}
 	for _, line := range lines {
-		text := fmt.Sprintf("%-*s", widths[0], line[0])
+		text := &strings.Builder{}
+		fmt.Fprintf(text, "%-*s", widths[0], line[0])
 		for i, cell := range line[1:] {
-			text += fmt.Sprintf("  %*s", widths[i+1], cell)
+			fmt.Fprintf(text, "  %*s", widths[i+1], cell)
 		}
-		fmt.Fprintln(b, strings.TrimRight(text, " "))
+		fmt.Fprintln(b, strings.TrimRight(text.String(), " "))
 	}
 	return b.String()
 }

@@ -269,6 +269,7 @@ func (s *Server) update(r *Request, before *Object, after metav1.Object) (*Objec
 
 func (s *Server) otherUID(r *Request, before *Object, after metav1.Object) error {
 	return apierrors.NewConflict(r.Kind.Resource(), r.Name,
+		//nolint:staticcheck // the API server's own words
 		fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", after.GetUID(),
 			before.Meta.GetUID()))
 }
@@ -301,6 +302,7 @@ func (s *Server) drop(before *Object, last metav1.Object) *Object {
 func (s *Server) remove(r *Request, before *Object) (*Object, error) {
 	if r.UID != "" && r.UID != before.Meta.GetUID() {
 		return nil, apierrors.NewConflict(r.Kind.Resource(), r.Name,
+			//nolint:staticcheck // the API server's own words
 			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", r.UID, before.Meta.GetUID()))
 	}
 	if s.Admit != nil {

@@ -14,13 +14,6 @@ const (
 	unknown answer = "unknown"
 )
 
-func sure(ok bool) answer {
-	if ok {
-		return yes
-	}
-	return no
-}
-
 // frozen says why a rule cannot be judged by what a replica was shown; empty if it can be.
 func (v *View) frozen(r *rule) string { return v.frozenBy(r, map[string]bool{}) }
 

@@ -169,7 +169,7 @@ func (m *Model) inService(n *node, r *rule) answer {
 }
 
 // Move judges one write of a replica.
-func (m *Model) Move(kind string, before, after Document, v *View) {
+func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:gocyclo // one predicate after the other
 	if kind != "nodes" || before == nil || after == nil {
 		return
 	}
@@ -355,7 +355,7 @@ func (m *Model) limit(shown *node, r *rule, v *View) {
 func allowed(limit json.RawMessage, of int) int {
 	text := strings.Trim(string(limit), `"`)
 	n := 0
-	fmt.Sscan(strings.TrimSuffix(text, "%"), &n) //nolint:errcheck // the script gives numbers
+	fmt.Sscan(strings.TrimSuffix(text, "%"), &n)
 	if strings.HasSuffix(text, "%") {
 		return (n*of + 99) / 100
 	}

@@ -101,7 +101,7 @@ func play(t *testing.T, root string, m *mutant, source string) (string, error) {
 		return "", err
 	}
 	cmd := exec.Command("go", "test", "-overlay", overlay, "./test/simulation", "-count=1", "-run", "TestStories",
-		//nolint:gosec // own tests
+
 		"-args", "-first=1", fmt.Sprintf("-seeds=%d", m.seeds))
 	cmd.Dir = root
 	out, err := cmd.CombinedOutput()

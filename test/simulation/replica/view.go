@@ -74,9 +74,7 @@ func (r *Replica) view() *model.View {
 	for name, o := range r.stores[api.Nodes].objects {
 		v.Nodes[name] = o
 	}
-	for name, d := range r.heard.rules {
-		v.Rules[name] = d
-	}
+	maps.Copy(v.Rules, r.heard.rules)
 	maps.Copy(v.Edited, r.heard.edited)
 	for key, f := range r.evidence {
 		if !f.store.listed {

@@ -39,7 +39,7 @@ var Unfixed = map[string]string{
 
 // Generate makes the story of a seed, of about so many steps. all: also with what is unfixed.
 func Generate(seed uint64, steps int, all bool) *Script {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), script: &Script{}, all: all} //nolint:gosec // a story, no secret
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), script: &Script{}, all: all}
 	g.nodes, g.rules = 2+g.IntN(MaxNodes-1), 1+g.IntN(MaxRules)
 	g.script.Replicas = 1 + g.IntN(2)
 	if g.IntN(4) == 0 {
