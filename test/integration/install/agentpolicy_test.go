@@ -204,7 +204,7 @@ func TestAgentPolicy(t *testing.T) {
 			"may not change the metadata"},
 		"a label of a node without one more": {`{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":""}}}`,
 			"may not change the metadata"},
-		"an annotation": {`{"metadata":{"annotations":{"readiness.node.x-k8s.io/override":"Release"}}}`,
+		"an annotation": {`{"metadata":{"annotations":{"example.com/x":"y"}}}`,
 			"may not change the metadata"},
 		"all annotations": {`{"metadata":{"annotations":null}}`, "may not change the metadata"},
 		"a finalizer": {`{"metadata":{"finalizers":["example.com/x"]}}`,
