@@ -18,13 +18,15 @@ type agentOptions struct{ config, account string }
 
 func (o *agentOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.config, "agent-config", "nodegate-agent-config",
-		"ConfigMap that the node agents' configuration is written to: a name in the operator's own namespace, or namespace/name. Empty turns it off.")
+		"ConfigMap that the node agents' configuration is written to: a name in the operator's own namespace, or "+
+			"namespace/name. Empty turns it off.")
 	fs.StringVar(&o.account, "agent-service-account", "nodegate-agent",
-		"ServiceAccount of the node agents, in the namespace of their ConfigMap. An annotation on it says which conditions they may publish.")
+		"ServiceAccount of the node agents, in the namespace of their ConfigMap. An annotation on it says which "+
+			"conditions they may publish.")
 }
 
-// configMap is where the agents' configuration goes; nil for nowhere. Outside of a cluster the operator has no namespace of
-// its own but that of its lease.
+// configMap is where the agents' configuration goes; nil for nowhere. Outside of a cluster the operator has no
+// namespace of its own but that of its lease.
 func (o *agentOptions) configMap(own string) (*types.NamespacedName, error) {
 	if o.config == "" {
 		return nil, nil
@@ -46,7 +48,8 @@ func (o *agentOptions) configMap(own string) (*types.NamespacedName, error) {
 		return nil, fmt.Errorf("--agent-config: %q is not the name of a ConfigMap: %s", name, strings.Join(msgs, "; "))
 	}
 	if msgs := validation.IsDNS1123Subdomain(o.account); len(msgs) > 0 {
-		return nil, fmt.Errorf("--agent-service-account: %q is not the name of a ServiceAccount: %s", o.account, strings.Join(msgs, "; "))
+		return nil, fmt.Errorf("--agent-service-account: %q is not the name of a ServiceAccount: %s", o.account,
+			strings.Join(msgs, "; "))
 	}
 	return &types.NamespacedName{Namespace: namespace, Name: name}, nil
 }

@@ -32,7 +32,8 @@ func newApplyCRDCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply-crd",
 		Short: "Bring the CustomResourceDefinition of the rules to this version",
-		Long: "Creates the CustomResourceDefinition of the rules, or replaces its spec by this version's, and waits until it is served.\n" +
+		Long: "Creates the CustomResourceDefinition of the rules, or replaces its spec by this version's, and waits until " +
+			"it is served.\n" +
 			"Unlike an apply it leaves nothing of another version behind. Rules that are stored stay as they are.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -71,7 +72,8 @@ func applyCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionIn
 		}
 		spec := wanted.Spec.DeepCopy()
 		// What the API server fills in.
-		spec.Conversion, spec.Names.Singular, spec.Names.ListKind = found.Spec.Conversion, found.Spec.Names.Singular, found.Spec.Names.ListKind
+		spec.Conversion, spec.Names.Singular, spec.Names.ListKind = found.Spec.Conversion, found.Spec.Names.Singular,
+			found.Spec.Names.ListKind
 		if equality.Semantic.DeepEqual(*spec, found.Spec) {
 			did = "is this version's already"
 			return nil

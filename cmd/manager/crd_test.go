@@ -52,7 +52,8 @@ func TestApplyCRD(t *testing.T) {
 
 	another := ours.DeepCopy()
 	schema := another.Spec.Versions[0].Schema.OpenAPIV3Schema
-	schema.XValidations = append(schema.XValidations, apiextensionsv1.ValidationRule{Rule: "!has(self.spec.suspend)", Message: "not yet"})
+	schema.XValidations = append(schema.XValidations, apiextensionsv1.ValidationRule{Rule: "!has(self.spec.suspend)",
+		Message: "not yet"})
 	spec := schema.Properties["spec"]
 	delete(spec.Properties, "probes")
 	schema.Properties["spec"] = spec
@@ -77,10 +78,11 @@ func TestApplyCRD(t *testing.T) {
 	if err := crds.Delete(t.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, err := crds.Get(ctx, crd.Name, metav1.GetOptions{})
-		return apierrors.IsNotFound(err), nil
-	})
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			_, err := crds.Get(ctx, crd.Name, metav1.GetOptions{})
+			return apierrors.IsNotFound(err), nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,14 +29,15 @@ import (
 // deletePoll is how often it is looked whether the rules are gone.
 const deletePoll = 500 * time.Millisecond
 
-// newDeleteRulesCommand is what the chart runs before it is uninstalled: rules that outlive the operator keep their finalizer,
-// and nodes their taints.
+// newDeleteRulesCommand is what the chart runs before it is uninstalled: rules that outlive the operator keep their
+// finalizer, and nodes their taints.
 func newDeleteRulesCommand() *cobra.Command {
 	all, timeout := false, time.Duration(0)
 	cmd := &cobra.Command{
 		Use:   "delete-rules [RULE...]",
 		Short: "Delete rules, and wait until the operator has taken their taints off",
-		Long: "Deletes the rules that are named, or all there are, and waits until they are gone: a rule goes when the operator, which has\n" +
+		Long: "Deletes the rules that are named, or all there are, and waits until they are gone: a rule goes when the " +
+			"operator, which has\n" +
 			"to run, has cleaned its nodes. A rule that is not there counts as deleted.",
 		Args: func(_ *cobra.Command, names []string) error {
 			if all == (len(names) > 0) {
@@ -73,8 +74,8 @@ func newDeleteRulesCommand() *cobra.Command {
 	return cmd
 }
 
-// deleteRules deletes the rules of these names, or all if there are none, and waits for them. Whatever the API server answers
-// meanwhile, it tries again until the context ends.
+// deleteRules deletes the rules of these names, or all if there are none, and waits for them. Whatever the API server
+// answers meanwhile, it tries again until the context ends.
 func deleteRules(ctx context.Context, c client.Client, names []string, out io.Writer) error {
 	d := &ruleDeletion{client: c, names: names, out: out, deleted: map[string]bool{}}
 	var last error
@@ -93,7 +94,8 @@ func deleteRules(ctx context.Context, c client.Client, names []string, out io.Wr
 	case len(d.left) == 0:
 		return fmt.Errorf("deleting rules: %w", err)
 	}
-	return fmt.Errorf("not gone yet: %s. Rules wait with their finalizer until the operator has taken their taints off: does it run?",
+	return fmt.Errorf("not gone yet: %s. Rules wait with their finalizer until the operator has taken their taints "+
+		"off: does it run?",
 		strings.Join(d.left, ", "))
 }
 

@@ -30,9 +30,11 @@ func TestDeleteRules(t *testing.T) {
 	create := func(names ...string) {
 		t.Helper()
 		for _, name := range names {
-			rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha1.Finalizer}}}
+			rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: name,
+				Finalizers: []string{v1alpha1.Finalizer}}}
 			rule.Spec.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{"a": "b"}
-			rule.Spec.Conditions = []v1alpha1.ConditionRequirement{{Type: "example.com/Ready", RequiredStatus: v1alpha1.ConditionTrue}}
+			rule.Spec.Conditions = []v1alpha1.ConditionRequirement{{Type: "example.com/Ready",
+				RequiredStatus: v1alpha1.ConditionTrue}}
 			rule.Spec.Taint = &v1alpha1.Taint{Key: "readiness.k8s.io/Ready", Effect: "NoSchedule"}
 			rule.Spec.EnforcementMode = v1alpha1.EnforcementModeContinuous
 			if err := server.Client.Create(t.Context(), rule); err != nil {
@@ -54,7 +56,8 @@ func TestDeleteRules(t *testing.T) {
 	// release takes the finalizer off, as the operator does when the nodes are clean.
 	release := func(ctx context.Context, name string) error {
 		rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		return server.Client.Patch(ctx, rule, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+		return server.Client.Patch(ctx, rule, client.RawPatch("application/merge-patch+json",
+			[]byte(`{"metadata":{"finalizers":null}}`)))
 	}
 	// With an operator: the first look after a deletion finds the rule, and then it goes.
 	operated := interceptor.NewClient(server.Client, interceptor.Funcs{
@@ -88,7 +91,8 @@ func TestDeleteRules(t *testing.T) {
 	defer end()
 	looks := 0
 	unattended := interceptor.NewClient(server.Client, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			opts ...client.GetOption) error {
 			err := c.Get(ctx, key, o, opts...)
 			if looks++; looks == 3 {
 				end() // the time is over
@@ -97,7 +101,8 @@ func TestDeleteRules(t *testing.T) {
 		},
 	})
 	err := deleteRules(short, unattended, []string{"storage"}, out)
-	if err == nil || !strings.Contains(err.Error(), "not gone yet: storage.") || !strings.Contains(err.Error(), "does it run?") {
+	if err == nil || !strings.Contains(err.Error(), "not gone yet: storage.") ||
+		!strings.Contains(err.Error(), "does it run?") {
 		t.Errorf("without an operator: %v", err)
 	}
 	if out.Len() > 0 {
@@ -112,7 +117,8 @@ func TestDeleteRules(t *testing.T) {
 	flaky := interceptor.NewClient(operated, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if refusals++; refusals == 1 {
-				return apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("nodereadinessrules").GroupResource(), "", errors.New("not yet"))
+				return apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("nodereadinessrules").GroupResource(), "",
+					errors.New("not yet"))
 			}
 			return c.List(ctx, list, opts...)
 		},
@@ -163,10 +169,11 @@ func deleteDefinition(t *testing.T, server *cluster.Cluster) {
 	if err := c.CustomResourceDefinitions().Delete(t.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, err := c.CustomResourceDefinitions().Get(ctx, crd.Name, metav1.GetOptions{})
-		return apierrors.IsNotFound(err), nil
-	})
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			_, err := c.CustomResourceDefinitions().Get(ctx, crd.Name, metav1.GetOptions{})
+			return apierrors.IsNotFound(err), nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,14 +36,18 @@ type servingOptions struct {
 }
 
 func (o *servingOptions) bind(fs *pflag.FlagSet) {
-	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "Address that metrics are served on. 0 turns them off.")
+	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443",
+		"Address that metrics are served on. 0 turns them off.")
 	fs.BoolVar(&o.metricsSecure, "metrics-secure", true,
-		"Serve metrics over HTTPS, and only to those whom the API server authenticates and authorizes (get on the URL /metrics).")
+		"Serve metrics over HTTPS, and only to those whom the API server authenticates and authorizes (get on the URL "+
+			"/metrics).")
 	fs.StringVar(&o.metricsCertDir, "metrics-cert-dir", "",
-		"Directory with tls.crt and tls.key for the metrics. They are read again when they change. A self-signed certificate by default.")
+		"Directory with tls.crt and tls.key for the metrics. They are read again when they change. A self-signed "+
+			"certificate by default.")
 	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
 		"Address that /healthz and /readyz are served on. readyz is true once the caches are synced. 0 turns them off.")
-	fs.StringVar(&o.pprofAddress, "pprof-bind-address", "", "Address that pprof is served on, such as 127.0.0.1:6060. Off by default.")
+	fs.StringVar(&o.pprofAddress, "pprof-bind-address", "", "Address that pprof is served on, such as 127.0.0.1:6060. "+
+		"Off by default.")
 }
 
 type electionOptions struct {
@@ -52,8 +56,10 @@ type electionOptions struct {
 }
 
 func (o *electionOptions) bind(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.enabled, "leader-elect", true, "Let only one replica at a time write. Turn it off only where there is one.")
-	fs.StringVar(&o.namespace, "leader-election-namespace", "", "Namespace of the lease. By default the one that the operator runs in.")
+	fs.BoolVar(&o.enabled, "leader-elect", true, "Let only one replica at a time write. Turn it off only where there "+
+		"is one.")
+	fs.StringVar(&o.namespace, "leader-election-namespace", "",
+		"Namespace of the lease. By default the one that the operator runs in.")
 }
 
 type clientOptions struct {
@@ -63,8 +69,10 @@ type clientOptions struct {
 
 func (o *clientOptions) bind(fs *pflag.FlagSet) {
 	fs.Float32Var(&o.qps, "kube-api-qps", 0,
-		"Requests per second to the API server at most. 0 means no limit here: the API server's priority and fairness decides.")
-	fs.IntVar(&o.burst, "kube-api-burst", 0, "Requests at once beyond --kube-api-qps. 0 means twice as many as --kube-api-qps.")
+		"Requests per second to the API server at most. 0 means no limit here: the API server's priority and fairness "+
+			"decides.")
+	fs.IntVar(&o.burst, "kube-api-burst", 0, "Requests at once beyond --kube-api-qps. 0 means twice as many as "+
+		"--kube-api-qps.")
 }
 
 type workerOptions struct{ nodes, rules int }

@@ -38,28 +38,36 @@ type webhookOptions struct {
 }
 
 func (o *webhookOptions) bind(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.enabled, "enable-webhook", false, "Serve admission webhooks, on every replica. Without it nothing of them runs.")
+	fs.BoolVar(&o.enabled, "enable-webhook", false, "Serve admission webhooks, on every replica. Without it nothing of "+
+		"them runs.")
 	fs.StringVar(&o.address, "webhook-bind-address", ":9443", "Address that webhooks are served on.")
 	fs.StringVar(&o.certs, "webhook-certs", certsSelfManaged,
-		"Where the webhooks' certificate comes from. self-managed: the operator makes and renews it, and keeps it in the Secret <--webhook-name>-cert. "+
+		"Where the webhooks' certificate comes from. self-managed: the operator makes and renews it, and keeps it in the "+
+			"Secret <--webhook-name>-cert. "+
 			"files: it is read from --webhook-cert-dir, by whoever keeps it there, such as cert-manager.")
 	fs.StringVar(&o.certDir, "webhook-cert-dir", "",
 		"Directory of tls.crt and tls.key with --webhook-certs=files, where they are read again when they change. "+
 			"With self-managed, a directory for a copy of the certificate; a temporary one by default.")
 	fs.StringVar(&o.name, "webhook-name", "nodegate-webhook", "Name of the webhooks' Service and of their configurations.")
-	fs.StringVar(&o.namespace, "webhook-namespace", "", "Namespace of the webhooks' Service. By default the one that the operator runs in; outside of a cluster nodegate-system.")
+	fs.StringVar(&o.namespace, "webhook-namespace", "", "Namespace of the webhooks' Service. By default the one that "+
+		"the operator runs in; outside of a cluster nodegate-system.")
 	fs.StringVar(&o.nodeAdmission, "node-admission", string(node.ModeAuto),
-		"What has nodes born with the taints of the rules that they match. policy: the MutatingAdmissionPolicy --node-admission-policy-name, "+
-			"which must be installed. webhook: the webhook, also where that policy is installed. auto: the policy where it is installed, else the webhook, if it is served. "+
+		"What has nodes born with the taints of the rules that they match. policy: the MutatingAdmissionPolicy "+
+			"--node-admission-policy-name, "+
+			"which must be installed. webhook: the webhook, also where that policy is installed. auto: the policy where it "+
+			"is installed, else the webhook, if it is served. "+
 			"off: not the webhook; a policy that is installed goes on by itself.")
 	fs.StringVar(&o.nodeFailurePolicy, "node-admission-failure-policy", "",
-		"What becomes of a node that joins while no replica answers the webhook: Ignore lets it join, Fail refuses it, unless it has the label "+
-			"node-restriction.kubernetes.io/skip-admission. The operator writes it into the webhook's configuration; by default that stays as it is installed. "+
+		"What becomes of a node that joins while no replica answers the webhook: Ignore lets it join, Fail refuses it, "+
+			"unless it has the label "+
+			"node-restriction.kubernetes.io/skip-admission. The operator writes it into the webhook's configuration; by "+
+			"default that stays as it is installed. "+
 			"The policy has its own in its manifest.")
 	fs.StringSliceVar(&o.guardUsers, "eviction-guard-users", guard.DefaultUsers(),
 		"Users whose deletions of pods an eviction guard denies, by their exact names. The match condition guarded-users of "+
 			"the webhook must name the same users. Kubelets and controllers that must be able to delete pods are refused.")
-	fs.StringVar(&o.nodePolicy, "node-admission-policy-name", "nodegate-node-admission", "Name of the MutatingAdmissionPolicy for nodes, and of its binding.")
+	fs.StringVar(&o.nodePolicy, "node-admission-policy-name", "nodegate-node-admission",
+		"Name of the MutatingAdmissionPolicy for nodes, and of its binding.")
 }
 
 func (o *webhookOptions) validate() []error {
@@ -77,10 +85,12 @@ func (o *webhookOptions) validate() []error {
 	case "":
 	case string(admissionregistrationv1.Ignore), string(admissionregistrationv1.Fail):
 		if !o.enabled || o.certs != certsSelfManaged {
-			errs = append(errs, errors.New("--node-admission-failure-policy: needs --enable-webhook and --webhook-certs=self-managed; else set failurePolicy in the webhook's configuration"))
+			errs = append(errs, errors.New("--node-admission-failure-policy: needs --enable-webhook and "+
+				"--webhook-certs=self-managed; else set failurePolicy in the webhook's configuration"))
 		}
 	default:
-		errs = append(errs, fmt.Errorf("--node-admission-failure-policy: must be Ignore or Fail, not %q", o.nodeFailurePolicy))
+		errs = append(errs, fmt.Errorf("--node-admission-failure-policy: must be Ignore or Fail, not %q",
+			o.nodeFailurePolicy))
 	}
 	if !o.enabled {
 		return errs

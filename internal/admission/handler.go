@@ -50,8 +50,10 @@ func (c careful) Handle(ctx context.Context, req admission.Request) (response ad
 	defer func() {
 		if p := recover(); p != nil {
 			failed.WithLabelValues(c.Path()).Inc()
-			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", p), "Failed to answer a review", "path", c.Path(), "stack", string(debug.Stack()))
-			response = admission.Allowed("").WithWarnings("nodegate: " + c.Path() + " has failed, and allows the request; see the operator's log")
+			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", p), "Failed to answer a review", "path", c.Path(), "stack",
+				string(debug.Stack()))
+			response = admission.Allowed("").WithWarnings("nodegate: " + c.Path() +
+				" has failed, and allows the request; see the operator's log")
 		}
 	}()
 	if req.UID == "" { // the answer has none either, so that no API server takes it for one

@@ -63,7 +63,8 @@ func reviewOf(object string) string {
 	return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","object":` + object + `}}`
 }
 
-// TestBadReviews: an answer without the review's UID is none to the API server, which then does what failurePolicy says.
+// TestBadReviews: an answer without the review's UID is none to the API server, which then does what failurePolicy
+// says.
 func TestBadReviews(t *testing.T) {
 	h := serve(t)
 	for name, c := range map[string]struct {
@@ -77,15 +78,19 @@ func TestBadReviews(t *testing.T) {
 		"a handler that panics": {asJSON, reviewOf(`"panic"`), "u", true, ""},
 		"of the older version":  {asJSON, strings.Replace(reviewOf(`{}`), "/v1", "/v1beta1", 1), "u", true, ""},
 		// It is read as the only version that there is, and answered in its own.
-		"of an unknown version":     {asJSON, strings.Replace(reviewOf(`"deny"`), "/v1", "/v9", 1), "u", false, "as told"},
-		"of another kind":           {asJSON, `{"apiVersion":"v1","kind":"Pod"}`, "", false, "the review has no request"},
-		"without a request":         {asJSON, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, "", false, "the review has no request"},
-		"without an object":         {asJSON, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u"}}`, "u", true, ""},
-		"nothing":                   {asJSON, "", "", false, "the review has no request"},
-		"no JSON":                   {asJSON, "{", "", false, "JSON"},
-		"of another content type":   {"text/plain", reviewOf(`"deny"`), "", false, "expected application/json"},
-		"with 10 MB of annotations": {asJSON, reviewOf(`{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 10<<20) + `"}}}`), "", false, "too large"},
-		"with 5 MB of annotations":  {asJSON, reviewOf(`{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 5<<20) + `"}}}`), "u", true, ""},
+		"of an unknown version": {asJSON, strings.Replace(reviewOf(`"deny"`), "/v1", "/v9", 1), "u", false, "as told"},
+		"of another kind":       {asJSON, `{"apiVersion":"v1","kind":"Pod"}`, "", false, "the review has no request"},
+		"without a request": {asJSON, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, "", false,
+			"the review has no request"},
+		"without an object": {asJSON,
+			`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u"}}`, "u", true, ""},
+		"nothing":                 {asJSON, "", "", false, "the review has no request"},
+		"no JSON":                 {asJSON, "{", "", false, "JSON"},
+		"of another content type": {"text/plain", reviewOf(`"deny"`), "", false, "expected application/json"},
+		"with 10 MB of annotations": {asJSON, reviewOf(`{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 10<<20) +
+			`"}}}`), "", false, "too large"},
+		"with 5 MB of annotations": {asJSON, reviewOf(`{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 5<<20) +
+			`"}}}`), "u", true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := call(h, c.contentType, c.body)
@@ -107,7 +112,8 @@ func TestBadReviews(t *testing.T) {
 
 // FuzzReviews: whatever is sent, there is an answer; and nothing is denied that the handler does not deny.
 func FuzzReviews(f *testing.F) {
-	for _, body := range []string{reviewOf(`{}`), reviewOf(`"panic"`), reviewOf(`null`), "", "[]", `{"kind":"AdmissionReview"}`} {
+	for _, body := range []string{reviewOf(`{}`), reviewOf(`"panic"`), reviewOf(`null`), "", "[]",
+		`{"kind":"AdmissionReview"}`} {
 		f.Add(asJSON, body)
 		f.Add("", body)
 	}

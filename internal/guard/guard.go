@@ -90,7 +90,8 @@ func guarded(r *Request) bool {
 	case r.User == ControllerManager && Announced(pod) == nil: // some other controller of it, which is nobody's to stop
 		return false
 	}
-	if o, err := gate.ParseOverride(pod.Annotations[v1alpha1.OverrideAnnotation]); err == nil && o.Action == gate.OverrideRelease &&
+	if o, err := gate.ParseOverride(pod.Annotations[v1alpha1.OverrideAnnotation]); err == nil &&
+		o.Action == gate.OverrideRelease &&
 		(o.Until.IsZero() || r.Now.Before(o.Until)) {
 		return false
 	}
@@ -99,8 +100,8 @@ func guarded(r *Request) bool {
 	})
 }
 
-// evictsOtherwise reports whether a taint evicts the pod for another reason than that the node is not ready: somebody has
-// put it there for that.
+// evictsOtherwise reports whether a taint evicts the pod for another reason than that the node is not ready: somebody
+// has put it there for that.
 func evictsOtherwise(t *corev1.Taint, r *Request) bool {
 	if t.Effect != corev1.TaintEffectNoExecute || gate.OfNodeController(t) || ofRule(t, r.Rules) {
 		return false
@@ -124,16 +125,19 @@ func decide(rule *ruleset.Rule, r *Request, override gate.Override) (Decision, b
 	d := Decision{Rule: rule, Hold: hold(&in)}
 	switch {
 	case d.Hold.State == gate.HoldStands && in.Verdict.Ready:
-		d.Message = denial(rule, r, "has been ready again for too short a time, or still bears the taint of the node controller")
+		d.Message = denial(rule, r, "has been ready again for too short a time, or still bears the taint of the node "+
+			"controller")
 	case d.Hold.State == gate.HoldStands:
 		why := ""
 		if judgeable(rule) {
 			why = ": " + in.Verdict.Blocking()
 		}
-		d.Message = denial(rule, r, fmt.Sprintf("is not ready%s; its pods are guarded until %s", why, d.Hold.Until.UTC().Format(time.RFC3339)))
+		d.Message = denial(rule, r, fmt.Sprintf("is not ready%s; its pods are guarded until %s", why,
+			d.Hold.Until.UTC().Format(time.RFC3339)))
 	case d.Hold.State == gate.HoldNone && late(rule, r, in):
 		d.Late = true
-		d.Message = denial(rule, r, fmt.Sprintf("is ready again since %s, after this eviction began", in.Verdict.Since.UTC().Format(time.RFC3339)))
+		d.Message = denial(rule, r, fmt.Sprintf("is ready again since %s, after this eviction began",
+			in.Verdict.Since.UTC().Format(time.RFC3339)))
 	default:
 		return Decision{}, false
 	}
@@ -147,7 +151,8 @@ func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) gate.Hold {
 	return hold(&gate.Input{Rule: rule, Node: node, State: standing, Override: override, Now: now})
 }
 
-// hold judges the rule where that can be done from the node alone, and fills in the verdict; else it goes by the record.
+// hold judges the rule where that can be done from the node alone, and fills in the verdict; else it goes by the
+// record.
 func hold(in *gate.Input) gate.Hold {
 	if !judgeable(in.Rule) {
 		return gate.RecordedHold(*in)
@@ -161,11 +166,13 @@ func facts(in *gate.Input) *readiness.Facts {
 }
 
 func denial(rule *ruleset.Rule, r *Request, why string) string {
-	return fmt.Sprintf("user %s may not delete pod %s/%s: by rule %s, node %s %s (annotate the node or the pod with %s=Release to let go)",
+	return fmt.Sprintf("user %s may not delete pod %s/%s: by rule %s, node %s %s (annotate the node or the pod with "+
+		"%s=Release to let go)",
 		r.User, r.Pod.Namespace, r.Pod.Name, rule.Name, r.Node.Name, why, v1alpha1.OverrideAnnotation)
 }
 
-// judgeable reports whether the node alone tells whether the rule holds there. Any other evidence only the leader gathers.
+// judgeable reports whether the node alone tells whether the rule holds there. Any other evidence only the leader
+// gathers.
 func judgeable(rule *ruleset.Rule) bool {
 	return !slices.ContainsFunc(rule.Requirements, func(q ruleset.Requirement) bool {
 		return q.Pods != nil || q.CSIDriver != nil || q.RuleSatisfied != "" ||
@@ -173,19 +180,21 @@ func judgeable(rule *ruleset.Rule) bool {
 	})
 }
 
-// late reports whether a deletion was begun before the rule held again, and nothing on the node asks for it any more. How
-// long ago that is only conditions tell.
+// late reports whether a deletion was begun before the rule held again, and nothing on the node asks for it any more.
+// How long ago that is only conditions tell.
 func late(rule *ruleset.Rule, r *Request, in gate.Input) bool {
 	began := Announced(r.Pod)
-	if began == nil || !in.Verdict.Ready || len(rule.Requirements) > 0 || !gate.Guards(in) || in.Override.Action == gate.OverrideRelease {
+	if began == nil || !in.Verdict.Ready || len(rule.Requirements) > 0 || !gate.Guards(in) ||
+		in.Override.Action == gate.OverrideRelease {
 		return false
 	}
-	evicts := slices.ContainsFunc(r.Node.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
+	evicts := slices.ContainsFunc(r.Node.Spec.Taints,
+		func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
 	return !evicts && !began.LastTransitionTime.After(in.Verdict.Since) && r.Now.Sub(in.Verdict.Since) < lateLimit
 }
 
-// Announced is the condition by which the node controller announces that it is about to delete the pod; nil, where it has
-// not.
+// Announced is the condition by which the node controller announces that it is about to delete the pod; nil, where it
+// has not.
 func Announced(pod *corev1.Pod) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]

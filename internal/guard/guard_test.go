@@ -31,7 +31,8 @@ func stamp(seconds int) string { return at(seconds).Format(time.RFC3339) }
 
 // rule guards the nodes of Kosmos for a minute at most.
 func rule() *build.RuleWrapper {
-	return build.MakeRule("link").UID("u-link").Generation(1).Created(at(-86400)).SelectorExpression("kosmos.io/node", "Exists").
+	return build.MakeRule("link").UID("u-link").Generation(1).Created(at(-86400)).SelectorExpression("kosmos.io/node",
+		"Exists").
 		Condition("Ready").EvictionGuard(60)
 }
 
@@ -58,7 +59,8 @@ func TestDecide(t *testing.T) {
 	const denied, allowed = true, false
 	chained := func() *build.RuleWrapper {
 		r := rule()
-		r.Spec.Requirements = []v1alpha1.Requirement{{Name: "other", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "other"}}}
+		r.Spec.Requirements = []v1alpha1.Requirement{{Name: "other",
+			RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "other"}}}
 		return r
 	}
 	for name, c := range map[string]struct {
@@ -73,58 +75,86 @@ func TestDecide(t *testing.T) {
 		rehearsed bool
 	}{
 		"a guarded pod of a node whose link is broken": {second: 5, want: denied,
-			says: "user system:serviceaccount:kube-system:node-controller may not delete pod default/web-0: by rule link, node n1 is not ready: condition Ready is Unknown, must be True; its pods are guarded until 2026-01-02T15:01:00Z"},
-		"not recorded yet":                           {node: lost().Unannotate(recordKey), second: 5, want: denied, says: "until 2026-01-02T15:01:00Z"},
-		"not ready, as kubelet says":                 {node: lost().Condition("Ready", "False", at(0)), second: 5, want: denied},
-		"the last second of the hold":                {second: 59, want: denied},
-		"the hold has ended":                         {second: 60, want: allowed},
-		"back for nine seconds":                      {node: back(30), second: 39, want: denied, says: "has been ready again for too short a time"},
-		"back for ten seconds":                       {node: back(30), second: 40, want: allowed},
-		"back for longer, and still tainted":         {node: back(30).Taint(corev1.TaintNodeNotReady, "", noExecute), second: 45, want: denied},
-		"back in the second in which the hold ends":  {node: back(60), second: 60, want: denied},
-		"a node that is well":                        {node: back(-900).Unannotate(recordKey), second: 5, want: allowed},
-		"begun before, and late":                     {node: back(30), pod: announced(29), second: 120, want: denied, says: "is ready again since 2026-01-02T15:00:30Z, after this eviction began"},
-		"begun after, of a node that is well":        {node: back(30), pod: announced(31), second: 120, want: allowed},
-		"begun before, and far too late":             {node: back(30), pod: announced(29), second: 330, want: allowed},
-		"begun before, and evicted by another taint": {node: back(30).Taint("example.com/drain", "", noExecute), pod: announced(29), second: 120, want: allowed},
-		"begun before, by somebody else":             {node: back(30), pod: pod().Condition(corev1.DisruptionTarget, "PreemptionByScheduler", at(29)), second: 120, want: allowed},
-		"a controller manager without accounts":      {user: ControllerManager, pod: announced(3), second: 5, want: denied},
-		"some other controller of that":              {user: ControllerManager, second: 5, want: allowed},
-		"a node that the rule does not select":       {node: lost().Unlabel("kosmos.io/node"), second: 5, want: allowed},
-		"a rule without a guard":                     {rules: []*build.RuleWrapper{build.MakeRule("link").UID("u-link").SelectorExpression("kosmos.io/node", "Exists").Condition("Ready").Taint("a/b", "", noExecute)}, second: 5, want: allowed},
-		"a suspended rule":                           {rules: []*build.RuleWrapper{rule().Suspend(true)}, second: 5, want: allowed},
-		"a rule that is being deleted":               {rules: []*build.RuleWrapper{rule().Deleted(at(1))}, second: 5, want: allowed},
-		"a rule that is invalid":                     {rules: []*build.RuleWrapper{rule().Require(v1alpha1.ConditionRequirement{Type: "x", RequiredStatus: "Maybe"})}, second: 5, want: allowed},
-		"a rule in dry-run":                          {rules: []*build.RuleWrapper{rule().DryRun(true)}, node: lost().Unannotate(recordKey), second: 5, want: allowed, rehearsed: true},
-		"a rule in dry-run beside one in force":      {rules: []*build.RuleWrapper{rule(), rule().UID("u-2").Named("dry").DryRun(true)}, second: 5, want: denied, rehearsed: true},
-		"of two rules one guards still":              {rules: []*build.RuleWrapper{rule().EvictionGuard(3), rule().UID("u-2").Named("longer")}, second: 5, want: denied, says: "by rule longer"},
+			says: "user system:serviceaccount:kube-system:node-controller may not delete pod default/web-0: by rule link, " +
+				"node n1 is not ready: condition Ready is Unknown, must be True; its pods are guarded until 2026-01-02T15:01:00Z"},
+		"not recorded yet": {node: lost().Unannotate(recordKey), second: 5, want: denied,
+			says: "until 2026-01-02T15:01:00Z"},
+		"not ready, as kubelet says": {node: lost().Condition("Ready", "False", at(0)), second: 5,
+			want: denied},
+		"the last second of the hold": {second: 59, want: denied},
+		"the hold has ended":          {second: 60, want: allowed},
+		"back for nine seconds": {node: back(30), second: 39, want: denied,
+			says: "has been ready again for too short a time"},
+		"back for ten seconds": {node: back(30), second: 40, want: allowed},
+		"back for longer, and still tainted": {node: back(30).Taint(corev1.TaintNodeNotReady, "", noExecute),
+			second: 45, want: denied},
+		"back in the second in which the hold ends": {node: back(60), second: 60, want: denied},
+		"a node that is well":                       {node: back(-900).Unannotate(recordKey), second: 5, want: allowed},
+		"begun before, and late": {node: back(30), pod: announced(29), second: 120, want: denied,
+			says: "is ready again since 2026-01-02T15:00:30Z, after this eviction began"},
+		"begun after, of a node that is well": {node: back(30), pod: announced(31), second: 120, want: allowed},
+		"begun before, and far too late":      {node: back(30), pod: announced(29), second: 330, want: allowed},
+		"begun before, and evicted by another taint": {node: back(30).Taint("example.com/drain", "", noExecute),
+			pod: announced(29), second: 120, want: allowed},
+		"begun before, by somebody else": {node: back(30), pod: pod().Condition(corev1.DisruptionTarget,
+			"PreemptionByScheduler", at(29)), second: 120, want: allowed},
+		"a controller manager without accounts": {user: ControllerManager, pod: announced(3), second: 5, want: denied},
+		"some other controller of that":         {user: ControllerManager, second: 5, want: allowed},
+		"a node that the rule does not select":  {node: lost().Unlabel("kosmos.io/node"), second: 5, want: allowed},
+		"a rule without a guard":                {rules: []*build.RuleWrapper{build.MakeRule("link").UID("u-link").SelectorExpression("kosmos.io/node", "Exists").Condition("Ready").Taint("a/b", "", noExecute)}, second: 5, want: allowed},
+		"a suspended rule": {rules: []*build.RuleWrapper{rule().Suspend(true)}, second: 5,
+			want: allowed},
+		"a rule that is being deleted": {rules: []*build.RuleWrapper{rule().Deleted(at(1))}, second: 5,
+			want: allowed},
+		"a rule that is invalid": {rules: []*build.RuleWrapper{rule().Require(v1alpha1.ConditionRequirement{Type: "x", RequiredStatus: "Maybe"})}, second: 5, want: allowed},
+		"a rule in dry-run": {rules: []*build.RuleWrapper{rule().DryRun(true)},
+			node: lost().Unannotate(recordKey), second: 5, want: allowed, rehearsed: true},
+		"a rule in dry-run beside one in force": {rules: []*build.RuleWrapper{rule(),
+			rule().UID("u-2").Named("dry").DryRun(true)}, second: 5, want: denied, rehearsed: true},
+		"of two rules one guards still": {rules: []*build.RuleWrapper{rule().EvictionGuard(3),
+			rule().UID("u-2").Named("longer")}, second: 5, want: denied, says: "by rule longer"},
 
-		"a pod that is terminating":             {pod: pod().Terminating(at(1)), second: 5, want: allowed},
-		"a pod that has succeeded":              {pod: pod().Phase(corev1.PodSucceeded), second: 5, want: allowed},
-		"a pod that has failed":                 {pod: pod().Phase(corev1.PodFailed), second: 5, want: allowed},
-		"a pod that is not bound":               {pod: pod().Node(""), second: 5, want: allowed},
-		"a pod of the operator's own namespace": {pod: build.MakePod("nodegate-system", "manager").Node("n1"), second: 5, want: allowed},
-		"a pod that is let go":                  {pod: pod().Annotation(v1alpha1.OverrideAnnotation, "Release"), second: 5, want: allowed},
-		"a pod that was let go for a while":     {pod: pod().Annotation(v1alpha1.OverrideAnnotation, "Release;until="+stamp(4)), second: 5, want: denied},
-		"a node that is gone":                   {noNode: true, second: 5, want: allowed},
-		"a node that is being deleted":          {node: lost().Terminating(at(1)), second: 5, want: allowed},
-		"a node that is let go":                 {node: lost().Annotation(v1alpha1.OverrideAnnotation, "Release"), second: 5, want: allowed},
-		"a node that is out of service":         {node: lost().Taint(corev1.TaintNodeOutOfService, "nodeshutdown", noExecute), pod: pod().Tolerate("", -1), second: 5, want: allowed},
-		"a node that is emptied by a taint":     {node: lost().Taint("example.com/drain", "", noExecute), second: 5, want: allowed},
-		"one that the pod tolerates":            {node: lost().Taint("example.com/drain", "", noExecute), pod: pod().Tolerate("example.com/drain", -1), second: 5, want: denied},
-		"one that the pod tolerates for a time": {node: lost().Taint("example.com/drain", "", noExecute), pod: pod().Tolerate("example.com/drain", 9), second: 5, want: allowed},
-		"a taint of the rule itself":            {node: lost().Taint("a/b", "", noExecute), rules: []*build.RuleWrapper{rule().Taint("a/b", "", noExecute)}, second: 5, want: denied},
+		"a pod that is terminating": {pod: pod().Terminating(at(1)), second: 5, want: allowed},
+		"a pod that has succeeded":  {pod: pod().Phase(corev1.PodSucceeded), second: 5, want: allowed},
+		"a pod that has failed":     {pod: pod().Phase(corev1.PodFailed), second: 5, want: allowed},
+		"a pod that is not bound":   {pod: pod().Node(""), second: 5, want: allowed},
+		"a pod of the operator's own namespace": {pod: build.MakePod("nodegate-system", "manager").Node("n1"), second: 5,
+			want: allowed},
+		"a pod that is let go": {pod: pod().Annotation(v1alpha1.OverrideAnnotation, "Release"), second: 5,
+			want: allowed},
+		"a pod that was let go for a while": {pod: pod().Annotation(v1alpha1.OverrideAnnotation,
+			"Release;until="+stamp(4)), second: 5, want: denied},
+		"a node that is gone":          {noNode: true, second: 5, want: allowed},
+		"a node that is being deleted": {node: lost().Terminating(at(1)), second: 5, want: allowed},
+		"a node that is let go": {node: lost().Annotation(v1alpha1.OverrideAnnotation, "Release"), second: 5,
+			want: allowed},
+		"a node that is out of service": {node: lost().Taint(corev1.TaintNodeOutOfService, "nodeshutdown", noExecute),
+			pod: pod().Tolerate("", -1), second: 5, want: allowed},
+		"a node that is emptied by a taint": {node: lost().Taint("example.com/drain", "", noExecute), second: 5,
+			want: allowed},
+		"one that the pod tolerates": {node: lost().Taint("example.com/drain", "", noExecute),
+			pod: pod().Tolerate("example.com/drain", -1), second: 5, want: denied},
+		"one that the pod tolerates for a time": {node: lost().Taint("example.com/drain", "", noExecute),
+			pod: pod().Tolerate("example.com/drain", 9), second: 5, want: allowed},
+		"a taint of the rule itself": {node: lost().Taint("a/b", "", noExecute),
+			rules: []*build.RuleWrapper{rule().Taint("a/b", "", noExecute)}, second: 5, want: denied},
 
-		"evidence that only the leader has, and guards by": {rules: []*build.RuleWrapper{chained()}, node: back(2), second: 5, want: denied, says: "guarded until"},
-		"evidence that only the leader has, nothing lost":  {rules: []*build.RuleWrapper{chained()}, node: lost().Unannotate(recordKey), second: 5, want: allowed},
-		"evidence that only the leader has, ended":         {rules: []*build.RuleWrapper{chained()}, node: lost().Annotation(recordKey, fmt.Sprintf(`{"guardedSince":%q,"guardEnded":%q}`, stamp(0), stamp(4))), second: 5, want: allowed},
-		"evidence that only the leader has, and no leader": {rules: []*build.RuleWrapper{chained()}, second: 130, want: allowed},
+		"evidence that only the leader has, and guards by": {rules: []*build.RuleWrapper{chained()}, node: back(2), second: 5,
+			want: denied, says: "guarded until"},
+		"evidence that only the leader has, nothing lost": {rules: []*build.RuleWrapper{chained()},
+			node: lost().Unannotate(recordKey), second: 5, want: allowed},
+		"evidence that only the leader has, ended": {rules: []*build.RuleWrapper{chained()},
+			node:   lost().Annotation(recordKey, fmt.Sprintf(`{"guardedSince":%q,"guardEnded":%q}`, stamp(0), stamp(4))),
+			second: 5, want: allowed},
+		"evidence that only the leader has, and no leader": {rules: []*build.RuleWrapper{chained()}, second: 130,
+			want: allowed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.rules == nil {
 				c.rules = []*build.RuleWrapper{rule()}
 			}
-			r := &Request{User: controller, Pod: pod().Obj(), Node: lost().Obj(), Rules: ruleset.NewSet(), Namespace: "nodegate-system", Now: at(c.second)}
+			r := &Request{User: controller, Pod: pod().Obj(), Node: lost().Obj(), Rules: ruleset.NewSet(),
+				Namespace: "nodegate-system", Now: at(c.second)}
 			for _, rule := range c.rules {
 				r.Rules = r.Rules.With(ruleset.Compile(rule.Obj(), nil, at(0)))
 			}
@@ -165,17 +195,19 @@ func TestDue(t *testing.T) {
 		taints []corev1.Taint
 		due    int // -1: never
 	}{
-		"no taints":                      {p(), nil, -1},
-		"not tolerated: at once":         {p(), []corev1.Taint{away}, 100},
-		"tolerated for ever":             {p().Tolerate(away.Key, -1), []corev1.Taint{away}, -1},
-		"tolerated for a time":           {p().Tolerate(away.Key, 300), []corev1.Taint{away}, 400},
-		"tolerated for no time":          {p().Tolerate(away.Key, 0), []corev1.Taint{away}, 100},
-		"every key tolerated":            {p().Tolerate("", -1), []corev1.Taint{away}, -1},
-		"the first toleration counts":    {p().Tolerate(away.Key, 300).Tolerate("", -1), []corev1.Taint{away}, 400},
-		"the earliest of several taints": {p().Tolerate(away.Key, 300).Tolerate("b", 10), []corev1.Taint{away, taint("b", 200)}, 210},
-		"one tolerated, the other not":   {p().Tolerate(away.Key, 300), []corev1.Taint{away, taint("b", 200)}, 200},
-		"another effect":                 {p(), []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}, -1},
-		"a pod that came after the taint": {build.MakePod("default", "p").Created(at(0)).Condition(corev1.PodScheduled, "", at(150)).Tolerate(away.Key, 300),
+		"no taints":                   {p(), nil, -1},
+		"not tolerated: at once":      {p(), []corev1.Taint{away}, 100},
+		"tolerated for ever":          {p().Tolerate(away.Key, -1), []corev1.Taint{away}, -1},
+		"tolerated for a time":        {p().Tolerate(away.Key, 300), []corev1.Taint{away}, 400},
+		"tolerated for no time":       {p().Tolerate(away.Key, 0), []corev1.Taint{away}, 100},
+		"every key tolerated":         {p().Tolerate("", -1), []corev1.Taint{away}, -1},
+		"the first toleration counts": {p().Tolerate(away.Key, 300).Tolerate("", -1), []corev1.Taint{away}, 400},
+		"the earliest of several taints": {p().Tolerate(away.Key, 300).Tolerate("b", 10),
+			[]corev1.Taint{away, taint("b", 200)}, 210},
+		"one tolerated, the other not": {p().Tolerate(away.Key, 300), []corev1.Taint{away, taint("b", 200)}, 200},
+		"another effect":               {p(), []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}, -1},
+		"a pod that came after the taint": {build.MakePod("default", "p").Created(at(0)).Condition(corev1.PodScheduled, "",
+			at(150)).Tolerate(away.Key, 300),
 			[]corev1.Taint{away}, 450},
 		"a taint without a time": {p(), []corev1.Taint{{Key: "a", Effect: noExecute}}, 0},
 	} {

@@ -15,13 +15,14 @@ func TestValidateUsers(t *testing.T) {
 		users []string
 		says  string
 	}{
-		"the default":              {users: DefaultUsers()},
-		"a person":                 {users: []string{"jane"}},
-		"no user":                  {says: "at least one"},
-		"an empty name":            {users: []string{""}, says: "empty"},
-		"a kubelet":                {users: []string{"system:node:n1"}, says: "kubelets"},
-		"the namespace controller": {users: []string{NodeController, "system:serviceaccount:kube-system:namespace-controller"}, says: "namespace-controller"},
-		"its name elsewhere":       {users: []string{"system:serviceaccount:default:namespace-controller"}},
+		"the default":   {users: DefaultUsers()},
+		"a person":      {users: []string{"jane"}},
+		"no user":       {says: "at least one"},
+		"an empty name": {users: []string{""}, says: "empty"},
+		"a kubelet":     {users: []string{"system:node:n1"}, says: "kubelets"},
+		"the namespace controller": {users: []string{NodeController,
+			"system:serviceaccount:kube-system:namespace-controller"}, says: "namespace-controller"},
+		"its name elsewhere": {users: []string{"system:serviceaccount:default:namespace-controller"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := ValidateUsers(c.users)

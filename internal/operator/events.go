@@ -132,7 +132,8 @@ func (r *Recorder) Start(ctx context.Context) error {
 		case e := <-r.queue:
 			if err := r.write(ctx, e); err != nil && ctx.Err() == nil {
 				droppedEvents.Inc()
-				log.FromContext(ctx).V(2).Info("Could not write an event", "event", e.Name, "reason", e.Reason, "error", err.Error())
+				log.FromContext(ctx).V(2).Info("Could not write an event", "event", e.Name, "reason", e.Reason, "error",
+					err.Error())
 			}
 		}
 	}
@@ -146,7 +147,8 @@ func (r *Recorder) write(ctx context.Context, e *eventsv1.Event) error {
 	for {
 		err := r.send(ctx, e)
 		var status apierrors.APIStatus
-		if err == nil || errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTooManyRequests(err) {
+		if err == nil || errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) &&
+			!apierrors.IsTooManyRequests(err) {
 			return err
 		}
 		select {
@@ -180,11 +182,13 @@ func (r *Recorder) send(ctx context.Context, e *eventsv1.Event) error {
 }
 
 func (r *Recorder) count(ctx context.Context, s *series, e *eventsv1.Event) error {
-	patch, err := json.Marshal(map[string]any{"series": eventsv1.EventSeries{Count: s.count + 1, LastObservedTime: e.EventTime}})
+	patch, err := json.Marshal(map[string]any{"series": eventsv1.EventSeries{Count: s.count + 1,
+		LastObservedTime: e.EventTime}})
 	if err != nil {
 		return err
 	}
-	if _, err := r.sink.Events(s.namespace).Patch(ctx, s.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := r.sink.Events(s.namespace).Patch(ctx, s.name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("counting an event: %w", err)
 	}
 	s.count, s.last = s.count+1, e.EventTime.Time

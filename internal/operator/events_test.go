@@ -60,7 +60,8 @@ func TestEventsThatRepeatAreCounted(t *testing.T) {
 	counts := map[string]int32{}
 	for i := range got {
 		e := &got[i]
-		if e.Namespace != "default" || e.Regarding.Kind != "Node" || e.Regarding.UID != "u-n1" || e.ReportingController != "nodegate" {
+		if e.Namespace != "default" || e.Regarding.Kind != "Node" || e.Regarding.UID != "u-n1" ||
+			e.ReportingController != "nodegate" {
 			t.Errorf("unexpected event %+v", e)
 		}
 		if e.Series != nil {
@@ -76,7 +77,8 @@ func TestEventsThatDoNotFitAreCounted(t *testing.T) {
 	r, _, written := newTestRecorder(2)
 	before := testutil.ToFloat64(droppedEvents)
 	for _, name := range []string{"n1", "n2", "n3", "n4", "n5"} {
-		r.Eventf(build.MakeNode(name).UID("u-"+name).Obj(), nil, corev1.EventTypeNormal, "TaintAdded", "AddTaint", "%s", strings.Repeat("é", 1000))
+		r.Eventf(build.MakeNode(name).UID("u-"+name).Obj(), nil, corev1.EventTypeNormal, "TaintAdded", "AddTaint", "%s",
+			strings.Repeat("é", 1000))
 	}
 	if got := testutil.ToFloat64(droppedEvents) - before; got != 3 {
 		t.Errorf("%v events are dropped, want 3", got)

@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// forks are made by one thread that lives as long as this process: the kernel kills a child when the thread ends that made it.
+// forks are made by one thread that lives as long as this process: the kernel kills a child when the thread ends that
+// made it.
 var forks = sync.OnceValue(func() chan<- func() {
 	c := make(chan func())
 	go func() {

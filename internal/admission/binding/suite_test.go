@@ -35,7 +35,8 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	for _, n := range []*build.NodeWrapper{
 		build.MakeNode("held").Label("pool", "a").Taint("readiness.example.com/cni", "pending", corev1.TaintEffectNoSchedule),
 		build.MakeNode("ready").Label("pool", "a"),
-		build.MakeNode("other").Label("pool", "b").Taint("readiness.example.com/cni", "pending", corev1.TaintEffectNoSchedule),
+		build.MakeNode("other").Label("pool", "b").Taint("readiness.example.com/cni", "pending",
+			corev1.TaintEffectNoSchedule),
 	} {
 		Expect(server.Client.Create(ctx, n.Obj())).To(Succeed())
 	}
@@ -51,7 +52,8 @@ func rule() *build.RuleWrapper {
 func pod(name, node string, tolerations ...corev1.Toleration) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
-		Spec:       corev1.PodSpec{NodeName: node, Tolerations: tolerations, Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/c:1"}}},
+		Spec: corev1.PodSpec{NodeName: node, Tolerations: tolerations,
+			Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/c:1"}}},
 	}
 }
 
@@ -64,8 +66,9 @@ func review(p *corev1.Pod, subresource string, object any) admission.Request {
 	raw, err := json.Marshal(object)
 	Expect(err).NotTo(HaveOccurred())
 	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Operation: admissionv1.Create, Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"}, SubResource: subresource,
-		Namespace: p.Namespace, Name: p.Name, Object: runtime.RawExtension{Raw: raw},
+		Operation: admissionv1.Create, Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
+		SubResource: subresource,
+		Namespace:   p.Namespace, Name: p.Name, Object: runtime.RawExtension{Raw: raw},
 	}}
 }
 
@@ -85,20 +88,26 @@ var _ = DescribeTable("A pod that gets a node",
 		bound.Spec.NodeName = ""
 		Expect(server.Client.Create(ctx, bound)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(server.Client.Delete(ctx, bound)).To(Succeed()) })
-		got = w.Handle(ctx, review(p, "binding", &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: p.Spec.NodeName}}))
+		got = w.Handle(ctx, review(p, "binding", &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node",
+			Name: p.Spec.NodeName}}))
 		Expect(got.Allowed).To(Equal(allowed), "bound to the node: %+v", got.Result)
 		if !allowed {
-			Expect(got.Result.Message).To(Equal("pod default/" + p.Name + " cannot run on node held yet: rule cni holds it, and the pod does not tolerate readiness.example.com/cni=pending:NoSchedule"))
+			Expect(got.Result.Message).To(Equal("pod default/" + p.Name +
+				" cannot run on node held yet: rule cni holds it, and the pod does not tolerate " +
+				"readiness.example.com/cni=pending:NoSchedule"))
 		}
 	},
 	Entry("is refused on one that is held", nil, pod("a", "held"), false),
 	Entry("is let onto it if it tolerates the taint", nil, pod("b", "held", tolerating), true),
-	Entry("and if it tolerates everything", nil, pod("c", "held", corev1.Toleration{Operator: corev1.TolerationOpExists}), true),
-	Entry("is refused if it tolerates something else", nil, pod("d", "held", corev1.Toleration{Key: "x", Operator: corev1.TolerationOpExists}), false),
+	Entry("and if it tolerates everything", nil, pod("c", "held", corev1.Toleration{Operator: corev1.TolerationOpExists}),
+		true),
+	Entry("is refused if it tolerates something else", nil,
+		pod("d", "held", corev1.Toleration{Key: "x", Operator: corev1.TolerationOpExists}), false),
 	Entry("is let onto one that is ready", nil, pod("e", "ready"), true),
 	Entry("is let onto one that the rule does not select", nil, pod("f", "other"), true),
 	Entry("is let onto one that nobody knows", nil, pod("g", "nowhere"), true),
-	Entry("podAdmission: None", func(r *build.RuleWrapper) { r.Spec.PodAdmission = v1alpha1.PodAdmissionNone }, pod("h", "held"), true),
+	Entry("podAdmission: None", func(r *build.RuleWrapper) { r.Spec.PodAdmission = v1alpha1.PodAdmissionNone },
+		pod("h", "held"), true),
 	Entry("a rule in dry-run", func(r *build.RuleWrapper) { r.DryRun(true) }, pod("i", "held"), true),
 	Entry("a rule that is suspended", func(r *build.RuleWrapper) { r.Suspend(true) }, pod("j", "held"), true),
 	Entry("a rule that is being deleted", func(r *build.RuleWrapper) { r.Deleted(time.Now()) }, pod("k", "held"), true),
@@ -112,15 +121,17 @@ var _ = Describe("What is not refused", func() {
 	})
 	It("is a pod that cannot be read", func(ctx context.Context) {
 		p := pod("unknown", "held")
-		got := webhook(rule()).Handle(ctx, review(p, "binding", &corev1.Binding{Target: corev1.ObjectReference{Name: "held"}}))
+		got := webhook(rule()).Handle(ctx, review(p, "binding",
+			&corev1.Binding{Target: corev1.ObjectReference{Name: "held"}}))
 		Expect(got.Allowed).To(BeTrue())
 	})
-	DescribeTable("is a pod that the scheduler puts there for its comparison with the taint", func(ctx context.Context, than string, allowed bool) {
-		r := rule()
-		r.Spec.Taint.Value = "5"
-		p := pod("compares", "held", corev1.Toleration{Key: r.Spec.Taint.Key, Operator: corev1.TolerationOpGt, Value: than})
-		Expect(webhook(r).Handle(ctx, review(p, "", p)).Allowed).To(Equal(allowed))
-	}, Entry("5 is greater than 4", "4", true), Entry("5 is not greater than 5", "5", false))
+	DescribeTable("is a pod that the scheduler puts there for its comparison with the taint",
+		func(ctx context.Context, than string, allowed bool) {
+			r := rule()
+			r.Spec.Taint.Value = "5"
+			p := pod("compares", "held", corev1.Toleration{Key: r.Spec.Taint.Key, Operator: corev1.TolerationOpGt, Value: than})
+			Expect(webhook(r).Handle(ctx, review(p, "", p)).Allowed).To(Equal(allowed))
+		}, Entry("5 is greater than 4", "4", true), Entry("5 is not greater than 5", "5", false))
 	It("is a review without an object", func(ctx context.Context) {
 		req := review(pod("x", "held"), "", nil)
 		req.Object.Raw = nil

@@ -61,7 +61,8 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if pod == nil { // a binding says only where to
 		pod = &corev1.Pod{}
 		if err := w.Pods.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: req.Name}, pod); err != nil {
-			log.FromContext(ctx).Error(err, "Cannot read a pod, and let it be bound", "namespace", req.Namespace, "pod", req.Name, "node", target)
+			log.FromContext(ctx).Error(err, "Cannot read a pod, and let it be bound", "namespace", req.Namespace, "pod",
+				req.Name, "node", target)
 			return admission.Allowed("")
 		}
 	}
@@ -71,7 +72,8 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	var reasons []string
 	for _, rule := range holding {
 		if ruleset.Toleration(pod.Spec.Tolerations, rule.Taint) == nil {
-			reasons = append(reasons, fmt.Sprintf("rule %s holds it, and the pod does not tolerate %s", rule.Name, rule.Taint.ToString()))
+			reasons = append(reasons, fmt.Sprintf("rule %s holds it, and the pod does not tolerate %s", rule.Name,
+				rule.Taint.ToString()))
 			if req.DryRun == nil || !*req.DryRun {
 				denied.WithLabelValues(rule.Name).Inc()
 			}
@@ -80,7 +82,8 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if len(reasons) == 0 {
 		return admission.Allowed("")
 	}
-	return refusal(fmt.Sprintf("pod %s/%s cannot run on node %s yet: %s", req.Namespace, req.Name, target, strings.Join(reasons, "; ")))
+	return refusal(fmt.Sprintf("pod %s/%s cannot run on node %s yet: %s", req.Namespace, req.Name, target,
+		strings.Join(reasons, "; ")))
 }
 
 // holding are the rules that refuse pods on a node at present.

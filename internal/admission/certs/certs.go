@@ -80,8 +80,8 @@ func (c *Certificate) trust() {
 	c.trusted = true
 }
 
-// complain says in the log what the webhooks wait for when that takes too long. The operator goes on: nodes are held and
-// released without webhooks, too.
+// complain says in the log what the webhooks wait for when that takes too long. The operator goes on: nodes are held
+// and released without webhooks, too.
 func (c *Certificate) complain(after time.Duration) manager.Runnable {
 	return admission.EveryReplica(func(ctx context.Context) error {
 		select {
@@ -90,7 +90,8 @@ func (c *Certificate) complain(after time.Duration) manager.Runnable {
 		case <-time.After(after):
 		}
 		if err := c.Ready(nil); err != nil {
-			log.FromContext(ctx).WithName("certs").Error(err, "Webhooks cannot be served yet, and this replica is not ready", "after", after.String())
+			log.FromContext(ctx).WithName("certs").Error(err, "Webhooks cannot be served yet, and this replica is not ready",
+				"after", after.String())
 		}
 		return nil
 	})

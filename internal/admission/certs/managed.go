@@ -53,7 +53,8 @@ func (m Managed) SecretKey() types.NamespacedName {
 // Add lets a manager keep the certificate.
 func (m Managed) Add(ctx context.Context, mgr manager.Manager) (*Certificate, error) {
 	key := m.SecretKey()
-	writer, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	writer, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(),
+		Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the webhooks' certificate: %w", err)
 	}
@@ -147,9 +148,10 @@ func ensureSecret(ctx context.Context, c client.Client, key types.NamespacedName
 	return nil
 }
 
-// followSecret serves the certificate in a Secret, and puts a copy into the directory, where the rotator waits for it. It
-// returns the cache by which that is done, which watches nothing else.
-func (c *Certificate) followSecret(ctx context.Context, mgr manager.Manager, key types.NamespacedName, dir string) (cache.Cache, error) {
+// followSecret serves the certificate in a Secret, and puts a copy into the directory, where the rotator waits for it.
+// It returns the cache by which that is done, which watches nothing else.
+func (c *Certificate) followSecret(ctx context.Context, mgr manager.Manager, key types.NamespacedName,
+	dir string) (cache.Cache, error) {
 	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {Namespaces: map[string]cache.Config{

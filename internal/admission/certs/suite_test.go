@@ -85,7 +85,8 @@ func (r *replica) shown(ca []byte) (*x509.Certificate, error) {
 	if !pool.AppendCertsFromPEM(ca) {
 		return nil, errors.New("no certificate authority")
 	}
-	conn, err := tls.Dial("tcp", r.address, &tls.Config{RootCAs: pool, ServerName: "localhost", MinVersion: tls.VersionTLS12})
+	conn, err := tls.Dial("tcp", r.address, &tls.Config{RootCAs: pool, ServerName: "localhost",
+		MinVersion: tls.VersionTLS12})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,8 @@ func createConfigurations(ctx context.Context, name string) {
 			Webhooks: []admissionregistrationv1.MutatingWebhook{{Name: "a.example.com", ClientConfig: config, SideEffects: &none,
 				FailurePolicy: &ignore, AdmissionReviewVersions: []string{"v1"}}}},
 		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name},
-			Webhooks: []admissionregistrationv1.ValidatingWebhook{{Name: "a.example.com", ClientConfig: config, SideEffects: &none,
+			Webhooks: []admissionregistrationv1.ValidatingWebhook{{Name: "a.example.com", ClientConfig: config,
+				SideEffects:   &none,
 				FailurePolicy: &ignore, AdmissionReviewVersions: []string{"v1"}}}},
 	} {
 		Expect(server.Client.Create(ctx, o)).To(Succeed())
@@ -115,7 +117,8 @@ func createConfigurations(ctx context.Context, name string) {
 }
 
 func authorities(ctx context.Context, name string) (mutating, validating []byte) {
-	m, v := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	m, v := &admissionregistrationv1.MutatingWebhookConfiguration{},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{}
 	Expect(server.Client.Get(ctx, client.ObjectKey{Name: name}, m)).To(Succeed())
 	Expect(server.Client.Get(ctx, client.ObjectKey{Name: name}, v)).To(Succeed())
 	return m.Webhooks[0].ClientConfig.CABundle, v.Webhooks[0].ClientConfig.CABundle
@@ -232,15 +235,17 @@ func writePair(dir string) []byte {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	Expect(err).NotTo(HaveOccurred())
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: []string{"localhost"}, IsCA: true,
+		BasicConstraintsValid: true,
+		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	Expect(err).NotTo(HaveOccurred())
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	Expect(err).NotTo(HaveOccurred())
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	Expect(os.WriteFile(filepath.Join(dir, keyFile), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(dir, keyFile), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+		0o600)).To(Succeed())
 	Expect(os.WriteFile(filepath.Join(dir, certFile), certificate, 0o600)).To(Succeed())
 	return certificate
 }

@@ -53,7 +53,8 @@ const (
 var (
 	admittedTaints = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_admitted_taints_total",
-		Help: "Taints that were put on nodes in the request that made them match a rule, by the engine that did it: policy or webhook. The API server may ask the webhook more than once for a node.",
+		Help: "Taints that were put on nodes in the request that made them match a rule, by the engine that did it: " +
+			"policy or webhook. The API server may ask the webhook more than once for a node.",
 	}, []string{"engine"})
 	engineInfo = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "node_readiness_node_admission_engine",
@@ -114,9 +115,11 @@ func (e *Engine) Ready(*http.Request) error {
 	case e.mode != ModePolicy || e.acting() == EnginePolicy:
 		return nil
 	case !e.served:
-		return errors.New("--node-admission=policy: the API server does not serve admissionregistration.k8s.io/v1 MutatingAdmissionPolicy (Kubernetes 1.36)")
+		return errors.New("--node-admission=policy: the API server does not serve admissionregistration.k8s.io/v1 " +
+			"MutatingAdmissionPolicy (Kubernetes 1.36)")
 	}
-	return fmt.Errorf("--node-admission=policy: there is no MutatingAdmissionPolicy %q with a binding of that name: see config/node-admission-policy", e.policy)
+	return fmt.Errorf("--node-admission=policy: there is no MutatingAdmissionPolicy %q with a binding of that name: "+
+		"see config/node-admission-policy", e.policy)
 }
 
 func (e *Engine) tell() {
@@ -165,7 +168,8 @@ func (e *Engine) SetupWithManager(ctx context.Context, mgr manager.Manager) erro
 		return fmt.Errorf("making a cache of policies: %w", err)
 	}
 	for part, object := range map[string]client.Object{
-		"policy": &admissionregistrationv1.MutatingAdmissionPolicy{}, "binding": &admissionregistrationv1.MutatingAdmissionPolicyBinding{},
+		"policy":  &admissionregistrationv1.MutatingAdmissionPolicy{},
+		"binding": &admissionregistrationv1.MutatingAdmissionPolicyBinding{},
 	} {
 		if err := e.follow(ctx, policies, part, object); err != nil {
 			return fmt.Errorf("watching %T %q: %w", object, e.policy, err)

@@ -34,8 +34,8 @@ const (
 	held     = taintKey + "=pending:NoSchedule"
 )
 
-// request is one case: the rules that there are, a node that is created, by a kubelet or an administrator, and perhaps an
-// update by an administrator.
+// request is one case: the rules that there are, a node that is created, by a kubelet or an administrator, and perhaps
+// an update by an administrator.
 type request struct {
 	rules func(pool string) []*build.RuleWrapper
 	// stored changes a rule further once it is stored.
@@ -56,7 +56,8 @@ type request struct {
 }
 
 func network(pool string) *build.RuleWrapper {
-	return build.MakeRule(pool).Condition(cni).Selector(poolKey, pool).Taint(taintKey, "pending", corev1.TaintEffectNoSchedule)
+	return build.MakeRule(pool).Condition(cni).Selector(poolKey, pool).Taint(taintKey, "pending",
+		corev1.TaintEffectNoSchedule)
 }
 
 func one(edits ...func(*build.RuleWrapper)) func(string) []*build.RuleWrapper {
@@ -93,10 +94,12 @@ func admissionNone(r *build.RuleWrapper) { r.Spec.Admission = v1alpha1.NodeAdmis
 var gated = map[string]string{"": held}
 
 var requests = map[string]request{
-	"gates a node that registers":                {rules: one(), node: member, taints: []string{held}, claims: gated},
-	"gates a node that an administrator creates": {rules: one(), node: member, admin: true, taints: []string{held}, claims: gated},
-	"leaves a node alone that no rule matches":   {rules: one(), node: stranger},
-	"gates a node that is labelled later":        {rules: one(), node: stranger, update: labelled, taints: []string{held}, claims: gated},
+	"gates a node that registers": {rules: one(), node: member, taints: []string{held}, claims: gated},
+	"gates a node that an administrator creates": {rules: one(), node: member, admin: true, taints: []string{held},
+		claims: gated},
+	"leaves a node alone that no rule matches": {rules: one(), node: stranger},
+	"gates a node that is labelled later": {rules: one(), node: stranger, update: labelled, taints: []string{held},
+		claims: gated},
 	// NodeRestriction would refuse an update of which a taint is part.
 	"leaves a node alone that its kubelet labels": {rules: one(), node: stranger, update: labelled, kubelet: true},
 	"leaves a node to rules that are frozen":      {rules: circle, stored: frozen(0), node: member},
@@ -105,7 +108,8 @@ var requests = map[string]request{
 	"gates by a label that kubelets cannot set": {
 		rules: func(pool string) []*build.RuleWrapper {
 			r := network(pool)
-			r.Spec.NodeSelector = v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"node-role.kubernetes.io/" + pool: ""}}
+			r.Spec.NodeSelector = v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"node-role.kubernetes.io/" +
+				pool: ""}}
 			return []*build.RuleWrapper{r}
 		},
 		node: stranger, update: func(node *corev1.Node, pool string) {
@@ -113,19 +117,28 @@ var requests = map[string]request{
 		},
 		taints: []string{held}, claims: gated,
 	},
-	"In":                        {rules: selecting("example.com/kind", "In", "gpu", "tpu"), node: with("example.com/kind", "tpu"), taints: []string{held}, claims: gated},
-	"In, another value":         {rules: selecting("example.com/kind", "In", "gpu", "tpu"), node: with("example.com/kind", "cpu")},
-	"In, no such label":         {rules: selecting("example.com/kind", "In", "gpu", "tpu"), node: member},
-	"NotIn":                     {rules: selecting("kubernetes.azure.com/mode", "NotIn", "system"), node: with("kubernetes.azure.com/mode", "user"), taints: []string{held}, claims: gated},
-	"NotIn, no such label":      {rules: selecting("kubernetes.azure.com/mode", "NotIn", "system"), node: member, taints: []string{held}, claims: gated},
-	"NotIn, the value":          {rules: selecting("kubernetes.azure.com/mode", "NotIn", "system"), node: with("kubernetes.azure.com/mode", "system")},
-	"Exists":                    {rules: selecting("example.com/kind", "Exists"), node: with("example.com/kind", ""), taints: []string{held}, claims: gated},
-	"Exists, no such label":     {rules: selecting("example.com/kind", "Exists"), node: member},
-	"DoesNotExist":              {rules: selecting("example.com/kind", "DoesNotExist"), node: member, taints: []string{held}, claims: gated},
-	"DoesNotExist, but it does": {rules: selecting("example.com/kind", "DoesNotExist"), node: with("example.com/kind", "gpu")},
+	"In": {rules: selecting("example.com/kind", "In", "gpu", "tpu"),
+		node: with("example.com/kind", "tpu"), taints: []string{held}, claims: gated},
+	"In, another value": {rules: selecting("example.com/kind", "In", "gpu", "tpu"),
+		node: with("example.com/kind", "cpu")},
+	"In, no such label": {rules: selecting("example.com/kind", "In", "gpu", "tpu"), node: member},
+	"NotIn": {rules: selecting("kubernetes.azure.com/mode", "NotIn", "system"),
+		node: with("kubernetes.azure.com/mode", "user"), taints: []string{held}, claims: gated},
+	"NotIn, no such label": {rules: selecting("kubernetes.azure.com/mode", "NotIn", "system"), node: member,
+		taints: []string{held}, claims: gated},
+	"NotIn, the value": {rules: selecting("kubernetes.azure.com/mode", "NotIn", "system"),
+		node: with("kubernetes.azure.com/mode", "system")},
+	"Exists": {rules: selecting("example.com/kind", "Exists"), node: with("example.com/kind", ""),
+		taints: []string{held}, claims: gated},
+	"Exists, no such label": {rules: selecting("example.com/kind", "Exists"), node: member},
+	"DoesNotExist": {rules: selecting("example.com/kind", "DoesNotExist"), node: member,
+		taints: []string{held}, claims: gated},
+	"DoesNotExist, but it does": {rules: selecting("example.com/kind", "DoesNotExist"),
+		node: with("example.com/kind", "gpu")},
 	"keeps the taints that the node brings": {rules: one(),
 		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-			return member(pool, rules).Taint("a.example.com/x", "1", corev1.TaintEffectNoSchedule).Taint("b.example.com/y", "", corev1.TaintEffectNoExecute)
+			return member(pool, rules).Taint("a.example.com/x", "1", corev1.TaintEffectNoSchedule).Taint("b.example.com/y", "",
+				corev1.TaintEffectNoExecute)
 		},
 		taints: []string{"a.example.com/x=1:NoSchedule", "b.example.com/y=:NoExecute", held}, claims: gated},
 	"leaves its taint as the node brings it": {rules: one(),
@@ -140,17 +153,21 @@ var requests = map[string]request{
 		taints: []string{held}, claims: gated},
 	"a taint without a value": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Value = "" }), node: member,
 		taints: []string{taintKey + "=:NoSchedule"}, claims: map[string]string{"": taintKey + "=:NoSchedule"}},
-	"a taint that evicts, at birth": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "NoExecute" }), node: member,
+	"a taint that evicts, at birth": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "NoExecute" }),
+		node:   member,
 		taints: []string{taintKey + "=pending:NoExecute"}, claims: map[string]string{"": taintKey + "=pending:NoExecute"}},
 	"a taint that evicts is not put on a node that may run pods": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "NoExecute" }), node: stranger, update: labelled},
-	"dry-run":                {rules: one(func(r *build.RuleWrapper) { r.DryRun(true) }), node: member},
-	"dry-run, an update":     {rules: one(func(r *build.RuleWrapper) { r.DryRun(true) }), node: stranger, update: labelled},
-	"suspended":              {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }), node: member},
-	"suspended, an update":   {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }), node: stranger, update: labelled},
-	"admission: None":        {rules: one(admissionNone), node: member},
-	"None, an update":        {rules: one(admissionNone), node: stranger, update: labelled},
-	"being deleted":          {rules: one(), stored: deleted, node: member},
-	"a rule without a taint": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint = nil; r.Spec.Health = health() }), node: member},
+	"dry-run": {rules: one(func(r *build.RuleWrapper) { r.DryRun(true) }), node: member},
+	"dry-run, an update": {rules: one(func(r *build.RuleWrapper) { r.DryRun(true) }), node: stranger,
+		update: labelled},
+	"suspended": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }), node: member},
+	"suspended, an update": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }), node: stranger,
+		update: labelled},
+	"admission: None": {rules: one(admissionNone), node: member},
+	"None, an update": {rules: one(admissionNone), node: stranger, update: labelled},
+	"being deleted":   {rules: one(), stored: deleted, node: member},
+	"a rule without a taint": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint = nil; r.Spec.Health = health() }),
+		node: member},
 	"two rules": {
 		rules: func(pool string) []*build.RuleWrapper {
 			second := network(pool).Taint("readiness.example.com/storage", "", corev1.TaintEffectPreferNoSchedule)
@@ -183,7 +200,8 @@ var requests = map[string]request{
 			return build.MakeNode(pool).Label(poolKey, pool+"-7")
 		},
 		taints: []string{"readiness.example.com/t14=:NoSchedule", "readiness.example.com/t15=:NoSchedule"},
-		claims: map[string]string{"-14": "readiness.example.com/t14=:NoSchedule", "-15": "readiness.example.com/t15=:NoSchedule"},
+		claims: map[string]string{"-14": "readiness.example.com/t14=:NoSchedule",
+			"-15": "readiness.example.com/t15=:NoSchedule"},
 	},
 	"a rule whose taint would be invalid: its key":    {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Key = "not a key" }), node: member},
 	"a rule whose taint would be invalid: its prefix": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Key = "node.kubernetes.io/out-of-service" }), node: member},
@@ -192,32 +210,40 @@ var requests = map[string]request{
 	"a rule whose taint would be invalid: its effect": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "Never" }), node: member},
 	"a forged record": {rules: one(), node: forged(poolKey), taints: []string{held}, claims: gated},
 	"a forged record of a rule that does not match": {rules: one(), node: forged("example.com/other")},
-	"a forged record of a rule that is suspended":   {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }), node: forged(poolKey)},
-	"a node that bears the mark of completion": {rules: one(), admin: true, node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-		return member(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+string(rules[0].UID), "{}")
-	}},
-	"an update after completion": {rules: one(), admin: true, update: labelled, node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-		return stranger(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+string(rules[0].UID), "{}")
-	}},
-	"an update after completion, in the older form": {rules: one(), admin: true, update: labelled, node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-		return stranger(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+rules[0].Name, "{}")
-	}},
-	"an update that changes nothing relevant": {rules: one(), node: member, cleaned: true, update: func(node *corev1.Node, _ string) {
-		node.Labels["example.com/other"] = "x"
-	}},
+	"a forged record of a rule that is suspended": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }),
+		node: forged(poolKey)},
+	"a node that bears the mark of completion": {rules: one(), admin: true,
+		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+			return member(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+string(rules[0].UID), "{}")
+		}},
+	"an update after completion": {rules: one(), admin: true, update: labelled,
+		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+			return stranger(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+string(rules[0].UID), "{}")
+		}},
+	"an update after completion, in the older form": {rules: one(), admin: true, update: labelled,
+		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+			return stranger(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+rules[0].Name, "{}")
+		}},
+	"an update that changes nothing relevant": {rules: one(), node: member, cleaned: true,
+		update: func(node *corev1.Node, _ string) {
+			node.Labels["example.com/other"] = "x"
+		}},
 	"an update of annotations": {rules: one(), node: member, cleaned: true, update: func(node *corev1.Node, _ string) {
 		node.Annotations = map[string]string{"example.com/note": "x"}
 	}},
-	"a node that is older than the rule":                           {rules: one(), before: true, node: stranger, update: labelled},
-	"a node that is older than the time that the rule is in force": {rules: one(), stored: inForceTomorrow, node: stranger, update: labelled},
+	"a node that is older than the rule": {rules: one(), before: true, node: stranger,
+		update: labelled},
+	"a node that is older than the time that the rule is in force": {rules: one(), stored: inForceTomorrow, node: stranger,
+		update: labelled},
 	"a node that is labelled with the taint on it": {rules: one(), update: labelled,
 		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
 			return stranger(pool, rules).Taint(taintKey, "mine", corev1.TaintEffectNoSchedule)
 		},
 		taints: []string{taintKey + "=mine:NoSchedule"}},
-	"a node that may join whatever happens": {rules: one(), admin: true, node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-		return member(pool, rules).Label("node-restriction.kubernetes.io/skip-admission", "")
-	}},
+	"a node that may join whatever happens": {rules: one(), admin: true,
+		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+			return member(pool, rules).Label("node-restriction.kubernetes.io/skip-admission", "")
+		}},
 }
 
 func with(key, value string) func(string, []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
@@ -230,7 +256,8 @@ func with(key, value string) func(string, []*v1alpha1.NodeReadinessRule) *build.
 func forged(key string) func(string, []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
 	return func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
 		now := time.Now().UTC().Add(2 * time.Second).Format(time.RFC3339)
-		return build.MakeNode(pool).Label(key, pool).Annotation(v1alpha1.RecordAnnotationPrefix+string(rules[0].UID), `{"released":"`+now+`"}`)
+		return build.MakeNode(pool).Label(key, pool).Annotation(v1alpha1.RecordAnnotationPrefix+string(rules[0].UID),
+			`{"released":"`+now+`"}`)
 	}
 }
 
@@ -246,7 +273,8 @@ func deleted(ctx context.Context, rule *v1alpha1.NodeReadinessRule) {
 
 func inForceTomorrow(ctx context.Context, rule *v1alpha1.NodeReadinessRule) {
 	rule.Status.ObservedGeneration = rule.Generation
-	rule.Status.InForce = &v1alpha1.InForce{Since: metav1.NewTime(time.Now().Add(24 * time.Hour)), SelectorHash: ruleset.Compile(rule, nil, time.Now()).SelectorHash}
+	rule.Status.InForce = &v1alpha1.InForce{Since: metav1.NewTime(time.Now().Add(24 * time.Hour)),
+		SelectorHash: ruleset.Compile(rule, nil, time.Now()).SelectorHash}
 	Expect(server.Client.Status().Update(ctx, rule)).To(Succeed())
 }
 
@@ -255,7 +283,8 @@ func circle(pool string) []*build.RuleWrapper {
 	first, second := network(pool), network(pool)
 	second.Name += "-second"
 	for rule, other := range map[*build.RuleWrapper]string{first: second.Name, second: first.Name} {
-		rule.Spec.Requirements = []v1alpha1.Requirement{{Name: "other", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: other}}}
+		rule.Spec.Requirements = []v1alpha1.Requirement{{Name: "other",
+			RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: other}}}
 	}
 	return []*build.RuleWrapper{first, second}
 }
@@ -263,7 +292,8 @@ func circle(pool string) []*build.RuleWrapper {
 // frozen says in the status of a rule that it is frozen, for a generation that is so many later.
 func frozen(later int64) func(context.Context, *v1alpha1.NodeReadinessRule) {
 	return func(ctx context.Context, rule *v1alpha1.NodeReadinessRule) {
-		meta.SetStatusCondition(&rule.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse,
+		meta.SetStatusCondition(&rule.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady,
+			Status: metav1.ConditionFalse,
 			Reason: "Cycle", ObservedGeneration: rule.Generation + later})
 		Expect(server.Client.Status().Update(ctx, rule)).To(Succeed())
 	}
@@ -289,8 +319,8 @@ func await(ctx context.Context, kind Kind) {
 	}).Should(Succeed())
 }
 
-// awaitEngine waits until the API server acts as well: it goes on for a moment with a policy that is deleted, as an update
-// shows, which the webhook leaves alone when the policy has gated the node before.
+// awaitEngine waits until the API server acts as well: it goes on for a moment with a policy that is deleted, as an
+// update shows, which the webhook leaves alone when the policy has gated the node before.
 func awaitEngine(ctx context.Context, kind Kind) {
 	GinkgoHelper()
 	name := "engine-" + string(kind)
@@ -362,7 +392,8 @@ func (c *request) run(ctx context.Context, kind Kind) {
 	}
 	DeferCleanup(func(ctx context.Context) { Expect(server.Client.Delete(ctx, node)).To(Succeed()) })
 	if c.before { // times of creation are in whole seconds
-		Eventually(func() time.Duration { return time.Since(node.CreationTimestamp.Time) }).Should(BeNumerically(">", time.Second))
+		Eventually(func() time.Duration { return time.Since(node.CreationTimestamp.Time) }).Should(BeNumerically(">",
+			time.Second))
 		create()
 	}
 	if c.cleaned {
@@ -427,7 +458,8 @@ func remove(ctx context.Context, rule *v1alpha1.NodeReadinessRule) {
 	Expect(client.IgnoreNotFound(server.Client.Delete(ctx, rule))).To(Succeed())
 	if len(rule.Finalizers) > 0 {
 		rule.Finalizers = nil
-		Expect(client.IgnoreNotFound(server.Client.Patch(ctx, rule, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))).To(Succeed())
+		Expect(client.IgnoreNotFound(server.Client.Patch(ctx, rule, client.RawPatch("application/merge-patch+json",
+			[]byte(`{"metadata":{"finalizers":null}}`))))).To(Succeed())
 	}
 }
 

@@ -27,8 +27,10 @@ func FuzzNodes(f *testing.F) {
 	now := time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
 	rule := ruleset.Compile(network("a").UID("u").Created(now).Obj(), nil, now)
 	set := ruleset.NewSet(rule)
-	w := &Webhook{Rules: func() *ruleset.Set { return set }, Acting: NewEngine(ModeWebhook, true, "").Acting, Clock: clocktesting.NewFakePassiveClock(now)}
-	good, err := json.Marshal(build.MakeNode("n").Label(poolKey, "a").Annotation(v1alpha1.RecordAnnotationPrefix+"u", "{").Obj())
+	w := &Webhook{Rules: func() *ruleset.Set { return set }, Acting: NewEngine(ModeWebhook, true, "").Acting,
+		Clock: clocktesting.NewFakePassiveClock(now)}
+	good, err := json.Marshal(build.MakeNode("n").Label(poolKey, "a").Annotation(v1alpha1.RecordAnnotationPrefix+"u",
+		"{").Obj())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -37,13 +39,15 @@ func FuzzNodes(f *testing.F) {
 		f.Add(op, "nodes", "", good, []byte(`{"metadata":{"labels":null}}`))
 		f.Add(op, "nodes", "status", good, []byte(nil))
 		f.Add(op, "pods", "", []byte("{}"), []byte("null"))
-		f.Add(op, "nodes", "", []byte(`{"metadata":{"annotations":{"a/~b":"`+strings.Repeat("x", 1<<10)+`"},"labels":{"example.com/pool":"a"}},"spec":{"taints":[{}]}}`), []byte(nil))
+		f.Add(op, "nodes", "", []byte(`{"metadata":{"annotations":{"a/~b":"`+strings.Repeat("x",
+			1<<10)+`"},"labels":{"example.com/pool":"a"}},"spec":{"taints":[{}]}}`), []byte(nil))
 		f.Add(op, "nodes", "", []byte(nil), []byte(nil))
 	}
 	f.Fuzz(func(t *testing.T, op, resource, subresource string, object, old []byte) {
 		got := w.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-			Operation: admissionv1.Operation(op), Resource: metav1.GroupVersionResource{Version: "v1", Resource: resource}, SubResource: subresource,
-			Object: runtime.RawExtension{Raw: object}, OldObject: runtime.RawExtension{Raw: old},
+			Operation: admissionv1.Operation(op), Resource: metav1.GroupVersionResource{Version: "v1", Resource: resource},
+			SubResource: subresource,
+			Object:      runtime.RawExtension{Raw: object}, OldObject: runtime.RawExtension{Raw: old},
 		}})
 		if !got.Allowed {
 			t.Fatalf("refused: %+v", got.Result)

@@ -23,7 +23,8 @@ var _ = Describe("The records on a node", func() {
 		another = `{"rule":"network","taint":"readiness.example.com/network=pending:NoSchedule","released":"2026-01-01T00:00:00Z"}`
 	)
 	taint := func(n *corev1.Node) {
-		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "readiness.example.com/network", Value: "pending", Effect: corev1.TaintEffectNoSchedule})
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "readiness.example.com/network", Value: "pending",
+			Effect: corev1.TaintEffectNoSchedule})
 	}
 	annotate := func(value string) func(*corev1.Node) {
 		return func(n *corev1.Node) {
@@ -65,8 +66,10 @@ var _ = Describe("The records on a node", func() {
 				expectAllowed(c.Update(ctx, node), allowed || who == "operator", who)
 			}
 		},
-		Entry("nothing of them changes", annotate(claim), func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} }, true),
-		Entry("another annotation changes", annotate(claim), func(n *corev1.Node) { n.Annotations["example.com/x"] = "y" }, true),
+		Entry("nothing of them changes", annotate(claim), func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} },
+			true),
+		Entry("another annotation changes", annotate(claim), func(n *corev1.Node) { n.Annotations["example.com/x"] = "y" },
+			true),
 		Entry("one is added", nothing, annotate(another), false),
 		Entry("one is changed", annotate(claim), annotate(another), false),
 		Entry("one is removed", annotate(claim), func(n *corev1.Node) { n.Annotations = nil }, false),
@@ -78,21 +81,24 @@ var _ = Describe("The records on a node", func() {
 
 	DescribeTable("may claim, on a new node, only a taint that the node brings",
 		func(ctx context.Context, change func(*corev1.Node), allowed bool) {
-			// The webhook, which drops records of new nodes, does not see a node with this label. Only administrators may set it.
+			// The webhook, which drops records of new nodes, does not see a node with this label. Only administrators may set
+			// it.
 			node := build.MakeNode("born").Label("node-restriction.kubernetes.io/skip-admission", "").Obj()
 			change(node)
 			expectAllowed(server.Client.Create(ctx, node, client.DryRunAll), allowed, "administrator")
 		},
 		Entry("no record", nothing, true),
 		Entry("a record without its taint", annotate(claim), false),
-		Entry("a record of another taint", both(taint, annotate(`{"rule":"network","taint":"example.com/other=:NoSchedule"}`)), false),
+		Entry("a record of another taint", both(taint,
+			annotate(`{"rule":"network","taint":"example.com/other=:NoSchedule"}`)), false),
 		Entry("a record with more than a claim", both(taint, annotate(another)), false),
 		Entry("a record with its taint", both(taint, annotate(claim)), true),
 	)
 })
 
 var _ = Describe("What overrules a node's rules", func() {
-	keys := []string{v1alpha1.OverrideAnnotation, "readiness.node.x-k8s.io/maintenance", v1alpha1.BootstrapAnnotationPrefix + "network"}
+	keys := []string{v1alpha1.OverrideAnnotation, "readiness.node.x-k8s.io/maintenance",
+		v1alpha1.BootstrapAnnotationPrefix + "network"}
 
 	It("cannot be written by a kubelet, nor through the status of nodes", func(ctx context.Context) {
 		kubelet, err := server.As("system:node:overruled", "system:nodes")
@@ -106,10 +112,13 @@ var _ = Describe("What overrules a node's rules", func() {
 				Expect(client.IgnoreNotFound(server.Client.Delete(ctx, node))).To(Succeed())
 			})
 			for who, write := range map[string]func(*corev1.Node) error{
-				"the kubelet":                       func(n *corev1.Node) error { return kubelet.Update(ctx, n) },
-				"the kubelet, by the status":        func(n *corev1.Node) error { return kubelet.Status().Update(ctx, n) },
-				"an administrator, by the status":   func(n *corev1.Node) error { return server.Client.Status().Update(ctx, n) },
-				"the kubelet, by a patch of status": func(n *corev1.Node) error { return kubelet.Status().Patch(ctx, n, client.Merge) },
+				"the kubelet":                     func(n *corev1.Node) error { return kubelet.Update(ctx, n) },
+				"the kubelet, by the status":      func(n *corev1.Node) error { return kubelet.Status().Update(ctx, n) },
+				"an administrator, by the status": func(n *corev1.Node) error { return server.Client.Status().Update(ctx, n) },
+				"the kubelet, by a patch of status": func(n *corev1.Node) error {
+					return kubelet.Status().Patch(ctx, n,
+						client.Merge)
+				},
 			} {
 				changed := node.DeepCopy()
 				changed.Annotations = map[string]string{key: "Release"}
@@ -124,7 +133,8 @@ var _ = Describe("What overrules a node's rules", func() {
 			Expect(kubelet.Status().Update(ctx, node)).To(Succeed(), "what is there does not keep the kubelet from its status")
 			removed := node.DeepCopy()
 			removed.Annotations = nil
-			Expect(kubelet.Status().Update(ctx, removed)).To(MatchError(ContainSubstring("cannot be written by a kubelet")), "a removal")
+			Expect(kubelet.Status().Update(ctx, removed)).To(MatchError(ContainSubstring("cannot be written by a kubelet")),
+				"a removal")
 			Expect(server.Client.Delete(ctx, node)).To(Succeed())
 		}
 	})

@@ -83,7 +83,8 @@ var _ = BeforeSuite(func(ctx context.Context) {
 		Eventually(ended).Should(Receive(BeNil()))
 	})
 	Eventually(func() error { return s.StartedChecker()(nil) }).Should(Succeed())
-	_, err = server.ApplyConfig(ctx, cluster.Local(fmt.Sprintf("https://localhost:%d", taken[0]), ca), cluster.MutatingWebhooks)
+	_, err = server.ApplyConfig(ctx, cluster.Local(fmt.Sprintf("https://localhost:%d", taken[0]), ca),
+		cluster.MutatingWebhooks)
 	Expect(err).NotTo(HaveOccurred())
 	_, err = server.ApplyConfig(ctx, nil, cluster.RecordGuard)
 	Expect(err).NotTo(HaveOccurred())
@@ -119,7 +120,8 @@ func makeCertificate() (tls.Certificate, []byte) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	Expect(err).NotTo(HaveOccurred())
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key},
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 // awaitGuard waits until the policy for records is in force.
@@ -128,6 +130,9 @@ func awaitGuard(ctx context.Context) {
 	node := build.MakeNode("probe").Obj()
 	Expect(server.Client.Create(ctx, node)).To(Succeed())
 	node.Annotations = map[string]string{v1alpha1.RecordAnnotationPrefix + "x": "{}"}
-	Eventually(func() error { return server.Client.Update(ctx, node.DeepCopy(), client.DryRunAll) }).Should(MatchError(ContainSubstring("written by it only")))
+	Eventually(func() error {
+		return server.Client.Update(ctx, node.DeepCopy(),
+			client.DryRunAll)
+	}).Should(MatchError(ContainSubstring("written by it only")))
 	Expect(server.Client.Delete(ctx, node)).To(Succeed())
 }

@@ -38,7 +38,8 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if w.Acting() != EngineWebhook {
 		return admission.Allowed("")
 	}
-	if req.Resource.Resource != "nodes" || req.SubResource != "" || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
+	if req.Resource.Resource != "nodes" || req.SubResource != "" || req.Operation != admissionv1.Create &&
+		req.Operation != admissionv1.Update {
 		return admission.Allowed("").WithWarnings("nodegate: only creations and updates of nodes are looked at here")
 	}
 	// NodeRestriction checks a kubelet's update once more after it was mutated, and refuses the new taint.
@@ -65,7 +66,8 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if req.DryRun == nil || !*req.DryRun {
 		admittedTaints.WithLabelValues(string(EngineWebhook)).Add(float64(len(admitted.Claims)))
 	}
-	log.FromContext(ctx).V(2).Info("Gated node", "node", node.Name, "operation", req.Operation, "rules", len(admitted.Claims))
+	log.FromContext(ctx).V(2).Info("Gated node", "node", node.Name, "operation", req.Operation, "rules",
+		len(admitted.Claims))
 	return response
 }
 

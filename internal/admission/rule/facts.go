@@ -50,13 +50,14 @@ func (c *Cluster) Facts(ctx context.Context, rule *ruleset.Rule) (lint.Facts, er
 		errs = append(errs, err)
 		facts.Workloads = workloads
 	}
-	operator, err := c.pods(ctx, c.Namespace, client.MatchingLabels{"app.kubernetes.io/name": "nodegate", "app.kubernetes.io/component": "manager"})
+	operator, err := c.pods(ctx, c.Namespace, client.MatchingLabels{"app.kubernetes.io/name": "nodegate",
+		"app.kubernetes.io/component": "manager"})
 	facts.Operator = operator
 	return facts, errors.Join(append(errs, err)...)
 }
 
-// workloads are what makes the pods that are waited for: DaemonSets, and what is seen by its pods. Nil if that cannot be
-// found out.
+// workloads are what makes the pods that are waited for: DaemonSets, and what is seen by its pods. Nil if that cannot
+// be found out.
 func (c *Cluster) workloads(ctx context.Context, required []*ruleset.Pods) ([]lint.Workload, error) {
 	out := []lint.Workload{}
 	for _, p := range required {
@@ -66,7 +67,8 @@ func (c *Cluster) workloads(ctx context.Context, required []*ruleset.Pods) ([]li
 		}
 		for i := range sets.Items {
 			s := &sets.Items[i]
-			out = append(out, lint.Workload{Kind: "DaemonSet", Namespace: s.Namespace, Name: s.Name, Labels: s.Spec.Template.Labels, Pod: &s.Spec.Template.Spec})
+			out = append(out, lint.Workload{Kind: "DaemonSet", Namespace: s.Namespace, Name: s.Name,
+				Labels: s.Spec.Template.Labels, Pod: &s.Spec.Template.Spec})
 		}
 		pods, err := c.pods(ctx, p.Namespace, client.MatchingLabelsSelector{Selector: p.Labels})
 		if err != nil {

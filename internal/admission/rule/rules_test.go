@@ -32,13 +32,15 @@ func network(name string) *build.RuleWrapper {
 
 func requires(r *build.RuleWrapper, names ...string) *build.RuleWrapper {
 	for _, n := range names {
-		r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: n, RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: n}})
+		r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: n,
+			RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: n}})
 	}
 	return r
 }
 
 func expression(r *build.RuleWrapper, text string) *build.RuleWrapper {
-	r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: "cel", CEL: &v1alpha1.CELRequirement{Expression: text}})
+	r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: "cel",
+		CEL: &v1alpha1.CELRequirement{Expression: text}})
 	return r
 }
 
@@ -69,7 +71,8 @@ func review(t *testing.T, old, rule *build.RuleWrapper) admission.Request {
 		}
 		return runtime.RawExtension{Raw: out}
 	}
-	req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: raw(rule), OldObject: raw(old)}}
+	req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create,
+		Object: raw(rule), OldObject: raw(old)}}
 	if old != nil {
 		req.Operation = admissionv1.Update
 	}
@@ -84,18 +87,26 @@ func TestRules(t *testing.T) {
 		refused   []string
 		warned    string
 	}{
-		"a good rule":        {rule: network("a")},
-		"one that is warned": {others: []*build.RuleWrapper{network("b").Taint("readiness.k8s.io/a", "", corev1.TaintEffectNoSchedule)}, rule: network("a"), warned: "rule b has the same taint"},
+		"a good rule": {rule: network("a")},
+		"one that is warned": {others: []*build.RuleWrapper{network("b").Taint("readiness.k8s.io/a", "",
+			corev1.TaintEffectNoSchedule)}, rule: network("a"), warned: "rule b has the same taint"},
 
-		"an expression of the wrong type":           {rule: expression(network("a"), bad), refused: []string{"spec.requirements[0].cel.expression", "ERROR: <input>:1:36"}},
-		"an expression that is no bool":             {rule: expression(network("a"), "1 + 1"), refused: []string{"spec.requirements[0].cel.expression", "must be a bool"}},
-		"an expression that was bad and is touched": {old: expression(network("a"), bad), rule: expression(network("a"), bad+" "), refused: []string{"1:36"}},
-		"an expression that was bad and is not":     {old: expression(network("a"), bad), rule: expression(network("a"), bad).Suspend(true)},
-		"an expression that is mended":              {old: expression(network("a"), bad), rule: expression(network("a"), "true")},
+		"an expression of the wrong type": {rule: expression(network("a"), bad),
+			refused: []string{"spec.requirements[0].cel.expression", "ERROR: <input>:1:36"}},
+		"an expression that is no bool": {rule: expression(network("a"), "1 + 1"),
+			refused: []string{"spec.requirements[0].cel.expression", "must be a bool"}},
+		"an expression that was bad and is touched": {old: expression(network("a"), bad),
+			rule: expression(network("a"), bad+" "), refused: []string{"1:36"}},
+		"an expression that was bad and is not": {old: expression(network("a"), bad),
+			rule: expression(network("a"), bad).Suspend(true)},
+		"an expression that is mended": {old: expression(network("a"), bad),
+			rule: expression(network("a"), "true")},
 
-		"a circle of one":   {rule: requires(network("a"), "a"), refused: []string{"spec.requirements", "a requires a"}},
-		"a circle of three": {others: []*build.RuleWrapper{requires(network("b"), "c"), requires(network("c"), "a")}, rule: requires(network("a"), "b"), refused: []string{"a requires b requires c requires a"}},
-		"a chain":           {others: []*build.RuleWrapper{requires(network("b"), "c"), network("c")}, rule: requires(network("a"), "b")},
+		"a circle of one": {rule: requires(network("a"), "a"), refused: []string{"spec.requirements", "a requires a"}},
+		"a circle of three": {others: []*build.RuleWrapper{requires(network("b"), "c"), requires(network("c"), "a")},
+			rule: requires(network("a"), "b"), refused: []string{"a requires b requires c requires a"}},
+		"a chain": {others: []*build.RuleWrapper{requires(network("b"), "c"), network("c")},
+			rule: requires(network("a"), "b")},
 		"a circle that is there and not touched": {others: []*build.RuleWrapper{requires(network("b"), "a")},
 			old: requires(network("a"), "b"), rule: requires(network("a"), "b").Suspend(true)},
 		"a circle that is there and opened": {others: []*build.RuleWrapper{requires(network("b"), "a")},
@@ -117,7 +128,8 @@ func TestRules(t *testing.T) {
 					t.Errorf("it does not say %q: %+v", want, got.Result)
 				}
 			}
-			if all := strings.Join(got.Warnings, "\n"); !strings.Contains(all, c.warned) || c.warned == "" && strings.Contains(all, "same taint") {
+			if all := strings.Join(got.Warnings, "\n"); !strings.Contains(all, c.warned) || c.warned == "" &&
+				strings.Contains(all, "same taint") {
 				t.Errorf("warnings %q, want %q", all, c.warned)
 			}
 		})

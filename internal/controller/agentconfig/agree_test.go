@@ -44,8 +44,8 @@ func named(t *testing.T, path ...string) []string {
 	return names
 }
 
-// TestTheAPITheOperatorAndTheAgentKnowTheSameChecks: their names stand in the schema, in the operator's validation and in the
-// agent, which share no code.
+// TestTheAPITheOperatorAndTheAgentKnowTheSameChecks: their names stand in the schema, in the operator's validation and
+// in the agent, which share no code.
 func TestTheAPITheOperatorAndTheAgentKnowTheSameChecks(t *testing.T) {
 	env := checks.Environment{}
 	var known []string
@@ -85,7 +85,8 @@ func (k known) Wait(context.Context) checks.Node { return checks.Node(k) }
 
 // TestTheAgentReadsWhatTheOperatorWrites: the verdict in a node's record.
 func TestTheAgentReadsWhatTheOperatorWrites(t *testing.T) {
-	for verdict, passes := range map[v1alpha1.HealthVerdict]bool{v1alpha1.HealthReady: true, v1alpha1.HealthNotReady: false} {
+	for verdict, passes := range map[v1alpha1.HealthVerdict]bool{v1alpha1.HealthReady: true,
+		v1alpha1.HealthNotReady: false} {
 		raw, err := json.Marshal(gate.Record{Rule: "r", Taint: "example.com/a=:NoSchedule", Health: verdict})
 		if err != nil {
 			t.Fatal(err)

@@ -36,8 +36,8 @@ const fieldOwner = "nodegate"
 
 // Reconciler keeps the ConfigMap, and what the agents' ServiceAccount says, in line with the rules. It has one worker.
 type Reconciler struct {
-	// Client reads and writes the ConfigMap past any cache: that is rare, and where it may not be read nothing else must wait
-	// for it.
+	// Client reads and writes the ConfigMap past any cache: that is rare, and where it may not be read nothing else must
+	// wait for it.
 	Client client.Client
 	// Rules is the present snapshot.
 	Rules func() *ruleset.Set
@@ -48,7 +48,8 @@ type Reconciler struct {
 	// Account is the agents' ServiceAccount.
 	Account client.ObjectKey
 
-	// last is what the rules last made that fitted; nil until then. Rules that have become invalid keep what they had in it.
+	// last is what the rules last made that fitted; nil until then. Rules that have become invalid keep what they had in
+	// it.
 	last *config.File
 	// refused is what was said of a configuration that does not fit, so that it is said once.
 	refused string
@@ -99,8 +100,8 @@ func encode(file *config.File) (raw, conditions string, err error) {
 	return string(bytes), conditions, err
 }
 
-// allow writes what agents may publish to their ServiceAccount. Where that is not there, there are no agents, and it is looked
-// at again when it comes.
+// allow writes what agents may publish to their ServiceAccount. Where that is not there, there are no agents, and it is
+// looked at again when it comes.
 func (r *Reconciler) allow(ctx context.Context, conditions string) error {
 	account := &corev1.ServiceAccount{}
 	if err := r.Client.Get(ctx, r.Account, account); err != nil {
@@ -150,7 +151,8 @@ func (r *Reconciler) tooLarge(ctx context.Context, file *config.File, err error)
 		return
 	}
 	r.refused = text
-	log.FromContext(ctx).Error(err, "The agents' configuration is not written: the last one that fitted stays in force", "largest", largest(file))
+	log.FromContext(ctx).Error(err, "The agents' configuration is not written: the last one that fitted stays in force",
+		"largest", largest(file))
 	on := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.Key.Namespace, Name: r.Key.Name},
@@ -173,7 +175,10 @@ func largest(file *config.File) string {
 		}
 		shares = append(shares, share{file.Rules[i].Name, len(raw)})
 	}
-	slices.SortFunc(shares, func(a, b share) int { return cmp.Or(cmp.Compare(b.bytes, a.bytes), strings.Compare(a.name, b.name)) })
+	slices.SortFunc(shares, func(a, b share) int {
+		return cmp.Or(cmp.Compare(b.bytes, a.bytes),
+			strings.Compare(a.name, b.name))
+	})
 	var words []string
 	for _, s := range shares[:min(few, len(shares))] {
 		words = append(words, fmt.Sprintf("%s (%d bytes)", s.name, s.bytes))

@@ -71,22 +71,25 @@ func newDesk(ctx context.Context) *desk {
 func (d *desk) restart(key client.ObjectKey) {
 	d.recorder = events.NewFakeRecorder(10)
 	counting := interceptor.NewClient(server.Client, interceptor.Funcs{
-		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration,
+			opts ...client.ApplyOption) error {
 			d.requests++
 			return c.Apply(ctx, obj, opts...)
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch,
+			opts ...client.PatchOption) error {
 			d.requests++
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 	})
-	d.Reconciler = &Reconciler{Client: counting, Recorder: d.recorder, Key: key, Account: client.ObjectKey{Namespace: key.Namespace, Name: account}, Rules: func() *ruleset.Set {
-		set := ruleset.NewSet()
-		for _, r := range d.rules {
-			set = set.With(ruleset.Compile(r.Obj(), nil, time.Now()))
-		}
-		return set
-	}}
+	d.Reconciler = &Reconciler{Client: counting, Recorder: d.recorder, Key: key,
+		Account: client.ObjectKey{Namespace: key.Namespace, Name: account}, Rules: func() *ruleset.Set {
+			set := ruleset.NewSet()
+			for _, r := range d.rules {
+				set = set.With(ruleset.Compile(r.Obj(), nil, time.Now()))
+			}
+			return set
+		}}
 }
 
 func (d *desk) reconcile() {
@@ -145,7 +148,8 @@ var _ = Describe("The agents' configuration", func() {
 		d := newDesk(ctx)
 		d.reconcile()
 		Expect(d.names()).To(BeEmpty(), "there are no rules, and agents are told so")
-		d.rules = []*build.RuleWrapper{prober("b", "example.com/B", "example.com/A"), prober("a", "example.com/A"), prober("none")}
+		d.rules = []*build.RuleWrapper{prober("b", "example.com/B", "example.com/A"), prober("a", "example.com/A"),
+			prober("none")}
 		d.reconcile()
 		Expect(d.names()).To(Equal([]string{"a", "b"}))
 		Expect(d.may()).To(Equal("example.com/A\nexample.com/B"))
@@ -177,29 +181,31 @@ var _ = Describe("The agents' configuration", func() {
 		Expect(d.stored().Data[agentcfg.Key]).To(Equal(good))
 	})
 
-	It("has of a rule in dry-run or suspended the probes, and of an invalid one what it had, after a restart, too", func(ctx context.Context) {
-		d := newDesk(ctx)
-		d.rules = []*build.RuleWrapper{
-			prober("dry", "example.com/D").Health("kubelet"), prober("suspended", "example.com/S").Health("kubelet"),
-			prober("invalid", "example.com/I").Health("kubelet"), prober("deleted", "example.com/X").Health("kubelet"),
-		}
-		d.reconcile()
-		d.rules[0].DryRun(true)
-		d.rules[1].Suspend(true)
-		d.rules[2].MaxUnavailable("nonsense").Probe("example.com/Later", 1)
-		d.rules[3].Deleted(time.Now())
-		d.reconcile()
-		check := func() {
-			GinkgoHelper()
-			Expect(d.names()).To(Equal([]string{"dry", "invalid", "suspended"}))
-			Expect(d.may()).To(Equal("example.com/D\nexample.com/I\nexample.com/S"))
-			Expect(strings.Count(d.stored().Data[agentcfg.Key], `"health"`)).To(Equal(1), "only the invalid one keeps its health")
-		}
-		check()
-		d.restart(d.Key)
-		d.reconcile()
-		check()
-	})
+	It("has of a rule in dry-run or suspended the probes, and of an invalid one what it had, after a restart, too",
+		func(ctx context.Context) {
+			d := newDesk(ctx)
+			d.rules = []*build.RuleWrapper{
+				prober("dry", "example.com/D").Health("kubelet"), prober("suspended", "example.com/S").Health("kubelet"),
+				prober("invalid", "example.com/I").Health("kubelet"), prober("deleted", "example.com/X").Health("kubelet"),
+			}
+			d.reconcile()
+			d.rules[0].DryRun(true)
+			d.rules[1].Suspend(true)
+			d.rules[2].MaxUnavailable("nonsense").Probe("example.com/Later", 1)
+			d.rules[3].Deleted(time.Now())
+			d.reconcile()
+			check := func() {
+				GinkgoHelper()
+				Expect(d.names()).To(Equal([]string{"dry", "invalid", "suspended"}))
+				Expect(d.may()).To(Equal("example.com/D\nexample.com/I\nexample.com/S"))
+				Expect(strings.Count(d.stored().Data[agentcfg.Key], `"health"`)).To(Equal(1),
+					"only the invalid one keeps its health")
+			}
+			check()
+			d.restart(d.Key)
+			d.reconcile()
+			check()
+		})
 
 	It("stays as it last was where it would not fit, and says so once, with the largest rules", func(ctx context.Context) {
 		d := newDesk(ctx)
@@ -214,7 +220,8 @@ var _ = Describe("The agents' configuration", func() {
 		Expect(testutil.ToFloat64(current)).To(BeZero())
 		said := d.said()
 		Expect(said).To(HaveLen(1))
-		Expect(said[0]).To(And(HavePrefix("Warning AgentConfigTooLarge"), ContainSubstring("the last one that fitted stays in force. The largest rules: huge (")))
+		Expect(said[0]).To(And(HavePrefix("Warning AgentConfigTooLarge"),
+			ContainSubstring("the last one that fitted stays in force. The largest rules: huge (")))
 		d.rules = d.rules[:1]
 		d.reconcile()
 		Expect(testutil.ToFloat64(current)).To(BeEquivalentTo(1))
@@ -236,13 +243,15 @@ func run(ctx context.Context, cfg *rest.Config, key client.ObjectKey) ctrl.Manag
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: cluster.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)},
-		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}}, // as the operator has it
+		// as the operator has it
+		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	running, stop := context.WithCancel(ctx)
 	rules := watch.NewRules(clock.RealClock{})
 	Expect(rules.SetupWithCache(running, mgr.GetCache())).To(Succeed())
-	r := &Reconciler{Recorder: events.NewFakeRecorder(10), Key: key, Account: client.ObjectKey{Namespace: key.Namespace, Name: account}}
+	r := &Reconciler{Recorder: events.NewFakeRecorder(10), Key: key, Account: client.ObjectKey{Namespace: key.Namespace,
+		Name: account}}
 	Expect(r.SetupWithManager(mgr, rules)).To(Succeed())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(running) }()
@@ -259,12 +268,14 @@ var _ = Describe("The controller", func() {
 		grant := func(role *rbacv1.ClusterRole) {
 			Expect(server.Client.Create(ctx, role)).To(Succeed())
 			Expect(server.Client.Create(ctx, &rbacv1.ClusterRoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+				ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
+					Kind: "ClusterRole", Name: role.Name},
 				Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: somebody}},
 			})).To(Succeed())
 		}
 		grant(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "agentconfig-test-rules"}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"nodereadinessrules"}, Verbs: []string{"list", "watch"}}}})
+			{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"nodereadinessrules"},
+				Verbs: []string{"list", "watch"}}}})
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "forbidden-"}}
 		Expect(server.Client.Create(ctx, namespace)).To(Succeed())
 		key := client.ObjectKey{Namespace: namespace.Name, Name: "agents"}
@@ -277,10 +288,16 @@ var _ = Describe("The controller", func() {
 			defer cancel()
 			g.Expect(mgr.GetCache().WaitForCacheSync(synced)).To(BeTrue())
 		}).Should(Succeed(), "what others wait for is there")
-		grant(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "agentconfig-test-configmaps"}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{key.Name}, Verbs: []string{"get", "list", "watch", "create", "patch"}},
-			{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{account}, Verbs: []string{"get", "list", "watch", "patch"}}}})
-		Eventually(func() error { return server.Client.Get(ctx, key, &corev1.ConfigMap{}) }).WithTimeout(2 * time.Minute).Should(Succeed())
+		grant(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "agentconfig-test-configmaps"},
+			Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{key.Name},
+					Verbs: []string{"get", "list", "watch", "create", "patch"}},
+				{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{account},
+					Verbs: []string{"get", "list", "watch", "patch"}}}})
+		Eventually(func() error {
+			return server.Client.Get(ctx, key,
+				&corev1.ConfigMap{})
+		}).WithTimeout(2 * time.Minute).Should(Succeed())
 	})
 
 	It("follows the rules and its ConfigMap", func(ctx context.Context) {
@@ -316,7 +333,8 @@ var _ = Describe("The controller", func() {
 		agents.Annotations = map[string]string{}
 		Expect(server.Client.Update(ctx, agents)).To(Succeed())
 		Eventually(allowed).Should(Equal("example.com/Followed"), "it is restored")
-		Expect(server.Client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})).To(Succeed())
+		Expect(server.Client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace,
+			Name: key.Name}})).To(Succeed())
 		Eventually(holds("example.com/Followed")).Should(Succeed(), "it is restored")
 		Expect(server.Client.Delete(ctx, rule)).To(Succeed())
 		Eventually(holds(`"rules": []`)).Should(Succeed())

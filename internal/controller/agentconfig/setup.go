@@ -26,19 +26,20 @@ import (
 )
 
 const (
-	// settle is how long a change of the rules is left to be followed by others: an agent sees a ConfigMap's change within a
-	// minute, so that many writes would help nobody.
+	// settle is how long a change of the rules is left to be followed by others: an agent sees a ConfigMap's change within
+	// a minute, so that many writes would help nobody.
 	settle = 200 * time.Millisecond
 	// firstRetry and lastRetry bound the delay between tries.
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = time.Minute
 )
 
-// SetupWithManager adds the controller to a manager. Only the leader runs it. The client is made here: the manager's own
-// waits for its cache after a write.
+// SetupWithManager adds the controller to a manager. Only the leader runs it. The client is made here: the manager's
+// own waits for its cache after a write.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *watch.Rules) error {
 	var err error
-	if r.Client, err = client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()}); err != nil {
+	if r.Client, err = client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(),
+		HTTPClient: mgr.GetHTTPClient()}); err != nil {
 		return fmt.Errorf("making a client for the agents' configuration: %w", err)
 	}
 	r.Rules = rules.Set
@@ -69,9 +70,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *watch.Rules) erro
 	return nil
 }
 
-// watch queues the ConfigMap when somebody has changed it, or the agents' ServiceAccount. Their informers are not the manager's
-// cache, for which others wait: without the right to watch them the operator goes on, and only does not see what becomes of them.
-func (r *Reconciler) watch(ctx context.Context, clients kubernetes.Interface, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+// watch queues the ConfigMap when somebody has changed it, or the agents' ServiceAccount. Their informers are not the
+// manager's cache, for which others wait: without the right to watch them the operator goes on, and only does not see
+// what becomes of them.
+func (r *Reconciler) watch(ctx context.Context, clients kubernetes.Interface,
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	for _, one := range []struct {
 		resource string
 		key      client.ObjectKey
@@ -80,7 +83,8 @@ func (r *Reconciler) watch(ctx context.Context, clients kubernetes.Interface, qu
 		{"configmaps", r.Key, &corev1.ConfigMap{}},
 		{"serviceaccounts", r.Account, &corev1.ServiceAccount{}},
 	} {
-		lw := toolscache.NewListWatchFromClient(clients.CoreV1().RESTClient(), one.resource, one.key.Namespace, fields.OneTermEqualSelector("metadata.name", one.key.Name))
+		lw := toolscache.NewListWatchFromClient(clients.CoreV1().RESTClient(), one.resource, one.key.Namespace,
+			fields.OneTermEqualSelector("metadata.name", one.key.Name))
 		informer := watch.NewInformer(lw, one.object, 0, nil)
 		changed := func() { queue.Add(reconcile.Request{NamespacedName: r.Key}) }
 		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{

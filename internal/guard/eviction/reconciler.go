@@ -25,7 +25,8 @@ import (
 )
 
 const (
-	// grace is what a pod that becomes due after the end of the hold is left to the node controller, which evicts it itself.
+	// grace is what a pod that becomes due after the end of the hold is left to the node controller, which evicts it
+	// itself.
 	grace = 5 * time.Second
 	// watchEvery is how often the pods of a guarded node are looked at for some that were evicted all the same.
 	watchEvery = time.Minute
@@ -189,7 +190,8 @@ func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev
 	evictions.WithLabelValues(rule.Name).Inc()
 	log.FromContext(ctx).Info("Evicted a pod", "pod", pod.Namespace+"/"+pod.Name, "node", node.Name, "rule", rule.Name)
 	r.Recorder.Eventf(pod, node, corev1.EventTypeWarning, reasonEvicted, actionEvict,
-		"Evicted from node %s, which rule %s has guarded for maxHoldSeconds and which is still not ready", node.Name, rule.Name)
+		"Evicted from node %s, which rule %s has guarded for maxHoldSeconds and which is still not ready", node.Name,
+		rule.Name)
 	return nil
 }
 
@@ -204,7 +206,8 @@ func (r *Reconciler) announceDisruption(ctx context.Context, pod *corev1.Pod, ru
 		"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []corev1.PodCondition{{
 			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: disruptionReason,
-			Message:            fmt.Sprintf("The eviction guard of rule %s has ended, and the node bears a NoExecute taint", rule.Name),
+			Message: fmt.Sprintf("The eviction guard of rule %s has ended, and the node bears a NoExecute taint",
+				rule.Name),
 			LastTransitionTime: metav1.NewTime(r.Clock.Now()),
 		}}},
 	})
@@ -214,8 +217,8 @@ func (r *Reconciler) announceDisruption(ctx context.Context, pod *corev1.Pod, ru
 	return r.Live.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch))
 }
 
-// watch looks for pods that were evicted though they are guarded: then the API server does not ask the webhook about the user
-// who does that.
+// watch looks for pods that were evicted though they are guarded: then the API server does not ask the webhook about
+// the user who does that.
 func (r *Reconciler) watch(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
 	pods, err := r.podsOf(ctx, node)
 	if err != nil {
@@ -238,8 +241,8 @@ func (r *Reconciler) watch(ctx context.Context, node *corev1.Node) (reconcile.Re
 	return reconcile.Result{RequeueAfter: watchEvery}, nil
 }
 
-// evicted reports whether the node controller has deleted the pod at its first try. Somebody else may have deleted later what
-// was kept from it.
+// evicted reports whether the node controller has deleted the pod at its first try. Somebody else may have deleted
+// later what was kept from it.
 func evicted(pod *corev1.Pod) bool {
 	announced := guard.Announced(pod)
 	if pod.DeletionTimestamp == nil || announced == nil {

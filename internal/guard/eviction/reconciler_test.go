@@ -37,8 +37,8 @@ func TestEviction(t *testing.T) {
 
 var _ = BeforeSuite(func() { server = suite.Server() })
 
-// world is a Reconciler on the real API server, called directly, with a clock that the test steps, and a node that is lost
-// since the start and guarded for a minute.
+// world is a Reconciler on the real API server, called directly, with a clock that the test steps, and a node that is
+// lost since the start and guarded for a minute.
 type world struct {
 	*Reconciler
 	ctx      context.Context
@@ -78,7 +78,8 @@ func newWorld(ctx context.Context) *world {
 		},
 	})
 	cached := interceptor.NewClient(server.Client, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+			opts ...client.GetOption) error {
 			if node, ok := obj.(*corev1.Node); ok && w.stale != nil {
 				*node = *w.stale.DeepCopy()
 				return nil
@@ -87,16 +88,19 @@ func newWorld(ctx context.Context) *world {
 		},
 	})
 	w.Reconciler = &Reconciler{
-		Nodes: cached, Live: watched, Rules: func() *ruleset.Set { return set }, Recorder: events.NewFakeRecorder(100), Clock: w.clock,
+		Nodes: cached, Live: watched, Rules: func() *ruleset.Set { return set }, Recorder: events.NewFakeRecorder(100),
+		Clock:    w.clock,
 		Bypassed: func(rule *ruleset.Rule, pod *corev1.Pod) { w.bypassed = append(w.bypassed, rule.Name+" "+pod.Name) },
 	}
-	taint := corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: w.start}}
+	taint := corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute,
+		TimeAdded: &metav1.Time{Time: w.start}}
 	node := build.MakeNode(w.node).Label("kosmos.io/node", "true").Obj()
 	node.Spec.Taints = []corev1.Taint{taint}
 	Expect(server.Client.Create(ctx, node)).To(Succeed())
 	w.ready(corev1.ConditionUnknown)
 	DeferCleanup(func(ctx context.Context) {
-		Expect(server.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace("default"), client.GracePeriodSeconds(0))).To(Succeed())
+		Expect(server.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace("default"),
+			client.GracePeriodSeconds(0))).To(Succeed())
 		Expect(server.Client.Delete(ctx, node)).To(Succeed())
 	})
 	return w
@@ -129,7 +133,8 @@ func (w *world) get(p *corev1.Pod) *corev1.Pod {
 // refusals are the pods that are tried again later, after one more look.
 func (w *world) refusals() map[types.UID]refusal {
 	GinkgoHelper()
-	Expect(server.Client.DeleteAllOf(w.ctx, &corev1.Pod{}, client.InNamespace("default"), client.GracePeriodSeconds(0))).To(Succeed())
+	Expect(server.Client.DeleteAllOf(w.ctx, &corev1.Pod{}, client.InNamespace("default"),
+		client.GracePeriodSeconds(0))).To(Succeed())
 	w.at(97)
 	return w.Reconciler.refused.pods
 }
@@ -149,11 +154,13 @@ var _ = Describe("Finishing evictions", func() {
 		due, later, never := w.pod("due", 5), w.pod("later", 100), w.pod("never", -1)
 		w.at(59)
 		Expect(w.deletes).To(BeEmpty(), "the guard stands")
-		Expect(w.at(61).RequeueAfter).To(BeNumerically("~", 44*time.Second, 3*time.Second), "five seconds after the other one is due")
+		Expect(w.at(61).RequeueAfter).To(BeNumerically("~", 44*time.Second, 3*time.Second),
+			"five seconds after the other one is due")
 		Expect(w.deletes).To(Equal([]string{"due"}))
 		now := w.get(due)
 		Expect(now.DeletionTimestamp).NotTo(BeNil())
-		Expect(now.Status.Conditions).To(ContainElement(And(HaveField("Type", corev1.DisruptionTarget), HaveField("Status", corev1.ConditionTrue),
+		Expect(now.Status.Conditions).To(ContainElement(And(HaveField("Type", corev1.DisruptionTarget),
+			HaveField("Status", corev1.ConditionTrue),
 			HaveField("Reason", disruptionReason))))
 		w.at(62)
 		Expect(w.deletes).To(Equal([]string{"due"}), "a pod that is terminating is left alone")
@@ -175,23 +182,24 @@ var _ = Describe("Finishing evictions", func() {
 		Expect(w.deletes).To(Equal([]string{"due"}))
 	})
 
-	It("evicts the other pods when one cannot be deleted, and tries that one less and less often", func(ctx context.Context) {
-		w := newWorld(ctx)
-		w.refused = "a-refused"
-		w.pod("a-refused", 5)
-		w.pod("b-due", 5)
-		Expect(w.at(61).RequeueAfter).To(Equal(5 * time.Second))
-		Expect(w.deletes).To(Equal([]string{"b-due"}))
-		Expect(w.at(63).RequeueAfter).To(Equal(3 * time.Second))
-		Expect(w.attempts).To(Equal(1))
-		Expect(w.at(66).RequeueAfter).To(Equal(10 * time.Second))
-		Expect(w.at(76).RequeueAfter).To(Equal(20 * time.Second))
-		Expect(w.attempts).To(Equal(3))
-		w.refused = ""
-		w.at(96)
-		Expect(w.deletes).To(Equal([]string{"b-due", "a-refused"}))
-		Expect(w.refusals()).To(BeEmpty(), "what is gone is forgotten")
-	})
+	It("evicts the other pods when one cannot be deleted, and tries that one less and less often",
+		func(ctx context.Context) {
+			w := newWorld(ctx)
+			w.refused = "a-refused"
+			w.pod("a-refused", 5)
+			w.pod("b-due", 5)
+			Expect(w.at(61).RequeueAfter).To(Equal(5 * time.Second))
+			Expect(w.deletes).To(Equal([]string{"b-due"}))
+			Expect(w.at(63).RequeueAfter).To(Equal(3 * time.Second))
+			Expect(w.attempts).To(Equal(1))
+			Expect(w.at(66).RequeueAfter).To(Equal(10 * time.Second))
+			Expect(w.at(76).RequeueAfter).To(Equal(20 * time.Second))
+			Expect(w.attempts).To(Equal(3))
+			w.refused = ""
+			w.at(96)
+			Expect(w.deletes).To(Equal([]string{"b-due", "a-refused"}))
+			Expect(w.refusals()).To(BeEmpty(), "what is gone is forgotten")
+		})
 
 	It("evicts nothing from a node that is ready again, though the cache does not know yet", func(ctx context.Context) {
 		w := newWorld(ctx)
@@ -199,7 +207,8 @@ var _ = Describe("Finishing evictions", func() {
 		stale := &corev1.Node{}
 		Expect(server.Client.Get(ctx, client.ObjectKey{Name: w.node}, stale)).To(Succeed())
 		// It was recorded as lost, so that the guard outlasts recovery.
-		stale = build.WrapNode(stale).Annotation("readiness.node.x-k8s.io/rule-u-link", fmt.Sprintf(`{"guardedSince":%q}`, w.start.UTC().Format(time.RFC3339))).Obj()
+		stale = build.WrapNode(stale).Annotation("readiness.node.x-k8s.io/rule-u-link",
+			fmt.Sprintf(`{"guardedSince":%q}`, w.start.UTC().Format(time.RFC3339))).Obj()
 		Expect(server.Client.Update(ctx, stale)).To(Succeed())
 		w.stale = stale
 		w.clock.SetTime(w.start.Add(60 * time.Second))
@@ -235,7 +244,8 @@ var _ = Describe("Watching guarded pods", func() {
 		Expect(server.Client.Delete(ctx, p)).To(Succeed())
 		p = w.get(p)
 		announced := p.DeletionTimestamp.Add(after - time.Duration(*p.DeletionGracePeriodSeconds)*time.Second)
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget,
+			Status: corev1.ConditionTrue,
 			Reason: "DeletionByTaintManager", LastTransitionTime: metav1.NewTime(announced)})
 		Expect(server.Client.Status().Update(ctx, p)).To(Succeed())
 		Expect(w.at(30).RequeueAfter).To(Equal(watchEvery))

@@ -19,8 +19,8 @@ const (
 	lastDelay  = 5 * time.Minute
 )
 
-// refuses reports whether the API server refused to evict one pod. Other pods of the node may be evicted. After any other
-// error, such as a lost connection, all pods are tried again soon.
+// refuses reports whether the API server refused to evict one pod. Other pods of the node may be evicted. After any
+// other error, such as a lost connection, all pods are tried again soon.
 func refuses(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && !apierrors.IsTooManyRequests(err) && !apierrors.IsServiceUnavailable(err) &&

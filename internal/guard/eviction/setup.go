@@ -32,8 +32,8 @@ const (
 	lastRetry  = 15 * time.Second
 )
 
-// SetupWithManager adds the controller to a manager. Nodes that bear the record of a hold are queued when that, or their
-// taints, change.
+// SetupWithManager adds the controller to a manager. Nodes that bear the record of a hold are queued when that, or
+// their taints, change.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	c, err := controller.New("eviction", mgr, controller.Options{
 		Reconciler:              r,

@@ -49,8 +49,8 @@ func ForgetRule(rule string) {
 	}
 }
 
-// told remembers what was told already, so that neither the five tries for each pod nor the many pods of a node become as many
-// events.
+// told remembers what was told already, so that neither the five tries for each pod nor the many pods of a node become
+// as many events.
 type told struct {
 	once sync.Once
 	seen *lru.Cache
@@ -90,10 +90,12 @@ func (h *Handler) announce(pod *corev1.Pod, node *corev1.Node, d *guard.Decision
 	guardedPods.WithLabelValues(rule.Name).Inc()
 	h.event(pod, rule.Reference(), reasonEvictionDenied, "%s", d.Message)
 	if h.told.first(telling{node.UID, rule.Name, since}) {
-		h.event(node, rule.Reference(), reasonEvictionDenied, "Pods of this node are kept from eviction by rule %s, first %s/%s", rule.Name, pod.Namespace, pod.Name)
+		h.event(node, rule.Reference(), reasonEvictionDenied, "Pods of this node are kept from eviction by rule %s, first "+
+			"%s/%s", rule.Name, pod.Namespace, pod.Name)
 	}
 	if h.told.first(telling{rule.UID, rule.Name, h.Clock.Now().Truncate(ruleEventEvery)}) {
-		h.event(rule.Reference(), node, reasonEvictionDenied, "Pods of node %s, and maybe of others, are kept from eviction", node.Name)
+		h.event(rule.Reference(), node, reasonEvictionDenied, "Pods of node %s, and maybe of others, are kept from eviction",
+			node.Name)
 	}
 }
 
@@ -101,10 +103,12 @@ func (h *Handler) announce(pod *corev1.Pod, node *corev1.Node, d *guard.Decision
 func (h *Handler) announceRehearsal(pod *corev1.Pod, node *corev1.Node, rule *ruleset.Rule) {
 	rehearsals.WithLabelValues(rule.Name).Inc()
 	if h.told.first(telling{about: pod.UID, rule: rule.Name}) {
-		h.event(pod, rule.Reference(), reasonEvictionRehearsed, "Rule %s, which is in dry-run, would have kept this pod of node %s from eviction", rule.Name, node.Name)
+		h.event(pod, rule.Reference(), reasonEvictionRehearsed, "Rule %s, which is in dry-run, would have kept this pod "+
+			"of node %s from eviction", rule.Name, node.Name)
 	}
 	if h.told.first(telling{about: node.UID, rule: rule.Name}) {
-		h.event(rule.Reference(), node, reasonEvictionRehearsed, "Pods of node %s would have been kept from eviction", node.Name)
+		h.event(rule.Reference(), node, reasonEvictionRehearsed, "Pods of node %s would have been kept from eviction",
+			node.Name)
 	}
 }
 

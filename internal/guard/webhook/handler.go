@@ -61,7 +61,8 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	}
 	pod, err := decode(req.OldObject.Raw)
 	if err != nil {
-		return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: the deletion is allowed, for the pod cannot be read: %v", err))
+		return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: the deletion is allowed, for the pod cannot be "+
+			"read: %v", err))
 	}
 	if pod.Spec.NodeName == "" {
 		return admission.Allowed("")
@@ -78,20 +79,23 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 
 // isDeletion reports whether the request is the deletion of a pod, which is stored as the request says.
 func isDeletion(req *admission.Request) bool {
-	return req.Operation == admissionv1.Delete && req.Resource.Group == "" && req.Resource.Resource == "pods" && req.SubResource == "" &&
+	return req.Operation == admissionv1.Delete && req.Resource.Group == "" && req.Resource.Resource == "pods" &&
+		req.SubResource == "" &&
 		len(req.OldObject.Raw) > 0
 }
 
 func guards(rule *ruleset.Rule) bool { return rule.Spec.EvictionGuard != nil }
 
 // answer makes the response, and tells what was decided, unless nothing is to come of the request.
-func (h *Handler) answer(ctx context.Context, req *admission.Request, pod *corev1.Pod, node *corev1.Node, d *guard.Decision) admission.Response {
+func (h *Handler) answer(ctx context.Context, req *admission.Request, pod *corev1.Pod, node *corev1.Node,
+	d *guard.Decision) admission.Response {
 	response := admission.Allowed("")
 	dryRun := req.DryRun != nil && *req.DryRun
 	if d.Rule != nil {
 		response = admission.Denied(d.Message)
 		if !dryRun {
-			log.FromContext(ctx).Info("Denied the eviction of a pod", "user", req.UserInfo.Username, "pod", pod.Namespace+"/"+pod.Name,
+			log.FromContext(ctx).Info("Denied the eviction of a pod", "user", req.UserInfo.Username, "pod",
+				pod.Namespace+"/"+pod.Name,
 				"node", node.Name, "rule", d.Rule.Name, "until", d.Hold.Until, "late", d.Late)
 			h.announce(pod, node, d)
 		}
@@ -104,7 +108,8 @@ func (h *Handler) answer(ctx context.Context, req *admission.Request, pod *corev
 				h.announceRehearsal(pod, node, r)
 			}
 		}
-		response = response.WithWarnings(fmt.Sprintf("nodegate: pod %s/%s is on node %s, which is not ready: %s would deny its eviction, and is in dry-run",
+		response = response.WithWarnings(fmt.Sprintf("nodegate: pod %s/%s is on node %s, which is not ready: %s would "+
+			"deny its eviction, and is in dry-run",
 			pod.Namespace, pod.Name, node.Name, strings.Join(names, ", ")))
 	}
 	return response

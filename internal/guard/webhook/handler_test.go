@@ -63,17 +63,21 @@ type world struct {
 }
 
 func newWorld(change ...func(*build.RuleWrapper)) *world {
-	rule := build.MakeRule("link").UID("u-link").Created(start.Add(-time.Hour)).Selector("kosmos.io/node", "true").Condition("Ready").EvictionGuard(600)
+	rule := build.MakeRule("link").UID("u-link").Created(start.Add(-time.Hour)).Selector("kosmos.io/node",
+		"true").Condition("Ready").EvictionGuard(600)
 	for _, f := range change {
 		f(rule)
 	}
 	set := ruleset.NewSet(ruleset.Compile(rule.Obj(), nil, start))
 	lost := cluster.NewNode("n1", cluster.NodeOptions{Labels: map[string]string{"kosmos.io/node": "true"}, Images: -1})
 	lost.UID = "u-n1"
-	lost = build.WrapNode(lost).Created(start.Add(-2*time.Hour)).Condition("Ready", "Unknown", start).Taint(corev1.TaintNodeUnreachable, "", corev1.TaintEffectNoExecute).Obj()
-	w := &world{recorder: events.NewFakeRecorder(1000), clock: clocktesting.NewFakePassiveClock(start.Add(time.Second)), synced: true}
+	lost = build.WrapNode(lost).Created(start.Add(-2*time.Hour)).Condition("Ready", "Unknown",
+		start).Taint(corev1.TaintNodeUnreachable, "", corev1.TaintEffectNoExecute).Obj()
+	w := &world{recorder: events.NewFakeRecorder(1000), clock: clocktesting.NewFakePassiveClock(start.Add(time.Second)),
+		synced: true}
 	w.Handler = &Handler{
-		Nodes: nodes{"n1": lost}, Rules: func() *ruleset.Set { return set }, Synced: func() bool { return w.synced }, Users: guard.DefaultUsers(),
+		Nodes: nodes{"n1": lost}, Rules: func() *ruleset.Set { return set }, Synced: func() bool { return w.synced },
+		Users:     guard.DefaultUsers(),
 		Namespace: "nodegate-system", Recorder: w.recorder, Clock: w.clock,
 	}
 	return w
@@ -117,23 +121,27 @@ func TestHandle(t *testing.T) {
 		warns   string
 		events  int
 	}{
-		"a guarded pod":                {denied: true, events: 3},
-		"a request that is not to be":  {change: func(r *admissionv1.AdmissionRequest) { r.DryRun = new(true) }, denied: true},
-		"another user":                 {change: by("jane")},
-		"the pod garbage collector":    {change: by("system:serviceaccount:kube-system:pod-garbage-collector")},
-		"a user whom the flag names":   {users: []string{"jane"}, change: by("jane"), denied: true, events: 3},
-		"one whom it does not name":    {users: []string{"jane"}},
-		"another operation":            {change: func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Update }},
-		"another resource":             {change: func(r *admissionv1.AdmissionRequest) { r.Resource.Resource = "podtemplates" }},
-		"a subresource":                {change: func(r *admissionv1.AdmissionRequest) { r.SubResource = "eviction" }},
-		"no object":                    {change: func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = nil }},
-		"an object that is none":       {change: func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = []byte("{") }, warns: "cannot be read"},
-		"an object of another kind":    {change: func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = []byte(`{"spec":[]}`) }, warns: "cannot be read"},
-		"ten megabytes of annotations": {pod: build.WrapPod(guarded(0)).Annotation("x", strings.Repeat("x", 10<<20)).Obj(), denied: true, events: 3},
+		"a guarded pod": {denied: true, events: 3},
+		"a request that is not to be": {change: func(r *admissionv1.AdmissionRequest) { r.DryRun = new(true) },
+			denied: true},
+		"another user":               {change: by("jane")},
+		"the pod garbage collector":  {change: by("system:serviceaccount:kube-system:pod-garbage-collector")},
+		"a user whom the flag names": {users: []string{"jane"}, change: by("jane"), denied: true, events: 3},
+		"one whom it does not name":  {users: []string{"jane"}},
+		"another operation":          {change: func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Update }},
+		"another resource":           {change: func(r *admissionv1.AdmissionRequest) { r.Resource.Resource = "podtemplates" }},
+		"a subresource":              {change: func(r *admissionv1.AdmissionRequest) { r.SubResource = "eviction" }},
+		"no object":                  {change: func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = nil }},
+		"an object that is none": {change: func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = []byte("{") },
+			warns: "cannot be read"},
+		"an object of another kind": {change: func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = []byte(`{"spec":[]}`) }, warns: "cannot be read"},
+		"ten megabytes of annotations": {pod: build.WrapPod(guarded(0)).Annotation("x", strings.Repeat("x", 10<<20)).Obj(),
+			denied: true, events: 3},
 		"a pod of no node":             {pod: build.MakePod("default", "p").Obj()},
 		"a pod of an unknown node":     {pod: build.MakePod("default", "p").Node("n2").Obj()},
 		"caches that are not complete": {unready: true},
-		"a rule in dry-run":            {rule: func(r *build.RuleWrapper) { r.DryRun(true) }, warns: "is in dry-run", events: 2},
+		"a rule in dry-run": {rule: func(r *build.RuleWrapper) { r.DryRun(true) }, warns: "is in dry-run",
+			events: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
@@ -156,7 +164,8 @@ func TestHandle(t *testing.T) {
 			if response.Allowed == c.denied {
 				t.Fatalf("allowed: %t (%v)", response.Allowed, response.Result)
 			}
-			if c.denied && (response.Result.Code != http.StatusForbidden || !strings.Contains(response.Result.Message, "by rule link, node n1")) {
+			if c.denied && (response.Result.Code != http.StatusForbidden || !strings.Contains(response.Result.Message,
+				"by rule link, node n1")) {
 				t.Errorf("says %+v", response.Result)
 			}
 			if got := strings.Join(response.Warnings, ""); !strings.Contains(got, c.warns) || (got != "") != (c.warns != "") {
@@ -184,13 +193,14 @@ func TestEventsAreNoFlood(t *testing.T) {
 	}
 }
 
-// FuzzHandle sends reviews over HTTP, as the API server would, that are of all kinds: nothing may crash, and nothing be denied
-// but the deletion of the guarded pod by the guarded user.
+// FuzzHandle sends reviews over HTTP, as the API server would, that are of all kinds: nothing may crash, and nothing be
+// denied but the deletion of the guarded pod by the guarded user.
 func FuzzHandle(f *testing.F) {
 	review := func(change ...func(*admissionv1.AdmissionRequest)) []byte {
 		req := deletion(f, guarded(0), change...)
 		raw, err := json.Marshal(admissionv1.AdmissionReview{
-			TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &req.AdmissionRequest})
+			TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+			Request:  &req.AdmissionRequest})
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -230,21 +240,26 @@ func FuzzHandle(f *testing.F) {
 	})
 }
 
-// BenchmarkWebhook compares the handler, on a pod of a usual size and among a hundred rules, with one that always allows; both
-// are asked over HTTPS, as the API server asks.
+// BenchmarkWebhook compares the handler, on a pod of a usual size and among a hundred rules, with one that always
+// allows; both are asked over HTTPS, as the API server asks.
 func BenchmarkWebhook(b *testing.B) {
 	w := newWorld()
 	set := w.Rules()
 	for i := range 99 {
-		set = set.With(ruleset.Compile(build.MakeRule(fmt.Sprintf("r%d", i)).UID(fmt.Sprintf("u%d", i)).Selector("pool", "x").Condition("Ready").
+		set = set.With(ruleset.Compile(build.MakeRule(fmt.Sprintf("r%d", i)).UID(fmt.Sprintf("u%d", i)).Selector("pool",
+			"x").Condition("Ready").
 			Taint("a/b", "", corev1.TaintEffectNoSchedule).Obj(), nil, start))
 	}
 	w.Rules = func() *ruleset.Set { return set }
-	allow := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
+	allow := admission.HandlerFunc(func(context.Context,
+		admission.Request) admission.Response {
+		return admission.Allowed("")
+	})
 	pod := usualPod()
 	req := deletion(b, pod)
 	raw, err := json.Marshal(admissionv1.AdmissionReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &req.AdmissionRequest})
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+		Request:  &req.AdmissionRequest})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -283,14 +298,17 @@ func BenchmarkWebhook(b *testing.B) {
 func usualPod() *corev1.Pod {
 	p := guarded(0)
 	for i := range 3 {
-		c := corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "registry.example.com/app:1", Args: []string{"--a=b", "--c=d"}}
+		c := corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "registry.example.com/app:1",
+			Args: []string{"--a=b", "--c=d"}}
 		for j := range 20 {
 			c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("VARIABLE_%d", j), Value: strings.Repeat("v", 20)})
 		}
 		p.Spec.Containers = append(p.Spec.Containers, c)
-		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: strings.Repeat("0", 64), Ready: true})
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image,
+			ImageID: strings.Repeat("0", 64), Ready: true})
 	}
 	p.Labels = map[string]string{"app": "web", "tier": "front"}
-	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: types.UID(strings.Repeat("u", 36))}}
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web",
+		UID: types.UID(strings.Repeat("u", 36))}}
 	return p
 }

@@ -104,14 +104,17 @@ func (m *Monitor) look(ctx context.Context) (*guard.Problem, error) {
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading the webhook configuration: %w", err)
 	}
-	at := slices.IndexFunc(have.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == webhookName })
+	at := slices.IndexFunc(have.Webhooks,
+		func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == webhookName })
 	if at < 0 {
 		return &guard.Problem{Reason: guard.ReasonWebhookMissing, Message: fmt.Sprintf(
-			"ValidatingWebhookConfiguration %s has no webhook %s: apply the manifests of this version", m.Configuration, webhookName)}, nil
+			"ValidatingWebhookConfiguration %s has no webhook %s: apply the manifests of this version", m.Configuration,
+			webhookName)}, nil
 	}
 	if user := m.notAsked(have.Webhooks[at].MatchConditions); user != "" {
 		return &guard.Problem{Reason: guard.ReasonUnknownUser, Message: fmt.Sprintf(
-			"the match condition %s of webhook %s does not name %s, as --eviction-guard-users does", conditionName, webhookName, user)}, nil
+			"the match condition %s of webhook %s does not name %s, as --eviction-guard-users does", conditionName, webhookName,
+			user)}, nil
 	}
 	if slices.Contains(m.Users, guard.ControllerManager) || !slices.Contains(m.Users, guard.NodeController) {
 		return nil, nil
@@ -119,7 +122,8 @@ func (m *Monitor) look(ctx context.Context) (*guard.Problem, error) {
 	account := &corev1.ServiceAccount{}
 	switch err := m.Live.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "node-controller"}, account); {
 	case apierrors.IsNotFound(err):
-		return &guard.Problem{Reason: guard.ReasonUnknownUser, Message: "there is no service account kube-system/node-controller: " +
+		return &guard.Problem{Reason: guard.ReasonUnknownUser, Message: "there is no service account " +
+			"kube-system/node-controller: " +
 			"the controller manager seems to run without --use-service-account-credentials; add " + guard.ControllerManager +
 			" to --eviction-guard-users"}, nil
 	case err != nil:
@@ -158,14 +162,16 @@ func (m *Monitor) Problem(rule *ruleset.Rule) *guard.Problem {
 	b, bypassed := m.bypassed[rule.UID]
 	switch {
 	case m.Configuration == "":
-		return &guard.Problem{Reason: guard.ReasonWebhookOff, Message: "nothing is guarded: this operator serves no webhooks (--enable-webhook)"}
+		return &guard.Problem{Reason: guard.ReasonWebhookOff, Message: "nothing is guarded: this operator serves no " +
+			"webhooks (--enable-webhook)"}
 	case !m.looked:
 		return &guard.Problem{Reason: guard.ReasonNotLookedAt, Message: "the webhook's configuration has not been read yet"}
 	case m.problem != nil:
 		return m.problem
 	case bypassed && m.Clock.Now().Sub(b.at) < bypassedFor:
 		return &guard.Problem{Reason: guard.ReasonGuardBypassed, Message: fmt.Sprintf(
-			"pod %s was evicted from node %s though it is guarded: another user than %s evicts, or the webhook could not be reached",
+			"pod %s was evicted from node %s though it is guarded: another user than %s evicts, or the webhook could not be "+
+				"reached",
 			b.pod, b.node, strings.Join(m.Users, ", "))}
 	}
 	return nil

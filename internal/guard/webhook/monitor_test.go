@@ -32,10 +32,12 @@ var _ = BeforeSuite(func() { server = suite.Server() })
 
 const configuration = "nodegate-webhook"
 
-// monitor is a Monitor for one rule, with the shipped configuration and the node controller's account on the API server.
+// monitor is a Monitor for one rule, with the shipped configuration and the node controller's account on the API
+// server.
 func monitor(ctx context.Context, users ...string) (*Monitor, *ruleset.Rule, *[]string) {
 	GinkgoHelper()
-	rule := ruleset.Compile(build.MakeRule("link").UID("u-link").Selector("a", "b").Condition("Ready").EvictionGuard(60).Obj(), nil, time.Now())
+	rule := ruleset.Compile(build.MakeRule("link").UID("u-link").Selector("a",
+		"b").Condition("Ready").EvictionGuard(60).Obj(), nil, time.Now())
 	changed := &[]string{}
 	installed, err := server.ApplyConfig(ctx, nil, cluster.ValidatingWebhooks)
 	Expect(err).NotTo(HaveOccurred())
@@ -50,8 +52,9 @@ func monitor(ctx context.Context, users ...string) (*Monitor, *ruleset.Rule, *[]
 		users = guard.DefaultUsers()
 	}
 	return &Monitor{
-		Live: server.Client, Rules: func() *ruleset.Set { return ruleset.NewSet(rule) }, Users: users, Configuration: configuration,
-		Changed: func(rule string) { *changed = append(*changed, rule) }, Clock: clocktesting.NewFakePassiveClock(time.Now()),
+		Live: server.Client, Rules: func() *ruleset.Set { return ruleset.NewSet(rule) }, Users: users,
+		Configuration: configuration,
+		Changed:       func(rule string) { *changed = append(*changed, rule) }, Clock: clocktesting.NewFakePassiveClock(time.Now()),
 	}, rule, changed
 }
 
@@ -95,7 +98,8 @@ var _ = Describe("Why a guard cannot be relied on", func() {
 	It("is that the node controller has no account, if no other user is guarded against", func(ctx context.Context) {
 		m, rule, _ := monitor(ctx, guard.NodeController)
 		both, ruleOfBoth, _ := monitor(ctx, guard.NodeController, guard.ControllerManager)
-		Expect(server.Client.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "node-controller"}})).To(Succeed())
+		Expect(server.Client.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system",
+			Name: "node-controller"}})).To(Succeed())
 		Expect(m.Look(ctx)).To(Succeed())
 		Expect(reason(m.Problem(rule))).To(Equal(guard.ReasonUnknownUser))
 		Expect(both.Look(ctx)).To(Succeed())
@@ -107,7 +111,8 @@ var _ = Describe("Why a guard cannot be relied on", func() {
 		Expect(m.Look(ctx)).To(Succeed())
 		m.Bypassed(rule, build.MakePod("default", "web-0").Node("n1").Obj())
 		Expect(*changed).To(Equal([]string{"link", "link"}))
-		Expect(m.Problem(rule)).To(HaveValue(HaveField("Message", ContainSubstring("pod default/web-0 was evicted from node n1"))))
+		Expect(m.Problem(rule)).To(HaveValue(HaveField("Message",
+			ContainSubstring("pod default/web-0 was evicted from node n1"))))
 		m.Clock = clocktesting.NewFakePassiveClock(time.Now().Add(61 * time.Minute))
 		Expect(m.Problem(rule)).To(BeNil())
 	})
