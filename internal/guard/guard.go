@@ -172,9 +172,9 @@ func denial(rule *ruleset.Rule, r *Request, why string) string {
 }
 
 // judgeable reports whether the node alone tells whether the rule holds there. Any other evidence only the leader
-// gathers.
+// gathers, and the guard of a frozen rule goes on by its record.
 func judgeable(rule *ruleset.Rule) bool {
-	return !slices.ContainsFunc(rule.Requirements, func(q ruleset.Requirement) bool {
+	return rule.Mode != ruleset.Frozen && !slices.ContainsFunc(rule.Requirements, func(q ruleset.Requirement) bool {
 		return q.Pods != nil || q.CSIDriver != nil || q.RuleSatisfied != "" ||
 			q.Resource != nil && q.Resource.Source == v1alpha1.ResourceSourceResourceSlice
 	})

@@ -63,6 +63,9 @@ func TestDecide(t *testing.T) {
 			RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "other"}}}
 		return r
 	}
+	invalid := func() *build.RuleWrapper {
+		return rule().Require(v1alpha1.ConditionRequirement{Type: "x", RequiredStatus: "Maybe"})
+	}
 	for name, c := range map[string]struct {
 		user      string // by default the node controller
 		pod       *build.PodWrapper
@@ -106,7 +109,10 @@ func TestDecide(t *testing.T) {
 			want: allowed},
 		"a rule that is being deleted": {rules: []*build.RuleWrapper{rule().Deleted(at(1))}, second: 5,
 			want: allowed},
-		"a rule that is invalid": {rules: []*build.RuleWrapper{rule().Require(v1alpha1.ConditionRequirement{Type: "x", RequiredStatus: "Maybe"})}, second: 5, want: allowed},
+		"a rule that is invalid, and guarded before": {rules: []*build.RuleWrapper{invalid()}, second: 5, want: denied,
+			says: "node n1 is not ready; its pods are guarded"},
+		"a rule that is invalid, and did not guard before": {rules: []*build.RuleWrapper{invalid()},
+			node: lost().Unannotate(recordKey), second: 5, want: allowed},
 		"a rule in dry-run": {rules: []*build.RuleWrapper{rule().DryRun(true)},
 			node: lost().Unannotate(recordKey), second: 5, want: allowed, rehearsed: true},
 		"a rule in dry-run beside one in force": {rules: []*build.RuleWrapper{rule(),

@@ -121,8 +121,8 @@ func updatesAgents(t *testing.T) {
 		"--set", `agent.podAnnotations.example\.com/turn=second`, "--set", "agent.minReadySeconds=10")
 	eventually(t, "an agent that ends drains its node", func() error {
 		s := b.agentCheck.Statistics(t)
-		err := s.Is(one.Name, haproxy.Fields{"status": "DRAIN (agent)"})
-		if err != nil && s.Is(two.Name, haproxy.Fields{"status": "DRAIN (agent)"}) != nil {
+		err := s.Is(one.Name, haproxy.Fields{"status": "UP", "weight": "0"})
+		if err != nil && s.Is(two.Name, haproxy.Fields{"status": "UP", "weight": "0"}) != nil {
 			return err
 		}
 		return nil

@@ -1,6 +1,8 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build mutants
+
 package mutants
 
 import (
@@ -15,10 +17,7 @@ import (
 	"testing"
 )
 
-var (
-	run  = flag.Bool("mutants", false, "compile and run the mutants")
-	only = flag.String("only", "", "run only the mutant of this name")
-)
+var only = flag.String("only", "", "run only the mutant of this name")
 
 // mutant is one change of the operator. Old must occur exactly once in the file.
 type mutant struct {
@@ -41,22 +40,19 @@ var mutants = []mutant{
 		`		return ReasonPending, "has not been read yet"`, `		return "", ""`, "frozen", 1000},
 	{"suspended rules claim", "internal/gate/gate.go",
 		`func (n *subject) enforced() bool { return n.Rule.Mode != ruleset.Suspended }`,
-		`func (n *subject) enforced() bool { return true }`, "closed", 3000},
+		`func (n *subject) enforced() bool { return n.Rule.Mode != ruleset.Suspended || true }`, "closed", 3000},
 	{"1: a rule that requires a frozen rule acts", "internal/ruleset/order.go",
 		`	if !dependents {
 		return s`, `	if dependents || !dependents {
 		return s`, "frozen", 3000},
 	{"deleted rules leave their records", "internal/gate/rule.go",
-		`		return Decision{Rule: in.Rule, Was: in.Standing}
-	case in.Rule.Mode == ruleset.Frozen:`, `		return frozen(in, Decision{Rule: in.Rule, Was: in.Standing})
+		`		return Decision{Rule: in.Rule, Was: in.State}
+	case in.Rule.Mode == ruleset.Frozen:`, `		return frozen(in, Decision{Rule: in.Rule, Was: in.State})
 	case in.Rule.Mode == ruleset.Frozen:`, "left", 2000},
 }
 
 // TestMutants compiles each mutant with an overlay.
 func TestMutants(t *testing.T) {
-	if !*run {
-		t.Skip("make simulate-mutants runs this")
-	}
 	root := filepath.Join("..", "..", "..")
 	for _, m := range mutants {
 		source, err := os.ReadFile(filepath.Join(root, m.file))
