@@ -167,16 +167,12 @@ func Rules(source NodeSource, rules []Evidence) Check {
 	})
 }
 
-// MaintenanceAnnotation takes a node out of the load balancers: /health is not ready whatever the checks say. Its value
-// is the reason, for people; "false" and no value are as if it were not there. Written by people, never by Nodegate.
-const MaintenanceAnnotation = "readiness.node.x-k8s.io/maintenance"
-
 // Maintenance says why a node is in maintenance; empty if it is not. node may be nil.
 func Maintenance(node *corev1.Node) string {
 	if node == nil {
 		return ""
 	}
-	if v := node.Annotations[MaintenanceAnnotation]; v != "" && v != "false" {
+	if v := node.Annotations[v1alpha1.MaintenanceAnnotation]; v != "" && v != "false" {
 		return "in maintenance: " + v
 	}
 	return ""

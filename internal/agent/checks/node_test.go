@@ -120,7 +120,7 @@ func TestSchedulable(t *testing.T) {
 func TestMaintenance(t *testing.T) {
 	for value, want := range map[string]string{"": "", "false": "", "disk swap": "in maintenance: disk swap"} {
 		node := build.MakeNode("n").Obj()
-		node.Annotations = map[string]string{MaintenanceAnnotation: value}
+		node.Annotations = map[string]string{v1alpha1.MaintenanceAnnotation: value}
 		if got := Maintenance(node); got != want {
 			t.Errorf("%q: got %q", value, got)
 		}

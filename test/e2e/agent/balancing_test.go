@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/nodegate/nodegate/internal/agent/checks"
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/haproxy"
 )
@@ -184,10 +184,10 @@ func TestHAProxyByAgentChecks(t *testing.T) {
 	clients.Reach(t, ill.node)
 
 	// A weight of 0 takes new sessions away and does not cut the others; "up 100%" ends it.
-	shared(t).PatchNode(ill.node, `{"metadata":{"annotations":{"`+checks.MaintenanceAnnotation+`":"disk swap"}}}`)
+	shared(t).PatchNode(ill.node, `{"metadata":{"annotations":{"`+v1alpha1.MaintenanceAnnotation+`":"disk swap"}}}`)
 	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "weight": "0"})
 	clients.PassBy(t, ill.node, well.node, ending.node)
-	shared(t).PatchNode(ill.node, `{"metadata":{"annotations":{"`+checks.MaintenanceAnnotation+`":null}}}`)
+	shared(t).PatchNode(ill.node, `{"metadata":{"annotations":{"`+v1alpha1.MaintenanceAnnotation+`":null}}}`)
 	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "weight": "1"})
 	clients.Reach(t, ill.node)
 

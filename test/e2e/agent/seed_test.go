@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/nodegate/nodegate/internal/agent/checks"
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -116,7 +116,7 @@ func TestTheSeedsTable(t *testing.T) {
 			}
 			const maintenance = `{"metadata":{"annotations":{%q:"disk swap"}}}`
 			setReady(t, node, "True", "KubeletReady")
-			shared(t).PatchNode(node, fmt.Sprintf(maintenance, checks.MaintenanceAnnotation))
+			shared(t).PatchNode(node, fmt.Sprintf(maintenance, v1alpha1.MaintenanceAnnotation))
 			cluster.Eventually(t, "the node is in maintenance", func() error {
 				a := p.health(t, "")
 				if last := a.Checks[len(a.Checks)-1]; a.code != 503 || last.Reason != "in maintenance: disk swap" {
