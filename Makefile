@@ -51,7 +51,10 @@ KUBECTL ?= $(shell command -v kubectl 2>/dev/null || echo "$$(hack/assets.sh | t
 TAGS = grpcnotrace
 
 # How the commands are built that are shipped.
-SHIPPED = -trimpath -tags $(TAGS) -ldflags "-s -w -X github.com/nodegate/nodegate/internal/version.Version=$(VERSION)"
+SHIPPED = -tags $(TAGS) -ldflags "-s -w -X github.com/nodegate/nodegate/internal/version.Version=$(VERSION)"
+
+# Paths in binaries are those of the module, so that every checkout shares the build cache.
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 
 # Without cgo, as in the image, and for all alike, so that they share the build cache.
 GO = CGO_ENABLED=0 go

@@ -7,8 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -107,10 +107,21 @@ func (c *Cluster) InstallCRD(ctx context.Context, want *apiextensionsv1.CustomRe
 	})
 }
 
-// Root is the directory of the checkout that this package was compiled from.
+// Root returns the directory of the checkout: the nearest one above the working directory that has a go.mod. Tests,
+// demo and benches all run below it.
 func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..")
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, statErr := os.Stat(filepath.Join(dir, "go.mod")); statErr == nil {
+			return dir
+		}
+		if parent := filepath.Dir(dir); parent != dir {
+			dir = parent
+			continue
+		}
+		err = errors.New("no go.mod in the working directory or above")
+	}
+	panic(err)
 }
 
 // Example is the path of a file below examples.
