@@ -106,10 +106,12 @@ var _ = Describe("cleanup", func() {
 		n := claimed(ctx, "guarded", "0-0-0")
 		policy := create(ctx, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "cleanup"},
 			Spec: admissionv1.ValidatingAdmissionPolicySpec{
-				MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{admissionv1.Update},
-					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"nodes"}},
-				}}}},
+				MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+					RuleWithOperations: admissionv1.RuleWithOperations{
+						Operations: []admissionv1.OperationType{admissionv1.Update},
+						Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"},
+							Resources: []string{"nodes"}},
+					}}}},
 				Validations: []admissionv1.Validation{{Expression: "object.metadata.name != 'guarded'",
 					Reason: new(metav1.StatusReasonForbidden)}},
 			}})

@@ -127,8 +127,9 @@ var _ = Describe("simulate", func() {
 })
 
 const (
-	valid = `{apiVersion: readiness.node.x-k8s.io/v1alpha1, kind: NodeReadinessRule, metadata: {name: x}, spec: {nodeSelector: {matchLabels: {a: b}},
-conditions: [{type: c, requiredStatus: "True"}], taint: {key: readiness.k8s.io/x, effect: NoSchedule}, enforcementMode: continuous}}`
+	valid = `{apiVersion: readiness.node.x-k8s.io/v1alpha1, kind: NodeReadinessRule, metadata: {name: x}, spec: {
+nodeSelector: {matchLabels: {a: b}}, conditions: [{type: c, requiredStatus: "True"}],
+taint: {key: readiness.k8s.io/x, effect: NoSchedule}, enforcementMode: continuous}}`
 	twice = valid + "\n---\n" + valid
 )
 

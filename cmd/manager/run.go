@@ -90,7 +90,9 @@ func managerOptions(o *options) manager.Options {
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       o.election.namespace,
 		LeaderElectionReleaseOnCancel: true,
-		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Cache:                         operator.CacheOptions(),
+		Client: client.Options{
+			Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)},
+		},
 	}
 }

@@ -60,7 +60,8 @@ func call(h http.Handler, contentType, body string) *admissionv1.AdmissionRespon
 const asJSON = "application/json"
 
 func reviewOf(object string) string {
-	return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","object":` + object + `}}`
+	return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview",` +
+		`"request":{"uid":"u","operation":"CREATE","object":` + object + `}}`
 }
 
 // TestBadReviews: an answer without the review's UID is none to the API server, which then does what failurePolicy

@@ -104,7 +104,9 @@ func TestDecide(t *testing.T) {
 		"a controller manager without accounts": {user: ControllerManager, pod: announced(3), second: 5, want: denied},
 		"some other controller of that":         {user: ControllerManager, second: 5, want: allowed},
 		"a node that the rule does not select":  {node: lost().Unlabel("kosmos.io/node"), second: 5, want: allowed},
-		"a rule without a guard":                {rules: []*build.RuleWrapper{build.MakeRule("link").UID("u-link").SelectorExpression("kosmos.io/node", "Exists").Condition("Ready").Taint("a/b", "", noExecute)}, second: 5, want: allowed},
+		"a rule without a guard": {rules: []*build.RuleWrapper{build.MakeRule("link").UID("u-link").
+			SelectorExpression("kosmos.io/node", "Exists").Condition("Ready").Taint("a/b", "", noExecute)},
+			second: 5, want: allowed},
 		"a suspended rule": {rules: []*build.RuleWrapper{rule().Suspend(true)}, second: 5,
 			want: allowed},
 		"a rule that is being deleted": {rules: []*build.RuleWrapper{rule().Deleted(at(1))}, second: 5,

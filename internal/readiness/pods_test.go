@@ -107,8 +107,9 @@ func TestPods(t *testing.T) {
 			pods: []*corev1.Pod{initPod("a", noon.Add(-29*time.Second))}, recheck: noon.Add(time.Second)},
 		"two are wanted": {require: with(func(p *v1alpha1.PodsRequirement) { p.MinReady = new(int32(2)) }),
 			pods: []*corev1.Pod{initPod("a", before), initPod("b", before, unready)}, says: "1 of 2 pods"},
-		"two are there, since the second was": {require: with(func(p *v1alpha1.PodsRequirement) { p.MinReady = new(int32(2)) }),
-			pods: []*corev1.Pod{initPod("a", before), initPod("b", before.Add(time.Second))}, ready: true,
+		"two are there, since the second was": {
+			require: with(func(p *v1alpha1.PodsRequirement) { p.MinReady = new(int32(2)) }),
+			pods:    []*corev1.Pod{initPod("a", before), initPod("b", before.Add(time.Second))}, ready: true,
 			since: before.Add(time.Second)},
 		"the annotation is a shortcut": {require: annotated,
 			pods: []*corev1.Pod{initPod("a", before, unready, say)}, ready: true},
@@ -202,9 +203,11 @@ func TestWarnsOfPodsWithoutReadinessProbe(t *testing.T) {
 func TestNodeOf(t *testing.T) {
 	waiting := initPod("a", noon, func(p *corev1.Pod) {
 		p.Spec.NodeName = ""
-		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		required := &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
-				{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"made-for"}}}}}}}}
+				{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"made-for"}}}}}}
+		p.Spec.Affinity = &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
 	})
 	anywhere := initPod("b", noon, func(p *corev1.Pod) { p.Spec.NodeName = "" })
 	if got := NodeOf(initPod("c", noon)) + NodeOf(waiting) + NodeOf(anywhere); got != "nmade-for" {

@@ -29,7 +29,8 @@ const (
 )
 
 // conditionType is the grammar of a published condition's type, as metav1.Condition has it.
-var conditionType = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
+var conditionType = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?` +
+	`[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
 
 // agent validates what node agents do for a rule.
 func (v *validator) agent(spec *v1alpha1.NodeReadinessRuleSpec) {

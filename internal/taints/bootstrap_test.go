@@ -153,8 +153,10 @@ func TestCompletionAnnotation(t *testing.T) {
 				isMarked).Annotation(completedAt, "5").Condition("Ready", "True", at(50)),
 			steps: []step{
 				{tells: "rebooted", at: 51, taints: []string{pending}, states: []string{"cni Held Rearmed"},
-					changes:     []string{"rearmed cni " + pending, "added cni " + pending},
-					annotations: map[string]string{recordKey: fmt.Sprintf(`{"rule":"cni","taint":%q,"since":%q,"bootID":"b2","notBefore":%q,"rearmedAt":%q}`, pending, stamp(51), stamp(50), stamp(51))}},
+					changes: []string{"rearmed cni " + pending, "added cni " + pending},
+					annotations: map[string]string{recordKey: fmt.Sprintf(
+						`{"rule":"cni","taint":%q,"since":%q,"bootID":"b2","notBefore":%q,"rearmedAt":%q}`,
+						pending, stamp(51), stamp(50), stamp(51))}},
 				{tells: "ready", at: 60, node: ready(60), states: []string{"cni Ready EvidenceHolds"},
 					changes: []string{"removed cni " + pending, "completed cni"},
 					annotations: map[string]string{recordKey: fmt.Sprintf(`{"rule":"cni","released":%q,"bootID":"b2"}`, stamp(60)),

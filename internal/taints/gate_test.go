@@ -466,7 +466,8 @@ func TestTimeout(t *testing.T) {
 				`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","late":true}`),
 			steps: []step{
 				{tells: "seen", at: 5000, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"}, recheck: 5900,
-					annotations: map[string]string{recordKey: `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","since":"2026-01-02T16:23:20Z"}`}},
+					annotations: map[string]string{
+						recordKey: `{"rule":"cni","taint":"` + pending + `","since":"2026-01-02T16:23:20Z"}`}},
 				{tells: "at the deadline", at: 5900, states: []string{"cni Exempt TimedOut"},
 					changes: []string{"timedOut cni " + pending, "removed cni " + pending}},
 			},

@@ -354,7 +354,8 @@ func (p *planner) guardChanges(d *gate.Decision, add func(Operation, corev1.Tain
 	switch {
 	case !after.GuardEnded.IsZero() && before.GuardEnded.IsZero():
 		add(GuardEnded, corev1.Taint{})
-	case !after.GuardedSince.IsZero() && (before.GuardedSince.IsZero() || !before.GuardEnded.IsZero() && after.GuardEnded.IsZero()):
+	case !after.GuardedSince.IsZero() &&
+		(before.GuardedSince.IsZero() || !before.GuardEnded.IsZero() && after.GuardEnded.IsZero()):
 		add(Guarded, corev1.Taint{})
 	case after.GuardedSince.IsZero() && !before.GuardedSince.IsZero():
 		add(Unguarded, corev1.Taint{})

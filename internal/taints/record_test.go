@@ -87,7 +87,8 @@ func TestRecordRoundTrip(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	want := `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","since":"2026-01-02T15:00:01Z","released":"2026-01-02T15:00:02Z",` +
+	want := `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule",` +
+		`"since":"2026-01-02T15:00:01Z","released":"2026-01-02T15:00:02Z",` +
 		`"timedOut":"2026-01-02T15:00:03Z","bootID":"b1","notBefore":"2026-01-02T15:00:04Z"}`
 	if diff := cmp.Diff(want, full.Encode()); diff != "" {
 		t.Errorf("the format on nodes has changed (-want +got):\n%s", diff)

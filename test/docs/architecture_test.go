@@ -21,7 +21,8 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var named []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `((?:api|cmd|internal)/[^`]+)` \\|").FindAllStringSubmatch(string(page), -1) {
+	row := regexp.MustCompile("(?m)^\\| `((?:api|cmd|internal)/[^`]+)` \\|")
+	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
 		named = append(named, m[1])
 	}
 	var found []string

@@ -43,8 +43,10 @@ spec:
 	}
 	refused("creating a pod on the node", lab.Apply(ctx, pod("placed", "nodeName: "+node)))
 	apply(t, pod("unplaced", "schedulerName: nobody"))
-	_, err := lab.KubectlWith(ctx, fill(`{"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "unplaced", "namespace": "default"},
-		"target": {"apiVersion": "v1", "kind": "Node", "name": "NODE"}}`, "NODE", node), "create", "--raw", "/api/v1/namespaces/default/pods/unplaced/binding", "-f", "-")
+	_, err := lab.KubectlWith(ctx, fill(`{"apiVersion": "v1", "kind": "Binding",
+		"metadata": {"name": "unplaced", "namespace": "default"},
+		"target": {"apiVersion": "v1", "kind": "Node", "name": "NODE"}}`, "NODE", node),
+		"create", "--raw", "/api/v1/namespaces/default/pods/unplaced/binding", "-f", "-")
 	refused("binding a pod to the node", err)
 
 	apply(t, pod("tolerant", "nodeName: "+node+"\n  tolerations: [{key: readiness.k8s.io/Closed, operator: Exists}]"))

@@ -46,8 +46,9 @@ state = "/run/containerd"
 // cniConfig is a bridge with addresses of the node's own.
 func cniConfig(dir string, number int) string {
 	return fill(`{"cniVersion": "0.4.0", "name": "lab", "plugins": [
-  {"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": true, "ipam": {"type": "host-local", "dataDir": "DATA",
-    "ranges": [[{"subnet": "SUBNET"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
+  {"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": true,
+    "ipam": {"type": "host-local", "dataDir": "DATA", "ranges": [[{"subnet": "SUBNET"}]],
+      "routes": [{"dst": "0.0.0.0/0"}]}},
   {"type": "portmap", "capabilities": {"portMappings": true}}]}
 `, "DATA", filepath.Join(dir, "cni-addresses"), "SUBNET", podNetwork(number))
 }
@@ -69,7 +70,8 @@ clusterDomain: cluster.local
 resolvConf: /etc/resolv.conf
 imageGCHighThresholdPercent: 100
 imagePullCredentialsVerificationPolicy: NeverVerify
-evictionHard: {memory.available: 50Mi, nodefs.available: 0%, imagefs.available: 0%, nodefs.inodesFree: 0%, imagefs.inodesFree: 0%}
+evictionHard:
+  {memory.available: 50Mi, nodefs.available: 0%, imagefs.available: 0%, nodefs.inodesFree: 0%, imagefs.inodesFree: 0%}
 volumePluginDir: DIR/volume-plugins
 localStorageCapacityIsolation: false
 nodeStatusUpdateFrequency: 2s

@@ -82,7 +82,8 @@ func installDocumented(t *testing.T, more ...string) {
 func inThisLab() []string {
 	repository, tag, _ := strings.Cut(Image, ":")
 	return []string{
-		"charts/nodegate", filepath.Join(checkout, "charts", "nodegate"), "config/crd", filepath.Join(checkout, "config", "crd"),
+		"charts/nodegate", filepath.Join(checkout, "charts", "nodegate"),
+		"config/crd", filepath.Join(checkout, "config", "crd"),
 		"registry.example.com/nodegate", repository, "v0.1.0", tag,
 	}
 }

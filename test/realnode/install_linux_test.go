@@ -137,8 +137,8 @@ func report(t *testing.T, node, conditionType, status string) {
 	t.Helper()
 	now := time.Now().UTC().Format(time.RFC3339)
 	kubectl(t, "patch", "node", node, "--subresource=status", "--type=strategic", "-p",
-		fmt.Sprintf(`{"status": {"conditions": [{"type": %q, "status": %q, "reason": "Test", "lastHeartbeatTime": %q, "lastTransitionTime": %q}]}}`,
-			conditionType, status, now, now))
+		fmt.Sprintf(`{"status": {"conditions": [{"type": %q, "status": %q, "reason": "Test",
+			"lastHeartbeatTime": %q, "lastTransitionTime": %q}]}}`, conditionType, status, now, now))
 }
 
 // watchTaints watches a taint on all nodes. The function that it returns tells each change since.

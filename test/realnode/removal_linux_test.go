@@ -107,7 +107,8 @@ func holdOne(t *testing.T, chart bool, more ...string) {
 	}
 	installDocumented(t, more...)
 	if !chart {
-		apply(t, `{"apiVersion": "readiness.node.x-k8s.io/v1alpha1", "kind": "NodeReadinessRule", "metadata": {"name": "removed"}, "spec": `+spec+`}`)
+		apply(t, `{"apiVersion": "readiness.node.x-k8s.io/v1alpha1", "kind": "NodeReadinessRule",
+			"metadata": {"name": "removed"}, "spec": `+spec+`}`)
 	}
 	eventually(t, "the node is held", func() error { return tainted(t.Context(), nodes[0].Name, removed, true) })
 }
@@ -153,9 +154,10 @@ func nothingLeft(t *testing.T) {
 			}
 		}
 	}
-	left := kubectl(t, "get", "clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations,"+
-		"validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings,"+
-		"customresourcedefinitions,priorityclasses,namespaces", "-o", "name")
+	left := kubectl(t, "get", "clusterroles,clusterrolebindings,customresourcedefinitions,priorityclasses,namespaces,"+
+		"validatingwebhookconfigurations,mutatingwebhookconfigurations,"+
+		"validatingadmissionpolicies,validatingadmissionpolicybindings,"+
+		"mutatingadmissionpolicies,mutatingadmissionpolicybindings", "-o", "name")
 	left += "\n" + kubectl(t, "get", "roles,rolebindings,leases,configmaps,secrets,serviceaccounts,pods,jobs", "-A", "-o",
 		`jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{"\n"}{end}`)
 	for name := range strings.FieldsSeq(left) {

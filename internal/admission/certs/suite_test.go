@@ -99,7 +99,8 @@ func (r *replica) ready() error { return r.Ready(nil) }
 // createConfigurations creates those into which the authority is written.
 func createConfigurations(ctx context.Context, name string) {
 	GinkgoHelper()
-	config := admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: name}}
+	config := admissionregistrationv1.WebhookClientConfig{
+		Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: name}}
 	none := admissionregistrationv1.SideEffectClassNone
 	ignore := admissionregistrationv1.Ignore
 	for _, o := range []client.Object{

@@ -156,7 +156,8 @@ var requests = map[string]request{
 	"a taint that evicts, at birth": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "NoExecute" }),
 		node:   member,
 		taints: []string{taintKey + "=pending:NoExecute"}, claims: map[string]string{"": taintKey + "=pending:NoExecute"}},
-	"a taint that evicts is not put on a node that may run pods": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "NoExecute" }), node: stranger, update: labelled},
+	"a taint that evicts is not put on a node that may run pods": {
+		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "NoExecute" }), node: stranger, update: labelled},
 	"dry-run": {rules: one(func(r *build.RuleWrapper) { r.DryRun(true) }), node: member},
 	"dry-run, an update": {rules: one(func(r *build.RuleWrapper) { r.DryRun(true) }), node: stranger,
 		update: labelled},
@@ -203,11 +204,16 @@ var requests = map[string]request{
 		claims: map[string]string{"-14": "readiness.example.com/t14=:NoSchedule",
 			"-15": "readiness.example.com/t15=:NoSchedule"},
 	},
-	"a rule whose taint would be invalid: its key":    {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Key = "not a key" }), node: member},
-	"a rule whose taint would be invalid: its prefix": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Key = "node.kubernetes.io/out-of-service" }), node: member},
-	"a rule whose taint would be invalid: its value":  {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Value = `"}` }), node: member},
-	"a rule whose taint would be invalid: too long":   {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Value = strings.Repeat("x", 64) }), node: member},
-	"a rule whose taint would be invalid: its effect": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "Never" }), node: member},
+	"a rule whose taint would be invalid: its key": {
+		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Key = "not a key" }), node: member},
+	"a rule whose taint would be invalid: its prefix": {
+		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Key = "node.kubernetes.io/out-of-service" }), node: member},
+	"a rule whose taint would be invalid: its value": {
+		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Value = `"}` }), node: member},
+	"a rule whose taint would be invalid: too long": {
+		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Value = strings.Repeat("x", 64) }), node: member},
+	"a rule whose taint would be invalid: its effect": {
+		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "Never" }), node: member},
 	"a forged record": {rules: one(), node: forged(poolKey), taints: []string{held}, claims: gated},
 	"a forged record of a rule that does not match": {rules: one(), node: forged("example.com/other")},
 	"a forged record of a rule that is suspended": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }),

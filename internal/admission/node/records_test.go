@@ -20,7 +20,8 @@ var _ = Describe("The records on a node", func() {
 	const (
 		key     = v1alpha1.RecordAnnotationPrefix + "5c6b1a0e"
 		claim   = `{"rule":"network","taint":"readiness.example.com/network=pending:NoSchedule"}`
-		another = `{"rule":"network","taint":"readiness.example.com/network=pending:NoSchedule","released":"2026-01-01T00:00:00Z"}`
+		another = `{"rule":"network","taint":"readiness.example.com/network=pending:NoSchedule",` +
+			`"released":"2026-01-01T00:00:00Z"}`
 	)
 	taint := func(n *corev1.Node) {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "readiness.example.com/network", Value: "pending",

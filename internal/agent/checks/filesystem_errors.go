@@ -18,7 +18,7 @@ import (
 // What a kernel does to a filesystem after an error, and how it says so:
 //
 //	ext4 before 6.12    it turns read-only: "ro" among the superblock's options
-//	ext4, 6.12 to 6.14  the options stay "rw"; errors_count in sysfs grows. Only with errors=remount-ro is it read-only then
+//	ext4, 6.12 to 6.14  the options stay "rw", and errors_count in sysfs grows. "ro" only with errors=remount-ro
 //	ext4 since 6.15     "emergency_ro", or "shutdown" if it was shut down
 //	btrfs, f2fs         it turns read-only: "ro"; newer ones say "shutdown" as well
 //	xfs                 it shuts down and says nothing: each system call, also stat, fails with EIO

@@ -83,7 +83,8 @@ func TestHTTP(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = l.Close()
-		r := run(func(a *v1alpha1.HTTPGetAction) { a.Port = int32(l.Addr().(*net.TCPAddr).Port) }) //nolint:errcheck // it is one
+		port := l.Addr().(*net.TCPAddr).Port //nolint:errcheck // it is one
+		r := run(func(a *v1alpha1.HTTPGetAction) { a.Port = int32(port) })
 		if diff := cmp.Diff(Fail("connect: connection refused"), r); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}

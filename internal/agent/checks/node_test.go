@@ -112,7 +112,8 @@ func TestSchedulable(t *testing.T) {
 	if got, _ := Schedulable(fixed(Node{Object: build.MakeNode("n").Obj()})).Instant(); got != Pass() {
 		t.Errorf("got %+v", got)
 	}
-	if got, _ := Schedulable(fixed(Node{Object: build.MakeNode("n").Cordoned().Obj()})).Instant(); got != Fail("the node is cordoned") {
+	cordoned := fixed(Node{Object: build.MakeNode("n").Cordoned().Obj()})
+	if got, _ := Schedulable(cordoned).Instant(); got != Fail("the node is cordoned") {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -72,19 +72,24 @@ func TestHealth(t *testing.T) {
 		{"check= replaces the default", "/health?check=good", 200,
 			`{"status":"ready","checks":[{"name":"good","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
 		{"one failure fails all, and the order is the request's", "/health?check=bad,good", 503,
-			`{"status":"not-ready","checks":[{"name":"bad","passed":false,"reason":"Broken","duration_ms":0},{"name":"good","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
+			`{"status":"not-ready","checks":[{"name":"bad","passed":false,"reason":"Broken","duration_ms":0},` +
+				`{"name":"good","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
 		{"a name given twice runs once", "/health?check=good,good&check=good", 200,
 			`{"status":"ready","checks":[{"name":"good","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
 		{"blanks and empty names are nothing", "/health?check=+good+,,", 200,
 			`{"status":"ready","checks":[{"name":"good","passed":true,"duration_ms":0}],"total_duration_ms":0}`},
 		{"an unknown check fails", "/health?check=bogus", 503,
-			`{"status":"not-ready","checks":[{"name":"bogus","passed":false,"reason":"Unknown check: bogus","duration_ms":0}],"total_duration_ms":0}`},
+			`{"status":"not-ready","checks":[{"name":"bogus","passed":false,"reason":"Unknown check: bogus",` +
+				`"duration_ms":0}],"total_duration_ms":0}`},
 		{"control characters come back escaped", "/health?check=%00%1b%0a1", 503,
-			`{"status":"not-ready","checks":[{"name":"\u0000\u001b\n1","passed":false,"reason":"Unknown check:    1","duration_ms":0}],"total_duration_ms":0}`},
+			`{"status":"not-ready","checks":[{"name":"\u0000\u001b\n1","passed":false,"reason":"Unknown check:    1",` +
+				`"duration_ms":0}],"total_duration_ms":0}`},
 		{"a failure open is visible", "/health?check=open", 200,
-			`{"status":"ready","checks":[{"name":"open","passed":true,"fail_open":"nobody answers","duration_ms":0}],"total_duration_ms":0,"fail_open":true}`},
+			`{"status":"ready","checks":[{"name":"open","passed":true,"fail_open":"nobody answers","duration_ms":0}],` +
+				`"total_duration_ms":0,"fail_open":true}`},
 		{"what is misconfigured is an error", "/health?check=good,misconfigured", 500,
-			`{"status":"not-ready","checks":[{"name":"good","passed":true,"duration_ms":0},{"name":"misconfigured","passed":false,"reason":"NODE_NAME is not set","duration_ms":0}],"total_duration_ms":0}`},
+			`{"status":"not-ready","checks":[{"name":"good","passed":true,"duration_ms":0},{"name":"misconfigured",` +
+				`"passed":false,"reason":"NODE_NAME is not set","duration_ms":0}],"total_duration_ms":0}`},
 		{"text: healthy", "/health?format=text", 200, "up"},
 		{"text: not healthy", "/health?format=text&check=bad", 503, "down"},
 		{"text: an assumption", "/health?format=text&check=open", 200, "up fail-open"},
@@ -143,7 +148,7 @@ func TestFailOpenIsInTheHeaderAndAMetric(t *testing.T) {
 		t.Errorf("header %q", got)
 	}
 	want := `
-# HELP node_readiness_agent_check_fail_open 1 while a check passes only because it cannot judge, by the last answer; else 0.
+# HELP node_readiness_agent_check_fail_open 1 if the check passed by failing open at its last answer, otherwise 0.
 # TYPE node_readiness_agent_check_fail_open gauge
 node_readiness_agent_check_fail_open{check="good"} 0
 node_readiness_agent_check_fail_open{check="http:é"} 1

@@ -31,7 +31,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}, []string{"check", "result"}),
 		failOpen: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "node_readiness_agent_check_fail_open",
-			Help: "1 while a check passes only because it cannot judge, by the last answer; else 0.",
+			Help: "1 if the check passed by failing open at its last answer, otherwise 0.",
 		}, []string{"check"}),
 	}
 	r.MustRegister(m.requests, m.results, m.failOpen)

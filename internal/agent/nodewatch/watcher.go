@@ -65,7 +65,7 @@ type Options struct {
 //	starting     no        no     nil   Wait: until the first answer, 1 s at most   list: watching. error: unavailable
 //	watching     yes       yes    nil   memory                                      end of the watch: between
 //	between      no        yes    nil   memory for 0.9 s, then one read             list: watching. error: unavailable
-//	polling      no        yes    nil   memory for 0.9 s, then one read             error: unavailable. Now and then: list
+//	polling      no        yes    nil   memory for 0.9 s, then one read             error: unavailable. At times: list
 //	unavailable  no        any    set   memory, marked as unavailable               after a backoff: list
 //
 // The watcher polls while it may not watch: it reads the node every 10 s, and a request that wants it fresher reads it

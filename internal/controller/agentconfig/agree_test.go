@@ -37,7 +37,8 @@ func named(t *testing.T, path ...string) []string {
 		}
 		schema = &next
 	}
-	names := regexp.MustCompile(`[a-z]+(_[a-z0-9]+)+|\b(kubelet|network|rules|schedulable)\b`).FindAllString(schema.Pattern, -1)
+	names := regexp.MustCompile(`[a-z]+(_[a-z0-9]+)+|\b(kubelet|network|rules|schedulable)\b`).
+		FindAllString(schema.Pattern, -1)
 	if len(names) < 6 {
 		t.Fatalf("only %q are found in %q", names, schema.Pattern)
 	}

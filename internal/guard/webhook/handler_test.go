@@ -129,12 +129,16 @@ func TestHandle(t *testing.T) {
 		"a user whom the flag names": {users: []string{"jane"}, change: by("jane"), denied: true, events: 3},
 		"one whom it does not name":  {users: []string{"jane"}},
 		"another operation":          {change: func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Update }},
-		"another resource":           {change: func(r *admissionv1.AdmissionRequest) { r.Resource.Resource = "podtemplates" }},
-		"a subresource":              {change: func(r *admissionv1.AdmissionRequest) { r.SubResource = "eviction" }},
-		"no object":                  {change: func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = nil }},
+		"another resource": {change: func(r *admissionv1.AdmissionRequest) {
+			r.Resource.Resource = "podtemplates"
+		}},
+		"a subresource": {change: func(r *admissionv1.AdmissionRequest) { r.SubResource = "eviction" }},
+		"no object":     {change: func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = nil }},
 		"an object that is none": {change: func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = []byte("{") },
 			warns: "cannot be read"},
-		"an object of another kind": {change: func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = []byte(`{"spec":[]}`) }, warns: "cannot be read"},
+		"an object of another kind": {change: func(r *admissionv1.AdmissionRequest) {
+			r.OldObject.Raw = []byte(`{"spec":[]}`)
+		}, warns: "cannot be read"},
 		"ten megabytes of annotations": {pod: build.WrapPod(guarded(0)).Annotation("x", strings.Repeat("x", 10<<20)).Obj(),
 			denied: true, events: 3},
 		"a pod of no node":             {pod: build.MakePod("default", "p").Obj()},

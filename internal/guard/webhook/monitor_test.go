@@ -54,7 +54,8 @@ func monitor(ctx context.Context, users ...string) (*Monitor, *ruleset.Rule, *[]
 	return &Monitor{
 		Live: server.Client, Rules: func() *ruleset.Set { return ruleset.NewSet(rule) }, Users: users,
 		Configuration: configuration,
-		Changed:       func(rule string) { *changed = append(*changed, rule) }, Clock: clocktesting.NewFakePassiveClock(time.Now()),
+		Changed:       func(rule string) { *changed = append(*changed, rule) },
+		Clock:         clocktesting.NewFakePassiveClock(time.Now()),
 	}, rule, changed
 }
 

@@ -231,7 +231,8 @@ var startupPrefixes = []string{
 
 func (l *linter) autoscalers() {
 	t := l.rule.Taint
-	if t == nil || t.Effect == corev1.TaintEffectPreferNoSchedule { // that one keeps no pod off, nor does any autoscaler think so
+	// PreferNoSchedule keeps no pod off a node, and autoscalers know that.
+	if t == nil || t.Effect == corev1.TaintEffectPreferNoSchedule {
 		return
 	}
 	for _, p := range startupPrefixes {

@@ -144,7 +144,8 @@ func TestWarnings(t *testing.T) {
 			want: []Code{KubeletCannotLabel}},
 		"not a label that a kubelet may set": {rule: good().Selector("topology.kubernetes.io/zone",
 			"a").Selector("node.kubernetes.io/instance-type", "m").Selector("x.kubelet.kubernetes.io/y", "z")},
-		"not a label that must be missing": {rule: good().SelectorExpression("node-role.kubernetes.io/control-plane", "DoesNotExist")},
+		"not a label that must be missing": {
+			rule: good().SelectorExpression("node-role.kubernetes.io/control-plane", "DoesNotExist")},
 		"a taint that autoscalers do not know": {rule: good().Taint("example.com/net", "",
 			corev1.TaintEffectNoSchedule), want: []Code{UnknownToAutoscalers}, says: "example.com/net"},
 		"not one that they do not care about": {rule: good().Taint("example.com/net", "",
@@ -160,7 +161,10 @@ func TestWarnings(t *testing.T) {
 		"a node of the control plane that is selected": {rule: good(),
 			facts: Facts{Nodes: []*corev1.Node{controlPlane, worker}}, want: []Code{ControlPlane},
 			says: "1 nodes of the control plane (cp-0)"},
-		"not a rule that is about the control plane": {rule: build.MakeRule("r").SelectorExpression("node-role.kubernetes.io/control-plane", "Exists").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule), want: []Code{KubeletCannotLabel}},
+		"not a rule that is about the control plane": {
+			rule: build.MakeRule("r").SelectorExpression("node-role.kubernetes.io/control-plane", "Exists").
+				Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule),
+			want: []Code{KubeletCannotLabel}},
 		"pods that nothing makes": {
 			rule:  waitsFor(good(), v1alpha1.PodsRequirement{}),
 			facts: Facts{Workloads: []Workload{daemonSet("default", tolerant)}},

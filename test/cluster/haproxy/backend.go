@@ -96,7 +96,8 @@ type Change struct {
 }
 
 // changes are HAProxy's lines about them in the raw format, without what comes before a message in others.
-var changes = regexp.MustCompile(`(?m)^Server (\S+)/(\S+) is (UP|DOWN)(?: \(agent\))?, reason: (.*?)(?:, info: .*|, check duration: .*|\. .*)?$`)
+var changes = regexp.MustCompile(
+	`(?m)^Server (\S+)/(\S+) is (UP|DOWN)(?: \(agent\))?, reason: (.*?)(?:, info: .*|, check duration: .*|\. .*)?$`)
 
 // Changes are those of the backend's servers, in their order, that HAProxy has logged. The configuration has to say
 // "log stdout format raw local0", and "log global" for the backend.

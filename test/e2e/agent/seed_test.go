@@ -80,7 +80,8 @@ func shape(a answer) string { return strings.TrimSpace(milliseconds.ReplaceAllSt
 
 const (
 	ready    = `{"status":"ready","checks":[{"name":"node_ready","passed":true,"duration_ms":0}],"total_duration_ms":0}`
-	notReady = `{"status":"not-ready","checks":[{"name":"node_ready","passed":false,"reason":"REASON","duration_ms":0}],"total_duration_ms":0}`
+	notReady = `{"status":"not-ready","checks":[{"name":"node_ready","passed":false,"reason":"REASON",` +
+		`"duration_ms":0}],"total_duration_ms":0}`
 )
 
 func failed(reason string) string { return strings.Replace(notReady, "REASON", reason, 1) }

@@ -202,7 +202,8 @@ func (j *judge) ask(all map[string]*wishes, rule *ruleset.Rule, node *corev1.Nod
 		return
 	}
 	id := idOf(*rule.Taint)
-	if rule.Mode == ruleset.Suspended && standing.Claimed { // what stands stands, also where another taint is asked for now
+	// A suspended rule changes nothing, even if its taint was edited.
+	if rule.Mode == ruleset.Suspended && standing.Claimed {
 		if t, err := gate.ParseTaint(standing.Record.Taint); err == nil {
 			id = idOf(t)
 		}
@@ -221,7 +222,8 @@ func (j *judge) ask(all map[string]*wishes, rule *ruleset.Rule, node *corev1.Nod
 	case o.Action == gate.OverrideHold:
 		w.either = append(w.either, rule.Name)
 	case spec.BootstrapOnly() && standing.Completed && !standing.Rebooted:
-	case v.Ready && !j.now.Before(v.Since.Add(spec.ReadyWindow())) && !j.now.Before(node.CreationTimestamp.Add(spec.MinimumHold())):
+	case v.Ready && !j.now.Before(v.Since.Add(spec.ReadyWindow())) &&
+		!j.now.Before(node.CreationTimestamp.Add(spec.MinimumHold())):
 	case v.Ready, !enforced, rule.Limited(), spec.Timeout.Releases(),
 		spec.ExistingNodesOrDefault() != v1alpha1.ExistingNodesAll, j.now.Before(v.Since.Add(spec.UnreadyWindow())):
 		w.either = append(w.either, rule.Name)

@@ -251,7 +251,8 @@ func (a *nodeActor) override(ctx context.Context, rng *rand.Rand, s *slot) {
 	case chance(rng, 30) && !s.steady:
 		value = "Hold"
 	}
-	a.patch(ctx, s, map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.OverrideAnnotation: value}}})
+	annotations := map[string]any{v1alpha1.OverrideAnnotation: value}
+	a.patch(ctx, s, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	a.w.note("node %s has override %v", s.name, value)
 }
 

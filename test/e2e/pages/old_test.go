@@ -58,7 +58,8 @@ func (e *env) initWebhook() (stop func()) {
 		_ = json.NewEncoder(out).Encode(review)
 	}))
 	e.T.Cleanup(server.Close)
-	config := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "node-startup-taint"}}
+	config := &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-startup-taint"}}
 	config.Webhooks = []admissionregistrationv1.MutatingWebhook{{
 		Name: "node-startup-taint.startup.k8s.io",
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{

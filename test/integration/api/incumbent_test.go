@@ -34,7 +34,8 @@ nodeSelector:
 		"dry-run":           changed(t, plainSpec, "dryRun: true"),
 		"dry-run, said off": changed(t, plainSpec, "dryRun: false"),
 		"anyOf with assumed statuses": changed(t, plainSpec, `{conditionPolicy: anyOf, conditions: [
-			{type: MemoryPressure, requiredStatus: "False", defaultStatus: "False"}, {type: KernelDeadlock, requiredStatus: "False", defaultStatus: Unknown},
+			{type: MemoryPressure, requiredStatus: "False", defaultStatus: "False"},
+			{type: KernelDeadlock, requiredStatus: "False", defaultStatus: Unknown},
 			{type: example.com/Lost, requiredStatus: Unknown, defaultStatus: "True"}]}`),
 		"allOf, said": changed(t, plainSpec, "{conditionPolicy: allOf, enforcementMode: bootstrap-only}"),
 		"the most conditions": changed(t, plainSpec,
@@ -48,8 +49,10 @@ nodeSelector:
 			"PreferNoSchedule}"),
 		"a taint with no value": changed(t, plainSpec, `taint: {value: ""}`),
 		"a taint off a node":    changed(t, plainSpec, `taint: {timeAdded: "2026-01-02T03:04:05Z"}`),
-		"all kinds of selectors": changed(t, plainSpec, `nodeSelector: {matchLabels: {example.com/pool: null, kubernetes.io/os: linux, Zone: ""}, matchExpressions: [
-			{key: a, operator: In, values: [x, "y", ""]}, {key: example.com/b, operator: NotIn, values: [z]}, {key: c, operator: Exists}, {key: d, operator: DoesNotExist}]}`),
+		"all kinds of selectors": changed(t, plainSpec, `nodeSelector: {
+			matchLabels: {example.com/pool: null, kubernetes.io/os: linux, Zone: ""}, matchExpressions: [
+			{key: a, operator: In, values: [x, "y", ""]}, {key: example.com/b, operator: NotIn, values: [z]},
+			{key: c, operator: Exists}, {key: d, operator: DoesNotExist}]}`),
 		"lists that are empty": changed(t, plainSpec, `nodeSelector: {matchExpressions: []}`),
 	} {
 		t.Run(name, func(t *testing.T) {

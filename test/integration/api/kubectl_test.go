@@ -79,7 +79,8 @@ func TestColumns(t *testing.T) {
 	}
 	defer remove(t, u)
 	status := `{"status":{"nodes":{"matched":9,"ready":5,"held":4,"exempt":0,"failed":0,"pending":0},
-		"conditions":[{"type":"Enforcing","status":"True","reason":"No"},{"type":"Ready","status":"True","reason":"InForce"}]}}`
+		"conditions":[{"type":"Enforcing","status":"True","reason":"No"},
+			{"type":"Ready","status":"True","reason":"InForce"}]}}`
 	status = strings.ReplaceAll(status, `"reason"`, `"lastTransitionTime":"2026-01-02T03:04:05Z","message":"","reason"`)
 	if err := kube.Status().Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(status))); err != nil {
 		t.Fatal(err)

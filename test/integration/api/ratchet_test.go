@@ -50,15 +50,17 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 			`conditions: [{type: a, requiredStatus: "True"}]`},
 		"max-age": {`conditions: [{type: a, requiredStatus: "True", maxAgeSeconds: 0}]`,
 			`conditions: [{type: a, requiredStatus: "True"}]`},
-		"no-effect":             {"taint: null", "taint: {key: a, effect: NoSchedule}"},
-		"taint-key":             {"taint: {key: node.kubernetes.io/not-ready}", "taint: {key: a}"},
-		"taint-grammar":         {`taint: {key: "a b"}`, "taint: {key: a}"},
-		"taint-value":           {`taint: {value: "a b"}`, "taint: {value: a}"},
-		"taint-effect":          {"taint: {effect: None}", "taint: {effect: NoSchedule}"},
-		"no-mode":               {"enforcementMode: null", "enforcementMode: continuous"},
-		"another-mode":          {"enforcementMode: once", "enforcementMode: continuous"},
-		"any-of-bootstrap":      {"{conditionPolicy: anyOf, enforcementMode: bootstrap-only}", "conditionPolicy: allOf"},
-		"default-bootstrap":     {`{conditions: [{type: a, requiredStatus: "True", defaultStatus: "True"}], enforcementMode: bootstrap-only}`, `conditions: [{type: a, requiredStatus: "True"}]`},
+		"no-effect":        {"taint: null", "taint: {key: a, effect: NoSchedule}"},
+		"taint-key":        {"taint: {key: node.kubernetes.io/not-ready}", "taint: {key: a}"},
+		"taint-grammar":    {`taint: {key: "a b"}`, "taint: {key: a}"},
+		"taint-value":      {`taint: {value: "a b"}`, "taint: {value: a}"},
+		"taint-effect":     {"taint: {effect: None}", "taint: {effect: NoSchedule}"},
+		"no-mode":          {"enforcementMode: null", "enforcementMode: continuous"},
+		"another-mode":     {"enforcementMode: once", "enforcementMode: continuous"},
+		"any-of-bootstrap": {"{conditionPolicy: anyOf, enforcementMode: bootstrap-only}", "conditionPolicy: allOf"},
+		"default-bootstrap": {
+			`{conditions: [{type: a, requiredStatus: "True", defaultStatus: "True"}], enforcementMode: bootstrap-only}`,
+			`conditions: [{type: a, requiredStatus: "True"}]`},
 		"max-unavailable":       {"maxUnavailable: -1", "maxUnavailable: 1"},
 		"max-unavailable-words": {"maxUnavailable: 101%", "maxUnavailable: 100%"},
 		"stabilization":         {"stabilization: {readySeconds: -1}", "stabilization: {readySeconds: 1}"},
@@ -72,7 +74,11 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 		"admission":             {"admission: Sometimes", "admission: None"},
 		"pod-admission":         {"podAdmission: Warn", "podAdmission: None"},
 		"existing-nodes":        {"existingNodes: Some", "existingNodes: None"},
-		"several-at-once":       {`{nodeSelector: {matchLabels: null}, taint: {key: "a b", effect: x}, conditionPolicy: anyOf, enforcementMode: bootstrap-only, maxUnavailable: -1}`, `{nodeSelector: {matchLabels: {a: b}}, taint: {key: a, effect: NoSchedule}, conditionPolicy: allOf, maxUnavailable: 1}`},
+		"several-at-once": {
+			`{nodeSelector: {matchLabels: null}, taint: {key: "a b", effect: x}, conditionPolicy: anyOf,
+				enforcementMode: bootstrap-only, maxUnavailable: -1}`,
+			`{nodeSelector: {matchLabels: {a: b}}, taint: {key: a, effect: NoSchedule}, conditionPolicy: allOf,
+				maxUnavailable: 1}`},
 	}
 	installVariant(t, ratchet, lax)
 	for name, s := range stored {
@@ -110,7 +116,8 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 			if err := kube.Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(finalize))); err != nil {
 				t.Errorf("cannot be finalized: %v", err)
 			}
-			status := `{"status":{"observedGeneration":1,"conditions":[{"type":"Ready","status":"False","reason":"Invalid","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`
+			status := `{"status":{"observedGeneration":1,"conditions":[{"type":"Ready","status":"False",` +
+				`"reason":"Invalid","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`
 			if err := kube.Status().Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(status))); err != nil {
 				t.Errorf("cannot be reported on: %v", err)
 			}

@@ -22,7 +22,8 @@ func TestWhatIsStoredCanBeRead(t *testing.T) {
 	const (
 		spec = `"nodeSelector":{"matchLabels":{"pool":"workers"}},"enforcementMode":"continuous",` +
 			`"conditions":[{"type":"a","requiredStatus":"True"%s}],"taint":{"key":"a","effect":"NoSchedule"%s}%s`
-		rule = `{"apiVersion":"readiness.node.x-k8s.io/v1alpha1","kind":"NodeReadinessRule","metadata":{"name":"edge"},"spec":{` + spec + `}}`
+		rule = `{"apiVersion":"readiness.node.x-k8s.io/v1alpha1","kind":"NodeReadinessRule",` +
+			`"metadata":{"name":"edge"},"spec":{` + spec + `}}`
 	)
 	raw := rawClient(t)
 	send := func(body string) ([]byte, error) {
