@@ -15,15 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/test/build"
 )
 
 // A record that cannot be true is as if it were not there, and is replaced at the next occasion.
 func TestForgedRecords(t *testing.T) {
 	held := func(tells string) step {
-		return step{tells: tells, at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
-			changes:     []string{"added cni " + pending},
-			annotations: map[string]string{recordKey: claimed(1)}}
+		return then(1, tells, "Held EvidenceMissing", added, recorded(claimed(1)))
 	}
 	stories := map[string]story{}
 	for name, value := range map[string]string{
@@ -40,34 +37,28 @@ func TestForgedRecords(t *testing.T) {
 		"a taint that is none":        `{"taint":"x"}`,
 		"a taint of Kubernetes":       `{"taint":"node.kubernetes.io/not-ready=:NoExecute"}`,
 	} {
-		stories[name] = story{
-			rules: []*build.RuleWrapper{rule().Timeout(900, 0, v1alpha1.TimeoutActionRelease)},
-			node:  fresh().Annotation(recordKey, value),
-			steps: []step{func() step { s := held("seen"); s.recheck = 901; return s }()},
-		}
+		stories[name] = on(fresh().Annotation(recordKey, value),
+			rules(rule().Timeout(900, 0, v1alpha1.TimeoutActionRelease)),
+			func() step { s := held("seen"); s.recheck = 901; return s }(),
+		)
 	}
-	stories["a claim from the future was made nobody knows when"] = story{
-		rules: []*build.RuleWrapper{rule()}, node: fresh().Taint(key, "pending", noSchedule).Annotation(recordKey,
-			claimed(86400)),
-		steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
-			annotations: map[string]string{recordKey: `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`}}},
-	}
-	stories["evidence counts from a time in the far future"] = story{
-		rules: []*build.RuleWrapper{rule().RearmOnReboot()}, node: fresh().BootID("b").Condition(cni, "True",
-			at(0)).Annotation(recordKey, fmt.Sprintf(`{"bootID":"b","notBefore":%q}`, stamp(86400))),
-		steps: []step{{tells: "seen", at: 1, states: []string{"cni Ready EvidenceHolds"},
-			annotations: map[string]string{recordKey: fmt.Sprintf(`{"rule":"cni","released":%q,"bootID":"b"}`, stamp(1))}}},
-	}
-	stories["on an existing node that is ready: it goes"] = story{
-		rules: []*build.RuleWrapper{rule()}, node: old().Condition(cni, "True", at(-900)).Annotation(recordKey, `{{{`),
-		steps: []step{{tells: "seen", at: 1, states: []string{"cni Ready EvidenceHolds"}, annotations: map[string]string{}}},
-	}
-	stories["a field of a later version is kept while nothing else changes"] = story{
-		rules: []*build.RuleWrapper{rule()}, node: fresh().Taint(key, "pending", noSchedule).Annotation(recordKey,
-			`{"verdict":"x","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
-		steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
-			quiet: true}},
-	}
+	stories["a claim from the future was made nobody knows when"] = on(
+		fresh().Taint(key, "pending", noSchedule).Annotation(recordKey, claimed(86400)), rules(rule()),
+		then(1, "seen", "Held EvidenceMissing", recorded(`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`)),
+	)
+	stories["evidence counts from a time in the far future"] = on(fresh().BootID("b").Condition(cni, "True", at(0)).
+		Annotation(recordKey, fmt.Sprintf(`{"bootID":"b","notBefore":%q}`, stamp(86400))), rules(rule().RearmOnReboot()),
+		then(1, "seen", "Ready EvidenceHolds", recorded(fmt.Sprintf(`{"rule":"cni","released":%q,"bootID":"b"}`, stamp(1)))),
+	)
+	stories["on an existing node that is ready: it goes"] = on(
+		old().Condition(cni, "True", at(-900)).Annotation(recordKey, `{{{`), rules(rule()),
+		then(1, "seen", "Ready EvidenceHolds", clean),
+	)
+	stories["a field of a later version is kept while nothing else changes"] = on(fresh().
+		Taint(key, "pending", noSchedule).
+		Annotation(recordKey, `{"verdict":"x","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`), rules(rule()),
+		then(1, "seen", "Held EvidenceMissing"),
+	)
 	play(t, stories)
 }
 

@@ -123,73 +123,41 @@ func TestRefuseLeavesOtherDecisionsAlone(t *testing.T) {
 func TestExistingNodes(t *testing.T) {
 	none := func() *build.RuleWrapper { return rule().ExistingNodes(v1alpha1.ExistingNodesNone) }
 	play(t, map[string]story{
-		"All: an existing node that is not ready is held": {
-			rules: []*build.RuleWrapper{rule().ExistingNodes("All")}, node: old(),
-			steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
-				changes:     []string{"added cni " + pending},
-				annotations: map[string]string{recordKey: reclaimed(1, 1)}}},
-		},
-		"All is the default, and the breaker refuses": {
-			rules: []*build.RuleWrapper{rule().MaxUnavailable("0")}, node: old(),
-			steps: []step{
-				{tells: "refused", at: 1, refuse: []string{"cni"}, states: []string{"cni Exempt OverBudget"}, quiet: true},
-				{tells: "granted", at: 2, refuse: []string{}, taints: []string{pending},
-					states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending},
-					annotations: map[string]string{recordKey: counted(reclaimed(2, 2))}},
-				{tells: "not asked again", at: 3, refuse: []string{"cni"}, taints: []string{pending},
-					states: []string{"cni Held EvidenceMissing"}, quiet: true},
-			},
-		},
-		"None: exempt until it is ready for the first time": {
-			rules: []*build.RuleWrapper{none()}, node: old(),
-			steps: []step{
-				{tells: "missing", at: 1, states: []string{"cni Exempt ExistingNode"}, quiet: true},
-				{tells: "False", at: 2, restart: true, node: unready(2), states: []string{"cni Exempt ExistingNode"}, quiet: true},
-				{tells: "ready for the first time", at: 3, node: ready(3), states: []string{"cni Ready EvidenceHolds"},
-					annotations: map[string]string{recordKey: released(3)}},
-				{tells: "not ready", at: 4, node: unready(4), taints: []string{pending},
-					states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending}},
-			},
-		},
-		"None: a node of the second in which the rule was put in force is new": {
-			rules: []*build.RuleWrapper{none()}, node: fresh().Created(at(-86400)),
-			steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
-				changes: []string{"added cni " + pending}}},
-		},
-		"None: a taint that it bears already is managed": {
-			rules: []*build.RuleWrapper{none()}, node: old().Taint(key, "kubelet", noSchedule),
-			steps: []step{
-				{tells: "seen", at: 1, taints: []string{key + "=kubelet:NoSchedule"}, states: []string{"cni Held EvidenceMissing"},
-					changes: []string{"adopted cni " + pending}},
-				{tells: "ready", at: 2, node: ready(2), states: []string{"cni Ready EvidenceHolds"},
-					changes: []string{"removed cni " + pending}},
-			},
-		},
-		"None: an existing node that is relabelled in is exempt, a new one is not": {
-			rules: []*build.RuleWrapper{none()}, node: old().Unlabel("pool"),
-			steps: []step{{tells: "in", at: 1, node: func(n *build.NodeWrapper) { n.Label("pool", "workers") },
-				states: []string{"cni Exempt ExistingNode"}, quiet: true}},
-		},
-		"None: the end of dry-run makes the nodes that are there existing ones": {
-			rules: []*build.RuleWrapper{none()}, node: fresh(),
-			steps: []step{
-				{tells: "new: held", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
-					changes: []string{"added cni " + pending}},
-				{tells: "dry-run", at: 2, rules: []*build.RuleWrapper{none().Generation(2).DryRun(true)},
-					states: []string{"cni Exempt DryRun"}, changes: []string{"removed cni " + pending}},
-				{tells: "back", at: 3, rules: []*build.RuleWrapper{none().Generation(3)},
-					states: []string{"cni Exempt ExistingNode"}, quiet: true},
-			},
-		},
-		"None with bootstrap-only: completes when ready for the first time": {
-			rules: []*build.RuleWrapper{none().BootstrapOnly()}, node: old(),
-			steps: []step{
-				{tells: "missing", at: 1, states: []string{"cni Exempt ExistingNode"}, quiet: true},
-				{tells: "ready", at: 2, node: ready(2), states: []string{"cni Ready EvidenceHolds"},
-					changes: []string{"completed cni"}},
-				{tells: "not ready", at: 3, node: unready(3), states: []string{"cni Ready BootstrapCompleted"}, quiet: true},
-			},
-		},
+		"All: an existing node that is not ready is held": on(old(), rules(rule().ExistingNodes("All")),
+			then(1, "seen", "Held EvidenceMissing", added, recorded(reclaimed(1, 1))),
+		),
+		"All is the default, and the breaker refuses": on(old(), rules(rule().MaxUnavailable("0")),
+			then(1, "refused", "Exempt OverBudget", refuse{"cni"}),
+			then(2, "granted", "Held EvidenceMissing", refuse{}, added, recorded(counted(reclaimed(2, 2)))),
+			then(3, "not asked again", "Held EvidenceMissing", refuse{"cni"}),
+		),
+		"None: exempt until it is ready for the first time": on(old(), rules(none()),
+			then(1, "missing", "Exempt ExistingNode"),
+			then(2, "False", "Exempt ExistingNode", restarted, unready(2)),
+			then(3, "ready for the first time", "Ready EvidenceHolds", ready(3), recorded(released(3))),
+			then(4, "not ready", "Held EvidenceMissing", unready(4), added),
+		),
+		"None: a node of the second in which the rule was put in force is new": on(fresh().Created(at(-86400)),
+			rules(none()),
+			then(1, "seen", "Held EvidenceMissing", added),
+		),
+		"None: a taint that it bears already is managed": on(old().Taint(key, "kubelet", noSchedule), rules(none()),
+			then(1, "seen", "Held EvidenceMissing", adopted, tainted{key + "=kubelet:NoSchedule"}),
+			then(2, "ready", "Ready EvidenceHolds", ready(2), removed),
+		),
+		"None: an existing node that is relabelled in is exempt, a new one is not": on(old().Unlabel("pool"), rules(none()),
+			then(1, "in", "Exempt ExistingNode", func(n *build.NodeWrapper) { n.Label("pool", "workers") }),
+		),
+		"None: the end of dry-run makes the nodes that are there existing ones": on(fresh(), rules(none()),
+			then(1, "new: held", "Held EvidenceMissing", added),
+			then(2, "dry-run", "Exempt DryRun", rules(none().Generation(2).DryRun(true)), removed),
+			then(3, "back", "Exempt ExistingNode", rules(none().Generation(3))),
+		),
+		"None with bootstrap-only: completes when ready for the first time": on(old(), rules(none().BootstrapOnly()),
+			then(1, "missing", "Exempt ExistingNode"),
+			then(2, "ready", "Ready EvidenceHolds", ready(2), change("completed cni")),
+			then(3, "not ready", "Ready BootstrapCompleted", unready(3)),
+		),
 	})
 }
 
@@ -200,67 +168,49 @@ func TestTakingOver(t *testing.T) {
 			Condition(cni).Taint(key, "pending", noSchedule).StatusNode("n1", v1alpha1.TaintPresent)
 	}
 	play(t, map[string]story{
-		"a node that it holds is held on": {
-			rules: []*build.RuleWrapper{incumbents()}, node: fresh().Taint(key, "theirs", noSchedule),
-			steps: []step{{tells: "seen", at: 1, taints: []string{key + "=theirs:NoSchedule"},
-				states: []string{"cni Held EvidenceMissing"}, annotations: map[string]string{recordKey: claimed(1)}}},
-		},
-		"a node that no longer matches is cleaned": {
-			rules: []*build.RuleWrapper{incumbents()}, node: fresh().Unlabel("pool").Taint(key, "theirs", noSchedule),
-			steps: []step{{tells: "seen", at: 1, states: []string{"cni"}, changes: []string{"removed cni " + pending}}},
-		},
-		"so it is where the rule is deleted": {
-			rules: []*build.RuleWrapper{incumbents().Deleted(at(0))}, node: fresh().Taint(key, "theirs", noSchedule),
-			steps: []step{{tells: "seen", at: 1, states: []string{"cni"}, changes: []string{"removed cni " + pending}}},
-		},
-		"and where it is in dry-run": {
-			rules: []*build.RuleWrapper{incumbents().DryRun(true)}, node: fresh().Taint(key, "theirs", noSchedule),
-			steps: []step{{tells: "seen", at: 1, states: []string{"cni Exempt DryRun"},
-				changes: []string{"removed cni " + pending}}},
-		},
-		"a suspended rule holds on, and takes it off when the node is ready": {
-			rules: []*build.RuleWrapper{incumbents().Suspend(true)}, node: fresh().Taint(key, "theirs", noSchedule),
-			steps: []step{
-				{tells: "seen", at: 1, taints: []string{key + "=theirs:NoSchedule"}, states: []string{"cni Held EvidenceMissing"}},
-				{tells: "ready", at: 2, node: ready(2), states: []string{"cni Ready EvidenceHolds"},
-					changes: []string{"removed cni " + pending}},
-			},
-		},
-		"a node that is not in its status, and does not match, keeps what it has": {
-			rules: []*build.RuleWrapper{incumbents()}, node: build.MakeNode("n2").UID("n2").Created(at(0)).Taint(key, "theirs",
-				noSchedule),
-			steps: []step{{tells: "seen", at: 1, taints: []string{key + "=theirs:NoSchedule"}, quiet: true}},
-		},
-		"what our own status says is cut short, and not read that way": {
-			rules: []*build.RuleWrapper{rule().StatusNode("n1", v1alpha1.TaintPresent)},
-			node:  fresh().Unlabel("pool").Taint(key, "theirs", noSchedule),
-			steps: []step{{tells: "seen", at: 1, taints: []string{key + "=theirs:NoSchedule"}, quiet: true}},
-		},
-		"what its status tells of, and is not there, is not what another rule puts there now": {
-			rules: []*build.RuleWrapper{incumbents(), ruleOf("disk", disk, key)}, node: old().Condition(cni, "True", at(-900)),
-			steps: []step{
-				{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Ready EvidenceHolds",
-					"disk Held EvidenceMissing"}, changes: []string{"added disk " + pending}},
-			},
-		},
-		"what an invalid rule inherits stands, also where another rule claims it": {
-			rules: []*build.RuleWrapper{func() *build.RuleWrapper {
-				r := incumbents()
-				r.Spec.EnforcementMode = "sometimes"
-				return r
-			}(), ruleOf("disk", disk, key)},
-			node: fresh().Taint(key, "pending", noSchedule).Condition(disk, "True",
-				at(0)).Annotation("readiness.node.x-k8s.io/rule-u-disk", `{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
-			steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni Held NotInForce",
-				"disk Ready EvidenceHolds"}}},
-		},
-		"another rule's claim is not what the incumbent left": {
-			rules: []*build.RuleWrapper{incumbents().Deleted(at(0)), ruleOf("disk", disk, key)},
-			node: fresh().Taint(key, "pending", noSchedule).Annotation("readiness.node.x-k8s.io/rule-u-disk",
-				`{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
-			steps: []step{{tells: "seen", at: 1, taints: []string{pending}, states: []string{"cni", "disk Held EvidenceMissing"},
-				quiet: true}},
-		},
+		"a node that it holds is held on": on(fresh().Taint(key, "theirs", noSchedule), rules(incumbents()),
+			then(1, "seen", "Held EvidenceMissing", tainted{key + "=theirs:NoSchedule"}, recorded(claimed(1))),
+		),
+		"a node that no longer matches is cleaned": on(fresh().Unlabel("pool").Taint(key, "theirs", noSchedule),
+			rules(incumbents()),
+			then(1, "seen", "cni", removed),
+		),
+		"so it is where the rule is deleted": on(fresh().Taint(key, "theirs", noSchedule),
+			rules(incumbents().Deleted(at(0))),
+			then(1, "seen", "cni", removed),
+		),
+		"and where it is in dry-run": on(fresh().Taint(key, "theirs", noSchedule), rules(incumbents().DryRun(true)),
+			then(1, "seen", "Exempt DryRun", removed),
+		),
+		"a suspended rule holds on, and takes it off when the node is ready": on(fresh().Taint(key, "theirs", noSchedule),
+			rules(incumbents().Suspend(true)),
+			then(1, "seen", "Held EvidenceMissing", tainted{key + "=theirs:NoSchedule"}, written),
+			then(2, "ready", "Ready EvidenceHolds", ready(2), removed),
+		),
+		"a node that is not in its status, and does not match, keeps what it has": on(
+			build.MakeNode("n2").UID("n2").Created(at(0)).Taint(key, "theirs", noSchedule), rules(incumbents()),
+			then(1, "seen", "", tainted{key + "=theirs:NoSchedule"}),
+		),
+		"what our own status says is cut short, and not read that way": on(
+			fresh().Unlabel("pool").Taint(key, "theirs", noSchedule), rules(rule().StatusNode("n1", v1alpha1.TaintPresent)),
+			then(1, "seen", "", tainted{key + "=theirs:NoSchedule"}),
+		),
+		"what its status tells of, and is not there, is not what another rule puts there now": on(
+			old().Condition(cni, "True", at(-900)), rules(incumbents(), ruleOf("disk", disk, key)),
+			then(1, "seen", "Ready EvidenceHolds, disk Held EvidenceMissing", change("added disk "+pending), tainted{pending}),
+		),
+		"what an invalid rule inherits stands, also where another rule claims it": on(fresh().
+			Taint(key, "pending", noSchedule).Condition(disk, "True", at(0)).
+			Annotation("readiness.node.x-k8s.io/rule-u-disk", `{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
+			rules(func() *build.RuleWrapper { r := incumbents(); r.Spec.EnforcementMode = "sometimes"; return r }(),
+				ruleOf("disk", disk, key)),
+			then(1, "seen", "Held NotInForce, disk Ready EvidenceHolds", written),
+		),
+		"another rule's claim is not what the incumbent left": on(fresh().Taint(key, "pending", noSchedule).
+			Annotation("readiness.node.x-k8s.io/rule-u-disk", `{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
+			rules(incumbents().Deleted(at(0)), ruleOf("disk", disk, key)),
+			then(1, "seen", "cni, disk Held EvidenceMissing", tainted{pending}),
+		),
 	})
 }
 

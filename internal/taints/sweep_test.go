@@ -26,7 +26,7 @@ func TestSweep(t *testing.T) {
 	held := func() *build.NodeWrapper {
 		return bystander().Taint("example.com/gone", "x", noSchedule).Annotation(goneKey, goneRecord)
 	}
-	is := []string{"cni Ready EvidenceHolds"}
+	const is = "Ready EvidenceHolds"
 	mine := func(more ...string) map[string]string {
 		out := map[string]string{"mine": "x", recordKey: released(1)}
 		for i := 0; i+1 < len(more); i += 2 {
@@ -36,98 +36,71 @@ func TestSweep(t *testing.T) {
 	}
 	reserved := `{"taint":"node.kubernetes.io/unreachable=:NoExecute"}`
 	play(t, map[string]story{
-		"claim and record of a rule that is gone go": {
-			rules: []*build.RuleWrapper{rule()}, node: held(),
-			steps: []step{{tells: "gone", at: 1, gone: []string{"u-gone"}, taints: crowded(0, 3), states: is,
-				changes: []string{"removed - " + goneTaint}, annotations: mine()}},
-		},
-		"those of a rule that is not known, and not known to be gone, stay": {
-			rules: []*build.RuleWrapper{rule()}, node: held(),
-			steps: []step{
-				{tells: "not known", at: 1, taints: append(crowded(0, 3), goneTaint), states: is,
-					annotations: mine(goneKey, goneRecord)},
-				{tells: "gone", at: 2, gone: []string{"u-gone"}, taints: crowded(0, 3), states: is,
-					changes: []string{"removed - " + goneTaint}, annotations: mine()},
-			},
-		},
-		"the taint stays, where a rule that is not known to be gone claims the one that another leaves": {
-			rules: []*build.RuleWrapper{rule()}, node: fresh().Taint(key, "pending", noSchedule).Annotation(recordKey,
-				claimed(0)).
-				Annotation(goneKey, `{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
-			steps: []step{
-				{tells: "ready", at: 1, node: ready(1), taints: []string{pending}, states: is},
-				{tells: "gone", at: 2, gone: []string{"u-gone"}, states: is, changes: []string{"removed cni " + pending}},
-			},
-		},
-		"a claim that is not known does not bring a taint back": {
-			rules: []*build.RuleWrapper{rule()}, node: held().Untaint("example.com/gone"),
-			steps: []step{{tells: "not known", at: 1, taints: crowded(0, 3), states: is,
-				annotations: mine(goneKey, goneRecord)}},
-		},
-		"a claim that is not known does not keep a known one from bringing it": {
-			rules: []*build.RuleWrapper{rule()}, node: fresh().Annotation(goneKey,
-				`{"taint":"readiness.k8s.io/cni=x:NoSchedule"}`),
-			steps: []step{{tells: "held", at: 1, taints: []string{pending}, states: []string{"cni Held EvidenceMissing"},
-				changes: []string{"added cni " + pending}}},
-		},
-		"a forged record does not take off a taint of Kubernetes": {
-			rules: []*build.RuleWrapper{rule()}, node: bystander().Taint("node.kubernetes.io/unreachable", "",
-				noExecute).Annotation(goneKey, reserved),
-			steps: []step{{tells: "gone", at: 1, gone: []string{"u-gone"}, taints: append(crowded(0, 3),
-				"node.kubernetes.io/unreachable=:NoExecute"), states: is, annotations: mine()}},
-		},
-		"a forged record of a rule that is known does not either": {
-			rules: []*build.RuleWrapper{rule()}, node: bystander().Taint("node.kubernetes.io/unreachable", "",
-				noExecute).Annotation(recordKey, reserved),
-			steps: []step{{tells: "seen", at: 1, taints: append(crowded(0, 3), "node.kubernetes.io/unreachable=:NoExecute"),
-				states: is, annotations: mine()}},
-		},
-		"a record that cannot be read goes once its rule is gone": {
-			rules: []*build.RuleWrapper{rule()}, node: bystander().Annotation(goneKey, "{{{"),
-			steps: []step{
-				{tells: "not known", at: 1, taints: crowded(0, 3), states: is, annotations: mine(goneKey, "{{{")},
-				{tells: "gone", at: 2, gone: []string{"u-gone"}, taints: crowded(0, 3), states: is, annotations: mine()},
-			},
-		},
-		"a marker of a rule that is gone goes": {
-			rules: []*build.RuleWrapper{rule()}, node: bystander().Annotation(goneMarker,
-				`{"rule-name":"gone"}`).Annotation("readiness.k8s.io/bootstrap-completed-gone", `{"rule-name":"gone"}`),
-			steps: []step{{tells: "gone", at: 1, gone: []string{"u-gone", "gone"}, taints: crowded(0, 3), states: is,
-				annotations: mine()}},
-		},
-		"a marker of a rule that is not known to be gone stays": {
-			rules: []*build.RuleWrapper{rule()}, node: bystander().Annotation(goneMarker, `{"rule-name":"cni"}`),
-			steps: []step{{tells: "not known", at: 1, taints: crowded(0, 3), states: is,
-				annotations: mine(goneMarker, `{"rule-name":"cni"}`)}},
-		},
-		"a marker of a rule that was re-created becomes the new one's: the fleet is not gated again": {
-			rules: []*build.RuleWrapper{rule().BootstrapOnly()}, node: fresh().Annotation(goneMarker, isMarked),
-			steps: []step{{tells: "gone", at: 1, gone: []string{"u-gone"}, states: []string{"cni Ready BootstrapCompleted"},
-				annotations: map[string]string{markerKey: isMarked}}},
-		},
-		"the older form, by name, is the new rule's as it is": {
-			rules: []*build.RuleWrapper{rule().BootstrapOnly()}, node: fresh().Annotation(oldMarker, isMarked),
-			steps: []step{{tells: "seen", at: 1, gone: []string{"cni"}, states: []string{"cni Ready BootstrapCompleted"},
-				quiet: true}},
-		},
-		"a marker whose value does not say whose it is goes": {
-			rules: []*build.RuleWrapper{rule().BootstrapOnly()}, node: fresh().Annotation(goneMarker, "true"),
-			steps: []step{{tells: "gone", at: 1, gone: []string{"u-gone"}, taints: []string{pending},
-				states: []string{"cni Held EvidenceMissing"}, changes: []string{"added cni " + pending},
-				annotations: map[string]string{recordKey: claimed(1)}}},
-		},
-		"a claim of a rule that was re-created is taken over, without a moment in which it does not stand": {
-			rules: []*build.RuleWrapper{rule()}, node: fresh().Taint(key, "pending", noSchedule).Annotation(goneKey,
-				`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
-			steps: []step{{tells: "gone", at: 1, gone: []string{"u-gone"}, taints: []string{pending},
-				states: []string{"cni Held EvidenceMissing"}, changes: []string{"adopted cni " + pending},
-				annotations: map[string]string{recordKey: claimed(1)}}},
-		},
-		"no rules are left at all": {
-			rules: []*build.RuleWrapper{}, node: held(),
-			steps: []step{{tells: "gone", at: 1, gone: []string{"u-gone"}, taints: crowded(0, 3),
-				changes: []string{"removed - " + goneTaint}, annotations: map[string]string{"mine": "x"}}},
-		},
+		"claim and record of a rule that is gone go": on(held(), rules(rule()),
+			then(1, "gone", is, gone{"u-gone"}, change("removed - "+goneTaint), tainted(crowded(0, 3)),
+				mine()),
+		),
+		"those of a rule that is not known, and not known to be gone, stay": on(held(), rules(rule()),
+			then(1, "not known", is, tainted(append(crowded(0, 3), goneTaint)), mine(goneKey, goneRecord)),
+			then(2, "gone", is, gone{"u-gone"}, change("removed - "+goneTaint), tainted(crowded(0, 3)),
+				mine()),
+		),
+		"the taint stays, where a rule that is not known to be gone claims the one that another leaves": on(fresh().
+			Taint(key, "pending", noSchedule).Annotation(recordKey, claimed(0)).
+			Annotation(goneKey, `{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`), rules(rule()),
+			then(1, "ready", is, ready(1), tainted{pending}, written),
+			then(2, "gone", is, gone{"u-gone"}, removed),
+		),
+		"a claim that is not known does not bring a taint back": on(held().Untaint("example.com/gone"), rules(rule()),
+			then(1, "not known", is, tainted(crowded(0, 3)), mine(goneKey, goneRecord)),
+		),
+		"a claim that is not known does not keep a known one from bringing it": on(
+			fresh().Annotation(goneKey, `{"taint":"readiness.k8s.io/cni=x:NoSchedule"}`), rules(rule()),
+			then(1, "held", "Held EvidenceMissing", added),
+		),
+		"a forged record does not take off a taint of Kubernetes": on(
+			bystander().Taint("node.kubernetes.io/unreachable", "", noExecute).Annotation(goneKey, reserved), rules(rule()),
+			then(1, "gone", is, gone{"u-gone"},
+				tainted(append(crowded(0, 3), "node.kubernetes.io/unreachable=:NoExecute")), mine()),
+		),
+		"a forged record of a rule that is known does not either": on(
+			bystander().Taint("node.kubernetes.io/unreachable", "", noExecute).Annotation(recordKey, reserved), rules(rule()),
+			then(1, "seen", is,
+				tainted(append(crowded(0, 3), "node.kubernetes.io/unreachable=:NoExecute")), mine()),
+		),
+		"a record that cannot be read goes once its rule is gone": on(bystander().Annotation(goneKey, "{{{"), rules(rule()),
+			then(1, "not known", is, tainted(crowded(0, 3)), mine(goneKey, "{{{")),
+			then(2, "gone", is, gone{"u-gone"}, tainted(crowded(0, 3)), mine()),
+		),
+		"a marker of a rule that is gone goes": on(bystander().Annotation(goneMarker, `{"rule-name":"gone"}`).
+			Annotation("readiness.k8s.io/bootstrap-completed-gone", `{"rule-name":"gone"}`), rules(rule()),
+			then(1, "gone", is, gone{"u-gone", "gone"}, tainted(crowded(0, 3)), mine()),
+		),
+		"a marker of a rule that is not known to be gone stays": on(
+			bystander().Annotation(goneMarker, `{"rule-name":"cni"}`), rules(rule()),
+			then(1, "not known", is, tainted(crowded(0, 3)), mine(goneMarker, `{"rule-name":"cni"}`)),
+		),
+		"a marker of a rule that was re-created becomes the new one's: the fleet is not gated again": on(
+			fresh().Annotation(goneMarker, isMarked), rules(rule().BootstrapOnly()),
+			then(1, "gone", "Ready BootstrapCompleted", gone{"u-gone"}, map[string]string{markerKey: isMarked}),
+		),
+		"the older form, by name, is the new rule's as it is": on(fresh().Annotation(oldMarker, isMarked),
+			rules(rule().BootstrapOnly()),
+			then(1, "seen", "Ready BootstrapCompleted", gone{"cni"}),
+		),
+		"a marker whose value does not say whose it is goes": on(fresh().Annotation(goneMarker, "true"),
+			rules(rule().BootstrapOnly()),
+			then(1, "gone", "Held EvidenceMissing", gone{"u-gone"}, added, recorded(claimed(1))),
+		),
+		"a claim of a rule that was re-created is taken over, without a moment in which it does not stand": on(fresh().
+			Taint(key, "pending", noSchedule).
+			Annotation(goneKey, `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`), rules(rule()),
+			then(1, "gone", "Held EvidenceMissing", gone{"u-gone"}, adopted, recorded(claimed(1))),
+		),
+		"no rules are left at all": on(held(), rules(),
+			then(1, "gone", "", gone{"u-gone"}, change("removed - "+goneTaint), tainted(crowded(0, 3)),
+				map[string]string{"mine": "x"}),
+		),
 	})
 }
 

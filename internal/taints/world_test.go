@@ -10,8 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/nodegate/nodegate/internal/gate"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4" // the one that the API server applies patches with
@@ -20,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
@@ -128,7 +128,7 @@ func (w *world) pass(node *corev1.Node, now time.Time) (*corev1.Node, Outcome, [
 		w.t.Errorf("the node as read was changed (-before +after):\n%s", diff)
 	}
 	if out.Patch == nil && len(out.Changes) > 0 {
-		w.t.Errorf("changes without a patch: %v", changes(out))
+		w.t.Errorf("changes without a patch: %v", changesOf(out))
 	}
 	after := apply(w.t, node, out.Patch)
 
@@ -198,8 +198,8 @@ func states(decisions []gate.Decision) []string {
 	return out
 }
 
-// changes are what a patch does, each as "operation rule taint".
-func changes(o Outcome) []string {
+// changesOf is what a patch does, each as "operation rule taint".
+func changesOf(o Outcome) []string {
 	var out []string
 	for _, c := range o.Changes {
 		name, taint := "-", ""
@@ -216,13 +216,13 @@ func changes(o Outcome) []string {
 
 // step is one pass in a story: what has happened before it, and what it must come to.
 type step struct {
-	tells   string
-	at      int // seconds after the start
-	node    func(n *build.NodeWrapper)
-	rules   []*build.RuleWrapper // instead of those before
-	gone    []string             // from now on
-	refuse  []string             // from now on; an empty list ends it
-	restart bool                 // the process starts over before the step
+	tells string
+	at    int // seconds after the start
+	node  func(n *build.NodeWrapper)
+	rules []*build.RuleWrapper // instead of those before
+	gone,
+	refuse []string // from now on; an empty list ends it
+	restart bool // the process starts over before the step
 
 	taints      []string          // all of them
 	states      []string          // of all rules
@@ -232,11 +232,96 @@ type step struct {
 	quiet       bool              // there must be no patch
 }
 
+// What a step may say besides its time, its name, and the states of all rules. A step that says nothing about the patch
+// must not write one.
+type (
+	change  string   // of the patch
+	changes []string // of the patch
+	tainted []string // all taints of the node; default: the one of the rule "cni", if that holds the node
+	gone    []string // references to rules that are known to be gone from now on
+	refuse  []string // names of rules whose limit is used up from now on
+	again   int      // when to look again, in seconds after the start; -1: any time, or none
+	word    int
+)
+
+const (
+	restarted word = iota // the process starts over before the step
+	written               // there is a patch, which changes records only
+	quiet                 // there is no patch, although annotations are given
+)
+
+const (
+	added    change = "added cni " + pending
+	removed  change = "removed cni " + pending
+	adopted  change = "adopted cni " + pending
+	timedOut change = "timedOut cni " + pending
+	rearmed  change = "rearmed cni " + pending
+)
+
+var (
+	untainted = tainted(nil)
+	clean     = map[string]string{} // no annotation is left
+)
+
+// recorded is the annotations of a node that has this record only.
+func recorded(record string) map[string]string { return map[string]string{recordKey: record} }
+
+func rules(r ...*build.RuleWrapper) []*build.RuleWrapper { return r }
+
+// then is a step: when, what happened, what all rules say afterwards ("State Reason" of the rule "cni", or with the
+// rule's name before it), and the rest in any order.
+func then(at int, tells, states string, more ...any) step {
+	s := step{at: at, tells: tells, quiet: true}
+	if states != "" {
+		s.states = strings.Split(states, ", ")
+	}
+	for i, state := range s.states {
+		if unicode.IsUpper(rune(state[0])) {
+			s.states[i] = "cni " + state
+		}
+		if strings.HasPrefix(s.states[i], "cni Held") {
+			s.taints = []string{pending}
+		}
+	}
+	for _, m := range more {
+		switch m := m.(type) {
+		case func(*build.NodeWrapper):
+			s.node = m
+		case []*build.RuleWrapper:
+			s.rules = m
+		case change:
+			s.changes, s.quiet = append(s.changes, string(m)), false
+		case changes:
+			s.changes, s.quiet = m, false
+		case tainted:
+			s.taints = m
+		case map[string]string:
+			s.annotations, s.quiet = m, false
+		case gone:
+			s.gone = m
+		case refuse:
+			s.refuse = m
+		case again:
+			s.recheck = int(m)
+		case word:
+			s.restart = s.restart || m == restarted
+			s.quiet = m == quiet || m != written && s.quiet
+		default:
+			panic(fmt.Sprintf("%s: a step cannot say %#v", tells, m))
+		}
+	}
+	return s
+}
+
 // story plays steps, one after the other, with one node.
 type story struct {
 	rules []*build.RuleWrapper
 	node  *build.NodeWrapper
 	steps []step
+}
+
+func on(node *build.NodeWrapper, rules []*build.RuleWrapper, steps ...step) story {
+	return story{rules: rules, node: node, steps: steps}
 }
 
 func play(t *testing.T, stories map[string]story) {
@@ -280,7 +365,7 @@ func (w *world) step(name string, s step, node *corev1.Node) *corev1.Node {
 	}
 	check("taints", s.taints, formatted(after))
 	check("states", s.states, states(decisions))
-	check("changes", s.changes, changes(out))
+	check("changes", s.changes, changesOf(out))
 	if s.annotations != nil {
 		have := after.Annotations
 		if have == nil {
