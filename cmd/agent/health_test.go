@@ -56,8 +56,8 @@ func TestDraining(t *testing.T) {
 func TestOperations(t *testing.T) {
 	a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig=/nonexistent")
 	a.health(t, "")
-	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
-		if code, _ := a.get(t, "metrics", path); code != 200 {
+	for path, server := range map[string]string{"/livez": "probes", "/readyz": "probes", "/healthz": "metrics"} {
+		if code, _ := a.get(t, server, path); code != 200 {
 			t.Errorf("%s: %d", path, code)
 		}
 	}

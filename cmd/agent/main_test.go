@@ -72,7 +72,7 @@ func startAgent(t *testing.T, env map[string]string, args ...string) *running {
 	r := &running{logs: &logs{}, addresses: map[string]string{}, ended: make(chan struct{})}
 	var ctx context.Context
 	ctx, r.stop = context.WithCancel(context.Background())
-	listening := make(chan struct{}, 3)
+	listening := make(chan struct{}, 4)
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	hurry := make(chan struct{})
 	cmd := newCommand(lookup, hooks{hurry: hurry, listening: func(server string, address net.Addr) {
@@ -80,8 +80,9 @@ func startAgent(t *testing.T, env map[string]string, args ...string) *running {
 		listening <- struct{}{}
 	}})
 	cmd.SetErr(r.logs)
-	all := []string{"--listen-address=127.0.0.1", "--metrics-bind-address=127.0.0.1:0", "--drain-time=0"}
-	servers := 1
+	all := []string{"--listen-address=127.0.0.1", "--metrics-bind-address=127.0.0.1:0", "--drain-time=0",
+		"--health-probe-bind-address=127.0.0.1:0"}
+	servers := 2
 	if env["CHECK_ENDPOINT"] == "" {
 		all = append(all, "--listen-port=0")
 	}

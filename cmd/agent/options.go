@@ -43,7 +43,7 @@ type options struct {
 
 	health healthOptions
 
-	metricsAddress string
+	metricsAddress, probeAddress string
 
 	reporter    *probes.Reporter // from the environment alone; nil for none
 	impersonate bool
@@ -64,6 +64,7 @@ type healthOptions struct {
 	address        string
 	port           int
 	agentCheckPort int
+	allowFrom      []net.IPNet
 	apiUnavailable string
 	drainTime      time.Duration
 	drainStatus    int
@@ -75,6 +76,8 @@ func (o *healthOptions) bind(fs *pflag.FlagSet) {
 	fs.IntVar(&o.port, "listen-port", 25001, "Port that /health is served on. Environment: LISTEN_PORT.")
 	fs.IntVar(&o.agentCheckPort, "agent-check-port", 0, "Port of HAProxy's agent-check protocol. 0, the default, turns "+
 		"it off.")
+	fs.IPNetSliceVar(&o.allowFrom, "allow-from", nil, "Networks (CIDR) whose addresses may ask /health and the "+
+		"agent-check: your balancers'. Connections from others are closed at once. All addresses by default.")
 	fs.StringVar(&o.apiUnavailable, "api-unavailable", unavailablePass,
 		"What checks of the node's object answer while the API server is unavailable: pass, or last-known to judge by "+
 			"what was last known.")
@@ -108,7 +111,9 @@ func (o *options) bind(fs *pflag.FlagSet) {
 		"Let the checks and probes of rules connect to other addresses than this node's own.")
 	fs.StringVar(&o.logLevel, "log-level", "info", "error, warn, info or debug. Environment: LOG_LEVEL, or else RUST_LOG.")
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":9445",
-		"Address that /metrics, /livez and /readyz are served on. 0 turns them off. Environment: METRICS_BIND_ADDRESS.")
+		"Address that /metrics is served on. 0 turns it off. Environment: METRICS_BIND_ADDRESS.")
+	fs.StringVar(&o.probeAddress, "health-probe-bind-address", "0", "Address that /livez and /readyz are served on, for "+
+		"kubelet: one on 127.0.0.1 needs no protection. 0, the default, turns them off.")
 	o.health.bind(fs)
 }
 

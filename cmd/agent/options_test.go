@@ -33,7 +33,7 @@ func parse(t *testing.T, env map[string]string, args ...string) (*options, error
 	fs := pflag.NewFlagSet("agent", pflag.ContinueOnError)
 	o.bind(fs)
 	if err := fs.Parse(args); err != nil {
-		t.Fatal(err)
+		return o, err
 	}
 	if err := fromEnvironment(fs, func(name string) (string, bool) { v, ok := env[name]; return v, ok }); err != nil {
 		return o, err
@@ -73,6 +73,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{nil, []string{"--drain-time=-1s"}, "--drain-time"},
 		{nil, []string{"--listen-address=localhost"}, "--listen-address"},
 		{nil, []string{"--host-root=host"}, "--host-root"},
+		{nil, []string{"--allow-from=balancer"}, "--allow-from"},
 	} {
 		if _, err := parse(t, c.env, c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v %v: %v", c.env, c.args, err)

@@ -179,18 +179,24 @@ func (a *agent) makeProbes() {
 func (a *agent) start(ctx context.Context) error {
 	if a.serveHealth {
 		if err := a.listen(ctx, "health", "--listen-port", a.health.listenAddress(a.health.port),
-			a.serveHTTP(a.handler)); err != nil {
+			a.health.allowFrom, a.serveHTTP(a.handler)); err != nil {
 			return err
 		}
 	}
 	if a.health.agentCheckPort != 0 {
 		if err := a.listen(ctx, "agent-check", "--agent-check-port", a.health.listenAddress(a.health.agentCheckPort),
-			a.handler.ServeAgentCheck); err != nil {
+			a.health.allowFrom, a.handler.ServeAgentCheck); err != nil {
+			return err
+		}
+	}
+	if a.probeAddress != "0" {
+		if err := a.listen(ctx, "probes", "--health-probe-bind-address", a.probeAddress, nil,
+			a.serveHTTP(liveness())); err != nil {
 			return err
 		}
 	}
 	if a.metricsAddress != "0" {
-		err := a.listen(ctx, "metrics", "--metrics-bind-address", a.metricsAddress, a.serveHTTP(a.operations()))
+		err := a.listen(ctx, "metrics", "--metrics-bind-address", a.metricsAddress, nil, a.serveHTTP(a.operations()))
 		switch {
 		case err != nil && a.reporter == nil:
 			return err
@@ -211,8 +217,8 @@ func (a *agent) start(ctx context.Context) error {
 	return nil
 }
 
-// listen listens and has the connections served. flag is the one that decides where.
-func (a *agent) listen(ctx context.Context, name, flag, address string,
+// listen listens and has the connections of allowed clients served. flag is the one that decides where.
+func (a *agent) listen(ctx context.Context, name, flag, address string, allow []net.IPNet,
 	serve func(context.Context, net.Listener) error) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -223,7 +229,7 @@ func (a *agent) listen(ctx context.Context, name, flag, address string,
 		a.listening(name, l.Addr())
 	}
 	a.serving.Go(func() error {
-		if err := serve(ctx, l); err != nil {
+		if err := serve(ctx, health.LimitClients(l, allow, a.handler.Metrics)); err != nil {
 			return fmt.Errorf("serving %s: %w", name, err)
 		}
 		return nil

@@ -139,7 +139,8 @@ func (a *agents) run(node, config string) string {
 	a.Must(err)
 	instead := map[string]string{
 		"--config": config, "--host-root": "", "--listen-port": port, "--metrics-bind-address": "0", "--drain-time": "0s",
-		"--state-file": filepath.Join(a.dir, node+".json"),
+		"--health-probe-bind-address": "0",
+		"--state-file":                filepath.Join(a.dir, node+".json"),
 	}
 	args := []string{"--kubeconfig=" + a.kubeconfig(pod), "--listen-address=127.0.0.1"}
 	for _, arg := range ds.Spec.Template.Spec.Containers[0].Args {

@@ -112,6 +112,11 @@ egress:
   {{- end }}
 {{- end }}
 
+{{/* The host in the address of the node agents' metrics. */}}
+{{- define "nodegate.agentMetricsHost" -}}
+{{- with .Values.agent.metricsAddress }}{{ ternary (printf "[%s]" .) . (contains ":" .) }}{{ end }}
+{{- end }}
+
 {{/* The port of the node agents' metrics. On OpenShift another one by default: on control-plane nodes on premises its own HAProxy has 9445. */}}
 {{- define "nodegate.agentMetricsPort" -}}
 {{ .Values.agent.metricsPort | default (ternary 25003 9445 .Values.openshift.enabled) }}

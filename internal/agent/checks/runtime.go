@@ -5,8 +5,12 @@ package checks
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"os"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -34,11 +38,14 @@ func ContainerRuntime(hostRoot string, params *v1alpha1.ContainerRuntimeCheck) C
 	}
 	return Check{Name: NameContainerRuntime, Run: func(ctx context.Context) Result {
 		socket, err := firstSocket(hostRoot, sockets)
-		if err != nil {
-			return Fail(err.Error())
+		var conditions []*runtimeapi.RuntimeCondition
+		if err == nil {
+			conditions, err = criStatus(ctx, socket)
 		}
-		conditions, err := criStatus(ctx, socket)
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			return Misconfigured("the agent may not use the socket of the container runtime: set agent.runtimeSocket of the chart")
+		case err != nil:
 			return Fail(GRPCReason(err, "the runtime does not answer"))
 		}
 		return judgeRuntime(conditions)
@@ -57,14 +64,20 @@ func GRPCReason(err error, late string) string {
 
 // firstSocket is the first of the sockets that is there.
 func firstSocket(hostRoot string, sockets []string) (string, error) {
+	denied := false
 	for _, s := range sockets {
 		path, err := HostPath(hostRoot, s)
-		if err != nil {
-			continue
+		var info os.FileInfo
+		if err == nil {
+			info, err = os.Stat(path)
 		}
-		if info, err := os.Stat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
+		if err == nil && info.Mode()&os.ModeSocket != 0 {
 			return path, nil
 		}
+		denied = denied || errors.Is(err, fs.ErrPermission)
+	}
+	if denied {
+		return "", fs.ErrPermission
 	}
 	if len(sockets) == 1 {
 		return "", fmt.Errorf("no socket at %s", sockets[0])
@@ -73,13 +86,22 @@ func firstSocket(hostRoot string, sockets []string) (string, error) {
 }
 
 func criStatus(ctx context.Context, socket string) ([]*runtimeapi.RuntimeCondition, error) {
-	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithNoProxy())
+	var denied atomic.Bool // an error of gRPC does not tell
+	dial := func(ctx context.Context, _ string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		denied.Store(errors.Is(err, fs.ErrPermission))
+		return conn, err
+	}
+	conn, err := grpc.NewClient("passthrough:///localhost", grpc.WithContextDialer(dial), grpc.WithNoProxy(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
 	resp, err := runtimeapi.NewRuntimeServiceClient(conn).Status(ctx, &runtimeapi.StatusRequest{})
+	if denied.Load() {
+		return nil, fs.ErrPermission
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func (h *Handler) agentCheckLine(ctx context.Context) string {
 
 // ServeAgentCheck tells each client that connects how the node is, in one line, until ctx ends.
 func (h *Handler) ServeAgentCheck(ctx context.Context, l net.Listener) error {
-	l = netutil.LimitListener(limitByClient(l), maxConnections)
+	l = netutil.LimitListener(l, maxConnections)
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	var all sync.WaitGroup

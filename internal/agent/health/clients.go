@@ -5,53 +5,77 @@ package health
 
 import (
 	"net"
+	"slices"
 	"sync"
 )
 
-// maxPerClient is how many connections one client address may have open. More are closed at once: one client must not
-// keep the balancers out.
+// maxPerClient is how many connections one client address may have open. Further ones are closed at once: one client
+// must not keep the balancers out.
 const maxPerClient = 64
 
-// byClient is a listener that bounds the connections of each client address.
-type byClient struct {
+// Reasons for which a connection is refused, as the metric names them.
+const (
+	refusedAddress = "address"
+	refusedLimit   = "limit"
+)
+
+// clients is a listener that closes the connections of clients that may not ask, and those of a client that has too
+// many open already.
+type clients struct {
 	net.Listener
+	allow   []net.IPNet // empty: everyone
+	metrics *Metrics
 
 	mu   sync.Mutex
 	open map[string]int // by client address
 }
 
-func limitByClient(l net.Listener) *byClient { return &byClient{Listener: l, open: map[string]int{}} }
+// LimitClients bounds the connections of each client address. Only clients in allow may connect; if it is empty,
+// everyone may. metrics may be nil.
+func LimitClients(l net.Listener, allow []net.IPNet, metrics *Metrics) net.Listener {
+	return &clients{Listener: l, allow: allow, metrics: metrics, open: map[string]int{}}
+}
 
 // Accept waits for a connection of a client that may have one more.
-func (b *byClient) Accept() (net.Conn, error) {
+func (c *clients) Accept() (net.Conn, error) {
 	for {
-		conn, err := b.Listener.Accept()
+		conn, err := c.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		client, _, err := net.SplitHostPort(conn.RemoteAddr().String())
-		if err == nil && !b.enter(client) {
+		var client net.IP
+		if address, ok := conn.RemoteAddr().(*net.TCPAddr); ok { // there are no others
+			client = address.IP
+		}
+		if refused := c.enter(client); refused != "" {
+			c.metrics.refused(refused)
 			_ = conn.Close()
 			continue
 		}
-		return &seated{Conn: conn, leave: sync.OnceFunc(func() { b.leave(client) })}, nil
+		return &seated{Conn: conn, leave: sync.OnceFunc(func() { c.leave(client) })}, nil
 	}
 }
 
-func (b *byClient) enter(client string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.open[client] >= maxPerClient {
-		return false
+// enter counts one more connection of the client, or says why it is refused.
+func (c *clients) enter(client net.IP) string {
+	holds := func(n net.IPNet) bool { return n.Contains(client) }
+	if len(c.allow) > 0 && !slices.ContainsFunc(c.allow, holds) {
+		return refusedAddress
 	}
-	b.open[client]++
-	return true
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[client.String()] >= maxPerClient {
+		return refusedLimit
+	}
+	c.open[client.String()]++
+	return ""
 }
 
-func (b *byClient) leave(client string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.open[client]--; b.open[client] <= 0 {
-		delete(b.open, client)
+func (c *clients) leave(client net.IP) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := client.String()
+	if c.open[key]--; c.open[key] <= 0 {
+		delete(c.open, key)
 	}
 }

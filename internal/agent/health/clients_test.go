@@ -10,6 +10,9 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // TestOneClientDoesNotKeepOthersOut: the connections of one address beyond its limit are closed, those of others are
@@ -19,7 +22,7 @@ func TestOneClientDoesNotKeepOthersOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limited := limitByClient(l)
+	limited := LimitClients(l, nil, nil)
 	accepted := make(chan net.Conn, 2*maxPerClient)
 	go func() {
 		for {
@@ -58,4 +61,40 @@ func TestOneClientDoesNotKeepOthersOut(t *testing.T) {
 	_ = first.Close()
 	dial("127.0.0.9")
 	<-accepted
+}
+
+// TestOnlyTheBalancersMayAsk: with allowed networks, HTTP and the agent-check close the connections of all others.
+func TestOnlyTheBalancersMayAsk(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	metrics := NewMetrics(registry)
+	_, balancers, err := net.ParseCIDR("127.0.0.8/31")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ from, want string }{{"127.0.0.7", ""}, {"127.0.0.8", "answered"},
+		{"127.0.0.9", "answered"}, {"127.0.0.10", ""}} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		limited := LimitClients(l, []net.IPNet{*balancers}, metrics)
+		go func() {
+			if conn, err := limited.Accept(); err == nil {
+				_, _ = io.WriteString(conn, "answered")
+				_ = conn.Close()
+			}
+		}()
+		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(c.from)}}).Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+		if got, _ := io.ReadAll(conn); string(got) != c.want {
+			t.Errorf("%s: got %q", c.from, got)
+		}
+		_ = l.Close()
+	}
+	if n := testutil.ToFloat64(metrics.closed.WithLabelValues(refusedAddress)); n != 2 {
+		t.Errorf("%v refusals are counted", n)
+	}
 }

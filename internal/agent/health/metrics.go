@@ -16,6 +16,7 @@ type Metrics struct {
 	requests *prometheus.CounterVec
 	results  *prometheus.CounterVec
 	failOpen *prometheus.GaugeVec
+	closed   *prometheus.CounterVec
 }
 
 // NewMetrics returns the metrics, registered.
@@ -33,14 +34,24 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "node_readiness_agent_check_fail_open",
 			Help: "1 if the check passed by failing open at its last answer, otherwise 0.",
 		}, []string{"check"}),
+		closed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "node_readiness_agent_connections_refused_total",
+			Help: "Connections that were closed at once: address (not in --allow-from) or limit (too many of one client).",
+		}, []string{"reason"}),
 	}
-	r.MustRegister(m.requests, m.results, m.failOpen)
+	r.MustRegister(m.requests, m.results, m.failOpen, m.closed)
 	return m
 }
 
 func (m *Metrics) request(code int) {
 	if m != nil {
 		m.requests.WithLabelValues(strconv.Itoa(code)).Inc()
+	}
+}
+
+func (m *Metrics) refused(reason string) {
+	if m != nil {
+		m.closed.WithLabelValues(reason).Inc()
 	}
 }
 

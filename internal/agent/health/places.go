@@ -4,14 +4,17 @@
 package health
 
 import (
+	"bytes"
 	"container/list"
 	"net"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // places is a listener with room for so many connections at a time. When it is full, the connection that has been idle
-// longest makes room: clients that only stay must not keep a balancer out. Without an idle one, newcomers wait.
+// longest makes room: clients that only stay must not keep a balancer out. Without an idle one, newcomers wait. A
+// connection that does not send the first line of a request in time is closed.
 type places struct {
 	net.Listener
 	taken  chan struct{} // a value for each connection
@@ -51,7 +54,12 @@ func (p *places) Accept() (net.Conn, error) {
 		<-p.taken
 		return nil, err
 	}
-	return &seated{Conn: conn, leave: sync.OnceFunc(func() { <-p.taken })}, nil
+	leave := sync.OnceFunc(func() { <-p.taken })
+	limit := time.AfterFunc(firstLineTimeout, func() {
+		_ = conn.Close()
+		leave()
+	})
+	return &seated{Conn: conn, leave: leave, limit: limit}, nil
 }
 
 // Close ends Accept as well where it waits for a place.
@@ -100,10 +108,23 @@ func (p *places) makeRoom() {
 type seated struct {
 	net.Conn
 	leave func()
+	limit *time.Timer // closes it unless it sends a first line; nil: it may stay silent
+}
+
+// Read also notes that the first line has come.
+func (s *seated) Read(b []byte) (int, error) {
+	n, err := s.Conn.Read(b)
+	if s.limit != nil && bytes.IndexByte(b[:n], '\n') >= 0 {
+		s.limit.Stop()
+	}
+	return n, err
 }
 
 // Close gives the place back.
 func (s *seated) Close() error {
 	defer s.leave()
+	if s.limit != nil {
+		s.limit.Stop()
+	}
 	return s.Conn.Close()
 }

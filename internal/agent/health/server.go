@@ -16,6 +16,7 @@ import (
 const (
 	maxConnections    = 256
 	maxHeaderBytes    = 16 << 10
+	firstLineTimeout  = time.Second
 	readHeaderTimeout = 2 * time.Second
 	readTimeout       = 5 * time.Second
 	writeTimeout      = 70 * time.Second // a check may take 60
@@ -37,9 +38,9 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// Serve serves until ctx ends, and then finishes what is under way.
+// Serve serves until ctx ends, and then finishes what is under way. LimitClients bounds what one client takes.
 func Serve(ctx context.Context, l net.Listener, server *http.Server) error {
-	places := newPlaces(limitByClient(l), maxConnections)
+	places := newPlaces(l, maxConnections)
 	server.ConnState = places.note
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(places) }()

@@ -26,7 +26,7 @@ func serveTest(t *testing.T, h *Handler) (web, agent string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { ended <- serve(l) }()
+		go func() { ended <- serve(LimitClients(l, nil, nil)) }()
 		return l.Addr().String()
 	}
 	web = listen(func(l net.Listener) error { return Serve(ctx, l, NewServer(h, slog.New(slog.DiscardHandler))) })
@@ -99,6 +99,30 @@ func TestSilentClientsDoNotKeepOthersWaiting(t *testing.T) {
 	_ = r.Body.Close()
 	if r.StatusCode != 200 {
 		t.Errorf("status %d", r.StatusCode)
+	}
+}
+
+// TestAFirstLineThatDoesNotCome: a request whose first line is not there in time is cut long before one whose headers are
+// slow. The agent-check's clients say nothing at all.
+func TestAFirstLineThatDoesNotCome(t *testing.T) {
+	web, agent := serveTest(t, testHandler())
+	lasts := func(request string) time.Duration {
+		began := time.Now()
+		if got := exchange(t, web, request); got != "" {
+			t.Errorf("%q is answered: %q", request, got)
+		}
+		return time.Since(began)
+	}
+	for _, request := range []string{"", "GET /heal"} {
+		if d := lasts(request); d < firstLineTimeout || d >= readHeaderTimeout {
+			t.Errorf("%q: cut after %s", request, d)
+		}
+	}
+	if d := lasts("GET /health HTTP/1.1\r\nHost: x\r\n"); d < readHeaderTimeout {
+		t.Errorf("slow headers: cut after %s", d)
+	}
+	if got := exchange(t, agent, ""); got != "up 100%" {
+		t.Errorf("the agent-check: %q", got)
 	}
 }
 

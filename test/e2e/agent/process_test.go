@@ -66,13 +66,18 @@ func launch(t *testing.T, variables []string, args ...string) *process {
 
 func launchWith(t *testing.T, file *os.File, variables []string, args ...string) *process {
 	t.Helper()
-	p := &process{logs: &logs{}, cmd: exec.Command(binary(t), args...), addresses: map[string]string{},
-		exited: make(chan struct{})}
-	p.cmd.Env = env(variables...)
-	p.cmd.Stderr = p.logs
+	cmd := exec.Command(binary(t), args...)
+	cmd.Env = env(variables...)
 	if file != nil {
-		p.cmd.ExtraFiles = []*os.File{file}
+		cmd.ExtraFiles = []*os.File{file}
 	}
+	return launchCommand(t, cmd)
+}
+
+func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{logs: &logs{}, cmd: cmd, addresses: map[string]string{}, exited: make(chan struct{})}
+	p.cmd.Stderr = p.logs
 	if err := needs.Start(p.cmd); err != nil {
 		t.Fatal(err)
 	}

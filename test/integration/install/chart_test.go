@@ -124,7 +124,12 @@ agent:
   agentCheckPort: 25002
   conditions: [example.com/A, B]
   maxUnavailable: 3
-  supplementalGroups: [0, 27]
+  runtimeSocket: true
+  writeTest: [/var/lib/kubelet]
+  listenAddress: 192.0.2.1
+  allowFrom: [192.0.2.0/24, "2001:db8::/64"]
+  metricsAddress: "2001:db8::1"
+  drainStatus: 404
   extraEnv: [{name: KUBERNETES_SERVICE_HOST, value: api.example.com}]
   extraVolumes: [{name: ca, secret: {secretName: ca}}]
   extraVolumeMounts: [{name: ca, mountPath: /ca}]
