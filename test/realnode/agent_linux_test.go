@@ -58,7 +58,7 @@ func agentsAnswer(t *testing.T) {
 	}
 	well(node)
 	well(other)
-	b := balance(t)
+	b := balance(t, "10")
 	var want []haproxy.Change
 
 	for _, fault := range []struct {

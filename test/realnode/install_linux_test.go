@@ -103,7 +103,7 @@ spec:
 	pod, _, _ := strings.Cut(leader, "_")
 	kubectl(t, "-n", "nodegate-system", "delete", "pod", pod, "--grace-period=0", "--force", "--wait=false")
 	chart(t, "upgrade", filepath.Join(checkout, "charts", "nodegate"), "--set", "agent.enabled=true", "--set",
-		"agent.drainSeconds=10",
+		"agent.drainSeconds=10,agent.drainStatus=404,agent.runtimeSocket=true",
 		"--set", "agent.agentCheckPort=25002", "--set", "agent.conditions={example.com/Published}", "--set",
 		"podAdmission.enabled=true")
 	if left := kubectl(t, "-n", "nodegate-system", "get", "jobs", "-o", "name"); left != "" {
