@@ -9,10 +9,18 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 )
 
+// gcPercent collects garbage twice as often as Go does by default. The agent's heap is about 2 MiB: this halves what
+// lies around of it under load, for a few percent of CPU. The environment variable GOGC overrides it.
+const gcPercent = 50
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal ends the agent at once
 	if err := newCommand(os.LookupEnv, hooks{}).ExecuteContext(ctx); err != nil {

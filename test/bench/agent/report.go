@@ -16,7 +16,7 @@ import (
 const (
 	maxRatio  = 2.0
 	maxP99    = time.Millisecond
-	maxMemory = 25 << 20
+	maxMemory = 22 << 20
 )
 
 // series are the measurements of one contestant, round by round.
