@@ -60,7 +60,7 @@ type Replica struct {
 	Fleet *fleet.Fleet
 	// Nodes is the controller of nodes; NodeRules queues nodes for it when rules or evidence change.
 	Nodes     *node.Reconciler
-	NodeRules *node.RulesSource
+	NodeRules *controller.RulesSource
 	// Status is the controller of rules; StatusQueue queues rules for it.
 	Status      *rule.Reconciler
 	StatusQueue *controller.Queue
@@ -121,7 +121,9 @@ func (r *Replica) addControllers(env *Environment, o *Options) {
 		Client: env.Client, Live: env.Live, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,
 		PolicyClaim: nodeadmission.CountPolicyTaint, Escapes: r.Escapes,
 	}
-	r.NodeRules = r.Nodes.FollowRules(r.Rules, &h.nodes, env.Informers, env.Go)
+	r.NodeRules = &controller.RulesSource{Rules: r.Rules, Queue: &h.nodes, Nodes: env.Cache.WaitForCacheSync,
+		SetRules: r.Nodes.SetRules, Go: env.Go}
+	r.Nodes.Evidence = evidence.New(env.Informers, r.NodeRules)
 	r.Status = &rule.Reconciler{
 		Client: env.Client, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock, GuardProblem: r.Monitor.Problem,
 		Forget: func(rule string) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -26,15 +27,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/admission"
 	nodeadmission "github.com/nodegate/nodegate/internal/admission/node"
+	"github.com/nodegate/nodegate/internal/controller"
 	"github.com/nodegate/nodegate/internal/controller/agentconfig"
 	"github.com/nodegate/nodegate/internal/controller/node"
 	"github.com/nodegate/nodegate/internal/controller/rule"
 	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/guard/eviction"
 	"github.com/nodegate/nodegate/internal/watch"
 )
 
@@ -123,11 +127,10 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 
 // addToManager lets the manager run the controllers while this replica leads.
 func (r *Replica) addToManager(_ context.Context, mgr manager.Manager, o *Options) error {
-	if err := r.Nodes.SetupWithManager(mgr, r.NodeRules, o.NodeWorkers); err != nil {
-		return err
-	}
-	if err := r.Status.SetupWithManager(mgr, r.StatusQueue, o.RuleWorkers); err != nil {
-		return err
+	for _, c := range r.controllers(mgr.GetCache(), o) {
+		if err := c.AddTo(mgr); err != nil {
+			return err
+		}
 	}
 	metrics.Registry.MustRegister(rule.Collector{Fleet: r.Fleet})
 	if err := mgr.Add(r.Escapes); err != nil {
@@ -139,7 +142,25 @@ func (r *Replica) addToManager(_ context.Context, mgr manager.Manager, o *Option
 	if err := mgr.Add(r.Monitor); err != nil {
 		return fmt.Errorf("adding the monitor of the eviction guard's webhook: %w", err)
 	}
-	return r.Evictions.SetupWithManager(mgr)
+	return nil
+}
+
+// controllers returns the controllers, each with its queue's sources.
+func (r *Replica) controllers(c cache.Cache, o *Options) []controller.Controller {
+	const first, last = 20 * time.Millisecond, 15 * time.Second
+	out := []controller.Controller{
+		{Name: "node", Object: "node", Reconciler: r.Nodes, Workers: o.NodeWorkers, FirstRetry: first, LastRetry: last,
+			Sources: []source.Source{r.NodeRules, controller.Changes(c, &corev1.Node{}, r.Nodes.Relevant())}},
+		{Name: "nodereadinessrule", Object: "rule", Reconciler: r.Status, Workers: o.RuleWorkers,
+			FirstRetry: first, LastRetry: last,
+			Sources: []source.Source{r.StatusQueue, controller.Changes(c, &v1alpha1.NodeReadinessRule{})}},
+	}
+	if r.Evictions != nil {
+		out = append(out, controller.Controller{Name: "eviction", Object: "node", Reconciler: r.Evictions,
+			Workers: eviction.Workers, FirstRetry: 5 * first, LastRetry: last,
+			Sources: []source.Source{controller.Changes(c, &corev1.Node{}, eviction.Relevant())}})
+	}
+	return out
 }
 
 // addAgentConfig adds what writes the node agents' configuration.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,22 +16,17 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/nodegate/nodegate/internal/controller"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/watch"
 )
 
-const (
-	// settle is how long a change of the rules is left to be followed by others: an agent sees a ConfigMap's change within
-	// a minute, so that many writes would help nobody.
-	settle = 200 * time.Millisecond
-	// firstRetry and lastRetry bound the delay between tries.
-	firstRetry = 200 * time.Millisecond
-	lastRetry  = time.Minute
-)
+// settle is how long a change of the rules is left to be followed by others: an agent sees a ConfigMap's change within
+// a minute, so that more writes would not help.
+const settle = 200 * time.Millisecond
 
 // SetupWithManager adds the controller to a manager. Only the leader runs it. The client is made here: the manager's
 // own waits for its cache after a write.
@@ -43,20 +37,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *watch.Rules) erro
 		return fmt.Errorf("making a client for the agents' configuration: %w", err)
 	}
 	r.Rules = rules.Set
-	c, err := controller.New("agentconfig", mgr, controller.Options{
-		Reconciler:              r,
-		MaxConcurrentReconciles: 1,
-		LogConstructor: func(*reconcile.Request) logr.Logger {
-			return mgr.GetLogger().WithValues("controller", "agentconfig", "configMap", r.Key.String())
-		},
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-	})
-	if err != nil {
-		return fmt.Errorf("creating the controller of the agents' configuration: %w", err)
-	}
-	if err := c.Watch(&rulesSource{rules: rules, request: reconcile.Request{NamespacedName: r.Key}}); err != nil {
-		return fmt.Errorf("watching rules: %w", err)
-	}
 	clients, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("making a client for the agents' configuration: %w", err)
@@ -64,10 +44,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *watch.Rules) erro
 	stored := source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		return r.watch(ctx, clients, queue)
 	})
-	if err := c.Watch(stored); err != nil {
-		return fmt.Errorf("watching the agents' configuration: %w", err)
-	}
-	return nil
+	c := controller.Controller{Name: "agentconfig", Object: "configMap", Reconciler: r, Workers: 1,
+		FirstRetry: 200 * time.Millisecond, LastRetry: time.Minute, Sources: []source.Source{
+			&rulesSource{rules: rules, request: reconcile.Request{NamespacedName: r.Key}}, stored,
+		}}
+	return c.AddTo(mgr)
 }
 
 // watch queues the ConfigMap when somebody has changed it, or the agents' ServiceAccount. Their informers are not the

@@ -51,7 +51,7 @@ var _ = Describe("A node under a rule with health", func() {
 		Expect(w.Fleet.HeartbeatDecides("a")).To(BeFalse(), "it is not even looked at")
 	})
 
-	It("is judged where the rule has nothing but that, within its breaker", func() {
+	It("is judged where the rule has nothing but that, within its limit", func() {
 		rule := w.createRule(network().Untainted().Health("rules").MaxUnavailable("1"))
 		w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionTrue, w.clock.Now()))
 		w.createNode(build.MakeNode("b").Condition(cni, corev1.ConditionTrue, w.clock.Now()))
@@ -74,7 +74,7 @@ var _ = Describe("A node under a rule with health", func() {
 		Expect(w.material(rule).Counts).To(Equal(v1alpha1.NodeCounts{Matched: 2, Ready: 1, Held: 1}))
 	})
 
-	It("is told to the fleet where an older rule publishes the condition of a rule's probe", func() {
+	It("is reported to the fleet where an older rule publishes the condition of a rule's probe", func() {
 		older := network().Probe("example.com/Probed", 1)
 		older.Name = "a-first" // of the same second, by name
 		w.createRule(older)

@@ -351,7 +351,7 @@ var _ = Describe("A write that meets another", func() {
 	})
 })
 
-var _ = Describe("The breaker", func() {
+var _ = Describe("The limit", func() {
 	var w *world
 	BeforeEach(func(ctx context.Context) { w = newWorld(context.WithoutCancel(ctx)) })
 

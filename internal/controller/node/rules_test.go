@@ -62,7 +62,7 @@ func TestEvidenceThatIsNotReadYetIsNotMissing(t *testing.T) {
 	r.Evidence = evidence.New(informers, unheard{})
 	modes := func(set *ruleset.Set) (pods, dependent ruleset.Mode) {
 		t.Helper()
-		if _, err := r.setRules(t.Context(), set); err != nil {
+		if _, err := r.SetRules(t.Context(), set); err != nil {
 			t.Fatal(err)
 		}
 		return r.Fleet.Rules().Named("pods").Mode, r.Fleet.Rules().Named("dependent").Mode

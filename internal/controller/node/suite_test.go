@@ -130,7 +130,7 @@ func (w *world) rules() {
 		}
 		compiled = append(compiled, after)
 	}
-	_, err := w.setRules(w.ctx, ruleset.NewSet(compiled...))
+	_, err := w.SetRules(w.ctx, ruleset.NewSet(compiled...))
 	Expect(err).NotTo(HaveOccurred())
 }
 

@@ -229,7 +229,7 @@ var _ = Describe("A rule", func() {
 		Expect(d.condition(v1alpha1.ConditionEnforcing).Status).To(Equal(metav1.ConditionFalse))
 	})
 
-	It("says that its breaker keeps nodes from being held, and that an older claim decides about its taint",
+	It("says that its limit keeps nodes from being held, and that an older claim decides about its taint",
 		func(ctx context.Context) {
 			d := newDesk(ctx, network().MaxUnavailable("0"), node("a"))
 			d.Fleet.Reserve(d.rule.UID, "a", d.clock.Now())

@@ -1,0 +1,63 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Controller is a controller of cluster-scoped objects.
+type Controller struct {
+	// Name is its name in metrics, and Object the key of an object's name in its logs.
+	Name, Object string
+	Reconciler   reconcile.Reconciler
+	// Workers is how many objects are worked on at the same time.
+	Workers int
+	// FirstRetry and LastRetry bound the delay between tries of an object that failed.
+	FirstRetry, LastRetry time.Duration
+	// Sources queue objects.
+	Sources []source.Source
+}
+
+// AddTo adds the controller to a manager.
+func (c *Controller) AddTo(mgr ctrl.Manager) error {
+	running, err := crcontroller.New(c.Name, mgr, crcontroller.Options{
+		Reconciler:              c.Reconciler,
+		MaxConcurrentReconciles: c.Workers,
+		LogConstructor: func(req *reconcile.Request) logr.Logger {
+			logger := mgr.GetLogger().WithValues("controller", c.Name)
+			if req == nil {
+				return logger
+			}
+			return logger.WithValues(c.Object, req.Name)
+		},
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](c.FirstRetry, c.LastRetry),
+	})
+	if err != nil {
+		return fmt.Errorf("creating the controller %s: %w", c.Name, err)
+	}
+	for _, s := range c.Sources {
+		if err := running.Watch(s); err != nil {
+			return fmt.Errorf("adding a source to the controller %s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// Changes is the source that queues objects of a kind when they change, as far as the predicates let that through.
+func Changes[T client.Object](c cache.Cache, kind T, which ...predicate.TypedPredicate[T]) source.Source {
+	return source.Kind(c, kind, &handler.TypedEnqueueRequestForObject[T]{}, which...)
+}

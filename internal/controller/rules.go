@@ -1,0 +1,90 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/watch"
+)
+
+// RulesSource is a source of the controller of nodes. It puts the rules in force before the first node is reconciled,
+// and queues the nodes that a changed rule concerns behind all others. It implements evidence.Listener.
+type RulesSource struct {
+	Rules *watch.Rules
+	Queue *Queue
+	// Nodes waits until the nodes are cached.
+	Nodes func(context.Context) bool
+	// SetRules puts rules in force, and returns the nodes that a changed rule concerns.
+	SetRules func(context.Context, *ruleset.Set) ([]string, error)
+	// Go runs a function that may block: later or at the same time, never before it returns.
+	Go func(func())
+
+	ctx context.Context
+	mu  sync.Mutex
+	set *ruleset.Set // the last one that Rules reported
+}
+
+// Start implements source.Source.
+func (s *RulesSource) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	s.ctx = ctx
+	return s.Queue.Start(ctx, queue)
+}
+
+// WaitForSync implements source.SyncingSource: both numbers of every limit are complete before the first node is
+// reconciled.
+func (s *RulesSource) WaitForSync(ctx context.Context) error {
+	if !s.Nodes(ctx) {
+		return fmt.Errorf("waiting for the caches: %w", ctx.Err())
+	}
+	if err := s.Rules.WaitForSync(ctx); err != nil {
+		return err
+	}
+	s.Begin()
+	return nil
+}
+
+// Begin puts the rules in force, now and after each change. The source has been started, and nodes and rules are
+// synced.
+func (s *RulesSource) Begin() {
+	s.Rules.Subscribe(func(set *ruleset.Set) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.set = set
+		s.putInForce()
+	})
+}
+
+// putInForce puts the last set in force. The caller holds s.mu.
+func (s *RulesSource) putInForce() {
+	names, err := s.SetRules(s.ctx, s.set)
+	if err != nil {
+		if s.ctx.Err() == nil {
+			log.FromContext(s.ctx).Error(err, "Putting changed rules in force")
+		}
+		return
+	}
+	s.Queue.AddLow(names...)
+}
+
+// NodesChanged implements evidence.Listener.
+func (s *RulesSource) NodesChanged(nodes ...string) { s.Queue.Add(nodes...) }
+
+// AvailabilityChanged implements evidence.Listener.
+func (s *RulesSource) AvailabilityChanged() {
+	s.Go(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.ctx.Err() == nil {
+			s.putInForce()
+		}
+	})
+}
