@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,8 +51,24 @@ func TestRealNodes(t *testing.T) {
 	}
 }
 
-// earlier is the chart of an earlier version, as it was.
-const earlier = "testdata/charts/nodegate-0.0.1"
+// earlier is this chart under an earlier version.
+func earlier(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(checkout, "charts", "nodegate"))); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "Chart.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = regexp.MustCompile(`(?m)^version: .*`).ReplaceAll(text, []byte("version: 0.0.1"))
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
 
 // chart lets Helm install or upgrade a chart as the README says.
 func chart(t *testing.T, action, path string, more ...string) {
@@ -69,10 +87,10 @@ func chart(t *testing.T, action, path string, more ...string) {
 	kubectl(t, "-n", "nodegate-system", "rollout", "status", "deployment/nodegate-manager", "--timeout=180s")
 }
 
-// install installs the earlier chart with today's image, which needs today's CRD. Helm leaves a CRD alone that exists.
+// install installs the earlier chart. Its pods have a label that those of the upgrade do not have, so that the upgrade
+// replaces them.
 func install(t *testing.T) {
-	kubectl(t, "create", "-f", filepath.Join(checkout, "charts", "nodegate", "crds"))
-	chart(t, "install", earlier, "--create-namespace")
+	chart(t, "install", earlier(t), "--create-namespace", "--set", "podLabels.version=earlier")
 }
 
 // upgrade brings an earlier version to this one, with a rule, a node that is held and one that is not, while the leader
