@@ -18,15 +18,15 @@ import (
 	"time"
 )
 
-// download runs the download from a site and returns what is then in the directory, and what was told.
+// download runs the download from a site and returns what is then in the directory, and what was printed.
 func download(t *testing.T, index string) ([]string, string) {
 	t.Helper()
-	dir, told := t.TempDir(), &bytes.Buffer{}
-	e := &envtest{dir: "envtest", index: index, version: "v1.36.3", progress: newProgress(told)}
+	dir, printed := t.TempDir(), &bytes.Buffer{}
+	e := &envtest{dir: "envtest", index: index, version: "v1.36.3", progress: newProgress(printed)}
 	if err := e.obtain(t.Context(), controlPlane, dir); err != nil {
 		t.Errorf("a failed download must leave the rest to the build: %v", err)
 	}
-	return names(t, dir), told.String()
+	return names(t, dir), printed.String()
 }
 
 func TestADownloadSiteThatCannotBeReachedIsGivenUp(t *testing.T) {
@@ -45,9 +45,9 @@ func TestADownloadSiteThatCannotBeReachedIsGivenUp(t *testing.T) {
 		"it is closed": closed.URL} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			found, told := download(t, index)
-			if len(found) > 0 || !strings.Contains(told, "no download of envtest's binaries (") {
-				t.Errorf("found %v, told %q", found, told)
+			found, printed := download(t, index)
+			if len(found) > 0 || !strings.Contains(printed, "no download of envtest's binaries (") {
+				t.Errorf("found %v, printed %q", found, printed)
 			}
 			if took := time.Since(began); took > 30*time.Second {
 				t.Errorf("it took %s", took)
@@ -96,9 +96,9 @@ func envtestArchive(t *testing.T) []byte {
 
 func TestWhatEnvtestOffersIsDownloaded(t *testing.T) {
 	archive := envtestArchive(t)
-	found, told := download(t, site(t, archive, func(w http.ResponseWriter) { _, _ = w.Write(archive) }))
+	found, printed := download(t, site(t, archive, func(w http.ResponseWriter) { _, _ = w.Write(archive) }))
 	if !slices.Equal(found, envtestBinaries) {
-		t.Errorf("found %v; told %s", found, told)
+		t.Errorf("found %v; printed %s", found, printed)
 	}
 }
 
@@ -112,16 +112,16 @@ func TestADownloadThatTakesTooLongIsGivenUp(t *testing.T) {
 		<-release
 	})
 	t.Cleanup(func() { close(release) }) // before the site's own, which waits for the handler
-	found, told := download(t, index)
-	if len(found) > 0 || !strings.Contains(told, "longer than 2s") {
-		t.Errorf("found %v, told %q", found, told)
+	found, printed := download(t, index)
+	if len(found) > 0 || !strings.Contains(printed, "longer than 2s") {
+		t.Errorf("found %v, printed %q", found, printed)
 	}
 }
 
 func TestADownloadWithTheWrongContentIsNotUsed(t *testing.T) {
-	found, told := download(t, site(t, envtestArchive(t),
+	found, printed := download(t, site(t, envtestArchive(t),
 		func(w http.ResponseWriter) { _, _ = w.Write([]byte("something else")) }))
-	if len(found) > 0 || !strings.Contains(told, "setup-envtest") {
-		t.Errorf("found %v, told %q", found, told)
+	if len(found) > 0 || !strings.Contains(printed, "setup-envtest") {
+		t.Errorf("found %v, printed %q", found, printed)
 	}
 }

@@ -220,7 +220,7 @@ func (r *Rule) Matches(nodeLabels map[string]string) bool {
 // HoldsByVerdict reports whether the rule holds nodes by its verdict for /health alone.
 func (r *Rule) HoldsByVerdict() bool { return r.Taint == nil && r.Spec.Health != nil }
 
-// Limited reports whether the rule has a breaker.
+// Limited reports whether the rule has a limit.
 func (r *Rule) Limited() bool { return r.Spec.MaxUnavailable != nil }
 
 // MaxUnavailable is how many of so many released nodes may be held at a time. A percentage is rounded up.

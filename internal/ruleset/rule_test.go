@@ -255,7 +255,7 @@ func TestMaxUnavailable(t *testing.T) {
 				t.Errorf("%s of %d is %d, want %d", c.limit, c.released, got, c.want)
 			}
 			if !r.Limited() {
-				t.Error("it has no breaker")
+				t.Error("it has no limit")
 			}
 		})
 	}

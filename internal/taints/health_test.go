@@ -40,7 +40,7 @@ func TestHealthInTheRecord(t *testing.T) {
 		"what lets a node through lets it have traffic": on(old().Condition(cni, "True", at(-900)),
 			rules(healthy().MaxUnavailable("0")),
 			then(1, "ready", "Ready EvidenceHolds", recorded(`{"rule":"cni",`+isReady+`}`)),
-			then(2, "not ready, and the breaker has no room", "Exempt OverBudget", unready(2), refuse{"cni"}),
+			then(2, "not ready, and the limit has no room", "Exempt OverBudget", unready(2), refuse{"cni"}),
 			then(3, "a person takes it out", "Held OverrideHold",
 				func(n *build.NodeWrapper) { n.Annotation(v1alpha1.OverrideAnnotation, "Hold") }, added,
 				map[string]string{recordKey: judged(counted(reclaimed(3, 3)), isNotReady), v1alpha1.OverrideAnnotation: "Hold"}),
@@ -101,16 +101,16 @@ func TestARuleWithoutATaint(t *testing.T) {
 	})
 }
 
-// TestTheBreakerCountsWhatIsHeldWithoutATaint: such a node takes up room, before and after a restart.
-func TestTheBreakerCountsWhatIsHeldWithoutATaint(t *testing.T) {
+// TestTheLimitCountsWhatIsHeldWithoutATaint: such a node takes up room, before and after a restart.
+func TestTheLimitCountsWhatIsHeldWithoutATaint(t *testing.T) {
 	w := newWorld(t, rule().Untainted().Health("rules").MaxUnavailable("1"))
 	after, _, decisions := w.pass(old().Condition(cni, "False", at(-5)).Obj(), at(1))
 	if !decisions[0].Limited {
-		t.Error("it is held without asking the breaker")
+		t.Error("it is held without asking the limit")
 	}
 	w.restart()
 	if s := gate.StateOf(w.set(at(2)).All()[0], after, at(2)); !s.Counted || !s.Claimed {
-		t.Errorf("the breaker does not count it: %+v", s)
+		t.Errorf("the limit does not count it: %+v", s)
 	}
 }
 

@@ -160,7 +160,7 @@ func TestEvictionGuard(t *testing.T) {
 			Condition("Ready", "Unknown", at(20)), rules(guardRule()),
 			then(21, "seen", held, change("guarded link"), guarded(20), again(80)),
 		),
-		"a breaker is about the taint: a rule without one asks for no budget": on(inService(),
+		"the limit is about the taint: a rule without one does not ask for room": on(inService(),
 			rules(guardRule().MaxUnavailable("0")),
 			lost,
 		),

@@ -104,7 +104,7 @@ func TestOverride(t *testing.T) {
 			then(10, "set", "Held OverrideHold", set("Hold"), added),
 			then(30, "lifted", "Ready BootstrapCompleted", lift, removed),
 		),
-		"Hold does not wait for a budget, and the breaker counts the node": on(old().Condition(cni, "True", at(0)),
+		"Hold does not wait for room under the limit, which counts the node": on(old().Condition(cni, "True", at(0)),
 			rules(rule().MaxUnavailable("0")),
 			then(10, "set", "Held OverrideHold", set("Hold"), refuse{"cni"}, added,
 				map[string]string{v1alpha1.OverrideAnnotation: "Hold", recordKey: counted(reclaimed(10, 10))}),

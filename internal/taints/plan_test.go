@@ -443,7 +443,7 @@ func TestSharedTaint(t *testing.T) {
 			then(30, "again", "Held EvidenceMissing, disk Ready UnreadyWindow", again(31)),
 			then(31, "at its end", "Held EvidenceMissing, disk Held EvidenceMissing", written),
 		),
-		"what another rule holds does not bypass the breaker": on(old(), rules(rule(), second("b").MaxUnavailable("0")),
+		"what another rule holds does not bypass the limit": on(old(), rules(rule(), second("b").MaxUnavailable("0")),
 			then(1, "seen", "Held EvidenceMissing, disk Exempt OverBudget", refuse{"disk"}, added),
 			then(2, "again", "Held EvidenceMissing, disk Exempt OverBudget"),
 		),

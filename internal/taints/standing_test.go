@@ -126,7 +126,7 @@ func TestExistingNodes(t *testing.T) {
 		"All: an existing node that is not ready is held": on(old(), rules(rule().ExistingNodes("All")),
 			then(1, "seen", "Held EvidenceMissing", added, recorded(reclaimed(1, 1))),
 		),
-		"All is the default, and the breaker refuses": on(old(), rules(rule().MaxUnavailable("0")),
+		"All is the default, and the limit refuses": on(old(), rules(rule().MaxUnavailable("0")),
 			then(1, "refused", "Exempt OverBudget", refuse{"cni"}),
 			then(2, "granted", "Held EvidenceMissing", refuse{}, added, recorded(counted(reclaimed(2, 2)))),
 			then(3, "not asked again", "Held EvidenceMissing", refuse{"cni"}),

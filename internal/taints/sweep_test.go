@@ -110,10 +110,10 @@ func TestStrangers(t *testing.T) {
 		Annotation(goneKey, "").Annotation(goneMarker, "").Annotation("readiness.k8s.io/bootstrap-completed-old", "").
 		Annotation("readiness.node.x-k8s.io/override", "Hold").Annotation("example.com/rule-u-else", "")
 	if diff := cmp.Diff([]string{"old", "u-gone"}, UnknownRules(node.Obj(), set)); diff != "" {
-		t.Errorf("strangers (-want +got):\n%s", diff)
+		t.Errorf("unknown rules (-want +got):\n%s", diff)
 	}
 	if got := UnknownRules(fresh().Obj(), set); got != nil {
-		t.Errorf("strangers on a node without annotations: %v", got)
+		t.Errorf("unknown rules on a node without annotations: %v", got)
 	}
 }
 

@@ -236,13 +236,13 @@ func (c *cniTest) eventuallyEvent(t *testing.T, reason string) {
 		if err != nil {
 			return err
 		}
-		told := map[string]bool{}
+		reported := map[string]bool{}
 		for i := range events.Items {
-			told[events.Items[i].Regarding.Name] = true
+			reported[events.Items[i].Regarding.Name] = true
 		}
 		for _, name := range c.nodes {
-			if !told[name] {
-				return fmt.Errorf("none of node %s, but of %v", name, told)
+			if !reported[name] {
+				return fmt.Errorf("none of node %s, but of %v", name, reported)
 			}
 		}
 		return nil

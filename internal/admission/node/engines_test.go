@@ -83,7 +83,7 @@ func member(pool string, _ []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
 	return build.MakeNode(pool).Label(poolKey, pool)
 }
 
-func stranger(pool string, _ []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+func unmatched(pool string, _ []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
 	return build.MakeNode(pool)
 }
 
@@ -97,11 +97,11 @@ var requests = map[string]request{
 	"gates a node that registers": {rules: one(), node: member, taints: []string{held}, claims: gated},
 	"gates a node that an administrator creates": {rules: one(), node: member, admin: true, taints: []string{held},
 		claims: gated},
-	"leaves a node alone that no rule matches": {rules: one(), node: stranger},
-	"gates a node that is labelled later": {rules: one(), node: stranger, update: labelled, taints: []string{held},
+	"leaves a node alone that no rule matches": {rules: one(), node: unmatched},
+	"gates a node that is labelled later": {rules: one(), node: unmatched, update: labelled, taints: []string{held},
 		claims: gated},
 	// NodeRestriction would refuse an update of which a taint is part.
-	"leaves a node alone that its kubelet labels": {rules: one(), node: stranger, update: labelled, kubelet: true},
+	"leaves a node alone that its kubelet labels": {rules: one(), node: unmatched, update: labelled, kubelet: true},
 	"leaves a node to rules that are frozen":      {rules: circle, stored: frozen(0), node: member},
 	"gates for a rule that was frozen before it was edited": {rules: one(), stored: frozen(-1), node: member,
 		taints: []string{held}, claims: gated},
@@ -112,7 +112,7 @@ var requests = map[string]request{
 				pool: ""}}
 			return []*build.RuleWrapper{r}
 		},
-		node: stranger, update: func(node *corev1.Node, pool string) {
+		node: unmatched, update: func(node *corev1.Node, pool string) {
 			node.Labels = map[string]string{"node-role.kubernetes.io/" + pool: ""}
 		},
 		taints: []string{held}, claims: gated,
@@ -157,15 +157,15 @@ var requests = map[string]request{
 		node:   member,
 		taints: []string{taintKey + "=pending:NoExecute"}, claims: map[string]string{"": taintKey + "=pending:NoExecute"}},
 	"a taint that evicts is not put on a node that may run pods": {
-		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "NoExecute" }), node: stranger, update: labelled},
+		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "NoExecute" }), node: unmatched, update: labelled},
 	"dry-run": {rules: one(func(r *build.RuleWrapper) { r.DryRun(true) }), node: member},
-	"dry-run, an update": {rules: one(func(r *build.RuleWrapper) { r.DryRun(true) }), node: stranger,
+	"dry-run, an update": {rules: one(func(r *build.RuleWrapper) { r.DryRun(true) }), node: unmatched,
 		update: labelled},
 	"suspended": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }), node: member},
-	"suspended, an update": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }), node: stranger,
+	"suspended, an update": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }), node: unmatched,
 		update: labelled},
 	"admission: None": {rules: one(admissionNone), node: member},
-	"None, an update": {rules: one(admissionNone), node: stranger, update: labelled},
+	"None, an update": {rules: one(admissionNone), node: unmatched, update: labelled},
 	"being deleted":   {rules: one(), stored: deleted, node: member},
 	"a rule without a taint": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint = nil; r.Spec.Health = health() }),
 		node: member},
@@ -224,11 +224,11 @@ var requests = map[string]request{
 		}},
 	"an update after completion": {rules: one(), admin: true, update: labelled,
 		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-			return stranger(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+string(rules[0].UID), "{}")
+			return unmatched(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+string(rules[0].UID), "{}")
 		}},
 	"an update after completion, in the older form": {rules: one(), admin: true, update: labelled,
 		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-			return stranger(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+rules[0].Name, "{}")
+			return unmatched(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+rules[0].Name, "{}")
 		}},
 	"an update that changes nothing relevant": {rules: one(), node: member, cleaned: true,
 		update: func(node *corev1.Node, _ string) {
@@ -237,13 +237,13 @@ var requests = map[string]request{
 	"an update of annotations": {rules: one(), node: member, cleaned: true, update: func(node *corev1.Node, _ string) {
 		node.Annotations = map[string]string{"example.com/note": "x"}
 	}},
-	"a node that is older than the rule": {rules: one(), before: true, node: stranger,
+	"a node that is older than the rule": {rules: one(), before: true, node: unmatched,
 		update: labelled},
-	"a node that is older than the time that the rule is in force": {rules: one(), stored: inForceTomorrow, node: stranger,
+	"a node that is older than the time that the rule is in force": {rules: one(), stored: inForceTomorrow, node: unmatched,
 		update: labelled},
 	"a node that is labelled with the taint on it": {rules: one(), update: labelled,
 		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-			return stranger(pool, rules).Taint(taintKey, "mine", corev1.TaintEffectNoSchedule)
+			return unmatched(pool, rules).Taint(taintKey, "mine", corev1.TaintEffectNoSchedule)
 		},
 		taints: []string{taintKey + "=mine:NoSchedule"}},
 	"a node that may join whatever happens": {rules: one(), admin: true,

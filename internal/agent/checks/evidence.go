@@ -59,7 +59,7 @@ func (e *Evidence) recorded(node *corev1.Node) v1alpha1.HealthVerdict {
 }
 
 // verdict is whether the rule lets the node have traffic: as the operator says, who knows all evidence and the rule's
-// windows, breaker and overrides. Where the operator has said nothing, it is as far as that can be seen here.
+// windows, limit and overrides. Where the operator has said nothing, it is as far as that can be seen here.
 func (e *Evidence) verdict(node *corev1.Node, now time.Time) Result {
 	missing := e.judge(node, now)
 	switch e.recorded(node) {

@@ -24,7 +24,7 @@ const (
 	shutdownTimeout   = 5 * time.Second
 )
 
-// NewServer returns an HTTP server with bounds for what strangers may send.
+// NewServer returns an HTTP server with bounds for what any client may send.
 func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:                      h,

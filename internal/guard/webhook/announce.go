@@ -49,9 +49,9 @@ func ForgetRule(rule string) {
 	}
 }
 
-// told remembers what was told already, so that neither the five tries for each pod nor the many pods of a node become
-// as many events.
-type told struct {
+// reported remembers what was reported already, so that neither the five tries for each pod nor the many pods of a node
+// become as many events.
+type reported struct {
 	once sync.Once
 	seen *lru.Cache
 }
@@ -62,14 +62,14 @@ const remembered = 16384
 // ruleEventEvery is how often a rule gets an event, however many nodes it guards.
 const ruleEventEvery = 10 * time.Minute
 
-type telling struct {
+type report struct {
 	about any // a UID, or a name
 	rule  string
 	hold  time.Time
 }
 
-// first reports whether this has not been told before.
-func (t *told) first(what telling) bool {
+// first reports whether this has not been reported before.
+func (t *reported) first(what report) bool {
 	t.once.Do(func() { t.seen = lru.New(remembered) })
 	if _, ok := t.seen.Get(what); ok {
 		return false
@@ -84,16 +84,16 @@ func (h *Handler) announce(pod *corev1.Pod, node *corev1.Node, d *guard.Decision
 	rule := d.Rule
 	denials.WithLabelValues(rule.Name).Inc()
 	since := d.Hold.Since
-	if !h.told.first(telling{pod.UID, rule.Name, since}) {
+	if !h.reported.first(report{pod.UID, rule.Name, since}) {
 		return
 	}
 	guardedPods.WithLabelValues(rule.Name).Inc()
 	h.event(pod, rule.Reference(), reasonEvictionDenied, "%s", d.Message)
-	if h.told.first(telling{node.UID, rule.Name, since}) {
+	if h.reported.first(report{node.UID, rule.Name, since}) {
 		h.event(node, rule.Reference(), reasonEvictionDenied, "Pods of this node are kept from eviction by rule %s, first "+
 			"%s/%s", rule.Name, pod.Namespace, pod.Name)
 	}
-	if h.told.first(telling{rule.UID, rule.Name, h.Clock.Now().Truncate(ruleEventEvery)}) {
+	if h.reported.first(report{rule.UID, rule.Name, h.Clock.Now().Truncate(ruleEventEvery)}) {
 		h.event(rule.Reference(), node, reasonEvictionDenied, "Pods of node %s, and maybe of others, are kept from eviction",
 			node.Name)
 	}
@@ -102,11 +102,11 @@ func (h *Handler) announce(pod *corev1.Pod, node *corev1.Node, d *guard.Decision
 // announceRehearsal tells of what a rule in dry-run would have denied.
 func (h *Handler) announceRehearsal(pod *corev1.Pod, node *corev1.Node, rule *ruleset.Rule) {
 	rehearsals.WithLabelValues(rule.Name).Inc()
-	if h.told.first(telling{about: pod.UID, rule: rule.Name}) {
+	if h.reported.first(report{about: pod.UID, rule: rule.Name}) {
 		h.event(pod, rule.Reference(), reasonEvictionRehearsed, "Rule %s, which is in dry-run, would have kept this pod "+
 			"of node %s from eviction", rule.Name, node.Name)
 	}
-	if h.told.first(telling{about: node.UID, rule: rule.Name}) {
+	if h.reported.first(report{about: node.UID, rule: rule.Name}) {
 		h.event(rule.Reference(), node, reasonEvictionRehearsed, "Pods of node %s would have been kept from eviction",
 			node.Name)
 	}

@@ -44,7 +44,7 @@ type Handler struct {
 	// Clock tells the time.
 	Clock clock.PassiveClock
 
-	told told
+	reported reported
 }
 
 // Path is where the webhook is served.

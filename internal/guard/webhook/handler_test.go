@@ -284,7 +284,7 @@ func BenchmarkWebhook(b *testing.B) {
 		}
 	}
 	allowing, guarding := ask(allow), ask(w.Handler)
-	w.recorder.Events = nil // once told, a pod is not told of again
+	w.recorder.Events = nil // a pod is reported once
 	// In turns, and by the medians: what else the machine does concerns both alike.
 	var allows, guards []time.Duration
 	for b.Loop() {

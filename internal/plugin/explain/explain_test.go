@@ -385,7 +385,7 @@ func TestToldByEvents(t *testing.T) {
 		"an event of another source": {events: []corev1.Event{{Reason: "TaintAdded", Message: taint}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := told(c.events, rule, on); got != c.want {
+			if got := addedBy(c.events, rule, on); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

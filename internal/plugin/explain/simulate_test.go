@@ -96,7 +96,7 @@ func TestSimulation(t *testing.T) {
 			change: report.ChangeCreated, mode: "Enforced", want: map[string]string{"worker-1": "None ExistingNode"},
 			totals: report.Totals{NodeCounts: v1alpha1.NodeCounts{Matched: 1, Exempt: 1}},
 		},
-		"the breaker takes those first that are longest not ready": {
+		"the limit takes those first that are longest not ready": {
 			in: simulation(only(filed().MaxUnavailable("1")), nil,
 				bad(numbered(1), time.Minute), bad(numbered(2), time.Hour), bad(numbered(3), 30*time.Minute)),
 			change: report.ChangeCreated, mode: "Enforced",
@@ -105,7 +105,7 @@ func TestSimulation(t *testing.T) {
 			totals: report.Totals{TaintsAdded: 1, TaintsAddedInService: 1, OverBudget: 2,
 				NodeCounts: v1alpha1.NodeCounts{Matched: 3, Held: 1, Exempt: 2}},
 		},
-		"the breaker has the room of nodes that are released": {
+		"the limit has the room of nodes that are released": {
 			in: simulation(only(filed().MaxUnavailable("1")), only(stored().MaxUnavailable("1")),
 				bad(released(1), time.Minute), good(record(heldBefore(2), "u1", gate.Record{Taint: taint + "=pending:NoSchedule",
 					Since: metav1.NewTime(ago(10 * time.Minute)), Released: metav1.NewTime(ago(15 * time.Minute))}))),

@@ -88,7 +88,7 @@ func (x *explainer) by(on *corev1.Taint, sharers []string) string {
 	case !was.Claimed:
 		return report.ByForeign
 	}
-	if by := told(x.events, x.d.Rule, on); by != "" {
+	if by := addedBy(x.events, x.d.Rule, on); by != "" {
 		return by
 	}
 	claimed, err := gate.ParseTaint(was.Record.Taint)
@@ -101,9 +101,9 @@ func (x *explainer) by(on *corev1.Taint, sharers []string) string {
 	return report.ByUnknown
 }
 
-// told returns who added a rule's taint by the newest event on the node; empty if the events do not tell. Kubernetes
+// addedBy returns who added a rule's taint by the newest event on the node; empty if the events do not tell. Kubernetes
 // deletes events after an hour.
-func told(events []corev1.Event, rule *ruleset.Rule, taint *corev1.Taint) string {
+func addedBy(events []corev1.Event, rule *ruleset.Rule, taint *corev1.Taint) string {
 	var newest time.Time
 	by := ""
 	for i := range events {

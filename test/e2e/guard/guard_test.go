@@ -32,8 +32,8 @@ func (e *env) guarding(rule *v1alpha1.NodeReadinessRule, reason string) {
 	})
 }
 
-// told waits for an event about an object.
-func (e *env) told(kind, name, reason string) {
+// event waits for an event about an object.
+func (e *env) event(kind, name, reason string) {
 	e.T.Helper()
 	e.Eventually(fmt.Sprintf("%s %s has an event %s", kind, name, reason), func() error {
 		list := &eventsv1.EventList{}
@@ -62,11 +62,11 @@ func TestGuardedPodsLiveOnAndOthersGo(t *testing.T) {
 	e.Must(e.alive(kept)())
 
 	e.guarding(rule, "PodsGuarded")
-	e.told("Node", guarded, "PodsGuarded")
-	e.told("Node", guarded, "EvictionDenied")
-	e.told("NodeReadinessRule", rule.Name, "EvictionDenied")
+	e.event("Node", guarded, "PodsGuarded")
+	e.event("Node", guarded, "EvictionDenied")
+	e.event("NodeReadinessRule", rule.Name, "EvictionDenied")
 	for _, p := range kept {
-		e.told("Pod", p.Name, "EvictionDenied")
+		e.event("Pod", p.Name, "EvictionDenied")
 	}
 
 	e.SetKubelet(guarded, true)
@@ -110,9 +110,9 @@ func TestTheHoldEndsAndWhatIsDueIsEvictedOnce(t *testing.T) {
 	e.SetKubelet(early, false)
 	e.deniedAtLeast(due, attempts)
 	e.Must(e.alive(due)())
-	e.told("Node", node, "GuardEnded")
+	e.event("Node", node, "GuardEnded")
 	e.Eventually("what is due is evicted", e.gone(due))
-	e.told("Node", early, "GuardEnded")
+	e.event("Node", early, "GuardEnded")
 	e.Consistently("what tolerates the taint for longer lives on", 5*time.Second, e.alive(later))
 
 	all := e.deletions()
@@ -123,7 +123,7 @@ func TestTheHoldEndsAndWhatIsDueIsEvictedOnce(t *testing.T) {
 		if n := all[deletion{nodeController, p.Name, 200}]; n != 0 {
 			t.Errorf("pod %s was evicted %d times by the node controller", p.Name, n)
 		}
-		e.told("Pod", p.Name, "Evicted")
+		e.event("Pod", p.Name, "Evicted")
 	}
 }
 

@@ -132,8 +132,8 @@ func TestADryRunDeniesNothingAndSaysWhatItWould(t *testing.T) {
 	pods := e.pods(node, 2, 1)
 	e.SetKubelet(node, false)
 	e.Eventually("the pods are evicted", e.gone(pods))
-	e.told("NodeReadinessRule", rule.Name, "EvictionWouldBeDenied")
-	e.told("Pod", pods[0].Name, "EvictionWouldBeDenied")
+	e.event("NodeReadinessRule", rule.Name, "EvictionWouldBeDenied")
+	e.event("Pod", pods[0].Name, "EvictionWouldBeDenied")
 	e.guarding(rule, "DryRun")
 	if n := e.denied(pods); n != 0 {
 		t.Errorf("the node controller was refused %d times", n)

@@ -147,7 +147,7 @@ func TestChartUninstall(t *testing.T) {
 	g.Eventually(uninstalled).Should(Receive(BeNil()))
 
 	g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(kept), kept)).To(Succeed())
-	g.Expect(kept.DeletionTimestamp).To(BeNil(), "Helm keeps what it is told to keep")
+	g.Expect(kept.DeletionTimestamp).To(BeNil(), "Helm keeps the CRD")
 	for _, o := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {
 		g.Expect(kube.Get(ctx, client.ObjectKey{Name: job.Name}, o)).To(MatchError(apierrors.IsNotFound, "not found"),
 			"the job's rights go")

@@ -360,13 +360,13 @@ func (m *process) probe(ctx context.Context, path string) error {
 // checkMetrics: only users with the role metrics-reader may read the metrics.
 func (m *process) checkMetrics(t *testing.T, g *WithT) {
 	t.Helper()
-	for _, name := range []string{"scraper", "stranger"} {
+	for _, name := range []string{"scraper", "other"} {
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
 		g.Expect(kube.Create(t.Context(), account)).To(Succeed())
 		t.Cleanup(func() { _ = kube.Delete(context.Background(), account) })
 	}
 	bind(t, "nodegate-metrics-reader", rbacv1.Subject{Kind: "ServiceAccount", Namespace: "default", Name: "scraper"})
-	for who, want := range map[string]int{"": http.StatusUnauthorized, "stranger": http.StatusForbidden,
+	for who, want := range map[string]int{"": http.StatusUnauthorized, "other": http.StatusForbidden,
 		"scraper": http.StatusOK} {
 		bearer := ""
 		if who != "" {
