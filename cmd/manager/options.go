@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -31,6 +32,7 @@ type servingOptions struct {
 	metricsAddress string
 	metricsSecure  bool
 	metricsCertDir string
+	nodeStates     bool
 	probeAddress   string
 	pprofAddress   string
 }
@@ -42,8 +44,10 @@ func (o *servingOptions) bind(fs *pflag.FlagSet) {
 		"Serve metrics over HTTPS, and only to those whom the API server authenticates and authorizes (get on the URL "+
 			"/metrics).")
 	fs.StringVar(&o.metricsCertDir, "metrics-cert-dir", "",
-		"Directory with tls.crt and tls.key for the metrics. They are read again when they change. A self-signed "+
-			"certificate by default.")
+		"Directory with tls.crt and tls.key for the metrics, with --metrics-secure. They are read again when they "+
+			"change. A self-signed certificate by default.")
+	fs.BoolVar(&o.nodeStates, "enable-node-state-metrics", false, "Count nodes by state, count failed conditions, and "+
+		"tell when each rule was last reconciled, as the Node Readiness Controller does.")
 	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
 		"Address that /healthz and /readyz are served on. readyz is true once the caches are synced. 0 turns them off.")
 	fs.StringVar(&o.pprofAddress, "pprof-bind-address", "", "Address that pprof is served on, such as 127.0.0.1:6060. "+
@@ -55,9 +59,23 @@ type electionOptions struct {
 	namespace string
 }
 
+// settle turns the election off outside of a cluster, where a lease has no namespace unless the flags name one. A user
+// who asks for an election gets an error instead: two replicas that both write would double every limit.
+func (o *electionOptions) settle(asked, inCluster bool) error {
+	if !o.enabled || o.namespace != "" || inCluster {
+		return nil
+	}
+	if asked {
+		return errors.New("--leader-elect: outside of a cluster the lease has no namespace: pass " +
+			"--leader-election-namespace, such as nodegate-system, or --leader-elect=false if this is the only replica")
+	}
+	o.enabled = false
+	return nil
+}
+
 func (o *electionOptions) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.enabled, "leader-elect", true, "Let only one replica at a time write. Turn it off only where there "+
-		"is one.")
+		"is one. Outside of a cluster it is off, unless --leader-election-namespace is given.")
 	fs.StringVar(&o.namespace, "leader-election-namespace", "",
 		"Namespace of the lease. By default the one that the operator runs in.")
 }
@@ -68,11 +86,11 @@ type clientOptions struct {
 }
 
 func (o *clientOptions) bind(fs *pflag.FlagSet) {
-	fs.Float32Var(&o.qps, "kube-api-qps", 0,
-		"Requests per second to the API server at most. 0 means no limit here: the API server's priority and fairness "+
-			"decides.")
-	fs.IntVar(&o.burst, "kube-api-burst", 0, "Requests at once beyond --kube-api-qps. 0 means twice as many as "+
-		"--kube-api-qps.")
+	fs.Float32Var(&o.qps, "kube-api-qps", -1,
+		"Requests per second to the API server at most. 0 and less mean no limit here: the API server's priority and "+
+			"fairness decides.")
+	fs.IntVar(&o.burst, "kube-api-burst", -1, "Requests at once beyond --kube-api-qps, if that is a limit. 0 and less "+
+		"mean twice as many as --kube-api-qps.")
 }
 
 type workerOptions struct{ nodes, rules int }
@@ -105,15 +123,6 @@ func (o *options) validate() error {
 	if o.workers.rules < 1 {
 		errs = append(errs, fmt.Errorf("--rule-concurrent-reconciles: must be at least 1, not %d", o.workers.rules))
 	}
-	if o.client.qps < 0 || o.client.burst < 0 {
-		errs = append(errs, errors.New("--kube-api-qps and --kube-api-burst: must not be negative; 0 means no limit"))
-	}
-	if o.client.burst > 0 && o.client.qps == 0 {
-		errs = append(errs, errors.New("--kube-api-burst: has no use without --kube-api-qps"))
-	}
-	if o.serving.metricsCertDir != "" && !o.serving.metricsSecure {
-		errs = append(errs, errors.New("--metrics-cert-dir: has no use with --metrics-secure=false"))
-	}
 	if _, err := o.agents.configMap(o.election.namespace); err != nil {
 		errs = append(errs, err)
 	}
@@ -130,7 +139,9 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.validate(); err != nil {
+			_, outside := os.Stat(namespaceFile)
+			err := o.election.settle(cmd.Flags().Changed("leader-elect"), outside == nil)
+			if err := errors.Join(o.validate(), err); err != nil {
 				return err
 			}
 			return run(cmd.Context(), o)

@@ -40,6 +40,9 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	metrics.Registry.MustRegister(version.BuildInfo())
+	if !o.election.enabled {
+		ctrl.Log.Info("Running without leader election: this must be the only replica")
+	}
 	ctrl.Log.Info("Starting", "version", version.Version, "commit", version.Commit())
 	return operator.Run(ctx, mgr, settings)
 }
@@ -55,7 +58,7 @@ func (o *options) settings() (*operator.Options, error) {
 		return nil, err
 	}
 	return &operator.Options{
-		Namespace: o.webhooks.namespaceOrDefault(), NodeWorkers: o.workers.nodes, RuleWorkers: o.workers.rules,
+		Namespace: o.webhooks.namespaceOrDefault(), NodeStateMetrics: o.serving.nodeStates, NodeWorkers: o.workers.nodes, RuleWorkers: o.workers.rules,
 		NodeAdmission: node.Mode(o.webhooks.nodeAdmission), NodePolicy: o.webhooks.nodePolicy, Webhooks: webhooks,
 		AgentConfig: agents, AgentAccount: o.agents.account,
 	}, nil
@@ -67,7 +70,7 @@ func restConfig(cfg *rest.Config, o *clientOptions) *rest.Config {
 	cfg.QPS = -1
 	if o.qps > 0 {
 		cfg.QPS, cfg.Burst = o.qps, o.burst
-		if o.burst == 0 {
+		if o.burst <= 0 {
 			cfg.Burst = max(1, int(2*o.qps))
 		}
 	}

@@ -176,7 +176,8 @@ func newRuleState(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node, n
 		if !current.Concerns(rule, node) {
 			continue
 		}
-		e := &Entry{Rule: rule, Current: current, State: v1alpha1.NodeStatePending, changedAt: now, pending: true}
+		e := &Entry{Rule: rule, Current: current, State: v1alpha1.NodeStatePending, changedAt: now, pending: true,
+			Present: gate.Find(node, rule.Taint) != nil}
 		if rule.JustInForce {
 			e.Observed.Since = rule.InForceSince // what is missing now was missing then
 		}

@@ -221,9 +221,24 @@ type Counts struct {
 	v1alpha1.NodeCounts
 	// Mode is how far the rule is in force.
 	Mode ruleset.Mode
+	// BootstrapOnly is the rule's enforcement mode.
+	BootstrapOnly bool
+	// Closed is on how many nodes the rule keeps pods off: it holds them, or could not be evaluated and its taint is there.
+	Closed int32
 	// Overridden is for how many nodes the override annotation overrules it, OverBudget how many nodes its limit keeps
 	// from being tainted, Guarded on how many it keeps pods from eviction.
 	Overridden, OverBudget, Guarded int
+}
+
+// closed reports whether the rule keeps pods off the node.
+func (e *Entry) closed() bool {
+	switch e.State {
+	case v1alpha1.NodeStateHeld:
+		return true
+	case v1alpha1.NodeStateFailed, v1alpha1.NodeStatePending:
+		return e.Present
+	}
+	return false
 }
 
 // Counts are all rules' counts.
@@ -233,11 +248,15 @@ func (f *Fleet) Counts() []Counts {
 	out := make([]Counts, 0, len(f.rules))
 	for _, state := range f.rules {
 		m := Material{}
-		c := Counts{Rule: state.rule.Name, Mode: state.rule.Mode, OverBudget: len(state.limit.waiting)}
+		c := Counts{Rule: state.rule.Name, Mode: state.rule.Mode, OverBudget: len(state.limit.waiting),
+			BootstrapOnly: state.rule.Spec.BootstrapOnly()}
 		for _, e := range state.entries {
 			m.count(e)
 			if e.Reason == gate.ReasonOverrideHold || e.Reason == gate.ReasonOverrideRelease {
 				c.Overridden++
+			}
+			if e.matches() && e.closed() {
+				c.Closed++
 			}
 		}
 		c.NodeCounts, c.Guarded = m.Counts, m.Guarded

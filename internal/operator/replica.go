@@ -120,12 +120,14 @@ func (r *Replica) addControllers(env *Environment, o *Options) {
 	r.Nodes = &node.Reconciler{
 		Client: env.Client, Live: env.Live, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,
 		PolicyClaim: nodeadmission.CountPolicyTaint, Escapes: r.Escapes,
+		StateMetrics: o.NodeStateMetrics,
 	}
 	r.NodeRules = &controller.RulesSource{Rules: r.Rules, Queue: &h.nodes, Nodes: env.Cache.WaitForCacheSync,
 		SetRules: r.Nodes.SetRules, Go: env.Go}
 	r.Nodes.Evidence = evidence.New(env.Informers, r.NodeRules)
 	r.Status = &rule.Reconciler{
 		Client: env.Client, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock, GuardProblem: r.Monitor.Problem,
+		StateMetrics: o.NodeStateMetrics,
 		Forget: func(rule string) {
 			node.ForgetRule(rule)
 			webhook.ForgetRule(rule)

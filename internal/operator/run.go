@@ -46,6 +46,8 @@ import (
 type Options struct {
 	// Namespace is the operator's own.
 	Namespace string
+	// NodeStateMetrics turns on the metrics of --enable-node-state-metrics.
+	NodeStateMetrics bool
 	// NodeWorkers and RuleWorkers are how many nodes and rules are worked on at the same time.
 	NodeWorkers, RuleWorkers int
 	// NodeAdmission is which engine taints nodes at admission; NodePolicy is the name of the policy for that.
@@ -132,7 +134,7 @@ func (r *Replica) addToManager(_ context.Context, mgr manager.Manager, o *Option
 			return err
 		}
 	}
-	metrics.Registry.MustRegister(rule.Collector{Fleet: r.Fleet})
+	metrics.Registry.MustRegister(rule.Collector{Fleet: r.Fleet, NodeStates: o.NodeStateMetrics})
 	if err := mgr.Add(r.Escapes); err != nil {
 		return fmt.Errorf("adding the counter of escaped pods: %w", err)
 	}

@@ -123,12 +123,24 @@ func known(t *testing.T, what, expr string) {
 func TestPromtool(t *testing.T) {
 	promtool := needs.Command(t, "promtool", "prometheus")
 	_, spec := readRule(t)
-	file := filepath.Join(t.TempDir(), "rules.yaml")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "rules.yaml")
 	if err := os.WriteFile(file, spec, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", "--lint=all", "--lint-fatal",
 		file).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	series, err := os.ReadFile(filepath.Join("testdata", "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := filepath.Join(dir, "alerts.yaml")
+	if err := os.WriteFile(tests, series, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", tests).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -148,9 +148,10 @@ func TestWhatCanBeSeenOfARule(t *testing.T) {
 		return nil
 	})
 	wanted := []string{
-		fmt.Sprintf(`node_readiness_taint_operations_total{operation="added",rule=%q} 2`, rule.Name),
-		fmt.Sprintf(`node_readiness_taint_operations_total{operation="removed",rule=%q} 2`, rule.Name),
-		fmt.Sprintf(`node_readiness_rule_nodes{rule=%q,state="ready"} 2`, rule.Name),
+		fmt.Sprintf(`node_readiness_taint_operations_total{operation="add",rule=%q} 2`, rule.Name),
+		fmt.Sprintf(`node_readiness_taint_operations_total{operation="remove",rule=%q} 2`, rule.Name),
+		fmt.Sprintf(`node_readiness_rule_node_states{rule=%q,state="ready"} 2`, rule.Name),
+		fmt.Sprintf(`node_readiness_rule_nodes{rule=%q,state="released"} 2`, rule.Name),
 		"node_readiness_rules_total", "node_readiness_build_info", "node_readiness_evaluation_duration_seconds_count",
 	}
 	e.Eventually("the metrics tell", func() error {

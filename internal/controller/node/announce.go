@@ -199,13 +199,16 @@ func (r *Reconciler) eventf(node *corev1.Node, rule *ruleset.Rule, eventType, re
 
 func (r *Reconciler) measure(p *pass, c *taints.Change, rule string) {
 	switch c.Operation {
-	case taints.Added, taints.Removed, taints.Adopted:
-		taintOperations.WithLabelValues(rule, string(c.Operation)).Inc()
+	case taints.Added, taints.Removed:
+		taintOperations.WithLabelValues(rule, taintOperation[c.Operation]).Inc()
 		for i := range p.decisions {
-			if v := p.verdicts[i]; p.decisions[i].Rule == c.Rule && !v.Since.IsZero() && c.Operation != taints.Adopted {
-				reconciliationLatency.WithLabelValues(rule, string(c.Operation)).Observe(max(0, p.now.Sub(v.Since).Seconds()))
+			if v := p.verdicts[i]; p.decisions[i].Rule == c.Rule && !v.Since.IsZero() {
+				reconciliationLatency.WithLabelValues(rule, latencyOperation[c.Operation]).
+					Observe(max(0, p.now.Sub(v.Since).Seconds()))
 			}
 		}
+	case taints.Adopted:
+		adoptedTaints.WithLabelValues(rule).Inc()
 	case taints.Completed:
 		bootstrapCompleted.WithLabelValues(rule).Inc()
 		bootstrapDuration.WithLabelValues(rule).Observe(max(0,

@@ -6,27 +6,49 @@ package node
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
 )
 
-// Reasons of failures.
+// Reasons of failures in a rule's status.
 const (
 	failurePatch   = "PatchFailed"
 	failureRefused = "PatchRefused"
 )
 
+// Reasons of failures in the metric, which are those of the incumbent controller.
+const (
+	failureAddTaint    = "AddTaintError"
+	failureRemoveTaint = "RemoveTaintError"
+	failureEvaluation  = "EvaluationError"
+)
+
+// Operations in metrics, which are those of the incumbent controller.
+var (
+	taintOperation   = map[taints.Operation]string{taints.Added: "add", taints.Removed: "remove"}
+	latencyOperation = map[taints.Operation]string{taints.Added: "add_taint", taints.Removed: "remove_taint"}
+	failedOperation  = map[taints.Operation]string{taints.Added: failureAddTaint, taints.Removed: failureRemoveTaint}
+)
+
 var (
 	taintOperations = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_taint_operations_total",
-		Help: "Taints that were added, removed or adopted, by rule and operation.",
+		Help: "Taints that were added or removed, by rule and operation: add or remove.",
 	}, []string{"rule", "operation"})
+	adoptedTaints = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "node_readiness_adopted_taints_total",
+		Help: "Taints that were on a node already when a rule began to manage them.",
+	}, []string{"rule"})
 	evaluationDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "node_readiness_evaluation_duration_seconds",
 		Help:    "Time that it takes to judge one rule on one node.",
-		Buckets: []float64{1e-6, 5e-6, 1e-5, 5e-5, 1e-4, 5e-4, 1e-3, 1e-2, 0.1},
+		Buckets: prometheus.DefBuckets,
 	}, []string{"rule"})
 	failures = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_failures_total",
-		Help: "Nodes on which a rule could not be carried out, by rule and reason.",
+		Help: "Writes of nodes that failed, by rule and by what was to be written: AddTaintError, RemoveTaintError, or " +
+			"EvaluationError for anything else.",
 	}, []string{"rule", "reason"})
 	bootstrapCompleted = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_bootstrap_completed_total",
@@ -35,14 +57,18 @@ var (
 	bootstrapDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "node_readiness_bootstrap_duration_seconds",
 		Help:    "Time from a node's creation until it has completed a bootstrap-only rule.",
-		Buckets: []float64{1, 5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 3600},
+		Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 1200},
 	}, []string{"rule"})
 	reconciliationLatency = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "node_readiness_reconciliation_latency_seconds",
 		Help: "Time from the change of the deciding evidence until the taint was added or removed. Transition times " +
 			"have a resolution of a second.",
-		Buckets: []float64{0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800},
+		Buckets: []float64{0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300},
 	}, []string{"rule", "operation"})
+	conditionFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "node_readiness_condition_failures_total",
+		Help: "Evaluations in which a condition did not have the required status. With --enable-node-state-metrics only.",
+	}, []string{"rule", "condition"})
 	timeouts = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_timeouts_total",
 		Help: "Nodes on which a rule's timeout has ended.",
@@ -61,14 +87,14 @@ var (
 	})
 
 	byRule = []interface{ DeletePartialMatch(prometheus.Labels) int }{
-		taintOperations, evaluationDuration, failures, bootstrapCompleted, bootstrapDuration, reconciliationLatency, timeouts,
-		rearmed, escapedPods,
+		taintOperations, adoptedTaints, evaluationDuration, failures, bootstrapCompleted, bootstrapDuration,
+		reconciliationLatency, conditionFailures, timeouts, rearmed, escapedPods,
 	}
 )
 
 func init() {
-	metrics.Registry.MustRegister(taintOperations, evaluationDuration, failures, bootstrapCompleted, bootstrapDuration,
-		reconciliationLatency, timeouts, rearmed, escapedPods, conflicts)
+	metrics.Registry.MustRegister(taintOperations, adoptedTaints, evaluationDuration, failures, bootstrapCompleted,
+		bootstrapDuration, reconciliationLatency, conditionFailures, timeouts, rearmed, escapedPods, conflicts)
 }
 
 // ForgetRule drops the metrics of a rule that is gone.
@@ -76,4 +102,15 @@ func ForgetRule(rule string) {
 	for _, m := range byRule {
 		m.DeletePartialMatch(prometheus.Labels{"rule": rule})
 	}
+}
+
+// countFailure counts a write of a node that failed, for one of the rules that concern the node.
+func countFailure(rule *ruleset.Rule, changes []taints.Change) {
+	reason := failureEvaluation
+	for i := range changes {
+		if failed := failedOperation[changes[i].Operation]; failed != "" && changes[i].Rule == rule {
+			reason = failed
+		}
+	}
+	failures.WithLabelValues(rule.Name, reason).Inc()
 }

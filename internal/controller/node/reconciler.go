@@ -52,6 +52,8 @@ type Reconciler struct {
 	PolicyClaim func()
 	// Escapes counts pods that were faster than the gate; nil, where nobody does.
 	Escapes *Escapes
+	// StateMetrics counts failed conditions.
+	StateMetrics bool
 
 	policyClaims policyClaims
 	deleted      deletedRules
@@ -122,16 +124,23 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 		Busy:     r.busy(ctx, p.node.Name),
 		Occupied: r.occupied(ctx, p.node.Name),
 		Live:     r.livePods(ctx, p.node.Name),
-		Evaluate: measured,
+		Evaluate: r.measured,
 	})
 	p.decisions, p.verdicts, p.recheck = out.Decisions, out.Verdicts, out.RecheckAt
 }
 
-// measured judges a rule, and measures how long that takes.
-func measured(rule *ruleset.Rule, facts *readiness.Facts, now time.Time) readiness.Verdict {
+// measured evaluates a rule, and measures how long that takes.
+func (r *Reconciler) measured(rule *ruleset.Rule, facts *readiness.Facts, now time.Time) readiness.Verdict {
 	start := time.Now()
 	verdict := readiness.Evaluate(rule, facts, now)
 	evaluationDuration.WithLabelValues(rule.Name).Observe(time.Since(start).Seconds())
+	if r.StateMetrics {
+		for i := range verdict.Results {
+			if res := &verdict.Results[i]; !res.Satisfied && res.Type != "" {
+				conditionFailures.WithLabelValues(rule.Name, res.Type).Inc()
+			}
+		}
+	}
 	return verdict
 }
 
@@ -190,7 +199,7 @@ func rejected(err error) bool {
 
 func (r *Reconciler) fail(p *pass, outcome taints.Outcome, reason string, err error) (reconcile.Result, error) {
 	for _, d := range p.decisions {
-		failures.WithLabelValues(d.Rule.Name, reason).Inc()
+		countFailure(d.Rule, outcome.Changes)
 	}
 	r.record(p, p.node, outcome, &failure{reason: reason, message: err.Error()})
 	return reconcile.Result{}, err

@@ -15,13 +15,23 @@ var statusWrites = prometheus.NewCounter(prometheus.CounterOpts{
 	Help: "Status writes of rules.",
 })
 
-func init() { metrics.Registry.MustRegister(statusWrites) }
+var lastReconciliation = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "node_readiness_rule_last_reconciliation_timestamp_seconds",
+	Help: "When a rule was last reconciled, in seconds since 1970. With --enable-node-state-metrics only.",
+}, []string{"rule"})
+
+func init() { metrics.Registry.MustRegister(statusWrites, lastReconciliation) }
 
 var (
 	rulesDesc = prometheus.NewDesc("node_readiness_rules_total", "Rules that there are.", nil, nil)
 	nodesDesc = prometheus.NewDesc("node_readiness_rule_nodes",
-		"Nodes that a rule matches, by state: matched is the sum of ready, held, exempt, failed and pending.",
+		"Nodes that a rule matches, by state: held or released.", []string{"rule", "state"}, nil)
+	statesDesc = prometheus.NewDesc("node_readiness_rule_node_states",
+		"Nodes that a rule matches, by the state that its status shows: ready, held, exempt, failed or pending.",
 		[]string{"rule", "state"}, nil)
+	byStateDesc = prometheus.NewDesc("node_readiness_nodes_by_state",
+		"Nodes that a rule matches: ready, not_ready, or bootstrapping, if a bootstrap-only rule holds them. With "+
+			"--enable-node-state-metrics only.", []string{"rule", "state"}, nil)
 	guardedDesc = prometheus.NewDesc("node_readiness_guarded_nodes",
 		"Nodes whose pods a rule keeps from eviction.", []string{"rule"}, nil)
 	modeDesc = prometheus.NewDesc("node_readiness_rule_mode",
@@ -33,12 +43,18 @@ var (
 )
 
 // Collector exposes the fleet's counts. Only the leader has any.
-type Collector struct{ Fleet *fleet.Fleet }
+type Collector struct {
+	Fleet *fleet.Fleet
+	// NodeStates adds node_readiness_nodes_by_state.
+	NodeStates bool
+}
 
 // Describe implements prometheus.Collector.
 func (c Collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- rulesDesc
 	ch <- nodesDesc
+	ch <- statesDesc
+	ch <- byStateDesc
 	ch <- modeDesc
 	ch <- overBudgetDesc
 	ch <- overriddenDesc
@@ -53,10 +69,21 @@ func (c Collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(rulesDesc, float64(len(counts)))
 	for _, n := range counts {
+		gauge(nodesDesc, float64(n.Closed), n.Rule, "held")
+		gauge(nodesDesc, float64(n.Matched-n.Closed), n.Rule, "released")
+		if c.NodeStates {
+			notReady, bootstrapping := n.Closed, int32(0)
+			if n.BootstrapOnly {
+				notReady, bootstrapping = 0, n.Closed
+			}
+			gauge(byStateDesc, float64(n.Matched-n.Closed), n.Rule, "ready")
+			gauge(byStateDesc, float64(notReady), n.Rule, "not_ready")
+			gauge(byStateDesc, float64(bootstrapping), n.Rule, "bootstrapping")
+		}
 		for state, v := range map[string]int32{
-			"matched": n.Matched, "ready": n.Ready, "held": n.Held, "exempt": n.Exempt, "failed": n.Failed, "pending": n.Pending,
+			"ready": n.Ready, "held": n.Held, "exempt": n.Exempt, "failed": n.Failed, "pending": n.Pending,
 		} {
-			gauge(nodesDesc, float64(v), n.Rule, state)
+			gauge(statesDesc, float64(v), n.Rule, state)
 		}
 		gauge(modeDesc, 1, n.Rule, n.Mode.String())
 		gauge(overBudgetDesc, float64(n.OverBudget), n.Rule)

@@ -58,6 +58,8 @@ type Reconciler struct {
 	GuardProblem func(*ruleset.Rule) *guard.Problem
 	// Forget is told the names of rules that are gone.
 	Forget func(rule string)
+	// StateMetrics tells in a metric when a rule was last reconciled.
+	StateMetrics bool
 
 	mu    sync.Mutex
 	limit *rate.Limiter
@@ -99,7 +101,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return retry(err, "adding the finalizer to rule %q", rule.Name)
 		}
 	}
-	return r.report(ctx, rule, compiled, pending)
+	result, err := r.report(ctx, rule, compiled, pending)
+	if err == nil && r.StateMetrics {
+		lastReconciliation.WithLabelValues(rule.Name).Set(float64(r.Clock.Now().Unix()))
+	}
+	return result, err
 }
 
 // foreign reports whether writing the rule would lose fields, because the CRD that is served does not have them.
@@ -274,6 +280,7 @@ func (r *Reconciler) forget(rule string) {
 	r.mu.Lock()
 	delete(r.known, rule)
 	r.mu.Unlock()
+	lastReconciliation.DeleteLabelValues(rule)
 	r.Forget(rule)
 }
 

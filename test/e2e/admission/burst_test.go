@@ -86,7 +86,7 @@ func TestNoPodIsFasterThanTheGate(t *testing.T) {
 			if got := b.metric("node_readiness_escaped_pods_total{rule=%q}", pool); got != 0 {
 				t.Errorf("%d pods have escaped, says the metric", got)
 			}
-			if got := b.metric("node_readiness_taint_operations_total{operation=\"added\",rule=%q}", pool); got != 0 {
+			if got := b.metric("node_readiness_taint_operations_total{operation=\"add\",rule=%q}", pool); got != 0 {
 				t.Errorf("the controller had to taint %d nodes itself", got)
 			}
 		})

@@ -378,7 +378,7 @@ func (m *process) checkMetrics(t *testing.T, g *WithT) {
 			return status, err
 		}).Should(Equal(want), "what %q gets", who)
 		if shown := strings.Contains(body,
-			`node_readiness_taint_operations_total{operation="added",rule="network"}`); shown != (want == http.StatusOK) {
+			`node_readiness_taint_operations_total{operation="add",rule="network"}`); shown != (want == http.StatusOK) {
 			t.Errorf("%q is shown metrics: %t\n%s", who, shown, body)
 		}
 	}

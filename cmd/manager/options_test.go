@@ -1,0 +1,128 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/client-go/rest"
+)
+
+// parsed returns the options of a command line that is in order.
+func parsed(t *testing.T, args ...string) *options {
+	t.Helper()
+	o := &options{}
+	fs := pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	o.bind(fs)
+	if err := fs.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.validate(); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestTheCommandLineOfTheIncumbent has each of its flags, with a value that its users give, and what it does.
+func TestTheCommandLineOfTheIncumbent(t *testing.T) {
+	client := func(o *options) *rest.Config { return restConfig(&rest.Config{}, &o.client) }
+	for name, c := range map[string]struct {
+		args []string
+		want bool
+		does func(*options) bool
+	}{
+		"metrics off": {args: []string{"--metrics-bind-address=0"},
+			does: func(o *options) bool { return managerOptions(o).Metrics.BindAddress == "0" }},
+		"metrics over HTTPS": {args: []string{"--metrics-bind-address=:8443", "--metrics-secure=true"},
+			does: func(o *options) bool {
+				m := managerOptions(o).Metrics
+				return m.BindAddress == ":8443" && m.SecureServing && m.FilterProvider != nil
+			}},
+		"metrics over HTTP, with a directory that only HTTPS uses": {
+			args: []string{"--metrics-bind-address=:8080", "--metrics-secure=false", "--metrics-cert-dir=/certs"},
+			does: func(o *options) bool {
+				m := managerOptions(o).Metrics
+				return m.BindAddress == ":8080" && !m.SecureServing && m.FilterProvider == nil
+			}},
+		"a certificate for metrics": {args: []string{"--metrics-cert-dir=/certs"},
+			does: func(o *options) bool { return managerOptions(o).Metrics.CertDir == "/certs" }},
+		"probes": {args: []string{"--health-probe-bind-address=:9081"},
+			does: func(o *options) bool { return managerOptions(o).HealthProbeBindAddress == ":9081" }},
+		"pprof": {args: []string{"--pprof-bind-address=127.0.0.1:6060"},
+			does: func(o *options) bool { return managerOptions(o).PprofBindAddress == "127.0.0.1:6060" }},
+		"an election": {args: []string{"--leader-elect", "--leader-election-namespace=nrr-system"},
+			does: func(o *options) bool {
+				m := managerOptions(o)
+				return m.LeaderElection && m.LeaderElectionNamespace == "nrr-system"
+			}},
+		"no election": {args: []string{"--leader-elect=false"},
+			does: func(o *options) bool { return !managerOptions(o).LeaderElection }},
+		"webhooks": {args: []string{"--enable-webhook"},
+			does: func(o *options) bool { s, err := o.settings(); return err == nil && s.Webhooks != nil }},
+		"no webhooks": {args: []string{"--enable-webhook=false"},
+			does: func(o *options) bool { s, err := o.settings(); return err == nil && s.Webhooks == nil }},
+		"metrics of node states": {args: []string{"--enable-node-state-metrics"},
+			does: func(o *options) bool { s, err := o.settings(); return err == nil && s.NodeStateMetrics }},
+		"no limit of requests": {args: []string{"--kube-api-qps=-1", "--kube-api-burst=-1"},
+			does: func(o *options) bool { return client(o).QPS < 0 }},
+		"no limit of requests, whatever the burst": {args: []string{"--kube-api-qps=-1", "--kube-api-burst=100"},
+			does: func(o *options) bool { return client(o).QPS < 0 }},
+		"a limit of requests": {args: []string{"--kube-api-qps=50", "--kube-api-burst=70"},
+			does: func(o *options) bool { return client(o).QPS == 50 && client(o).Burst == 70 }},
+		"a limit of requests without one of bursts": {args: []string{"--kube-api-qps=50", "--kube-api-burst=-1"},
+			does: func(o *options) bool { return client(o).QPS == 50 && client(o).Burst == 100 }},
+		"workers": {args: []string{"--node-concurrent-reconciles=10", "--rule-concurrent-reconciles=5"},
+			does: func(o *options) bool { return o.workers.nodes == 10 && o.workers.rules == 5 }},
+		"a log for people": {args: []string{"--zap-devel", "--zap-encoder=console", "--zap-log-level=debug",
+			"--zap-stacktrace-level=panic", "--zap-time-encoding=rfc3339"},
+			does: func(o *options) bool {
+				return o.logging.Development && o.logging.NewEncoder != nil && o.logging.Level.Enabled(zapcore.DebugLevel) &&
+					!o.logging.StacktraceLevel.Enabled(zapcore.ErrorLevel) && o.logging.TimeEncoder != nil
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if o := parsed(t, c.args...); !c.does(o) {
+				t.Errorf("%s does something else: %+v", strings.Join(c.args, " "), o)
+			}
+		})
+	}
+}
+
+func TestElectionOutsideOfACluster(t *testing.T) {
+	for name, c := range map[string]struct {
+		args             []string
+		inCluster, elect bool
+		says             string
+	}{
+		"without a flag it runs alone":         {},
+		"asked for, it says what to pass":      {args: []string{"--leader-elect"}, says: "pass --leader-election-namespace"},
+		"with a namespace it elects":           {args: []string{"--leader-election-namespace=x"}, elect: true},
+		"in a cluster it elects":               {inCluster: true, elect: true},
+		"turned off":                           {args: []string{"--leader-elect=false"}},
+		"turned off in a cluster":              {args: []string{"--leader-elect=false"}, inCluster: true},
+		"asked for in a cluster":               {args: []string{"--leader-elect"}, inCluster: true, elect: true},
+		"asked for with the lease's namespace": {args: []string{"--leader-elect", "--leader-election-namespace=x"}, elect: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, fs := &options{}, pflag.NewFlagSet("manager", pflag.ContinueOnError)
+			o.bind(fs)
+			if err := fs.Parse(c.args); err != nil {
+				t.Fatal(err)
+			}
+			err := o.election.settle(fs.Changed("leader-elect"), c.inCluster)
+			if c.says != "" {
+				if err == nil || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("got %v, want %q", err, c.says)
+				}
+				return
+			}
+			if err != nil || managerOptions(o).LeaderElection != c.elect {
+				t.Errorf("elects: %t, %v; want %t", managerOptions(o).LeaderElection, err, c.elect)
+			}
+		})
+	}
+}
