@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -138,6 +139,9 @@ func newCommand() *cobra.Command {
 		Version:       version.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		PersistentPreRun: func(*cobra.Command, []string) { // for each command: each one has clients that log
+			ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.logging)))
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, outside := os.Stat(namespaceFile)
 			err := o.election.settle(cmd.Flags().Changed("leader-elect"), outside == nil)

@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -26,7 +25,6 @@ const leaseName = "nodegate.readiness.node.x-k8s.io"
 
 // run runs the operator until the context ends.
 func run(ctx context.Context, o *options) error {
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.logging)))
 	cfg, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w (give --kubeconfig, or set KUBECONFIG)", err)

@@ -19,6 +19,9 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
@@ -63,6 +66,7 @@ func (o *options) validate() error {
 }
 
 func main() {
+	log.SetLogger(klog.Background())
 	if len(os.Args) > 1 && os.Args[1] == "floor" {
 		exit(floorMain(os.Args[2:]))
 	}

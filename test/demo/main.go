@@ -18,6 +18,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/demo/view"
 )
@@ -28,6 +31,7 @@ func main() {
 		<-ctx.Done()
 		stop() // a second Ctrl-C ends it at once; what it has started ends with it all the same
 	}()
+	log.SetLogger(logr.Discard()) // what a client logs is no part of the story; its errors are
 	screen := view.NewScreen(os.Stdout, os.Getenv)
 	if err := run(ctx, screen, os.Getenv("DEMO_WAIT")); err != nil {
 		screen.Print(fmt.Sprintf("\ndemo: %v\n", err))

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -33,7 +34,7 @@ func TestDemo(t *testing.T) {
 		{
 			name: "stays until Ctrl-C", interruptAt: "Ctrl-C ends it all",
 			says: []string{
-				"node-9: CNI not ready, held by readiness.k8s.io/NetworkReady=pending:NoSchedule, 0 pods",
+				"10 nodes: CNI not ready, held, 0 pods",
 				"CNI up, open, 3 pods", "The CNI of node-", "What you saw",
 				"export KUBECONFIG=", "kubectl get nodereadinessrules",
 			},
@@ -59,6 +60,13 @@ func TestDemo(t *testing.T) {
 			}
 			if strings.Contains(out.String(), "\x1b") {
 				t.Errorf("there is no terminal, and it writes escape sequences: %q", out)
+			}
+			for line := range strings.Lines(out.String()) {
+				line = strings.TrimSpace(strings.ReplaceAll(line, tmp, "/tmp"))
+				if utf8.RuneCountInString(line) > 120 || strings.Contains(line, "SetLogger") ||
+					strings.Contains(line, "goroutine ") {
+					t.Errorf("a line that is no part of the story: %s", line)
+				}
 			}
 			nothingLeft(t, tmp)
 		})

@@ -18,6 +18,9 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
@@ -44,6 +47,7 @@ func (o *options) validate() error {
 }
 
 func main() {
+	log.SetLogger(klog.Background())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := start(ctx)
 	stop()

@@ -17,8 +17,12 @@ import (
 	"github.com/nodegate/nodegate/test/cluster/ledger"
 )
 
-// fewestRows is how many rows a terminal must have for the table of ten nodes.
-const fewestRows = 16
+const (
+	// fewestRows is how many rows a terminal must have for the table of ten nodes.
+	fewestRows = 16
+	// settled is for how long nothing changes before changes are written as lines: steps on the way are noise.
+	settled = 300 * time.Millisecond
+)
 
 // Screen writes for people. It is safe for concurrent use.
 type Screen struct {
@@ -32,7 +36,10 @@ type Screen struct {
 	mu    sync.Mutex
 	drawn int // lines of the table that stand above the cursor
 	lines []string
-	last  ledger.Snapshot
+
+	// Without a terminal: what was written, what has been shown, and since when the latter is as it is.
+	written, shown ledger.Snapshot
+	since          time.Time
 }
 
 // NewScreen writes to a file: a table in place if it is a terminal, plain lines if not. The environment may forbid
@@ -88,15 +95,18 @@ func (s *Screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Show shows the ledger: on a terminal in place of what it showed before, else by what has changed since.
+// Show shows the ledger: on a terminal in place of what it showed before, else by lines about what has changed, once it has settled.
 func (s *Screen) Show(snapshot *ledger.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.terminal {
-		for _, text := range Changes(&s.last, snapshot) {
-			fmt.Fprintf(s.w, "%s  %s\n", s.stamp(), text)
+		now := s.now()
+		if len(Changes(&s.shown, snapshot)) > 0 {
+			s.shown, s.since = *snapshot, now
 		}
-		s.last = *snapshot
+		if now.Sub(s.since) >= settled {
+			s.writeChanges()
+		}
 		return
 	}
 	style := s.style()
@@ -118,8 +128,16 @@ func (s *Screen) Show(snapshot *ledger.Snapshot) {
 	fmt.Fprint(s.w, b.String())
 }
 
+func (s *Screen) writeChanges() {
+	for _, text := range Changes(&s.written, &s.shown) {
+		fmt.Fprintf(s.w, "%s  %s\n", s.stamp(), text)
+	}
+	s.written = s.shown
+}
+
 // leave lets the table stand as it is and goes on below it.
 func (s *Screen) leave() {
+	s.writeChanges()
 	if s.drawn > 0 {
 		fmt.Fprintln(s.w)
 	}

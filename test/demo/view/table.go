@@ -140,6 +140,9 @@ func Summary(s *ledger.Snapshot) string {
 		len(s.Rows)-s.Held(), len(s.Rows), s.Bound, s.Pods, len(s.Violations))
 }
 
+// fewNames is how many nodes a line names; of more it says only how many they are.
+const fewNames = 3
+
 // Changes are lines about the nodes that are other than they were; nodes that are alike now share a line.
 func Changes(before, after *ledger.Snapshot) []string {
 	var texts []string
@@ -156,20 +159,17 @@ func Changes(before, after *ledger.Snapshot) []string {
 		names[text] = append(names[text], r.Name)
 	}
 	for i, text := range texts {
-		texts[i] = strings.Join(names[text], ", ") + ": " + text
+		who := strings.Join(names[text], ", ")
+		if n := len(names[text]); n > fewNames {
+			who = count(n, "node")
+		}
+		texts[i] = who + ": " + text
 	}
 	return texts
 }
 
 func describe(r *ledger.Row) string {
-	return fmt.Sprintf("CNI %s, %s, %s", condition(r).text, gateAndTaint(r), count(r.Pods, "pod"))
-}
-
-func gateAndTaint(r *ledger.Row) string {
-	if r.Held() {
-		return "held by " + r.Taint
-	}
-	return gate(r).text
+	return fmt.Sprintf("CNI %s, %s, %s", condition(r).text, gate(r).text, count(r.Pods, "pod"))
 }
 
 func count(n int, what string) string {

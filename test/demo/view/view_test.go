@@ -4,6 +4,7 @@
 package view
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -82,10 +83,16 @@ func TestChangesTellOnlyWhatIsNew(t *testing.T) {
 	}
 	after.Rows[1].Taint, after.Rows[1].Pods = "", 1
 	after.Rows[2].OtherTaints = 7
-	after.Rows = append(after.Rows, ledger.Row{Name: "node-11", Taint: taint}, ledger.Row{Name: "node-12", Taint: taint})
+	for _, name := range []string{"node-11", "node-12"} {
+		after.Rows = append(after.Rows, ledger.Row{Name: name, Taint: taint})
+	}
+	for i := range 10 {
+		after.Rows = append(after.Rows, ledger.Row{Name: fmt.Sprintf("node-2%d", i), Condition: "False", Taint: taint})
+	}
 	want := []string{
 		"node-1: CNI up, open, 1 pod",
-		"node-11, node-12: CNI not reported, held by " + taint + ", 0 pods",
+		"node-11, node-12: CNI not reported, held, 0 pods",
+		"10 nodes: CNI not ready, held, 0 pods",
 	}
 	if diff := cmp.Diff(want, Changes(before, after)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -96,12 +103,17 @@ func TestScreenWithoutATerminalWritesALineForEachChange(t *testing.T) {
 	var out strings.Builder
 	s := newScreen(&out, false, false, func() int { return 0 }, clock())
 	s.Step("Nodes %s", "register")
-	s.Show(&ledger.Snapshot{Rows: []ledger.Row{{Name: "node-0", Taint: taint}}})
-	s.Show(&ledger.Snapshot{Rows: []ledger.Row{{Name: "node-0", Taint: taint}}})
+	held := &ledger.Snapshot{Rows: []ledger.Row{{Name: "node-0", Taint: taint}}}
+	for range 3 {
+		s.Show(held)
+	}
+	s.Show(&ledger.Snapshot{Rows: []ledger.Row{{Name: "node-0", Condition: "True"}}}) // not for long
 	s.Show(&ledger.Snapshot{Rows: []ledger.Row{{Name: "node-0", Condition: "True", Pods: 2}}})
+	s.Step("Next")
 	want := `   0.5s  Nodes register
-   1.0s  node-0: CNI not reported, held by ` + taint + `, 0 pods
-   1.5s  node-0: CNI up, open, 2 pods
+   2.0s  node-0: CNI not reported, held, 0 pods
+   4.0s  node-0: CNI up, open, 2 pods
+   4.5s  Next
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -16,6 +16,9 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -25,6 +28,7 @@ Runs etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok on l
 `
 
 func main() {
+	log.SetLogger(klog.Background())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
