@@ -46,8 +46,7 @@ func (o *webhookOptions) bind(fs *pflag.FlagSet) {
 			"Secret <--webhook-name>-cert. "+
 			"files: it is read from --webhook-cert-dir, by whoever keeps it there, such as cert-manager.")
 	fs.StringVar(&o.certDir, "webhook-cert-dir", "",
-		"Directory of tls.crt and tls.key with --webhook-certs=files, where they are read again when they change. "+
-			"With self-managed, a directory for a copy of the certificate; a temporary one by default.")
+		"Directory of tls.crt and tls.key with --webhook-certs=files, where they are read again when they change.")
 	fs.StringVar(&o.name, "webhook-name", "nodegate-webhook", "Name of the webhooks' Service and of their configurations.")
 	fs.StringVar(&o.namespace, "webhook-namespace", "", "Namespace of the webhooks' Service. By default the one that "+
 		"the operator runs in; outside of a cluster nodegate-system.")

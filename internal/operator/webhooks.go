@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"os"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,10 +26,10 @@ type WebhookOptions struct {
 	Port int
 	// Name is the name of their Service and of their configurations.
 	Name string
-	// CertDir is the directory of tls.crt and tls.key. CertFiles reports whether another program keeps them there;
-	// otherwise the operator manages the certificate, and the directory has a copy, by default in a temporary one.
-	CertDir   string
+	// CertFiles reports whether another program keeps tls.crt and tls.key in CertDir; otherwise the operator manages the
+	// certificate itself.
 	CertFiles bool
+	CertDir   string
 	// GuardUsers are the users whose deletions of pods an eviction guard denies.
 	GuardUsers []string
 	// NodeFailurePolicy is written into the configuration of the webhook for nodes; empty: it stays as installed.
@@ -68,23 +67,10 @@ func addNodeAdmission(ctx context.Context, mgr manager.Manager, o *Options) (*no
 }
 
 func (o *Options) certificate(ctx context.Context, mgr manager.Manager) (*certs.Certificate, error) {
-	dir := o.Webhooks.CertDir
 	if o.Webhooks.CertFiles {
-		return certs.FromFiles(mgr, dir)
+		return certs.FromFiles(mgr, o.Webhooks.CertDir)
 	}
-	if dir == "" {
-		var err error
-		if dir, err = os.MkdirTemp("", "nodegate-webhook-"); err != nil {
-			return nil, fmt.Errorf("making a directory for a copy of the webhooks' certificate: %w", err)
-		}
-		if err := mgr.Add(admission.EveryReplica(func(ctx context.Context) error {
-			<-ctx.Done()
-			return os.RemoveAll(dir)
-		})); err != nil {
-			return nil, fmt.Errorf("removing %s at the end: %w", dir, err)
-		}
-	}
-	managed := certs.Managed{Namespace: o.Namespace, Name: o.Webhooks.Name, Dir: dir}
+	managed := certs.Managed{Namespace: o.Namespace, Name: o.Webhooks.Name}
 	if policy := o.Webhooks.NodeFailurePolicy; policy != "" {
 		managed.Amend = func(u *unstructured.Unstructured) error { return node.SetFailurePolicy(u, policy) }
 	}

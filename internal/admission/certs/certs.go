@@ -4,7 +4,6 @@
 package certs
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -12,30 +11,34 @@ import (
 	"sync"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	"github.com/nodegate/nodegate/internal/admission"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 const (
 	certFile = "tls.crt"
 	keyFile  = "tls.key"
-
-	// patience is how long a certificate is waited for before the log says that something is wrong.
-	patience = time.Minute
 )
+
+var problems = prometheus.NewGauge(prometheus.GaugeOpts{
+	Name: "node_readiness_webhook_certificate_problem",
+	Help: "1 while this replica cannot keep the certificate of its webhooks, or has none; otherwise 0.",
+})
+
+func init() { metrics.Registry.MustRegister(problems) }
 
 // Certificate is the webhook server's certificate, once there is one. It is safe for concurrent use.
 type Certificate struct {
 	mu      sync.RWMutex
 	current *tls.Certificate
-	problem error // why there is none, or no newer one
+	problem error // why there is none, or why it cannot be kept
 	trusted bool  // the API server has been told whom to trust
 }
 
 // waiting is a certificate that is not there yet, and why.
 func waiting(format string, args ...any) *Certificate {
+	problems.Set(1)
 	return &Certificate{problem: fmt.Errorf(format, args...)}
 }
 
@@ -49,52 +52,43 @@ func (c *Certificate) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.current, nil
 }
 
-// Ready is a readiness check: it says what the webhooks wait for.
+// Ready is a readiness check: it says why webhooks cannot be served. While a certificate is good, a problem with keeping
+// it is left to the metric: a replica that is not ready would get no requests.
 func (c *Certificate) Ready(*http.Request) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	switch {
-	case c.problem != nil:
+	case c.current == nil:
 		return c.problem
+	case c.current.Leaf != nil && time.Now().After(c.current.Leaf.NotAfter):
+		return errors.Join(errors.New("the webhooks' certificate has expired"), c.problem)
 	case !c.trusted:
-		return errors.New("the certificate authority of the webhooks is not in their configurations yet")
+		return errors.Join(errors.New("the certificate authority of the webhooks is not in their configurations yet"),
+			c.problem)
 	}
 	return nil
 }
 
+// set serves a certificate from the next connection on.
 func (c *Certificate) set(cert *tls.Certificate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.current, c.problem = cert, nil
+	c.current = cert
 }
 
 func (c *Certificate) fail(problem error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.problem = problem
+	problems.Set(1)
 }
 
-func (c *Certificate) trust() {
+// succeed says that the certificate is as it should be, and that the API server trusts it.
+func (c *Certificate) succeed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.trusted = true
-}
-
-// complain says in the log what the webhooks wait for when that takes too long. The operator goes on: nodes are held
-// and released without webhooks, too.
-func (c *Certificate) complain(after time.Duration) manager.Runnable {
-	return admission.EveryReplica(func(ctx context.Context) error {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(after):
-		}
-		if err := c.Ready(nil); err != nil {
-			log.FromContext(ctx).WithName("certs").Error(err, "Webhooks cannot be served yet, and this replica is not ready",
-				"after", after.String())
-		}
-		return nil
-	})
+	c.problem, c.trusted = nil, true
+	problems.Set(0)
 }
 
 func addAll(mgr manager.Manager, runnables ...manager.Runnable) error {

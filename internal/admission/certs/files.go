@@ -21,19 +21,22 @@ import (
 const retryFiles = time.Second
 
 // FromFiles serves tls.crt and tls.key of a directory, as soon as they are there, and again when they change. The
-// certificate authority in the webhook configurations is the business of whoever keeps the files.
+// program that keeps the files also writes the certificate authority into the webhook configurations.
 func FromFiles(mgr manager.Manager, dir string) (*Certificate, error) {
 	c := waiting("the webhooks' certificate is to be in %s, and has not been looked for yet", dir)
 	follow := admission.EveryReplica(func(ctx context.Context) error {
-		watcher := c.findFiles(ctx, dir)
-		if watcher == nil {
-			return nil
+		for ctx.Err() == nil {
+			if watcher := c.findFiles(ctx, dir); watcher != nil {
+				watcher.RegisterCallback(func(cert tls.Certificate) { c.set(&cert) })
+				c.succeed()
+				if err := watcher.Start(ctx); err != nil {
+					c.fail(fmt.Errorf("following the webhooks' certificate in %s: %w", dir, err))
+				}
+			}
 		}
-		watcher.RegisterCallback(func(cert tls.Certificate) { c.set(&cert) })
-		c.trust()
-		return watcher.Start(ctx)
+		return nil
 	})
-	if err := addAll(mgr, follow, c.complain(patience)); err != nil {
+	if err := addAll(mgr, follow); err != nil {
 		return nil, fmt.Errorf("following the webhooks' certificate in %s: %w", dir, err)
 	}
 	return c, nil
@@ -41,6 +44,7 @@ func FromFiles(mgr manager.Manager, dir string) (*Certificate, error) {
 
 // findFiles waits for readable files; nil when the context ends before.
 func (c *Certificate) findFiles(ctx context.Context, dir string) *certwatcher.CertWatcher {
+	logged := ""
 	tick := time.NewTicker(retryFiles)
 	defer tick.Stop()
 	for {
@@ -49,7 +53,11 @@ func (c *Certificate) findFiles(ctx context.Context, dir string) *certwatcher.Ce
 			log.FromContext(ctx).WithName("certs").Info("Serving webhooks with a certificate from files", "dir", dir)
 			return watcher
 		}
-		c.fail(fmt.Errorf("the webhooks' certificate in %s: %w", dir, err))
+		if err = fmt.Errorf("the webhooks' certificate in %s: %w", dir, err); logged != err.Error() {
+			logged = err.Error()
+			log.FromContext(ctx).WithName("certs").Error(err, "Webhooks cannot be served yet")
+		}
+		c.fail(err)
 		select {
 		case <-ctx.Done():
 			return nil

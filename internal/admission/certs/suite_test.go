@@ -22,6 +22,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -130,9 +131,8 @@ var _ = Describe("A certificate that the operator keeps itself", func() {
 		createConfigurations(ctx, "renewed")
 		managed := Managed{Namespace: "default", Name: "renewed", CALifetime: time.Hour, Lifetime: 8 * time.Second,
 			RenewBefore: 3 * time.Second, CheckEvery: 200 * time.Millisecond}
-		r := start(func(ctx context.Context, mgr manager.Manager, dir string) (*Certificate, error) {
+		r := start(func(ctx context.Context, mgr manager.Manager, _ string) (*Certificate, error) {
 			m := managed
-			m.Dir = dir
 			m.Amend = func(o *unstructured.Unstructured) error {
 				o.SetLabels(map[string]string{"amended": "true"})
 				return nil
@@ -184,17 +184,22 @@ var _ = Describe("A certificate that the operator keeps itself", func() {
 		Expect(server.Client.Update(ctx, v)).To(Succeed())
 		Eventually(func() []byte { _, validating := authorities(ctx, "renewed"); return validating }).ShouldNot(BeEmpty())
 
-		By("leaving no key in a file")
-		entries, err := os.ReadDir(r.dir)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(entries).To(HaveLen(1))
-		Expect(entries[0].Name()).To(Equal("tls.crt"))
+		By("creating the Secret again when it is deleted")
+		Expect(server.Client.Delete(ctx, secret)).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(server.Client.Get(ctx, managed.SecretKey(), secret)).To(Succeed())
+			ca, _ := authorities(ctx, "renewed")
+			g.Expect(secret.Data).To(HaveKeyWithValue("ca.crt", ca))
+			_, err := r.shown(ca)
+			g.Expect(err).NotTo(HaveOccurred())
+		}).Should(Succeed())
+		Expect(testutil.ToFloat64(problems)).To(BeZero())
 	})
 
 	It("is the same one on all replicas", func(ctx context.Context) {
 		createConfigurations(ctx, "shared")
-		add := func(ctx context.Context, mgr manager.Manager, dir string) (*Certificate, error) {
-			return Managed{Namespace: "default", Name: "shared", Dir: dir, controller: dir}.Add(ctx, mgr)
+		add := func(ctx context.Context, mgr manager.Manager, _ string) (*Certificate, error) {
+			return Managed{Namespace: "default", Name: "shared"}.Add(ctx, mgr)
 		}
 		replicas := []*replica{start(add), start(add)}
 		for _, r := range replicas {

@@ -31,7 +31,7 @@ const (
 	UnknownToAutoscalers Code = "UnknownToAutoscalers"
 	// ShortMaxAge: a condition of kubelet's own will look stale between two of its reports.
 	ShortMaxAge Code = "ShortMaxAge"
-	// NeverRepeated: a condition will look stale for ever, because whoever sets it does so once.
+	// NeverRepeated: a condition is reported once: it becomes stale, or older than the boot, and stays so.
 	NeverRepeated Code = "NeverRepeated"
 	// Deadlock: a pod that the rule waits for, or the operator, does not tolerate the rule's taint.
 	Deadlock Code = "Deadlock"
@@ -251,6 +251,11 @@ const minimumKubeletAge = 900
 
 func (l *linter) conditions() {
 	for i, c := range l.rule.Spec.Conditions {
+		if corev1.NodeConditionType(c.Type) == corev1.NodeNetworkUnavailable && l.rule.Spec.RearmsOnReboot() {
+			l.warn(NeverRepeated, "spec.rearmOn", "condition %s is set once, and many network plugins do not set it again "+
+				"after a reboot: the node then stays tainted; require a condition or pods of the network plugin instead, or "+
+				"leave rearmOn out", c.Type)
+		}
 		if c.MaxAgeSeconds == nil {
 			continue
 		}

@@ -1,0 +1,214 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"context"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/open-policy-agent/cert-controller/pkg/rotator"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+const (
+	fieldOwner = "nodegate"
+
+	caCertFile = "ca.crt"
+	caKeyFile  = "ca.key"
+	caName     = "nodegate-ca"
+
+	// After a failure the keeper tries again, with a delay that doubles between these.
+	firstRetry, lastRetry = 500 * time.Millisecond, time.Minute
+)
+
+// keeper keeps the certificate in its Secret, and its authority in the webhook configurations. All replicas do, and one
+// write wins. A failure never ends the operator: the keeper tries again, and the Certificate tells.
+type keeper struct {
+	Managed
+	certificate *Certificate
+	live        client.Client // without a cache
+	changed     chan struct{}
+}
+
+// run keeps the certificate until the context ends.
+func (k *keeper) run(ctx context.Context) error {
+	logger := log.FromContext(ctx).WithName("certs").WithValues("secret", k.SecretKey())
+	ctx = log.IntoContext(ctx, logger)
+	for delay := firstRetry; ; {
+		next := k.CheckEvery
+		switch err := k.keep(ctx); {
+		case ctx.Err() != nil:
+			return nil
+		case apierrors.IsConflict(err): // another replica was faster
+			next = firstRetry
+		case err != nil:
+			logger.Error(err, "Cannot keep the webhooks' certificate; holding and releasing nodes goes on", "retry", delay)
+			k.certificate.fail(err)
+			next, delay = delay, min(2*delay, lastRetry)
+		default:
+			delay = firstRetry
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(next):
+		case <-k.changed:
+		}
+	}
+}
+
+// keep makes the certificate as it should be: in the Secret, in this replica, and in the webhook configurations.
+func (k *keeper) keep(ctx context.Context) error {
+	secret := &corev1.Secret{}
+	if err := k.live.Get(ctx, k.SecretKey(), secret); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Secret %s: %w", k.SecretKey(), err)
+	}
+	data, err := k.renew(secret.Data, time.Now())
+	if err != nil {
+		return fmt.Errorf("making a certificate for the webhooks: %w", err)
+	}
+	if !equality.Semantic.DeepEqual(data, secret.Data) {
+		log.FromContext(ctx).Info("Writing a new certificate for the webhooks")
+		if err := k.write(ctx, secret, data); err != nil {
+			return err
+		}
+	}
+	pair, err := tls.X509KeyPair(data[certFile], data[keyFile])
+	if err != nil {
+		return fmt.Errorf("the webhooks' certificate in Secret %s: %w", k.SecretKey(), err)
+	}
+	k.certificate.set(&pair)
+	if err := k.trust(ctx, data[caCertFile]); err != nil {
+		return err
+	}
+	k.certificate.succeed()
+	return nil
+}
+
+// renew returns what should be in the Secret: what is there, while it is good for long enough.
+func (k *keeper) renew(data map[string][]byte, now time.Time) (map[string][]byte, error) {
+	host := k.Name + "." + k.Namespace
+	issuer := &rotator.CertRotator{
+		CAName: caName, CAOrganization: "nodegate", DNSName: host + ".svc", CertName: certFile, KeyName: keyFile,
+		// The last one is for development: an API server on the same machine calls an operator outside of the cluster.
+		ExtraDNSNames: []string{host, host + ".svc.cluster.local", "localhost"},
+		ExtKeyUsages:  &[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	valid := func(cert, key, name string, usages *[]x509.ExtKeyUsage) bool {
+		ok, err := rotator.ValidCert(data[caCertFile], data[cert], data[key], name, usages, now.Add(k.RenewBefore))
+		return ok && err == nil
+	}
+	begin := now.Add(-time.Hour) // clocks differ
+	if !valid(caCertFile, caKeyFile, caName, nil) {
+		ca, err := issuer.CreateCACert(begin, now.Add(k.CALifetime))
+		if err != nil {
+			return nil, err
+		}
+		data = map[string][]byte{caCertFile: ca.CertPEM, caKeyFile: ca.KeyPEM}
+	}
+	if valid(certFile, keyFile, issuer.DNSName, issuer.ExtKeyUsages) {
+		return data, nil
+	}
+	ca, err := authority(data)
+	if err != nil {
+		return nil, err
+	}
+	cert, key, err := issuer.CreateCertPEM(ca, begin, now.Add(k.Lifetime))
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{
+		caCertFile: data[caCertFile], caKeyFile: data[caKeyFile], certFile: cert, keyFile: key,
+	}, nil
+}
+
+// authority returns the certificate authority in the data of the Secret.
+func authority(data map[string][]byte) (*rotator.KeyPairArtifacts, error) {
+	pair, err := tls.X509KeyPair(data[caCertFile], data[caKeyFile])
+	if err != nil {
+		return nil, err
+	}
+	key, ok := pair.PrivateKey.(*rsa.PrivateKey)
+	if !ok {
+		return nil, errors.New("the key of the certificate authority is not an RSA key")
+	}
+	return &rotator.KeyPairArtifacts{Cert: pair.Leaf, Key: key, CertPEM: data[caCertFile], KeyPEM: data[caKeyFile]}, nil
+}
+
+// write writes the Secret by server-side apply, which also creates one that was deleted: unlike the permission to create
+// Secrets, the permission for that can be limited to one name.
+func (k *keeper) write(ctx context.Context, found *corev1.Secret, data map[string][]byte) error {
+	key := k.SecretKey()
+	secret := applycorev1.Secret(key.Name, key.Namespace).WithType(corev1.SecretTypeOpaque).WithData(data)
+	if found.UID != "" {
+		secret.WithUID(found.UID).WithResourceVersion(found.ResourceVersion).WithType(found.Type)
+	}
+	if err := k.live.Apply(ctx, secret, client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
+		return fmt.Errorf("writing Secret %s: %w", key, err)
+	}
+	return nil
+}
+
+// trust writes the authority into the webhook configurations.
+func (k *keeper) trust(ctx context.Context, ca []byte) error {
+	var errs []error
+	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind})
+		err := k.live.Get(ctx, client.ObjectKey{Name: k.Name}, o)
+		if apierrors.IsNotFound(err) {
+			log.FromContext(ctx).V(2).Info("There is no such webhook configuration", "kind", kind, "name", k.Name)
+			continue
+		}
+		if err == nil {
+			err = k.trustIn(ctx, o, ca)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("writing the certificate authority into %s %q: %w", kind, k.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// trustIn writes the authority into one webhook configuration, unless it is there.
+func (k *keeper) trustIn(ctx context.Context, o *unstructured.Unstructured, ca []byte) error {
+	before := o.DeepCopy()
+	hooks, _, err := unstructured.NestedSlice(o.Object, "webhooks")
+	if err != nil {
+		return err
+	}
+	for _, h := range hooks {
+		if hook, ok := h.(map[string]any); ok {
+			bundle := base64.StdEncoding.EncodeToString(ca)
+			if err := unstructured.SetNestedField(hook, bundle, "clientConfig", "caBundle"); err != nil {
+				return err
+			}
+		}
+	}
+	if len(hooks) > 0 {
+		o.Object["webhooks"] = hooks
+	}
+	if k.Amend != nil {
+		if err := k.Amend(o); err != nil {
+			return err
+		}
+	}
+	if equality.Semantic.DeepEqual(before.Object, o.Object) {
+		return nil
+	}
+	return k.live.Update(ctx, o, client.FieldOwner(fieldOwner))
+}
