@@ -32,7 +32,7 @@ const (
 	caName     = "nodegate-ca"
 
 	// After a failure the keeper tries again, with a delay that doubles between these.
-	firstRetry, lastRetry = 500 * time.Millisecond, time.Minute
+	firstRetry, lastRetry = 500 * time.Millisecond, 15 * time.Second
 )
 
 // keeper keeps the certificate in its Secret, and its authority in the webhook configurations. All replicas do, and one
