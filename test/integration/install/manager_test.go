@@ -245,7 +245,7 @@ func checkAudit(t *testing.T) {
 		"nodereadinessrules.readiness.node.x-k8s.io get":     true,
 		"customresourcedefinitions.apiextensions.k8s.io get": true,
 		// A server-side apply that creates an object is a patch in the audit log, and needs the permission to create.
-		"configmaps create": true,
+		"configmaps create": true, "secrets create": true,
 	}
 	granted := map[string]bool{}
 	for _, o := range installed {
