@@ -135,10 +135,10 @@ type NodeReadinessRuleSpec struct {
 	// +kubebuilder:validation:MaxItems=4
 	RearmOn []RearmEvent `json:"rearmOn,omitempty"`
 
-	// admission: Taint, the default, puts the taint on in the very request that makes a node match; None leaves
+	// nodeAdmission: Taint, the default, puts the taint on in the very request that makes a node match; None leaves
 	// it to the controller, which follows a moment later.
 	// +optional
-	Admission NodeAdmissionPolicy `json:"admission,omitempty"`
+	NodeAdmission NodeAdmissionPolicy `json:"nodeAdmission,omitempty"`
 
 	// existingNodes says which of the nodes that were there before the rule was put in force get its taint: All (the
 	// default), Idle (those that run no pods but those of DaemonSets, static ones, and those of kube-system and

@@ -185,10 +185,10 @@ func (v *validator) admission(spec *v1alpha1.NodeReadinessRuleSpec) {
 	default:
 		v.unknown("spec.podAdmission", string(spec.PodAdmission))
 	}
-	switch spec.Admission {
+	switch spec.NodeAdmission {
 	case "", v1alpha1.NodeAdmissionTaint, v1alpha1.NodeAdmissionNone:
 	default:
-		v.unknown("spec.admission", string(spec.Admission))
+		v.unknown("spec.nodeAdmission", string(spec.NodeAdmission))
 	}
 	switch spec.ExistingNodes {
 	case "", v1alpha1.ExistingNodesAll, v1alpha1.ExistingNodesIdle, v1alpha1.ExistingNodesNone:

@@ -67,7 +67,7 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 
 // admits reports whether the request makes the node match the rule, in a way that the rule claims its taint for.
 func admits(rule *ruleset.Rule, old, node *corev1.Node, now time.Time) bool {
-	if rule.Mode != ruleset.Enforced || rule.Taint == nil || rule.Spec.Admission == v1alpha1.NodeAdmissionNone ||
+	if rule.Mode != ruleset.Enforced || rule.Taint == nil || rule.Spec.NodeAdmission == v1alpha1.NodeAdmissionNone ||
 		!rule.Matches(node.Labels) {
 		return false
 	}

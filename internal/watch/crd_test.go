@@ -37,12 +37,12 @@ func TestCompareCRD(t *testing.T) {
 		},
 		"names a few of many": {
 			change: func(d *apiextensionsv1.CustomResourceDefinition) {
-				for _, f := range []string{"timeout", "stabilization", "suspend", "rearmOn", "existingNodes", "admission",
+				for _, f := range []string{"timeout", "stabilization", "suspend", "rearmOn", "existingNodes", "nodeAdmission",
 					"health"} {
 					delete(spec(d).Properties, f)
 				}
 			},
-			lacks: []string{"spec.admission", "and 2 more"},
+			lacks: []string{"spec.nodeAdmission", "and 2 more"},
 		},
 		"refuses one that does not serve this version": {
 			change: func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Versions[0].Served = false },

@@ -89,7 +89,7 @@ func unmatched(pool string, _ []*v1alpha1.NodeReadinessRule) *build.NodeWrapper 
 
 func labelled(node *corev1.Node, pool string) { node.Labels = map[string]string{poolKey: pool} }
 
-func admissionNone(r *build.RuleWrapper) { r.Spec.Admission = v1alpha1.NodeAdmissionNone }
+func admissionNone(r *build.RuleWrapper) { r.Spec.NodeAdmission = v1alpha1.NodeAdmissionNone }
 
 var gated = map[string]string{"": held}
 
@@ -164,9 +164,9 @@ var requests = map[string]request{
 	"suspended": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }), node: member},
 	"suspended, an update": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }), node: unmatched,
 		update: labelled},
-	"admission: None": {rules: one(admissionNone), node: member},
-	"None, an update": {rules: one(admissionNone), node: unmatched, update: labelled},
-	"being deleted":   {rules: one(), stored: deleted, node: member},
+	"nodeAdmission: None": {rules: one(admissionNone), node: member},
+	"None, an update":     {rules: one(admissionNone), node: unmatched, update: labelled},
+	"being deleted":       {rules: one(), stored: deleted, node: member},
 	"a rule without a taint": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint = nil; r.Spec.Health = health() }),
 		node: member},
 	"two rules": {

@@ -123,7 +123,7 @@ func (b *burst) rule(admission v1alpha1.NodeAdmissionPolicy) {
 	b.T.Helper()
 	r := build.MakeRule(pool).Selector(poolKey, pool).Condition(condition).
 		Taint(taintKey, "pending", corev1.TaintEffectNoSchedule)
-	r.Spec.Admission = admission
+	r.Spec.NodeAdmission = admission
 	b.Must(b.Client.Create(b.T.Context(), r.Obj()))
 	b.Eventually("the rule is in force", func() error {
 		rule := &v1alpha1.NodeReadinessRule{}

@@ -37,7 +37,7 @@ health: {checks: [{name: node_ready}, {name: disk_pressure, timeoutSeconds: 2, c
                    disk: {paths: [/var/lib/kubelet], minimumFreePercent: 10}}]}
 enforcementMode: continuous
 rearmOn: [Reboot]
-admission: Taint
+nodeAdmission: Taint
 existingNodes: All
 stabilization: {readySeconds: 10, unreadySeconds: 30, minimumHoldSeconds: 0}
 maxUnavailable: 30%
