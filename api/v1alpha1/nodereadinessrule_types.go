@@ -79,8 +79,8 @@ type NodeReadinessRuleSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []ConditionRequirement `json:"conditions,omitempty"`
 
-	// requirements are evidence that needs no reporter on the node: pods, CSI drivers, resources, expressions, and
-	// other rules. At most 32.
+	// requirements are evidence that needs no reporter on the node: pods, CSI drivers, resources, devices,
+	// expressions, and other rules. At most 32.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -10,7 +10,7 @@ import (
 
 // Requirement is a piece of evidence that Nodegate gathers by itself. Exactly one kind is given.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.pods), has(self.csiDriver), has(self.resource), has(self.cel), has(self.ruleSatisfied)].filter(x, x).size() == 1",message="give exactly one of pods, csiDriver, resource, cel and ruleSatisfied"
+// +kubebuilder:validation:XValidation:rule="[has(self.pods), has(self.csiDriver), has(self.resource), has(self.devices), has(self.cel), has(self.ruleSatisfied)].filter(x, x).size() == 1",message="give exactly one of pods, csiDriver, resource, devices, cel and ruleSatisfied"
 type Requirement struct {
 	// name names the requirement in status, events and explanations. Unique in the rule.
 	// +required
@@ -30,6 +30,10 @@ type Requirement struct {
 	// resource requires the node to offer a quantity of a resource.
 	// +optional
 	Resource *ResourceRequirement `json:"resource,omitempty"`
+
+	// devices requires devices that a DRA driver has published for the node.
+	// +optional
+	Devices *DevicesRequirement `json:"devices,omitempty"`
 
 	// cel requires an expression over the node to be true.
 	// +optional
@@ -126,9 +130,9 @@ type CSIDriverRequirement struct {
 	MinimumAllocatable *int32 `json:"minimumAllocatable,omitempty"`
 }
 
-// ResourceRequirement requires a quantity of a resource.
+// ResourceRequirement requires a quantity of a resource in the node's status.allocatable.
 type ResourceRequirement struct {
-	// name is the resource's name, such as nvidia.com/gpu; with source ResourceSlice the DRA driver's name.
+	// name is the resource's name, such as nvidia.com/gpu.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
@@ -140,23 +144,23 @@ type ResourceRequirement struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="type(self) != string || isQuantity(self)",message="must be a quantity, such as 1 or 4Gi"
 	Minimum resource.Quantity `json:"minimum"`
-
-	// source is where the quantity is read: Allocatable (the default, of the node) or ResourceSlice (devices that a
-	// DRA driver publishes for the node).
-	// +optional
-	Source ResourceSource `json:"source,omitempty"`
 }
 
-// ResourceSource is where a resource's quantity is read.
-// +kubebuilder:validation:Enum=Allocatable;ResourceSlice
-type ResourceSource string
+// DevicesRequirement requires devices in the node's ResourceSlices. The devices of the newest generation of each pool
+// count, without those that have a NoSchedule or NoExecute taint in their ResourceSlice. While a pool is being published
+// again, its last complete count stands. Taints of DeviceTaintRules are not seen.
+type DevicesRequirement struct {
+	// driver is the name of the DRA driver, such as gpu.nvidia.com.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Driver string `json:"driver"`
 
-const (
-	// ResourceSourceAllocatable reads the node's status.allocatable.
-	ResourceSourceAllocatable ResourceSource = "Allocatable"
-	// ResourceSourceResourceSlice counts the devices in the node's ResourceSlices.
-	ResourceSourceResourceSlice ResourceSource = "ResourceSlice"
-)
+	// minimum is how many devices there must be at least.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Minimum int32 `json:"minimum"`
+}
 
 // CELRequirement requires an expression to be true.
 type CELRequirement struct {

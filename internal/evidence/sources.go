@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -137,7 +136,7 @@ func keyOf(r *ruleset.Requirement) string {
 		return podsKey(r.Pods)
 	case r.CSIDriver != nil:
 		return csiNodes
-	case r.Resource != nil && r.Resource.Source == v1alpha1.ResourceSourceResourceSlice:
+	case r.Devices != nil:
 		return resourceSlices
 	}
 	return ""

@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -194,9 +193,7 @@ var _ = Describe("The sources of evidence", func() {
 			Pool:    resourcev1.ResourcePool{Name: "n1", Generation: 1, ResourceSliceCount: 1},
 			Devices: []resourcev1.Device{{Name: "gpu-0"}, {Name: "gpu-1"}}}
 		set := setOf(v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}},
-			v1alpha1.Requirement{Resource: &v1alpha1.ResourceRequirement{Name: "gpu.example.com",
-				Minimum: resource.MustParse("2"),
-				Source:  v1alpha1.ResourceSourceResourceSlice}})
+			v1alpha1.Requirement{Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.example.com", Minimum: 2}})
 		s, h := start(ctx, server.Config(), set)
 		Eventually(func() *ruleset.Problem { return s.Unavailable(set.All()[0]) }).Should(BeNil())
 		Expect(gathered(s, set, "n1").CSINode).To(BeNil())

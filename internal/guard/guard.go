@@ -175,8 +175,7 @@ func denial(rule *ruleset.Rule, r *Request, why string) string {
 // gathers, and the guard of a frozen rule goes on by its record.
 func judgeable(rule *ruleset.Rule) bool {
 	return rule.Mode != ruleset.Frozen && !slices.ContainsFunc(rule.Requirements, func(q ruleset.Requirement) bool {
-		return q.Pods != nil || q.CSIDriver != nil || q.RuleSatisfied != "" ||
-			q.Resource != nil && q.Resource.Source == v1alpha1.ResourceSourceResourceSlice
+		return q.Pods != nil || q.CSIDriver != nil || q.Devices != nil || q.RuleSatisfied != ""
 	})
 }
 

@@ -49,7 +49,8 @@ type found struct {
 	pods   podsFound
 	driver *storagev1.CSINodeDriver
 	amount resource.Quantity
-	known  bool // of amount and other
+	count  int64 // of devices
+	known  bool  // of amount, count and other
 	other  Satisfaction
 	err    error // of the expression
 }

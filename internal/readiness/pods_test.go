@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -221,9 +220,7 @@ func TestCSIDriversAndDevices(t *testing.T) {
 			MinimumAllocatable: least}}
 	}
 	devices := func(name string) v1alpha1.Requirement {
-		return v1alpha1.Requirement{Name: "it", Resource: &v1alpha1.ResourceRequirement{Name: name,
-			Minimum: resource.MustParse("2"),
-			Source:  v1alpha1.ResourceSourceResourceSlice}}
+		return v1alpha1.Requirement{Name: "it", Devices: &v1alpha1.DevicesRequirement{Driver: name, Minimum: 2}}
 	}
 	node := &storagev1.CSINode{}
 	node.Spec.Drivers = []storagev1.CSINodeDriver{

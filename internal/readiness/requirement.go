@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -51,8 +50,11 @@ func judgeRequirement(rule *ruleset.Rule, r *ruleset.Requirement, facts *Facts, 
 		enough := f.driver != nil && volumes(f.driver) >= minimumVolumes(r.CSIDriver)
 		out.judgement = requirement(enough, f.driver == nil)
 	case r.Resource != nil:
-		f.amount, f.known = facts.quantity(r.Resource)
+		f.amount, f.known = facts.Node.Status.Allocatable[corev1.ResourceName(r.Resource.Name)]
 		out.judgement = requirement(f.known && f.amount.Cmp(r.Resource.Minimum) >= 0, !f.known)
+	case r.Devices != nil:
+		f.count, f.known = facts.devices(r.Devices.Driver)
+		out.judgement = requirement(f.known && f.count >= int64(r.Devices.Minimum), !f.known)
 	case r.Expression != nil:
 		var ok bool
 		ok, f.err = facts.evaluate(r.Expression)
@@ -64,7 +66,7 @@ func judgeRequirement(rule *ruleset.Rule, r *ruleset.Requirement, facts *Facts, 
 		out.judgement = requirement(false, true)
 	}
 	boot := facts.bootState(now)
-	if boot == booting && (r.CSIDriver != nil || r.Resource != nil || r.Expression != nil) && out.Satisfied {
+	if boot == booting && (r.CSIDriver != nil || r.Resource != nil || r.Devices != nil || r.Expression != nil) && out.Satisfied {
 		out.judgement = requirement(false, false)
 		out.Cause = CauseBeforeBoot
 		facts.Boot.await(boot, &out.judgement, now)
@@ -84,17 +86,13 @@ func requirement(satisfied, missing bool) judgement {
 	return j
 }
 
-// quantity is how much of a resource the node has; false, where it is not known there.
-func (f *Facts) quantity(r *v1alpha1.ResourceRequirement) (resource.Quantity, bool) {
-	if r.Source == v1alpha1.ResourceSourceResourceSlice {
-		if f.Evidence == nil {
-			return resource.Quantity{}, false
-		}
-		n, ok := f.Evidence.Devices[r.Name]
-		return *resource.NewQuantity(n, resource.DecimalSI), ok
+// devices returns how many devices of a driver the node has, and whether the driver has published any.
+func (f *Facts) devices(driver string) (count int64, published bool) {
+	if f.Evidence == nil {
+		return 0, false
 	}
-	have, ok := f.Node.Status.Allocatable[corev1.ResourceName(r.Name)]
-	return have, ok
+	count, published = f.Evidence.Devices[driver]
+	return count, published
 }
 
 func (f *Facts) csiDriver(name string) *storagev1.CSINodeDriver {

@@ -6,6 +6,7 @@ package readiness
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,8 @@ func (r *Result) Message() string {
 		return r.driverMessage(q.CSIDriver)
 	case q.Resource != nil:
 		return r.resourceMessage(q.Resource)
+	case q.Devices != nil:
+		return r.devicesMessage(q.Devices)
 	case q.Expression != nil:
 		return r.expressionMessage()
 	case q.RuleSatisfied != "":
@@ -50,18 +53,23 @@ func (r *Result) driverMessage(q *v1alpha1.CSIDriverRequirement) string {
 }
 
 func (r *Result) resourceMessage(q *v1alpha1.ResourceRequirement) string {
-	what, is := "resource "+q.Name, "allocatable"
-	if q.Source == v1alpha1.ResourceSourceResourceSlice {
-		what, is = "devices of driver "+q.Name, "published"
-	}
+	return r.amountMessage("resource "+q.Name, "allocatable", r.found.amount.String(), q.Minimum.String())
+}
+
+func (r *Result) devicesMessage(q *v1alpha1.DevicesRequirement) string {
+	return r.amountMessage("devices of driver "+q.Driver, "published", strconv.FormatInt(r.found.count, 10),
+		strconv.Itoa(int(q.Minimum)))
+}
+
+func (r *Result) amountMessage(what, is, have, minimum string) string {
 	must := ""
 	if !r.Satisfied {
-		must = ", must be at least " + q.Minimum.String()
+		must = ", must be at least " + minimum
 	}
 	if !r.found.known {
 		return fmt.Sprintf("%s: none is %s%s", what, is, must)
 	}
-	return fmt.Sprintf("%s: %s %s%s", what, r.found.amount.String(), is, must)
+	return fmt.Sprintf("%s: %s %s%s", what, have, is, must)
 }
 
 func (r *Result) expressionMessage() string {

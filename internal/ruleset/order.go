@@ -37,7 +37,7 @@ func (s *Set) order() {
 		state[r] = visiting
 		for i := range r.Requirements {
 			q := &r.Requirements[i]
-			s.gathers = s.gathers || q.Pods != nil || q.CSIDriver != nil || q.Resource != nil
+			s.gathers = s.gathers || q.Pods != nil || q.CSIDriver != nil || q.Devices != nil
 			s.inspects = s.inspects || q.Resource != nil || q.Expression != nil
 			if q.RuleSatisfied != "" {
 				s.chained = true

@@ -19,6 +19,7 @@ type Requirement struct {
 	Pods          *Pods
 	CSIDriver     *v1alpha1.CSIDriverRequirement
 	Resource      *v1alpha1.ResourceRequirement
+	Devices       *v1alpha1.DevicesRequirement
 	Expression    *expression.Program
 	RuleSatisfied string
 }
@@ -59,9 +60,9 @@ func compileRequirements(spec *v1alpha1.NodeReadinessRuleSpec) ([]Requirement, [
 }
 
 func (v *validator) requirement(field string, r *v1alpha1.Requirement) Requirement {
-	out := Requirement{Name: r.Name, CSIDriver: r.CSIDriver, Resource: r.Resource}
+	out := Requirement{Name: r.Name, CSIDriver: r.CSIDriver, Resource: r.Resource, Devices: r.Devices}
 	kinds := 0
-	for _, given := range []bool{r.Pods != nil, r.CSIDriver != nil, r.Resource != nil, r.CEL != nil,
+	for _, given := range []bool{r.Pods != nil, r.CSIDriver != nil, r.Resource != nil, r.Devices != nil, r.CEL != nil,
 		r.RuleSatisfied != nil} {
 		if given {
 			kinds++
@@ -72,7 +73,7 @@ func (v *validator) requirement(field string, r *v1alpha1.Requirement) Requireme
 		v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported,
 			Message: "names no kind of evidence that this version knows"})
 	case kinds > 1:
-		v.invalid(field, "give exactly one of pods, csiDriver, resource, cel and ruleSatisfied")
+		v.invalid(field, "give exactly one of pods, csiDriver, resource, devices, cel and ruleSatisfied")
 	case r.Pods != nil:
 		out.Pods = v.pods(field+".pods", r.Pods)
 	case r.CEL != nil:

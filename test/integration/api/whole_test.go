@@ -23,7 +23,8 @@ requirements:
                          ownerDaemonSet: startup-init, minReady: 1, minReadySeconds: 10,
                          readyWhen: PodReadyOrAnnotation, readyAnnotation: {key: startup.k8s.io/ready, value: "true"}}}
 - {name: ebs,     csiDriver: {name: ebs.csi.aws.com, minimumAllocatable: 1}}
-- {name: gpus,    resource: {name: nvidia.com/gpu, minimum: "1", source: Allocatable}}
+- {name: gpus,    resource: {name: nvidia.com/gpu, minimum: "1"}}
+- {name: devices, devices: {driver: gpu.nvidia.com, minimum: 1}}
 - {name: kernel,  cel: {expression: "node.status.nodeInfo.kernelVersion.startsWith('6.')"}}
 - {name: phase-1, ruleSatisfied: {name: preinit}}
 conditionPolicy: allOf

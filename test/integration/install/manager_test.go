@@ -27,7 +27,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -221,8 +220,7 @@ func createEvidenceRule(t *testing.T, g *WithT) *v1alpha1.NodeReadinessRule {
 				{Name: "pods", Pods: &v1alpha1.PodsRequirement{Namespace: metav1.NamespaceSystem,
 					Selector: metav1.LabelSelector{MatchLabels: map[string]string{"component": "init"}}}},
 				{Name: "driver", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}},
-				{Name: "devices", Resource: &v1alpha1.ResourceRequirement{Name: "gpu.example.com", Minimum: resource.MustParse("1"),
-					Source: v1alpha1.ResourceSourceResourceSlice}},
+				{Name: "devices", Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.example.com", Minimum: 1}},
 			},
 			Taint:           &v1alpha1.Taint{Key: "readiness.k8s.io/Evidence", Effect: "NoSchedule"},
 			EnforcementMode: v1alpha1.EnforcementModeContinuous,
