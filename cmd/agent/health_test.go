@@ -4,9 +4,18 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -50,6 +59,53 @@ func TestDraining(t *testing.T) {
 	})
 	if code, body := a.get(t, "health", "/health?format=text"); code != 503 || body != "down\n" {
 		t.Errorf("text: %d %q", code, body)
+	}
+}
+
+// TestAnAgentThatStarts says the drain's status until it can judge, because HAProxy takes 404 for a drain that lasts.
+func TestAnAgentThatStarts(t *testing.T) {
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	t.Cleanup(slow.Close)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	cluster.Must(t, clientcmd.WriteToFile(clientcmdapi.Config{
+		CurrentContext: "c", Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c"}},
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: slow.URL}},
+	}, kubeconfig))
+	a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig", kubeconfig, "--drain-status=404")
+	if got := a.health(t, "?check=filesystem_ro"); got.code != 404 {
+		t.Errorf("at first: %+v", got)
+	}
+	a.is(t, 200, true, "")
+}
+
+// TestOnlyBalancersMayAsk: --allow-from is for the balancers' ports. Metrics are for others.
+func TestOnlyBalancersMayAsk(t *testing.T) {
+	ports, err := cluster.TakePorts(1)
+	cluster.Must(t, err)
+	a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig=/nonexistent", "--allow-from=127.0.0.2/32,::1/128",
+		"--agent-check-port", fmt.Sprint(ports[0]))
+	ask := func(from, server, request string) string {
+		t.Helper()
+		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", a.addresses[server])
+		cluster.Must(t, err)
+		defer conn.Close() //nolint:errcheck // done with it
+		_ = conn.SetDeadline(time.Now().Add(cluster.Limit))
+		_, _ = conn.Write([]byte(request))
+		line, _ := bufio.NewReader(conn).ReadString('\n')
+		return strings.TrimSpace(line)
+	}
+	const get = "GET /health HTTP/1.0\r\n\r\n"
+	for from, want := range map[string][2]string{"127.0.0.1": {}, "127.0.0.2": {"HTTP/1.0 200 OK", "up 100%"}} {
+		if got := ask(from, "health", get); got != want[0] {
+			t.Errorf("/health from %s: %q", from, got)
+		}
+		if got := ask(from, "agent-check", ""); got != want[1] {
+			t.Errorf("the agent-check from %s: %q", from, got)
+		}
+	}
+	_, metrics := a.get(t, "metrics", "/metrics")
+	if !strings.Contains(metrics, `node_readiness_agent_connections_refused_total{reason="address"} 2`) {
+		t.Error("the refusals are not counted")
 	}
 }
 

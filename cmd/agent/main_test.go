@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -87,6 +88,9 @@ func startAgent(t *testing.T, env map[string]string, args ...string) *running {
 		all = append(all, "--listen-port=0")
 	}
 	if env["CHECK_ENDPOINT"] == "" || env["LISTEN_PORT"] != "" {
+		servers++
+	}
+	if slices.Contains(args, "--agent-check-port") {
 		servers++
 	}
 	cmd.SetArgs(append(all, args...))

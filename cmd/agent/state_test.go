@@ -5,13 +5,18 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,16 +29,35 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// fakeAPI answers the list of nodes with one node, and nothing to a watch. It returns a kubeconfig.
+// fakeAPI answers the list of nodes with one node, and nothing to a watch. It takes over the conditions of a patch. It
+// returns a kubeconfig.
 func fakeAPI(t *testing.T, node *corev1.Node) (kubeconfig string, server *httptest.Server) {
 	t.Helper()
+	node = node.DeepCopy()
+	node.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}
+	var mu sync.Mutex
 	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodPatch {
+			mu.Lock()
+			defer mu.Unlock()
+			patch := corev1.Node{}
+			_ = json.NewDecoder(r.Body).Decode(&patch)
+			for _, c := range patch.Status.Conditions {
+				others := func(o corev1.NodeCondition) bool { return o.Type == c.Type }
+				node.Status.Conditions = append(slices.DeleteFunc(node.Status.Conditions, others), c)
+			}
+			node.ResourceVersion += "0" // it grows
+			_ = json.NewEncoder(w).Encode(node)
+			return
+		}
 		if r.URL.Query().Has("watch") {
 			w.(http.Flusher).Flush() //nolint:errcheck // it is one
 			<-r.Context().Done()
 			return
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		list := corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}, Items: []corev1.Node{*node}}
 		list.ResourceVersion = "7"
 		_ = json.NewEncoder(w).Encode(list)
@@ -123,5 +147,93 @@ func TestWithoutAConfiguration(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestARuleInDryRunEmptiesNoPool: a balancer asks for a check of a rule, and the rule goes into dry-run. It is not the
+// nodes' fault.
+func TestARuleInDryRunEmptiesNoPool(t *testing.T) {
+	ingress := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(ingress.Close)
+	port := int32(ingress.Listener.Addr().(*net.TCPAddr).Port) //nolint:errcheck,gosec // it is one
+	node := build.MakeNode("x").UID("uid-1").Label("pool", "workers").Obj()
+	node.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "True"}}
+	kubeconfig, _ := fakeAPI(t, node)
+	rules := filepath.Join(t.TempDir(), "rules.json")
+	rule := config.Input{Name: "ingress", UID: "1", Spec: &v1alpha1.NodeReadinessRuleSpec{
+		NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"pool": "workers"}},
+		Health: &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{
+			{Name: "http:ingress", HTTPGet: &v1alpha1.HTTPGetAction{Port: port}}}},
+	}}
+	writeConfig(t, rules, rule)
+	a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig", kubeconfig, "--config", rules)
+	a.defaults(t, "http:ingress")
+	const asked = "?check=node_ready,http:ingress"
+	if got := a.health(t, asked); got.code != 200 || got.FailOpen {
+		t.Fatalf("in force: %+v", got)
+	}
+	rule.State = config.NotInForce
+	writeConfig(t, rules, rule)
+	a.defaults(t, "node_ready")
+	if got := a.health(t, asked); got.code != 200 || !got.FailOpen || got.failOpen != "http:ingress" {
+		t.Errorf("in dry-run: %+v", got)
+	}
+	_, metrics := a.get(t, "metrics", "/metrics")
+	for _, line := range []string{`node_readiness_agent_check_fail_open{check="http:*"} 1`,
+		`node_readiness_agent_check_results_total{check="http:*",result="fail_open"} 1`} {
+		if !strings.Contains(metrics, line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+	if got := a.health(t, "?check=bogus"); got.code != 503 {
+		t.Errorf("another name: %+v", got)
+	}
+
+	// The same for an agent that knows neither its rules nor its labels. What needs only the node still runs.
+	away := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig=/nonexistent", "--config", rules)
+	got := away.health(t, "?check=http:ingress,filesystem_ro")
+	if got.code != 200 || got.failOpen != "http:ingress" || got.Checks[1].FailOpen != "" {
+		t.Errorf("without labels: %+v", got)
+	}
+}
+
+// TestAMessageThatChangesIsNoWrite has a probe whose message is another one with each run.
+func TestAMessageThatChangesIsNoWrite(t *testing.T) {
+	node := build.MakeNode("x").UID("uid-1").Label("pool", "workers").Obj()
+	node.ResourceVersion = "7"
+	kubeconfig, _ := fakeAPI(t, node)
+	old := filepath.Join(t.TempDir(), "old")
+	if err := os.WriteFile(old, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	change := func(n int) {
+		at := time.Now().Add(-time.Duration(n) * time.Hour)
+		if err := os.Chtimes(old, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(1)
+	rules, second := filepath.Join(t.TempDir(), "rules.json"), int32(1)
+	writeConfig(t, rules, config.Input{Name: "old", UID: "1", Spec: &v1alpha1.NodeReadinessRuleSpec{
+		NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"pool": "workers"}},
+		Probes: []v1alpha1.Probe{{ConditionType: "example.com/Fresh", PeriodSeconds: &second,
+			File: &v1alpha1.FileAction{Path: old, MaxAgeSeconds: &second}}},
+	}})
+	a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig", kubeconfig, "--config", rules)
+	for n := 1; n < 5; n++ {
+		change(n)
+		cluster.Eventually(t, "a run", func() error {
+			_, metrics := a.get(t, "metrics", "/metrics")
+			line := fmt.Sprintf("node_readiness_agent_probe_runs_total{condition=%q,result=\"failure\"} %d\n", "example.com/Fresh",
+				n)
+			if !strings.Contains(metrics, line) {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+	}
+	_, metrics := a.get(t, "metrics", "/metrics")
+	if !strings.Contains(metrics, "node_readiness_agent_condition_writes_total{result=\"success\"} 1\n") {
+		t.Errorf("it has not written once:\n%s", metrics)
 	}
 }

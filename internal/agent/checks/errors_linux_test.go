@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -120,6 +121,22 @@ func TestTheWriteTest(t *testing.T) {
 	finds(t, FilesystemRO(env, writing, 1), "cannot be written to: /var/lib/kubelet: read-only file system")
 	mountAt(t, "", kubelet, "", unix.MS_REMOUNT, "size=64k")
 	open("")
+
+	// An agent that may not write there cannot judge. Without its user's ID, root is a user like others to the kernel.
+	if os.Geteuid() == 0 {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if err := unix.Setfsuid(65534); err != nil {
+			t.Fatal(err)
+		}
+		r := (&writeTest{root: root, paths: []string{"/var/lib/kubelet"}}).test()
+		if err := unix.Setfsuid(0); err != nil {
+			t.Fatal(err)
+		}
+		if !r.Passed || !strings.Contains(r.FailOpen, "permission denied") {
+			t.Errorf("a directory of another user: %+v", r)
+		}
+	}
 
 	// However many ask, it writes once in a period.
 	c := FilesystemRO(env, writing, 0)
