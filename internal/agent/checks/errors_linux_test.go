@@ -6,7 +6,6 @@ package checks
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -18,34 +17,6 @@ import (
 	"github.com/nodegate/nodegate/test/needs"
 )
 
-// loop mounts a new filesystem on a loop device below root until the test ends, and returns the device's name. The
-// device detaches itself when nothing uses it, also when this process is killed.
-func loop(t *testing.T, root, path string, size int64, kind string, mkfs ...string) string {
-	t.Helper()
-	mount, losetup := needs.Command(t, "mount", "mount"), needs.Command(t, "losetup", "mount")
-	image := filepath.Join(t.TempDir(), "image")
-	if err := os.WriteFile(image, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(image, size); err != nil {
-		t.Fatal(err)
-	}
-	command(t, mkfs[0], append(mkfs[1:], image)...)
-	dir := filepath.Join(root, path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command(mount, "-t", kind, "-o", "loop", image, dir).CombinedOutput(); err != nil {
-		needs.Missing(t, fmt.Sprintf("a loop device with %s cannot be mounted (%v, %s)", kind, err, out))
-	}
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	out, err := exec.Command(losetup, "--noheadings", "--output=NAME", "--associated", image).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Base(strings.TrimSpace(string(out)))
-}
-
 var writing = &v1alpha1.FilesystemCheck{WriteTest: true}
 
 func TestAnErrorOfExt4(t *testing.T) {
@@ -54,7 +25,7 @@ func TestAnErrorOfExt4(t *testing.T) {
 		return
 	}
 	root := t.TempDir()
-	device := loop(t, root, "/var/lib/kubelet", 16<<20, "ext4", mkfs, "-q", "-e", "remount-ro")
+	device := needs.Loop(t, filepath.Join(root, "var/lib/kubelet"), 16<<20, "ext4", mkfs, "-q", "-e", "remount-ro")
 	env := Environment{HostRoot: root}
 	table, written := FilesystemRO(env, nil, 0), FilesystemRO(env, writing, 1)
 	finds(t, table, "")
@@ -76,8 +47,8 @@ func TestAShutdownOfXFS(t *testing.T) {
 		return
 	}
 	root := t.TempDir()
-	loop(t, root, "/var/lib/containerd", 320<<20, "xfs", mkfs, "-q")
-	loop(t, root, "/data", 320<<20, "xfs", mkfs, "-q")
+	needs.Loop(t, filepath.Join(root, "var/lib/containerd"), 320<<20, "xfs", mkfs, "-q")
+	needs.Loop(t, filepath.Join(root, "data"), 320<<20, "xfs", mkfs, "-q")
 	env := Environment{HostRoot: root}
 	table, written := FilesystemRO(env, nil, 0), FilesystemRO(env, writing, 1)
 	finds(t, table, "")
