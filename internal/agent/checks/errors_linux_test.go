@@ -90,6 +90,7 @@ func TestTheWriteTest(t *testing.T) {
 	}
 	mountAt(t, "", kubelet, "", unix.MS_REMOUNT|unix.MS_RDONLY, "size=64k")
 	finds(t, FilesystemRO(env, writing, 1), "cannot be written to: /var/lib/kubelet: read-only file system")
+	finds(t, FilesystemRO(env, nil, 1), "") // it writes only if a rule asks for it
 	mountAt(t, "", kubelet, "", unix.MS_REMOUNT, "size=64k")
 	open("")
 

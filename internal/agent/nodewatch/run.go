@@ -19,15 +19,28 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// newBackoff spreads the tries of all agents, which lose the API server at the same moment: from 1 to 2 s at first,
-// from 15 to 30 s at last.
-func newBackoff() wait.Backoff {
+// NewBackoff spreads the tries of all agents, which lose the API server at the same moment: from 1 to 2 s at first,
+// from 15 to 30 s at last. Delay takes its steps.
+func NewBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps: 10, Cap: lastRetry / 2}
+}
+
+// Delay returns how long to wait before the next try: the backoff's next step, twice that after a refusal, or what the
+// API server asks for (Retry-After), with jitter, if that is longer. err may be nil.
+func Delay(backoff *wait.Backoff, err error) time.Duration {
+	delay := backoff.Step()
+	if isForbidden(err) {
+		delay *= 2
+	}
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		delay = max(delay, wait.Jitter(time.Duration(seconds)*time.Second, 1))
+	}
+	return delay
 }
 
 // Run keeps the watcher up to date until ctx ends. Each try makes one connection.
 func (w *Watcher) Run(ctx context.Context) {
-	backoff := newBackoff()
+	backoff := NewBackoff()
 	w.rewatch = firstRewatch
 	for ctx.Err() == nil {
 		began := w.Clock.Now()
@@ -36,19 +49,12 @@ func (w *Watcher) Run(ctx context.Context) {
 			return
 		}
 		if err == nil || w.Clock.Since(began) > lastRetry { // it had worked for a while
-			backoff = newBackoff()
+			backoff = NewBackoff()
 		}
-		delay := backoff.Step()
 		if err != nil {
 			w.lose(err)
-			if isForbidden(err) {
-				delay *= 2
-			}
-			if seconds, ok := apierrors.SuggestsClientDelay(err); ok { // Retry-After
-				delay = max(delay, wait.Jitter(time.Duration(seconds)*time.Second, 1))
-			}
 		}
-		w.sleep(ctx, delay, nil)
+		w.sleep(ctx, Delay(&backoff, err), nil)
 	}
 }
 

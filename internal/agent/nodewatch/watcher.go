@@ -37,8 +37,7 @@ const (
 	warnPeriod = time.Minute
 	// lastRetry is the longest wait before an API server that is unavailable is asked again. It is twice as long if the
 	// API server answers but refuses.
-	lastRetry    = 30 * time.Second
-	refusedRetry = 2 * lastRetry
+	lastRetry = 30 * time.Second
 )
 
 // Options are what a Watcher is made of.

@@ -140,7 +140,7 @@ func TestTheWarningComesOnChangeAndThenOnceAMinute(t *testing.T) {
 			t.Errorf("forbidden: %q", got)
 		}
 		a.set(func() { a.errs = map[string]error{} })
-		if got := texts(2 * refusedRetry); len(got) != 1 || got[0] != "The Kubernetes API is available again" {
+		if got := texts(4 * lastRetry); len(got) != 1 || got[0] != "The Kubernetes API is available again" {
 			t.Errorf("back: %q", got)
 		}
 		a.set(func() { a.errs["list"] = errRefused })

@@ -15,10 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"github.com/nodegate/nodegate/internal/agent/checks"
+	"github.com/nodegate/nodegate/internal/agent/nodewatch"
 )
 
 const (
@@ -160,7 +160,7 @@ func (p *Publisher) enqueue() {
 
 // Run writes what the probes find until ctx ends.
 func (p *Publisher) Run(ctx context.Context) {
-	backoff := newBackoff()
+	backoff := nodewatch.NewBackoff()
 	for {
 		select {
 		case <-ctx.Done():
@@ -171,21 +171,12 @@ func (p *Publisher) Run(ctx context.Context) {
 		err := p.sync(ctx)
 		p.report(ctx, err)
 		if err == nil || ctx.Err() != nil {
-			backoff = newBackoff()
+			backoff = nodewatch.NewBackoff()
 			continue
 		}
-		delay := backoff.Step()
-		if seconds, ok := apierrors.SuggestsClientDelay(err); ok { // Retry-After
-			delay = max(delay, wait.Jitter(time.Duration(seconds)*time.Second, 1))
-		}
-		checks.Sleep(ctx, delay)
+		checks.Sleep(ctx, nodewatch.Delay(&backoff, err))
 		p.enqueue()
 	}
-}
-
-// newBackoff is that of writes: from half a second to a second at first, from 15 to 30 s at last.
-func newBackoff() wait.Backoff {
-	return wait.Backoff{Duration: time.Second / 2, Factor: 2, Jitter: 1, Steps: 10, Cap: 15 * time.Second}
 }
 
 // report logs a failure when it is new, and its end.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -190,6 +191,12 @@ func TestHAProxyByAgentChecks(t *testing.T) {
 	shared(t).PatchNode(ill.node, `{"metadata":{"annotations":{"`+v1alpha1.MaintenanceAnnotation+`":null}}}`)
 	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "weight": "1"})
 	clients.Reach(t, ill.node)
+
+	// A weight that is set at runtime is overwritten by the next poll.
+	if out, err := h.Command(t.Context(), "set server nodes/"+ill.node+" weight 0"); err != nil || strings.TrimSpace(out) != "" {
+		t.Errorf("setting a weight: %q, %v", out, err)
+	}
+	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "weight": "1"})
 
 	// What people set by hand stays, however often the agent is polled.
 	for state, status := range map[string]string{"drain": "DRAIN (agent)", "maint": "MAINT"} {
