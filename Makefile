@@ -13,8 +13,9 @@ PLATFORMS ?= linux/amd64,linux/arm64
 ARCH ?= amd64
 # What "test" and "test-unit" run.
 PKGS ?= ./...
-# How many packages are tested at a time. Those that start servers wait more than they compute.
-PARALLEL ?= 2
+# How many packages are tested at a time, and how many of them may run servers.
+PARALLEL ?= 3
+SERVERS ?= 2
 # How long "fuzz" runs each target.
 FUZZTIME ?= 30s
 # The first seed of "simulate", and how many.
@@ -113,7 +114,8 @@ run-webhooks: ## The same with webhooks, where the API server runs on this machi
 
 # go vet is a step of its own. The tests must not reach the cluster of the user who runs them. The least number of tests
 # is that of all packages.
-RUN_TESTS = mkdir -p bin && $(GO) build -o bin/ ./hack/testcheck && \
+RUN_TESTS = rm -rf bin/slots && mkdir -p bin/slots && touch $$(seq -f bin/slots/%g $(SERVERS)) && \
+	$(GO) build -o bin/ ./hack/testcheck && export NODEGATE_SLOTS="$(CURDIR)/bin/slots" && \
 	export KUBECONFIG=/dev/null GINKGO_NO_COLOR=true && bin/testcheck -events bin/tests.json $(CHECK) -- \
 	$(GOTESTSUM) --jsonfile bin/tests.json --format pkgname --format-hide-empty-pkg -- \
 	-race -shuffle=on -count=1 -vet=off -timeout 30m -p $(PARALLEL)
@@ -122,13 +124,14 @@ RUN_TESTS = mkdir -p bin && $(GO) build -o bin/ ./hack/testcheck && \
 UNIT = go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' $(PKGS) | \
 	sed -nE '/ github.com\/nodegate\/nodegate\/test\/cluster /!s/^([^ ]*)\.test .*/\1/p'
 
-# Of all packages, those whose tests take longest come first.
+# Of all packages, as many as may run servers come first, beginning with those that take longest. Beside them run those
+# that start no server.
 ALL = $(filter ./...,$(PKGS))
-LONG = $(if $(ALL),./test/realnode ./test/integration/... ./test/...)
+ORDER = $(if $(ALL),./test/realnode ./test/e2e/kill $$units ./test/...)
 .PHONY: test
 test: CHECK ?= $(if $(ALL),-least test/count.txt)
 test: ## Run everything that must pass, from nothing; PKGS=./some/... for a part.
-	@$(WITH_ASSETS) $(if $(ALL),$(WITH_COMMANDS)) $(RUN_TESTS) $(LONG) $(PKGS)
+	@$(WITH_ASSETS) $(if $(ALL),$(WITH_COMMANDS) units=$$($(UNIT)) &&) $(RUN_TESTS) $(ORDER) $(PKGS)
 
 .PHONY: test-unit
 test-unit: ## Run the tests that start no server.

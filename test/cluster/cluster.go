@@ -73,6 +73,9 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 
 // prepare makes all that does not run.
 func (c *Cluster) prepare(ctx context.Context, o Options) error {
+	if err := takeSlot(); err != nil {
+		return err
+	}
 	if c.assets == "" {
 		progress := o.Log
 		if progress == nil {

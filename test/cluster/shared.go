@@ -27,6 +27,9 @@ type Fixture[T interface{ Stop() error }] struct {
 func Shared[T interface{ Stop() error }](start func(ctx context.Context) (T, error)) *Fixture[T] {
 	f := &Fixture[T]{}
 	f.once = sync.OnceValues(func() (T, error) {
+		if err := takeSlot(); err != nil { // the wait for it is no part of the start
+			return f.value, err
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 		defer cancel()
 		value, err := start(ctx)
