@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -98,17 +97,10 @@ func (b *bench) findOperator(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	defer cancel()
-	b.operator = filepath.Join(b.scratch, "manager")
 	say("building the operator")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", b.operator, "github.com/nodegate/nodegate/cmd/manager")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as it ships
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the go command ends its compilers
-	cmd.WaitDelay = 10 * time.Second
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("building the operator: %w", err)
-	}
-	return nil
+	var err error
+	b.operator, err = cluster.BinaryIn(ctx, b.scratch, "manager")
+	return err
 }
 
 func (b *bench) startCluster(ctx context.Context) (err error) {

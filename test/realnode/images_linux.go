@@ -4,11 +4,14 @@
 package realnode
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const (
@@ -18,14 +21,18 @@ const (
 	PodImage = "registry.test/testpod:dev"
 )
 
-// Commands returns a directory with manager, agent and kubectl-nodegate: that of the environment's NODEGATE_BIN, or one
-// below dir, into which it builds them as they are shipped.
-func Commands(root, dir string) (string, error) {
-	if bin := os.Getenv("NODEGATE_BIN"); bin != "" {
-		return bin, nil
-	}
+// Commands returns a directory with manager, agent and kubectl-nodegate as they are shipped. They are built below dir if
+// they were not built before the tests.
+func Commands(ctx context.Context, dir string) (string, error) {
 	bin := filepath.Join(dir, "bin")
-	return bin, goCommand(root, "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", bin+"/", "./cmd/...")
+	for _, command := range []string{"manager", "agent", "kubectl-nodegate"} {
+		path, err := cluster.BinaryIn(ctx, bin, command)
+		if err != nil {
+			return "", err
+		}
+		bin = filepath.Dir(path)
+	}
+	return bin, nil
 }
 
 // BuildImages writes the images as tars into a directory, and returns their paths. commands is the directory of the

@@ -56,7 +56,7 @@ func prepare(dir string) error {
 	if err != nil {
 		return fmt.Errorf("building helm: %w", err)
 	}
-	commands, err := Commands(checkout, dir)
+	commands, err := Commands(context.Background(), dir)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -58,7 +57,7 @@ func setUp(ctx context.Context) (_ *scene, err error) {
 	if err := s.cluster.AddNodes(ctx, "node", 1, cluster.NodeOptions{Unmanaged: true}); err != nil {
 		return nil, err
 	}
-	agent, err := s.build(ctx)
+	agent, err := cluster.BinaryIn(ctx, s.dir, "agent")
 	if err != nil {
 		return nil, err
 	}
@@ -79,18 +78,6 @@ func setUp(ctx context.Context) (_ *scene, err error) {
 		return nil, err
 	}
 	return s, s.start(ctx, constantName, self, func(port string) []string { return []string{"constant", port} })
-}
-
-// build builds the agent as for its image.
-func (s *scene) build(ctx context.Context) (string, error) {
-	binary := filepath.Join(s.dir, "agent")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", binary,
-		"github.com/nodegate/nodegate/cmd/agent")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the agent: %w\n%s", err, out)
-	}
-	return binary, nil
 }
 
 // writeRules writes a configuration with a rule for the node: its health is the condition Ready, judged three times

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -313,9 +312,9 @@ type process struct {
 // startManager builds the operator and starts it as its service account, with the arguments of its Deployment.
 func startManager(t *testing.T, environment ...string) *process {
 	t.Helper()
-	m := &process{binary: filepath.Join(t.TempDir(), "manager")}
-	_, err := execute(t.Context(), "go", "build", "-o", m.binary, "./cmd/manager")
+	binary, err := control.Binary(t.Context(), "manager")
 	cluster.Must(t, err)
+	m := &process{binary: binary}
 	kubeconfig, err := kubeconfigAs(namespace, serviceAccount)
 	cluster.Must(t, err)
 	for _, address := range []*string{&m.probes, &m.metrics, &m.webhooks} {
