@@ -44,8 +44,8 @@ type Environment struct {
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Go runs a function later or at the same time, never before it returns.
-	Go func(func())
+	// After runs a function when a time has passed, never before it returns.
+	After watch.After
 	// Admission returns the engine that taints nodes at admission.
 	Admission func() nodeadmission.Kind
 }
@@ -94,7 +94,7 @@ func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 		return nil, fmt.Errorf("watching nodes: %w", err)
 	}
 	r := &Replica{Rules: rules}
-	if r.CRDSeen, err = watch.FollowCRD(ctx, env.Cache, env.Live, rules, env.Go); err != nil {
+	if r.CRDSeen, err = watch.FollowCRD(ctx, env.Cache, env.Live, rules, env.After); err != nil {
 		return nil, err
 	}
 	r.addControllers(env, o)
@@ -123,7 +123,7 @@ func (r *Replica) addControllers(env *Environment, o *Options) {
 		StateMetrics: o.NodeStateMetrics,
 	}
 	r.NodeRules = &controller.RulesSource{Rules: r.Rules, Queue: &h.nodes, Nodes: env.Cache.WaitForCacheSync,
-		SetRules: r.Nodes.SetRules, Go: env.Go}
+		SetRules: r.Nodes.SetRules, Go: func(f func()) { env.After(0, f) }}
 	r.Nodes.Evidence = evidence.New(env.Informers, r.NodeRules)
 	r.Status = &rule.Reconciler{
 		Client: env.Client, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock, GuardProblem: r.Monitor.Problem,

@@ -108,7 +108,7 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 	env := &Environment{
 		Cache: mgr.GetCache(), Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Direct: direct,
 		Informers: evidence.ClientInformers{Clients: clients}, Recorder: recorder, Clock: clock.RealClock{},
-		Go: func(f func()) { go f() }, Admission: engine.Acting,
+		After: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, Admission: engine.Acting,
 	}
 	r, err := New(ctx, env, o)
 	if err != nil {

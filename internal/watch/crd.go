@@ -21,9 +21,9 @@ import (
 )
 
 // FollowCRD follows the CustomResourceDefinition in an informer cache, and freezes the rules while another one than
-// ours is served. It returns a function that reports whether it has been looked at. What blocks is given to start.
+// ours is served. It returns a function that reports whether it has been looked at.
 func FollowCRD(
-	ctx context.Context, informers cache.Cache, live client.Reader, rules *Rules, start func(func()),
+	ctx context.Context, informers cache.Cache, live client.Reader, rules *Rules, after After,
 ) (func() bool, error) {
 	ours, err := crd.Load()
 	if err != nil {
@@ -41,7 +41,7 @@ func FollowCRD(
 		problem := CompareCRD(ours, served)
 		switch {
 		case problem == nil && rules.Frozen() != nil:
-			start(func() { rules.thaw(ctx, live) })
+			rules.thaw(ctx, live, after, rules.Frozen(), settled)
 		case problem != nil:
 			rules.Freeze(problem)
 			log.FromContext(ctx).Info("Frozen: "+problem.Message, "crd", served.Name)

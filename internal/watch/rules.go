@@ -90,31 +90,31 @@ func (r *Rules) Subscribe(f func(*ruleset.Set)) {
 	f(r.Set())
 }
 
+// After runs a function when a time has passed, never before it returns.
+type After func(time.Duration, func())
+
 // settled are the times after which the rules are read again when the CRD is ours again. The first lets the API servers
 // serve it; the later one covers an API server that was late.
 var settled = []time.Duration{5 * time.Second, 30 * time.Second}
 
 // thaw ends a freeze because of a foreign CRD, when the rules have been read again. An informer does not notice that
 // pruned fields are back, since neither generation nor resource version change.
-func (r *Rules) thaw(ctx context.Context, live client.Reader) {
-	frozen := r.Frozen()
-	for i := 0; i < len(settled); {
-		select {
-		case <-ctx.Done():
+func (r *Rules) thaw(ctx context.Context, live client.Reader, after After, frozen *ruleset.Problem,
+	waits []time.Duration) {
+	after(waits[0], func() {
+		if ctx.Err() != nil {
 			return
-		case <-time.After(settled[i]):
 		}
 		list := &v1alpha1.NodeReadinessRuleList{}
 		if err := live.List(ctx, list); err != nil {
 			log.FromContext(ctx).Error(err, "Reading the rules again now that their CustomResourceDefinition is served")
-			continue
-		}
-		if !r.reread(list.Items, frozen) {
+			r.thaw(ctx, live, after, frozen, waits)
 			return
 		}
-		frozen = nil
-		i++
-	}
+		if r.reread(list.Items, frozen) && len(waits) > 1 {
+			r.thaw(ctx, live, after, nil, waits[1:])
+		}
+	})
 }
 
 // reread compiles rules from a live read, and ends the freeze. It reports false, and does nothing, if the rules are

@@ -88,7 +88,6 @@ func TestFreezeFreezesAllRulesAndThawsThem(t *testing.T) {
 }
 
 func TestAThawReadsTheRulesAgain(t *testing.T) {
-	settled = []time.Duration{time.Millisecond, time.Millisecond}
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -97,7 +96,7 @@ func TestAThawReadsTheRulesAgain(t *testing.T) {
 	c, _ := newRules()
 	c.put(network().Obj()) // as a CRD without the field has it
 	c.Freeze(&ruleset.Problem{Reason: ruleset.ReasonForeignCRD})
-	c.thaw(t.Context(), live)
+	c.thaw(t.Context(), live, func(_ time.Duration, f func()) { f() }, c.Frozen(), settled)
 	if r := c.Set().Named("net"); r.Mode != ruleset.Enforced || !r.Limited() || c.Frozen() != nil {
 		t.Errorf("mode %s, limited %t, frozen %v", r.Mode, r.Limited(), c.Frozen())
 	}

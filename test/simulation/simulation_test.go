@@ -6,6 +6,7 @@
 package simulation
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"maps"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
@@ -31,6 +33,7 @@ var (
 	first   = flag.Uint64("first", 1, "the first seed")
 	seeds   = flag.Uint64("seeds", 100, "how many seeds")
 	unfixed = flag.Bool("unfixed", false, "also with what shows faults that are known and not fixed")
+	policy  = flag.String("policy", "config/components/record-guard/policy.yaml", "the policy that protects records")
 	steps   = flag.Int("steps", 200, "how many steps a story has")
 )
 
@@ -42,7 +45,7 @@ func definitions(t testing.TB) world.Definitions {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := world.Definitions{}
+	out := world.Definitions{CRDs: map[string]*api.Definition{}}
 	for _, name := range []string{"ours", "foreign"} {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.Unmarshal(raw, crd); err != nil {
@@ -56,9 +59,20 @@ func definitions(t testing.TB) world.Definitions {
 				delete(properties, field)
 			}
 		}
-		if out[name], err = api.Define(crd); err != nil {
+		if out.CRDs[name], err = api.Define(crd); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if raw, err = os.ReadFile(filepath.Join("..", "..", *policy)); err != nil {
+		t.Fatal(err)
+	}
+	records := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+	document, _, _ := bytes.Cut(raw, []byte("\n---\n"))
+	if err := yaml.Unmarshal(document, records); err != nil {
+		t.Fatal(err)
+	}
+	if out.Records, err = api.ReadPolicy(records); err != nil {
+		t.Fatal(err)
 	}
 	return out
 }

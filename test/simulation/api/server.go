@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,8 +44,12 @@ func (k Kind) Resource() schema.GroupResource {
 	return schema.GroupResource{Group: group, Resource: string(k)}
 }
 
-// decode reads an object of the kind. The custom resources stay untyped, as the server keeps them.
-func (k Kind) decode(raw []byte) (metav1.Object, error) {
+// decode reads the object of a request. The custom resources stay untyped, as the server keeps them.
+func (k Kind) decode(r *Request) (metav1.Object, error) {
+	if r.Object != nil {
+		return r.Object, nil
+	}
+	raw := r.Body
 	var obj metav1.Object
 	switch k {
 	case Nodes:
@@ -64,8 +69,9 @@ type Object struct {
 	Version int64
 	Meta    metav1.Object
 
-	raw  []byte
-	memo map[string]any
+	raw    []byte
+	served int // the schema that it was stored by
+	memo   map[string]any
 }
 
 // JSON is the object as the API shows it, before pruning.
@@ -131,8 +137,9 @@ type Request struct {
 	Sub             string // status, or none
 	Patch           types.PatchType
 	Body            []byte
-	UID             types.UID // a delete's precondition
-	Grace           *int64    // a delete's
+	Object          metav1.Object // in place of a body; it is the server's from then on
+	UID             types.UID     // a delete's precondition
+	Grace           *int64        // a delete's
 }
 
 // Server is the API server.
@@ -186,6 +193,12 @@ func (s *Server) Since(k Kind, version int64) []Event {
 	return out
 }
 
+// Newer reports whether there are events of a kind after a version.
+func (s *Server) Newer(k Kind, version int64) bool {
+	n := len(s.log[k])
+	return n > 0 && s.log[k][n-1].Version > version
+}
+
 // Served changes whenever rules are served by another schema: their watches are cut.
 func (s *Server) Served() int { return s.served }
 
@@ -209,7 +222,7 @@ func (s *Server) Do(r Request) (*Object, error) {
 }
 
 func (s *Server) create(r *Request) (*Object, error) {
-	obj, err := r.Kind.decode(r.Body)
+	obj, err := r.Kind.decode(r)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
@@ -278,13 +291,13 @@ func (s *Server) otherUID(r *Request, before *Object, after metav1.Object) error
 func (s *Server) store(k Kind, before *Object, obj metav1.Object) *Object {
 	if before != nil {
 		obj.SetResourceVersion(before.Meta.GetResourceVersion())
-		if string(encode(obj)) == string(before.JSON()) {
+		if equality.Semantic.DeepEqual(obj, before.Meta) {
 			return before
 		}
 	}
 	s.version++
 	obj.SetResourceVersion(strconv.FormatInt(s.version, 10))
-	after := &Object{Kind: k, Version: s.version, Meta: obj}
+	after := &Object{Kind: k, Version: s.version, Meta: obj, served: s.served}
 	s.objects[k][after.Key()] = after
 	s.log[k] = append(s.log[k], Event{Version: s.version, Before: before, After: after})
 	return after

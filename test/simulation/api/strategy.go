@@ -26,8 +26,8 @@ import (
 
 // changed is the object that an update or a patch asks for, before anything is checked.
 func (s *Server) changed(r *Request, before *Object) (metav1.Object, error) {
-	raw := r.Body
 	if r.Verb == "patch" {
+		var raw []byte
 		var err error
 		switch r.Patch {
 		case types.JSONPatchType:
@@ -47,8 +47,9 @@ func (s *Server) changed(r *Request, before *Object) (metav1.Object, error) {
 		if err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
+		r = &Request{Kind: r.Kind, Body: raw}
 	}
-	after, err := r.Kind.decode(raw)
+	after, err := r.Kind.decode(r)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
@@ -203,7 +204,7 @@ func (s *Server) prune(k Kind, obj metav1.Object) {
 
 // shown is an object as it is served: rules are kept as they were stored, and pruned when they are read.
 func (s *Server) shown(o *Object) *Object {
-	if o == nil || o.Kind != Rules {
+	if o == nil || o.Kind != Rules || o.served == s.served {
 		return o
 	}
 	type pruned struct {

@@ -25,6 +25,8 @@ func (v *View) frozenBy(r *rule, seen map[string]bool) string {
 		return "it requires itself in the end"
 	case r.Metadata.DeletionTimestamp != nil:
 		return ""
+	case r.invalid():
+		return "it is invalid"
 	}
 	seen[r.Metadata.Name] = true
 	defer delete(seen, r.Metadata.Name)
@@ -174,6 +176,8 @@ func (m *Model) satisfied(n *node, other *rule, v *View, late bool) answer {
 		return unknown
 	case other.Spec.bootstrap() && n.marked(other):
 		return yes
+	case other.Spec.bootstrap() && other.Spec.Timeout.Action == "Release": // it may have let the node pass for good
+		return unknown
 	}
 	holds := m.holds(n, other, v, late)
 	if s := other.Spec.Stabilization; s.ReadySeconds+s.UnreadySeconds > 0 && !late {

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,8 @@ type View struct {
 	Nodes, Rules map[string]Document
 	// Pods are those of its watches, by watch; a watch that has not listed is not among them.
 	Pods map[string][]Document
+	// Running are all pods that there are.
+	Running []Document
 	// Edited are the rules of which the process has heard more than one version, by UID.
 	Edited map[string]bool
 	// Foreign is whether it was told that the CRD is a foreign one.
@@ -45,18 +48,24 @@ type Model struct {
 }
 
 type nodeHistory struct {
-	boot    time.Time       // by the node's clock; zero: it has not rebooted
-	booted  time.Time       // by ours
-	bootID  string          // after it
-	opened  map[string]bool // by rule's UID: since birth or the last boot
-	foreign map[string]bool // taints that others put there
-	claimer map[string]int  // by rule's UID: the process that claimed
-	last    *node
+	boot     time.Time       // by the node's clock; zero: it has not rebooted
+	booted   time.Time       // by ours
+	bootID   string          // after it
+	opened   map[string]bool // by rule's UID: since birth or the last boot
+	foreign  map[string]bool // taints that others put there
+	claimer  map[string]int  // by rule's UID: the process that claimed
+	served   map[string]bool // by rule's UID: claimed while in service by its age and its pods
+	used     map[string]bool // by rule's UID: the claim used the limit
+	busy     map[string]bool // by rule's UID: was busy when existingNodes: Idle was decided
+	occupied bool            // pods ran there at a write of a replica: it may be in service by its age
+	evicts   time.Time       // when it last had a NoExecute taint
+	last     *node
 }
 
 type ruleHistory struct {
 	inForce map[int64]time.Time // by generation: since when, by the API server's clock
 	taints  map[string]bool     // that it ever asked for
+	watches map[string]bool     // of pods, that it ever asked for
 	last    *rule
 }
 
@@ -97,7 +106,8 @@ func (m *Model) Boot(uid, bootID string, at time.Time) {
 
 func (m *Model) node(uid string) *nodeHistory {
 	if m.nodes[uid] == nil {
-		m.nodes[uid] = &nodeHistory{opened: map[string]bool{}, foreign: map[string]bool{}, claimer: map[string]int{}}
+		m.nodes[uid] = &nodeHistory{opened: map[string]bool{}, foreign: map[string]bool{}, claimer: map[string]int{},
+			served: map[string]bool{}, used: map[string]bool{}, busy: map[string]bool{}}
 	}
 	return m.nodes[uid]
 }
@@ -125,6 +135,9 @@ func (m *Model) Actor(d Document) {
 			delete(h.foreign, id)
 		}
 	}
+	if n.evicts() {
+		h.evicts = m.now()
+	}
 	h.last = n
 }
 
@@ -137,7 +150,7 @@ func (m *Model) RuleWritten(d Document) {
 	h := m.rules[r.Metadata.UID]
 	now := m.now().Truncate(time.Second)
 	if h == nil {
-		h = &ruleHistory{inForce: map[int64]time.Time{}, taints: map[string]bool{}}
+		h = &ruleHistory{inForce: map[int64]time.Time{}, taints: map[string]bool{}, watches: map[string]bool{}}
 		m.rules[r.Metadata.UID] = h
 	}
 	if _, known := h.inForce[r.Metadata.Generation]; !known {
@@ -149,13 +162,18 @@ func (m *Model) RuleWritten(d Document) {
 		h.inForce[r.Metadata.Generation] = since
 	}
 	h.taints[r.Spec.Taint.id()] = true
+	for i := range r.Spec.Requirements {
+		if p := r.Spec.Requirements[i].Pods; p != nil && p.Selector.valid() {
+			h.watches[p.Namespace+"/"+p.Selector.String()] = true
+		}
+	}
 	h.last = r
 }
 
 // inService says whether a node is in service under a rule as a replica was shown it, by the history alone.
 func (m *Model) inService(n *node, r *rule) answer {
 	h, rh := m.node(n.Metadata.UID), m.rules[r.Metadata.UID]
-	if h.opened[r.Metadata.UID] {
+	if h.opened[r.Metadata.UID] || h.served[r.Metadata.UID] {
 		return yes
 	}
 	if rh == nil || r.Spec.rearms() && !h.boot.IsZero() {
@@ -170,12 +188,16 @@ func (m *Model) inService(n *node, r *rule) answer {
 
 // Move judges one write of a replica.
 func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:gocyclo // one predicate after the other
+	if kind == "pods" {
+		m.evicted(before, after)
+	}
 	if kind != "nodes" || before == nil || after == nil {
 		return
 	}
 	was, is := read[node](before), read[node](after)
 	shown := read[node](v.Nodes[was.Metadata.Name])
 	h := m.node(was.Metadata.UID)
+	h.occupied = h.occupied || v.busy(is)
 	m.ours(was, is, shown)
 	for _, d := range v.Rules {
 		r := read[rule](d)
@@ -191,13 +213,23 @@ func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:go
 			h.claimer[r.Metadata.UID] = v.Process
 			h.last = is
 			if !was.has(has) { // else it is adopted
-				m.limit(shown, r, v)
+				m.spared(shown, r, v)
+				h.served[r.Metadata.UID] = h.served[r.Metadata.UID] || m.arrived(shown, r, v)
+				h.used[r.Metadata.UID] = m.limit(shown, r, v)
 			}
 		case had != "" && has == "":
 			m.opened(shown, r, v)
+		case has == "" && was.Metadata.Annotations[r.key()] == "" && is.Metadata.Annotations[r.key()] != "" &&
+			r.Spec.ExistingNodes == "Idle" && m.holds(shown, r, v, true) == no:
+			h.busy[r.Metadata.UID] = v.busy(shown)
+		}
+		if has == "" {
+			h.used[r.Metadata.UID] = false
 		}
 		if !r.Spec.NodeSelector.matches(shown.Metadata.Labels) && is.Metadata.Annotations[r.key()] == "" {
 			delete(h.opened, r.Metadata.UID) // whether a node that comes back is in service is open
+			delete(h.served, r.Metadata.UID)
+			delete(h.busy, r.Metadata.UID)
 		}
 		if has == "" && (had != "" || was.Metadata.Annotations[r.key()] != is.Metadata.Annotations[r.key()]) ||
 			!was.marked(r) && is.marked(r) {
@@ -228,16 +260,12 @@ func (m *Model) ours(was, is, shown *node) {
 				"annotation %s of node %s is changed", key, is.Metadata.Name)
 		}
 	}
-	same := func(n *node) string {
+	bare := func(n *node) node {
 		other := *n
 		other.Spec.Taints, other.Metadata.Annotations = nil, nil
-		raw, err := json.Marshal(&other)
-		if err != nil {
-			panic(err)
-		}
-		return string(raw)
+		return other
 	}
-	m.check("ours", same(was) == same(is), "more than taints and annotations of node %s is changed", is.Metadata.Name)
+	m.check("ours", reflect.DeepEqual(bare(was), bare(is)), "more than taints and annotations of node %s is changed", is.Metadata.Name)
 }
 
 // difference are the taints that only one of two lists has, or that they have with another value.
@@ -302,7 +330,7 @@ func (m *Model) closed(shown *node, r *rule, v *View) {
 	}
 	m.check("closed", shown.override() != "Release", "rule %s claims node %s in spite of the override",
 		r.Metadata.Name, name)
-	if r.Spec.Stabilization.ReadySeconds == 0 || m.inService(shown, r) == yes {
+	if r.Spec.Stabilization.ReadySeconds == 0 || m.inService(shown, r) == yes && !shown.has(r.Spec.Taint.id()) {
 		m.check("closed", m.holds(shown, r, v, false) != yes, "rule %s holds on node %s, and claims it", r.Metadata.Name,
 			name)
 	}
@@ -327,20 +355,21 @@ func (m *Model) opened(shown *node, r *rule, v *View) {
 		r.Metadata.Name, shown.Metadata.Name)
 }
 
-// limit: a new claim on a node in service leaves no more of them claimed than maxUnavailable allows.
-func (m *Model) limit(shown *node, r *rule, v *View) {
+// limit: a new claim on a node in service leaves no more of them claimed than maxUnavailable allows. It reports whether
+// the claim used the limit: then it counts until it is released, even if the node is cordoned.
+func (m *Model) limit(shown *node, r *rule, v *View) bool {
 	if r.Spec.MaxUnavailable == nil || shown.override() == "Hold" || m.inService(shown, r) != yes ||
-		shown.Spec.Unschedulable {
-		return
+		shown.Spec.Unschedulable || v.edited(r, 0) {
+		return false
 	}
 	claimed, all := 0, 0
 	for _, d := range v.Nodes {
 		n := read[node](d)
-		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) || n.Spec.Unschedulable {
+		h := m.node(n.Metadata.UID)
+		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) || n.Spec.Unschedulable && !h.used[r.Metadata.UID] {
 			continue
 		}
 		all++
-		h := m.node(n.Metadata.UID)
 		own := h.last != nil && h.last.claim(r.Metadata.UID) != "" && h.claimer[r.Metadata.UID] == v.Process
 		if m.inService(n, r) == yes && n.override() == "" && (own || n.claim(r.Metadata.UID) != "" && h.last != nil &&
 			h.last.claim(r.Metadata.UID) != "") {
@@ -350,6 +379,7 @@ func (m *Model) limit(shown *node, r *rule, v *View) {
 	m.check("limit", claimed <= allowed(r.Spec.MaxUnavailable, all),
 		"rule %s claims %d nodes in service of %d, by node %s",
 		r.Metadata.Name, claimed, all, shown.Metadata.Name)
+	return true
 }
 
 func allowed(limit json.RawMessage, of int) int {

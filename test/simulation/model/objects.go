@@ -52,6 +52,7 @@ type pod struct {
 	Metadata metadata
 	Spec     struct{ NodeName string }
 	Status   struct {
+		Phase             string
 		Conditions        []condition
 		ContainerStatuses []struct {
 			Ready bool
@@ -76,6 +77,16 @@ func (s *selector) matches(labels map[string]string) bool {
 	}
 	for _, e := range s.MatchExpressions {
 		if e.Operator != "In" || !slices.Contains(e.Values, labels[e.Key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// valid reports whether the API server would take the selector for a watch.
+func (s *selector) valid() bool {
+	for _, e := range s.MatchExpressions {
+		if slices.ContainsFunc(e.Values, func(v string) bool { return strings.Contains(v, " ") }) {
 			return false
 		}
 	}
@@ -122,6 +133,7 @@ type spec struct {
 		Action  string
 	}
 	CompletionAnnotation string
+	EvictionGuard        struct{ MaxHoldSeconds int }
 	DryRun, Suspend      bool
 }
 
@@ -138,6 +150,13 @@ type rule struct {
 		Nodes              struct{ Matched, Ready, Held, Pending int }
 		InForce            struct{ Since time.Time }
 	}
+}
+
+// invalid reports whether a selector of the rule is invalid.
+func (r *rule) invalid() bool {
+	return slices.ContainsFunc(r.Spec.Requirements, func(q requirement) bool {
+		return q.Pods != nil && !q.Pods.Selector.valid()
+	})
 }
 
 func (r *rule) key() string { return recordPrefix + r.Metadata.UID }
@@ -179,6 +198,11 @@ func (n *node) record(ruleUID string) record {
 
 func (n *node) has(taintID string) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t taint) bool { return t.id() == taintID })
+}
+
+// evicts reports whether the node has a NoExecute taint.
+func (n *node) evicts() bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t taint) bool { return t.Effect == "NoExecute" })
 }
 
 func (n *node) marked(r *rule) bool {

@@ -37,6 +37,7 @@ func (m *Model) Rest(e *End) {
 	for _, d := range e.Rules {
 		m.restRule(read[rule](d), v)
 	}
+	m.restPods(e, v)
 }
 
 func (m *Model) restNode(n *node, v *View) {
@@ -131,9 +132,9 @@ func (m *Model) wants(n *node, r *rule, v *View) answer {
 		return map[answer]answer{yes: no, unknown: unknown}[holds]
 	case s.Suspend || s.Timeout.Seconds > 0 && s.Timeout.Action == "Release":
 		return unknown
-	case m.existing(n, r) != no && s.ExistingNodes != "" && s.ExistingNodes != "All":
+	case (h.occupied || m.existing(n, r) != no) && s.ExistingNodes != "" && s.ExistingNodes != "All":
 		return unknown
-	case s.MaxUnavailable != nil && (h.opened[r.Metadata.UID] || m.existing(n, r) != no):
+	case s.MaxUnavailable != nil && (h.occupied || h.opened[r.Metadata.UID] || m.existing(n, r) != no):
 		return unknown
 	}
 	return yes
@@ -180,6 +181,13 @@ func (m *Model) restRule(r *rule, v *View) {
 	}
 	m.check("status", st.ObservedGeneration == r.Metadata.Generation, "the status of rule %s is of generation %d",
 		name, st.ObservedGeneration)
+	if v.frozen(r) != "" {
+		blamed := false
+		for _, c := range st.Conditions {
+			blamed = blamed || c.Type == "Ready" && c.Status == "False"
+		}
+		m.check("blamed", blamed, "rule %s is frozen (%s), and its status does not say so", name, v.frozen(r))
+	}
 	m.room(r, v)
 }
 

@@ -5,7 +5,6 @@ package replica
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -15,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -33,9 +33,7 @@ func typed(o *api.Object) client.Object {
 			return o.Meta.(client.Object)
 		}
 		rule := &v1alpha1.NodeReadinessRule{}
-		if err := json.Unmarshal(o.JSON(), rule); err != nil {
-			panic(err)
-		}
+		must(runtime.DefaultUnstructuredConverter.FromUnstructured(o.Meta.(*unstructured.Unstructured).Object, rule))
 		return rule
 	}).(client.Object)
 }
@@ -74,7 +72,9 @@ type store struct {
 	kind     api.Kind
 	selects  func(*api.Object) bool
 	listed   bool
-	at       int64 // the version up to which it knows
+	cut      bool       // it has to list again
+	follows  *following // of pods
+	at       int64      // the version up to which it knows
 	served   int
 	objects  map[string]*api.Object
 	handlers []*queued
@@ -120,12 +120,15 @@ func (s *store) arm(q *queued) {
 
 // behind reports whether the API server has something that the store lacks.
 func (s *store) behind(server *api.Server) bool {
-	return !s.listed || s.kind == api.Rules && s.served != server.Served() || len(server.Since(s.kind, s.at)) > 0
+	return s.stale() || s.kind == api.Rules && s.served != server.Served() || server.Newer(s.kind, s.at)
 }
+
+// stale reports whether the store has to list.
+func (s *store) stale() bool { return !s.listed || s.cut }
 
 // pull brings up to n events into the store, all with a negative n. It first lists, where it has not or must again.
 func (s *store) pull(server *api.Server, n int) {
-	if !s.listed || s.kind == api.Rules && s.served != server.Served() {
+	if s.stale() || s.kind == api.Rules && s.served != server.Served() {
 		s.relist(server)
 		return
 	}
@@ -168,7 +171,7 @@ func (s *store) apply(before, after *api.Object) {
 func (s *store) relist(server *api.Server) {
 	objects, version := server.List(s.kind)
 	first := !s.listed
-	s.listed, s.at, s.served = true, version, server.Served()
+	s.listed, s.cut, s.at, s.served = true, false, version, server.Served()
 	gone := maps.Clone(s.objects)
 	for _, o := range objects {
 		if s.selects != nil && !s.selects(o) {
@@ -247,17 +250,27 @@ func (c informers) WaitForCacheSync(context.Context) bool { return true }
 
 // Get reads from the store. A write of this process is waited for.
 func (c informers) Get(_ context.Context, key client.ObjectKey, out client.Object, _ ...client.GetOption) error {
-	s := c.replica.caughtUp(kindOf(out))
+	s := c.replica.caughtUp(c.replica.cached(kindOf(out)))
 	return found(s.kind, s.objects[storeKey(key)], key, out, stripped)
 }
 
 func (c informers) List(_ context.Context, out client.ObjectList, options ...client.ListOption) error {
-	s := c.replica.caughtUp(kindOf(out))
+	s := c.replica.caughtUp(c.replica.cached(kindOf(out)))
 	objects := make([]*api.Object, 0, len(s.objects))
 	for _, name := range slices.Sorted(maps.Keys(s.objects)) {
 		objects = append(objects, s.objects[name])
 	}
 	return list(objects, out, stripped, options)
+}
+
+// cached notes that a kind is read from the cache, or written by its client: that starts a watch of the whole kind.
+func (r *Replica) cached(kind api.Kind) api.Kind {
+	if kind != api.Pods {
+		return kind
+	}
+	r.World.Watches("", "")
+	r.stores[kind] = newStore(kind, nil)
+	return kind
 }
 
 // live reads past the cache.

@@ -54,17 +54,18 @@ func (w *Write) Key() string {
 // writer is the client of a replica: it reads from the cache, and parks at each write.
 type writer struct {
 	client.Client
-	informers
+	reader  client.Reader
 	replica *Replica
+	direct  bool // past the cache
 	sub     string
 }
 
 func (w writer) Get(ctx context.Context, key client.ObjectKey, out client.Object, o ...client.GetOption) error {
-	return w.informers.Get(ctx, key, out, o...)
+	return w.reader.Get(ctx, key, out, o...)
 }
 
 func (w writer) List(ctx context.Context, out client.ObjectList, o ...client.ListOption) error {
-	return w.informers.List(ctx, out, o...)
+	return w.reader.List(ctx, out, o...)
 }
 
 func (w writer) Status() client.SubResourceWriter { return status{w} }
@@ -128,11 +129,17 @@ func (s status) Apply(context.Context, runtime.ApplyConfiguration, ...client.Sub
 // do parks until the write has met its fate.
 func (w writer) do(r api.Request, obj client.Object) error {
 	r.User, r.Sub, r.Kind, r.Namespace, r.Name = "operator", w.sub, kindOf(obj), obj.GetNamespace(), obj.GetName()
+	if !w.direct {
+		w.replica.cached(r.Kind)
+	}
 	t := w.replica.current
 	if t == nil {
 		panic("a write outside of a reconciler: " + r.Name)
 	}
-	write := &Write{Request: r, Replica: w.replica, task: t, View: w.replica.view()}
+	write := &Write{Request: r, Replica: w.replica, task: t}
+	if r.Kind == api.Nodes {
+		write.View = w.replica.view()
+	}
 	if !t.yield(write) {
 		panic(killed{})
 	}

@@ -26,6 +26,7 @@ type following struct {
 	key     string
 	store   *store
 	failed  string
+	told    string // what the operator has heard of failed
 }
 
 // Follow implements evidence.Informers.
@@ -40,6 +41,8 @@ func (f followers) Follow(_ context.Context, w *evidence.Watch) evidence.Informe
 	}
 	out := &following{watch: w, replica: f.replica, key: w.Namespace + "/" + w.Options.LabelSelector,
 		store: newStore(api.Pods, selects)}
+	out.store.follows = out
+	f.replica.World.Watches(w.Namespace, w.Options.LabelSelector)
 	q := out.store.subscribe(nil)
 	q.handler = heard{out, q}
 	out.store.synced = func() {
@@ -51,22 +54,16 @@ func (f followers) Follow(_ context.Context, w *evidence.Watch) evidence.Informe
 	return out
 }
 
-// followed is the watch of pods that a store belongs to, nil for another store.
-func (r *Replica) followed(s *store) *following {
-	for _, f := range r.evidence {
-		if f.store == s {
-			return f
-		}
-	}
-	return nil
-}
-
 // fail notes why the pods cannot be read; empty, as soon as they can be.
 func (f *following) fail(why string) {
-	if f.failed != why {
-		f.failed = why
-		f.replica.background = append(f.replica.background, f.watch.StateChanged)
+	if f.failed == why {
+		return
 	}
+	f.failed = why
+	f.replica.after(0, func() {
+		f.watch.StateChanged()
+		f.replica.after(0, func() { f.told = why }) // as the first one has done the same
+	})
 }
 
 // Synced implements evidence.Informer.

@@ -7,13 +7,13 @@ package replica
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -22,8 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	nodeadmission "github.com/nodegate/nodegate/internal/admission/node"
+	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/guard/eviction"
 	"github.com/nodegate/nodegate/internal/operator"
 	"github.com/nodegate/nodegate/test/simulation/api"
 	"github.com/nodegate/nodegate/test/simulation/model"
@@ -36,14 +39,13 @@ type Replica struct {
 	Up, Leads, Deposed bool
 	// Parked are the writes that wait for their fate, in the order in which they were made.
 	Parked []*Write
-	// Forbidden is whether pods cannot be listed.
-	Forbidden func() bool
+	// World is what surrounds the process.
+	World *World
 
 	process int // counts the processes of all replicas
 	heard   *ears
 	hearing *api.Object
 	server  *api.Server
-	now     func() time.Time
 
 	operator    *operator.Replica
 	stores      map[api.Kind]*store
@@ -51,11 +53,31 @@ type Replica struct {
 	minimum     map[api.Kind]int64 // the version of the own last write
 	controllers []*controller
 	background  []func()
+	timers      []timer
 	begun       bool
 	current     *task
 	tasks       map[*task]bool
 	cancel      context.CancelFunc
 	ctx         context.Context
+}
+
+// World is what surrounds the replicas.
+type World struct {
+	Server *api.Server
+	// Now is the time.
+	Now func() time.Time
+	// Forbidden is whether pods cannot be listed or watched.
+	Forbidden func() bool
+	// Watches is told of each watch of pods, and of reads and writes of pods that would start one.
+	Watches func(namespace, labels string)
+	// Webhooks is whether the webhooks are installed.
+	Webhooks bool
+}
+
+// timer is a function that runs later.
+type timer struct {
+	at time.Time
+	f  func()
 }
 
 // controller is a reconciler with its queue.
@@ -81,15 +103,15 @@ type killed struct{}
 func init() { ctrl.SetLogger(logr.Discard()) }
 
 // New is a replica that is down.
-func New(number int, server *api.Server, now func() time.Time, forbidden func() bool) *Replica {
-	return &Replica{Number: number, process: number, server: server, now: now, Forbidden: forbidden}
+func New(number int, w *World) *Replica {
+	return &Replica{Number: number, process: number, World: w, server: w.Server}
 }
 
 // Now is the process's clock.
-func (r *Replica) Now() time.Time { return r.now() }
+func (r *Replica) Now() time.Time { return r.World.Now() }
 
 // Since is the time since another one, by the process's clock.
-func (r *Replica) Since(t time.Time) time.Duration { return r.now().Sub(t) }
+func (r *Replica) Since(t time.Time) time.Duration { return r.Now().Sub(t) }
 
 // Start starts the process.
 func (r *Replica) Start() {
@@ -103,15 +125,40 @@ func (r *Replica) Start() {
 	r.evidence, r.minimum, r.tasks = map[string]*following{}, map[api.Kind]int64{}, map[*task]bool{}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	cached := informers{replica: r}
+	engine, options := nodeadmission.EngineNone, &operator.Options{Namespace: "nodegate-system"}
+	if r.World.Webhooks {
+		engine, options.Webhooks = nodeadmission.EngineWebhook, &operator.WebhookOptions{GuardUsers: guard.DefaultUsers()}
+	}
 	var err error
 	r.operator, err = operator.New(r.ctx, &operator.Environment{
-		Cache: cached, Client: writer{informers: cached, replica: r}, Live: live{r}, Informers: followers{r},
-		Recorder: silent{}, Clock: r, Go: func(f func()) { r.background = append(r.background, f) },
-		Admission: func() nodeadmission.Kind { return nodeadmission.EngineNone },
-	}, &operator.Options{})
-	if err != nil {
-		panic(err)
+		Cache: cached, Client: writer{reader: cached, replica: r}, Live: live{r},
+		Direct: writer{reader: live{r}, replica: r, direct: true}, Informers: followers{r},
+		Recorder: silent{}, Clock: r, After: r.after, Admission: func() nodeadmission.Kind { return engine },
+	}, options)
+	must(err)
+}
+
+// after runs a function when a time has passed.
+func (r *Replica) after(d time.Duration, f func()) {
+	if d > 0 {
+		r.timers = append(r.timers, timer{r.Now().Add(d), f})
+		return
 	}
+	r.background = append(r.background, f)
+}
+
+// Review asks a webhook of the process; nil without an answer.
+func (r *Replica) Review(path string, request admissionv1.AdmissionRequest) *admission.Response {
+	if !r.Up {
+		return nil
+	}
+	for _, h := range r.operator.Webhooks {
+		if h.Path() == path {
+			response := h.Handle(r.ctx, admission.Request{AdmissionRequest: request})
+			return &response
+		}
+	}
+	panic("no webhook is served at " + path)
 }
 
 // Kill ends the process at once. Requests that it has sent are lost or under way, as the caller says before.
@@ -123,19 +170,24 @@ func (r *Replica) Kill() {
 	for t := range r.tasks {
 		t.stop()
 	}
-	*r = Replica{Number: r.Number, process: r.process, server: r.server, now: r.now, Forbidden: r.Forbidden}
+	*r = Replica{Number: r.Number, process: r.process, World: r.World, server: r.server}
 }
 
 // Lead makes the process the leader: its controllers start.
 func (r *Replica) Lead() {
 	r.Leads = true
-	nodes := &controller{name: "node", reconciler: r.operator.Nodes, queue: newQueue(r.now)}
-	rules := &controller{name: "rule", reconciler: r.operator.Status, queue: newQueue(r.now)}
+	nodes := &controller{name: "node", reconciler: r.operator.Nodes, queue: newQueue(r.Now)}
+	rules := &controller{name: "rule", reconciler: r.operator.Status, queue: newQueue(r.Now)}
 	r.controllers = []*controller{nodes, rules}
 	must(r.operator.NodeRules.Start(r.ctx, nodes.queue))
 	must(r.operator.StatusQueue.Start(r.ctx, rules.queue))
 	nodes.source = r.stores[api.Nodes].subscribe(enqueue{nodes.queue, r.operator.Nodes.Relevant()})
 	rules.source = r.stores[api.Rules].subscribe(enqueue{queue: rules.queue})
+	if r.operator.Evictions != nil {
+		evictions := &controller{name: "eviction", reconciler: r.operator.Evictions, queue: newQueue(r.Now)}
+		evictions.source = r.stores[api.Nodes].subscribe(enqueue{evictions.queue, eviction.Relevant()})
+		r.controllers = append(r.controllers, evictions)
+	}
 	r.progress()
 }
 
@@ -188,14 +240,16 @@ func (r *Replica) watched(k api.Kind) []*store {
 // Deliver brings up to n events of a kind into its store.
 func (r *Replica) Deliver(k api.Kind, n int) {
 	for _, s := range r.watched(k) {
-		if f := r.followed(s); f != nil && !s.listed && r.Forbidden() {
-			f.fail("pods is forbidden")
+		if s.follows == nil {
+			s.pull(r.server, n)
+			continue
+		}
+		if s.stale() && r.World.Forbidden() {
+			s.follows.fail("pods is forbidden")
 			continue
 		}
 		s.pull(r.server, n)
-		if f := r.followed(s); f != nil {
-			f.fail("")
-		}
+		s.follows.fail("")
 	}
 	if r.Up {
 		r.progress()
@@ -205,9 +259,7 @@ func (r *Replica) Deliver(k api.Kind, n int) {
 // Cut cuts the watches of a kind: they list again.
 func (r *Replica) Cut(k api.Kind) {
 	for _, s := range r.watched(k) {
-		if s.listed {
-			s.relist(r.server)
-		}
+		s.cut = true
 	}
 }
 
@@ -241,8 +293,16 @@ func (r *Replica) NotifyAll(k api.Kind) {
 	}
 }
 
-// Background runs what was left to run in the background.
+// Background runs what was left to run in the background, and what was to run by now.
 func (r *Replica) Background() {
+	for i := 0; i < len(r.timers); {
+		if t := r.timers[i]; t.at.After(r.Now()) {
+			i++
+		} else {
+			r.timers = slices.Delete(r.timers, i, i+1)
+			r.background = append(r.background, t.f)
+		}
+	}
 	for len(r.background) > 0 {
 		f := r.background[0]
 		r.background = r.background[1:]
@@ -318,7 +378,7 @@ func (r *Replica) Idle() bool {
 	}
 	for _, k := range api.Kinds {
 		for _, s := range r.watched(k) {
-			if f := r.followed(s); s.behind(r.server) && (f == nil || f.failed == "" || !r.Forbidden()) {
+			if s.behind(r.server) && (s.follows == nil || s.follows.failed == "" || !r.World.Forbidden()) {
 				return false
 			}
 			for _, q := range s.handlers {
@@ -339,6 +399,11 @@ func (r *Replica) Idle() bool {
 // Next is the process's next deadline; zero, if it has none.
 func (r *Replica) Next() time.Time {
 	var first time.Time
+	for _, t := range r.timers {
+		if first.IsZero() || t.at.Before(first) {
+			first = t.at
+		}
+	}
 	for _, c := range r.controllers {
 		if r.Deposed {
 			break
@@ -390,6 +455,4 @@ func (e enqueue) OnDelete(obj any) {
 // silent records no events.
 type silent struct{}
 
-func (silent) Eventf(_, _ runtime.Object, _, _, _, note string, args ...any) {
-	_ = fmt.Sprintf(note, args...)
-}
+func (silent) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}

@@ -68,7 +68,7 @@ func (l listening) hear(obj any) {
 
 // view is what the process was shown.
 func (r *Replica) view() *model.View {
-	v := &model.View{Process: r.process, Now: r.now(), Foreign: r.heard.foreign,
+	v := &model.View{Process: r.process, Now: r.Now(), Foreign: r.heard.foreign,
 		Nodes: map[string]model.Document{}, Rules: map[string]model.Document{}, Pods: map[string][]model.Document{},
 		Edited: map[string]bool{}}
 	for name, o := range r.stores[api.Nodes].objects {
@@ -77,13 +77,17 @@ func (r *Replica) view() *model.View {
 	maps.Copy(v.Rules, r.heard.rules)
 	maps.Copy(v.Edited, r.heard.edited)
 	for key, f := range r.evidence {
-		if !f.store.listed {
+		if !f.store.listed || f.told != "" {
 			continue
 		}
 		v.Pods[key] = []model.Document{}
 		for _, o := range f.store.objects {
 			v.Pods[key] = append(v.Pods[key], o)
 		}
+	}
+	running, _ := r.server.List(api.Pods)
+	for _, o := range running {
+		v.Running = append(v.Running, o)
 	}
 	return v
 }

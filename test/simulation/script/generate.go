@@ -41,10 +41,10 @@ var Unfixed = map[string]string{
 func Generate(seed uint64, steps int, all bool) *Script {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), script: &Script{}, all: all}
 	g.nodes, g.rules = 2+g.IntN(MaxNodes-1), 1+g.IntN(MaxRules)
-	g.script.Replicas = 1 + g.IntN(2)
+	g.script.Replicas, g.script.Webhooks = 1+g.IntN(2), g.IntN(2) == 0
 	if g.IntN(4) == 0 {
 		for range g.nodes {
-			g.script.Skew = append(g.script.Skew, []int{0, 0, 0, -30, 40, 400}[g.IntN(6)])
+			g.script.Skew = append(g.script.Skew, []int{0, 0, 0, -30, 40, 400, 4000}[g.IntN(7)])
 		}
 	}
 	g.choose()
@@ -75,7 +75,7 @@ func (g *generator) choose() {
 	for _, a := range []weighted{
 		{6, (*generator).fates}, {3, (*generator).restarts}, {4, (*generator).reboots}, {4, (*generator).membership},
 		{4, (*generator).edits}, {3, (*generator).deletion}, {3, (*generator).people}, {6, (*generator).pods},
-		{1, (*generator).definition}, {2, (*generator).watches},
+		{1, (*generator).definition}, {2, (*generator).watches}, {3, (*generator).outages}, {3, (*generator).intruders},
 	} {
 		if g.IntN(3) > 0 {
 			g.actors = append(g.actors, a)
@@ -137,7 +137,7 @@ func (g *generator) reporters() {
 	g.add(Step{Do: "node.report", Node: g.node(), Of: one(g, "A", "A", "B"), Value: g.status()})
 }
 
-func (g *generator) time() { g.add(Step{Do: "pass", N: one(g, 1, 1, 5, 12, 30, 61, 130)}) }
+func (g *generator) time() { g.add(Step{Do: "pass", N: one(g, 1, 1, 5, 12, 30, 61, 130, 700)}) }
 
 func (g *generator) fates() {
 	fate := one(g, "applied, but the answer is lost", "lost on its way", "applied twice", "refused with 409",
@@ -153,6 +153,24 @@ func (g *generator) restarts() {
 func (g *generator) watches() { g.add(Step{Do: "cut", Replica: g.replica(), Of: g.kind()}) }
 
 func (g *generator) reboots() { g.add(Step{Do: "node.reboot", Node: g.node()}) }
+
+// outages cut links of nodes; the node controller evicts their pods.
+func (g *generator) outages() {
+	g.add(Step{Do: one(g, "node.lost", "node.lost", "node.back"), Node: g.node()})
+}
+
+// intruders try what only the operator, or an administrator, may do.
+func (g *generator) intruders() {
+	switch n := g.node(); g.IntN(4) {
+	case 0:
+		g.add(Step{Do: "node.create", Node: n, Value: g.pool(), Of: "00000000-gone"})
+	case 1:
+		g.add(Step{Do: "node.label", Node: n, Value: g.pool(), Of: "kubelet"})
+	default:
+		g.add(Step{Do: "node.release", Node: n, Of: one(g, "kubelet", "cni"), N: g.IntN(2),
+			Value: one(g, "readiness.node.x-k8s.io/override", "readiness.k8s.io/bootstrap-completed-r1")})
+	}
+}
 
 func (g *generator) membership() {
 	switch n := g.node(); g.IntN(5) {
@@ -182,7 +200,7 @@ func (g *generator) pods() {
 	n, p := g.node(), 1+g.IntN(MaxPods)
 	switch g.IntN(5) {
 	case 0, 1:
-		g.add(Step{Do: "pod.create", Node: n, Pod: p, Value: one(g, "x", "x", "y")})
+		g.add(Step{Do: "pod.create", Node: n, Pod: p, Value: one(g, "x", "x", "y"), Of: one(g, "", "", "", "protected")})
 	case 2, 3:
 		g.add(Step{Do: "pod.ready", Node: n, Pod: p, Value: one(g, "true", "true", "false")})
 	default:
@@ -213,6 +231,9 @@ func (g *generator) edits() {
 		`{"conditions":[{"type":"example.com/B","requiredStatus":"True"}]}`,
 		`{"requirements":[{"name":"pods","pods":{"namespace":"apps",`+
 			`"selector":{"matchExpressions":[{"key":"app","operator":"In","values":["x"]}]}}}]}`,
+		`{"requirements":[{"name":"pods","pods":{"namespace":"apps",`+
+			`"selector":{"matchExpressions":[{"key":"app","operator":"In","values":["not valid!"]}]}}}]}`,
+		`{"evictionGuard":{"maxHoldSeconds":60}}`, `{"evictionGuard":null}`,
 		`{"requirements":null}`)
 	if g.may("chain") && g.IntN(14) == 0 {
 		patch = fmt.Sprintf(`{"requirements":[{"name":"other","ruleSatisfied":{"name":"r%d"}}]}`, g.rule())
@@ -231,7 +252,10 @@ func (g *generator) spec() string {
 	if bootstrap {
 		spec["enforcementMode"] = "bootstrap-only"
 	}
-	condition := object{"type": "example.com/" + one(g, "A", "A", "B"), "requiredStatus": one(g, "True", "True",
+	if g.IntN(3) == 0 {
+		spec["evictionGuard"] = object{"maxHoldSeconds": one(g, 20, 60, 600)}
+	}
+	condition := object{"type": one(g, "example.com/A", "example.com/A", "example.com/B", "Ready"), "requiredStatus": one(g, "True", "True",
 		"True", "False")}
 	if g.IntN(5) == 0 {
 		condition["maxAgeSeconds"] = 900

@@ -37,6 +37,8 @@ type Script struct {
 	Replicas int `json:"replicas"`
 	// Skew is for how many seconds each node's clock is ahead; 0 for those that are not named.
 	Skew []int `json:"skew,omitempty"`
+	// Webhooks is whether the webhooks are installed.
+	Webhooks bool `json:"webhooks,omitempty"`
 	// Steps are what happens.
 	Steps []Step `json:"steps"`
 }
@@ -44,6 +46,7 @@ type Script struct {
 // String is the script in words, one line for each step.
 func (s *Script) String() string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "%d replicas, webhooks: %t, clocks of nodes ahead by %v seconds\n", s.Replicas, s.Webhooks, s.Skew)
 	for i := range s.Steps {
 		fmt.Fprintf(&b, "%3d. %s\n", i+1, s.Steps[i].String())
 	}
@@ -63,9 +66,12 @@ var words = map[string]string{
 	"down":          "replica %[4]d is killed and stays down",
 	"up":            "replica %[4]d starts, if it is down",
 	"handover":      "replica %[4]d becomes the leader; the old one has not noticed yet",
-	"node.create":   "node n%[1]d registers in pool %[6]s",
+	"node.create":   "node n%[1]d registers in pool %[6]s%[5]s",
 	"node.delete":   "node n%[1]d is deleted",
-	"node.label":    "node n%[1]d gets into pool %[6]q",
+	"node.label":    "node n%[1]d gets into pool %[6]q %[5]s",
+	"node.release":  "the account %[5]q writes the annotation %[6]s of n%[1]d, by nodes/status or, with %[7]d = 0, by nodes",
+	"node.lost":     "the link of node n%[1]d is cut",
+	"node.back":     "the link of node n%[1]d is repaired",
 	"node.cordon":   "node n%[1]d is cordoned: %[6]s",
 	"node.override": "an administrator sets the override of n%[1]d to %[6]q",
 	"node.taint":    "someone puts the taint %[6]s on n%[1]d",
@@ -73,7 +79,7 @@ var words = map[string]string{
 	"node.report":   "a reporter on n%[1]d says %[5]s=%[6]s",
 	"node.beat":     "kubelet and the reporters of n%[1]d repeat what they said",
 	"node.reboot":   "node n%[1]d reboots; kubelet reports the new boot ID",
-	"pod.create":    "pod %[3]d of n%[1]d is created with app=%[6]s",
+	"pod.create":    "pod %[3]d of n%[1]d is created with app=%[6]s %[5]s",
 	"pod.ready":     "pod %[3]d of n%[1]d becomes ready: %[6]s",
 	"pod.delete":    "pod %[3]d of n%[1]d is deleted",
 	"rule.create":   "rule r%[2]d is created: %[6]s",

@@ -4,16 +4,15 @@
 package world
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/test/simulation/api"
@@ -25,6 +24,7 @@ import (
 const (
 	poolLabel   = "example.com/pool"
 	overrideKey = "readiness.node.x-k8s.io/override"
+	recordKey   = "readiness.node.x-k8s.io/rule-"
 	namespace   = "apps"
 )
 
@@ -71,6 +71,7 @@ func (w *World) do(s *script.Step) {
 	case "evidence":
 		w.forbidden = s.Value == "forbidden"
 	}
+	w.evict()
 }
 
 // handover makes another replica the leader. The old one does not start anything any more; its writes are still under
@@ -89,7 +90,7 @@ func (w *World) handover(to *replica.Replica) {
 
 // serve replaces the CRD.
 func (w *World) serve(which string) {
-	if d := w.definitions[which]; d != nil && w.Model.Served != which {
+	if d := w.definitions.CRDs[which]; d != nil && w.Model.Served != which {
 		w.server.Serve(d)
 		w.Model.Serve(which)
 	}
@@ -104,20 +105,6 @@ func podName(s *script.Step) string {
 // send carries a request of an actor out. What is refused does not happen.
 func (w *World) send(r api.Request) {
 	_, _ = w.server.Do(r)
-}
-
-// admit refuses rules without evidence, as the CRD does.
-func admit(r *api.Request, _, after metav1.Object) error {
-	rule, ok := after.(*unstructured.Unstructured)
-	if !ok || r.Kind != api.Rules || r.Sub != "" {
-		return nil
-	}
-	conditions, _, _ := unstructured.NestedSlice(rule.Object, "spec", "conditions")
-	requirements, _, _ := unstructured.NestedSlice(rule.Object, "spec", "requirements")
-	if len(conditions)+len(requirements) == 0 {
-		return apierrors.NewInvalid(schema.GroupKind{Kind: "NodeReadinessRule"}, r.Name, nil)
-	}
-	return nil
 }
 
 // clock is the clock of a node.
@@ -138,12 +125,12 @@ func (w *World) change(n int, user, sub string, edit func(*corev1.Node)) {
 	node := o.Meta.(*corev1.Node).DeepCopy()
 	edit(node)
 	node.ResourceVersion = ""
-	body, err := json.Marshal(node)
-	if err != nil {
-		panic(err)
+	w.send(api.Request{User: user, Verb: "update", Kind: api.Nodes, Name: node.Name, Sub: sub, Object: node})
+	after := w.server.Get(api.Nodes, nodeName(n)).Meta.(*corev1.Node)
+	if was := o.Meta.(*corev1.Node); !maps.Equal(was.Annotations, after.Annotations) ||
+		!equality.Semantic.DeepEqual(was.Spec.Taints, after.Spec.Taints) {
+		w.Model.Actor(document(w.server.Get(api.Nodes, nodeName(n))))
 	}
-	w.send(api.Request{User: user, Verb: "update", Kind: api.Nodes, Name: node.Name, Sub: sub, Body: body})
-	w.Model.Actor(document(w.server.Get(api.Nodes, node.Name)))
 }
 
 func (w *World) doNode(s *script.Step) {
@@ -153,7 +140,7 @@ func (w *World) doNode(s *script.Step) {
 	case "node.delete":
 		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Nodes, Name: nodeName(s.Node)})
 	case "node.label":
-		w.change(s.Node, "admin", "", func(n *corev1.Node) { n.Labels = map[string]string{poolLabel: s.Value} })
+		w.label(s)
 	case "node.cordon":
 		w.change(s.Node, "admin", "", func(n *corev1.Node) { n.Spec.Unschedulable = s.Value == "true" })
 	case "node.override":
@@ -163,6 +150,10 @@ func (w *World) doNode(s *script.Step) {
 				metav1.SetMetaDataAnnotation(&n.ObjectMeta, overrideKey, s.Value)
 			}
 		})
+	case "node.release":
+		w.release(s)
+	case "node.lost", "node.back":
+		w.lose(s.Node, s.Do == "node.lost")
 	case "node.taint", "node.untaint":
 		w.taint(s)
 	case "node.report":
@@ -170,6 +161,7 @@ func (w *World) doNode(s *script.Step) {
 	case "node.beat":
 		w.beat(s.Node)
 	case "node.reboot":
+		w.lose(s.Node, false)
 		w.boots[s.Node]++
 		w.change(s.Node, "kubelet", "status", func(n *corev1.Node) {
 			n.Status.NodeInfo.BootID = fmt.Sprintf("boot-%d", w.boots[s.Node])
@@ -179,7 +171,54 @@ func (w *World) doNode(s *script.Step) {
 	}
 }
 
-// register creates a node, as its kubelet does. Those in pool tainted come with the taint of rule r1's kind.
+// label puts a node into a pool. A kubelet that labels its own node must not be refused.
+func (w *World) label(s *script.Step) {
+	user := cmp.Or(s.Of, "admin")
+	w.change(s.Node, user, "", func(n *corev1.Node) { n.Labels = map[string]string{poolLabel: s.Value} })
+	if o := w.server.Get(api.Nodes, nodeName(s.Node)); o != nil {
+		w.Model.Labelled(document(o), poolLabel, s.Value)
+	}
+}
+
+// release is an attempt of a kubelet, or of an account that may write nodes/status, to overrule rules.
+func (w *World) release(s *script.Step) {
+	sub := "status"
+	if s.Of == "kubelet" && s.N == 0 {
+		sub = ""
+	}
+	before := document(w.server.Get(api.Nodes, nodeName(s.Node)))
+	w.change(s.Node, s.Of, sub, func(n *corev1.Node) { metav1.SetMetaDataAnnotation(&n.ObjectMeta, s.Value, "Release") })
+	w.Model.Overruled(before, document(w.server.Get(api.Nodes, nodeName(s.Node))))
+}
+
+// lose cuts a node's link, or repairs it: the node lifecycle controller sets Ready and its taint.
+func (w *World) lose(n int, lost bool) {
+	if w.lost[n] == lost {
+		return
+	}
+	w.lost[n] = lost
+	now := metav1.NewTime(w.now.UTC().Truncate(time.Second))
+	status, user := corev1.ConditionUnknown, "node-controller"
+	if !lost {
+		status, user, now = corev1.ConditionTrue, "kubelet", metav1.NewTime(w.clock(n))
+	}
+	w.change(n, user, "status", func(node *corev1.Node) {
+		c := &node.Status.Conditions[0]
+		c.Status, c.LastTransitionTime = status, now
+		if !lost {
+			c.LastHeartbeatTime = now
+		}
+	})
+	w.change(n, "node-controller", "", func(node *corev1.Node) {
+		node.Spec.Taints = without(node.Spec.Taints, corev1.TaintNodeUnreachable)
+		if lost {
+			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnreachable,
+				Effect: corev1.TaintEffectNoExecute, TimeAdded: &now})
+		}
+	})
+}
+
+// register creates a node, as its kubelet does. One with a forged record claims a foreign taint that it does not have.
 func (w *World) register(s *script.Step) {
 	w.boots[s.Node]++
 	now := metav1.NewTime(w.clock(s.Node))
@@ -189,11 +228,11 @@ func (w *World) register(s *script.Step) {
 	node.Status.Conditions = []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now,
 	}}
-	body, err := json.Marshal(node)
-	if err != nil {
-		panic(err)
+	if s.Of != "" {
+		node.Annotations = map[string]string{recordKey + s.Of: `{"rule":"gone","taint":"example.com/foreign=:NoExecute"}`}
 	}
-	w.send(api.Request{User: "kubelet", Verb: "create", Kind: api.Nodes, Body: body})
+	delete(w.lost, s.Node)
+	w.send(api.Request{User: "kubelet", Verb: "create", Kind: api.Nodes, Name: node.Name, Object: node})
 	w.change(s.Node, "node-controller", "", func(n *corev1.Node) {
 		n.Spec.Taints = without(n.Spec.Taints,
 			corev1.TaintNodeNotReady)
@@ -245,12 +284,16 @@ func (w *World) report(n int, condition, status string) {
 
 // beat repeats what was reported of a node, and kubelet brings the status of its pods up to date.
 func (w *World) beat(n int) {
+	o := w.server.Get(api.Nodes, nodeName(n))
+	if o == nil || w.lost[n] {
+		return
+	}
 	now := metav1.NewTime(w.clock(n))
-	w.change(n, "kubelet", "status", func(node *corev1.Node) {
-		for i := range node.Status.Conditions {
-			node.Status.Conditions[i].LastHeartbeatTime = now
-		}
-	})
+	node := o.Meta.(*corev1.Node).DeepCopy()
+	for i := range node.Status.Conditions {
+		node.Status.Conditions[i].LastHeartbeatTime = now
+	}
+	w.send(api.Request{User: "kubelet", Verb: "update", Kind: api.Nodes, Name: node.Name, Sub: "status", Object: node})
 }
 
 // beatAll lets kubelet and the reporters of all nodes repeat what they said, and restarts what a reboot ended.
@@ -263,17 +306,25 @@ func (w *World) beatAll() {
 	}
 }
 
-// refresh starts a pod's container again if the node has rebooted since.
+// refresh starts a pod's container again if the node has rebooted since, and ends pods that are terminating.
 func (w *World) refresh(n, p int) {
 	o := w.server.Get(api.Pods, namespace+"/"+podName(&script.Step{Node: n, Pod: p}))
 	if o == nil {
 		return
 	}
 	pod := o.Meta.(*corev1.Pod)
+	if w.lost[n] {
+		return
+	}
+	if pod.DeletionTimestamp != nil {
+		w.send(api.Request{User: "kubelet", Verb: "delete", Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name,
+			Grace: new(int64)})
+		return
+	}
 	if pod.Annotations["boot"] == fmt.Sprint(w.boots[n]) || len(pod.Status.ContainerStatuses) == 0 {
 		return
 	}
-	w.podStatus(n, pod, pod.Status.ContainerStatuses[0].Ready)
+	w.runPod(n, pod, pod.Status.ContainerStatuses[0].Ready)
 }
 
 func (w *World) doPod(s *script.Step) {
@@ -284,16 +335,15 @@ func (w *World) doPod(s *script.Step) {
 		}
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: podName(s),
 			Labels: map[string]string{"app": s.Value}}}
+		if s.Of == "protected" {
+			pod.Labels[protectedLabel] = "true"
+		}
 		pod.Spec.NodeName = nodeName(s.Node)
 		pod.Spec.Containers = []corev1.Container{{Name: "main", ReadinessProbe: &corev1.Probe{}}}
-		body, err := json.Marshal(pod)
-		if err != nil {
-			panic(err)
-		}
-		w.send(api.Request{User: "scheduler", Verb: "create", Kind: api.Pods, Body: body})
+		w.send(api.Request{User: "scheduler", Verb: "create", Kind: api.Pods, Name: pod.Name, Object: pod})
 	case "pod.ready":
 		if o := w.server.Get(api.Pods, namespace+"/"+podName(s)); o != nil {
-			w.podStatus(s.Node, o.Meta.(*corev1.Pod), s.Value == "true")
+			w.runPod(s.Node, o.Meta.(*corev1.Pod), s.Value == "true")
 		}
 	case "pod.delete":
 		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Pods, Namespace: namespace, Name: podName(s),
@@ -301,9 +351,23 @@ func (w *World) doPod(s *script.Step) {
 	}
 }
 
-// podStatus writes a pod's status, as kubelet does. A container starts when the node's boot is another than before.
-func (w *World) podStatus(n int, old *corev1.Pod, ready bool) {
+// podStatus writes a pod's status.
+func (w *World) podStatus(old *corev1.Pod, user string, edit func(*corev1.Pod)) {
 	pod := old.DeepCopy()
+	edit(pod)
+	pod.ResourceVersion = ""
+	w.send(api.Request{User: user, Verb: "update", Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name,
+		Sub: "status", Object: pod})
+}
+
+// runPod reports a pod, as kubelet does. A container starts when the node's boot is another than before.
+func (w *World) runPod(n int, old *corev1.Pod, ready bool) {
+	if !w.lost[n] {
+		w.podStatus(old, "kubelet", func(pod *corev1.Pod) { w.started(n, pod, ready) })
+	}
+}
+
+func (w *World) started(n int, pod *corev1.Pod, ready bool) {
 	now := metav1.NewTime(w.clock(n))
 	boot := fmt.Sprint(w.boots[n])
 	started := now
@@ -324,14 +388,8 @@ func (w *World) podStatus(n int, old *corev1.Pod, ready bool) {
 			since = c.LastTransitionTime
 		}
 	}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: since}}
-	pod.ResourceVersion = ""
-	body, err := json.Marshal(pod)
-	if err != nil {
-		panic(err)
-	}
-	w.send(api.Request{User: "kubelet", Verb: "update", Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name,
-		Sub: "status", Body: body})
+	pod.Status.Conditions = append(withoutCondition(pod.Status.Conditions, corev1.PodReady), corev1.PodCondition{
+		Type: corev1.PodReady, Status: status, LastTransitionTime: since})
 }
 
 func (w *World) doRule(s *script.Step) {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/nodegate/nodegate/test/simulation/api"
 	"github.com/nodegate/nodegate/test/simulation/model"
 	"github.com/nodegate/nodegate/test/simulation/replica"
@@ -28,8 +30,13 @@ const (
 // start is when every story starts.
 var start = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 
-// Definitions are the CRDs that may be served, by name: ours, and a foreign one.
-type Definitions map[string]*api.Definition
+// Definitions are what is installed in the cluster.
+type Definitions struct {
+	// CRDs are the CRDs that may be served, by name: ours, and a foreign one.
+	CRDs map[string]*api.Definition
+	// Records is the policy that protects records and overrides.
+	Records *api.Policy
+}
 
 // World is a story under way.
 type World struct {
@@ -43,6 +50,9 @@ type World struct {
 	replicas    []*replica.Replica
 	boots       map[int]int
 	forbidden   bool
+	lost        map[int]bool         // nodes whose link is cut
+	evicted     map[types.UID]string // by pod: the taints for which the node controller tried
+	reviews     int
 	writes      int
 	digest      uint64
 }
@@ -60,12 +70,15 @@ type Result struct {
 
 // Play plays a script to its end.
 func Play(s *script.Script, definitions Definitions) Result {
-	w := &World{definitions: definitions, script: s, now: start, boots: map[int]int{}}
+	w := &World{definitions: definitions, script: s, now: start, boots: map[int]int{}, lost: map[int]bool{},
+		evicted: map[types.UID]string{}}
 	w.Model = model.New(w.time)
-	w.server = api.New(w.time, definitions["ours"])
-	w.server.Admit = admit
+	w.server = api.New(w.time, definitions.CRDs["ours"])
+	w.server.Admit = w.admit
+	around := &replica.World{Server: w.server, Now: w.time, Forbidden: func() bool { return w.forbidden },
+		Watches: w.Model.Watches, Webhooks: s.Webhooks}
 	for i := range max(1, s.Replicas) {
-		r := replica.New(i, w.server, w.time, func() bool { return w.forbidden })
+		r := replica.New(i, around)
 		r.Start()
 		w.replicas = append(w.replicas, r)
 	}
@@ -120,6 +133,7 @@ func (w *World) rest() {
 			beat = w.now.Add(beatEvery)
 		}
 		w.calm()
+		w.evict()
 		if w.Model.Failure != "" {
 			return
 		}

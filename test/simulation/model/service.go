@@ -1,0 +1,115 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// serviceAge is how old a node is at least that is in service when it comes to match a rule, with some slack.
+const serviceAge = 10*time.Minute + 5*time.Second
+
+// arrived reports whether a node is surely in service because it is old and runs pods, and has no record of the rule.
+func (m *Model) arrived(shown *node, r *rule, v *View) bool {
+	return shown.Metadata.Annotations[r.key()] == "" && v.Now.Sub(shown.Metadata.CreationTimestamp) > serviceAge &&
+		v.busy(shown)
+}
+
+// busy reports whether a node has pods. None of them tolerates anything.
+func (v *View) busy(n *node) bool {
+	return slices.ContainsFunc(v.Running, func(d Document) bool {
+		return read[pod](d).Spec.NodeName == n.Metadata.Name
+	})
+}
+
+// spared: existingNodes exempts a node that was in service before the rule until the rule has held there once.
+func (m *Model) spared(shown *node, r *rule, v *View) {
+	h := m.node(shown.Metadata.UID)
+	arrived := m.arrived(shown, r, v)
+	if shown.override() == "Hold" || h.opened[r.Metadata.UID] || r.Spec.rearms() && !h.boot.IsZero() || v.edited(r, 0) ||
+		!arrived && m.existing(shown, r) != yes {
+		return
+	}
+	switch name := shown.Metadata.Name; r.Spec.ExistingNodes {
+	case "None":
+		m.check("spared", false, "rule %s claims node %s, which was there before", r.Metadata.Name, name)
+	case "Idle":
+		m.check("spared", !h.busy[r.Metadata.UID] && !v.busy(shown), "rule %s claims node %s, which was busy",
+			r.Metadata.Name, name)
+	default:
+		m.Decisive["spared"]++
+	}
+}
+
+// evicted: the operator deletes only pods of nodes that evict pods.
+func (m *Model) evicted(before, after Document) {
+	is, was := read[pod](after), read[pod](before)
+	if is != nil && is.Metadata.DeletionTimestamp == nil {
+		return // announced
+	}
+	recently := false
+	for _, h := range m.nodes {
+		if h.last == nil || h.last.Metadata.Name != was.Spec.NodeName {
+			continue
+		}
+		if h.last.evicts() {
+			h.evicts = m.now()
+		}
+		recently = recently || !h.evicts.IsZero() && m.now().Sub(h.evicts) < 5*time.Minute
+	}
+	m.check("evicts", recently, "pod %s is evicted, and its node %s has no taint for that", was.Metadata.Name,
+		was.Spec.NodeName)
+}
+
+// restPods: on a node that evicts pods none is left but those that a policy protects.
+func (m *Model) restPods(e *End, v *View) {
+	for _, d := range e.Pods {
+		p := read[pod](d)
+		n := read[node](v.Nodes[p.Spec.NodeName])
+		if n == nil || !n.evicts() || p.Metadata.Labels["example.com/protected"] != "" {
+			continue
+		}
+		for _, d := range v.Rules {
+			r := read[rule](d)
+			if v.frozen(r) != "" || !r.Spec.enforced() || r.Spec.EvictionGuard.MaxHoldSeconds > 60 {
+				return // the guard may stand still, or has ended without eviction
+			}
+		}
+		m.check("evicted", p.Metadata.DeletionTimestamp != nil, "pod %s is still on node %s", p.Metadata.Name,
+			n.Metadata.Name)
+	}
+}
+
+// Labelled notes an attempt to label a node, which must not be refused.
+func (m *Model) Labelled(d Document, label, value string) {
+	n := read[node](d)
+	m.check("labelled", n.Metadata.Labels[label] == value, "node %s cannot be labelled %s=%s", n.Metadata.Name, label,
+		value)
+}
+
+// Overruled notes an attempt to overrule rules by an account that may not.
+func (m *Model) Overruled(before, after Document) {
+	was, is := read[node](before), read[node](after)
+	if was == nil || is == nil {
+		return
+	}
+	for key := range union(was.Metadata.Annotations, is.Metadata.Annotations) {
+		if key == override || strings.HasPrefix(key, markerPrefix) {
+			m.check("overruled", was.Metadata.Annotations[key] == is.Metadata.Annotations[key],
+				"annotation %s of node %s was written by an account that may not", key, is.Metadata.Name)
+		}
+	}
+	m.Decisive["overruled"]++
+}
+
+// Watches notes a watch of pods: a rule must have asked for it.
+func (m *Model) Watches(namespace, labels string) {
+	asked := false
+	for _, h := range m.rules {
+		asked = asked || h.watches[namespace+"/"+labels]
+	}
+	m.check("watched", asked, "pods in namespace %q with labels %q are watched, which no rule asks for", namespace, labels)
+}

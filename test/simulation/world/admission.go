@@ -1,0 +1,225 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/nodegate/nodegate/test/simulation/api"
+)
+
+// protectedLabel is on pods that a policy keeps from being deleted.
+const protectedLabel = "example.com/protected"
+
+// account returns the user of an actor. A kubelet's requests are about its own node.
+func account(actor, node string) authenticationv1.UserInfo {
+	switch actor {
+	case "kubelet":
+		return authenticationv1.UserInfo{Username: "system:node:" + node, Groups: []string{"system:nodes"}}
+	case "operator":
+		return authenticationv1.UserInfo{Username: "system:serviceaccount:nodegate-system:nodegate-manager"}
+	case "node-controller":
+		return authenticationv1.UserInfo{Username: "system:serviceaccount:kube-system:node-controller"}
+	}
+	return authenticationv1.UserInfo{Username: actor}
+}
+
+// admit does what the API server's admission does with a write.
+func (w *World) admit(r *api.Request, before, after metav1.Object) error {
+	switch r.Kind {
+	case api.Rules:
+		return admitRule(r, after)
+	case api.Nodes:
+		if after != nil {
+			return w.admitNode(r, before, after.(*corev1.Node))
+		}
+	case api.Pods:
+		if after == nil {
+			return w.admitDeletion(r, before.(*corev1.Pod))
+		}
+	}
+	return nil
+}
+
+// admitRule refuses rules without evidence, as the CRD does.
+func admitRule(r *api.Request, after metav1.Object) error {
+	rule, ok := after.(*unstructured.Unstructured)
+	if !ok || r.Sub != "" {
+		return nil
+	}
+	conditions, _, _ := unstructured.NestedSlice(rule.Object, "spec", "conditions")
+	requirements, _, _ := unstructured.NestedSlice(rule.Object, "spec", "requirements")
+	if len(conditions)+len(requirements) == 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "NodeReadinessRule"}, r.Name, nil)
+	}
+	return nil
+}
+
+// admitNode runs the mutating webhook, NodeRestriction, and the policy that protects records and overrides.
+func (w *World) admitNode(r *api.Request, before metav1.Object, node *corev1.Node) error {
+	old, _ := before.(*corev1.Node)
+	user := account(r.User, node.Name)
+	if r.Sub == "" && (old == nil || !maps.Equal(old.Labels, node.Labels)) {
+		if err := w.review("/mutate-nodes", user, r.Sub, old, node); err != nil {
+			return err
+		}
+	}
+	if r.User == "kubelet" && r.Sub == "" && old != nil &&
+		!equality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints) {
+		return apierrors.NewForbidden(api.Nodes.Resource(), r.Name,
+			fmt.Errorf("node %q is not allowed to modify taints", r.Name))
+	}
+	was := map[string]string{}
+	if old != nil {
+		was = old.Annotations
+	}
+	if maps.Equal(was, node.Annotations) || r.User == "operator" {
+		return nil // as the policy's conditions say; this is what the most requests are
+	}
+	return w.definitions.Records.Validate(user, r.Sub, object(old), object(node))
+}
+
+// admitDeletion lets a policy refuse the deletion of protected pods, and asks the eviction guard.
+func (w *World) admitDeletion(r *api.Request, pod *corev1.Pod) error {
+	if pod.Labels[protectedLabel] != "" && r.User != "kubelet" && r.User != "admin" {
+		return apierrors.NewForbidden(api.Pods.Resource(), r.Name, fmt.Errorf("a policy refuses it"))
+	}
+	if r.User == "node-controller" {
+		return w.review("/guard-pods", account(r.User, ""), "", pod, nil)
+	}
+	return nil
+}
+
+// review asks a webhook of one replica after the other, and patches the node. Without an answer, the request is allowed.
+func (w *World) review(path string, user authenticationv1.UserInfo, sub string, before, after runtime.Object) error {
+	if !w.script.Webhooks {
+		return nil
+	}
+	request := admissionv1.AdmissionRequest{UID: "review", UserInfo: user, SubResource: sub,
+		Operation: admissionv1.Update, Resource: metav1.GroupVersionResource{Version: "v1", Resource: "nodes"}}
+	request.OldObject.Raw, request.Object.Raw = encoded(before), encoded(after)
+	switch {
+	case request.OldObject.Raw == nil:
+		request.Operation = admissionv1.Create
+	case request.Object.Raw == nil:
+		request.Operation, request.Resource.Resource = admissionv1.Delete, "pods"
+	}
+	w.reviews++
+	for i := range w.replicas {
+		answer := w.replicas[(w.reviews+i)%len(w.replicas)].Review(path, request)
+		switch {
+		case answer == nil:
+			continue
+		case !answer.Allowed:
+			return apierrors.NewForbidden(schema.GroupResource{Resource: request.Resource.Resource}, "", fmt.Errorf("%s",
+				answer.Result.Message))
+		case len(answer.Patch) > 0:
+			patch, err := jsonpatch.DecodePatch(answer.Patch)
+			must(err)
+			raw, err := patch.Apply(request.Object.Raw)
+			must(err)
+			node := after.(*corev1.Node)
+			*node = corev1.Node{}
+			must(json.Unmarshal(raw, node))
+		}
+		return nil
+	}
+	return nil
+}
+
+func encoded(o runtime.Object) []byte {
+	switch o := o.(type) {
+	case *corev1.Node:
+		if o == nil {
+			return nil
+		}
+	case *corev1.Pod:
+		if o == nil {
+			return nil
+		}
+	case nil:
+		return nil
+	}
+	raw, err := json.Marshal(o)
+	must(err)
+	return raw
+}
+
+// object returns a node as policies see it.
+func object(n *corev1.Node) map[string]any {
+	if n == nil {
+		return nil
+	}
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(n)
+	must(err)
+	return out
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// evict does what the node controller does: it announces and deletes each pod that does not tolerate a NoExecute taint
+// of its node. It tries once for each set of such taints, and gives up.
+func (w *World) evict() {
+	pods, _ := w.server.List(api.Pods)
+	for _, o := range pods {
+		pod := o.Meta.(*corev1.Pod)
+		taints := ""
+		if node := w.server.Get(api.Nodes, pod.Spec.NodeName); node != nil && pod.DeletionTimestamp == nil {
+			taints = evicting(node.Meta.(*corev1.Node))
+		}
+		if tried := w.evicted[pod.UID]; taints == tried {
+			continue
+		}
+		w.evicted[pod.UID] = taints
+		if taints == "" {
+			continue
+		}
+		w.podStatus(pod, "node-controller", func(p *corev1.Pod) {
+			p.Status.Conditions = append(withoutCondition(p.Status.Conditions, corev1.DisruptionTarget), corev1.PodCondition{
+				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager",
+				LastTransitionTime: metav1.NewTime(w.now.UTC().Truncate(1e9))})
+		})
+		w.send(api.Request{User: "node-controller", Verb: "delete", Kind: api.Pods, Namespace: pod.Namespace,
+			Name: pod.Name})
+	}
+}
+
+// evicting lists the NoExecute taints of a node.
+func evicting(node *corev1.Node) string {
+	var all []string
+	for i := range node.Spec.Taints {
+		if t := &node.Spec.Taints[i]; t.Effect == corev1.TaintEffectNoExecute {
+			all = append(all, t.Key)
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+func withoutCondition(conditions []corev1.PodCondition, t corev1.PodConditionType) []corev1.PodCondition {
+	var out []corev1.PodCondition
+	for i := range conditions {
+		if conditions[i].Type != t {
+			out = append(out, conditions[i])
+		}
+	}
+	return out
+}
