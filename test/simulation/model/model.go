@@ -56,6 +56,7 @@ type nodeHistory struct {
 	claimer  map[string]int  // by rule's UID: the process that claimed
 	served   map[string]bool // by rule's UID: claimed while in service by its age and its pods
 	used     map[string]bool // by rule's UID: the claim used the limit
+	forced   map[string]bool // by rule's UID: the claim was made for an override
 	busy     map[string]bool // by rule's UID: was busy when existingNodes: Idle was decided
 	occupied bool            // pods ran there at a write of a replica: it may be in service by its age
 	evicts   time.Time       // when it last had a NoExecute taint
@@ -107,7 +108,7 @@ func (m *Model) Boot(uid, bootID string, at time.Time) {
 func (m *Model) node(uid string) *nodeHistory {
 	if m.nodes[uid] == nil {
 		m.nodes[uid] = &nodeHistory{opened: map[string]bool{}, foreign: map[string]bool{}, claimer: map[string]int{},
-			served: map[string]bool{}, used: map[string]bool{}, busy: map[string]bool{}}
+			served: map[string]bool{}, used: map[string]bool{}, busy: map[string]bool{}, forced: map[string]bool{}}
 	}
 	return m.nodes[uid]
 }
@@ -210,7 +211,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:go
 		switch {
 		case had == "" && has != "":
 			m.closed(shown, r, v)
-			h.claimer[r.Metadata.UID] = v.Process
+			h.claimer[r.Metadata.UID], h.forced[r.Metadata.UID] = v.Process, shown.override() == "Hold"
 			h.last = is
 			if !was.has(has) { // else it is adopted
 				m.spared(shown, r, v)
@@ -371,7 +372,7 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 		}
 		all++
 		own := h.last != nil && h.last.claim(r.Metadata.UID) != "" && h.claimer[r.Metadata.UID] == v.Process
-		if m.inService(n, r) == yes && n.override() == "" && (own || n.claim(r.Metadata.UID) != "" && h.last != nil &&
+		if m.inService(n, r) == yes && n.override() == "" && !h.forced[r.Metadata.UID] && (own || n.claim(r.Metadata.UID) != "" && h.last != nil &&
 			h.last.claim(r.Metadata.UID) != "") {
 			claimed++
 		}

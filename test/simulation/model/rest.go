@@ -213,7 +213,7 @@ func (m *Model) room(r *rule, v *View) {
 	claimed, all, open := 0, 0, ""
 	for _, d := range v.Nodes {
 		n := read[node](d)
-		if !s.NodeSelector.matches(n.Metadata.Labels) || n.Spec.Unschedulable {
+		if !s.NodeSelector.matches(n.Metadata.Labels) || n.Spec.Unschedulable && !m.node(n.Metadata.UID).used[r.Metadata.UID] {
 			continue
 		}
 		service := m.inService(n, r)
