@@ -9,12 +9,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -34,6 +36,7 @@ var (
 	seeds   = flag.Uint64("seeds", 100, "how many seeds")
 	unfixed = flag.Bool("unfixed", false, "also with what shows faults that are known and not fixed")
 	policy  = flag.String("policy", "config/components/record-guard/policy.yaml", "the policy that protects records")
+	most    = flag.Int("failures", 1, "after how many failures to stop")
 	steps   = flag.Int("steps", 200, "how many steps a story has")
 )
 
@@ -83,6 +86,7 @@ func TestStories(t *testing.T) {
 	served := definitions(t)
 	var mu sync.Mutex
 	var wait sync.WaitGroup
+	var failures atomic.Int64
 	next, decisive, writes, played := *first, map[string]int{}, 0, 0
 	began, before := time.Now(), cpu(t)
 	for range 2 {
@@ -92,7 +96,7 @@ func TestStories(t *testing.T) {
 				seed := next
 				next++
 				mu.Unlock()
-				if seed >= *first+*seeds || t.Failed() {
+				if seed >= *first+*seeds || failures.Load() >= int64(*most) {
 					return
 				}
 				s := script.Generate(seed, *steps, *unfixed)
@@ -104,7 +108,7 @@ func TestStories(t *testing.T) {
 				writes += result.Writes
 				played++
 				mu.Unlock()
-				if result.Failure != "" {
+				if result.Failure != "" && failures.Add(1) <= int64(*most) {
 					report(t, seed, s, result, served)
 				}
 			}
@@ -178,7 +182,7 @@ func report(t *testing.T, seed uint64, s *script.Script, result world.Result, se
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.ArtifactDir(), "story.json")
+	file := filepath.Join(t.ArtifactDir(), fmt.Sprintf("story-%d.json", seed))
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}

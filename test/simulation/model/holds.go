@@ -108,9 +108,11 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 			return no
 		}
 		h := m.node(n.Metadata.UID)
-		if r.Spec.rearms() && !h.boot.IsZero() && !h.opened[r.Metadata.UID] {
+		if r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
 			switch {
 			case n.Status.NodeInfo.BootID != h.bootID: // as shown: from before the boot
+				return unknown
+			case !h.under(r.Metadata.UID).seen:
 				return unknown
 			case c.LastHeartbeatTime.Before(h.boot):
 				return no
@@ -153,7 +155,7 @@ func (m *Model) pods(n *node, r *rule, pods []Document, now time.Time) answer {
 			switch {
 			case c.LastTransitionTime.After(now), p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp):
 				best = max(best, unknown)
-			case r.Spec.rearms() && !h.boot.IsZero() && !h.opened[r.Metadata.UID]:
+			case r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened:
 				if n.Status.NodeInfo.BootID != h.bootID {
 					best = max(best, unknown)
 				} else if !p.Status.ContainerStatuses[0].State.Running.StartedAt.Before(h.boot) {
@@ -174,7 +176,7 @@ func (m *Model) satisfied(n *node, other *rule, v *View, late bool) answer {
 		return no
 	case other.Metadata.DeletionTimestamp != nil || n.override() != "" || !other.Spec.enforced():
 		return unknown
-	case other.Spec.bootstrap() && n.marked(other):
+	case other.Spec.bootstrap() && n.marked(other) && !(other.Spec.rearms() && !m.node(n.Metadata.UID).boot.IsZero()):
 		return yes
 	case other.Spec.bootstrap() && other.Spec.Timeout.Action == "Release": // it may have let the node pass for good
 		return unknown

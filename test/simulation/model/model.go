@@ -51,16 +51,29 @@ type nodeHistory struct {
 	boot     time.Time       // by the node's clock; zero: it has not rebooted
 	booted   time.Time       // by ours
 	bootID   string          // after it
-	opened   map[string]bool // by rule's UID: since birth or the last boot
 	foreign  map[string]bool // taints that others put there
-	claimer  map[string]int  // by rule's UID: the process that claimed
-	served   map[string]bool // by rule's UID: claimed while in service by its age and its pods
-	used     map[string]bool // by rule's UID: the claim used the limit
-	forced   map[string]bool // by rule's UID: the claim was made for an override
-	busy     map[string]bool // by rule's UID: was busy when existingNodes: Idle was decided
 	occupied bool            // pods ran there at a write of a replica: it may be in service by its age
 	evicts   time.Time       // when it last had a NoExecute taint
 	last     *node
+	rules    map[string]*underRule // by UID
+}
+
+// underRule is what has become of a node under one rule.
+type underRule struct {
+	opened  bool // since birth or the last boot
+	served  bool // claimed while in service by its age and its pods
+	used    bool // the claim used the limit
+	forced  bool // the claim was made for an override
+	busy    bool // it was busy when existingNodes: Idle was decided
+	seen    bool // its record had a boot ID before the last boot
+	claimer int  // the process that claimed
+}
+
+func (h *nodeHistory) under(uid string) *underRule {
+	if h.rules[uid] == nil {
+		h.rules[uid] = &underRule{}
+	}
+	return h.rules[uid]
 }
 
 type ruleHistory struct {
@@ -100,15 +113,15 @@ func (m *Model) Boot(uid, bootID string, at time.Time) {
 	h.boot, h.booted, h.bootID = at, m.now(), bootID
 	for uid, r := range m.rules {
 		if r.last.Spec.rearms() {
-			delete(h.opened, uid)
+			h.under(uid).opened = false
 		}
+		h.under(uid).seen = h.under(uid).seen || h.last != nil && h.last.record(uid).BootID != ""
 	}
 }
 
 func (m *Model) node(uid string) *nodeHistory {
 	if m.nodes[uid] == nil {
-		m.nodes[uid] = &nodeHistory{opened: map[string]bool{}, foreign: map[string]bool{}, claimer: map[string]int{},
-			served: map[string]bool{}, used: map[string]bool{}, busy: map[string]bool{}, forced: map[string]bool{}}
+		m.nodes[uid] = &nodeHistory{foreign: map[string]bool{}, rules: map[string]*underRule{}}
 	}
 	return m.nodes[uid]
 }
@@ -174,7 +187,7 @@ func (m *Model) RuleWritten(d Document) {
 // inService says whether a node is in service under a rule as a replica was shown it, by the history alone.
 func (m *Model) inService(n *node, r *rule) answer {
 	h, rh := m.node(n.Metadata.UID), m.rules[r.Metadata.UID]
-	if h.opened[r.Metadata.UID] || h.served[r.Metadata.UID] {
+	if h.under(r.Metadata.UID).opened || h.under(r.Metadata.UID).served {
 		return yes
 	}
 	if rh == nil || r.Spec.rearms() && !h.boot.IsZero() {
@@ -211,30 +224,30 @@ func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:go
 		switch {
 		case had == "" && has != "":
 			m.closed(shown, r, v)
-			h.claimer[r.Metadata.UID], h.forced[r.Metadata.UID] = v.Process, shown.override() == "Hold"
+			h.under(r.Metadata.UID).claimer, h.under(r.Metadata.UID).forced = v.Process, shown.override() == "Hold"
 			h.last = is
 			if !was.has(has) { // else it is adopted
 				m.spared(shown, r, v)
-				h.served[r.Metadata.UID] = h.served[r.Metadata.UID] || m.arrived(shown, r, v)
-				h.used[r.Metadata.UID] = m.limit(shown, r, v)
+				h.under(r.Metadata.UID).served = h.under(r.Metadata.UID).served || m.arrived(shown, r, v)
+				h.under(r.Metadata.UID).used = m.limit(shown, r, v)
 			}
 		case had != "" && has == "":
 			m.opened(shown, r, v)
 		case has == "" && was.Metadata.Annotations[r.key()] == "" && is.Metadata.Annotations[r.key()] != "" &&
 			r.Spec.ExistingNodes == "Idle" && m.holds(shown, r, v, true) == no:
-			h.busy[r.Metadata.UID] = v.busy(shown)
+			h.under(r.Metadata.UID).busy = v.busy(shown)
 		}
 		if has == "" {
-			h.used[r.Metadata.UID] = false
+			h.under(r.Metadata.UID).used = false
 		}
 		if !r.Spec.NodeSelector.matches(shown.Metadata.Labels) && is.Metadata.Annotations[r.key()] == "" {
-			delete(h.opened, r.Metadata.UID) // whether a node that comes back is in service is open
-			delete(h.served, r.Metadata.UID)
-			delete(h.busy, r.Metadata.UID)
+			h.under(r.Metadata.UID).opened = false // whether a node that comes back is in service is open
+			h.under(r.Metadata.UID).served = false
+			h.under(r.Metadata.UID).busy = false
 		}
 		if has == "" && (had != "" || was.Metadata.Annotations[r.key()] != is.Metadata.Annotations[r.key()]) ||
 			!was.marked(r) && is.marked(r) {
-			h.opened[r.Metadata.UID] = h.opened[r.Metadata.UID] ||
+			h.under(r.Metadata.UID).opened = h.under(r.Metadata.UID).opened ||
 				r.Spec.NodeSelector.matches(shown.Metadata.Labels) && m.holds(shown, r, v, true) == yes
 		}
 	}
@@ -266,7 +279,8 @@ func (m *Model) ours(was, is, shown *node) {
 		other.Spec.Taints, other.Metadata.Annotations = nil, nil
 		return other
 	}
-	m.check("ours", reflect.DeepEqual(bare(was), bare(is)), "more than taints and annotations of node %s is changed", is.Metadata.Name)
+	m.check("ours", reflect.DeepEqual(bare(was), bare(is)), "more than taints and annotations of node %s is changed",
+		is.Metadata.Name)
 }
 
 // difference are the taints that only one of two lists has, or that they have with another value.
@@ -326,7 +340,7 @@ func (m *Model) closed(shown *node, r *rule, v *View) {
 		"rule %s, which is not enforced, claims node %s", r.Metadata.Name, name)
 	m.check("closed", r.Spec.NodeSelector.matches(shown.Metadata.Labels),
 		"rule %s does not select node %s, and claims it", r.Metadata.Name, name)
-	if shown.override() == "Hold" || v.edited(r, 0) || r.Spec.rearms() && !h.boot.IsZero() && !h.opened[r.Metadata.UID] {
+	if shown.override() == "Hold" || v.edited(r, 0) || r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
 		return
 	}
 	m.check("closed", shown.override() != "Release", "rule %s claims node %s in spite of the override",
@@ -367,13 +381,14 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 	for _, d := range v.Nodes {
 		n := read[node](d)
 		h := m.node(n.Metadata.UID)
-		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) || n.Spec.Unschedulable && !h.used[r.Metadata.UID] {
+		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) || n.Spec.Unschedulable && !h.under(r.Metadata.UID).used {
 			continue
 		}
 		all++
-		own := h.last != nil && h.last.claim(r.Metadata.UID) != "" && h.claimer[r.Metadata.UID] == v.Process
-		if m.inService(n, r) == yes && n.override() == "" && !h.forced[r.Metadata.UID] && (own || n.claim(r.Metadata.UID) != "" && h.last != nil &&
-			h.last.claim(r.Metadata.UID) != "") {
+		u := h.under(r.Metadata.UID)
+		now := h.last != nil && h.last.claim(r.Metadata.UID) != ""
+		if now && m.inService(n, r) == yes && n.override() == "" && !u.forced &&
+			(u.claimer == v.Process || n.claim(r.Metadata.UID) != "") {
 			claimed++
 		}
 	}

@@ -134,7 +134,7 @@ func (m *Model) wants(n *node, r *rule, v *View) answer {
 		return unknown
 	case (h.occupied || m.existing(n, r) != no) && s.ExistingNodes != "" && s.ExistingNodes != "All":
 		return unknown
-	case s.MaxUnavailable != nil && (h.occupied || h.opened[r.Metadata.UID] || m.existing(n, r) != no):
+	case s.MaxUnavailable != nil && (h.occupied || h.under(r.Metadata.UID).opened || m.existing(n, r) != no):
 		return unknown
 	}
 	return yes
@@ -213,7 +213,8 @@ func (m *Model) room(r *rule, v *View) {
 	claimed, all, open := 0, 0, ""
 	for _, d := range v.Nodes {
 		n := read[node](d)
-		if !s.NodeSelector.matches(n.Metadata.Labels) || n.Spec.Unschedulable && !m.node(n.Metadata.UID).used[r.Metadata.UID] {
+		used := m.node(n.Metadata.UID).under(r.Metadata.UID).used
+		if !s.NodeSelector.matches(n.Metadata.Labels) || n.Spec.Unschedulable && !used {
 			continue
 		}
 		service := m.inService(n, r)

@@ -29,7 +29,7 @@ func (v *View) busy(n *node) bool {
 func (m *Model) spared(shown *node, r *rule, v *View) {
 	h := m.node(shown.Metadata.UID)
 	arrived := m.arrived(shown, r, v)
-	if shown.override() == "Hold" || h.opened[r.Metadata.UID] || r.Spec.rearms() && !h.boot.IsZero() || v.edited(r, 0) ||
+	if shown.override() == "Hold" || h.under(r.Metadata.UID).opened || r.Spec.rearms() && !h.boot.IsZero() || v.edited(r, 0) ||
 		!arrived && m.existing(shown, r) != yes {
 		return
 	}
@@ -37,7 +37,7 @@ func (m *Model) spared(shown *node, r *rule, v *View) {
 	case "None":
 		m.check("spared", false, "rule %s claims node %s, which was there before", r.Metadata.Name, name)
 	case "Idle":
-		m.check("spared", !h.busy[r.Metadata.UID] && !v.busy(shown), "rule %s claims node %s, which was busy",
+		m.check("spared", !h.under(r.Metadata.UID).busy && !v.busy(shown), "rule %s claims node %s, which was busy",
 			r.Metadata.Name, name)
 	default:
 		m.Decisive["spared"]++

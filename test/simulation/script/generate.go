@@ -255,8 +255,8 @@ func (g *generator) spec() string {
 	if g.IntN(3) == 0 {
 		spec["evictionGuard"] = object{"maxHoldSeconds": one(g, 20, 60, 600)}
 	}
-	condition := object{"type": one(g, "example.com/A", "example.com/A", "example.com/B", "Ready"), "requiredStatus": one(g, "True", "True",
-		"True", "False")}
+	condition := object{"type": one(g, "example.com/A", "example.com/A", "example.com/B", "Ready"),
+		"requiredStatus": one(g, "True", "True", "True", "False")}
 	if g.IntN(5) == 0 {
 		condition["maxAgeSeconds"] = 900
 	}

@@ -69,7 +69,7 @@ var words = map[string]string{
 	"node.create":   "node n%[1]d registers in pool %[6]s%[5]s",
 	"node.delete":   "node n%[1]d is deleted",
 	"node.label":    "node n%[1]d gets into pool %[6]q %[5]s",
-	"node.release":  "the account %[5]q writes the annotation %[6]s of n%[1]d, by nodes/status or, with %[7]d = 0, by nodes",
+	"node.release":  "the account %[5]q writes the annotation %[6]s of n%[1]d; status: %[7]d",
 	"node.lost":     "the link of node n%[1]d is cut",
 	"node.back":     "the link of node n%[1]d is repaired",
 	"node.cordon":   "node n%[1]d is cordoned: %[6]s",

@@ -220,6 +220,9 @@ func (w *World) lose(n int, lost bool) {
 
 // register creates a node, as its kubelet does. One with a forged record claims a foreign taint that it does not have.
 func (w *World) register(s *script.Step) {
+	if w.server.Get(api.Nodes, nodeName(s.Node)) != nil {
+		return
+	}
 	w.boots[s.Node]++
 	now := metav1.NewTime(w.clock(s.Node))
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(s.Node),

@@ -105,7 +105,7 @@ func (w *World) admitDeletion(r *api.Request, pod *corev1.Pod) error {
 	return nil
 }
 
-// review asks a webhook of one replica after the other, and patches the node. Without an answer, the request is allowed.
+// review asks a webhook of one replica after the other, and patches the node. Without an answer, it allows the request.
 func (w *World) review(path string, user authenticationv1.UserInfo, sub string, before, after runtime.Object) error {
 	if !w.script.Webhooks {
 		return nil
