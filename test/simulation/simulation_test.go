@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodegate/nodegate/test/simulation/api"
+	"github.com/nodegate/nodegate/test/simulation/model"
 	"github.com/nodegate/nodegate/test/simulation/replica"
 	"github.com/nodegate/nodegate/test/simulation/script"
 	"github.com/nodegate/nodegate/test/simulation/world"
@@ -33,12 +34,15 @@ import (
 
 var (
 	first   = flag.Uint64("first", 1, "the first seed")
-	seeds   = flag.Uint64("seeds", 100, "how many seeds")
+	seeds   = flag.Uint64("seeds", usual, "how many seeds")
 	unfixed = flag.Bool("unfixed", false, "also with what shows faults that are known and not fixed")
 	policy  = flag.String("policy", "config/components/record-guard/policy.yaml", "the policy that protects records")
 	most    = flag.Int("failures", 1, "after how many failures to stop")
 	steps   = flag.Int("steps", 200, "how many steps a story has")
 )
+
+// large is how many stories are enough for every predicate to be decisive.
+const large = 2000
 
 // definitions are our CRD, and one that lacks some of its fields.
 func definitions(t testing.TB) world.Definitions {
@@ -120,6 +124,11 @@ func TestStories(t *testing.T) {
 		played, float64(played)/time.Since(began).Seconds(), float64(played)/used.Seconds(), writes)
 	for _, name := range slices.Sorted(maps.Keys(decisive)) {
 		t.Logf("%-12s %d decisive", name, decisive[name])
+	}
+	for _, name := range model.Predicates {
+		if played >= large && decisive[name] == 0 {
+			t.Errorf("predicate %s was never decisive in %d stories", name, played)
+		}
 	}
 }
 

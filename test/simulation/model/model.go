@@ -33,6 +33,10 @@ type View struct {
 	Foreign bool
 }
 
+// Predicates are all predicates. One that is never decisive in many stories is not tested.
+var Predicates = []string{"blamed", "closed", "evicted", "evicts", "frozen", "gone", "labelled", "left", "limit", "marker",
+	"opened", "ours", "overruled", "room", "spared", "stands", "status", "taints", "watched"}
+
 // Model judges a story.
 type Model struct {
 	// Failure is the first violation; empty if there is none.

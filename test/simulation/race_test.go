@@ -1,0 +1,23 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build race
+
+package simulation
+
+import (
+	"os/exec"
+	"testing"
+)
+
+// usual is how many stories a run of all tests plays with the race detector, which makes them ten times slower.
+const usual = 200
+
+// TestStoriesWithoutRace plays many more stories in a program that is built without the race detector.
+func TestStoriesWithoutRace(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "test", ".", "-count=1", "-v", "-run", "^TestStories$").CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Error(err)
+	}
+}
