@@ -52,6 +52,9 @@ func HoldOf(in Input) Hold {
 	if !Guards(in) {
 		return Hold{}
 	}
+	if in.State.Record.GuardedSince.IsZero() && !in.State.Released && !EvictsPods(in.Node) {
+		return Hold{} // a new node has lost nothing yet; the leader would not finish the eviction of what is denied
+	}
 	hold := Hold{State: HoldStands, Since: in.State.Record.GuardedSince.Time}
 	switch {
 	case in.Override.Action == OverrideRelease:
@@ -164,17 +167,13 @@ func OfNodeController(t *corev1.Taint) bool {
 		t.Key == corev1.TaintNodeUnreachable)
 }
 
-// guard keeps in the record since when the node's pods are guarded, and when that ended. A new node that nobody evicts
-// pods from costs no write: it has lost nothing yet.
+// guard keeps in the record since when the node's pods are guarded, and when that ended.
 func (n *subject) guard() {
 	if n.Rule.Mode == ruleset.DryRun { // admission rehearses by itself
 		return
 	}
 	n.d.Hold = HoldOf(n.Input)
 	h := &n.d.Hold
-	if n.rec.GuardedSince.IsZero() && !n.State.Released && !EvictsPods(n.Node) {
-		*h = Hold{}
-	}
 	if h.State == HoldNone {
 		n.rec.GuardedSince, n.rec.GuardEnded = metav1.Time{}, metav1.Time{}
 		return

@@ -104,6 +104,10 @@ func TestDecide(t *testing.T) {
 		"a controller manager without accounts": {user: ControllerManager, pod: announced(3), second: 5, want: denied},
 		"some other controller of that":         {user: ControllerManager, second: 5, want: allowed},
 		"a node that the rule does not select":  {node: lost().Unlabel("kosmos.io/node"), second: 5, want: allowed},
+		"a new node that the rule's own taint evicts pods from": {
+			rules: []*build.RuleWrapper{rule().Taint("a/b", "", noExecute)},
+			node: lost().Unannotate(recordKey).Created(at(-10)).Untaint(corev1.TaintNodeUnreachable).
+				Taint("a/b", "", noExecute), second: 5, want: allowed},
 		"a rule without a guard": {rules: []*build.RuleWrapper{build.MakeRule("link").UID("u-link").
 			SelectorExpression("kosmos.io/node", "Exists").Condition("Ready").Taint("a/b", "", noExecute)},
 			second: 5, want: allowed},

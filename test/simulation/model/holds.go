@@ -107,6 +107,14 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 		if c.Status != required {
 			return no
 		}
+		if maxAge > 0 {
+			switch left := c.LastHeartbeatTime.Add(maxAge).Sub(now); {
+			case left <= 0:
+				return no
+			case left < time.Second:
+				return unknown
+			}
+		}
 		h := m.node(n.Metadata.UID)
 		if r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
 			switch {
@@ -118,14 +126,6 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 				return no
 			}
 			return unknownUntil(!now.Before(h.booted.Add(time.Minute)))
-		}
-		if maxAge > 0 {
-			switch left := c.LastHeartbeatTime.Add(maxAge).Sub(now); {
-			case left <= 0:
-				return no
-			case left < time.Second:
-				return unknown
-			}
 		}
 		return yes
 	}

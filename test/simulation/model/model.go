@@ -366,7 +366,7 @@ func (m *Model) opened(shown *node, r *rule, v *View) {
 		return
 	case released:
 		since := shown.record(r.Metadata.UID).Since
-		if since.IsZero() || !v.Now.Before(since.Add(time.Duration(r.Spec.Timeout.Seconds)*time.Second)) {
+		if since.IsZero() || !shown.record(r.Metadata.UID).TimedOut.IsZero() || !v.Now.Before(since.Add(time.Duration(r.Spec.Timeout.Seconds)*time.Second)) {
 			return
 		}
 	}

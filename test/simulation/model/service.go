@@ -30,7 +30,7 @@ func (m *Model) spared(shown *node, r *rule, v *View) {
 	h := m.node(shown.Metadata.UID)
 	arrived := m.arrived(shown, r, v)
 	if shown.override() == "Hold" || h.under(r.Metadata.UID).opened || r.Spec.rearms() && !h.boot.IsZero() || v.edited(r, 0) ||
-		!arrived && m.existing(shown, r) != yes {
+		!arrived && !shown.Metadata.CreationTimestamp.Before(r.Metadata.CreationTimestamp) {
 		return
 	}
 	switch name := shown.Metadata.Name; r.Spec.ExistingNodes {

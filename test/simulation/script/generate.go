@@ -34,7 +34,6 @@ type weighted struct {
 // Unfixed are what brings faults of the operator to light that are known and not fixed yet, with the number of the
 // fix in the list of faults where parts meet. Stories leave them out, until the fix takes them from here.
 var Unfixed = map[string]string{
-	"crd": "10: rules thaw by the real clock, for which the simulation cannot wait",
 }
 
 // Generate makes the story of a seed, of about so many steps. all: also with what is unfixed.
