@@ -20,7 +20,6 @@ const (
 type generator struct {
 	*rand.Rand
 	nodes, rules int
-	all          bool
 	actors       []weighted
 	script       *Script
 }
@@ -31,14 +30,9 @@ type weighted struct {
 	act    func(*generator)
 }
 
-// Unfixed are what brings faults of the operator to light that are known and not fixed yet, with the number of the
-// fix in the list of faults where parts meet. Stories leave them out, until the fix takes them from here.
-var Unfixed = map[string]string{
-}
-
-// Generate makes the story of a seed, of about so many steps. all: also with what is unfixed.
-func Generate(seed uint64, steps int, all bool) *Script {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), script: &Script{}, all: all}
+// Generate makes the story of a seed, of about so many steps.
+func Generate(seed uint64, steps int) *Script {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), script: &Script{}}
 	g.nodes, g.rules = 2+g.IntN(MaxNodes-1), 1+g.IntN(MaxRules)
 	g.script.Replicas, g.script.Webhooks = 1+g.IntN(2), g.IntN(2) == 0
 	if g.IntN(4) == 0 {
@@ -81,9 +75,6 @@ func (g *generator) choose() {
 		}
 	}
 }
-
-// may reports whether stories have something that could be in Unfixed.
-func (g *generator) may(what string) bool { return g.all || Unfixed[what] == "" }
 
 func (g *generator) draw() {
 	total := 0
@@ -208,7 +199,7 @@ func (g *generator) pods() {
 }
 
 func (g *generator) definition() {
-	if g.IntN(2) == 0 || !g.may("crd") {
+	if g.IntN(2) == 0 {
 		g.add(Step{Do: "evidence", Value: one(g, "forbidden", "allowed")})
 		return
 	}
@@ -234,7 +225,7 @@ func (g *generator) edits() {
 			`"selector":{"matchExpressions":[{"key":"app","operator":"In","values":["not valid!"]}]}}}]}`,
 		`{"evictionGuard":{"maxHoldSeconds":60}}`, `{"evictionGuard":null}`,
 		`{"requirements":null}`)
-	if g.may("chain") && g.IntN(14) == 0 {
+	if g.IntN(14) == 0 {
 		patch = fmt.Sprintf(`{"requirements":[{"name":"other","ruleSatisfied":{"name":"r%d"}}]}`, g.rule())
 	}
 	g.add(Step{Do: "rule.edit", Rule: g.rule(), Value: patch})
@@ -263,7 +254,7 @@ func (g *generator) spec() string {
 	if g.IntN(3) == 0 {
 		requirement := object{"name": "pods", "pods": object{"namespace": "apps",
 			"selector": object{"matchLabels": object{"app": one(g, "x", "x", "y")}}}}
-		if g.IntN(3) == 0 && g.may("chain") {
+		if g.IntN(3) == 0 {
 			requirement = object{"name": "other", "ruleSatisfied": object{"name": fmt.Sprintf("r%d", 1+g.IntN(MaxRules))}}
 		}
 		spec["requirements"] = []any{requirement}

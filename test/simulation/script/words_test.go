@@ -9,7 +9,7 @@ import (
 )
 
 func TestShrinkKeepsOnlyWhatFails(t *testing.T) {
-	s := Generate(1, 100, true)
+	s := Generate(1, 100)
 	s.Steps[20].Do, s.Steps[70].Do = "needed", "too"
 	short := Shrink(s, 1000, func(s *Script) bool {
 		text := s.String()
@@ -22,7 +22,7 @@ func TestShrinkKeepsOnlyWhatFails(t *testing.T) {
 
 func TestStoriesAreInWords(t *testing.T) {
 	for seed := range uint64(50) {
-		s := Generate(seed, 100, true)
+		s := Generate(seed, 100)
 		for i := range s.Steps {
 			if text := s.Steps[i].String(); !Known(s.Steps[i].Do) || strings.Contains(text, "%!") {
 				t.Errorf("step %q: %s", s.Steps[i].Do, text)
