@@ -26,19 +26,18 @@ type Health struct {
 
 // HealthCheck is one check of /health.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.disk) || self.name == 'disk_pressure'",message="disk belongs to the check disk_pressure",fieldPath=".disk"
-// +kubebuilder:validation:XValidation:rule="!has(self.network) || self.name == 'network'",message="network belongs to the check network",fieldPath=".network"
-// +kubebuilder:validation:XValidation:rule="!has(self.containerRuntime) || self.name == 'container_runtime'",message="containerRuntime belongs to the check container_runtime",fieldPath=".containerRuntime"
-// +kubebuilder:validation:XValidation:rule="!has(self.filesystem) || self.name == 'filesystem_ro'",message="filesystem belongs to the check filesystem_ro",fieldPath=".filesystem"
-// +kubebuilder:validation:XValidation:rule="!has(self.customConditions) || self.name == 'custom_conditions'",message="customConditions belongs to the check custom_conditions",fieldPath=".customConditions"
-// +kubebuilder:validation:XValidation:rule="has(self.httpGet) == self.name.startsWith('http:')",message="a check named http:<name>, and no other, needs httpGet",fieldPath=".httpGet"
+// +kubebuilder:validation:XValidation:rule="!has(self.disk) || self.name == 'disk_pressure'",message="disk is for the check disk_pressure only: remove it, or use name: disk_pressure",fieldPath=".disk"
+// +kubebuilder:validation:XValidation:rule="!has(self.network) || self.name == 'network'",message="network is for the check network only: remove it, or use name: network",fieldPath=".network"
+// +kubebuilder:validation:XValidation:rule="!has(self.containerRuntime) || self.name == 'container_runtime'",message="containerRuntime is for the check container_runtime only: remove it, or use name: container_runtime",fieldPath=".containerRuntime"
+// +kubebuilder:validation:XValidation:rule="!has(self.filesystem) || self.name == 'filesystem_ro'",message="filesystem is for the check filesystem_ro only: remove it, or use name: filesystem_ro",fieldPath=".filesystem"
+// +kubebuilder:validation:XValidation:rule="!has(self.customConditions) || self.name == 'custom_conditions'",message="customConditions is for the check custom_conditions only: remove it, or use name: custom_conditions",fieldPath=".customConditions"
+// +kubebuilder:validation:XValidation:rule="has(self.httpGet) == self.name.startsWith('http:')",message="httpGet is required in a check named http:<name>, and only there: give it, or use another name",fieldPath=".httpGet"
 type HealthCheck struct {
 	// name is the check: node_ready, okd_router_1936, filesystem_ro, kubelet, container_runtime, disk_pressure,
 	// network, custom_conditions, rules, rule:<name of a rule>, schedulable, or http:<a name of your own>.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=258
-	// +kubebuilder:validation:Pattern=`^(node_ready|okd_router_1936|filesystem_ro|kubelet|container_runtime|disk_pressure|network|custom_conditions|rules|schedulable|(rule|http):[a-z0-9]([-a-z0-9.]*[a-z0-9])?)$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(node_ready|okd_router_1936|filesystem_ro|kubelet|container_runtime|disk_pressure|network|custom_conditions|rules|schedulable|(rule|http):[a-z0-9]([-a-z0-9.]*[a-z0-9])?)$')",message="must be one of node_ready, okd_router_1936, filesystem_ro, kubelet, container_runtime, disk_pressure, network, custom_conditions, rules, schedulable, or rule:<name of a rule>, or http:<a name of your own>"
 	Name string `json:"name"`
 
 	// timeoutSeconds is for how long the check may run before it counts as failed. Default 1; okd_router_1936: 5.
@@ -85,9 +84,8 @@ type DiskCheck struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=4096
-	// +kubebuilder:validation:items:Pattern=`^/`
+	// +kubebuilder:validation:items:XValidation:rule="self.startsWith('/')",message="must be an absolute path, such as /var/lib/kubelet"
 	Paths []string `json:"paths,omitempty"`
 
 	// minimumFreePercent is the least share of bytes that must be free. Default 10.
@@ -122,9 +120,8 @@ type NetworkCheck struct {
 type ContainerRuntimeCheck struct {
 	// socket is the path of the CRI socket on the node. By default the usual places are tried.
 	// +optional
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
-	// +kubebuilder:validation:Pattern=`^/`
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="must be an absolute path, such as /run/containerd/containerd.sock"
 	Socket string `json:"socket,omitempty"`
 }
 
@@ -134,9 +131,8 @@ type FilesystemCheck struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=4096
-	// +kubebuilder:validation:items:Pattern=`^/`
+	// +kubebuilder:validation:items:XValidation:rule="self.startsWith('/')",message="must be an absolute path, such as /var/lib/kubelet"
 	IgnorePaths []string `json:"ignorePaths,omitempty"`
 
 	// writeTest makes the check write a few bytes into a temporary file of each directory that kubelet and the container
@@ -166,10 +162,9 @@ type Probe struct {
 	// conditionType is the type of the node condition that the probe publishes. Conditions that kubelet or the cloud
 	// provider owns are refused.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=316
-	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="!(self in ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable'])",message="Ready, the pressure conditions and NetworkUnavailable belong to kubelet and the cloud provider: choose a type of your own, for example example.com/CNIReady"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be a condition type such as example.com/CNIReady: an optional DNS subdomain and '/', then letters, digits, '-', '_' or '.', with a letter or digit first and last"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['Ready', 'NetworkUnavailable', 'GracefulNodeShutdownInProgress', 'DrainInProgress', 'Drained', 'MaintenancePlanned', 'MaintenanceInProgress'] || self.endsWith('Pressure') && !self.contains('/'))",message="this condition belongs to Kubernetes, as do Ready, NetworkUnavailable, all pressure conditions, and those of node shutdown, drain and maintenance: choose a type of your own, for example example.com/CNIReady"
 	ConditionType string `json:"conditionType"`
 
 	// httpGet succeeds on an expected status code.
@@ -190,9 +185,7 @@ type Probe struct {
 
 	// check is the name of a check of /health, with its default parameters.
 	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=258
-	// +kubebuilder:validation:Pattern=`^(okd_router_1936|filesystem_ro|kubelet|container_runtime|disk_pressure|network)$`
+	// +kubebuilder:validation:Enum=okd_router_1936;filesystem_ro;kubelet;container_runtime;disk_pressure;network
 	Check string `json:"check,omitempty"`
 
 	// periodSeconds is how often the probe runs. Default 30.
@@ -237,7 +230,7 @@ type HTTPGetAction struct {
 	// path is the path, with a query if need be. Default /.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^/`
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="must begin with '/', such as /readiness"
 	Path string `json:"path,omitempty"`
 
 	// scheme is HTTP (the default) or HTTPS.
@@ -267,7 +260,7 @@ type HTTPGetAction struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=7
-	// +kubebuilder:validation:items:Pattern=`^([1-5][0-9]{2}|[1-5]xx|[1-5][0-9]{2}-[1-5][0-9]{2})$`
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^([1-5][0-9]{2}|[1-5]xx|[1-5][0-9]{2}-[1-5][0-9]{2})$')",message="must be a status code such as 204, a class such as 2xx or a range such as 200-299, from 100 to 599"
 	ExpectedStatuses []string `json:"expectedStatuses,omitempty"`
 }
 
@@ -275,9 +268,8 @@ type HTTPGetAction struct {
 type HTTPHeader struct {
 	// name is the header's name.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern="^[-!#$%&'*+.^_`|~0-9A-Za-z]+$"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-!#$%&\\'*+.^_`|~0-9A-Za-z]+$')",message="must be the name of an HTTP header, such as X-Probe: letters, digits and any of !#$%&'*+-.^_`|~"
 	Name string `json:"name"`
 
 	// value is the header's value.
@@ -323,9 +315,8 @@ type GRPCAction struct {
 type FileAction struct {
 	// path is the file's path.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
-	// +kubebuilder:validation:Pattern=`^/`
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="must be an absolute path, such as /run/cni/ready"
 	Path string `json:"path"`
 
 	// maxAgeSeconds is how old the file's last change may be. Any age by default.

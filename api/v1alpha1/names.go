@@ -3,6 +3,11 @@
 
 package v1alpha1
 
+import (
+	"slices"
+	"strings"
+)
+
 const (
 	// Finalizer keeps a deleted rule until everything that it wrote to nodes is gone. The name is the
 	// incumbent controller's, so that its rules can be taken over and deleted in place.
@@ -29,6 +34,17 @@ const (
 	// is the reason; "false" and the empty value are as if it were absent. People write it, Nodegate never does.
 	MaintenanceAnnotation = "readiness.node.x-k8s.io/maintenance"
 )
+
+// kubernetesConditions are types of node conditions that core Kubernetes writes, or is about to write.
+var kubernetesConditions = []string{"Ready", "NetworkUnavailable", "GracefulNodeShutdownInProgress", "DrainInProgress",
+	"Drained", "MaintenancePlanned", "MaintenanceInProgress"}
+
+// KubernetesCondition reports whether a type of node conditions belongs to Kubernetes: no probe publishes it. All types
+// without a domain that end in Pressure do.
+func KubernetesCondition(conditionType string) bool {
+	return slices.Contains(kubernetesConditions, conditionType) ||
+		strings.HasSuffix(conditionType, "Pressure") && !strings.Contains(conditionType, "/")
+}
 
 // HealthVerdict is, in a rule's record on a node (its field health), whether the rule holds that node back. The node
 // agent reads it.

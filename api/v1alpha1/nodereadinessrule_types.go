@@ -61,9 +61,9 @@ type NodeReadinessRuleList struct {
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="has(self.conditions) && size(self.conditions) > 0 || has(self.requirements) && size(self.requirements) > 0 || oldSelf.hasValue() && !(has(oldSelf.value().conditions) && size(oldSelf.value().conditions) > 0 || has(oldSelf.value().requirements) && size(oldSelf.value().requirements) > 0)",message="a rule needs evidence: give at least one entry in conditions or requirements"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="has(self.taint) || has(self.evictionGuard) || has(self.health) || has(self.podAdmission) && self.podAdmission == 'Deny' || oldSelf.hasValue() && !(has(oldSelf.value().taint) || has(oldSelf.value().evictionGuard) || has(oldSelf.value().health) || has(oldSelf.value().podAdmission) && oldSelf.value().podAdmission == 'Deny')",message="a rule needs an effect: give at least one of taint, evictionGuard, health, or podAdmission: Deny"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.taint) || has(self.enforcementMode) || oldSelf.hasValue() && has(oldSelf.value().taint) && !has(oldSelf.value().enforcementMode)",message="enforcementMode is required with a taint: continuous or bootstrap-only",reason=FieldValueRequired,fieldPath=".enforcementMode"
-// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.enforcementMode) || self.enforcementMode != 'bootstrap-only' || !has(self.conditionPolicy) || self.conditionPolicy != 'anyOf' || oldSelf.hasValue() && has(oldSelf.value().enforcementMode) && oldSelf.value().enforcementMode == 'bootstrap-only' && has(oldSelf.value().conditionPolicy) && oldSelf.value().conditionPolicy == 'anyOf'",message="anyOf cannot be combined with bootstrap-only: the first of several signals would complete the bootstrap for ever",fieldPath=".conditionPolicy"
-// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.enforcementMode) || self.enforcementMode != 'bootstrap-only' || !has(self.conditions) || self.conditions.all(c, !has(c.defaultStatus)) || oldSelf.hasValue() && has(oldSelf.value().enforcementMode) && oldSelf.value().enforcementMode == 'bootstrap-only' && has(oldSelf.value().conditions) && oldSelf.value().conditions.exists(c, has(c.defaultStatus))",message="defaultStatus cannot be combined with bootstrap-only: a node without the condition would complete the bootstrap for ever",fieldPath=".conditions"
-// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.podAdmission) || self.podAdmission != 'Deny' || has(self.taint) || oldSelf.hasValue() && has(oldSelf.value().podAdmission) && oldSelf.value().podAdmission == 'Deny' && !has(oldSelf.value().taint)",message="podAdmission: Deny needs a taint: pods that tolerate it are let onto a held node",fieldPath=".podAdmission"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.enforcementMode) || self.enforcementMode != 'bootstrap-only' || !has(self.conditionPolicy) || self.conditionPolicy != 'anyOf' || oldSelf.hasValue() && has(oldSelf.value().enforcementMode) && oldSelf.value().enforcementMode == 'bootstrap-only' && has(oldSelf.value().conditionPolicy) && oldSelf.value().conditionPolicy == 'anyOf'",message="anyOf cannot be combined with bootstrap-only: the first of several signals would complete the bootstrap for ever; use allOf, or enforcementMode: continuous",fieldPath=".conditionPolicy"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.enforcementMode) || self.enforcementMode != 'bootstrap-only' || !has(self.conditions) || self.conditions.all(c, !has(c.defaultStatus)) || oldSelf.hasValue() && has(oldSelf.value().enforcementMode) && oldSelf.value().enforcementMode == 'bootstrap-only' && has(oldSelf.value().conditions) && oldSelf.value().conditions.exists(c, has(c.defaultStatus))",message="defaultStatus cannot be combined with bootstrap-only: a node without the condition would complete the bootstrap for ever; remove defaultStatus, or use enforcementMode: continuous",fieldPath=".conditions"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.podAdmission) || self.podAdmission != 'Deny' || has(self.taint) || oldSelf.hasValue() && has(oldSelf.value().podAdmission) && oldSelf.value().podAdmission == 'Deny' && !has(oldSelf.value().taint)",message="podAdmission: Deny needs a taint, since pods that tolerate it may still be bound: give spec.taint",fieldPath=".podAdmission"
 type NodeReadinessRuleSpec struct {
 	// nodeSelector selects the nodes that the rule is about, by their labels. It must not be empty: a rule for
 	// all nodes says so with an expression that all nodes satisfy, such as kubernetes.io/os Exists. Kubelets cannot
@@ -159,8 +159,7 @@ type NodeReadinessRuleSpec struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
-	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$`
-	// +kubebuilder:validation:XValidation:rule="type(self) == string || self >= 0 && self <= 2147483647",message="must be a number from 0 to 2147483647, or a percentage such as '30%'"
+	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^(100|[1-9]?[0-9])%$') : self >= 0 && self <= 2147483647",message="must be a number from 0 to 2147483647, or a percentage such as '30%'"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// timeout says what happens to a node that is held too long.
@@ -170,11 +169,9 @@ type NodeReadinessRuleSpec struct {
 	// completionAnnotation is the key of an annotation that is set on the node, to the time in unix seconds, in the
 	// same write that releases it for the first time, and removed when the node is re-armed.
 	// +optional
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
-	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="must be an annotation key such as startup.k8s.io/completedAt: an optional DNS subdomain and '/', then 1-63 letters, digits, '-', '_' or '.', with a letter or digit first and last"
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('readiness.node.x-k8s.io/') && !self.startsWith('readiness.k8s.io/bootstrap-completed-')",message="annotations under readiness.node.x-k8s.io/ and readiness.k8s.io/bootstrap-completed- are written by Nodegate itself: choose another key"
-	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') <= 253",message="the prefix of an annotation key has at most 253 characters"
 	CompletionAnnotation string `json:"completionAnnotation,omitempty"`
 
 	// dryRun: true evaluates the rule and reports in status.dryRunResults what it would do. Nothing is tainted,

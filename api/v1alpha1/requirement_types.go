@@ -14,9 +14,8 @@ import (
 type Requirement struct {
 	// name names the requirement in status, events and explanations. Unique in the rule.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Label().validate(self).hasValue()",message="must be a DNS label: at most 63 lowercase letters, digits or '-', with a letter or digit first and last"
 	Name string `json:"name"`
 
 	// pods requires pods that run on the node to be ready.
@@ -47,14 +46,13 @@ type Requirement struct {
 // PodsRequirement requires pods that run on the node to be ready. Terminating pods and pods that started before
 // the node's last boot do not count.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.readyAnnotation) || !has(self.readyWhen) || self.readyWhen != 'PodReady'",message="readyAnnotation has no use with readyWhen: PodReady",fieldPath=".readyAnnotation"
+// +kubebuilder:validation:XValidation:rule="!has(self.readyAnnotation) || !has(self.readyWhen) || self.readyWhen != 'PodReady'",message="readyAnnotation has no use with readyWhen: PodReady: remove it, or use Annotation or PodReadyOrAnnotation",fieldPath=".readyAnnotation"
 // +kubebuilder:validation:XValidation:rule="!has(self.readyWhen) || self.readyWhen == 'PodReady' || has(self.readyAnnotation)",message="readyWhen: Annotation and PodReadyOrAnnotation need readyAnnotation",fieldPath=".readyWhen"
 type PodsRequirement struct {
 	// namespace is the pods' namespace. One namespace only, so that a label set elsewhere cannot open the gate.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Label().validate(self).hasValue()",message="must be a DNS label: at most 63 lowercase letters, digits or '-', with a letter or digit first and last"
 	Namespace string `json:"namespace"`
 
 	// selector selects the pods by their labels.
@@ -140,6 +138,7 @@ type ResourceRequirement struct {
 
 	// minimum is the least quantity.
 	// +required
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="type(self) != string || isQuantity(self)",message="must be a quantity, such as 1 or 4Gi"

@@ -15,7 +15,7 @@ type NodeSelector struct {
 	// matchLabels are labels that a node must have, all of them. At most 64.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label key: an optional DNS subdomain and '/', then up to 63 of A-Z a-z 0-9 - _ . that begin and end with a letter or digit"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label key such as example.com/pool: an optional DNS subdomain and '/', then 1-63 letters, digits, '-', '_' or '.', with a letter or digit first and last"
 	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
 
 	// matchExpressions are requirements that a node's labels must meet, all of them. At most 64.
@@ -27,7 +27,7 @@ type NodeSelector struct {
 
 // LabelValue is the value of a label.
 // +kubebuilder:validation:MaxLength=63
-// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$')",message="must be empty, or letters, digits, '-', '_' or '.', with a letter or digit first and last"
 type LabelValue string
 
 // NodeSelectorRequirement is one requirement on a node's labels.
@@ -36,10 +36,8 @@ type LabelValue string
 type NodeSelectorRequirement struct {
 	// key is the label's key.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
-	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') <= 253",message="the prefix of a label key has at most 253 characters"
+	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="must be a label key such as example.com/pool: an optional DNS subdomain and '/', then 1-63 letters, digits, '-', '_' or '.', with a letter or digit first and last"
 	Key string `json:"key"`
 
 	// operator is In, NotIn, Exists or DoesNotExist. A node without the label satisfies NotIn.
@@ -65,17 +63,19 @@ type Taint struct {
 	// readiness.k8s.io/ as startup taints; cluster-autoscaler those under
 	// startup-taint.cluster-autoscaler.kubernetes.io/ and what its --startup-taint-prefix names.
 	// +required
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
-	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') <= 253",message="the prefix of a taint key has at most 253 characters"
+	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') == self.lastIndexOf('/')",message="a taint key with a prefix must have exactly one '/' separator, such as readiness.k8s.io/NetworkReady"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('/') || !format.dns1123Subdomain().validate(self.split('/')[0]).hasValue()",message="the prefix of a taint key must be a DNS subdomain such as readiness.k8s.io: at most 253 lowercase letters, digits, '-' or '.', with a letter or digit first and last"
+	// +kubebuilder:validation:XValidation:rule="self.substring(self.lastIndexOf('/') + 1).size() > 0 && self.substring(self.lastIndexOf('/') + 1).size() < 64",message="a taint key's name part must be 1-63 characters, such as NetworkReady in readiness.k8s.io/NetworkReady"
+	// +kubebuilder:validation:XValidation:rule="self.substring(self.lastIndexOf('/') + 1).matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",message="a taint key's name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('node.kubernetes.io/') && !self.startsWith('node.cloudprovider.kubernetes.io/') && !self.startsWith('node-role.kubernetes.io/')",message="taints under node.kubernetes.io/, node.cloudprovider.kubernetes.io/ and node-role.kubernetes.io/ belong to Kubernetes: choose another key, for example readiness.k8s.io/NetworkReady"
 	Key string `json:"key"`
 
 	// value is the taint's value. Empty by default. It tells people why; taints are matched by key and effect.
 	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self.size() <= 63",message="must be at most 63 characters"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$')",message="must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 	Value string `json:"value,omitempty"`
 
 	// effect is what the taint does to pods that do not tolerate it: NoSchedule, PreferNoSchedule, or NoExecute,
@@ -83,17 +83,19 @@ type Taint struct {
 	// +required
 	Effect TaintEffect `json:"effect"`
 
-	// timeAdded is part of a core taint and therefore accepted; in a rule it has no meaning: each node's taint bears
+	// timeAdded is part of a core taint and therefore accepted; in a rule it has no meaning: each node's taint has
 	// the time at which it was put on that node.
 	// +optional
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Format=date-time
-	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[-+]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="!format.datetime().validate(self).hasValue() && self.matches('^[0-9-]{10}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?(Z|[-+]([01][0-9]|2[0-3]):[0-5][0-9])$')",message="must be a time of RFC 3339, such as 2026-08-22T10:00:00Z"
 	TimeAdded *metav1.Time `json:"timeAdded,omitempty"`
 }
 
 // TaintEffect is what a taint does to pods that do not tolerate it.
-// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:XValidation:rule="self in ['NoSchedule', 'PreferNoSchedule', 'NoExecute']",message="must be one of NoSchedule, PreferNoSchedule and NoExecute"
 type TaintEffect string
 
 // ConditionRequirement is a node condition that must have a status.

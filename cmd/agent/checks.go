@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/checks"
 	"github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/internal/agent/probes"
@@ -100,9 +101,5 @@ func probesFor(env checks.Environment, rules []config.Rule) ([]probes.Probe, []e
 
 // reserved conditions are refused by the API; another version of its schema may have let them through.
 func reserved(conditionType string) bool {
-	switch conditionType {
-	case "", "Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable":
-		return true
-	}
-	return false
+	return conditionType == "" || v1alpha1.KubernetesCondition(conditionType)
 }

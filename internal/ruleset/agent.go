@@ -12,10 +12,6 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// KubernetesConditions are the types of node conditions that kubelet and the cloud provider write: no probe publishes
-// them.
-var KubernetesConditions = []string{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"}
-
 // Checks of /health, but for those with a name of the user's own. A probe may be one of the first.
 var (
 	probeChecks  = []string{"okd_router_1936", "filesystem_ro", "kubelet", "container_runtime", "disk_pressure", "network"}
@@ -43,9 +39,9 @@ func (v *validator) agent(spec *v1alpha1.NodeReadinessRuleSpec) {
 			v.invalid(field+".conditionType", "must be given, once for each probe")
 		case !conditionType.MatchString(p.ConditionType):
 			v.invalid(field+".conditionType", "%q is no type of a condition, such as example.com/CNIReady", p.ConditionType)
-		case slices.Contains(KubernetesConditions, p.ConditionType):
-			v.invalid(field+".conditionType", "%s belongs to kubelet or the cloud provider: choose a type of your own",
-				p.ConditionType)
+		case v1alpha1.KubernetesCondition(p.ConditionType):
+			v.invalid(field+".conditionType", "condition %s belongs to Kubernetes: choose a type of your own, for example "+
+				"example.com/CNIReady", p.ConditionType)
 		}
 		seen[p.ConditionType] = true
 		v.probe(field, p)
@@ -92,7 +88,7 @@ func (v *validator) check(field string, c *v1alpha1.HealthCheck) {
 		v.unknown(field+".name", c.Name)
 	}
 	if byHTTP != (c.HTTPGet != nil) {
-		v.invalid(field+".httpGet", "a check named http:<name>, and no other, needs httpGet")
+		v.invalid(field+".httpGet", "is required in a check named http:<name>, and only there: give it, or use another name")
 	}
 	for _, p := range []struct {
 		field, check string
@@ -105,7 +101,7 @@ func (v *validator) check(field string, c *v1alpha1.HealthCheck) {
 		{"customConditions", "custom_conditions", c.CustomConditions != nil},
 	} {
 		if p.given && c.Name != p.check {
-			v.invalid(field+"."+p.field, "belongs to the check %s", p.check)
+			v.invalid(field+"."+p.field, "is for the check %s only: remove it, or use name: %s", p.check, p.check)
 		}
 	}
 }

@@ -5,6 +5,7 @@ package ruleset
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,6 +57,9 @@ func ValidateTaintKey(key string) string {
 	return strings.Join(validation.IsQualifiedName(key), "; ")
 }
 
+// grammar is the regular expression by which a message of apimachinery ends; the words before it say the same.
+var grammar = regexp.MustCompile(`,? regex used for validation is '[^']*'`)
+
 // Validate checks a spec as the CRD's schema does, for objects that another version of the schema let through, and
 // for what this version cannot do.
 func Validate(spec *v1alpha1.NodeReadinessRuleSpec) []Problem {
@@ -78,7 +82,8 @@ func compileSpec(spec *v1alpha1.NodeReadinessRuleSpec) ([]Requirement, []Problem
 type validator struct{ problems []Problem }
 
 func (v *validator) invalid(field, format string, args ...any) {
-	v.problems = append(v.problems, Problem{Field: field, Reason: ReasonInvalid, Message: fmt.Sprintf(format, args...)})
+	message := grammar.ReplaceAllString(fmt.Sprintf(format, args...), "")
+	v.problems = append(v.problems, Problem{Field: field, Reason: ReasonInvalid, Message: message})
 }
 
 func (v *validator) selector(s *v1alpha1.NodeSelector) {
@@ -180,7 +185,7 @@ func (v *validator) admission(spec *v1alpha1.NodeReadinessRuleSpec) {
 	case "", v1alpha1.PodAdmissionNone:
 	case v1alpha1.PodAdmissionDeny:
 		if spec.Taint == nil {
-			v.invalid("spec.podAdmission", "Deny needs a taint: pods that tolerate it are let onto a held node")
+			v.invalid("spec.podAdmission", "Deny needs a taint, since pods that tolerate it may still be bound: give spec.taint")
 		}
 	default:
 		v.unknown("spec.podAdmission", string(spec.PodAdmission))

@@ -32,6 +32,7 @@ func TestValidate(t *testing.T) {
 			if p.Message == "" || !strings.HasPrefix(p.String(), p.Field+": ") {
 				t.Errorf("%q does not say what is wrong", p.String())
 			}
+			validation.ReadAloud(t, p.String())
 		}
 		slices.Sort(got)
 		if diff := cmp.Diff(c.Frozen, got); diff != "" {

@@ -63,6 +63,16 @@ func Run(t *testing.T, judge func(t *testing.T, c Case)) {
 	}
 }
 
+// ReadAloud fails where a message explains itself by a regular expression, instead of saying what to type.
+func ReadAloud(t *testing.T, message string) {
+	t.Helper()
+	for _, sign := range []string{"should match", "regex", "^[", "^("} {
+		if strings.Contains(message, sign) {
+			t.Errorf("not readable aloud: %s", message)
+		}
+	}
+}
+
 // list makes a list of n items from a format with %d.
 func list(n int, format string) string {
 	var items []string

@@ -6,6 +6,7 @@ package input
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/nodegate/nodegate/config/crd"
@@ -74,11 +76,18 @@ func Check(ctx context.Context, rule *unstructured.Unstructured) ([]Fault, error
 	}
 	errs := validation.ValidateCustomResource(nil, rule.Object, c.schema)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, rule.Object)...)
-	if len(errs) == 0 { // like the API server: expressions are evaluated if all types are right
-		errs, _ = c.cel.Validate(ctx, nil, c.structural, rule.Object, nil, celconfig.RuntimeCELCostBudget)
+	if !slices.ContainsFunc(errs, blocks) {
+		more, _ := c.cel.Validate(ctx, nil, c.structural, rule.Object, nil, celconfig.RuntimeCELCostBudget)
+		errs = append(errs, more...)
 	}
 	for _, e := range errs {
 		out = append(out, Fault{Field: e.Field, Message: e.ErrorBody()})
 	}
 	return out, nil
+}
+
+// blocks reports whether the API server evaluates no expressions after an error: types, sizes and enumerations have to be right.
+func blocks(e *field.Error) bool {
+	return slices.Contains([]field.ErrorType{field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong,
+		field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid}, e.Type)
 }

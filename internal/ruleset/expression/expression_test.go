@@ -19,6 +19,7 @@ func node() *corev1.Node {
 		Taint("example.com/x", "v", corev1.TaintEffectNoSchedule).
 		Condition("Ready", corev1.ConditionTrue, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)).Obj()
 	n.Status.NodeInfo.KernelVersion = "6.12.1"
+	n.Status.DeclaredFeatures = []string{"InPlacePodVerticalScaling"}
 	n.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8"),
 		"memory": resource.MustParse("64Gi")}
 	return n
@@ -27,6 +28,7 @@ func node() *corev1.Node {
 func TestEval(t *testing.T) {
 	for text, want := range map[string]bool{
 		"node.status.nodeInfo.kernelVersion.startsWith('6.')":                                     true,
+		"'InPlacePodVerticalScaling' in node.status.declaredFeatures":                             true,
 		"node.metadata.labels['pool'] == 'gpu'":                                                   true,
 		"'zone' in node.metadata.labels":                                                          false,
 		"quantity(node.status.allocatable['nvidia.com/gpu']).compareTo(quantity('8')) >= 0":       true,

@@ -46,7 +46,7 @@ var (
 			"capacity": textByText, "allocatable": textByText,
 			"conditions": apiservercel.NewListType(conditionType, maxEntries),
 			"addresses":  apiservercel.NewListType(addressType, maxEntries),
-			"nodeInfo":   nodeInfoType,
+			"nodeInfo":   nodeInfoType, "declaredFeatures": texts,
 		}),
 	})
 )
@@ -112,7 +112,8 @@ func ValueOf(node *corev1.Node) Value {
 			"addresses": list(node.Status.Addresses, func(a corev1.NodeAddress) map[string]any {
 				return map[string]any{"type": string(a.Type), "address": a.Address}
 			}),
-			"nodeInfo": nodeInfo(&node.Status.NodeInfo),
+			"nodeInfo":         nodeInfo(&node.Status.NodeInfo),
+			"declaredFeatures": append([]string{}, node.Status.DeclaredFeatures...),
 		},
 	}
 }

@@ -28,6 +28,7 @@ func TestValidation(t *testing.T) {
 		if err == nil {
 			return
 		}
+		validation.ReadAloud(t, err.Error())
 		slices.Sort(c.Refused)
 		if diff := cmp.Diff(c.Refused, causes(t, err, c.Refused)); diff != "" {
 			t.Errorf("refused in other words (-want +got):\n%s", diff)

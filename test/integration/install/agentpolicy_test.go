@@ -196,7 +196,7 @@ func TestAgentPolicy(t *testing.T) {
 		"taking away a reporter's condition": {`{"status":{"conditions":[{"$patch":"delete","type":"example.com/Theirs"}]}}`,
 			"would change: example.com/Theirs"},
 		"kubelet's, whatever the rules say": {conditionPatch("Ready", "KubeletNotReady"),
-			"kubelet and the cloud provider write the conditions that the node agent would change: Ready"},
+			"Kubernetes writes the conditions that the node agent would change: Ready"},
 		"taking away kubelet's": {`{"status":{"conditions":[{"$patch":"delete","type":"MemoryPressure"}]}}`,
 			"would change: MemoryPressure"},
 		"more conditions than it can have": {conditionsPatch(many), "at most 100 conditions at a time"},
