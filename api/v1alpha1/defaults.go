@@ -122,3 +122,11 @@ func (s *NodeSelector) AsSelector() (labels.Selector, error) {
 	}
 	return metav1.LabelSelectorAsSelector(&ls)
 }
+
+// AsSelector compiles the selector. It returns an error for one that breaks the grammar of labels.
+func (s *PodSelector) AsSelector() (labels.Selector, error) {
+	if len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0 {
+		return labels.Everything(), nil
+	}
+	return (*NodeSelector)(s).AsSelector()
+}

@@ -5,7 +5,6 @@ package v1alpha1
 
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Requirement is a piece of evidence that Nodegate gathers by itself. Exactly one kind is given.
@@ -57,7 +56,7 @@ type PodsRequirement struct {
 
 	// selector selects the pods by their labels.
 	// +required
-	Selector metav1.LabelSelector `json:"selector"`
+	Selector PodSelector `json:"selector"`
 
 	// ownerDaemonSet is the name of the DaemonSet that must own the pods. Any owner by default.
 	// +optional

@@ -25,12 +25,28 @@ type NodeSelector struct {
 	MatchExpressions []NodeSelectorRequirement `json:"matchExpressions,omitempty"`
 }
 
+// PodSelector is a label selector over pods. Its JSON is that of metav1.LabelSelector; its sizes are bounded, so that the
+// API server can check its grammar. An empty one selects all pods.
+type PodSelector struct {
+	// matchLabels are labels that a pod must have, all of them. At most 16.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label key such as example.com/pool: an optional DNS subdomain and '/', then 1-63 letters, digits, '-', '_' or '.', with a letter or digit first and last"
+	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
+
+	// matchExpressions are requirements that a pod's labels must meet, all of them. At most 4.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4
+	MatchExpressions []NodeSelectorRequirement `json:"matchExpressions,omitempty"`
+}
+
 // LabelValue is the value of a label.
 // +kubebuilder:validation:MaxLength=63
-// +kubebuilder:validation:XValidation:rule="self.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$')",message="must be empty, or letters, digits, '-', '_' or '.', with a letter or digit first and last"
+// +kubebuilder:validation:XValidation:rule="self.matches(r'^([^\\W_]([-\\w.]*[^\\W_])?)?$')",message="must be empty, or letters, digits, '-', '_' or '.', with a letter or digit first and last"
 type LabelValue string
 
-// NodeSelectorRequirement is one requirement on a node's labels.
+// NodeSelectorRequirement is one requirement on the labels of a node, or of a pod.
 //
 // +kubebuilder:validation:XValidation:rule="self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 : !has(self.values) || size(self.values) == 0",message="In and NotIn need values; Exists and DoesNotExist take none",fieldPath=".values"
 type NodeSelectorRequirement struct {
@@ -40,7 +56,7 @@ type NodeSelectorRequirement struct {
 	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="must be a label key such as example.com/pool: an optional DNS subdomain and '/', then 1-63 letters, digits, '-', '_' or '.', with a letter or digit first and last"
 	Key string `json:"key"`
 
-	// operator is In, NotIn, Exists or DoesNotExist. A node without the label satisfies NotIn.
+	// operator is In, NotIn, Exists or DoesNotExist. What lacks the label satisfies NotIn.
 	// +required
 	Operator NodeSelectorOperator `json:"operator"`
 

@@ -71,7 +71,7 @@ var _ = Describe("why", func() {
 		rule := network("secret", "secret").Obj()
 		rule.Spec.Requirements = []v1alpha1.Requirement{
 			{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system",
-				Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}},
+				Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}}},
 			{Name: "ebs", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}},
 		}
 		create(ctx, rule)

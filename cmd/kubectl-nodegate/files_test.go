@@ -154,7 +154,7 @@ var _ = Describe("lint", func() {
 			"nodeSelector: {}, dryrun: true").Replace(valid)
 		code, out, err := local(ctx, "lint", "-f", file("x.yaml", broken), "-o", "json")
 		Expect(code).To(Equal(1))
-		Expect(err).To(ContainSubstring("error: found 2 validation errors"))
+		Expect(err).To(ContainSubstring("error: found 3 validation errors"))
 		r := &report.LintReport{}
 		Expect(json.Unmarshal([]byte(out), r)).To(Succeed())
 		var fields []string
@@ -163,7 +163,7 @@ var _ = Describe("lint", func() {
 				fields = append(fields, f.Field)
 			}
 		}
-		Expect(fields).To(ConsistOf("spec.dryrun", "spec.taint.effect"))
+		Expect(fields).To(ConsistOf("spec.nodeSelector", "spec.dryrun", "spec.taint.effect"))
 
 		selectsNothing := strings.Replace(valid, "matchLabels: {a: b}", "", 1)
 		_, out, _ = local(ctx, "lint", "-f", file("x.yaml", selectsNothing))
@@ -176,7 +176,7 @@ var _ = Describe("lint", func() {
 		a.Spec.Requirements = []v1alpha1.Requirement{{Name: "b",
 			RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "b"}},
 			{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system",
-				Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}}
+				Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}}}}
 		b.Spec.Requirements = []v1alpha1.Requirement{{Name: "a",
 			RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "a"}}}
 		code, out, _ := local(ctx, "lint", "-f", file("x.yaml", asYAML(typedRule(a), typedRule(b),
@@ -195,7 +195,7 @@ var _ = Describe("lint", func() {
 		rule.Spec.Requirements = []v1alpha1.Requirement{
 			{Name: "first", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "nope"}},
 			{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "default",
-				Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}}
+				Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}}}}
 		rules := file("x.yaml", asYAML(typedRule(rule)))
 
 		_, out, _ := local(ctx, "lint", "-f", rules)

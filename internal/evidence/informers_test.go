@@ -56,7 +56,7 @@ func TestAPermissionThatIsTakenAwayIsAProblemUntilItIsBack(t *testing.T) {
 		return true, w, nil
 	})
 	rule := compiled(t, &v1alpha1.PodsRequirement{Namespace: "kube-system",
-		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}})
+		Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}})
 	s := New(ClientInformers{Clients: clients}, nothing{})
 	s.SetRules(t.Context(), ruleset.NewSet(rule))
 	until := func(what string, met func(*ruleset.Problem) bool) {
@@ -77,8 +77,8 @@ func TestAPermissionThatIsTakenAwayIsAProblemUntilItIsBack(t *testing.T) {
 }
 
 func TestAnInvalidSelectorIsNotWatched(t *testing.T) {
-	selector := metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
-	selector.MatchLabels = map[string]string{"not a label": "b"}
+	selector := v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}
+	selector.MatchLabels = map[string]v1alpha1.LabelValue{"not a label": "b"}
 	rule := compiled(t, &v1alpha1.PodsRequirement{Namespace: "kube-system", Selector: selector})
 	if len(rule.Problems) == 0 {
 		t.Fatal("the rule is valid")

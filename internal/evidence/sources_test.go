@@ -82,7 +82,7 @@ func setOf(requirements ...v1alpha1.Requirement) *ruleset.Set {
 
 func initPods(namespace string) v1alpha1.Requirement {
 	return v1alpha1.Requirement{Pods: &v1alpha1.PodsRequirement{Namespace: namespace,
-		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"component": "init"}}}}
+		Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"component": "init"}}}}
 }
 
 func pod(name, node string, labels map[string]string) *corev1.Pod {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -20,7 +19,7 @@ import (
 func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
 	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
 	pods := v1alpha1.PodsRequirement{Namespace: "kube-system",
-		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"startup.k8s.io/component": "init"}}}
+		Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"startup.k8s.io/component": "init"}}}
 	started := initPod("a", at(-60))
 	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Obj()
 	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "init", Pods: &pods}}

@@ -44,7 +44,7 @@ func unready(p *corev1.Pod) {
 
 func TestPods(t *testing.T) {
 	usual := v1alpha1.PodsRequirement{Namespace: "kube-system",
-		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"startup.k8s.io/component": "init"}}}
+		Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"startup.k8s.io/component": "init"}}}
 	with := func(f func(*v1alpha1.PodsRequirement)) v1alpha1.PodsRequirement {
 		p := *usual.DeepCopy()
 		f(&p)
@@ -161,7 +161,7 @@ func TestPods(t *testing.T) {
 func TestWarnsOfPodsWithoutReadinessProbe(t *testing.T) {
 	probeless := func(p *corev1.Pod) { p.Spec.Containers[0].ReadinessProbe = nil }
 	usual := v1alpha1.PodsRequirement{Namespace: "kube-system", OwnerDaemonSet: "startup-init",
-		Selector: metav1.LabelSelector{MatchLabels: map[string]string{"startup.k8s.io/component": "init"}}}
+		Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"startup.k8s.io/component": "init"}}}
 	for name, tc := range map[string]struct {
 		edit func(*v1alpha1.PodsRequirement)
 		pod  *corev1.Pod

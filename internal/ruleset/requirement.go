@@ -6,7 +6,6 @@ package ruleset
 import (
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -92,7 +91,7 @@ func (v *validator) requirement(field string, r *v1alpha1.Requirement) Requireme
 }
 
 func (v *validator) pods(field string, p *v1alpha1.PodsRequirement) *Pods {
-	selector, err := metav1.LabelSelectorAsSelector(&p.Selector)
+	selector, err := p.Selector.AsSelector()
 	if err != nil {
 		v.invalid(field+".selector", "%v", err)
 		selector = labels.Nothing()

@@ -55,7 +55,7 @@ func (o *evidenceOptions) require(spec *v1alpha1.NodeReadinessRuleSpec, rule int
 	}
 	spec.Requirements = []v1alpha1.Requirement{{Name: evidenceValue, Pods: &v1alpha1.PodsRequirement{
 		Namespace: evidenceNamespace,
-		Selector:  metav1.LabelSelector{MatchLabels: map[string]string{evidenceLabel: evidenceValue}},
+		Selector:  v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{evidenceLabel: evidenceValue}},
 	}}}
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -50,7 +49,7 @@ func waitingRule(name, selector, required string) *ruleset.Rule {
 		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: required}}}
 	if selector != "" {
 		r.Spec.Requirements = []v1alpha1.Requirement{{Name: "x", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system",
-			Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": selector}}}}}
+			Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"app": v1alpha1.LabelValue(selector)}}}}}
 	}
 	return ruleset.Compile(r, nil, time.Unix(1e9, 0))
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -40,7 +39,7 @@ func compile(r *build.RuleWrapper) *ruleset.Rule { return ruleset.Compile(r.Obj(
 
 func waitsFor(r *build.RuleWrapper, p v1alpha1.PodsRequirement) *build.RuleWrapper {
 	p.Namespace = "kube-system"
-	p.Selector = metav1.LabelSelector{MatchLabels: map[string]string{"component": "init"}}
+	p.Selector = v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"component": "init"}}
 	r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: "init", Pods: &p})
 	return r
 }

@@ -217,7 +217,7 @@ func createEvidenceRule(t *testing.T, g *WithT) *v1alpha1.NodeReadinessRule {
 			NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"example.com/pool": "nobody"}},
 			Requirements: []v1alpha1.Requirement{
 				{Name: "pods", Pods: &v1alpha1.PodsRequirement{Namespace: metav1.NamespaceSystem,
-					Selector: metav1.LabelSelector{MatchLabels: map[string]string{"component": "init"}}}},
+					Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"component": "init"}}}},
 				{Name: "driver", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}},
 				{Name: "devices", Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.example.com", Minimum: 1}},
 			},
