@@ -135,9 +135,17 @@ taint: {key: readiness.k8s.io/x, effect: NoSchedule}, enforcementMode: continuou
 
 var _ = Describe("lint", func() {
 	It("has nothing to say about a good rule", func(ctx context.Context) {
-		code, out, err := local(ctx, "lint", "-f", file("x.yaml", valid), "--strict")
+		gentle := file("x.yaml", strings.Replace(valid, "NoSchedule", "PreferNoSchedule", 1))
+		code, out, err := local(ctx, "lint", "-f", gentle, "--strict")
 		Expect(code).To(Equal(0), err)
 		Expect(out).To(Equal("1 rule checked: no findings.\n"))
+	})
+
+	It("advises what to set in autoscalers, which is no fault", func(ctx context.Context) {
+		code, out, err := local(ctx, "lint", "-f", file("x.yaml", valid), "--strict")
+		Expect(code).To(Equal(0), err)
+		Expect(out).To(And(ContainSubstring("rule x: advice: spec.taint.key: Karpenter treats keys under"),
+			ContainSubstring("rule x: advice: spec.maxUnavailable: cluster-autoscaler counts")))
 	})
 
 	It("warns, and fails only if that is asked for", func(ctx context.Context) {

@@ -31,7 +31,8 @@ func newLint(p *plugin) *cobra.Command {
 		Short: "Validate rules without a cluster",
 		Long: `Validate rules without a cluster: find what the API server would refuse, and rules that are valid
 but may not do what their author wants. The other rules, DaemonSets and other workloads of the same
-files are taken into account; with --live also those of the cluster.
+files are taken into account; with --live also those of the cluster. Advice is about the settings
+of autoscalers, which lint does not know.
 
 Exit code: 0 if all rules are valid, 1 if one is not or after an error, 2 with --strict if there is
 a warning.`,
@@ -74,16 +75,19 @@ func (p *plugin) lint(ctx context.Context, o *lintOptions) error {
 	if err := o.out.print(p, result); err != nil {
 		return err
 	}
-	faults := 0
+	faults, warnings := 0, 0
 	for _, f := range result.Findings {
-		if f.Severity == report.SeverityError {
+		switch f.Severity {
+		case report.SeverityError:
 			faults++
+		case report.SeverityWarning:
+			warnings++
 		}
 	}
 	switch {
 	case faults > 0:
 		return fmt.Errorf("found %s", report.Plural(faults, "validation error", "validation errors"))
-	case len(result.Findings) > 0 && o.strict:
+	case warnings > 0 && o.strict:
 		return errFound
 	}
 	return nil
@@ -141,6 +145,9 @@ func (p *plugin) findings(ctx context.Context, r *input.Rule, set *ruleset.Set, 
 		if live || w.Code != lint.UnknownRule && w.Code != lint.NoEvidence { // without --live, it may be in the cluster
 			add(report.SeverityWarning, string(w.Code), w.Field, w.Message)
 		}
+	}
+	for _, w := range lint.Advice(rule, facts) {
+		add(report.SeverityAdvice, string(w.Code), w.Field, w.Message)
 	}
 	return out, nil
 }

@@ -246,6 +246,7 @@ type LintReport struct {
 const (
 	SeverityError   = "Error"   // the API server refuses the rule, or the operator freezes it
 	SeverityWarning = "Warning" // the rule is valid, but may not do what its author wants
+	SeverityAdvice  = "Advice"  // what to set elsewhere in the cluster
 )
 
 // Finding is an error or a warning about a rule.

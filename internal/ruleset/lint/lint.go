@@ -6,7 +6,6 @@ package lint
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -27,8 +26,12 @@ const (
 	NoBreaker Code = "NoBreaker"
 	// KubeletCannotLabel: the selector needs a label that a kubelet cannot set on its own node.
 	KubeletCannotLabel Code = "KubeletCannotLabel"
-	// UnknownToAutoscalers: no autoscaler takes the taint for one that goes by itself.
+	// UnknownToAutoscalers: no autoscaler treats the taint as temporary.
 	UnknownToAutoscalers Code = "UnknownToAutoscalers"
+	// StartupTaint: one kind of autoscaler has to be told that the taint is temporary.
+	StartupTaint Code = "StartupTaint"
+	// AutoscalerLimit: the rule may taint so many nodes that cluster-autoscaler stops scaling the cluster.
+	AutoscalerLimit Code = "AutoscalerLimit"
 	// ShortMaxAge: a condition of kubelet's own will look stale between two of its reports.
 	ShortMaxAge Code = "ShortMaxAge"
 	// NeverRepeated: a condition is reported once: it becomes stale, or older than the boot, and stays so.
@@ -219,31 +222,6 @@ func (l *linter) labels() {
 			"a kubelet cannot set the label %s on its own node, so that a new node matches only when somebody else has set "+
 				"it, and pods may be there before: select by a label of your own, given to the kubelet with --node-labels", r.Key())
 	}
-}
-
-// startupPrefixes are the prefixes of taint keys that an autoscaler takes for taints of nodes that are starting.
-var startupPrefixes = []string{
-	"readiness.k8s.io/", // Karpenter
-	"startup-taint.cluster-autoscaler.kubernetes.io/",
-	"status-taint.cluster-autoscaler.kubernetes.io/",
-	"ignore-taint.cluster-autoscaler.kubernetes.io/",
-}
-
-func (l *linter) autoscalers() {
-	t := l.rule.Taint
-	// PreferNoSchedule keeps no pod off a node, and autoscalers know that.
-	if t == nil || t.Effect == corev1.TaintEffectPreferNoSchedule {
-		return
-	}
-	for _, p := range startupPrefixes {
-		if strings.HasPrefix(t.Key, p) {
-			return
-		}
-	}
-	l.warn(UnknownToAutoscalers, "spec.taint.key",
-		"no autoscaler knows %s as the taint of a node that is starting, and may start more and more nodes for the pods "+
-			"that wait: name it in startupTaints of Karpenter's NodePools or in --startup-taint of the cluster autoscaler, "+
-			"or choose a key under readiness.k8s.io/ or startup-taint.cluster-autoscaler.kubernetes.io/", t.Key)
 }
 
 // minimumKubeletAge is twice the time that may lie between two reports of kubelet's conditions, in seconds.

@@ -1,0 +1,105 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// The prefixes of taint keys that autoscalers know.
+const (
+	karpenterPrefix = "readiness.k8s.io/"
+	startupPrefix   = "startup-taint.cluster-autoscaler.kubernetes.io/"
+	ignorePrefix    = "ignore-taint.cluster-autoscaler.kubernetes.io/" // the former name of startupPrefix
+	statusPrefix    = "status-taint.cluster-autoscaler.kubernetes.io/"
+)
+
+// cluster-autoscaler stops to scale a cluster while more nodes than both of these are not ready, by default.
+const (
+	autoscalerPercent = 45 // --max-total-unready-percentage
+	autoscalerCount   = 3  // --ok-total-unready-count
+)
+
+// usualFleet is the size of a cluster whose nodes are not known.
+const usualFleet = 1000
+
+// karpenterStartup is what Karpenter needs for a key that it does not know.
+const karpenterStartup = "name it in startupTaints of Karpenter's NodePools"
+
+// autoscalers warns about a taint that no autoscaler knows.
+func (l *linter) autoscalers() {
+	t := l.rule.Taint
+	if !repels(t) || autoscalerPrefix(t.Key) != "" { // autoscalers ignore PreferNoSchedule
+		return
+	}
+	l.warn(UnknownToAutoscalers, "spec.taint.key",
+		"no autoscaler knows %s as the taint of a node that is starting, and may start more and more nodes for the pods "+
+			"that wait: %s, or in --startup-taint of cluster-autoscaler, "+
+			"or choose a key under %s or %s", t.Key, karpenterStartup, karpenterPrefix, startupPrefix)
+}
+
+// autoscalerPrefix returns the prefix of a key that some autoscaler knows, or nothing.
+func autoscalerPrefix(key string) string {
+	for _, p := range []string{karpenterPrefix, startupPrefix, ignorePrefix, statusPrefix} {
+		if strings.HasPrefix(key, p) {
+			return p
+		}
+	}
+	return ""
+}
+
+// Advice is what to set in the autoscalers of a cluster, which the rule cannot tell. It is no fault of the rule.
+func Advice(rule *ruleset.Rule, facts Facts) []Warning {
+	l := &linter{rule: rule, facts: facts}
+	if t := rule.Taint; repels(t) {
+		l.startupTaint(t)
+		l.autoscalerLimit(t)
+	}
+	return l.found
+}
+
+// startupTaint says which autoscaler does not know the taint.
+func (l *linter) startupTaint(t *corev1.Taint) {
+	const field = "spec.taint.key"
+	switch autoscalerPrefix(t.Key) {
+	case karpenterPrefix:
+		l.warn(StartupTaint, field, "Karpenter treats keys under %s as temporary while a node starts; with "+
+			"cluster-autoscaler, pass --startup-taint-prefix=%s (from 1.36 on) or --startup-taint=%s", karpenterPrefix,
+			karpenterPrefix, t.Key)
+	case startupPrefix, ignorePrefix:
+		l.warn(StartupTaint, field, "cluster-autoscaler treats this key as a startup taint; with Karpenter, %s",
+			karpenterStartup)
+	case statusPrefix:
+		l.warn(StartupTaint, field, "cluster-autoscaler counts nodes with this key as ready and adds nodes in their place; "+
+			"with Karpenter, %s", karpenterStartup)
+	}
+}
+
+// autoscalerLimit looks at continuous rules: a bootstrap-only rule taints only nodes that are starting.
+func (l *linter) autoscalerLimit(t *corev1.Taint) {
+	if l.rule.Spec.BootstrapOnly() || strings.HasPrefix(t.Key, statusPrefix) {
+		return
+	}
+	all, selected := usualFleet, usualFleet
+	if l.facts.Nodes != nil {
+		all, selected = len(l.facts.Nodes), 0
+		for _, n := range l.facts.Nodes {
+			if l.rule.Matches(n.Labels) {
+				selected++
+			}
+		}
+	}
+	// "Well below" leaves room for nodes that are not ready for other reasons.
+	most := l.rule.MaxUnavailable(selected)
+	if most <= autoscalerCount || most*100 < autoscalerPercent*all {
+		return
+	}
+	l.warn(AutoscalerLimit, "spec.maxUnavailable", "cluster-autoscaler counts a node with a startup taint as not ready, "+
+		"and by default stops scaling the whole cluster while more than %d nodes and more than %d%% are not ready: "+
+		"give a limit well below, such as maxUnavailable: 30%%", autoscalerCount, autoscalerPercent)
+}
