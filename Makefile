@@ -11,8 +11,11 @@ CONTAINER_TOOL ?= docker
 PLATFORMS ?= linux/amd64,linux/arm64
 # The architecture that "image" is for.
 ARCH ?= amd64
-# What "test" and "test-unit" run.
-PKGS ?= ./...
+# The minor version of Kubernetes that tests, demo and benchmarks run, such as 1.32; by default the newest.
+K8S ?=
+# What "test" and "test-unit" run. With K8S, what depends on the version: the API, admission, what a user installs, and
+# the operator on a control plane.
+PKGS ?= $(if $(K8S),./test/integration/... ./internal/admission/... ./test/e2e ./test/e2e/admission,./...)
 # How many packages are tested at a time, and how many of them may run servers.
 PARALLEL ?= 3
 SERVERS ?= 2
@@ -61,7 +64,7 @@ export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 GO = CGO_ENABLED=0 go
 
 # Makes sure of the control plane's binaries and hands them to the command that follows.
-WITH_ASSETS = dir="$$(hack/assets.sh)" && KUBEBUILDER_ASSETS="$$(printf '%s\n' "$$dir" | tail -n 1)" && \
+WITH_ASSETS = dir="$$(hack/assets.sh $(if $(K8S),-kubernetes=$(K8S)))" && KUBEBUILDER_ASSETS="$$(printf '%s\n' "$$dir" | tail -n 1)" && \
 	export KUBEBUILDER_ASSETS &&
 
 # Builds the commands once, as the image has them, and hands their directory to the tests.
@@ -130,7 +133,7 @@ ALL = $(filter ./...,$(PKGS))
 ORDER = $(if $(ALL),./test/realnode ./test/e2e/kill $$units ./test/...)
 .PHONY: test
 test: CHECK ?= $(if $(ALL),-least test/count.txt)
-test: ## Run everything that must pass, from nothing; PKGS=./some/... for a part.
+test: ## Run everything that must pass, from nothing; PKGS=./some/... for a part, K8S=1.32 on an older Kubernetes.
 	@$(WITH_ASSETS) $(if $(ALL),$(WITH_COMMANDS) units=$$($(UNIT)) &&) $(RUN_TESTS) $(ORDER) $(PKGS)
 
 .PHONY: test-unit

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure of the control plane's binaries. The last line of stdout is the directory they are in.
 #
-#   hack/assets.sh [-node]     -node: kubelet and kube-proxy too
+#   hack/assets.sh [-node] [-kubernetes=1.32]     -node: kubelet and kube-proxy too
 #
 # The binaries must run here, so a GOOS or GOARCH meant for the operator's own build is not heeded.
 set -euo pipefail

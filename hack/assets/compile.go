@@ -17,7 +17,6 @@ import (
 
 // compiler builds binaries from the pinned modules.
 type compiler struct {
-	dir      string // of the module that pins them
 	pins     pins
 	progress *progress
 }
@@ -25,8 +24,8 @@ type compiler struct {
 // obtain builds all of the binaries with one "go build", because they share most of their packages.
 func (c *compiler) obtain(ctx context.Context, names []string, dir string) error {
 	start := time.Now()
-	c.progress.say("building %s of Kubernetes %s, etcd %s and kwok %s from source: once, some minutes",
-		strings.Join(names, ", "), c.pins.kubernetes, c.pins.etcd, c.pins.kwok)
+	c.progress.say("building %s from source, Kubernetes %s: once, some minutes", strings.Join(names, ", "),
+		c.pins.kubernetes)
 	args := append(append([]string{"build", "-v"}, buildFlags(c.pins)...), "-o", dir+string(filepath.Separator))
 	for _, name := range names {
 		args = append(args, packages[name])
@@ -63,7 +62,7 @@ func (c *compiler) linked(dir string, names []string) []string {
 // build runs "go build", and shows its progress.
 func (c *compiler) build(ctx context.Context, args, names []string, dir string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = c.dir
+	cmd.Dir = c.pins.dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS=", "GOARCH=")
 	// An interrupt lets the go command remove its work directory.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

@@ -6,7 +6,8 @@
 // The last line it prints to stdout is the directory they are in; everything else goes to stderr.
 //
 // They are built from the Go modules pinned in controlplane/go.mod, so nothing but a Go module proxy has to
-// be within reach, and kept in the user's cache under a name made of what determines them, so that the
+// be within reach. With -kubernetes=1.32 the control plane is that of kubernetes/1.32/go.mod, which pin.sh has written.
+// The binaries are kept in the user's cache under a name made of what determines them, so that the
 // next checkout finds them. Where envtest's own download works it is used for what it offers. KUBEBUILDER_ASSETS,
 // if set, wins for the binaries it holds.
 //

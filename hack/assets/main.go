@@ -37,6 +37,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("assets", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	node := flags.Bool("node", false, "also kubelet and kube-proxy")
+	minor := flags.String("kubernetes", "", "minor version of Kubernetes, such as 1.32; the newest by default")
 	download := flags.Bool("download", true, "try envtest's download before building from source")
 	index := flags.String("index", envtestIndex, "where the envtest releases are listed")
 	if err := flags.Parse(args); err != nil {
@@ -50,7 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p, err := readPins(src)
+	p, err := readPins(src, "")
 	if err != nil {
 		return err
 	}
@@ -62,22 +63,50 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if *node {
 		want = append(append([]string{}, controlPlane...), nodeBinaries...)
 	}
-
 	progress := newProgress(stderr)
-	obtainers := []obtainer{&compiler{dir: filepath.Join(src, "controlplane"), pins: p, progress: progress}}
-	if *download {
-		obtainers = append([]obtainer{&envtest{
-			dir: filepath.Join(src, "envtest"), index: *index, version: p.kubernetes, progress: progress,
-		}}, obtainers...)
+	ensure := func(p pins, want []string, first ...obtainer) (string, error) {
+		obtainers := first
+		if *download {
+			obtainers = append(obtainers, &envtest{
+				dir: filepath.Join(src, "envtest"), index: *index, version: p.kubernetes, progress: progress,
+			})
+		}
+		obtainers = append(obtainers, &compiler{pins: p, progress: progress})
+		s := &store{cache: cache, key: p.key(), given: os.Getenv("KUBEBUILDER_ASSETS"), obtainers: obtainers,
+			progress: progress}
+		return s.ensure(ctx, want)
 	}
-	s := &store{cache: cache, key: p.key(), given: os.Getenv("KUBEBUILDER_ASSETS"), obtainers: obtainers,
-		progress: progress}
-	dir, err := s.ensure(ctx, want)
+	dir := ""
+	if *minor == "" || p.is(*minor) {
+		dir, err = ensure(p, want)
+	} else {
+		dir, err = other(src, *minor, *node, p, ensure)
+	}
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(stdout, dir)
 	return err
+}
+
+// shared are the binaries that do not depend on the version of Kubernetes.
+var shared = []string{"etcd", "kwok"}
+
+// other makes sure of the control plane of another minor version, with links to the binaries that all versions share.
+func other(src, minor string, node bool, base pins, ensure func(pins, []string, ...obtainer) (string, error)) (string,
+	error) {
+	if node {
+		return "", errors.New("-node: kubelet and kube-proxy are there for the default version of Kubernetes only")
+	}
+	p, err := readPins(src, minor)
+	if err != nil {
+		return "", fmt.Errorf("-kubernetes=%s: %w", minor, err)
+	}
+	from, err := ensure(base, shared)
+	if err != nil {
+		return "", err
+	}
+	return ensure(p, controlPlane, linker{from: from, only: shared})
 }
 
 // sourceDir is the directory of this command's source, which holds the modules that pin the binaries. It

@@ -11,10 +11,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 )
 
-// packages says which main package each binary is built from. All of them live in the module controlplane.
+// packages says which main package each binary is built from. The module controlplane has all of
+// them, the modules below kubernetes have the control plane of another version of Kubernetes.
 var packages = map[string]string{
 	"etcd":                    "go.etcd.io/etcd/server/v3",
 	"kube-apiserver":          "k8s.io/kubernetes/cmd/kube-apiserver",
@@ -29,24 +31,29 @@ var packages = map[string]string{
 // builtName is what "go build" calls a binary whose package path does not end in the name it goes by.
 var builtName = map[string]string{"etcd": "server"}
 
-// pins are the versions that controlplane/go.mod requires, and a digest of the whole of it.
+// pins are the versions that a module requires, and a digest of the whole of it.
 type pins struct {
-	kubernetes, etcd, kwok string // with their leading v
+	dir                    string // of the module
+	kubernetes, etcd, kwok string // with their leading v; a module of kubernetes/ has Kubernetes alone
 	digest                 string
 }
 
-func readPins(src string) (pins, error) {
-	path := filepath.Join(src, "controlplane", "go.mod")
+// readPins reads controlplane/go.mod, or the go.mod of another minor version of Kubernetes, such as 1.32.
+func readPins(src, minor string) (pins, error) {
+	p := pins{dir: filepath.Join(src, "controlplane")}
+	versions := map[string]*string{
+		"k8s.io/kubernetes": &p.kubernetes, "go.etcd.io/etcd/server/v3": &p.etcd, "sigs.k8s.io/kwok": &p.kwok,
+	}
+	if minor != "" {
+		p.dir = filepath.Join(src, "kubernetes", minor)
+		versions = map[string]*string{"k8s.io/kubernetes": &p.kubernetes}
+	}
+	path := filepath.Join(p.dir, "go.mod")
 	mod, err := os.ReadFile(path)
 	if err != nil {
 		return pins{}, fmt.Errorf("reading the pinned versions: %w", err)
 	}
-	var p pins
-	for module, version := range map[string]*string{
-		"k8s.io/kubernetes":         &p.kubernetes,
-		"go.etcd.io/etcd/server/v3": &p.etcd,
-		"sigs.k8s.io/kwok":          &p.kwok,
-	} {
+	for module, version := range versions {
 		m := regexp.MustCompile(`(?m)^\s*(?:require\s+)?` + regexp.QuoteMeta(module) + `\s+(v\S+)`).FindSubmatch(mod)
 		if m == nil {
 			return pins{}, fmt.Errorf("%s requires no %s", path, module)
@@ -61,9 +68,13 @@ func readPins(src string) (pins, error) {
 	return p, nil
 }
 
+// is reports whether these pins are of a minor version of Kubernetes, such as 1.36.
+func (p pins) is(minor string) bool { return strings.HasPrefix(p.kubernetes, "v"+minor+".") }
+
 // key names the directory of the binaries in the cache.
 func (p pins) key() string {
-	return strings.Join([]string{p.kubernetes, p.etcd, p.kwok, p.digest, runtime.GOOS, runtime.GOARCH}, "-")
+	parts := []string{p.kubernetes, p.etcd, p.kwok, p.digest, runtime.GOOS, runtime.GOARCH}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "-")
 }
 
 // buildFlags are the flags of "go build" that decide what the binaries are. A Kubernetes binary that is not

@@ -14,7 +14,7 @@ import (
 )
 
 func TestPins(t *testing.T) {
-	p, err := readPins(".")
+	p, err := readPins(".", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,11 +46,59 @@ func TestPins(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(other, "controlplane", "go.mod"), mod, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	q, err := readPins(other)
+	q, err := readPins(other, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.key() == q.key() {
 		t.Errorf("two sets of pins have the key %s", p.key())
+	}
+}
+
+// TestPinsOfOtherVersions: the modules below kubernetes/ pin the minor version that they are named after.
+func TestPinsOfOtherVersions(t *testing.T) {
+	base, err := readPins(".", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]bool{base.key(): true}
+	entries, err := os.ReadDir("kubernetes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		minor := entry.Name()
+		p, err := readPins(".", minor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !p.is(minor) || base.is(minor) {
+			t.Errorf("%s pins %s; the default is %s", minor, p.kubernetes, base.kubernetes)
+		}
+		if keys[p.key()] {
+			t.Errorf("two versions have the key %s", p.key())
+		}
+		keys[p.key()] = true
+	}
+	if len(keys) < 2 {
+		t.Error("there is no other version")
+	}
+	if _, err := readPins(".", "1.0"); err == nil {
+		t.Error("a version that is not pinned must be an error")
+	}
+}
+
+func TestASharedBinaryIsLinkedAndNoOther(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	for _, name := range []string{"etcd", "kwok", "kube-apiserver"} {
+		if err := os.WriteFile(filepath.Join(from, name), []byte("x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := (linker{from: from, only: shared}).obtain(t.Context(), controlPlane, to); err != nil {
+		t.Fatal(err)
+	}
+	if got := present(to, controlPlane); !slices.Equal(got, shared) {
+		t.Errorf("linked %v, want %v", got, shared)
 	}
 }

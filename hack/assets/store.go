@@ -22,12 +22,18 @@ type obtainer interface {
 	obtain(ctx context.Context, names []string, dir string) error
 }
 
-// linker obtains the binaries that a directory already has.
-type linker string
+// linker obtains the binaries that a directory already has. If only names some, it takes no others.
+type linker struct {
+	from string
+	only []string
+}
 
 func (l linker) obtain(_ context.Context, names []string, dir string) error {
-	for _, name := range present(string(l), names) {
-		if err := os.Symlink(filepath.Join(string(l), name), filepath.Join(dir, name)); err != nil {
+	for _, name := range present(l.from, names) {
+		if l.only != nil && !slices.Contains(l.only, name) {
+			continue
+		}
+		if err := os.Symlink(filepath.Join(l.from, name), filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
@@ -57,7 +63,7 @@ func (s *store) ensure(ctx context.Context, want []string) (string, error) {
 	case len(has) > 0:
 		// A directory of links to the given binaries and to our own. Its name includes the names of the given binaries,
 		// because they may change later.
-		obtainers = append([]obtainer{linker(given), linker(dir)}, obtainers...)
+		obtainers = append([]obtainer{linker{from: given}, linker{from: dir}}, obtainers...)
 		dir += fmt.Sprintf("-with-%x", sha256.Sum256([]byte(given+"\x00"+strings.Join(has, ","))))[:16]
 	case s.given != "":
 		s.progress.say("KUBEBUILDER_ASSETS=%s has none of the binaries and is not used", s.given)
