@@ -14,41 +14,50 @@ import (
 type Cause struct {
 	// What is the evidence that is missing, in words.
 	What string
-	// Nodes are the nodes' names, sorted.
+	// Count is how many nodes there are, and Nodes the names of the first ones.
+	Count int
 	Nodes []string
 }
 
 // causes groups the nodes in service that do not satisfy a rule, the largest group first. Nodes that have never been
 // released are not among them: that a new node is not ready yet is no news.
-func causes(entries map[string]*Entry) []Cause {
-	groups := map[string][]string{}
-	for name, e := range entries {
-		if !e.matches() || !e.Current.Released {
-			continue
-		}
-		if what := cause(e); what != "" {
-			groups[what] = append(groups[what], name)
-		}
+type causes map[string]*Cause
+
+// add adds a node. Nodes come in the order of their names.
+func (c causes) add(what, node string) {
+	group := c[what]
+	if group == nil {
+		group = &Cause{What: what}
+		c[what] = group
 	}
-	out := make([]Cause, 0, len(groups))
-	for what, nodes := range groups {
-		slices.Sort(nodes)
-		out = append(out, Cause{What: what, Nodes: nodes})
+	if group.Count++; len(group.Nodes) < fewNames {
+		group.Nodes = append(group.Nodes, node)
+	}
+}
+
+func (c causes) sorted() []Cause {
+	out := make([]Cause, 0, len(c))
+	for _, group := range c {
+		out = append(out, *group)
 	}
 	slices.SortFunc(out, func(a, b Cause) int {
-		return cmp.Or(len(b.Nodes)-len(a.Nodes), strings.Compare(a.What, b.What))
+		return cmp.Or(b.Count-a.Count, strings.Compare(a.What, b.What))
 	})
 	return out
 }
 
-func cause(e *Entry) string {
+// cause says what is missing; empty if nothing is, or the rule does not match the node.
+func cause(o *Outcome) string {
+	if !o.matches {
+		return ""
+	}
 	var missing []string
-	for _, r := range e.Results {
+	for _, r := range o.Results {
 		if r.CurrentStatus != r.RequiredStatus {
 			missing = append(missing, "condition "+r.Type+" is "+string(r.CurrentStatus))
 		}
 	}
-	for _, r := range e.Requirements {
+	for _, r := range o.Requirements {
 		if !r.Satisfied {
 			missing = append(missing, "requirement "+r.Name+" is not satisfied")
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 func TestCauses(t *testing.T) {
@@ -20,26 +22,34 @@ func TestCauses(t *testing.T) {
 			{Type: "b", CurrentStatus: "False", RequiredStatus: "False"},
 		}
 	}
-	got := causes(map[string]*Entry{
-		"n-1":     {Current: inService, Results: condition("False")},
-		"n-4":     {Current: inService, Results: condition("Unknown")},
-		"n-3":     {Current: inService, Results: condition("Unknown")},
-		"ready":   {Current: inService},
-		"joining": {Current: gate.State{Matches: true}, Results: condition("Unknown")},
-		"other":   {Current: gate.State{Released: true}, Results: condition("Unknown")},
-		"n-5": {Current: inService, Requirements: []v1alpha1.RequirementEvaluationResult{
-			{Name: "warm-up", Message: "pod init-x7k2p is not ready"}, {Name: "csi", Satisfied: true}}},
-		"n-6": {Current: inService, Requirements: []v1alpha1.RequirementEvaluationResult{
-			{Name: "warm-up", Message: "pod init-9jw4q is not ready"}, {Name: "csi", Satisfied: true}}},
-		"n-7": {Current: inService, Results: condition("False"),
-			Requirements: []v1alpha1.RequirementEvaluationResult{{Name: "csi"}}},
-	})
-	want := []Cause{
-		{What: "condition a is Unknown", Nodes: []string{"n-3", "n-4"}},
-		{What: "requirement warm-up is not satisfied", Nodes: []string{"n-5", "n-6"}},
-		{What: "condition a is False", Nodes: []string{"n-1"}},
-		{What: "condition a is False, requirement csi is not satisfied", Nodes: []string{"n-7"}},
+	f, r := New(&heard{}), rule("")
+	f.SetRules(ruleset.NewSet(r), nil, now)
+	record := func(name string, state gate.State, o Outcome) {
+		f.Record(build.MakeNode(name).UID(name).Obj(), []Entry{{Rule: r, Current: &state, Outcome: o}}, now)
 	}
+	waiting := func(pod string, more ...v1alpha1.RequirementEvaluationResult) Outcome {
+		return Outcome{Requirements: append([]v1alpha1.RequirementEvaluationResult{
+			{Name: "warm-up", Message: "pod " + pod + " is not ready"}}, more...)}
+	}
+	csi := v1alpha1.RequirementEvaluationResult{Name: "csi", Satisfied: true}
+	record("n-1", inService, Outcome{Results: condition("False")})
+	record("n-4", inService, Outcome{Results: condition("Unknown")})
+	record("n-3", inService, Outcome{Results: condition("Unknown")})
+	record("ready", inService, Outcome{})
+	record("joining", gate.State{Matches: true}, Outcome{Results: condition("Unknown")})
+	record("other", gate.State{Released: true}, Outcome{Results: condition("Unknown")})
+	record("n-5", inService, waiting("init-x7k2p", csi))
+	record("n-6", inService, waiting("init-9jw4q", csi))
+	record("n-7", inService, Outcome{Results: condition("False"),
+		Requirements: []v1alpha1.RequirementEvaluationResult{{Name: "csi"}}})
+	want := []Cause{
+		{What: "condition a is Unknown", Count: 2, Nodes: []string{"n-3", "n-4"}},
+		{What: "requirement warm-up is not satisfied", Count: 2, Nodes: []string{"n-5", "n-6"}},
+		{What: "condition a is False", Count: 1, Nodes: []string{"n-1"}},
+		{What: "condition a is False, requirement csi is not satisfied", Count: 1, Nodes: []string{"n-7"}},
+	}
+	m, _ := f.Material(r.UID)
+	got := m.Causes
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}

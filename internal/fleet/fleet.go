@@ -5,7 +5,9 @@ package fleet
 
 import (
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,50 +19,16 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Entry is what is known of one node under one rule.
+// Entry is what was decided about one node under one rule.
 type Entry struct {
 	// Rule is the version of the rule that was decided by.
 	Rule *ruleset.Rule
 	// Current is the state of the node under the rule.
-	Current gate.State
-	// State and Reason are for the rule's status. State is empty where the rule does not match.
-	State  v1alpha1.NodeState
-	Reason string
-	// Message says, of a failed node, what happened.
-	Message string
-	// Present is whether the rule's taint is on the node.
-	Present bool
-	// Results are the conditions as found, of a node that is not ready.
-	Results []v1alpha1.ConditionEvaluationResult
-	// Requirements are the requirements as found, of a node that is not ready.
-	Requirements []v1alpha1.RequirementEvaluationResult
-	// Warning is what makes the rule's evidence weaker than it looks; usually empty.
-	Warning string
-	// Shared is whether an older claim decides about the rule's taint.
-	Shared bool
-	// Displaced says which condition that a probe of the rule would publish is an older rule's; empty for none.
-	Displaced string
-	// WouldClaim, WouldRelease and Risky are what a rule in dry-run would do; risky, where evidence never appeared.
-	WouldClaim, WouldRelease, Risky bool
-	// Hold is what the rule's eviction guard does.
-	Hold gate.HoldState
+	Current *gate.State
+	Outcome
 	// Observed and HeartbeatDecides are of the last verdict.
 	Observed         readiness.Observed
 	HeartbeatDecides bool
-
-	changedAt time.Time
-	pending   bool
-}
-
-func (e *Entry) matches() bool { return e.Current.Matches }
-
-// sameTo reports whether a status would say the same of both.
-func (e *Entry) sameTo(o *Entry) bool {
-	return e.State == o.State && e.Reason == o.Reason && e.Message == o.Message && e.Warning == o.Warning &&
-		e.Present == o.Present &&
-		e.pending == o.pending && e.Shared == o.Shared && e.Displaced == o.Displaced && e.matches() == o.matches() &&
-		e.WouldClaim == o.WouldClaim && e.WouldRelease == o.WouldRelease && e.Risky == o.Risky && e.Hold == o.Hold &&
-		slices.Equal(e.Results, o.Results) && slices.Equal(e.Requirements, o.Requirements)
 }
 
 // Listener is told what has changed. Its methods are called without a lock, and must not block.
@@ -71,124 +39,192 @@ type Listener interface {
 	Enqueue(nodes []string)
 }
 
-// Fleet is the state of all nodes under all rules. It is safe for concurrent use.
+// Fleet tracks the verdict of every rule on every node. It is safe for concurrent use.
+//
+// Nodes are numbered, and each rule has a slice with one pair of 32 bytes for each node. What a status says about a
+// node is the same for many nodes, and is stored once for each rule.
 type Fleet struct {
 	listener Listener
+	snapshot atomic.Pointer[snapshot]
+	// awaiting has the names of the nodes on which a heartbeat alone may change a verdict.
+	awaiting sync.Map
 
 	mu    sync.Mutex
-	set   *ruleset.Set
-	rules map[types.UID]*ruleState
-	nodes map[string]types.UID
+	rules []*ruleState // by the index of the snapshot
+	pass  int          // the number of the last Record
+	nodes
 }
 
-type ruleState struct {
-	rule    *ruleset.Rule
-	entries map[string]*Entry
-	pending int
-	limit   limit
+// snapshot is a set of rules, with the index of each rule in the fleet's slices.
+type snapshot struct {
+	set   *ruleset.Set
+	index map[types.UID]int
+}
+
+// nodes are numbered from 0. Numbers of nodes that are gone are used again.
+type nodes struct {
+	number map[string]int32
+	names  []string
+	uids   []types.UID
+	byName []int32 // the numbers of the nodes that there are, sorted by name
+	free   []int32
+}
+
+// add returns the number of a node.
+func (n *nodes) add(name string) int32 {
+	if i, ok := n.number[name]; ok {
+		return i
+	}
+	var i int32
+	if last := len(n.free) - 1; last >= 0 {
+		i, n.free = n.free[last], n.free[:last]
+		n.names[i], n.uids[i] = name, ""
+	} else {
+		i = int32(len(n.names)) //nolint:gosec // there are fewer nodes
+		n.names, n.uids = append(n.names, name), append(n.uids, "")
+	}
+	n.number[name] = i
+	at, _ := n.position(name)
+	n.byName = slices.Insert(n.byName, at, i)
+	return i
+}
+
+func (n *nodes) remove(name string) {
+	i := n.number[name]
+	if at, ok := n.position(name); ok {
+		n.byName = slices.Delete(n.byName, at, at+1)
+	}
+	delete(n.number, name)
+	n.names[i], n.uids[i] = "", ""
+	n.free = append(n.free, i)
+}
+
+// position returns where a name is among the sorted ones, or would be.
+func (n *nodes) position(name string) (int, bool) {
+	if last := len(n.byName); last == 0 || n.names[n.byName[last-1]] < name {
+		return last, false
+	}
+	return slices.BinarySearchFunc(n.byName, name, func(i int32, name string) int {
+		return strings.Compare(n.names[i], name)
+	})
 }
 
 // New is an empty fleet.
 func New(listener Listener) *Fleet {
-	return &Fleet{
-		listener: listener,
-		set:      ruleset.NewSet(),
-		rules:    map[types.UID]*ruleState{},
-		nodes:    map[string]types.UID{},
-	}
+	f := &Fleet{listener: listener, nodes: nodes{number: map[string]int32{}}}
+	f.snapshot.Store(&snapshot{set: ruleset.NewSet()})
+	return f
 }
 
 // Rules is the snapshot of rules that is decided by. It is changed together with the numbers of the limits, so that
-// whoever decides by it finds them complete.
-func (f *Fleet) Rules() *ruleset.Set {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.set
+// each reader who decides by it finds them complete.
+func (f *Fleet) Rules() *ruleset.Set { return f.snapshot.Load().set }
+
+// state returns the state of a rule, or nil if the rule is not known. The caller holds f.mu.
+func (f *Fleet) state(rule types.UID) *ruleState {
+	if i, ok := f.snapshot.Load().index[rule]; ok {
+		return f.rules[i]
+	}
+	return nil
 }
 
 // Rule is the version of a rule that is decided by, nil if it is not known, and how many nodes have not been looked at
-// under it.
+// under it. The listener is told of what changes from now on.
 func (f *Fleet) Rule(uid types.UID) (rule *ruleset.Rule, pending int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if state := f.rules[uid]; state != nil {
+	if state := f.state(uid); state != nil {
+		state.told = false
 		return state.rule, state.pending
 	}
 	return nil, 0
 }
 
-// SetRules puts another snapshot in the place of the present one. For each rule that is new or has changed, where all
-// nodes stand is read again before anybody can decide by it; and the names of the nodes that it concerns, or concerned
-// before, are returned: they have to be looked at.
+// Mute keeps changes of a rule from the listener until Rule is called again: the caller comes back by itself.
+func (f *Fleet) Mute(uid types.UID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if state := f.state(uid); state != nil {
+		state.told = true
+	}
+}
+
+// SetRules replaces the snapshot. For each rule that is new or has changed, the state of all nodes is read again before
+// any node is decided by it. It returns the names of the nodes that such a rule concerns, or concerned before: they
+// have to be looked at.
 func (f *Fleet) SetRules(set *ruleset.Set, nodes []*corev1.Node, now time.Time) []string {
 	f.mu.Lock()
+	f.addAll(nodes)
+	affected := make([]bool, len(f.names))
 	var changed []string
-	affected := map[string]struct{}{}
-	for uid, state := range f.rules {
-		if set.Rule(uid) == nil {
-			for name := range state.entries {
-				affected[name] = struct{}{}
-			}
+	for _, state := range f.rules {
+		if set.Rule(state.rule.UID) == nil {
+			state.concerned(affected)
 			changed = append(changed, state.rule.Name)
-			delete(f.rules, uid)
 		}
 	}
-	for _, rule := range set.All() {
-		before := f.rules[rule.UID]
-		if before != nil && before.rule == rule {
-			continue
-		}
-		state := newRuleState(rule, before, nodes, now)
-		for name := range state.entries {
-			affected[name] = struct{}{}
-		}
-		if before != nil {
-			for name := range before.entries {
-				affected[name] = struct{}{}
+	next := &snapshot{set: set, index: make(map[types.UID]int, len(set.All()))}
+	rules := make([]*ruleState, 0, len(set.All()))
+	for i, rule := range set.All() {
+		state := f.state(rule.UID)
+		if state == nil || state.rule != rule {
+			before := state
+			state = f.read(rule, before, nodes, now)
+			state.concerned(affected)
+			if before != nil {
+				before.concerned(affected)
 			}
+			changed = append(changed, rule.Name)
 		}
-		f.rules[rule.UID] = state
-		changed = append(changed, rule.Name)
+		next.index[rule.UID] = i
+		rules = append(rules, state)
 	}
-	for _, node := range nodes {
-		if _, known := f.nodes[node.Name]; !known {
-			f.nodes[node.Name] = node.UID
+	f.rules = rules
+	f.snapshot.Store(next)
+	var names []string
+	for _, n := range f.byName {
+		if affected[n] {
+			names = append(names, f.names[n])
 		}
 	}
-	f.set = set
 	f.mu.Unlock()
-
-	for _, name := range changed {
-		f.listener.RuleChanged(name)
-	}
-	names := make([]string, 0, len(affected))
-	for name := range affected {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	f.tell(changed, nil)
 	return names
 }
 
-func newRuleState(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node, now time.Time) *ruleState {
-	state := &ruleState{rule: rule, entries: map[string]*Entry{}, limit: newLimit()}
+// addAll numbers the nodes that are new, in the order of their names: each is then inserted at the end.
+func (f *Fleet) addAll(nodes []*corev1.Node) {
+	var fresh []*corev1.Node
 	for _, node := range nodes {
-		current := gate.StateOf(rule, node, now)
+		if _, known := f.number[node.Name]; !known {
+			fresh = append(fresh, node)
+		}
+	}
+	slices.SortFunc(fresh, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	for _, node := range fresh {
+		f.uids[f.add(node.Name)] = node.UID
+	}
+}
+
+// read makes the state of a rule from all nodes. before is its former state, nil for a new rule.
+func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node, now time.Time) *ruleState {
+	state := newRuleState(rule, &f.nodes)
+	pending := Entry{Rule: rule, Outcome: Outcome{State: v1alpha1.NodeStatePending, pending: true}}
+	if rule.JustInForce {
+		pending.Observed.Since = rule.InForceSince // what is missing now was missing then
+	}
+	var current gate.State
+	for _, node := range nodes {
+		current = gate.StateOf(rule, node, now)
 		if !current.Concerns(rule, node) {
 			continue
 		}
-		e := &Entry{Rule: rule, Current: current, State: v1alpha1.NodeStatePending, changedAt: now, pending: true,
-			Present: gate.Find(node, rule.Taint) != nil}
-		if rule.JustInForce {
-			e.Observed.Since = rule.InForceSince // what is missing now was missing then
+		n, e := f.number[node.Name], pending
+		e.Current, e.Present = &current, current.Present
+		if old := before.at(n); old.outcome != none {
+			e.Observed, e.HeartbeatDecides = old.observed(), old.heartbeat
 		}
-		if before != nil {
-			if old := before.entries[node.Name]; old != nil {
-				e.Observed, e.HeartbeatDecides = old.Observed, old.HeartbeatDecides
-			}
-		}
-		state.entries[node.Name] = e
-		state.pending++
-		state.limit.count(nil, e)
+		state.put(n, &e, true, now)
 	}
 	if before != nil {
 		state.limit.reserved = before.limit.reserved
@@ -196,30 +232,43 @@ func newRuleState(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node, n
 	return state
 }
 
-// Observed is what this process saw of a rule on a node before.
-func (f *Fleet) Observed(node *corev1.Node, rule types.UID) readiness.Observed {
+// Look is what a pass over one node starts from, read at one moment.
+type Look struct {
+	// Rules are the rules to decide by.
+	Rules *ruleset.Set
+	index map[types.UID]int
+	pairs []pair // of the node, by the rule's index; empty for a node that is not known
+}
+
+// Look returns what is known of a node.
+func (f *Fleet) Look(node *corev1.Node) Look {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	state := f.rules[rule]
-	if state == nil || f.nodes[node.Name] != node.UID {
-		return readiness.Observed{}
+	s := f.snapshot.Load()
+	l := Look{Rules: s.set, index: s.index}
+	n, ok := f.number[node.Name]
+	if !ok || f.uids[n] != node.UID {
+		return l
 	}
-	if e := state.entries[node.Name]; e != nil {
-		return e.Observed
+	l.pairs = make([]pair, len(f.rules))
+	for i, state := range f.rules {
+		l.pairs[i] = state.at(n)
+	}
+	return l
+}
+
+// Observed is what this process saw of a rule on the node before.
+func (l *Look) Observed(rule types.UID) readiness.Observed {
+	if i, ok := l.index[rule]; ok && i < len(l.pairs) && l.pairs[i].outcome != none {
+		return l.pairs[i].observed()
 	}
 	return readiness.Observed{}
 }
 
 // HeartbeatDecides reports whether a heartbeat alone may change a verdict about a node.
 func (f *Fleet) HeartbeatDecides(node string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, state := range f.rules {
-		if e := state.entries[node]; e != nil && e.HeartbeatDecides {
-			return true
-		}
-	}
-	return false
+	_, ok := f.awaiting.Load(node)
+	return ok
 }
 
 // Record keeps what was decided about a node by all rules that concern it. Rules that are not among the entries have
@@ -227,38 +276,70 @@ func (f *Fleet) HeartbeatDecides(node string) bool {
 // queued again for that one.
 func (f *Fleet) Record(node *corev1.Node, entries []Entry, now time.Time) {
 	f.mu.Lock()
-	fresh := f.nodes[node.Name] != node.UID
-	f.nodes[node.Name] = node.UID
-	given := make(map[types.UID]*Entry, len(entries))
-	for i := range entries {
-		given[entries[i].Rule.UID] = &entries[i]
-	}
-	var changed, enqueue []string
-	for uid, state := range f.rules {
-		e := given[uid]
-		if e != nil && e.Rule != state.rule {
-			continue
-		}
-		if state.put(node.Name, e, fresh, now) {
+	n := f.add(node.Name)
+	fresh := f.uids[n] != node.UID
+	f.uids[n] = node.UID
+	f.pass++
+	var changed []string
+	put := func(state *ruleState, e *Entry) {
+		if state.put(n, e, fresh, now) && !state.told {
+			state.told = true
 			changed = append(changed, state.rule.Name)
 		}
-		enqueue = append(enqueue, state.enqueue()...)
 	}
+	for i := range entries {
+		e := &entries[i]
+		state := f.state(e.Rule.UID)
+		if state == nil {
+			continue
+		}
+		state.pass = f.pass
+		if e.Rule == state.rule {
+			put(state, e)
+		}
+	}
+	for _, state := range f.rules {
+		if state.pass != f.pass {
+			put(state, nil)
+		}
+	}
+	enqueue := f.freed(n)
 	f.mu.Unlock()
 	f.tell(changed, enqueue)
+}
+
+// freed returns the nodes to wake after the pairs of a node have changed, and keeps whether heartbeats decide there.
+func (f *Fleet) freed(n int32) []string {
+	var enqueue []string
+	heartbeat := false
+	for _, state := range f.rules {
+		heartbeat = heartbeat || state.at(n).heartbeat
+		enqueue = state.wake(enqueue)
+	}
+	if heartbeat {
+		f.awaiting.Store(f.names[n], struct{}{})
+	} else {
+		f.awaiting.Delete(f.names[n])
+	}
+	return enqueue
 }
 
 // Forget drops a node that is gone.
 func (f *Fleet) Forget(node string, now time.Time) {
 	f.mu.Lock()
-	delete(f.nodes, node)
-	var changed, enqueue []string
+	n, known := f.number[node]
+	if !known {
+		f.mu.Unlock()
+		return
+	}
+	var changed []string
 	for _, state := range f.rules {
-		if state.put(node, nil, true, now) {
+		if state.put(n, nil, true, now) {
 			changed = append(changed, state.rule.Name)
 		}
-		enqueue = append(enqueue, state.enqueue()...)
 	}
+	enqueue := f.freed(n)
+	f.remove(node)
 	f.mu.Unlock()
 	f.tell(changed, enqueue)
 }
@@ -270,29 +351,4 @@ func (f *Fleet) tell(changed, enqueue []string) {
 	if len(enqueue) > 0 {
 		f.listener.Enqueue(enqueue)
 	}
-}
-
-// put replaces the entry of a node, nil for none, and reports whether a status would say something else now.
-func (s *ruleState) put(node string, e *Entry, fresh bool, now time.Time) bool {
-	before := s.entries[node]
-	if before == nil && e == nil {
-		return false
-	}
-	s.limit.count(before, e)
-	s.limit.settle(node, e)
-	if before != nil && before.pending {
-		s.pending--
-	}
-	if e == nil {
-		delete(s.entries, node)
-		return true
-	}
-	kept := *e
-	kept.changedAt = now
-	same := before != nil && !fresh && before.sameTo(&kept)
-	if same {
-		kept.changedAt = before.changedAt
-	}
-	s.entries[node] = &kept
-	return !same
 }

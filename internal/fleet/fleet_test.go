@@ -79,7 +79,8 @@ func fleetOf(r *ruleset.Rule, n int) (*Fleet, *heard, []*corev1.Node) {
 }
 
 func entry(r *ruleset.Rule, node *corev1.Node, state v1alpha1.NodeState, reason string) Entry {
-	return Entry{Rule: r, Current: gate.StateOf(r, node, now), State: state, Reason: reason}
+	current := gate.StateOf(r, node, now)
+	return Entry{Rule: r, Current: &current, Outcome: Outcome{State: state, Reason: reason}}
 }
 
 func TestSetRulesReadsWhereAllNodesStandBeforeAnyIsActedOn(t *testing.T) {
@@ -211,6 +212,7 @@ func TestRecordTellsOfChangesOnlyAndKeepsTheTimeOfTheLastOne(t *testing.T) {
 	if rules, _ := h.take(); len(rules) != 1 {
 		t.Errorf("told %v times of the first verdict", len(rules))
 	}
+	f.Rule(r.UID)
 	f.Record(nodes[0], []Entry{held}, now.Add(time.Hour))
 	if rules, _ := h.take(); len(rules) != 0 {
 		t.Error("told of a verdict that says the same")
@@ -218,6 +220,20 @@ func TestRecordTellsOfChangesOnlyAndKeepsTheTimeOfTheLastOne(t *testing.T) {
 	m, _ := f.Material(r.UID)
 	if got := m.Evaluations[0].LastEvaluationTime.Time; !got.Equal(now) {
 		t.Errorf("last changed at %s, want %s", got, now)
+	}
+	ready := entry(r, nodes[0], v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
+	f.Mute(r.UID)
+	f.Record(nodes[0], []Entry{ready}, now)
+	if rules, _ := h.take(); len(rules) != 0 {
+		t.Error("told of a change of a muted rule")
+	}
+	f.Rule(r.UID)
+	for range 2 {
+		f.Record(nodes[0], []Entry{held}, now)
+		f.Record(nodes[0], []Entry{ready}, now)
+	}
+	if rules, _ := h.take(); len(rules) != 1 {
+		t.Errorf("told %d times of changes that were not asked for", len(rules))
 	}
 }
 
@@ -227,11 +243,12 @@ func TestWhatWasSeenOfANodeIsNotTakenForItsNamesakes(t *testing.T) {
 	e := entry(r, nodes[0], v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
 	e.Observed.Ready, e.Observed.Since, e.HeartbeatDecides = true, now, true
 	f.Record(nodes[0], []Entry{e}, now)
-	if got := f.Observed(nodes[0], r.UID); !got.Ready || !f.HeartbeatDecides(nodes[0].Name) {
+	look := f.Look(nodes[0])
+	if got := look.Observed(r.UID); !got.Ready || !got.Since.Equal(now) || !f.HeartbeatDecides(nodes[0].Name) {
 		t.Errorf("forgotten: %+v", got)
 	}
-	namesake := build.WrapNode(nodes[0]).UID("another").Obj()
-	if got := f.Observed(namesake, r.UID); !got.Since.IsZero() {
+	look = f.Look(build.WrapNode(nodes[0]).UID("another").Obj())
+	if got := look.Observed(r.UID); !got.Since.IsZero() {
 		t.Errorf("observed of the namesake: %+v", got)
 	}
 }

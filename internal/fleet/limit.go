@@ -5,7 +5,6 @@ package fleet
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,44 +15,81 @@ import (
 	"github.com/nodegate/nodegate/internal/gate"
 )
 
-// limit is a rule's limit: how many released nodes there are, how many of them the rule claims, and who waits.
+// limit is a rule's limit: how many released nodes there are, how many of them the rule claims, and which wait.
 type limit struct {
 	released int
 	claimed  int
 	// reserved are claims that were granted and are not on the node yet, as far as is known.
-	reserved map[string]struct{}
-	// waiting are the nodes that were refused, with since when they are not ready.
-	waiting map[string]time.Time
+	reserved map[int32]struct{}
+	// waiting are the nodes that were refused, the longest unready first; since is their order, by node.
+	waiting []waiter
+	since   map[int32]int64
+	// woken is how many of them were told that there is room, and have not asked since.
+	woken int
+}
+
+// waiter is a node that waits for room.
+type waiter struct {
+	since int64
+	node  int32
+	woken bool
 }
 
 func newLimit() limit {
-	return limit{reserved: map[string]struct{}{}, waiting: map[string]time.Time{}}
+	return limit{reserved: map[int32]struct{}{}, since: map[int32]int64{}}
 }
 
-// count replaces a node's share in the two numbers.
-func (b *limit) count(before, after *Entry) {
-	add := func(e *Entry, n int) {
-		if e == nil || !e.Current.Counted {
-			return
-		}
-		b.released += n
-		if e.Current.Claimed {
-			b.claimed += n
-		}
+// count adds a pair to the two numbers, or takes it off them.
+func (b *limit) count(p *pair, n int) {
+	if p.outcome == none || !p.counted {
+		return
 	}
-	add(before, -1)
-	add(after, 1)
+	b.released += n
+	if p.claimed {
+		b.claimed += n
+	}
 }
 
-// settle ends a node's reservation and its waiting, as its new entry says. After a failure nobody knows whether the
+// settle ends a node's reservation and its waiting, as its new entry says. After a failure it is not known whether the
 // claim was made: it stays reserved until that is seen, or given back.
-func (b *limit) settle(node string, e *Entry) {
+func (s *ruleState) settle(n int32, e *Entry) {
+	b := &s.limit
 	if e == nil || e.State != v1alpha1.NodeStateFailed {
-		delete(b.reserved, node)
+		delete(b.reserved, n)
 	}
 	if e == nil || e.Reason != gate.ReasonOverBudget {
-		delete(b.waiting, node)
+		s.stopWaiting(n)
 	}
+}
+
+// position is where a node that is unready since a time is among the waiting ones, or would be.
+func (s *ruleState) position(n int32, since int64) (int, bool) {
+	return slices.BinarySearchFunc(s.limit.waiting, n, func(w waiter, n int32) int {
+		return cmp.Or(cmp.Compare(w.since, since), strings.Compare(s.nodes.names[w.node], s.nodes.names[n]))
+	})
+}
+
+// wait makes a node wait, and returns how many wait before it.
+func (s *ruleState) wait(n int32, since int64) int {
+	s.stopWaiting(n)
+	at, _ := s.position(n, since)
+	s.limit.waiting = slices.Insert(s.limit.waiting, at, waiter{since: since, node: n})
+	s.limit.since[n] = since
+	return at
+}
+
+func (s *ruleState) stopWaiting(n int32) {
+	b := &s.limit
+	since, ok := b.since[n]
+	if !ok {
+		return
+	}
+	at, _ := s.position(n, since)
+	if b.waiting[at].woken {
+		b.woken--
+	}
+	b.waiting = slices.Delete(b.waiting, at, at+1)
+	delete(b.since, n)
 }
 
 // available is for how many more claims there is room.
@@ -66,21 +102,19 @@ func (s *ruleState) available() int {
 func (f *Fleet) Reserve(rule types.UID, node string, since time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	state := f.rules[rule]
+	state := f.state(rule)
 	if state == nil {
 		return false
 	}
-	b := &state.limit
-	if _, ok := b.reserved[node]; ok {
+	n := f.add(node)
+	if _, ok := state.limit.reserved[n]; ok {
 		return true
 	}
-	b.waiting[node] = since
-	room := state.available()
-	if room <= 0 || len(b.waiting) > room && !slices.Contains(b.longest(room), node) {
+	if before := state.wait(n, nanos(since)); before >= state.available() {
 		return false
 	}
-	delete(b.waiting, node)
-	b.reserved[node] = struct{}{}
+	state.stopWaiting(n)
+	state.limit.reserved[n] = struct{}{}
 	return true
 }
 
@@ -88,29 +122,31 @@ func (f *Fleet) Reserve(rule types.UID, node string, since time.Time) bool {
 func (f *Fleet) Unreserve(rule types.UID, node string) {
 	f.mu.Lock()
 	var enqueue []string
-	if state := f.rules[rule]; state != nil {
-		delete(state.limit.reserved, node)
-		enqueue = state.enqueue()
+	if n, known := f.number[node]; known {
+		if state := f.state(rule); state != nil {
+			delete(state.limit.reserved, n)
+			enqueue = state.wake(nil)
+		}
 	}
 	f.mu.Unlock()
 	f.tell(nil, enqueue)
 }
 
-// longest are the n nodes that wait and are longest not ready.
-func (b *limit) longest(n int) []string {
-	names := slices.SortedFunc(maps.Keys(b.waiting), func(x, y string) int {
-		return cmp.Or(b.waiting[x].Compare(b.waiting[y]), strings.Compare(x, y))
-	})
-	return names[:min(n, len(names))]
-}
-
-// enqueue are the waiting nodes that there is room for now.
-func (s *ruleState) enqueue() []string {
-	if len(s.limit.waiting) == 0 || !s.rule.Limited() {
-		return nil
+// wake adds the names of the nodes that there is room for now, the longest unready first. A node that was woken and has
+// not asked yet keeps its place: it asks in its next pass, or is recorded to wait no more.
+func (s *ruleState) wake(names []string) []string {
+	b := &s.limit
+	if len(b.waiting) == b.woken || !s.rule.Limited() {
+		return names
 	}
-	if room := s.available(); room > 0 {
-		return s.limit.longest(room)
+	room := s.available() - b.woken
+	for i := 0; room > 0 && i < len(b.waiting); i++ {
+		if w := &b.waiting[i]; !w.woken {
+			w.woken = true
+			b.woken++
+			room--
+			names = append(names, s.nodes.names[w.node])
+		}
 	}
-	return nil
+	return names
 }

@@ -5,9 +5,7 @@ package fleet
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +18,9 @@ import (
 // maxNames is how many names of nodes a dry-run's lists have at most.
 const maxNames = 10
 
+// fewNames is how many names of nodes a message has at most.
+const fewNames = 5
+
 // Material is what a rule's status is made from.
 type Material struct {
 	// Rule is the version of the rule that the rest is about.
@@ -29,7 +30,7 @@ type Material struct {
 	// Released and MaxUnavailable are maxUnavailable's denominator and what it allows; Waiting is how many nodes it keeps
 	// from being tainted.
 	Released, MaxUnavailable, Waiting int
-	// WaitingNodes are the names of those nodes, the longest unready first.
+	// WaitingNodes are the names of the first of those nodes, the longest unready first.
 	WaitingNodes []string
 	// Shared is on how many nodes an older claim decides about the rule's taint.
 	Shared int
@@ -52,86 +53,137 @@ type Material struct {
 	// would hold for lack of any evidence.
 	ToTaint, ToUntaint, Risky    int
 	NamesToTaint, NamesToUntaint []string
+
+	entries, bytes int // of the bounded lists
 }
 
-// Material gathers what a rule's status is made from; false for a rule that is not known.
+// Material gathers what a rule's status is made from; false for a rule that is not known. It looks at each node of the
+// rule: only a caller who may write the status asks for it.
 func (f *Fleet) Material(rule types.UID) (Material, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	state := f.rules[rule]
+	state := f.state(rule)
 	if state == nil {
 		return Material{}, false
 	}
 	m := Material{Rule: state.rule, Released: state.limit.released, Waiting: len(state.limit.waiting)}
-	m.WaitingNodes = state.limit.longest(m.Waiting)
+	for _, w := range state.limit.waiting[:min(fewNames, m.Waiting)] {
+		m.WaitingNodes = append(m.WaitingNodes, f.names[w.node])
+	}
 	m.MaxUnavailable = state.rule.MaxUnavailable(m.Released)
-	names := make([]string, 0, len(state.entries))
-	for name, e := range state.entries {
-		if e.matches() || e.State == v1alpha1.NodeStateFailed {
-			names = append(names, name)
+	m.countAll(state)
+	var listed [lastRank + 1]ranked
+	why := causes{}
+	for _, n := range f.byName {
+		p := state.at(n)
+		if p.outcome == none {
+			continue
 		}
-		m.count(e)
-		if e.Warning != "" && (m.Warning == "" || e.Warning < m.Warning) {
-			m.Warning = e.Warning
+		o := &state.outcomes[p.outcome]
+		if o.cause != "" && p.released {
+			why.add(o.cause, f.names[n])
+		}
+		if o.matches || o.State == v1alpha1.NodeStateFailed {
+			listed[rank(&o.Outcome)].add(n, &o.Outcome)
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int {
-		if n := rank(state.entries[a]) - rank(state.entries[b]); n != 0 {
-			return n
-		}
-		return strings.Compare(a, b)
-	})
-	m.list(names, state.entries)
-	m.Causes = causes(state.entries)
+	m.Causes = why.sorted()
+	for i := range listed {
+		m.name(&listed[i], f.names)
+		m.list(listed[i].first, state)
+	}
 	return m, true
 }
 
-func (m *Material) count(e *Entry) {
-	if e.Shared {
-		m.Shared++
+// ranked are the first nodes of one rank, in the order of their names.
+type ranked struct{ first, toTaint, toUntaint []int32 }
+
+func (r *ranked) add(n int32, o *Outcome) {
+	if len(r.first) <= v1alpha1.MaxStatusNodes {
+		r.first = append(r.first, n)
 	}
-	if e.Displaced != "" {
-		m.Displaced++
-		if m.DisplacedBy == "" || e.Displaced < m.DisplacedBy { // always the same of several
-			m.DisplacedBy = e.Displaced
-		}
+	if o.WouldClaim && len(r.toTaint) < maxNames {
+		r.toTaint = append(r.toTaint, n)
 	}
-	if !e.matches() {
-		return
-	}
-	m.Counts.Matched++
-	switch e.State {
-	case v1alpha1.NodeStateReady:
-		m.Counts.Ready++
-	case v1alpha1.NodeStateHeld:
-		m.Counts.Held++
-	case v1alpha1.NodeStateExempt:
-		m.Counts.Exempt++
-	case v1alpha1.NodeStateFailed:
-		m.Counts.Failed++
-	default:
-		m.Counts.Pending++
-	}
-	switch e.Hold {
-	case gate.HoldStands:
-		m.Guarded++
-	case gate.HoldEnded:
-		m.GuardEnded++
-	}
-	if e.WouldClaim {
-		m.ToTaint++
-		if e.Risky {
-			m.Risky++
-		}
-	}
-	if e.WouldRelease {
-		m.ToUntaint++
+	if o.WouldRelease && len(r.toUntaint) < maxNames {
+		r.toUntaint = append(r.toUntaint, n)
 	}
 }
 
+// name adds names to the lists of a dry-run.
+func (m *Material) name(r *ranked, names []string) {
+	for _, n := range r.toTaint[:min(len(r.toTaint), maxNames-len(m.NamesToTaint))] {
+		m.NamesToTaint = append(m.NamesToTaint, names[n])
+	}
+	for _, n := range r.toUntaint[:min(len(r.toUntaint), maxNames-len(m.NamesToUntaint))] {
+		m.NamesToUntaint = append(m.NamesToUntaint, names[n])
+	}
+}
+
+// countAll counts all nodes, by their outcomes.
+func (m *Material) countAll(s *ruleState) {
+	for i := range s.outcomes {
+		o := &s.outcomes[i]
+		if o.nodes == 0 {
+			continue
+		}
+		m.count(&o.Outcome, o.nodes)
+		if o.Warning != "" && (m.Warning == "" || o.Warning < m.Warning) {
+			m.Warning = o.Warning
+		}
+	}
+}
+
+func (m *Material) count(o *Outcome, nodes int) {
+	if o.Shared {
+		m.Shared += nodes
+	}
+	if o.Displaced != "" {
+		m.Displaced += nodes
+		if m.DisplacedBy == "" || o.Displaced < m.DisplacedBy { // always the same of several
+			m.DisplacedBy = o.Displaced
+		}
+	}
+	if !o.matches {
+		return
+	}
+	number := int32(nodes) //nolint:gosec // of nodes
+	m.Counts.Matched += number
+	switch o.State {
+	case v1alpha1.NodeStateReady:
+		m.Counts.Ready += number
+	case v1alpha1.NodeStateHeld:
+		m.Counts.Held += number
+	case v1alpha1.NodeStateExempt:
+		m.Counts.Exempt += number
+	case v1alpha1.NodeStateFailed:
+		m.Counts.Failed += number
+	default:
+		m.Counts.Pending += number
+	}
+	switch o.Hold {
+	case gate.HoldStands:
+		m.Guarded += nodes
+	case gate.HoldEnded:
+		m.GuardEnded += nodes
+	}
+	if o.WouldClaim {
+		m.ToTaint += nodes
+		if o.Risky {
+			m.Risky += nodes
+		}
+	}
+	if o.WouldRelease {
+		m.ToUntaint += nodes
+	}
+}
+
+// lastRank is the last of the ranks.
+const lastRank = 4
+
 // rank puts failed and held nodes first: they are what people look for.
-func rank(e *Entry) int {
-	switch e.State {
+func rank(o *Outcome) int {
+	switch o.State {
 	case v1alpha1.NodeStateFailed:
 		return 0
 	case v1alpha1.NodeStateHeld:
@@ -141,36 +193,29 @@ func rank(e *Entry) int {
 	case v1alpha1.NodeStatePending:
 		return 3
 	}
-	return 4
+	return lastRank
 }
 
-// list fills the lists with as many nodes as there is room for.
-func (m *Material) list(names []string, entries map[string]*Entry) {
-	used, size := 0, 0
-	for _, name := range names {
-		e := entries[name]
-		if e.WouldClaim && len(m.NamesToTaint) < maxNames {
-			m.NamesToTaint = append(m.NamesToTaint, name)
-		}
-		if e.WouldRelease && len(m.NamesToUntaint) < maxNames {
-			m.NamesToUntaint = append(m.NamesToUntaint, name)
-		}
+// list adds as many nodes to the lists as there is room for.
+func (m *Material) list(numbers []int32, state *ruleState) {
+	for _, n := range numbers {
 		if m.Truncated {
-			continue
+			return
 		}
-		evaluation, failure := describe(name, e)
-		n, bytes := 1, len(name)+4
+		name, p := state.nodes.names[n], &state.pairs[n]
+		evaluation, failure := describe(name, &state.outcomes[p.outcome].Outcome, p.changed)
+		entries, bytes := 1, len(name)+4
 		if evaluation != nil {
-			n, bytes = n+1, bytes+encodedSize(evaluation)
+			entries, bytes = entries+1, bytes+encodedSize(evaluation)
 		}
 		if failure != nil {
-			n, bytes = n+1, bytes+encodedSize(failure)
+			entries, bytes = entries+1, bytes+encodedSize(failure)
 		}
-		if used+n > v1alpha1.MaxStatusNodes || size+bytes > v1alpha1.MaxStatusNodesBytes {
+		if m.entries+entries > v1alpha1.MaxStatusNodes || m.bytes+bytes > v1alpha1.MaxStatusNodesBytes {
 			m.Truncated = true
-			continue
+			return
 		}
-		used, size = used+n, size+bytes
+		m.entries, m.bytes = m.entries+entries, m.bytes+bytes
 		m.Applied = append(m.Applied, name)
 		if evaluation != nil {
 			m.Evaluations = append(m.Evaluations, *evaluation)
@@ -181,8 +226,8 @@ func (m *Material) list(names []string, entries map[string]*Entry) {
 	}
 }
 
-func describe(name string, e *Entry) (*v1alpha1.NodeEvaluation, *v1alpha1.NodeFailure) {
-	at := metav1.NewTime(e.changedAt.Truncate(time.Second))
+func describe(name string, e *Outcome, changed uint32) (*v1alpha1.NodeEvaluation, *v1alpha1.NodeFailure) {
+	at := metav1.Unix(int64(changed), 0)
 	if e.State == v1alpha1.NodeStateFailed {
 		return nil, &v1alpha1.NodeFailure{NodeName: name, Reason: e.Reason, Message: Clip(e.Message), LastEvaluationTime: at}
 	}
@@ -231,12 +276,12 @@ type Counts struct {
 }
 
 // closed reports whether the rule keeps pods off the node.
-func (e *Entry) closed() bool {
-	switch e.State {
+func (o *Outcome) closed() bool {
+	switch o.State {
 	case v1alpha1.NodeStateHeld:
 		return true
 	case v1alpha1.NodeStateFailed, v1alpha1.NodeStatePending:
-		return e.Present
+		return o.Present
 	}
 	return false
 }
@@ -248,15 +293,16 @@ func (f *Fleet) Counts() []Counts {
 	out := make([]Counts, 0, len(f.rules))
 	for _, state := range f.rules {
 		m := Material{}
+		m.countAll(state)
 		c := Counts{Rule: state.rule.Name, Mode: state.rule.Mode, OverBudget: len(state.limit.waiting),
 			BootstrapOnly: state.rule.Spec.BootstrapOnly()}
-		for _, e := range state.entries {
-			m.count(e)
-			if e.Reason == gate.ReasonOverrideHold || e.Reason == gate.ReasonOverrideRelease {
-				c.Overridden++
+		for i := range state.outcomes {
+			o := &state.outcomes[i]
+			if o.Reason == gate.ReasonOverrideHold || o.Reason == gate.ReasonOverrideRelease {
+				c.Overridden += o.nodes
 			}
-			if e.matches() && e.closed() {
-				c.Closed++
+			if o.matches && o.closed() {
+				c.Closed += int32(o.nodes) //nolint:gosec // of nodes
 			}
 		}
 		c.NodeCounts, c.Guarded = m.Counts, m.Guarded

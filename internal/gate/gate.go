@@ -65,7 +65,7 @@ type subject struct {
 
 // move is an arrow of the picture: where to, and the state and reason that the rule's status gives.
 type move struct {
-	to     func(*subject)
+	to     target
 	state  v1alpha1.NodeState
 	reason string
 	// timed is set where the timeout of a held node counts.
@@ -74,14 +74,23 @@ type move struct {
 	limited bool
 }
 
+// target is the state that an arrow leads to.
+type target int
+
+const (
+	toPass target = iota
+	toHold
+	toOpen
+)
+
 func held(reason string) move {
-	return move{to: (*subject).hold, state: v1alpha1.NodeStateHeld, reason: reason}
+	return move{to: toHold, state: v1alpha1.NodeStateHeld, reason: reason}
 }
 func exempt(reason string) move {
-	return move{to: (*subject).pass, state: v1alpha1.NodeStateExempt, reason: reason}
+	return move{to: toPass, state: v1alpha1.NodeStateExempt, reason: reason}
 }
 func served(reason string) move {
-	return move{to: (*subject).pass, state: v1alpha1.NodeStateReady, reason: reason}
+	return move{to: toPass, state: v1alpha1.NodeStateReady, reason: reason}
 }
 
 // decide decides about an enforced or suspended rule, and about one in dry-run as if it were enforced.
@@ -105,7 +114,14 @@ func decide(in Input, d Decision) Decision {
 func (n *subject) after(m move) Decision {
 	moved := *n
 	moved.d.State, moved.d.Reason = m.state, m.reason
-	m.to(&moved)
+	switch m.to {
+	case toHold:
+		moved.hold()
+	case toOpen:
+		moved.open()
+	default:
+		moved.pass()
+	}
 	moved.d.setRecord(moved.rec)
 	return moved.d
 }
@@ -165,7 +181,7 @@ func (n *subject) next() move { //nolint:gocyclo // a case for each arrow of the
 		n.d.RecheckAt = time.Time{}
 		return exempt(ReasonTimedOut)
 	case n.ready():
-		return move{to: (*subject).open, state: v1alpha1.NodeStateReady, reason: ReasonEvidenceHolds}
+		return move{to: toOpen, state: v1alpha1.NodeStateReady, reason: ReasonEvidenceHolds}
 	case (n.claimed || present) && n.passes():
 		return exempt(ReasonTimedOut)
 	case n.claimed || present:

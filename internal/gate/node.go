@@ -62,7 +62,10 @@ func DecideNode(in *NodeInput) Outcome {
 	if chained {
 		in.Evidence.Rules = map[string]readiness.Satisfaction{}
 	}
-	for _, rule := range in.Rules.Ordered() {
+	ordered := in.Rules.Ordered()
+	out.Decisions, out.Verdicts = make([]Decision, 0, len(ordered)), make([]readiness.Verdict, 0, len(ordered))
+	facts := in.facts()
+	for _, rule := range ordered {
 		state := StateOf(rule, in.Swept, in.Now)
 		if chained {
 			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: state.Matches}
@@ -72,7 +75,12 @@ func DecideNode(in *NodeInput) Outcome {
 		}
 		var verdict readiness.Verdict
 		if state.Matches {
-			verdict = evaluate(rule, in.facts(rule, state), in.Now)
+			facts.Boot = state.Boot
+			if in.Observed != nil {
+				facts.Observed = in.Observed(rule)
+			}
+			verdict = evaluate(rule, facts, in.Now)
+			facts.Results = verdict.Results[len(verdict.Results):]
 		}
 		d := Decide(Input{
 			Rule: rule, Node: in.Swept, State: state, Verdict: verdict, Override: in.Override, Busy: in.Busy,
@@ -94,12 +102,12 @@ func DecideNode(in *NodeInput) Outcome {
 	return out
 }
 
-// facts are what a rule is judged by.
-func (in *NodeInput) facts(rule *ruleset.Rule, state State) *readiness.Facts {
-	f := &readiness.Facts{Node: in.Node, Boot: state.Boot, Evidence: in.Evidence, Live: in.Live,
-		Results: make([]readiness.Result, 0, len(rule.Spec.Conditions)+len(rule.Requirements))}
-	if in.Observed != nil {
-		f.Observed = in.Observed(rule)
+// facts are what rules are judged by, with room for the results of all of them.
+func (in *NodeInput) facts() *readiness.Facts {
+	results := 0
+	for _, rule := range in.Rules.All() {
+		results += len(rule.Spec.Conditions) + len(rule.Requirements)
 	}
-	return f
+	return &readiness.Facts{Node: in.Node, Evidence: in.Evidence, Live: in.Live,
+		Results: make([]readiness.Result, 0, results)}
 }

@@ -4,7 +4,6 @@
 package gate
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -58,10 +57,11 @@ type Record struct {
 	Health v1alpha1.HealthVerdict `json:"health,omitempty"`
 }
 
-// empty reports whether there is nothing to remember.
-func (r Record) empty() bool {
-	r.Rule = ""
-	return r == Record{}
+// Empty reports whether there is nothing to remember.
+func (r *Record) Empty() bool {
+	without := *r
+	without.Rule = ""
+	return without == Record{}
 }
 
 // dropClaim forgets the claim.
@@ -86,21 +86,25 @@ func (r *Record) booted() {
 }
 
 // Encode is the record as the annotation has it.
-func (r Record) Encode() string {
-	raw, err := json.Marshal(&r)
-	if err != nil { // strings and times: cannot happen
-		return "{}"
+func (r Record) Encode() string { return string(r.append(nil)) }
+
+// EncodedAs reports whether a value is the record as the annotation has it. The buffer, which may be nil at first, has
+// the record afterwards.
+func (r *Record) EncodedAs(value string, buffer *[]byte) bool {
+	if *buffer == nil {
+		*buffer = make([]byte, 0, 512)
 	}
-	return string(raw)
+	*buffer = r.append((*buffer)[:0])
+	return value == string(*buffer)
 }
 
 // ReadRecord reads a record as it stands.
 func ReadRecord(value string) (Record, bool) {
 	var r Record
-	if err := json.Unmarshal([]byte(value), &r); err != nil {
-		return Record{}, false
+	if r.read(value) {
+		return r, true
 	}
-	return r, true
+	return readJSON(value)
 }
 
 // DecodeRecord reads a record. What cannot be read, or bears times that cannot be (before the node was created, or
@@ -202,8 +206,8 @@ func Find(node *corev1.Node, t *corev1.Taint) *corev1.Taint {
 
 // ClaimIn is the taint that a record claims, if it is one that a rule may have.
 func ClaimIn(record string) []corev1.Taint {
-	var r Record
-	if json.Unmarshal([]byte(record), &r) != nil || r.Taint == "" {
+	r, ok := ReadRecord(record)
+	if !ok || r.Taint == "" {
 		return nil
 	}
 	t, err := ParseTaint(r.Taint)

@@ -62,8 +62,8 @@ type Decision struct {
 	// State and Reason are for the rule's status. State is empty for a node that the rule does not match.
 	State  v1alpha1.NodeState
 	Reason string
-	// Record is what to remember, nil for nothing.
-	Record *Record
+	// Record is what to remember. An empty one is not stored.
+	Record Record
 	// Marked is whether the node is to bear a completion marker.
 	Marked bool
 	// Opened: the rule holds, and with this decision the node's gate opens, or it starts to count as released.
@@ -142,12 +142,11 @@ func dryRun(in Input, d Decision) Decision {
 
 func (d *Decision) setRecord(r Record) {
 	r.Health = d.health(r.Health)
-	if r.empty() {
-		d.Record = nil
-		return
+	d.Record = Record{}
+	if !r.Empty() {
+		d.Record = r
+		d.Record.Rule = d.Rule.Name
 	}
-	r.Rule = d.Rule.Name
-	d.Record = &r
 }
 
 // health is the verdict for /health: whether the rule holds the node back. What lets a node through (maxUnavailable, an

@@ -26,7 +26,7 @@ func decided(r *build.RuleWrapper, n *build.NodeWrapper, occupied, busy bool) (D
 		Occupied: func(*corev1.Taint) bool { return occupied }, Busy: func() bool { return busy },
 	})
 	d := out.Decisions[0]
-	if d.Record != nil {
+	if !d.Record.Empty() {
 		obj.Annotations = map[string]string{compiled.RecordKey(): d.Record.Encode()}
 	}
 	return d, obj

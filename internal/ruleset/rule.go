@@ -79,6 +79,9 @@ type Rule struct {
 	// thawed is the rule that this one is by Freeze.
 	thawed *Rule
 
+	// keys of annotations on nodes: each look at a node asks for them.
+	keys struct{ record, marker, oldMarker string }
+
 	// Inherited are the nodes that, by the status of a rule taken over from the incumbent controller, carry its taint.
 	Inherited map[string]struct{}
 }
@@ -93,6 +96,9 @@ func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
 		CreatedAt:  obj.CreationTimestamp.Time,
 		Spec:       obj.Spec.DeepCopy(),
 	}
+	r.keys.record = v1alpha1.RecordAnnotationPrefix + string(r.UID)
+	r.keys.marker = v1alpha1.BootstrapAnnotationPrefix + string(r.UID)
+	r.keys.oldMarker = v1alpha1.BootstrapAnnotationPrefix + r.Name
 	if obj.Spec.Taint != nil {
 		t := obj.Spec.Taint.Core()
 		r.Taint = &t
@@ -249,13 +255,13 @@ func (r *Rule) Reference() *corev1.ObjectReference {
 }
 
 // RecordKey is the key of the annotation with this rule's record.
-func (r *Rule) RecordKey() string { return v1alpha1.RecordAnnotationPrefix + string(r.UID) }
+func (r *Rule) RecordKey() string { return r.keys.record }
 
 // MarkerKey is the key of the annotation that says that a node has completed this rule.
-func (r *Rule) MarkerKey() string { return v1alpha1.BootstrapAnnotationPrefix + string(r.UID) }
+func (r *Rule) MarkerKey() string { return r.keys.marker }
 
 // OldMarkerKey is the key of that annotation in its older form.
-func (r *Rule) OldMarkerKey() string { return v1alpha1.BootstrapAnnotationPrefix + r.Name }
+func (r *Rule) OldMarkerKey() string { return r.keys.oldMarker }
 
 // Equivalent reports whether both decide alike, so that nothing needs to be looked at again.
 func (r *Rule) Equivalent(o *Rule) bool {

@@ -69,15 +69,14 @@ type Outcome struct {
 // Plan makes one patch of the decisions of all rules about a node. original is the node as it was read, swept the same
 // without what gone rules left. Taints and annotations that are nobody's business here are not touched.
 func Plan(original *corev1.Node, swept Swept, decisions []gate.Decision, now time.Time) Outcome {
-	p := &planner{original: original, node: swept.Node, now: now, after: map[gate.TaintID][]*claim{},
-		managed: map[gate.TaintID]bool{}, swept: swept.Claims}
+	p := &planner{original: original, node: swept.Node, now: now, swept: swept.Claims}
 	for _, t := range swept.Claims {
-		p.managed[gate.TaintIDOf(t)] = true
+		p.manage(gate.TaintIDOf(t), true)
 	}
 	for i := range decisions {
 		p.collect(&decisions[i])
 	}
-	p.unknownRules()
+	p.unknownRules(decisions)
 	for _, claims := range p.after {
 		slices.SortStableFunc(claims, (*claim).older)
 	}
@@ -119,6 +118,25 @@ type planner struct {
 	managed map[gate.TaintID]bool     // which taints go if nobody wants them
 	before  []*claim                  // who wanted which taint until now
 	swept   []corev1.Taint            // what rules wanted that are gone
+	buffer  []byte                    // for records
+}
+
+// manage notes whether a taint goes if no rule wants it. Only taints that are there can go.
+func (p *planner) manage(t gate.TaintID, goes bool) {
+	if len(p.node.Spec.Taints) == 0 || !goes {
+		return
+	}
+	if p.managed == nil {
+		p.managed = map[gate.TaintID]bool{}
+	}
+	p.managed[t] = true
+}
+
+func (p *planner) want(c *claim) {
+	if p.after == nil {
+		p.after = map[gate.TaintID][]*claim{}
+	}
+	p.after[gate.TaintIDOf(c.taint)] = append(p.after[gate.TaintIDOf(c.taint)], c)
 }
 
 // brings reports whether a claim may put a taint on the node that is not there. A rule that is not known, or is frozen,
@@ -127,21 +145,21 @@ func (c *claim) brings() bool { return c.d != nil && !c.d.Frozen }
 
 func (p *planner) collect(d *gate.Decision) {
 	if was, ok := gate.ClaimID(d.Was.Record.Taint); ok {
-		p.managed[was] = p.managed[was] || !d.Frozen
+		p.manage(was, !d.Frozen)
 		p.before = append(p.before, p.claimOf(d, d.Was.Record))
 	}
 	if d.Manages() {
-		p.managed[gate.TaintIDOf(*d.Rule.Taint)] = true
+		p.manage(gate.TaintIDOf(*d.Rule.Taint), true)
 	}
 	if !d.Claim {
 		return
 	}
 	record := d.Was.Record
 	if !d.Frozen {
-		record = *d.Record
+		record = d.Record
 	}
 	if c := p.claimOf(d, record); c.taint.Key != "" {
-		p.after[gate.TaintIDOf(c.taint)] = append(p.after[gate.TaintIDOf(c.taint)], c)
+		p.want(c)
 	}
 }
 
@@ -159,22 +177,31 @@ func (p *planner) claimOf(d *gate.Decision, r gate.Record) *claim {
 }
 
 // unknownRules lets the claims of rules stand that are not known and not known to be gone.
-func (p *planner) unknownRules() {
-	known := map[string]bool{}
-	for _, claims := range p.after {
-		for _, c := range claims {
-			known[c.d.Rule.RecordKey()] = true
+func (p *planner) unknownRules(decisions []gate.Decision) {
+	unknown := 0
+	for key := range p.node.Annotations {
+		if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) {
+			unknown++
 		}
 	}
-	for _, c := range p.before {
-		known[c.d.Rule.RecordKey()] = true
+	for i := range decisions {
+		if decisions[i].Was.HasRecord {
+			unknown--
+		}
+	}
+	if unknown == 0 {
+		return
+	}
+	known := map[string]bool{}
+	for i := range decisions {
+		known[decisions[i].Rule.RecordKey()] = true
 	}
 	for key, value := range p.node.Annotations {
 		if !strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || known[key] {
 			continue
 		}
 		for _, t := range gate.ClaimIn(value) {
-			p.after[gate.TaintIDOf(t)] = append(p.after[gate.TaintIDOf(t)], &claim{taint: t, since: p.now})
+			p.want(&claim{taint: t, since: p.now})
 		}
 	}
 }
@@ -257,56 +284,80 @@ func (p *planner) value(t corev1.Taint, claims []*claim) string {
 
 // annotations are the node's annotations as they are to be.
 func (p *planner) annotations(decisions []gate.Decision) map[string]string {
-	out := maps.Clone(p.node.Annotations)
-	if out == nil {
-		out = map[string]string{}
-	}
+	out := &annotations{values: p.node.Annotations}
 	for i := range decisions {
 		if d := &decisions[i]; !d.Frozen {
 			p.remember(out, d)
 			p.mark(out, d)
 		}
 	}
-	return out
+	return out.values
 }
 
-func (p *planner) remember(out map[string]string, d *gate.Decision) {
-	key := d.Rule.RecordKey()
-	if d.Record == nil {
-		delete(out, key)
+// annotations are a node's, which are copied before the first change.
+type annotations struct {
+	values map[string]string
+	copied bool
+}
+
+func (a *annotations) set(key, value string) {
+	a.copy()
+	a.values[key] = value
+}
+
+func (a *annotations) remove(key string) {
+	if _, ok := a.values[key]; ok {
+		a.copy()
+		delete(a.values, key)
+	}
+}
+
+func (a *annotations) copy() {
+	if a.copied {
 		return
 	}
-	if have, ok := out[key]; ok {
+	if a.values, a.copied = maps.Clone(a.values), true; a.values == nil {
+		a.values = map[string]string{}
+	}
+}
+
+func (p *planner) remember(out *annotations, d *gate.Decision) {
+	key := d.Rule.RecordKey()
+	if d.Record.Empty() {
+		out.remove(key)
+		return
+	}
+	if have, ok := out.values[key]; ok {
+		if d.Record.EncodedAs(have, &p.buffer) {
+			return
+		}
 		if r, ok := gate.ReadRecord(have); ok {
 			r.Rule = d.Record.Rule // a record without the name, from an admission policy, says the same
-			if equalRecords(r, *d.Record) {
+			if r.Encode() == string(p.buffer) {
 				return
 			}
 		}
 	}
-	out[key] = d.Record.Encode()
+	out.set(key, d.Record.Encode())
 }
 
-// equalRecords compares as encoded: to the second.
-func equalRecords(a, b gate.Record) bool { return a.Encode() == b.Encode() }
-
-func (p *planner) mark(out map[string]string, d *gate.Decision) {
+func (p *planner) mark(out *annotations, d *gate.Decision) {
 	switch {
 	case d.Marked && !d.Was.Completed:
-		out[d.Rule.MarkerKey()] = marker(d.Rule)
+		out.set(d.Rule.MarkerKey(), marker(d.Rule))
 	case !d.Marked && d.Was.Completed:
-		delete(out, d.Rule.MarkerKey())
-		delete(out, d.Rule.OldMarkerKey())
+		out.remove(d.Rule.MarkerKey())
+		out.remove(d.Rule.OldMarkerKey())
 	}
 	key := d.Rule.Spec.CompletionAnnotation
 	if key == "" {
 		return
 	}
 	if d.Rearmed {
-		delete(out, key)
+		out.remove(key)
 	}
-	if _, done := out[key]; d.Opened && !done {
-		out[key] = strconv.FormatInt(p.now.Unix(), 10)
+	if _, done := out.values[key]; d.Opened && !done {
+		out.set(key, strconv.FormatInt(p.now.Unix(), 10))
 	}
 }
 
@@ -347,10 +398,7 @@ func (p *planner) changes(decisions []gate.Decision, swept []corev1.Taint, taint
 }
 
 func (p *planner) guardChanges(d *gate.Decision, add func(Operation, corev1.Taint)) {
-	before, after := d.Was.Record, gate.Record{}
-	if d.Record != nil {
-		after = *d.Record
-	}
+	before, after := &d.Was.Record, &d.Record
 	switch {
 	case !after.GuardEnded.IsZero() && before.GuardEnded.IsZero():
 		add(GuardEnded, corev1.Taint{})
@@ -378,7 +426,7 @@ func (p *planner) taintChanges(d *gate.Decision, had, has map[gate.TaintID]bool,
 	if was.Key != "" && had[gate.TaintIDOf(was)] && !has[gate.TaintIDOf(was)] {
 		add(Removed, was)
 	}
-	if !d.Claim || d.Record == nil {
+	if !d.Claim {
 		return
 	}
 	now, err := gate.ParseTaint(d.Record.Taint)

@@ -252,7 +252,7 @@ func (w *world) untouched(before, after *corev1.Node, decisions []gate.Decision)
 func (w *world) sayable(d gate.Decision) {
 	w.t.Helper()
 	said := v1alpha1.HealthVerdict("")
-	if d.Record != nil {
+	if !d.Record.Empty() {
 		said = d.Record.Health
 	}
 	counts := d.Rule.Spec.Health != nil && d.Rule.Mode == ruleset.Enforced && d.Was.Matches

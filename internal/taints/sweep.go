@@ -54,6 +54,9 @@ type Swept struct {
 // again under the same name, restored or re-created, becomes that rule's: it must not hold a fleet again.
 func Sweep(node *corev1.Node, set *ruleset.Set, gone func(ref string) bool) Swept {
 	s := Swept{Node: node}
+	if len(UnknownRules(node, set)) == 0 {
+		return s
+	}
 	for _, key := range slices.Sorted(maps.Keys(node.Annotations)) {
 		ref, ok := unknownRuleIn(key, set)
 		if !ok || !gone(ref) {

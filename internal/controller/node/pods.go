@@ -36,20 +36,27 @@ func listPods(ctx context.Context, live client.Reader, node string) ([]corev1.Po
 
 // livePods lists the pods of a requirement on a node from the API server. A list that fails finds none: the node stays
 // held, and is looked at again.
-func (r *Reconciler) livePods(ctx context.Context, node string) func(*ruleset.Pods) []*corev1.Pod {
-	return func(p *ruleset.Pods) []*corev1.Pod {
-		list := &corev1.PodList{}
-		if err := r.Live.List(ctx, list, client.InNamespace(p.Namespace), client.MatchingFields{"spec.nodeName": node},
-			client.MatchingLabelsSelector{Selector: p.Labels}); err != nil {
-			log.FromContext(ctx).Error(err, "Cannot list the pods of a node that has rebooted", "namespace", p.Namespace)
-			return nil
-		}
-		pods := make([]*corev1.Pod, len(list.Items))
-		for i := range list.Items {
-			pods[i] = &list.Items[i]
-		}
-		return pods
+func (r *Reconciler) livePods(ctx context.Context, node string, p *ruleset.Pods) []*corev1.Pod {
+	list := &corev1.PodList{}
+	if err := r.Live.List(ctx, list, client.InNamespace(p.Namespace), client.MatchingFields{"spec.nodeName": node},
+		client.MatchingLabelsSelector{Selector: p.Labels}); err != nil {
+		log.FromContext(ctx).Error(err, "Cannot list the pods of a node that has rebooted", "namespace", p.Namespace)
+		return nil
 	}
+	pods := make([]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		pods[i] = &list.Items[i]
+	}
+	return pods
+}
+
+// running lists the pods of the node of a pass, once.
+func (r *Reconciler) running(ctx context.Context, p *pass) ([]corev1.Pod, error) {
+	if !p.listed {
+		p.pods, p.errPods = listPods(ctx, r.Live, p.node.Name)
+		p.listed = true
+	}
+	return p.pods, p.errPods
 }
 
 // partOfNode reports whether a pod is part of its node: static, or of a DaemonSet.
@@ -63,41 +70,36 @@ func partOfNode(pod *corev1.Pod) bool {
 
 // busy reports whether pods run on a node that are neither part of it nor of the system. Where that cannot be found out
 // it does: a node in use must not be tainted by mistake.
-func (r *Reconciler) busy(ctx context.Context, node string) func() bool {
-	return sync.OnceValue(func() bool {
-		pods, err := listPods(ctx, r.Live, node)
-		if err != nil {
-			log.FromContext(ctx).Error(err, "Cannot tell whether the node is idle, and leave it as it is")
+func (r *Reconciler) busy(ctx context.Context, p *pass) bool {
+	pods, err := r.running(ctx, p)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Cannot tell whether the node is idle, and leave it as it is")
+		return true
+	}
+	for i := range pods {
+		if ns := pods[i].Namespace; !partOfNode(&pods[i]) && ns != metav1.NamespaceSystem && ns != metav1.NamespacePublic {
 			return true
 		}
-		for i := range pods {
-			if ns := pods[i].Namespace; !partOfNode(&pods[i]) && ns != metav1.NamespaceSystem && ns != metav1.NamespacePublic {
-				return true
-			}
-		}
-		return false
-	})
+	}
+	return false
 }
 
 // occupied reports whether a pod runs on a node that a taint would evict or refuse; without a taint, whether any pod
 // does that is not part of the node. Where that cannot be found out, the node counts as in service.
-func (r *Reconciler) occupied(ctx context.Context, node string) func(*corev1.Taint) bool {
-	list := sync.OnceValues(func() ([]corev1.Pod, error) { return listPods(ctx, r.Live, node) })
-	return func(taint *corev1.Taint) bool {
-		pods, err := list()
-		if err != nil {
-			log.FromContext(ctx).Error(err, "Cannot tell whether the node is in service, and take it to be")
+func (r *Reconciler) occupied(ctx context.Context, p *pass, taint *corev1.Taint) bool {
+	pods, err := r.running(ctx, p)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Cannot tell whether the node is in service, and take it to be")
+		return true
+	}
+	for i := range pods {
+		_, static := pods[i].Annotations[corev1.MirrorPodAnnotationKey]
+		if !static && (taint == nil && !partOfNode(&pods[i]) ||
+			taint != nil && ruleset.Toleration(pods[i].Spec.Tolerations, taint) == nil) {
 			return true
 		}
-		for i := range pods {
-			_, static := pods[i].Annotations[corev1.MirrorPodAnnotationKey]
-			if !static && (taint == nil && !partOfNode(&pods[i]) ||
-				taint != nil && ruleset.Toleration(pods[i].Spec.Tolerations, taint) == nil) {
-				return true
-			}
-		}
-		return false
 	}
+	return false
 }
 
 // Escapes counts pods that were bound to a node before its gate stood, where admission was to have it born gated.

@@ -64,6 +64,7 @@ type Reconciler struct {
 type pass struct {
 	node      *corev1.Node
 	set       *ruleset.Set
+	look      fleet.Look
 	now       time.Time
 	swept     taints.Swept
 	decisions []gate.Decision
@@ -71,6 +72,9 @@ type pass struct {
 	reserved  []*ruleset.Rule
 	recheck   time.Time
 	evidence  *readiness.Evidence
+	pods      []corev1.Pod // of the node, if listed
+	errPods   error
+	listed    bool
 }
 
 // Reconcile looks at one node.
@@ -85,7 +89,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return reconcile.Result{}, fmt.Errorf("reading node %q: %w", req.Name, err)
 	}
-	p := &pass{node: node, set: r.Fleet.Rules(), now: r.Clock.Now()}
+	look := r.Fleet.Look(node)
+	p := &pass{node: node, set: look.Rules, look: look, now: r.Clock.Now()}
 	gone, err := r.deleted.among(ctx, r.Live, taints.UnknownRules(node, p.set))
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("looking up rules that node %q bears records of: %w", node.Name, err)
@@ -113,7 +118,7 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 	}
 	out := gate.DecideNode(&gate.NodeInput{
 		Node: p.node, Swept: p.swept.Node, Rules: p.set, Evidence: p.evidence, Override: override, Now: p.now,
-		Observed: func(rule *ruleset.Rule) readiness.Observed { return r.Fleet.Observed(p.node, rule.UID) },
+		Observed: func(rule *ruleset.Rule) readiness.Observed { return p.look.Observed(rule.UID) },
 		Reserve: func(rule *ruleset.Rule, since time.Time) bool {
 			granted := r.Fleet.Reserve(rule.UID, p.node.Name, since)
 			if granted {
@@ -121,9 +126,9 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 			}
 			return granted
 		},
-		Busy:     r.busy(ctx, p.node.Name),
-		Occupied: r.occupied(ctx, p.node.Name),
-		Live:     r.livePods(ctx, p.node.Name),
+		Busy:     func() bool { return r.busy(ctx, p) },
+		Occupied: func(taint *corev1.Taint) bool { return r.occupied(ctx, p, taint) },
+		Live:     func(of *ruleset.Pods) []*corev1.Pod { return r.livePods(ctx, p.node.Name, of) },
 		Evaluate: r.measured,
 	})
 	p.decisions, p.verdicts, p.recheck = out.Decisions, out.Verdicts, out.RecheckAt
@@ -233,17 +238,22 @@ type failure struct{ reason, message string }
 func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, failed *failure) {
 	entries := make([]fleet.Entry, 0, len(p.decisions))
 	displaced := p.set.Displaced(node.Labels)
-	for i, d := range p.decisions {
-		v := p.verdicts[i]
+	for i := range p.decisions {
+		d, v := &p.decisions[i], &p.verdicts[i]
+		if d.State == "" && failed == nil && !gate.Leftover(d.Rule, node) {
+			continue
+		}
 		e := fleet.Entry{
-			Rule: d.Rule, Current: d.Was, State: d.State, Reason: d.Reason,
-			Present: gate.Find(node, d.Rule.Taint) != nil, Shared: outcome.Shared[d.Rule.UID],
-			Displaced:  displaced[d.Rule.Name],
-			WouldClaim: d.WouldClaim, WouldRelease: d.WouldRelease, Risky: d.WouldClaim && v.NeverAppeared, Hold: d.Hold.State,
-			Observed: v.Observed, HeartbeatDecides: v.HeartbeatDecides,
+			Rule: d.Rule, Current: &d.Was, Observed: v.Observed, HeartbeatDecides: v.HeartbeatDecides,
+			Outcome: fleet.Outcome{
+				State: d.State, Reason: d.Reason, Present: gate.Find(node, d.Rule.Taint) != nil,
+				Shared: outcome.Shared[d.Rule.UID], Displaced: displaced[d.Rule.Name], WouldClaim: d.WouldClaim,
+				WouldRelease: d.WouldRelease, Risky: d.WouldClaim && v.NeverAppeared, Hold: d.Hold.State,
+			},
 		}
 		if node != p.node {
-			e.Current = gate.StateOf(d.Rule, node, p.now)
+			current := gate.StateOf(d.Rule, node, p.now)
+			e.Current = &current
 		}
 		if d.State != "" {
 			e.Warning = v.Warning()
@@ -253,9 +263,6 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 		}
 		if failed != nil {
 			e.State, e.Reason, e.Message = v1alpha1.NodeStateFailed, failed.reason, failed.message
-		}
-		if d.State == "" && failed == nil && !gate.Leftover(d.Rule, node) {
-			continue
 		}
 		entries = append(entries, e)
 	}

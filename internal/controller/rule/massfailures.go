@@ -45,10 +45,10 @@ func (o massFailures) observe(causes []fleet.Cause, now time.Time) (news []fleet
 		if b.nodes-b.reported < manyNodes {
 			b.began = now
 		}
-		if len(c.Nodes) > b.nodes {
+		if c.Count > b.nodes {
 			b.grew = now
 		}
-		b.nodes = len(c.Nodes)
+		b.nodes = c.Count
 		b.reported = min(b.reported, b.nodes)
 		if b.nodes-b.reported < manyNodes {
 			continue
@@ -74,7 +74,7 @@ func (o massFailures) observe(causes []fleet.Cause, now time.Time) (news []fleet
 func know(causes []fleet.Cause) massFailures {
 	o := massFailures{}
 	for _, c := range causes {
-		o[c.What] = &massFailure{nodes: len(c.Nodes), reported: len(c.Nodes)}
+		o[c.What] = &massFailure{nodes: c.Count, reported: c.Count}
 	}
 	return o
 }
@@ -92,7 +92,7 @@ func (r *Reconciler) reportMassFailures(rule *v1alpha1.NodeReadinessRule, causes
 	r.mu.Unlock()
 	for _, c := range news {
 		r.warn(rule, reasonNodesTurnedUnready, actionEvaluate,
-			"%d nodes in service are not ready for one cause: %s: %s", len(c.Nodes), c.What, some(c.Nodes))
+			"%d nodes in service are not ready for one cause: %s: %s", c.Count, c.What, some(c.Nodes, c.Count))
 	}
 	return again
 }

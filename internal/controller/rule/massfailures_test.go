@@ -5,7 +5,6 @@ package rule
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -53,10 +52,10 @@ func TestMassFailures(t *testing.T) {
 			for _, s := range steps {
 				var causes, want []fleet.Cause
 				if s.nodes > 0 {
-					causes = []fleet.Cause{{What: "condition a is False", Nodes: names(s.nodes)}}
+					causes = []fleet.Cause{{What: "condition a is False", Count: s.nodes}}
 				}
 				if s.reported > 0 {
-					want = []fleet.Cause{{What: "condition a is False", Nodes: names(s.reported)}}
+					want = []fleet.Cause{{What: "condition a is False", Count: s.reported}}
 				}
 				news, again := o.observe(causes, start.Add(time.Duration(s.second)*time.Second))
 				if diff := cmp.Diff(want, news); diff != "" || again != s.again {
@@ -71,7 +70,7 @@ func TestMassFailures(t *testing.T) {
 }
 
 func TestMassFailuresStartWithWhatThereIs(t *testing.T) {
-	causes := []fleet.Cause{{What: "condition a is False", Nodes: names(100)}}
+	causes := []fleet.Cause{{What: "condition a is False", Count: 100}}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	o := know(causes)
 	for range 3 {
@@ -82,21 +81,11 @@ func TestMassFailuresStartWithWhatThereIs(t *testing.T) {
 	}
 }
 
-func names(n int) []string {
-	out := make([]string, n)
-	for i := range out {
-		out[i] = fmt.Sprintf("n-%04d", i)
-	}
-	return out
-}
-
 var _ = Describe("Evidence that says less than it seems to", func() {
 	It("is reported once, and stands in the condition Ready for as long as it is so", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"))
 		look := func(warning string) {
-			d.Fleet.Record(d.nodes[0], []fleet.Entry{{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[0],
-				d.clock.Now()),
-				State: v1alpha1.NodeStateReady, Reason: gate.ReasonEvidenceHolds, Warning: warning}}, d.clock.Now())
+			d.record(0, fleet.Outcome{State: v1alpha1.NodeStateReady, Reason: gate.ReasonEvidenceHolds, Warning: warning})
 			d.step(time.Minute)
 			Expect(d.reconcile()).To(BeZero())
 			d.takeOver()
@@ -117,9 +106,10 @@ var _ = Describe("Nodes in service that turn unready together", func() {
 		unready := func(i int) {
 			standing := gate.StateOf(d.compiled, d.nodes[i], d.clock.Now())
 			standing.Released = true
-			d.Fleet.Record(d.nodes[i], []fleet.Entry{{Rule: d.compiled, Current: standing, State: v1alpha1.NodeStateHeld,
-				Reason: gate.ReasonEvidenceMissing, Results: []v1alpha1.ConditionEvaluationResult{
-					{Type: "example.com/Ready", CurrentStatus: "Unknown", RequiredStatus: "True"}}}}, d.clock.Now())
+			d.Fleet.Record(d.nodes[i], []fleet.Entry{{Rule: d.compiled, Current: &standing, Outcome: fleet.Outcome{
+				State: v1alpha1.NodeStateHeld, Reason: gate.ReasonEvidenceMissing,
+				Results: []v1alpha1.ConditionEvaluationResult{
+					{Type: "example.com/Ready", CurrentStatus: "Unknown", RequiredStatus: "True"}}}}}, d.clock.Now())
 		}
 		for i := range d.nodes {
 			d.saw(i, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)

@@ -152,7 +152,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	if len(left) > 0 {
 		log.FromContext(ctx).Info("Letting a deleted rule go although nodes could not be cleaned up", "nodes", len(left))
 		r.warn(rule, reasonCleanupIncomplete, actionCleanUp,
-			"%d nodes could not be cleaned up and will be later: %s", len(left), some(left))
+			"%d nodes could not be cleaned up and will be later: %s", len(left), some(left, len(left)))
 	}
 	controllerutil.RemoveFinalizer(rule, v1alpha1.Finalizer)
 	if err := r.patchFinalizers(ctx, rule); err != nil {
@@ -184,7 +184,8 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 		return reconcile.Result{}, err
 	}
 	now := r.Clock.Now()
-	if wait := r.sinceLast(rule, now); wait > 0 {
+	if wait := r.untilTurn(rule, now); wait > 0 {
+		r.Fleet.Mute(rule.UID)
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if wait := r.evidencePending(rule, compiled, now); wait > 0 {
@@ -300,12 +301,15 @@ func (r *Reconciler) inheritedLeft(ctx context.Context, rule *ruleset.Rule) (boo
 	return false, nil
 }
 
-// sinceLast is for how long a rule's next status write has to wait for its last one.
-func (r *Reconciler) sinceLast(rule *v1alpha1.NodeReadinessRule, now time.Time) time.Duration {
+// untilTurn is for how long a rule's next status write has to wait for its last one, or for those of other rules.
+func (r *Reconciler) untilTurn(rule *v1alpha1.NodeReadinessRule, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if since := now.Sub(r.progress(rule).wrote); since >= 0 && since < statusInterval {
 		return statusInterval - since
+	}
+	if missing := 1 - r.limit.TokensAt(now); missing > 0 {
+		return time.Duration(missing / statusRate * float64(time.Second))
 	}
 	return 0
 }
@@ -324,11 +328,12 @@ func (r *Reconciler) admit(rule *v1alpha1.NodeReadinessRule, now time.Time) time
 	return 0
 }
 
-// some names a few of many.
-func some(names []string) string {
+// some names a few of so many.
+func some(names []string, count int) string {
 	const few = 5
-	if len(names) <= few {
-		return strings.Join(names, ", ")
+	text := strings.Join(names[:min(few, len(names))], ", ")
+	if count > few {
+		text += fmt.Sprintf(" and %d more", count-few)
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+	return text
 }

@@ -102,10 +102,12 @@ func (d *desk) read() *v1alpha1.NodeReadinessRule {
 }
 
 func (d *desk) saw(i int, state v1alpha1.NodeState, reason string) {
-	e := fleet.Entry{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[i], d.clock.Now()), State: state,
-		Reason:  reason,
-		Present: state == v1alpha1.NodeStateHeld}
-	d.Fleet.Record(d.nodes[i], []fleet.Entry{e}, d.clock.Now())
+	d.record(i, fleet.Outcome{State: state, Reason: reason, Present: state == v1alpha1.NodeStateHeld})
+}
+
+func (d *desk) record(i int, o fleet.Outcome) {
+	current := gate.StateOf(d.compiled, d.nodes[i], d.clock.Now())
+	d.Fleet.Record(d.nodes[i], []fleet.Entry{{Rule: d.compiled, Current: &current, Outcome: o}}, d.clock.Now())
 }
 
 // cleaned is what the fleet is reported of a node that bears nothing of the deleted rule.
@@ -217,9 +219,7 @@ var _ = Describe("A rule", func() {
 
 	It("says what a dry-run would do", func(ctx context.Context) {
 		d := newDesk(ctx, network().DryRun(true), node("a"))
-		e := fleet.Entry{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[0], d.clock.Now()),
-			State: v1alpha1.NodeStateExempt, Reason: gate.ReasonDryRun, WouldClaim: true, Risky: true}
-		d.Fleet.Record(d.nodes[0], []fleet.Entry{e}, d.clock.Now())
+		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: gate.ReasonDryRun, WouldClaim: true, Risky: true})
 		d.reconcile()
 		r := d.read().Status.DryRunResults
 		Expect(r.TaintsToAdd).To(HaveValue(BeEquivalentTo(1)))
@@ -233,9 +233,7 @@ var _ = Describe("A rule", func() {
 		func(ctx context.Context) {
 			d := newDesk(ctx, network().MaxUnavailable("0"), node("a"))
 			d.Fleet.Reserve(d.rule.UID, "a", d.clock.Now())
-			e := fleet.Entry{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[0], d.clock.Now()),
-				State: v1alpha1.NodeStateExempt, Reason: gate.ReasonOverBudget, Shared: true}
-			d.Fleet.Record(d.nodes[0], []fleet.Entry{e}, d.clock.Now())
+			d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: gate.ReasonOverBudget, Shared: true})
 			d.reconcile()
 			Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionTrue))
 			Expect(d.condition(v1alpha1.ConditionConflicted).Reason).To(Equal(ReasonSharedTaint))
@@ -247,9 +245,8 @@ var _ = Describe("A rule", func() {
 			d := newDesk(ctx, network().Probe("example.com/Ready", 9099), node("a"), node("b"))
 			const taken = "condition example.com/Ready is published by the older rule first"
 			for i := range 2 {
-				e := fleet.Entry{Rule: d.compiled, Current: gate.StateOf(d.compiled, d.nodes[i], d.clock.Now()),
-					State: v1alpha1.NodeStateReady, Reason: gate.ReasonEvidenceHolds, Displaced: taken, Shared: i == 0}
-				d.Fleet.Record(d.nodes[i], []fleet.Entry{e}, d.clock.Now())
+				d.record(i, fleet.Outcome{State: v1alpha1.NodeStateReady, Reason: gate.ReasonEvidenceHolds, Displaced: taken,
+					Shared: i == 0})
 			}
 			d.reconcile()
 			c := d.condition(v1alpha1.ConditionConflicted)

@@ -140,7 +140,7 @@ func nodeConditions(m *fleet.Material, set setter) {
 	case m.Waiting > 0:
 		set(v1alpha1.ConditionBudgetExhausted, true, ReasonMaxUnavailable,
 			"%d nodes are not ready and not held: maxUnavailable (%s) allows for %d of %d nodes in service: %s",
-			m.Waiting, m.Rule.Spec.MaxUnavailable.String(), m.MaxUnavailable, m.Released, some(m.WaitingNodes))
+			m.Waiting, m.Rule.Spec.MaxUnavailable.String(), m.MaxUnavailable, m.Released, some(m.WaitingNodes, m.Waiting))
 	default:
 		set(v1alpha1.ConditionBudgetExhausted, false, ReasonWithinBudget, "maxUnavailable keeps no node from being held")
 	}

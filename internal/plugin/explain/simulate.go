@@ -183,7 +183,8 @@ func (s *Simulation) record(node *corev1.Node, decisions []gate.Decision, claime
 		d := &decisions[i]
 		standing := d.Was
 		standing.Claimed = claimed(d)
-		entries = append(entries, fleet.Entry{Rule: d.Rule, Current: standing, State: d.State, Reason: d.Reason})
+		entries = append(entries, fleet.Entry{Rule: d.Rule, Current: &standing,
+			Outcome: fleet.Outcome{State: d.State, Reason: d.Reason}})
 	}
 	s.fleet.Record(node, entries, s.Now)
 }

@@ -224,7 +224,7 @@ func (x *explainer) heldDeadlines(add func(time.Time, string, ...any)) {
 			add(r.ChangesAt, "requirement %s holds, if nothing changes", r.Name)
 		}
 	}
-	if x.d.Record == nil || !x.d.Record.TimedOut.IsZero() || x.d.Rule.Mode == ruleset.DryRun {
+	if x.d.Record.Empty() || !x.d.Record.TimedOut.IsZero() || x.d.Rule.Mode == ruleset.DryRun {
 		return
 	}
 	start := x.d.Record.Since.Time

@@ -1,0 +1,90 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+// oneNode is a cache with one node, which it returns without a deep copy, as the operator's does.
+type oneNode struct {
+	client.Client
+	node *corev1.Node
+}
+
+func (c oneNode) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	if out, ok := obj.(*corev1.Node); ok {
+		*out = *c.node
+	}
+	return nil
+}
+
+// settled returns a reconciler and the request for a node of real size that has been released under all rules.
+func settled(rules int) (*Reconciler, *corev1.Node) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	node := build.MakeNode("node-1").UID("n").Created(now.Add(-24*time.Hour)).Label(pool, "a")
+	for i := range 20 {
+		node.Label(fmt.Sprintf("example.com/label-%d", i), "value")
+	}
+	for _, kind := range []string{"MemoryPressure", "DiskPressure", "PIDPressure", "Ready"} {
+		node.Condition(kind, corev1.ConditionFalse, now.Add(-time.Hour))
+	}
+	var compiled []*ruleset.Rule
+	for i := range rules {
+		condition := fmt.Sprintf("example.com/Ready-%d", i)
+		rule := ruleset.Compile(build.MakeRule(fmt.Sprintf("rule-%d", i)).
+			UID(fmt.Sprintf("7b6d7b0e-6d3c-4a7e-9d5e-0123456789%02d", i)).Selector(pool, "a").Condition(condition).
+			Taint(fmt.Sprintf("readiness.k8s.io/taint-%d", i), "pending", corev1.TaintEffectNoSchedule).Obj(), nil, now)
+		compiled = append(compiled, rule)
+		record := gate.Record{Rule: rule.Name}
+		record.Released.Time = now.Add(-30 * time.Minute)
+		node.Condition(condition, corev1.ConditionTrue, now.Add(-time.Hour)).Annotation(rule.RecordKey(), record.Encode())
+	}
+	obj := node.Obj()
+	r := &Reconciler{Client: oneNode{node: obj}, Fleet: fleet.New(&world{}), Recorder: &events.FakeRecorder{},
+		Clock: clocktesting.NewFakePassiveClock(now)}
+	r.Fleet.SetRules(ruleset.NewSet(compiled...), []*corev1.Node{obj}, now)
+	return r, obj
+}
+
+func BenchmarkUnchangedNode(b *testing.B) {
+	for _, rules := range []int{1, 10, 50} {
+		b.Run(fmt.Sprintf("%d rules", rules), func(b *testing.B) {
+			r, node := settled(rules)
+			b.ReportAllocs()
+			for b.Loop() {
+				if result, err := r.Reconcile(b.Context(), request(node.Name)); err != nil || result.RequeueAfter > 0 {
+					b.Fatal(result, err)
+				}
+			}
+		})
+	}
+}
+
+// TestAnUnchangedNodeCostsFewAllocations counts; how long it takes is what the benchmark is for.
+func TestAnUnchangedNodeCostsFewAllocations(t *testing.T) {
+	r, node := settled(50)
+	pass := func() {
+		if _, err := r.Reconcile(t.Context(), request(node.Name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pass()
+	if n := testing.AllocsPerRun(20, pass); n > 20 {
+		t.Errorf("%v allocations for a pass under 50 rules, want at most 20", n)
+	}
+}

@@ -1,0 +1,241 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"slices"
+	"time"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Outcome is what a rule's status says about a node. Many nodes have the same.
+type Outcome struct {
+	// State and Reason are for the rule's status. State is empty where the rule does not match.
+	State  v1alpha1.NodeState
+	Reason string
+	// Message says, of a failed node, what happened.
+	Message string
+	// Present is whether the rule's taint is on the node.
+	Present bool
+	// Results are the conditions as found, of a node that is not ready.
+	Results []v1alpha1.ConditionEvaluationResult
+	// Requirements are the requirements as found, of a node that is not ready.
+	Requirements []v1alpha1.RequirementEvaluationResult
+	// Warning is what makes the rule's evidence weaker than it looks; usually empty.
+	Warning string
+	// Shared is whether an older claim decides about the rule's taint.
+	Shared bool
+	// Displaced says which condition that a probe of the rule would publish is an older rule's; empty for none.
+	Displaced string
+	// WouldClaim, WouldRelease and Risky are what a rule in dry-run would do; risky, where evidence never appeared.
+	WouldClaim, WouldRelease, Risky bool
+	// Hold is what the rule's eviction guard does.
+	Hold gate.HoldState
+
+	matches, pending bool
+}
+
+// same reports whether a status would say the same of both.
+func (o *Outcome) same(p *Outcome) bool {
+	return o.State == p.State && o.Reason == p.Reason && o.Message == p.Message && o.Warning == p.Warning &&
+		o.Present == p.Present && o.Shared == p.Shared && o.Displaced == p.Displaced &&
+		o.matches == p.matches && o.pending == p.pending &&
+		o.WouldClaim == p.WouldClaim && o.WouldRelease == p.WouldRelease && o.Risky == p.Risky && o.Hold == p.Hold &&
+		slices.Equal(o.Results, p.Results) && slices.Equal(o.Requirements, p.Requirements)
+}
+
+var seed = maphash.MakeSeed()
+
+// hash is the same for outcomes that are the same.
+func (o *Outcome) hash() uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	text := func(all ...string) {
+		for _, s := range all {
+			var size [4]byte
+			binary.LittleEndian.PutUint32(size[:], uint32(len(s))) //nolint:gosec // messages are bounded
+			_, _ = h.Write(size[:])
+			_, _ = h.WriteString(s)
+		}
+	}
+	text(string(o.State), o.Reason, o.Message, o.Warning, o.Displaced, string(o.Hold))
+	for _, b := range []bool{o.Present, o.Shared, o.WouldClaim, o.WouldRelease, o.Risky, o.matches, o.pending} {
+		if b {
+			_ = h.WriteByte(1)
+		} else {
+			_ = h.WriteByte(0)
+		}
+	}
+	for _, r := range o.Results {
+		text(r.Type, string(r.CurrentStatus), string(r.RequiredStatus), string(r.DefaultStatus))
+	}
+	for _, r := range o.Requirements {
+		text(r.Name, r.Message)
+	}
+	return h.Sum64()
+}
+
+// none is the outcome of a rule that does not concern a node.
+const none = 0
+
+// pair is what is kept of one node under one rule: 32 bytes without a pointer.
+type pair struct {
+	since, refreshed int64 // of the observation, in nanoseconds; 0: zero
+	changed          uint32
+	outcome          uint32
+	ready            bool // of the observation
+	heartbeat        bool // a heartbeat alone may change the verdict
+	released         bool // the node is in service
+	counted, claimed bool // by the limit
+}
+
+func (p *pair) observed() readiness.Observed {
+	return readiness.Observed{Ready: p.ready, Since: moment(p.since), Refreshed: moment(p.refreshed)}
+}
+
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func moment(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, n).UTC()
+}
+
+// stored is an outcome, and how many nodes have it.
+type stored struct {
+	Outcome
+	nodes int
+	cause string
+	hash  uint64
+}
+
+// ruleState is the state of all nodes under one rule.
+type ruleState struct {
+	rule     *ruleset.Rule
+	nodes    *nodes
+	pairs    []pair // by the node's number; it may be shorter than there are nodes
+	outcomes []stored
+	unused   []uint32
+	byHash   map[uint64]uint32
+	pending  int
+	limit    limit
+	pass     int  // the last Record that had an entry for the rule
+	told     bool // the listener knows of a change, and has not asked for the rule since
+}
+
+func newRuleState(rule *ruleset.Rule, n *nodes) *ruleState {
+	return &ruleState{rule: rule, nodes: n, pairs: make([]pair, len(n.names)), outcomes: make([]stored, 1),
+		byHash: map[uint64]uint32{}, limit: newLimit()}
+}
+
+// at returns the pair of a node; the state may be nil.
+func (s *ruleState) at(n int32) pair {
+	if s == nil || int(n) >= len(s.pairs) {
+		return pair{}
+	}
+	return s.pairs[n]
+}
+
+// concerned marks the nodes that the rule concerns.
+func (s *ruleState) concerned(affected []bool) {
+	for n := range s.pairs {
+		if s.pairs[n].outcome != none {
+			affected[n] = true
+		}
+	}
+}
+
+// put replaces the entry of a node, nil for none, and reports whether a status would say something else now.
+func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
+	before := s.at(n)
+	if before.outcome == none && e == nil {
+		s.settle(n, nil)
+		return false
+	}
+	var after pair
+	same := false
+	if e != nil {
+		e.matches = e.Current.Matches
+		after = pair{
+			since: nanos(e.Observed.Since), refreshed: nanos(e.Observed.Refreshed), ready: e.Observed.Ready,
+			heartbeat: e.HeartbeatDecides, released: e.Current.Released, counted: e.Current.Counted,
+			claimed: e.Current.Claimed, changed: uint32(now.Unix()), //nolint:gosec // until 2106
+		}
+		same = before.outcome != none && s.outcomes[before.outcome].same(&e.Outcome)
+		if same && !fresh {
+			after.changed = before.changed
+		}
+	}
+	switch {
+	case same:
+		after.outcome = before.outcome
+	default:
+		if e != nil {
+			after.outcome = s.store(&e.Outcome)
+		}
+		s.drop(before.outcome)
+	}
+	s.limit.count(&before, -1)
+	s.limit.count(&after, 1)
+	s.settle(n, e)
+	if missing := len(s.nodes.names) - len(s.pairs); int(n) >= len(s.pairs) {
+		s.pairs = append(s.pairs, make([]pair, missing)...)
+	}
+	s.pairs[n] = after
+	return !same || fresh
+}
+
+// store returns the index of an outcome that one more node has.
+func (s *ruleState) store(o *Outcome) uint32 {
+	if o.pending {
+		s.pending++
+	}
+	hash := o.hash()
+	if i, ok := s.byHash[hash]; ok && s.outcomes[i].same(o) {
+		s.outcomes[i].nodes++
+		return i
+	}
+	fresh := stored{Outcome: *o, nodes: 1, cause: cause(o), hash: hash}
+	var i uint32
+	if last := len(s.unused) - 1; last >= 0 {
+		i, s.unused = s.unused[last], s.unused[:last]
+		s.outcomes[i] = fresh
+	} else {
+		i = uint32(len(s.outcomes)) //nolint:gosec // at most one for each node
+		s.outcomes = append(s.outcomes, fresh)
+	}
+	s.byHash[hash] = i
+	return i
+}
+
+// drop takes an outcome from one node.
+func (s *ruleState) drop(i uint32) {
+	if i == none {
+		return
+	}
+	o := &s.outcomes[i]
+	if o.pending {
+		s.pending--
+	}
+	if o.nodes--; o.nodes > 0 {
+		return
+	}
+	if s.byHash[o.hash] == i {
+		delete(s.byHash, o.hash)
+	}
+	*o = stored{}
+	s.unused = append(s.unused, i)
+}
