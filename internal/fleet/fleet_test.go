@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -159,6 +160,97 @@ func TestFreedBudgetGoesToTheLongestUnready(t *testing.T) {
 	}
 	if !f.Reserve(r.UID, nodes[3].Name, since(3)) {
 		t.Error("refused to the longest unready")
+	}
+}
+
+// TestExactlyAsManyAreWokenAsHaveRoom lets an outage end: each node that is ready again wakes one, and no other.
+func TestExactlyAsManyAreWokenAsHaveRoom(t *testing.T) {
+	r := rule("10")
+	f, h, nodes := fleetOf(r, 100)
+	over := func(i int) Entry { return entry(r, nodes[i], v1alpha1.NodeStateExempt, gate.ReasonOverBudget) }
+	since := func(i int) time.Time { return now.Add(time.Duration(i) * time.Second) }
+	for i := range nodes {
+		if granted := f.Reserve(r.UID, nodes[i].Name, since(i)); granted != (i < 10) {
+			t.Fatalf("node %d: granted %v", i, granted)
+		} else if !granted {
+			f.Record(nodes[i], []Entry{over(i)}, now)
+		}
+	}
+	h.take()
+	for i := range 3 {
+		f.Unreserve(r.UID, nodes[i].Name)
+	}
+	f.Record(nodes[99], []Entry{over(99)}, now) // of no importance
+	if _, woken := h.take(); !slices.Equal(woken, []string{name(10), name(11), name(12)}) {
+		t.Errorf("woken: %v, want the three that there is room for, once", woken)
+	}
+	if f.Reserve(r.UID, nodes[50].Name, since(50)) {
+		t.Error("room was given to a node that is not among the longest unready")
+	}
+	f.Record(nodes[11], []Entry{entry(r, nodes[11], v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)}, now)
+	if _, woken := h.take(); !slices.Equal(woken, []string{name(13)}) {
+		t.Errorf("woken: %v, want the next, as one that was woken is ready by itself", woken)
+	}
+	for _, i := range []int{13, 12, 10} {
+		if !f.Reserve(r.UID, nodes[i].Name, since(i)) {
+			t.Errorf("node %d was woken and is refused", i)
+		}
+	}
+	if f.Reserve(r.UID, nodes[14].Name, since(14)) {
+		t.Error("granted beyond the limit")
+	}
+}
+
+// TestAPairTakes32Bytes holds what 15,000 nodes under 50 rules cost: 23 MiB.
+func TestAPairTakes32Bytes(t *testing.T) {
+	if size := unsafe.Sizeof(pair{}); size != 32 {
+		t.Errorf("a pair takes %d bytes", size)
+	}
+}
+
+// TestOutcomesAreStoredOnce is what keeps the memory of a burst from growing with the nodes, and with each burst.
+func TestOutcomesAreStoredOnce(t *testing.T) {
+	r := rule("")
+	f, _, nodes := fleetOf(r, 100)
+	for range 3 {
+		for _, status := range []v1alpha1.ConditionStatus{"False", "Unknown"} {
+			for _, n := range nodes {
+				e := entry(r, n, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
+				e.Results = []v1alpha1.ConditionEvaluationResult{{Type: "a", CurrentStatus: status, RequiredStatus: "True"}}
+				f.Record(n, []Entry{e}, now)
+			}
+		}
+	}
+	if s := f.rules[0]; len(s.outcomes) > 4 || len(s.byHash) != 1 { // none, pending, and the two while they change
+		t.Errorf("%d outcomes, %d in use", len(s.outcomes), len(s.byHash))
+	}
+	for _, n := range nodes {
+		f.Forget(n.Name, now)
+	}
+	if m, _ := f.Material(r.UID); m.Counts.Matched != 0 || len(f.byName) != 0 || len(f.free) != 100 {
+		t.Errorf("%+v, %d nodes", m.Counts, len(f.byName))
+	}
+}
+
+func BenchmarkEndOfAnOutageUnderALimit(b *testing.B) {
+	for _, n := range []int{5000, 10000} {
+		b.Run(fmt.Sprintf("%d nodes", n), func(b *testing.B) {
+			r := rule("30%")
+			for b.Loop() {
+				f, _, nodes := fleetOf(r, n)
+				for i, node := range nodes {
+					e := entry(r, node, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
+					if !f.Reserve(r.UID, node.Name, now.Add(time.Duration(n-i)*time.Second)) {
+						e.State, e.Reason = v1alpha1.NodeStateExempt, gate.ReasonOverBudget
+					}
+					e.Current.Claimed = e.State == v1alpha1.NodeStateHeld
+					f.Record(node, []Entry{e}, now)
+				}
+				for _, node := range nodes {
+					f.Record(node, []Entry{entry(r, node, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)}, now)
+				}
+			}
+		})
 	}
 }
 

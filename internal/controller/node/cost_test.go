@@ -6,6 +6,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -72,6 +73,35 @@ func BenchmarkUnchangedNode(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestCachedNodesShareTheirStrings measures what a hundred nodes under 50 rules cost, as they come from the API server.
+func TestCachedNodesShareTheirStrings(t *testing.T) {
+	_, node := settled(50)
+	raw, err := node.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	cached := make([]any, 100)
+	for i := range cached {
+		fresh := &corev1.Node{}
+		if err := fresh.Unmarshal(raw); err != nil {
+			t.Fatal(err)
+		}
+		if cached[i], err = Strip(fresh); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	runtime.KeepAlive(cached)
+	const limit = 16 << 10
+	if each := (after.HeapAlloc - before.HeapAlloc) / 100; each > limit {
+		t.Errorf("a cached node takes %d bytes, want at most %d", each, limit)
 	}
 }
 

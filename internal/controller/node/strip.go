@@ -4,11 +4,15 @@
 package node
 
 import (
+	"unique"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Strip drops from a node, before it is cached, what no verdict looks at: ten thousand nodes with their image lists and
-// managed fields are a gigabyte. A stripped node must never be written as a whole; it is only ever patched.
+// Strip makes a node small before it is cached: it drops what no verdict looks at, such as the list of images, and
+// stores each string once that many nodes have, such as keys, types and messages. Labels, annotations and conditions
+// are all kept: the next rule may read any of them. A stripped node must never be written as a whole; it is only ever
+// patched.
 func Strip(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -18,5 +22,28 @@ func Strip(obj any) (any, error) {
 	node.Status.Images = nil
 	node.Status.VolumesInUse = nil
 	node.Status.VolumesAttached = nil
+	node.Labels, node.Annotations = shareAll(node.Labels), shareAll(node.Annotations)
+	for i := range node.Spec.Taints {
+		t := &node.Spec.Taints[i]
+		t.Key, t.Value, t.Effect = share(t.Key), share(t.Value), share(t.Effect)
+	}
+	for i := range node.Status.Conditions {
+		c := &node.Status.Conditions[i]
+		c.Type, c.Status, c.Reason, c.Message = share(c.Type), share(c.Status), share(c.Reason), share(c.Message)
+	}
 	return node, nil
+}
+
+// share returns the one copy of a string that all nodes use.
+func share[S ~string](s S) S { return unique.Make(s).Value() }
+
+func shareAll(m map[string]string) map[string]string {
+	if m == nil {
+		return nil
+	}
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		out[share(k)] = share(v)
+	}
+	return out
 }
