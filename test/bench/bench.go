@@ -29,8 +29,10 @@ const (
 	taintKeyStem  = "readiness.k8s.io/bench-"
 	taintValue    = "pending"
 	ruleStem      = "bench-"
-	protobufType  = "application/vnd.kubernetes.protobuf"
-	setUpLimit    = 5 * time.Minute
+	// floorRecordStem is as long as the operator's prefix.
+	floorRecordStem = "bench.example.com/records/floor-"
+	protobufType    = "application/vnd.kubernetes.protobuf"
+	setUpLimit      = 5 * time.Minute
 )
 
 func conditionType(i int) string { return fmt.Sprintf("%s%d", conditionStem, i) }
@@ -105,7 +107,7 @@ func (b *bench) findOperator(ctx context.Context) error {
 
 func (b *bench) startCluster(ctx context.Context) (err error) {
 	// Each pass writes all nodes a dozen times: at 5000 nodes that is more than etcd's 2 GiB.
-	if err := os.Setenv("ETCD_QUOTA_BACKEND_BYTES", fmt.Sprint(16<<30)); err != nil {
+	if err := os.Setenv("ETCD_QUOTA_BACKEND_BYTES", fmt.Sprint(8<<30)); err != nil {
 		return err
 	}
 	b.cluster, err = cluster.Start(ctx, cluster.Options{
@@ -189,7 +191,7 @@ func (b *bench) reset(ctx context.Context) error {
 	if _, err := b.turn(ctx, corev1.ConditionFalse); err != nil {
 		return err
 	}
-	if err := b.writer.clearTaints(ctx); err != nil {
+	if err := b.writer.clear(ctx); err != nil {
 		return err
 	}
 	if err := b.watch.waitFor(ctx, b.writer.latest()); err != nil {
@@ -203,7 +205,7 @@ func (b *bench) reset(ctx context.Context) error {
 
 // profileName is the file that a profile is written to.
 func (b *bench) profileName(contestant, phase string) string {
-	return filepath.Join(b.profile, strings.NewReplacer(" ", "-", "+", "").Replace(contestant+"-"+phase)+".pprof")
+	return filepath.Join(b.profile, strings.ReplaceAll(contestant+"-"+phase, " ", "-")+".pprof")
 }
 
 // sleep reports false when the context has ended first.

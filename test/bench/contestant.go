@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,9 +21,8 @@ import (
 )
 
 const (
-	operatorName    = "operator"
-	floorName       = "floor"
-	floorEventsName = "floor+events"
+	operatorName = "operator"
+	floorName    = "floor"
 
 	operatorUser = "bench-operator"
 	floorUser    = "bench-floor"
@@ -48,7 +46,7 @@ func (b *bench) contestant(name string) *contestant {
 	if name == operatorName {
 		return b.operatorContestant()
 	}
-	return b.floorContestant(name)
+	return b.floorContestant()
 }
 
 func (b *bench) operatorContestant() *contestant {
@@ -64,19 +62,24 @@ func (b *bench) operatorContestant() *contestant {
 			"--metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + probes,
 			fmt.Sprintf("--node-concurrent-reconciles=%d", b.workers),
 		}
+		var env []string
+		if limit := b.memoryTarget(); limit > 0 {
+			env = append(env, fmt.Sprintf("GOMEMLIMIT=%d", limit/10*9))
+		}
 		if pprof != "" {
 			args = append(args, "--pprof-bind-address="+pprof)
 		}
-		return cluster.Process{Name: name(c), Path: b.operator, Args: args, Ready: answers("http://" + probes + "/readyz")}
+		return cluster.Process{Name: c.name, Path: b.operator, Args: args, Env: env,
+			Ready: answers("http://" + probes + "/readyz")}
 	}
 	c.apply = b.createRules
 	c.finish = b.deleteRules
 	return c
 }
 
-func (b *bench) floorContestant(kind string) *contestant {
+func (b *bench) floorContestant() *contestant {
 	address := freeAddress()
-	c := &contestant{name: kind, user: floorUser, profile: "http://" + address + "/debug/pprof/profile"}
+	c := &contestant{name: floorName, user: floorUser, profile: "http://" + address + "/debug/pprof/profile"}
 	c.process = func(kubeconfig string) cluster.Process {
 		self, err := os.Executable()
 		if err != nil {
@@ -85,10 +88,9 @@ func (b *bench) floorContestant(kind string) *contestant {
 		args := []string{
 			"floor", "--kubeconfig=" + kubeconfig, "--address=" + address,
 			fmt.Sprintf("--rules=%d", b.rules), fmt.Sprintf("--workers=%d", b.workers),
-			fmt.Sprintf("--events=%t", kind == floorEventsName),
 			"--evidence=" + b.evidence,
 		}
-		return cluster.Process{Name: name(c), Path: self, Args: args, Ready: answers("http://" + address + "/readyz")}
+		return cluster.Process{Name: c.name, Path: self, Args: args, Ready: answers("http://" + address + "/readyz")}
 	}
 	c.apply = func(ctx context.Context) error {
 		_, err := request(ctx, http.MethodPost, "http://"+address+"/apply")
@@ -97,9 +99,6 @@ func (b *bench) floorContestant(kind string) *contestant {
 	c.finish = func(context.Context) error { return nil }
 	return c
 }
-
-// name is good for a file.
-func name(c *contestant) string { return strings.ReplaceAll(c.name, "+", "-") }
 
 func (b *bench) createRules(ctx context.Context) error {
 	all, ctx := errgroup.WithContext(ctx)

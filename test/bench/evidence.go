@@ -61,15 +61,20 @@ func (o *evidenceOptions) require(spec *v1alpha1.NodeReadinessRuleSpec, rule int
 
 // turn writes the evidence of all nodes.
 func (b *bench) turn(ctx context.Context, status corev1.ConditionStatus) (*writes, error) {
+	return b.turnWith(ctx, b.writer, status)
+}
+
+// turnWith writes the evidence of the nodes of a writer.
+func (b *bench) turnWith(ctx context.Context, w *writer, status corev1.ConditionStatus) (*writes, error) {
 	if b.evidence == byConditions {
-		return b.writer.setConditions(ctx, status)
+		return w.setConditions(ctx, status)
 	}
 	patch, err := json.Marshal(map[string]any{"status": podStatus(status)})
 	if err != nil {
 		return nil, err
 	}
-	pods := b.writer.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(evidenceNamespace)
-	return b.writer.patchEach(ctx, func(ctx context.Context, node string) error {
+	pods := w.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(evidenceNamespace)
+	return w.patchEach(ctx, func(ctx context.Context, node string) error {
 		_, err := pods.Patch(ctx, evidencePod(node), types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
 	})

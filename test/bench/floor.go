@@ -32,10 +32,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/nodegate/nodegate/internal/gate"
 )
 
-// floor is the bare loop: it watches nodes, and sends one patch for each whose taints are not as its conditions have
-// it. It knows no rules and remembers nothing; it could not be used for anything.
+// floor is the bare loop: it watches nodes, and sends one patch and one event for each whose taints are not as its
+// conditions have it. It writes a record for each taint, as long as the operator's, and never reads one; it could not be
+// used for anything.
 type floor struct {
 	client   kubernetes.Interface
 	nodes    listers.NodeLister
@@ -56,7 +59,6 @@ func floorMain(args []string) error {
 	workers := fs.Int("workers", 16, "")
 	address := fs.String("address", "", "where /readyz, /apply and pprof are served")
 	evidence := fs.String("evidence", byConditions, "")
-	withEvents := fs.Bool("events", false, "record an event for each change")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -71,14 +73,12 @@ func floorMain(args []string) error {
 		return err
 	}
 	f := &floor{client: client, pairs: *pairs, queue: workqueue.NewTyped[string]()}
-	if *withEvents {
-		broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
-		if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-			return err
-		}
-		defer broadcaster.Shutdown()
-		f.recorder = broadcaster.NewRecorder(scheme.Scheme, "floor")
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		return err
 	}
+	defer broadcaster.Shutdown()
+	f.recorder = broadcaster.NewRecorder(scheme.Scheme, "floor")
 	if *evidence == byPods {
 		if err := f.watchPods(ctx); err != nil {
 			return err
@@ -234,16 +234,26 @@ func (f *floor) patch(ctx context.Context, node *corev1.Node) error {
 			want = append(want, t)
 		}
 	}
+	var operations []any
+	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	for i := range f.pairs {
-		if !f.holds(node, i) {
-			want = append(want, corev1.Taint{Key: taintKey(i), Value: taintValue, Effect: corev1.TaintEffectNoSchedule})
+		taint := corev1.Taint{Key: taintKey(i), Value: taintValue, Effect: corev1.TaintEffectNoSchedule}
+		record := gate.Record{Rule: ruleName(i), Released: now}
+		held := !f.holds(node, i)
+		if held {
+			want = append(want, taint)
+			record.Taint, record.Since = gate.FormatTaint(taint), now
+		}
+		if held != tainted(node, taint.Key) {
+			path := "/metadata/annotations/" + strings.ReplaceAll(floorRecordKey(i), "/", "~1")
+			operations = append(operations, map[string]any{"op": "add", "path": path, "value": record.Encode()})
 		}
 	}
 	operation := map[string]any{"op": "add", "path": "/spec/taints", "value": want}
 	if len(want) == 0 {
 		operation = map[string]any{"op": "remove", "path": "/spec/taints"}
 	}
-	patch, err := json.Marshal([]any{operation})
+	patch, err := json.Marshal(append(operations, operation))
 	if err != nil {
 		return err
 	}
@@ -251,9 +261,12 @@ func (f *floor) patch(ctx context.Context, node *corev1.Node) error {
 		metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("patching node %q: %w", node.Name, err)
 	}
-	if f.recorder != nil {
-		f.recorder.Eventf(node, nil, corev1.EventTypeNormal, "TaintChanged", "ChangeTaint", "The node bears %d taints now",
-			len(want))
-	}
+	f.recorder.Eventf(node, nil, corev1.EventTypeNormal, "TaintChanged", "ChangeTaint", "The node has %d taints now",
+		len(want))
 	return nil
+}
+
+// floorRecordKey is the key of a record of the floor. It has the length of the operator's keys.
+func floorRecordKey(i int) string {
+	return fmt.Sprintf("%s%036d", floorRecordStem, i)
 }

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 
@@ -33,13 +32,14 @@ type options struct {
 	operator string
 	dir      string
 	profile  string
+	json     string
 	timeout  time.Duration
 }
 
 func (o *options) bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.nodes, "nodes", 1000, "`number` of nodes")
 	fs.IntVar(&o.rules, "rules", 1, "`number` of rules; all select all nodes, each has a condition and a taint of its own")
-	fs.IntVar(&o.rounds, "rounds", 3, "`number` of rounds, of which the medians are told")
+	fs.IntVar(&o.rounds, "rounds", 3, "`number` of rounds; the report has their medians")
 	fs.IntVar(&o.workers, "workers", 16, "`number` of nodes that the operator, and the floor, work on at a time")
 	fs.IntVar(&o.writers, "writers", 32, "`number` of conditions that are written at a time")
 	fs.IntVar(&o.heartbeats, "heartbeats", 6, "`number` of heartbeats of each node, kubelet's and the reporters' in turns")
@@ -52,7 +52,8 @@ func (o *options) bind(fs *flag.FlagSet) {
 		"`directory` to keep the control plane's files and all logs in; by default a temporary one")
 	fs.StringVar(&o.profile, "profile", "",
 		"`directory` for a CPU profile of each phase; what is measured then is not comparable")
-	fs.DurationVar(&o.timeout, "timeout", time.Hour, "for how long it may run in all")
+	fs.StringVar(&o.json, "json", "", "`file` for the numbers of the table, as JSON, for test/bench/chart")
+	fs.DurationVar(&o.timeout, "timeout", 3*time.Hour, "for how long it may run in all")
 }
 
 func (o *options) validate() error {
@@ -117,15 +118,27 @@ func run(o *options) (err error) {
 	}
 	fmt.Printf("\n%d nodes, %d rule(s), medians of %d round(s); %s, load average %.2f before and %.2f after\n\n",
 		o.nodes, o.rules, o.rounds, measure.Machine(), before, measure.LoadAverage())
+	if o.json != "" {
+		if err := results.writeJSON(o.json); err != nil {
+			return err
+		}
+	}
 	return results.print(os.Stdout)
 }
 
-// order returns the order of the contestants in a round. In three rounds each is first, second and last once, since the
-// first has a server that is less warm, and the last one that has more history.
+// order returns the order of the contestants in a round. In two rounds each is first once, since the first has a server
+// that is less warm, and the last one that has more history.
 func order(round int) []string {
-	names := []string{operatorName, floorName, floorEventsName}
-	n := round % len(names)
-	return slices.Concat(names[n:], names[:n])
+	if round%2 == 1 {
+		return []string{floorName, operatorName}
+	}
+	return []string{operatorName, floorName}
+}
+
+// memoryTarget returns the bytes of memory that the operator may take at most, or 0 for a size that has no target. It
+// runs with a GOMEMLIMIT of 90 % of that.
+func (o *options) memoryTarget() uint64 {
+	return map[[2]int]uint64{{1000, 20}: 150 << 20, {5000, 50}: 300 << 20, {15000, 50}: 600 << 20}[[2]int{o.nodes, o.rules}]
 }
 
 var began = time.Now()

@@ -165,6 +165,13 @@ func (o *observer) seenChanges() (changes, wrong int) {
 	return o.changes, wrong
 }
 
+// taintsOf returns how many of our taints a node has.
+func (o *observer) taintsOf(i int) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.taints[i]
+}
+
 // waitFor waits until the watch has seen a resource version.
 func (o *observer) waitFor(ctx context.Context, version uint64) error {
 	return cluster.Poll(ctx, setUpLimit, func() error {

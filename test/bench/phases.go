@@ -31,11 +31,13 @@ const (
 	turnedTrue
 	turnedFalse
 	beating
+	restarted
 	phaseCount
 )
 
 var phaseTitles = [phaseCount]string{
-	"rule applied to untainted nodes", "all evidence turns good", "all evidence turns bad", "heartbeats only",
+	"rules applied to untainted nodes", "all evidence turns good", "all evidence turns bad", "heartbeats only",
+	"a restart, then one change",
 }
 
 // measurement is what one contestant did in one phase of one round.
@@ -51,6 +53,7 @@ type measurement struct {
 	rules              []ruleStatus
 	wantHeld           int // nodes that each rule should hold
 	reconciles         int // of nodes, as the operator itself says
+	idleWrites         int // after a restart with nothing to do
 }
 
 // measure starts a contestant, takes it through all phases, and ends it.
@@ -76,15 +79,19 @@ func (b *bench) measure(ctx context.Context, c *contestant) (phases []*measureme
 		return nil, err
 	}
 	for phase := range phaseCount {
+		if phase == restarted && c.rules == 0 {
+			phases = append(phases, &measurement{requests: *newRequests()}) // the floor remembers nothing
+			continue
+		}
 		m, err := b.phase(ctx, c, p, phase)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", phaseTitles[phase], err)
 		}
 		say("  %-32s %s", phaseTitles[phase], m.summary(phase))
 		phases = append(phases, m)
-	}
-	if c.metrics != "" {
-		b.compareClaims(ctx, c, phases)
+		if phase == beating && c.metrics != "" { // a restart makes them begin at zero
+			b.compareClaims(ctx, c, phases)
+		}
 	}
 	finish, cancel := context.WithTimeout(ctx, b.phaseLimit())
 	defer cancel()
@@ -122,9 +129,16 @@ func (b *bench) phase(ctx context.Context, c *contestant, p *cluster.Component, 
 		return nil, err
 	}
 	var began time.Time
-	if phase == beating {
+	switch phase {
+	case beating:
 		began, err = b.beat(ctx, m)
-	} else {
+	case restarted:
+		began, err = b.restart(ctx, c, p, m)
+		if err == nil { // as another process
+			before = 0
+			meter, err = measure.NewMeter(p.PID(), b.cluster.APIServer.PID(), b.cluster.Etcd.PID())
+		}
+	default:
 		began, err = b.change(ctx, c, phase, m)
 	}
 	if err != nil {
@@ -146,10 +160,16 @@ func (b *bench) phase(ctx context.Context, c *contestant, p *cluster.Component, 
 	}
 	m.reconciles = after - before
 	m.changes, m.wrong = b.watch.seenChanges()
+	if phase == restarted {
+		m.wrong-- // the one whose evidence has turned good
+	}
 	if c.rules > 0 {
 		m.wantHeld = b.nodes
-		if phase == turnedTrue {
+		switch phase {
+		case turnedTrue:
 			m.wantHeld = 0
+		case restarted:
+			m.wantHeld--
 		}
 		if m.rules, err = b.ruleStatuses(ctx); err != nil {
 			return nil, err
@@ -217,6 +237,40 @@ func (b *bench) beat(ctx context.Context, m *measurement) (time.Time, error) {
 	return began, b.watch.waitFor(ctx, b.writer.latest())
 }
 
+// restart carries out the phase in which the process starts again, first with nothing to do, and then after the evidence
+// of one node has turned good. The time is that from the second start until that node's taints are gone.
+func (b *bench) restart(ctx context.Context, c *contestant, p *cluster.Component, m *measurement) (time.Time, error) {
+	b.watch.expect(b.rules)
+	if err := errors.Join(p.Stop(), p.Start(ctx)); err != nil {
+		return time.Time{}, err
+	}
+	idle := newRequests()
+	if err := b.audit.quiet(ctx, c.user, idle); err != nil {
+		return time.Time{}, err
+	}
+	m.idleWrites = idle.nodePatches + idle.refused + idle.statusWrites + idle.ruleWrites + idle.events
+	if err := p.Stop(); err != nil {
+		return time.Time{}, err
+	}
+	only := newWriter(b.writer.client, b.rules, 1)
+	only.names = b.writer.names[:1]
+	if _, err := b.turnWith(ctx, only, corev1.ConditionTrue); err != nil {
+		return time.Time{}, err
+	}
+	began := time.Now()
+	if err := p.Start(ctx); err != nil {
+		return began, err
+	}
+	err := cluster.Poll(ctx, b.phaseLimit(), func() error {
+		if n := b.watch.taintsOf(0); n > 0 {
+			return fmt.Errorf("the first node has %d taints", n)
+		}
+		return nil
+	})
+	m.wall = time.Since(began)
+	return began, err
+}
+
 func ended(p *cluster.Component) error {
 	if p.PID() == 0 {
 		return fmt.Errorf("the process has ended: see %s", p.LogFile())
@@ -269,7 +323,7 @@ func (b *bench) compareClaims(ctx context.Context, c *contestant, phases []*meas
 	for i, m := range phases {
 		status += m.requests.statusWrites
 		conflicts += m.requests.refused
-		if i != beating {
+		if i < beating {
 			operations += b.nodes * b.rules
 		}
 	}

@@ -4,10 +4,14 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
+	"math"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nodegate/nodegate/test/bench/measure"
@@ -89,9 +93,9 @@ var rows = []row{
 	{"all requests", count(func(m *measurement) int { return m.requests.all }), number, false, nil},
 }
 
-// print prints the measurements, phase by phase, and the targets.
+// print prints the measurements, phase by phase, the targets, and the table of docs/performance.md.
 func (r *results) print(w io.Writer) error {
-	names := []string{operatorName, floorName, floorEventsName}
+	names := []string{operatorName, floorName}
 	for phase := range phaseCount {
 		title := phaseTitles[phase]
 		if phase == beating {
@@ -108,9 +112,70 @@ func (r *results) print(w io.Writer) error {
 			}
 			table = append(table, line)
 		}
-		measure.Table(w, fmt.Sprintf("%d. %s", phase+1, title), names, []int{0, 2}, table)
+		measure.Table(w, fmt.Sprintf("%d. %s", phase+1, title), names, []int{0}, table)
 	}
-	return measure.Targets(w, r.targets())
+	err := measure.Targets(w, r.targets())
+	fmt.Fprint(w, "\n"+r.page())
+	return err
+}
+
+// pageLine is a line of the table of the page, and the JSON that charts are made from.
+type pageLine struct {
+	Nodes, Rules int
+	Phase        string
+	// Wall, P50 and P99 are in seconds; the ratios are those to the floor, 0 where there is none.
+	Wall, WallRatio, P50, P99, P99Ratio float64
+	CPU, CPURatio                       float64 // in seconds
+	PeakMiB                             float64
+	Patches, Events, StatusWrites       float64
+}
+
+func (r *results) lines() []pageLine {
+	var out []pageLine
+	for phase := range phaseCount {
+		get := func(f func(*measurement) float64) float64 { return measure.Median(r.series(operatorName, phase, f)) }
+		ratio := func(f func(*measurement) float64) float64 {
+			if v := measure.Ratio(r.series(operatorName, phase, f), r.series(floorName, phase, f)); !math.IsNaN(v) {
+				return v
+			}
+			return 0
+		}
+		wall := duration(func(m *measurement) time.Duration { return m.wall })
+		p50 := duration(func(m *measurement) time.Duration { return m.p50 })
+		p99 := duration(func(m *measurement) time.Duration { return m.p99 })
+		cpu := duration(func(m *measurement) time.Duration { return m.usage.Contestant })
+		out = append(out, pageLine{
+			Nodes: r.nodes, Rules: r.rules, Phase: phaseTitles[phase],
+			Wall: get(wall), WallRatio: ratio(wall), P50: get(p50), P99: get(p99), P99Ratio: ratio(p99),
+			CPU: get(cpu), CPURatio: ratio(cpu), PeakMiB: get(func(m *measurement) float64 { return float64(m.peak) }) / (1 << 20),
+			Patches:      get(count(func(m *measurement) int { return m.requests.nodePatches })),
+			Events:       get(count(func(m *measurement) int { return m.requests.events })),
+			StatusWrites: get(count(func(m *measurement) int { return m.requests.statusWrites })),
+		})
+	}
+	return out
+}
+
+// page returns the table of docs/performance.md.
+func (r *results) page() string {
+	b := &strings.Builder{}
+	fmt.Fprintln(b, "| Nodes x rules | Phase | Wall time | x floor | p50 | p99 | x floor | CPU | x floor | Memory | "+
+		"Patches | Events | Status writes |")
+	fmt.Fprintln(b, "|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+	for _, l := range r.lines() {
+		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %.2f | %.0f ms | %.0f ms | %.2f | %.1f s | %.2f | %.0f MiB | %.0f | %.0f | %.0f |\n",
+			l.Nodes, l.Rules, l.Phase, l.Wall, l.WallRatio, l.P50*1000, l.P99*1000, l.P99Ratio, l.CPU, l.CPURatio, l.PeakMiB,
+			l.Patches, l.Events, l.StatusWrites)
+	}
+	return b.String()
+}
+
+func (r *results) writeJSON(file string) error {
+	raw, err := json.MarshalIndent(r.lines(), "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(raw, '\n'), 0o600)
 }
 
 // summary is one line about a measurement, for the progress.

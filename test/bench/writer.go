@@ -106,9 +106,18 @@ func (w *writer) heartbeat(ctx context.Context, kubelet bool) (*writes, error) {
 	return w.patchAll(ctx, types.StrategicMergePatchType, patch, "status")
 }
 
-// clearTaints takes all taints off, also those of others.
-func (w *writer) clearTaints(ctx context.Context) error {
-	_, err := w.patchAll(ctx, types.MergePatchType, []byte(`{"spec":{"taints":null}}`))
+// clear removes all taints, also those of others, and the records of the floor, which has nothing to clean up with.
+func (w *writer) clear(ctx context.Context) error {
+	records := map[string]any{}
+	for i := range w.rules {
+		records[floorRecordKey(i)] = nil
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"taints": nil},
+		"metadata": map[string]any{"annotations": records}})
+	if err != nil {
+		return err
+	}
+	_, err = w.patchAll(ctx, types.MergePatchType, patch)
 	return err
 }
 
