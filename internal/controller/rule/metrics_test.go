@@ -56,8 +56,9 @@ func TestNodesByState(t *testing.T) {
 		}
 		var entries []fleet.Entry
 		for _, r := range rules {
-			entries = append(entries, fleet.Entry{Rule: r, Current: gate.StateOf(r, node, now), State: s.state,
-				Present: s.present})
+			current := gate.StateOf(r, node, now)
+			entries = append(entries, fleet.Entry{Rule: r, Current: &current,
+				Outcome: fleet.Outcome{State: s.state, Present: s.present}})
 		}
 		f.Record(node, entries, now)
 	}
