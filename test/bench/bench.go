@@ -30,7 +30,7 @@ const (
 	taintValue    = "pending"
 	ruleStem      = "bench-"
 	// floorRecordStem is as long as the operator's prefix.
-	floorRecordStem = "bench.example.com/records/floor-"
+	floorRecordStem = "bench.example.com/floor-rule-"
 	protobufType    = "application/vnd.kubernetes.protobuf"
 	setUpLimit      = 5 * time.Minute
 )

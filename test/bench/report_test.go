@@ -97,7 +97,7 @@ func TestVerdict(t *testing.T) {
 			notReached: []string{"the third burst"},
 		},
 		"two events for a patch": {
-			change:     func(o [phaseCount][]*measurement) { o[turnedTrue][0].requests.events = 202 },
+			change:     func(o [phaseCount][]*measurement) { o[turnedTrue][0].requests.events = 101 },
 			notReached: []string{"at most one event"}, wantsMissed: true,
 		},
 		"a restart that writes": {

@@ -66,12 +66,13 @@ func (r *results) memory() []measure.Target {
 
 func (r *results) events() measure.Target {
 	complaints := r.operator(func(_ int, m *measurement) string {
-		if m.requests.events > m.requests.nodePatches+len(m.rules) {
+		if m.requests.events > m.requests.nodePatches+m.requests.statusWrites {
 			return fmt.Sprintf("%d events for %d node patches", m.requests.events, m.requests.nodePatches)
 		}
 		return ""
 	})
-	return counted("at most one event for each node patch", complaints, "besides those about rules")
+	return counted("at most one event for each node patch", complaints,
+		"and at most one about a rule for each status write")
 }
 
 func (r *results) restarts() measure.Target {
