@@ -17,16 +17,25 @@ import (
 
 // defaultRoutes returns the next hops of the default routes of the main table and of all VRFs.
 func defaultRoutes() ([]route, error) {
-	tables := map[int]bool{unix.RT_TABLE_MAIN: true}
 	links, err := netlink.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("asking for the links: %w", err)
 	}
+	return defaultRoutesIn(routeTables(links))
+}
+
+// routeTables returns the main table and those of the VRFs among the links.
+func routeTables(links []netlink.Link) map[int]bool {
+	tables := map[int]bool{unix.RT_TABLE_MAIN: true}
 	for _, l := range links {
 		if vrf, ok := l.(*netlink.Vrf); ok {
 			tables[int(vrf.Table)] = true
 		}
 	}
+	return tables
+}
+
+func defaultRoutesIn(tables map[int]bool) ([]route, error) {
 	var routes []route
 	filter := &netlink.Route{Table: unix.RT_TABLE_UNSPEC, Type: unix.RTN_UNICAST}
 	const by = netlink.RT_FILTER_TABLE | netlink.RT_FILTER_TYPE

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
@@ -331,7 +333,7 @@ func TestNetworkBySeveralWays(t *testing.T) {
 	there("link set gw1 up")
 	here("route flush exact default")
 
-	here("route add default via inet6 fe80::2 dev up2")
+	here("-4 route add default via inet6 fe80::2 dev up2") // without -4 it is an IPv6 route
 	finds(t, c, "")
 	there("-6 address delete fe80::2/64 dev gw2")
 	there("-6 address flush dev gw2")
@@ -362,13 +364,25 @@ func TestNetworkBySeveralWays(t *testing.T) {
 	finds(t, c, "") // there is no neighbour to look for
 	here("route flush exact default")
 
+	// A VRF is a link with a table. Many kernels have none, so the table alone is tested: the tables come from the links.
+	if diff := cmp.Diff(map[int]bool{unix.RT_TABLE_MAIN: true, 10: true}, routeTables([]netlink.Link{
+		&netlink.Dummy{}, &netlink.Vrf{Table: 10}})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	here("route add default via 192.0.1.1 table 10")
+	routes, err := defaultRoutesIn(map[int]bool{unix.RT_TABLE_MAIN: true, 10: true})
+	if err != nil || len(routes) != 1 || !routes[0].gateway.Equal(net.IPv4(192, 0, 1, 1)) {
+		t.Errorf("%+v, %v", routes, err)
+	}
+	finds(t, c, "there is no default route") // the table of no VRF
+
 	if out, err := exec.Command(ip, "link", "add", "blue", "type", "vrf", "table", "10").CombinedOutput(); err != nil {
-		t.Logf("this kernel has no VRFs, they are left out: %s", out)
+		t.Logf("this kernel has no VRFs, the rest is left out: %s", out)
 		return
 	}
 	here("link set blue up")
 	here("link set up1 master blue")
-	here("route add default via 192.0.1.1 vrf blue")
+	here("route replace default via 192.0.1.1 vrf blue")
 	finds(t, c, "")
 	there("address delete 192.0.1.1/24 dev gw1")
 	here("neighbour flush dev up1")
