@@ -124,7 +124,7 @@ func TestTheReporterWithTheRightsOfTheSecondSeed(t *testing.T) {
 			return nil
 		})
 	})
-	t.Run("a node that is created anew gets the condition", func(t *testing.T) {
+	t.Run("a node that is created again gets the condition", func(t *testing.T) {
 		shared(t).Remove(build.MakeNode(node).Obj())
 		shared(whole).Create(build.MakeNode(node).Obj())
 		becomes(t, node, calico, "True", "EndpointOK")

@@ -88,7 +88,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	return a.serving.Wait()
 }
 
-// watchNode makes the watcher of the node, unless nobody knows which one it is.
+// watchNode makes the watcher of the node, unless its name is unknown.
 func (a *agent) watchNode() {
 	if a.nodeName == "" {
 		a.log.Warn("NODE_NAME is not set: checks that need the node's name will fail with status 500")
@@ -122,7 +122,7 @@ func (a *agent) connect() (*nodewatch.Client, error) {
 	return nodewatch.NewClient(config)
 }
 
-// clusterConfig is the way to the API server, looked for anew each time.
+// clusterConfig returns how to reach the API server. It looks again each time.
 func (a *agent) clusterConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.kubeconfig

@@ -177,7 +177,7 @@ func TestRules(t *testing.T) {
 			Fail("the operator holds the node back: see the rule's status")},
 		{"a record without a verdict", `{"taint":"a=:NoSchedule"}`, Evidence{Conditions: need("A"), Elsewhere: true},
 			elsewhere},
-		{"a verdict that nobody knows", `{"health":"Splendid"}`, Evidence{Conditions: need("A"), Elsewhere: true}, elsewhere},
+		{"an unknown verdict", `{"health":"Splendid"}`, Evidence{Conditions: need("A"), Elsewhere: true}, elsewhere},
 		{"a record that cannot be read", `{{{`, Evidence{Conditions: need("B")}, Fail(b)},
 	} {
 		t.Run(c.name, func(t *testing.T) {

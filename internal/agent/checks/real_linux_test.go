@@ -203,7 +203,7 @@ func TestNetworkWithoutARouteOrAGateway(t *testing.T) {
 	// The gateway is a network namespace of its own, of a process that does nothing.
 	idle := exec.Command("cat")
 	idle.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
-	if _, err := idle.StdinPipe(); err != nil { // which nobody closes
+	if _, err := idle.StdinPipe(); err != nil { // which is never closed
 		t.Fatal(err)
 	}
 	pid := fmt.Sprint(background(t, idle).Pid)

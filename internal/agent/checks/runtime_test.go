@@ -93,7 +93,7 @@ func TestContainerRuntime(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
-	t.Run("nobody listens on the socket", func(t *testing.T) {
+	t.Run("no server listens on the socket", func(t *testing.T) {
 		root, err := os.MkdirTemp("", "cri")
 		if err != nil {
 			t.Fatal(err)

@@ -69,7 +69,7 @@ func TestCompile(t *testing.T) {
 		{"being deleted", input("a", 0, Deleting, "probes", "health"), nil, []Rule{}},
 		{"frozen: as it was before", broken, &File{Rules: []Rule{entry(before, true, true)}},
 			[]Rule{entry(before, true, true)}},
-		{"frozen, and nobody knows how it was", broken, nil, []Rule{}},
+		{"frozen, and its former entry is unknown", broken, nil, []Rule{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := Compile([]Input{c.in}, c.previous)

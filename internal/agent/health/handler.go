@@ -19,7 +19,7 @@ import (
 const (
 	// FailOpenHeader names the checks that have passed only because they could not judge.
 	FailOpenHeader = "Nodegate-Fail-Open"
-	// bodyLimit is how long a body that nobody reads may keep its connection.
+	// bodyLimit is how long a body, which is never read, may keep its connection.
 	bodyLimit = 100 * time.Millisecond
 	// maxNames is how many checks one request may ask for.
 	maxNames = 64

@@ -27,7 +27,7 @@ const (
 	// freshFor is for how long a node that was read, not watched, answers requests: a change is to be seen within a
 	// second.
 	freshFor = 900 * time.Millisecond
-	// pollPeriod is how often the node is read while watching is forbidden and nobody asks for it.
+	// pollPeriod is how often the node is read while watching is forbidden and no request asks for it.
 	pollPeriod = 10 * time.Second
 	// firstRewatch and lastRewatch bound the wait before watching is tried again while it is forbidden. It begins short:
 	// an API server that has just started forbids everything for a moment.
@@ -49,7 +49,7 @@ type Options struct {
 	Connect func() (*Client, error)
 	// TrustLast makes checks judge by the last known node while the API server is unavailable.
 	TrustLast bool
-	// Quiet leaves out of warnings what is assumed meanwhile, for an agent that answers nobody.
+	// Quiet leaves out of warnings what is assumed meanwhile, for an agent that does not answer balancers.
 	Quiet bool
 	Log   *slog.Logger
 	// Clock is the real one by default.

@@ -159,7 +159,7 @@ func TestTheWarningSaysWhatIsAnswered(t *testing.T) {
 		"the node is assumed to be ready": {Options{}, "(no answer within 1s). Assuming node is ready."},
 		"what was last known": {Options{TrustLast: true},
 			"(no answer within 1s). Answering from what was last known of the node."},
-		"an agent that answers nobody": {Options{Quiet: true}, "(no answer within 1s)."},
+		"an agent that does not answer balancers": {Options{Quiet: true}, "(no answer within 1s)."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -215,8 +215,8 @@ func TestTheFirstRequestWaitsForTheFirstAnswer(t *testing.T) {
 
 func TestWithoutTheRightToWatchTheNodeIsRead(t *testing.T) {
 	for name, errs := range map[string]map[string]error{
-		"the rights to get and list": {"watch": errForbidden},
-		"the right to get":           {"watch": errForbidden, "list": errForbidden},
+		"permissions to get and list": {"watch": errForbidden},
+		"the right to get":            {"watch": errForbidden, "list": errForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

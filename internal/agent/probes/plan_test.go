@@ -121,7 +121,7 @@ func TestPlan(t *testing.T) {
 			write: []corev1.NodeCondition{condition("A", "False", "no", t0, t0), condition("B", "True", "ok", since, t0)},
 		},
 		{
-			name:     "what is gone is removed, if it is there and nobody wants it again",
+			name:     "what is gone is removed, if it is there and no probe wants it again",
 			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, t0), condition("C", "True", "ok", since, t0)},
 			want:     map[string]desired{"C": want("True", "ok", t0)}, gone: []string{"C", "B", "A", "A"}, remove: []string{"A"},
 		},

@@ -32,7 +32,7 @@ const ours = `global
     stats socket unix@` + socket + ` mode 600 level admin
 `
 
-// unprivileged has an HAProxy that root has started be nobody as soon as it listens.
+// unprivileged makes an HAProxy that root has started drop its privileges as soon as it listens.
 const unprivileged = `    uid 65534
     gid 65534
 `

@@ -80,7 +80,7 @@ func crowd(t *testing.T, address string, n int, beginning string) {
 	}
 }
 
-// TestBadInput sends what nobody should, again and again: it is answered or cut, and costs no memory that stays.
+// TestBadInput sends malformed requests, again and again: it is answered or cut, and costs no memory that stays.
 func TestBadInput(t *testing.T) {
 	p := startAgent(t, "127.0.0.1", "x", "/nonexistent", "--agent-check-port", freePort(t))
 	web, agentCheck := p.addresses["health"], p.addresses["agent-check"]

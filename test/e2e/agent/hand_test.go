@@ -12,8 +12,8 @@ import (
 	"github.com/nodegate/nodegate/test/needs"
 )
 
-// TestStartedByHand starts the agent with nothing but NODE_NAME, on its own ports, which in this network nobody else
-// has.
+// TestStartedByHand starts the agent with nothing but NODE_NAME, on its own ports, which are free in this
+// network.
 func TestStartedByHand(t *testing.T) {
 	binary(t)
 	if !needs.Isolated(t) {

@@ -218,7 +218,7 @@ func (p *process) metric(t *testing.T, name string) float64 {
 	return 0
 }
 
-// freePort is a port on which nobody listens, at any address.
+// freePort is a port that is free at all addresses.
 func freePort(t *testing.T) string {
 	t.Helper()
 	taken, err := cluster.TakePorts(1)

@@ -143,7 +143,7 @@ func unavailableRows(t *testing.T) {
 	setReady(t, node, "False", "KubeletNotReady")
 	kubeconfig := account(t, "unavailable", getting)
 	outages := apiOutages(t)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // and nobody accepts
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // and no server accepts
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func wantCount(p *process, text string, want int) error {
 	return nil
 }
 
-// otherCA is the certificate of an authority that nobody else knows.
+// otherCA is the certificate of an authority that is unknown elsewhere.
 func otherCA(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
