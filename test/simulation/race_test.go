@@ -15,7 +15,8 @@ const usual = 200
 
 // TestStoriesWithoutRace plays many more stories in a program that is built without the race detector.
 func TestStoriesWithoutRace(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "go", "test", ".", "-count=1", "-v", "-run", "^TestStories$").CombinedOutput()
+	stories := exec.CommandContext(t.Context(), "go", "test", ".", "-count=1", "-v", "-run", "^TestStories$")
+	out, err := stories.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {
 		t.Error(err)

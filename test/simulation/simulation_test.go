@@ -35,7 +35,7 @@ import (
 var (
 	first  = flag.Uint64("first", 1, "the first seed")
 	seeds  = flag.Uint64("seeds", usual, "how many seeds")
-	policy = flag.String("policy", "config/components/record-guard/policy.yaml", "the policy that protects records")
+	policy = flag.String("policy", "../../config/components/record-guard/policy.yaml", "the policy that protects records")
 	most   = flag.Int("failures", 1, "after how many failures to stop")
 	steps  = flag.Int("steps", 200, "how many steps a story has")
 )
@@ -69,7 +69,7 @@ func definitions(t testing.TB) world.Definitions {
 			t.Fatal(err)
 		}
 	}
-	if raw, err = os.ReadFile(filepath.Join("..", "..", *policy)); err != nil {
+	if raw, err = os.ReadFile(*policy); err != nil {
 		t.Fatal(err)
 	}
 	records := &admissionregistrationv1.ValidatingAdmissionPolicy{}

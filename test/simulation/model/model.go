@@ -34,8 +34,8 @@ type View struct {
 }
 
 // Predicates are all predicates. One that is never decisive in many stories is not tested.
-var Predicates = []string{"blamed", "closed", "evicted", "evicts", "frozen", "gone", "labelled", "left", "limit", "marker",
-	"opened", "ours", "overruled", "room", "spared", "stands", "status", "taints", "watched"}
+var Predicates = []string{"blamed", "closed", "evicted", "evicts", "frozen", "gone", "labelled", "left", "limit",
+	"marker", "opened", "ours", "overruled", "room", "spared", "stands", "status", "taints", "watched"}
 
 // Model judges a story.
 type Model struct {
@@ -344,7 +344,8 @@ func (m *Model) closed(shown *node, r *rule, v *View) {
 		"rule %s, which is not enforced, claims node %s", r.Metadata.Name, name)
 	m.check("closed", r.Spec.NodeSelector.matches(shown.Metadata.Labels),
 		"rule %s does not select node %s, and claims it", r.Metadata.Name, name)
-	if shown.override() == "Hold" || v.edited(r, 0) || r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
+	if shown.override() == "Hold" || v.edited(r, 0) ||
+		r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
 		return
 	}
 	m.check("closed", shown.override() != "Release", "rule %s claims node %s in spite of the override",
@@ -365,8 +366,8 @@ func (m *Model) opened(shown *node, r *rule, v *View) {
 		r.Spec.bootstrap() && shown.marked(r), len(rh.taints) > 1:
 		return
 	case released:
-		since := shown.record(r.Metadata.UID).Since
-		if since.IsZero() || !shown.record(r.Metadata.UID).TimedOut.IsZero() || !v.Now.Before(since.Add(time.Duration(r.Spec.Timeout.Seconds)*time.Second)) {
+		record, after := shown.record(r.Metadata.UID), time.Duration(r.Spec.Timeout.Seconds)*time.Second
+		if record.Since.IsZero() || !record.TimedOut.IsZero() || !v.Now.Before(record.Since.Add(after)) {
 			return
 		}
 	}

@@ -152,9 +152,11 @@ type rule struct {
 	}
 }
 
-// invalid reports whether a selector of the rule is invalid.
+// invalid reports whether the rule has no evidence, or an invalid selector. One that was written while a foreign CRD
+// was served has lost fields.
 func (r *rule) invalid() bool {
-	return slices.ContainsFunc(r.Spec.Requirements, func(q requirement) bool {
+	none := len(r.Spec.Conditions)+len(r.Spec.Requirements) == 0
+	return none || slices.ContainsFunc(r.Spec.Requirements, func(q requirement) bool {
 		return q.Pods != nil && !q.Pods.Selector.valid()
 	})
 }

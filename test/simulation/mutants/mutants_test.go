@@ -45,6 +45,23 @@ var mutants = []mutant{
 		`	if !dependents {
 		return s`, `	if dependents || !dependents {
 		return s`, "frozen", 3000},
+	{"3: admission taints in a kubelet's update", "internal/admission/node/webhook.go",
+		`req.Operation == admissionv1.Update && slices.Contains(`,
+		`req.Operation == admissionv1.Connect && slices.Contains(`, "labelled", 3000},
+	{"4: an old node with pods is new to a rule", "internal/gate/gate.go",
+		`return n.Occupied != nil && n.adds()`, `return n.Occupied == nil && n.adds()`, "spared", 3000},
+	{"5: a kubelet may overrule rules", "config/components/record-guard/policy.yaml",
+		`      !variables.restricted ||
+`, `      true ||
+`, "overruled", 1000},
+	{"8: evictions write through the cache's client", "internal/operator/replica.go",
+		`Live: env.Direct, Rules`, `Live: env.Client, Rules`, "watched", 3000},
+	{"9: one refused eviction ends the others", "internal/guard/eviction/reconciler.go",
+		`case refuses(err):`, `case refuses(err) && next.IsZero() && false:`, "evicted", 5000},
+	{"19: an invalid selector watches everything", "internal/evidence/sources.go",
+		`case r.Pods != nil && selectsNothing(r.Pods):`, `case false:`, "watched", 3000},
+	{"19: evidence that cannot be read any more is believed", "internal/evidence/sources.go",
+		`case running != nil && running.Failed() != "":`, `case false:`, "frozen", 5000},
 	{"deleted rules leave their records", "internal/gate/rule.go",
 		`		return Decision{Rule: in.Rule, Was: in.State}
 	case in.Rule.Mode == ruleset.Frozen:`, `		return frozen(in, Decision{Rule: in.Rule, Was: in.State})
@@ -81,7 +98,7 @@ var failure = regexp.MustCompile(`(?m)^\s*simulation_test\.go:\d+: (seed \d+): (
 func play(t *testing.T, root string, m *mutant, source string) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
-	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+	changed, overlay := filepath.Join(dir, "changed"+filepath.Ext(m.file)), filepath.Join(dir, "overlay.json")
 	if err := os.WriteFile(changed, []byte(strings.Replace(source, m.old, m.new, 1)), 0o600); err != nil {
 		return "", err
 	}
@@ -96,9 +113,12 @@ func play(t *testing.T, root string, m *mutant, source string) (string, error) {
 	if err := os.WriteFile(overlay, raw, 0o600); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "test", "-overlay", overlay, "./test/simulation", "-count=1", "-run", "TestStories",
-
-		"-args", "-first=1", fmt.Sprintf("-seeds=%d", m.seeds))
+	args := []string{"test", "-vet=off", "-overlay", overlay, "./test/simulation", "-count=1", "-run", "TestStories$",
+		"-args", "-first=1", fmt.Sprintf("-seeds=%d", m.seeds)}
+	if filepath.Ext(m.file) == ".yaml" {
+		args = append(args, "-policy="+changed)
+	}
+	cmd := exec.Command("go", args...)
 	cmd.Dir = root
 	out, err := cmd.CombinedOutput()
 	match := failure.FindStringSubmatch(string(out))

@@ -43,7 +43,7 @@ func account(actor, node string) authenticationv1.UserInfo {
 func (w *World) admit(r *api.Request, before, after metav1.Object) error {
 	switch r.Kind {
 	case api.Rules:
-		return admitRule(r, after)
+		return admitRule(r, before, after)
 	case api.Nodes:
 		if after != nil {
 			return w.admitNode(r, before, after.(*corev1.Node))
@@ -56,18 +56,18 @@ func (w *World) admit(r *api.Request, before, after metav1.Object) error {
 	return nil
 }
 
-// admitRule refuses rules without evidence, as the CRD does.
-func admitRule(r *api.Request, after metav1.Object) error {
-	rule, ok := after.(*unstructured.Unstructured)
-	if !ok || r.Sub != "" {
+// admitRule refuses rules without evidence, as the CRD does, unless they had none before.
+func admitRule(r *api.Request, before, after metav1.Object) error {
+	evidence := func(o metav1.Object) bool {
+		rule := o.(*unstructured.Unstructured)
+		conditions, _, _ := unstructured.NestedSlice(rule.Object, "spec", "conditions")
+		requirements, _, _ := unstructured.NestedSlice(rule.Object, "spec", "requirements")
+		return len(conditions)+len(requirements) > 0
+	}
+	if after == nil || r.Sub != "" || evidence(after) || before != nil && !evidence(before) {
 		return nil
 	}
-	conditions, _, _ := unstructured.NestedSlice(rule.Object, "spec", "conditions")
-	requirements, _, _ := unstructured.NestedSlice(rule.Object, "spec", "requirements")
-	if len(conditions)+len(requirements) == 0 {
-		return apierrors.NewInvalid(schema.GroupKind{Kind: "NodeReadinessRule"}, r.Name, nil)
-	}
-	return nil
+	return apierrors.NewInvalid(schema.GroupKind{Kind: "NodeReadinessRule"}, r.Name, nil)
 }
 
 // admitNode runs the mutating webhook, NodeRestriction, and the policy that protects records and overrides.
