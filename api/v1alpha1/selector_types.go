@@ -25,8 +25,8 @@ type NodeSelector struct {
 	MatchExpressions []NodeSelectorRequirement `json:"matchExpressions,omitempty"`
 }
 
-// PodSelector is a label selector over pods. Its JSON is that of metav1.LabelSelector; its sizes are bounded, so that the
-// API server can check its grammar. An empty one selects all pods.
+// PodSelector is a label selector over pods. Its JSON is that of metav1.LabelSelector; its sizes are bounded, so that
+// the API server can check its grammar. An empty one selects all pods.
 type PodSelector struct {
 	// matchLabels are labels that a pod must have, all of them. At most 16.
 	// +optional

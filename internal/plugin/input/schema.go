@@ -86,7 +86,8 @@ func Check(ctx context.Context, rule *unstructured.Unstructured) ([]Fault, error
 	return out, nil
 }
 
-// blocks reports whether the API server evaluates no expressions after an error: types, sizes and enumerations have to be right.
+// blocks reports whether the API server evaluates no expressions after an error: types, sizes and enumerations have to
+// be right.
 func blocks(e *field.Error) bool {
 	return slices.Contains([]field.ErrorType{field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong,
 		field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid}, e.Type)

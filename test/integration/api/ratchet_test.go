@@ -71,7 +71,7 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 		"probes":                {"probes: [{conditionType: Ready}]", "probes: null"},
 		"eviction-guard":        {"evictionGuard: {maxHoldSeconds: 0}", "evictionGuard: null"},
 		"health":                {"health: {checks: [{name: weather}]}", "health: null"},
-		"nodeAdmission":         {"nodeAdmission: Sometimes", "nodeAdmission: None"},
+		"node-admission":        {"nodeAdmission: Sometimes", "nodeAdmission: None"},
 		"pod-admission":         {"podAdmission: Warn", "podAdmission: None"},
 		"existing-nodes":        {"existingNodes: Some", "existingNodes: None"},
 		"several-at-once": {
