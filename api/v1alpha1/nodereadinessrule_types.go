@@ -119,7 +119,7 @@ type NodeReadinessRuleSpec struct {
 	PodAdmission PodAdmissionPolicy `json:"podAdmission,omitempty"`
 
 	// health makes the node agent answer for this rule on /health of each node that it matches. Not while the rule is in
-	// dry-run or suspended.
+	// dry-run. While it is suspended its verdict stays as it is.
 	// +optional
 	Health *Health `json:"health,omitempty"`
 
@@ -179,7 +179,8 @@ type NodeReadinessRuleSpec struct {
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
 
-	// suspend: true pauses the rule: it puts nothing on any node, and what stands goes as soon as its node is ready.
+	// suspend: true freezes the rule and all rules that require it: nothing of them is added to a node or removed, and no
+	// eviction guard begins. Probes go on, and the override Release still acts.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }

@@ -274,12 +274,23 @@ var _ = Describe("pause and resume", func() {
 	It("suspend rules and put back in force just those", func(ctx context.Context) {
 		ours := ruleFor(ctx, "ours", "p")
 		theirs := create(ctx, network("theirs", "p").Suspend(true).Obj())
+		for name, required := range map[string]string{"first": "ours", "second": "first"} {
+			dependent := network(name, "p").Obj()
+			dependent.Spec.Requirements = []v1alpha1.Requirement{{Name: "r",
+				RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: required}}}
+			create(ctx, dependent)
+		}
+		_, _, names := nodegate(ctx, "pause", "ours", "--dry-run=server")
+		Expect(names).To(ContainSubstring("Frozen with them, because they require them: first, second."))
+		for _, name := range []string{"first", "second"} {
+			Expect(server.Client.Delete(ctx, network(name, "p").Obj())).To(Succeed())
+		}
 
 		code, out, err := nodegate(ctx, "pause", "--all", "-y")
 		Expect(code).To(Equal(0), err)
 		Expect(out).To(Equal("nodereadinessrule.readiness.node.x-k8s.io/ours paused\n"))
 		Expect(err).To(ContainSubstring("warning: rule theirs is already suspended and is not changed"))
-		Expect(err).To(ContainSubstring("Pauses rule ours, about 0 nodes: none of them is tainted"))
+		Expect(err).To(ContainSubstring("Pauses rule ours, about 0 nodes: no other node is tainted"))
 		Expect(read(ctx, ours).Spec.Suspend).To(BeTrue())
 		Expect(report.PausedAt(ours).Time).To(BeTemporally("~", time.Now(), time.Minute))
 

@@ -26,10 +26,10 @@ type pauseOptions struct {
 func newPause(p *plugin) *cobra.Command {
 	cmd, _ := p.pausing(false, "paused", &cobra.Command{
 		Use:   "pause RULE...",
-		Short: "Suspend rules: they add no taint to any node; releases continue",
-		Long: `Suspend the named rules, or all with --all: they add no taint to any node, and remove theirs as soon
-as a node is ready. It sets spec.suspend, and the annotation ` + v1alpha1.PausedAnnotation + `, which
-tells resume what it may resume.`,
+		Short: "Suspend rules: nothing of them is added to nodes or removed",
+		Long: `Suspend the named rules, or all with --all: nothing of them is added to nodes or removed, and rules
+that require them are frozen, too. It sets spec.suspend, and the annotation
+` + v1alpha1.PausedAnnotation + `, which tells resume what it may resume.`,
 		Example: "  kubectl nodegate pause network\n  kubectl nodegate pause --all --yes",
 	})
 	return cmd
@@ -84,7 +84,7 @@ func (p *plugin) pause(ctx context.Context, names []string, o *pauseOptions) err
 		fmt.Fprintln(p.streams.ErrOut, "Nothing to do.")
 		return nil
 	}
-	if err := p.ask(ctx, o.changing, o.announce(todo)); err != nil {
+	if err := p.ask(ctx, o.changing, o.announce(todo, dependents(all, todo))); err != nil {
 		return err
 	}
 	var suspend, paused any // null removes a field
@@ -154,6 +154,33 @@ func (o *pauseOptions) choose(rules []v1alpha1.NodeReadinessRule) (todo []v1alph
 	return todo, warnings
 }
 
+// dependents returns the names of the rules that require one of the rules, through any number of steps, and are in
+// force apart from that.
+func dependents(all, rules []v1alpha1.NodeReadinessRule) []string {
+	reached := map[string]bool{}
+	for i := range rules {
+		reached[rules[i].Name] = true
+	}
+	var names []string
+	for more := true; more; {
+		more = false
+		for i := range all {
+			r := &all[i]
+			if reached[r.Name] || !slices.ContainsFunc(r.Spec.Requirements, func(q v1alpha1.Requirement) bool {
+				return q.RuleSatisfied != nil && reached[q.RuleSatisfied.Name]
+			}) {
+				continue
+			}
+			reached[r.Name], more = true, true
+			if !r.Spec.Suspend {
+				names = append(names, r.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // managedBy returns which GitOps tool writes a rule, by its labels and annotations.
 func managedBy(r *v1alpha1.NodeReadinessRule) string {
 	switch {
@@ -166,7 +193,7 @@ func managedBy(r *v1alpha1.NodeReadinessRule) string {
 }
 
 // announce tells what will happen to how many rules and nodes.
-func (o *pauseOptions) announce(rules []v1alpha1.NodeReadinessRule) string {
+func (o *pauseOptions) announce(rules []v1alpha1.NodeReadinessRule, dependents []string) string {
 	var names []string
 	var matched, held, exempt int32
 	unreported := 0
@@ -183,11 +210,16 @@ func (o *pauseOptions) announce(rules []v1alpha1.NodeReadinessRule) string {
 	if len(names) > 1 {
 		which = fmt.Sprintf("%d rules (%s)", len(names), strings.Join(names, ", "))
 	}
-	text := fmt.Sprintf("Pauses %s, about %d nodes: none of them is tainted; %d held nodes stay held until they are "+
-		"ready.", which, matched, held)
+	text := fmt.Sprintf("Pauses %s, about %d nodes: no other node is tainted; %d held nodes stay held, also when they "+
+		"are ready.", which, matched, held)
+	verb := "Frozen with them"
 	if o.resume {
 		text = fmt.Sprintf("Resumes %s, about %d nodes: up to %d that are exempt now can be held again.", which, matched,
 			exempt)
+		verb = "Resumed with them, unless they require other suspended rules"
+	}
+	if len(dependents) > 0 {
+		text += fmt.Sprintf(" %s, because they require them: %s.", verb, strings.Join(dependents, ", "))
 	}
 	if unreported > 0 {
 		text += fmt.Sprintf(" %d of the rules have no status yet and are not counted.", unreported)

@@ -162,7 +162,7 @@ func (m *Material) count(o *Outcome, nodes int) {
 		m.Counts.Pending += number
 	}
 	switch o.Hold {
-	case gate.HoldStands:
+	case gate.HoldActive:
 		m.Guarded += nodes
 	case gate.HoldEnded:
 		m.GuardEnded += nodes

@@ -90,14 +90,15 @@ type pair struct {
 	since, refreshed int64 // of the observation, in nanoseconds; 0: zero
 	changed          uint32
 	outcome          uint32
-	ready            bool // of the observation
+	ready, watched   bool // of the observation
 	heartbeat        bool // a heartbeat alone may change the verdict
 	released         bool // the node is in service
 	counted, claimed bool // by the limit
 }
 
 func (p *pair) observed() readiness.Observed {
-	return readiness.Observed{Ready: p.ready, Since: moment(p.since), Refreshed: moment(p.refreshed)}
+	return readiness.Observed{Ready: p.ready, Since: moment(p.since), Refreshed: moment(p.refreshed),
+		Watched: p.watched}
 }
 
 func nanos(t time.Time) int64 {
@@ -171,6 +172,7 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 		e.matches = e.Current.Matches
 		after = pair{
 			since: nanos(e.Observed.Since), refreshed: nanos(e.Observed.Refreshed), ready: e.Observed.Ready,
+			watched:   e.Observed.Watched,
 			heartbeat: e.HeartbeatDecides, released: e.Current.Released, counted: e.Current.Counted,
 			claimed: e.Current.Claimed, changed: uint32(now.Unix()), //nolint:gosec // until 2106
 		}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/readiness"
 )
 
 // # The states of a node under a rule
@@ -18,7 +18,7 @@ import (
 //	                 not ready; no window and no limit
 //	     ┌─────┐ ──────────────────────────────────────► ┌──────┐ ◄─┐
 //	     │ New │                                         │ Held │   │ reboot, with rearmOn
-//	     └─────┘                                         └──────┘   │ (from every state)
+//	     └─────┘                                         └──────┘   │ (from every state, if the operator saw it)
 //	        │ ready for readySeconds,                     │ ▲  │  ───┘
 //	        │ older than minimumHoldSeconds               │ │  │ timeout, with action: Release
 //	        │   ┌─────────────────────────────────────────┘ │  └──────────────┐
@@ -37,6 +37,14 @@ import (
 // A node starts in service if it existed before the rule, or is older than ServiceAge when it comes to match and runs a
 // pod that the taint would evict or refuse, and existingNodes says whether it may leave that state before it was ready
 // once. The override Release moves nothing: it only hides the taint. The override Hold moves to Held.
+//
+// A node in service stays in service if it rebooted while no operator watched it under the rule in force: at a start, or
+// when a suspended rule is resumed. Its evidence counts only if it is from after the boot, as with every reboot, so it
+// moves to Held after unreadySeconds if maxUnavailable allows it, and with NoExecute not before the boot is confirmed.
+// In the same way, a claim from before the rule was last put in force ends if its taint is gone.
+//
+// A frozen or suspended rule moves nothing and writes nothing. If it is suspended, the override Release still withdraws
+// its claim.
 //
 // What each state keeps on the node, and nothing else does:
 //
@@ -93,7 +101,7 @@ func served(reason string) move {
 	return move{to: toPass, state: v1alpha1.NodeStateReady, reason: reason}
 }
 
-// decide decides about an enforced or suspended rule, and about one in dry-run as if it were enforced.
+// decide decides about an enforced rule, and about one in dry-run as if it were enforced.
 func decide(in Input, d Decision) Decision {
 	n := &subject{Input: in, rec: in.State.Record, claimed: in.State.Claimed, d: d}
 	n.recall()
@@ -127,19 +135,14 @@ func (n *subject) after(m move) Decision {
 }
 
 // recall reads the record as it counts now: a reboot starts the node over, a claim of an admission policy gets its
-// time, and a claim whose taint is gone ends where the rule adds nothing.
+// time, and a claim on a terminating node ends if its taint is gone.
 func (n *subject) recall() {
 	switch {
 	case !n.Rule.Spec.RearmsOnReboot():
 		n.rec.BootID = ""
 		n.rec.booted()
 	case n.State.Rebooted:
-		n.rec = Record{
-			Taint: n.rec.Taint, Since: n.stamp(),
-			BootID: n.Node.Status.NodeInfo.BootID, NotBefore: metav1.NewTime(n.State.Boot.Bound),
-			RearmedAt: n.stamp(), Former: metav1.NewTime(n.State.Boot.Former),
-		}
-		n.d.Marked, n.d.Rearmed, n.rearmed = false, true, true
+		n.rearm()
 	case n.rec.BootID == "" && n.adds():
 		n.rec.BootID = n.Node.Status.NodeInfo.BootID
 	}
@@ -157,6 +160,26 @@ func (n *subject) recall() {
 	}
 }
 
+// rearm starts a node over that has rebooted. A node in service stays in service if the operator did not see the
+// reboot happen: after a time without an operator, many nodes may have rebooted, and the limit applies to them.
+func (n *subject) rearm() {
+	was := n.rec
+	n.rec = Record{
+		Taint: was.Taint, Limited: was.Limited, Since: n.stamp(),
+		BootID: n.Node.Status.NodeInfo.BootID, NotBefore: metav1.NewTime(n.State.Boot.Bound),
+		RearmedAt: n.stamp(), Former: metav1.NewTime(n.State.Boot.Former),
+	}
+	n.d.Marked, n.d.Rearmed = false, true
+	if n.Watched || !n.State.Released {
+		n.rearmed, n.State.Released, n.State.Counted = true, false, was.Limited
+		return
+	}
+	n.rec.Since, n.rec.Released, n.rec.Existing = was.Since, was.Released, was.Existing
+	if was.Released.IsZero() && !n.State.Existing {
+		n.rec.Released = n.stamp()
+	}
+}
+
 // cameInService reports whether the node was in service before it came to match the rule.
 func (n *subject) cameInService() bool {
 	return n.Occupied != nil && n.adds() && !n.State.HasRecord && !n.State.Released && !n.State.Present && !n.claimed &&
@@ -166,7 +189,7 @@ func (n *subject) cameInService() bool {
 // next chooses the arrow. The first case that holds decides.
 func (n *subject) next() move { //nolint:gocyclo // a case for each arrow of the picture
 	bootstrapped := n.Rule.Spec.BootstrapOnly() && !n.rearmed
-	present := n.State.Present && !n.State.Shared && n.enforced() // a taint to adopt
+	present := n.State.Present && !n.State.Shared // a taint to adopt
 	switch {
 	case n.Override.Action == OverrideRelease:
 		n.recheck(n.Override.Until)
@@ -186,8 +209,6 @@ func (n *subject) next() move { //nolint:gocyclo // a case for each arrow of the
 		return exempt(ReasonTimedOut)
 	case n.claimed || present:
 		return n.keep()
-	case !n.enforced():
-		return n.idle(ReasonSuspended)
 	case !n.Node.DeletionTimestamp.IsZero():
 		return n.idle(ReasonTerminating)
 	case n.passes():
@@ -201,9 +222,14 @@ func (n *subject) next() move { //nolint:gocyclo // a case for each arrow of the
 // leave chooses the arrow of a node in service for which the rule does not hold, or not for long enough.
 func (n *subject) leave() move {
 	existing := n.State.Existing && n.rec.Released.IsZero() && !n.d.Marked
-	// An existing node that has not been ready since the rule is in force has not become unready: no window.
-	first := existing && !n.rec.Existing && !n.Verdict.Since.After(n.Rule.InForceSince)
-	due := n.Verdict.Since.Add(n.Rule.Spec.UnreadyWindow())
+	// An existing node that has not been ready since the rule was created has not become unready: no window.
+	first := existing && !n.rec.Existing && n.rec.NotBefore.IsZero() &&
+		n.Rule.InForceSince.Equal(n.Rule.CreatedAt) && !n.Verdict.Since.After(n.Rule.InForceSince)
+	since := n.Verdict.Since
+	if n.rec.RearmedAt.After(since) {
+		since = n.rec.RearmedAt.Time
+	}
+	due := since.Add(n.Rule.Spec.UnreadyWindow())
 	switch {
 	case n.Verdict.Ready:
 		return served(ReasonReadyWindow)
@@ -213,11 +239,27 @@ func (n *subject) leave() move {
 	case !first && n.Now.Before(due):
 		n.recheck(due)
 		return served(ReasonUnreadyWindow)
+	case !n.bootConfirmed():
+		return exempt(ReasonBooting)
 	}
 	m := held(ReasonEvidenceMissing)
+	if !n.rec.NotBefore.IsZero() {
+		m.reason = ReasonRearmed
+	}
 	m.timed = true
 	m.limited = (n.Rule.Taint != nil || n.Rule.HoldsByVerdict()) && n.Rule.Limited() && n.State.Counted
 	return m
+}
+
+// bootConfirmed reports whether a taint of NoExecute may be put on a node in service that has rebooted: until kubelet
+// has reported for a while, nothing is known of the pods that started with it.
+func (n *subject) bootConfirmed() bool {
+	if n.rec.NotBefore.IsZero() || n.Rule.Taint == nil || n.Rule.Taint.Effect != corev1.TaintEffectNoExecute {
+		return true
+	}
+	ok, at := readiness.BootConfirmed(n.Node, n.State.Boot, n.Now)
+	n.recheck(at)
+	return ok
 }
 
 // keep is the arrow to Held that needs no window and no limit, and the one that stays there.
@@ -347,11 +389,8 @@ func (n *subject) ready() bool {
 	return ok && !n.Now.Before(old)
 }
 
-// enforced reports whether the rule acts; one in dry-run is judged as if it did.
-func (n *subject) enforced() bool { return n.Rule.Mode != ruleset.Suspended }
-
 // adds reports whether the rule may add anything to this node.
-func (n *subject) adds() bool { return n.enforced() && n.Node.DeletionTimestamp.IsZero() }
+func (n *subject) adds() bool { return n.Node.DeletionTimestamp.IsZero() }
 
 // inService reports whether the node is in service: only then a taint needs a window and a limit.
 func (n *subject) inService() bool { return n.State.Released && !n.rearmed }

@@ -4,6 +4,7 @@
 package gate
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,50 +13,70 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// leastCalm is for how long a rule must have held before its eviction guard stands down, where readySeconds is less:
-// the node controller's last deletions come more than a second after the node is ready again, when its taint goes.
+// # The states of an eviction guard on a node
+//
+//	         not ready                  maxHoldSeconds, or override Release
+//	┌──────┐ ─────────────► ┌────────┐ ──────────────────────────────────► ┌───────┐
+//	│ None │                │ Active │                                     │ Ended │
+//	└──────┘ ◄───────────── └────────┘ ◄────────────────────────────────── └───────┘
+//	    ▲    ready and calm      │      ready again                            │
+//	    │                        │ the rule is deleted or put in dry-run, or   │
+//	    │                        ▼ no longer selects the node or guards it     │
+//	    │ what is due       ┌────────┐                                         │
+//	    └────────────────── │ Ending │ ◄───────────────────────────────────────┘
+//	      is evicted        └────────┘
+//
+// The record has guardedSince in all states but None, and guardEnded in Ended and Ending. Kubernetes does not try an
+// eviction again that was denied: in Ended and Ending the leader evicts what is due, and only then Ending ends. The
+// guard of a frozen or suspended rule goes on by its record: it does not begin, and it denies until maxHoldSeconds have
+// passed.
+
+// leastCalm is for how long a rule must have held before its eviction guard ends, where readySeconds is less: the node
+// controller's last deletions come more than a second after the node is ready again, when its taint goes.
 const leastCalm = 10 * time.Second
 
 // recordLag is how late a leader's record of the end of a hold may be.
 const recordLag = time.Minute
 
-// HoldState is what a rule's eviction guard does on a node.
+// HoldState is the state of a rule's eviction guard on a node.
 type HoldState string
 
 // The states of an eviction guard.
 const (
 	// HoldNone: nothing is guarded.
 	HoldNone HoldState = ""
-	// HoldStands: the node's pods are guarded.
-	HoldStands HoldState = "Stands"
+	// HoldActive: the node's pods are guarded.
+	HoldActive HoldState = "Active"
 	// HoldEnded: maxHoldSeconds have passed and the rule still does not hold: what is due is evicted.
 	HoldEnded HoldState = "Ended"
+	// HoldEnding: the rule does not guard the node any more, and did not recover: what is due is evicted first.
+	HoldEnding HoldState = "Ending"
 )
 
-// Hold is how a rule's eviction guard stands on a node.
+// Hold describes a rule's eviction guard on a node.
 type Hold struct {
 	State HoldState
 	// Since is when the rule ceased to hold. Until is when pods cease to be guarded, unless the rule holds again by then.
 	Since, Until time.Time
-	// Calm, where the rule holds again, is from when on the guard stands down if no taint of the node controller is left.
+	// Calm, where the rule holds again, is when the guard ends if no taint of the node controller is left.
 	Calm time.Time
 	// RecheckAt is when the state may change by the passage of time alone; zero: it does not.
 	RecheckAt time.Time
 }
 
-// HoldOf is how a rule's eviction guard stands on a node. It goes by the raw verdict, without any stabilization, and
-// outlasts recovery; a rule in dry-run is judged as if it were enforced.
+// HoldOf returns the state of a rule's eviction guard on a node. It uses the raw verdict, without any stabilization,
+// and outlasts recovery; a rule in dry-run is judged as if it were enforced.
 func HoldOf(in Input) Hold {
-	if in.Rule.Mode == ruleset.Frozen {
+	if in.Rule.Mode == ruleset.Frozen || in.Rule.Mode == ruleset.Suspended {
 		return RecordedHold(in)
 	}
 	if !Guards(in) {
-		return Hold{}
+		return Ending(in)
 	}
 	if in.State.Record.GuardedSince.IsZero() && !in.State.Released && !EvictsPods(in.Node) {
 		return Hold{} // a new node has lost nothing yet; the leader would not finish the eviction of what is denied
 	}
-	hold := Hold{State: HoldStands, Since: in.State.Record.GuardedSince.Time}
+	hold := Hold{State: HoldActive, Since: in.State.Record.GuardedSince.Time}
 	switch {
 	case in.Override.Action == OverrideRelease:
 		return hold.released(in)
@@ -74,19 +95,31 @@ func HoldOf(in Input) Hold {
 	return hold
 }
 
-// Guards reports whether the rule guards the node's pods whenever it does not hold.
+// Guards reports whether the rule guards the node's pods whenever it does not hold. A guard that is active when a
+// bootstrap-only rule completes takes its usual course.
 func Guards(in Input) bool {
-	if in.Rule.Spec.EvictionGuard == nil || !in.State.Matches {
-		return false
-	}
-	if in.Rule.Mode != ruleset.Enforced && in.Rule.Mode != ruleset.DryRun && in.Rule.Mode != ruleset.Frozen {
+	if in.Rule.Spec.EvictionGuard == nil || !in.State.Matches || in.Rule.Mode == ruleset.Deleting {
 		return false
 	}
 	completed := in.Rule.Spec.BootstrapOnly() && in.State.Completed && !in.State.Rebooted
-	return !completed
+	return !completed || !in.State.Record.GuardedSince.IsZero()
 }
 
-// released is the hold of a node that a person lets go: it ends at once, and what it has kept from eviction is evicted.
+// Ending returns the state of a guard that the rule has no more on the node: none, or ending.
+func Ending(in Input) Hold {
+	rec := &in.State.Record
+	evicted := in.Evicted == nil || !anyEvicts(in.Node) || in.Verdict.Ready
+	if rec.GuardedSince.IsZero() || evicted || in.Evicted() {
+		return Hold{}
+	}
+	hold := Hold{State: HoldEnding, Since: rec.GuardedSince.Time, Until: rec.GuardEnded.Time}
+	if hold.Until.IsZero() {
+		hold.Until = in.Now
+	}
+	return hold
+}
+
+// released returns the state on a node that a person releases: the guard ends at once, and what is due is evicted.
 func (h Hold) released(in Input) Hold {
 	if h.Since.IsZero() || in.Verdict.Ready {
 		return Hold{}
@@ -95,23 +128,29 @@ func (h Hold) released(in Input) Hold {
 	return h
 }
 
-// RecordedHold is how the guard stands as the leader has recorded it, for those who cannot judge the rule themselves. A
-// leader that is late to record the end is not waited for without end.
+// RecordedHold returns the state as the leader has recorded it, for those who cannot judge the rule themselves. If the
+// leader is late to record the end, they wait for it for recordLag only.
 func RecordedHold(in Input) Hold {
 	rec := &in.State.Record
-	if !Guards(in) || rec.GuardedSince.IsZero() {
+	switch {
+	case !Guards(in):
+		return Ending(in)
+	case rec.GuardedSince.IsZero():
 		return Hold{}
 	}
-	hold := Hold{State: HoldStands, Since: rec.GuardedSince.Time}
+	hold := Hold{State: HoldActive, Since: rec.GuardedSince.Time}
 	hold.Until = hold.Since.Add(in.Rule.Spec.EvictionGuard.MaxHold())
-	if in.Override.Action == OverrideRelease || !rec.GuardEnded.IsZero() ||
-		!in.Now.Before(hold.Until.Add(calm(in.Rule)+recordLag)) {
+	end := hold.Until
+	if in.Rule.Mode == ruleset.Enforced || in.Rule.Mode == ruleset.DryRun { // else the leader records nothing
+		end = end.Add(calm(in.Rule) + recordLag)
+	}
+	if in.Override.Action == OverrideRelease || !rec.GuardEnded.IsZero() || !in.Now.Before(end) {
 		hold.State = HoldEnded
 	}
 	return hold
 }
 
-// calm is for how long a rule must have held before its guard stands down.
+// calm is for how long a rule must have held before its guard ends.
 func calm(rule *ruleset.Rule) time.Duration { return max(rule.Spec.ReadyWindow(), leastCalm) }
 
 // recovering is the hold while the rule holds again: link and verdict may flap, and the node controller has not done
@@ -149,7 +188,7 @@ func lostAt(in Input) time.Time {
 	return since.Truncate(time.Second)
 }
 
-// EvictsPods reports whether the node bears a taint by which the node controller evicts pods from a node that is not
+// EvictsPods reports whether the node has a taint by which the node controller evicts pods from a node that is not
 // ready.
 func EvictsPods(node *corev1.Node) bool {
 	for i := range node.Spec.Taints {
@@ -158,6 +197,12 @@ func EvictsPods(node *corev1.Node) bool {
 		}
 	}
 	return false
+}
+
+// anyEvicts reports whether the node has any taint that evicts pods.
+func anyEvicts(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints,
+		func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
 }
 
 // OfNodeController reports whether a taint is one by which the node controller evicts pods from a node that is not
@@ -169,21 +214,17 @@ func OfNodeController(t *corev1.Taint) bool {
 
 // guard keeps in the record since when the node's pods are guarded, and when that ended.
 func (n *subject) guard() {
-	if n.Rule.Mode == ruleset.DryRun { // admission rehearses by itself
-		return
-	}
 	n.d.Hold = HoldOf(n.Input)
 	h := &n.d.Hold
 	if h.State == HoldNone {
-		n.rec.GuardedSince, n.rec.GuardEnded = metav1.Time{}, metav1.Time{}
+		r.GuardedSince, r.GuardEnded = metav1.Time{}, metav1.Time{}
 		return
 	}
-	n.recheck(h.RecheckAt)
-	n.rec.GuardedSince = metav1.NewTime(h.Since)
+	r.GuardedSince = metav1.NewTime(h.Since)
 	switch {
-	case h.State != HoldEnded:
-		n.rec.GuardEnded = metav1.Time{}
-	case n.rec.GuardEnded.IsZero():
-		n.rec.GuardEnded = n.stamp()
+	case h.State == HoldActive:
+		r.GuardEnded = metav1.Time{}
+	case r.GuardEnded.IsZero():
+		r.GuardEnded = now
 	}
 }

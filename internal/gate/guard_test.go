@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 func TestTheGuardOfAFrozenRuleGoesOnByItsRecord(t *testing.T) {
@@ -19,12 +21,12 @@ func TestTheGuardOfAFrozenRuleGoesOnByItsRecord(t *testing.T) {
 		since time.Duration
 		want  HoldState
 	}{
-		"it guards":                     {since: 5 * time.Second, want: HoldStands},
+		"it guards":                     {since: 5 * time.Second, want: HoldActive},
 		"it guards no longer than that": {since: 50 * time.Second, want: HoldEnded},
 		"it does not begin to guard":    {},
 	} {
 		n := node().Created(now.Add(-time.Hour)).Obj()
-		in := Input{Rule: compiled, Node: n, Now: now.Add(11 * time.Minute)}
+		in := Input{Rule: compiled, Node: n, Now: now.Add(650 * time.Second)}
 		if c.since > 0 {
 			record := Record{GuardedSince: metav1.NewTime(now.Add(time.Minute - c.since))}
 			if c.want == HoldEnded {
@@ -37,4 +39,65 @@ func TestTheGuardOfAFrozenRuleGoesOnByItsRecord(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
+}
+
+// TestAGuardThatEndsOtherwiseThanByRecovery: what is due is evicted before the record goes.
+func TestAGuardThatEndsOtherwiseThanByRecovery(t *testing.T) {
+	const evicting = corev1.TaintNodeUnreachable
+	guarding := func() *build.RuleWrapper { return rule("r", "Ready").Untainted().EvictionGuard(600) }
+	lost := scene{at: 11, tells: "lost", want: "Held EvidenceMissing Active", taints: evicting,
+		node: func(n *build.NodeWrapper) {
+			n.Condition("Ready", "Unknown", second(10)).Taint(evicting, "", corev1.TaintEffectNoExecute)
+		}}
+	ending := []string{`"guardedSince":"2026-01-02T03:04:15Z"`, `"guardEnded":"2026-01-02T03:04:25Z"`}
+	relabel := func(n *build.NodeWrapper) { n.Unlabel("pool") }
+	for name, c := range map[string]struct {
+		end  scene
+		want string // at the end, and when what is due is evicted
+	}{
+		"deleted":    {scene{rule: func(r *build.RuleWrapper) { r.Deleted(second(20)) }, want: "Ending"}, ""},
+		"dry-run":    {scene{rule: func(r *build.RuleWrapper) { r.DryRun(true) }, want: "Exempt DryRun Ending"}, "Exempt DryRun"},
+		"relabelled": {scene{node: relabel, want: "Ending"}, ""},
+		"edited": {scene{rule: func(r *build.RuleWrapper) { r.Spec.EvictionGuard = nil; r.Health("rules") },
+			want: "Held EvidenceMissing Ending"}, "Held EvidenceMissing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.end.at, c.end.tells, c.end.taints, c.end.record = 20, "it ends", evicting, ending
+			waits := scene{at: 40, tells: "not evicted yet", want: c.end.want, taints: evicting, record: ending, restarted: true}
+			tell(t, guarding(), inService(), lost, c.end, waits,
+				scene{at: 41, tells: "evicted", evicted: true, want: c.want, taints: evicting})
+			untainted := scene{at: 41, tells: "nothing is due", want: c.want,
+				node: func(n *build.NodeWrapper) { n.Untaint(evicting) }}
+			tell(t, guarding(), inService(), lost, c.end, untainted)
+		})
+	}
+	t.Run("it goes on where the node comes back in time", func(t *testing.T) {
+		tell(t, guarding(), inService(), lost,
+			scene{at: 20, tells: "relabelled", node: relabel, want: "Ending", taints: evicting, record: ending},
+			scene{at: 21, tells: "and back", node: func(n *build.NodeWrapper) { n.Label("pool", "a") },
+				want: "Held EvidenceMissing Active", taints: evicting, record: ending[:1]})
+	})
+	t.Run("a node that has recovered is left alone", func(t *testing.T) {
+		tell(t, guarding(), inService(), lost,
+			scene{at: 20, tells: "back, and still tainted", taints: evicting, want: "Ready EvidenceHolds Active",
+				node: func(n *build.NodeWrapper) { n.Condition("Ready", "True", second(20)) }},
+			scene{at: 21, tells: "deleted", rule: func(r *build.RuleWrapper) { r.Deleted(second(21)) }, taints: evicting,
+				record: none})
+	})
+	t.Run("bootstrap-only, completed while it is active: it outlasts recovery", func(t *testing.T) {
+		tell(t, guarding().BootstrapOnly(), node().Created(second(-60)).Condition("Ready", "False", second(-60)).
+			Taint(evicting, "", corev1.TaintEffectNoExecute),
+			scene{at: 11, tells: "joining", want: "Held EvidenceMissing Active", taints: evicting},
+			scene{at: 20, tells: "ready", node: func(n *build.NodeWrapper) { n.Condition("Ready", "True", second(20)) },
+				want: "Ready EvidenceHolds Active", taints: evicting},
+			scene{at: 29, tells: "completed", want: "Ready BootstrapCompleted Active", taints: evicting},
+			scene{at: 30, tells: "calm", node: func(n *build.NodeWrapper) { n.Untaint(evicting) },
+				want: "Ready BootstrapCompleted"})
+	})
+}
+
+// inService is a node that the rule "r" has released.
+func inService() *build.NodeWrapper {
+	return node().Created(second(-600)).Condition("Ready", "True", second(-60)).
+		Annotation("readiness.node.x-k8s.io/rule-uid-of-r", `{"rule":"r","released":"2026-01-02T03:04:00Z"}`)
 }

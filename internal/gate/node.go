@@ -38,6 +38,8 @@ type NodeInput struct {
 	// Live lists the pods of a requirement on the node from the API server, for a node that has rebooted; nil: Evidence is
 	// as good.
 	Live func(*ruleset.Pods) []*corev1.Pod
+	// Evicted says whether the pods are evicted that were due when a rule's guard ended; see Input.
+	Evicted func(*ruleset.Rule) bool
 	// Now is the moment.
 	Now time.Time
 }
@@ -82,10 +84,15 @@ func DecideNode(in *NodeInput) Outcome {
 			verdict = evaluate(rule, facts, in.Now)
 			facts.Results = verdict.Results[len(verdict.Results):]
 		}
-		d := Decide(Input{
+		one := Input{
 			Rule: rule, Node: in.Swept, State: state, Verdict: verdict, Override: in.Override, Busy: in.Busy,
-			Occupied: in.Occupied, Now: in.Now,
-		})
+			Occupied: in.Occupied, Watched: in.Observed != nil && in.Observed(rule).Watched, Now: in.Now,
+		}
+		if in.Evicted != nil {
+			one.Evicted = func() bool { return in.Evicted(rule) }
+		}
+		d := Decide(one)
+		verdict.Observed.Watched = rule.Mode == ruleset.Enforced && (one.Watched || !state.Rebooted)
 		if d.Limited && !in.Reserve(rule, verdict.Since) {
 			d = d.Refuse()
 		}

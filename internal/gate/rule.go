@@ -23,6 +23,7 @@ const (
 	ReasonReadyWindow     = "ReadyWindow"     // held: ready, but not for readySeconds yet
 	ReasonMinimumHold     = "MinimumHold"     // held: ready, but younger than minimumHoldSeconds
 	ReasonRearmed         = "Rearmed"         // held: rebooted
+	ReasonBooting         = "Booting"         // rebooted while no operator watched; NoExecute waits for the boot
 	ReasonOverrideHold    = "OverrideHold"
 	ReasonOverrideRelease = "OverrideRelease"
 	ReasonTimedOut        = "TimedOut"
@@ -41,13 +42,18 @@ type Input struct {
 	State    State
 	Verdict  readiness.Verdict
 	Override Override
+	// Watched is whether this process has seen the node since before its last reboot, with the rule in force.
+	Watched bool
 	// Occupied says whether a pod runs on the node that the taint would evict or refuse. It is asked where an old node
 	// comes to match; nil: none does.
 	Occupied func(*corev1.Taint) bool
 	// Busy says whether pods run on the node that are not part of it. It is asked only where existingNodes: Idle makes a
 	// difference; nil: nobody knows, and the node counts as busy.
 	Busy func() bool
-	Now  time.Time
+	// Evicted says whether the pods are evicted that were due when the rule's guard ended. It is asked where the rule does
+	// not guard the node any more; nil: nothing evicts pods, and they are not waited for.
+	Evicted func() bool
+	Now     time.Time
 }
 
 // Decision is what becomes of one rule's claim on one node.
@@ -90,11 +96,11 @@ func Decide(in Input) Decision {
 	d := Decision{Rule: in.Rule, Was: in.State, Marked: in.State.Completed, RecheckAt: in.Verdict.RecheckAt}
 	switch {
 	case in.Rule.Mode == ruleset.Deleting:
-		return Decision{Rule: in.Rule, Was: in.State}
-	case in.Rule.Mode == ruleset.Frozen:
+		return departed(in, Decision{Rule: in.Rule, Was: in.State})
+	case in.Rule.Inert():
 		return frozen(in, d)
 	case !in.State.Matches: // a completion marker stays: the node would otherwise be held again when it comes back
-		return Decision{Rule: in.Rule, Was: in.State, Marked: in.State.Completed}
+		return departed(in, Decision{Rule: in.Rule, Was: in.State, Marked: in.State.Completed})
 	case in.Rule.Mode == ruleset.DryRun:
 		return dryRun(in, d)
 	}
@@ -109,16 +115,49 @@ func (d Decision) Refuse() Decision {
 	return *d.refused
 }
 
-// frozen keeps everything as it is.
+// frozen keeps everything as it is. Only a person can release the nodes of a suspended rule.
 func frozen(in Input, d Decision) Decision {
 	d.Claim, d.Frozen = in.State.Claimed, true
 	d.RecheckAt, d.Hold = time.Time{}, HoldOf(in)
-	if in.State.Matches {
-		d.State, d.Reason = v1alpha1.NodeStateExempt, ReasonNotInForce
-		if d.Claim {
-			d.State = v1alpha1.NodeStateHeld
-		}
+	if !in.State.Matches {
+		return d
 	}
+	suspended := in.Rule.Mode == ruleset.Suspended
+	d.State, d.Reason = v1alpha1.NodeStateExempt, ReasonNotInForce
+	if suspended {
+		d.Reason = ReasonSuspended
+	}
+	switch {
+	case suspended && in.Override.Action == OverrideRelease:
+		return d.letGo(in)
+	case d.Claim && (in.State.Present || in.Rule.HoldsByVerdict() || !suspended):
+		d.State = v1alpha1.NodeStateHeld
+	case suspended && in.Verdict.Ready:
+		d.State = v1alpha1.NodeStateReady
+	}
+	return d
+}
+
+// letGo is the decision about a node of a suspended rule that a person releases.
+func (d Decision) letGo(in Input) Decision {
+	d.Reason, d.Claim, d.RecheckAt = ReasonOverrideRelease, false, in.Override.Until
+	if in.State.Claimed {
+		d.Frozen = false
+		r := in.State.Record
+		r.dropClaim()
+		d.setRecord(r)
+	}
+	return d
+}
+
+// departed takes the claim and the record from a node that the rule has nothing to do with any more. If its guard was
+// active there, the record goes when what is due is evicted.
+func departed(in Input, d Decision) Decision {
+	n := &subject{Input: in}
+	r := Record{GuardEnded: in.State.Record.GuardEnded}
+	d.Hold = Ending(in)
+	d.Hold.remember(&r, n.stamp())
+	d.setRecord(r)
 	return d
 }
 
@@ -135,7 +174,8 @@ func dryRun(in Input, d Decision) Decision {
 	r := in.State.Record
 	r.dropClaim()
 	r.TimedOut = metav1.Time{}
-	r.GuardedSince, r.GuardEnded = metav1.Time{}, metav1.Time{}
+	d.Hold = would.Hold
+	d.Hold.remember(&r, (&subject{Input: in}).stamp())
 	d.setRecord(r)
 	return d
 }
@@ -153,7 +193,7 @@ func (d *Decision) setRecord(r Record) {
 // override, a timeout) lets it have traffic, too. To a node that is being deleted nothing is added.
 func (d *Decision) health(before v1alpha1.HealthVerdict) v1alpha1.HealthVerdict {
 	switch {
-	case d.Rule.Spec.Health == nil || d.Rule.Mode != ruleset.Enforced:
+	case d.Rule.Spec.Health == nil || d.State == "" || d.Rule.Mode != ruleset.Enforced && !d.Rule.Inert():
 		return ""
 	case d.Reason == ReasonTerminating:
 		return before

@@ -36,8 +36,8 @@ type State struct {
 	// Released is whether the node has been in service under this rule: its record says so, or it was there before the
 	// rule and has no claim. Only such nodes count for maxUnavailable.
 	Released bool
-	// Rebooted is whether the node runs another boot than the record's, and the rule re-arms on that. Where a rule neither
-	// claims nor may add anything, that waits.
+	// Rebooted is whether the node runs another boot than the record's, and the rule re-arms on that. If the rule is frozen
+	// or suspended, or neither claims nor may add anything, that waits.
 	Rebooted bool
 	// Boot is since when evidence counts, on a node that was re-armed and not released since.
 	Boot readiness.Boot
@@ -60,8 +60,11 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 	s.Present = Find(node, rule.Taint) != nil
 	s.Shared = s.Present && s.Record.Taint == "" && claimedByAnother(rule, node)
 	if _, inherited := rule.Inherited[node.Name]; inherited && s.Present && !ok &&
-		(!s.Shared || rule.Mode == ruleset.Frozen) {
+		(!s.Shared || rule.Inert()) {
 		s.Record, s.Shared = Record{Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(now)}, false
+	}
+	if lapsed(rule, node, &s.Record) {
+		s.Record.dropClaim()
 	}
 	s.Claimed = s.Record.Taint != "" || rule.HoldsByVerdict() && !s.Record.Since.IsZero()
 	s.Existing = rule.Existing(node) || s.Record.Existing
@@ -69,6 +72,14 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 	s.boot(rule, node, now)
 	s.Counted = s.Matches && (s.Released && available(node) || s.Claimed && s.Record.Limited)
 	return s
+}
+
+// lapsed reports whether a claim is from before the rule was last put in force and its taint is gone: a person may have
+// removed it while the rule was suspended. The limit applies before it comes back.
+func lapsed(rule *ruleset.Rule, node *corev1.Node, rec *Record) bool {
+	t, err := ParseTaint(rec.Taint)
+	return err == nil && !rule.Inert() && rule.Existing(node) && rec.Since.Time.Before(rule.InForceSince) &&
+		Find(node, &t) == nil
 }
 
 // available reports whether a node is neither cordoned nor terminating.
@@ -87,9 +98,8 @@ func (s *State) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
 	if boot == "" || s.Record.BootID == "" || boot == s.Record.BootID {
 		return
 	}
-	if s.Claimed || rule.Mode != ruleset.Suspended && node.DeletionTimestamp.IsZero() {
+	if !rule.Inert() && (s.Claimed || node.DeletionTimestamp.IsZero()) {
 		s.Rebooted = true
-		s.Released = false
 		s.Boot = readiness.Boot{Bound: bootHeartbeat(node, now), SeenAt: now.Truncate(time.Second), Former: rec.newest().Time}
 	}
 }

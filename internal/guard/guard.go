@@ -124,10 +124,10 @@ func decide(rule *ruleset.Rule, r *Request, override gate.Override) (Decision, b
 	in := gate.Input{Rule: rule, Node: r.Node, State: standing, Override: override, Now: r.Now}
 	d := Decision{Rule: rule, Hold: hold(&in)}
 	switch {
-	case d.Hold.State == gate.HoldStands && in.Verdict.Ready:
+	case d.Hold.State == gate.HoldActive && in.Verdict.Ready:
 		d.Message = denial(rule, r, "has been ready again for too short a time, or still bears the taint of the node "+
 			"controller")
-	case d.Hold.State == gate.HoldStands:
+	case d.Hold.State == gate.HoldActive:
 		why := ""
 		if judgeable(rule) {
 			why = ": " + in.Verdict.Blocking()
@@ -144,11 +144,16 @@ func decide(rule *ruleset.Rule, r *Request, override gate.Override) (Decision, b
 	return d, true
 }
 
-// HoldOn is how a rule's guard stands on a node, as far as the node itself tells.
+// HoldOn returns the state of a rule's guard on a node, as far as the node itself tells.
 func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) gate.Hold {
-	standing := gate.StateOf(rule, node, now)
+	state := gate.StateOf(rule, node, now)
 	override, _ := gate.OverrideOf(node, now) // one that cannot be read is none
-	return hold(&gate.Input{Rule: rule, Node: node, State: standing, Override: override, Now: now})
+	in := gate.Input{Rule: rule, Node: node, State: state, Override: override, Now: now,
+		Evicted: func() bool { return state.Record.GuardEnded.IsZero() }} // until the leader has recorded the end
+	if rule.Mode == ruleset.DryRun {
+		return gate.Ending(in)
+	}
+	return hold(&in)
 }
 
 // hold judges the rule where that can be done from the node alone, and fills in the verdict; else it goes by the
@@ -174,7 +179,7 @@ func denial(rule *ruleset.Rule, r *Request, why string) string {
 // judgeable reports whether the node alone tells whether the rule holds there. Any other evidence only the leader
 // gathers, and the guard of a frozen rule goes on by its record.
 func judgeable(rule *ruleset.Rule) bool {
-	return rule.Mode != ruleset.Frozen && !slices.ContainsFunc(rule.Requirements, func(q ruleset.Requirement) bool {
+	return !rule.Inert() && !slices.ContainsFunc(rule.Requirements, func(q ruleset.Requirement) bool {
 		return q.Pods != nil || q.CSIDriver != nil || q.Devices != nil || q.RuleSatisfied != ""
 	})
 }

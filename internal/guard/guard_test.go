@@ -111,8 +111,12 @@ func TestDecide(t *testing.T) {
 		"a rule without a guard": {rules: []*build.RuleWrapper{build.MakeRule("link").UID("u-link").
 			SelectorExpression("kosmos.io/node", "Exists").Condition("Ready").Taint("a/b", "", noExecute)},
 			second: 5, want: allowed},
-		"a suspended rule": {rules: []*build.RuleWrapper{rule().Suspend(true)}, second: 5,
+		"a suspended rule, active before": {rules: []*build.RuleWrapper{rule().Suspend(true)}, second: 59,
+			want: denied, says: "node n1 is not ready"},
+		"a suspended rule, at the end of its guard": {rules: []*build.RuleWrapper{rule().Suspend(true)}, second: 60,
 			want: allowed},
+		"a suspended rule, not active before": {rules: []*build.RuleWrapper{rule().Suspend(true)},
+			node: lost().Unannotate(recordKey), second: 5, want: allowed},
 		"a rule that is being deleted": {rules: []*build.RuleWrapper{rule().Deleted(at(1))}, second: 5,
 			want: allowed},
 		"a rule that is invalid, and guarded before": {rules: []*build.RuleWrapper{invalid()}, second: 5, want: denied,

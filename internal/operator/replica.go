@@ -69,6 +69,8 @@ type Replica struct {
 	// Monitor finds out whether guards can be relied on.
 	Monitor *webhook.Monitor
 	Escapes *node.Escapes
+	// nodesQueue queues nodes for Nodes.
+	nodesQueue *controller.Queue
 	// Webhooks are all admission webhooks.
 	Webhooks []admission.Handler
 }
@@ -110,7 +112,7 @@ func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 
 func (r *Replica) addControllers(env *Environment, o *Options) {
 	h := &hub{}
-	r.StatusQueue = &h.rules
+	r.StatusQueue, r.nodesQueue = &h.rules, &h.nodes
 	r.Fleet = fleet.New(h)
 	r.Monitor = &webhook.Monitor{Live: env.Live, Rules: r.Rules.Set, Changed: h.RuleChanged, Clock: env.Clock}
 	if o.Webhooks != nil {
@@ -144,7 +146,9 @@ func (r *Replica) addEvictionGuard(env *Environment, o *Options, synced func() b
 	r.Evictions = &eviction.Reconciler{
 		Nodes: env.Cache, Live: env.Direct, Rules: r.Rules.Set, Namespace: o.Namespace,
 		Bypassed: r.Monitor.Bypassed, Recorder: env.Recorder, Clock: env.Clock,
+		Finished: func(node string) { r.nodesQueue.Add(node) },
 	}
+	r.Nodes.Evicted = r.Evictions.Evicted
 	r.Webhooks = append(r.Webhooks, &webhook.Handler{
 		Nodes: env.Cache, Rules: r.Rules.Set, Synced: synced, Users: o.Webhooks.GuardUsers, Namespace: o.Namespace,
 		Recorder: env.Recorder, Clock: env.Clock,

@@ -72,6 +72,17 @@ func (f *Facts) bootState(now time.Time) bootState {
 	return confirmed
 }
 
+// BootConfirmed reports whether a node's last boot is confirmed, and otherwise when to look again.
+func BootConfirmed(node *corev1.Node, b Boot, now time.Time) (ok bool, at time.Time) {
+	if f := (Facts{Node: node, Boot: b}); f.bootState(now) >= confirmed || b.Bound.IsZero() {
+		return true, time.Time{}
+	}
+	if at = b.SeenAt.Add(confirmAfter); at.After(now) {
+		return false, at
+	}
+	return false, now.Add(confirmAfter / 4)
+}
+
 func nodeReady(node *corev1.Node) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {

@@ -36,6 +36,9 @@ type Observed struct {
 	// Refreshed is the heartbeat at which, at the latest, evidence that decides ceased to be too old: the conditions'
 	// transition times do not tell. After a restart it may be a later one, never an earlier one.
 	Refreshed time.Time
+	// Watched is whether the process has seen the node since before its last reboot, with the rule in force. Package gate
+	// sets it.
+	Watched bool
 }
 
 // Verdict is whether a rule holds on a node.

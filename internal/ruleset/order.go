@@ -9,8 +9,12 @@ import (
 	"strings"
 )
 
-// ReasonCycle means that rules require each other.
-const ReasonCycle = "Cycle"
+const (
+	// ReasonCycle means that rules require each other.
+	ReasonCycle = "Cycle"
+	// ReasonSuspended means that a rule is suspended because it requires a suspended one.
+	ReasonSuspended = "Suspended"
+)
 
 // Ordered are the rules in an order in which each comes after those that it requires, older ones first. The slice must
 // not be changed.
@@ -108,8 +112,8 @@ func (s *Set) BreakCycles(before *Set) *Set {
 	return NewSet(rules...)
 }
 
-// FreezeDependents returns the set with the rules frozen that require a frozen rule, through any number of steps:
-// whether that one is satisfied is not known, which is not the same as unsatisfied. before is as for BreakCycles.
+// FreezeDependents returns the set with the rules frozen that require a frozen or suspended rule, through any number of
+// steps: whether that one is satisfied is not known, which is not the same as unsatisfied. before is as for BreakCycles.
 func (s *Set) FreezeDependents(before *Set) *Set {
 	if !s.chained {
 		return s
@@ -118,12 +122,17 @@ func (s *Set) FreezeDependents(before *Set) *Set {
 	causes := map[string]Problem{} // of the frozen rules, by name: the problem of the rule that is to blame
 	dependents := false
 	for _, r := range s.ordered {
-		if p, field := r.waitsFor(causes); r.Mode != Deleting && r.Mode != Frozen && field != "" {
+		p, field := r.waitsFor(causes)
+		switch {
+		case r.Mode != Deleting && !r.Inert() && field != "":
 			causes[r.Name] = p
 			p.Field = field
 			r = r.FreezeLike(before.Rule(r.UID), p)
 			dependents = true
-		} else if r.Mode == Frozen && len(r.Problems) > 0 {
+		case r.Mode == Suspended:
+			causes[r.Name] = Problem{Reason: ReasonSuspended,
+				Message: fmt.Sprintf("it requires rule %s, which is suspended", r.Name)}
+		case r.Mode == Frozen && len(r.Problems) > 0:
 			p := r.Problems[0]
 			causes[r.Name] = Problem{Reason: p.Reason, Message: fmt.Sprintf("it requires rule %s, which is frozen: %s", r.Name,
 				p)}

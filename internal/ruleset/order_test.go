@@ -102,6 +102,30 @@ func TestWhatRequiresAFrozenRuleIsFrozenWithIt(t *testing.T) {
 	}
 }
 
+func TestWhatRequiresASuspendedRuleIsSuspendedWithIt(t *testing.T) {
+	set := chain("last: middle", "middle: first", "first", "free", "gone: first")
+	suspended, deleted := *set.Named("first"), *set.Named("gone")
+	suspended.Mode, deleted.Mode = Suspended, Deleting
+	before := set.With(&suspended).With(&deleted)
+	after := before.FreezeDependents(NewSet())
+	for name, want := range map[string]Mode{"last": Suspended, "middle": Suspended, "first": Suspended,
+		"free": set.Named("free").Mode, "gone": Deleting} {
+		if got := after.Named(name).Mode; got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	if p := after.Named("last").Problems[0]; p.Reason != ReasonSuspended || p.String() !=
+		"spec.requirements[0].ruleSatisfied: it requires rule first, which is suspended" {
+		t.Errorf("%s: %s", p.Reason, p)
+	}
+	if again := before.FreezeDependents(after); again.Named("last") != after.Named("last") {
+		t.Error("an unchanged rule is another one")
+	}
+	if again := after.FreezeDependents(after); again != after {
+		t.Error("rules that are suspended already are changed")
+	}
+}
+
 func TestARuleOfACycleThatIsDeletedIsNotFrozen(t *testing.T) {
 	set := chain("a: b", "b: a")
 	deleted := *set.Named("a")

@@ -29,7 +29,7 @@ const (
 	Frozen
 	// DryRun: claims go, nothing is added; what would be done is reported.
 	DryRun
-	// Suspended: nothing is added; a claim goes when its node is ready.
+	// Suspended: nothing of the rule is added or removed, but a person may release nodes.
 	Suspended
 	// Enforced: the rule acts.
 	Enforced
@@ -143,12 +143,19 @@ func (r *Rule) guardSince(prev *Rule, now time.Time) time.Time {
 	return r.InForceSince
 }
 
-// Freeze is the rule, frozen by a problem that is not its own, even while it is being deleted.
+// Inert reports whether the operator changes nothing for the rule by itself.
+func (r *Rule) Inert() bool { return r.Mode == Frozen || r.Mode == Suspended }
+
+// Freeze is the rule, frozen by a problem that is not its own, even while it is being deleted. A rule that requires a
+// suspended one is suspended with it.
 func (r *Rule) Freeze(p Problem) *Rule {
 	frozen := *r
 	frozen.thawed = r
 	frozen.Problems = append([]Problem{p}, r.Problems...)
 	frozen.Mode = Frozen
+	if p.Reason == ReasonSuspended {
+		frozen.Mode = Suspended
+	}
 	return &frozen
 }
 

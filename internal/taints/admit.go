@@ -51,7 +51,7 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 		since = since.Add(time.Second)
 	}
 	for _, rule := range set.All() {
-		if !admits(rule, old, node, now) {
+		if !admits(rule, old, node) {
 			continue
 		}
 		if gate.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {
@@ -66,7 +66,7 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 }
 
 // admits reports whether the request makes the node match the rule, in a way that the rule claims its taint for.
-func admits(rule *ruleset.Rule, old, node *corev1.Node, now time.Time) bool {
+func admits(rule *ruleset.Rule, old, node *corev1.Node) bool {
 	if rule.Mode != ruleset.Enforced || rule.Taint == nil || rule.Spec.NodeAdmission == v1alpha1.NodeAdmissionNone ||
 		!rule.Matches(node.Labels) {
 		return false
@@ -80,11 +80,22 @@ func admits(rule *ruleset.Rule, old, node *corev1.Node, now time.Time) bool {
 		return true
 	}
 	// A node that is there may be in service: what is not as certain as with a new one is left to the controller, which
-	// knows windows and budgets. A NoExecute taint of a moment would evict what runs.
+	// knows windows and limits. A NoExecute taint of a moment would evict what runs.
 	_, recorded := node.Annotations[rule.RecordKey()]
 	return !rule.Matches(old.Labels) && node.DeletionTimestamp.IsZero() && !rule.Existing(node) && !recorded &&
-		now.Sub(node.CreationTimestamp.Time) <= gate.ServiceAge &&
+		reportedAge(node) <= gate.ServiceAge &&
 		rule.Taint.Effect != corev1.TaintEffectNoExecute && gate.Find(node, rule.Taint) == nil
+}
+
+// reportedAge is how old a node was when kubelet last reported Ready; 0 if it has not. The admission policy has no clock
+// and cannot compute the age at present.
+func reportedAge(node *corev1.Node) time.Duration {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && !c.LastHeartbeatTime.IsZero() {
+			return c.LastHeartbeatTime.Sub(node.CreationTimestamp.Time)
+		}
+	}
+	return 0
 }
 
 // admissionPatch brings the object of a request to what is wanted. Nobody else writes it meanwhile: it needs no tests.

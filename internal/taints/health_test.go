@@ -50,9 +50,6 @@ func TestHealthInTheRecord(t *testing.T) {
 		),
 		"a rule that does not count has no verdict": on(old().Condition(cni, "True", at(-900)), rules(healthy()),
 			then(1, "in force", "Ready EvidenceHolds", recorded(`{"rule":"cni",`+isReady+`}`)),
-			then(2, "suspended", "Ready EvidenceHolds", rules(healthy().Generation(2).Suspend(true)), clean),
-			then(3, "in force again", "Ready EvidenceHolds", rules(healthy().Generation(3)),
-				recorded(`{"rule":"cni",`+isReady+`}`)),
 			then(4, "in dry-run", "Ready EvidenceHolds", rules(healthy().Generation(4).DryRun(true)), clean),
 		),
 		"an invalid rule keeps its verdict, a deleted one loses it": on(old().Condition(cni, "True", at(-900)),
@@ -92,11 +89,6 @@ func TestARuleWithoutATaint(t *testing.T) {
 			then(1, "held by the taint", "Held EvidenceMissing", added),
 			then(2, "without", "Held EvidenceMissing", rules(bare().Generation(2)), removed, untainted, recorded(held(1))),
 			then(3, "with it again", "Held EvidenceMissing", rules(rule().Health("rules").Generation(3)), added),
-		),
-		"suspended, it goes on holding a node until that is ready, and has no verdict": on(fresh(), rules(bare()),
-			then(1, "held", "Held EvidenceMissing", untainted, written),
-			then(2, "suspended", "Held EvidenceMissing", rules(bare().Generation(2).Suspend(true)), untainted,
-				recorded(`{"rule":"cni","since":"`+stamp(1)+`"}`)),
 		),
 	})
 }

@@ -109,17 +109,6 @@ func TestOverride(t *testing.T) {
 			then(10, "set", "Held OverrideHold", set("Hold"), refuse{"cni"}, added,
 				map[string]string{v1alpha1.OverrideAnnotation: "Hold", recordKey: counted(reclaimed(10, 10))}),
 		),
-		"Hold does not make a suspended rule add anything": on(fresh().Annotation(v1alpha1.OverrideAnnotation, "Hold"),
-			rules(rule().Suspend(true)),
-			then(10, "seen", "Exempt Suspended"),
-		),
-		"gate.Hold keeps what a suspended rule holds": on(fresh(), rules(rule()),
-			held,
-			then(10, "suspended and ready", "Held OverrideHold", rules(rule().Generation(2).Suspend(true)),
-				func(n *build.NodeWrapper) {
-					n.Condition(cni, "True", at(5)).Annotation(v1alpha1.OverrideAnnotation, "Hold")
-				}),
-		),
 		"neither moves a rule in dry-run": on(fresh().Annotation(v1alpha1.OverrideAnnotation, "Hold"),
 			rules(rule().DryRun(true)),
 			then(10, "seen", "Exempt DryRun"),

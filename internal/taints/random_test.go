@@ -251,6 +251,9 @@ func (w *world) untouched(before, after *corev1.Node, decisions []gate.Decision)
 // sayable holds the verdict that stands in a rule's record against what the rule decides.
 func (w *world) sayable(d gate.Decision) {
 	w.t.Helper()
+	if d.Rule.Inert() {
+		return
+	}
 	said := v1alpha1.HealthVerdict("")
 	if !d.Record.Empty() {
 		said = d.Record.Health
@@ -274,7 +277,7 @@ func (w *world) exactlyTheClaimed(before, after *corev1.Node, decisions []gate.D
 		was, err := gate.ParseTaint(d.Was.Record.Taint)
 		wasClaimed := err == nil
 		switch {
-		case d.Rule.Mode == ruleset.Frozen:
+		case d.Frozen:
 			if wasClaimed {
 				keep[gate.TaintIDOf(was)] = true
 			}

@@ -42,9 +42,9 @@ func TestReleasedAndCounted(t *testing.T) {
 		"a cordoned one is not counted":          {node: old().Cordoned(), released: true},
 		"a terminating one is not counted":       {node: old().Terminating(at(0)), released: true},
 		"one that does not match is not counted": {node: old().Unlabel("pool"), released: true},
-		"a rebooted one is not, until it is again": {
+		"a rebooted one is, until it is started over": {
 			rule: rule().RearmOnReboot(), node: fresh().BootID("b2").Annotation(recordKey,
-				`{"released":"`+stamp(1)+`","bootID":"b1"}`),
+				`{"released":"`+stamp(1)+`","bootID":"b1"}`), released: true, counted: true,
 		},
 		"one of the second in which the rule was put in force is not": {node: fresh().Created(at(-86400))},
 		"one of the second before is": {node: fresh().Created(at(-86401)), released: true,
@@ -181,11 +181,6 @@ func TestTakingOver(t *testing.T) {
 		),
 		"and where it is in dry-run": on(fresh().Taint(key, "theirs", noSchedule), rules(incumbents().DryRun(true)),
 			then(1, "seen", "Exempt DryRun", removed),
-		),
-		"a suspended rule holds on, and takes it off when the node is ready": on(fresh().Taint(key, "theirs", noSchedule),
-			rules(incumbents().Suspend(true)),
-			then(1, "seen", "Held EvidenceMissing", tainted{key + "=theirs:NoSchedule"}, written),
-			then(2, "ready", "Ready EvidenceHolds", ready(2), removed),
 		),
 		"a node that is not in its status, and does not match, keeps what it has": on(
 			build.MakeNode("n2").UID("n2").Created(at(0)).Taint(key, "theirs", noSchedule), rules(incumbents()),

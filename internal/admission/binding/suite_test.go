@@ -109,7 +109,7 @@ var _ = DescribeTable("A pod that gets a node",
 	Entry("podAdmission: None", func(r *build.RuleWrapper) { r.Spec.PodAdmission = v1alpha1.PodAdmissionNone },
 		pod("h", "held"), true),
 	Entry("a rule in dry-run", func(r *build.RuleWrapper) { r.DryRun(true) }, pod("i", "held"), true),
-	Entry("a rule that is suspended", func(r *build.RuleWrapper) { r.Suspend(true) }, pod("j", "held"), true),
+	Entry("a rule that is suspended", func(r *build.RuleWrapper) { r.Suspend(true) }, pod("j", "held"), false),
 	Entry("a rule that is being deleted", func(r *build.RuleWrapper) { r.Deleted(time.Now()) }, pod("k", "held"), true),
 )
 

@@ -97,7 +97,7 @@ func (w *Webhook) holding(ctx context.Context, name string) []*ruleset.Rule {
 	}
 	var out []*ruleset.Rule
 	for _, rule := range w.Rules().All() {
-		if rule.Mode == ruleset.Enforced && rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny &&
+		if (rule.Mode == ruleset.Enforced || rule.Inert()) && rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny &&
 			rule.Taint != nil && rule.Matches(node.Labels) && gate.Find(node, rule.Taint) != nil {
 			out = append(out, rule)
 		}

@@ -237,6 +237,18 @@ var requests = map[string]request{
 	"an update of annotations": {rules: one(), node: member, cleaned: true, update: func(node *corev1.Node, _ string) {
 		node.Annotations = map[string]string{"example.com/note": "x"}
 	}},
+	"a node that was ten minutes old when kubelet last reported": {rules: one(), node: aged(9 * time.Minute),
+		update: labelled, taints: []string{held}, claims: gated},
+	"a node that was older when kubelet last reported": {rules: one(), node: aged(11 * time.Minute), update: labelled},
+	"a node whose kubelet has not reported when": {rules: one(), update: labelled, taints: []string{held}, claims: gated,
+		node: func(pool string, _ []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+			return build.MakeNode(pool).Condition("Ready", "False", time.Now()).Heartbeat("Ready", time.Time{})
+		}},
+	"a node that registers is new, whatever its kubelet says": {rules: one(), taints: []string{held}, claims: gated,
+		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+			n := aged(time.Hour)(pool, rules)
+			return n.Label(poolKey, pool)
+		}},
 	"a node that is older than the rule": {rules: one(), before: true, node: unmatched,
 		update: labelled},
 	"a node that is older than the time that the rule is in force": {rules: one(), stored: inForceTomorrow, node: unmatched,
@@ -250,6 +262,13 @@ var requests = map[string]request{
 		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
 			return member(pool, rules).Label("node-restriction.kubernetes.io/skip-admission", "")
 		}},
+}
+
+// aged is a node whose kubelet reports Ready so long after its creation.
+func aged(by time.Duration) func(string, []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+	return func(pool string, _ []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
+		return build.MakeNode(pool).Condition("Ready", "True", time.Now()).Heartbeat("Ready", time.Now().Add(by))
+	}
 }
 
 func with(key, value string) func(string, []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {

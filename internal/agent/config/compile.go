@@ -20,8 +20,10 @@ type State int
 const (
 	// InForce: all of the rule counts.
 	InForce State = iota
-	// NotInForce: the rule is in dry-run or suspended. Its probes count, for they are evidence; its health does not.
-	NotInForce
+	// DryRun: the rule is in dry-run. Its probes count, for they are evidence; its health does not.
+	DryRun
+	// Suspended: the rule keeps the verdicts that stand in its records on nodes, and is not judged.
+	Suspended
 	// Frozen: the rule is invalid, and keeps what it had in the configuration before.
 	Frozen
 	// Deleting: nothing of the rule counts.
@@ -71,8 +73,10 @@ func compile(r *Input) Rule {
 	}
 	spec := r.Spec.DeepCopy()
 	entry.Probes = spec.Probes
-	if spec.Health != nil && r.State == InForce {
+	if spec.Health != nil && r.State != DryRun {
 		entry.Health = spec.Health
+	}
+	if spec.Health != nil && r.State == InForce {
 		entry.Conditions, entry.AnyOf, entry.Elsewhere = spec.Conditions, spec.AnyOf(), len(spec.Requirements) > 0
 	}
 	return entry

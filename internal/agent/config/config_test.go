@@ -62,10 +62,16 @@ func TestCompile(t *testing.T) {
 		{"a rule without either does not concern agents", input("a", 0, InForce), nil, []Rule{}},
 		{"probes alone bring no conditions along", input("a", 0, InForce, "probes"), nil,
 			[]Rule{entry(input("a", 0, InForce, "probes"), true, false)}},
-		{"not in force: its probes are evidence, its health does not count", input("a", 0, NotInForce, "probes", "health"),
+		{"not in force: its probes are evidence, its health does not count", input("a", 0, DryRun, "probes", "health"),
 			nil,
-			[]Rule{entry(input("a", 0, NotInForce, "probes", "health"), true, false)}},
-		{"not in force, with health alone", input("a", 0, NotInForce, "health"), nil, []Rule{}},
+			[]Rule{entry(input("a", 0, DryRun, "probes", "health"), true, false)}},
+		{"suspended: its checks run, and only the verdict in its record counts", input("a", 0, Suspended, "probes", "health"),
+			nil, []Rule{func() Rule {
+				e := entry(input("a", 0, InForce, "probes", "health"), true, true)
+				e.Conditions, e.AnyOf, e.Elsewhere = nil, false, false
+				return e
+			}()}},
+		{"not in force, with health alone", input("a", 0, DryRun, "health"), nil, []Rule{}},
 		{"being deleted", input("a", 0, Deleting, "probes", "health"), nil, []Rule{}},
 		{"frozen: as it was before", broken, &File{Rules: []Rule{entry(before, true, true)}},
 			[]Rule{entry(before, true, true)}},
@@ -121,7 +127,7 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 }
 
 func TestConditions(t *testing.T) {
-	b, a := input("b", 0, InForce, "probes"), input("a", time.Hour, NotInForce, "probes", "health")
+	b, a := input("b", 0, InForce, "probes"), input("a", time.Hour, DryRun, "probes", "health")
 	b.Spec.Probes = append(b.Spec.Probes, v1alpha1.Probe{ConditionType: "example.com/0"})
 	if got, err := Compile([]Input{b, a}, nil).Conditions(); err != nil || got != "example.com/0\nexample.com/A" {
 		t.Errorf("got %q, %v", got, err)

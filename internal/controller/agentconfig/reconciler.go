@@ -198,8 +198,10 @@ func inputs(set *ruleset.Set) []config.Input {
 			in.State = config.Frozen
 		case ruleset.Enforced:
 			in.State = config.InForce
-		default:
-			in.State = config.NotInForce
+		case ruleset.Suspended:
+			in.State = config.Suspended
+		case ruleset.DryRun:
+			in.State = config.DryRun
 		}
 		out = append(out, in)
 	}

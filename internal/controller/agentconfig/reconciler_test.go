@@ -181,7 +181,7 @@ var _ = Describe("The agents' configuration", func() {
 		Expect(d.stored().Data[agentcfg.Key]).To(Equal(good))
 	})
 
-	It("has of a rule in dry-run or suspended the probes, and of an invalid one what it had, after a restart, too",
+	It("has of a rule in dry-run the probes, and of an invalid or suspended one what it had, after a restart, too",
 		func(ctx context.Context) {
 			d := newDesk(ctx)
 			d.rules = []*build.RuleWrapper{
@@ -198,8 +198,8 @@ var _ = Describe("The agents' configuration", func() {
 				GinkgoHelper()
 				Expect(d.names()).To(Equal([]string{"dry", "invalid", "suspended"}))
 				Expect(d.may()).To(Equal("example.com/D\nexample.com/I\nexample.com/S"))
-				Expect(strings.Count(d.stored().Data[agentcfg.Key], `"health"`)).To(Equal(1),
-					"only the invalid one keeps its health")
+				Expect(strings.Count(d.stored().Data[agentcfg.Key], `"health"`)).To(Equal(2),
+					"only the invalid and the suspended one keep their health")
 			}
 			check()
 			d.restart(d.Key)

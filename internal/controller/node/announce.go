@@ -133,7 +133,13 @@ func (r *Reconciler) whyGuardEnded(c *taints.Change) string {
 	if c.Decision.Reason == gate.ReasonOverrideRelease {
 		return "the annotation " + v1alpha1.OverrideAnnotation + " says so"
 	}
-	return "maxHoldSeconds have passed"
+	switch d := &c.Decision; {
+	case d.Hold.State == gate.HoldEnded:
+		return "maxHoldSeconds have passed"
+	case c.Rule.Mode != ruleset.Enforced || !d.Was.Matches:
+		return r.why(nil, c)
+	}
+	return "the rule has no eviction guard any more"
 }
 
 func timeoutNote(p *pass, c *taints.Change, rule string) note {
@@ -157,8 +163,6 @@ func (r *Reconciler) why(p *pass, c *taints.Change) string {
 		return "the rule is being deleted"
 	case !d.Was.Matches:
 		return "the rule does not select the node any more"
-	case c.Rule.Mode == ruleset.Suspended && c.Operation == taints.Unguarded:
-		return "the rule is suspended"
 	case c.Rule.Mode == ruleset.DryRun:
 		return "the rule is in dry-run"
 	case d.Reason == gate.ReasonOverrideHold, d.Reason == gate.ReasonOverrideRelease:

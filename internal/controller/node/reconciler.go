@@ -50,6 +50,9 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// PolicyClaim is called for each claim that the admission policy has made, once; nil, where nobody counts them.
 	PolicyClaim func()
+	// Evicted reports whether the pods are evicted that were due on a node when a rule's guard ended there; nil, where
+	// nothing evicts pods.
+	Evicted func(*corev1.Node, *ruleset.Rule) bool
 	// Escapes counts pods that were faster than the gate; nil, where nobody does.
 	Escapes *Escapes
 	// StateMetrics counts failed conditions.
@@ -116,7 +119,7 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 	if r.Evidence != nil {
 		r.Evidence.Gather(p.set, p.node.Name, p.evidence)
 	}
-	out := gate.DecideNode(&gate.NodeInput{
+	in := &gate.NodeInput{
 		Node: p.node, Swept: p.swept.Node, Rules: p.set, Evidence: p.evidence, Override: override, Now: p.now,
 		Observed: func(rule *ruleset.Rule) readiness.Observed { return p.look.Observed(rule.UID) },
 		Reserve: func(rule *ruleset.Rule, since time.Time) bool {
@@ -130,7 +133,11 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 		Occupied: func(taint *corev1.Taint) bool { return r.occupied(ctx, p, taint) },
 		Live:     func(of *ruleset.Pods) []*corev1.Pod { return r.livePods(ctx, p.node.Name, of) },
 		Evaluate: r.measured,
-	})
+	}
+	if r.Evicted != nil {
+		in.Evicted = func(rule *ruleset.Rule) bool { return r.Evicted(p.node, rule) }
+	}
+	out := gate.DecideNode(in)
 	p.decisions, p.verdicts, p.recheck = out.Decisions, out.Verdicts, out.RecheckAt
 }
 

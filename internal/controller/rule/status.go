@@ -91,8 +91,12 @@ func modeConditions(m *fleet.Material, set setter) {
 			"status.dryRunResults")
 		set(v1alpha1.ConditionEnforcing, false, ReasonDryRun, "spec.dryRun is true")
 	case ruleset.Suspended:
-		set(v1alpha1.ConditionReady, false, ReasonSuspended, "The rule is valid and suspended: it holds no further node")
-		set(v1alpha1.ConditionEnforcing, false, ReasonSuspended, "spec.suspend is true")
+		why := "spec.suspend is true"
+		if len(m.Rule.Problems) > 0 {
+			why = m.Rule.Problems[0].String()
+		}
+		set(v1alpha1.ConditionReady, false, ReasonSuspended, "Nothing of the rule is added or removed: %s", why)
+		set(v1alpha1.ConditionEnforcing, false, ReasonSuspended, "%s", why)
 	default:
 		p := ruleset.Problem{Reason: ruleset.ReasonInvalid, Message: "the rule is not in force"}
 		if len(m.Rule.Problems) > 0 {
@@ -102,9 +106,9 @@ func modeConditions(m *fleet.Material, set setter) {
 		if n := len(m.Rule.Problems) - 1; n > 0 {
 			more = fmt.Sprintf(" (and %d more)", n)
 		}
-		set(v1alpha1.ConditionReady, false, p.Reason, "Nothing of the rule is added or removed until this is mended: %s%s", p,
+		set(v1alpha1.ConditionReady, false, p.Reason, "Nothing of the rule is added or removed until this is fixed: %s%s", p,
 			more)
-		set(v1alpha1.ConditionEnforcing, false, p.Reason, "The rule is invalid")
+		set(v1alpha1.ConditionEnforcing, false, p.Reason, "The rule is frozen")
 	}
 }
 
@@ -175,7 +179,8 @@ func guardCondition(m *fleet.Material, problem *guard.Problem, set setter) {
 		set(v1alpha1.ConditionGuarding, false, ReasonDryRun, "The rule is in dry-run: evictions that it would deny bear a "+
 			"warning")
 	case m.Rule.Mode == ruleset.Suspended:
-		set(v1alpha1.ConditionGuarding, false, ReasonSuspended, "The rule is suspended: it denies no eviction")
+		set(v1alpha1.ConditionGuarding, false, ReasonSuspended, "The rule is suspended: it denies evictions on the %d nodes "+
+			"where it did before, until maxHoldSeconds have passed, and evicts nothing", m.Guarded)
 	case m.Rule.Mode != ruleset.Enforced:
 		set(v1alpha1.ConditionGuarding, false, ReasonNotInForce,
 			"The rule is frozen: it denies evictions on the %d nodes where it did before, until maxHoldSeconds have passed",

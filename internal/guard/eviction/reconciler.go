@@ -50,50 +50,60 @@ type Reconciler struct {
 	Bypassed func(rule *ruleset.Rule, pod *corev1.Pod)
 	// Recorder records events on pods.
 	Recorder events.EventRecorder
+	// Finished is told the name of a node when Evicted reports more of it than before; nil: it is not told.
+	Finished func(node string)
 	// Clock tells the time.
 	Clock clock.PassiveClock
 
-	refused refusals
+	refused  refusals
+	finished finished
 }
 
 // Reconcile looks at one node.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	node := &corev1.Node{}
 	if err := r.Nodes.Get(ctx, req.NamespacedName, node); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.refused.keep(req.Name, nil)
+			r.finished.forget(req.Name)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	standing, ended := r.holds(node)
+	active, ended := r.guards(node)
 	switch {
-	case standing != nil && gate.EvictsPods(node):
+	case active && gate.EvictsPods(node):
+		r.finish(node, ended) // when the other guard ends, all that is due is evicted
 		return r.watch(ctx, node)
-	case standing != nil || ended == nil || !evicts(node):
+	case active || len(ended) == 0 || !evicts(node):
+		r.finish(node, ended)
 		return reconcile.Result{}, nil
 	}
 	// The cache may be behind: whether the link is back has to be known now.
 	if err := r.Live.Get(ctx, req.NamespacedName, node); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if standing, ended = r.holds(node); standing != nil || ended == nil {
+	if active, ended = r.guards(node); active || len(ended) == 0 {
 		return reconcile.Result{}, nil
 	}
 	return r.evict(ctx, node, ended)
 }
 
-// holds are a rule that guards the node's pods, and one whose guard has ended; nil for none.
-func (r *Reconciler) holds(node *corev1.Node) (standing, ended *ruleset.Rule) {
+// guards reports whether a rule guards the node's pods, and returns the rules whose guard has ended there.
+func (r *Reconciler) guards(node *corev1.Node) (active bool, ended []*ruleset.Rule) {
 	now := r.Clock.Now()
 	for _, rule := range r.Rules().All() {
-		if rule.Spec.EvictionGuard == nil || rule.Mode != ruleset.Enforced {
-			continue
-		}
 		switch guard.HoldOn(rule, node, now).State {
-		case gate.HoldStands:
-			standing = rule
+		case gate.HoldActive:
+			active = true
 		case gate.HoldEnded:
-			ended = rule
+			if rule.Mode == ruleset.Enforced { // of a frozen or suspended rule, nothing is evicted
+				ended = append(ended, rule)
+			}
+		case gate.HoldEnding:
+			ended = append(ended, rule)
 		}
 	}
-	return standing, ended
+	return active, ended
 }
 
 func evicts(node *corev1.Node) bool {
@@ -106,12 +116,13 @@ func evicts(node *corev1.Node) bool {
 }
 
 // evict evicts every pod of the node that is due, and says when the next one will be.
-func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, rule *ruleset.Rule) (reconcile.Result, error) {
+func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, ended []*ruleset.Rule) (reconcile.Result, error) {
 	pods, err := r.podsOf(ctx, node)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	end := guard.HoldOn(rule, node, r.Clock.Now()).Until
+	rule, end := r.lastOf(ended, node)
+	finished := true
 	var next time.Time
 	again := func(at time.Time) {
 		if next.IsZero() || at.Before(next) {
@@ -126,6 +137,7 @@ func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, rule *ruleset
 			continue
 		}
 		now := r.Clock.Now()
+		denied := !due.After(end.Add(grace)) // the replicas learn of the end at different times
 		if due.After(end) {
 			due = due.Add(grace)
 		}
@@ -134,6 +146,7 @@ func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, rule *ruleset
 		}
 		if due.After(now) {
 			again(due)
+			finished = finished && (!denied || !r.refused.retryAt(pod).IsZero())
 			continue
 		}
 		if r.recovered(ctx, node, rule) {
@@ -149,10 +162,23 @@ func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, rule *ruleset
 			return reconcile.Result{}, err
 		}
 	}
+	if finished {
+		r.finish(node, ended)
+	}
 	if next.IsZero() {
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: max(next.Sub(r.Clock.Now()), time.Millisecond)}, nil
+}
+
+// lastOf returns the guard that ended last, and when: until then evictions were denied.
+func (r *Reconciler) lastOf(ended []*ruleset.Rule, node *corev1.Node) (last *ruleset.Rule, end time.Time) {
+	for _, rule := range ended {
+		if until := guard.HoldOn(rule, node, r.Clock.Now()).Until; last == nil || until.After(end) {
+			last, end = rule, until
+		}
+	}
+	return last, end
 }
 
 // recovered reports whether, as far as the cache knows by now, the rule holds again: the pods that are left live on.
@@ -161,7 +187,7 @@ func (r *Reconciler) recovered(ctx context.Context, node *corev1.Node, rule *rul
 	if err := r.Nodes.Get(ctx, client.ObjectKeyFromObject(node), now); err != nil {
 		return apierrors.IsNotFound(err)
 	}
-	return now.UID != node.UID || guard.HoldOn(rule, now, r.Clock.Now()).State == gate.HoldStands
+	return now.UID != node.UID || guard.HoldOn(rule, now, r.Clock.Now()).State == gate.HoldActive
 }
 
 func (r *Reconciler) podsOf(ctx context.Context, node *corev1.Node) (*corev1.PodList, error) {
@@ -190,7 +216,7 @@ func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev
 	evictions.WithLabelValues(rule.Name).Inc()
 	log.FromContext(ctx).Info("Evicted a pod", "pod", pod.Namespace+"/"+pod.Name, "node", node.Name, "rule", rule.Name)
 	r.Recorder.Eventf(pod, node, corev1.EventTypeWarning, reasonEvicted, actionEvict,
-		"Evicted from node %s, which rule %s has guarded for maxHoldSeconds and which is still not ready", node.Name,
+		"Evicted from node %s: its NoExecute taints ask for that, and the eviction guard of rule %s has ended", node.Name,
 		rule.Name)
 	return nil
 }
@@ -206,7 +232,7 @@ func (r *Reconciler) announceDisruption(ctx context.Context, pod *corev1.Pod, ru
 		"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []corev1.PodCondition{{
 			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: disruptionReason,
-			Message: fmt.Sprintf("The eviction guard of rule %s has ended, and the node bears a NoExecute taint",
+			Message: fmt.Sprintf("The eviction guard of rule %s has ended, and the node has a NoExecute taint",
 				rule.Name),
 			LastTransitionTime: metav1.NewTime(r.Clock.Now()),
 		}}},
@@ -233,7 +259,7 @@ func (r *Reconciler) watch(ctx context.Context, node *corev1.Node) (reconcile.Re
 		d := guard.Decide(&guard.Request{
 			User: guard.NodeController, Pod: pod, Node: node, Rules: r.Rules(), Namespace: r.Namespace, Now: r.Clock.Now(),
 		})
-		if d.Rule != nil && d.Hold.State == gate.HoldStands && guard.Announced(pod).LastTransitionTime.After(d.Hold.Since) {
+		if d.Rule != nil && d.Hold.State == gate.HoldActive && guard.Announced(pod).LastTransitionTime.After(d.Hold.Since) {
 			r.Bypassed(d.Rule, pod)
 			break
 		}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
@@ -54,6 +55,34 @@ type world struct {
 	attempts int
 	// stale, where set, is the node as the cache still has it.
 	stale *corev1.Node
+	set   *ruleset.Set
+}
+
+// link is the rule that guards the node for a minute at most.
+func (w *world) link() *build.RuleWrapper {
+	return build.MakeRule("link").UID("u-link").Created(w.start.Add(-time.Hour)).Selector("kosmos.io/node", "true").
+		Condition("Ready").EvictionGuard(60)
+}
+
+func (w *world) rules(rules ...*build.RuleWrapper) {
+	w.set = ruleset.NewSet()
+	for _, r := range rules {
+		w.set = w.set.With(ruleset.Compile(r.Obj(), nil, w.start))
+	}
+}
+
+// recorded writes the record of the guard: since the start, and ended at a second, or not with 0.
+func (w *world) recorded(ended int) *corev1.Node {
+	GinkgoHelper()
+	node := &corev1.Node{}
+	Expect(server.Client.Get(w.ctx, client.ObjectKey{Name: w.node}, node)).To(Succeed())
+	record := gate.Record{GuardedSince: metav1.NewTime(w.start)}
+	if ended > 0 {
+		record.GuardEnded = metav1.NewTime(w.start.Add(time.Duration(ended) * time.Second))
+	}
+	node = build.WrapNode(node).Annotation("readiness.node.x-k8s.io/rule-u-link", record.Encode()).Obj()
+	Expect(server.Client.Update(w.ctx, node)).To(Succeed())
+	return node
 }
 
 var nodes atomic.Int32
@@ -61,8 +90,7 @@ var nodes atomic.Int32
 func newWorld(ctx context.Context) *world {
 	w := &world{ctx: ctx, start: time.Now().Truncate(time.Second), node: fmt.Sprintf("n-%d", nodes.Add(1))}
 	w.clock = clocktesting.NewFakePassiveClock(w.start)
-	set := ruleset.NewSet(ruleset.Compile(build.MakeRule("link").UID("u-link").Created(w.start.Add(-time.Hour)).
-		Selector("kosmos.io/node", "true").Condition("Ready").EvictionGuard(60).Obj(), nil, w.start))
+	w.rules(w.link())
 	watched := interceptor.NewClient(server.Client, interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 			if err := w.failing; err != nil {
@@ -88,7 +116,7 @@ func newWorld(ctx context.Context) *world {
 		},
 	})
 	w.Reconciler = &Reconciler{
-		Nodes: cached, Live: watched, Rules: func() *ruleset.Set { return set }, Recorder: events.NewFakeRecorder(100),
+		Nodes: cached, Live: watched, Rules: func() *ruleset.Set { return w.set }, Recorder: events.NewFakeRecorder(100),
 		Clock:    w.clock,
 		Bypassed: func(rule *ruleset.Rule, pod *corev1.Pod) { w.bypassed = append(w.bypassed, rule.Name+" "+pod.Name) },
 	}
@@ -227,6 +255,82 @@ var _ = Describe("Finishing evictions", func() {
 		Expect(server.Client.Update(ctx, node)).To(Succeed())
 		w.at(61)
 		Expect(w.get(due).DeletionTimestamp).To(BeNil())
+	})
+
+	DescribeTable("evicts what is due, and then says so, when the guard ends by", func(ctx context.Context,
+		end func(*build.RuleWrapper)) {
+		w := newWorld(ctx)
+		var told []string
+		w.Finished = func(node string) { told = append(told, node) }
+		due, later := w.pod("due", 5), w.pod("later", 100)
+		w.recorded(0)
+		w.at(29)
+		rule := w.link()
+		end(rule)
+		w.rules(rule)
+		w.at(30)
+		Expect(w.deletes).To(BeEmpty(), "the leader has not recorded the end")
+		node := w.recorded(30)
+		Expect(w.Evicted(node, w.set.All()[0])).To(BeFalse())
+		w.at(31)
+		Expect(w.deletes).To(Equal([]string{"due"}))
+		Expect(w.get(due).DeletionTimestamp).NotTo(BeNil())
+		Expect(w.get(later).DeletionTimestamp).To(BeNil(), "the node controller evicts it when it is due")
+		Expect(w.Evicted(node, w.set.All()[0])).To(BeTrue())
+		Expect(told).To(Equal([]string{w.node}))
+		w.at(32)
+		Expect(told).To(HaveLen(1))
+	},
+		Entry("the rule's deletion", func(r *build.RuleWrapper) { r.Deleted(time.Now()) }),
+		Entry("dry-run", func(r *build.RuleWrapper) { r.DryRun(true) }),
+		Entry("another selector", func(r *build.RuleWrapper) { r.Selector("kosmos.io/node", "false") }),
+		Entry("an edit that removes it", func(r *build.RuleWrapper) { r.Spec.EvictionGuard = nil; r.Health("rules") }),
+	)
+
+	It("waits for a pod that becomes due just after the end: a replica may have denied it", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.pod("due", 31)
+		w.rules(w.link().Deleted(w.start))
+		node := w.recorded(30)
+		Expect(w.at(30).RequeueAfter).To(BeNumerically("~", 6*time.Second, 3*time.Second))
+		Expect(w.Evicted(node, w.set.All()[0])).To(BeFalse())
+		w.at(40)
+		Expect(w.deletes).To(Equal([]string{"due"}))
+		Expect(w.Evicted(node, w.set.All()[0])).To(BeTrue())
+	})
+
+	It("does not wait for a pod that cannot be deleted", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.refused = "a-refused"
+		w.pod("a-refused", 5)
+		w.pod("b-due", 5)
+		w.rules(w.link().Deleted(w.start))
+		node := w.recorded(30)
+		w.at(31)
+		Expect(w.deletes).To(Equal([]string{"b-due"}))
+		Expect(w.Evicted(node, w.set.All()[0])).To(BeTrue())
+	})
+
+	It("leaves all pods to another rule that guards them", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.pod("due", 5)
+		w.rules(w.link().Deleted(w.start), w.link().Named("longer").UID("u-longer").EvictionGuard(600))
+		node := w.recorded(30)
+		w.at(31)
+		Expect(w.deletes).To(BeEmpty())
+		Expect(w.Evicted(node, w.set.Named("link"))).To(BeTrue())
+	})
+
+	It("evicts nothing for a suspended rule", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.pod("due", 5)
+		w.rules(w.link().Suspend(true))
+		w.recorded(0)
+		w.at(300)
+		Expect(w.deletes).To(BeEmpty())
+		w.rules(w.link())
+		w.at(301)
+		Expect(w.deletes).To(Equal([]string{"due"}))
 	})
 
 	It("is content with a node that is gone", func(ctx context.Context) {

@@ -18,14 +18,14 @@ import (
 // Workers is how many nodes are emptied at a time.
 const Workers = 4
 
-// Relevant lets through nodes with the record of a guard when that, or their taints, change.
+// Relevant lets through nodes with the record of a guard when that, or their taints, change, and when they are gone.
 func Relevant() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		CreateFunc:  func(e event.TypedCreateEvent[*corev1.Node]) bool { return guarded(e.Object) },
-		DeleteFunc:  func(event.TypedDeleteEvent[*corev1.Node]) bool { return false },
+		DeleteFunc:  func(e event.TypedDeleteEvent[*corev1.Node]) bool { return guarded(e.Object) },
 		GenericFunc: func(event.TypedGenericEvent[*corev1.Node]) bool { return false },
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
-			return guarded(e.ObjectNew) && (!maps.Equal(e.ObjectOld.Annotations, e.ObjectNew.Annotations) ||
+			return (guarded(e.ObjectOld) || guarded(e.ObjectNew)) && (!maps.Equal(e.ObjectOld.Annotations, e.ObjectNew.Annotations) ||
 				!equality.Semantic.DeepEqual(e.ObjectOld.Spec.Taints, e.ObjectNew.Spec.Taints))
 		},
 	}

@@ -98,7 +98,7 @@ func (s *Simulation) compile() {
 		s.out[file.Name] = &report.RuleSimulation{Rule: file.Name, Hypothetical: hypothetical}
 		s.set = s.set.With(s.replace(before[file.Name], file))
 	}
-	s.set = s.set.BreakCycles(ruleset.NewSet())
+	s.set = s.set.BreakCycles(ruleset.NewSet()).FreezeDependents(ruleset.NewSet())
 	for name, r := range s.out {
 		rule := s.set.Named(name)
 		r.Mode, r.Problems = rule.Mode.String(), problems(rule)

@@ -140,7 +140,7 @@ func TestSimulation(t *testing.T) {
 		},
 		"a rule that is suspended keeps what stands": {
 			in:     simulation(only(filed().Suspend(true)), only(stored()), heldBefore(1), bad(released(2), time.Minute)),
-			change: report.ChangeEdited, mode: "Suspended", want: map[string]string{"worker-1": "Stays EvidenceMissing",
+			change: report.ChangeEdited, mode: "Suspended", want: map[string]string{"worker-1": "Stays Suspended",
 				"worker-2": "None Suspended"},
 			totals: report.Totals{NeverReported: 1, NodeCounts: v1alpha1.NodeCounts{Matched: 2, Held: 1, Exempt: 1}},
 		},

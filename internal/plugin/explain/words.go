@@ -87,8 +87,10 @@ var exempt = map[string]string{
 	gate.ReasonOverrideRelease: "the override annotation releases the node, whatever its evidence",
 	gate.ReasonTimedOut:        "its timeout has released the node anyway",
 	gate.ReasonExistingNode:    "the node is older than the rule, which ignores it until it is ready (existingNodes)",
-	gate.ReasonSuspended:       "the rule is suspended and holds no further node",
-	gate.ReasonTerminating:     "the node is being deleted, nothing is added to it",
+	gate.ReasonSuspended:       "the rule is suspended: nothing of it is added or removed",
+	gate.ReasonBooting: "the node rebooted while the operator was away; the NoExecute taint waits until the boot is " +
+		"confirmed",
+	gate.ReasonTerminating: "the node is being deleted, nothing is added to it",
 }
 
 func problems(rule *ruleset.Rule) []string {
@@ -203,7 +205,7 @@ func (x *explainer) deadlines() []report.Deadline {
 	case x.d.Reason == gate.ReasonUnreadyWindow:
 		add(x.verdict.Since.Add(x.d.Rule.Spec.UnreadyWindow()), "it is held, if its evidence is still missing%s", x.latest())
 	}
-	if h := &x.d.Hold; h.State == gate.HoldStands && x.d.Rule.Mode != ruleset.DryRun {
+	if h := &x.d.Hold; h.State == gate.HoldActive && x.d.Rule.Mode != ruleset.DryRun {
 		add(h.Until, "its eviction guard ends, if it is still not ready: pods that are due are evicted")
 	}
 	slices.SortStableFunc(out, func(a, b report.Deadline) int { return a.At.Compare(b.At.Time) })
@@ -260,7 +262,7 @@ func (x *explainer) guard() string {
 		would = "if enforced, "
 	}
 	switch h.State {
-	case gate.HoldStands:
+	case gate.HoldActive:
 		return would + "eviction guard active for " + report.Age(x.Now, h.Since) + ": its pods are not evicted"
 	case gate.HoldEnded:
 		return would + "eviction guard ended: maxHoldSeconds have passed since the rule stopped holding, " +

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -214,8 +215,13 @@ func (e *env) goBack(p *page.Page) {
 	e.AddNode("held-by-the-webhook", nil)
 	e.Eventually("the rule holds a node", e.gates("held-by-the-rule", true))
 	e.warmUp("held-by-the-rule", "opened-early")
+	e.EditNode("held-by-the-rule", func(n *corev1.Node) { // as the old controller does
+		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == initTaint })
+	})
 	p.Must("kubectl wait nrr/startup-taint --for=jsonpath='{.status.nodes.held}'=0 --timeout=30m")
-	e.released("held-by-the-rule")
+	if err := e.gates("held-by-the-rule", true, false)(); err != nil {
+		e.T.Error(err)
+	}
 	if err := e.gates("opened-early", true, false, true, false)(); err != nil {
 		e.T.Error(err)
 	}

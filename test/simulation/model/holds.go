@@ -27,6 +27,8 @@ func (v *View) frozenBy(r *rule, seen map[string]bool) string {
 		return ""
 	case r.invalid():
 		return "it is invalid"
+	case r.Spec.Suspend && !r.Spec.DryRun:
+		return "it is suspended"
 	}
 	seen[r.Metadata.Name] = true
 	defer delete(seen, r.Metadata.Name)

@@ -315,7 +315,7 @@ func union(a, b map[string]string) map[string]string {
 // frozen: nothing of a rule differs that cannot be judged.
 func (m *Model) frozen(was, is *node, r *rule, v *View) {
 	why := v.frozen(r)
-	if why == "" {
+	if why == "" || was.override() == "Release" && !v.Foreign { // it still takes the taint of a suspended rule off
 		return
 	}
 	m.check("frozen", was.Metadata.Annotations[r.key()] == is.Metadata.Annotations[r.key()] &&

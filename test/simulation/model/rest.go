@@ -134,6 +134,8 @@ func (m *Model) wants(n *node, r *rule, v *View) answer {
 		return unknown
 	case (h.occupied || m.existing(n, r) != no) && s.ExistingNodes != "" && s.ExistingNodes != "All":
 		return unknown
+	case s.MaxUnavailable != nil && s.rearms() && !h.boot.IsZero(): // a reboot that was found later
+		return unknown
 	case s.MaxUnavailable != nil && (h.occupied || h.under(r.Metadata.UID).opened || m.existing(n, r) != no):
 		return unknown
 	}

@@ -38,9 +38,9 @@ var mutants = []mutant{
 		return true`, "limit", 3000},
 	{"rules act before their evidence has been read", "internal/evidence/sources.go",
 		`		return ReasonPending, "has not been read yet"`, `		return "", ""`, "frozen", 1000},
-	{"suspended rules claim", "internal/gate/gate.go",
-		`func (n *subject) enforced() bool { return n.Rule.Mode != ruleset.Suspended }`,
-		`func (n *subject) enforced() bool { return n.Rule.Mode != ruleset.Suspended || true }`, "closed", 3000},
+	{"suspended rules claim", "internal/gate/rule.go", `	case in.Rule.Inert():
+		return frozen(in, d)`, `	case in.Rule.Mode == ruleset.Frozen:
+		return frozen(in, d)`, "frozen", 3000},
 	{"1: a rule that requires a frozen rule acts", "internal/ruleset/order.go",
 		`	if !dependents {
 		return s`, `	if dependents || !dependents {
@@ -63,9 +63,9 @@ var mutants = []mutant{
 	{"19: evidence that cannot be read any more is believed", "internal/evidence/sources.go",
 		`case running != nil && running.Failed() != "":`, `case false:`, "frozen", 5000},
 	{"deleted rules leave their records", "internal/gate/rule.go",
-		`		return Decision{Rule: in.Rule, Was: in.State}
-	case in.Rule.Mode == ruleset.Frozen:`, `		return frozen(in, Decision{Rule: in.Rule, Was: in.State})
-	case in.Rule.Mode == ruleset.Frozen:`, "left", 2000},
+		`		return departed(in, Decision{Rule: in.Rule, Was: in.State})
+	case`, `		return frozen(in, Decision{Rule: in.Rule, Was: in.State})
+	case`, "left", 2000},
 }
 
 // TestMutants compiles each mutant with an overlay.

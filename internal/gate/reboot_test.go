@@ -1,0 +1,90 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/test/build"
+)
+
+// TestARebootThatIsFoundLater: after a time without an operator, or with a suspended rule, many nodes may have rebooted.
+func TestARebootThatIsFoundLater(t *testing.T) {
+	rearming := func() *build.RuleWrapper { return rule("r", "A").RearmOnReboot().MaxUnavailable("1") }
+	evicting := func() *build.RuleWrapper { return rearming().Taint(taint, "", corev1.TaintEffectNoExecute) }
+	ready := func() *build.NodeWrapper {
+		return node().Created(second(-10000)).BootID("b1").Condition("Ready", "True", second(-60)).Condition("A", "True",
+			second(-60)).Annotation("readiness.node.x-k8s.io/rule-uid-of-r",
+			`{"rule":"r","released":"2026-01-02T03:04:00Z","bootID":"b1"}`)
+	}
+	seen := scene{at: 1, tells: "seen", want: "Ready EvidenceHolds"}
+	reboot := func(at int) func(*build.NodeWrapper) {
+		return func(n *build.NodeWrapper) { n.BootID("b2").Condition("Ready", "True", second(at)) }
+	}
+	reported := func(at int) func(*build.NodeWrapper) {
+		return func(n *build.NodeWrapper) { n.Heartbeat("A", second(at)) }
+	}
+	kubelet := func(at int) func(*build.NodeWrapper) {
+		return func(n *build.NodeWrapper) { n.Heartbeat("Ready", second(at)) }
+	}
+	started := []string{`"bootID":"b2"`, `"notBefore"`, `"released":"2026-01-02T03:04:00Z"`}
+	for name, c := range map[string]struct {
+		rule   *build.RuleWrapper
+		scenes []scene
+	}{
+		"seen by the operator: no window and no limit": {rearming().UnreadySeconds(60), []scene{seen,
+			{at: 10, tells: "rebooted", node: reboot(9), want: "Held Rearmed", taints: taint, record: started[:2]}}},
+		"found at the start: maxUnavailable has no room": {rearming(), []scene{seen,
+			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), full: true, asks: true, want: "Exempt OverBudget",
+				record: started},
+			{at: 11, tells: "still none", full: true, asks: true, want: "Exempt OverBudget", record: started},
+			{at: 12, tells: "restarted", restarted: true, asks: true, want: "Held Rearmed", taints: taint, record: started},
+			{at: 20, tells: "reported since the boot", node: reported(20), want: "Ready EvidenceHolds"}}},
+		"found at the start: unreadySeconds": {rearming().UnreadySeconds(60), []scene{seen,
+			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), want: "Ready UnreadyWindow", record: started},
+			{at: 69, tells: "one second early", want: "Ready UnreadyWindow"},
+			{at: 70, tells: "at its end", asks: true, want: "Held Rearmed", taints: taint}}},
+		"found at the start, and reported in time": {rearming().UnreadySeconds(60), []scene{seen,
+			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), want: "Ready UnreadyWindow", record: started},
+			{at: 20, tells: "reported", node: reported(20), want: "Ready EvidenceHolds",
+				record: []string{`"bootID":"b2"}`}},
+			{at: 30, tells: "the next reboot is seen",
+				node: func(n *build.NodeWrapper) { reboot(30)(n); n.BootID("b3") },
+				want: "Held Rearmed", taints: taint}}},
+		"found at resume": {rearming(), []scene{seen,
+			{at: 5, tells: "suspended", rule: suspend, want: "Ready Suspended", untouched: true},
+			{at: 10, tells: "rebooted", node: reboot(9), want: "Ready Suspended", untouched: true},
+			{at: 20, tells: "resumed", rule: resume, full: true, asks: true, want: "Exempt OverBudget", record: started}}},
+		"found at resume, on a held node: it stays held": {rearming(), []scene{seen,
+			{at: 2, tells: "lost", node: is("False", 2), asks: true, want: "Held EvidenceMissing", taints: taint},
+			{at: 5, tells: "suspended", rule: suspend, want: "Held Suspended", taints: taint, untouched: true},
+			{at: 10, tells: "rebooted", node: reboot(9), want: "Held Suspended", taints: taint, untouched: true},
+			{at: 20, tells: "resumed", rule: resume, want: "Held Rearmed", taints: taint,
+				record: append([]string{`"limited":true`}, started...)}}},
+		"NoExecute waits until the boot is confirmed": {evicting(), []scene{seen,
+			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), want: "Exempt Booting", record: started},
+			{at: 129, tells: "kubelet reports", node: kubelet(129), want: "Exempt Booting"},
+			{at: 130, tells: "confirmed", asks: true, want: "Held Rearmed", taints: taint}}},
+		"NoExecute does not wait for ever": {evicting(), []scene{seen,
+			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), want: "Exempt Booting", record: started},
+			{at: 609, tells: "kubelet's clock stands still", want: "Exempt Booting"},
+			{at: 610, tells: "ten minutes later", asks: true, want: "Held Rearmed", taints: taint}}},
+		"NoExecute, seen by the operator": {evicting(), []scene{seen,
+			{at: 10, tells: "rebooted", node: reboot(9), want: "Held Rearmed", taints: taint}}},
+		"a claim that used the limit counts through a reboot": {rearming(), []scene{seen,
+			{at: 2, tells: "lost", node: is("False", 2), asks: true, want: "Held EvidenceMissing", taints: taint},
+			{at: 10, tells: "rebooted", node: reboot(9), want: "Held Rearmed", taints: taint,
+				record: []string{`"limited":true`, `"bootID":"b2"`}}}},
+		"bootstrap-only: the node starts over within the limit": {rearming().BootstrapOnly(), []scene{
+			{at: 1, tells: "completes", want: "Ready EvidenceHolds"},
+			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), full: true, asks: true, want: "Exempt OverBudget",
+				record: started},
+			{at: 20, tells: "reported", node: reported(20), want: "Ready EvidenceHolds"},
+			{at: 30, tells: "completed", node: is("False", 30), want: "Ready BootstrapCompleted"}}},
+	} {
+		t.Run(name, func(t *testing.T) { tell(t, c.rule, ready(), c.scenes...) })
+	}
+}

@@ -1,0 +1,139 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+const taint = "example.com/r"
+
+func suspend(r *build.RuleWrapper) { r.Suspend(true) }
+func resume(r *build.RuleWrapper)  { r.Suspend(false) }
+
+func is(status corev1.ConditionStatus, at int) func(*build.NodeWrapper) {
+	return func(n *build.NodeWrapper) { n.Condition("A", status, second(at)) }
+}
+
+func overridden(by string) func(*build.NodeWrapper) {
+	return func(n *build.NodeWrapper) { n.Annotation(v1alpha1.OverrideAnnotation, by) }
+}
+
+func untaint(n *build.NodeWrapper) { n.Untaint(taint) }
+
+// TestASuspendedRuleIsFrozen has a row for each sentence about suspend.
+func TestASuspendedRuleIsFrozen(t *testing.T) {
+	fresh := func() *build.NodeWrapper { return node().Created(now) }
+	held := scene{at: 1, tells: "held", want: "Held EvidenceMissing", taints: taint}
+	suspended := scene{at: 10, tells: "suspended", rule: suspend, want: "Held Suspended", taints: taint, untouched: true}
+	limited := rule("r", "A").MaxUnavailable("1").UnreadySeconds(30)
+
+	for name, c := range map[string]struct {
+		rule   *build.RuleWrapper
+		node   *build.NodeWrapper
+		scenes []scene
+	}{
+		"taint and record stay, though the node becomes ready": {rule("r", "A"), fresh(), []scene{held, suspended,
+			{at: 20, tells: "ready", node: is("True", 20), want: "Held Suspended", taints: taint, untouched: true},
+			{at: 21, tells: "restarted", restarted: true, want: "Held Suspended", taints: taint, untouched: true},
+			{at: 30, tells: "resumed", rule: resume, want: "Ready EvidenceHolds"}}},
+		"the health verdict stays": {rule("r", "A").Health("rules"), fresh(), []scene{held, suspended,
+			{at: 20, tells: "ready", node: is("True", 20), want: "Held Suspended", taints: taint, untouched: true,
+				record: []string{`"health":"NotReady"`}}}},
+		"without a taint the verdict is all that stays": {rule("r", "A").Untainted().Health("rules"), fresh(), []scene{
+			{at: 1, tells: "held", want: "Held EvidenceMissing", record: []string{`"health":"NotReady"`}},
+			{at: 10, tells: "suspended, and ready", rule: suspend, node: is("True", 10), want: "Held Suspended", untouched: true}}},
+		"bootstrap is not completed": {rule("r", "A").BootstrapOnly(), fresh(), []scene{held, suspended,
+			{at: 20, tells: "ready", node: is("True", 20), want: "Held Suspended", taints: taint, untouched: true}}},
+		"new nodes, and recreated ones, are not tainted": {rule("r", "A").Suspend(true), fresh(), []scene{
+			{at: 1, tells: "new", want: "Exempt Suspended", record: none},
+			{at: 2, tells: "ready", node: is("True", 2), want: "Ready Suspended", record: none}}},
+		"nodes in service are not tainted": {rule("r", "A"), fresh().Condition("A", "True", now), []scene{
+			{at: 1, tells: "in service", want: "Ready EvidenceHolds"},
+			{at: 10, tells: "suspended, and lost", rule: suspend, node: is("False", 10), want: "Exempt Suspended",
+				untouched: true}}},
+		"a foreign taint is not adopted": {rule("r", "A").Suspend(true), fresh().Taint(taint, "x", "NoSchedule"), []scene{
+			{at: 1, tells: "new", want: "Exempt Suspended", taints: taint, record: none}}},
+		"a node that is relabelled keeps what it has": {rule("r", "A"), fresh(), []scene{held, suspended,
+			{at: 20, tells: "relabelled", node: func(n *build.NodeWrapper) { n.Unlabel("pool") }, taints: taint, untouched: true},
+			{at: 30, tells: "resumed", rule: resume, record: none}}},
+		"an override Release still acts": {rule("r", "A").Health("rules"), fresh(), []scene{held, suspended,
+			{at: 20, tells: "released", node: overridden("Release"), want: "Exempt OverrideRelease",
+				record: []string{`"health":"Ready"`}},
+			{at: 21, tells: "again", want: "Exempt OverrideRelease", untouched: true},
+			{at: 30, tells: "no longer", node: func(n *build.NodeWrapper) { n.Unannotate(v1alpha1.OverrideAnnotation) },
+				want: "Exempt Suspended", untouched: true}}},
+		"an override Hold does not": {rule("r", "A").Suspend(true), fresh(), []scene{
+			{at: 1, tells: "hold", node: overridden("Hold"), want: "Exempt Suspended", record: none}}},
+		"a taint that is removed by hand is not put back": {rule("r", "A"), fresh(), []scene{held, suspended,
+			{at: 20, tells: "removed", node: untaint, want: "Exempt Suspended", untouched: true, record: []string{`"taint"`}}}},
+		"and not at resume, where maxUnavailable has no room": {limited, fresh(), []scene{held, suspended,
+			{at: 20, tells: "removed", node: untaint, want: "Exempt Suspended", untouched: true},
+			{at: 60, tells: "resumed", rule: resume, full: true, asks: true, want: "Exempt OverBudget", record: none},
+			{at: 61, tells: "room", asks: true, want: "Held EvidenceMissing", taints: taint}}},
+		"a taint that is removed by hand after resume is put back": {rule("r", "A").MaxUnavailable("1"), fresh(), []scene{held,
+			suspended, {at: 20, tells: "resumed", rule: resume, want: "Held EvidenceMissing", taints: taint},
+			{at: 30, tells: "removed", node: untaint, asks: true, want: "Held EvidenceMissing", taints: taint}}},
+		"deletion cleans up": {rule("r", "A"), fresh(), []scene{held, suspended,
+			{at: 20, tells: "deleted", rule: func(r *build.RuleWrapper) { r.Deleted(second(20)) }, record: none}}},
+		"resume is within maxUnavailable": {rule("r", "A").MaxUnavailable("1").Suspend(true), fresh(), []scene{
+			{at: 1, tells: "new", want: "Exempt Suspended", record: none},
+			{at: 60, tells: "resumed", rule: resume, full: true, asks: true, want: "Exempt OverBudget"},
+			{at: 61, tells: "restarted", restarted: true, rule: inForceFrom(60), asks: true, want: "Held EvidenceMissing",
+				taints: taint}}},
+		"resume is within unreadySeconds": {limited.Clone(), fresh().Condition("A", "True", now), []scene{
+			{at: 1, tells: "in service", want: "Ready EvidenceHolds"},
+			{at: 10, tells: "suspended", rule: suspend, want: "Ready Suspended", untouched: true},
+			{at: 50, tells: "lost", node: is("False", 50), want: "Exempt Suspended", untouched: true},
+			{at: 60, tells: "resumed", rule: resume, want: "Ready UnreadyWindow"},
+			{at: 79, tells: "one second early", want: "Ready UnreadyWindow"},
+			{at: 80, tells: "at its end", asks: true, want: "Held EvidenceMissing", taints: taint}}},
+		"a rule that requires a suspended one is frozen like it": {rule("r", "A"), fresh(), []scene{held,
+			{at: 10, tells: "suspended", frozen: "Suspended", node: is("True", 10), want: "Held Suspended", taints: taint,
+				untouched: true},
+			{at: 20, tells: "released", node: overridden("Release"), want: "Exempt OverrideRelease"}}},
+		"a rule that is frozen for another reason releases nothing": {rule("r", "A"), fresh(), []scene{held,
+			{at: 10, tells: "frozen", frozen: "Invalid", node: overridden("Release"), want: "Held NotInForce", taints: taint,
+				untouched: true}}},
+	} {
+		t.Run(name, func(t *testing.T) { tell(t, c.rule, c.node, c.scenes...) })
+	}
+}
+
+// inForceFrom makes the status say since when the rule is in force.
+func inForceFrom(at int) func(*build.RuleWrapper) {
+	return func(r *build.RuleWrapper) {
+		r.StatusCondition(v1alpha1.ConditionReady, "True").StatusInForce(second(at), ruleset.Compile(r.Obj(), nil, now).SelectorHash)
+		r.Status.ObservedGeneration = r.NodeReadinessRule.Generation
+	}
+}
+
+func TestTheGuardOfASuspendedRule(t *testing.T) {
+	guarding := func() *build.RuleWrapper { return rule("r", "Ready").Untainted().EvictionGuard(60) }
+	lost := func(n *build.NodeWrapper) {
+		n.Condition("Ready", "Unknown", second(10)).Taint(corev1.TaintNodeUnreachable, "", corev1.TaintEffectNoExecute)
+	}
+	const unreachable = corev1.TaintNodeUnreachable
+	for name, scenes := range map[string][]scene{
+		"does not begin": {{at: 1, tells: "suspended", rule: suspend, want: "Ready Suspended"},
+			{at: 11, tells: "lost", node: lost, want: "Exempt Suspended", taints: unreachable, untouched: true},
+			{at: 30, tells: "resumed: from now on", rule: resume, want: "Held EvidenceMissing Active", taints: unreachable,
+				record: []string{`"guardedSince":"2026-01-02T03:04:35Z"`}}},
+		"denies until its end, and evicts at resume": {
+			{at: 11, tells: "lost", node: lost, want: "Held EvidenceMissing Active", taints: unreachable},
+			{at: 20, tells: "suspended", rule: suspend, want: "Exempt Suspended Active", taints: unreachable, untouched: true},
+			{at: 69, tells: "one second early", want: "Exempt Suspended Active", taints: unreachable, untouched: true},
+			{at: 70, tells: "at its end", want: "Exempt Suspended Ended", taints: unreachable, untouched: true},
+			{at: 80, tells: "resumed", rule: resume, want: "Held EvidenceMissing Ended", taints: unreachable,
+				record: []string{`"guardEnded"`}}},
+	} {
+		t.Run(name, func(t *testing.T) { tell(t, guarding(), inService(), scenes...) })
+	}
+}

@@ -1,0 +1,76 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eviction
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// finished are the ended guards of which all evictions are done, by node. It is safe for concurrent use. A process
+// that has just started knows none: it looks at all nodes with such a record.
+type finished struct {
+	mu    sync.Mutex
+	nodes map[string]map[endedGuard]bool
+}
+
+// endedGuard is a guard of a rule on a node that ended at a time.
+type endedGuard struct {
+	node, rule types.UID
+	at         time.Time
+}
+
+// endedOn returns the guard of a rule on a node as the record has it; false if the record does not say that it ended.
+func endedOn(node *corev1.Node, rule *ruleset.Rule, now time.Time) (endedGuard, bool) {
+	at := gate.StateOf(rule, node, now).Record.GuardEnded
+	return endedGuard{node.UID, rule.UID, at.UTC()}, !at.IsZero()
+}
+
+// Evicted reports whether all pods are evicted that were due on the node when the rule's guard ended there. Pods that
+// the API server refuses to delete are not waited for.
+func (r *Reconciler) Evicted(node *corev1.Node, rule *ruleset.Rule) bool {
+	g, ended := endedOn(node, rule, r.Clock.Now())
+	r.finished.mu.Lock()
+	defer r.finished.mu.Unlock()
+	return ended && r.finished.nodes[node.Name][g]
+}
+
+// finish notes that all evictions of ended guards are done on a node, and forgets its earlier ones.
+func (r *Reconciler) finish(node *corev1.Node, rules []*ruleset.Rule) {
+	done := map[endedGuard]bool{}
+	for _, rule := range rules {
+		if g, ended := endedOn(node, rule, r.Clock.Now()); ended {
+			done[g] = true
+		}
+	}
+	r.finished.mu.Lock()
+	before := r.finished.nodes[node.Name]
+	more := false
+	for g := range done {
+		more = more || !before[g]
+	}
+	if r.finished.nodes == nil {
+		r.finished.nodes = map[string]map[endedGuard]bool{}
+	}
+	r.finished.nodes[node.Name] = done
+	if len(done) == 0 {
+		delete(r.finished.nodes, node.Name)
+	}
+	r.finished.mu.Unlock()
+	if more && r.Finished != nil {
+		r.Finished(node.Name)
+	}
+}
+
+func (f *finished) forget(node string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.nodes, node)
+}
