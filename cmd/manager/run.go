@@ -58,7 +58,8 @@ func (o *options) settings() (*operator.Options, error) {
 	return &operator.Options{
 		Namespace: o.webhooks.namespaceOrDefault(), NodeStateMetrics: o.serving.nodeStates, NodeWorkers: o.workers.nodes, RuleWorkers: o.workers.rules,
 		NodeAdmission: node.Mode(o.webhooks.nodeAdmission), NodePolicy: o.webhooks.nodePolicy, Webhooks: webhooks,
-		AgentConfig: agents, AgentAccount: o.agents.account,
+		UnguardedRecords: !o.webhooks.recordGuard,
+		AgentConfig:      agents, AgentAccount: o.agents.account,
 	}, nil
 }
 

@@ -215,7 +215,15 @@ func OfNodeController(t *corev1.Taint) bool {
 // guard keeps in the record since when the node's pods are guarded, and when that ended.
 func (n *subject) guard() {
 	n.d.Hold = HoldOf(n.Input)
-	h := &n.d.Hold
+	if n.Rule.Mode == ruleset.DryRun { // admission rehearses by itself; a guard from before the dry-run ends
+		n.d.Hold = Ending(n.Input)
+	}
+	n.recheck(n.d.Hold.RecheckAt)
+	n.d.Hold.remember(&n.rec, n.stamp())
+}
+
+// remember writes the guard's clock into a record.
+func (h *Hold) remember(r *Record, now metav1.Time) {
 	if h.State == HoldNone {
 		r.GuardedSince, r.GuardEnded = metav1.Time{}, metav1.Time{}
 		return

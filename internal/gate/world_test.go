@@ -128,7 +128,7 @@ func carriedOut(n *corev1.Node, d *Decision) *corev1.Node {
 		w.Taint(d.Rule.Taint.Key, d.Rule.Taint.Value, d.Rule.Taint.Effect)
 	}
 	w.Unannotate(d.Rule.RecordKey())
-	if d.Record != nil {
+	if d.Record != (Record{}) {
 		w.Annotation(d.Rule.RecordKey(), d.Record.Encode())
 	}
 	w.Unannotate(d.Rule.MarkerKey())

@@ -121,7 +121,7 @@ func (r *Replica) addControllers(env *Environment, o *Options) {
 	r.Escapes = node.NewEscapes(env.Live, func() bool { return env.Admission() != nodeadmission.EngineNone })
 	r.Nodes = &node.Reconciler{
 		Client: env.Client, Live: env.Live, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,
-		PolicyClaim: nodeadmission.CountPolicyTaint, Escapes: r.Escapes,
+		PolicyClaim: nodeadmission.CountPolicyTaint, Escapes: r.Escapes, UnguardedRecords: o.UnguardedRecords,
 		StateMetrics: o.NodeStateMetrics,
 	}
 	r.NodeRules = &controller.RulesSource{Rules: r.Rules, Queue: &h.nodes, Nodes: env.Cache.WaitForCacheSync,

@@ -55,6 +55,8 @@ type Options struct {
 	NodePolicy    string
 	// Webhooks are the settings of the admission webhooks; nil if none are served.
 	Webhooks *WebhookOptions
+	// UnguardedRecords is whether others than the operator may write its records on nodes.
+	UnguardedRecords bool
 	// AgentConfig is the ConfigMap of the node agents' configuration; nil if it is not written. AgentAccount is the name
 	// of their ServiceAccount in the same namespace.
 	AgentConfig  *types.NamespacedName

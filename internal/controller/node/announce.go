@@ -32,6 +32,7 @@ const (
 	reasonGuardEnded         = "GuardEnded"
 	reasonGuardStoodDown     = "GuardStoodDown"
 	reasonInvalidOverride    = "InvalidOverride"
+	reasonTaintLeft          = "TaintLeft"
 
 	actionAddTaint    = "AddTaint"
 	actionRemoveTaint = "RemoveTaint"
@@ -73,6 +74,23 @@ func (r *Reconciler) announce(ctx context.Context, p *pass, written *corev1.Node
 		n := notes[reason][0]
 		r.eventf(written, about[reason], n.eventType, reason, n.action, "%s", joined(notes[reason]))
 	}
+}
+
+// reportLeft reports the taints that stay although a record said that they were a deleted rule's.
+func (r *Reconciler) reportLeft(ctx context.Context, p *pass, written *corev1.Node) {
+	var names []string
+	for i := range p.left {
+		if t := gate.Find(written, &p.left[i]); t != nil {
+			names = append(names, t.Key+":"+string(t.Effect))
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	log.FromContext(ctx).Info("Left taints that a record of a deleted rule names", "taints", names)
+	r.eventf(written, nil, corev1.EventTypeWarning, reasonTaintLeft, actionRemoveTaint, "The record of a deleted rule names "+
+		"taints that the operator leaves, since the record guard is not installed and anybody may have written the record; "+
+		"to remove them: kubectl taint node %s %s-", written.Name, strings.Join(names, "- "))
 }
 
 // joined says what happened to all rules before it says why: a note that is too long is cut at its end.

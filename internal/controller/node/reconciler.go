@@ -55,6 +55,9 @@ type Reconciler struct {
 	Evicted func(*corev1.Node, *ruleset.Rule) bool
 	// Escapes counts pods that were faster than the gate; nil, where nobody does.
 	Escapes *Escapes
+	// UnguardedRecords is whether others than the operator may write its records. Then a record of a deleted rule does not
+	// prove that its taint is the operator's: the taint stays, and is reported.
+	UnguardedRecords bool
 	// StateMetrics counts failed conditions.
 	StateMetrics bool
 
@@ -70,6 +73,7 @@ type pass struct {
 	look      fleet.Look
 	now       time.Time
 	swept     taints.Swept
+	left      []corev1.Taint // of deleted rules, by records that anybody may have written
 	decisions []gate.Decision
 	verdicts  []readiness.Verdict // of the decisions, in their order
 	reserved  []*ruleset.Rule
@@ -99,6 +103,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("looking up rules that node %q bears records of: %w", node.Name, err)
 	}
 	p.swept = taints.Sweep(node, p.set, gone)
+	if r.UnguardedRecords {
+		p.left, p.swept.Claims = p.swept.Claims, nil
+	}
 	r.decide(ctx, p)
 	r.countPolicyClaims(p)
 	outcome := taints.Plan(node, p.swept, p.decisions, p.now)
@@ -165,6 +172,7 @@ func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome)
 	case err == nil:
 		r.ownWrites.expect(written)
 		r.announce(ctx, p, written, outcome)
+		r.reportLeft(ctx, p, written)
 		r.record(p, written, outcome, nil)
 		return r.again(p), nil
 	case apierrors.IsNotFound(err):

@@ -100,6 +100,18 @@ var _ = Describe("A node under a rule", func() {
 		Expect(w.node("a").Annotations).To(BeEmpty())
 	})
 
+	It("keeps the taint that a record of an unknown rule names, if anybody may have written that record", func() {
+		w.createNode(build.MakeNode("a").Taint("example.com/theirs", "", corev1.TaintEffectNoSchedule).
+			Annotation("readiness.node.x-k8s.io/rule-unknown", `{"taint":"example.com/theirs=:NoSchedule"}`))
+		w.rules()
+		w.UnguardedRecords = true
+		w.reconcile("a")
+		Expect(w.taintKeys("a")).To(Equal([]string{"example.com/theirs"}))
+		Expect(w.node("a").Annotations).To(BeEmpty())
+		Expect(w.events()).To(ConsistOf(And(ContainSubstring("TaintLeft"),
+			ContainSubstring("example.com/theirs:NoSchedule-"))))
+	})
+
 	It("keeps the taint of a rule that the cache has not seen yet", func() {
 		w.createNode(build.MakeNode("a").Taint(taintKey, "pending", corev1.TaintEffectNoSchedule))
 		rule := network().Selector(pool, w.pool).Obj()
