@@ -70,6 +70,10 @@ func (p *plugin) statuses(ctx context.Context, c *input.Cluster, names []string)
 	}
 	out := report.Statuses(chosen)
 	out.Operator = c.Operator(ctx, p.now())
+	if other := c.OtherController(ctx, p.now()); other != nil {
+		out.OtherController = other.Message
+	}
+	out.ManagedBy = c.CRDManagers(ctx)
 	return out, rules.ResourceVersion, nil
 }
 

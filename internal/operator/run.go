@@ -39,6 +39,7 @@ import (
 	"github.com/nodegate/nodegate/internal/controller/rule"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/guard/eviction"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/watch"
 )
 
@@ -117,7 +118,7 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 		return err
 	}
 	for _, add := range []func(context.Context, manager.Manager, *Options) error{
-		r.addToManager, r.addAgentConfig(recorder), r.addChecks, r.addWebhooks,
+		r.addToManager, r.addAgentConfig(recorder), r.addChecks, r.addWebhooks, r.addIncumbents(env),
 	} {
 		if err := add(ctx, mgr, o); err != nil {
 			return err
@@ -178,6 +179,34 @@ func (r *Replica) addAgentConfig(recorder events.EventRecorder) func(context.Con
 		account := types.NamespacedName{Namespace: o.AgentConfig.Namespace, Name: o.AgentAccount}
 		c := &agentconfig.Reconciler{Recorder: recorder, Key: *o.AgentConfig, Account: account}
 		return c.SetupWithManager(mgr, r.Rules)
+	}
+}
+
+const actionFreeze = "FreezeRules"
+
+// addIncumbents adds what freezes the rules while another controller acts on them. It looks before anything acts.
+func (r *Replica) addIncumbents(env *Environment) func(context.Context, manager.Manager, *Options) error {
+	return func(ctx context.Context, mgr manager.Manager, _ *Options) error {
+		tell := func(ctx context.Context, p *ruleset.Problem) {
+			served := &apiextensionsv1.CustomResourceDefinition{}
+			if err := env.Live.Get(ctx, client.ObjectKey{Name: crd.Name}, served); err == nil {
+				env.Recorder.Eventf(served, nil, corev1.EventTypeWarning, p.Reason, actionFreeze, "%s", p.Message)
+			}
+		}
+		i := &watch.Incumbents{Live: env.Live, Rules: r.Rules, Clock: env.Clock, Tell: tell}
+		if err := i.Look(ctx); err != nil {
+			ctrl.Log.Error(err, "Cannot find out whether another controller acts on the rules")
+		}
+		if err := mgr.Add(i); err != nil {
+			return fmt.Errorf("adding the search for other controllers: %w", err)
+		}
+		alone := func(*http.Request) error {
+			if p := r.Rules.OtherController(); p != nil {
+				return errors.New(p.String())
+			}
+			return nil
+		}
+		return addReadyzChecks(mgr, map[string]healthz.Checker{"no-other-controller": alone})
 	}
 }
 

@@ -23,7 +23,19 @@ const (
 	ReasonUnsupported = "Unsupported"
 	// ReasonForeignCRD: the CustomResourceDefinition that is served is not Nodegate's.
 	ReasonForeignCRD = "ForeignCRD"
+	// ReasonOtherController: another controller acts on the rules.
+	ReasonOtherController = "OtherController"
 )
+
+// IncumbentLease is the name of the lease by which the Node Readiness Controller elects its leader.
+const IncumbentLease = "ba65f13e.readiness.node.x-k8s.io"
+
+// OtherController is the problem that a Node Readiness Controller renews its lease.
+func OtherController(namespace, holder string) *Problem {
+	return &Problem{Reason: ReasonOtherController, Message: fmt.Sprintf("another controller acts on the rules: %s renews "+
+		"the lease %s/%s. Nodegate changes nothing until that controller is stopped: scale its Deployment to 0, or if your "+
+		"provider runs it, turn it off there", holder, namespace, IncumbentLease)}
+}
 
 // Problem is something that makes a rule invalid.
 type Problem struct {

@@ -4,6 +4,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -31,7 +32,8 @@ type Rules struct {
 
 	mu       sync.Mutex
 	compiled *ruleset.Set
-	frozen   *ruleset.Problem
+	frozen   *ruleset.Problem // because of the CRD
+	other    *ruleset.Problem // because another controller runs
 	served   *ruleset.Set
 }
 
@@ -148,7 +150,28 @@ func (r *Rules) Freeze(p *ruleset.Problem) {
 	r.serve(r.compiled, p)
 }
 
-// Frozen says why all rules are frozen; nil if they are not.
+// giveWay freezes all rules while another controller acts on them, or with nil ends that. It reports whether that is new.
+func (r *Rules) giveWay(other *ruleset.Problem) bool {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	if (other == nil) == (r.other == nil) {
+		return false
+	}
+	r.mu.Lock()
+	r.other = other
+	r.mu.Unlock()
+	r.serve(r.compiled, r.frozen)
+	return true
+}
+
+// OtherController says which other controller acts on the rules; nil if there is none.
+func (r *Rules) OtherController() *ruleset.Problem {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.other
+}
+
+// Frozen says which CRD is served instead of ours; nil if it is ours.
 func (r *Rules) Frozen() *ruleset.Problem {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,10 +210,10 @@ func (r *Rules) drop(obj any) {
 func (r *Rules) serve(compiled *ruleset.Set, frozen *ruleset.Problem) {
 	before := r.Set()
 	served := compiled.BreakCycles(before).FreezeDependents(before)
-	if frozen != nil {
+	if problem := cmp.Or(r.other, frozen); problem != nil {
 		rules := make([]*ruleset.Rule, 0, len(compiled.All()))
 		for _, rule := range compiled.All() {
-			rules = append(rules, rule.FreezeLike(before.Rule(rule.UID), *frozen))
+			rules = append(rules, rule.FreezeLike(before.Rule(rule.UID), *problem))
 		}
 		served = ruleset.NewSet(rules...)
 	}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -144,6 +147,44 @@ func (c *Cluster) Operator(ctx context.Context, now time.Time) *report.Operator 
 			out.Leader = *spec.HolderIdentity
 		}
 		out.Leads = out.Leader != "" && now.Sub(spec.RenewTime.Time) < leasePatience
+	}
+	return out
+}
+
+// OtherController returns the problem that a Node Readiness Controller renews its lease; nil if none does, or if it cannot
+// be known.
+func (c *Cluster) OtherController(ctx context.Context, now time.Time) *ruleset.Problem {
+	leases := &coordinationv1.LeaseList{}
+	if c.List(ctx, leases, client.MatchingFields{"metadata.name": ruleset.IncumbentLease}) != nil {
+		return nil
+	}
+	for i := range leases.Items {
+		l := &leases.Items[i]
+		held := l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != ""
+		if held && l.Spec.RenewTime != nil && now.Sub(l.Spec.RenewTime.Time) < leasePatience {
+			return ruleset.OtherController(l.Namespace, *l.Spec.HolderIdentity)
+		}
+	}
+	return nil
+}
+
+// CRDManagers returns what suggests that another party manages the CRD: labels of add-on managers, and field managers. It is
+// only a hint, because both outlive a takeover.
+func (c *Cluster) CRDManagers(ctx context.Context) []string {
+	served := &apiextensionsv1.CustomResourceDefinition{}
+	if c.Get(ctx, client.ObjectKey{Name: crd.Name}, served) != nil {
+		return nil
+	}
+	var out []string
+	if mode, ok := served.Labels["addonmanager.kubernetes.io/mode"]; ok {
+		out = append(out, "label addonmanager.kubernetes.io/mode="+mode)
+	}
+	for i := range served.ManagedFields {
+		manager := served.ManagedFields[i].Manager
+		hint := "field manager " + manager
+		if strings.Contains(manager, "addon") && !slices.Contains(out, hint) {
+			out = append(out, hint)
+		}
 	}
 	return out
 }

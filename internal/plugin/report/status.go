@@ -78,6 +78,13 @@ func PausedAt(rule *v1alpha1.NodeReadinessRule) *metav1.Time {
 func (l *RuleStatusList) Text(style Style) string {
 	p := &page{Style: style}
 	p.operator(l.Operator)
+	if l.OtherController != "" {
+		p.mark(red, 0, "OtherController:", l.OtherController)
+	}
+	if len(l.ManagedBy) > 0 {
+		p.line(yellow, 0, "Another party may manage the CRD, and replace it with its own: %s.",
+			strings.Join(l.ManagedBy, ", "))
+	}
 	if len(l.Items) == 0 {
 		p.line(plain, 0, "No rules found: no node is held.")
 		return p.String()

@@ -216,6 +216,10 @@ type RuleStatusList struct {
 
 	Items    []RuleStatus `json:"items"`
 	Operator *Operator    `json:"operator,omitempty"`
+	// OtherController says which other controller acts on the rules, and what to do.
+	OtherController string `json:"otherController,omitempty"`
+	// ManagedBy names what suggests that another party manages the CRD.
+	ManagedBy []string `json:"managedBy,omitempty"`
 }
 
 // RuleStatus is the state of a rule.

@@ -1,0 +1,83 @@
+{{/* All rules of the values: by name, each with spec, labels, annotations, and the path of its spec in the values. */}}
+{{- define "nodegate.rules" -}}
+{{- $rules := dict }}
+{{- range $name, $rule := .Values.rules }}
+{{- if $rule }}{{/* null: an overlay removed it */}}
+{{- $_ := set $rules $name (merge (dict "path" (printf "rules.%s.spec" $name)) $rule) }}
+{{- end }}
+{{- end }}
+{{- range $i, $entry := .Values.nodeReadinessRules }}
+{{- if hasKey $rules $entry.name }}
+{{- fail (printf "nodeReadinessRules[%d]: the values have two rules with the name %s" $i $entry.name) }}
+{{- end }}
+{{- $rule := dict "labels" $entry.labels "annotations" $entry.annotations "spec" (omit $entry "name" "labels" "annotations") }}
+{{- $_ := set $rules $entry.name (set $rule "path" (printf "nodeReadinessRules[%d]" $i)) }}
+{{- end }}
+{{- toJson $rules }}
+{{- end }}
+
+{{/* Refuses values of the Node Readiness Controller's chart that this chart does not understand, and names the value to use. */}}
+{{- define "nodegate.checkValues" -}}
+{{- $container := "use containerSecurityContext; securityContext is the pod's" }}
+{{- $instead := dict
+  "replicaCount" "use replicas"
+  "podDisruptionBudget.minAvailable" "use podDisruptionBudget.maxUnavailable"
+  "controller.kubeAPIQPS" "use extraArgs: [--kube-api-qps=NUMBER]"
+  "controller.kubeAPIBurst" "use extraArgs: [--kube-api-burst=NUMBER]"
+  "controller.nodeConcurrentReconciles" "use extraArgs: [--node-concurrent-reconciles=NUMBER]"
+  "controller.ruleConcurrentReconciles" "use extraArgs: [--rule-concurrent-reconciles=NUMBER]"
+  "controller.enableNodeStateMetrics" "use extraArgs: [--enable-node-state-metrics]"
+  "controller.pprofBindAddress" "use extraArgs: [--pprof-bind-address=ADDRESS]"
+  "leaderElection" "remove it; the operator always elects a leader, by a lease in its own namespace"
+  "healthProbeBindAddress" "remove it; the port is 8081"
+  "livenessProbe.httpGet" "remove it; the chart sets it"
+  "readinessProbe.httpGet" "remove it; the chart sets it"
+  "metrics.secure" "remove it; for metrics over HTTP use extraArgs: [--metrics-secure=false]"
+  "metrics.bindAddress" "use metrics.port"
+  "metrics.certDir" "use extraVolumes, extraVolumeMounts and extraArgs: [--metrics-cert-dir=DIRECTORY]"
+  "metrics.certSecretName" "use extraVolumes, extraVolumeMounts and extraArgs: [--metrics-cert-dir=DIRECTORY]"
+  "metrics.service.port" "use metrics.port"
+  "metrics.service.type" "remove it; the Service has an IP address of the cluster"
+  "webhook" "use webhooks"
+  "certManager" "use webhooks.certManager"
+  "validatingWebhook" "use webhooks.enabled"
+  "podSecurityContext" "use securityContext"
+  "securityContext.allowPrivilegeEscalation" $container
+  "securityContext.capabilities" $container
+  "securityContext.privileged" $container
+  "securityContext.readOnlyRootFilesystem" $container
+  "crds.enabled" "remove it; Helm installs the CRD from the directory crds. To leave it out use helm install --skip-crds"
+  "crds.keep" "remove it; Helm never deletes a CRD from the directory crds" }}
+{{- $refused := list }}
+{{- range $path := keys $instead | sortAlpha }}
+{{- $value := $.Values }}
+{{- range $part := splitList "." $path }}
+{{- if kindIs "map" $value }}
+{{- $value = get $value $part }}
+{{- end }}
+{{- end }}
+{{- if not (or (kindIs "invalid" $value) (eq (toString $value) "")) }}
+{{- $refused = append $refused (printf "%s: %s" $path (get $instead $path)) }}
+{{- end }}
+{{- end }}
+{{- if contains "node-readiness-controller" .Values.image.repository }}
+{{- $refused = append $refused "image: remove it; this is the image of the Node Readiness Controller" }}
+{{- end }}
+{{- with $refused }}
+{{- fail (printf "values that this chart does not have:\n- %s" (join "\n- " .)) }}
+{{- end }}
+{{- end }}
+
+{{/* Refuses a first install beside a running Node Readiness Controller, which renews its lease. Offline there are no leases. */}}
+{{- define "nodegate.checkIncumbent" -}}
+{{- if .Release.IsInstall }}
+{{- range $lease := (lookup "coordination.k8s.io/v1" "Lease" "" "").items }}
+{{- if and (eq $lease.metadata.name "ba65f13e.readiness.node.x-k8s.io") $lease.spec.holderIdentity $lease.spec.renewTime }}
+{{- $renewed := toDate "2006-01-02T15:04:05.999999Z07:00" $lease.spec.renewTime | unixEpoch | int64 }}
+{{- if lt (sub (now | unixEpoch | int64) $renewed) 60 }}
+{{- fail (printf "a Node Readiness Controller runs: %s renews the lease %s/%s. Scale its Deployment to 0, or if your provider runs it, turn it off there. Then wait a minute, and install again" $lease.spec.holderIdentity $lease.metadata.namespace $lease.metadata.name) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}

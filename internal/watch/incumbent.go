@@ -1,0 +1,105 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+const (
+	// lookForIncumbents is how often the leases are read. An incumbent renews its own every two seconds.
+	lookForIncumbents = 10 * time.Second
+	// renewedWithin is for how long a lease counts as renewed. It lasts 15 seconds.
+	renewedWithin = 30 * time.Second
+	// clockSkew is how far the clocks of an incumbent and of this replica may differ.
+	clockSkew = 2 * time.Minute
+)
+
+// Incumbents finds out whether another controller acts on the rules, and freezes them meanwhile: two controllers would
+// undo each other's taints. The proof is a lease that is being renewed; a lease that is left behind proves nothing.
+type Incumbents struct {
+	Live  client.Reader
+	Rules *Rules
+	Clock clock.PassiveClock
+	// Tell is called when another controller is found.
+	Tell func(context.Context, *ruleset.Problem)
+
+	leases map[types.NamespacedName]sighting
+}
+
+// sighting is what is known of a lease: the renewal that was seen last, when, and whether it counts.
+type sighting struct {
+	renewed metav1.MicroTime
+	at      time.Time
+	counts  bool
+}
+
+// Start looks again and again. It implements manager.Runnable.
+func (i *Incumbents) Start(ctx context.Context) error {
+	tick := time.NewTicker(lookForIncumbents)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := i.Look(ctx); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "Cannot find out whether another controller acts on the rules")
+		}
+	}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica answers readiness probes and webhooks.
+func (*Incumbents) NeedLeaderElection() bool { return false }
+
+// Look reads the leases once, and freezes or thaws the rules. If it fails, everything stays as it is.
+func (i *Incumbents) Look(ctx context.Context) error {
+	list := &coordinationv1.LeaseList{}
+	// Version 0: from the API server's cache, which has the leases of all nodes.
+	cached := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
+	named := client.MatchingFields{"metadata.name": ruleset.IncumbentLease}
+	if err := i.Live.List(ctx, list, named, cached); err != nil {
+		return fmt.Errorf("listing leases named %s: %w", ruleset.IncumbentLease, err)
+	}
+	now, found := i.Clock.Now(), (*ruleset.Problem)(nil)
+	leases := map[types.NamespacedName]sighting{}
+	for n := range list.Items {
+		l := &list.Items[n]
+		if l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" || l.Spec.RenewTime == nil {
+			continue // released
+		}
+		key := client.ObjectKeyFromObject(l)
+		s, seen := i.leases[key]
+		switch {
+		case !seen:
+			age := now.Sub(l.Spec.RenewTime.Time)
+			s = sighting{renewed: *l.Spec.RenewTime, at: now, counts: max(age, -age) < clockSkew}
+		case !s.renewed.Equal(l.Spec.RenewTime):
+			s = sighting{renewed: *l.Spec.RenewTime, at: now, counts: true}
+		}
+		s.counts = s.counts && now.Sub(s.at) < renewedWithin
+		leases[key] = s
+		if s.counts && found == nil {
+			found = ruleset.OtherController(l.Namespace, *l.Spec.HolderIdentity)
+		}
+	}
+	i.leases = leases
+	if i.Rules.giveWay(found) && found != nil {
+		log.FromContext(ctx).Info("Frozen: " + found.Message)
+		i.Tell(ctx, found)
+	}
+	return nil
+}
