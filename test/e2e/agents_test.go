@@ -34,7 +34,7 @@ import (
 
 const agentName = "nodegate-agent"
 
-// agents are the node agents as config/agent installs them: the DaemonSet's pods, by the real controller manager, with
+// agents are the node agents as config/components/agent installs them: the DaemonSet's pods, by the real controller manager, with
 // the service account, its permissions and the policies. kwok runs no containers: the test runs the agent for a node,
 // with the arguments of its pod and a token that is bound to it, and does for the ConfigMap what kubelet does.
 type agents struct {
