@@ -150,7 +150,7 @@ func (d *demo) comeUp(ctx context.Context) error {
 // breakDown: with the rule made continuous, a node whose CNI fails is held again, until it is back.
 func (d *demo) breakDown(ctx context.Context) error {
 	node := fmt.Sprintf("node-%d", rand.IntN(nodes))
-	d.screen.Step("The rule is edited to enforcementMode: continuous, and the CNI of %s fails: "+
+	d.screen.Step("The rule becomes continuous, and the CNI of %s fails: "+
 		"the taint is back, its pods run on", node)
 	rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: ruleName}}
 	edit := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"enforcementMode":"continuous"}}`))
