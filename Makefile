@@ -233,6 +233,12 @@ chart: ## Lint and test the chart, and package it into dist.
 	$(HELM_UNITTEST) --strict charts/nodegate
 	$(HELM) package -d dist charts/nodegate
 
+##@ Release
+
+.PHONY: release
+release: ## Write a release to dist: images, chart, manifests, plugin, SBOMs, checksums; VERSION=v0.1.0.
+	@hack/release.sh "$(if $(filter-out file,$(origin VERSION)),$(VERSION))"
+
 ##@ Deploy
 
 .PHONY: install
