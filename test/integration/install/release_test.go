@@ -1,0 +1,63 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nodegate/nodegate/test/cluster"
+)
+
+// TestAReleaseCanBeRepeated makes the release of one commit in two checkouts, for one platform, and compares each byte.
+func TestAReleaseCanBeRepeated(t *testing.T) {
+	t.Parallel()
+	version := newestVersion(t)
+	release := func() string {
+		checkout := filepath.Join(t.TempDir(), "nodegate")
+		for _, args := range [][]string{
+			{"git", "clone", "--quiet", "--no-hardlinks", cluster.Root(), checkout},
+			{"make", "-C", checkout, "release", "VERSION=" + version, "ARCHES=amd64", "PLATFORMS=linux/amd64"},
+		} {
+			cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+			}
+		}
+		sums, err := os.ReadFile(filepath.Join(checkout, "dist", "checksums.txt"))
+		cluster.Must(t, err)
+		return string(sums)
+	}
+	first, second := release(), release()
+	if first != second {
+		t.Errorf("the same commit gave:\n%s\nand then:\n%s", first, second)
+	}
+	for _, file := range []string{
+		"agent_linux_amd64.cdx.json", "image.txt", "install-with-agent.yaml", "install.yaml", "krew-nodegate.yaml",
+		"kubectl-nodegate_" + version + "_linux_amd64.tar.gz", "nodegate-" + version[1:] + ".tgz",
+		"nodegate_" + version + "_oci.tar.gz", "release-notes.md",
+	} {
+		if !strings.Contains(first, "  "+file+"\n") {
+			t.Errorf("the release has no %s:\n%s", file, first)
+		}
+	}
+}
+
+// newestVersion returns the newest version that the changelog has a section for.
+func newestVersion(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(cluster.Root(), "CHANGELOG.md"))
+	cluster.Must(t, err)
+	for line := range strings.Lines(string(text)) {
+		if version, ok := strings.CutPrefix(strings.TrimSpace(line), "## ["); ok && version[0] != 'U' {
+			number, _, _ := strings.Cut(version, "]")
+			return "v" + number
+		}
+	}
+	t.Fatal("CHANGELOG.md has no version")
+	return ""
+}
