@@ -48,25 +48,46 @@ func follow(t *testing.T, commands [][]string, pairs ...string) {
 	t.Helper()
 	replacer := strings.NewReplacer(pairs...)
 	for _, command := range commands {
+		t.Log(strings.Join(command, " "))
 		args := make([]string, len(command))
 		for i := range command {
-			args[i] = replacer.Replace(command[i])
+			args[i] = strings.ReplaceAll(replacer.Replace(command[i]), "'", "") // as a shell would
 		}
+		var out string
 		var err error
 		switch {
 		case args[0] == "helm":
-			_, err = helm(t.Context(), args[1:]...)
+			out, err = helm(t.Context(), args[1:]...)
 		case args[0] == "kubectl" && args[1] == "nodegate":
-			_, err = lab.Tool(t.Context(), filepath.Join(lab.Dir, "kubectl-nodegate"), args[2:]...)
+			out, err = lab.Tool(t.Context(), filepath.Join(lab.Dir, "kubectl-nodegate"), args[2:]...)
 		case args[0] == "kubectl":
-			_, err = lab.Kubectl(t.Context(), args[1:]...)
+			out, err = lab.Kubectl(t.Context(), args[1:]...)
 		default:
 			t.Fatalf("%q is nothing that can be run here", args)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Log(out)
 	}
+}
+
+// quickstart runs the commands of the quickstart, apart from those of kind and of the image, which the lab has.
+func quickstart(t *testing.T) {
+	const page = "docs/quickstart.md"
+	first, second := lab.Nodes()[0].Name, lab.Nodes()[1].Name
+	kubectl(t, "cordon", second) // the page has one node
+	pairs := append([]string{
+		"nodegate-control-plane", first, "examples/quickstart", filepath.Join(checkout, "examples", "quickstart"),
+		"image.repository=nodegate", "image.repository=" + strings.Split(Image, ":")[0],
+		"registry.k8s.io/pause:3.10", PodImage,
+	}, inThisLab()...)
+	commands := append(documented(t, page, "", "helm"), documented(t, page, "", "kubectl")...)
+	follow(t, commands, pairs...)
+	kubectl(t, "uncordon", second)
+	kubectl(t, "label", "node", first, "example.com/pool-")
+	follow(t, documented(t, removal, "In order", ""))
+	nothingLeft(t)
 }
 
 // installDocumented runs the README's lines alone, with the image that the nodes have.

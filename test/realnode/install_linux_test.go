@@ -46,6 +46,7 @@ func TestRealNodes(t *testing.T) {
 		{"uninstalled, nothing is left", uninstall},
 		{"a cluster of the Node Readiness Controller is taken over", takesOver},
 		{"uninstalled in the wrong order, it gets clean all the same", uninstallsInAnyOrder},
+		{"the quickstart works as written", quickstart},
 	} {
 		t.Run(part.name, part.run)
 	}
