@@ -66,7 +66,8 @@ func judgeRequirement(rule *ruleset.Rule, r *ruleset.Requirement, facts *Facts, 
 		out.judgement = requirement(false, true)
 	}
 	boot := facts.bootState(now)
-	if boot == booting && (r.CSIDriver != nil || r.Resource != nil || r.Devices != nil || r.Expression != nil) && out.Satisfied {
+	undated := r.CSIDriver != nil || r.Resource != nil || r.Devices != nil || r.Expression != nil
+	if boot == booting && undated && out.Satisfied {
 		out.judgement = requirement(false, false)
 		out.Cause = CauseBeforeBoot
 		facts.Boot.await(boot, &out.judgement, now)
