@@ -77,9 +77,11 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 // lapsed reports whether a claim is from before the rule was last put in force and its taint is gone: a person may have
 // removed it while the rule was suspended. The limit applies before it comes back.
 func lapsed(rule *ruleset.Rule, node *corev1.Node, rec *Record) bool {
+	if rec.Taint == "" || rule.Inert() || !rule.Existing(node) || !rec.Since.Time.Before(rule.InForceSince) {
+		return false
+	}
 	t, err := ParseTaint(rec.Taint)
-	return err == nil && !rule.Inert() && rule.Existing(node) && rec.Since.Time.Before(rule.InForceSince) &&
-		Find(node, &t) == nil
+	return err == nil && Find(node, &t) == nil
 }
 
 // available reports whether a node is neither cordoned nor terminating.
