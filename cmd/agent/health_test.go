@@ -82,8 +82,8 @@ func TestAnAgentThatStarts(t *testing.T) {
 func TestOnlyBalancersMayAsk(t *testing.T) {
 	ports, err := cluster.TakePorts(1)
 	cluster.Must(t, err)
-	a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig=/nonexistent", "--allow-from=127.0.0.2/32,::1/128",
-		"--agent-check-port", fmt.Sprint(ports[0]))
+	a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig=/nonexistent",
+		"--allow-from=127.0.0.2/32,::1/128", "--agent-check-port", fmt.Sprint(ports[0]))
 	ask := func(from, server, request string) string {
 		t.Helper()
 		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", a.addresses[server])

@@ -155,7 +155,7 @@ func TestWithoutAConfiguration(t *testing.T) {
 func TestARuleInDryRunEmptiesNoPool(t *testing.T) {
 	ingress := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(ingress.Close)
-	port := int32(ingress.Listener.Addr().(*net.TCPAddr).Port) //nolint:errcheck,gosec // it is one
+	port := int32(ingress.Listener.Addr().(*net.TCPAddr).Port) //nolint:errcheck // it is one
 	node := build.MakeNode("x").UID("uid-1").Label("pool", "workers").Obj()
 	node.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "True"}}
 	kubeconfig, _ := fakeAPI(t, node)
@@ -224,8 +224,8 @@ func TestAMessageThatChangesIsNoWrite(t *testing.T) {
 		change(n)
 		cluster.Eventually(t, "a run", func() error {
 			_, metrics := a.get(t, "metrics", "/metrics")
-			line := fmt.Sprintf("node_readiness_agent_probe_runs_total{condition=%q,result=\"failure\"} %d\n", "example.com/Fresh",
-				n)
+			line := fmt.Sprintf("node_readiness_agent_probe_runs_total{condition=%q,result=\"failure\"} %d\n",
+				"example.com/Fresh", n)
 			if !strings.Contains(metrics, line) {
 				return errors.New("not yet")
 			}

@@ -44,7 +44,7 @@ func ContainerRuntime(hostRoot string, params *v1alpha1.ContainerRuntimeCheck) C
 		}
 		switch {
 		case errors.Is(err, fs.ErrPermission):
-			return Misconfigured("the agent may not use the socket of the container runtime: set agent.runtimeSocket of the chart")
+			return Misconfigured("the agent may not use the container runtime's socket: set agent.runtimeSocket of the chart")
 		case err != nil:
 			return Fail(GRPCReason(err, "the runtime does not answer"))
 		}

@@ -102,8 +102,8 @@ func TestSilentClientsDoNotKeepOthersWaiting(t *testing.T) {
 	}
 }
 
-// TestAFirstLineThatDoesNotCome: a request whose first line is not there in time is cut long before one whose headers are
-// slow. The agent-check's clients say nothing at all.
+// TestAFirstLineThatDoesNotCome: a request whose first line is not there in time is cut long before one whose headers
+// are slow. The agent-check's clients say nothing at all.
 func TestAFirstLineThatDoesNotCome(t *testing.T) {
 	web, agent := serveTest(t, testHandler())
 	lasts := func(request string) time.Duration {

@@ -193,7 +193,8 @@ func TestHAProxyByAgentChecks(t *testing.T) {
 	clients.Reach(t, ill.node)
 
 	// A weight that is set at runtime is overwritten by the next poll.
-	if out, err := h.Command(t.Context(), "set server nodes/"+ill.node+" weight 0"); err != nil || strings.TrimSpace(out) != "" {
+	out, err := h.Command(t.Context(), "set server nodes/"+ill.node+" weight 0")
+	if err != nil || strings.TrimSpace(out) != "" {
 		t.Errorf("setting a weight: %q, %v", out, err)
 	}
 	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "weight": "1"})
