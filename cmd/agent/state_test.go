@@ -172,7 +172,7 @@ func TestARuleInDryRunEmptiesNoPool(t *testing.T) {
 	if got := a.health(t, asked); got.code != 200 || got.FailOpen {
 		t.Fatalf("in force: %+v", got)
 	}
-	rule.State = config.NotInForce
+	rule.State = config.DryRun
 	writeConfig(t, rules, rule)
 	a.defaults(t, "node_ready")
 	if got := a.health(t, asked); got.code != 200 || !got.FailOpen || got.failOpen != "http:ingress" {
