@@ -8,13 +8,18 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
@@ -128,6 +133,62 @@ func TestTheReporterWithTheRightsOfTheSecondSeed(t *testing.T) {
 		shared(t).Remove(build.MakeNode(node).Obj())
 		shared(whole).Create(build.MakeNode(node).Obj())
 		becomes(t, node, calico, "True", "EndpointOK")
+	})
+}
+
+// TestTheReporterWithConstrainedImpersonation has the permissions of the incumbent's example: its token is bound to a
+// node, and as that node it may read the node and update its status, but neither watch nor patch.
+func TestTheReporterWithConstrainedImpersonation(t *testing.T) {
+	const node, namespace, account = "impersonated", "kube-system", "cni-reporter"
+	e := shared(t)
+	n := build.MakeNode(node).Obj()
+	e.Create(n)
+	e.SetReady(node, "True", "KubeletReady")
+	e.Create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}})
+	e.Account(namespace, account,
+		rbacv1.PolicyRule{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"nodes"},
+			Verbs: []string{"impersonate:associated-node"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"},
+			Verbs: []string{"impersonate-on:associated-node:get"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"},
+			Verbs: []string{"impersonate-on:associated-node:update"}})
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Node", Name: node, UID: n.UID},
+	}}
+	e.Must(e.Client.SubResource("token").Create(t.Context(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}, request))
+	config := e.Config()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	e.Must(clientcmd.WriteToFile(clientcmdapi.Config{
+		CurrentContext: "pod",
+		Contexts:       map[string]*clientcmdapi.Context{"pod": {Cluster: "pod", AuthInfo: "pod"}},
+		Clusters: map[string]*clientcmdapi.Cluster{
+			"pod": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"pod": {Token: request.Status.Token}},
+	}, kubeconfig))
+
+	url, status := endpoint(t)
+	a := startAgent(t, map[string]string{"NODE_NAME": node, "CHECK_ENDPOINT": url, "CONDITION_TYPE": calico,
+		"CHECK_INTERVAL": "50ms", "IMPERSONATE_NODE": "true"}, "--kubeconfig", kubeconfig)
+	becomes(t, node, calico, "False", "EndpointNotReady")
+	status.Store(http.StatusOK)
+	becomes(t, node, calico, "True", "EndpointOK")
+	if c := conditionOf(t, node, "Ready"); c == nil || c.Status != "True" || c.Reason != "KubeletReady" {
+		t.Errorf("another's condition is %+v", c)
+	}
+	cluster.Eventually(t, "its metrics", func() error {
+		_, metrics := a.get(t, "metrics", "/metrics")
+		for _, want := range []string{
+			"node_readiness_reporter_build_info{version=", `node_readiness_reporter_checks_total{result="healthy"} `,
+			`node_readiness_reporter_checks_total{result="unhealthy"} `, "node_readiness_reporter_check_duration_seconds_count ",
+			`node_readiness_reporter_condition_writes_total{result="success"} 2`,
+			`node_readiness_reporter_condition_writes_total{result="skipped"} `,
+		} {
+			if !strings.Contains(metrics, want) {
+				return fmt.Errorf("there is no %s in\n%s", want, metrics)
+			}
+		}
+		return nil
 	})
 }
 

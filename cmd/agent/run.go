@@ -170,8 +170,13 @@ func (a *agent) makeProbes() {
 	if a.watcher == nil || a.reporter == nil && a.options.config == "" {
 		return
 	}
+	newMetrics := probes.NewMetrics
+	if a.reporter != nil {
+		newMetrics = probes.NewReporterMetrics
+	}
 	a.probes = probes.New(probes.Options{
-		Node: a.nodeName, Source: a.watcher, Log: a.log, Metrics: probes.NewMetrics(a.registry), Boot: probes.BootTime(),
+		Node: a.nodeName, Source: a.watcher, Log: a.log, Metrics: newMetrics(a.registry), Boot: probes.BootTime(),
+		Update: a.reporter != nil,
 	})
 }
 

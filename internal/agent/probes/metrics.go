@@ -3,12 +3,43 @@
 
 package probes
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/nodegate/nodegate/internal/version"
+)
 
 // Metrics counts what probes find and what is written.
 type Metrics struct {
 	runs   *prometheus.CounterVec
 	writes *prometheus.CounterVec
+	// Of the reporter alone: nil otherwise.
+	checks, conditionWrites *prometheus.CounterVec
+	duration                prometheus.Histogram
+}
+
+// NewReporterMetrics returns the metrics of an agent that replaces the incumbent's reporter: those of an agent, and
+// those of that reporter.
+func NewReporterMetrics(r prometheus.Registerer) *Metrics {
+	m := NewMetrics(r)
+	m.checks = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "node_readiness_reporter_checks_total", Help: "Checks of the reporter's endpoint: healthy, unhealthy or error.",
+	}, []string{"result"})
+	m.conditionWrites = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "node_readiness_reporter_condition_writes_total",
+		Help: "What followed a check of the reporter: success or error of a write, or skipped if nothing was to be written.",
+	}, []string{"result"})
+	m.duration = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "node_readiness_reporter_check_duration_seconds", Help: "Time that a check of the reporter's endpoint takes.",
+		Buckets: []float64{0.005, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
+	})
+	r.MustRegister(m.checks, m.conditionWrites, m.duration, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "node_readiness_reporter_build_info", Help: "Always 1; the label says which version runs.",
+		ConstLabels: prometheus.Labels{"version": version.Version},
+	}, func() float64 { return 1 }))
+	return m
 }
 
 // NewMetrics returns the metrics, registered.
@@ -26,19 +57,43 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) ran(condition string, ok bool) {
+func (m *Metrics) ran(condition string, f Finding, took time.Duration) {
 	if m == nil {
 		return
 	}
 	result := "failure"
-	if ok {
+	if f.OK {
 		result = "success"
 	}
 	m.runs.WithLabelValues(condition, result).Inc()
+	if m.checks == nil {
+		return
+	}
+	m.duration.Observe(took.Seconds())
+	switch f.Reason {
+	case ReasonEndpointOK:
+		result = "healthy"
+	case ReasonEndpointNotReady:
+		result = "unhealthy"
+	default:
+		result = "error"
+	}
+	m.checks.WithLabelValues(result).Inc()
 }
 
 func (m *Metrics) wrote(result string) {
-	if m != nil {
-		m.writes.WithLabelValues(result).Inc()
+	if m == nil {
+		return
+	}
+	m.writes.WithLabelValues(result).Inc()
+	if m.conditionWrites != nil {
+		m.conditionWrites.WithLabelValues(result).Inc()
+	}
+}
+
+// skipped counts that nothing was to be written.
+func (m *Metrics) skipped() {
+	if m != nil && m.conditionWrites != nil {
+		m.conditionWrites.WithLabelValues("skipped").Inc()
 	}
 }

@@ -6,15 +6,12 @@ package probes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strconv"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/nodegate/nodegate/internal/agent/checks"
@@ -24,8 +21,6 @@ import (
 const (
 	// together is for how long a change waits for others, so that one patch holds them all.
 	together = 50 * time.Millisecond
-	// writeLimit is for how long a write may take.
-	writeLimit = 10 * time.Second
 )
 
 // Source is the node as it is known, and the way to it.
@@ -46,6 +41,9 @@ type Options struct {
 	Log    *slog.Logger
 	// Metrics may be nil.
 	Metrics *Metrics
+	// Update lets the publisher read and update the node's status if it may not patch it. The incumbent's reporter has
+	// the permissions for that, and no others.
+	Update bool
 	// Boot is when the node booted, zero if that is not known. Heartbeats from before are due.
 	Boot time.Time
 	// Now is time.Now by default.
@@ -138,7 +136,7 @@ func (p *Publisher) work(ctx context.Context, w *worker) {
 		if ctx.Err() != nil {
 			return
 		}
-		p.Metrics.ran(w.probe.ConditionType, finding.OK)
+		p.Metrics.ran(w.probe.ConditionType, finding, p.Now().Sub(began))
 		p.mu.Lock()
 		w.found(finding, find(p.conditions(), w.probe.ConditionType), p.Now(), p.bootTime())
 		p.mu.Unlock()
@@ -209,13 +207,10 @@ func (p *Publisher) sync(ctx context.Context) error {
 	write, remove := p.due()
 	p.mu.Unlock()
 	if len(write) == 0 && len(remove) == 0 {
+		p.Metrics.skipped()
 		return nil
 	}
-	patch, err := encodePatch(write, remove)
-	if err != nil {
-		return err
-	}
-	if err := p.patch(ctx, client, patch); err != nil {
+	if err := p.write(ctx, client, write, remove); err != nil {
 		p.Metrics.wrote("error")
 		return err
 	}
@@ -232,36 +227,6 @@ func (p *Publisher) sync(ctx context.Context) error {
 	for _, c := range write {
 		p.Log.Debug("Published", "condition", c.Type, "status", c.Status, "reason", c.Reason)
 	}
-	return nil
-}
-
-// look makes sure that the node's conditions are known. Where they may not be read, a patch that changes nothing is
-// answered with them, and writes nothing.
-func (p *Publisher) look(ctx context.Context, client rest.Interface) error {
-	if p.Source.Unavailable() == nil && p.Source.Object() != nil {
-		return nil
-	}
-	return p.patch(ctx, client, []byte(`{}`))
-}
-
-func (p *Publisher) patch(ctx context.Context, client rest.Interface, patch []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, writeLimit)
-	defer cancel()
-	node := &corev1.Node{}
-	err := client.Patch(types.StrategicMergePatchType).Resource("nodes").Name(p.Node).SubResource("status").
-		Body(patch).MaxRetries(0).Do(ctx).Into(node)
-	if apierrors.IsNotFound(err) {
-		p.mu.Lock()
-		p.seen = nil
-		p.mu.Unlock()
-	}
-	if err != nil {
-		return fmt.Errorf("patching the status of node %q: %w", p.Node, err)
-	}
-	p.mu.Lock()
-	p.seen = &corev1.Node{ObjectMeta: node.ObjectMeta, Status: corev1.NodeStatus{Conditions: node.Status.Conditions}}
-	p.seen.ManagedFields, p.seen.Annotations, p.seen.Labels = nil, nil, nil
-	p.mu.Unlock()
 	return nil
 }
 
@@ -303,14 +268,14 @@ func (p *Publisher) conditions() []corev1.NodeCondition {
 		return nil
 	case watched == nil:
 		return p.seen.Status.Conditions
-	case p.seen == nil || p.seen.UID != watched.UID || version(p.seen) <= version(watched):
+	case p.seen == nil || p.seen.UID != watched.UID || resourceVersion(p.seen) <= resourceVersion(watched):
 		return watched.Status.Conditions
 	}
 	return p.seen.Status.Conditions
 }
 
-// version is the object's resource version, which grows with each change of it.
-func version(node *corev1.Node) uint64 {
+// resourceVersion is the object's resource version, which grows with each change of it.
+func resourceVersion(node *corev1.Node) uint64 {
 	v, err := strconv.ParseUint(node.ResourceVersion, 10, 64)
 	if err != nil {
 		return 0
