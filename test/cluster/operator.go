@@ -25,6 +25,8 @@ const (
 type OperatorOptions struct {
 	// Name names the process. Empty means "nodegate".
 	Name string
+	// Binary is the path of another operator than this checkout's.
+	Binary string
 	// Webhooks serves the webhooks and registers them with the API server. With Standby they are only served.
 	Webhooks, Standby bool
 	// Policies installs the admission policies.
@@ -48,7 +50,10 @@ func (c *Cluster) StartOperator(ctx context.Context, o OperatorOptions) (*Operat
 	if o.Name == "" {
 		o.Name = "nodegate"
 	}
-	binary, err := c.Binary(ctx, "manager")
+	binary, err := o.Binary, error(nil)
+	if binary == "" {
+		binary, err = c.Binary(ctx, "manager")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,81 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicas
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/nodegate/nodegate/test/cluster"
+)
+
+// TestALeaderThatWasFrozen is stopped in the middle of its writes, for longer than its lease. The other replica
+// finishes what it began, and then everything turns out otherwise. When the first one goes on, it still has writes to
+// make by what it knew before: none of them may be carried out.
+func TestALeaderThatWasFrozen(t *testing.T) {
+	const nodes = 150
+	e := newPool(t, nodes)
+	// So slow that it can be frozen in the middle, with writes that wait for their turn.
+	first := e.replica(cluster.OperatorOptions{Name: "first", Args: []string{"--kube-api-qps=25", "--kube-api-burst=1"}})
+	frozen := e.leads("")
+	second := e.replica(cluster.OperatorOptions{Name: "second"})
+	rule := e.rule().Obj()
+	e.Create(rule)
+	e.Eventually("the leader is at work", func() error {
+		if e.tainted() < nodes/10 {
+			return errors.New("it has hardly begun")
+		}
+		return nil
+	})
+	e.Must(first.Pause())
+	t.Cleanup(func() { _ = first.Resume() })
+	done := e.tainted()
+	t.Logf("frozen after %d of %d nodes", done, nodes)
+	if done == nodes {
+		t.Fatal("the leader had written all nodes before it was frozen: this does not test that its writes are refused")
+	}
+
+	e.leads(frozen)
+	e.Eventually("the next leader taints the others", e.taintedAre(nodes))
+	e.report(true)
+	e.Eventually("and releases all", e.taintedAre(0))
+
+	list, err := e.Clientset.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	e.Must(err)
+	changes, err := e.Clientset.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{
+		LabelSelector: poolKey + "=" + e.name, ResourceVersion: list.ResourceVersion})
+	e.Must(err)
+	defer changes.Stop()
+	e.Must(first.Resume())
+	select {
+	case <-first.Exited():
+	case <-time.After(time.Minute):
+		t.Error("the replica that lost its lease goes on")
+	}
+	e.Consistently("no node is tainted again", 3*time.Second, func() error { return undone(changes) })
+	e.Must(e.taintedAre(0)())
+	e.Must(e.Client.Delete(t.Context(), rule)) // while there is an operator that cleans up
+	e.Eventually("the rule is gone", e.Gone(rule))
+	e.Must(second.Stop())
+}
+
+// undone reads the changes so far. It returns an error if one of them is a taint.
+func undone(changes watch.Interface) error {
+	for {
+		select {
+		case event := <-changes.ResultChan():
+			if n, ok := event.Object.(*corev1.Node); ok && cluster.HasTaint(n, gpuTaint) {
+				return fmt.Errorf("node %s was tainted again", n.Name)
+			}
+		default:
+			return nil
+		}
+	}
+}

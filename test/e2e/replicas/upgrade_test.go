@@ -1,0 +1,136 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicas
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/needs"
+)
+
+// previous is the version that this one is compared with, as git names it. Until there is a release, it is the commit
+// before. It must know no field of the API that this version does not have: such an operator is frozen.
+const previous = "HEAD~1"
+
+// buildPrevious builds the operator of the previous version, from an archive beside this checkout.
+func buildPrevious(t *testing.T) string {
+	t.Helper()
+	git := needs.Command(t, "git", "git")
+	dir := t.TempDir()
+	archive := exec.CommandContext(t.Context(), git, "-C", cluster.Root(), "archive", previous)
+	source, err := archive.Output()
+	if err != nil {
+		needs.Missing(t, "the history of git, with "+previous)
+	}
+	unpack := exec.CommandContext(t.Context(), "tar", "-x", "-C", dir)
+	unpack.Stdin = bytes.NewReader(source)
+	if out, err := unpack.CombinedOutput(); err != nil {
+		t.Fatalf("unpacking %s: %v\n%s", previous, err, out)
+	}
+	binary := filepath.Join(dir, "manager")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags=grpcnotrace", "-o", binary, "./cmd/manager")
+	build.Dir, build.Env = dir, append(build.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the operator of %s: %v\n%s", previous, err, out)
+	}
+	return binary
+}
+
+// TestUpgradeAndBack has rules and held nodes. The previous version, both versions at the same time, this version
+// alone, both again, and the previous version alone read each other's records: no change of leader changes a node.
+func TestUpgradeAndBack(t *testing.T) {
+	old := buildPrevious(t)
+	e := newPool(t, 0)
+	const ready, completed, held, heldLater = 0, 1, 2, 3
+	before := e.replica(cluster.OperatorOptions{Name: "previous", Binary: old})
+	leader := e.leads("")
+	continuous := e.rule().MaxUnavailable("50%").Obj()
+	bootstrap := e.rule().Taint("readiness.example.com/boot", "", corev1.TaintEffectNoSchedule).BootstrapOnly().Obj()
+	bootstrap.Name += "-bootstrap"
+	e.Create(continuous)
+	e.Create(bootstrap)
+	for range 4 {
+		e.join()
+	}
+	e.Eventually("the new nodes are held", e.taintedAre(4))
+	for _, i := range []int{ready, completed, heldLater} {
+		e.Report(e.nodes[i], gpuReady, true)
+	}
+	e.Eventually("three are released", e.taintedAre(1))
+	e.Report(e.nodes[heldLater], gpuReady, false)
+	e.Eventually("one is held again, within the limit", e.Tainted(e.nodes[heldLater], gpuTaint, true))
+	state := e.state()
+
+	after := e.replica(cluster.OperatorOptions{Name: "this"})
+	e.unchanged("beside a new follower", state)
+	e.Must(before.Stop())
+	leader = e.leads(leader)
+	e.unchanged("after the upgrade", state)
+	e.Report(e.nodes[held], gpuReady, true)
+	e.Eventually("this version releases what the previous one held", e.Tainted(e.nodes[held], gpuTaint, false))
+	joined := e.join()
+	e.Eventually("and holds a new node", e.Tainted(joined, gpuTaint, true))
+	e.Report(e.nodes[completed], gpuReady, false)
+	e.Eventually("and a node that fails, within the limit", e.Tainted(e.nodes[completed], gpuTaint, true))
+	e.Must(e.Tainted(e.nodes[completed], "readiness.example.com/boot", false)())
+	state = e.state()
+
+	e.Must(before.Start(t.Context()))
+	e.unchanged("beside the previous version as a follower", state)
+	e.Must(after.Stop())
+	e.leads(leader)
+	e.unchanged("after the rollback", state)
+	e.report(true)
+	e.Eventually("the previous version releases what this one held", e.taintedAre(0))
+	e.Must(e.Client.Delete(t.Context(), continuous))
+	e.Must(e.Client.Delete(t.Context(), bootstrap))
+	e.Eventually("and cleans up", e.Gone(continuous))
+	e.Eventually("and cleans up after the other rule", e.Gone(bootstrap))
+	for _, name := range e.nodes {
+		for key := range e.Node(name).Annotations {
+			if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) {
+				t.Errorf("node %s has the record %s", name, key)
+			}
+		}
+	}
+}
+
+// nodeState is what an operator has written to a node.
+type nodeState struct {
+	Taints      []corev1.Taint
+	Annotations map[string]string
+}
+
+func (e *env) state() map[string]nodeState {
+	e.T.Helper()
+	out := map[string]nodeState{}
+	for _, name := range e.nodes {
+		n := e.Node(name)
+		out[name] = nodeState{n.Spec.Taints, maps.Clone(n.Annotations)}
+	}
+	return out
+}
+
+// unchanged watches for a while that no node changes.
+func (e *env) unchanged(when string, want map[string]nodeState) {
+	e.T.Helper()
+	e.Consistently(when+" no node changes", 2*time.Second, func() error {
+		if diff := cmp.Diff(want, e.state()); diff != "" {
+			return fmt.Errorf("-want +got:\n%s", diff)
+		}
+		return nil
+	})
+}
