@@ -145,8 +145,8 @@ type ResourceRequirement struct {
 }
 
 // DevicesRequirement requires devices in the node's ResourceSlices. The devices of the newest generation of each pool
-// count, without those that have a NoSchedule or NoExecute taint in their ResourceSlice. While a driver publishes a pool
-// again, the last complete count stands. Taints of DeviceTaintRules are not seen.
+// count, without those that have a NoSchedule or NoExecute taint in their ResourceSlice. While a driver publishes a
+// pool again, the last complete count stands. Taints of DeviceTaintRules are not seen.
 type DevicesRequirement struct {
 	// driver is the name of the DRA driver, such as gpu.nvidia.com.
 	// +required

@@ -98,14 +98,16 @@ func TestElectionOutsideOfACluster(t *testing.T) {
 		inCluster, elect bool
 		says             string
 	}{
-		"without a flag it runs alone":         {},
-		"asked for, it says what to pass":      {args: []string{"--leader-elect"}, says: "pass --leader-election-namespace"},
-		"with a namespace it elects":           {args: []string{"--leader-election-namespace=x"}, elect: true},
-		"in a cluster it elects":               {inCluster: true, elect: true},
-		"turned off":                           {args: []string{"--leader-elect=false"}},
-		"turned off in a cluster":              {args: []string{"--leader-elect=false"}, inCluster: true},
-		"asked for in a cluster":               {args: []string{"--leader-elect"}, inCluster: true, elect: true},
-		"asked for with the lease's namespace": {args: []string{"--leader-elect", "--leader-election-namespace=x"}, elect: true},
+		"without a flag it runs alone":    {},
+		"asked for, it says what to pass": {args: []string{"--leader-elect"}, says: "pass --leader-election-namespace"},
+		"with a namespace it elects":      {args: []string{"--leader-election-namespace=x"}, elect: true},
+		"in a cluster it elects":          {inCluster: true, elect: true},
+		"turned off":                      {args: []string{"--leader-elect=false"}},
+		"turned off in a cluster":         {args: []string{"--leader-elect=false"}, inCluster: true},
+		"asked for in a cluster":          {args: []string{"--leader-elect"}, inCluster: true, elect: true},
+		"asked for with the lease's namespace": {
+			args: []string{"--leader-elect", "--leader-election-namespace=x"}, elect: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, fs := &options{}, pflag.NewFlagSet("manager", pflag.ContinueOnError)

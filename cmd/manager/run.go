@@ -56,7 +56,8 @@ func (o *options) settings() (*operator.Options, error) {
 		return nil, err
 	}
 	return &operator.Options{
-		Namespace: o.webhooks.namespaceOrDefault(), NodeStateMetrics: o.serving.nodeStates, NodeWorkers: o.workers.nodes, RuleWorkers: o.workers.rules,
+		Namespace: o.webhooks.namespaceOrDefault(), NodeStateMetrics: o.serving.nodeStates,
+		NodeWorkers: o.workers.nodes, RuleWorkers: o.workers.rules,
 		NodeAdmission: node.Mode(o.webhooks.nodeAdmission), NodePolicy: o.webhooks.nodePolicy, Webhooks: webhooks,
 		UnguardedRecords: !o.webhooks.recordGuard,
 		AgentConfig:      agents, AgentAccount: o.agents.account,

@@ -268,7 +268,8 @@ type Counts struct {
 	Mode ruleset.Mode
 	// BootstrapOnly is the rule's enforcement mode.
 	BootstrapOnly bool
-	// Closed is on how many nodes the rule keeps pods off: it holds them, or could not be evaluated and its taint is there.
+	// Closed is on how many nodes the rule keeps pods off: it holds them, or could not be evaluated and its taint is
+	// there.
 	Closed int32
 	// Overridden is for how many nodes the override annotation overrules it, OverBudget how many nodes its limit keeps
 	// from being tainted, Guarded on how many it keeps pods from eviction.

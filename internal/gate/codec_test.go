@@ -44,7 +44,8 @@ func TestRecordsAreReadAndWrittenAsByEncodingJSON(t *testing.T) {
 
 func TestJSONThatTheOperatorDoesNotWriteIsReadAsByEncodingJSON(t *testing.T) {
 	for _, s := range []string{
-		"", "{", "}", "{}", "{},", "{} ", "{}{}", "null", "[]", `{"rule"}`, `{"rule":}`, `{"rule":"a"`, `{"rule":"a",}`, `{,}`,
+		"", "{", "}", "{}", "{},", "{} ", "{}{}", "null", "[]", `{"rule"}`, `{"rule":}`, `{"rule":"a"`, `{"rule":"a",}`,
+		`{,}`,
 		`{"rule":"a""taint":"b"}`, `{"rule": "a"}`, ` {"rule":"a"}`, `{"rule":"a","rule":"b"}`, `{"Rule":"a"}`, `{"other":1}`,
 		`{"rule":1}`, `{"rule":null}`, `{"late":true}`, `{"late":false}`, `{"late":truex}`, `{"late":"true"}`,
 		`{"since":"2026-01-02T15:04:05Z"}`, `{"since":"2026-01-02T15:04:05.5+01:00"}`, `{"since":"2026-02-30T00:00:00Z"}`,

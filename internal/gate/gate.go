@@ -38,10 +38,10 @@ import (
 // pod that the taint would evict or refuse, and existingNodes says whether it may leave that state before it was ready
 // once. The override Release moves nothing: it only hides the taint. The override Hold moves to Held.
 //
-// A node in service stays in service if it rebooted while no operator watched it under the rule in force: at a start, or
-// when a suspended rule is resumed. Its evidence counts only if it is from after the boot, as with every reboot, so it
-// moves to Held after unreadySeconds if maxUnavailable allows it, and with NoExecute not before the boot is confirmed.
-// In the same way, a claim from before the rule was last put in force ends if its taint is gone.
+// A node in service stays in service if it rebooted while no operator watched it under the rule in force: at a start,
+// or when a suspended rule is resumed. Its evidence counts only if it is from after the boot, as with every reboot, so
+// it moves to Held after unreadySeconds if maxUnavailable allows it, and with NoExecute not before the boot is
+// confirmed. In the same way, a claim from before the rule was last put in force ends if its taint is gone.
 //
 // A frozen or suspended rule moves nothing and writes nothing. If it is suspended, the override Release still withdraws
 // its claim.
@@ -187,7 +187,7 @@ func (n *subject) cameInService() bool {
 }
 
 // next chooses the arrow. The first case that holds decides.
-func (n *subject) next() move { //nolint:gocyclo // a case for each arrow of the picture
+func (n *subject) next() move {
 	bootstrapped := n.Rule.Spec.BootstrapOnly() && !n.rearmed
 	present := n.State.Present && !n.State.Shared // a taint to adopt
 	switch {

@@ -55,8 +55,9 @@ func TestAGuardThatEndsOtherwiseThanByRecovery(t *testing.T) {
 		end  scene
 		want string // at the end, and when what is due is evicted
 	}{
-		"deleted":    {scene{rule: func(r *build.RuleWrapper) { r.Deleted(second(20)) }, want: "Ending"}, ""},
-		"dry-run":    {scene{rule: func(r *build.RuleWrapper) { r.DryRun(true) }, want: "Exempt DryRun Ending"}, "Exempt DryRun"},
+		"deleted": {scene{rule: func(r *build.RuleWrapper) { r.Deleted(second(20)) }, want: "Ending"}, ""},
+		"dry-run": {scene{rule: func(r *build.RuleWrapper) { r.DryRun(true) }, want: "Exempt DryRun Ending"},
+			"Exempt DryRun"},
 		"relabelled": {scene{node: relabel, want: "Ending"}, ""},
 		"edited": {scene{rule: func(r *build.RuleWrapper) { r.Spec.EvictionGuard = nil; r.Health("rules") },
 			want: "Held EvidenceMissing Ending"}, "Held EvidenceMissing"},

@@ -11,7 +11,8 @@ import (
 	"github.com/nodegate/nodegate/test/build"
 )
 
-// TestARebootThatIsFoundLater: after a time without an operator, or with a suspended rule, many nodes may have rebooted.
+// TestARebootThatIsFoundLater: after a time without an operator, or with a suspended rule, many nodes may have
+// rebooted.
 func TestARebootThatIsFoundLater(t *testing.T) {
 	rearming := func() *build.RuleWrapper { return rule("r", "A").RearmOnReboot().MaxUnavailable("1") }
 	evicting := func() *build.RuleWrapper { return rearming().Taint(taint, "", corev1.TaintEffectNoExecute) }

@@ -36,8 +36,8 @@ type State struct {
 	// Released is whether the node has been in service under this rule: its record says so, or it was there before the
 	// rule and has no claim. Only such nodes count for maxUnavailable.
 	Released bool
-	// Rebooted is whether the node runs another boot than the record's, and the rule re-arms on that. If the rule is frozen
-	// or suspended, or neither claims nor may add anything, that waits.
+	// Rebooted is whether the node runs another boot than the record's, and the rule re-arms on that. If the rule is
+	// frozen or suspended, or neither claims nor may add anything, that waits.
 	Rebooted bool
 	// Boot is since when evidence counts, on a node that was re-armed and not released since.
 	Boot readiness.Boot

@@ -49,7 +49,8 @@ func TestASuspendedRuleIsFrozen(t *testing.T) {
 				record: []string{`"health":"NotReady"`}}}},
 		"without a taint the verdict is all that stays": {rule("r", "A").Untainted().Health("rules"), fresh(), []scene{
 			{at: 1, tells: "held", want: "Held EvidenceMissing", record: []string{`"health":"NotReady"`}},
-			{at: 10, tells: "suspended, and ready", rule: suspend, node: is("True", 10), want: "Held Suspended", untouched: true}}},
+			{at: 10, tells: "suspended, and ready", rule: suspend, node: is("True", 10), want: "Held Suspended",
+				untouched: true}}},
 		"bootstrap is not completed": {rule("r", "A").BootstrapOnly(), fresh(), []scene{held, suspended,
 			{at: 20, tells: "ready", node: is("True", 20), want: "Held Suspended", taints: taint, untouched: true}}},
 		"new nodes, and recreated ones, are not tainted": {rule("r", "A").Suspend(true), fresh(), []scene{
@@ -62,7 +63,8 @@ func TestASuspendedRuleIsFrozen(t *testing.T) {
 		"a foreign taint is not adopted": {rule("r", "A").Suspend(true), fresh().Taint(taint, "x", "NoSchedule"), []scene{
 			{at: 1, tells: "new", want: "Exempt Suspended", taints: taint, record: none}}},
 		"a node that is relabelled keeps what it has": {rule("r", "A"), fresh(), []scene{held, suspended,
-			{at: 20, tells: "relabelled", node: func(n *build.NodeWrapper) { n.Unlabel("pool") }, taints: taint, untouched: true},
+			{at: 20, tells: "relabelled", node: func(n *build.NodeWrapper) { n.Unlabel("pool") }, taints: taint,
+				untouched: true},
 			{at: 30, tells: "resumed", rule: resume, record: none}}},
 		"an override Release still acts": {rule("r", "A").Health("rules"), fresh(), []scene{held, suspended,
 			{at: 20, tells: "released", node: overridden("Release"), want: "Exempt OverrideRelease",
@@ -78,8 +80,8 @@ func TestASuspendedRuleIsFrozen(t *testing.T) {
 			{at: 20, tells: "removed", node: untaint, want: "Exempt Suspended", untouched: true},
 			{at: 60, tells: "resumed", rule: resume, full: true, asks: true, want: "Exempt OverBudget", record: none},
 			{at: 61, tells: "room", asks: true, want: "Held EvidenceMissing", taints: taint}}},
-		"a taint that is removed by hand after resume is put back": {rule("r", "A").MaxUnavailable("1"), fresh(), []scene{held,
-			suspended, {at: 20, tells: "resumed", rule: resume, want: "Held EvidenceMissing", taints: taint},
+		"a taint that is removed by hand after resume is put back": {rule("r", "A").MaxUnavailable("1"), fresh(), []scene{
+			held, suspended, {at: 20, tells: "resumed", rule: resume, want: "Held EvidenceMissing", taints: taint},
 			{at: 30, tells: "removed", node: untaint, asks: true, want: "Held EvidenceMissing", taints: taint}}},
 		"deletion cleans up": {rule("r", "A"), fresh(), []scene{held, suspended,
 			{at: 20, tells: "deleted", rule: func(r *build.RuleWrapper) { r.Deleted(second(20)) }, record: none}}},
@@ -110,7 +112,8 @@ func TestASuspendedRuleIsFrozen(t *testing.T) {
 // inForceFrom makes the status say since when the rule is in force.
 func inForceFrom(at int) func(*build.RuleWrapper) {
 	return func(r *build.RuleWrapper) {
-		r.StatusCondition(v1alpha1.ConditionReady, "True").StatusInForce(second(at), ruleset.Compile(r.Obj(), nil, now).SelectorHash)
+		hash := ruleset.Compile(r.Obj(), nil, now).SelectorHash
+		r.StatusCondition(v1alpha1.ConditionReady, "True").StatusInForce(second(at), hash)
 		r.Status.ObservedGeneration = r.NodeReadinessRule.Generation
 	}
 }

@@ -42,7 +42,9 @@ type scene struct {
 }
 
 // tell plays a story. What is decided is applied to the node as package taints does, for a taint of one rule.
-func tell(t *testing.T, r *build.RuleWrapper, n *build.NodeWrapper, scenes ...scene) { //nolint:gocyclo // one check after another
+//
+//nolint:gocyclo // one check after another
+func tell(t *testing.T, r *build.RuleWrapper, n *build.NodeWrapper, scenes ...scene) {
 	t.Helper()
 	var compiled *ruleset.Rule
 	var observed readiness.Observed

@@ -113,7 +113,8 @@ func (s *Set) BreakCycles(before *Set) *Set {
 }
 
 // FreezeDependents returns the set with the rules frozen that require a frozen or suspended rule, through any number of
-// steps: whether that one is satisfied is not known, which is not the same as unsatisfied. before is as for BreakCycles.
+// steps: whether that one is satisfied is not known, which is not the same as unsatisfied. before is as for
+// BreakCycles.
 func (s *Set) FreezeDependents(before *Set) *Set {
 	if !s.chained {
 		return s

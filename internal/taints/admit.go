@@ -87,8 +87,8 @@ func admits(rule *ruleset.Rule, old, node *corev1.Node) bool {
 		rule.Taint.Effect != corev1.TaintEffectNoExecute && gate.Find(node, rule.Taint) == nil
 }
 
-// reportedAge is how old a node was when kubelet last reported Ready; 0 if it has not. The admission policy has no clock
-// and cannot compute the age at present.
+// reportedAge is how old a node was when kubelet last reported Ready; 0 if it has not. The admission policy has no
+// clock and cannot compute the age at present.
 func reportedAge(node *corev1.Node) time.Duration {
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && !c.LastHeartbeatTime.IsZero() {

@@ -103,7 +103,8 @@ func TestCompletionAnnotation(t *testing.T) {
 			Annotation(markerKey, isMarked).Annotation(completedAt, "5").Condition("Ready", "True", at(50)),
 			rules(r().BootstrapOnly().RearmOnReboot()),
 			then(51, "rebooted", "Held Rearmed", rearmed, added,
-				recorded(fmt.Sprintf(`{"rule":"cni","taint":%q,"since":%q,"released":%q,"bootID":"b2","notBefore":%q,"rearmedAt":%q}`,
+				recorded(fmt.Sprintf(
+					`{"rule":"cni","taint":%q,"since":%q,"released":%q,"bootID":"b2","notBefore":%q,"rearmedAt":%q}`,
 					pending, stamp(51), stamp(51), stamp(50), stamp(51)))),
 			then(60, "ready", "Ready EvidenceHolds", ready(60), removed, change("completed cni"),
 				map[string]string{recordKey: fmt.Sprintf(`{"rule":"cni","released":%q,"bootID":"b2"}`, stamp(51)),

@@ -183,7 +183,8 @@ func TestRandom(t *testing.T) {
 			w.exactlyTheClaimed(before, after, decisions)
 			if t.Failed() {
 				t.Fatalf("seed %d, pass %d: rules %s\ntaints %v -> %v\nannotations %v\nstates %v\nchanges %v\npatch %s", seed, pass,
-					w.describe(), formatted(before), formatted(after), before.Annotations, states(decisions), changesOf(out), out.Patch)
+					w.describe(), formatted(before), formatted(after), before.Annotations, states(decisions), changesOf(out),
+					out.Patch)
 			}
 			now += d.IntN(60)
 			n = build.WrapNode(after)

@@ -150,7 +150,8 @@ func (r *Rules) Freeze(p *ruleset.Problem) {
 	r.serve(r.compiled, p)
 }
 
-// giveWay freezes all rules while another controller acts on them, or with nil ends that. It reports whether that is new.
+// giveWay freezes all rules while another controller acts on them, or with nil ends that. It reports whether that is
+// new.
 func (r *Rules) giveWay(other *ruleset.Problem) bool {
 	r.writing.Lock()
 	defer r.writing.Unlock()

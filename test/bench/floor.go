@@ -37,8 +37,8 @@ import (
 )
 
 // floor is the bare loop: it watches nodes, and sends one patch and one event for each whose taints are not as its
-// conditions have it. It writes a record for each taint, as long as the operator's, and never reads one; it could not be
-// used for anything.
+// conditions have it. It writes a record for each taint, as long as the operator's, and never reads one; it could not
+// be used for anything.
 type floor struct {
 	client   kubernetes.Interface
 	nodes    listers.NodeLister

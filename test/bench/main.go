@@ -138,7 +138,8 @@ func order(round int) []string {
 // memoryTarget returns the bytes of memory that the operator may take at most, or 0 for a size that has no target. It
 // runs with a GOMEMLIMIT of 90 % of that.
 func (o *options) memoryTarget() uint64 {
-	return map[[2]int]uint64{{1000, 20}: 150 << 20, {5000, 50}: 300 << 20, {15000, 50}: 600 << 20}[[2]int{o.nodes, o.rules}]
+	targets := map[[2]int]uint64{{1000, 20}: 150 << 20, {5000, 50}: 300 << 20, {15000, 50}: 600 << 20}
+	return targets[[2]int{o.nodes, o.rules}]
 }
 
 var began = time.Now()

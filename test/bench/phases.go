@@ -237,8 +237,8 @@ func (b *bench) beat(ctx context.Context, m *measurement) (time.Time, error) {
 	return began, b.watch.waitFor(ctx, b.writer.latest())
 }
 
-// restart carries out the phase in which the process starts again, first with nothing to do, and then after the evidence
-// of one node has turned good. The time is that from the second start until that node's taints are gone.
+// restart carries out the phase in which the process starts again, first with nothing to do, and then after the
+// evidence of one node has turned good. The time is that from the second start until that node's taints are gone.
 func (b *bench) restart(ctx context.Context, c *contestant, p *cluster.Component, m *measurement) (time.Time, error) {
 	b.watch.expect(b.rules)
 	if err := errors.Join(p.Stop(), p.Start(ctx)); err != nil {

@@ -147,7 +147,8 @@ func (r *results) lines() []pageLine {
 		out = append(out, pageLine{
 			Nodes: r.nodes, Rules: r.rules, Phase: phaseTitles[phase],
 			Wall: get(wall), WallRatio: ratio(wall), P50: get(p50), P99: get(p99), P99Ratio: ratio(p99),
-			CPU: get(cpu), CPURatio: ratio(cpu), PeakMiB: get(func(m *measurement) float64 { return float64(m.peak) }) / (1 << 20),
+			CPU: get(cpu), CPURatio: ratio(cpu),
+			PeakMiB:      get(func(m *measurement) float64 { return float64(m.peak) }) / (1 << 20),
 			Patches:      get(count(func(m *measurement) int { return m.requests.nodePatches })),
 			Events:       get(count(func(m *measurement) int { return m.requests.events })),
 			StatusWrites: get(count(func(m *measurement) int { return m.requests.statusWrites })),
@@ -163,7 +164,8 @@ func (r *results) page() string {
 		"Patches | Events | Status writes |")
 	fmt.Fprintln(b, "|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, l := range r.lines() {
-		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %.2f | %.0f ms | %.0f ms | %.2f | %.1f s | %.2f | %.0f MiB | %.0f | %.0f | %.0f |\n",
+		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %.2f | %.0f ms | %.0f ms | %.2f | %.1f s | %.2f | "+
+			"%.0f MiB | %.0f | %.0f | %.0f |\n",
 			l.Nodes, l.Rules, l.Phase, l.Wall, l.WallRatio, l.P50*1000, l.P99*1000, l.P99Ratio, l.CPU, l.CPURatio, l.PeakMiB,
 			l.Patches, l.Events, l.StatusWrites)
 	}

@@ -61,7 +61,8 @@ func (r *results) memory() []measure.Target {
 	}
 	const noise = 1.1
 	return append(out, measure.Target{Title: "the third burst needs no more memory than the first",
-		Reached: peak(turnedFalse) <= noise*peak(applied), Detail: mebibyte(peak(applied)) + ", " + mebibyte(peak(turnedFalse))})
+		Reached: peak(turnedFalse) <= noise*peak(applied),
+		Detail:  mebibyte(peak(applied)) + ", " + mebibyte(peak(turnedFalse))})
 }
 
 func (r *results) events() measure.Target {

@@ -16,10 +16,7 @@ import (
 // test" sets it, so that packages that start no server do not wait for those that do. Without it, any number may.
 const SlotsEnv = "NODEGATE_SLOTS"
 
-// slot is locked until the process ends.
-var slot *os.File
-
-// takeSlot waits until this process may run control planes. Its child processes may then do so, too.
+// takeSlot waits until this process may run control planes; it may until it ends. Its child processes may then do so, too.
 var takeSlot = sync.OnceValue(func() error {
 	dir := os.Getenv(SlotsEnv)
 	if dir == "" {
@@ -31,15 +28,14 @@ var takeSlot = sync.OnceValue(func() error {
 	}
 	for ; ; time.Sleep(10 * interval) {
 		for _, name := range names {
-			file, err := os.Open(name)
+			file, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 			if err != nil {
-				return err
+				return &os.PathError{Op: "open", Path: name, Err: err}
 			}
-			if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-				slot = file
+			if syscall.Flock(file, syscall.LOCK_EX|syscall.LOCK_NB) == nil {
 				return os.Unsetenv(SlotsEnv)
 			}
-			_ = file.Close()
+			_ = syscall.Close(file)
 		}
 	}
 })

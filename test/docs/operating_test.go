@@ -99,7 +99,8 @@ func TestReasons(t *testing.T) {
 		}
 	})
 	documented := open(t, operating).documented(t, 2, "Events on nodes", "Events on pods", "Events on rules",
-		"Events on the node agents' ConfigMap", "Events on the CRD", "Conditions of a rule", "States of a node", "Reasons of failures")
+		"Events on the node agents' ConfigMap", "Events on the CRD", "Conditions of a rule", "States of a node",
+		"Reasons of failures")
 	same(t, "reasons, actions, conditions and states", operating, inCode, documented)
 }
 

@@ -34,9 +34,10 @@ import (
 
 const agentName = "nodegate-agent"
 
-// agents are the node agents as config/components/agent installs them: the DaemonSet's pods, by the real controller manager, with
-// the service account, its permissions and the policies. kwok runs no containers: the test runs the agent for a node,
-// with the arguments of its pod and a token that is bound to it, and does for the ConfigMap what kubelet does.
+// agents are the node agents as config/components/agent installs them: the DaemonSet's pods, by the real controller
+// manager, with the service account, its permissions and the policies. kwok runs no containers: the test runs the agent
+// for a node, with the arguments of its pod and a token that is bound to it, and does for the ConfigMap what kubelet
+// does.
 type agents struct {
 	*env
 	dir string
@@ -48,7 +49,7 @@ func (e *env) installAgents() *agents {
 	const privileged = `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`
 	e.Must(e.Client.Patch(e.T.Context(), namespace, client.RawPatch(types.MergePatchType, []byte(privileged))))
 	for _, file := range []string{"service_account", "role", "policy", "daemonset"} {
-		e.ApplyFile(filepath.Join(cluster.Root(), "config", "agent", file+".yaml"))
+		e.ApplyFile(filepath.Join(cluster.Root(), "config", "components", "agent", file+".yaml"))
 	}
 	return &agents{env: e, dir: e.T.TempDir()}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// TestTheWebhooksCertificateIsLost: the Secret is deleted, and the operator may not write it. The operator starts, holds
-// and releases nodes, and tells; when it may write again, it creates the Secret.
+// TestTheWebhooksCertificateIsLost: the Secret is deleted, and the operator may not write it. The operator starts,
+// holds and releases nodes, and tells; when it may write again, it creates the Secret.
 func TestTheWebhooksCertificateIsLost(t *testing.T) {
 	e := newPool(t, 1)
 	e.create(e.rule())
@@ -54,7 +54,7 @@ func TestTheWebhooksCertificateIsLost(t *testing.T) {
 				return err
 			}
 			if got, err := cluster.Metric(metrics, "node_readiness_webhook_certificate_problem"); err != nil || got != want {
-				return fmt.Errorf("the metric is %v, not %v: %v", got, want, err)
+				return fmt.Errorf("the metric is %v, not %v: %w", got, want, err)
 			}
 			return nil
 		}

@@ -23,8 +23,8 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// TestBesideARunningIncumbentNothingChanges: while another controller renews its lease, the operator writes no rule and no
-// node, and says so. When the lease is not renewed any more, the operator acts.
+// TestBesideARunningIncumbentNothingChanges: while another controller renews its lease, the operator writes no rule and
+// no node, and says so. When the lease is not renewed any more, the operator acts.
 func TestBesideARunningIncumbentNothingChanges(t *testing.T) {
 	e := newPool(t, 2)
 	e.stopOperator()
@@ -86,16 +86,16 @@ func TestBesideARunningIncumbentNothingChanges(t *testing.T) {
 	e.Must(e.Operator.Start(t.Context()))
 }
 
-// runIncumbent renews the lease of the Node Readiness Controller, as its leader does, until the function that it returns
-// is called.
+// runIncumbent renews the lease of the Node Readiness Controller, as its leader does, until the function that it
+// returns is called.
 func (e *env) runIncumbent() (stop func()) {
 	e.T.Helper()
 	e.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.name}})
 	// The clock of the incumbent's node is behind.
-	now := func() *metav1.MicroTime { return ptr.To(metav1.NewMicroTime(time.Now().Add(-20 * time.Second))) }
+	now := func() *metav1.MicroTime { return new(metav1.NewMicroTime(time.Now().Add(-20 * time.Second))) }
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.name, Name: "ba65f13e.readiness.node.x-k8s.io"},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("incumbent-0"), LeaseDurationSeconds: ptr.To[int32](15),
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("incumbent-0"), LeaseDurationSeconds: ptr.To[int32](15),
 			RenewTime: now()},
 	}
 	e.Create(lease)

@@ -21,8 +21,8 @@ const (
 	PodImage = "registry.test/testpod:dev"
 )
 
-// Commands returns a directory with manager, agent and kubectl-nodegate as they are shipped. They are built below dir if
-// they were not built before the tests.
+// Commands returns a directory with manager, agent and kubectl-nodegate as they are shipped. They are built below dir
+// if they were not built before the tests.
 func Commands(ctx context.Context, dir string) (string, error) {
 	bin := filepath.Join(dir, "bin")
 	for _, command := range []string{"manager", "agent", "kubectl-nodegate"} {

@@ -52,8 +52,8 @@ func (c *Certificate) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.current, nil
 }
 
-// Ready is a readiness check: it says why webhooks cannot be served. While a certificate is good, a problem with keeping
-// it is left to the metric: a replica that is not ready would get no requests.
+// Ready is a readiness check: it says why webhooks cannot be served. While a certificate is good, a problem with
+// keeping it is left to the metric: a replica that is not ready would get no requests.
 func (c *Certificate) Ready(*http.Request) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -149,8 +149,8 @@ func authority(data map[string][]byte) (*rotator.KeyPairArtifacts, error) {
 	return &rotator.KeyPairArtifacts{Cert: pair.Leaf, Key: key, CertPEM: data[caCertFile], KeyPEM: data[caKeyFile]}, nil
 }
 
-// write writes the Secret by server-side apply, which also creates one that was deleted: unlike the permission to create
-// Secrets, the permission for that can be limited to one name.
+// write writes the Secret by server-side apply, which also creates one that was deleted: unlike the permission to
+// create Secrets, the permission for that can be limited to one name.
 func (k *keeper) write(ctx context.Context, found *corev1.Secret, data map[string][]byte) error {
 	key := k.SecretKey()
 	secret := applycorev1.Secret(key.Name, key.Namespace).WithType(corev1.SecretTypeOpaque).WithData(data)

@@ -251,8 +251,8 @@ var requests = map[string]request{
 		}},
 	"a node that is older than the rule": {rules: one(), before: true, node: unmatched,
 		update: labelled},
-	"a node that is older than the time that the rule is in force": {rules: one(), stored: inForceTomorrow, node: unmatched,
-		update: labelled},
+	"a node that is older than the time that the rule is in force": {rules: one(), stored: inForceTomorrow,
+		node: unmatched, update: labelled},
 	"a node that is labelled with the taint on it": {rules: one(), update: labelled,
 		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
 			return unmatched(pool, rules).Taint(taintKey, "mine", corev1.TaintEffectNoSchedule)

@@ -106,6 +106,6 @@ var help = map[string]string{
 	"node_readiness_rule_nodes": "Nodes that a rule matches, by state: held or released.",
 	"node_readiness_rule_node_states": "Nodes that a rule matches, by the state that its status shows: ready, held, " +
 		"exempt, failed or pending.",
-	"node_readiness_nodes_by_state": "Nodes that a rule matches: ready, not_ready, or bootstrapping, if a bootstrap-only " +
-		"rule holds them. With --enable-node-state-metrics only.",
+	"node_readiness_nodes_by_state": "Nodes that a rule matches: ready, not_ready, or bootstrapping, if a " +
+		"bootstrap-only rule holds them. With --enable-node-state-metrics only.",
 }

@@ -108,8 +108,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, err
 }
 
-// foreign reports whether the rule must not be written: the CRD that is served lacks fields, which a write would lose, or
-// another controller acts on the rules.
+// foreign reports whether the rule must not be written: the CRD that is served lacks fields, which a write would lose,
+// or another controller acts on the rules.
 func foreign(rule *ruleset.Rule) bool {
 	return slices.ContainsFunc(rule.Problems, func(p ruleset.Problem) bool {
 		return p.Reason == ruleset.ReasonForeignCRD || p.Reason == ruleset.ReasonOtherController

@@ -25,8 +25,8 @@ func Relevant() predicate.TypedPredicate[*corev1.Node] {
 		DeleteFunc:  func(e event.TypedDeleteEvent[*corev1.Node]) bool { return guarded(e.Object) },
 		GenericFunc: func(event.TypedGenericEvent[*corev1.Node]) bool { return false },
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
-			return (guarded(e.ObjectOld) || guarded(e.ObjectNew)) && (!maps.Equal(e.ObjectOld.Annotations, e.ObjectNew.Annotations) ||
-				!equality.Semantic.DeepEqual(e.ObjectOld.Spec.Taints, e.ObjectNew.Spec.Taints))
+			return (guarded(e.ObjectOld) || guarded(e.ObjectNew)) &&
+				(!maps.Equal(e.ObjectOld.Annotations, e.ObjectNew.Annotations) || !equality.Semantic.DeepEqual(e.ObjectOld.Spec.Taints, e.ObjectNew.Spec.Taints))
 		},
 	}
 }

@@ -151,8 +151,8 @@ func (c *Cluster) Operator(ctx context.Context, now time.Time) *report.Operator 
 	return out
 }
 
-// OtherController returns the problem that a Node Readiness Controller renews its lease; nil if none does, or if it cannot
-// be known.
+// OtherController returns the problem that a Node Readiness Controller renews its lease; nil if none does, or if it
+// cannot be known.
 func (c *Cluster) OtherController(ctx context.Context, now time.Time) *ruleset.Problem {
 	leases := &coordinationv1.LeaseList{}
 	if c.List(ctx, leases, client.MatchingFields{"metadata.name": ruleset.IncumbentLease}) != nil {
@@ -168,8 +168,8 @@ func (c *Cluster) OtherController(ctx context.Context, now time.Time) *ruleset.P
 	return nil
 }
 
-// CRDManagers returns what suggests that another party manages the CRD: labels of add-on managers, and field managers. It is
-// only a hint, because both outlive a takeover.
+// CRDManagers returns what suggests that another party manages the CRD: labels of add-on managers, and field managers.
+// It is only a hint, because both outlive a takeover.
 func (c *Cluster) CRDManagers(ctx context.Context) []string {
 	served := &apiextensionsv1.CustomResourceDefinition{}
 	if c.Get(ctx, client.ObjectKey{Name: crd.Name}, served) != nil {

@@ -44,16 +44,18 @@ func TestAdvice(t *testing.T) {
 			rule: good().Taint("status-taint.cluster-autoscaler.kubernetes.io/x", "", corev1.TaintEffectNoSchedule),
 			want: []Code{startup}, says: "counts nodes with this key as ready"},
 		"neither knows the key, which is a warning": {rule: keyed("example.com/x")},
-		"no taint":                       {rule: build.MakeRule("r").Selector(pool, "workers").Condition("c")},
-		"a taint that repels no pod":     {rule: good().Taint(taint, "", corev1.TaintEffectPreferNoSchedule)},
-		"bootstrap-only":                 {rule: good().BootstrapOnly(), want: []Code{startup}},
-		"no limit":                       {rule: good(), want: []Code{startup, limit}, says: "such as maxUnavailable: 30%"},
-		"45 percent":                     {rule: good().MaxUnavailable("45%"), want: []Code{startup, limit}},
-		"44 percent":                     {rule: good().MaxUnavailable("44%"), want: []Code{startup}},
-		"a number, of nodes not known":   {rule: good().MaxUnavailable("10"), want: []Code{startup}},
-		"a number too large for the few": {rule: good().MaxUnavailable("5"), facts: nodes(10, 0), want: []Code{startup, limit}},
-		"three nodes of six":             {rule: good().MaxUnavailable("3"), facts: nodes(6, 0), want: []Code{startup}},
-		"all of a small pool":            {rule: good(), facts: nodes(10, 90), want: []Code{startup}},
+		"no taint":                     {rule: build.MakeRule("r").Selector(pool, "workers").Condition("c")},
+		"a taint that repels no pod":   {rule: good().Taint(taint, "", corev1.TaintEffectPreferNoSchedule)},
+		"bootstrap-only":               {rule: good().BootstrapOnly(), want: []Code{startup}},
+		"no limit":                     {rule: good(), want: []Code{startup, limit}, says: "such as maxUnavailable: 30%"},
+		"45 percent":                   {rule: good().MaxUnavailable("45%"), want: []Code{startup, limit}},
+		"44 percent":                   {rule: good().MaxUnavailable("44%"), want: []Code{startup}},
+		"a number, of nodes not known": {rule: good().MaxUnavailable("10"), want: []Code{startup}},
+		"a number too large for the few": {
+			rule: good().MaxUnavailable("5"), facts: nodes(10, 0), want: []Code{startup, limit},
+		},
+		"three nodes of six":  {rule: good().MaxUnavailable("3"), facts: nodes(6, 0), want: []Code{startup}},
+		"all of a small pool": {rule: good(), facts: nodes(10, 90), want: []Code{startup}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []Code

@@ -95,7 +95,8 @@ func (s *Screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Show shows the ledger: on a terminal in place of what it showed before, else by lines about what has changed, once it has settled.
+// Show shows the ledger: on a terminal in place of what it showed before, else by lines about what has changed, once it
+// has settled.
 func (s *Screen) Show(snapshot *ledger.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -102,7 +102,8 @@ func (e *env) leads(former string) (leader string) {
 // tainted counts the nodes with the taint.
 func (e *env) tainted() int {
 	e.T.Helper()
-	nodes, err := e.Clientset.CoreV1().Nodes().List(e.T.Context(), metav1.ListOptions{LabelSelector: poolKey + "=" + e.name})
+	pool := metav1.ListOptions{LabelSelector: poolKey + "=" + e.name}
+	nodes, err := e.Clientset.CoreV1().Nodes().List(e.T.Context(), pool)
 	e.Must(err)
 	n := 0
 	for i := range nodes.Items {

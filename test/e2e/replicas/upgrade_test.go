@@ -41,7 +41,8 @@ func buildPrevious(t *testing.T) string {
 		t.Fatalf("unpacking %s: %v\n%s", previous, err, out)
 	}
 	binary := filepath.Join(dir, "manager")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags=grpcnotrace", "-o", binary, "./cmd/manager")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags=grpcnotrace", "-o", binary,
+		"./cmd/manager")
 	build.Dir, build.Env = dir, append(build.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the operator of %s: %v\n%s", previous, err, out)

@@ -43,8 +43,8 @@ nodeReadinessRules:
   enforcementMode: continuous
 `
 
-// TestChartTakeover goes by the page about the Node Readiness Controller: a release of its chart is let go, and its rules
-// are taken over. While it runs, the chart is not installed.
+// TestChartTakeover goes by the page about the Node Readiness Controller: a release of its chart is let go, and its
+// rules are taken over. While it runs, the chart is not installed.
 func TestChartTakeover(t *testing.T) {
 	ctx := t.Context()
 	dir := t.TempDir()
@@ -66,8 +66,8 @@ func TestChartTakeover(t *testing.T) {
 
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "nrr-system", Name: "ba65f13e.readiness.node.x-k8s.io"},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("nrr-0"), LeaseDurationSeconds: ptr.To[int32](15),
-			RenewTime: ptr.To(metav1.NowMicro())},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("nrr-0"), LeaseDurationSeconds: ptr.To[int32](15),
+			RenewTime: new(metav1.NowMicro())},
 	}
 	cluster.Must(t, kube.Create(ctx, lease))
 	t.Cleanup(func() { _ = kube.Delete(context.Background(), lease) })

@@ -178,7 +178,7 @@ func (m *Model) satisfied(n *node, other *rule, v *View, late bool) answer {
 		return no
 	case other.Metadata.DeletionTimestamp != nil || n.override() != "" || !other.Spec.enforced():
 		return unknown
-	case other.Spec.bootstrap() && n.marked(other) && !(other.Spec.rearms() && !m.node(n.Metadata.UID).boot.IsZero()):
+	case other.Spec.bootstrap() && n.marked(other) && (!other.Spec.rearms() || m.node(n.Metadata.UID).boot.IsZero()):
 		return yes
 	case other.Spec.bootstrap() && other.Spec.Timeout.Action == "Release": // it may have let the node pass for good
 		return unknown

@@ -109,6 +109,8 @@ func (m *Model) taintWanted(n *node, id string, v *View) answer {
 }
 
 // wants says whether a rule that selects a node wants its taint there, after everything has come to rest.
+//
+//nolint:gocyclo // one case after another, as the documentation has them
 func (m *Model) wants(n *node, r *rule, v *View) answer {
 	h, s := m.node(n.Metadata.UID), &r.Spec
 	switch {
@@ -134,8 +136,8 @@ func (m *Model) wants(n *node, r *rule, v *View) answer {
 		return unknown
 	case (h.occupied || m.existing(n, r) != no) && s.ExistingNodes != "" && s.ExistingNodes != "All":
 		return unknown
-	case s.MaxUnavailable != nil && s.rearms() && !h.boot.IsZero(): // a reboot that was found later
-		return unknown
+	case s.rearms() && !h.boot.IsZero() && (s.MaxUnavailable != nil || s.Taint.Effect == "NoExecute"):
+		return unknown // a reboot that was found later is within the limit, and NoExecute waits until it is confirmed
 	case s.MaxUnavailable != nil && (h.occupied || h.under(r.Metadata.UID).opened || m.existing(n, r) != no):
 		return unknown
 	}
