@@ -67,7 +67,8 @@ func (o *webhookOptions) bind(fs *pflag.FlagSet) {
 		"Users whose deletions of pods an eviction guard denies, by their exact names. The match condition guarded-users of "+
 			"the webhook must name the same users. Kubelets and controllers that must be able to delete pods are refused.")
 	fs.BoolVar(&o.recordGuard, "record-guard", true, "The admission policy is installed that lets only the operator "+
-		"write its records on nodes. Without it the operator does not remove taints that only a record of a deleted rule names: "+
+		"write its records on nodes. Without it the operator does not remove taints that only a record of a deleted "+
+		"rule names: "+
 		"it reports them.")
 	fs.StringVar(&o.nodePolicy, "node-admission-policy-name", "nodegate-node-admission",
 		"Name of the MutatingAdmissionPolicy for nodes, and of its binding.")

@@ -42,8 +42,6 @@ type scene struct {
 }
 
 // tell plays a story. What is decided is applied to the node as package taints does, for a taint of one rule.
-//
-//nolint:gocyclo // one check after another
 func tell(t *testing.T, r *build.RuleWrapper, n *build.NodeWrapper, scenes ...scene) {
 	t.Helper()
 	var compiled *ruleset.Rule

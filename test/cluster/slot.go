@@ -16,7 +16,8 @@ import (
 // test" sets it, so that packages that start no server do not wait for those that do. Without it, any number may.
 const SlotsEnv = "NODEGATE_SLOTS"
 
-// takeSlot waits until this process may run control planes; it may until it ends. Its child processes may then do so, too.
+// takeSlot waits until this process may run control planes, which it may until it ends.
+// Its child processes may do so, too.
 var takeSlot = sync.OnceValue(func() error {
 	dir := os.Getenv(SlotsEnv)
 	if dir == "" {

@@ -5,7 +5,6 @@ package agentconfig
 
 import (
 	"context"
-	"encoding/json"
 	"regexp"
 	"slices"
 	"testing"
@@ -37,10 +36,16 @@ func named(t *testing.T, path ...string) []string {
 		}
 		schema = &next
 	}
-	names := regexp.MustCompile(`[a-z]+(_[a-z0-9]+)+|\b(kubelet|network|rules|schedulable)\b`).
-		FindAllString(schema.Pattern, -1)
+	var expressions string
+	for _, value := range schema.Enum {
+		expressions += string(value.Raw)
+	}
+	for _, validation := range schema.XValidations {
+		expressions += validation.Rule
+	}
+	names := regexp.MustCompile(`[a-z]+(_[a-z0-9]+)+|\b(kubelet|network|rules|schedulable)\b`).FindAllString(expressions, -1)
 	if len(names) < 6 {
-		t.Fatalf("only %q are found in %q", names, schema.Pattern)
+		t.Fatalf("only %q are found in %q", names, expressions)
 	}
 	return names
 }
@@ -88,12 +93,8 @@ func (k known) Wait(context.Context) checks.Node { return checks.Node(k) }
 func TestTheAgentReadsWhatTheOperatorWrites(t *testing.T) {
 	for verdict, passes := range map[v1alpha1.HealthVerdict]bool{v1alpha1.HealthReady: true,
 		v1alpha1.HealthNotReady: false} {
-		raw, err := json.Marshal(gate.Record{Rule: "r", Taint: "example.com/a=:NoSchedule", Health: verdict})
-		if err != nil {
-			t.Fatal(err)
-		}
-		rule := ruleset.Rule{UID: "u1"}
-		node := build.MakeNode("n").Annotation(rule.RecordKey(), string(raw)).Obj()
+		record := gate.Record{Rule: "r", Taint: "example.com/a=:NoSchedule", Health: verdict}
+		node := build.MakeNode("n").Annotation(v1alpha1.RecordAnnotationPrefix+"u1", record.Encode()).Obj()
 		check := checks.Rule(known{Object: node}, checks.Evidence{Name: "r", UID: "u1", Elsewhere: true})
 		if got, _ := check.Instant(); got.Passed != passes || got.FailOpen != "" {
 			t.Errorf("%s: got %+v", verdict, got)

@@ -89,7 +89,8 @@ func (r *Reconciler) reportLeft(ctx context.Context, p *pass, written *corev1.No
 	}
 	log.FromContext(ctx).Info("Left taints that a record of a deleted rule names", "taints", names)
 	r.eventf(written, nil, corev1.EventTypeWarning, reasonTaintLeft, actionRemoveTaint, "The record of a deleted rule "+
-		"names taints that the operator leaves, since the record guard is not installed and anybody may have written the record; "+
+		"names taints that the operator leaves, since the record guard is not installed and any account may have "+
+		"written the record; "+
 		"to remove them: kubectl taint node %s %s-", written.Name, strings.Join(names, "- "))
 }
 

@@ -26,7 +26,8 @@ func Relevant() predicate.TypedPredicate[*corev1.Node] {
 		GenericFunc: func(event.TypedGenericEvent[*corev1.Node]) bool { return false },
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
 			return (guarded(e.ObjectOld) || guarded(e.ObjectNew)) &&
-				(!maps.Equal(e.ObjectOld.Annotations, e.ObjectNew.Annotations) || !equality.Semantic.DeepEqual(e.ObjectOld.Spec.Taints, e.ObjectNew.Spec.Taints))
+				(!maps.Equal(e.ObjectOld.Annotations, e.ObjectNew.Annotations) ||
+					!equality.Semantic.DeepEqual(e.ObjectOld.Spec.Taints, e.ObjectNew.Spec.Taints))
 		},
 	}
 }
