@@ -73,12 +73,10 @@ func TestThePluginAndTheOperatorAgree(t *testing.T) {
 	p.says("override removed", "release", "--undo", first, "--yes", "--timeout=120s")
 	p.Must(p.Tainted(first, gpuTaint, true)())
 
-	// What holds again is released while the rule is paused; what ceases to hold is not held.
+	// A paused rule changes nothing: nodes stay held although their evidence holds, until the rule is resumed.
 	p.says("paused", "pause", p.name, "--yes")
 	p.report(true)
-	p.Eventually("the nodes are released", p.held(false))
-	p.report(false)
-	p.Consistently("nothing is held while the rule is paused", 2*time.Second, p.held(false))
+	p.Consistently("nothing is released while the rule is paused", 2*time.Second, p.held(true))
 	p.Eventually("the status says so", func() error {
 		if _, out := p.run("status", p.name); !strings.Contains(out, "Suspended") || !strings.Contains(out, "paused") {
 			return errors.New(out)
@@ -86,6 +84,8 @@ func TestThePluginAndTheOperatorAgree(t *testing.T) {
 		return nil
 	})
 	p.says("resumed", "resume", "--all", "--yes")
+	p.Eventually("the nodes are released", p.held(false))
+	p.report(false)
 	p.Eventually("the nodes are held again", p.held(true))
 
 	p.says("held", "hold", first, "--duration=1h", "--yes", "--timeout=120s")

@@ -76,7 +76,8 @@ func follow(t *testing.T, commands [][]string, pairs ...string) {
 func quickstart(t *testing.T) {
 	const page = "docs/quickstart.md"
 	first, second := lab.Nodes()[0].Name, lab.Nodes()[1].Name
-	kubectl(t, "cordon", second) // the page has one node
+	kubectl(t, "cordon", second)                            // the page has one node
+	kubectl(t, "label", "node", first, "example.com/pool-") // of another part
 	pairs := append([]string{
 		"nodegate-control-plane", first, "examples/quickstart", filepath.Join(checkout, "examples", "quickstart"),
 		"image.repository=nodegate", "image.repository=" + strings.Split(Image, ":")[0],
