@@ -215,9 +215,11 @@ func (e *env) goBack(p *page.Page) {
 	e.AddNode("held-by-the-webhook", nil)
 	e.Eventually("the rule holds a node", e.gates("held-by-the-rule", true))
 	e.warmUp("held-by-the-rule", "opened-early")
-	e.EditNode("held-by-the-rule", func(n *corev1.Node) { // as the old controller does
-		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == initTaint })
-	})
+	for _, node := range []string{"held-by-the-rule", "opened-early"} {
+		e.EditNode(node, func(n *corev1.Node) { // as the old controller does
+			n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == initTaint })
+		})
+	}
 	p.Must("kubectl wait nrr/startup-taint --for=jsonpath='{.status.nodes.held}'=0 --timeout=30m")
 	if err := e.gates("held-by-the-rule", true, false)(); err != nil {
 		e.T.Error(err)
