@@ -30,7 +30,7 @@ func TestComponents(t *testing.T) {
 		"default":                  {},
 		"with-agent":               {base: "with-agent", set: "agent.enabled=true"},
 		"without webhooks":         {drop: []string{"webhooks"}, set: "webhooks.enabled=false"},
-		"without the record guard": {drop: []string{"record-guard"}, set: "recordGuard.enabled=false"},
+		"without the record guard": {add: []string{"no-record-guard"}, set: "recordGuard.enabled=false"},
 		"node-admission-policy":    {base: "with-node-admission-policy", set: "nodeAdmission.engine=auto"},
 		"pod-admission":            {add: []string{"pod-admission"}, set: "podAdmission.enabled=true"},
 		"node-admission-fail":      {add: []string{"node-admission-fail"}, set: "nodeAdmission.failurePolicy=Fail"},
