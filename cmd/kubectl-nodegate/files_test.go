@@ -207,7 +207,8 @@ var _ = Describe("lint", func() {
 		rules := file("x.yaml", asYAML(typedRule(rule)))
 
 		_, out, _ := local(ctx, "lint", "-f", rules)
-		Expect(out).NotTo(Or(ContainSubstring("warning"), ContainSubstring("nope")), "what may be in the cluster is not missed")
+		Expect(out).NotTo(Or(ContainSubstring("warning"), ContainSubstring("nope")),
+			"what may be in the cluster is not missed")
 		_, out, err := nodegate(ctx, "lint", "-f", rules, "--live")
 		Expect(err).To(BeEmpty())
 		Expect(out).To(ContainSubstring("rule first has the same taint readiness.k8s.io/first:NoSchedule: on nodes that " +

@@ -43,7 +43,8 @@ func named(t *testing.T, path ...string) []string {
 	for _, validation := range schema.XValidations {
 		expressions += validation.Rule
 	}
-	names := regexp.MustCompile(`[a-z]+(_[a-z0-9]+)+|\b(kubelet|network|rules|schedulable)\b`).FindAllString(expressions, -1)
+	names := regexp.MustCompile(`[a-z]+(_[a-z0-9]+)+|\b(kubelet|network|rules|schedulable)\b`).
+		FindAllString(expressions, -1)
 	if len(names) < 6 {
 		t.Fatalf("only %q are found in %q", names, expressions)
 	}
