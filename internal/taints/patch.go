@@ -116,3 +116,30 @@ func SameInputs(a, b *corev1.Node) bool {
 	return a.UID == b.UID && equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints) &&
 		maps.Equal(a.Annotations, b.Annotations)
 }
+
+// annotations are a node's, which are copied before the first change.
+type annotations struct {
+	values map[string]string
+	copied bool
+}
+
+func (a *annotations) set(key, value string) {
+	a.copy()
+	a.values[key] = value
+}
+
+func (a *annotations) remove(key string) {
+	if _, ok := a.values[key]; ok {
+		a.copy()
+		delete(a.values, key)
+	}
+}
+
+func (a *annotations) copy() {
+	if a.copied {
+		return
+	}
+	if a.values, a.copied = maps.Clone(a.values), true; a.values == nil {
+		a.values = map[string]string{}
+	}
+}

@@ -4,7 +4,6 @@
 package taints
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -292,33 +291,6 @@ func (p *planner) annotations(decisions []gate.Decision) map[string]string {
 		}
 	}
 	return out.values
-}
-
-// annotations are a node's, which are copied before the first change.
-type annotations struct {
-	values map[string]string
-	copied bool
-}
-
-func (a *annotations) set(key, value string) {
-	a.copy()
-	a.values[key] = value
-}
-
-func (a *annotations) remove(key string) {
-	if _, ok := a.values[key]; ok {
-		a.copy()
-		delete(a.values, key)
-	}
-}
-
-func (a *annotations) copy() {
-	if a.copied {
-		return
-	}
-	if a.values, a.copied = maps.Clone(a.values), true; a.values == nil {
-		a.values = map[string]string{}
-	}
 }
 
 func (p *planner) remember(out *annotations, d *gate.Decision) {

@@ -14,13 +14,8 @@ import (
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -413,43 +408,6 @@ func (r *Replica) Next() time.Time {
 		}
 	}
 	return first
-}
-
-// enqueue is what source.Kind makes of a queue: a handler.
-type enqueue struct {
-	queue *queue
-	when  predicate.TypedPredicate[*corev1.Node]
-}
-
-var _ toolscache.ResourceEventHandler = enqueue{}
-
-func (e enqueue) add(obj any) {
-	e.queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj.(client.Object))})
-}
-
-func (e enqueue) OnAdd(obj any, initial bool) {
-	if n, ok := obj.(*corev1.Node); !ok || e.when == nil ||
-		e.when.Create(event.TypedCreateEvent[*corev1.Node]{Object: n, IsInInitialList: initial}) {
-		e.add(obj)
-	}
-}
-
-func (e enqueue) OnUpdate(before, after any) {
-	n, ok := after.(*corev1.Node)
-	if !ok || e.when == nil {
-		e.add(after)
-		return
-	}
-	if e.when.Update(event.TypedUpdateEvent[*corev1.Node]{ObjectOld: before.(*corev1.Node), ObjectNew: n}) {
-		e.add(after)
-	}
-}
-
-func (e enqueue) OnDelete(obj any) {
-	if n, ok := obj.(*corev1.Node); !ok || e.when == nil ||
-		e.when.Delete(event.TypedDeleteEvent[*corev1.Node]{Object: n}) {
-		e.add(obj)
-	}
 }
 
 // silent records no events.
