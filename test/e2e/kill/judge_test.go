@@ -198,15 +198,13 @@ type wishes struct {
 // ask adds what a rule wants by its spec and the evidence alone, where that is enough to tell: without its record.
 func (j *judge) ask(all map[string]*wishes, rule *ruleset.Rule, node *corev1.Node, standing gate.State,
 	v readiness.Verdict, o gate.Override) {
-	if !standing.Matches || rule.Mode == ruleset.DryRun || rule.Mode == ruleset.Deleting {
+	suspended := rule.Mode == ruleset.Suspended
+	if !standing.Matches && !suspended || rule.Mode == ruleset.DryRun || rule.Mode == ruleset.Deleting {
 		return
 	}
 	id := idOf(*rule.Taint)
-	// A suspended rule changes nothing, even if its taint was edited.
-	if rule.Mode == ruleset.Suspended && standing.Claimed {
-		if t, err := gate.ParseTaint(standing.Record.Taint); err == nil {
-			id = idOf(t)
-		}
+	if t, err := gate.ParseTaint(standing.Record.Taint); suspended && standing.Claimed && err == nil {
+		id = idOf(t)
 	}
 	w := all[id]
 	if w == nil {
@@ -216,11 +214,11 @@ func (j *judge) ask(all map[string]*wishes, rule *ruleset.Rule, node *corev1.Nod
 	spec, enforced := rule.Spec, rule.Mode == ruleset.Enforced
 	w.managed = w.managed || enforced
 	switch {
+	case suspended: // it changes nothing, even if its taint or its selector was edited
+		w.either = append(w.either, rule.Name)
 	case o.Action == gate.OverrideRelease:
 	case o.Action == gate.OverrideHold && enforced:
 		w.yes = append(w.yes, rule.Name)
-	case o.Action == gate.OverrideHold:
-		w.either = append(w.either, rule.Name)
 	case spec.BootstrapOnly() && standing.Completed && !standing.Rebooted:
 	case v.Ready && !j.now.Before(v.Since.Add(spec.ReadyWindow())) &&
 		!j.now.Before(node.CreationTimestamp.Add(spec.MinimumHold())):
