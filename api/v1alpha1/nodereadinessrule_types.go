@@ -152,10 +152,10 @@ type NodeReadinessRuleSpec struct {
 	// +optional
 	Stabilization *Stabilization `json:"stabilization,omitempty"`
 
-	// maxUnavailable is the breaker: of the nodes that were released once, at most so many (a number, or a percentage
-	// of them, rounded up) carry this rule's taint again at a time, so that one broken reporter cannot take a whole
-	// fleet away. Nodes that were never released are always held and not counted, nor are cordoned and terminating
-	// nodes. 0 means: never taint a node again. Without it there is no limit. Taking taints off is never limited.
+	// maxUnavailable limits how many released nodes the rule may taint again at a time: a number, or a percentage
+	// of them, rounded up. So one broken reporter cannot take a whole fleet away. Nodes that were never released are
+	// always held and do not count, nor do cordoned and terminating nodes. 0 means that a released node is never
+	// tainted again. Without the field there is no limit. Removing taints is never limited.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4

@@ -70,7 +70,7 @@ func TestReleasedAndCounted(t *testing.T) {
 	}
 }
 
-func TestBreaker(t *testing.T) {
+func TestMaxUnavailable(t *testing.T) {
 	limited := func() *build.RuleWrapper { return rule().MaxUnavailable("30%") }
 	inService := func() *build.NodeWrapper { return fresh().Annotation(recordKey, released(1)) }
 	cases := map[string]struct {

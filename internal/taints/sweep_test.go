@@ -104,7 +104,7 @@ func TestSweep(t *testing.T) {
 	})
 }
 
-func TestStrangers(t *testing.T) {
+func TestUnknownRules(t *testing.T) {
 	set := ruleset.NewSet(ruleset.Compile(rule().Obj(), nil, start))
 	node := fresh().Annotation(recordKey, "").Annotation(markerKey, "").Annotation(oldMarker, "").
 		Annotation(goneKey, "").Annotation(goneMarker, "").Annotation("readiness.k8s.io/bootstrap-completed-old", "").

@@ -196,7 +196,7 @@ func TestFindings(t *testing.T) {
 	golden(t, "findings", (&LintReport{Rules: 2, Findings: []Finding{
 		{Source: "a.yaml", Rule: "network", Severity: SeverityError, Code: "Refused", Field: "spec.taint.key",
 			Message: "belongs to Kubernetes"},
-		{Source: "a.yaml", Rule: "network", Severity: SeverityWarning, Code: "NoBreaker", Field: "spec.maxUnavailable",
+		{Source: "a.yaml", Rule: "network", Severity: SeverityWarning, Code: "NoMaxUnavailable", Field: "spec.maxUnavailable",
 			Message: "evicts"},
 	}}).Text(style()))
 	golden(t, "findings-none", (&LintReport{Rules: 2}).Text(style()))

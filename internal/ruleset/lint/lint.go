@@ -22,8 +22,8 @@ const (
 	SharedTaint Code = "SharedTaint"
 	// ConditionTaken: another rule may publish the same condition on the same nodes.
 	ConditionTaken Code = "ConditionTaken"
-	// NoBreaker: a taint of NoExecute may evict the pods of any number of nodes at once.
-	NoBreaker Code = "NoBreaker"
+	// NoMaxUnavailable: a taint of NoExecute may evict the pods of any number of nodes at once.
+	NoMaxUnavailable Code = "NoMaxUnavailable"
 	// KubeletCannotLabel: the selector needs a label that a kubelet cannot set on its own node.
 	KubeletCannotLabel Code = "KubeletCannotLabel"
 	// UnknownToAutoscalers: no autoscaler treats the taint as temporary.
@@ -91,7 +91,7 @@ func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	l := &linter{rule: rule, others: others, facts: facts}
 	l.sharedTaint()
 	l.probes()
-	l.breaker()
+	l.limit()
 	l.labels()
 	l.autoscalers()
 	l.conditions()
@@ -189,8 +189,8 @@ func (l *linter) probes() {
 	}
 }
 
-// breaker looks at taints that evict. One that can only ever be on new nodes evicts nothing that people would miss.
-func (l *linter) breaker() {
+// limit warns of a taint that evicts without maxUnavailable, unless the taint can only be on new nodes.
+func (l *linter) limit() {
 	t, spec := l.rule.Taint, l.rule.Spec
 	if t == nil || t.Effect != corev1.TaintEffectNoExecute || l.rule.Limited() {
 		return
@@ -206,7 +206,7 @@ func (l *linter) breaker() {
 			when = "that is not ready when the rule is created"
 		}
 	}
-	l.warn(NoBreaker, "spec.maxUnavailable",
+	l.warn(NoMaxUnavailable, "spec.maxUnavailable",
 		"NoExecute without maxUnavailable evicts the pods of every node at once %s: give a limit, such as maxUnavailable: "+
 			"30%%", when)
 }

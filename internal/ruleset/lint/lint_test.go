@@ -123,13 +123,13 @@ func TestWarnings(t *testing.T) {
 			others: []*build.RuleWrapper{build.MakeRule("a").Condition("c").Taint(taint, "",
 				corev1.TaintEffectNoSchedule).SelectorExpression("zone", "Exists")},
 		},
-		"eviction without a breaker": {
-			rule: good().Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoBreaker},
+		"eviction without a limit": {
+			rule: good().Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoMaxUnavailable},
 			says: "whenever its evidence is lost",
 		},
-		"not eviction with a breaker": {rule: good().Taint(taint, "", corev1.TaintEffectNoExecute).MaxUnavailable("30%")},
+		"eviction with a limit": {rule: good().Taint(taint, "", corev1.TaintEffectNoExecute).MaxUnavailable("30%")},
 		"eviction of all that is there when a bootstrap-only rule is created": {
-			rule: good().BootstrapOnly().Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoBreaker},
+			rule: good().BootstrapOnly().Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoMaxUnavailable},
 			says: "when the rule is created",
 		},
 		"not eviction from new nodes only": {
@@ -210,7 +210,7 @@ func TestWarnings(t *testing.T) {
 			others: []*build.RuleWrapper{other().Selector(pool, "gpus")}, want: []Code{NeverSatisfied}},
 		"not a rule that is required, and unknown": {rule: requires(good(), "preinit")},
 		"several things at a time, in a fixed order": {rule: other().Taint("example.com/net", "",
-			corev1.TaintEffectNoExecute), want: []Code{NoBreaker, UnknownToAutoscalers}},
+			corev1.TaintEffectNoExecute), want: []Code{NoMaxUnavailable, UnknownToAutoscalers}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var others *ruleset.Set

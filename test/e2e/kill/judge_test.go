@@ -153,7 +153,7 @@ func (j *judge) evaluate(rule *ruleset.Rule, node *corev1.Node, standing gate.St
 	return readiness.Evaluate(rule, facts, j.now)
 }
 
-// count counts a node for a rule's status, and takes its breaker into account.
+// count counts a node for a rule's status, and takes its limit into account.
 func (j *judge) count(rule *ruleset.Rule, standing gate.State, d gate.Decision) gate.Decision {
 	n := j.tally[rule.UID]
 	if standing.Counted {
@@ -255,7 +255,7 @@ func (j *judge) compare(node *corev1.Node, s *slot, all map[string]*wishes) {
 	}
 }
 
-// rule judges a rule's status, and its breaker.
+// rule judges a rule's status, and its limit.
 func (j *judge) rule(uid types.UID) {
 	rule, n, compiled := j.rules[uid], j.tally[uid], j.set.Rule(uid)
 	st := &rule.Status

@@ -25,7 +25,7 @@ const (
 	// poolLabel is what most rules select by; nodes come into pools and leave them.
 	poolLabel = ours + "pool"
 	// steadyLabel is on the nodes that the limited rules select, for as long as they exist. Nobody puts a limited rule's
-	// taint on them, holds them by an override or ends a cordon: all of these make claims that no breaker is asked about.
+	// taint on them, holds them by an override or ends a cordon: all of these make claims that no limit applies to.
 	steadyLabel = ours + "steady"
 
 	slots = 20

@@ -25,7 +25,7 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// monitor watches all nodes and rules, and sees that at no moment more nodes in service are held than a breaker allows,
+// monitor watches all nodes and rules, and sees that at no moment more nodes in service are held than a limit allows,
 // and that a deleted rule is there until no node bears a mark of it, if it was there for long enough to get its
 // finalizer. A watch tells every version, in the order in which they were written; their numbers put those of nodes and
 // of rules in one order.

@@ -97,7 +97,7 @@ func (b *rulebook) spec(uid types.UID) *v1alpha1.NodeReadinessRuleSpec {
 	return nil
 }
 
-// limits are the breakers that are given as a number: how many nodes a rule may hold, by its UID.
+// limits holds each maxUnavailable that is a number: how many nodes a rule may hold, by its UID.
 func (b *rulebook) limits() map[types.UID]int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -227,7 +227,7 @@ func (a *ruleActor) edit(ctx context.Context, rng *rand.Rand, name string) {
 	a.w.note("edited rule %s: %s", name, inJSON(spec))
 }
 
-// spec is a random spec, for a limited rule one whose breaker can be checked: a taint of its own, on steady nodes.
+// spec is a random spec, for a limited rule one whose limit can be checked: a taint of its own, on steady nodes.
 func (a *ruleActor) spec(rng *rand.Rand, name string, limited bool) v1alpha1.NodeReadinessRuleSpec {
 	r := build.MakeRule(name)
 	r.Spec.Taint = a.taint(rng)
