@@ -46,19 +46,25 @@ func TestWithoutANodeName(t *testing.T) {
 }
 
 func TestDraining(t *testing.T) {
-	a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig=/nonexistent", "--drain-time=1h")
-	if got := a.health(t, ""); got.code != 200 {
-		t.Fatalf("got %+v", got)
-	}
-	a.stop()
-	cluster.Eventually(t, "it drains", func() error {
-		if got := a.health(t, ""); got.code != 503 {
-			return fmt.Errorf("status %d", got.code)
-		}
-		return nil
-	})
-	if code, body := a.get(t, "health", "/health?format=text"); code != 503 || body != "down\n" {
-		t.Errorf("text: %d %q", code, body)
+	for _, status := range []int{503, 404} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig=/nonexistent", "--drain-time=1h",
+				fmt.Sprint("--drain-status=", status))
+			a.is(t, 200, true, "")
+			a.stop()
+			cluster.Eventually(t, "it drains", func() error {
+				if got := a.health(t, ""); got.code != status {
+					return fmt.Errorf("status %d", got.code)
+				}
+				return nil
+			})
+			if code, body := a.get(t, "health", "/health?format=text"); code != status || body != "down\n" {
+				t.Errorf("text: %d %q", code, body)
+			}
+			if a.count(fmt.Sprintf(`"drainStatus":%d`, status)) != 1 {
+				t.Error("the log does not show the status")
+			}
+		})
 	}
 }
 

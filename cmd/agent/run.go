@@ -248,14 +248,15 @@ func (a *agent) serveHTTP(h http.Handler) func(context.Context, net.Listener) er
 	}
 }
 
-// drain answers "not ready" for long enough that every balancer has noticed before the agent is gone.
+// drain lets /health answer with the drain status for the drain time, so that every load balancer notices before the
+// agent stops.
 func (a *agent) drain(ctx context.Context) {
 	a.handler.Drain()
 	if a.health.drainTime == 0 || !a.serveHealth {
 		return
 	}
-	a.log.Info("Ending: /health answers 503 until then. A second signal ends the agent at once.", "after",
-		a.health.drainTime.String())
+	a.log.Info("Shutting down. A second signal ends the agent at once.", "drainStatus", a.health.drainStatus,
+		"drainTime", a.health.drainTime.String())
 	select {
 	case <-time.After(a.health.drainTime):
 	case <-a.hurry:

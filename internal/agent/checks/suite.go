@@ -99,9 +99,9 @@ func NewSuite(defaults []string, all ...Check) *Suite {
 	return s
 }
 
-// Runner returns the runner of the check; nil if there is none of that name. A check of a rule (http:<name>,
-// rule:<name>) that no rule gives is not the node's fault: the rule may be in dry-run, suspended or deleted. Its runner
-// judges node_ready in its place and marks the result as fail-open.
+// Runner returns the runner of the check, or nil if the suite has no check of that name. If no rule in force defines
+// http:<name> or rule:<name>, the rule may be in dry-run or deleted, which is not a fault of the node. The runner then
+// runs node_ready instead and marks a pass as fail-open.
 func (s *Suite) Runner(name string) *Runner {
 	if r := s.runners[name]; r != nil {
 		return r

@@ -40,7 +40,7 @@ func TestComponents(t *testing.T) {
 		"aggregated-roles":         {add: []string{"aggregated-roles"}, set: "rbac.aggregate=true,rbac.aggregateWrite=true"},
 		"openshift-agent":          {base: "openshift", set: "openshift.enabled=true,agent.enabled=true"},
 		"monitoring": {base: "with-agent", add: []string{"monitoring"}, set: "agent.enabled=true," +
-			"monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true"},
+			"monitoring.serviceMonitor.enabled=true,monitoring.podMonitor.enabled=true,monitoring.prometheusRule.enabled=true"},
 		"openshift after network-policy": {add: []string{"network-policy", "openshift"},
 			set: "openshift.enabled=true,networkPolicy.enabled=true"},
 		"agent-without-host-root": {base: "with-agent", add: []string{"agent-without-host-root"},
