@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		want = append(append([]string{}, controlPlane...), nodeBinaries...)
 	}
 	progress := newProgress(stderr)
-	ensure := func(p pins, want []string, first ...obtainer) (string, error) {
+	ensure := func(p pins, given string, want []string, first ...obtainer) (string, error) {
 		obtainers := first
 		if *download {
 			obtainers = append(obtainers, &envtest{
@@ -72,13 +72,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			})
 		}
 		obtainers = append(obtainers, &compiler{pins: p, progress: progress})
-		s := &store{cache: cache, key: p.key(), given: os.Getenv("KUBEBUILDER_ASSETS"), obtainers: obtainers,
-			progress: progress}
+		s := &store{cache: cache, key: p.key(), given: given, obtainers: obtainers, progress: progress}
 		return s.ensure(ctx, want)
 	}
 	dir := ""
 	if *minor == "" || p.is(*minor) {
-		dir, err = ensure(p, want)
+		dir, err = ensure(p, os.Getenv("KUBEBUILDER_ASSETS"), want)
 	} else {
 		dir, err = other(src, *minor, *node, p, ensure)
 	}
@@ -93,8 +92,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 var shared = []string{"etcd", "kwok"}
 
 // other makes sure of the control plane of another minor version, with links to the binaries that all versions share.
-func other(src, minor string, node bool, base pins, ensure func(pins, []string, ...obtainer) (string, error)) (string,
-	error) {
+// KUBEBUILDER_ASSETS is not used, because its binaries are of an unknown version.
+func other(
+	src, minor string, node bool, base pins, ensure func(pins, string, []string, ...obtainer) (string, error),
+) (string, error) {
 	if node {
 		return "", errors.New("-node: kubelet and kube-proxy are there for the default version of Kubernetes only")
 	}
@@ -102,11 +103,11 @@ func other(src, minor string, node bool, base pins, ensure func(pins, []string, 
 	if err != nil {
 		return "", fmt.Errorf("-kubernetes=%s: %w", minor, err)
 	}
-	from, err := ensure(base, shared)
+	from, err := ensure(base, "", shared)
 	if err != nil {
 		return "", err
 	}
-	return ensure(p, controlPlane, linker{from: from, only: shared})
+	return ensure(p, "", controlPlane, linker{from: from, only: shared})
 }
 
 // sourceDir is the directory of this command's source, which holds the modules that pin the binaries. It
