@@ -146,8 +146,17 @@ func (i *informer) recovering(lw cache.ListerWatcher, w *Watch) *cache.ListWatch
 }
 
 func (i *informer) fail(err error) {
-	text := err.Error()
+	text := explain(err)
 	i.failed.Store(&text)
+}
+
+// explain returns why a kind of evidence cannot be read. Only ResourceSlices can be missing: a list of the other kinds
+// is not refused with "not found" by any version of Kubernetes.
+func explain(err error) string {
+	if apierrors.IsNotFound(err) {
+		return "the API server does not serve ResourceSlices of resource.k8s.io/v1: Kubernetes 1.34 and newer do"
+	}
+	return err.Error()
 }
 
 // Synced implements Informer.

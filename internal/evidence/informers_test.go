@@ -5,6 +5,7 @@ package evidence
 
 import (
 	"context"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,10 +29,10 @@ type nothing struct{}
 func (nothing) NodesChanged(...string) {}
 func (nothing) AvailabilityChanged()   {}
 
-func compiled(t *testing.T, pods *v1alpha1.PodsRequirement) *ruleset.Rule {
+func compiled(t *testing.T, requirement v1alpha1.Requirement) *ruleset.Rule {
 	t.Helper()
 	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "", corev1.TaintEffectNoSchedule).Obj()
-	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "init", Pods: pods}}
+	r.Spec.Requirements = []v1alpha1.Requirement{requirement}
 	return ruleset.Compile(r, nil, time.Now())
 }
 
@@ -55,8 +56,8 @@ func TestAPermissionThatIsTakenAwayIsAProblemUntilItIsBack(t *testing.T) {
 		watches <- w
 		return true, w, nil
 	})
-	rule := compiled(t, &v1alpha1.PodsRequirement{Namespace: "kube-system",
-		Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}})
+	rule := compiled(t, v1alpha1.Requirement{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system",
+		Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}}})
 	s := New(ClientInformers{Clients: clients}, nothing{})
 	s.SetRules(t.Context(), ruleset.NewSet(rule))
 	until := func(what string, met func(*ruleset.Problem) bool) {
@@ -79,11 +80,42 @@ func TestAPermissionThatIsTakenAwayIsAProblemUntilItIsBack(t *testing.T) {
 func TestAnInvalidSelectorIsNotWatched(t *testing.T) {
 	selector := v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}
 	selector.MatchLabels = map[string]v1alpha1.LabelValue{"not a label": "b"}
-	rule := compiled(t, &v1alpha1.PodsRequirement{Namespace: "kube-system", Selector: selector})
+	rule := compiled(t, v1alpha1.Requirement{Name: "init",
+		Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system", Selector: selector}})
 	if len(rule.Problems) == 0 {
 		t.Fatal("the rule is valid")
 	}
 	if needed := neededBy(ruleset.NewSet(rule)); len(needed) > 0 {
 		t.Errorf("watches %v", needed)
+	}
+}
+
+// TestAnAPIServerThatIsTooOld: Kubernetes 1.33 answers like this, to a list and to a watch.
+func TestAnAPIServerThatIsTooOld(t *testing.T) {
+	lacks := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound,
+		Code: http.StatusNotFound, Message: "the server could not find the requested resource"}}
+	clients := fake.NewClientset()
+	clients.PrependReactor("list", "resourceslices", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, lacks
+	})
+	clients.PrependWatchReactor("resourceslices", func(clienttesting.Action) (bool, apiwatch.Interface, error) {
+		return true, nil, lacks
+	})
+	rule := compiled(t, v1alpha1.Requirement{Name: "gpus",
+		Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.example.com", Minimum: 1}})
+	const want = "the evidence of requirement gpus cannot be read: the API server does not serve ResourceSlices of " +
+		"resource.k8s.io/v1: Kubernetes 1.34 and newer do"
+	if p := Read(t.Context(), clients, ruleset.NewSet(rule)).Unavailable(rule); p == nil || p.Message != want {
+		t.Errorf("a snapshot says %v", p)
+	}
+	s := New(ClientInformers{Clients: clients}, nothing{})
+	s.SetRules(t.Context(), ruleset.NewSet(rule))
+	var last *ruleset.Problem
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 10*time.Second, true,
+		func(context.Context) (bool, error) {
+			last = s.Unavailable(rule)
+			return last != nil && last.Reason == ReasonUnavailable && last.Message == want, nil
+		}); err != nil {
+		t.Errorf("the sources say %v", last)
 	}
 }

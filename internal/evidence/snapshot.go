@@ -39,7 +39,7 @@ func Read(ctx context.Context, clients kubernetes.Interface, set *ruleset.Set) *
 			s.objects[key] = map[string][]any{}
 			if err := read(ctx, clients, key, r.Pods, func(o any) { s.add(key, o) }); err != nil {
 				delete(s.objects, key)
-				s.failed[key] = err.Error()
+				s.failed[key] = explain(err)
 			}
 		}
 	}

@@ -494,6 +494,7 @@ var _ = Describe("An engine", func() {
 			var counted float64
 			BeforeAll(func(ctx context.Context) {
 				if kind == EnginePolicy {
+					server.Needs(GinkgoTB(), cluster.MutatingAdmissionPolicies)
 					policy, err := server.ApplyConfig(ctx, nil, cluster.NodeAdmissionPolicy)
 					Expect(err).NotTo(HaveOccurred())
 					DeferCleanup(func(ctx context.Context) {

@@ -107,6 +107,9 @@ func TestTheProofCanFail(t *testing.T) {
 func newBurst(t *testing.T, o cluster.OperatorOptions) *burst {
 	t.Helper()
 	c := cluster.ForTest(t, cluster.Options{ControllerManager: true, Scheduler: true, Kwok: true, CRD: true})
+	if o.Policies {
+		c.Needs(t, cluster.MutatingAdmissionPolicies)
+	}
 	var err error
 	c.Operator, err = c.StartOperator(t.Context(), o)
 	cluster.Must(t, err)
