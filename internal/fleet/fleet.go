@@ -66,8 +66,10 @@ type nodes struct {
 	number map[string]int32
 	names  []string
 	uids   []types.UID
-	byName []int32 // the numbers of the nodes that there are, sorted by name
-	free   []int32
+	// created are the times of their creation, in seconds since 1970.
+	created []uint32
+	byName  []int32 // the numbers of the nodes that there are, sorted by name
+	free    []int32
 }
 
 // add returns the number of a node.
@@ -81,12 +83,18 @@ func (n *nodes) add(name string) int32 {
 		n.names[i], n.uids[i] = name, ""
 	} else {
 		i = int32(len(n.names)) //nolint:gosec // there are fewer nodes
-		n.names, n.uids = append(n.names, name), append(n.uids, "")
+		n.names, n.uids, n.created = append(n.names, name), append(n.uids, ""), append(n.created, 0)
 	}
 	n.number[name] = i
 	at, _ := n.position(name)
 	n.byName = slices.Insert(n.byName, at, i)
 	return i
+}
+
+// is keeps which node of its name a node is.
+func (n *nodes) is(i int32, node *corev1.Node) {
+	n.uids[i] = node.UID
+	n.created[i] = uint32(node.CreationTimestamp.Unix()) //nolint:gosec // until 2106
 }
 
 func (n *nodes) remove(name string) {
@@ -202,7 +210,7 @@ func (f *Fleet) addAll(nodes []*corev1.Node) {
 	}
 	slices.SortFunc(fresh, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	for _, node := range fresh {
-		f.uids[f.add(node.Name)] = node.UID
+		f.is(f.add(node.Name), node)
 	}
 }
 
@@ -278,7 +286,7 @@ func (f *Fleet) Record(node *corev1.Node, entries []Entry, now time.Time) {
 	f.mu.Lock()
 	n := f.add(node.Name)
 	fresh := f.uids[n] != node.UID
-	f.uids[n] = node.UID
+	f.is(n, node)
 	f.pass++
 	var changed []string
 	put := func(state *ruleState, e *Entry) {

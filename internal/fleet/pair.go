@@ -133,13 +133,15 @@ type ruleState struct {
 	byHash   map[uint64]uint32
 	pending  int
 	limit    limit
-	pass     int  // the last Record that had an entry for the rule
-	told     bool // the listener knows of a change, and has not asked for the rule since
+	// held has the nodes that the rule keeps closed, with the time since when, in seconds since 1970.
+	held map[int32]uint32
+	pass int  // the last Record that had an entry for the rule
+	told bool // the listener knows of a change, and has not asked for the rule since
 }
 
 func newRuleState(rule *ruleset.Rule, n *nodes) *ruleState {
 	return &ruleState{rule: rule, nodes: n, pairs: make([]pair, len(n.names)), outcomes: make([]stored, 1),
-		byHash: map[uint64]uint32{}, limit: newLimit()}
+		byHash: map[uint64]uint32{}, limit: newLimit(), held: map[int32]uint32{}}
 }
 
 // at returns the pair of a node; the state may be nil.
@@ -193,11 +195,30 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 	s.limit.count(&before, -1)
 	s.limit.count(&after, 1)
 	s.settle(n, e)
+	s.hold(n, e, fresh, now)
 	if missing := len(s.nodes.names) - len(s.pairs); int(n) >= len(s.pairs) {
 		s.pairs = append(s.pairs, make([]pair, missing)...)
 	}
 	s.pairs[n] = after
 	return !same || fresh
+}
+
+// hold keeps since when the rule has kept pods off a node: the time of its claim. A claim of an admission policy has no
+// time; it was made at the node's creation, or just before it was first seen.
+func (s *ruleState) hold(n int32, e *Entry, fresh bool, now time.Time) {
+	if e == nil || !e.matches || !e.closed() {
+		delete(s.held, n)
+		return
+	}
+	current := e.Current
+	switch _, known := s.held[n]; {
+	case !current.Record.Since.IsZero():
+		s.held[n] = uint32(current.Record.Since.Unix()) //nolint:gosec // until 2106
+	case current.Claimed && !current.Record.Late:
+		s.held[n] = s.nodes.created[n]
+	case !known || fresh:
+		s.held[n] = uint32(now.Unix()) //nolint:gosec // until 2106
+	}
 }
 
 // store returns the index of an outcome that one more node has.

@@ -137,7 +137,8 @@ func (r *Replica) addToManager(_ context.Context, mgr manager.Manager, o *Option
 			return err
 		}
 	}
-	metrics.Registry.MustRegister(rule.Collector{Fleet: r.Fleet, NodeStates: o.NodeStateMetrics})
+	metrics.Registry.MustRegister(rule.Collector{Fleet: r.Fleet, NodeStates: o.NodeStateMetrics,
+		Clock: clock.RealClock{}})
 	if err := mgr.Add(r.Escapes); err != nil {
 		return fmt.Errorf("adding the counter of escaped pods: %w", err)
 	}

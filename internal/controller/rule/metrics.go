@@ -5,6 +5,7 @@ package rule
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nodegate/nodegate/internal/fleet"
@@ -38,6 +39,12 @@ var (
 		"1 for how far a rule is in force: Enforced, Suspended, DryRun, Frozen or Deleting.", []string{"rule", "mode"}, nil)
 	overBudgetDesc = prometheus.NewDesc("node_readiness_over_budget_nodes",
 		"Nodes that are not ready and that a rule's maxUnavailable keeps from being tainted.", []string{"rule"}, nil)
+	oldestHoldDesc = prometheus.NewDesc("node_readiness_oldest_hold_seconds",
+		"Time for which a rule has held the node that it has held for the longest time; 0 if it holds none.",
+		[]string{"rule"}, nil)
+	blockedDesc = prometheus.NewDesc("node_readiness_blocked_nodes",
+		"Nodes that a rule holds and that wait for a condition, by its type, or a requirement, as requirement/<name>. "+
+			"For rules with conditionPolicy allOf.", []string{"rule", "condition"}, nil)
 	overriddenDesc = prometheus.NewDesc("node_readiness_overridden_nodes",
 		"Nodes for which the override annotation overrules a rule.", []string{"rule"}, nil)
 )
@@ -47,6 +54,8 @@ type Collector struct {
 	Fleet *fleet.Fleet
 	// NodeStates adds node_readiness_nodes_by_state.
 	NodeStates bool
+	// Clock tells the time.
+	Clock clock.PassiveClock
 }
 
 // Describe implements prometheus.Collector.
@@ -59,6 +68,8 @@ func (c Collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- overBudgetDesc
 	ch <- overriddenDesc
 	ch <- guardedDesc
+	ch <- oldestHoldDesc
+	ch <- blockedDesc
 }
 
 // Collect implements prometheus.Collector.
@@ -89,5 +100,13 @@ func (c Collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(overBudgetDesc, float64(n.OverBudget), n.Rule)
 		gauge(overriddenDesc, float64(n.Overridden), n.Rule)
 		gauge(guardedDesc, float64(n.Guarded), n.Rule)
+		age := 0.0
+		if !n.HeldSince.IsZero() {
+			age = max(0, c.Clock.Since(n.HeldSince).Seconds())
+		}
+		gauge(oldestHoldDesc, age, n.Rule)
+		for what, nodes := range n.Blocked {
+			gauge(blockedDesc, float64(nodes), n.Rule, what)
+		}
 	}
 }

@@ -4,12 +4,16 @@
 package rule
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
@@ -83,8 +87,9 @@ func TestNodesByState(t *testing.T) {
 		`node_readiness_rule_node_states{rule="continuous",state="pending"} 2`,
 		`node_readiness_rule_node_states{rule="continuous",state="ready"} 2`,
 	)
+	later := clocktesting.NewFakePassiveClock(now.Add(time.Minute))
 	names := []string{"node_readiness_rule_nodes", "node_readiness_rule_node_states", "node_readiness_nodes_by_state"}
-	if err := testutil.CollectAndCompare(Collector{Fleet: f}, strings.NewReader(want), names...); err != nil {
+	if err := testutil.CollectAndCompare(Collector{Fleet: f, Clock: later}, strings.NewReader(want), names...); err != nil {
 		t.Errorf("without --enable-node-state-metrics: %v", err)
 	}
 	want += of("node_readiness_nodes_by_state",
@@ -95,10 +100,79 @@ func TestNodesByState(t *testing.T) {
 		`node_readiness_nodes_by_state{rule="continuous",state="not_ready"} 4`,
 		`node_readiness_nodes_by_state{rule="continuous",state="ready"} 5`,
 	)
-	if err := testutil.CollectAndCompare(Collector{Fleet: f, NodeStates: true}, strings.NewReader(want),
+	if err := testutil.CollectAndCompare(Collector{Fleet: f, NodeStates: true, Clock: later}, strings.NewReader(want),
 		names...); err != nil {
 		t.Errorf("with --enable-node-state-metrics: %v", err)
 	}
+}
+
+// TestHolds: the age of the oldest hold starts with the claim, or with the node that an admission policy has tainted, and
+// ends with it. Each piece of evidence counts the held nodes that wait for it.
+func TestHolds(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	f := fleet.New(deaf{})
+	r := ruleset.Compile(build.MakeRule("net").UID("n").Created(start).Selector("pool", "a").Condition("example.com/Ready").
+		Condition("example.com/Fast").Taint("readiness.k8s.io/net", "", "NoSchedule").Obj(), nil, start)
+	either := ruleset.Compile(build.MakeRule("any").UID("a").Created(start).Selector("pool", "a").AnyOf().
+		Condition("example.com/Ready").Taint("readiness.k8s.io/any", "", "NoSchedule").Obj(), nil, start)
+	record := func(node *corev1.Node, of *ruleset.Rule, state v1alpha1.NodeState, at time.Duration, missing ...string) {
+		current := gate.StateOf(of, node, start.Add(at))
+		e := fleet.Entry{Rule: of, Current: &current, Outcome: fleet.Outcome{State: state}}
+		for _, c := range of.Spec.Conditions {
+			status := v1alpha1.ConditionTrue
+			if slices.Contains(missing, c.Type) {
+				status = v1alpha1.ConditionFalse
+			}
+			e.Results = append(e.Results, v1alpha1.ConditionEvaluationResult{Type: c.Type, CurrentStatus: status,
+				RequiredStatus: v1alpha1.ConditionTrue})
+		}
+		f.Record(node, []fleet.Entry{e}, start.Add(at))
+	}
+	node := func(name string, at time.Duration, rec *gate.Record) *corev1.Node {
+		n := build.MakeNode(name).UID(name).Created(start.Add(at)).Label("pool", "a")
+		if rec != nil {
+			n.Annotation(r.RecordKey(), rec.Encode())
+		}
+		return n.Obj()
+	}
+	expect := func(what string, age, ready, fast int) {
+		t.Helper()
+		want := fmt.Sprintf(`# HELP node_readiness_blocked_nodes Nodes that a rule holds and that wait for a condition, by its`+
+			` type, or a requirement, as requirement/<name>. For rules with conditionPolicy allOf.
+# TYPE node_readiness_blocked_nodes gauge
+node_readiness_blocked_nodes{condition="example.com/Fast",rule="net"} %d
+node_readiness_blocked_nodes{condition="example.com/Ready",rule="net"} %d
+# HELP node_readiness_oldest_hold_seconds Time for which a rule has held the node that it has held for the longest time;`+
+			` 0 if it holds none.
+# TYPE node_readiness_oldest_hold_seconds gauge
+node_readiness_oldest_hold_seconds{rule="any"} 0
+node_readiness_oldest_hold_seconds{rule="net"} %d
+`, fast, ready, age)
+		c := Collector{Fleet: f, Clock: clocktesting.NewFakePassiveClock(start.Add(time.Hour))}
+		if err := testutil.CollectAndCompare(c, strings.NewReader(want), "node_readiness_blocked_nodes",
+			"node_readiness_oldest_hold_seconds"); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	claim := &gate.Record{Taint: "readiness.k8s.io/net=:NoSchedule"}
+	claimed := &gate.Record{Taint: claim.Taint, Since: metav1.NewTime(start.Add(40 * time.Minute))}
+	byController, byPolicy := node("c", 30*time.Minute, claimed), node("p", 20*time.Minute, claim)
+	f.SetRules(ruleset.NewSet(r, either), nil, start)
+	expect("no nodes", 0, 0, 0)
+	record(byController, r, v1alpha1.NodeStateHeld, 40*time.Minute, "example.com/Ready", "example.com/Fast")
+	expect("held since its claim", 20*60, 1, 1)
+	record(byPolicy, r, v1alpha1.NodeStateHeld, 41*time.Minute, "example.com/Ready")
+	expect("held since the node's creation", 40*60, 2, 1)
+	record(node("p", 20*time.Minute, nil), r, v1alpha1.NodeStateReady, 50*time.Minute)
+	expect("released", 20*60, 1, 1)
+	record(byController, r, v1alpha1.NodeStateFailed, 55*time.Minute, "example.com/Ready")
+	expect("the taint is not on the node that could not be written", 0, 0, 0)
+	untimed := node("l", 0, &gate.Record{Taint: claim.Taint, Late: true})
+	record(untimed, r, v1alpha1.NodeStateHeld, 50*time.Minute)
+	record(untimed, r, v1alpha1.NodeStateHeld, 58*time.Minute)
+	expect("labelled later: held since it was first seen", 10*60, 0, 0)
+	f.Forget("l", start)
+	expect("the node is gone", 0, 0, 0)
 }
 
 // help is compared, too.

@@ -1,0 +1,118 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"time"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Counts is a rule's counts, for the metrics.
+type Counts struct {
+	Rule string
+	v1alpha1.NodeCounts
+	// Mode is how far the rule is in force.
+	Mode ruleset.Mode
+	// BootstrapOnly is the rule's enforcement mode.
+	BootstrapOnly bool
+	// Closed is on how many nodes the rule keeps pods off: it holds them, or could not be evaluated and its taint is
+	// there.
+	Closed int32
+	// Overridden is for how many nodes the override annotation overrules it, OverBudget how many nodes its limit keeps
+	// from being tainted, Guarded on how many it keeps pods from eviction.
+	Overridden, OverBudget, Guarded int
+	// HeldSince is since when the rule has held the node that it has held for the longest time; zero if it holds none.
+	HeldSince time.Time
+	// Blocked is how many of the nodes in Closed wait for each condition, by its type, and each requirement, by its name
+	// after "requirement/"; nil with conditionPolicy: anyOf.
+	Blocked map[string]int
+}
+
+// requirementPrefix tells a requirement from a condition type.
+const requirementPrefix = "requirement/"
+
+// closed reports whether the rule keeps pods off the node.
+func (o *Outcome) closed() bool {
+	switch o.State {
+	case v1alpha1.NodeStateHeld:
+		return true
+	case v1alpha1.NodeStateFailed, v1alpha1.NodeStatePending:
+		return o.Present
+	}
+	return false
+}
+
+// Counts are all rules' counts.
+func (f *Fleet) Counts() []Counts {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make([]Counts, 0, len(f.rules))
+	for _, state := range f.rules {
+		m := Material{}
+		m.countAll(state)
+		c := Counts{Rule: state.rule.Name, Mode: state.rule.Mode, OverBudget: len(state.limit.waiting),
+			BootstrapOnly: state.rule.Spec.BootstrapOnly()}
+		for i := range state.outcomes {
+			o := &state.outcomes[i]
+			if o.Reason == gate.ReasonOverrideHold || o.Reason == gate.ReasonOverrideRelease {
+				c.Overridden += o.nodes
+			}
+			if o.matches && o.closed() {
+				c.Closed += int32(o.nodes) //nolint:gosec // of nodes
+			}
+		}
+		c.NodeCounts, c.Guarded = m.Counts, m.Guarded
+		c.HeldSince, c.Blocked = state.heldSince(), state.blocked()
+		out = append(out, c)
+	}
+	return out
+}
+
+// heldSince returns since when the rule has held the node that it has held for the longest time.
+func (s *ruleState) heldSince() time.Time {
+	var oldest uint32
+	for _, since := range s.held {
+		if oldest == 0 || since < oldest {
+			oldest = since
+		}
+	}
+	if oldest == 0 {
+		return time.Time{}
+	}
+	return time.Unix(int64(oldest), 0)
+}
+
+// blocked counts the held nodes that wait for each piece of the rule's evidence.
+func (s *ruleState) blocked() map[string]int {
+	if s.rule.Spec.AnyOf() {
+		return nil
+	}
+	out := map[string]int{}
+	for _, c := range s.rule.Spec.Conditions {
+		out[c.Type] = 0
+	}
+	for _, r := range s.rule.Requirements {
+		out[requirementPrefix+r.Name] = 0
+	}
+	for i := range s.outcomes {
+		o := &s.outcomes[i]
+		if o.nodes == 0 || !o.matches || !o.closed() {
+			continue
+		}
+		for _, r := range o.Results {
+			if r.CurrentStatus != r.RequiredStatus {
+				out[r.Type] += o.nodes
+			}
+		}
+		for _, r := range o.Requirements {
+			if !r.Satisfied {
+				out[requirementPrefix+r.Name] += o.nodes
+			}
+		}
+	}
+	return out
+}
