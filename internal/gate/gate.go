@@ -62,6 +62,9 @@ import (
 // ServiceAge is how old a node is that may be in service when it comes to match a rule.
 const ServiceAge = 10 * time.Minute
 
+// podsRetry is when to ask again for the pods of a node if they could not be listed.
+const podsRetry = 30 * time.Second
+
 // subject is a node under a rule, at one moment.
 type subject struct {
 	Input
@@ -155,8 +158,9 @@ func (n *subject) recall() {
 			n.claimed = false
 		}
 	}
-	if n.cameInService() {
-		n.rec.Existing, n.State.Existing, n.State.Released, n.State.Counted = true, true, true, available(n.Node)
+	if came, known := n.cameInService(); came {
+		n.rec.Existing, n.State.Existing, n.State.Released, n.State.Counted = known, true, true, available(n.Node)
+		n.recheckIf(!known, n.Now.Add(podsRetry))
 	}
 }
 
@@ -180,10 +184,14 @@ func (n *subject) rearm() {
 	}
 }
 
-// cameInService reports whether the node was in service before it came to match the rule.
-func (n *subject) cameInService() bool {
-	return n.Occupied != nil && n.adds() && !n.State.HasRecord && !n.State.Released && !n.State.Present && !n.claimed &&
-		n.Now.Sub(n.Node.CreationTimestamp.Time) > ServiceAge && !n.ready() && n.Occupied(n.Rule.Taint)
+// cameInService reports whether the node was in service before it came to match the rule. Until that is known, it was.
+func (n *subject) cameInService() (came, known bool) {
+	if n.Occupied == nil || !n.adds() || n.State.HasRecord || n.State.Released || n.State.Present || n.claimed ||
+		n.Now.Sub(n.Node.CreationTimestamp.Time) <= ServiceAge || n.ready() {
+		return false, true
+	}
+	occupied, known := n.Occupied(n.Rule.Taint)
+	return occupied || !known, known
 }
 
 // next chooses the arrow. The first case that holds decides.
@@ -234,7 +242,6 @@ func (n *subject) leave() move {
 	case n.Verdict.Ready:
 		return served(ReasonReadyWindow)
 	case existing && !n.takesExisting():
-		n.rec.Existing = n.rec.Existing || n.Rule.Spec.ExistingNodesOrDefault() == v1alpha1.ExistingNodesIdle // decided once
 		return exempt(ReasonExistingNode)
 	case !first && n.Now.Before(due):
 		n.recheck(due)
@@ -398,23 +405,20 @@ func (n *subject) inService() bool { return n.State.Released && !n.rearmed }
 // passes reports whether the timeout has ended, and lets the node pass.
 func (n *subject) passes() bool { return !n.rec.TimedOut.IsZero() && n.Rule.Spec.Timeout.Releases() }
 
-// takesExisting reports whether a node that existed before the rule may get its taint before it has been ready.
+// takesExisting reports whether a node that existed before the rule may get its taint before it has been ready. With
+// Idle, it is decided once that a node is busy, as soon as that is known.
 func (n *subject) takesExisting() bool {
 	switch n.Rule.Spec.ExistingNodesOrDefault() {
 	case v1alpha1.ExistingNodesAll:
 		return true
 	case v1alpha1.ExistingNodesIdle:
-		return !n.State.Record.Existing && !controlPlane(n.Node) && n.Busy != nil && !n.Busy()
-	}
-	return false
-}
-
-// controlPlane reports whether a node is one of the control plane.
-func controlPlane(node *corev1.Node) bool {
-	for _, role := range []string{"control-plane", "master"} {
-		if _, ok := node.Labels["node-role.kubernetes.io/"+role]; ok {
-			return true
+		busy, known := true, n.State.Record.Existing || controlPlane(n.Node)
+		if !known && n.Busy != nil {
+			busy, known = n.Busy()
 		}
+		n.rec.Existing = n.rec.Existing || known && busy
+		n.recheckIf(!known, n.Now.Add(podsRetry))
+		return known && !busy
 	}
 	return false
 }

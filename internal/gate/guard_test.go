@@ -78,6 +78,12 @@ func TestAGuardThatEndsOtherwiseThanByRecovery(t *testing.T) {
 			scene{at: 21, tells: "and back", node: func(n *build.NodeWrapper) { n.Label("pool", "a") },
 				want: "Held EvidenceMissing Active", taints: evicting, record: ending[:1]})
 	})
+	t.Run("a relabelled node that recovers is left alone", func(t *testing.T) {
+		tell(t, guarding(), inService(), lost,
+			scene{at: 20, tells: "relabelled", node: relabel, want: "Ending", taints: evicting, record: ending},
+			scene{at: 30, tells: "back, and still tainted", taints: evicting, record: none,
+				node: func(n *build.NodeWrapper) { n.Condition("Ready", "True", second(30)) }})
+	})
 	t.Run("a node that has recovered is left alone", func(t *testing.T) {
 		tell(t, guarding(), inService(), lost,
 			scene{at: 20, tells: "back, and still tainted", taints: evicting, want: "Ready EvidenceHolds Active",

@@ -29,10 +29,10 @@ type NodeInput struct {
 	Observed func(*ruleset.Rule) readiness.Observed
 	// Reserve asks a rule's limit for room for a claim on a node that is not ready since the given time.
 	Reserve func(rule *ruleset.Rule, since time.Time) bool
-	// Busy says whether pods run on the node that are not part of it, where existingNodes: Idle asks; nil: nobody knows.
-	Busy func() bool
+	// Busy says whether pods run on the node that are not part of it; see Input.
+	Busy func() (busy, known bool)
 	// Occupied says whether a pod runs on the node that a taint would evict or refuse; see Input.
-	Occupied func(*corev1.Taint) bool
+	Occupied func(*corev1.Taint) (occupied, known bool)
 	// Evaluate judges one rule. By default readiness.Evaluate; whoever measures that gives another one.
 	Evaluate func(*ruleset.Rule, *readiness.Facts, time.Time) readiness.Verdict
 	// Live lists the pods of a requirement on the node from the API server, for a node that has rebooted; nil: Evidence is
@@ -76,7 +76,7 @@ func DecideNode(in *NodeInput) Outcome {
 			continue
 		}
 		var verdict readiness.Verdict
-		if state.Matches {
+		if state.Matches || !state.Record.GuardedSince.IsZero() { // a guard ends without evictions where the node is good
 			facts.Boot = state.Boot
 			if in.Observed != nil {
 				facts.Observed = in.Observed(rule)

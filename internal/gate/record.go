@@ -47,10 +47,12 @@ type Record struct {
 	// before: no container that started earlier was started by this boot. Both are cleared on release.
 	RearmedAt metav1.Time `json:"rearmedAt,omitzero"`
 	Former    metav1.Time `json:"former,omitzero"`
-	// GuardedSince is when the rule ceased to hold, as long as its eviction guard has not stood down since. The clock of
-	// maxHoldSeconds starts with it.
+	// GuardedSince is when the node became not ready, while its pods are guarded and until what is due is evicted. The
+	// clock of maxHoldSeconds starts with it.
 	GuardedSince metav1.Time `json:"guardedSince,omitzero"`
-	// GuardEnded is when maxHoldSeconds had passed; cleared when the rule holds.
+	// GuardEnded is when the guard ended although the node was not ready: maxHoldSeconds had passed, the override Release
+	// was set, or the rule did not guard the node any more. Cleared when the node is ready, or is guarded again. If the
+	// rule does not guard the node any more, both are cleared when what is due is evicted.
 	GuardEnded metav1.Time `json:"guardEnded,omitzero"`
 	// Health, of a rule with health, is whether the rule holds the node back: what /health answers for the rule where only
 	// the operator can judge. Empty: nobody has judged, or the rule does not count.

@@ -45,11 +45,11 @@ type Input struct {
 	// Watched is whether this process has seen the node since before its last reboot, with the rule in force.
 	Watched bool
 	// Occupied says whether a pod runs on the node that the taint would evict or refuse. It is asked where an old node
-	// comes to match; nil: none does.
-	Occupied func(*corev1.Taint) bool
+	// comes to match. If that is not known, the node counts as in service until it is; nil: no pod runs there.
+	Occupied func(*corev1.Taint) (occupied, known bool)
 	// Busy says whether pods run on the node that are not part of it. It is asked only where existingNodes: Idle makes a
-	// difference; nil: nobody knows, and the node counts as busy.
-	Busy func() bool
+	// difference. If that is not known, or Busy is nil, the node is exempt until it is known.
+	Busy func() (busy, known bool)
 	// Evicted says whether the pods are evicted that were due when the rule's guard ended. It is asked where the rule does
 	// not guard the node any more; nil: nothing evicts pods, and they are not waited for.
 	Evicted func() bool

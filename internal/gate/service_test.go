@@ -16,14 +16,14 @@ import (
 )
 
 // decided is the decision about a node that is relabelled so that it matches, and its record as text.
-func decided(r *build.RuleWrapper, n *build.NodeWrapper, occupied, busy bool) (Decision, *corev1.Node) {
+func decided(r *build.RuleWrapper, n *build.NodeWrapper, occupied, busy, unknown bool) (Decision, *corev1.Node) {
 	compiled := ruleset.Compile(r.Created(now.Add(-time.Hour)).Obj(), nil, now)
 	obj := n.Obj()
 	out := DecideNode(&NodeInput{
 		Node: obj, Swept: obj, Rules: ruleset.NewSet(compiled), Evidence: &readiness.Evidence{}, Now: now,
 		Observed: func(*ruleset.Rule) readiness.Observed { return readiness.Observed{Since: now.Add(-time.Minute)} },
 		Reserve:  func(*ruleset.Rule, time.Time) bool { return false },
-		Occupied: func(*corev1.Taint) bool { return occupied }, Busy: func() bool { return busy },
+		Occupied: func(*corev1.Taint) (bool, bool) { return occupied, !unknown }, Busy: func() (bool, bool) { return busy, !unknown },
 	})
 	d := out.Decisions[0]
 	if !d.Record.Empty() {
@@ -56,12 +56,12 @@ func TestANodeThatRunsPodsWhenItComesToMatchIsInService(t *testing.T) {
 			node: old().Taint("example.com/r", "", corev1.TaintEffectNoSchedule), want: "EvidenceMissing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, after := decided(c.rule, c.node, !c.idle, true)
+			d, after := decided(c.rule, c.node, !c.idle, true, false)
 			if d.Reason != c.want {
 				t.Fatalf("%s, want %s", d.Reason, c.want)
 			}
 			// It stays so: nobody asks for its pods again.
-			if again, _ := decided(c.rule, build.WrapNode(after), false, false); d.Record.Existing && again.Reason != c.want {
+			if again, _ := decided(c.rule, build.WrapNode(after), false, false, false); d.Record.Existing && again.Reason != c.want {
 				t.Errorf("then %s", again.Reason)
 			}
 			if s := StateOf(d.Rule, after, now); d.Record.Existing != s.Counted {
@@ -74,13 +74,20 @@ func TestANodeThatRunsPodsWhenItComesToMatchIsInService(t *testing.T) {
 func TestExistingNodesIdleIsDecidedOnce(t *testing.T) {
 	r := rule("r", "A")
 	r.Spec.ExistingNodes = v1alpha1.ExistingNodesIdle
-	d, after := decided(r, node().Created(now.Add(-2*time.Hour)), true, true)
-	if again, _ := decided(r, build.WrapNode(after), false, false); d.Reason != ReasonExistingNode ||
+	d, after := decided(r, node().Created(now.Add(-2*time.Hour)), true, true, false)
+	if again, _ := decided(r, build.WrapNode(after), false, false, false); d.Reason != ReasonExistingNode ||
 		again.Reason != ReasonExistingNode {
 		t.Errorf("%s, and when it is idle %s", d.Reason, again.Reason)
 	}
-	if d, _ := decided(r, node().Created(now.Add(-2*time.Hour)), false, false); d.Reason != ReasonEvidenceMissing {
+	if d, _ := decided(r, node().Created(now.Add(-2*time.Hour)), false, false, false); d.Reason != ReasonEvidenceMissing {
 		t.Errorf("idle from the start: %s", d.Reason)
+	}
+	for _, age := range []time.Duration{2 * time.Hour, 11 * time.Minute} { // before the rule, and relabelled
+		d, after := decided(r, node().Created(now.Add(-age)), false, false, true)
+		if again, _ := decided(r, build.WrapNode(after), false, false, false); d.Reason != ReasonExistingNode ||
+			!d.RecheckAt.Equal(now.Add(podsRetry)) || again.Reason != ReasonEvidenceMissing {
+			t.Errorf("%s until its pods are known, asked again at %s; idle: %s", d.Reason, d.RecheckAt, again.Reason)
+		}
 	}
 }
 

@@ -89,6 +89,16 @@ func available(node *corev1.Node) bool {
 	return !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero()
 }
 
+// controlPlane reports whether a node is one of the control plane.
+func controlPlane(node *corev1.Node) bool {
+	for _, role := range []string{"control-plane", "master"} {
+		if _, ok := node.Labels["node-role.kubernetes.io/"+role]; ok {
+			return true
+		}
+	}
+	return false
+}
+
 // boot reads from when on evidence counts.
 func (s *State) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
 	if !rule.Spec.RearmsOnReboot() {

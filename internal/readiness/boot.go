@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -27,6 +29,8 @@ import (
 const (
 	confirmAfter = 2 * time.Minute
 	lastWait     = 10 * time.Minute
+	// maxClockSkew is how far a node's clock may be ahead of ours. Later heartbeats do not tell what was before a boot.
+	maxClockSkew = 5 * time.Minute
 )
 
 // Boot is what is known of the last boot of a node. The zero value: nothing has to be proved.
@@ -90,6 +94,16 @@ func nodeReady(node *corev1.Node) *corev1.NodeCondition {
 		}
 	}
 	return nil
+}
+
+// judgeCondition judges a required condition. One with a heartbeat in our future counts once the boot is confirmed.
+func (f *Facts) judgeCondition(c *v1alpha1.ConditionRequirement, now time.Time) judgement {
+	j := condition.Judge(c, f.Node, f.Boot.Bound, now)
+	if boot := f.bootState(now); boot == booting && j.Heartbeat.After(now.Add(maxClockSkew)) {
+		j = condition.Judge(c, f.Node, j.Heartbeat.Add(1), now)
+		f.Boot.await(boot, &j, now)
+	}
+	return j
 }
 
 // podsSince are the pods of a requirement.

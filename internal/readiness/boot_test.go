@@ -79,3 +79,17 @@ func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
 		})
 	}
 }
+
+func TestAClockThatIsFarAheadDoesNotProveThatAReportIsFromAfterTheBoot(t *testing.T) {
+	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
+	rule := ruleset.Compile(build.MakeRule("r").UID("u").Selector("a", "b").Condition("A").
+		Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Obj(), nil, noon)
+	for now, want := range map[int]bool{0: false, 119: false, 120: true} {
+		n := build.MakeNode("n").Created(at(-86400)).Condition("A", "True", at(3500)).Condition("Ready", "True", at(3500)).
+			Heartbeat("Ready", at(3600+now)).Obj()
+		v := Evaluate(rule, &Facts{Node: n, Boot: Boot{Bound: at(0), SeenAt: at(0)}, Evidence: &Evidence{}}, at(now))
+		if v.Ready != want || !want && !v.HeartbeatDecides {
+			t.Errorf("%d s after the boot: ready is %t, a heartbeat decides: %t", now, v.Ready, v.HeartbeatDecides)
+		}
+	}
+}

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -67,7 +66,7 @@ func Evaluate(rule *ruleset.Rule, facts *Facts, now time.Time) Verdict {
 	for i := range rule.Spec.Conditions {
 		c := &rule.Spec.Conditions[i]
 		results = append(results, Result{Type: c.Type, Required: c.RequiredStatus, condition: c,
-			judgement: condition.Judge(c, facts.Node, facts.Boot.Bound, now)})
+			judgement: facts.judgeCondition(c, now)})
 		t.add(results[len(results)-1].judgement)
 	}
 	for i := range rule.Requirements {

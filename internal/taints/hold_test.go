@@ -140,7 +140,7 @@ func TestEvictionGuard(t *testing.T) {
 			inService().Annotation(v1alpha1.OverrideAnnotation, "Release"), rules(guardRule()),
 			then(21, "lost", "link Exempt OverrideRelease", down(20)),
 		),
-		"in dry-run: it stands down": on(inService(), rules(guardRule()),
+		"in dry-run: it ends": on(inService(), rules(guardRule()),
 			lost,
 			then(30, "in dry-run", "link Exempt DryRun", rules(guardRule().DryRun(true)), change("unguarded link"), clean),
 		),

@@ -15,12 +15,12 @@ import (
 )
 
 func TestIdleNodes(t *testing.T) {
-	yes, no := func() bool { return true }, func() bool { return false }
-	never := func() bool { t.Error("asked where it makes no difference"); return false }
+	yes, no := func() (bool, bool) { return true, true }, func() (bool, bool) { return false, true }
+	never := func() (bool, bool) { t.Error("asked where it makes no difference"); return false, true }
 	for name, c := range map[string]struct {
 		policy v1alpha1.ExistingNodesPolicy
 		node   *build.NodeWrapper
-		busy   func() bool
+		busy   func() (bool, bool)
 		state  v1alpha1.NodeState
 	}{
 		"an idle node":                 {v1alpha1.ExistingNodesIdle, old(), no, v1alpha1.NodeStateHeld},

@@ -40,7 +40,7 @@ const (
 	Guarded Operation = "guarded"
 	// GuardEnded: the guard has stood for maxHoldSeconds, and what is due is evicted.
 	GuardEnded Operation = "guardEnded"
-	// Unguarded: the guard stands down.
+	// Unguarded: the pods are no longer guarded.
 	Unguarded Operation = "unguarded"
 )
 

@@ -144,7 +144,13 @@ func (r *Rules) reread(rules []v1alpha1.NodeReadinessRule, frozen *ruleset.Probl
 func (r *Rules) Freeze(p *ruleset.Problem) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
-	if (p == nil) == (r.frozen == nil) && (p == nil || *p == *r.frozen) {
+	if p == nil && r.frozen == nil {
+		return
+	}
+	if p != nil && r.frozen != nil && *p == *r.frozen {
+		r.mu.Lock()
+		r.frozen = p // another pointer: a thaw that is under way does not apply any more
+		r.mu.Unlock()
 		return
 	}
 	r.serve(r.compiled, p)

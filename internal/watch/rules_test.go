@@ -100,4 +100,11 @@ func TestAThawReadsTheRulesAgain(t *testing.T) {
 	if r := c.Set().Named("net"); r.Mode != ruleset.Enforced || !r.Limited() || c.Frozen() != nil {
 		t.Errorf("mode %s, limited %t, frozen %v", r.Mode, r.Limited(), c.Frozen())
 	}
+	var late []func()
+	c.Freeze(&ruleset.Problem{Reason: ruleset.ReasonForeignCRD})
+	c.thaw(t.Context(), live, func(_ time.Duration, f func()) { late = append(late, f) }, c.Frozen(), settled)
+	c.Freeze(&ruleset.Problem{Reason: ruleset.ReasonForeignCRD})
+	if late[0](); c.Frozen() == nil {
+		t.Error("the foreign CRD is back, and the rules are thawed")
+	}
 }

@@ -64,7 +64,7 @@ func guardsPods(t *testing.T) {
 	})
 	cluster.Must(t, node.Kubelet.Resume())
 	kubectl(t, "wait", "--for=condition=Ready", "node", node.Name, "--timeout=120s")
-	eventually(t, "the guard stands down", guarding("NothingToGuard"))
+	eventually(t, "the guard ends", guarding("NothingToGuard"))
 	if diff := cmp.Diff(before, fragilePods(t), cmp.AllowUnexported(container{})); diff != "" {
 		t.Errorf("the pods did not just live on (-before +after):\n%s", diff)
 	}

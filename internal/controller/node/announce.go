@@ -30,7 +30,7 @@ const (
 	reasonNodeRearmed        = "NodeRearmed"
 	reasonPodsGuarded        = "PodsGuarded"
 	reasonGuardEnded         = "GuardEnded"
-	reasonGuardStoodDown     = "GuardStoodDown"
+	reasonPodsUnguarded      = "PodsUnguarded"
 	reasonInvalidOverride    = "InvalidOverride"
 	reasonTaintLeft          = "TaintLeft"
 
@@ -42,7 +42,7 @@ const (
 	actionRearm       = "RearmNode"
 	actionGuard       = "GuardPods"
 	actionEndGuard    = "EndGuard"
-	actionStandDown   = "StandDown"
+	actionUnguard     = "UnguardPods"
 	actionOverride    = "OverrideNode"
 )
 
@@ -144,7 +144,7 @@ func (r *Reconciler) note(p *pass, c *taints.Change, rule string) note {
 			fmt.Sprintf("Rule %s guards the node's pods no more, and what is due is evicted (%s)", rule, r.whyGuardEnded(c)),
 			p.missing(c.Rule)}
 	}
-	return note{normal, reasonGuardStoodDown, actionStandDown,
+	return note{normal, reasonPodsUnguarded, actionUnguard,
 		fmt.Sprintf("Rule %s does not guard the node's pods any more", rule), r.why(p, c)} // Unguarded
 }
 

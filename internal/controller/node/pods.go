@@ -68,38 +68,37 @@ func partOfNode(pod *corev1.Pod) bool {
 	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
 }
 
-// busy reports whether pods run on a node that are neither part of it nor of the system. Where that cannot be found out
-// it does: a node in use must not be tainted by mistake.
-func (r *Reconciler) busy(ctx context.Context, p *pass) bool {
+// busy reports whether pods run on a node that are neither part of it nor of the system, if the pods can be listed.
+func (r *Reconciler) busy(ctx context.Context, p *pass) (busy, known bool) {
 	pods, err := r.running(ctx, p)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Cannot tell whether the node is idle, and leave it as it is")
-		return true
+		log.FromContext(ctx).Error(err, "Cannot tell whether the node is idle, trying again later")
+		return false, false
 	}
 	for i := range pods {
 		if ns := pods[i].Namespace; !partOfNode(&pods[i]) && ns != metav1.NamespaceSystem && ns != metav1.NamespacePublic {
-			return true
+			return true, true
 		}
 	}
-	return false
+	return false, true
 }
 
 // occupied reports whether a pod runs on a node that a taint would evict or refuse; without a taint, whether any pod
-// does that is not part of the node. Where that cannot be found out, the node counts as in service.
-func (r *Reconciler) occupied(ctx context.Context, p *pass, taint *corev1.Taint) bool {
+// does that is not part of the node.
+func (r *Reconciler) occupied(ctx context.Context, p *pass, taint *corev1.Taint) (occupied, known bool) {
 	pods, err := r.running(ctx, p)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Cannot tell whether the node is in service, and take it to be")
-		return true
+		log.FromContext(ctx).Error(err, "Cannot tell whether the node is in service, trying again later")
+		return false, false
 	}
 	for i := range pods {
 		_, static := pods[i].Annotations[corev1.MirrorPodAnnotationKey]
 		if !static && (taint == nil && !partOfNode(&pods[i]) ||
 			taint != nil && ruleset.Toleration(pods[i].Spec.Tolerations, taint) == nil) {
-			return true
+			return true, true
 		}
 	}
-	return false
+	return false, true
 }
 
 // Escapes counts pods that were bound to a node before its gate stood, where admission was to have it born gated.

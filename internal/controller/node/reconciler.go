@@ -136,8 +136,8 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 			}
 			return granted
 		},
-		Busy:     func() bool { return r.busy(ctx, p) },
-		Occupied: func(taint *corev1.Taint) bool { return r.occupied(ctx, p, taint) },
+		Busy:     func() (bool, bool) { return r.busy(ctx, p) },
+		Occupied: func(taint *corev1.Taint) (bool, bool) { return r.occupied(ctx, p, taint) },
 		Live:     func(of *ruleset.Pods) []*corev1.Pod { return r.livePods(ctx, p.node.Name, of) },
 		Evaluate: r.measured,
 	}

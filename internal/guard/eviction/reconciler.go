@@ -181,13 +181,15 @@ func (r *Reconciler) lastOf(ended []*ruleset.Rule, node *corev1.Node) (last *rul
 	return last, end
 }
 
-// recovered reports whether, as far as the cache knows by now, the rule holds again: the pods that are left live on.
+// recovered reports whether, as far as the cache knows by now, the rule's guard has no evictions to finish any more: the
+// pods that are left stay.
 func (r *Reconciler) recovered(ctx context.Context, node *corev1.Node, rule *ruleset.Rule) bool {
 	now := &corev1.Node{}
 	if err := r.Nodes.Get(ctx, client.ObjectKeyFromObject(node), now); err != nil {
 		return apierrors.IsNotFound(err)
 	}
-	return now.UID != node.UID || guard.HoldOn(rule, now, r.Clock.Now()).State == gate.HoldActive
+	hold := guard.HoldOn(rule, now, r.Clock.Now()).State
+	return now.UID != node.UID || hold != gate.HoldEnded && hold != gate.HoldEnding
 }
 
 func (r *Reconciler) podsOf(ctx context.Context, node *corev1.Node) (*corev1.PodList, error) {
