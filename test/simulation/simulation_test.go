@@ -37,6 +37,7 @@ var (
 	seeds  = flag.Uint64("seeds", usual, "how many seeds")
 	policy = flag.String("policy", "../../config/components/record-guard/policy.yaml", "the policy that protects records")
 	most   = flag.Int("failures", 1, "after how many failures to stop")
+	kept   = flag.String("scripts", "testdata", "the directory of the scripts that are kept")
 	steps  = flag.Int("steps", 200, "how many steps a story has")
 )
 
@@ -134,7 +135,7 @@ func TestStories(t *testing.T) {
 // TestScripts plays the scripts of faults that were found, twice: both runs must write the same.
 func TestScripts(t *testing.T) {
 	served := definitions(t)
-	files, err := filepath.Glob(filepath.Join("testdata", "*.json"))
+	files, err := filepath.Glob(filepath.Join(*kept, "*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
