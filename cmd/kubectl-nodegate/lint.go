@@ -48,7 +48,7 @@ a warning.`,
 }
 
 func (p *plugin) lint(ctx context.Context, o *lintOptions) error {
-	rules, objects, err := p.readRules(&o.files)
+	rules, objects, err := p.readRules(&o.files, input.IsWorkload)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -76,8 +77,10 @@ func fileFlags(cmd *cobra.Command) genericclioptions.FileNameFlags {
 	return f
 }
 
-// readRules reads the rules that -f and -k name.
-func (p *plugin) readRules(flags *genericclioptions.FileNameFlags) ([]input.Rule, []input.Object, error) {
+// readRules reads the rules that -f and -k name, and returns all objects beside them. It prints a warning for objects
+// that the command does not use.
+func (p *plugin) readRules(flags *genericclioptions.FileNameFlags,
+	uses func(input.Object) bool) ([]input.Rule, []input.Object, error) {
 	options := flags.ToOptions()
 	if err := options.RequireFilenameOrKustomize(); err != nil {
 		return nil, nil, err
@@ -87,8 +90,8 @@ func (p *plugin) readRules(flags *genericclioptions.FileNameFlags) ([]input.Rule
 		return nil, nil, err
 	}
 	rules, others, err := input.Rules("-f", objects)
-	if len(others) > 0 && err == nil {
-		fmt.Fprintf(p.streams.ErrOut, "warning: the plugin ignores %s\n", strings.Join(others, ", "))
+	if others = slices.DeleteFunc(others, uses); len(others) > 0 && err == nil {
+		fmt.Fprintf(p.streams.ErrOut, "warning: the command ignores %s\n", input.Kinds(others))
 	}
 	return rules, objects, err
 }
@@ -102,7 +105,7 @@ func (p *plugin) simulate(ctx context.Context, o *simulateOptions) error {
 	if err != nil && o.at != "" {
 		return fmt.Errorf("--at: must be a time such as 2026-01-02T15:04:05Z, not %q", o.at)
 	}
-	read, _, err := p.readRules(&o.files)
+	read, _, err := p.readRules(&o.files, func(input.Object) bool { return false })
 	if err != nil {
 		return err
 	}

@@ -139,10 +139,10 @@ func TestExampleGPU(t *testing.T) {
 func TestExampleTwoPhase(t *testing.T) {
 	e := newExample(t, map[string]string{poolKey: "phased"})
 	e.ApplyFile(cluster.Example("two-phase", "rules.yaml"))
-	e.taints(0, "startup.example.com/preinit", "startup.example.com/warming")
+	e.taints(0, "readiness.k8s.io/Preinit", "readiness.k8s.io/Warming")
 	e.Report(e.nodes[0], "example.com/Warm", true)
 	e.says("warming", 0, "rule preinit does not hold on this node")
 	e.Report(e.nodes[0], "example.com/Initialised", true)
 	e.taints(0)
-	e.taints(1, "startup.example.com/preinit", "startup.example.com/warming")
+	e.taints(1, "readiness.k8s.io/Preinit", "readiness.k8s.io/Warming")
 }

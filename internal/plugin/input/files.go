@@ -63,13 +63,13 @@ type Rule struct {
 	Rule *v1alpha1.NodeReadinessRule // nil if the content is not a rule
 }
 
-// Rules returns the rules among objects, and the kinds of the others. It fails if there is no rule.
-func Rules(flag string, objects []Object) (rules []Rule, others []string, err error) {
+// Rules returns the rules among objects, and the other objects. It fails if there is no rule.
+func Rules(flag string, objects []Object) (rules []Rule, others []Object, err error) {
 	wanted := v1alpha1.GroupVersion.WithKind("NodeReadinessRule")
 	sources := map[string]string{}
 	for _, o := range objects {
 		if o.Content.GroupVersionKind() != wanted {
-			others = append(others, o.kind())
+			others = append(others, o)
 			continue
 		}
 		rule, ok := o.Typed.(*v1alpha1.NodeReadinessRule)
@@ -84,16 +84,24 @@ func Rules(flag string, objects []Object) (rules []Rule, others []string, err er
 		}
 		rules = append(rules, Rule{Object: o, Rule: rule})
 	}
-	slices.Sort(others)
-	others = slices.Compact(others)
 	switch {
 	case len(rules) > 0:
 		return rules, others, nil
 	case len(others) > 0:
 		return nil, nil, fmt.Errorf("%s: no NodeReadinessRule (%s) found, only %s", flag, v1alpha1.GroupVersion,
-			strings.Join(others, ", "))
+			Kinds(others))
 	}
 	return nil, nil, fmt.Errorf("%s: no NodeReadinessRule (%s) found", flag, v1alpha1.GroupVersion)
+}
+
+// Kinds lists the kinds of objects, each once.
+func Kinds(objects []Object) string {
+	var kinds []string
+	for i := range objects {
+		kinds = append(kinds, objects[i].kind())
+	}
+	slices.Sort(kinds)
+	return strings.Join(slices.Compact(kinds), ", ")
 }
 
 // Fleet has the objects of a file of nodes.
@@ -131,6 +139,9 @@ func FleetOf(flag string, objects []Object) (*Fleet, error) {
 	}
 	return f, nil
 }
+
+// IsWorkload reports whether an object is one of those that Workloads returns.
+func IsWorkload(o Object) bool { return len(workloadsOf([]runtime.Object{o.Typed})) > 0 }
 
 // Workloads returns the workloads among the objects of files.
 func Workloads(objects []Object) []lint.Workload {

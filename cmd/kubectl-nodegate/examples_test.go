@@ -1,0 +1,82 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/nodegate/nodegate/internal/plugin/report"
+)
+
+// TestExamples lints each rule of the examples, the samples and the documentation. None is refused, and an example's
+// page, or a comment beside its rule, names each warning and explains it.
+func TestExamples(t *testing.T) {
+	checked := 0
+	for _, dir := range []string{"../../examples", "../../config/samples"} {
+		walk(t, dir, func(path, text string) {
+			if !strings.HasSuffix(path, ".yaml") || !strings.Contains(text, "kind: NodeReadinessRule\n") {
+				return
+			}
+			checked++
+			page, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "README.md"))
+			for _, f := range lintFindings(t, filepath.Dir(path)) {
+				explained := strings.Contains(string(page)+text, "`"+f.Code+"`")
+				if f.Source == path && (f.Severity == report.SeverityError ||
+					f.Severity == report.SeverityWarning && !explained) {
+					t.Errorf("%s: rule %s: %s: %s (%s)", path, f.Rule, f.Field, f.Message, f.Code)
+				}
+			}
+		})
+	}
+	block := regexp.MustCompile("(?ms)^ *```yaml\n((?: *#[^\n]*\n)? *apiVersion: readiness\\.node\\.x-k8s\\.io/.*?)^ *```")
+	walk(t, "../../docs", func(path, text string) {
+		for _, m := range block.FindAllStringSubmatch(text, -1) {
+			checked++
+			rule := filepath.Join(t.TempDir(), "rule.yaml")
+			if err := os.WriteFile(rule, []byte(m[1]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range lintFindings(t, rule) {
+				if f.Severity == report.SeverityError {
+					t.Errorf("%s: rule %s: %s: %s", path, f.Rule, f.Field, f.Message)
+				}
+			}
+		}
+	})
+	if checked < 15 {
+		t.Fatalf("only %d files and blocks with rules", checked)
+	}
+}
+
+func walk(t *testing.T, dir string, each func(path, text string)) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		each(path, string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lintFindings lints the rules of a file or a directory, together with what else is there.
+func lintFindings(t *testing.T, path string) []report.Finding {
+	t.Helper()
+	_, out, stderr := local(t.Context(), "lint", "-f", path, "-o", "json")
+	r := &report.LintReport{}
+	if err := json.Unmarshal([]byte(out), r); err != nil {
+		t.Fatalf("%s: %v\n%s", path, err, stderr)
+	}
+	return r.Findings
+}
