@@ -29,7 +29,10 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w (give --kubeconfig, or set KUBECONFIG)", err)
 	}
-	mgr, err := ctrl.NewManager(restConfig(cfg, &o.client), managerOptions(o))
+	cfg = restConfig(cfg, &o.client)
+	managed := managerOptions(o)
+	managed.Cache = operator.CacheOptions(cfg)
+	mgr, err := ctrl.NewManager(cfg, managed)
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
 	}
@@ -93,7 +96,6 @@ func managerOptions(o *options) manager.Options {
 		LeaderElectionID:              leaseName,
 		LeaderElectionNamespace:       o.election.namespace,
 		LeaderElectionReleaseOnCancel: true,
-		Cache:                         operator.CacheOptions(),
 		Client: client.Options{
 			Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)},
 		},

@@ -19,6 +19,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -74,9 +75,9 @@ func Scheme() *runtime.Scheme {
 }
 
 // CacheOptions returns what is cached, and how much of it.
-func CacheOptions() cache.Options {
+func CacheOptions(config *rest.Config) cache.Options {
 	return cache.Options{
-		NewInformer:      watch.NewInformer,
+		NewInformer:      watch.LeanNodes(config),
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}: {Transform: node.Strip, UnsafeDisableDeepCopy: new(true)},

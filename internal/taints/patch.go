@@ -90,9 +90,11 @@ func annotationChanges(have, want map[string]string) []operation {
 
 var null = json.RawMessage("null")
 
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
+
 // annotationPath is a JSON Pointer, RFC 6901: "~" and "/" in a key are escaped.
 func annotationPath(key string) string {
-	return "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+	return "/metadata/annotations/" + pointer.Replace(key)
 }
 
 func raw(v any) json.RawMessage {
