@@ -80,11 +80,11 @@ type NodeReadinessRuleSpec struct {
 	Conditions []ConditionRequirement `json:"conditions,omitempty"`
 
 	// requirements are evidence that needs no reporter on the node: pods, CSI drivers, resources, devices,
-	// expressions, and other rules. At most 32.
+	// expressions, and other rules. At most 30.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:MaxItems=30
 	Requirements []Requirement `json:"requirements,omitempty"`
 
 	// conditionPolicy says whether all of the conditions and requirements must hold (allOf, the default) or one

@@ -124,6 +124,7 @@ type CSIDriverRequirement struct {
 	// minimumAllocatable is how many volumes the driver must at least be able to attach. Not checked by default.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
 	MinimumAllocatable *int32 `json:"minimumAllocatable,omitempty"`
 }
 
@@ -136,11 +137,14 @@ type ResourceRequirement struct {
 	Name string `json:"name"`
 
 	// minimum is the least quantity.
+	// ---
+	// Kubernetes 1.32 takes this string to be as long as a whole request. It accepts the CRD only with this form of the
+	// validation, and with at most 31 requirements.
 	// +required
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="type(self) != string || isQuantity(self)",message="must be a quantity, such as 1 or 4Gi"
+	// +kubebuilder:validation:XValidation:rule="type(self) in [int] || isQuantity(self)",message="must be a quantity, such as 1 or 4Gi"
 	Minimum resource.Quantity `json:"minimum"`
 }
 
@@ -157,6 +161,7 @@ type DevicesRequirement struct {
 	// minimum is how many devices there must be at least.
 	// +required
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
 	Minimum int32 `json:"minimum"`
 }
 

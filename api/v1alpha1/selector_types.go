@@ -78,12 +78,14 @@ type Taint struct {
 	// node.cloudprovider.kubernetes.io/, node-role.kubernetes.io/) are refused. Karpenter treats keys under
 	// readiness.k8s.io/ as startup taints; cluster-autoscaler those under
 	// startup-taint.cluster-autoscaler.kubernetes.io/ and what its --startup-taint-prefix names.
+	// ---
+	// Kubernetes 1.32 fails to evaluate lastIndexOf of an empty string.
 	// +required
 	// +kubebuilder:validation:MaxLength=317
-	// +kubebuilder:validation:XValidation:rule="self.indexOf('/') == self.lastIndexOf('/')",message="a taint key with a prefix must have exactly one '/' separator, such as readiness.k8s.io/NetworkReady"
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.indexOf('/') == self.lastIndexOf('/')",message="a taint key with a prefix must have exactly one '/' separator, such as readiness.k8s.io/NetworkReady"
 	// +kubebuilder:validation:XValidation:rule="!self.contains('/') || !format.dns1123Subdomain().validate(self.split('/')[0]).hasValue()",message="the prefix of a taint key must be a DNS subdomain such as readiness.k8s.io: at most 253 lowercase letters, digits, '-' or '.', with a letter or digit first and last"
-	// +kubebuilder:validation:XValidation:rule="self.substring(self.lastIndexOf('/') + 1).size() > 0 && self.substring(self.lastIndexOf('/') + 1).size() < 64",message="a taint key's name part must be 1-63 characters, such as NetworkReady in readiness.k8s.io/NetworkReady"
-	// +kubebuilder:validation:XValidation:rule="self.substring(self.lastIndexOf('/') + 1).matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",message="a taint key's name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+	// +kubebuilder:validation:XValidation:rule="self.size() > 0 && self.substring(self.lastIndexOf('/') + 1).size() > 0 && self.substring(self.lastIndexOf('/') + 1).size() < 64",message="a taint key's name part must be 1-63 characters, such as NetworkReady in readiness.k8s.io/NetworkReady"
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.substring(self.lastIndexOf('/') + 1).matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",message="a taint key's name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('node.kubernetes.io/') && !self.startsWith('node.cloudprovider.kubernetes.io/') && !self.startsWith('node-role.kubernetes.io/')",message="taints under node.kubernetes.io/, node.cloudprovider.kubernetes.io/ and node-role.kubernetes.io/ belong to Kubernetes: choose another key, for example readiness.k8s.io/NetworkReady"
 	Key string `json:"key"`
 

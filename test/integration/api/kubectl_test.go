@@ -191,6 +191,17 @@ func TestEveryFieldIsExplained(t *testing.T) {
 	}
 }
 
+// TestEveryNumberIsBounded: Kubernetes 1.32 ignores the format int32. One rule with a larger number could not be read,
+// and with it no list of rules.
+func TestEveryNumberIsBounded(t *testing.T) {
+	spec := ours(t).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	walk("spec", &spec, func(path string, s *apiextensionsv1.JSONSchemaProps) {
+		if s.Format == "int32" && (s.Minimum == nil || s.Maximum == nil) {
+			t.Errorf("%s has no minimum or no maximum", path)
+		}
+	})
+}
+
 // TestKubectl: the real kubectl finds the API and its texts.
 func TestKubectl(t *testing.T) {
 	kubectl := func(args ...string) (string, error) {

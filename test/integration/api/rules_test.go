@@ -101,9 +101,9 @@ func causes(t *testing.T, err error, want []string) []string {
 		if strings.Contains(c.Message, notChecked) || c.Field == "<nil>" {
 			continue
 		}
-		got := c.Field + ": " + c.Message
+		got := c.Field + ": " + strings.ReplaceAll(c.Message, "map[string]interface {}", "") // as Kubernetes 1.32 prints JSON
 		for _, w := range want {
-			if field, words, _ := strings.Cut(w, ": "); field == c.Field && strings.Contains(c.Message, words) {
+			if field, words, _ := strings.Cut(w, ": "); field == c.Field && strings.Contains(got, words) {
 				got = w
 			}
 		}
