@@ -186,6 +186,7 @@ var _ = Describe("The sources of evidence", func() {
 	})
 
 	It("see CSI drivers and published devices", func(ctx context.Context) {
+		server.Needs(GinkgoTB(), cluster.ResourceSlices)
 		csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 		csi.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "ebs.csi.aws.com", NodeID: "i-1"}}
 		slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "n1-gpu"}}
