@@ -88,7 +88,7 @@ func TestTheRulesDecideWhatRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		cluster.Eventually(t, "the log", func() error {
-			if n := a.count("The last good one stays in force"); n == 0 {
+			if n := a.Count("The last good one stays in force"); n == 0 {
 				return errors.New("it is not said")
 			}
 			return nil

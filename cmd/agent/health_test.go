@@ -29,7 +29,7 @@ func TestWithoutACluster(t *testing.T) {
 		"Kubernetes client initialization failed") {
 		t.Errorf("got %+v", got)
 	}
-	if a.count(down) != 1 || a.count("Assuming node is ready") != 1 {
+	if a.Count(down) != 1 || a.Count("Assuming node is ready") != 1 {
 		t.Error("there is no warning, or more than one")
 	}
 }
@@ -56,13 +56,13 @@ func TestDraining(t *testing.T) {
 				if got := a.health(t, ""); got.code != status {
 					return fmt.Errorf("status %d", got.code)
 				}
+				if n := a.Count(fmt.Sprintf(`"drainStatus":%d`, status)); n != 1 {
+					return fmt.Errorf("the log shows the status %d times", n)
+				}
 				return nil
 			})
 			if code, body := a.get(t, "health", "/health?format=text"); code != status || body != "down\n" {
 				t.Errorf("text: %d %q", code, body)
-			}
-			if a.count(fmt.Sprintf(`"drainStatus":%d`, status)) != 1 {
-				t.Error("the log does not show the status")
 			}
 		})
 	}

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/nodegate/nodegate/internal/agent/health"
@@ -33,33 +31,9 @@ func shared(t *testing.T) *cluster.Env {
 	return cluster.NewEnv(t, clusters.Get(t))
 }
 
-// logs is what an agent has logged.
-type logs struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logs) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.b.String(), text)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // running is an agent that runs in this process.
 type running struct {
-	*logs
+	*cluster.Log
 	addresses map[string]string
 	stop      context.CancelFunc
 	ended     chan struct{}
@@ -70,7 +44,7 @@ type running struct {
 // ends.
 func startAgent(t *testing.T, env map[string]string, args ...string) *running {
 	t.Helper()
-	r := &running{logs: &logs{}, addresses: map[string]string{}, ended: make(chan struct{})}
+	r := &running{Log: &cluster.Log{}, addresses: map[string]string{}, ended: make(chan struct{})}
 	var ctx context.Context
 	ctx, r.stop = context.WithCancel(context.Background())
 	listening := make(chan struct{}, 4)
@@ -80,7 +54,7 @@ func startAgent(t *testing.T, env map[string]string, args ...string) *running {
 		r.addresses[server] = address.String()
 		listening <- struct{}{}
 	}})
-	cmd.SetErr(r.logs)
+	cmd.SetErr(r.Log)
 	all := []string{"--listen-address=127.0.0.1", "--metrics-bind-address=127.0.0.1:0", "--drain-time=0",
 		"--health-probe-bind-address=127.0.0.1:0"}
 	servers := 2
@@ -106,7 +80,7 @@ func startAgent(t *testing.T, env map[string]string, args ...string) *running {
 			t.Errorf("the agent: %v", r.err)
 		}
 		if t.Failed() {
-			t.Logf("the agent's log:\n%s", r.logs)
+			t.Logf("the agent's log:\n%s", r.Log)
 		}
 	})
 	for range servers {

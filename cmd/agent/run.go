@@ -224,7 +224,7 @@ func (a *agent) start(ctx context.Context) error {
 
 // listen listens and has the connections of allowed clients served. flag is the one that decides where.
 func (a *agent) listen(ctx context.Context, name, flag, address string, allow []net.IPNet,
-	serve func(context.Context, net.Listener) error) error {
+	serve func(context.Context, *health.Listener) error) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("%s: serving %s: %w", flag, name, err)
@@ -234,7 +234,7 @@ func (a *agent) listen(ctx context.Context, name, flag, address string, allow []
 		a.listening(name, l.Addr())
 	}
 	a.serving.Go(func() error {
-		if err := serve(ctx, health.LimitClients(l, allow, a.handler.Metrics)); err != nil {
+		if err := serve(ctx, health.NewListener(l, allow, a.handler.Metrics)); err != nil {
 			return fmt.Errorf("serving %s: %w", name, err)
 		}
 		return nil
@@ -242,8 +242,8 @@ func (a *agent) listen(ctx context.Context, name, flag, address string, allow []
 	return nil
 }
 
-func (a *agent) serveHTTP(h http.Handler) func(context.Context, net.Listener) error {
-	return func(ctx context.Context, l net.Listener) error {
+func (a *agent) serveHTTP(h http.Handler) func(context.Context, *health.Listener) error {
+	return func(ctx context.Context, l *health.Listener) error {
 		return health.Serve(ctx, l, health.NewServer(h, a.log))
 	}
 }

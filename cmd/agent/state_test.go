@@ -114,7 +114,7 @@ func TestARestartInAnOutageChangesNothing(t *testing.T) {
 	kubeconfig, _ = fakeAPI(t, other)
 	a = startAgent(t, env, "--kubeconfig", kubeconfig, "--config", rules, "--state-file", state)
 	cluster.Eventually(t, "the log", func() error {
-		if n := a.count("The saved state is of another node and is dropped"); n != 1 {
+		if n := a.Count("The saved state is of another node and is dropped"); n != 1 {
 			return fmt.Errorf("told %d times", n)
 		}
 		return nil

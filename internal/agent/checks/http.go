@@ -21,35 +21,24 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// okdRouterURL and okdRouterTimeout are the fourth seed's.
-const (
-	okdRouterURL     = "http://127.0.0.1:1936/healthz/ready"
-	okdRouterTimeout = 5 * time.Second
-	kubeletURL       = "http://127.0.0.1:10248/healthz"
-)
-
 // OKDRouter passes when OpenShift's router on this node answers 2xx on port 1936. Its time limit is 5 s by default.
 func OKDRouter() Check {
-	c := httpCheck(NameOKDRouter, okdRouterURL)
-	c.Timeout = okdRouterTimeout
+	c := local(NameOKDRouter, okdRouter)
+	c.Timeout = 5 * time.Second
 	return c
 }
 
 // Kubelet passes when kubelet's own /healthz on 127.0.0.1:10248 answers 2xx.
-func Kubelet() Check { return httpCheck(NameKubelet, kubeletURL) }
+func Kubelet() Check { return local(NameKubelet, kubelet) }
 
-func httpCheck(name, target string) Check {
-	client := newHTTPClient(nil, Environment{}.Dialer())
-	return Check{Name: name, Run: func(ctx context.Context) Result {
-		code, err := get(ctx, client, target, nil)
-		if err != nil {
-			return Fail(DialReason(err))
-		}
-		if code/100 != 2 {
-			return Fail(fmt.Sprintf("HTTP status %d", code))
-		}
-		return Pass()
-	}}
+var (
+	okdRouter = &v1alpha1.HTTPGetAction{Port: 1936, Path: "/healthz/ready"}
+	kubelet   = &v1alpha1.HTTPGetAction{Port: 10248, Path: "/healthz"}
+)
+
+func local(name string, a *v1alpha1.HTTPGetAction) Check {
+	c, _ := HTTP(name, a, Environment{}.Dialer()) // fails only for invalid expected statuses
+	return c
 }
 
 // HTTP passes when the request is answered with an expected status.

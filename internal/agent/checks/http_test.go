@@ -143,10 +143,10 @@ func TestParseStatuses(t *testing.T) {
 }
 
 func TestTheRouterAndKubeletAreWhereTheyAlwaysAre(t *testing.T) {
-	if okdRouterURL != "http://127.0.0.1:1936/healthz/ready" || OKDRouter().Timeout.String() != "5s" {
+	if actionURL(okdRouter) != "http://127.0.0.1:1936/healthz/ready" || OKDRouter().Timeout.String() != "5s" {
 		t.Error("okd_router_1936 is not the seed's")
 	}
-	if kubeletURL != "http://127.0.0.1:10248/healthz" {
+	if actionURL(kubelet) != "http://127.0.0.1:10248/healthz" {
 		t.Error("kubelet's port is another one")
 	}
 }

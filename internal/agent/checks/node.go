@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -148,22 +147,18 @@ func Rule(source NodeSource, rule Evidence) Check {
 // Rules passes when all the rules hold, as Rule judges them.
 func Rules(source NodeSource, rules []Evidence) Check {
 	return nodeCheck(NameRules, source, func(node *corev1.Node) Result {
-		var failed, open []string
+		results := make([]Result, len(rules))
 		for i := range rules {
 			switch r := rules[i].verdict(node, time.Now()); {
 			case !r.Passed:
-				failed = append(failed, rules[i].Name+": "+r.Reason)
+				results[i] = Fail(rules[i].Name + ": " + r.Reason)
 			case r.FailOpen != "":
-				open = append(open, rules[i].Name+": "+r.FailOpen)
+				results[i] = FailedOpen(rules[i].Name + ": " + r.FailOpen)
+			default:
+				results[i] = r
 			}
 		}
-		switch {
-		case len(failed) > 0:
-			return Fail(strings.Join(failed, "; "))
-		case len(open) > 0:
-			return FailedOpen(strings.Join(open, "; "))
-		}
-		return Pass()
+		return combine(results)
 	})
 }
 

@@ -10,18 +10,16 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 )
 
 const (
-	// settle is how long a change is left to finish: a ConfigMap's update is several changes of its directory.
-	settle = 100 * time.Millisecond
-	// lookAgain is how often the file is read without a sign that it has changed, where signs may get lost.
-	lookAgain = time.Minute
+	// lookPeriod is how often the loader looks whether the file has changed. The kubelet takes up to a minute to update a
+	// mounted ConfigMap, so a watch of the directory would save nothing.
+	lookPeriod = time.Second
+	// readPeriod is how often the loader reads the file even if it looks unchanged.
+	readPeriod = time.Minute
 )
 
 // Loader keeps the last good configuration of a file.
@@ -50,70 +48,23 @@ func (l *Loader) Problem() string {
 
 // Run reads the file now and whenever it changes, until ctx ends.
 func (l *Loader) Run(ctx context.Context) {
-	changes, stop := l.watch()
-	defer stop()
+	look := time.NewTicker(lookPeriod)
+	defer look.Stop()
+	var last os.FileInfo
+	var readAt time.Time
 	for {
-		l.load()
-		again := time.NewTimer(lookAgain)
+		info, err := os.Stat(l.Path) // follows the links of a mounted ConfigMap, which are what changes there
+		if err != nil || time.Since(readAt) >= readPeriod || !os.SameFile(info, last) || info.Size() != last.Size() ||
+			!info.ModTime().Equal(last.ModTime()) {
+			l.load()
+			last, readAt = info, time.Now()
+		}
 		select {
 		case <-ctx.Done():
-			again.Stop()
 			return
-		case <-changes:
-			again.Stop()
-			wait(ctx, settle)
-		case <-again.C:
-			if changes == nil {
-				changes, stop = l.watch()
-				defer stop() // rarely more than one: until the directory is there
-			}
+		case <-look.C:
 		}
 	}
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}
-
-// watch watches the file's directory: a ConfigMap's file is a link that never changes itself. Without such a watch, the
-// channel is nil and the file is read once a minute.
-func (l *Loader) watch() (changes <-chan struct{}, stop func()) {
-	watcher, err := fsnotify.NewWatcher()
-	if err == nil {
-		if err = watcher.Add(filepath.Dir(l.Path)); err != nil {
-			_ = watcher.Close()
-		}
-	}
-	if err != nil {
-		l.Log.Info("The configuration's directory cannot be watched, looking once a minute", "file", l.Path, "error",
-			err.Error())
-		return nil, func() {}
-	}
-	out := make(chan struct{}, 1)
-	go func() {
-		for {
-			select {
-			case _, ok := <-watcher.Events:
-				if !ok {
-					return
-				}
-			case _, ok := <-watcher.Errors: // such as an overflow: something has changed
-				if !ok {
-					return
-				}
-			}
-			select {
-			case out <- struct{}{}:
-			default:
-			}
-		}
-	}()
-	return out, func() { _ = watcher.Close() }
 }
 
 // load reads the file. What is wrong with it is said once, and the last good configuration stays in force.

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 // agentCheckWriteLimit is how long a client may take to read its line.
@@ -41,8 +39,7 @@ func (h *Handler) agentCheckLine(ctx context.Context) string {
 }
 
 // ServeAgentCheck tells each client that connects how the node is, in one line, until ctx ends.
-func (h *Handler) ServeAgentCheck(ctx context.Context, l net.Listener) error {
-	l = netutil.LimitListener(l, maxConnections)
+func (h *Handler) ServeAgentCheck(ctx context.Context, l *Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	var all sync.WaitGroup

@@ -7,14 +7,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"net/http"
 	"time"
 )
 
-// What one request, and all together, may cost.
+// Limits of one connection.
 const (
-	maxConnections    = 256
 	maxHeaderBytes    = 16 << 10
 	firstLineTimeout  = time.Second
 	readHeaderTimeout = 2 * time.Second
@@ -24,7 +22,7 @@ const (
 	shutdownTimeout   = 5 * time.Second
 )
 
-// NewServer returns an HTTP server with bounds for what any client may send.
+// NewServer returns an HTTP server that limits what a client can send.
 func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:                      h,
@@ -34,16 +32,16 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 		IdleTimeout:                  idleTimeout,
 		MaxHeaderBytes:               maxHeaderBytes,
 		DisableGeneralOptionsHandler: true,
-		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug), // what scanners do is no warning
+		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug), // port scans are no reason to warn
 	}
 }
 
-// Serve serves until ctx ends, and then finishes what is under way. LimitClients bounds what one client takes.
-func Serve(ctx context.Context, l net.Listener, server *http.Server) error {
-	places := newPlaces(l, maxConnections)
-	server.ConnState = places.note
+// Serve serves until ctx ends, and then waits for the requests in progress.
+func Serve(ctx context.Context, l *Listener, server *http.Server) error {
+	l.firstLine = firstLineTimeout
+	server.ConnState = l.connState
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(places) }()
+	go func() { ended <- server.Serve(l) }()
 	select {
 	case err := <-ended:
 		return err

@@ -21,16 +21,16 @@ func serveTest(t *testing.T, h *Handler) (web, agent string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
-	listen := func(serve func(net.Listener) error) string {
+	listen := func(serve func(*Listener) error) string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { ended <- serve(LimitClients(l, nil, nil)) }()
+		go func() { ended <- serve(NewListener(l, nil, nil)) }()
 		return l.Addr().String()
 	}
-	web = listen(func(l net.Listener) error { return Serve(ctx, l, NewServer(h, slog.New(slog.DiscardHandler))) })
-	agent = listen(func(l net.Listener) error { return h.ServeAgentCheck(ctx, l) })
+	web = listen(func(l *Listener) error { return Serve(ctx, l, NewServer(h, slog.New(slog.DiscardHandler))) })
+	agent = listen(func(l *Listener) error { return h.ServeAgentCheck(ctx, l) })
 	t.Cleanup(func() {
 		cancel()
 		for range 2 {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -236,7 +236,7 @@ func (w *Watcher) store(node *corev1.Node) {
 		node = strip(node)
 	}
 	w.mu.Lock()
-	if node == nil || !olderThan(node, w.object) { // two reads may overtake each other
+	if node == nil || !Older(node, w.object) { // two reads may overtake each other
 		w.object = node
 	}
 	w.known, w.readAt = true, w.Clock.Now()
@@ -245,15 +245,14 @@ func (w *Watcher) store(node *corev1.Node) {
 	w.tell()
 }
 
-// olderThan reports whether a is an older state of the same node than b. Versions are numbers that grow; where they are
-// not, nothing is older.
-func olderThan(a, b *corev1.Node) bool {
+// Older reports whether a is an older state of the same node than b. It is false if the resource versions are no
+// numbers.
+func Older(a, b *corev1.Node) bool {
 	if b == nil || a.UID != b.UID {
 		return false
 	}
-	va, err1 := strconv.ParseUint(a.ResourceVersion, 10, 64)
-	vb, err2 := strconv.ParseUint(b.ResourceVersion, 10, 64)
-	return err1 == nil && err2 == nil && va < vb
+	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	return err == nil && order < 0
 }
 
 // found is called with the lock held.

@@ -363,7 +363,7 @@ func TestAFleetDoesNotRetryInStep(t *testing.T) {
 	})
 }
 
-func TestOlderThan(t *testing.T) {
+func TestOlder(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		a, b *corev1.Node
@@ -376,7 +376,7 @@ func TestOlderThan(t *testing.T) {
 		{"another node of that name", build.WrapNode(node("9", "")).UID("v").Obj(), node("10", ""), false},
 		{"a version that is no number", node("a", ""), node("10", ""), false},
 	} {
-		if got := olderThan(c.a, c.b); got != c.want {
+		if got := Older(c.a, c.b); got != c.want {
 			t.Errorf("%s: %t", c.name, got)
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strconv"
 	"sync"
 	"time"
 
+	"github.com/prometheus/procfs"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -18,10 +18,8 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/nodewatch"
 )
 
-const (
-	// together is for how long a change waits for others, so that one patch holds them all.
-	together = 50 * time.Millisecond
-)
+// batchDelay is how long a change waits for others, so that one patch has all of them.
+const batchDelay = 50 * time.Millisecond
 
 // Source is the node as it is known, and the way to it.
 type Source interface {
@@ -165,7 +163,7 @@ func (p *Publisher) Run(ctx context.Context) {
 			return
 		case <-p.wake:
 		}
-		checks.Sleep(ctx, together)
+		checks.Sleep(ctx, batchDelay)
 		err := p.sync(ctx)
 		p.report(ctx, err)
 		if err == nil || ctx.Err() != nil {
@@ -249,6 +247,19 @@ func (p *Publisher) due() (write []corev1.NodeCondition, remove []string) {
 	return plan(observed, want, p.written, gone, p.Now(), p.bootTime())
 }
 
+// BootTime returns when this machine booted, or zero if that is unknown.
+func BootTime() time.Time {
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return time.Time{}
+	}
+	stat, err := proc.Stat()
+	if err != nil || stat.BootTime == 0 {
+		return time.Time{}
+	}
+	return time.Unix(int64(stat.BootTime), 0) //nolint:gosec // seconds since 1970
+}
+
 // bootTime is when the node booted; zero if that is in the future, because then one of the clocks was wrong.
 func (p *Publisher) bootTime() time.Time {
 	if p.Boot.After(p.Now()) {
@@ -266,19 +277,8 @@ func (p *Publisher) conditions() []corev1.NodeCondition {
 	switch {
 	case watched == nil && p.seen == nil:
 		return nil
-	case watched == nil:
+	case watched == nil || nodewatch.Older(watched, p.seen):
 		return p.seen.Status.Conditions
-	case p.seen == nil || p.seen.UID != watched.UID || resourceVersion(p.seen) <= resourceVersion(watched):
-		return watched.Status.Conditions
 	}
-	return p.seen.Status.Conditions
-}
-
-// resourceVersion is the object's resource version, which grows with each change of it.
-func resourceVersion(node *corev1.Node) uint64 {
-	v, err := strconv.ParseUint(node.ResourceVersion, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return v
+	return watched.Status.Conditions
 }

@@ -179,7 +179,7 @@ func serveConstant(ctx context.Context) error {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(body)
 	})
-	return health.Serve(ctx, l, health.NewServer(h, slog.New(slog.DiscardHandler)))
+	return health.Serve(ctx, health.NewListener(l, nil, nil), health.NewServer(h, slog.New(slog.DiscardHandler)))
 }
 
 func (s *scene) close() error {

@@ -4,7 +4,6 @@
 package agent
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -24,29 +22,9 @@ import (
 	"github.com/nodegate/nodegate/test/needs"
 )
 
-// logs is what a process has written.
-type logs struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func (l *logs) count(text string) int { return strings.Count(l.String(), text) }
-
 // process is an agent that runs.
 type process struct {
-	*logs
+	*cluster.Log
 	cmd       *exec.Cmd
 	addresses map[string]string // by server
 	exited    chan struct{}
@@ -76,8 +54,8 @@ func launchWith(t *testing.T, file *os.File, variables []string, args ...string)
 
 func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{logs: &logs{}, cmd: cmd, addresses: map[string]string{}, exited: make(chan struct{})}
-	p.cmd.Stderr = p.logs
+	p := &process{Log: &cluster.Log{}, cmd: cmd, addresses: map[string]string{}, exited: make(chan struct{})}
+	p.cmd.Stderr = p.Log
 	if err := needs.Start(p.cmd); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +67,7 @@ func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 		_ = p.cmd.Process.Kill()
 		<-p.exited
 		if t.Failed() {
-			t.Logf("the agent's log:\n%s", p.logs)
+			t.Logf("the agent's log:\n%s", p.Log)
 		}
 	})
 	return p
@@ -124,7 +102,7 @@ func (p *process) listens(t *testing.T) {
 	cluster.Eventually(t, "the agent is up", func() error {
 		select {
 		case <-p.exited:
-			t.Fatalf("the agent has ended: %v\n%s", p.err, p.logs)
+			t.Fatalf("the agent has ended: %v\n%s", p.err, p.Log)
 		default:
 		}
 		up := false

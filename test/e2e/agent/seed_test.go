@@ -127,7 +127,7 @@ func TestTheSeedsTable(t *testing.T) {
 			})
 			shared(t).Remove(build.MakeNode(node).Obj())
 			p.is(t, 503, false, "the node does not exist")
-			if n := p.count(warning); n != 0 {
+			if n := p.Count(warning); n != 0 {
 				t.Errorf("%d warnings, and the API server was there", n)
 			}
 		})
@@ -203,7 +203,7 @@ func TestTheAPIServerGoesAndComes(t *testing.T) {
 			watches(t, "goes") // otherwise the loss would be noticed when the node is read again
 			var before []int
 			for _, agent := range all {
-				before = append(before, agent.count(warning))
+				before = append(before, agent.Count(warning))
 			}
 			outage.begin()
 			for _, agent := range []*process{p, polling} {
@@ -222,7 +222,7 @@ func TestTheAPIServerGoesAndComes(t *testing.T) {
 			if a := trusting.health(t, ""); a.code != 503 || a.FailOpen || a.Checks[0].Reason != "KubeletNotReady" {
 				t.Errorf("from what was last known: status %d, %s", a.code, a.raw)
 			}
-			if trusting.count("Answering from what was last known") == 0 {
+			if trusting.Count("Answering from what was last known") == 0 {
 				t.Error("the warning does not say what is answered")
 			}
 			late := startAgent(t, "127.0.0.1", node, kubeconfig)

@@ -21,7 +21,7 @@ import (
 )
 
 func wantCount(p *process, text string, want int) error {
-	if n := p.count(text); n != want {
+	if n := p.Count(text); n != want {
 		return fmt.Errorf("the log has %q %d times, not %d", text, n, want)
 	}
 	return nil

@@ -1,0 +1,209 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// TestOneClientDoesNotKeepOthersOut: the connections of one address beyond its limit are closed, those of others are
+// served.
+func TestOneClientDoesNotKeepOthersOut(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited := NewListener(l, nil, nil)
+	accepted := make(chan net.Conn, 2*maxPerClient)
+	go func() {
+		for {
+			conn, err := limited.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	defer l.Close() //nolint:errcheck // done with it
+	dial := func(from string) net.Conn {
+		t.Helper()
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		conn, err := dialer.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	var first net.Conn
+	for range maxPerClient {
+		dial("127.0.0.9")
+		first = <-accepted
+	}
+	refused := dial("127.0.0.9")
+	_ = refused.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := refused.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("one more than the limit: %v", err)
+	} else if !errors.Is(err, io.EOF) {
+		t.Log(err) // a reset
+	}
+	dial("127.0.0.10")
+	<-accepted
+	_ = first.Close()
+	dial("127.0.0.9")
+	<-accepted
+}
+
+// TestOnlyTheBalancersMayAsk: with allowed networks, HTTP and the agent-check close the connections of all others.
+func TestOnlyTheBalancersMayAsk(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	metrics := NewMetrics(registry)
+	_, balancers, err := net.ParseCIDR("127.0.0.8/31")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ from, want string }{{"127.0.0.7", ""}, {"127.0.0.8", "answered"},
+		{"127.0.0.9", "answered"}, {"127.0.0.10", ""}} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		limited := NewListener(l, []net.IPNet{*balancers}, metrics)
+		go func() {
+			if conn, err := limited.Accept(); err == nil {
+				_, _ = io.WriteString(conn, "answered")
+				_ = conn.Close()
+			}
+		}()
+		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(c.from)}}).Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+		if got, _ := io.ReadAll(conn); string(got) != c.want {
+			t.Errorf("%s: got %q", c.from, got)
+		}
+		_ = l.Close()
+	}
+	if n := testutil.ToFloat64(metrics.closed.WithLabelValues(refusedAddress)); n != 2 {
+		t.Errorf("%v refusals are counted", n)
+	}
+}
+
+// served serves two connections at a time, one of which is kept free as long as there is an idle one. It returns how to
+// open one that has sent a request, and how to wait until one is idle.
+func served(t *testing.T, h http.Handler) (open func(path string) net.Conn, idle func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited := NewListener(l, nil, nil)
+	limited.slots = make(chan struct{}, 2)
+	server := NewServer(h, slog.New(slog.DiscardHandler))
+	server.ConnState = limited.connState
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(limited) }()
+	t.Cleanup(func() {
+		_ = server.Close()
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+		if n := len(limited.slots); n > 1 { // Accept may hold one
+			t.Errorf("%d slots are still occupied", n)
+		}
+	})
+	open = func(path string) net.Conn {
+		t.Helper()
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)
+		return conn
+	}
+	idle = func() {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			limited.mu.Lock()
+			n, waiting := limited.idle.Len(), limited.waiting
+			limited.mu.Unlock()
+			if n == 1 && !waiting && len(limited.slots) == 2 {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%d are idle", n)
+			}
+		}
+	}
+	return open, idle
+}
+
+func status(conn net.Conn) string {
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(line)
+}
+
+func TestTheLongestIdleMakesRoom(t *testing.T) {
+	open, idle := served(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	var conns []net.Conn
+	for range 20 {
+		conn := open("/")
+		if got := status(conn); got != "HTTP/1.1 200 OK" {
+			t.Fatalf("got %q", got)
+		}
+		idle()
+		conns = append(conns, conn)
+	}
+	if got := status(conns[0]); got != "EOF" && !strings.Contains(got, "reset") {
+		t.Errorf("the first one is still there: %q", got)
+	}
+	fmt.Fprint(conns[19], "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	if got := status(conns[19]); got != "HTTP/1.1 200 OK" {
+		t.Errorf("the last one: %q", got)
+	}
+}
+
+func TestWhoIsServedIsNotCut(t *testing.T) {
+	begun, finish := make(chan struct{}, 3), make(chan struct{})
+	open, _ := served(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		begun <- struct{}{}
+		if r.URL.Path == "/slow" {
+			<-finish
+		}
+	}))
+	one, two := open("/slow"), open("/slow")
+	<-begun
+	<-begun
+	three := open("/")
+	select {
+	case <-begun:
+		t.Error("a third one is served")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(finish)
+	for _, conn := range []net.Conn{one, two, three} {
+		if got := status(conn); got != "HTTP/1.1 200 OK" {
+			t.Errorf("got %q", got)
+		}
+	}
+}
