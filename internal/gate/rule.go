@@ -154,8 +154,11 @@ func (d Decision) letGo(in Input) Decision {
 // active there, the record goes when what is due is evicted.
 func departed(in Input, d Decision) Decision {
 	n := &subject{Input: in}
-	r := Record{GuardEnded: in.State.Record.GuardEnded}
-	d.Hold = Ending(in)
+	was := &in.State.Record
+	r := Record{GuardEnded: was.GuardEnded}
+	if d.Hold = Ending(in); d.Hold.State != HoldNone { // what was reported before a reboot does not end it
+		r.BootID, r.NotBefore, r.RearmedAt, r.Former = was.BootID, was.NotBefore, was.RearmedAt, was.Former
+	}
 	d.Hold.remember(&r, n.stamp())
 	d.setRecord(r)
 	return d

@@ -86,7 +86,7 @@ func definitions(t testing.TB) world.Definitions {
 
 // TestStories plays the stories of seeds.
 func TestStories(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	defer debug.SetGCPercent(debug.SetGCPercent(1600))
 	served := definitions(t)
 	var mu sync.Mutex
 	var wait sync.WaitGroup

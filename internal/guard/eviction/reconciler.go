@@ -69,41 +69,47 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	active, ended := r.guards(node)
+	active, ended, frozen := r.guards(node)
 	switch {
 	case active && gate.EvictsPods(node):
 		r.finish(node, ended) // when the other guard ends, all that is due is evicted
 		return r.watch(ctx, node)
 	case active || len(ended) == 0 || !evicts(node):
 		r.finish(node, ended)
+		if frozen && evicts(node) { // no change of the node tells when the rule is in force again
+			return reconcile.Result{RequeueAfter: watchEvery}, nil
+		}
 		return reconcile.Result{}, nil
 	}
 	// The cache may be behind: whether the link is back has to be known now.
 	if err := r.Live.Get(ctx, req.NamespacedName, node); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if active, ended = r.guards(node); active || len(ended) == 0 {
+	if active, ended, _ = r.guards(node); active || len(ended) == 0 {
 		return reconcile.Result{}, nil
 	}
 	return r.evict(ctx, node, ended)
 }
 
-// guards reports whether a rule guards the node's pods, and returns the rules whose guard has ended there.
-func (r *Reconciler) guards(node *corev1.Node) (active bool, ended []*ruleset.Rule) {
+// guards reports whether a rule guards the node's pods, and returns the rules whose guard has ended there. Of a frozen or
+// suspended rule, nothing is evicted: frozen reports whether the guard of such a rule has ended.
+func (r *Reconciler) guards(node *corev1.Node) (active bool, ended []*ruleset.Rule, frozen bool) {
 	now := r.Clock.Now()
 	for _, rule := range r.Rules().All() {
 		switch guard.HoldOn(rule, node, now).State {
 		case gate.HoldActive:
 			active = true
 		case gate.HoldEnded:
-			if rule.Mode == ruleset.Enforced { // of a frozen or suspended rule, nothing is evicted
+			if rule.Mode == ruleset.Enforced {
 				ended = append(ended, rule)
+			} else {
+				frozen = true
 			}
 		case gate.HoldEnding:
 			ended = append(ended, rule)
 		}
 	}
-	return active, ended
+	return active, ended, frozen
 }
 
 func evicts(node *corev1.Node) bool {

@@ -326,7 +326,7 @@ var _ = Describe("Finishing evictions", func() {
 		w.pod("due", 5)
 		w.rules(w.link().Suspend(true))
 		w.recorded(0)
-		w.at(300)
+		Expect(w.at(300).RequeueAfter).To(Equal(watchEvery), "nothing else tells when the rule is resumed")
 		Expect(w.deletes).To(BeEmpty())
 		w.rules(w.link())
 		w.at(301)

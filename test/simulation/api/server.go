@@ -155,6 +155,7 @@ type Server struct {
 	log     map[Kind][]Event
 	schema  *structuralschema.Structural
 	served  int // counts the schemas
+	cuts    int // the last one that cut watches
 }
 
 // New is an empty server, which serves rules by the given definition.
@@ -163,7 +164,7 @@ func New(now func() time.Time, d *Definition) *Server {
 	for _, k := range Kinds {
 		s.objects[k] = map[string]*Object{}
 	}
-	s.Serve(d)
+	s.Serve(d, true)
 	return s
 }
 
@@ -199,8 +200,8 @@ func (s *Server) Newer(k Kind, version int64) bool {
 	return n > 0 && s.log[k][n-1].Version > version
 }
 
-// Served changes whenever rules are served by another schema: their watches are cut.
-func (s *Server) Served() int { return s.served }
+// Cuts changes whenever the watches of rules are cut because rules are served by another schema.
+func (s *Server) Cuts() int { return s.cuts }
 
 // Do carries a request out.
 func (s *Server) Do(r Request) (*Object, error) {

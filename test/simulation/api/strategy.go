@@ -177,8 +177,8 @@ func Define(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, error) 
 	return &Definition{object: crd, schema: structural}, nil
 }
 
-// Serve serves rules by a definition from now on.
-func (s *Server) Serve(d *Definition) {
+// Serve serves rules by a definition from now on. It may cut watches so that they have to list again.
+func (s *Server) Serve(d *Definition, cut bool) {
 	copied := *d.object
 	crd := &copied
 	before := s.objects[CRDs][crd.Name]
@@ -193,6 +193,9 @@ func (s *Server) Serve(d *Definition) {
 	s.log[CRDs] = append(s.log[CRDs], Event{Version: s.version, Before: before, After: after})
 	s.schema = d.schema
 	s.served++
+	if cut {
+		s.cuts = s.served
+	}
 }
 
 // prune drops from a rule what the served schema does not have.

@@ -35,7 +35,7 @@ func (v *View) frozenBy(r *rule, seen map[string]bool) string {
 	for i := range r.Spec.Requirements {
 		q := &r.Spec.Requirements[i]
 		if p := q.Pods; p != nil {
-			if _, listed := v.Pods[p.Namespace+"/"+p.Selector.String()]; !listed && !v.Edited[r.Metadata.UID] {
+			if _, listed := v.Pods[p.Namespace+"/"+p.Selector.String()]; !listed && !v.Edited[r.Metadata.UID] && !v.Pruned[r.Metadata.UID] {
 				return "its pods have not been read"
 			}
 		}
@@ -85,8 +85,8 @@ func (m *Model) holds(n *node, r *rule, v *View, late bool) answer {
 
 // edited reports whether a rule, or one that it requires, may be judged by the pods of an earlier version of it.
 func (v *View) edited(r *rule, depth int) bool {
-	if r == nil || depth > len(v.Rules) {
-		return false
+	if r == nil || depth > len(v.Rules) || v.Pruned[r.Metadata.UID] {
+		return r != nil && v.Pruned[r.Metadata.UID]
 	}
 	for i := range r.Spec.Requirements {
 		q := &r.Spec.Requirements[i]
@@ -122,7 +122,8 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 			switch {
 			case n.Status.NodeInfo.BootID != h.bootID: // as shown: from before the boot
 				return unknown
-			case !h.under(r.Metadata.UID).seen:
+			case !h.under(r.Metadata.UID).seen, h.boot.After(h.booted.Add(4*time.Minute)) && // a wrong clock
+				(now.After(h.booted.Add(2*time.Minute)) || !c.LastHeartbeatTime.After(now.Add(6*time.Minute))):
 				return unknown
 			case c.LastHeartbeatTime.Before(h.boot):
 				return no

@@ -17,8 +17,9 @@ import (
 
 // View is what a replica was shown when it made a write.
 type View struct {
-	// Process tells processes apart, also those of one replica.
+	// Process tells processes apart, also those of one replica; Started is when it started.
 	Process int
+	Started time.Time
 	// Now is its time.
 	Now time.Time
 	// Nodes are those of its cache, by name; Rules are those that its handler has heard of.
@@ -29,12 +30,14 @@ type View struct {
 	Running []Document
 	// Edited are the rules of which the process has heard more than one version, by UID.
 	Edited map[string]bool
+	// Pruned are the rules that it was shown without fields that the CRD lacks, or whole again, by UID.
+	Pruned map[string]bool
 	// Foreign is whether it was told that the CRD is a foreign one.
 	Foreign bool
 }
 
 // Predicates are all predicates. One that is never decisive in many stories is not tested.
-var Predicates = []string{"blamed", "closed", "evicted", "evicts", "frozen", "gone", "labelled", "left", "limit",
+var Predicates = []string{"blamed", "booting", "closed", "evicted", "evicts", "frozen", "gone", "labelled", "left", "limit",
 	"marker", "opened", "ours", "overruled", "room", "spared", "stands", "status", "taints", "watched"}
 
 // Model judges a story.
@@ -58,6 +61,7 @@ type nodeHistory struct {
 	foreign  map[string]bool // taints that others put there
 	occupied bool            // pods ran there at a write of a replica: it may be in service by its age
 	evicts   time.Time       // when it last had a NoExecute taint
+	guarded  bool            // a guard was active: evictions may have been denied
 	last     *node
 	rules    map[string]*underRule // by UID
 }
@@ -65,6 +69,8 @@ type nodeHistory struct {
 // underRule is what has become of a node under one rule.
 type underRule struct {
 	opened  bool // since birth or the last boot
+	reborn  bool // it was in service when the node rebooted, and the rule re-arms
+	perhaps bool // it may be opened: the rule was edited, or it is open whether it held
 	served  bool // claimed while in service by its age and its pods
 	used    bool // the claim used the limit
 	forced  bool // the claim was made for an override
@@ -117,7 +123,9 @@ func (m *Model) Boot(uid, bootID string, at time.Time) {
 	h.boot, h.booted, h.bootID = at, m.now(), bootID
 	for uid, r := range m.rules {
 		if r.last.Spec.rearms() {
-			h.under(uid).opened = false
+			u := h.under(uid)
+			u.reborn = u.opened || u.served
+			u.opened, u.served = false, false
 		}
 		h.under(uid).seen = h.under(uid).seen || h.last != nil && h.last.record(uid).BootID != ""
 	}
@@ -153,7 +161,7 @@ func (m *Model) Actor(d Document) {
 			delete(h.foreign, id)
 		}
 	}
-	if n.evicts() {
+	if n.evicts() || h.last != nil && h.last.evicts() {
 		h.evicts = m.now()
 	}
 	h.last = n
@@ -217,6 +225,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:go
 	h := m.node(was.Metadata.UID)
 	h.occupied = h.occupied || v.busy(is)
 	m.ours(was, is, shown)
+	m.swept(was, is, v)
 	for _, d := range v.Rules {
 		r := read[rule](d)
 		m.frozen(was, is, r, v)
@@ -231,6 +240,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:go
 			h.under(r.Metadata.UID).claimer, h.under(r.Metadata.UID).forced = v.Process, shown.override() == "Hold"
 			h.last = is
 			if !was.has(has) { // else it is adopted
+				m.booting(shown, r, v)
 				m.spared(shown, r, v)
 				h.under(r.Metadata.UID).served = h.under(r.Metadata.UID).served || m.arrived(shown, r, v)
 				h.under(r.Metadata.UID).used = m.limit(shown, r, v)
@@ -244,6 +254,12 @@ func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:go
 		if has == "" {
 			h.under(r.Metadata.UID).used = false
 		}
+		switch guards := !is.record(r.Metadata.UID).GuardedSince.IsZero(); {
+		case guards:
+			h.guarded = true
+		case !was.record(r.Metadata.UID).GuardedSince.IsZero() && m.holds(shown, r, v, false) != no:
+			h.guarded = false // the node has recovered: its pods stay
+		}
 		if !r.Spec.NodeSelector.matches(shown.Metadata.Labels) && is.Metadata.Annotations[r.key()] == "" {
 			h.under(r.Metadata.UID).opened = false // whether a node that comes back is in service is open
 			h.under(r.Metadata.UID).served = false
@@ -251,11 +267,32 @@ func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:go
 		}
 		if has == "" && (had != "" || was.Metadata.Annotations[r.key()] != is.Metadata.Annotations[r.key()]) ||
 			!was.marked(r) && is.marked(r) {
-			h.under(r.Metadata.UID).opened = h.under(r.Metadata.UID).opened ||
-				r.Spec.NodeSelector.matches(shown.Metadata.Labels) && m.holds(shown, r, v, true) == yes
+			if r.Spec.NodeSelector.matches(shown.Metadata.Labels) && shown.override() == "" {
+				holds, u := m.holds(shown, r, v, true), h.under(r.Metadata.UID)
+				u.opened, u.perhaps = u.opened || holds == yes, u.perhaps || holds == unknown
+			}
 		}
 	}
 	h.last = is
+}
+
+// swept notes that the record of a rule that is gone is removed: nothing is evicted for it.
+func (m *Model) swept(was, is *node, v *View) {
+	for key := range was.Metadata.Annotations {
+		uid, ok := strings.CutPrefix(key, recordPrefix)
+		if ok && is.Metadata.Annotations[key] == "" && !v.knows(uid) {
+			m.node(is.Metadata.UID).guarded = false
+		}
+	}
+}
+
+func (v *View) knows(uid string) bool {
+	for _, d := range v.Rules {
+		if read[rule](d).Metadata.UID == uid {
+			return true
+		}
+	}
+	return false
 }
 
 // ours: a write changes taints of rules, records, markers and completion annotations, on the node that was read.
@@ -342,10 +379,12 @@ func (m *Model) closed(shown *node, r *rule, v *View) {
 	name := shown.Metadata.Name
 	m.check("closed", r.Metadata.DeletionTimestamp == nil && r.Spec.enforced(),
 		"rule %s, which is not enforced, claims node %s", r.Metadata.Name, name)
+	if v.edited(r, 0) {
+		return
+	}
 	m.check("closed", r.Spec.NodeSelector.matches(shown.Metadata.Labels),
 		"rule %s does not select node %s, and claims it", r.Metadata.Name, name)
-	if shown.override() == "Hold" || v.edited(r, 0) ||
-		r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
+	if shown.override() == "Hold" || r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
 		return
 	}
 	m.check("closed", shown.override() != "Release", "rule %s claims node %s in spite of the override",
@@ -363,7 +402,10 @@ func (m *Model) opened(shown *node, r *rule, v *View) {
 	switch {
 	case r.Metadata.DeletionTimestamp != nil, r.Spec.DryRun, shown.override() == "Release",
 		!r.Spec.NodeSelector.matches(shown.Metadata.Labels), r.Spec.Suspend && !shown.has(shown.claim(r.Metadata.UID)),
-		r.Spec.bootstrap() && shown.marked(r), len(rh.taints) > 1:
+		r.Spec.bootstrap() && shown.marked(r), len(rh.taints) > 1,
+		(len(rh.inForce) > 1 || v.Edited[r.Metadata.UID]) && !shown.has(shown.claim(r.Metadata.UID)): // it was removed by hand before the rule was edited
+		return
+	case v.edited(r, 0):
 		return
 	case released:
 		record, after := shown.record(r.Metadata.UID), time.Duration(r.Spec.Timeout.Seconds)*time.Second
@@ -371,7 +413,7 @@ func (m *Model) opened(shown *node, r *rule, v *View) {
 			return
 		}
 	}
-	m.check("opened", m.holds(shown, r, v, true) != no, "rule %s does not hold on node %s, and releases it",
+	m.check("opened", m.holds(shown, r, v, false) != no, "rule %s does not hold on node %s, and releases it",
 		r.Metadata.Name, shown.Metadata.Name)
 }
 
@@ -386,11 +428,15 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 	for _, d := range v.Nodes {
 		n := read[node](d)
 		h := m.node(n.Metadata.UID)
-		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) || n.Spec.Unschedulable && !h.under(r.Metadata.UID).used {
+		u := h.under(r.Metadata.UID)
+		matches := r.Spec.NodeSelector.matches(n.Metadata.Labels)
+		if !matches && (h.last == nil || !r.Spec.NodeSelector.matches(h.last.Metadata.Labels)) {
 			continue
 		}
-		all++
-		u := h.under(r.Metadata.UID)
+		all++ // a node that has just been cordoned or relabelled may count still
+		if !matches || n.Spec.Unschedulable && !u.used {
+			continue
+		}
 		now := h.last != nil && h.last.claim(r.Metadata.UID) != ""
 		if now && m.inService(n, r) == yes && n.override() == "" && !u.forced &&
 			(u.claimer == v.Process || n.claim(r.Metadata.UID) != "") {

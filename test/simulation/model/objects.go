@@ -171,10 +171,9 @@ const (
 
 // record is of the operator's annotation what the documentation promises.
 type record struct {
-	Taint    string
-	Since    time.Time
-	TimedOut time.Time
-	BootID   string
+	Taint                         string
+	Since, TimedOut, GuardedSince time.Time
+	BootID                        string
 }
 
 // claim is the taint that a rule's record on the node claims, as key:effect.

@@ -89,7 +89,7 @@ func (m *Model) taintWanted(n *node, id string, v *View) answer {
 	for _, d := range v.Rules {
 		r := read[rule](d)
 		if r.Spec.Taint.id() != id || !r.Spec.NodeSelector.matches(n.Metadata.Labels) {
-			if r.Spec.Taint.id() != id && n.claim(r.Metadata.UID) == id {
+			if n.claim(r.Metadata.UID) == id && (r.Spec.Taint.id() != id || v.frozen(r) != "") {
 				open = true
 			}
 			continue
@@ -138,7 +138,8 @@ func (m *Model) wants(n *node, r *rule, v *View) answer {
 		return unknown
 	case s.rearms() && !h.boot.IsZero() && (s.MaxUnavailable != nil || s.Taint.Effect == "NoExecute"):
 		return unknown // a reboot that was found later is within the limit, and NoExecute waits until it is confirmed
-	case s.MaxUnavailable != nil && (h.occupied || h.under(r.Metadata.UID).opened || m.existing(n, r) != no):
+	case s.MaxUnavailable != nil && (h.occupied || h.under(r.Metadata.UID).opened || h.under(r.Metadata.UID).perhaps ||
+		m.existing(n, r) != no):
 		return unknown
 	}
 	return yes

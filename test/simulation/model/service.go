@@ -45,6 +45,22 @@ func (m *Model) spared(shown *node, r *rule, v *View) {
 	}
 }
 
+// booting: if a process has started since a node in service rebooted, the node stays in service: the limit applies, and
+// NoExecute waits until the boot is confirmed.
+func (m *Model) booting(shown *node, r *rule, v *View) {
+	h := m.node(shown.Metadata.UID)
+	u := h.under(r.Metadata.UID)
+	if !r.Spec.rearms() || !u.reborn || !u.seen || shown.override() == "Hold" || !v.Started.After(h.booted) ||
+		shown.Status.NodeInfo.BootID != h.bootID || v.edited(r, 0) {
+		return
+	}
+	u.served = true
+	if r.Spec.Taint.Effect == "NoExecute" {
+		m.check("booting", !v.Now.Before(h.booted.Add(2*time.Minute-time.Second)),
+			"rule %s puts NoExecute on node %s, which has just rebooted", r.Metadata.Name, shown.Metadata.Name)
+	}
+}
+
 // evicted: the operator deletes only pods of nodes that evict pods.
 func (m *Model) evicted(before, after Document) {
 	is, was := read[pod](after), read[pod](before)
@@ -65,22 +81,25 @@ func (m *Model) evicted(before, after Document) {
 		was.Spec.NodeName)
 }
 
-// restPods: on a node that evicts pods none is left but those that a policy protects.
+// restPods: where a guard has ended, no pod is left that a NoExecute taint evicts, but those that a policy protects. The
+// pods of frozen and suspended rules stay.
 func (m *Model) restPods(e *End, v *View) {
 	for _, d := range e.Pods {
 		p := read[pod](d)
 		n := read[node](v.Nodes[p.Spec.NodeName])
-		if n == nil || !n.evicts() || p.Metadata.Labels["example.com/protected"] != "" {
+		if n == nil || !n.evicts() || p.Metadata.Labels["example.com/protected"] != "" ||
+			!m.node(n.Metadata.UID).guarded || p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp) {
 			continue
 		}
+		stays := false
 		for _, d := range v.Rules {
 			r := read[rule](d)
-			if v.frozen(r) != "" || !r.Spec.enforced() || r.Spec.EvictionGuard.MaxHoldSeconds > 60 {
-				return // the guard may stand still, or has ended without eviction
-			}
+			stays = stays || v.frozen(r) != "" && !n.record(r.Metadata.UID).GuardedSince.IsZero()
 		}
-		m.check("evicted", p.Metadata.DeletionTimestamp != nil, "pod %s is still on node %s", p.Metadata.Name,
-			n.Metadata.Name)
+		if !stays {
+			m.check("evicted", p.Metadata.DeletionTimestamp != nil, "pod %s is still on node %s", p.Metadata.Name,
+				n.Metadata.Name)
+		}
 	}
 }
 

@@ -75,7 +75,7 @@ type store struct {
 	cut      bool       // it has to list again
 	follows  *following // of pods
 	at       int64      // the version up to which it knows
-	served   int
+	cuts     int
 	objects  map[string]*api.Object
 	handlers []*queued
 	synced   func() // called after the first list
@@ -120,7 +120,7 @@ func (s *store) arm(q *queued) {
 
 // behind reports whether the API server has something that the store lacks.
 func (s *store) behind(server *api.Server) bool {
-	return s.stale() || s.kind == api.Rules && s.served != server.Served() || server.Newer(s.kind, s.at)
+	return s.stale() || s.kind == api.Rules && s.cuts != server.Cuts() || server.Newer(s.kind, s.at)
 }
 
 // stale reports whether the store has to list.
@@ -128,7 +128,7 @@ func (s *store) stale() bool { return !s.listed || s.cut }
 
 // pull brings up to n events into the store, all with a negative n. It first lists, where it has not or must again.
 func (s *store) pull(server *api.Server, n int) {
-	if s.stale() || s.kind == api.Rules && s.served != server.Served() {
+	if s.stale() || s.kind == api.Rules && s.cuts != server.Cuts() {
 		s.relist(server)
 		return
 	}
@@ -171,7 +171,7 @@ func (s *store) apply(before, after *api.Object) {
 func (s *store) relist(server *api.Server) {
 	objects, version := server.List(s.kind)
 	first := !s.listed
-	s.listed, s.cut, s.at, s.served = true, false, version, server.Served()
+	s.listed, s.cut, s.at, s.cuts = true, false, version, server.Cuts()
 	gone := maps.Clone(s.objects)
 	for _, o := range objects {
 		if s.selects != nil && !s.selects(o) {
@@ -282,7 +282,13 @@ func (l live) Get(_ context.Context, key client.ObjectKey, out client.Object, _ 
 }
 
 func (l live) List(_ context.Context, out client.ObjectList, options ...client.ListOption) error {
-	objects, _ := l.replica.server.List(kindOf(out))
+	kind := kindOf(out)
+	objects, _ := l.replica.server.List(kind)
+	for _, o := range objects {
+		if kind == api.Rules && l.replica.heard.rules[o.Key()] != nil {
+			l.replica.heard.rule(o)
+		}
+	}
 	return list(objects, out, typed, options)
 }
 

@@ -15,10 +15,12 @@ import (
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	nodeadmission "github.com/nodegate/nodegate/internal/admission/node"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/guard/eviction"
@@ -38,6 +40,7 @@ type Replica struct {
 	World *World
 
 	process int // counts the processes of all replicas
+	started time.Time
 	heard   *ears
 	hearing *api.Object
 	server  *api.Server
@@ -110,9 +113,9 @@ func (r *Replica) Since(t time.Time) time.Duration { return r.Now().Sub(t) }
 
 // Start starts the process.
 func (r *Replica) Start() {
-	r.Up = true
-	r.process, r.heard = r.process+2, &ears{rules: map[string]model.Document{}, versions: map[string]int64{},
-		edited: map[string]bool{}}
+	r.Up, r.started = true, r.Now()
+	r.process, r.heard = r.process+2, &ears{rules: map[string]model.Document{}, edited: map[string]bool{},
+		pruned: map[string]bool{}, seen: map[types.UID]*v1alpha1.NodeReadinessRule{}}
 	r.stores = map[api.Kind]*store{}
 	for _, k := range []api.Kind{api.Nodes, api.Rules, api.CRDs} {
 		r.stores[k] = newStore(k, nil)

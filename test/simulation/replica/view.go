@@ -7,9 +7,12 @@ import (
 	"maps"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/simulation/api"
 	"github.com/nodegate/nodegate/test/simulation/model"
 )
@@ -19,10 +22,11 @@ const ForeignLabel = "example.com/foreign"
 
 // ears are what a process has heard by its handlers, as opposed to what is in its stores.
 type ears struct {
-	rules    map[string]model.Document
-	versions map[string]int64
-	edited   map[string]bool
-	foreign  bool
+	rules   map[string]model.Document
+	seen    map[types.UID]*v1alpha1.NodeReadinessRule
+	edited  map[string]bool
+	pruned  map[string]bool
+	foreign bool
 }
 
 // listening is a handler that notes what it heard.
@@ -58,24 +62,31 @@ func (l listening) hear(obj any) {
 		if l.kind != api.Rules {
 			return
 		}
-		name := o.GetName()
-		uid := string(o.GetUID())
-		heard.edited[uid] = heard.edited[uid] || heard.versions[uid] != 0 && heard.versions[uid] != o.GetGeneration()
-		heard.versions[uid] = o.GetGeneration()
-		heard.rules[name] = l.replica.hearing
+		heard.rule(l.replica.hearing)
 	}
+}
+
+// rule notes a version of a rule that the process was told of.
+func (e *ears) rule(o *api.Object) {
+	rule := typed(o).(*v1alpha1.NodeReadinessRule)
+	uid, before := string(rule.UID), e.seen[rule.UID]
+	if before != nil && before.Generation != rule.Generation {
+		e.edited[uid] = true
+	} else if before != nil && !equality.Semantic.DeepEqual(before.Spec, rule.Spec) {
+		e.pruned[uid] = true
+	}
+	e.seen[rule.UID], e.rules[rule.Name] = rule, o
 }
 
 // view is what the process was shown.
 func (r *Replica) view() *model.View {
-	v := &model.View{Process: r.process, Now: r.Now(), Foreign: r.heard.foreign,
+	v := &model.View{Process: r.process, Started: r.started, Now: r.Now(), Foreign: r.heard.foreign,
 		Nodes: map[string]model.Document{}, Rules: map[string]model.Document{}, Pods: map[string][]model.Document{},
-		Edited: map[string]bool{}}
+		Edited: maps.Clone(r.heard.edited), Pruned: maps.Clone(r.heard.pruned)}
 	for name, o := range r.stores[api.Nodes].objects {
 		v.Nodes[name] = o
 	}
 	maps.Copy(v.Rules, r.heard.rules)
-	maps.Copy(v.Edited, r.heard.edited)
 	for key, f := range r.evidence {
 		if !f.store.listed || f.told != "" {
 			continue

@@ -60,7 +60,7 @@ func Generate(seed uint64, steps int) *Script {
 	return g.script
 }
 
-func (g *generator) add(s Step) { g.script.Steps = append(g.script.Steps, s) }
+func (g *generator) add(s ...Step) { g.script.Steps = append(g.script.Steps, s...) }
 
 // choose says which actors take part: each seed leaves about a third out.
 func (g *generator) choose() {
@@ -142,10 +142,30 @@ func (g *generator) restarts() {
 
 func (g *generator) watches() { g.add(Step{Do: "cut", Replica: g.replica(), Of: g.kind()}) }
 
-func (g *generator) reboots() { g.add(Step{Do: "node.reboot", Node: g.node()}) }
+// reboots are those of one node, or of several while no replica runs: their pods start before kubelet reports Ready.
+func (g *generator) reboots() {
+	if g.IntN(3) > 0 {
+		g.add(Step{Do: "node.reboot", Node: g.node()})
+		return
+	}
+	for r := range g.script.Replicas {
+		g.add(Step{Do: "down", Replica: r})
+	}
+	for range 1 + g.IntN(g.nodes) {
+		n := g.node()
+		g.add(Step{Do: "node.reboot", Node: n}, Step{Do: "pod.ready", Node: n, Pod: 1 + g.IntN(MaxPods), Value: "true"},
+			Step{Do: "pass", N: one(g, 1, 5, 30)}, Step{Do: "node.beat", Node: n})
+	}
+	g.add(Step{Do: "up", Replica: g.replica()})
+}
 
-// outages cut links of nodes; the node controller evicts their pods.
+// outages cut links of nodes; the node controller evicts their pods, of which a policy protects some.
 func (g *generator) outages() {
+	if n := g.node(); g.IntN(4) == 0 {
+		g.add(Step{Do: "pod.create", Node: n, Pod: 1, Value: "x", Of: "protected"},
+			Step{Do: "pod.create", Node: n, Pod: 2, Value: "x"}, Step{Do: "calm"}, Step{Do: "node.lost", Node: n})
+		return
+	}
 	g.add(Step{Do: one(g, "node.lost", "node.lost", "node.back"), Node: g.node()})
 }
 
@@ -153,7 +173,8 @@ func (g *generator) outages() {
 func (g *generator) intruders() {
 	switch n := g.node(); g.IntN(4) {
 	case 0:
-		g.add(Step{Do: "node.create", Node: n, Value: g.pool(), Of: "00000000-gone"})
+		g.add(Step{Do: "node.create", Node: n, Value: g.pool(), Of: "00000000-gone"},
+			Step{Do: "node.taint", Node: n, Value: "example.com/foreign:NoExecute"})
 	case 1:
 		g.add(Step{Do: "node.label", Node: n, Value: g.pool(), Of: "kubelet"})
 	default:
@@ -203,7 +224,13 @@ func (g *generator) definition() {
 		g.add(Step{Do: "evidence", Value: one(g, "forbidden", "allowed")})
 		return
 	}
-	g.add(Step{Do: "crd", Value: one(g, "foreign", "ours", "ours")})
+	if g.IntN(3) == 0 { // a replica that starts meanwhile reads rules that lack fields
+		r := g.replica()
+		g.add(Step{Do: "crd", Value: "foreign"}, Step{Do: "kill", Replica: r}, Step{Do: "calm"},
+			Step{Do: "crd", Value: "ours", N: g.IntN(2)})
+		return
+	}
+	g.add(Step{Do: "crd", Value: one(g, "foreign", "ours", "ours"), N: g.IntN(2)})
 }
 
 func (g *generator) deletion() {

@@ -85,7 +85,7 @@ var words = map[string]string{
 	"rule.create":   "rule r%[2]d is created: %[6]s",
 	"rule.edit":     "rule r%[2]d is edited: %[6]s",
 	"rule.delete":   "rule r%[2]d is deleted",
-	"crd":           "the CRD is replaced: %[6]s",
+	"crd":           "the CRD is replaced: %[6]s; watches of rules go on: %[7]d",
 	"evidence":      "reading pods is %[6]s",
 }
 

@@ -67,7 +67,7 @@ func (w *World) do(s *script.Step) {
 	case "handover":
 		w.handover(r)
 	case "crd":
-		w.serve(s.Value)
+		w.serve(s.Value, s.N > 0)
 	case "evidence":
 		w.forbidden = s.Value == "forbidden"
 	}
@@ -88,10 +88,10 @@ func (w *World) handover(to *replica.Replica) {
 	to.Lead()
 }
 
-// serve replaces the CRD.
-func (w *World) serve(which string) {
+// serve replaces the CRD. Watches of rules list again, or resume: then they show no rule again.
+func (w *World) serve(which string, resume bool) {
 	if d := w.definitions.CRDs[which]; d != nil && w.Model.Served != which {
-		w.server.Serve(d)
+		w.server.Serve(d, !resume)
 		w.Model.Serve(which)
 	}
 }

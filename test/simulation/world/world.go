@@ -119,7 +119,7 @@ func (w *World) elect() {
 // rest lets everything come to rest, without further faults, and asks the model about the end.
 func (w *World) rest() {
 	w.forbidden = false
-	w.serve("ours")
+	w.serve("ours", false)
 	w.recover()
 	w.wrote = w.now
 	beat := w.now
