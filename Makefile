@@ -235,6 +235,10 @@ chart: ## Lint and test the chart, and package it into dist.
 
 ##@ Release
 
+.PHONY: bundle
+bundle: ## Write the bundle for the Operator Lifecycle Manager to dist/bundle; VERSION=v0.1.0.
+	@$(KUSTOMIZE) build config/olm | hack/bundle.sh "$(VERSION)" dist/bundle
+
 .PHONY: release
 release: ## Write a release to dist: images, chart, manifests, plugin, SBOMs, checksums; VERSION=v0.1.0.
 	@hack/release.sh "$(if $(filter-out file,$(origin VERSION)),$(VERSION))"

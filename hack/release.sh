@@ -78,19 +78,22 @@ go tool -modfile=hack/tools/go.mod helm lint --strict "$build/chart/nodegate" >&
 pack "dist/nodegate-${version#v}.tgz" "$build/chart" nodegate
 
 # --- Manifests -------------------------------------------------------------------------------------------------------
-for manifest in install=default install-with-agent=with-agent; do
-	say "writing ${manifest%%=*}.yaml"
-	overlay=$build/overlay/${manifest#*=}
-	mkdir -p "$overlay"
-	cp -r config "$build/" # kustomize takes no absolute paths
+cp -r config "$build/" # kustomize takes no absolute paths
+kustomize=$(go tool -modfile=hack/tools/go.mod -n kustomize)
+manifests() { # CONFIG
+	mkdir -p "$build/overlay/$1"
 	(
-		cd "$overlay"
-		kustomize=$(go tool -C "$dist/.." -modfile=hack/tools/go.mod -n kustomize)
-		"$kustomize" create --resources "../../config/${manifest#*=}"
+		cd "$build/overlay/$1"
+		"$kustomize" create --resources "../../config/$1"
 		"$kustomize" edit set image "$image=$image:$version@$digest"
 		"$kustomize" build .
-	) >"dist/${manifest%%=*}.yaml"
-done
+	)
+}
+say "writing the manifests"
+manifests default >dist/install.yaml
+manifests with-agent >dist/install-with-agent.yaml
+manifests olm | hack/bundle.sh "$version" "$build/bundle"
+pack "dist/nodegate_${version}_olm-bundle.tar.gz" "$build" bundle
 
 # --- The plugin ------------------------------------------------------------------------------------------------------
 krew() { # the part of the plugin's manifest for one platform

@@ -39,7 +39,7 @@ func TestAReleaseCanBeRepeated(t *testing.T) {
 	for _, file := range []string{
 		"agent_linux_amd64.cdx.json", "image.txt", "install-with-agent.yaml", "install.yaml", "krew-nodegate.yaml",
 		"kubectl-nodegate_" + version + "_linux_amd64.tar.gz", "nodegate-" + version[1:] + ".tgz",
-		"nodegate_" + version + "_oci.tar.gz", "release-notes.md",
+		"nodegate_" + version + "_oci.tar.gz", "nodegate_" + version + "_olm-bundle.tar.gz", "release-notes.md",
 	} {
 		if !strings.Contains(first, "  "+file+"\n") {
 			t.Errorf("the release has no %s:\n%s", file, first)

@@ -1,0 +1,75 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/nodegate/nodegate/test/cluster"
+)
+
+// TestBundle holds the bundle for the Operator Lifecycle Manager against the manifests that it is made of: OLM runs the
+// same Deployment, with the same permissions, and creates all that the bundle leaves out.
+func TestBundle(t *testing.T) {
+	want, err := kustomize(t.Context(), "config/olm")
+	cluster.Must(t, err)
+	dir := t.TempDir()
+	_, err = execute(t.Context(), "bash", "-c", `go tool -modfile=hack/tools/go.mod kustomize build config/olm | hack/bundle.sh v1.2.3 "$0"`, dir)
+	cluster.Must(t, err)
+	files, err := filepath.Glob(filepath.Join(dir, "manifests", "*.yaml"))
+	cluster.Must(t, err)
+	var bundle []object
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		cluster.Must(t, err)
+		objects, err := cluster.ParseObjects(text)
+		cluster.Must(t, err)
+		bundle = append(bundle, objects...)
+	}
+	csv := bundle[slices.IndexFunc(bundle, func(o object) bool { return o.GetKind() == "ClusterServiceVersion" })]
+	install := func(field string, of int) any {
+		parts, _, _ := unstructured.NestedSlice(csv.Object, "spec", "install", "spec", field)
+		if len(parts) <= of {
+			t.Fatalf("the ClusterServiceVersion has %d %s", len(parts), field)
+		}
+		return parts[of]
+	}
+	permissions := func(rules any) any {
+		return map[string]any{"serviceAccountName": "nodegate-manager", "rules": rules}
+	}
+	for _, o := range want {
+		var got, expected any
+		switch kind, name := o.GetKind(), o.GetName(); {
+		case kind == "Namespace", kind == "ServiceAccount", kind == "RoleBinding", kind == "ClusterRoleBinding":
+			continue
+		case kind == "Deployment":
+			got, expected = install("deployments", 0), map[string]any{"name": name, "spec": o.Object["spec"],
+				"label": o.Object["metadata"].(map[string]any)["labels"]}
+		case kind == "Role":
+			got, expected = install("permissions", 0), permissions(o.Object["rules"])
+		case kind == "ClusterRole" && name == "nodegate-manager-role":
+			got, expected = install("clusterPermissions", 0), permissions(o.Object["rules"])
+		default:
+			o.SetNamespace("")
+			expected = o.Object
+			for _, b := range bundle {
+				if b.GetKind() == kind && b.GetName() == name {
+					got = b.Object
+				}
+			}
+		}
+		if diff := gocmp.Diff(expected, got); diff != "" {
+			t.Errorf("%s %s: -manifests +bundle\n%s", o.GetKind(), o.GetName(), diff)
+		}
+	}
+	if version, _, _ := unstructured.NestedString(csv.Object, "spec", "version"); version != "1.2.3" {
+		t.Errorf("the version is %q", version)
+	}
+}
