@@ -1,0 +1,34 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/nodegate/nodegate/test/cluster"
+)
+
+var _ = Describe("An engine that is asked for by name and does not exist", func() {
+	It("says what is missing, and the replica starts", func(ctx context.Context) {
+		mgr, err := ctrl.NewManager(server.Config(), manager.Options{
+			Scheme: cluster.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(engine.tell) // the metric is of the replica of all specs
+		e := NewEngine(ModePolicy, true, "another-policy")
+		Expect(e.SetupWithManager(ctx, mgr)).To(Succeed())
+		Expect(e.Acting()).To(Equal(EngineNone))
+		want := `there is no MutatingAdmissionPolicy "another-policy"`
+		if !server.Has(GinkgoTB(), cluster.MutatingAdmissionPolicies) {
+			want = "the API server does not serve admissionregistration.k8s.io/v1 MutatingAdmissionPolicy (Kubernetes 1.36)"
+		}
+		Expect(e.Ready(nil)).To(MatchError(ContainSubstring(want)))
+	})
+})
