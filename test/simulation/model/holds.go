@@ -163,6 +163,8 @@ func (m *Model) pods(n *node, r *rule, pods []Document, now time.Time) answer {
 					best = max(best, unknown)
 				} else if !p.Status.ContainerStatuses[0].State.Running.StartedAt.Before(h.boot) {
 					best = max(best, unknownUntil(!now.Before(h.booted.Add(11*time.Minute))))
+				} else if now.After(h.booted.Add(2 * time.Minute)) { // once the boot is confirmed, a live list decides
+					best = max(best, unknown)
 				}
 			default:
 				return yes
@@ -177,11 +179,12 @@ func (m *Model) satisfied(n *node, other *rule, v *View, late bool) answer {
 	switch {
 	case other == nil || !other.Spec.NodeSelector.matches(n.Metadata.Labels):
 		return no
-	case other.Metadata.DeletionTimestamp != nil || n.override() != "" || !other.Spec.enforced():
+	case other.Metadata.DeletionTimestamp != nil || n.override() != "" || !other.Spec.enforced(),
+		other.Spec.rearms() && !m.node(n.Metadata.UID).boot.IsZero() && !late:
 		return unknown
 	case other.Spec.bootstrap() && n.marked(other) && (!other.Spec.rearms() || m.node(n.Metadata.UID).boot.IsZero()):
 		return yes
-	case other.Spec.bootstrap() && other.Spec.Timeout.Action == "Release": // it may have let the node pass for good
+	case other.Spec.bootstrap() && (n.marked(other) || other.Spec.Timeout.Action == "Release"): // it may have let the node pass for good
 		return unknown
 	}
 	holds := m.holds(n, other, v, late)

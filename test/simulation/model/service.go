@@ -29,8 +29,8 @@ func (v *View) busy(n *node) bool {
 func (m *Model) spared(shown *node, r *rule, v *View) {
 	h := m.node(shown.Metadata.UID)
 	arrived := m.arrived(shown, r, v)
-	if shown.override() == "Hold" || h.under(r.Metadata.UID).opened || v.edited(r, 0) ||
-		r.Spec.rearms() && !h.boot.IsZero() ||
+	if shown.override() == "Hold" || h.under(r.Metadata.UID).opened || h.under(r.Metadata.UID).perhaps ||
+		v.edited(r, 0) || r.Spec.rearms() && !h.boot.IsZero() ||
 		!arrived && !shown.Metadata.CreationTimestamp.Before(r.Metadata.CreationTimestamp) {
 		return
 	}
