@@ -30,8 +30,10 @@ ARGS ?=
 DEMO_WAIT ?=
 # The size of "bench".
 NODES ?= 1000
-RULES ?= 1
+RULES ?= $(if $(SYNTHETIC),10,1)
 ROUNDS ?= 3
+# Nodes of "bench" against a synthetic server, with RULES rules, instead of a control plane.
+SYNTHETIC ?=
 # Set to true to ignore what is gone already in "undeploy" and "uninstall".
 ignore-not-found ?= false
 # How long "undeploy" and "uninstall" wait for the operator to take its taints off.
@@ -97,8 +99,9 @@ demo: ## Show the operator at work on a local control plane; DEMO_WAIT=0 ends by
 	@$(WITH_ASSETS) DEMO_WAIT="$(DEMO_WAIT)" $(GO) run ./test/demo
 
 .PHONY: bench
-bench: ## Measure the operator against a bare loop; NODES=1000 RULES=1 ROUNDS=3.
-	@$(WITH_ASSETS) $(GO) run ./test/bench --nodes=$(NODES) --rules=$(RULES) --rounds=$(ROUNDS) $(ARGS)
+bench: ## Measure the operator against a bare loop; NODES=1000 RULES=1 ROUNDS=3, or SYNTHETIC=100000 RULES=10.
+	@$(if $(SYNTHETIC),$(GO) run ./test/bench --synthetic --nodes=$(SYNTHETIC) --rules=$(RULES) $(ARGS),\
+		$(WITH_ASSETS) $(GO) run ./test/bench --nodes=$(NODES) --rules=$(RULES) --rounds=$(ROUNDS) $(ARGS))
 
 .PHONY: bench-agent
 bench-agent: ## Measure the node agent against a handler that answers a constant; ARGS="--rounds=5".

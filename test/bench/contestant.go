@@ -103,16 +103,22 @@ func (b *bench) floorContestant() *contestant {
 func (b *bench) createRules(ctx context.Context) error {
 	all, ctx := errgroup.WithContext(ctx)
 	for i := range b.rules {
-		rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: ruleName(i)}}
-		rule.Spec = v1alpha1.NodeReadinessRuleSpec{
-			NodeSelector:    v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{poolLabel: poolValue}},
-			Taint:           &v1alpha1.Taint{Key: taintKey(i), Value: taintValue, Effect: "NoSchedule"},
-			EnforcementMode: v1alpha1.EnforcementModeContinuous,
-		}
+		rule := newRule(i)
 		b.require(&rule.Spec, i)
 		all.Go(func() error { return b.cluster.Client.Create(ctx, rule) })
 	}
 	return all.Wait()
+}
+
+// newRule returns a rule that selects all nodes, without evidence.
+func newRule(i int) *v1alpha1.NodeReadinessRule {
+	rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: ruleName(i)}}
+	rule.Spec = v1alpha1.NodeReadinessRuleSpec{
+		NodeSelector:    v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{poolLabel: poolValue}},
+		Taint:           &v1alpha1.Taint{Key: taintKey(i), Value: taintValue, Effect: "NoSchedule"},
+		EnforcementMode: v1alpha1.EnforcementModeContinuous,
+	}
+	return rule
 }
 
 // deleteRules deletes the rules, and waits until the operator has removed their finalizers.

@@ -30,10 +30,13 @@ type options struct {
 	heartbeats           int
 	evidenceOptions
 	operator string
-	dir      string
-	profile  string
-	json     string
-	timeout  time.Duration
+	// synthetic is whether a synthetic server takes the place of the control plane. Only then there are the other three.
+	synthetic, floor, outage bool
+	churn                    time.Duration
+	dir                      string
+	profile                  string
+	json                     string
+	timeout                  time.Duration
 }
 
 func (o *options) bind(fs *flag.FlagSet) {
@@ -53,6 +56,10 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.StringVar(&o.profile, "profile", "",
 		"`directory` for a CPU profile of each phase; what is measured then is not comparable")
 	fs.StringVar(&o.json, "json", "", "`file` for the numbers of the table, as JSON, for test/bench/chart")
+	fs.BoolVar(&o.synthetic, "synthetic", false, "measure against a small server in memory instead of a control plane")
+	fs.BoolVar(&o.floor, "floor", false, "with --synthetic: measure the floor, too")
+	fs.BoolVar(&o.outage, "outage", false, "with --synthetic: an outage and its end under maxUnavailable, too")
+	fs.DurationVar(&o.churn, "churn", 0, "with --synthetic: for how long 1 % of the nodes a minute leave, join or flap")
 	fs.DurationVar(&o.timeout, "timeout", 3*time.Hour, "for how long it may run in all")
 }
 
@@ -98,6 +105,9 @@ func run(o *options) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 
+	if o.synthetic {
+		return runSynthetic(ctx, o)
+	}
 	b, err := newBench(ctx, o)
 	if err != nil {
 		return err

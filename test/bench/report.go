@@ -158,12 +158,14 @@ func (r *results) lines() []pageLine {
 }
 
 // page returns the table of docs/performance.md.
-func (r *results) page() string {
+func (r *results) page() string { return table(r.lines()) }
+
+func table(lines []pageLine) string {
 	b := &strings.Builder{}
 	fmt.Fprintln(b, "| Nodes x rules | Phase | Wall time | x floor | p50 | p99 | x floor | CPU | x floor | Memory | "+
 		"Patches | Events | Status writes |")
 	fmt.Fprintln(b, "|---|---|---|---|---|---|---|---|---|---|---|---|---|")
-	for _, l := range r.lines() {
+	for _, l := range lines {
 		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %.2f | %.0f ms | %.0f ms | %.2f | %.1f s | %.2f | "+
 			"%.0f MiB | %.0f | %.0f | %.0f |\n",
 			l.Nodes, l.Rules, l.Phase, l.Wall, l.WallRatio, l.P50*1000, l.P99*1000, l.P99Ratio, l.CPU, l.CPURatio, l.PeakMiB,

@@ -54,15 +54,19 @@ func (w *writes) last() time.Time  { return latest(w.acknowledged) }
 
 // conditions are those that the rules look at.
 func (w *writer) conditions(status corev1.ConditionStatus) []corev1.NodeCondition {
+	return conditions(w.rules, status, w.beat)
+}
+
+func conditions(rules int, status corev1.ConditionStatus, beat time.Time) []corev1.NodeCondition {
 	var out []corev1.NodeCondition
 	reason, message := "EndpointOK", "the endpoint answers 200"
 	if status != corev1.ConditionTrue {
 		reason, message = "EndpointNotReady", "the endpoint answers 503"
 	}
-	for i := range w.rules {
+	for i := range rules {
 		out = append(out, corev1.NodeCondition{
 			Type: corev1.NodeConditionType(conditionType(i)), Status: status, Reason: reason, Message: message,
-			LastHeartbeatTime: metav1.NewTime(w.beat), LastTransitionTime: metav1.Now(),
+			LastHeartbeatTime: metav1.NewTime(beat), LastTransitionTime: metav1.Now(),
 		})
 	}
 	return out

@@ -19,6 +19,7 @@ import (
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // oneNode is a cache with one node, which it returns without a deep copy, as the operator's does.
@@ -102,6 +103,27 @@ func TestCachedNodesShareTheirStrings(t *testing.T) {
 	const limit = 16 << 10
 	if each := (after.HeapAlloc - before.HeapAlloc) / 100; each > limit {
 		t.Errorf("a cached node takes %d bytes, want at most %d", each, limit)
+	}
+}
+
+// TestRecordsDoNotDoubleANode measures what a heartbeat costs in etcd and in each watch, which have the whole node: of
+// real size, in service under all rules.
+func TestRecordsDoNotDoubleANode(t *testing.T) {
+	size := func(rules int) int {
+		node := cluster.NewNode("node-1", cluster.NodeOptions{Unmanaged: true})
+		_, settled := settled(rules)
+		for key, value := range settled.Annotations {
+			node.Annotations[key] = value
+		}
+		return node.Size()
+	}
+	without := size(0)
+	for _, rules := range []int{10, 50} {
+		with := size(rules)
+		t.Logf("%d bytes with %d records, %d without", with, rules, without)
+		if with >= 2*without {
+			t.Errorf("%d bytes with %d records, %d without", with, rules, without)
+		}
 	}
 }
 

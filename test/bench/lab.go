@@ -1,0 +1,309 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/test/bench/measure"
+	"github.com/nodegate/nodegate/test/bench/synthetic"
+	"github.com/nodegate/nodegate/test/cluster"
+)
+
+// lab is a synthetic server with nodes, and the processes that work on them.
+type lab struct {
+	*options
+	server     *synthetic.Server
+	dir        string
+	kubeconfig string
+	results    []pageLine
+
+	mu      sync.Mutex
+	taints  []int // of ours, node by node
+	want    int
+	missing int
+	from    []time.Time // when a node's evidence changed
+	delays  []time.Duration
+	last    time.Time
+}
+
+func newLab(ctx context.Context, o *options) (*lab, func(), error) {
+	definition, err := crd.Load()
+	if err != nil {
+		return nil, nil, err
+	}
+	l := &lab{options: o, server: synthetic.New(definition), taints: make([]int, o.nodes), from: make([]time.Time, o.nodes)}
+	l.server.Patched = l.patched
+	if l.dir, err = os.MkdirTemp("", "nodegate-lab-"); err != nil {
+		return nil, nil, err
+	}
+	url, stop, err := l.server.Serve()
+	if err != nil {
+		return nil, nil, err
+	}
+	l.kubeconfig = filepath.Join(l.dir, "kubeconfig")
+	config := clientcmdapi.Config{CurrentContext: "lab",
+		Contexts: map[string]*clientcmdapi.Context{"lab": {Cluster: "lab"}},
+		Clusters: map[string]*clientcmdapi.Cluster{"lab": {Server: url}}}
+	if err := clientcmd.WriteToFile(config, l.kubeconfig); err != nil {
+		return nil, nil, err
+	}
+	if l.operator == "" {
+		say("building the operator")
+		if l.operator, err = cluster.BinaryIn(ctx, l.dir, "manager"); err != nil {
+			return nil, nil, err
+		}
+	}
+	say("creating %d nodes", o.nodes)
+	images := cluster.NewNode("", cluster.NodeOptions{}).Status.Images
+	for i := range o.nodes {
+		node := cluster.NewNode(nodeName(i), cluster.NodeOptions{Images: -1, Unmanaged: true,
+			Labels: map[string]string{poolLabel: poolValue}})
+		node.Status.Images = images
+		node.Status.Conditions = append(node.Status.Conditions, conditions(o.rules, corev1.ConditionFalse, time.Now())...)
+		l.server.Put("nodes", node)
+	}
+	return l, func() { stop(); _ = os.RemoveAll(l.dir) }, nil
+}
+
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
+
+// patched sees each node that a contestant has patched.
+func (l *lab) patched(node *corev1.Node) {
+	i, err := strconv.Atoi(strings.TrimPrefix(node.Name, "node-"))
+	if err != nil || i >= len(l.taints) {
+		return
+	}
+	ours := 0
+	for t := range node.Spec.Taints {
+		if strings.HasPrefix(node.Spec.Taints[t].Key, taintKeyStem) {
+			ours++
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if before := l.taints[i]; before != ours {
+		l.taints[i] = ours
+		switch {
+		case ours == l.want:
+			l.missing--
+			l.last = time.Now()
+			l.delays = append(l.delays, l.last.Sub(l.from[i]))
+		case before == l.want:
+			l.missing++
+		}
+	}
+}
+
+// expect begins to count the nodes that have a number of taints.
+func (l *lab) expect(taints int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.want, l.missing, l.delays, l.last = taints, 0, nil, time.Now()
+	for _, n := range l.taints {
+		if n != taints {
+			l.missing++
+		}
+	}
+}
+
+// wait waits until all nodes but some have the taints that are expected.
+func (l *lab) wait(ctx context.Context, but int) error {
+	for {
+		l.mu.Lock()
+		missing := l.missing
+		l.mu.Unlock()
+		if missing <= but {
+			return nil
+		}
+		if !sleep(ctx, 5*time.Millisecond) {
+			return fmt.Errorf("%d nodes have not got to %d taints: %w", missing, l.want, ctx.Err())
+		}
+	}
+}
+
+// turn changes all conditions of one node.
+func (l *lab) turn(i int, status corev1.ConditionStatus) {
+	now := time.Now()
+	l.mu.Lock()
+	l.from[i] = now
+	l.mu.Unlock()
+	l.server.Change(nodeName(i), func(node *corev1.Node) {
+		kept := node.Status.Conditions[:len(node.Status.Conditions)-l.rules]
+		node.Status.Conditions = append(append([]corev1.NodeCondition{}, kept...), conditions(l.rules, status, now)...)
+	})
+}
+
+// beat renews the heartbeats of a node, kubelet's and the reporters'.
+func (l *lab) beat(i int) {
+	l.server.Change(nodeName(i), func(node *corev1.Node) {
+		node.Status.Conditions = append([]corev1.NodeCondition{}, node.Status.Conditions...)
+		for c := range node.Status.Conditions {
+			node.Status.Conditions[c].LastHeartbeatTime = metav1.Now()
+		}
+	})
+}
+
+// process is a contestant that runs.
+type process struct {
+	cmd    *exec.Cmd
+	log    string
+	base   string // of its metrics and pprof
+	probe  string
+	pprof  string // its address, if asked for
+	exited chan struct{}
+}
+
+// run starts a contestant, and waits until it is ready.
+func (l *lab) run(ctx context.Context, name string, replica int) (*process, error) {
+	metrics, probes := freeAddress(), freeAddress()
+	p := &process{log: filepath.Join(l.dir, fmt.Sprintf("%s-%d.log", name, replica)), base: "http://" + metrics,
+		probe: "http://" + probes + "/readyz", exited: make(chan struct{})}
+	if name == floorName {
+		p.probe = p.base + "/readyz"
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		p.cmd = exec.Command(self, "floor", "--kubeconfig="+l.kubeconfig, "--address="+metrics,
+			fmt.Sprintf("--rules=%d", l.rules), fmt.Sprintf("--workers=%d", l.workers))
+	} else {
+		p.cmd = exec.Command(l.operator, "--kubeconfig="+l.kubeconfig, "--metrics-bind-address="+metrics,
+			"--metrics-secure=false", "--health-probe-bind-address="+probes, "--leader-election-namespace=default",
+			fmt.Sprintf("--leader-elect=%t", replica > 0), fmt.Sprintf("--node-concurrent-reconciles=%d", l.workers))
+		if l.profile != "" {
+			p.pprof = freeAddress()
+			p.cmd.Args = append(p.cmd.Args, "--pprof-bind-address="+p.pprof)
+		}
+		if limit := l.memoryTarget(); limit > 0 {
+			p.cmd.Env = append(os.Environ(), fmt.Sprintf("GOMEMLIMIT=%d", limit/10*9))
+		}
+	}
+	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = out.Close() }()
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { _ = p.cmd.Wait(); close(p.exited) }()
+	err = cluster.Poll(ctx, l.timeout, func() error {
+		select {
+		case <-p.exited:
+			return nil
+		default:
+			return answers(p.probe)(ctx)
+		}
+	})
+	if p.cmd.ProcessState != nil {
+		text, _ := os.ReadFile(p.log)
+		err = fmt.Errorf("%s has ended: %s", name, text[max(0, len(text)-2000):])
+	}
+	return p, err
+}
+
+func (p *process) end(sig syscall.Signal) {
+	_ = p.cmd.Process.Signal(sig)
+	<-p.exited
+}
+
+// reconciles is how many nodes the operator has looked at.
+func (p *process) reconciles(ctx context.Context) (int, error) {
+	text, err := request(ctx, http.MethodGet, p.base+"/metrics")
+	if err != nil {
+		return 0, err
+	}
+	n, err := sumMetric(text, "controller_runtime_reconcile_total", "node")
+	return int(n), err
+}
+
+// measured measures a part of the work of a process, and adds a line to the results.
+func (l *lab) measured(p *process, phase string, part func() error) (*pageLine, error) {
+	l.server.Counts()
+	if err := measure.ResetPeak(p.cmd.Process.Pid); err != nil {
+		return nil, err
+	}
+	before, err := measure.CPU(p.cmd.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	profiled := l.profiled(p, phase)
+	if err := part(); err != nil {
+		return nil, fmt.Errorf("%s: %w", phase, err)
+	}
+	if err := profiled(); err != nil {
+		return nil, err
+	}
+	after, err := measure.CPU(p.cmd.Process.Pid)
+	peak, errPeak := measure.Peak(p.cmd.Process.Pid)
+	counts := l.server.Counts()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := pageLine{Nodes: l.nodes, Rules: l.rules, Phase: phase, Wall: max(0, l.last.Sub(began).Seconds()),
+		CPU: (after - before).Seconds(), PeakMiB: float64(peak) / (1 << 20), Patches: float64(counts.NodePatches),
+		Events: float64(counts.Events), StatusWrites: float64(counts.StatusWrites)}
+	if len(l.delays) > 0 {
+		line.P50 = measure.Percentile(l.delays, 50).Seconds()
+		line.P99 = measure.Percentile(l.delays, 99).Seconds()
+	}
+	l.results = append(l.results, line)
+	say("  %-40s %.2f s, p50 %.0f ms, p99 %.0f ms, %.2f s CPU, %.0f MiB, %+v", phase, line.Wall, line.P50*1000,
+		line.P99*1000, line.CPU, line.PeakMiB, counts)
+	return &l.results[len(l.results)-1], errors.Join(err, errPeak)
+}
+
+// resident returns the memory of a process in MiB.
+func (p *process) resident() float64 {
+	if err := measure.ResetPeak(p.cmd.Process.Pid); err != nil {
+		return 0
+	}
+	peak, _ := measure.Peak(p.cmd.Process.Pid)
+	return float64(peak) / (1 << 20)
+}
+
+// profiled takes a CPU profile from now on. The function that it returns ends it.
+func (l *lab) profiled(p *process, phase string) func() error {
+	if p.pprof == "" {
+		return func() error { return nil }
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var text []byte
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		text, err = request(ctx, http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=20", p.pprof))
+		done <- err
+	}()
+	return func() error {
+		defer cancel()
+		if err := <-done; err != nil {
+			return err
+		}
+		if err := os.MkdirAll(l.profile, 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(l.profile, strings.ReplaceAll(phase, " ", "-")+".pprof"), text, 0o600)
+	}
+}

@@ -1,0 +1,395 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/cluster"
+)
+
+const (
+	// heartbeatsPerSecond are those of all nodes, and steadyFor is for how long they come.
+	heartbeatsPerSecond, steadyFor = 50, 20 * time.Second
+	// changeEvery is how often one node's evidence changes among them.
+	changeEvery = 100 * time.Millisecond
+)
+
+// runSynthetic measures the operator, and the floor where it can do the same, against a synthetic server.
+func runSynthetic(ctx context.Context, o *options) error {
+	l, stop, err := newLab(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for _, name := range []string{floorName, operatorName} {
+		if name == floorName && !o.floor {
+			continue
+		}
+		say("%s", name)
+		if err := l.contest(ctx, name); err != nil {
+			return err
+		}
+	}
+	fmt.Print(table(l.results))
+	if o.json == "" {
+		return nil
+	}
+	raw, err := json.MarshalIndent(l.results, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(o.json, append(raw, '\n'), 0o600)
+}
+
+// contest takes a contestant through all parts that it knows.
+func (l *lab) contest(ctx context.Context, name string) error {
+	var p *process
+	l.expect(0)
+	began := time.Now()
+	p, err := l.run(ctx, name, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { p.end(syscall.SIGKILL) }()
+	say("  ready after %s", time.Since(began).Round(time.Millisecond))
+	part := func(title string, f func() error) {
+		if err == nil {
+			_, err = l.measured(p, name+": "+title, f)
+		}
+	}
+	part("rules applied", func() error { return l.burst(ctx, l.rules, func() error { return l.apply(ctx, name, p, nil) }) })
+	part("all evidence turns good", func() error { return l.turnAll(ctx, corev1.ConditionTrue, l.nodes) })
+	part("all evidence turns bad", func() error { return l.turnAll(ctx, corev1.ConditionFalse, l.nodes) })
+	part("the same again: good", func() error { return l.turnAll(ctx, corev1.ConditionTrue, l.nodes) })
+	part("heartbeats only", func() error { return l.steady(ctx, false) })
+	part("heartbeats, and 10 changes a second", func() error { return l.steady(ctx, true) })
+	part("all nodes listed again", func() error { l.server.Relist(); return l.quiet(ctx) })
+	if name == floorName {
+		if err == nil {
+			err = l.clean(ctx)
+		}
+		return err
+	}
+	part("counts of all statuses", func() error { return l.statuses(ctx, l.nodes, 0) })
+	if err == nil {
+		p, err = l.restart(ctx, p)
+	}
+	if err == nil {
+		err = l.failover(ctx)
+	}
+	if err == nil && l.outage {
+		p, err = l.limited(ctx)
+	}
+	if err == nil && l.churn > 0 {
+		part("churn", func() error { return l.churned(ctx, p) })
+	}
+	return err
+}
+
+// burst carries out a change, and waits until all nodes have the taints that are expected.
+func (l *lab) burst(ctx context.Context, taints int, change func() error) error {
+	l.expect(taints)
+	l.mu.Lock()
+	for i := range l.from {
+		l.from[i] = time.Now()
+	}
+	l.mu.Unlock()
+	if err := change(); err != nil {
+		return err
+	}
+	if err := l.wait(ctx, 0); err != nil {
+		return err
+	}
+	return l.quiet(ctx)
+}
+
+// quiet waits until nothing is written for a while.
+func (l *lab) quiet(ctx context.Context) error {
+	if !sleep(ctx, idleFor) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (l *lab) turnAll(ctx context.Context, status corev1.ConditionStatus, nodes int) error {
+	taints := 0
+	if status != corev1.ConditionTrue {
+		taints = l.rules
+	}
+	return l.burst(ctx, taints, func() error {
+		for i := range nodes {
+			l.turn(i, status)
+		}
+		return nil
+	})
+}
+
+// apply makes a contestant act.
+func (l *lab) apply(ctx context.Context, name string, p *process, limit *intstr.IntOrString) error {
+	if name == floorName {
+		_, err := request(ctx, http.MethodPost, p.base+"/apply")
+		return err
+	}
+	for i := range l.rules {
+		l.server.Put("nodereadinessrules", l.rule(i, limit))
+	}
+	return nil
+}
+
+func (l *lab) rule(i int, limit *intstr.IntOrString) *v1alpha1.NodeReadinessRule {
+	rule := newRule(i)
+	rule.Generation = 1
+	rule.Spec.Conditions = []v1alpha1.ConditionRequirement{{Type: conditionType(i), RequiredStatus: "True"}}
+	rule.Spec.MaxUnavailable = limit
+	return rule
+}
+
+// steady sends heartbeats, and changes one node after the other among them if asked to.
+func (l *lab) steady(ctx context.Context, changes bool) error {
+	l.expect(-1)
+	heartbeat, change := time.NewTicker(time.Second/heartbeatsPerSecond), time.NewTicker(changeEvery)
+	defer heartbeat.Stop()
+	defer change.Stop()
+	turned := 0
+	for end := time.Now().Add(steadyFor); time.Now().Before(end) && ctx.Err() == nil; {
+		select {
+		case <-heartbeat.C:
+			l.beat(int(time.Now().UnixNano()) % l.nodes)
+		case <-change.C:
+			if changes {
+				l.expectOne(l.rules)
+				l.turn(turned%l.nodes, corev1.ConditionFalse)
+				turned++
+			}
+		}
+	}
+	if !changes {
+		return ctx.Err()
+	}
+	if err := l.quiet(ctx); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	delays := l.delays
+	l.mu.Unlock()
+	err := l.turnAll(ctx, corev1.ConditionTrue, min(turned, l.nodes))
+	l.mu.Lock()
+	l.delays = delays
+	l.mu.Unlock()
+	return err
+}
+
+// expectOne makes the next node that has a number of taints count.
+func (l *lab) expectOne(taints int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.want = taints
+}
+
+// clean makes the nodes what they were at first.
+func (l *lab) clean(ctx context.Context) error {
+	for i := range l.nodes {
+		l.server.Change(nodeName(i), func(node *corev1.Node) {
+			node.Spec.Taints, node.Annotations = nil, nil
+		})
+		l.turn(i, corev1.ConditionFalse)
+		l.taints[i] = 0
+	}
+	return ctx.Err()
+}
+
+// statuses waits until each rule's status has the right counts.
+func (l *lab) statuses(ctx context.Context, ready, held int) error {
+	want := v1alpha1.NodeCounts{Matched: int32(l.nodes), Ready: int32(ready), Held: int32(held)} //nolint:gosec // few
+	return cluster.Poll(ctx, l.timeout, func() error {
+		for _, rule := range l.server.Rules() {
+			if got := rule.Status.Nodes; got == nil || *got != want {
+				return fmt.Errorf("the status of rule %s has %+v, not %+v", rule.Name, got, want)
+			}
+		}
+		return nil
+	})
+}
+
+// looked waits until the operator has looked at each node.
+func (l *lab) looked(ctx context.Context, p *process) error {
+	return cluster.Poll(ctx, l.timeout, func() error {
+		n, err := p.reconciles(ctx)
+		if err == nil && n < l.nodes {
+			err = fmt.Errorf("%d of %d nodes are looked at", n, l.nodes)
+		}
+		return err
+	})
+}
+
+// restart ends the operator and starts it again: with nothing to do, and then with one node to write.
+func (l *lab) restart(ctx context.Context, p *process) (*process, error) {
+	p.end(syscall.SIGTERM)
+	l.server.Counts()
+	began := time.Now()
+	p, err := l.run(ctx, operatorName, 0)
+	if err != nil {
+		return p, err
+	}
+	_, err = l.measured(p, "operator: restart with nothing to do", func() error {
+		err := l.looked(ctx, p)
+		say("  all nodes are looked at %s after the start", time.Since(began).Round(time.Millisecond))
+		return errors.Join(err, l.quiet(ctx))
+	})
+	if err != nil {
+		return p, err
+	}
+	p.end(syscall.SIGTERM)
+	l.turn(0, corev1.ConditionFalse)
+	l.expect(l.rules)
+	began = time.Now()
+	l.mu.Lock()
+	l.from[0] = began
+	l.mu.Unlock()
+	if p, err = l.run(ctx, operatorName, 0); err != nil {
+		return p, err
+	}
+	_, err = l.measured(p, "operator: restart, then one change", func() error {
+		return errors.Join(l.wait(ctx, l.nodes-1), l.quiet(ctx))
+	})
+	if err == nil {
+		err = l.turnAll(ctx, corev1.ConditionTrue, 1)
+	}
+	p.end(syscall.SIGTERM)
+	return p, err
+}
+
+// failover kills the leader of two replicas, after a change that the other one has to see.
+func (l *lab) failover(ctx context.Context) error {
+	leader, err := l.run(ctx, operatorName, 1)
+	if err != nil {
+		return err
+	}
+	defer leader.end(syscall.SIGKILL)
+	if err := l.looked(ctx, leader); err != nil {
+		return err
+	}
+	standby, err := l.run(ctx, operatorName, 2)
+	if err != nil {
+		return err
+	}
+	defer standby.end(syscall.SIGKILL)
+	if _, err := l.measured(standby, "standby: all nodes listed again", func() error {
+		l.server.Relist()
+		return l.quiet(ctx)
+	}); err != nil {
+		return err
+	}
+	_, err = l.measured(standby, "operator: failover", func() error {
+		leader.end(syscall.SIGKILL)
+		l.expect(l.rules)
+		l.turn(0, corev1.ConditionFalse)
+		var leads time.Time
+		lost := l.server.Lease()
+		if err := cluster.Poll(ctx, time.Minute, func() error {
+			if now := l.server.Lease(); now == lost {
+				return fmt.Errorf("%s has the lease", now)
+			}
+			leads = time.Now()
+			return nil
+		}); err != nil {
+			return err
+		}
+		if err := l.wait(ctx, l.nodes-1); err != nil {
+			return err
+		}
+		say("  the first patch %s after the lease", time.Since(leads).Round(time.Millisecond))
+		return l.quiet(ctx)
+	})
+	return errors.Join(err, l.turnAll(ctx, corev1.ConditionTrue, 1))
+}
+
+// limited measures an outage of all nodes and its end under maxUnavailable.
+func (l *lab) limited(ctx context.Context) (*process, error) {
+	limit := intstr.FromString("30%")
+	p, err := l.run(ctx, operatorName, 0)
+	if err != nil {
+		return p, err
+	}
+	for _, rule := range l.server.Rules() {
+		next := rule.DeepCopy()
+		next.Spec.MaxUnavailable = &limit
+		next.Generation++
+		l.server.Put("nodereadinessrules", next)
+	}
+	if err := errors.Join(l.looked(ctx, p), l.quiet(ctx)); err != nil {
+		return p, err
+	}
+	held := (l.nodes*3 + 9) / 10
+	part := func(title string, status corev1.ConditionStatus, missing, ready, held int) {
+		if err == nil {
+			_, err = l.measured(p, title, func() error {
+				taints := l.rules
+				if status == corev1.ConditionTrue {
+					taints = 0
+				}
+				l.expect(taints)
+				for i := range l.nodes {
+					l.turn(i, status)
+				}
+				return errors.Join(l.wait(ctx, missing), l.quiet(ctx))
+			})
+		}
+	}
+	part("operator: outage under maxUnavailable", corev1.ConditionFalse, l.nodes-held, 0, held)
+	part("operator: its end", corev1.ConditionTrue, 0, l.nodes, 0)
+	if err == nil {
+		err = l.statuses(ctx, l.nodes, 0)
+	}
+	return p, err
+}
+
+// churned lets 1 % of the nodes a minute leave and join, flap, or both, and checks the counts at the end.
+func (l *lab) churned(ctx context.Context, p *process) error {
+	each := time.NewTicker(time.Minute * 100 / time.Duration(l.nodes))
+	defer each.Stop()
+	minute := time.NewTicker(5 * time.Minute)
+	defer minute.Stop()
+	began := time.Now()
+	for i := 0; time.Since(began) < l.churn; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-minute.C:
+			say("  after %s: %.0f MiB", time.Since(began).Round(time.Minute), p.resident())
+		case <-each.C:
+			n := i % l.nodes
+			if i++; i%2 == 0 {
+				l.turn(n, corev1.ConditionFalse)
+				time.AfterFunc(10*time.Second, func() { l.turn(n, corev1.ConditionTrue) })
+				continue
+			}
+			before := l.server.Node(nodeName(n))
+			l.server.Delete("nodes", nodeName(n))
+			time.AfterFunc(5*time.Second, func() {
+				node := before.DeepCopy()
+				node.ObjectMeta = metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}
+				node.Spec.Taints = nil
+				l.server.Put("nodes", node)
+			})
+		}
+	}
+	if !sleep(ctx, 30*time.Second) {
+		return ctx.Err()
+	}
+	return l.statuses(ctx, l.nodes, 0)
+}
