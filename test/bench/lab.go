@@ -50,7 +50,8 @@ func newLab(ctx context.Context, o *options) (*lab, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	l := &lab{options: o, server: synthetic.New(definition), taints: make([]int, o.nodes), from: make([]time.Time, o.nodes)}
+	l := &lab{options: o, server: synthetic.New(definition), taints: make([]int, o.nodes),
+		from: make([]time.Time, o.nodes)}
 	l.server.Patched = l.patched
 	if l.dir, err = os.MkdirTemp("", "nodegate-lab-"); err != nil {
 		return nil, nil, err

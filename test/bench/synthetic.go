@@ -71,7 +71,9 @@ func (l *lab) contest(ctx context.Context, name string) error {
 			_, err = l.measured(p, name+": "+title, f)
 		}
 	}
-	part("rules applied", func() error { return l.burst(ctx, l.rules, func() error { return l.apply(ctx, name, p, nil) }) })
+	part("rules applied", func() error {
+		return l.burst(ctx, l.rules, func() error { return l.apply(ctx, name, p) })
+	})
 	part("all evidence turns good", func() error { return l.turnAll(ctx, corev1.ConditionTrue, l.nodes) })
 	part("all evidence turns bad", func() error { return l.turnAll(ctx, corev1.ConditionFalse, l.nodes) })
 	part("the same again: good", func() error { return l.turnAll(ctx, corev1.ConditionTrue, l.nodes) })
@@ -139,23 +141,18 @@ func (l *lab) turnAll(ctx context.Context, status corev1.ConditionStatus, nodes 
 }
 
 // apply makes a contestant act.
-func (l *lab) apply(ctx context.Context, name string, p *process, limit *intstr.IntOrString) error {
+func (l *lab) apply(ctx context.Context, name string, p *process) error {
 	if name == floorName {
 		_, err := request(ctx, http.MethodPost, p.base+"/apply")
 		return err
 	}
 	for i := range l.rules {
-		l.server.Put("nodereadinessrules", l.rule(i, limit))
+		rule := newRule(i)
+		rule.Generation = 1
+		rule.Spec.Conditions = []v1alpha1.ConditionRequirement{{Type: conditionType(i), RequiredStatus: "True"}}
+		l.server.Put("nodereadinessrules", rule)
 	}
 	return nil
-}
-
-func (l *lab) rule(i int, limit *intstr.IntOrString) *v1alpha1.NodeReadinessRule {
-	rule := newRule(i)
-	rule.Generation = 1
-	rule.Spec.Conditions = []v1alpha1.ConditionRequirement{{Type: conditionType(i), RequiredStatus: "True"}}
-	rule.Spec.MaxUnavailable = limit
-	return rule
 }
 
 // steady sends heartbeats, and changes one node after the other among them if asked to.
