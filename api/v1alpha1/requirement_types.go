@@ -138,8 +138,8 @@ type ResourceRequirement struct {
 
 	// minimum is the least quantity.
 	// ---
-	// Kubernetes 1.32 takes this string to be as long as a whole request. It accepts the CRD only with this form of the
-	// validation, and with at most 31 requirements.
+	// Kubernetes 1.32 and 1.33 take this string to be as long as a whole request. They accept the CRD only with this form
+	// of the validation, and with at most 31 requirements.
 	// +required
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
