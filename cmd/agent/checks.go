@@ -12,9 +12,9 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/probes"
 )
 
-// suiteFor makes the checks of a node. rules are those that match it, the oldest first, and all those of the
-// configuration: a check for a rule that matches other nodes only passes. Without a rule with health the default is
-// node_ready. Problems are checks that cannot work: they are there, and fail.
+// suiteFor returns the checks of a node. rules are the rules that match the node, the oldest first. all are all rules
+// of the configuration: the check of a rule that matches only other nodes passes. Without a rule with health, the
+// default check is node_ready. Invalid checks are returned as problems; they fail.
 func suiteFor(env checks.Environment, rules, all []config.Rule) (*checks.Suite, []error) {
 	evidence := evidenceOf(rules)
 	parts := map[string][]checks.Check{}
@@ -40,7 +40,7 @@ func suiteFor(env checks.Environment, rules, all []config.Rule) (*checks.Suite, 
 		}
 	}
 	suite := checks.Builtin(env)
-	// These judge by the rules whether a rule names them as a check or not.
+	// These evaluate all rules, also if no rule names them as a check.
 	suite = append(suite, checks.CustomConditions(env.Node, evidence, nil), checks.Rules(env.Node, evidence))
 	for i := range all {
 		if all[i].Health != nil {
@@ -57,10 +57,8 @@ func suiteFor(env checks.Environment, rules, all []config.Rule) (*checks.Suite, 
 }
 
 func notHere(rule string) checks.Check {
-	return checks.Check{Name: checks.NameRulePrefix + rule, Instant: func() (checks.Result, bool) {
-		return checks.Pass(),
-			true
-	}}
+	pass := func() (checks.Result, bool) { return checks.Pass(), true }
+	return checks.Check{Name: checks.NameRulePrefix + rule, Instant: pass}
 }
 
 func evidenceOf(rules []config.Rule) []checks.Evidence {
@@ -74,7 +72,8 @@ func evidenceOf(rules []config.Rule) []checks.Evidence {
 	return out
 }
 
-// probesFor makes the probes of a node. Of two rules that publish one condition the older does; the other is a problem.
+// probesFor returns the probes of a node. If two rules publish the same condition, the older one does, and the other
+// one is returned as a problem.
 func probesFor(env checks.Environment, rules []config.Rule) ([]probes.Probe, []error) {
 	var out []probes.Probe
 	var problems []error
@@ -99,7 +98,8 @@ func probesFor(env checks.Environment, rules []config.Rule) ([]probes.Probe, []e
 	return out, problems
 }
 
-// reserved conditions are refused by the API; another version of its schema may have let them through.
+// reserved reports whether probes must not publish a condition. The API refuses these, but the CRD may be of another
+// version.
 func reserved(conditionType string) bool {
 	return conditionType == "" || v1alpha1.KubernetesCondition(conditionType)
 }

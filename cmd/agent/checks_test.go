@@ -48,8 +48,8 @@ func TestSuite(t *testing.T) {
 		{"no rule: node_ready", nil, []string{"node_ready"}, map[string]checks.Result{
 			"node_ready": checks.Pass(), "custom_conditions": checks.Pass(), "rules": checks.Pass(),
 			"rule:a":       checks.Pass(), // it matches other nodes
-			"rule:x":       checks.FailedOpen("no rule in force gives this check, node_ready is judged in its place"),
-			"http:ingress": checks.FailedOpen("no rule in force gives this check, node_ready is judged in its place"),
+			"rule:x":       checks.FailedOpen("no rule in force defines this check: node_ready decides"),
+			"http:ingress": checks.FailedOpen("no rule in force defines this check: node_ready decides"),
 		}},
 		{"one rule", []config.Rule{a}, []string{"node_ready", "custom_conditions"}, map[string]checks.Result{
 			"custom_conditions": checks.Pass(), "rule:a": checks.Pass(), "rules": checks.Pass(), "rule:b": checks.Pass(),

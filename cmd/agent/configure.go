@@ -14,7 +14,7 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/probes"
 )
 
-// makeLoader makes what follows the configuration's file.
+// makeLoader creates the loader of the configuration file.
 func (a *agent) makeLoader() {
 	if a.options.config == "" {
 		return
@@ -22,8 +22,8 @@ func (a *agent) makeLoader() {
 	a.loader = &config.Loader{Path: a.options.config, Log: a.log, Changed: func(*config.File) { a.enqueue() }}
 	a.watcher.OnChange(a.enqueue) // the node's labels decide which rules match
 	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "node_readiness_agent_config_good", Help: "1 while the configuration's file can be used as it stands, else " +
-			"0: then the last good one is in force.",
+		Name: "node_readiness_agent_config_good", Help: "1 while the configuration file can be used, otherwise 0: the " +
+			"last good one stays in force.",
 	}, func() float64 {
 		if a.loader.Problem() != "" || a.loader.Current() == nil {
 			return 0
@@ -32,7 +32,7 @@ func (a *agent) makeLoader() {
 	}))
 }
 
-// ownProbes are the probes that the environment asks for, not a rule.
+// ownProbes returns the probe of the reporter, which no rule configures.
 func (a *agent) ownProbes() []probes.Probe {
 	if a.reporter == nil {
 		return nil
@@ -40,14 +40,14 @@ func (a *agent) ownProbes() []probes.Probe {
 	return []probes.Probe{a.reporter.Probe()}
 }
 
-// follow has the checks and probes be what the rules say that match the node, until ctx ends. Until the configuration
-// and the node's labels are known, the saved state counts; without one, what depends on rules is marked fail-open.
+// follow runs the checks and probes of the rules that match the node, until ctx ends. While the configuration or the
+// node's labels are unknown, the saved state counts. Without one, checks that depend on rules are marked as fail-open.
 func (a *agent) follow(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { a.loader.Run(ctx) })
 	state := readState(a.stateFile, a.nodeName, a.log)
-	end := func() {} // of the checks in the background
+	end := func() {} // ends the background checks
 	defer func() { end() }()
 	before := ""
 	a.enqueue()
@@ -60,7 +60,7 @@ func (a *agent) follow(ctx context.Context) {
 		known, node := a.loader.Current(), a.watcher.Object()
 		file, labels, fresh, ok := state.current(known, node)
 		if !ok {
-			if before != "" { // the saved state was another node's
+			if before != "" { // the saved state was of another node
 				before = ""
 				end()
 				a.suite.Store(a.unconfigured())
@@ -87,14 +87,14 @@ func (a *agent) follow(ctx context.Context) {
 		// Conditions of former probes are removed only when it is certain that no rule wants them.
 		a.probes.Set(ctx, append(a.ownProbes(), fromRules...), fresh)
 		for _, err := range append(problems, more...) {
-			a.log.Warn("Something in the configuration is left out", "error", err.Error())
+			a.log.Warn("Ignoring a part of the configuration", "error", err.Error())
 		}
 		a.log.Info("The configuration is in force", "rules", len(rules), "checks", suite.Defaults(),
 			"probes", len(fromRules), "saved", !fresh)
 	}
 }
 
-// enqueue has follow look again at what is known.
+// enqueue makes follow look at the configuration and the node again.
 func (a *agent) enqueue() {
 	select {
 	case a.wake <- struct{}{}:
@@ -102,7 +102,7 @@ func (a *agent) enqueue() {
 	}
 }
 
-// fingerprint changes with everything that follow makes checks and probes of.
+// fingerprint changes with all inputs of the checks and probes.
 func fingerprint(rules []config.Rule, file *config.File, fresh bool) string {
 	names := make([]string, 0, len(file.Rules))
 	for i := range file.Rules {

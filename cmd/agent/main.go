@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command agent is Nodegate's node agent: it answers external load balancers about its node.
+// Command agent is Nodegate's node agent: it tells external load balancers whether its node is ready.
 package main
 
 import (
@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// gcPercent collects garbage twice as often as Go does by default. The agent's heap is about 2 MiB: this halves what
-// lies around of it under load, for a few percent of CPU. The environment variable GOGC overrides it.
+// gcPercent makes Go collect garbage twice as often as by default. The agent's heap is about 2 MiB: this halves its
+// garbage under load, for a few percent of CPU. The environment variable GOGC overrides it.
 const gcPercent = 50
 
 func main() {

@@ -9,16 +9,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// operations serves what the agent's own operators ask for, apart from what balancers do.
+// operations serves metrics, on a port apart from that of load balancers.
 func (a *agent) operations() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
-	mux.HandleFunc("GET /healthz", ok) // the reporter serves it here
+	mux.HandleFunc("GET /healthz", ok) // the incumbent's reporter serves it on this port
 	return mux
 }
 
-// liveness serves what kubelet asks, on a port of its own: a crowd at another one must not get the agent restarted.
-// The answers are about the agent, never about the node: kubelet must not restart the agent because the node is ill.
+// liveness serves the kubelet's probes on a separate port, so that clients of another port cannot get the agent
+// restarted. The answers are about the agent, not the node: the kubelet must not restart the agent of a failing node.
 func liveness() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", ok)

@@ -26,10 +26,10 @@ const (
 	unavailableLastKnown = "last-known"
 )
 
-// noHostRoot is the value of --host-root where the agent does not see the node's files.
+// noHostRoot is the value of --host-root for an agent that cannot see the node's files.
 const noHostRoot = "none"
 
-// options are what the command line says and, where it does not, the environment.
+// options are the flags, or the environment variables in their place.
 type options struct {
 	nodeName   string
 	kubeconfig string
@@ -45,18 +45,18 @@ type options struct {
 
 	metricsAddress, probeAddress string
 
-	reporter    *probes.Reporter // from the environment alone; nil for none
+	reporter    *probes.Reporter // from environment variables only; nil: the agent is no reporter
 	impersonate bool
 	serveHealth bool
 
 	hooks
 }
 
-// hooks are what tests need of a running agent. The zero value is none.
+// hooks let tests control a running agent. The zero value has none.
 type hooks struct {
-	// listening is told where each server listens.
+	// listening is called with the address of each server.
 	listening func(server string, address net.Addr)
-	// hurry, when closed, ends the draining.
+	// hurry ends the drain time when it is closed.
 	hurry <-chan struct{}
 }
 
@@ -71,53 +71,49 @@ type healthOptions struct {
 }
 
 func (o *healthOptions) bind(fs *pflag.FlagSet) {
-	fs.StringVar(&o.address, "listen-address", "", "IP address that /health and the agent-check are served on. All "+
-		"addresses by default.")
-	fs.IntVar(&o.port, "listen-port", 25001, "Port that /health is served on. Environment: LISTEN_PORT.")
-	fs.IntVar(&o.agentCheckPort, "agent-check-port", 0, "Port of HAProxy's agent-check protocol. 0, the default, turns "+
-		"it off.")
-	fs.IPNetSliceVar(&o.allowFrom, "allow-from", nil, "Networks (CIDR) whose addresses may ask /health and the "+
-		"agent-check: your balancers'. Connections from others are closed at once. All addresses by default.")
+	fs.StringVar(&o.address, "listen-address", "", "IP address that serves /health and the agent-check. Default: all "+
+		"addresses.")
+	fs.IntVar(&o.port, "listen-port", 25001, "Port of /health. Environment: LISTEN_PORT.")
+	fs.IntVar(&o.agentCheckPort, "agent-check-port", 0, "Port of HAProxy's agent-check protocol. 0 turns it off.")
+	fs.IPNetSliceVar(&o.allowFrom, "allow-from", nil, "Networks (CIDR) of the clients of /health and the agent-check, "+
+		"which are your load balancers. The agent closes other connections at once. Default: all addresses.")
 	fs.StringVar(&o.apiUnavailable, "api-unavailable", unavailablePass,
-		"What checks of the node's object answer while the API server is unavailable: pass, or last-known to judge by "+
-			"what was last known.")
-	fs.IntVar(&o.drainStatus, "drain-status", 503, "HTTP status of /health while nothing is wrong but that the node is "+
-		"in maintenance, "+
-		"or its agent ends or has just started. 404 is what HAProxy's \"http-check disable-on-404\" waits for.")
+		"Result of the checks of the Node object while the API server is unavailable: pass, or last-known to use the last "+
+			"known state of the node.")
+	fs.IntVar(&o.drainStatus, "drain-status", 503, "HTTP status of /health while all checks pass but the node is in "+
+		"maintenance or the agent shuts down. With another value, also the status until a new agent can judge. Use 404 for "+
+		"HAProxy's \"http-check disable-on-404\".")
 	fs.DurationVar(&o.drainTime, "drain-time", 30*time.Second,
-		"For how long /health goes on answering, with 503, after SIGTERM: at least the balancer's interval times its "+
+		"How long /health answers with the drain status after SIGTERM: at least the load balancer's interval times its "+
 			"number of failures. A second signal ends the agent at once.")
 }
 
 func (o *options) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.nodeName, "node-name", "", "Name of the node that the agent runs on. Environment: NODE_NAME.")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "",
-		"Kubeconfig file. By default the one that KUBECONFIG names, else the service account of the pod. What is missing "+
-			"is looked for again.")
-	fs.StringVar(&o.hostRoot, "host-root", "", "Where the node's root directory is mounted, an absolute path. Empty, "+
-		"the default, means /. "+
-		"none: nowhere; then what looks at the node's files (filesystem_ro, disk_pressure, container_runtime, file) says "+
-		"that the agent is misconfigured for it.")
-	fs.StringVar(&o.writeRoot, "write-root", "", "Where the directories are mounted that filesystem_ro may write to if "+
-		"a rule says "+
-		"writeTest: below it, by their paths on the node. By default the value of --host-root.")
+		"Kubeconfig file. Default: the file in KUBECONFIG, or else the service account of the pod. The agent looks again "+
+			"for a missing file.")
+	fs.StringVar(&o.hostRoot, "host-root", "", "Absolute path at which the node's root directory is mounted. Default: /. "+
+		"With none, checks of the node's files (filesystem_ro, disk_pressure, container_runtime, file) report that the "+
+		"agent is misconfigured.")
+	fs.StringVar(&o.writeRoot, "write-root", "", "Directory below which filesystem_ro finds the directories to write to "+
+		"if a rule sets writeTest, by their paths on the node. Default: the value of --host-root.")
 	fs.StringVar(&o.config, "config", "",
-		"File with the agents' configuration, compiled from the rules. It is read again when it changes. Without it the "+
-			"agent runs the checks that it is asked for, and no probes.")
-	fs.StringVar(&o.stateFile, "state-file", "", "File in which the agent keeps the last good configuration and its "+
-		"node's labels, "+
-		"so that a restart while the API server is away changes nothing. Without it nothing is kept.")
+		"File with the configuration that the operator compiles from the rules. The agent reads it again when it changes. "+
+			"Without it, the agent runs only the checks that requests name, and no probes.")
+	fs.StringVar(&o.stateFile, "state-file", "", "File in which the agent saves the last good configuration and its "+
+		"node's labels, so that a restart while the API server is unavailable changes nothing. Default: none.")
 	fs.BoolVar(&o.allowRemote, "allow-remote", false,
-		"Let the checks and probes of rules connect to other addresses than this node's own.")
+		"Let checks and probes of rules connect to addresses of other machines.")
 	fs.StringVar(&o.logLevel, "log-level", "info", "error, warn, info or debug. Environment: LOG_LEVEL, or else RUST_LOG.")
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":9445",
-		"Address that /metrics is served on. 0 turns it off. Environment: METRICS_BIND_ADDRESS.")
-	fs.StringVar(&o.probeAddress, "health-probe-bind-address", "0", "Address that /livez and /readyz are served on, for "+
-		"kubelet: one on 127.0.0.1 needs no protection. 0, the default, turns them off.")
+		"Address of /metrics. 0 turns it off. Environment: METRICS_BIND_ADDRESS.")
+	fs.StringVar(&o.probeAddress, "health-probe-bind-address", "0", "Address of /livez and /readyz, for the kubelet. On "+
+		"127.0.0.1, other machines cannot reach it. 0 turns them off.")
 	o.health.bind(fs)
 }
 
-// environment are the variables that flags take their values from where they are not given, the first that is set.
+// environment lists the variables that set a flag that is not given. The first variable that is set counts.
 var environment = map[string][]string{
 	"node-name":            {"NODE_NAME"},
 	"listen-port":          {"LISTEN_PORT"},
@@ -178,8 +174,8 @@ func (o *options) validate() error {
 	return errors.Join(errs...)
 }
 
-// readReporter makes the agent what the incumbent's reporter is where the environment says so. It then answers
-// balancers only if it is told a port: several reporters may run on one node.
+// readReporter makes the agent a reporter if the environment variables of the incumbent's reporter are set. It then
+// answers load balancers only if a port is set, because several reporters may run on one node.
 func (o *options) readReporter(fs *pflag.FlagSet, lookup func(string) (string, bool), log *slog.Logger) error {
 	var err error
 	if o.reporter, err = probes.ReporterFromEnv(lookup, log); err != nil {
@@ -198,8 +194,8 @@ func (o *healthOptions) listenAddress(port int) string {
 	return net.JoinHostPort(o.address, strconv.Itoa(port))
 }
 
-// parseLevel reads a level. RUST_LOG may hold several directives, such as "warn,harmony=debug": the one for everything
-// counts, or else the most talkative. What has no such level here is as near as can be.
+// parseLevel reads a level. RUST_LOG may have several directives, such as "warn,harmony=debug": the one without a
+// target counts, or else the most verbose one. A level that slog lacks becomes the nearest one.
 func parseLevel(s string) (slog.Level, bool) {
 	levels := map[string]slog.Level{
 		"off": slog.LevelError + 4, "error": slog.LevelError, "warn": slog.LevelWarn, "warning": slog.LevelWarn,
@@ -227,7 +223,7 @@ func newCommand(lookup func(string) (string, bool), h hooks) *cobra.Command {
 	o := &options{hooks: h}
 	cmd := &cobra.Command{
 		Use:           "agent",
-		Short:         "The Nodegate node agent: answers external load balancers about its node",
+		Short:         "The Nodegate node agent: tells external load balancers whether its node is ready",
 		Args:          cobra.NoArgs,
 		Version:       version.Version,
 		SilenceUsage:  true,

@@ -33,32 +33,32 @@ func newLogger(w io.Writer, level string) *slog.Logger {
 	l, ok := parseLevel(level)
 	log := slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l}))
 	if !ok {
-		log.Warn("The log level is not known, using info", "level", level)
+		log.Warn("Unknown log level, using info", "level", level)
 	}
 	return log
 }
 
-// clientLog guards the logger of client-go, of which a process has one.
+// clientLog sets the logger of client-go once in a process.
 var clientLog sync.Once
 
-// agent is what runs.
+// agent is a running agent.
 type agent struct {
 	*options
 	log      *slog.Logger
 	registry *prometheus.Registry
-	watcher  *nodewatch.Watcher // nil where the node's name is not known
+	watcher  *nodewatch.Watcher // nil: the node's name is unknown
 	env      checks.Environment
 	suite    atomic.Pointer[checks.Suite]
 	handler  *health.Handler
-	probes   *probes.Publisher // nil where nothing is to be published
-	loader   *config.Loader    // nil where there is no configuration
+	probes   *probes.Publisher // nil: the agent publishes nothing
+	loader   *config.Loader    // nil: the agent has no configuration file
 	wake     chan struct{}     // gets a value when the configuration or the node has changed
 
-	// serving lives on while the agent drains.
+	// serving continues while the agent drains.
 	serving *errgroup.Group
 }
 
-// run runs the agent until ctx ends, and then for as long as it takes balancers to take note.
+// run runs the agent until ctx ends, and then for the drain time.
 func run(ctx context.Context, o *options, log *slog.Logger) error {
 	clientLog.Do(func() { klog.SetSlogLogger(log) })
 	a := &agent{options: o, log: log, registry: prometheus.NewRegistry(), wake: make(chan struct{}, 1)}
@@ -88,10 +88,10 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	return a.serving.Wait()
 }
 
-// watchNode makes the watcher of the node, unless its name is unknown.
+// watchNode creates the watcher of the node, unless the node's name is unknown.
 func (a *agent) watchNode() {
 	if a.nodeName == "" {
-		a.log.Warn("NODE_NAME is not set: checks that need the node's name will fail with status 500")
+		a.log.Warn("NODE_NAME is not set: checks that need the node's name answer with status 500")
 		return
 	}
 	a.watcher = nodewatch.New(nodewatch.Options{
@@ -102,7 +102,8 @@ func (a *agent) watchNode() {
 		Log:       a.log,
 	})
 	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "node_readiness_agent_api_available", Help: "1 while the API server tells about the node, else 0.",
+		Name: "node_readiness_agent_api_available",
+		Help: "1 while the agent can read its node from the API server, otherwise 0.",
 	}, func() float64 {
 		if n, _ := a.watcher.Current(); n.Unavailable != "" || a.watcher.Object() == nil {
 			return 0
@@ -116,13 +117,13 @@ func (a *agent) connect() (*nodewatch.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.impersonate { // as the incumbent's reporter does it: the user name alone
+	if a.impersonate { // like the incumbent's reporter: only the user name
 		config.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + a.nodeName}
 	}
 	return nodewatch.NewClient(config)
 }
 
-// clusterConfig returns how to reach the API server. It looks again each time.
+// clusterConfig reads how to reach the API server, again at each call.
 func (a *agent) clusterConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.kubeconfig
@@ -151,12 +152,11 @@ func (a *agent) makeHealth() {
 	a.suite.Store(a.unconfigured())
 }
 
-// starting reports whether the agent waits for the first answer about its node. An error is an answer, too: then checks
-// fail open.
+// starting reports whether the agent still waits for the first answer of the API server. An error is an answer: checks
+// then fail open.
 func (a *agent) starting() bool { return a.watcher != nil && !a.watcher.Answered() }
 
-// unconfigured returns the checks of an agent that knows no rules, because it was not given any or has not read them
-// yet.
+// unconfigured returns the checks of an agent without rules: it has no configuration file, or could not read it yet.
 func (a *agent) unconfigured() *checks.Suite {
 	builtin := checks.Builtin(a.env)
 	if a.options.config != "" {
@@ -165,7 +165,7 @@ func (a *agent) unconfigured() *checks.Suite {
 	return checks.NewSuite(nil, builtin...)
 }
 
-// makeProbes makes what publishes conditions.
+// makeProbes creates the publisher of conditions.
 func (a *agent) makeProbes() {
 	if a.watcher == nil || a.reporter == nil && a.options.config == "" {
 		return
@@ -180,7 +180,7 @@ func (a *agent) makeProbes() {
 	})
 }
 
-// start starts everything in a.serving, which ends with ctx.
+// start starts the servers and loops in a.serving, which end with ctx.
 func (a *agent) start(ctx context.Context) error {
 	if a.serveHealth {
 		if err := a.listen(ctx, "health", "--listen-port", a.health.listenAddress(a.health.port),
@@ -205,8 +205,8 @@ func (a *agent) start(ctx context.Context) error {
 		switch {
 		case err != nil && a.reporter == nil:
 			return err
-		case err != nil: // the reporter goes on: another one on the node may have the port
-			a.log.Error("There will be no metrics", "error", err.Error())
+		case err != nil: // a reporter continues: another one on the node may use the port
+			a.log.Error("Cannot serve metrics", "error", err.Error())
 		}
 	}
 	if a.probes != nil {
@@ -222,7 +222,7 @@ func (a *agent) start(ctx context.Context) error {
 	return nil
 }
 
-// listen listens and has the connections of allowed clients served. flag is the one that decides where.
+// listen listens on an address and serves the connections of allowed clients. flag is the flag of that address.
 func (a *agent) listen(ctx context.Context, name, flag, address string, allow []net.IPNet,
 	serve func(context.Context, *health.Listener) error) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)

@@ -18,18 +18,17 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/config"
 )
 
-// savedState is what an agent has to know to run its node's rules, in a file that survives a restart of its container:
-// the last good configuration, and the labels of its node. With it, a restart while the API server is away changes
-// nothing.
+// savedState has the last good configuration and the labels of the node, in a file that survives a restart of the
+// container. With it, a restart while the API server is unavailable changes nothing.
 type savedState struct {
-	// Node and UID are the node's. A state of another node is dropped.
+	// Node and UID identify the node. The state of another node is dropped.
 	Node   string            `json:"node"`
 	UID    types.UID         `json:"uid"`
 	Labels map[string]string `json:"labels"`
 	Config *config.File      `json:"config"`
 }
 
-// stateFile keeps a savedState: in memory, for a node that disappears, and if it has a path in a file.
+// stateFile keeps a savedState in memory, for a node that disappears, and in a file if it has a path.
 type stateFile struct {
 	path, node string
 	log        *slog.Logger
@@ -61,8 +60,8 @@ func readState(path, node string, log *slog.Logger) *stateFile {
 	return f
 }
 
-// current returns the configuration and the labels that are in force: those that are known or, as long as one of them
-// is not, what was saved. fresh reports whether both are known.
+// current returns the configuration and the labels in force: the current ones or, while one of them is unknown, the
+// saved ones. fresh reports whether both are current.
 func (f *stateFile) current(file *config.File, node *corev1.Node) (_ *config.File, labels map[string]string, fresh,
 	ok bool) {
 	if node != nil && f.saved != nil && f.saved.UID != node.UID {
@@ -82,7 +81,7 @@ func (f *stateFile) current(file *config.File, node *corev1.Node) (_ *config.Fil
 	return file, nil, false, false
 }
 
-// save writes the state if it has changed. A failure costs what the state is for, and no more: it is logged.
+// save writes the state if it has changed. It only logs a failure, because the agent works without the file.
 func (f *stateFile) save(file *config.File, node *corev1.Node) {
 	if s := f.saved; s != nil && s.UID == node.UID && s.Config == file && maps.Equal(s.Labels, node.Labels) {
 		return

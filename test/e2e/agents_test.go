@@ -268,7 +268,7 @@ func TestHealthWithoutATaint(t *testing.T) {
 	e.Create(rule)
 	url := a.run(e.nodes[0], a.mount())
 
-	a.answers(url, http.StatusServiceUnavailable, "the operator holds the node back")
+	a.answers(url, http.StatusServiceUnavailable, "the operator holds the node")
 	key := v1alpha1.RecordAnnotationPrefix + string(rule.UID)
 	record := struct{ Health v1alpha1.HealthVerdict }{}
 	e.Must(json.Unmarshal([]byte(e.Node(e.nodes[0]).Annotations[key]), &record))

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// DefaultTimeout is for how long a check may run, but for OKDRouter's, where nothing else is said.
+// DefaultTimeout is how long a check may run by default. OKDRouter has another default.
 const DefaultTimeout = time.Second
 
 // Names of the checks.
@@ -22,52 +22,52 @@ const (
 	NameNetwork          = "network"
 	NameCustomConditions = "custom_conditions"
 	NameSchedulable      = "schedulable"
-	// NameHTTPPrefix begins the names of HTTP checks, whose rest users choose.
+	// NameHTTPPrefix begins the names of HTTP checks. Users choose the rest of the name.
 	NameHTTPPrefix = "http:"
-	// NameRules is the verdict of all rules with health together, and NameRulePrefix and its name that of one.
+	// NameRules is the check of all rules with health. NameRulePrefix and the name of a rule is the check of one rule.
 	NameRules      = "rules"
 	NameRulePrefix = "rule:"
 )
 
-// Result is what a check has found.
+// Result is the result of a check.
 type Result struct {
-	// Passed is whether the node passes.
+	// Passed reports whether the node passes.
 	Passed bool
-	// Reason says why not, in a few words without a line break. It is empty if the check has passed.
+	// Reason says why the check failed, in one short line. It is empty if the check passed.
 	Reason string
-	// Code is the reason of the node condition that a probe publishes. Empty means the reason of all probes.
+	// Code is the reason of the node condition that a probe publishes. Empty: the default reason.
 	Code string
-	// FailOpen, where not empty, says why the check could not judge and has therefore passed.
+	// FailOpen says why the check passed although it could not decide. Empty: it decided.
 	FailOpen string
-	// Misconfigured is true where the check cannot work as the agent is set up. /health then answers 500.
+	// Misconfigured reports that the check cannot work in this agent. /health then answers 500.
 	Misconfigured bool
 }
 
-// Pass is the result of a check that has passed.
+// Pass returns the result of a check that passed.
 func Pass() Result { return Result{Passed: true} }
 
-// Fail is the result of a check that has failed.
+// Fail returns the result of a check that failed.
 func Fail(reason string) Result { return Result{Reason: oneLine(reason)} }
 
-// FailedOpen is the result of a check that could not judge, and says why.
+// FailedOpen returns the result of a check that passed because it could not decide.
 func FailedOpen(why string) Result { return Result{Passed: true, FailOpen: oneLine(why)} }
 
-// Misconfigured is the result of a check that cannot work as the agent is set up.
+// Misconfigured returns the result of a check that cannot work in this agent.
 func Misconfigured(reason string) Result { return Result{Reason: oneLine(reason), Misconfigured: true} }
 
 // Check is one check with its parameters.
 type Check struct {
-	// Name is what check= calls it.
+	// Name is the name in the query parameter check.
 	Name string
-	// Timeout is for how long it may run before it counts as failed. 0 means DefaultTimeout.
+	// Timeout is how long the check may run before it counts as failed. 0: DefaultTimeout.
 	Timeout time.Duration
-	// Period, where not 0, makes it run in the background that often; requests get the last result.
+	// Period makes the check run in the background this often, and requests get the last result. 0: requests run it.
 	Period time.Duration
-	// Late is the result of a run that overruns its time limit: by default a failure. It must not block.
+	// Late returns the result of a run that exceeds its time limit. Default: a failure. It must not block.
 	Late func(reason string) Result
-	// Run looks at the node. It may overrun its context: Runner says who waits for it.
+	// Run examines the node. It may exceed its context: see Runner.
 	Run func(ctx context.Context) Result
-	// Instant, if set, is asked before Run. It answers from memory or not at all, and must not block.
+	// Instant returns a result from memory, if there is one, in place of Run. It must not block. Nil: none.
 	Instant func() (Result, bool)
 }
 
@@ -78,10 +78,10 @@ func (c *Check) late(reason string) Result {
 	return Fail(reason)
 }
 
-// maxReason bounds a reason, in bytes: it may quote what others have answered.
+// maxReason is the maximum length of a reason in bytes, because a reason may quote the answer of a server.
 const maxReason = 512
 
-// oneLine makes a text fit for a reason: one line, bounded, printable.
+// oneLine returns a text as a reason: one line, limited, printable.
 func oneLine(s string) string {
 	if len(s) > maxReason {
 		s = s[:maxReason]

@@ -52,7 +52,7 @@ func TestContainerdThatIsPaused(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := ContainerRuntime(root, nil)
-	finds(t, c, "no CRI socket in the usual places")
+	finds(t, c, "no CRI socket at the default paths")
 
 	server := background(t, exec.Command(containerd, "--config", config, "--log-level", "error"))
 	finds(t, c, "NetworkReady is false: NetworkPluginNotReady")

@@ -13,12 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Dialer returns a dialer for the checks and probes of rules. It connects to loopback and to the addresses in the
-// Node's status, if they are addresses of this machine. What a name resolves to counts, not the name. AllowRemote lifts
-// that.
+// Dialer returns a dialer for the checks and probes of rules. It connects only to loopback, and to the addresses in the
+// Node's status that belong to this machine. The address that a name resolves to counts. AllowRemote removes this
+// limit.
 //
-// That an address is local is not enough: kube-proxy in IPVS mode puts the address of every Service on the link
-// kube-ipvs0. An address of the Node may be on any link.
+// A local address is not enough: kube-proxy in IPVS mode adds the address of every Service to the link kube-ipvs0. An
+// address of the Node may be on any link.
 func (env Environment) Dialer() *net.Dialer {
 	d := &net.Dialer{}
 	if !env.AllowRemote {
@@ -35,7 +35,7 @@ func (env Environment) refuseRemote(address string) error {
 	if a, err := netip.ParseAddr(host); err == nil && env.isOwn(a.AsSlice()) {
 		return nil
 	}
-	return fmt.Errorf("%s is not an address of this node, and the agent is not started to allow others", host)
+	return fmt.Errorf("%s is not an address of this node, and the agent runs without --allow-remote", host)
 }
 
 // ipvs is the link with the addresses of Services.
@@ -56,7 +56,7 @@ func (env Environment) isOwn(ip net.IP) bool {
 			})
 		}
 	}
-	return link != ipvs // the Node is not known yet, or is never: its addresses are not on that link as a rule
+	return link != ipvs // the Node is unknown: its addresses are usually not on that link
 }
 
 // linkOf returns the name of the link that has an address.

@@ -18,14 +18,14 @@ const (
 	DefaultMinimumFreeInodesPercent = 5
 )
 
-// usage is how full a filesystem is. A total of 0 means that it does not count such things.
+// usage is how full a filesystem is. A total of 0 means that the filesystem does not count them.
 type usage struct {
-	bytes, freeBytes   uint64 // as df counts: without what only root may fill
+	bytes, freeBytes   uint64 // like df: without the space reserved for root
 	inodes, freeInodes uint64
 }
 
-// DiskPressure passes while each path's filesystem has the least shares of bytes and inodes free. hostRoot is where the
-// node's root directory is mounted, empty for /. params may be nil.
+// DiskPressure passes while the filesystem of each path has the minimum share of bytes and inodes free. hostRoot is
+// where the node's root directory is mounted; empty: /. params may be nil.
 func DiskPressure(hostRoot string, params *v1alpha1.DiskCheck) Check {
 	if params == nil {
 		params = &v1alpha1.DiskCheck{}
@@ -66,7 +66,7 @@ func percentOr(p *int32, def int32) uint64 {
 	return uint64(*p)
 }
 
-// problem says what there is too little of; empty if there is enough.
+// problem says which share is too small; empty if none is.
 func (u usage) problem(minBytes, minInodes uint64) string {
 	if below(u.freeBytes, u.bytes, minBytes) {
 		return fmt.Sprintf("%.1f%% of bytes free, %d%% required", share(u.freeBytes, u.bytes), minBytes)

@@ -1,10 +1,10 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package checks are the checks of the node agent: what /health answers from, and what probes may publish as node
-// conditions. One file is one check. Each has a time limit of its own and runs at most once at a time, however many ask
-// for it, so that neither a flood of requests nor a filesystem that hangs makes work pile up.
+// Package checks has the checks of the node agent. /health answers with their results, and probes publish them as node
+// conditions. Each file has one check. A check has its own time limit and never runs twice at the same time, so that
+// neither many requests nor a filesystem that hangs lets work pile up.
 //
-// Checks look at the node; they change nothing, and they ask the API server nothing: what they need of the node's
-// object they are given as a snapshot.
+// Checks change nothing on the node, except the write test of filesystem_ro. They send no requests to the API server:
+// they get a snapshot of the Node object.
 package checks

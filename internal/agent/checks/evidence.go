@@ -20,14 +20,14 @@ type Evidence struct {
 	// Name and UID are the rule's.
 	Name string
 	UID  types.UID
-	// Conditions are the conditions that it requires; AnyOf: one of them suffices.
+	// Conditions are the conditions that it requires. With AnyOf, one of them is enough.
 	Conditions []v1alpha1.ConditionRequirement
 	AnyOf      bool
-	// Elsewhere is true where the rule needs evidence that the agent does not see, such as pods.
+	// Elsewhere reports whether the rule requires evidence that the agent does not see, such as pods.
 	Elsewhere bool
 }
 
-// judge says what keeps the node from having what the rule requires of its conditions; empty if nothing does.
+// judge returns the required conditions that the node does not meet, as a message; empty if it meets them.
 func (e *Evidence) judge(node *corev1.Node, now time.Time) string {
 	var missing []string
 	for i := range e.Conditions {
@@ -42,10 +42,10 @@ func (e *Evidence) judge(node *corev1.Node, now time.Time) string {
 	return strings.Join(missing, "; ")
 }
 
-// heldBack is the reason where only the operator knows why.
-const heldBack = "the operator holds the node back: see the rule's status"
+// heldBack is the reason if the agent sees no reason for the operator's verdict.
+const heldBack = "the operator holds the node: see the status of the rule"
 
-// recorded is the operator's verdict about the rule, which stands in its record on the node; empty where there is none.
+// recorded returns the operator's verdict from its record on the node; empty if there is none.
 func (e *Evidence) recorded(node *corev1.Node) v1alpha1.HealthVerdict {
 	value := node.Annotations[v1alpha1.RecordAnnotationPrefix+string(e.UID)]
 	if value == "" {
@@ -58,8 +58,8 @@ func (e *Evidence) recorded(node *corev1.Node) v1alpha1.HealthVerdict {
 	return record.Health
 }
 
-// verdict is whether the rule lets the node have traffic: as the operator says, who knows all evidence and the rule's
-// windows, limit and overrides. Where the operator has said nothing, it is as far as that can be seen here.
+// verdict decides whether the node may get traffic under the rule: by the operator's verdict, which includes all
+// evidence, windows, limits and overrides. Without one, it decides by the evidence that the agent sees.
 func (e *Evidence) verdict(node *corev1.Node, now time.Time) Result {
 	missing := e.judge(node, now)
 	switch e.recorded(node) {
@@ -74,20 +74,20 @@ func (e *Evidence) verdict(node *corev1.Node, now time.Time) Result {
 	return e.visible(missing)
 }
 
-// visible is whether the rule holds, as far as that can be seen here.
+// visible decides by the evidence that the agent sees. missing is the result of judge.
 func (e *Evidence) visible(missing string) Result {
 	satisfied := len(e.Conditions) > 0 && missing == ""
 	switch {
 	case missing != "" && (!e.Elsewhere || !e.AnyOf):
 		return Fail(missing)
 	case e.Elsewhere && (!e.AnyOf || !satisfied):
-		return FailedOpen("the rule needs evidence that this agent does not see")
+		return FailedOpen("the rule requires evidence that the agent does not see")
 	}
 	return Pass()
 }
 
-// conditions is whether the node's conditions are as the rule requires at this moment. Where others of the rule's
-// evidence may do instead, its verdict counts.
+// conditions decides whether the node's current conditions meet the rule. If other evidence of the rule may take their
+// place, its verdict counts.
 func (e *Evidence) conditions(node *corev1.Node, now time.Time) Result {
 	missing := e.judge(node, now)
 	switch {

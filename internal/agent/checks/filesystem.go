@@ -20,22 +20,22 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// mountInfo is the file of the kernel that lists the mounts this process sees; see proc_pid_mountinfo(5). Unlike
-// /proc/mounts it tells a mount that was made read-only from a filesystem that has become so.
+// mountInfo lists the mounts that this process sees; see proc_pid_mountinfo(5). Unlike /proc/mounts, it distinguishes a
+// read-only mount from a filesystem that became read-only.
 const mountInfo = "/proc/self/mountinfo"
 
-// nodeMountInfo is the same file of the node's first process, below the node's root directory. Mounts of the node reach
-// the agent's own mount namespace, but later changes of them do not.
+// nodeMountInfo is the same file of the node's first process, below the node's root directory. New mounts of the node
+// propagate to the agent's mount namespace, but later changes of them do not.
 const nodeMountInfo = "proc/1/mountinfo"
 
-// neverWritten are filesystems that cannot be written to, or not by users.
+// neverWritten are filesystem types that are read-only, or have no user data.
 var neverWritten = []string{
 	"autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "cramfs", "debugfs", "devpts", "efivarfs", "erofs",
 	"fuse.lxcfs", "fusectl", "hugetlbfs", "iso9660", "mqueue", "nsfs", "proc", "pstore", "ramfs", "rpc_pipefs",
 	"securityfs", "selinuxfs", "squashfs", "sysfs", "tracefs", "udf",
 }
 
-// ofPods are directories below which container runtimes and kubelet mount what belongs to single pods.
+// ofPods are the directories in which container runtimes and the kubelet mount volumes of single pods.
 var ofPods = []string{
 	"/run/containerd", "/run/containers", "/run/netns", "/var/lib/containerd", "/var/lib/containers/storage",
 	"/var/lib/docker", "/var/lib/kubelet/plugins", "/var/lib/kubelet/pods",
@@ -43,12 +43,12 @@ var ofPods = []string{
 
 // mount is one mount of the node.
 type mount struct {
-	id     int    // unique among the mounts there are
+	id     int    // unique among current mounts
 	path   string // on the node
 	kind   string // of filesystem
 	device string // its number, as major:minor
-	// readOnly is the mount's own flag. failed is true if the mount may be written to but its filesystem no longer can:
-	// that is what a kernel does to a filesystem with errors.
+	// readOnly is the flag of the mount. failed means that the mount is writable but its filesystem is not, as after an
+	// error of the filesystem.
 	readOnly, failed bool
 }
 
@@ -78,15 +78,14 @@ type filesystems struct {
 	memory         *Mounts
 }
 
-// Mounts remembers how mounts were when they were first seen. It outlives the checks that use it, when their parameters
-// change.
+// Mounts remembers the first state of each mount. It outlives its checks, which change with their parameters.
 type Mounts struct {
 	mu     sync.Mutex
 	seen   map[string]bool // by ID and path: whether the mount could be written to when it was first seen
 	errors map[string]int  // by device: how many errors its filesystem had when it was first seen
 }
 
-// RememberMounts returns a memory of how mounts are now. What cannot be read now is remembered at the first check.
+// RememberMounts remembers the current state of the mounts. If it cannot read them, the first check does.
 func RememberMounts(hostRoot string) *Mounts {
 	memory := &Mounts{}
 	_ = (&filesystems{hostRoot: hostRoot, file: mountInfo, memory: memory}).look()
@@ -111,7 +110,7 @@ func (f *filesystems) look() Result {
 	return Pass()
 }
 
-// open opens the node's own table, or else that of this process, and says where the node's root directory is in it.
+// open opens the node's mount table, or else that of this process. hostRoot is the node's root directory in it.
 func (f *filesystems) open() (file *os.File, hostRoot string, err error) {
 	if f.hostRoot != "" {
 		if file, err := os.Open(filepath.Join(f.hostRoot, nodeMountInfo)); err == nil {
@@ -122,7 +121,7 @@ func (f *filesystems) open() (file *os.File, hostRoot string, err error) {
 	return file, f.hostRoot, err
 }
 
-// turned returns the paths that are read-only and should not be, and remembers the mounts.
+// turned remembers the mounts and returns the paths that have become read-only.
 func (f *filesystems) turned(mounts []mount) []string {
 	s := f.memory
 	s.mu.Lock()
@@ -159,7 +158,7 @@ func (f *filesystems) turned(mounts []mount) []string {
 
 func (m mount) below(dir string) bool { return m.path == dir || strings.HasPrefix(m.path, dir+"/") }
 
-// parseMountInfo reads the mounts below hostRoot, by their paths on the node.
+// parseMountInfo returns the mounts below hostRoot, with their paths on the node.
 func parseMountInfo(r io.Reader, hostRoot string) ([]mount, error) {
 	table, err := mountinfo.GetMountsFromReader(r, nil)
 	if err != nil {
@@ -175,12 +174,12 @@ func parseMountInfo(r io.Reader, hostRoot string) ([]mount, error) {
 			id: info.ID, path: path, kind: info.FSType, device: fmt.Sprintf("%d:%d", info.Major, info.Minor),
 			readOnly: hasOption(info.Options, "ro"),
 		}
-		whole := hasOption(info.VFSOptions, "ro") // the filesystem, not just this mount of it
+		whole := hasOption(info.VFSOptions, "ro") // the filesystem, not only this mount
 		if path == "/" && info.Mountpoint != "/" {
-			m.readOnly = whole // the agent's own mount of the root directory is read-only in any case
+			m.readOnly = whole // the agent always mounts the root directory read-only
 		}
 		if whole && m.kind == "overlay" && !strings.Contains(info.VFSOptions, "upperdir=") {
-			m.readOnly = true // it was never writable, like the root directory of some immutable systems
+			m.readOnly = true // never writable, like the root directory of some immutable systems
 		}
 		m.failed = whole && !m.readOnly || slices.ContainsFunc(afterErrors, func(option string) bool {
 			return hasOption(info.VFSOptions, option)
@@ -190,7 +189,7 @@ func parseMountInfo(r io.Reader, hostRoot string) ([]mount, error) {
 	return mounts, nil
 }
 
-// onNode is the path on the node of what this process sees at path.
+// onNode returns the node's path of a path of this process.
 func onNode(path, hostRoot string) (string, bool) {
 	if hostRoot == "" || hostRoot == "/" {
 		return path, true

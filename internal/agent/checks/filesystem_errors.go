@@ -23,9 +23,9 @@ import (
 //	btrfs, f2fs         it turns read-only: "ro"; newer ones say "shutdown" as well
 //	xfs                 it shuts down and says nothing: each system call, also stat, fails with EIO
 //
-// The write test finds what none of these tell.
+// The write test finds errors that none of these show.
 
-// afterErrors are options of a superblock that its filesystem shows after an error.
+// afterErrors are options of the superblock after an error.
 var afterErrors = []string{"emergency_ro", "shutdown"}
 
 // shutDown reports whether an XFS was shut down.
@@ -41,8 +41,8 @@ func (f *filesystems) shutDown(m mount) bool {
 	return errors.Is(err, syscall.EIO)
 }
 
-// errorCount returns how many errors an ext4 has had, if errors make it read-only. The count outlives a reboot, so that
-// only its growth says something.
+// errorCount returns the number of errors of an ext4 that becomes read-only after an error. The count outlives a
+// reboot, so only its growth matters.
 func (f *filesystems) errorCount(m mount) (int, bool) {
 	if m.kind != "ext4" {
 		return 0, false
@@ -64,18 +64,17 @@ func (f *filesystems) errorCount(m mount) (int, bool) {
 	return n, err == nil
 }
 
-// writePaths are directories that kubelet and the container runtimes have to write to. Those that a node does not have
-// do not count.
+// writePaths are directories that the kubelet and container runtimes must be able to write to, if the node has them.
 var writePaths = []string{
 	"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/containers/storage", "/var/lib/docker", "/var/lib/rancher",
 }
 
-// writePeriod is how often the write test writes at most if a rule does not say it with cacheSeconds.
+// writePeriod is the minimum time between two writes if the rule has no cacheSeconds.
 const writePeriod = 30 * time.Second
 
-// writeTest writes a few bytes into a temporary file of each path.
+// writeTest writes a few bytes to a temporary file in each path.
 type writeTest struct {
-	root   string // below which the paths can be written to
+	root   string // the directory below which the paths are mounted
 	paths  []string
 	period time.Duration
 
@@ -84,7 +83,7 @@ type writeTest struct {
 	last Result
 }
 
-// result returns what the last test found, and tests again after the period.
+// result returns the last result, and tests again after the period.
 func (w *writeTest) result() Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,8 +123,8 @@ func (w *writeTest) test() Result {
 	return Pass()
 }
 
-// write writes into a file that no name leads to, so that nothing is left if the agent is killed. On a filesystem
-// without such files it has a name for a moment.
+// write writes to an unnamed file, so that nothing remains if the agent is killed. On a filesystem without unnamed
+// files, it removes the file afterwards.
 func write(dir string) error {
 	file, err := os.OpenFile(dir, unnamed|os.O_RDWR, 0o600)
 	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.EISDIR) {
@@ -140,7 +139,7 @@ func write(dir string) error {
 	return reason(errors.Join(err, file.Close()))
 }
 
-// reason is an error of a file without the file's path, which is in the words around it.
+// reason returns an error without the file's path, which the message around it has.
 func reason(err error) error {
 	if pathError, ok := errors.AsType[*os.PathError](err); ok {
 		return pathError.Err

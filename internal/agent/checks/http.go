@@ -49,7 +49,7 @@ func HTTP(name string, a *v1alpha1.HTTPGetAction, dialer *net.Dialer) (Check, er
 	}
 	target := actionURL(a)
 	client := newHTTPClient(&tls.Config{
-		InsecureSkipVerify: a.InsecureSkipVerify, //nolint:gosec // what the user asks for; kubelet's probes always do
+		InsecureSkipVerify: a.InsecureSkipVerify, //nolint:gosec // by the user's request; the kubelet's probes always do
 		ServerName:         a.ServerName,
 	}, dialer)
 	header := http.Header{}
@@ -85,7 +85,7 @@ func actionURL(a *v1alpha1.HTTPGetAction) string {
 	return u.String()
 }
 
-// Statuses are HTTP status codes that mean success.
+// Statuses are ranges of HTTP status codes that mean success.
 type Statuses [][2]int
 
 // ParseStatuses reads codes ("204"), classes ("2xx") and ranges ("200-299"). None means 2xx.
@@ -112,7 +112,7 @@ func ParseStatuses(in []string) (Statuses, error) {
 	return out, nil
 }
 
-// Contains reports whether a code is among them.
+// Contains reports whether a code means success.
 func (s Statuses) Contains(code int) bool {
 	for _, r := range s {
 		if r[0] <= code && code <= r[1] {
@@ -122,8 +122,7 @@ func (s Statuses) Contains(code int) bool {
 	return false
 }
 
-// newHTTPClient makes a client that asks no proxy, follows no redirect and keeps no connection: a check is about what
-// the endpoint does with a new one.
+// newHTTPClient returns a client without proxy and redirects. It keeps no connections: each check opens a new one.
 func newHTTPClient(tlsConfig *tls.Config, dialer *net.Dialer) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -148,11 +147,11 @@ func get(ctx context.Context, client *http.Client, target string, header http.He
 	if err != nil {
 		return 0, err
 	}
-	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that a small answer is not cut under the server's hands
+	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the server can send a small answer
 	return resp.StatusCode, resp.Body.Close()
 }
 
-// DialReason says in a few words why there was no answer.
+// DialReason returns a short reason why there was no answer.
 func DialReason(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err) {
 		return "timed out"

@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// defaultRoutes returns the next hops of the default routes of the main table and of all VRFs.
+// defaultRoutes returns the next hops of all default routes in the main table and in the tables of VRFs.
 func defaultRoutes() ([]route, error) {
 	links, err := netlink.LinkList()
 	if err != nil {
-		return nil, fmt.Errorf("asking for the links: %w", err)
+		return nil, fmt.Errorf("listing the links: %w", err)
 	}
 	return defaultRoutesIn(routeTables(links))
 }
@@ -44,8 +44,8 @@ func defaultRoutesIn(tables map[int]bool) ([]route, error) {
 		if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) { // IPv6 is switched off
 			continue
 		}
-		if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // a change meanwhile: the next run sees it all
-			return nil, fmt.Errorf("asking for the routes: %w", err)
+		if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // a concurrent change: the next run sees it
+			return nil, fmt.Errorf("listing the routes: %w", err)
 		}
 		for i := range found {
 			if r := &found[i]; tables[r.Table] && isDefault(r.Dst) {
@@ -75,7 +75,7 @@ func nextHops(r *netlink.Route) []route {
 	return hops
 }
 
-// gateway is the address of a next hop, which of an IPv4 route may be an IPv6 address.
+// gateway returns the address of a next hop, which may be an IPv6 address in an IPv4 route.
 func gateway(gw net.IP, via netlink.Destination) net.IP {
 	if v, ok := via.(*netlink.Via); ok {
 		return v.Addr
@@ -83,18 +83,18 @@ func gateway(gw net.IP, via netlink.Destination) net.IP {
 	return gw
 }
 
-// discard is the port of the discard protocol: what is sent there asks for no answer.
+// discard is the port of the discard protocol, which never answers.
 const discard = 9
 
-// reachable makes the kernel look for a neighbour on a link, by a packet to it, and waits until it is found. It needs
-// no privilege. The kernel still trusts a neighbour that no longer answers for some seconds, and so does this.
+// reachable sends a packet to a neighbor on a link, so that the kernel resolves its address, and waits for that. It
+// needs no privilege. Like the kernel, it trusts a neighbor that no longer answers for some more seconds.
 func reachable(ctx context.Context, ip net.IP, link *net.Interface) error {
 	address := net.IPAddr{IP: ip}
 	if ip.IsLinkLocalUnicast() && ip.To4() == nil {
 		address.Zone = link.Name
 	}
-	// Else the packet to the gateway of one leg, or of a VRF, may leave by another link. Old kernels want a privilege for
-	// it.
+	// Without this, the packet to the gateway of one next hop, or of a VRF, may leave through another link. Old kernels
+	// require a privilege for it.
 	bind := func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { _ = unix.BindToDevice(int(fd), link.Name) })
 	}
@@ -126,7 +126,7 @@ func reachable(ctx context.Context, ip net.IP, link *net.Interface) error {
 	}
 }
 
-// neighbourState asks the kernel's neighbour table; 0 means that there is no entry.
+// neighbourState reads the kernel's neighbor table; 0: no entry.
 func neighbourState(ip net.IP, link int) (int, error) {
 	family := netlink.FAMILY_V6
 	if ip.To4() != nil {
@@ -134,7 +134,7 @@ func neighbourState(ip net.IP, link int) (int, error) {
 	}
 	neighbours, err := netlink.NeighList(link, family)
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
-		return 0, fmt.Errorf("asking for the neighbours: %w", err)
+		return 0, fmt.Errorf("listing the neighbors: %w", err)
 	}
 	for i := range neighbours {
 		if neighbours[i].IP.Equal(ip) {

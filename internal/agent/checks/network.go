@@ -16,8 +16,8 @@ import (
 )
 
 // Network passes when the names resolve and a default gateway is reachable, which means that it answers on the link
-// (ARP or neighbour discovery), whatever it does with packets. Default routes are those of the main table and of VRFs,
-// each with all its next hops; one that is reachable is enough. params may be nil.
+// (ARP or neighbour discovery), regardless of what it does with packets. Default routes are those of the main table and
+// of VRFs, each with all its next hops; one that is reachable is enough. params may be nil.
 func Network(params *v1alpha1.NetworkCheck) Check {
 	if params == nil {
 		params = &v1alpha1.NetworkCheck{}
@@ -32,7 +32,7 @@ func Network(params *v1alpha1.NetworkCheck) Check {
 	return Check{Name: NameNetwork, Run: n.look}
 }
 
-// network is the check, with what it asks as fields, for tests.
+// network is the check. Its functions are fields, for tests.
 type network struct {
 	resolve []string
 	gateway bool
@@ -44,7 +44,7 @@ type network struct {
 // route is one next hop of a default route.
 type route struct {
 	link    int
-	gateway net.IP // nil: none. It may be an IPv6 address in an IPv4 route
+	gateway net.IP // nil: none. In an IPv4 route, it may be an IPv6 address
 }
 
 func (n *network) look(ctx context.Context) Result {
@@ -83,7 +83,7 @@ func (n *network) lookUp(ctx context.Context, host string) string {
 	return fmt.Sprintf("resolving %s: %v", host, err)
 }
 
-// checkGateway wants one default gateway that answers: where there are several, one is enough to reach the world.
+// checkGateway requires one reachable default gateway.
 func (n *network) checkGateway(ctx context.Context) string {
 	routes, err := n.routes()
 	if err != nil {
@@ -118,7 +118,7 @@ func (n *network) checkRoute(ctx context.Context, r route) error {
 	if link.Flags&net.FlagRunning == 0 {
 		return fmt.Errorf("the link %s is down", link.Name)
 	}
-	if r.gateway == nil || link.Flags&net.FlagPointToPoint != 0 { // there is no neighbour to look for
+	if r.gateway == nil || link.Flags&net.FlagPointToPoint != 0 { // there is no neighbor
 		return nil
 	}
 	if err := n.reach(ctx, r.gateway, link); err != nil {

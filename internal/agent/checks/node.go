@@ -14,29 +14,29 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// Node is what is known about the agent's own node at some moment.
+// Node is a snapshot of what the agent knows about its node.
 type Node struct {
-	// Object is the node as last read; nil where it does not exist or was never read.
+	// Object is the node as last read; nil if it does not exist or was never read.
 	Object *corev1.Node
-	// Unavailable, where not empty, says why the API server does not tell. Object is then the last that was known.
+	// Unavailable says why the API server cannot be asked; empty while it can. Object is then the last known one.
 	Unavailable string
-	// TrustLast makes the checks judge by the last known Object while the API server is unavailable, instead of passing.
+	// TrustLast makes checks use the last known Object while the API server is unavailable, instead of passing.
 	TrustLast bool
 }
 
-// NodeSource tells about the agent's own node.
+// NodeSource provides the agent's own node.
 type NodeSource interface {
-	// Current returns what is known if no waiting is needed for it. It does not block.
+	// Current returns the node if it is known without waiting. It does not block.
 	Current() (Node, bool)
-	// Wait returns what is known once the API server has answered, or ctx has ended.
+	// Wait returns the node as soon as the API server has answered or ctx has ended.
 	Wait(ctx context.Context) Node
 }
 
-// errNoName is the reason of every check that needs the node's name where it was not given.
+// errNoName is the reason of all checks of the node if the agent does not know the node's name.
 const errNoName = "NODE_NAME is not set"
 
-// nodeCheck makes a check that judges the node's object. It passes while the API server is unavailable. Without a
-// source, because the agent does not know the node's name, it cannot work.
+// nodeCheck returns a check of the Node object. It passes while the API server is unavailable. Without a source,
+// because the agent does not know the node's name, it is misconfigured.
 func nodeCheck(name string, source NodeSource, judge func(*corev1.Node) Result) Check {
 	if source == nil {
 		noName := func() (Result, bool) { return Misconfigured(errNoName), true }
@@ -60,10 +60,10 @@ func nodeCheck(name string, source NodeSource, judge func(*corev1.Node) Result) 
 	}
 	return Check{
 		Name: name,
-		// A little beyond the source's own limit, so that it is the source that says what happened.
+		// A little longer than the source's limit, so that the source can say what happened.
 		Timeout: DefaultTimeout + DefaultTimeout/2,
 		Run:     func(ctx context.Context) Result { return decide(source.Wait(ctx)) },
-		Late: func(reason string) Result { // a machine that is too busy is no node that is not ready
+		Late: func(reason string) Result { // a busy machine does not make the node unready
 			ended, cancel := context.WithCancel(context.Background())
 			cancel()
 			n := source.Wait(ended)
@@ -82,7 +82,7 @@ func nodeCheck(name string, source NodeSource, judge func(*corev1.Node) Result) 
 	}
 }
 
-// NodeReady passes when the node's condition Ready is True. The reason of a failure is the condition's own.
+// NodeReady passes when the node's condition Ready is True. A failure has the reason of the condition.
 func NodeReady(source NodeSource) Check {
 	return nodeCheck(NameNodeReady, source, func(node *corev1.Node) Result {
 		for i := range node.Status.Conditions {
@@ -112,7 +112,7 @@ func Schedulable(source NodeSource) Check {
 	})
 }
 
-// CustomConditions passes when the node's conditions are as the rules require, and those of the types are True.
+// CustomConditions passes when the node's conditions meet the rules, and the conditions of the types are True.
 func CustomConditions(source NodeSource, rules []Evidence, types []string) Check {
 	named := Evidence{}
 	for _, t := range types {
@@ -129,22 +129,20 @@ func CustomConditions(source NodeSource, rules []Evidence, types []string) Check
 	})
 }
 
-// Unconfigured returns the checks that judge by rules for an agent that does not know its rules yet: they pass, and say
-// so.
+// Unconfigured returns the checks of rules for an agent that does not know its rules yet: they fail open.
 func Unconfigured(source NodeSource) []Check {
 	judge := func(*corev1.Node) Result { return FailedOpen("the agent has no configuration yet") }
 	return []Check{nodeCheck(NameCustomConditions, source, judge), nodeCheck(NameRules, source, judge)}
 }
 
-// Rule passes when the rule lets the node have traffic: as the operator's verdict in the rule's record says or, where
-// there is none, by the node's conditions at this moment. A rule that then needs evidence from elsewhere cannot be
-// judged: it fails where it is bound to, and else passes, visibly.
+// Rule passes if the operator's verdict in the rule's record is ready. Without a verdict, the node's current conditions
+// decide. If they cannot decide, because the rule requires other evidence, the check fails open.
 func Rule(source NodeSource, rule Evidence) Check {
 	return nodeCheck(NameRulePrefix+rule.Name, source,
 		func(node *corev1.Node) Result { return rule.verdict(node, time.Now()) })
 }
 
-// Rules passes when all the rules hold, as Rule judges them.
+// Rules passes if Rule passes for all the rules.
 func Rules(source NodeSource, rules []Evidence) Check {
 	return nodeCheck(NameRules, source, func(node *corev1.Node) Result {
 		results := make([]Result, len(rules))
@@ -162,7 +160,7 @@ func Rules(source NodeSource, rules []Evidence) Check {
 	})
 }
 
-// Maintenance says why a node is in maintenance; empty if it is not. node may be nil.
+// Maintenance returns why a node is in maintenance; empty if it is not. node may be nil.
 func Maintenance(node *corev1.Node) string {
 	if node == nil {
 		return ""

@@ -141,7 +141,7 @@ func TestRules(t *testing.T) {
 		return out
 	}
 	const b = "condition example.com/B is False, must be True"
-	elsewhere := FailedOpen("the rule needs evidence that this agent does not see")
+	elsewhere := FailedOpen("the rule requires evidence that the agent does not see")
 	for _, c := range []struct {
 		name string
 		rule Evidence
@@ -169,12 +169,12 @@ func TestRules(t *testing.T) {
 		rule   Evidence
 		want   Result
 	}{
-		{"the operator says Ready, whatever is seen here", `{"health":"Ready"}`,
+		{"the operator says Ready, regardless of what the agent sees", `{"health":"Ready"}`,
 			Evidence{Conditions: need("B"), Elsewhere: true}, Pass()},
 		{"the operator says NotReady: what is seen here is the reason", `{"rule":"r","health":"NotReady"}`,
 			Evidence{Conditions: need("B")}, Fail(b)},
 		{"NotReady, and nothing is seen here", `{"health":"NotReady"}`, Evidence{Conditions: need("A"), Elsewhere: true},
-			Fail("the operator holds the node back: see the rule's status")},
+			Fail("the operator holds the node: see the status of the rule")},
 		{"a record without a verdict", `{"taint":"a=:NoSchedule"}`, Evidence{Conditions: need("A"), Elsewhere: true},
 			elsewhere},
 		{"an unknown verdict", `{"health":"Splendid"}`, Evidence{Conditions: need("A"), Elsewhere: true}, elsewhere},

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Outcome is a result and how long it took to get it: 0 if it was at hand.
+// Outcome is a result and how long it took: 0 if it was in memory.
 type Outcome struct {
 	Result
 	Duration time.Duration
-	// TimedOut reports whether the check failed because its time was over.
+	// TimedOut reports whether the check failed because it exceeded its time limit.
 	TimedOut bool
 }
 
@@ -71,7 +71,7 @@ func (r *Runner) Do(ctx context.Context) Outcome {
 	return r.wait(ctx, r.join())
 }
 
-// Instant returns the result if it is at hand.
+// Instant returns the result if it is in memory.
 func (r *Runner) Instant() (Outcome, bool) {
 	if r.check.Period > 0 {
 		if o := r.last.Load(); o != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// criSockets are the usual places: containerd, CRI-O, cri-dockerd, k3s.
+// criSockets are the default sockets of containerd, CRI-O, cri-dockerd and k3s.
 var criSockets = []string{
 	"/run/containerd/containerd.sock",
 	"/run/crio/crio.sock",
@@ -29,8 +29,8 @@ var criSockets = []string{
 	"/run/k3s/containerd/containerd.sock",
 }
 
-// ContainerRuntime passes when the runtime says by CRI that RuntimeReady and NetworkReady are true. hostRoot is where
-// the node's root directory is mounted, empty for /. params may be nil.
+// ContainerRuntime passes when the runtime reports over CRI that RuntimeReady and NetworkReady are true. hostRoot is
+// where the node's root directory is mounted; empty: /. params may be nil.
 func ContainerRuntime(hostRoot string, params *v1alpha1.ContainerRuntimeCheck) Check {
 	sockets := criSockets
 	if params != nil && params.Socket != "" {
@@ -52,8 +52,7 @@ func ContainerRuntime(hostRoot string, params *v1alpha1.ContainerRuntimeCheck) C
 	}}
 }
 
-// GRPCReason says in a few words why a call has failed: late, where its time was over, for the server or for the
-// client.
+// GRPCReason returns a short reason why a call failed. It is late if the time limit has passed.
 func GRPCReason(err error, late string) string {
 	s := status.Convert(err)
 	if s.Code() == codes.DeadlineExceeded || s.Code() == codes.Canceled {
@@ -62,7 +61,7 @@ func GRPCReason(err error, late string) string {
 	return s.Message()
 }
 
-// firstSocket is the first of the sockets that is there.
+// firstSocket returns the first socket that exists.
 func firstSocket(hostRoot string, sockets []string) (string, error) {
 	denied := false
 	for _, s := range sockets {
@@ -82,11 +81,11 @@ func firstSocket(hostRoot string, sockets []string) (string, error) {
 	if len(sockets) == 1 {
 		return "", fmt.Errorf("no socket at %s", sockets[0])
 	}
-	return "", fmt.Errorf("no CRI socket in the usual places, such as %s", sockets[0])
+	return "", fmt.Errorf("no CRI socket at the default paths, such as %s", sockets[0])
 }
 
 func criStatus(ctx context.Context, socket string) ([]*runtimeapi.RuntimeCondition, error) {
-	var denied atomic.Bool // an error of gRPC does not tell
+	var denied atomic.Bool // gRPC's error does not contain this
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		denied.Store(errors.Is(err, fs.ErrPermission))
@@ -108,7 +107,8 @@ func criStatus(ctx context.Context, socket string) ([]*runtimeapi.RuntimeConditi
 	return resp.GetStatus().GetConditions(), nil
 }
 
-// judgeRuntime wants both conditions, as kubelet does. Others, such as containerd's deprecation warnings, do not count.
+// judgeRuntime requires both conditions, like the kubelet. It ignores others, such as containerd's deprecation
+// warnings.
 func judgeRuntime(conditions []*runtimeapi.RuntimeCondition) Result {
 	for _, required := range []string{runtimeapi.RuntimeReady, runtimeapi.NetworkReady} {
 		found := false

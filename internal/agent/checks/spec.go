@@ -14,8 +14,8 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// FromSpec makes a check of a rule's. evidence is that of the rules with health that match the node, for the checks
-// that judge by it. A check that cannot work is an error.
+// FromSpec returns a check that a rule configures. evidence is the evidence of all rules with health that match the
+// node. An invalid check is an error.
 func FromSpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) (Check, error) {
 	c, err := bySpec(spec, env, evidence)
 	if err != nil {
@@ -24,7 +24,7 @@ func FromSpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) 
 	if spec.TimeoutSeconds != nil && *spec.TimeoutSeconds > 0 {
 		c.Timeout = time.Duration(*spec.TimeoutSeconds) * time.Second
 	}
-	if c.Instant == nil && spec.CacheSeconds > 0 { // what comes from memory needs no cache
+	if c.Instant == nil && spec.CacheSeconds > 0 { // a result from memory needs no cache
 		c.Period = time.Duration(spec.CacheSeconds) * time.Second
 	}
 	return c, nil
@@ -55,7 +55,7 @@ func bySpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) (C
 				return Rule(env.Node, e), nil
 			}
 		}
-		return Check{Name: spec.Name, Instant: func() (Result, bool) { // it may match other nodes
+		return Check{Name: spec.Name, Instant: func() (Result, bool) { // the rule may match other nodes
 			return FailedOpen("the rule has no health, or does not match this node"), true
 		}}, nil
 	}
@@ -73,9 +73,9 @@ func bySpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) (C
 	return Check{}, fmt.Errorf("this agent does not know the check %q", spec.Name)
 }
 
-// All is one check of several: all of them must pass. Each part has a runner and a time limit of its own, so that one
-// part that hangs does not hide what the others find. If all parts run in the background, All does, as often as the
-// part that runs most often.
+// All returns one check that passes if all its parts pass. Each part has its own runner and time limit, so that a part
+// that hangs does not hide the results of the others. If all parts run in the background, All does, with the shortest
+// period.
 func All(name string, parts []Check) Check {
 	if len(parts) == 1 {
 		return parts[0]
@@ -88,7 +88,7 @@ func All(name string, parts []Check) Check {
 		runners[i] = NewRunner(part)
 		all.Timeout = max(all.Timeout, runners[i].check.Timeout)
 	}
-	all.Timeout += all.Timeout / 10 // the parts' runners say first which of them is late
+	all.Timeout += all.Timeout / 10 // the parts' runners time out first and say which part is late
 	all.Late = func(reason string) Result {
 		results := make([]Result, len(runners))
 		for i, r := range runners {
@@ -119,7 +119,7 @@ func All(name string, parts []Check) Check {
 	return all
 }
 
-// combine sums up results: what failed, otherwise what could not be judged. Equal reasons appear once.
+// combine returns one result: with the reasons of all failures, or else of all checks that failed open, each once.
 func combine(results []Result) Result {
 	sum := Pass()
 	var failed, open []string

@@ -5,10 +5,10 @@ package checks
 
 import "golang.org/x/sys/unix"
 
-// unnamed opens a file without a name in a directory.
+// unnamed opens an unnamed file in a directory.
 const unnamed = unix.O_TMPFILE
 
-// statfs asks how full the filesystem of a path is.
+// statfs returns the usage of the filesystem of a path.
 func statfs(path string) (usage, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {

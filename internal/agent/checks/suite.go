@@ -14,24 +14,23 @@ import (
 	securejoin "github.com/cyphar/filepath-securejoin"
 )
 
-// Environment is what checks are made from beside their parameters.
+// Environment has what all checks have in common.
 type Environment struct {
-	// Node tells about the agent's own node; nil where the agent does not know its name.
+	// Node provides the agent's own node; nil if the agent does not know its name.
 	Node NodeSource
 	// HostRoot is where the node's root directory is mounted; empty means /.
 	HostRoot string
-	// WriteRoot is where those of the node's directories are mounted that filesystem_ro may write to; empty means
-	// HostRoot.
+	// WriteRoot is below which directory filesystem_ro finds the directories to write to; empty means HostRoot.
 	WriteRoot string
-	// NoHostRoot is true where it is not mounted: what looks at the node's files cannot work, and says so.
+	// NoHostRoot reports that the node's root directory is not mounted: checks of the node's files are misconfigured.
 	NoHostRoot bool
-	// AllowRemote lets checks that users configure connect to other than this node's addresses.
+	// AllowRemote lets checks of rules connect to addresses of other machines.
 	AllowRemote bool
-	// Mounts is what filesystem_ro remembers; nil for a memory of each check's own.
+	// Mounts is the memory of filesystem_ro; nil: each check has its own.
 	Mounts *Mounts
 }
 
-// Builtin returns every check that needs no parameters, with the defaults of those that take some.
+// Builtin returns the checks that need no parameters, with default parameters.
 func Builtin(env Environment) []Check {
 	return []Check{
 		NodeReady(env.Node),
@@ -47,8 +46,8 @@ func Builtin(env Environment) []Check {
 	}
 }
 
-// HostPath returns where this process finds a path of the node. Links of the node, also absolute ones, lead to where
-// they lead on the node: followed as they are, they would lead into the agent's own files.
+// HostPath returns the path of a node's file in this process. It resolves the node's symbolic links below hostRoot,
+// also absolute ones. The kernel would follow these to the agent's own files.
 func HostPath(hostRoot, path string) (string, error) {
 	if hostRoot == "" || hostRoot == "/" {
 		return path, nil
@@ -57,11 +56,11 @@ func HostPath(hostRoot, path string) (string, error) {
 	return joined, reason(err)
 }
 
-// ErrNoHostRoot is why what looks at the node's files cannot work.
+// ErrNoHostRoot is the error of checks of the node's files without a host root.
 var ErrNoHostRoot = errors.New("the agent does not see the node's files: --host-root is none")
 
-// ofFiles is a check of the node's files, where the agent sees them. Looking at its own instead would always pass, or
-// never.
+// ofFiles returns a check of the node's files, or a misconfigured check if the agent does not see them. Checking the
+// agent's own files would always pass, or always fail.
 func (env Environment) ofFiles(c Check) Check {
 	if !env.NoHostRoot {
 		return c
@@ -74,15 +73,15 @@ func (env Environment) ofFiles(c Check) Check {
 	}
 }
 
-// Suite is a set of checks that can be asked for by name. It is not changed once it is made.
+// Suite is an immutable set of checks by name.
 type Suite struct {
 	runners  map[string]*Runner
 	absent   map[string]*Runner // by prefix
 	defaults []string
 }
 
-// NewSuite returns a suite of the checks; of two with one name the later counts. defaults are the names of those that
-// run when none is asked for, in this order; without any it is node_ready.
+// NewSuite returns a suite of the checks. If two have the same name, the later one counts. defaults are the checks of
+// requests that name none, in this order; without any, it is node_ready.
 func NewSuite(defaults []string, all ...Check) *Suite {
 	if len(defaults) == 0 {
 		defaults = []string{NameNodeReady}
@@ -114,12 +113,11 @@ func (s *Suite) Runner(name string) *Runner {
 	return nil
 }
 
-// absent returns the check of all names with a prefix that no rule gives. Its own name is safe as the label of a
-// metric.
+// absent returns the check for all names with a prefix that no rule defines. Its name is safe as the label of a metric.
 func absent(prefix string, ready Check) Check {
 	mark := func(r Result) Result {
 		if r.Passed {
-			r.FailOpen = "no rule in force gives this check, node_ready is judged in its place"
+			r.FailOpen = "no rule in force defines this check: node_ready decides"
 		}
 		return r
 	}
@@ -137,10 +135,10 @@ func absent(prefix string, ready Check) Check {
 	return c
 }
 
-// Defaults are the names of the checks that run when none is asked for. The slice must not be changed.
+// Defaults returns the names of the checks of requests that name none. Do not change the slice.
 func (s *Suite) Defaults() []string { return s.defaults }
 
-// Names are the names of all checks, sorted.
+// Names returns the names of all checks, sorted.
 func (s *Suite) Names() []string { return slices.Sorted(maps.Keys(s.runners)) }
 
 // Run runs the background checks until ctx ends.

@@ -14,24 +14,24 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// State is how far a rule is in force.
+// State is whether, and how far, a rule is in force.
 type State int
 
 const (
-	// InForce: all of the rule counts.
+	// InForce: the whole rule counts.
 	InForce State = iota
-	// DryRun: the rule is in dry-run. Its probes count, for they are evidence; its health does not.
+	// DryRun: the rule's probes count, because they are evidence. Its health does not.
 	DryRun
-	// Suspended: the rule keeps the verdicts that stand in its records on nodes, and is not judged.
+	// Suspended: the recorded verdicts of the rule count. It is not evaluated.
 	Suspended
-	// Frozen: the rule is invalid, and keeps what it had in the configuration before.
+	// Frozen: the rule is invalid, and keeps its entry in the previous configuration.
 	Frozen
 	// Deleting: nothing of the rule counts.
 	Deleting
 )
 
-// Input is a rule to be compiled. It is not the operator's compiled rule: the agent's binary must not contain what that
-// needs.
+// Input is a rule to compile. It is not the operator's compiled rule, whose dependencies the agent's binary must not
+// have.
 type Input struct {
 	Name      string
 	UID       types.UID
@@ -41,8 +41,8 @@ type Input struct {
 	Spec *v1alpha1.NodeReadinessRuleSpec
 }
 
-// Compile makes the agents' configuration of the rules, in any order. previous is what it made before, nil if that is
-// not known.
+// Compile returns the agents' configuration for the rules, which may be in any order. previous is the configuration
+// before, or nil if it is unknown.
 func Compile(rules []Input, previous *File) *File {
 	f := &File{APIVersion: APIVersion, Kind: Kind, Rules: []Rule{}}
 	for i := range rules {

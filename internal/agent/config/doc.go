@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config is the node agents' configuration: one file for all of them, compiled from the rules, from which each
-// agent picks what matches the labels of its own node. Compile and Select are pure; Loader reads the file again when it
+// Package config has the configuration of the node agents: one file for all agents, compiled from the rules. Each agent
+// selects the rules that match the labels of its node. Compile and Select are pure. Loader reads the file again when it
 // changes.
 package config

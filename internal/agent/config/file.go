@@ -23,17 +23,18 @@ const (
 	// Kind tells the file from others.
 	Kind = "AgentConfiguration"
 
-	// MaxSize is how large an encoded file may be, in bytes: a ConfigMap holds 1 MiB, and the rest of it needs some room.
+	// MaxSize is the maximum size of an encoded file, in bytes. A ConfigMap holds 1 MiB, including its metadata.
 	MaxSize = 1<<20 - 16<<10
-	// MaxConditions is how large the list of conditions may be, in bytes: the annotations of an object hold 256 KiB.
+	// MaxConditions is the maximum size of the list of conditions, in bytes. Annotations of an object hold 256 KiB.
 	MaxConditions = 192 << 10
 
-	// Key is the key of the file in the ConfigMap, and its name where that is mounted.
+	// Key is the key of the file in the ConfigMap, and its name in the mounted ConfigMap.
 	Key = "rules.json"
-	// ConditionsAnnotation lists on the agents' ServiceAccount, a line for each, the types of the conditions that agents
-	// publish. The ValidatingAdmissionPolicy reads it that confines the agents. It is not in the ConfigMap, for an API
-	// server whose last policy with a ConfigMap as its parameter has gone never follows ConfigMaps again (seen, 1.36); the
-	// ServiceAccounts it follows anyway. And where the ServiceAccount is gone, there are no agents to confine.
+	// ConditionsAnnotation is an annotation of the agents' ServiceAccount. It lists the types of the conditions that
+	// agents publish, one on each line. The ValidatingAdmissionPolicy that confines the agents reads it. It is not in the
+	// ConfigMap: when the last policy with a ConfigMap as its parameter is deleted, the API server never watches
+	// ConfigMaps again (seen with 1.36), but it always watches ServiceAccounts. Without the ServiceAccount, there are no
+	// agents.
 	ConditionsAnnotation = "readiness.node.x-k8s.io/agent-conditions"
 )
 
@@ -49,13 +50,13 @@ type File struct {
 type Rule struct {
 	Name string    `json:"name"`
 	UID  types.UID `json:"uid"`
-	// CreationTimestamp decides between rules: the older one publishes a condition that two of them want.
+	// CreationTimestamp decides which of two rules publishes a condition: the older one.
 	CreationTimestamp metav1.Time           `json:"creationTimestamp"`
 	NodeSelector      v1alpha1.NodeSelector `json:"nodeSelector"`
-	// Conditions are what a rule with health requires of the node's conditions, and AnyOf whether one of them suffices.
+	// Conditions are the conditions that a rule with health requires. With AnyOf, one of them is enough.
 	Conditions []v1alpha1.ConditionRequirement `json:"conditions,omitempty"`
 	AnyOf      bool                            `json:"anyOf,omitempty"`
-	// Elsewhere is true where a rule with health needs evidence that agents do not see.
+	// Elsewhere reports whether a rule with health requires evidence that agents do not see.
 	Elsewhere bool             `json:"elsewhere,omitempty"`
 	Probes    []v1alpha1.Probe `json:"probes,omitempty"`
 	Health    *v1alpha1.Health `json:"health,omitempty"`
@@ -65,8 +66,8 @@ type Rule struct {
 // annotation.
 var ErrTooLarge = errors.New("the agents' configuration is too large")
 
-// Encode returns the file's bytes: always the same for the same rules. Where it is larger than MaxSize the error is
-// ErrTooLarge.
+// Encode returns the bytes of the file, which are always the same for the same rules. If they exceed MaxSize, the error
+// is ErrTooLarge.
 func (f *File) Encode() ([]byte, error) {
 	raw, err := json.MarshalIndent(f, "", " ")
 	if err != nil {
@@ -78,7 +79,7 @@ func (f *File) Encode() ([]byte, error) {
 	return append(raw, '\n'), nil
 }
 
-// Conditions is what ConditionsAnnotation says. Where it does not fit the error is ErrTooLarge.
+// Conditions returns the value of ConditionsAnnotation. If it exceeds MaxConditions, the error is ErrTooLarge.
 func (f *File) Conditions() (string, error) {
 	conditions := strings.Join(f.Publishes(), "\n")
 	if n := len(conditions); n > MaxConditions {
@@ -88,7 +89,7 @@ func (f *File) Conditions() (string, error) {
 	return conditions, nil
 }
 
-// Publishes are the types of the conditions that the rules' probes publish, sorted.
+// Publishes returns the types of the conditions that the rules' probes publish, sorted.
 func (f *File) Publishes() []string {
 	var types []string
 	for i := range f.Rules {
@@ -100,8 +101,8 @@ func (f *File) Publishes() []string {
 	return slices.Compact(types)
 }
 
-// Decode reads a file. Fields that it does not know are a later version's and are left out; what is not such a file at
-// all is an error.
+// Decode reads a file. It ignores unknown fields, which later versions may have. Another apiVersion or kind is an
+// error.
 func Decode(raw []byte) (*File, error) {
 	f := &File{}
 	if err := json.Unmarshal(raw, f); err != nil {
@@ -114,8 +115,8 @@ func Decode(raw []byte) (*File, error) {
 	return f, nil
 }
 
-// Select returns the rules that match a node's labels. A rule whose selector cannot be read, or is empty, matches none:
-// one bad rule harms only itself.
+// Select returns the rules that match a node's labels. An invalid or empty selector matches no node, so that an invalid
+// rule affects no other rule.
 func (f *File) Select(nodeLabels map[string]string) []Rule {
 	var out []Rule
 	for i := range f.Rules {

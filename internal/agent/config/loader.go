@@ -24,7 +24,7 @@ const (
 
 // Loader keeps the last good configuration of a file.
 type Loader struct {
-	// Path is the file. It may be absent, and appear later.
+	// Path is the file. It may be missing at first.
 	Path string
 	Log  *slog.Logger
 	// Changed is called after each good configuration that differs from the one before.
@@ -35,10 +35,10 @@ type Loader struct {
 	problem atomic.Pointer[string]
 }
 
-// Current is the last good configuration, nil if there was none.
+// Current returns the last good configuration, or nil if there was none.
 func (l *Loader) Current() *File { return l.current.Load() }
 
-// Problem says what is wrong with the file as it stands; empty if nothing is.
+// Problem returns why the file cannot be used; empty if it can.
 func (l *Loader) Problem() string {
 	if p := l.problem.Load(); p != nil {
 		return *p
@@ -67,7 +67,7 @@ func (l *Loader) Run(ctx context.Context) {
 	}
 }
 
-// load reads the file. What is wrong with it is said once, and the last good configuration stays in force.
+// load reads the file. It logs a problem once, and the last good configuration stays in force.
 func (l *Loader) load() {
 	raw, err := read(l.Path)
 	var f *File
@@ -77,7 +77,7 @@ func (l *Loader) load() {
 	if err != nil {
 		text := err.Error()
 		if l.Problem() != text {
-			stays := "There is none before it"
+			stays := "There is no earlier one"
 			if l.Current() != nil {
 				stays = "The last good one stays in force"
 			}
@@ -102,7 +102,7 @@ func (l *Loader) load() {
 	}
 }
 
-// read reads no more than a configuration may have.
+// read reads at most the size of a valid configuration.
 func read(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -97,7 +97,7 @@ func TestLoader(t *testing.T) {
 			}
 		}
 	}
-	eventually("a missing file is said", func() bool { return log.count("There is none before it") == 1 })
+	eventually("a missing file is said", func() bool { return log.count("There is no earlier one") == 1 })
 	m.update(fileWith("a"))
 	changed(1)
 	m.update(fileWith("a", "b"))

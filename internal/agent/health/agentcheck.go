@@ -12,20 +12,19 @@ import (
 	"time"
 )
 
-// agentCheckWriteLimit is how long a client may take to read its line.
+// agentCheckWriteLimit is how long a client may take to read the line.
 const agentCheckWriteLimit = time.Second
 
 // acceptRetry is the pause after a connection could not be accepted.
 const acceptRetry = 50 * time.Millisecond
 
-// maxAgentCheckReason bounds what is told of a failure.
+// maxAgentCheckReason is the maximum length of the reason of a failure.
 const maxAgentCheckReason = 100
 
 // agentCheckLine is the answer in HAProxy's agent-check protocol (section 5.2, "agent-check", of its configuration
-// manual). It never says "ready", "drain" or "maint": these change the administrative state, which is the people's who
-// run HAProxy, and whatever they have set would be undone with the next poll. A healthy node is "up 100%". While the
-// agent ends or the node is in maintenance it is "up 0%": a weight of 0 stops new sessions and leaves the others alone.
-// So the line says all there is to say, and nothing has to be undone later.
+// manual). It never says "ready", "drain" or "maint": these change the administrative state, and would overwrite what
+// an administrator of HAProxy has set. A healthy node is "up 100%". While the agent shuts down or the node is in
+// maintenance, it is "up 0%": a weight of 0 stops new sessions and keeps the others. No line must be undone later.
 func (h *Handler) agentCheckLine(ctx context.Context) string {
 	a := h.Answer(ctx, nil)
 	if a.Status == StatusReady {
@@ -38,7 +37,7 @@ func (h *Handler) agentCheckLine(ctx context.Context) string {
 	return "down #" + reason[:min(len(reason), maxAgentCheckReason)] + "\n"
 }
 
-// ServeAgentCheck tells each client that connects how the node is, in one line, until ctx ends.
+// ServeAgentCheck sends one line with the node's state to each client that connects, until ctx ends.
 func (h *Handler) ServeAgentCheck(ctx context.Context, l *Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
@@ -50,7 +49,7 @@ func (h *Handler) ServeAgentCheck(ctx context.Context, l *Listener) error {
 			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return nil
 			}
-			time.Sleep(acceptRetry) // out of file descriptors, for a while
+			time.Sleep(acceptRetry) // such as no free file descriptor
 			continue
 		}
 		all.Go(func() {

@@ -13,19 +13,19 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/checks"
 )
 
-// Answer is the body of an answer. The names of the fields are the fourth seed's, but for fail_open.
+// Answer is the body of an answer. Its fields are those of the harmony node readiness endpoint, and fail_open.
 type Answer struct {
 	// Status is ready or not-ready.
 	Status string `json:"status"`
-	// Checks are the results, in the order in which they were asked for.
+	// Checks are the results, in the order of the request.
 	Checks []CheckAnswer `json:"checks"`
-	// TotalMillis is how long all of it took.
+	// TotalMillis is how long the answer took.
 	TotalMillis int64 `json:"total_duration_ms"`
-	// FailOpen is true where a check has passed only because it could not judge.
+	// FailOpen reports whether a check passed only because it could not decide.
 	FailOpen bool `json:"fail_open,omitempty"`
 
 	misconfigured bool
-	drainStatus   int      // 0: as for a failure
+	drainStatus   int      // 0: the status of a failure
 	open          []string // names of the checks that failed open
 }
 
@@ -33,20 +33,20 @@ type Answer struct {
 type CheckAnswer struct {
 	Name   string `json:"name"`
 	Passed bool   `json:"passed"`
-	// Reason says why the check has failed.
+	// Reason says why the check failed.
 	Reason string `json:"reason,omitempty"`
-	// FailOpen says why the check could not judge and has therefore passed.
+	// FailOpen says why the check passed although it could not decide.
 	FailOpen       string `json:"fail_open,omitempty"`
 	DurationMillis int64  `json:"duration_ms"`
 }
 
-// The values of Answer.Status.
+// Values of Answer.Status.
 const (
 	StatusReady    = "ready"
 	StatusNotReady = "not-ready"
 )
 
-// Code is the HTTP status of the answer.
+// Code returns the HTTP status of the answer.
 func (a *Answer) Code() int {
 	switch {
 	case a.drainStatus != 0 && a.onlyDrains():
@@ -59,8 +59,7 @@ func (a *Answer) Code() int {
 	return http.StatusServiceUnavailable
 }
 
-// Text is the answer in words that do not change and of which none contains another: "up", "up fail-open", "down",
-// "error".
+// Text returns one of four fixed texts, for load balancers that compare text.
 func (a *Answer) Text() string {
 	switch {
 	case a.misconfigured:
@@ -73,7 +72,7 @@ func (a *Answer) Text() string {
 	return "up"
 }
 
-// onlyDrains reports whether nothing is wrong with the node but that it, or its agent, is about to end.
+// onlyDrains reports whether all checks pass, and the node is in maintenance or the agent shuts down.
 func (a *Answer) onlyDrains() bool {
 	for _, c := range a.Checks {
 		if !c.Passed && c.Name != nameDraining && c.Name != nameMaintenance {
@@ -83,7 +82,7 @@ func (a *Answer) onlyDrains() bool {
 	return a.Status != StatusReady
 }
 
-// FirstReason is the first failed check with its reason.
+// FirstReason returns the first failed check with its reason.
 func (a *Answer) FirstReason() string {
 	for _, c := range a.Checks {
 		if !c.Passed {
@@ -93,7 +92,7 @@ func (a *Answer) FirstReason() string {
 	return ""
 }
 
-// collect runs the checks, those that take time beside each other, and sums up.
+// collect runs the checks, in parallel if they take time, and returns the answer.
 func collect(ctx context.Context, suite *checks.Suite, names []string, metrics *Metrics) *Answer {
 	began := time.Now()
 	outcomes := make([]checks.Outcome, len(names))
@@ -122,7 +121,7 @@ func collect(ctx context.Context, suite *checks.Suite, names []string, metrics *
 	a := &Answer{Status: StatusReady, Checks: make([]CheckAnswer, 0, len(names)+1)}
 	for i, o := range outcomes {
 		if runners[i] != nil {
-			metrics.observe(runners[i].Name(), o) // the name that was asked for may be anything
+			metrics.observe(runners[i].Name(), o) // the requested name may be anything
 		}
 		a.add(names[i], o)
 	}
@@ -146,7 +145,7 @@ func (a *Answer) add(name string, o checks.Outcome) {
 	}
 }
 
-// parseNames reads the values of check=: names separated by commas, each once, in their order. None is the default.
+// parseNames reads the values of check=: names separated by commas, each once, in the order of the request.
 func parseNames(values []string, limit int) (names []string, ok bool) {
 	seen := map[string]bool{}
 	for _, v := range values {

@@ -17,28 +17,28 @@ import (
 )
 
 const (
-	// FailOpenHeader names the checks that have passed only because they could not judge.
+	// FailOpenHeader names the checks that passed only because they could not decide.
 	FailOpenHeader = "Nodegate-Fail-Open"
-	// bodyLimit is how long a body, which is never read, may keep its connection.
+	// bodyLimit is how long a request with a body may keep its connection. The body is never read.
 	bodyLimit = 100 * time.Millisecond
-	// maxNames is how many checks one request may ask for.
+	// maxNames is the maximum number of checks in one request.
 	maxNames = 64
-	// Pseudo-checks: they stand in an answer when they fail.
+	// Pseudo-checks: an answer has them only when they fail.
 	nameDraining    = "draining"
 	nameMaintenance = "maintenance"
 )
 
 // Handler answers requests about the node's health.
 type Handler struct {
-	// Suite returns the checks there are now.
+	// Suite returns the current checks.
 	Suite func() *checks.Suite
-	// Maintenance says why the node is in maintenance; empty while it is not. Nil means never.
+	// Maintenance returns why the node is in maintenance; empty: it is not. Nil means never.
 	Maintenance func() string
-	// DrainStatus is the HTTP status while nothing is wrong but that the node is in maintenance, or its agent starts or
-	// ends. 0 means 503.
+	// DrainStatus is the HTTP status while all checks pass, but the node is in maintenance or the agent starts or shuts
+	// down. 0 means 503.
 	DrainStatus int
-	// Starting reports whether the agent cannot judge yet, because it has just started. It then answers like one that
-	// ends, if DrainStatus says that this differs from a failure. Nil means never.
+	// Starting reports whether the agent has just started and cannot judge yet. It then answers like an agent that shuts
+	// down, if DrainStatus is set. Nil means never.
 	Starting func() bool
 	// Metrics may be nil.
 	Metrics *Metrics
@@ -46,11 +46,11 @@ type Handler struct {
 	draining atomic.Bool
 }
 
-// Drain makes all answers not ready from now on: the agent is about to end.
+// Drain makes all answers not ready from now on, because the agent shuts down.
 func (h *Handler) Drain() { h.draining.Store(true) }
 
-// ServeHTTP answers /health, and / alike, for that is what HAProxy's bare "option httpchk" asks for. Nothing is ever
-// redirected: balancers would take that for a healthy node.
+// ServeHTTP answers /health, and / for HAProxy's bare "option httpchk". It never redirects, because a load balancer
+// would take that for a healthy node.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	code := h.serve(w, r)
 	h.Metrics.request(code)
@@ -61,7 +61,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) int {
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	if r.ContentLength != 0 {
-		header.Set("Connection", "close") // a body is not read, whatever is in it, nor waited for
+		header.Set("Connection", "close") // the agent never reads a body, nor waits for it
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
 	}
 	switch r.URL.Path {
@@ -89,7 +89,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) int {
 	return h.write(w, r, h.Answer(r.Context(), names), query.Get("format") == "text")
 }
 
-// Answer runs the checks, without names the default ones, and says what is to be answered.
+// Answer runs the named checks, or the default checks without names, and returns the answer.
 func (h *Handler) Answer(ctx context.Context, names []string) *Answer {
 	suite := h.Suite()
 	if len(names) == 0 {
@@ -102,7 +102,7 @@ func (h *Handler) Answer(ctx context.Context, names []string) *Answer {
 		}
 	}
 	if h.draining.Load() {
-		a.add(nameDraining, checks.Outcome{Result: checks.Fail("the agent is about to end")})
+		a.add(nameDraining, checks.Outcome{Result: checks.Fail("the agent is shutting down")})
 	} else if h.DrainStatus != 0 && h.Starting != nil && h.Starting() {
 		a.add(nameDraining, checks.Outcome{Result: checks.Fail("the agent has just started and cannot judge yet")})
 	}
@@ -130,12 +130,12 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, a *Answer, text 
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(code)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // who has gone gets no answer
+		_, _ = w.Write(body) // the client may have disconnected
 	}
 	return code
 }
 
-// refuse answers what is not a question about health, in plain text.
+// refuse answers an invalid request in plain text.
 func refuse(w http.ResponseWriter, code int, why string) int {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
@@ -143,7 +143,7 @@ func refuse(w http.ResponseWriter, code int, why string) int {
 	return code
 }
 
-// headerValue drops what may not stand in a header.
+// headerValue removes characters that are not valid in a header.
 func headerValue(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {

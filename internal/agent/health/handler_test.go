@@ -32,7 +32,7 @@ func testHandler(all ...checks.Check) *Handler {
 		always("node_ready", checks.Pass()),
 		always("good", checks.Pass()),
 		always("bad", checks.Fail("Broken")),
-		always("open", checks.FailedOpen("nobody answers")),
+		always("open", checks.FailedOpen("no answer")),
 		always("misconfigured", checks.Misconfigured("NODE_NAME is not set")),
 	}, all...)
 	suite := checks.NewSuite(nil, all...)
@@ -85,7 +85,7 @@ func TestHealth(t *testing.T) {
 			`{"status":"not-ready","checks":[{"name":"\u0000\u001b\n1","passed":false,"reason":"Unknown check:    1",` +
 				`"duration_ms":0}],"total_duration_ms":0}`},
 		{"a failure open is visible", "/health?check=open", 200,
-			`{"status":"ready","checks":[{"name":"open","passed":true,"fail_open":"nobody answers","duration_ms":0}],` +
+			`{"status":"ready","checks":[{"name":"open","passed":true,"fail_open":"no answer","duration_ms":0}],` +
 				`"total_duration_ms":0,"fail_open":true}`},
 		{"what is misconfigured is an error", "/health?check=good,misconfigured", 500,
 			`{"status":"not-ready","checks":[{"name":"good","passed":true,"duration_ms":0},{"name":"misconfigured",` +
@@ -148,7 +148,7 @@ func TestFailOpenIsInTheHeaderAndAMetric(t *testing.T) {
 		t.Errorf("header %q", got)
 	}
 	want := `
-# HELP node_readiness_agent_check_fail_open 1 if the check passed by failing open at its last answer, otherwise 0.
+# HELP node_readiness_agent_check_fail_open 1 if the last result of the check was fail-open, otherwise 0.
 # TYPE node_readiness_agent_check_fail_open gauge
 node_readiness_agent_check_fail_open{check="good"} 0
 node_readiness_agent_check_fail_open{check="http:é"} 1

@@ -11,7 +11,7 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/checks"
 )
 
-// Metrics counts what /health answers.
+// Metrics counts the answers of /health and of the agent-check.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	results  *prometheus.CounterVec
@@ -23,20 +23,19 @@ type Metrics struct {
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "node_readiness_agent_health_requests_total", Help: "Requests about the node's health, by the status code " +
-				"of the answer.",
+			Name: "node_readiness_agent_health_requests_total", Help: "Requests to /health, by the status code of the answer.",
 		}, []string{"code"}),
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "node_readiness_agent_check_results_total",
-			Help: "Results of checks that were given in answers: passed, failed, fail_open or misconfigured.",
+			Help: "Results of checks in answers: passed, failed, fail_open or misconfigured.",
 		}, []string{"check", "result"}),
 		failOpen: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "node_readiness_agent_check_fail_open",
-			Help: "1 if the check passed by failing open at its last answer, otherwise 0.",
+			Help: "1 if the last result of the check was fail-open, otherwise 0.",
 		}, []string{"check"}),
 		closed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "node_readiness_agent_connections_refused_total",
-			Help: "Connections that were closed at once: address (not in --allow-from) or limit (too many of one client).",
+			Help: "Connections that the agent closed at once: address (not in --allow-from) or limit (too many of one client).",
 		}, []string{"reason"}),
 	}
 	r.MustRegister(m.requests, m.results, m.failOpen, m.closed)
@@ -55,7 +54,7 @@ func (m *Metrics) refused(reason string) {
 	}
 }
 
-// observe is called only with names of checks that there are: what requests ask for must not make labels.
+// observe counts a result. Call it only with names of existing checks, because names become labels.
 func (m *Metrics) observe(name string, o checks.Outcome) {
 	if m == nil {
 		return

@@ -19,23 +19,23 @@ import (
 	"github.com/nodegate/nodegate/internal/version"
 )
 
-// A lost API server is noticed after pingAfter of silence, pingLimit without an answer and one failed request: within
-// 5 seconds. client-go's own pings take 45.
+// The client notices a lost API server after pingAfter of silence, pingLimit without an answer, and one failed request:
+// within 5 seconds. The default of client-go is 45 seconds.
 const (
 	pingAfter = 1500 * time.Millisecond
 	pingLimit = 1500 * time.Millisecond
-	// RequestLimit is how long the API server may take to answer, as in the fourth seed.
+	// RequestLimit is how long the API server may take to answer.
 	RequestLimit = time.Second
 )
 
-// Client is a connection to the API server for nodes alone: the client for everything costs more memory than the agent
+// Client is a client of the API server for nodes only. The clientset for all types needs more memory than the agent
 // has.
 type Client struct {
 	rest.Interface
 	transport *http.Transport
 }
 
-// NewClient returns a client with the agent's time limits. It connects when it is first used.
+// NewClient returns a client with the agent's time limits. It connects at the first request.
 func NewClient(config *rest.Config) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
@@ -47,20 +47,20 @@ func NewClient(config *rest.Config) (*Client, error) {
 	config.QPS = -1
 	transport, err := newTransport(config)
 	if err != nil {
-		return nil, fmt.Errorf("preparing the connection to the API server: %w", err)
+		return nil, fmt.Errorf("configuring the connection to the API server: %w", err)
 	}
 	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
 	if err != nil {
-		return nil, fmt.Errorf("preparing the connection to the API server: %w", err)
+		return nil, fmt.Errorf("configuring the connection to the API server: %w", err)
 	}
 	client, err := rest.RESTClientForConfigAndClient(config, &http.Client{Transport: wrapped})
 	if err != nil {
-		return nil, fmt.Errorf("making a client of the API server: %w", err)
+		return nil, fmt.Errorf("creating a client of the API server: %w", err)
 	}
 	return &Client{Interface: client, transport: transport}, nil
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 func newTransport(config *rest.Config) (*http.Transport, error) {
@@ -88,7 +88,7 @@ func newTransport(config *rest.Config) (*http.Transport, error) {
 	}, nil
 }
 
-// scheme knows what the agent reads and writes, and no more.
+// scheme has only the types that the agent reads and writes.
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	v1 := schema.GroupVersion{Version: "v1"}

@@ -19,14 +19,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// NewBackoff spreads the tries of all agents, which lose the API server at the same moment: from 1 to 2 s at first,
-// from 15 to 30 s at last. Delay takes its steps.
+// NewBackoff returns a backoff for Delay. It spreads the retries of all agents, which lose the API server at the same
+// time: 1 to 2 s at first, 15 to 30 s at the end.
 func NewBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 1, Steps: 10, Cap: lastRetry / 2}
 }
 
-// Delay returns how long to wait before the next try: the backoff's next step, twice that after a refusal, or what the
-// API server asks for (Retry-After), with jitter, if that is longer. err may be nil.
+// Delay returns how long to wait before the next retry: the next step of the backoff, twice that if the error is
+// Forbidden, or the server's Retry-After with jitter if that is longer. err may be nil.
 func Delay(backoff *wait.Backoff, err error) time.Duration {
 	delay := backoff.Step()
 	if isForbidden(err) {
@@ -38,7 +38,7 @@ func Delay(backoff *wait.Backoff, err error) time.Duration {
 	return delay
 }
 
-// Run keeps the watcher up to date until ctx ends. Each try makes one connection.
+// Run keeps the watcher up to date until ctx ends. Each try opens one connection.
 func (w *Watcher) Run(ctx context.Context) {
 	backoff := NewBackoff()
 	w.rewatch = firstRewatch
@@ -48,7 +48,7 @@ func (w *Watcher) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err == nil || w.Clock.Since(began) > lastRetry { // it had worked for a while
+		if err == nil || w.Clock.Since(began) > lastRetry { // it worked for a while
 			backoff = NewBackoff()
 		}
 		if err != nil {
@@ -58,7 +58,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// follow connects and follows the node for as long as that works. An error means that the API server does not tell.
+// follow connects and follows the node while that works. An error means that the API server is unavailable.
 func (w *Watcher) follow(ctx context.Context) error {
 	client, err := w.Connect()
 	if err != nil {
@@ -68,7 +68,7 @@ func (w *Watcher) follow(ctx context.Context) error {
 	w.client = client
 	w.mu.Unlock()
 	defer client.Close()
-	// A list starts the watch where it ends, with the right to list alone; the right to get alone suffices to read.
+	// The watch starts at the version of the list. Without the permission to list, the agent polls with get.
 	version, err := w.list(ctx, client)
 	if isForbidden(err) {
 		return w.poll(ctx, client)
@@ -82,7 +82,7 @@ func (w *Watcher) follow(ctx context.Context) error {
 		case isForbidden(err):
 			return w.poll(ctx, client)
 		case err != nil:
-			// One request tells whether the API server is there, and where to go on.
+			// A list shows whether the API server is available, and the version from which to watch.
 			if version, err = w.list(ctx, client); err != nil {
 				return err
 			}
@@ -91,7 +91,7 @@ func (w *Watcher) follow(ctx context.Context) error {
 	return nil
 }
 
-// list reads the node in the form from which a watch goes on.
+// list reads the node, and the version from which to watch.
 func (w *Watcher) list(ctx context.Context, client rest.Interface) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, RequestLimit)
 	defer cancel()
@@ -114,8 +114,8 @@ func (w *Watcher) only(o metav1.ListOptions) *metav1.ListOptions {
 	return &o
 }
 
-// watch follows the node from a version on, until the watch ends, and returns from where to go on. No error means that
-// the API server has ended it in order.
+// watch follows the node from a version, until the watch ends, and returns the version from which to continue. Without
+// an error, the API server has ended the watch as requested.
 func (w *Watcher) watch(ctx context.Context, client rest.Interface, version string) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -123,7 +123,7 @@ func (w *Watcher) watch(ctx context.Context, client rest.Interface, version stri
 	options := w.only(metav1.ListOptions{Watch: true, ResourceVersion: version, AllowWatchBookmarks: true,
 		TimeoutSeconds: &seconds})
 	began := w.Clock.Now()
-	// The limit is for the beginning alone: a watch is meant to last.
+	// The limit is only for the start of the watch, which then lasts.
 	limit := time.AfterFunc(RequestLimit, cancel)
 	events, err := client.Get().Resource("nodes").VersionedParams(options, parameterCodec).MaxRetries(0).Watch(ctx)
 	if !limit.Stop() && err == nil {
@@ -155,7 +155,7 @@ func (w *Watcher) watch(ctx context.Context, client rest.Interface, version stri
 	if w.Clock.Since(began) >= time.Duration(seconds)*time.Second {
 		return version, nil
 	}
-	return version, io.EOF // client-go does not tell an early end in order from a lost connection
+	return version, io.EOF // client-go does not distinguish an early end from a lost connection
 }
 
 func (w *Watcher) setWatching(on bool) {
@@ -164,14 +164,14 @@ func (w *Watcher) setWatching(on bool) {
 	w.watching = on
 }
 
-// poll reads the node now and then, because watching it is forbidden: requests that want it fresher read it themselves.
-// It ends when it is time to try a watch again.
+// poll reads the node periodically, because the agent may not watch it. Requests that need a fresher node read it
+// themselves. It ends when it is time to try a watch again.
 func (w *Watcher) poll(ctx context.Context, client rest.Interface) error {
 	end := w.Clock.Now().Add(w.rewatch)
 	w.rewatch = min(2*w.rewatch, lastRewatch)
 	for {
 		if !w.read(ctx, client) {
-			if err := w.Unavailable(); err != nil { // else another read has succeeded meanwhile
+			if err := w.Unavailable(); err != nil { // otherwise another read has succeeded meanwhile
 				return err
 			}
 		}

@@ -24,41 +24,41 @@ import (
 )
 
 const (
-	// freshFor is for how long a node that was read, not watched, answers requests: a change is to be seen within a
+	// freshFor is how long a node that was read, not watched, answers requests, so that a change is visible within a
 	// second.
 	freshFor = 900 * time.Millisecond
-	// pollPeriod is how often the node is read while watching is forbidden and no request asks for it.
+	// pollPeriod is how often the agent reads the node while it may not watch it, in addition to requests.
 	pollPeriod = 10 * time.Second
-	// firstRewatch and lastRewatch bound the wait before watching is tried again while it is forbidden. It begins short:
-	// an API server that has just started forbids everything for a moment.
+	// firstRewatch and lastRewatch limit the wait before the agent tries again to watch while that is forbidden. The first
+	// wait is short, because an API server that has just started forbids everything for a moment.
 	firstRewatch = 2 * time.Second
 	lastRewatch  = 5 * time.Minute
 	// warnPeriod is how often the log repeats that the API server is unavailable.
 	warnPeriod = time.Minute
-	// lastRetry is the longest wait before an API server that is unavailable is asked again. It is twice as long if the
-	// API server answers but refuses.
+	// lastRetry is the longest wait before a retry while the API server is unavailable. It is twice as long if the API
+	// server answers Forbidden.
 	lastRetry = 30 * time.Second
 )
 
-// Options are what a Watcher is made of.
+// Options configure a Watcher.
 type Options struct {
 	// Name is the node's name.
 	Name string
-	// Connect makes a client. It is called again after a failure, so that what has changed meanwhile (a kubeconfig that
-	// appears, another certificate authority) comes into force.
+	// Connect returns a client. It is called again after a failure, to use changes such as a new kubeconfig or another
+	// certificate authority.
 	Connect func() (*Client, error)
-	// TrustLast makes checks judge by the last known node while the API server is unavailable.
+	// TrustLast makes checks use the last known node while the API server is unavailable.
 	TrustLast bool
-	// Quiet leaves out of warnings what is assumed meanwhile, for an agent that does not answer balancers.
+	// Quiet omits from warnings what the agent assumes meanwhile, for an agent that answers no load balancers.
 	Quiet bool
 	Log   *slog.Logger
-	// Clock is the real one by default.
+	// Clock defaults to the real clock.
 	Clock clock.WithTicker
 }
 
-// Watcher knows one node. Run it.
+// Watcher watches one node while Run runs.
 //
-// Its states, and what answers a request in each of them:
+// These are its states, and how it answers a request in each of them:
 //
 //	state        watching  known  err   answer                                      leaves by
 //	starting     no        no     nil   Wait: until the first answer, 1 s at most   list: watching. error: unavailable
@@ -67,24 +67,24 @@ type Options struct {
 //	polling      no        yes    nil   memory for 0.9 s, then one read             error: unavailable. At times: list
 //	unavailable  no        any    set   memory, marked as unavailable               after a backoff: list
 //
-// The watcher polls while it may not watch: it reads the node every 10 s, and a request that wants it fresher reads it
-// for all that ask meanwhile. Known without an object means that there is no such node.
+// The watcher polls while it may not watch: it reads the node every 10 s. A request that needs a fresher node reads it,
+// also for concurrent requests. Known without an object means that the node does not exist.
 type Watcher struct {
 	Options
 
 	mu       sync.Mutex
-	answered chan struct{} // closed once there is a first answer, or the knowledge that there is none
-	known    bool          // an answer has come: object, or that there is none
+	answered chan struct{} // closed at the first answer or error
+	known    bool          // the API server has answered: object, or nil if there is none
 	object   *corev1.Node
 	readAt   time.Time // of the last answer
-	err      error     // why the API server is unavailable; nil while it is not
+	err      error     // why the API server is unavailable; nil: it is available
 	warned   time.Time
 	watching bool
-	reading  chan struct{} // closed when the read that is under way has ended
+	reading  chan struct{} // closed when the read in progress has ended
 	client   *Client
-	listener []func()
-	failed   chan struct{} // gets a value when a read on request has failed
-	rewatch  time.Duration // Run's own: the next wait before watching is tried again
+	onChange []func()
+	failed   chan struct{} // gets a value when the read of a request has failed
+	rewatch  time.Duration // used by Run: the next wait before it tries to watch again
 }
 
 // New returns a watcher.
@@ -95,10 +95,10 @@ func New(o Options) *Watcher {
 	return &Watcher{Options: o, answered: make(chan struct{}), failed: make(chan struct{}, 1)}
 }
 
-// OnChange makes f be called after each change of what is known. It must return at once. Call it before Run.
-func (w *Watcher) OnChange(f func()) { w.listener = append(w.listener, f) }
+// OnChange registers a function to call after each change. It must return at once. Call OnChange before Run.
+func (w *Watcher) OnChange(f func()) { w.onChange = append(w.onChange, f) }
 
-// Current implements checks.NodeSource: from memory, unless the node was read and that was too long ago.
+// Current implements checks.NodeSource. It answers from memory if the node is fresh.
 func (w *Watcher) Current() (checks.Node, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,13 +108,13 @@ func (w *Watcher) Current() (checks.Node, bool) {
 	return w.snapshot(), true
 }
 
-// fresh reports whether what is known answers requests. It is called with the lock held.
+// fresh reports whether the known state answers requests. The caller holds the lock.
 func (w *Watcher) fresh() bool {
 	return w.err != nil || w.known && (w.watching || w.Clock.Since(w.readAt) <= freshFor)
 }
 
-// Wait implements checks.NodeSource: it waits for the first answer, or reads the node if that was too long ago, for as
-// long as RequestLimit at most.
+// Wait implements checks.NodeSource. It waits for the first answer, or reads the node if it is not fresh, for at most
+// RequestLimit.
 func (w *Watcher) Wait(ctx context.Context) checks.Node {
 	ctx, cancel := context.WithTimeout(ctx, RequestLimit)
 	defer cancel()
@@ -140,7 +140,7 @@ func (w *Watcher) Wait(ctx context.Context) checks.Node {
 	return w.snapshot()
 }
 
-// Answered reports whether the API server has told about the node once, or is known to be unavailable.
+// Answered reports whether the API server has answered once, or is known to be unavailable.
 func (w *Watcher) Answered() bool {
 	select {
 	case <-w.answered:
@@ -150,21 +150,21 @@ func (w *Watcher) Answered() bool {
 	}
 }
 
-// Object returns the node as last known; nil if it is not.
+// Object returns the last known node; nil if there is none.
 func (w *Watcher) Object() *corev1.Node {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.object
 }
 
-// Unavailable says why the API server does not tell about the node; nil while it does, or has not been asked yet.
+// Unavailable returns why the API server is unavailable; nil if it is available or was not asked yet.
 func (w *Watcher) Unavailable() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
 }
 
-// Client returns the present client; nil if there is none.
+// Client returns the current client; nil if there is none.
 func (w *Watcher) Client() rest.Interface {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,7 +174,7 @@ func (w *Watcher) Client() rest.Interface {
 	return w.client
 }
 
-// snapshot is called with the lock held.
+// snapshot returns the state for checks. The caller holds the lock.
 func (w *Watcher) snapshot() checks.Node {
 	n := checks.Node{Object: w.object, TrustLast: w.TrustLast}
 	if w.err != nil {
@@ -183,7 +183,7 @@ func (w *Watcher) snapshot() checks.Node {
 	return n
 }
 
-// refresh reads the node once for all who ask meanwhile, if what is known is too old, and else returns nil; the channel
+// refresh starts one read for all concurrent requests if the node is not fresh, and otherwise returns nil. The channel
 // is closed when the read has ended.
 func (w *Watcher) refresh() <-chan struct{} {
 	w.mu.Lock()
@@ -212,7 +212,7 @@ func (w *Watcher) refresh() <-chan struct{} {
 	return done
 }
 
-// read reads the node by its name, and reports whether the API server told.
+// read reads the node by its name, and reports whether the API server answered.
 func (w *Watcher) read(ctx context.Context, client rest.Interface) bool {
 	ctx, cancel := context.WithTimeout(ctx, RequestLimit)
 	defer cancel()
@@ -230,19 +230,19 @@ func (w *Watcher) read(ctx context.Context, client rest.Interface) bool {
 	return true
 }
 
-// store takes over what the API server has told; nil means that there is no such node.
+// store stores an answer of the API server; nil means that the node does not exist.
 func (w *Watcher) store(node *corev1.Node) {
 	if node != nil {
 		node = strip(node)
 	}
 	w.mu.Lock()
-	if node == nil || !Older(node, w.object) { // two reads may overtake each other
+	if node == nil || !Older(node, w.object) { // a slower read may return an older state
 		w.object = node
 	}
 	w.known, w.readAt = true, w.Clock.Now()
 	w.found()
 	w.mu.Unlock()
-	w.tell()
+	w.notify()
 }
 
 // Older reports whether a is an older state of the same node than b. It is false if the resource versions are no
@@ -255,7 +255,7 @@ func Older(a, b *corev1.Node) bool {
 	return err == nil && order < 0
 }
 
-// found is called with the lock held.
+// found notes that the API server is available. The caller holds the lock.
 func (w *Watcher) found() {
 	if w.err != nil {
 		w.Log.Info("The Kubernetes API is available again", "node", w.Name)
@@ -264,10 +264,10 @@ func (w *Watcher) found() {
 	w.closeAnswered()
 }
 
-// lose takes note that the API server does not tell, and warns when that is new and then once a minute.
+// lose notes that the API server is unavailable. It warns if that is new, and then once a minute.
 func (w *Watcher) lose(err error) {
 	w.mu.Lock()
-	if w.watching { // a read that began before the watch has failed: the watch knows better
+	if w.watching { // a read from before the watch has failed, but the watch works
 		w.mu.Unlock()
 		return
 	}
@@ -280,14 +280,14 @@ func (w *Watcher) lose(err error) {
 	w.closeAnswered()
 	w.mu.Unlock()
 	if isNew {
-		w.tell()
+		w.notify()
 	}
 }
 
 func (w *Watcher) warn(err error) {
 	answer := " Assuming node is ready."
 	if w.TrustLast && w.object != nil {
-		answer = " Answering from what was last known of the node."
+		answer = " Using the last known state of the node."
 	}
 	if w.Quiet {
 		answer = ""
@@ -307,15 +307,15 @@ func (w *Watcher) closeAnswered() {
 	}
 }
 
-func (w *Watcher) tell() {
-	for _, f := range w.listener {
+func (w *Watcher) notify() {
+	for _, f := range w.onChange {
 		f()
 	}
 }
 
 func isForbidden(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
 
-// describe is an error in a few words.
+// describe returns a short description of an error.
 func describe(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "no answer within " + RequestLimit.String()
@@ -327,7 +327,7 @@ func describe(err error) string {
 	return s
 }
 
-// strip keeps of a node what the agent looks at.
+// strip returns a node with only the fields that the agent uses.
 func strip(node *corev1.Node) *corev1.Node {
 	out := &corev1.Node{}
 	out.Name, out.UID, out.ResourceVersion = node.Name, node.UID, node.ResourceVersion

@@ -158,7 +158,7 @@ func TestTheWarningSaysWhatIsAnswered(t *testing.T) {
 	}{
 		"the node is assumed to be ready": {Options{}, "(no answer within 1s). Assuming node is ready."},
 		"what was last known": {Options{TrustLast: true},
-			"(no answer within 1s). Answering from what was last known of the node."},
+			"(no answer within 1s). Using the last known state of the node."},
 		"an agent that does not answer balancers": {Options{Quiet: true}, "(no answer within 1s)."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -213,10 +213,10 @@ func TestTheFirstRequestWaitsForTheFirstAnswer(t *testing.T) {
 	})
 }
 
-func TestWithoutTheRightToWatchTheNodeIsRead(t *testing.T) {
+func TestWithoutThePermissionToWatchTheNodeIsRead(t *testing.T) {
 	for name, errs := range map[string]map[string]error{
 		"permissions to get and list": {"watch": errForbidden},
-		"the right to get":            {"watch": errForbidden, "list": errForbidden},
+		"the permission to get":       {"watch": errForbidden, "list": errForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestWithoutTheRightToWatchTheNodeIsRead(t *testing.T) {
 	}
 }
 
-func TestNobodyAsksAndTheNodeIsReadAllTheSame(t *testing.T) {
+func TestTheNodeIsReadWithoutRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{node: node("7", "True"), errs: map[string]error{"watch": errForbidden}}
 		start(t, Options{Connect: a.connect})
@@ -283,7 +283,7 @@ func TestNobodyAsksAndTheNodeIsReadAllTheSame(t *testing.T) {
 	})
 }
 
-func TestTheRightToWatchIsNoticedWhenItComes(t *testing.T) {
+func TestANewPermissionToWatchIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{node: node("7", "True"), errs: map[string]error{"watch": errForbidden}}
 		w, _ := start(t, Options{Connect: a.connect})

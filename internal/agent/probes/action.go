@@ -30,7 +30,7 @@ const (
 	DefaultFailureThreshold = 3
 )
 
-// FromSpec makes a probe of a rule's. A probe that cannot work says so in its condition.
+// FromSpec returns a probe that a rule configures. An invalid probe reports that in its condition.
 func FromSpec(spec *v1alpha1.Probe, env checks.Environment) Probe {
 	p := Probe{
 		ConditionType:    spec.ConditionType,
@@ -117,7 +117,7 @@ func tcp(a *v1alpha1.TCPSocketAction, dialer *net.Dialer) func(context.Context) 
 	}
 }
 
-// grpcHealth asks as kubelet's gRPC probes do: see https://github.com/grpc/grpc/blob/master/doc/health-checking.md.
+// grpcHealth works like the kubelet's gRPC probes: see https://github.com/grpc/grpc/blob/master/doc/health-checking.md.
 func grpcHealth(a *v1alpha1.GRPCAction, dialer *net.Dialer) func(context.Context) checks.Result {
 	dial := func(ctx context.Context, address string) (net.Conn, error) {
 		return dialer.DialContext(ctx, "tcp", address)
@@ -155,7 +155,7 @@ func file(a *v1alpha1.FileAction, hostRoot string, now func() time.Time) func(co
 		}
 		limit := seconds(a.MaxAgeSeconds, 0)
 		if age := now().Sub(info.ModTime()); limit > 0 && age > limit {
-			// Without the age itself: it would change the message, and so the condition, with each run.
+			// Not the age, which would change the message with each run.
 			return checks.Fail(fmt.Sprintf("%s was last changed at %s, more than %s ago", a.Path,
 				info.ModTime().UTC().Format(time.RFC3339), limit))
 		}

@@ -11,32 +11,33 @@ import (
 	"github.com/nodegate/nodegate/internal/version"
 )
 
-// Metrics counts what probes find and what is written.
+// Metrics counts results of probes and writes of conditions.
 type Metrics struct {
 	runs   *prometheus.CounterVec
 	writes *prometheus.CounterVec
-	// Of the reporter alone: nil otherwise.
+	// Only of the reporter, otherwise nil.
 	checks, conditionWrites *prometheus.CounterVec
 	duration                prometheus.Histogram
 }
 
-// NewReporterMetrics returns the metrics of an agent that replaces the incumbent's reporter: those of an agent, and
+// NewReporterMetrics returns the metrics of an agent that replaces the incumbent's reporter: those of an agent and
 // those of that reporter.
 func NewReporterMetrics(r prometheus.Registerer) *Metrics {
 	m := NewMetrics(r)
 	m.checks = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_reporter_checks_total", Help: "Checks of the reporter's endpoint: healthy, unhealthy or error.",
+		Name: "node_readiness_reporter_checks_total",
+		Help: "Checks of the reporter's endpoint: healthy, unhealthy or error (no answer).",
 	}, []string{"result"})
 	m.conditionWrites = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_reporter_condition_writes_total",
-		Help: "What followed a check of the reporter: success or error of a write, or skipped if nothing was to be written.",
+		Help: "Writes of the reporter's condition: success, error, or skipped if the condition was up to date.",
 	}, []string{"result"})
 	m.duration = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "node_readiness_reporter_check_duration_seconds", Help: "Time that a check of the reporter's endpoint takes.",
+		Name: "node_readiness_reporter_check_duration_seconds", Help: "How long a check of the reporter's endpoint takes.",
 		Buckets: []float64{0.005, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
 	})
 	r.MustRegister(m.checks, m.conditionWrites, m.duration, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "node_readiness_reporter_build_info", Help: "Always 1; the label says which version runs.",
+		Name: "node_readiness_reporter_build_info", Help: "Always 1, with the version as a label.",
 		ConstLabels: prometheus.Labels{"version": version.Version},
 	}, func() float64 { return 1 }))
 	return m
@@ -46,11 +47,11 @@ func NewReporterMetrics(r prometheus.Registerer) *Metrics {
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "node_readiness_agent_probe_runs_total", Help: "Runs of probes, by the condition they publish: success or " +
-				"failure.",
+			Name: "node_readiness_agent_probe_runs_total", Help: "Runs of probes, by condition and result: success or failure.",
 		}, []string{"condition", "result"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "node_readiness_agent_condition_writes_total", Help: "Patches of the node's conditions: success or error.",
+			Name: "node_readiness_agent_condition_writes_total",
+			Help: "Patches of the node's conditions, by result: success or error.",
 		}, []string{"result"}),
 	}
 	r.MustRegister(m.runs, m.writes)
@@ -91,7 +92,7 @@ func (m *Metrics) wrote(result string) {
 	}
 }
 
-// skipped counts that nothing was to be written.
+// skipped counts a check after which the condition was up to date.
 func (m *Metrics) skipped() {
 	if m != nil && m.conditionWrites != nil {
 		m.conditionWrites.WithLabelValues("skipped").Inc()

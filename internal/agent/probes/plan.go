@@ -14,15 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// plan says which conditions have to be written, and which have to be removed. observed are the node's conditions,
-// written what this agent last wrote of each, gone the types that are no longer ours.
+// plan returns the conditions to write and to remove. observed are the node's conditions, written is when this agent
+// last wrote each of them, and gone are the types that no probe publishes any more.
 //
-// A change of status or reason is written at once. Everything else waits for the heartbeat: also a change of the
-// message alone, which may contain a time or a percentage. When the heartbeat is due is counted from this agent's own
-// last write, by its monotonic clock: the times in conditions may come from a clock that was wrong. What the agent has
-// not written itself since it started is due by the observed time, unless that is in the future or before the node's
-// boot. What is written takes along the heartbeats that would be due before long, so that conditions come to be written
-// together.
+// A change of status or reason is written at once. Everything else waits for the heartbeat, also a change of only the
+// message, which may contain a time or a percentage. The heartbeat is due a fixed time after this agent's own last
+// write, by its monotonic clock, because the times in conditions may come from a wrong clock. For a condition that the
+// agent has not written since it started, the observed time counts, unless it is in the future or before the node's
+// boot. A write includes heartbeats that are due soon, so that conditions are written together.
 func plan(
 	observed []corev1.NodeCondition, want map[string]desired, written map[string]time.Time, gone []string,
 	now, boot time.Time,
@@ -41,7 +40,7 @@ func plan(
 		last, own := written[name]
 		later, trusted := d.checkedAt.After(last), true
 		if !own {
-			last = heartbeat(before) // which is cut to a second
+			last = heartbeat(before) // which has no fractions of a second
 			later = d.checkedAt.Truncate(time.Second).After(last)
 			trusted = !last.After(now) && !last.Before(boot)
 		}
@@ -82,8 +81,7 @@ func find(conditions []corev1.NodeCondition, name string) *corev1.NodeCondition 
 	return nil
 }
 
-// orphans returns the conditions that an agent has published before, as their reasons tell, and that no probe publishes
-// now.
+// orphans returns the conditions that an agent has published, by their reasons, and that no probe publishes now.
 func orphans(observed []corev1.NodeCondition, want func(name string) bool) []string {
 	var names []string
 	for _, c := range observed {
@@ -96,7 +94,7 @@ func orphans(observed []corev1.NodeCondition, want func(name string) bool) []str
 	return names
 }
 
-// encodePatch is a strategic merge patch, which merges conditions by their type and leaves all others alone.
+// encodePatch returns a strategic merge patch, which merges conditions by type and keeps all others.
 func encodePatch(write []corev1.NodeCondition, remove []string) ([]byte, error) {
 	conditions := make([]any, 0, len(write)+len(remove))
 	for _, c := range write {

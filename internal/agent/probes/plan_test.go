@@ -88,13 +88,13 @@ func TestPlan(t *testing.T) {
 			write:    []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
 		},
 		{
-			name:     "what the agent wrote itself counts, whatever the clock says: not yet due",
+			name:     "what the agent wrote itself counts, regardless of the clock: not yet due",
 			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(-time.Hour))},
 			written:  map[string]time.Time{"A": ago(299 * time.Second)}, boot: ago(-time.Hour),
 			want: map[string]desired{"A": want("True", "ok", t0)},
 		},
 		{
-			name:     "what the agent wrote itself counts, whatever the clock says: due",
+			name:     "what the agent wrote itself counts, regardless of the clock: due",
 			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(-time.Hour))},
 			written:  map[string]time.Time{"A": ago(300 * time.Second)},
 			want:     map[string]desired{"A": want("True", "ok", t0)},

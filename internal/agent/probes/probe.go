@@ -13,11 +13,11 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/checks"
 )
 
-// DefaultHeartbeat is how often a condition is written again where nothing changes.
+// DefaultHeartbeat is how often a condition is written if nothing changes.
 const DefaultHeartbeat = 5 * time.Minute
 
-// Reasons of the conditions that probes of rules publish. After a restart an agent knows by them which conditions an
-// agent has published. The ValidatingAdmissionPolicy nodegate-agent-conditions knows them, too.
+// Reasons of the conditions that probes of rules publish. They show an agent that has restarted which conditions an
+// agent has published. The ValidatingAdmissionPolicy nodegate-agent-conditions uses them, too.
 const (
 	// ReasonSucceeded means that the probe succeeds.
 	ReasonSucceeded = "NodegateProbeSucceeded"
@@ -25,23 +25,23 @@ const (
 	ReasonFailed = "NodegateProbeFailed"
 	// ReasonInvalid means that the probe cannot run as it is configured.
 	ReasonInvalid = "NodegateProbeInvalid"
-	// ReasonTimedOut means that the probe had no result when its time was over.
+	// ReasonTimedOut means that the probe exceeded its time limit.
 	ReasonTimedOut = "ProbeTimedOut"
 )
 
-// Finding is what one run of a probe has found.
+// Finding is the result of one run of a probe.
 type Finding struct {
 	OK              bool
 	Reason, Message string
 }
 
-// Probe is one probe: a check, which the checks' runner runs, and how its results become a condition.
+// Probe is a check, and how its results become a condition.
 type Probe struct {
 	// ConditionType is the type of the condition that the probe publishes.
 	ConditionType string
-	// Identity changes when the probe does. A probe with the same identity continues undisturbed.
+	// Identity changes with the probe. A probe with the same identity continues to run.
 	Identity string
-	// Check looks once. Its Timeout is the probe's.
+	// Check runs once in each period. Its Timeout is the timeout of the probe.
 	Check checks.Check
 	// Success is the message of the condition while the probe succeeds.
 	Success string
@@ -58,7 +58,7 @@ type Probe struct {
 // timedOut begins the message of a condition with ReasonTimedOut.
 const timedOut = "the probe had no result after "
 
-// finding puts the outcome of a run into a condition's words. They stay the same while the outcome does.
+// finding returns an outcome as the reason and message of a condition, which are the same for equal outcomes.
 func (p *Probe) finding(o checks.Outcome) Finding {
 	switch {
 	case o.Passed:
@@ -73,25 +73,25 @@ func (p *Probe) finding(o checks.Outcome) Finding {
 	return Finding{Reason: ReasonFailed, Message: o.Reason}
 }
 
-// desired is what a condition shall be.
+// desired is the desired state of a condition.
 type desired struct {
 	status          corev1.ConditionStatus
 	reason, message string
-	checkedAt       time.Time // of the last run that found so
+	checkedAt       time.Time // of the last run with this status
 	heartbeat       time.Duration
 }
 
 // state counts the runs of one probe.
 type state struct {
 	probe *Probe
-	want  *desired // nil: nothing can be said yet
+	want  *desired // nil: not decided yet
 	runs  int      // in a row with the same result
 	ok    bool     // that result
 }
 
-// found takes a finding into account. before is the condition as it is on the node, nil if there is none. It remains
-// until as many runs as the threshold says have found otherwise, also if the agent restarts. What was found before the
-// node's boot says nothing about the node now: then the first run decides.
+// found counts a finding. before is the condition on the node, or nil if there is none. It stays until as many runs in
+// a row as the threshold find otherwise, also if the agent restarts. If it is from before the node's boot, the first
+// run decides.
 func (s *state) found(f Finding, before *corev1.NodeCondition, now, boot time.Time) {
 	if s.runs == 0 || s.ok != f.OK {
 		s.ok, s.runs = f.OK, 0
@@ -110,7 +110,7 @@ func (s *state) found(f Finding, before *corev1.NodeCondition, now, boot time.Ti
 	case before != nil:
 		agrees = before.Status == status
 	default:
-		agrees = !f.OK // if nothing was ever said, one failure is enough to say no
+		agrees = !f.OK // without a condition, one failure is enough
 	}
 	if agrees || s.runs >= threshold {
 		s.want = &desired{status: status, reason: f.Reason, message: f.Message, checkedAt: now, heartbeat: s.probe.Heartbeat}

@@ -21,17 +21,17 @@ import (
 // batchDelay is how long a change waits for others, so that one patch has all of them.
 const batchDelay = 50 * time.Millisecond
 
-// Source is the node as it is known, and the way to it.
+// Source provides the node and a client.
 type Source interface {
-	// Object is the node as last known, nil if it is not.
+	// Object returns the last known node; nil if there is none.
 	Object() *corev1.Node
-	// Unavailable says why the node is not known now.
+	// Unavailable returns why the API server is unavailable; nil: it is available.
 	Unavailable() error
-	// Client is the present client, nil if there is none.
+	// Client returns the current client; nil if there is none.
 	Client() rest.Interface
 }
 
-// Options are what a Publisher is made of.
+// Options configure a Publisher.
 type Options struct {
 	// Node is the node's name.
 	Node   string
@@ -42,13 +42,13 @@ type Options struct {
 	// Update lets the publisher read and update the node's status if it may not patch it. The incumbent's reporter has
 	// the permissions for that, and no others.
 	Update bool
-	// Boot is when the node booted, zero if that is not known. Heartbeats from before are due.
+	// Boot is when the node booted; zero: unknown. Heartbeats from before are due.
 	Boot time.Time
-	// Now is time.Now by default.
+	// Now defaults to time.Now.
 	Now func() time.Time
 }
 
-// Publisher runs probes and publishes what they find.
+// Publisher runs probes and publishes their results as conditions.
 //
 // Each probe has a worker, which runs the probe's check through a checks.Runner and counts the results. One loop, Run,
 // writes all conditions that are due in one patch. Workers never wait for the API server, and the loop never waits for
@@ -60,9 +60,9 @@ type Publisher struct {
 	mu      sync.Mutex
 	running map[string]*worker   // by condition type
 	written map[string]time.Time // by condition type: the run whose result was last written
-	gone    map[string]bool      // types that were published and are to be removed
+	gone    map[string]bool      // published types to remove
 	seen    *corev1.Node         // the last answer to a patch
-	sweep   bool                 // what Set was told last
+	sweep   bool                 // the last value of Set's complete
 	lastErr string               // of the last write, so that a lasting failure is logged once
 }
 
@@ -81,10 +81,9 @@ func New(o Options) *Publisher {
 		written: map[string]time.Time{}, gone: map[string]bool{}}
 }
 
-// Set makes these the probes that run from now on, until ctx ends. Those that stay as they are go on undisturbed; the
-// conditions of those that went are removed. Of two for one condition the first runs. complete says that there are no
-// others: then conditions that an agent has published before, as their reasons tell, and that none of these publishes,
-// are removed as well.
+// Set replaces the probes, which run until ctx ends. Unchanged probes continue. The conditions of removed probes are
+// removed. If two probes publish the same condition, the first one runs. complete says that there are no other probes:
+// then conditions that an agent has published before, by their reasons, and that no probe publishes are removed, too.
 func (p *Publisher) Set(ctx context.Context, probes []Probe, complete bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +116,7 @@ func (p *Publisher) Set(ctx context.Context, probes []Probe, complete bool) {
 	p.enqueue()
 }
 
-// start is called with the lock held. It does not wait for the worker before: a run of that one may hang forever.
+// start starts a worker. It does not wait for the worker before, which may hang forever. The caller holds the lock.
 func (p *Publisher) start(ctx context.Context, probe *Probe) {
 	ctx, stop := context.WithCancel(ctx)
 	w := &worker{state: state{probe: probe}, stop: stop}
@@ -125,7 +124,7 @@ func (p *Publisher) start(ctx context.Context, probe *Probe) {
 	go p.work(ctx, w)
 }
 
-// work runs one probe with its period. How long a run may take, and what happens after that, is up to the runner.
+// work runs one probe in each period. The runner limits how long a run may take.
 func (p *Publisher) work(ctx context.Context, w *worker) {
 	runner := checks.NewRunner(w.probe.Check)
 	for {
@@ -154,7 +153,7 @@ func (p *Publisher) enqueue() {
 	}
 }
 
-// Run writes what the probes find until ctx ends.
+// Run writes the conditions until ctx ends.
 func (p *Publisher) Run(ctx context.Context) {
 	backoff := nodewatch.NewBackoff()
 	for {
@@ -175,7 +174,7 @@ func (p *Publisher) Run(ctx context.Context) {
 	}
 }
 
-// report logs a failure when it is new, and its end.
+// report logs a new failure, and its end.
 func (p *Publisher) report(ctx context.Context, err error) {
 	text := ""
 	if err != nil {
@@ -185,18 +184,18 @@ func (p *Publisher) report(ctx context.Context, err error) {
 		return
 	}
 	if err != nil {
-		p.Log.Warn("The node's conditions cannot be written, trying again", "node", p.Node, "error", text)
+		p.Log.Warn("Cannot write the node's conditions, retrying", "node", p.Node, "error", text)
 	} else {
-		p.Log.Info("The node's conditions can be written again", "node", p.Node)
+		p.Log.Info("Writing the node's conditions works again", "node", p.Node)
 	}
 	p.lastErr = text
 }
 
-// sync makes the node's conditions what they shall be, with one patch, or with none if they are.
+// sync writes the conditions that are due in one patch, or nothing if none is due.
 func (p *Publisher) sync(ctx context.Context) error {
 	client := p.Source.Client()
 	if client == nil {
-		return errors.New("there is no connection to the API server")
+		return errors.New("no connection to the API server")
 	}
 	if err := p.look(ctx, client); err != nil {
 		return err
@@ -219,7 +218,7 @@ func (p *Publisher) sync(ctx context.Context) error {
 		delete(p.written, name)
 	}
 	for _, c := range write {
-		p.written[string(c.Type)] = c.LastHeartbeatTime.Time // with its monotonic reading
+		p.written[string(c.Type)] = c.LastHeartbeatTime.Time // with the monotonic clock
 	}
 	p.mu.Unlock()
 	for _, c := range write {
@@ -228,7 +227,7 @@ func (p *Publisher) sync(ctx context.Context) error {
 	return nil
 }
 
-// due is called with the lock held.
+// due returns the conditions to write and to remove. The caller holds the lock.
 func (p *Publisher) due() (write []corev1.NodeCondition, remove []string) {
 	observed := p.conditions()
 	want := map[string]desired{}
@@ -260,7 +259,7 @@ func BootTime() time.Time {
 	return time.Unix(int64(stat.BootTime), 0) //nolint:gosec // seconds since 1970
 }
 
-// bootTime is when the node booted; zero if that is in the future, because then one of the clocks was wrong.
+// bootTime returns when the node booted, or zero if that is in the future, because one of the clocks was wrong.
 func (p *Publisher) bootTime() time.Time {
 	if p.Boot.After(p.Now()) {
 		return time.Time{}
@@ -268,11 +267,11 @@ func (p *Publisher) bootTime() time.Time {
 	return p.Boot
 }
 
-// conditions are the node's, as the newer of the watch and the last patch has them. It is called with the lock held.
+// conditions returns the node's conditions from the watch or the last patch, the newer one. The caller holds the lock.
 func (p *Publisher) conditions() []corev1.NodeCondition {
 	watched := p.Source.Object()
 	if p.Source.Unavailable() != nil && p.seen != nil {
-		watched = nil // what was last read may be long gone
+		watched = nil // the last known node may be outdated
 	}
 	switch {
 	case watched == nil && p.seen == nil:

@@ -16,7 +16,7 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/checks"
 )
 
-// Reasons of the reporter's condition, as its users know them.
+// Reasons of the reporter's condition, the same as those of the incumbent's reporter.
 const (
 	ReasonEndpointOK              = "EndpointOK"
 	ReasonEndpointNotReady        = "EndpointNotReady"
@@ -36,8 +36,8 @@ type Reporter struct {
 	Interval, Heartbeat     time.Duration
 }
 
-// ReporterFromEnv reads the environment of the incumbent's reporter. It returns nil where neither CHECK_ENDPOINT nor
-// CONDITION_TYPE is set. Durations that cannot be read are said to the log and replaced by their defaults.
+// ReporterFromEnv reads the environment variables of the incumbent's reporter. It returns nil if neither CHECK_ENDPOINT
+// nor CONDITION_TYPE is set. It logs invalid durations and uses their defaults.
 func ReporterFromEnv(lookup func(string) (string, bool), log *slog.Logger) (*Reporter, error) {
 	get := func(name string) string { v, _ := lookup(name); return v }
 	r := &Reporter{Endpoint: get("CHECK_ENDPOINT"), ConditionType: get("CONDITION_TYPE")}
@@ -60,7 +60,7 @@ func ReporterFromEnv(lookup func(string) (string, bool), log *slog.Logger) (*Rep
 		}
 		d, err := time.ParseDuration(text)
 		if err != nil || d <= 0 {
-			log.Error("The duration cannot be read, using the default", "variable", name, "value", text, "default", def.String())
+			log.Error("Invalid duration, using the default", "variable", name, "value", text, "default", def.String())
 			return def
 		}
 		return d
@@ -70,13 +70,13 @@ func ReporterFromEnv(lookup func(string) (string, bool), log *slog.Logger) (*Rep
 	return r, nil
 }
 
-// Probe makes the probe. Like the incumbent's, it changes with the first answer, follows redirects, and may ask any
-// address.
+// Probe returns the probe. Like that of the incumbent's reporter, one result changes the condition, it follows
+// redirects, and it connects to any address.
 func (r *Reporter) Probe() Probe {
 	client := &http.Client{Timeout: reporterTimeout}
 	shown := r.Endpoint
 	if u, err := url.Parse(r.Endpoint); err == nil {
-		shown = u.Redacted() // conditions are for all to read
+		shown = u.Redacted() // every user of the cluster can read conditions
 	}
 	return Probe{
 		ConditionType: r.ConditionType, Identity: r.Endpoint,

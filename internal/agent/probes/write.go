@@ -16,11 +16,11 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// writeLimit is for how long a write may take.
+// writeLimit is how long a write may take.
 const writeLimit = 10 * time.Second
 
-// look makes sure that the node's conditions are known. Where they may not be read, a patch that changes nothing is
-// answered with them, and writes nothing.
+// look makes sure that the node's conditions are known. If the agent may not read them, it sends an empty patch, whose
+// answer has them.
 func (p *Publisher) look(ctx context.Context, client rest.Interface) error {
 	if p.Source.Unavailable() == nil && p.Source.Object() != nil {
 		return nil
@@ -42,7 +42,7 @@ func (p *Publisher) write(ctx context.Context, client rest.Interface, write []co
 	return err
 }
 
-// update does what a patch does with the permissions to get nodes and to update nodes/status.
+// update does the same as a patch, with the permissions to get nodes and to update nodes/status.
 func (p *Publisher) update(ctx context.Context, client rest.Interface, write []corev1.NodeCondition,
 	remove []string) error {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
@@ -83,7 +83,7 @@ func (p *Publisher) patch(ctx context.Context, client rest.Interface, patch []by
 	return p.answered(node, err)
 }
 
-// answered remembers the node as the API server has answered, or that there is none.
+// answered stores the node in the answer of the API server, or that there is none.
 func (p *Publisher) answered(node *corev1.Node, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

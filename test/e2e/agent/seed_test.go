@@ -86,10 +86,10 @@ const (
 
 func failed(reason string) string { return strings.Replace(notReady, "REASON", reason, 1) }
 
-// TestTheSeedsTable has a row for each of the fourth seed's table of the check node_ready, with its role and with the
-// right to watch besides.
+// TestTheSeedsTable has a row for each of the fourth seed's table of the check node_ready, with its role, and with the
+// permission to watch as well.
 func TestTheSeedsTable(t *testing.T) {
-	for name, verbs := range map[string][]string{"the seed's role": getting, "with the right to watch": watching} {
+	for name, verbs := range map[string][]string{"the seed's role": getting, "with the permission to watch": watching} {
 		t.Run(name, func(t *testing.T) {
 			node := "table-" + strings.ReplaceAll(name, " ", "-")
 			node = strings.ReplaceAll(node, "'", "")
