@@ -96,7 +96,7 @@ var _ = Describe("support-bundle", func() {
 	})
 
 	It("lists what it has no permission to read, and goes on", func(ctx context.Context) {
-		code, out, _ := nodegate(ctx, "support-bundle", "--file", "-", "--as", "nobody")
+		code, out, _ := nodegate(ctx, "support-bundle", "--file", "-", "--as", "guest")
 		Expect(code).To(Equal(0))
 		Expect(unpacked(out)).To(HaveKeyWithValue("nodegate/errors.txt", ContainSubstring("listing Node: permission denied")))
 	})

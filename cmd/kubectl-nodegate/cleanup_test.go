@@ -24,7 +24,7 @@ import (
 )
 
 var _ = Describe("cleanup", func() {
-	// claimed creates a node that a rule holds, and that bears a taint which is nobody's business.
+	// claimed creates a node that a rule holds, and that has an unrelated taint.
 	claimed := func(ctx context.Context, name, uid string) *corev1.Node {
 		taint := "readiness.k8s.io/" + name
 		return create(ctx, build.MakeNode(name).Label("test", name).

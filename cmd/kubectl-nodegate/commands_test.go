@@ -84,7 +84,7 @@ var _ = Describe("why", func() {
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "viewer"},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "viewer", APIGroup: rbacv1.GroupName}}})
 
-		Eventually(func(g Gomega) { // the API server's own view of the rights is a moment behind
+		Eventually(func(g Gomega) { // the API server takes a moment to see the permissions
 			code, out, err := nodegate(ctx, "why", "secret", "--as", "viewer")
 			g.Expect(err).To(BeEmpty())
 			g.Expect(code).To(Equal(0))
@@ -104,7 +104,7 @@ var _ = Describe("why", func() {
 	},
 		Entry("an unknown node", `nodes "nope" not found`, "why", "nope"),
 		Entry("missing permissions", "ask your cluster administrator for the missing permission", "why", "x", "--as",
-			"nobody"),
+			"guest"),
 		Entry("an unknown context", `context "nope" does not exist`, "why", "x", "--context", "nope"),
 		Entry("an unreachable server", "the server cannot be reached", "why", "x", "--server", "https://127.0.0.1:1"),
 	)
@@ -331,7 +331,7 @@ var _ = Describe("pause and resume", func() {
 		Expect(err).To(ContainSubstring(says))
 	},
 		Entry("an unknown rule", `error: nodereadinessrules.readiness.node.x-k8s.io "nope" not found`, "pause", "nope", "-y"),
-		Entry("missing permissions", "permission denied", "pause", "--all", "-y", "--as", "nobody"),
+		Entry("missing permissions", "permission denied", "pause", "--all", "-y", "--as", "guest"),
 	)
 })
 

@@ -35,7 +35,7 @@ func newRelease(p *plugin) *cobra.Command {
 	return p.overriding(gate.OverrideRelease, "released", &cobra.Command{
 		Use:   "release NODE...",
 		Short: "Remove the taints of all rules from nodes, and keep them removed",
-		Long: `Remove the taints of all rules from nodes and keep them removed, whatever the evidence, until
+		Long: `Remove the taints of all rules from nodes and keep them removed, regardless of the evidence, until
 "kubectl nodegate release --undo" or the end of --duration. Other taints are not changed. It sets
 the annotation ` + v1alpha1.OverrideAnnotation + ` on the nodes.`,
 		Example: `  kubectl nodegate release worker-3
@@ -48,7 +48,7 @@ func newHold(p *plugin) *cobra.Command {
 	return p.overriding(gate.OverrideHold, "held", &cobra.Command{
 		Use:   "hold NODE...",
 		Short: "Add the taints of the rules that select nodes to them, and keep them on",
-		Long: `Add the taints of the rules that select nodes to them and keep them on, whatever the evidence, until
+		Long: `Add the taints of the rules that select nodes to them and keep them on, regardless of the evidence, until
 "kubectl nodegate hold --undo" or the end of --duration. It sets the annotation
 ` + v1alpha1.OverrideAnnotation + ` on the nodes.`,
 		Example: "  kubectl nodegate hold worker-3 --duration 2h\n  kubectl nodegate hold worker-3 --undo",
@@ -155,11 +155,11 @@ func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) s
 		until = "for " + short(o.duration)
 	}
 	if o.action == gate.OverrideRelease {
-		return fmt.Sprintf("Releases %s: the operator removes the taints of all rules and adds none %s, whatever the "+
+		return fmt.Sprintf("Releases %s: the operator removes the taints of all rules and adds none %s, regardless of the "+
 			"evidence.", which, until)
 	}
 	text := fmt.Sprintf("Holds %s: the operator adds the taints of the rules that select them and keeps them on %s, "+
-		"whatever the evidence.", which, until)
+		"regardless of the evidence.", which, until)
 	if n := len(nodes) - selected; n > 0 {
 		text += fmt.Sprintf("\nwarning: no enforced rule with a taint selects %d of %d: this has no effect there until one "+
 			"does. \"kubectl cordon\" holds any node.", n, len(nodes))

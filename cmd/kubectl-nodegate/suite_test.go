@@ -63,7 +63,7 @@ type call struct {
 	out, err output
 }
 
-// calling is a call by somebody who answers, or by nobody where the answer is empty.
+// calling is a call with this answer on stdin, or without a terminal if the answer is empty.
 func calling(answer string) *call {
 	c := &call{}
 	c.plugin = &plugin{
@@ -77,7 +77,7 @@ func (c *call) run(ctx context.Context, args ...string) int {
 	return run(ctx, c.plugin, append(args, "--kubeconfig", kubeconfig))
 }
 
-// nodegate runs a command line by nobody and gives the exit code and all that was written.
+// nodegate runs a command without a terminal and returns the exit code and all that was written.
 func nodegate(ctx context.Context, args ...string) (code int, out, err string) {
 	c := calling("")
 	code = c.run(ctx, args...)
@@ -118,7 +118,7 @@ func network(name, label string) *build.RuleWrapper {
 		corev1.TaintEffectNoSchedule)
 }
 
-// read reads an object anew.
+// read reads an object again.
 func read[T client.Object](ctx context.Context, o T) T {
 	GinkgoHelper()
 	Expect(server.Client.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())

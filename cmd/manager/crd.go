@@ -24,10 +24,10 @@ import (
 	"github.com/nodegate/nodegate/config/crd"
 )
 
-// establishLimit is for how long a definition may take to be served.
+// establishLimit is how long the API server may take to serve a CRD.
 const establishLimit = time.Minute
 
-// newApplyCRDCommand is what the chart runs before an upgrade, for Helm never upgrades a definition.
+// newApplyCRDCommand returns the command that the chart runs before an upgrade, because Helm never upgrades a CRD.
 func newApplyCRDCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply-crd",
@@ -93,7 +93,7 @@ func applyCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionIn
 	return err
 }
 
-// waitUntilServed waits until the API server says that it serves the definition.
+// waitUntilServed waits until the API server serves the CRD.
 func waitUntilServed(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface) error {
 	ctx, cancel := context.WithTimeout(ctx, establishLimit)
 	defer cancel()

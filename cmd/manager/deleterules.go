@@ -74,8 +74,8 @@ func newDeleteRulesCommand() *cobra.Command {
 	return cmd
 }
 
-// deleteRules deletes the rules of these names, or all if there are none, and waits for them. Whatever the API server
-// answers meanwhile, it tries again until the context ends.
+// deleteRules deletes the rules of these names, or all if there are none, and waits for them. It retries after
+// every error until the context ends.
 func deleteRules(ctx context.Context, c client.Client, names []string, out io.Writer) error {
 	d := &ruleDeletion{client: c, names: names, out: out, deleted: map[string]bool{}}
 	var last error
@@ -119,7 +119,7 @@ func (d *ruleDeletion) step(ctx context.Context) (int, error) {
 		rule := &rules[i]
 		d.left = append(d.left, rule.Name)
 		if rule.DeletionTimestamp.IsZero() {
-			// The very one that was found: somebody may have made another since.
+			// Only the one that was found: a user may have created another one since.
 			opts := client.Preconditions{UID: &rule.UID}
 			if err := d.client.Delete(ctx, rule, opts); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 				return len(d.left), err
@@ -138,7 +138,7 @@ func (d *ruleDeletion) step(ctx context.Context) (int, error) {
 	return len(d.left), nil
 }
 
-// find are the rules that are meant and there. With names it asks for each: that needs no right to list the others.
+// find returns the rules to delete that exist. With names, it reads each of them, which needs no permission to list.
 func (d *ruleDeletion) find(ctx context.Context) ([]v1alpha1.NodeReadinessRule, error) {
 	if len(d.names) == 0 {
 		list := &v1alpha1.NodeReadinessRuleList{}
@@ -158,7 +158,7 @@ func (d *ruleDeletion) find(ctx context.Context) ([]v1alpha1.NodeReadinessRule, 
 	return found, nil
 }
 
-// ignoreGone: where there is no such rule, or the definition has gone and all rules with it, nothing is left to do.
+// ignoreGone ignores that a rule does not exist, or that the CRD and all rules are deleted.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil

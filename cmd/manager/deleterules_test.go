@@ -148,7 +148,7 @@ func TestDeleteRules(t *testing.T) {
 	deleteDefinition(t, server)
 	for _, names := range [][]string{nil, {"network"}} {
 		if err := deleteRules(ctx, server.Client, names, out); err != nil {
-			t.Errorf("without a definition there is nothing to delete: %v", err)
+			t.Errorf("without the CRD there is nothing to delete: %v", err)
 		}
 		fresh, err := client.New(server.Config(), client.Options{Scheme: cluster.Scheme()}) // which never knew of it
 		if err != nil {

@@ -69,7 +69,7 @@ func TestTheCommandLineOfTheIncumbent(t *testing.T) {
 			does: func(o *options) bool { s, err := o.settings(); return err == nil && s.NodeStateMetrics }},
 		"no limit of requests": {args: []string{"--kube-api-qps=-1", "--kube-api-burst=-1"},
 			does: func(o *options) bool { return client(o).QPS < 0 }},
-		"no limit of requests, whatever the burst": {args: []string{"--kube-api-qps=-1", "--kube-api-burst=100"},
+		"no limit of requests, regardless of the burst": {args: []string{"--kube-api-qps=-1", "--kube-api-burst=100"},
 			does: func(o *options) bool { return client(o).QPS < 0 }},
 		"a limit of requests": {args: []string{"--kube-api-qps=50", "--kube-api-burst=70"},
 			does: func(o *options) bool { return client(o).QPS == 50 && client(o).Burst == 70 }},

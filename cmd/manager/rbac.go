@@ -18,7 +18,7 @@ package main
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=csinodes,verbs=list;watch
 // +kubebuilder:rbac:groups=resource.k8s.io,resources=resourceslices,verbs=list;watch
 //
-// Whether the definition of the rules that is served is ours. No other definition is read.
+// To compare the served CRD with ours. No other CRD is read.
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=nodereadinessrules.readiness.node.x-k8s.io,verbs=get;list;watch
 //
 // Whether another controller acts on the rules: the lease of the Node Readiness Controller, in any namespace.

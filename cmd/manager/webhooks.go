@@ -45,7 +45,7 @@ func (o *webhookOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.certs, "webhook-certs", certsSelfManaged,
 		"Where the webhooks' certificate comes from. self-managed: the operator makes and renews it, and keeps it in the "+
 			"Secret <--webhook-name>-cert. "+
-			"files: it is read from --webhook-cert-dir, by whoever keeps it there, such as cert-manager.")
+			"files: it is read from --webhook-cert-dir, where for example cert-manager keeps it.")
 	fs.StringVar(&o.certDir, "webhook-cert-dir", "",
 		"Directory of tls.crt and tls.key with --webhook-certs=files, where they are read again when they change.")
 	fs.StringVar(&o.name, "webhook-name", "nodegate-webhook", "Name of the webhooks' Service and of their configurations.")

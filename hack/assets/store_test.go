@@ -206,7 +206,7 @@ func TestGivenBinariesWin(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyObtainsIsAnError(t *testing.T) {
+func TestAVersionThatCannotBeObtainedIsAnError(t *testing.T) {
 	_, err := newStore(t.TempDir(), "").ensure(t.Context(), []string{"etcd"})
 	if err == nil || !strings.Contains(err.Error(), "etcd") {
 		t.Errorf("error %v", err)

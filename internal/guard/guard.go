@@ -48,7 +48,7 @@ type Decision struct {
 	Hold gate.Hold
 	// Late: the rule holds again; the deletion was begun before that.
 	Late bool
-	// Message says it in words, for whoever asked.
+	// Message explains it to the client.
 	Message string
 	// Rehearsed are the rules in dry-run that would deny it.
 	Rehearsed []*ruleset.Rule
@@ -77,7 +77,7 @@ func Decide(r *Request) Decision {
 	return out
 }
 
-// guarded reports whether there is anything to guard: all that is never denied, whatever the rules say.
+// guarded reports whether there is anything to guard: what is never denied, regardless of the rules.
 func guarded(r *Request) bool {
 	pod, node := r.Pod, r.Node
 	switch {
@@ -87,7 +87,7 @@ func guarded(r *Request) bool {
 		return false
 	case r.Namespace != "" && pod.Namespace == r.Namespace:
 		return false
-	case r.User == ControllerManager && Announced(pod) == nil: // some other controller of it, which is nobody's to stop
+	case r.User == ControllerManager && Announced(pod) == nil: // some other controller of it, which must not be stopped
 		return false
 	}
 	if o, err := gate.ParseOverride(pod.Annotations[v1alpha1.OverrideAnnotation]); err == nil &&
@@ -100,7 +100,7 @@ func guarded(r *Request) bool {
 	})
 }
 
-// evictsOtherwise reports whether a taint evicts the pod for another reason than that the node is not ready: somebody
+// evictsOtherwise reports whether a taint evicts the pod for another reason than that the node is not ready: a user
 // has put it there for that.
 func evictsOtherwise(t *corev1.Taint, r *Request) bool {
 	if t.Effect != corev1.TaintEffectNoExecute || gate.OfNodeController(t) || ofRule(t, r.Rules) {
@@ -125,7 +125,7 @@ func decide(rule *ruleset.Rule, r *Request, override gate.Override) (Decision, b
 	d := Decision{Rule: rule, Hold: hold(&in)}
 	switch {
 	case d.Hold.State == gate.HoldActive && in.Verdict.Ready:
-		d.Message = denial(rule, r, "has been ready again for too short a time, or still bears the taint of the node "+
+		d.Message = denial(rule, r, "has been ready again for too short a time, or still has the taint of the node "+
 			"controller")
 	case d.Hold.State == gate.HoldActive:
 		why := ""

@@ -99,7 +99,7 @@ func TestDecide(t *testing.T) {
 		"begun before, and far too late":      {node: back(30), pod: announced(29), second: 330, want: allowed},
 		"begun before, and evicted by another taint": {node: back(30).Taint("example.com/drain", "", noExecute),
 			pod: announced(29), second: 120, want: allowed},
-		"begun before, by somebody else": {node: back(30), pod: pod().Condition(corev1.DisruptionTarget,
+		"begun before, by another client": {node: back(30), pod: pod().Condition(corev1.DisruptionTarget,
 			"PreemptionByScheduler", at(29)), second: 120, want: allowed},
 		"a controller manager without accounts": {user: ControllerManager, pod: announced(3), second: 5, want: denied},
 		"some other controller of that":         {user: ControllerManager, second: 5, want: allowed},

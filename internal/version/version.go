@@ -27,7 +27,7 @@ func Commit() string {
 	return "unknown"
 }
 
-// BuildInfo is a metric that is always 1 and bears the version as labels.
+// BuildInfo is a metric that is always 1 and has the version as labels.
 func BuildInfo() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "node_readiness_build_info",

@@ -56,7 +56,7 @@ func FollowCRD(
 	return registration.HasSynced, nil
 }
 
-// CompareCRD says which fields of ours a served definition lacks; nil if it has them all. It may have more.
+// CompareCRD says which fields of ours a served CRD lacks; nil if it has them all. It may have more.
 func CompareCRD(ours, served *apiextensionsv1.CustomResourceDefinition) *ruleset.Problem {
 	want, have := schema(ours), schema(served)
 	missing := lacks("", want, have)

@@ -27,7 +27,7 @@ func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Dura
 	return cache.NewSharedIndexInformer(patient(lw), object, resync, indexers)
 }
 
-// patient asks until there is somebody to answer; what the answer is, is for the caller.
+// patient retries until a server answers. The caller handles the answer.
 func patient(lw cache.ListerWatcher) *cache.ListWatch {
 	inner := cache.ToListerWatcherWithContext(lw)
 	return &cache.ListWatch{
@@ -58,7 +58,7 @@ func ask[T any](ctx context.Context, options metav1.ListOptions, call func(conte
 	}
 }
 
-// away reports whether nobody answered: no connection came about, or something in front of the server said so.
+// away reports whether no server answered: no connection was established, or a proxy reported that.
 func away(err error) bool {
 	var connection *net.OpError
 	return errors.As(err, &connection) || apierrors.IsServiceUnavailable(err)

@@ -28,7 +28,7 @@ import (
 // long is for what comes soon or not at all.
 const long = time.Minute
 
-// freeAddress is an address of the loopback interface that nobody listens on.
+// freeAddress is an address of the loopback interface without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	address, err := cluster.FreeAddress()
@@ -115,7 +115,7 @@ func TestGivesUpWithItsContext(t *testing.T) {
 	defer cancel()
 	_, err := patient(nodesAt(t, freeAddress(t))).WatchWithContext(ctx, metav1.ListOptions{})
 	if err == nil {
-		t.Fatal("watches where nobody is")
+		t.Fatal("watches without a server")
 	}
 }
 
@@ -140,7 +140,7 @@ func TestAway(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"nobody listens":             {&net.OpError{Op: "dial", Err: errors.New("connection refused")}, true},
+		"no listener":                {&net.OpError{Op: "dial", Err: errors.New("connection refused")}, true},
 		"a load balancer says so":    {apierrors.NewServiceUnavailable("no backend"), true},
 		"the kind is not served yet": {apierrors.NewNotFound(corev1.Resource("nodes"), ""), false},
 		"the version is too old":     {apierrors.NewResourceExpired("too old"), false},

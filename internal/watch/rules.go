@@ -26,7 +26,7 @@ type Rules struct {
 
 	synced func() bool
 
-	// writing is held by whoever changes the rest, also while the subscribers are told: they see every change in order.
+	// writing is held while the rest changes and the subscribers are called, so that they see every change in order.
 	writing     sync.Mutex
 	subscribers []func(*ruleset.Set)
 

@@ -32,7 +32,7 @@ func TestAuditLogCountsWhatAUserAsksFor(t *testing.T) {
 		line("me", "patch", "nodes", "", "b", 200, 1) +
 		line("me", "patch", "nodes", "", "b", 422, 1) +
 		line("other", "patch", "nodes", "", "c", 200, 1) +
-		line("me", "patch", "nodes", "status", "d", 200, 1) + // nobody should
+		line("me", "patch", "nodes", "status", "d", 200, 1) + // no client should
 		line("me", "create", "events", "", "", 201, 1) +
 		line("me", "patch", "events", "", "e", 200, 1) +
 		line("me", "update", "nodereadinessrules", "status", "r", 200, 2) +

@@ -148,7 +148,7 @@ func withProtobuf(config *rest.Config) *rest.Config {
 	return config
 }
 
-// createNodes makes the nodes, and works on them a little, so that nobody has the first requests of a cold server.
+// createNodes makes the nodes, and works on them a little, so that no contestant meets a cold server.
 func (b *bench) createNodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
 	defer cancel()
@@ -184,7 +184,7 @@ func (b *bench) createNodes(ctx context.Context) error {
 }
 
 // reset makes all nodes what they are before the first phase: without taints, with conditions that are not True.
-// The API server's own taint on new nodes goes here, too: nobody else is there to lift it.
+// The API server's own taint on new nodes goes here, too: no controller runs that would remove it.
 func (b *bench) reset(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
 	defer cancel()
@@ -198,7 +198,7 @@ func (b *bench) reset(ctx context.Context) error {
 		return err
 	}
 	if n := b.watch.stained(); n > 0 {
-		return fmt.Errorf("%d nodes bear taints or records before the first phase", n)
+		return fmt.Errorf("%d nodes have taints or records before the first phase", n)
 	}
 	return b.compact(ctx)
 }

@@ -195,7 +195,7 @@ func request(ctx context.Context, method, url string) ([]byte, error) {
 	return body, nil
 }
 
-// freeAddress is a loopback port on which nobody listens.
+// freeAddress is a loopback port without a listener.
 func freeAddress() string {
 	address, err := cluster.FreeAddress()
 	if err != nil {

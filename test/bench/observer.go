@@ -33,7 +33,7 @@ type observer struct {
 	mu      sync.Mutex
 	index   map[string]int
 	taints  []int  // of ours, node by node
-	records []bool // whether the node bears a record of the operator
+	records []bool // whether the node has a record of the operator
 	version uint64 // of the latest event
 	err     error
 

@@ -195,7 +195,7 @@ func (c *Component) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Exited returns a channel that is closed when the process has ended, for whatever reason. Before the first Start
+// Exited returns a channel that is closed when the process has ended, for any reason. Before the first Start
 // it is closed, and each Start makes another one.
 func (c *Component) Exited() <-chan struct{} {
 	c.mu.Lock()

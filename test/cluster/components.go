@@ -28,7 +28,7 @@ const loopback = "127.0.0.1"
 
 // etcd's sockets are named relative to the cluster's directory, in which all components run: an absolute path
 // could be longer than a socket's may be. In a directory that only its user can enter they are also safer than
-// a port, for etcd asks nobody who he is.
+// a port, because etcd authenticates no client.
 const (
 	etcdSocket     = "etcd:0"
 	etcdPeerSocket = "etcd:1"

@@ -48,7 +48,7 @@ func newWorkDir(path string) (*workDir, error) {
 	return w, nil
 }
 
-// lockDir makes the lock file under another name first: a sweep looks only at what bears the right one, and
+// lockDir makes the lock file under another name first: a sweep looks only at files of the right name, and
 // that one is locked from its first moment.
 func lockDir(dir string) (*os.File, error) {
 	name := filepath.Join(dir, lockName)

@@ -72,11 +72,11 @@ func (g *guard) forget(p *os.Process) { g.tell("-", p) }
 func (g *guard) tell(op string, p *os.Process) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	// It fails only if somebody killed the shell; then Pdeathsig is what is left.
+	// It fails only if a user killed the shell. Then only Pdeathsig is left.
 	_, _ = fmt.Fprintf(g.pipe, "%s %d\n", op, p.Pid)
 }
 
-// close ends the shell. It then kills and removes whatever is left.
+// close ends the shell. It then kills and removes what is left.
 func (g *guard) close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -28,7 +28,7 @@ func (c *Cluster) newKwok(port int, extra []string) (*Component, error) {
 	if err := os.WriteFile(config, kwokConfig, 0o600); err != nil {
 		return nil, err
 	}
-	// A kubelet's rights are confined to its own node, and kwok is all of them.
+	// A kubelet's permissions are limited to its own node, and kwok acts as all kubelets.
 	kubeconfig, err := c.writeKubeconfig(filepath.Join(c.dir.path, "kwok.kubeconfig"), "localcluster-kwok", adminGroup)
 	if err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ func ownCluster() error {
 	return nil
 }
 
-// gone says whether a process has ended. One that has, and of which nobody takes notice, is a zombie.
+// gone says whether a process has ended. One that has ended and was not waited for is a zombie.
 func gone(pid int) error {
 	out, _ := exec.Command("ps", "-o", "stat=,args=", "-p", strconv.Itoa(pid)).Output()
 	if state := strings.TrimSpace(string(out)); state != "" && !strings.HasPrefix(state, "Z") {

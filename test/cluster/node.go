@@ -31,7 +31,7 @@ type NodeOptions struct {
 	Taints []corev1.Taint
 	// Images is how many images it reports: 0 means 50, as many as a kubelet does; a negative number none.
 	Images int
-	// Unmanaged means that kwok leaves it alone. It then says that it is Ready, and nobody renews that: a
+	// Unmanaged means that kwok leaves it alone. It then says that it is Ready, and does not renew that: a
 	// controller manager finds it Unknown after a minute.
 	Unmanaged bool
 }

@@ -32,7 +32,7 @@ func TestPortsAreOutsideTheRangeOfOutgoingConnectionsAndGivenOnce(t *testing.T) 
 	}
 }
 
-func TestAPortOnWhichSomebodyListensIsNotTaken(t *testing.T) {
+func TestAPortInUseIsNotTaken(t *testing.T) {
 	taken, err := TakePorts(1)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestAPortOnWhichSomebodyListensIsNotTaken(t *testing.T) {
 	}
 	delete(reserved, taken[0])
 	if reservePort(taken[0]) {
-		t.Errorf("port %d is taken, and somebody listens on it", taken[0])
+		t.Errorf("port %d is taken, and a process listens on it", taken[0])
 	}
 }
 

@@ -115,7 +115,7 @@ func known(t *testing.T, what, expr string) {
 	}
 	for _, name := range names {
 		if !documented.Has(strings.TrimSuffix(name, "_bucket")) {
-			t.Errorf("%s asks for %s, which nobody exposes", what, name)
+			t.Errorf("%s asks for %s, which no component exposes", what, name)
 		}
 	}
 }

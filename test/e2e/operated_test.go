@@ -130,7 +130,7 @@ func TestWhatCanBeSeenOfARule(t *testing.T) {
 		}
 		return nil
 	})
-	e.Eventually("each node bears its events", func() error {
+	e.Eventually("each node has its events", func() error {
 		list := &eventsv1.EventList{}
 		if err := e.Client.List(t.Context(), list); err != nil {
 			return err

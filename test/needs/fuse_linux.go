@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FUSE is a filesystem whose server can stop, like a dead disk or NFS server: whoever asks it then hangs.
+// FUSE is a filesystem whose server can stop, like a dead disk or NFS server: every request to it then hangs.
 //
 // It is mounted nowhere: a process sees it through Root, which is passed to it as an open file. So nothing is left of
-// it when this process ends, in whatever way. This process must not look at it while the server is stopped.
+// it when this process ends, in any way. This process must not look at it while the server is stopped.
 type FUSE struct {
 	// Root is the filesystem's root directory.
 	Root *os.File

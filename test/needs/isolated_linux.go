@@ -19,16 +19,16 @@ import (
 // insideEnv names, in the environment of a test that runs in namespaces, that test.
 const insideEnv = "NODEGATE_TEST_ISOLATED"
 
-// Isolated runs a test in a process with namespaces of its own for mounts, network and processes, and with the rights
-// of root in them. It returns false outside, when that process has ended, and true inside:
+// Isolated runs a test in a process with namespaces of its own for mounts, network and processes, and with the
+// permissions of root in them. It returns false outside, when that process has ended, and true inside:
 //
 //	func TestX(t *testing.T) {
 //		if !tools.Isolated(t) {
 //			return
 //		}
 //
-// Whatever is mounted, configured, started or written to a temporary directory there goes with that process, however it
-// ends; and it ends with this one. Other files are the same inside and outside. Call it in a test, not in a subtest.
+// What is mounted, configured, started or written to a temporary directory there is removed with that process, however
+// it ends; and it ends with this one. Other files are the same inside and outside. Call it in a test, not in a subtest.
 func Isolated(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(insideEnv) == t.Name() {

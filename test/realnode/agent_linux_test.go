@@ -62,8 +62,8 @@ func agentsAnswer(t *testing.T) {
 	var want []haproxy.Change
 
 	for _, fault := range []struct {
-		check          string
-		breaks, mended func()
+		check         string
+		breaks, fixed func()
 	}{
 		{"kubelet", func() { cluster.Must(t, node.Kubelet.Pause()) }, func() { cluster.Must(t, node.Kubelet.Resume()) }},
 		{"container_runtime", func() { cluster.Must(t, node.Runtime.Pause()) },
@@ -84,7 +84,7 @@ func agentsAnswer(t *testing.T) {
 			func() error { return healthy(ctx, other, "") })
 		b.out(t, node, other)
 		t.Logf("%s: out after %s", fault.check, time.Since(began).Round(100*time.Millisecond))
-		fault.mended()
+		fault.fixed()
 		well(node)
 		b.in(t, node)
 		want = append(want, wentOutAndIn(node.Name)...)
@@ -97,7 +97,7 @@ func agentsAnswer(t *testing.T) {
 
 	resolver.stop()
 	for _, n := range []*Node{node, other} {
-		eventually(t, "nobody resolves names", func() error { return healthy(ctx, n, "network") })
+		eventually(t, "no resolver answers", func() error { return healthy(ctx, n, "network") })
 		b.isOut(t, n)
 	}
 	resolver.start(t)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// guardsBindings is a rule with podAdmission: Deny: nobody gets a pod onto a held node past the scheduler, unless the
-// pod tolerates the taint.
+// guardsBindings is a rule with podAdmission: Deny: no client can place a pod on a held node past the scheduler, unless
+// the pod tolerates the taint.
 func guardsBindings(t *testing.T) {
 	ctx := t.Context()
 	node := lab.Nodes()[1].Name
@@ -42,7 +42,7 @@ spec:
 		}
 	}
 	refused("creating a pod on the node", lab.Apply(ctx, pod("placed", "nodeName: "+node)))
-	apply(t, pod("unplaced", "schedulerName: nobody"))
+	apply(t, pod("unplaced", "schedulerName: none"))
 	_, err := lab.KubectlWith(ctx, fill(`{"apiVersion": "v1", "kind": "Binding",
 		"metadata": {"name": "unplaced", "namespace": "default"},
 		"target": {"apiVersion": "v1", "kind": "Node", "name": "NODE"}}`, "NODE", node),

@@ -104,7 +104,7 @@ func again(role, dir string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// guardScript waits until nobody holds the other end of its stdin, and removes what does not end with the namespaces.
+// guardScript waits until the other end of its stdin is closed, and removes what does not end with the namespaces.
 // It retries, for what was killed may take a moment to be gone.
 const guardScript = `
 while read -r _; do :; done

@@ -35,7 +35,7 @@ spec:
       containers: [{name: main, image: IMAGE, args: [serve]}]
 `, "IMAGE", PodImage)
 
-// guardsPods is the example of a node that nobody hears of for a while: its kubelet is stopped, its pods run. A node
+// guardsPods is the example of a node that is silent for a while: its kubelet is stopped, its pods run. A node
 // beside it is well, or else the controller manager would take itself to be the one who is cut off.
 func guardsPods(t *testing.T) {
 	ctx := t.Context()

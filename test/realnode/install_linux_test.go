@@ -38,8 +38,8 @@ func TestRealNodes(t *testing.T) {
 		{"helm upgrades it, and nothing changes on the nodes", upgrade},
 		{"a load balancer hears from the agents what is broken", agentsAnswer},
 		{"an update of the agents takes nothing away from a load balancer", updatesAgents},
-		{"a token is good for what it is needed for", rights},
-		{"nobody gets a pod onto a held node", guardsBindings},
+		{"a token is good for what it is needed for", permissions},
+		{"no pod gets onto a held node past the scheduler", guardsBindings},
 		{"pods live on when a kubelet is silent", guardsPods},
 		{"a node waits for its network", waitsForNetwork},
 		{"a node waits for what warms it up", waitsForWarmUp},
@@ -171,12 +171,12 @@ func watchTaints(t *testing.T, key string) (changes func() []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bears := map[string]bool{}
+	had := map[string]bool{}
 	has := func(n *corev1.Node) bool {
 		return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 	}
 	for i := range list.Items {
-		bears[list.Items[i].Name] = has(&list.Items[i])
+		had[list.Items[i].Name] = has(&list.Items[i])
 	}
 	w, err := client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 	if err != nil {
@@ -189,10 +189,10 @@ func watchTaints(t *testing.T, key string) (changes func() []string) {
 		defer close(done)
 		for e := range w.ResultChan() {
 			n, ok := e.Object.(*corev1.Node)
-			if !ok || bears[n.Name] == has(n) {
+			if !ok || had[n.Name] == has(n) {
 				continue
 			}
-			bears[n.Name] = has(n)
+			had[n.Name] = has(n)
 			seen = append(seen, n.Name+map[bool]string{true: " is held", false: " is released"}[has(n)])
 		}
 	}()
@@ -329,11 +329,11 @@ func tainted(ctx context.Context, node, key string, want bool) error {
 			if want {
 				return nil
 			}
-			return fmt.Errorf("%s bears %s", node, key)
+			return fmt.Errorf("%s has %s", node, key)
 		}
 	}
 	if want {
-		return fmt.Errorf("%s does not bear %s, but %s", node, key, out)
+		return fmt.Errorf("%s does not have %s, but %s", node, key, out)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func Start(ctx context.Context, dir string, o Options) (*Lab, error) {
 	cluster, err := cluster.Start(ctx, cluster.Options{
 		Assets: o.Assets, Dir: filepath.Join(dir, "cluster"), Address: Gateway, ControllerManager: true, Scheduler: true,
 		AuditPolicy: o.AuditPolicy, Log: o.Log,
-		// Webhooks behind a Service are called at their endpoints: nobody serves ClusterIPs where the API server is.
+		// Webhooks behind a Service are called at their endpoints: no kube-proxy serves ClusterIPs where the API server is.
 		APIServerArgs:         []string{"--enable-aggregator-routing=true"},
 		ControllerManagerArgs: []string{"--node-monitor-period=1s", "--node-monitor-grace-period=10s"},
 	})
@@ -57,7 +57,7 @@ func Start(ctx context.Context, dir string, o Options) (*Lab, error) {
 	return l, l.bindProxy(ctx)
 }
 
-// bindProxy gives kube-proxy's user its rights, which a cluster's installer does.
+// bindProxy gives kube-proxy's user its permissions, which a cluster's installer does.
 func (l *Lab) bindProxy(ctx context.Context) error {
 	_, err := l.Kubectl(ctx, "create", "clusterrolebinding", "kube-proxy", "--clusterrole=system:node-proxier",
 		"--user=system:kube-proxy")

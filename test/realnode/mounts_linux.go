@@ -50,8 +50,8 @@ func setUpNode(dir string) error {
 }
 
 // nodeFiles are files that a node has for itself, by path. Kubelet writes the kernel's parameters: what it would write
-// stands in copies of them already, and the machine's are left alone. Names are resolved by whoever does so beside the
-// control plane; usually nobody does, and a lookup fails at once.
+// stands in copies of them already, and the machine's are left alone. Names are resolved by a resolver beside the
+// control plane; usually there is none, and a lookup fails at once.
 func nodeFiles(name string) map[string]string {
 	return map[string]string{
 		"/proc/sys/kernel/panic":         "10\n",

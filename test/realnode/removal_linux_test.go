@@ -47,7 +47,7 @@ func uninstallsInAnyOrder(t *testing.T) {
 		then  [][]string
 	}{
 		{name: "the release first, with its rules", chart: true, wrong: uninstallRelease, then: inOrder[2:]},
-		{name: "the definition first", chart: true, wrong: func(t *testing.T) {
+		{name: "the CRD first", chart: true, wrong: func(t *testing.T) {
 			kubectl(t, "delete", "crd", definition, "--timeout=120s")
 		}, then: documented(t, removal, "The CRD was deleted first", "")},
 		{name: "the operator first", held: true, wrong: func(t *testing.T) {
@@ -58,7 +58,7 @@ func uninstallsInAnyOrder(t *testing.T) {
 		{name: "the namespace first", held: true, more: []string{"--set", "nodeAdmission.failurePolicy=Fail"},
 			wrong: func(t *testing.T) {
 				deleteNamespace(t)
-				err := join(t, "nobody-answers", "")
+				err := join(t, "no-answer", "")
 				if err == nil || !strings.Contains(err.Error(), "nodes.readiness.node.x-k8s.io") {
 					t.Errorf("with failurePolicy Fail a node should be refused: %v", err)
 				}
@@ -93,7 +93,7 @@ func uninstallRelease(t *testing.T) {
 	follow(t, documented(t, removal, "In order", "helm uninstall"))
 }
 
-// holdOne installs Nodegate, with a rule that holds one node; another one bears a taint that is nobody's business.
+// holdOne installs Nodegate, with a rule that holds one node; another one has an unrelated taint.
 func holdOne(t *testing.T, chart bool, more ...string) {
 	t.Helper()
 	nodes := atLeast(t, 2)

@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// rights tries, with the tokens that kubelet has given the pods, what each service account needs, and what would be of
-// use to whoever got hold of it.
-func rights(t *testing.T) {
+// permissions tries, with the tokens that kubelet has given the pods, what each service account needs, and what would
+// be of use to an attacker who got hold of it.
+func permissions(t *testing.T) {
 	node, other := lab.Nodes()[0], lab.Nodes()[1]
 	agent := tokenOf(t, node, "app.kubernetes.io/component=agent")
 	condition := func(n *Node, conditionType string) attempt {

@@ -142,7 +142,7 @@ func incumbent(t *testing.T, held, completed, completedEarlier, relabelled strin
 	_, err := lab.Kubectl(t.Context(), "patch", "nrr", networkRule, "--type=merge", "-p",
 		`{"spec": {"enforcementMode": "continuous"}}`)
 	if err == nil || !strings.Contains(err.Error(), "immutable") {
-		t.Fatalf("the definition is not the other controller's: %v", err)
+		t.Fatalf("the CRD is not the other controller's: %v", err)
 	}
 	kubectl(t, "apply", "-f", "testdata/incumbent/controller.yaml")
 	kubectl(t, "-n", "nrr-system", "rollout", "status", "deployment/nrr-controller-manager", "--timeout=120s")
@@ -210,7 +210,7 @@ func counts(ctx context.Context, rule string) (v1alpha1.NodeCounts, error) {
 	return got, json.Unmarshal([]byte(out), &got)
 }
 
-// wantTaints wants nodes to bear just these taints of rules, with these values.
+// wantTaints wants nodes to have just these taints of rules, with these values.
 func wantTaints(t *testing.T, want map[string][]string) {
 	t.Helper()
 	for node, taints := range want {

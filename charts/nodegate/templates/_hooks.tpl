@@ -1,5 +1,5 @@
 {{/*
-A job of the operator's image that Helm runs at a point of the release's life, with an account and rights of its own; all of it
+A job of the operator's image that Helm runs at a point of the release's life, with an account and permissions of its own; all of it
 is gone when that is done. Of a job that fails Helm shows the log, and the job stays to be looked at. Of (dict):
   root: $              name: after the release's, also the component
   hook: pre-upgrade    rules: of its ClusterRole

@@ -51,7 +51,7 @@ func main() {
 	fmt.Println("</g>\n</svg>")
 }
 
-// spans returns a line as colored pieces, each at its own column, whatever the width of the reader's font.
+// spans returns a line as colored pieces, each at its own column, regardless of the width of the reader's font.
 func spans(line string) string {
 	var b strings.Builder
 	color, column := "", 0

@@ -10,6 +10,6 @@ package certs
 // patch, writes it, and creates it again if it was deleted.
 // +kubebuilder:rbac:groups="",namespace=nodegate-system,resources=secrets,resourceNames=nodegate-webhook-cert,verbs=get;list;watch;create;patch
 //
-// Whom to trust is written into the webhook configurations. They are watched, since whoever applies them again removes
+// Whom to trust is written into the webhook configurations. They are watched, since applying them again removes
 // it.
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,resourceNames=nodegate-webhook,verbs=get;list;watch;update

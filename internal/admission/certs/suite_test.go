@@ -164,7 +164,7 @@ var _ = Describe("A certificate that the operator keeps itself", func() {
 		}).Should(Succeed())
 		Eventually(r.ready).Should(Succeed())
 
-		By("being made anew when the Secret is emptied, with another authority")
+		By("being created again when the Secret is emptied, with another authority")
 		secret := &corev1.Secret{}
 		Expect(server.Client.Get(ctx, managed.SecretKey(), secret)).To(Succeed())
 		secret.Data = nil
@@ -177,7 +177,7 @@ var _ = Describe("A certificate that the operator keeps itself", func() {
 			g.Expect(err).NotTo(HaveOccurred())
 		}).Should(Succeed())
 
-		By("writing the authority again where somebody has taken it out")
+		By("writing the authority again when a user has removed it")
 		v := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 		Expect(server.Client.Get(ctx, client.ObjectKey{Name: "renewed"}, v)).To(Succeed())
 		v.Webhooks[0].ClientConfig.CABundle = nil

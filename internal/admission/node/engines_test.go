@@ -218,7 +218,7 @@ var requests = map[string]request{
 	"a forged record of a rule that does not match": {rules: one(), node: forged("example.com/other")},
 	"a forged record of a rule that is suspended": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }),
 		node: forged(poolKey)},
-	"a node that bears the mark of completion": {rules: one(), admin: true,
+	"a node with a completion marker": {rules: one(), admin: true,
 		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
 			return member(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+string(rules[0].UID), "{}")
 		}},
@@ -244,7 +244,7 @@ var requests = map[string]request{
 		node: func(pool string, _ []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
 			return build.MakeNode(pool).Condition("Ready", "False", time.Now()).Heartbeat("Ready", time.Time{})
 		}},
-	"a node that registers is new, whatever its kubelet says": {rules: one(), taints: []string{held}, claims: gated,
+	"a node that registers is new, regardless of its kubelet": {rules: one(), taints: []string{held}, claims: gated,
 		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
 			n := aged(time.Hour)(pool, rules)
 			return n.Label(poolKey, pool)
@@ -258,7 +258,7 @@ var requests = map[string]request{
 			return unmatched(pool, rules).Taint(taintKey, "mine", corev1.TaintEffectNoSchedule)
 		},
 		taints: []string{taintKey + "=mine:NoSchedule"}},
-	"a node that may join whatever happens": {rules: one(), admin: true,
+	"a node that may join in any case": {rules: one(), admin: true,
 		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
 			return member(pool, rules).Label("node-restriction.kubernetes.io/skip-admission", "")
 		}},
@@ -365,7 +365,7 @@ func awaitEngine(ctx context.Context, kind Kind) {
 	Expect(server.Client.Delete(ctx, rule)).To(Succeed())
 }
 
-// stored is what a node bears: taints, but for those of Kubernetes, and records, by the rule's UID.
+// stored is what a node has: taints, but for those of Kubernetes, and records, by the rule's UID.
 func stored(node *corev1.Node) (taints []string, records map[string]string) {
 	for _, t := range node.Spec.Taints {
 		if !strings.HasPrefix(t.Key, "node.kubernetes.io/") {

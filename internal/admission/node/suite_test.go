@@ -91,7 +91,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	awaitGuard(ctx)
 })
 
-// relaxCRD lets the API server store rules with any taint, as a definition of another version might.
+// relaxCRD lets the API server store rules with any taint, as a CRD of another version might.
 func relaxCRD(ctx context.Context) {
 	GinkgoHelper()
 	served := &apiextensionsv1.CustomResourceDefinition{}

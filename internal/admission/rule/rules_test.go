@@ -99,7 +99,7 @@ func TestRules(t *testing.T) {
 			rule: expression(network("a"), bad+" "), refused: []string{"1:36"}},
 		"an expression that was bad and is not": {old: expression(network("a"), bad),
 			rule: expression(network("a"), bad).Suspend(true)},
-		"an expression that is mended": {old: expression(network("a"), bad),
+		"an expression that is fixed": {old: expression(network("a"), bad),
 			rule: expression(network("a"), "true")},
 
 		"a circle of one": {rule: requires(network("a"), "a"), refused: []string{"spec.requirements", "a requires a"}},

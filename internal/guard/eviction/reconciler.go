@@ -30,9 +30,9 @@ const (
 	grace = 5 * time.Second
 	// watchEvery is how often the pods of a guarded node are looked at for some that were evicted all the same.
 	watchEvery = time.Minute
-	// firstTry is how long after its announcement an eviction that nobody denies is done, in whole seconds.
+	// firstTry is how long after its announcement an eviction that is not denied is done, in whole seconds.
 	firstTry = 2 * time.Second
-	// disruptionReason is the reason of the condition DisruptionTarget that an evicted pod bears.
+	// disruptionReason is the reason of the condition DisruptionTarget that an evicted pod has.
 	disruptionReason = "EvictionGuardEnded"
 )
 
@@ -187,8 +187,8 @@ func (r *Reconciler) lastOf(ended []*ruleset.Rule, node *corev1.Node) (last *rul
 	return last, end
 }
 
-// recovered reports whether, as far as the cache knows by now, the rule's guard has no evictions to finish any more: the
-// pods that are left stay.
+// recovered reports whether, as far as the cache knows by now, the rule's guard has no evictions to finish any more:
+// the pods that are left stay.
 func (r *Reconciler) recovered(ctx context.Context, node *corev1.Node, rule *ruleset.Rule) bool {
 	now := &corev1.Node{}
 	if err := r.Nodes.Get(ctx, client.ObjectKeyFromObject(node), now); err != nil {
@@ -275,7 +275,7 @@ func (r *Reconciler) watch(ctx context.Context, node *corev1.Node) (reconcile.Re
 	return reconcile.Result{RequeueAfter: watchEvery}, nil
 }
 
-// evicted reports whether the node controller has deleted the pod at its first try. Somebody else may have deleted
+// evicted reports whether the node controller has deleted the pod at its first try. Another client may have deleted
 // later what was kept from it.
 func evicted(pod *corev1.Pod) bool {
 	announced := guard.Announced(pod)

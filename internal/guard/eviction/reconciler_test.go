@@ -361,7 +361,7 @@ var _ = Describe("Watching guarded pods", func() {
 		Expect(w.bypassed).To(Equal([]string{"link bypassed"}))
 	})
 
-	It("does not tell of one that somebody deleted after its eviction was denied", func(ctx context.Context) {
+	It("emits no event for one that a user deleted after its eviction was denied", func(ctx context.Context) {
 		w := newWorld(ctx)
 		evict(ctx, w, w.pod("deleted", 5), -time.Minute)
 		Expect(w.bypassed).To(BeEmpty())

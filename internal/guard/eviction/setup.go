@@ -32,7 +32,7 @@ func Relevant() predicate.TypedPredicate[*corev1.Node] {
 	}
 }
 
-// guarded reports whether a node bears the record of a hold.
+// guarded reports whether a node has the record of a hold.
 func guarded(node *corev1.Node) bool {
 	for key, value := range node.Annotations {
 		if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) && strings.Contains(value, `"guardedSince"`) {

@@ -147,7 +147,7 @@ func TestSummary(t *testing.T) {
 		},
 		"released by its override": {
 			node: worker().Annotation(v1alpha1.OverrideAnnotation, "Release"), rules: []*build.RuleWrapper{network()},
-			want: "Node worker-3 is released by its override: no rule holds it, whatever its evidence.",
+			want: "Node worker-3 is released by its override: no rule holds it, regardless of its evidence.",
 		},
 		"one of several does": {
 			node: worker(), rules: []*build.RuleWrapper{network().AnyOf().Condition("example.com/Other")},
@@ -325,10 +325,10 @@ func TestEvidenceThatCouldNotBeRead(t *testing.T) {
 		t.Errorf("evidence: %+v", r.Evidence)
 	}
 	if r.Taint.Change != "" || len(r.Deadlines) > 0 {
-		t.Errorf("what nobody can know is foretold: %+v", r)
+		t.Errorf("a verdict that cannot be known is predicted: %+v", r)
 	}
 	if !e.Held {
-		t.Error("the node bears the taint, and is not said to be held")
+		t.Error("the node has the taint, and is not said to be held")
 	}
 
 	if r := explained(held().Annotation(v1alpha1.OverrideAnnotation, "Release"),

@@ -82,9 +82,9 @@ func would(d *gate.Decision) string {
 	return "it would change nothing here"
 }
 
-// exempt explains reasons for which a node is not held, whatever its evidence.
+// exempt explains reasons for which a node is not held, regardless of its evidence.
 var exempt = map[string]string{
-	gate.ReasonOverrideRelease: "the override annotation releases the node, whatever its evidence",
+	gate.ReasonOverrideRelease: "the override annotation releases the node, regardless of its evidence",
 	gate.ReasonTimedOut:        "its timeout has released the node anyway",
 	gate.ReasonExistingNode:    "the node is older than the rule, which ignores it until it is ready (existingNodes)",
 	gate.ReasonSuspended:       "the rule is suspended: nothing of it is added or removed",
@@ -114,7 +114,8 @@ func overridden(e *report.NodeExplanation) string {
 	case e.Override.Action == string(gate.OverrideHold) && e.Held:
 		return fmt.Sprintf("Node %s is held by its override%s.", e.Node, until)
 	case e.Override.Action == string(gate.OverrideRelease) && !e.Held:
-		return fmt.Sprintf("Node %s is released by its override%s: no rule holds it, whatever its evidence.", e.Node, until)
+		return fmt.Sprintf("Node %s is released by its override%s: no rule holds it, regardless of its evidence.", e.Node,
+			until)
 	}
 	return ""
 }

@@ -105,12 +105,12 @@ func TestExplanation(t *testing.T) {
 	}).Text(style()))
 
 	golden(t, "released-by-hand", (&NodeExplanation{
-		Node: "n", At: metav1.NewTime(now), Summary: "Node n is released by hand: no rule holds it, whatever its " +
+		Node: "n", At: metav1.NewTime(now), Summary: "Node n is released by hand: no rule holds it, regardless of its " +
 			"evidence.", Ready: "True",
 		Override: &Override{Value: "Release", Action: "Release"},
 		Rules: []RuleExplanation{{Rule: "network", Mode: "Suspended", State: v1alpha1.NodeStateExempt,
 			Reason: "OverrideRelease", Policy: "anyOf",
-			Message: "somebody has released the node by the override annotation, whatever its evidence: x",
+			Message: "a user has released the node by the override annotation, regardless of its evidence: x",
 			Reported: &Reported{State: v1alpha1.NodeStateFailed, Reason: "PatchFailed", Message: "denied",
 				At: *ago(time.Minute)}}},
 	}).Text(style()))

@@ -151,7 +151,7 @@ func TestNothingIsLeftOfATestThatIsKilled(t *testing.T) {
 		t.Fatalf("it has not started HAProxy: %v\n%s", err, &stderr)
 	}
 	cluster.Eventually(t, "HAProxy and its directory are gone", func() error {
-		// What has ended, and of what nobody takes notice, is a zombie.
+		// A process that has ended and was not waited for is a zombie.
 		if out, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output(); strings.Trim(string(out),
 			"Z\n ") != "" {
 			return fmt.Errorf("process %d runs: %s", pid, out)

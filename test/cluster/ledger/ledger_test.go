@@ -20,7 +20,7 @@ const cni corev1.NodeConditionType = "example.com/CNIReady"
 
 var gate = corev1.Taint{Key: "readiness.k8s.io/NetworkReady", Value: "pending", Effect: corev1.TaintEffectNoSchedule}
 
-// nodeAt is a node's version; an empty status means that nobody has reported the condition.
+// nodeAt is a node's version; an empty status means that the condition is not reported.
 func nodeAt(name string, rv int, status corev1.ConditionStatus, taints ...corev1.Taint) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: strconv.Itoa(rv)}}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
@@ -81,7 +81,7 @@ func TestPodsThatAreBoundTooEarlyAreFound(t *testing.T) {
 			bound: 9,
 			want:  "which did not exist yet",
 		},
-		"a pod bound to a node of which nobody has heard": {
+		"a pod bound to an unknown node": {
 			bound: 9,
 			want:  "which is unknown",
 		},

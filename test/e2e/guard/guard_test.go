@@ -57,7 +57,7 @@ func TestGuardedPodsLiveOnAndOthersGo(t *testing.T) {
 
 	e.SetKubelet(guarded, false)
 	e.SetKubelet(plain, false)
-	e.Eventually("the pods that nobody guards are evicted", e.gone(others))
+	e.Eventually("the pods without a guard are evicted", e.gone(others))
 	e.deniedAtLeast(kept, attempts)
 	e.Must(e.alive(kept)())
 

@@ -3,8 +3,9 @@
 
 // Package kill proves that the operator can be killed anywhere: its binary runs against a real control plane and is
 // ended with SIGKILL before or after a write of its own, of each kind, again and again, while people edit rules and
-// nodes and somebody else keeps writing taints. Whenever the world then holds still, the taints are what the pure
-// packages compute from a fresh list, and nobody else's taint is lost. The same holds after the API server was away.
+// nodes and another client keeps writing taints. Whenever nothing changes any more, the taints are what the pure
+// packages compute from a fresh list, and no taint of another client is lost. This holds also after an outage of the
+// API server.
 //
 // What happens in a round follows from a seed, which a failure names; when exactly it happens does not, since processes
 // race. It contains nothing but tests. Variables of the environment:

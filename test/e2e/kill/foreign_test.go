@@ -37,7 +37,7 @@ func (s *slot) lost(node *corev1.Node) string {
 	return ""
 }
 
-// newForeign is a foreign taint that was never there before. Some bear the key of a rule's taint, with another effect.
+// newForeign is a foreign taint that was never there before. Some have the key of a rule's taint, with another effect.
 func (w *model) newForeign(rng *rand.Rand) corev1.Taint {
 	t := corev1.Taint{
 		Key:    fmt.Sprintf("foreign.example.com/t-%d", w.next()),
@@ -129,7 +129,7 @@ func (f *foreignWriter) change(rng *rand.Rand, taints []corev1.Taint) []corev1.T
 	return taints
 }
 
-// patch appends a taint whatever there is, or changes the value of one, where it was when it was read.
+// patch appends a taint in any case, or changes the value of one, where it was when it was read.
 func (f *foreignWriter) patch(ctx context.Context, rng *rand.Rand, s *slot) {
 	node := f.read(ctx, s)
 	if node == nil {

@@ -250,7 +250,7 @@ func (j *judge) compare(node *corev1.Node, s *slot, all map[string]*wishes) {
 		case w != nil && w.managed:
 			j.accuse(node, "has taint %s, which no rule wants", id)
 		case !s.planted[id]:
-			j.accuse(node, "has taint %s, which no rule manages and nobody else has put there", id)
+			j.accuse(node, "has taint %s, which no rule manages and no other client has added", id)
 		}
 	}
 }

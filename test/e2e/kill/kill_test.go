@@ -181,7 +181,7 @@ func (c *campaign) set(replicas []*replica, tr *trap) {
 	}
 }
 
-// kill waits for a trap to spring, or in the end kills somebody anyway, and brings the dead back to life.
+// kill waits for a trap to spring, or in the end kills a replica anyway, and brings the dead back to life.
 func (c *campaign) kill(t *testing.T, rng *rand.Rand, replicas []*replica, done <-chan struct{}, expiry bool) {
 	t.Helper()
 	victim := replicas[0]
@@ -234,7 +234,7 @@ func (c *campaign) died(r *replica, when string) {
 	c.note("replica %s was killed %s", r.name, when)
 }
 
-// expireLease does what time does: nobody holds the lease of a replica that is dead.
+// expireLease does what time does: the lease of a dead replica expires.
 func (c *campaign) expireLease(t *testing.T) {
 	t.Helper()
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: leaseName}}

@@ -17,15 +17,15 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// Everything of the rules bears this prefix: what is tainted with one of these keys, NoSchedule or NoExecute, belongs
+// Everything of the rules has this prefix: what is tainted with one of these keys, NoSchedule or NoExecute, belongs
 // to a rule. All other taints are foreign.
 const ours = "kill.example.com/"
 
 const (
 	// poolLabel is what most rules select by; nodes come into pools and leave them.
 	poolLabel = ours + "pool"
-	// steadyLabel is on the nodes that the limited rules select, for as long as they exist. Nobody puts a limited rule's
-	// taint on them, holds them by an override or ends a cordon: all of these make claims that no limit applies to.
+	// steadyLabel is on the nodes that the limited rules select, for as long as they exist. No other client adds a limited
+	// rule's taint on them, holds them by an override or ends a cordon: all of these make claims that no limit applies to.
 	steadyLabel = ours + "steady"
 
 	slots = 20
@@ -46,12 +46,12 @@ type model struct {
 	serial  int
 }
 
-// slot is a node's name, and what the test knows of the node that bears it now.
+// slot is a node's name, and what the test knows of the node that has it now.
 type slot struct {
 	name   string
 	steady bool
 
-	// mu is held by whoever writes the node's taints, or replaces the node.
+	// mu is held while the node's taints are written or the node is replaced.
 	mu sync.Mutex
 	// there is whether there is a node.
 	there bool

@@ -26,7 +26,7 @@ import (
 )
 
 // monitor watches all nodes and rules, and sees that at no moment more nodes in service are held than a limit allows,
-// and that a deleted rule is there until no node bears a mark of it, if it was there for long enough to get its
+// and that a deleted rule is there until no node has a mark of it, if it was there for long enough to get its
 // finalizer. A watch tells every version, in the order in which they were written; their numbers put those of nodes and
 // of rules in one order.
 type monitor struct {
@@ -93,19 +93,19 @@ func (m *monitor) see(e watch.Event) {
 
 func (m *monitor) seeNode(node *corev1.Node, deleted bool) {
 	before := m.nodes[node.Name]
-	var bears map[string]bool
+	var marks map[string]bool
 	if deleted {
 		delete(m.nodes, node.Name)
 	} else {
 		m.nodes[node.Name] = node
-		bears = marked(node)
+		marks = marked(node)
 		if is := marks(node); before == nil || before.UID != node.UID || marks(before) != is {
 			m.w.note("  node %s @%s: %s", node.Name, node.ResourceVersion, is)
 		}
 	}
 	if before != nil {
 		for uid := range marked(before) {
-			if !bears[uid] {
+			if !marks[uid] {
 				m.unmarked[uid] = version(node)
 				m.compare(uid)
 			}
@@ -142,7 +142,7 @@ func version(o client.Object) uint64 {
 	return n
 }
 
-// marked are the UIDs of the rules that a node bears marks of.
+// marked are the UIDs of the rules that a node has marks of.
 func marked(node *corev1.Node) map[string]bool {
 	out := map[string]bool{}
 	for key := range node.Annotations {
@@ -201,7 +201,7 @@ func isMark(key string) bool {
 		strings.HasPrefix(key, v1alpha1.BootstrapAnnotationPrefix)
 }
 
-// describe is all about a node that bears on the rules.
+// describe describes a node, as far as the rules are concerned.
 func describe(node *corev1.Node) string {
 	var conditions []string
 	for _, c := range node.Status.Conditions {

@@ -140,7 +140,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.kill()
 		panic(http.ErrAbortHandler)
 	}
-	// A write that has been sent reaches the API server, whatever becomes of its sender.
+	// A write that has been sent reaches the API server, regardless of its sender.
 	r = r.WithContext(context.WithoutCancel(r.Context()))
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	answer := httptest.NewRecorder()
@@ -176,7 +176,7 @@ func (p *proxy) arm(t *trap) {
 	if t == nil {
 		p.armed = nil
 		select {
-		case <-p.sprung: // at the last moment, and nobody has asked for it
+		case <-p.sprung: // at the last moment, and no write has triggered it
 		default:
 		}
 		return

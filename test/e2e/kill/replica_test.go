@@ -55,7 +55,7 @@ type replica struct {
 	// proxy is nil where the replica speaks to the API server itself.
 	proxy   *proxy
 	process *cluster.Component
-	// kept: somebody starts it again when it ends.
+	// kept: it is started again when it ends.
 	kept bool
 }
 
@@ -135,10 +135,10 @@ func (r *replica) sound(t *testing.T) {
 	}
 }
 
-// leadership sees that nobody writes who does not lead.
+// leadership checks that only the leader writes.
 type leadership struct {
 	mu     sync.Mutex
-	leader string // empty: nobody elects
+	leader string // empty: no leader election
 }
 
 func (l *leadership) wrote(w *model, name string, k kind, r *http.Request) {

@@ -178,7 +178,7 @@ func (a *ruleActor) remove(ctx context.Context, name string) {
 	a.w.note("deleted rule %s", name)
 }
 
-// edit writes a rule anew, in part or as a whole.
+// edit writes a rule again, in part or as a whole.
 func (a *ruleActor) edit(ctx context.Context, rng *rand.Rand, name string) {
 	e := a.w.rules.entry(name)
 	spec := *e.spec.DeepCopy()

@@ -222,7 +222,7 @@ func TestKubectl(t *testing.T) {
 		"api-resources --api-group " + group:        "nodereadinessrules nrr " + group + "/v1alpha1 false NodeReadinessRule",
 	} {
 		got, err := kubectl(strings.Fields(args)...)
-		// For a moment after the definition is written, the API server describes no rules.
+		// For a moment after the CRD is written, the API server describes no rules.
 		for deadline := time.Now().Add(time.Minute); (err != nil || !strings.Contains(got, want)) &&
 			time.Now().Before(deadline); {
 			time.Sleep(200 * time.Millisecond)

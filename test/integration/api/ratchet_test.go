@@ -31,11 +31,11 @@ func lax(root *apiextensionsv1.JSONSchemaProps) {
 }
 
 // TestStoredRuleThatBreaksANewerRule: a rule that was stored under a laxer CRD can still be suspended, labelled,
-// finalized and mended; and no valid rule can be made to break what it could not be created with.
+// finalized and fixed; and no valid rule can be made to break what it could not be created with.
 func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 	const ratchet = "ratchet.example.com"
-	// Each breaks one rule of the CRD; mend is a change after which it breaks none.
-	stored := map[string]struct{ breaks, mend string }{
+	// Each breaks one rule of the CRD; fix is a change after which it breaks none.
+	stored := map[string]struct{ breaks, fix string }{
 		"empty-selector": {"nodeSelector: {matchLabels: null}", "nodeSelector: {matchLabels: {a: b}}"},
 		"label-key":      {`nodeSelector: {matchLabels: {"a b": c}}`, `nodeSelector: {matchLabels: {"a b": null}}`},
 		"label-value":    {`nodeSelector: {matchLabels: {a: "b c"}}`, "nodeSelector: {matchLabels: {a: b}}"},
@@ -124,11 +124,11 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 				server.Has(t, cluster.StatusRatcheting) {
 				t.Errorf("cannot be reported on: %v", err)
 			}
-			if err := edit(t, name, s.mend); err != nil {
-				t.Errorf("cannot be mended: %v", err)
+			if err := edit(t, name, s.fix); err != nil {
+				t.Errorf("cannot be fixed: %v", err)
 			}
 			if err := edit(t, name, s.breaks, client.DryRunAll); err == nil {
-				t.Error("once mended, it can be broken again")
+				t.Error("once fixed, it can be broken again")
 			}
 			if err := edit(t, "valid", s.breaks, client.DryRunAll); err == nil {
 				t.Error("a valid rule can be made to break this")

@@ -195,7 +195,7 @@ func TestAgentPolicy(t *testing.T) {
 			"would change: example.com/Theirs"},
 		"taking away a reporter's condition": {`{"status":{"conditions":[{"$patch":"delete","type":"example.com/Theirs"}]}}`,
 			"would change: example.com/Theirs"},
-		"kubelet's, whatever the rules say": {conditionPatch("Ready", "KubeletNotReady"),
+		"kubelet's, regardless of the rules": {conditionPatch("Ready", "KubeletNotReady"),
 			"Kubernetes writes the conditions that the node agent would change: Ready"},
 		"taking away kubelet's": {`{"status":{"conditions":[{"$patch":"delete","type":"MemoryPressure"}]}}`,
 			"would change: MemoryPressure"},
@@ -297,7 +297,7 @@ func TestAgentPolicy(t *testing.T) {
 			}
 		}
 	})
-	t.Run("nobody else is looked at", func(t *testing.T) {
+	t.Run("requests of other users are not checked", func(t *testing.T) {
 		cluster.Must(t, c.patch(kube, conditionPatch("example.com/Forbidden", "Test")))
 		cluster.Must(t, c.patch(kube,
 			`{"metadata":{"labels":{"a":"b"}},"status":{"conditions":[{"$patch":"delete","type":"example.com/Forbidden"}]}}`))

@@ -150,7 +150,7 @@ func TestChartUninstall(t *testing.T) {
 	g.Expect(kept.DeletionTimestamp).To(BeNil(), "Helm keeps the CRD")
 	for _, o := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {
 		g.Expect(kube.Get(ctx, client.ObjectKey{Name: job.Name}, o)).To(MatchError(apierrors.IsNotFound, "not found"),
-			"the job's rights go")
+			"the job's permissions are deleted")
 	}
 	deleteRule(ctx, g, kept)
 	g.Expect(m.Stop()).To(Succeed())

@@ -215,7 +215,7 @@ func createEvidenceRule(t *testing.T, g *WithT) *v1alpha1.NodeReadinessRule {
 	rule := &v1alpha1.NodeReadinessRule{
 		ObjectMeta: metav1.ObjectMeta{Name: "evidence"},
 		Spec: v1alpha1.NodeReadinessRuleSpec{
-			NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"example.com/pool": "nobody"}},
+			NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"example.com/pool": "none"}},
 			Requirements: []v1alpha1.Requirement{
 				{Name: "pods", Pods: &v1alpha1.PodsRequirement{Namespace: metav1.NamespaceSystem,
 					Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"component": "init"}}}},

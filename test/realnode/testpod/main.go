@@ -53,7 +53,7 @@ func run(args []string) error {
 	}
 }
 
-// handler answers who and since when it is on /, and 200 or 503 on /readyz and /readiness: by the time, until somebody
+// handler answers who and since when it is on /, and 200 or 503 on /readyz and /readiness: by the time, until a client
 // has posted to /ready or /unready.
 func handler(readyAfter time.Duration) http.Handler {
 	started := time.Now()
