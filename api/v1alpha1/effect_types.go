@@ -242,7 +242,7 @@ type HTTPGetAction struct {
 	// +optional
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
 
-	// serverName is the name that the certificate must bear. Default: host.
+	// serverName is the name that the certificate must have. Default: host.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ServerName string `json:"serverName,omitempty"`

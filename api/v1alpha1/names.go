@@ -27,7 +27,7 @@ const (
 	OverrideAnnotation = "readiness.node.x-k8s.io/override"
 
 	// PausedAnnotation, on a rule, says that "kubectl nodegate pause" has suspended it, and when (RFC 3339). "kubectl
-	// nodegate resume" ends only suspensions that bear it. The operator does not look at it.
+	// nodegate resume" ends only suspensions that have it. The operator does not look at it.
 	PausedAnnotation = "readiness.node.x-k8s.io/paused"
 
 	// MaintenanceAnnotation, on a node, takes it out of the load balancers: /health of its agent is not ready. Its value

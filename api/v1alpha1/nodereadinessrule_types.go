@@ -72,7 +72,7 @@ type NodeReadinessRuleSpec struct {
 	// +required
 	NodeSelector NodeSelector `json:"nodeSelector"`
 
-	// conditions are node conditions that must have the required status, whoever reports them. At most 32.
+	// conditions are node conditions that must have the required status, regardless of who reports them. At most 32.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -103,7 +103,7 @@ type NodeReadinessRuleSpec struct {
 
 	// taint stands on each node that the rule matches while the rule does not hold there. Taints are told apart
 	// by key and effect. On the nodes that it matches, the rule manages a taint of this key and effect
-	// whoever put it there, for example kubelet's --register-with-taints.
+	// regardless of who added it, for example kubelet's --register-with-taints.
 	// +optional
 	Taint *Taint `json:"taint,omitempty"`
 
@@ -135,7 +135,7 @@ type NodeReadinessRuleSpec struct {
 	// +kubebuilder:validation:MaxItems=4
 	RearmOn []RearmEvent `json:"rearmOn,omitempty"`
 
-	// nodeAdmission: Taint, the default, puts the taint on in the very request that makes a node match; None leaves
+	// nodeAdmission: Taint, the default, adds the taint in the same request that makes a node match; None leaves
 	// it to the controller, which follows a moment later.
 	// +optional
 	NodeAdmission NodeAdmissionPolicy `json:"nodeAdmission,omitempty"`
@@ -284,7 +284,7 @@ type Timeout struct {
 	Seconds *int32 `json:"seconds,omitempty"`
 
 	// appearSeconds is for how long a node may be held while a piece of evidence has not appeared at all, such as
-	// a condition that nobody reports.
+	// a condition that is not reported.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2592000

@@ -193,7 +193,7 @@ type DryRunResults struct {
 	// taintsToRemove is how many nodes would lose it.
 	// +optional
 	TaintsToRemove *int32 `json:"taintsToRemove,omitempty"`
-	// riskyOperations is how many nodes would be held for lack of any evidence: a condition that nobody reports.
+	// riskyOperations is how many nodes would be held for lack of any evidence: a condition that is not reported.
 	// +optional
 	RiskyOperations *int32 `json:"riskyOperations,omitempty"`
 	// nodesToTaint are names of nodes that would get the taint. At most 10.

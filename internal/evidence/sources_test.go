@@ -138,12 +138,12 @@ var _ = Describe("A snapshot of evidence", func() {
 		s.Gather(set, "s1", e)
 		Expect(e.Pods[set.All()[0].Pods()[0]]).To(HaveExactElements(HaveField("Name", "seen")))
 		Expect(e.CSINode.Spec.Drivers[0].Name).To(Equal("ebs"))
-		Expect(e.Devices).To(BeNil(), "nobody asks for devices, and they are not read")
+		Expect(e.Devices).To(BeNil(), "no rule requires devices, so they are not read")
 	})
 
 	It("says what may not be read", func(ctx context.Context) {
 		config := rest.CopyConfig(server.Config())
-		config.Impersonate.UserName = "nobody"
+		config.Impersonate.UserName = "guest"
 		clients, err := kubernetes.NewForConfig(config)
 		Expect(err).NotTo(HaveOccurred())
 		set := setOf(initPods("default"))
@@ -211,10 +211,10 @@ var _ = Describe("The sources of evidence", func() {
 	})
 
 	It("say which evidence a rule cannot be judged by, and why", func(ctx context.Context) {
-		nobody := rest.CopyConfig(server.Config())
-		nobody.Impersonate = rest.ImpersonationConfig{UserName: "nobody"}
+		guest := rest.CopyConfig(server.Config())
+		guest.Impersonate = rest.ImpersonationConfig{UserName: "guest"}
 		set := setOf(initPods("kube-system"))
-		s, h := start(ctx, nobody, set)
+		s, h := start(ctx, guest, set)
 		Eventually(func() string {
 			p := s.Unavailable(set.All()[0])
 			Expect(p).NotTo(BeNil())

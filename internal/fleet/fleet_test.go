@@ -254,7 +254,7 @@ func BenchmarkEndOfAnOutageUnderALimit(b *testing.B) {
 	}
 }
 
-func TestAReservationOutlivesAFailureOfWhichNobodyKnowsTheOutcome(t *testing.T) {
+func TestAReservationOutlivesAFailureWithAnUnknownOutcome(t *testing.T) {
 	r := rule("1")
 	f, _, nodes := fleetOf(r, 2)
 	if !f.Reserve(r.UID, nodes[0].Name, now) {

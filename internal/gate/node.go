@@ -33,7 +33,7 @@ type NodeInput struct {
 	Busy func() (busy, known bool)
 	// Occupied says whether a pod runs on the node that a taint would evict or refuse; see Input.
 	Occupied func(*corev1.Taint) (occupied, known bool)
-	// Evaluate judges one rule. By default readiness.Evaluate; whoever measures that gives another one.
+	// Evaluate judges one rule. By default readiness.Evaluate; a benchmark replaces it.
 	Evaluate func(*ruleset.Rule, *readiness.Facts, time.Time) readiness.Verdict
 	// Live lists the pods of a requirement on the node from the API server, for a node that has rebooted; nil: Evidence is
 	// as good.

@@ -55,7 +55,7 @@ type Record struct {
 	// rule does not guard the node any more, both are cleared when what is due is evicted.
 	GuardEnded metav1.Time `json:"guardEnded,omitzero"`
 	// Health, of a rule with health, is whether the rule holds the node back: what /health answers for the rule where only
-	// the operator can judge. Empty: nobody has judged, or the rule does not count.
+	// the operator can judge. Empty: not judged yet, or the rule does not count.
 	Health v1alpha1.HealthVerdict `json:"health,omitempty"`
 }
 
@@ -109,7 +109,7 @@ func ReadRecord(value string) (Record, bool) {
 	return readJSON(value)
 }
 
-// DecodeRecord reads a record. What cannot be read, or bears times that cannot be (before the node was created, or
+// DecodeRecord reads a record. What cannot be read, or has impossible times (before the node was created, or
 // in the future), is as if it were not there: a record that was copied from a node's former life, or forged, must not
 // open the gate.
 func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool) {

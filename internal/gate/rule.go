@@ -70,7 +70,7 @@ type Decision struct {
 	Reason string
 	// Record is what to remember. An empty one is not stored.
 	Record Record
-	// Marked is whether the node is to bear a completion marker.
+	// Marked is whether the node must have a completion marker.
 	Marked bool
 	// Opened: the rule holds, and with this decision the node's gate opens, or it starts to count as released.
 	Opened bool
@@ -206,7 +206,7 @@ func (d *Decision) health(before v1alpha1.HealthVerdict) v1alpha1.HealthVerdict 
 	return v1alpha1.HealthReady
 }
 
-// Manages reports whether the rule's taint on this node is the rule's, whoever put it there.
+// Manages reports whether the rule's taint on this node is the rule's, regardless of who added it.
 func (d *Decision) Manages() bool {
 	return d.Was.Matches && d.Rule.Mode == ruleset.Enforced && d.Rule.Taint != nil
 }

@@ -60,7 +60,7 @@ func TestANodeThatRunsPodsWhenItComesToMatchIsInService(t *testing.T) {
 			if d.Reason != c.want {
 				t.Fatalf("%s, want %s", d.Reason, c.want)
 			}
-			// It stays so: nobody asks for its pods again.
+			// It stays so: its pods are not read again.
 			if again, _ := decided(c.rule, build.WrapNode(after), false, false, false); d.Record.Existing && again.Reason != c.want {
 				t.Errorf("then %s", again.Reason)
 			}

@@ -19,17 +19,17 @@ import (
 type State struct {
 	// Matches is whether the rule is about the node.
 	Matches bool
-	// Record is what the rule remembers; HasRecord whether the node bears any annotation for it, readable or not.
+	// Record is what the rule remembers; HasRecord whether the node has any annotation for it, readable or not.
 	Record    Record
 	HasRecord bool
 	// Claimed is whether the rule holds the node: it claims a taint or, by the verdict for /health alone, its
 	// record says since when.
 	Claimed bool
-	// Present is whether the rule's taint is on the node, whoever put it there.
+	// Present is whether the rule's taint is on the node, regardless of who added it.
 	Present bool
 	// Shared is whether it is there because another rule claims it, and this one does not.
 	Shared bool
-	// Completed is whether the node bears a completion marker of the rule, in either form.
+	// Completed is whether the node has a completion marker of the rule, in either form.
 	Completed bool
 	// Existing is whether the node was there before the rule was put in force.
 	Existing bool
@@ -153,7 +153,7 @@ func (s *State) Concerns(rule *ruleset.Rule, node *corev1.Node) bool {
 	return inherited
 }
 
-// Leftover reports whether a node bears anything that a rule wrote: what a deleted rule has to wait for.
+// Leftover reports whether a node has anything that a rule wrote: what a deleted rule has to wait for.
 func Leftover(rule *ruleset.Rule, node *corev1.Node) bool {
 	for _, key := range []string{rule.RecordKey(), rule.MarkerKey(), rule.OldMarkerKey()} {
 		if _, ok := node.Annotations[key]; ok {

@@ -21,7 +21,7 @@ import (
 //	booting    a pod whose containers all started after the boot's bound, and not in the future
 //	confirmed  also a pod that a live list shows ready, unless all its containers started before the boot for certain;
 //	           CSI drivers, resources and expressions
-//	final      every pod that a live list shows ready, whatever the clocks say
+//	final      every pod that a live list shows ready, regardless of the clocks
 //
 // A boot is confirmed when the node is Ready, confirmAfter has passed since the operator saw the boot, and kubelet has
 // reported confirmAfter after the bound and after it became Ready. final needs a Ready node, too. So a reboot that the

@@ -38,18 +38,18 @@ func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
 		ready     bool
 		recheck   int
 	}{
-		"not before the boot is confirmed":           {now: 119, heartbeat: 115, live: []*corev1.Pod{started}, recheck: 120},
-		"once it is confirmed":                       {now: 120, heartbeat: 115, live: []*corev1.Pod{started}, ready: true},
-		"not while kubelet has reported too little":  {now: 120, heartbeat: 114, live: []*corev1.Pod{started}, recheck: 600},
-		"after ten minutes, whatever the clocks say": {now: 600, heartbeat: -5, live: []*corev1.Pod{started}, ready: true},
-		"not while the node is not ready":            {now: 900, heartbeat: 895, unready: true, live: []*corev1.Pod{started}},
-		"not by a cache that is behind":              {now: 120, heartbeat: 115},
+		"not before the boot is confirmed":          {now: 119, heartbeat: 115, live: []*corev1.Pod{started}, recheck: 120},
+		"once it is confirmed":                      {now: 120, heartbeat: 115, live: []*corev1.Pod{started}, ready: true},
+		"not while kubelet has reported too little": {now: 120, heartbeat: 114, live: []*corev1.Pod{started}, recheck: 600},
+		"after ten minutes, with any clocks":        {now: 600, heartbeat: -5, live: []*corev1.Pod{started}, ready: true},
+		"not while the node is unready":             {now: 900, heartbeat: 895, unready: true, live: []*corev1.Pod{started}},
+		"not by a cache that is behind":             {now: 120, heartbeat: 115},
 		"a pod of the former boot waits ten minutes": {now: 120, heartbeat: 115, former: -30, live: []*corev1.Pod{started},
 			recheck: 600},
 		"and no longer": {now: 600, heartbeat: 595, former: -30, live: []*corev1.Pod{started},
 			ready: true},
-		"what bears no time waits, too":            {rule: expression, now: 119, heartbeat: 115, recheck: 120},
-		"what bears no time counts once confirmed": {rule: expression, now: 120, heartbeat: 115, ready: true},
+		"what has no time waits, too":            {rule: expression, now: 119, heartbeat: 115, recheck: 120},
+		"what has no time counts once confirmed": {rule: expression, now: 120, heartbeat: 115, ready: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.rule == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/nodegate/nodegate/test/build"
 )
 
-// largeNode bears so many conditions, all True.
+// largeNode has so many conditions, all True.
 func largeNode(conditions int) *build.NodeWrapper {
 	n := node()
 	for i := range conditions {

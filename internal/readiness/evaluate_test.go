@@ -220,7 +220,7 @@ func TestFreshness(t *testing.T) {
 			observed: Observed{Ready: true, Since: at(0)},
 			want:     Verdict{Since: at(60), HeartbeatDecides: true},
 		},
-		"what bears no time at all is stale, since this process first saw it": {
+		"what has no time at all is stale, since this process first saw it": {
 			require: aged(cni, "True"), node: node().Condition(cni, "True", time.Time{}), at: 5, observed: unreadySince,
 			want: Verdict{Since: at(-100), HeartbeatDecides: true},
 		},

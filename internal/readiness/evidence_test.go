@@ -86,7 +86,7 @@ func TestResultsSayWhy(t *testing.T) {
 				Heartbeat: at(-50),
 				ChangesAt: at(10), Message: "condition example.com/CNI is True"},
 		},
-		"stale, for want of any time": {
+		"stale, because it has no time": {
 			rule: r().FreshCondition(cni, 60), node: node().Condition(cni, "True", time.Time{}),
 			want: result{Status: "Unknown", Required: "True", Cause: CauseStale,
 				Message: "condition example.com/CNI does not say when it was reported, and must have been within 1m0s, must be " +

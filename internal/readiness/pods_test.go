@@ -116,7 +116,7 @@ func TestPods(t *testing.T) {
 			since: before},
 		"only the annotation": {require: with(func(p *v1alpha1.PodsRequirement) {
 			p.ReadyWhen, p.ReadyAnnotation = v1alpha1.PodReadyPolicyAnnotation, annotated.ReadyAnnotation
-		}), pods: []*corev1.Pod{initPod("a", before)}, says: "pod a does not bear annotation startup.k8s.io/ready=true"},
+		}), pods: []*corev1.Pod{initPod("a", before)}, says: "pod a does not have annotation startup.k8s.io/ready=true"},
 		"an annotation of the previous boot": {require: annotated, pods: []*corev1.Pod{initPod("a", before, say)},
 			notBefore: noon, recheck: noon.Add(confirmAfter),
 			says: "has not started since the node booted"},
@@ -170,11 +170,11 @@ func TestWarnsOfPodsWithoutReadinessProbe(t *testing.T) {
 		"with a probe": {pod: initPod("a", noon)},
 		"without": {pod: initPod("a", noon, probeless),
 			want: "requirement init: container init of its pods has no readiness probe, and counts as ready 10s after it has " +
-				"started, whatever it does"},
+				"started, regardless of what it does"},
 		"without, and with a time of its own": {edit: func(p *v1alpha1.PodsRequirement) { p.MinReadySeconds = 3 },
 			pod: initPod("a", noon, probeless),
 			want: "requirement init: container init of its pods has no readiness probe, and counts as ready 3s after it has " +
-				"started, whatever it does"},
+				"started, regardless of what it does"},
 		"without, of another owner": {pod: initPod("a", noon, probeless, func(p *corev1.Pod) { p.OwnerReferences = nil })},
 		"where the annotation decides": {edit: func(p *v1alpha1.PodsRequirement) {
 			p.ReadyWhen, p.ReadyAnnotation = v1alpha1.PodReadyPolicyAnnotation,

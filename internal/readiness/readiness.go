@@ -17,7 +17,7 @@ type Facts struct {
 	Node *corev1.Node
 	// Boot is set while the node has rebooted and has not been released since.
 	Boot Boot
-	// Observed is what this process saw of this rule on this node before; it dates evidence that bears no time.
+	// Observed is what this process saw of this rule on this node before; it dates evidence that has no time.
 	Observed Observed
 	// Evidence is what requirements are judged by; nil, where no rule has any.
 	Evidence *Evidence

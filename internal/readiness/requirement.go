@@ -75,7 +75,7 @@ func judgeRequirement(rule *ruleset.Rule, r *ruleset.Requirement, facts *Facts, 
 	return out
 }
 
-// requirement is the judgement of evidence that bears no time.
+// requirement is the verdict on evidence that has no time.
 func requirement(satisfied, missing bool) judgement {
 	j := judgement{Satisfied: satisfied, Status: v1alpha1.ConditionFalse, Cause: CauseReported}
 	if satisfied {

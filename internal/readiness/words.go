@@ -124,7 +124,7 @@ func (w *waitingPod) words(p *ruleset.Pods) string {
 	case podBeforeBoot:
 		return "has not started since the node booted"
 	case podUnannotated:
-		return fmt.Sprintf("does not bear annotation %s=%s", p.ReadyAnnotation.Key, p.ReadyAnnotation.Value)
+		return fmt.Sprintf("does not have annotation %s=%s", p.ReadyAnnotation.Key, p.ReadyAnnotation.Value)
 	case podTooYoung:
 		return "has not been ready for long enough"
 	}
@@ -151,6 +151,6 @@ func (r *Result) warning() string {
 	pod := r.found.pods.probeless
 	return fmt.Sprintf(
 		"requirement %s: container %s of its pods has no readiness probe, and counts as ready %s after it has started, "+
-			"whatever it does",
+			"regardless of what it does",
 		r.Name, probeless(pod), readySeconds(r.requirement.Pods, pod))
 }

@@ -42,7 +42,7 @@ func TestEachRuleComesAfterThoseThatItRequires(t *testing.T) {
 		"an older rule after a younger one": {chain("last: middle", "middle: first", "first"),
 			[]string{"first", "middle", "last"}},
 		"a diamond":               {chain("d: b c", "b: a", "c: a", "a"), []string{"a", "b", "c", "d"}},
-		"one that does not exist": {chain("a: nobody"), []string{"a"}},
+		"one that does not exist": {chain("a: missing"), []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, names(tc.set.Ordered())); diff != "" {

@@ -182,7 +182,7 @@ func modeOf(obj *v1alpha1.NodeReadinessRule, problems []Problem) Mode {
 }
 
 // inForce is since when an enforced rule is in force for its selector. What the status says holds, unless it was
-// written before a dry-run or suspension that has ended since. A rule that nobody has processed yet is in force since
+// written before a dry-run or suspension that has ended since. A rule that was not processed yet is in force since
 // its creation; any other was just put in force.
 func (r *Rule) inForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) (time.Time, bool) {
 	s := &obj.Status

@@ -19,7 +19,7 @@ var start = time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
 // at is so many seconds after the start.
 func at(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 
-// valid is a valid rule, created 1000 seconds before the start, that nobody has processed.
+// valid is a valid rule, created 1000 seconds before the start, that was not processed.
 func valid() *build.RuleWrapper {
 	return build.MakeRule("cni").UID("u-cni").Generation(1).Created(at(-1000)).Selector("pool", "workers").
 		Condition("example.com/CNI").Taint("readiness.k8s.io/cni", "pending", "NoSchedule")
@@ -94,7 +94,7 @@ func TestInForce(t *testing.T) {
 		since time.Time
 		just  bool
 	}{
-		"a rule that nobody has processed is in force since its creation": {
+		"a rule that was not processed is in force since its creation": {
 			rule: valid(), since: at(-1000), just: true,
 		},
 		"one that was only compiled before still is": {
@@ -118,7 +118,7 @@ func TestInForce(t *testing.T) {
 		"the end of suspension puts it in force": {
 			rule: known().Generation(3), prev: compiled(known().Generation(2).Suspend(true), at(-20)), since: at(0), just: true,
 		},
-		"the end of a dry-run that nobody has processed puts it in force": {
+		"the end of a dry-run that was not processed puts it in force": {
 			rule: valid().Generation(2), prev: compiled(valid().DryRun(true), at(-20)), since: at(0), just: true,
 		},
 		"the end of a dry-run so short that the status does not know of it puts it in force": {
@@ -142,7 +142,7 @@ func TestInForce(t *testing.T) {
 			rule: known().StatusInForce(at(-300), hash(valid())).Selector("zone", "a"), prev: compiled(known(), at(-20)),
 			since: at(0), just: true,
 		},
-		"an edited selector puts it in force, also where it was edited while nobody looked": {
+		"an edited selector puts it in force, also if it was edited while no replica ran": {
 			rule: known().StatusInForce(at(-300), hash(valid())).Selector("zone", "a"), since: at(0), just: true,
 		},
 		"an edited selector puts it in force, also before anybody has processed it": {
@@ -152,7 +152,7 @@ func TestInForce(t *testing.T) {
 			rule:  known().StatusInForce(at(-300), hash(valid())).Generation(2).Taint("readiness.k8s.io/other", "", "NoExecute"),
 			since: at(-300),
 		},
-		"one that was invalid, before anybody had processed it, is put in force when it is mended": {
+		"one that was invalid, before it was processed, is put in force when it is fixed": {
 			rule: valid().Generation(2), prev: compiled(valid().Taint("", "", "NoSchedule"), at(-20)), since: at(0), just: true,
 		},
 		"one that was invalid for a while stays in force since what its status says": {

@@ -54,7 +54,7 @@ func TestSet(t *testing.T) {
 	if replaced.Rule("1") != nil {
 		t.Error("the rule that was there before is still found by its UID")
 	}
-	if base.Rule("nobody") != nil || base.Named("nobody") != nil {
+	if base.Rule("missing") != nil || base.Named("missing") != nil {
 		t.Error("a rule that is not there is found")
 	}
 }

@@ -98,7 +98,8 @@ func reportedAge(node *corev1.Node) time.Duration {
 	return 0
 }
 
-// admissionPatch brings the object of a request to what is wanted. Nobody else writes it meanwhile: it needs no tests.
+// admissionPatch brings the object of a request to what is wanted. It needs no tests: no other client
+// can write the object meanwhile.
 func admissionPatch(node *corev1.Node, taints []corev1.Taint, annotations map[string]string) []byte {
 	var ops []operation
 	if !equality.Semantic.DeepEqual(node.Spec.Taints, taints) {

@@ -22,7 +22,7 @@ func TestBootstrapOnly(t *testing.T) {
 			then(20, "unready", "Ready BootstrapCompleted", unready(20)),
 			then(21, "restarted", "Ready BootstrapCompleted", restarted),
 			then(22, "the record is lost", "Ready BootstrapCompleted", func(n *build.NodeWrapper) { n.Unannotate(recordKey) }),
-			then(23, "somebody puts the taint on", "Ready BootstrapCompleted",
+			then(23, "a user adds the taint", "Ready BootstrapCompleted",
 				func(n *build.NodeWrapper) { n.Taint(key, "", noSchedule) }, removed),
 		),
 		"a node that is ready when first seen is marked": on(old().Condition(cni, "True", at(-900)), rules(once()),
@@ -32,7 +32,7 @@ func TestBootstrapOnly(t *testing.T) {
 		"the marker by UID is honoured": on(fresh().Annotation(markerKey, isMarked), rules(once()),
 			then(1, "seen", "Ready BootstrapCompleted"),
 		),
-		"the marker by UID is honoured, whatever its value": on(fresh().Annotation(markerKey, "true"), rules(once()),
+		"the marker by UID is honoured, regardless of its value": on(fresh().Annotation(markerKey, "true"), rules(once()),
 			then(1, "seen", "Ready BootstrapCompleted"),
 		),
 		"the older marker by name is honoured, and left as it is": on(fresh().Annotation(oldMarker, isMarked), rules(once()),
@@ -47,7 +47,7 @@ func TestBootstrapOnly(t *testing.T) {
 			then(1, "seen", "Ready BootstrapCompleted, disk Held EvidenceMissing",
 				change("added disk readiness.k8s.io/disk=pending:NoSchedule"), tainted{"readiness.k8s.io/disk=pending:NoSchedule"}),
 		),
-		"both markers go with the rule, and nobody else's": on(fresh().Annotation(markerKey, isMarked).
+		"both markers of the rule are removed, and no others": on(fresh().Annotation(markerKey, isMarked).
 			Annotation(oldMarker, isMarked).Annotation("readiness.k8s.io/bootstrap-completed-u-other", "{}").
 			Annotation("mine", "x"), rules(once()),
 			then(1, "deleted", "cni", rules(once().Deleted(at(1))),
@@ -142,7 +142,7 @@ func TestRearmOnReboot(t *testing.T) {
 				record(`"released":%q,"bootID":"b1"`, stamp(1))),
 			then(3, "not known any more", "Ready EvidenceHolds", func(n *build.NodeWrapper) { n.BootID("") }),
 		),
-		"the condition stayed True all through the reboot: it counts when it is reported anew": on(joined(), rules(r()),
+		"the condition stayed True all through the reboot: it counts when it is reported again": on(joined(), rules(r()),
 			inService,
 			then(51, "rebooted", "Held Rearmed", reboot(50), rearmed, added,
 				record(`"taint":%q,"since":%q,"bootID":"b2","notBefore":%q,"rearmedAt":%q,"former":%q`, pending, stamp(51),

@@ -48,7 +48,7 @@ func reclaimed(since, releasedAt int) string {
 func TestGate(t *testing.T) {
 	play(t, map[string]story{
 		"continuous: held until it holds, and again when it ceases to": on(fresh(), rules(rule()),
-			then(1, "nobody has reported anything", "Held EvidenceMissing", added, recorded(claimed(1))),
+			then(1, "nothing is reported", "Held EvidenceMissing", added, recorded(claimed(1))),
 			then(5, "False", "Held EvidenceMissing", unready(5)),
 			then(9, "True", "Ready EvidenceHolds", ready(9), removed, recorded(released(9))),
 			then(20, "a heartbeat", "Ready EvidenceHolds", func(n *build.NodeWrapper) { n.Heartbeat(cni, at(20)) }),
@@ -122,7 +122,7 @@ func TestTerminatingNodesGetNothingAdded(t *testing.T) {
 				terminating),
 			then(12, "ready", "Ready EvidenceHolds", ready(12), removed),
 		),
-		"a taint that somebody has taken off is not put back": on(fresh(), rules(rule()),
+		"a taint that a user has removed is not added again": on(fresh(), rules(rule()),
 			then(1, "claimed", "Held EvidenceMissing", added),
 			then(11, "taken off", "Exempt Terminating", func(n *build.NodeWrapper) { n.Terminating(at(10)).Untaint(key) },
 				clean),
@@ -142,7 +142,7 @@ func TestWindows(t *testing.T) {
 			then(29, "one second before", "Held ReadyWindow", again(30)),
 			then(30, "at its end", "Ready EvidenceHolds", removed),
 		),
-		"readySeconds begins anew after a break": on(fresh(), rules(rule().ReadySeconds(10)),
+		"readySeconds begins again after a break": on(fresh(), rules(rule().ReadySeconds(10)),
 			then(5, "ready", "Held ReadyWindow", ready(5), added, again(15)),
 			then(14, "a break", "Held EvidenceMissing", unready(14)),
 			then(15, "ready", "Held ReadyWindow", ready(15), again(25)),
@@ -165,7 +165,7 @@ func TestWindows(t *testing.T) {
 			then(34, "one second before", "Ready UnreadyWindow", again(35)),
 			then(35, "at its end", "Held EvidenceMissing", added),
 		),
-		"unreadySeconds of a condition that is missing begins anew with the process": on(
+		"unreadySeconds of a condition that is missing begins again with the process": on(
 			fresh().Annotation(recordKey, released(0)), rules(rule().UnreadySeconds(30)),
 			then(5, "seen", "Ready UnreadyWindow", again(35)),
 			then(34, "restarted", "Ready UnreadyWindow", restarted, again(64)),
@@ -310,7 +310,7 @@ func TestTimeout(t *testing.T) {
 				recorded(`{"rule":"cni","taint":"`+pending+`","since":"2026-01-02T16:23:20Z"}`), again(5900)),
 			then(5900, "at the deadline", "Exempt TimedOut", timedOut, removed),
 		),
-		"from its adoption, where somebody else had put the taint there": on(fresh().Taint(key, "kubelet", noSchedule),
+		"from its adoption, if another client had added the taint": on(fresh().Taint(key, "kubelet", noSchedule),
 			rules(rule().Timeout(900, 0, release)),
 			then(50, "adopted", "Held EvidenceMissing", adopted, tainted{key + "=kubelet:NoSchedule"}, again(950)),
 			then(950, "at the deadline", "Exempt TimedOut", timedOut, removed),

@@ -25,7 +25,7 @@ func TestHealthInTheRecord(t *testing.T) {
 	healthy := func() *build.RuleWrapper { return rule().Health("rules") }
 	play(t, map[string]story{
 		"with the taint, in the same patch, and only when it changes": on(fresh(), rules(healthy()),
-			then(1, "nobody has reported anything", "Held EvidenceMissing", added, recorded(judged(claimed(1), isNotReady))),
+			then(1, "nothing is reported", "Held EvidenceMissing", added, recorded(judged(claimed(1), isNotReady))),
 			then(5, "False", "Held EvidenceMissing", unready(5)),
 			then(9, "True", "Ready EvidenceHolds", ready(9), removed, recorded(judged(released(9), isReady))),
 			then(20, "a heartbeat", "Ready EvidenceHolds", func(n *build.NodeWrapper) { n.Heartbeat(cni, at(20)) }),
@@ -70,7 +70,7 @@ func TestARuleWithoutATaint(t *testing.T) {
 	held := func(since int) string { return `{"rule":"cni","since":"` + stamp(since) + `",` + isNotReady + `}` }
 	play(t, map[string]story{
 		"holds a node back, and lets it go": on(fresh(), rules(bare()),
-			then(1, "nobody has reported anything", "Held EvidenceMissing", untainted, recorded(held(1))),
+			then(1, "nothing is reported", "Held EvidenceMissing", untainted, recorded(held(1))),
 			then(5, "still", "Held EvidenceMissing", untainted),
 			then(9, "True", "Ready EvidenceHolds", ready(9), recorded(judged(released(9), isReady))),
 		),

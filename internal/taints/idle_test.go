@@ -23,20 +23,20 @@ func TestIdleNodes(t *testing.T) {
 		busy   func() (bool, bool)
 		state  v1alpha1.NodeState
 	}{
-		"an idle node":                 {v1alpha1.ExistingNodesIdle, old(), no, v1alpha1.NodeStateHeld},
-		"a busy node":                  {v1alpha1.ExistingNodesIdle, old(), yes, v1alpha1.NodeStateExempt},
-		"a node of which nobody knows": {v1alpha1.ExistingNodesIdle, old(), nil, v1alpha1.NodeStateExempt},
+		"an idle node":                         {v1alpha1.ExistingNodesIdle, old(), no, v1alpha1.NodeStateHeld},
+		"a busy node":                          {v1alpha1.ExistingNodesIdle, old(), yes, v1alpha1.NodeStateExempt},
+		"a node without knowledge of its pods": {v1alpha1.ExistingNodesIdle, old(), nil, v1alpha1.NodeStateExempt},
 		"an idle node of the control plane": {v1alpha1.ExistingNodesIdle,
 			old().Label("node-role.kubernetes.io/control-plane", ""), never, v1alpha1.NodeStateExempt},
 		"and of one of the older kind": {v1alpha1.ExistingNodesIdle, old().Label("node-role.kubernetes.io/master", ""),
 			never, v1alpha1.NodeStateExempt},
 		"a new node": {v1alpha1.ExistingNodesIdle, fresh(), never, v1alpha1.NodeStateHeld},
-		"a node that bears the taint": {v1alpha1.ExistingNodesIdle, old().Taint(key, "pending", noSchedule), never,
+		"a node that has the taint": {v1alpha1.ExistingNodesIdle, old().Taint(key, "pending", noSchedule), never,
 			v1alpha1.NodeStateHeld},
 		"a node that was ready under it": {v1alpha1.ExistingNodesIdle, old().Annotation(recordKey, released(-86400)),
 			never, v1alpha1.NodeStateHeld},
-		"existingNodes: All asks nobody":  {v1alpha1.ExistingNodesAll, old(), never, v1alpha1.NodeStateHeld},
-		"existingNodes: None asks nobody": {v1alpha1.ExistingNodesNone, old(), never, v1alpha1.NodeStateExempt},
+		"existingNodes: All does not ask":  {v1alpha1.ExistingNodesAll, old(), never, v1alpha1.NodeStateHeld},
+		"existingNodes: None does not ask": {v1alpha1.ExistingNodesNone, old(), never, v1alpha1.NodeStateExempt},
 		"a node of the control plane, to All": {v1alpha1.ExistingNodesAll,
 			old().Label("node-role.kubernetes.io/control-plane", ""), never, v1alpha1.NodeStateHeld},
 	} {

@@ -82,7 +82,7 @@ func TestOverride(t *testing.T) {
 			then(29, "one second before", "Exempt OverrideRelease", again(30)),
 			then(30, "at its end", "Held EvidenceMissing", added),
 		),
-		"Release takes off a taint that somebody else had put there": on(
+		"Release removes a taint that another client had added": on(
 			fresh().Taint(key, "kubelet", noSchedule).Annotation(v1alpha1.OverrideAnnotation, "Release"), rules(rule()),
 			then(1, "seen", "Exempt OverrideRelease", removed),
 		),

@@ -22,7 +22,7 @@ type operation struct {
 
 // patch is the JSON Patch that brings a node's taints and annotations from what was read to what is wanted, nil if
 // nothing changes. Its tests make the API server refuse it (422) where that would be wrong: the node is another one of
-// the same name, or somebody else has meanwhile written its taints or an annotation that changes. Heartbeats, labels
+// the same name, or another client has meanwhile written its taints or an annotation that changes. Heartbeats, labels
 // and other annotations may change freely.
 func patch(node *corev1.Node, taints []corev1.Taint, annotations map[string]string) []byte {
 	changes := annotationChanges(node.Annotations, annotations)
@@ -58,7 +58,7 @@ func annotationChanges(have, want map[string]string) []operation {
 	if maps.Equal(have, want) {
 		return nil
 	}
-	if len(have) == 0 { // "add" would replace a map that somebody else has made meanwhile
+	if len(have) == 0 { // "add" would replace a map that another client has created meanwhile
 		return []operation{
 			{Op: "test", Path: "/metadata/annotations", Value: null},
 			{Op: "add", Path: "/metadata/annotations", Value: raw(want)},

@@ -12,7 +12,7 @@ import (
 	"github.com/nodegate/nodegate/test/build"
 )
 
-// A patch is planned on the node as read, and sent to one that somebody else has meanwhile written.
+// A patch is planned on the node as read, and sent to one that another client has written meanwhile.
 func TestPatchAgainstConcurrentWriters(t *testing.T) {
 	annotated := func() *build.NodeWrapper { return fresh().Annotation("mine", "x") }
 	tainted := func() *build.NodeWrapper { return annotated().Taint("foreign.example.com/t", "", noSchedule) }
@@ -25,7 +25,7 @@ func TestPatchAgainstConcurrentWriters(t *testing.T) {
 		write   func(n *build.NodeWrapper)
 		refused bool
 	}{
-		"nobody has written": {read: fresh(), write: func(*build.NodeWrapper) {}},
+		"no other client has written": {read: fresh(), write: func(*build.NodeWrapper) {}},
 		"a heartbeat": {read: held().Condition(cni, "True", at(0)),
 			write: func(n *build.NodeWrapper) { n.Condition("Ready", "True", at(5)) }},
 		"a label": {read: held().Condition(cni, "True", at(0)),

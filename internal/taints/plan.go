@@ -28,7 +28,7 @@ const (
 	Added Operation = "added"
 	// Removed: it is taken off.
 	Removed Operation = "removed"
-	// Adopted: it was there, put there by somebody else, and is the rule's from now on.
+	// Adopted: another client had added it, and it is the rule's from now on.
 	Adopted Operation = "adopted"
 	// Completed: the node has completed a bootstrap-only rule.
 	Completed Operation = "completed"
@@ -66,7 +66,7 @@ type Outcome struct {
 }
 
 // Plan makes one patch of the decisions of all rules about a node. original is the node as it was read, swept the same
-// without what gone rules left. Taints and annotations that are nobody's business here are not touched.
+// without what gone rules left. Other taints and annotations are not changed.
 func Plan(original *corev1.Node, swept Swept, decisions []gate.Decision, now time.Time) Outcome {
 	p := &planner{original: original, node: swept.Node, now: now, swept: swept.Claims}
 	for _, t := range swept.Claims {
@@ -114,7 +114,7 @@ type planner struct {
 	now      time.Time
 
 	after   map[gate.TaintID][]*claim // who wants which taint from now on
-	managed map[gate.TaintID]bool     // which taints go if nobody wants them
+	managed map[gate.TaintID]bool     // which taints to remove if no rule claims them
 	before  []*claim                  // who wanted which taint until now
 	swept   []corev1.Taint            // what rules wanted that are gone
 	buffer  []byte                    // for records
@@ -254,8 +254,8 @@ func (p *planner) taints() []corev1.Taint {
 	return out
 }
 
-// value is what a taint that is there is to say. It keeps what it says, whoever wrote it, until the oldest claim's rule
-// is edited, or the claim that gave the value goes and another is the oldest.
+// value is what a taint that is there is to say. It keeps its value, regardless of who wrote it, until the oldest
+// claim's rule is edited, or the claim that gave the value goes and another is the oldest.
 func (p *planner) value(t corev1.Taint, claims []*claim) string {
 	oldest := claims[0]
 	if !oldest.brings() {
@@ -393,7 +393,7 @@ func (p *planner) taintChanges(d *gate.Decision, had, has map[gate.TaintID]bool,
 	was, err := gate.ParseTaint(d.Was.Record.Taint)
 	claimed := err == nil
 	if !claimed && d.Was.Present && !d.Was.Shared && d.Manages() {
-		was = *d.Rule.Taint // somebody else's until now
+		was = *d.Rule.Taint // another client's until now
 	}
 	if was.Key != "" && had[gate.TaintIDOf(was)] && !has[gate.TaintIDOf(was)] {
 		add(Removed, was)

@@ -20,7 +20,7 @@ const (
 	diskPending = diskKey + "=pending:NoSchedule"
 )
 
-// crowd adds so many taints that are nobody's business here.
+// crowd adds so many unrelated taints.
 func crowd(n *build.NodeWrapper, from, to int) *build.NodeWrapper {
 	for i := from; i < to; i++ {
 		n.Taint(fmt.Sprintf("foreign.example.com/t%d", i), "x", []corev1.TaintEffect{noSchedule, noExecute,
@@ -81,12 +81,12 @@ func TestAdoption(t *testing.T) {
 			fresh().Unlabel("pool").Taint(key, "pending", noSchedule), rules(rule()),
 			then(1, "seen", "", tainted{pending}),
 		),
-		"a claim whose taint somebody has taken off is made good": on(fresh(), rules(rule()),
+		"a claim whose taint a user has removed is restored": on(fresh(), rules(rule()),
 			then(1, "held", "Held EvidenceMissing", added),
 			then(2, "taken off", "Held EvidenceMissing", func(n *build.NodeWrapper) { n.Untaint(key) }, added,
 				recorded(claimed(1))),
 		),
-		"a claim whose record somebody has taken off is adopted": on(fresh(), rules(rule()),
+		"a claim whose record a user has removed is adopted": on(fresh(), rules(rule()),
 			then(1, "held", "Held EvidenceMissing", added),
 			then(2, "taken off", "Held EvidenceMissing", func(n *build.NodeWrapper) { n.Unannotate(recordKey) }, adopted,
 				recorded(claimed(2))),
@@ -133,7 +133,7 @@ func TestEdits(t *testing.T) {
 			then(5, "edited", "Held EvidenceMissing", edited(key, "edited", noSchedule), tainted{key + "=edited:NoSchedule"},
 				record(key+"=edited:NoSchedule", 1)),
 		),
-		"another key, which somebody else has put there already": on(fresh(), rules(rule()),
+		"another key, which another client has added already": on(fresh(), rules(rule()),
 			held,
 			then(5, "edited", "Held EvidenceMissing", edited("example.com/new", "pending", noSchedule),
 				func(n *build.NodeWrapper) { n.Taint("example.com/new", "theirs", noSchedule) }, removed,
@@ -222,13 +222,13 @@ func TestModes(t *testing.T) {
 			then(3, "relabelled", "cni", func(n *build.NodeWrapper) { n.Unlabel("pool") }, tainted{pending}),
 			then(4, "an override", "cni", func(n *build.NodeWrapper) { n.Annotation(v1alpha1.OverrideAnnotation, "Release") },
 				tainted{pending}),
-			then(5, "mended", "cni", rules(rule().Generation(3)),
+			then(5, "fixed", "cni", rules(rule().Generation(3)),
 				func(n *build.NodeWrapper) { n.Unannotate(v1alpha1.OverrideAnnotation) }, removed, clean),
 		),
 		"invalid: what is not there stays away": on(fresh(), rules(frozen()),
 			then(1, "seen", "Exempt NotInForce"),
 		),
-		"invalid: a taint that somebody has taken off is not put back": on(fresh(), rules(rule()),
+		"invalid: a taint that a user has removed is not added again": on(fresh(), rules(rule()),
 			held,
 			then(2, "taken off", "Held NotInForce", rules(frozen()), func(n *build.NodeWrapper) { n.Untaint(key) }, untainted),
 		),
@@ -245,7 +245,7 @@ func TestModes(t *testing.T) {
 		"invalid: it does not stand in the way of one that shares its taint": on(fresh(),
 			rules(rule(), ruleOf("disk", disk, key)),
 			then(1, "both hold", "Held EvidenceMissing, disk Held EvidenceMissing", added, change("added disk "+pending)),
-			then(2, "one invalid, and somebody takes the taint off", "Held NotInForce, disk Held EvidenceMissing",
+			then(2, "one invalid, and a user removes the taint", "Held NotInForce, disk Held EvidenceMissing",
 				rules(frozen(), ruleOf("disk", disk, key)), func(n *build.NodeWrapper) { n.Untaint(key) },
 				change("added disk "+pending)),
 		),
@@ -261,7 +261,7 @@ func TestModes(t *testing.T) {
 			then(1, "completed", "Ready EvidenceHolds", change("completed cni")),
 			then(2, "dry-run", "Ready BootstrapCompleted", rules(rule().BootstrapOnly().RearmOnReboot().DryRun(true))),
 		),
-		"dry-run does not manage what somebody else put there": on(
+		"dry-run does not manage what another client added": on(
 			fresh().Taint(key, "kubelet", noSchedule).Condition(cni, "True", at(0)), rules(rule().DryRun(true)),
 			then(1, "seen", "Ready EvidenceHolds", tainted{key + "=kubelet:NoSchedule"}),
 		),
@@ -282,7 +282,7 @@ func TestDryRunSaysWhatItWouldDo(t *testing.T) {
 		"tainting a node that is not ready": {rules: []*build.RuleWrapper{dry()}, node: fresh(), claim: true},
 		"nothing on one that is": {rules: []*build.RuleWrapper{dry()},
 			node: fresh().Condition(cni, "True", at(0))},
-		"nothing on one that bears the taint already": {rules: []*build.RuleWrapper{dry()},
+		"nothing on one that has the taint already": {rules: []*build.RuleWrapper{dry()},
 			node: fresh().Taint(key, "", noSchedule)},
 		"taking it off one that is ready": {rules: []*build.RuleWrapper{dry()},
 			node: fresh().Taint(key, "", noSchedule).Condition(cni, "True", at(0)), release: true},

@@ -269,7 +269,7 @@ func (w *world) sayable(d gate.Decision) {
 	}
 }
 
-// exactlyTheClaimed works out anew, from the decisions, which of the rules' taints must be there.
+// exactlyTheClaimed computes again, from the decisions, which of the rules' taints must be there.
 func (w *world) exactlyTheClaimed(before, after *corev1.Node, decisions []gate.Decision) {
 	w.t.Helper()
 	had, has := idsOf(before.Spec.Taints), idsOf(after.Spec.Taints)

@@ -42,7 +42,7 @@ func TestForgedRecords(t *testing.T) {
 			func() step { s := held("seen"); s.recheck = 901; return s }(),
 		)
 	}
-	stories["a claim from the future was made nobody knows when"] = on(
+	stories["a claim from the future was made at an unknown time"] = on(
 		fresh().Taint(key, "pending", noSchedule).Annotation(recordKey, claimed(86400)), rules(rule()),
 		then(1, "seen", "Held EvidenceMissing", recorded(`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`)),
 	)
@@ -212,7 +212,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		if !ok || again.Encode() != r.Encode() {
 			t.Errorf("%q gives %s, and that again %s", s, r.Encode(), again.Encode())
 		}
-		// Whatever a node's annotation says, it is applied without harm and settled by one patch.
+		// Every value of a node's annotation is applied without harm and settled by one patch.
 		newWorld(t, rule().RearmOnReboot()).pass(fresh().BootID("b").Annotation(recordKey, s).Obj(), at(10))
 		w := newWorld(t, rule())
 		w.gone = []string{"u-gone"}

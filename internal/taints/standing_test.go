@@ -27,11 +27,11 @@ func TestReleasedAndCounted(t *testing.T) {
 			released: true, counted: true},
 		"one that is claimed again still is": {node: fresh().Annotation(recordKey, reclaimed(5, 1)),
 			released: true, counted: true},
-		"one that is claimed, and never was, is not":             {node: fresh().Annotation(recordKey, claimed(1))},
-		"one that was there before the rule is":                  {node: old(), released: true, counted: true},
-		"one that was there before, and is claimed, is not":      {node: old().Annotation(recordKey, claimed(-86000))},
-		"one that was there before, and bears the taint, is not": {node: old().Taint(key, "", noSchedule)},
-		"one that was there before, and bears the taint for another rule, is": {
+		"one that is claimed, and never was, is not":           {node: fresh().Annotation(recordKey, claimed(1))},
+		"one that was there before the rule is":                {node: old(), released: true, counted: true},
+		"one that was there before, and is claimed, is not":    {node: old().Annotation(recordKey, claimed(-86000))},
+		"one that was there before, and has the taint, is not": {node: old().Taint(key, "", noSchedule)},
+		"one that was there before, and has the taint for another rule, is": {
 			node: old().Taint(key, "", noSchedule).Annotation("readiness.node.x-k8s.io/rule-u-disk",
 				`{"taint":"readiness.k8s.io/cni=:NoSchedule"}`), released: true, counted: true,
 		},
@@ -91,9 +91,9 @@ func TestMaxUnavailable(t *testing.T) {
 			false},
 		"a node within unreadySeconds does not ask yet": {limited().UnreadySeconds(30),
 			inService().Condition(cni, "False", at(8)), false},
-		"a suspended rule does not ask":                                {limited().Suspend(true), inService(), false},
-		"a rule in dry-run does not ask":                               {limited().DryRun(true), inService(), false},
-		"a limit of 0 asks, and is refused by whoever keeps the count": {rule().MaxUnavailable("0"), inService(), true},
+		"a suspended rule does not ask":                    {limited().Suspend(true), inService(), false},
+		"a rule in dry-run does not ask":                   {limited().DryRun(true), inService(), false},
+		"a limit of 0 asks, and is refused by the counter": {rule().MaxUnavailable("0"), inService(), true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestExistingNodes(t *testing.T) {
 			rules(none()),
 			then(1, "seen", "Held EvidenceMissing", added),
 		),
-		"None: a taint that it bears already is managed": on(old().Taint(key, "kubelet", noSchedule), rules(none()),
+		"None: a taint that it has already is managed": on(old().Taint(key, "kubelet", noSchedule), rules(none()),
 			then(1, "seen", "Held EvidenceMissing", adopted, tainted{key + "=kubelet:NoSchedule"}),
 			then(2, "ready", "Ready EvidenceHolds", ready(2), removed),
 		),

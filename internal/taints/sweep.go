@@ -18,8 +18,8 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// UnknownRules are the rules that a node bears annotations of and the set does not know: UIDs, or in the older form of
-// markers names. Before anything is done about one, somebody has to make sure that it is gone, and not only new.
+// UnknownRules are the rules that have annotations on a node and that the set does not know: UIDs, or in the older form
+// of markers names. Before it acts on one, the caller must make sure that the rule is gone and not only new.
 func UnknownRules(node *corev1.Node, set *ruleset.Set) []string {
 	var out []string
 	for key := range node.Annotations {

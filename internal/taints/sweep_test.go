@@ -126,7 +126,7 @@ func TestSweepLeavesTheNodeAsRead(t *testing.T) {
 		t.Errorf("the node as read was changed (-before +after):\n%s", diff)
 	}
 	if s := Sweep(fresh().Obj(), set,
-		func(string) bool { t.Error("asked about a rule that nobody mentions"); return true }); s.Claims != nil {
+		func(string) bool { t.Error("asked about a rule that nothing mentions"); return true }); s.Claims != nil {
 		t.Errorf("claims on a node without annotations: %v", s.Claims)
 	}
 }

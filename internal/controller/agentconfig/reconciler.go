@@ -127,7 +127,7 @@ func (r *Reconciler) before(stored *corev1.ConfigMap) *config.File {
 		return r.last
 	}
 	file, err := config.Decode([]byte(stored.Data[config.Key]))
-	if err != nil { // there is none, or somebody has broken it
+	if err != nil { // there is none, or it is broken
 		return nil
 	}
 	return file

@@ -165,7 +165,7 @@ var _ = Describe("The agents' configuration", func() {
 		Expect(testutil.ToFloat64(current)).To(BeEquivalentTo(1))
 	})
 
-	It("is restored when somebody edits or deletes it; what others add stays", func(ctx context.Context) {
+	It("is restored when a user edits or deletes it; additions of others stay", func(ctx context.Context) {
 		d := newDesk(ctx)
 		d.rules = []*build.RuleWrapper{prober("a", "example.com/A")}
 		d.reconcile()
@@ -263,14 +263,14 @@ func run(ctx context.Context, cfg *rest.Config, key client.ObjectKey) ctrl.Manag
 }
 
 var _ = Describe("The controller", func() {
-	It("holds up nothing else where it has no rights, and goes on when it gets them", func(ctx context.Context) {
-		const somebody = "agentconfig-test"
+	It("delays nothing else while it has no permissions, and continues when it gets them", func(ctx context.Context) {
+		const user = "agentconfig-test"
 		grant := func(role *rbacv1.ClusterRole) {
 			Expect(server.Client.Create(ctx, role)).To(Succeed())
 			Expect(server.Client.Create(ctx, &rbacv1.ClusterRoleBinding{
 				ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
 					Kind: "ClusterRole", Name: role.Name},
-				Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: somebody}},
+				Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}},
 			})).To(Succeed())
 		}
 		grant(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "agentconfig-test-rules"}, Rules: []rbacv1.PolicyRule{
@@ -280,7 +280,7 @@ var _ = Describe("The controller", func() {
 		Expect(server.Client.Create(ctx, namespace)).To(Succeed())
 		key := client.ObjectKey{Namespace: namespace.Name, Name: "agents"}
 		cfg := rest.CopyConfig(server.Config())
-		cfg.Impersonate.UserName = somebody
+		cfg.Impersonate.UserName = user
 		mgr := run(ctx, cfg, key)
 		Eventually(func(g Gomega) {
 			g.Expect(testutil.ToFloat64(current)).To(BeZero())

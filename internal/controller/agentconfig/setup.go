@@ -51,9 +51,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *watch.Rules) erro
 	return c.AddTo(mgr)
 }
 
-// watch queues the ConfigMap when somebody has changed it, or the agents' ServiceAccount. Their informers are not the
-// manager's cache, for which others wait: without the right to watch them the operator goes on, and only does not see
-// what becomes of them.
+// watch queues the ConfigMap when a user has changed it, or the agents' ServiceAccount. Their informers are not the
+// manager's cache, for which other controllers wait: without the permission to watch them the operator goes on, and
+// does not see what becomes of them.
 func (r *Reconciler) watch(ctx context.Context, clients kubernetes.Interface,
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	for _, one := range []struct {

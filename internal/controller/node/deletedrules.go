@@ -18,7 +18,7 @@ import (
 // a list of rules, no more.
 const maxGone = 10000
 
-// deletedRules finds out which of the rules that nodes bear records of are really gone. A rule that the cache does not
+// deletedRules finds out which of the rules with records on nodes are really gone. A rule that the cache does not
 // know may also be so new that only an admission policy has seen it: its taint must not be taken for a leftover.
 type deletedRules struct {
 	mu   sync.Mutex

@@ -30,7 +30,7 @@ var _ = Describe("A node under a rule with health", func() {
 		return r.Health
 	}
 
-	It("bears the verdict, written with the taint and only when it changes; a heartbeat costs nothing", func() {
+	It("has the verdict, written with the taint and only when it changes; a heartbeat costs nothing", func() {
 		rule := w.createRule(network().Health("rules"))
 		w.createNode(build.MakeNode("a"))
 		w.reconcile("a")

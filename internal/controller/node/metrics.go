@@ -83,7 +83,7 @@ var (
 	}, []string{"rule"})
 	conflicts = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "node_readiness_patch_conflicts_total",
-		Help: "Node patches that were refused because somebody else had written the node meanwhile. They are made again.",
+		Help: "Node patches that were refused because another client had written the node meanwhile. They are retried.",
 	})
 
 	byRule = []interface{ DeletePartialMatch(prometheus.Labels) int }{

@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// conflictDelay is when to look again at a node that somebody else has written: its watch event usually comes first.
+	// conflictDelay is when to look again at a node that another client has written: its watch event usually comes first.
 	conflictDelay = 100 * time.Millisecond
 	// maxRecheck bounds how long a deadline is slept for, so that a clock that jumps does no lasting harm.
 	maxRecheck = 10 * time.Minute
@@ -48,12 +48,12 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// PolicyClaim is called for each claim that the admission policy has made, once; nil, where nobody counts them.
+	// PolicyClaim is called for each claim that the admission policy has made, once; nil: not counted.
 	PolicyClaim func()
 	// Evicted reports whether the pods are evicted that were due on a node when a rule's guard ended there; nil, where
 	// nothing evicts pods.
 	Evicted func(*corev1.Node, *ruleset.Rule) bool
-	// Escapes counts pods that were faster than the gate; nil, where nobody does.
+	// Escapes counts pods that were faster than the gate; nil: not counted.
 	Escapes *Escapes
 	// UnguardedRecords is whether others than the operator may write its records. Then a record of a deleted rule does not
 	// prove that its taint is the operator's: the taint stays, and is reported.
@@ -100,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	p := &pass{node: node, set: look.Rules, look: look, now: r.Clock.Now()}
 	gone, err := r.deleted.among(ctx, r.Live, taints.UnknownRules(node, p.set))
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("looking up rules that node %q bears records of: %w", node.Name, err)
+		return reconcile.Result{}, fmt.Errorf("looking up rules with records on node %q: %w", node.Name, err)
 	}
 	p.swept = taints.Sweep(node, p.set, gone)
 	if r.UnguardedRecords {
@@ -202,12 +202,12 @@ func (r *Reconciler) refused(ctx context.Context, p *pass, outcome taints.Outcom
 	}
 	if !taints.SameInputs(p.node, live) {
 		conflicts.Inc()
-		log.FromContext(ctx).V(2).Info("Somebody else has written the node, looking again")
+		log.FromContext(ctx).V(2).Info("Another client has written the node, retrying")
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
 	r.unreserve(p)
-	return r.fail(p, outcome, failureRefused, fmt.Errorf("patching node %q: refused though nobody else has written it: %w",
-		p.node.Name, cause))
+	return r.fail(p, outcome, failureRefused, fmt.Errorf(
+		"patching node %q: refused although no other client has written it: %w", p.node.Name, cause))
 }
 
 // rejected reports whether the API server has said that it wrote nothing. After any other error the patch may have been

@@ -251,7 +251,7 @@ var _ = Describe("A write that meets another", func() {
 	var w *world
 	BeforeEach(func(ctx context.Context) { w = newWorld(context.WithoutCancel(ctx)) })
 
-	It("loses nobody's taint, and is made again", func() {
+	It("loses no other client's taint, and is retried", func() {
 		w.createRule(network())
 		n := build.MakeNode("a")
 		for i := range 20 {
@@ -273,7 +273,7 @@ var _ = Describe("A write that meets another", func() {
 		Expect(keys[19:]).To(Equal([]string{"example.com/late", taintKey}))
 	})
 
-	It("keeps annotations that somebody has made meanwhile on a node without any", func() {
+	It("keeps annotations that a user has added meanwhile on a node without any", func() {
 		w.createRule(network())
 		w.createNode(build.MakeNode("a"))
 		w.between = func() {
@@ -330,12 +330,12 @@ var _ = Describe("A write that meets another", func() {
 		Expect(w.material(rule).Counts.Matched).To(BeZero())
 	})
 
-	It("is a failure where nobody else has written", func() {
+	It("is a failure if no other client has written", func() {
 		rule := w.createRule(network().Taint("readiness.example.com/refused", "", corev1.TaintEffectNoSchedule))
 		w.createNode(build.MakeNode("a"))
 		w.failing = invalid("a")
 		_, err := w.try("a")
-		Expect(err).To(MatchError(ContainSubstring("refused though nobody else has written it")))
+		Expect(err).To(MatchError(ContainSubstring("refused although no other client has written it")))
 		m := w.material(rule)
 		Expect(m.Counts).To(Equal(v1alpha1.NodeCounts{Matched: 1, Failed: 1}))
 		Expect(m.Failed).To(HaveLen(1))
@@ -514,7 +514,7 @@ var _ = Describe("A sweep over a fleet", func() {
 		gone, err := s.among(ctx, live, []string{"00000000-0000-0000-0000-000000000001"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(gone("00000000-0000-0000-0000-000000000001")).To(BeTrue())
-		Expect(gone("00000000-0000-0000-0000-000000000002")).To(BeFalse(), "nobody has asked for it")
+		Expect(gone("00000000-0000-0000-0000-000000000002")).To(BeFalse(), "it was not looked up")
 		_, err = s.among(ctx, live, []string{"00000000-0000-0000-0000-000000000001"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(lists).To(Equal(1))

@@ -40,7 +40,7 @@ const (
 	cleanupPatience = 60 * time.Second
 	// pendingPatience is for how long a rule may wait for its evidence to be read for the first time before that is said.
 	pendingPatience = 15 * time.Second
-	// conflictDelay is when to look again at a rule that somebody else has written.
+	// conflictDelay is when to look again at a rule that another client has written.
 	conflictDelay = 100 * time.Millisecond
 )
 
@@ -116,7 +116,7 @@ func foreign(rule *ruleset.Rule) bool {
 	})
 }
 
-// patchFinalizers writes the finalizers that the rule has now, unless somebody has written the rule meanwhile.
+// patchFinalizers writes the finalizers that the rule has now, unless another client has written the rule meanwhile.
 func (r *Reconciler) patchFinalizers(ctx context.Context, rule *v1alpha1.NodeReadinessRule) error {
 	before := rule.DeepCopy()
 	if !controllerutil.RemoveFinalizer(before, v1alpha1.Finalizer) {
@@ -136,9 +136,9 @@ func retry(err error, format string, args ...any) (reconcile.Result, error) {
 	return reconcile.Result{}, fmt.Errorf(format+": %w", append(args, err)...)
 }
 
-// cleanUp lets a deleted rule go as soon as no node bears anything of it, or those that do have been waited for long
-// enough: what they bear is swept when they can be written to again. A node that has not been looked at since the rule
-// was deleted is waited for as well: a patch of it may be on its way that was made before.
+// cleanUp lets a deleted rule go as soon as no node has anything of it, or those that do have been waited for long
+// enough: what they have is removed when they can be written to again. A node that has not been looked at since the
+// rule was deleted is waited for as well: a patch of it may be on its way that was made before.
 func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	pending int) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(rule, v1alpha1.Finalizer) {
@@ -164,7 +164,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	return reconcile.Result{}, nil
 }
 
-// leftovers are the nodes that bear anything that the rule wrote.
+// leftovers are the nodes that have anything that the rule wrote.
 func (r *Reconciler) leftovers(ctx context.Context, rule *ruleset.Rule) ([]string, error) {
 	nodes := &corev1.NodeList{}
 	if err := r.Client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {

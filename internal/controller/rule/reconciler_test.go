@@ -110,7 +110,7 @@ func (d *desk) record(i int, o fleet.Outcome) {
 	d.Fleet.Record(d.nodes[i], []fleet.Entry{{Rule: d.compiled, Current: &current, Outcome: o}}, d.clock.Now())
 }
 
-// cleaned is what the fleet is reported of a node that bears nothing of the deleted rule.
+// cleaned is what the fleet is reported of a node that has nothing of the deleted rule.
 func (d *desk) cleaned(i int) { d.Fleet.Record(d.nodes[i], nil, d.clock.Now()) }
 
 func (d *desk) reconcile() reconcile.Result {
@@ -224,7 +224,7 @@ var _ = Describe("A rule", func() {
 		r := d.read().Status.DryRunResults
 		Expect(r.TaintsToAdd).To(HaveValue(BeEquivalentTo(1)))
 		Expect(r.NodesToTaint).To(Equal([]string{"a"}))
-		Expect(r.Summary).To(Equal("Of 1 matching nodes, 1 would be tainted (1 of them for want of any evidence) and 0 " +
+		Expect(r.Summary).To(Equal("Of 1 matching nodes, 1 would be tainted (1 of them because evidence is missing) and 0 " +
 			"would be untainted"))
 		Expect(d.condition(v1alpha1.ConditionEnforcing).Status).To(Equal(metav1.ConditionFalse))
 	})
@@ -319,7 +319,7 @@ var _ = Describe("A rule", func() {
 		Expect(d.condition(v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionTrue))
 		d.Fleet.SetRules(ruleset.NewSet(frozen), nil, d.clock.Now())
 		d.step(time.Hour)
-		Expect(d.reconcile().RequeueAfter).To(Equal(pendingPatience), "it starts anew")
+		Expect(d.reconcile().RequeueAfter).To(Equal(pendingPatience), "it starts again")
 	})
 })
 
@@ -341,7 +341,7 @@ var _ = Describe("A deleted rule", func() {
 		return apierrors.IsNotFound(server.Client.Get(ctx, client.ObjectKeyFromObject(d.rule), &v1alpha1.NodeReadinessRule{}))
 	}
 
-	It("goes as soon as no node bears anything of it", func(ctx context.Context) {
+	It("goes as soon as no node has anything of it", func(ctx context.Context) {
 		d := deleted(ctx, true)
 		Expect(d.reconcile().RequeueAfter).To(Equal(time.Minute))
 		Expect(gone(ctx, d)).To(BeFalse())

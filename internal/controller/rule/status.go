@@ -176,7 +176,7 @@ func conflicts(m *fleet.Material, set setter) {
 func guardCondition(m *fleet.Material, problem *guard.Problem, set setter) {
 	switch {
 	case m.Rule.Mode == ruleset.DryRun:
-		set(v1alpha1.ConditionGuarding, false, ReasonDryRun, "The rule is in dry-run: evictions that it would deny bear a "+
+		set(v1alpha1.ConditionGuarding, false, ReasonDryRun, "The rule is in dry-run: evictions that it would deny have a "+
 			"warning")
 	case m.Rule.Mode == ruleset.Suspended:
 		set(v1alpha1.ConditionGuarding, false, ReasonSuspended, "The rule is suspended: it denies evictions on the %d nodes "+
@@ -214,7 +214,7 @@ func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {
 		RiskyOperations: count(m.Risky),
 		NodesToTaint:    m.NamesToTaint,
 		NodesToUntaint:  m.NamesToUntaint,
-		Summary: fmt.Sprintf("Of %d matching nodes, %d would be tainted (%d of them for want of any evidence) and %d "+
+		Summary: fmt.Sprintf("Of %d matching nodes, %d would be tainted (%d of them because evidence is missing) and %d "+
 			"would be untainted%s",
 			m.Counts.Matched, m.ToTaint, m.Risky, m.ToUntaint, limit),
 	}

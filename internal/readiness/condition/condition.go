@@ -19,9 +19,9 @@ type Cause string
 const (
 	// CauseReported: it is as it was reported.
 	CauseReported Cause = "Reported"
-	// CauseMissing: nobody has reported it.
+	// CauseMissing: it is not reported.
 	CauseMissing Cause = "Missing"
-	// CauseDefault: nobody has reported it, and the rule says what to assume then.
+	// CauseDefault: it is not reported, and the rule has a default for that.
 	CauseDefault Cause = "Default"
 	// CauseStale: it has not been reported again within its maximum age.
 	CauseStale Cause = "Stale"
@@ -37,11 +37,11 @@ type Judgement struct {
 	Status v1alpha1.ConditionStatus
 	// Cause says why Status is what it is.
 	Cause Cause
-	// Since is since when; zero: it bears no time.
+	// Since is since when; zero: it has no time.
 	Since time.Time
 	// ChangesAt is when it turns by the passage of time alone; zero: it does not.
 	ChangesAt time.Time
-	// Heartbeat is when it was last reported; zero: nobody knows.
+	// Heartbeat is when it was last reported; zero: unknown.
 	Heartbeat time.Time
 	// Awaits is true where a heartbeat alone would turn it.
 	Awaits bool
@@ -75,7 +75,7 @@ func Judge(c *v1alpha1.ConditionRequirement, node *corev1.Node, notBefore, now t
 	}
 	maxAge := c.MaxAge()
 	if maxAge > 0 {
-		var expires time.Time // what bears no time is stale, nobody knows since when
+		var expires time.Time // what has no time is stale, since an unknown time
 		if !j.Heartbeat.IsZero() {
 			expires = j.Heartbeat.Add(maxAge)
 		}

@@ -219,7 +219,7 @@ func (l *linter) labels() {
 			continue
 		}
 		l.warn(KubeletCannotLabel, "spec.nodeSelector",
-			"a kubelet cannot set the label %s on its own node, so that a new node matches only when somebody else has set "+
+			"a kubelet cannot set the label %s on its own node, so that a new node matches only when another user has set "+
 				"it, and pods may be there before: select by a label of your own, given to the kubelet with --node-labels", r.Key())
 	}
 }

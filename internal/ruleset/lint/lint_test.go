@@ -139,7 +139,7 @@ func TestWarnings(t *testing.T) {
 			rule: good().SelectorExpression("node-role.kubernetes.io/worker", "Exists"), want: []Code{KubeletCannotLabel},
 			says: "node-role.kubernetes.io/worker",
 		},
-		"a label that nobody may set on its own node": {rule: good().Selector("node-restriction.kubernetes.io/pci", "yes"),
+		"a label that kubelets may not set": {rule: good().Selector("node-restriction.kubernetes.io/pci", "yes"),
 			want: []Code{KubeletCannotLabel}},
 		"not a label that a kubelet may set": {rule: good().Selector("topology.kubernetes.io/zone",
 			"a").Selector("node.kubernetes.io/instance-type", "m").Selector("x.kubelet.kubernetes.io/y", "z")},
@@ -202,7 +202,7 @@ func TestWarnings(t *testing.T) {
 		},
 		"an operator that would wait for itself": {
 			rule: good(), facts: Facts{Operator: []Workload{daemonSet("nodegate-system")}}, want: []Code{Deadlock},
-			says: "nobody takes it off",
+			says: "nothing removes the taint",
 		},
 		"a rule that is required and is not there": {rule: requires(good(), "preinit"), others: []*build.RuleWrapper{},
 			want: []Code{UnknownRule}},

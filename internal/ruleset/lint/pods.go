@@ -84,7 +84,7 @@ func (l *linter) operator() {
 	for i := range l.facts.Operator {
 		if w := &l.facts.Operator[i]; !tolerates(w.Pod, t) {
 			l.warn(Deadlock, "spec.taint", "the operator, %s, does not tolerate %s: where all nodes have that taint it "+
-				"cannot start, and nobody takes it off; add a toleration with operator: Exists",
+				"cannot start, and nothing removes the taint; add a toleration with operator: Exists",
 				w, t.ToString())
 		}
 	}

@@ -157,13 +157,13 @@ func gracePeriod(r *Request, obj metav1.Object) int64 {
 	return *pod.Spec.TerminationGracePeriodSeconds
 }
 
-// Definition is a definition of rules, with its schema as the server uses it.
+// Definition is a CRD of rules, with its schema as the server uses it.
 type Definition struct {
 	object *apiextensionsv1.CustomResourceDefinition
 	schema *structuralschema.Structural
 }
 
-// Define makes a definition that can be served.
+// Define returns a Definition that can be served.
 func Define(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, error) {
 	internal := &apiextensions.JSONSchemaProps{}
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
@@ -177,7 +177,7 @@ func Define(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, error) 
 	return &Definition{object: crd, schema: structural}, nil
 }
 
-// Serve serves rules by a definition from now on. It may cut watches so that they have to list again.
+// Serve serves rules by this CRD from now on. It may cut watches so that they have to list again.
 func (s *Server) Serve(d *Definition, cut bool) {
 	copied := *d.object
 	crd := &copied

@@ -138,7 +138,7 @@ func (m *Model) node(uid string) *nodeHistory {
 	return m.nodes[uid]
 }
 
-// Actor notes what a node is like after somebody else than the operator wrote it.
+// Actor notes what a node is like after another client than the operator wrote it.
 func (m *Model) Actor(d Document) {
 	n := read[node](d)
 	if n == nil {
