@@ -215,11 +215,12 @@ vet: ## Run go vet.
 	go vet ./...
 
 .PHONY: lint
-lint: ## Run the linters; they hold the import arrows, too.
+lint: ## Run the linters, which also check the imports between packages, and look for words that we do not use.
+	@hack/words.sh
 	$(GOLANGCI_LINT) run
 
 .PHONY: lint-fix
-lint-fix: ## Run the linters and let them mend what they can.
+lint-fix: ## Run the linters and let them fix what they can.
 	$(GOLANGCI_LINT) run --fix
 
 .PHONY: verify
