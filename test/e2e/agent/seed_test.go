@@ -185,7 +185,7 @@ func unavailableRows(t *testing.T) {
 }
 
 // TestTheAPIServerGoesAndComes measures how soon agents notice: those that watch by the pings of their connection. The
-// third answers from what was last known, which was a failure.
+// third uses the last known state, which was a failure.
 func TestTheAPIServerGoesAndComes(t *testing.T) {
 	const node = "goes"
 	newNode(t, node)
@@ -220,9 +220,9 @@ func TestTheAPIServerGoesAndComes(t *testing.T) {
 				cluster.Eventually(t, "the warning", func() error { return wantCount(agent, warning, before[i]+1) })
 			}
 			if a := trusting.health(t, ""); a.code != 503 || a.FailOpen || a.Checks[0].Reason != "KubeletNotReady" {
-				t.Errorf("from what was last known: status %d, %s", a.code, a.raw)
+				t.Errorf("from the last known state: status %d, %s", a.code, a.raw)
 			}
-			if trusting.Count("Answering from what was last known") == 0 {
+			if trusting.Count("Using the last known state") == 0 {
 				t.Error("the warning does not say what is answered")
 			}
 			late := startAgent(t, "127.0.0.1", node, kubeconfig)
