@@ -93,19 +93,19 @@ func (m *monitor) see(e watch.Event) {
 
 func (m *monitor) seeNode(node *corev1.Node, deleted bool) {
 	before := m.nodes[node.Name]
-	var marks map[string]bool
+	var left map[string]bool
 	if deleted {
 		delete(m.nodes, node.Name)
 	} else {
 		m.nodes[node.Name] = node
-		marks = marked(node)
+		left = marked(node)
 		if is := marks(node); before == nil || before.UID != node.UID || marks(before) != is {
 			m.w.note("  node %s @%s: %s", node.Name, node.ResourceVersion, is)
 		}
 	}
 	if before != nil {
 		for uid := range marked(before) {
-			if !marks[uid] {
+			if !left[uid] {
 				m.unmarked[uid] = version(node)
 				m.compare(uid)
 			}
