@@ -184,8 +184,8 @@ func (m *Model) satisfied(n *node, other *rule, v *View, late bool) answer {
 		return unknown
 	case other.Spec.bootstrap() && n.marked(other) && (!other.Spec.rearms() || m.node(n.Metadata.UID).boot.IsZero()):
 		return yes
-	case other.Spec.bootstrap() && (n.marked(other) || other.Spec.Timeout.Action == "Release"): // it may have let the node pass for good
-		return unknown
+	case other.Spec.bootstrap() && (n.marked(other) || other.Spec.Timeout.Action == "Release"):
+		return unknown // it may have let the node pass for good
 	}
 	holds := m.holds(n, other, v, late)
 	if s := other.Spec.Stabilization; s.ReadySeconds+s.UnreadySeconds > 0 && !late {
