@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -34,6 +35,7 @@ type servingOptions struct {
 	metricsSecure  bool
 	metricsCertDir string
 	nodeStates     bool
+	objective      time.Duration
 	probeAddress   string
 	pprofAddress   string
 }
@@ -49,6 +51,8 @@ func (o *servingOptions) bind(fs *pflag.FlagSet) {
 			"change. A self-signed certificate by default.")
 	fs.BoolVar(&o.nodeStates, "enable-node-state-metrics", false, "Count nodes by state, count failed conditions, and "+
 		"tell when each rule was last reconciled, as the Node Readiness Controller does.")
+	fs.DurationVar(&o.objective, "startup-objective", 5*time.Minute, "Time from a node's creation within which rules "+
+		"should release it. node_readiness_startup_objective_total counts the nodes that meet it. 0 turns that off.")
 	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
 		"Address that /healthz and /readyz are served on. readyz is true once the caches are synced. 0 turns them off.")
 	fs.StringVar(&o.pprofAddress, "pprof-bind-address", "", "Address that pprof is served on, such as 127.0.0.1:6060. "+
@@ -123,6 +127,9 @@ func (o *options) validate() error {
 	}
 	if o.workers.rules < 1 {
 		errs = append(errs, fmt.Errorf("--rule-concurrent-reconciles: must be at least 1, not %d", o.workers.rules))
+	}
+	if o.serving.objective < 0 {
+		errs = append(errs, fmt.Errorf("--startup-objective: must not be negative, but is %s", o.serving.objective))
 	}
 	if _, err := o.agents.configMap(o.election.namespace); err != nil {
 		errs = append(errs, err)

@@ -6,6 +6,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	"go.uber.org/zap/zapcore"
@@ -67,6 +68,16 @@ func TestTheCommandLineOfTheIncumbent(t *testing.T) {
 			does: func(o *options) bool { s, err := o.settings(); return err == nil && s.Webhooks == nil }},
 		"metrics of node states": {args: []string{"--enable-node-state-metrics"},
 			does: func(o *options) bool { s, err := o.settings(); return err == nil && s.NodeStateMetrics }},
+		"the startup objective by default": {
+			does: func(o *options) bool {
+				s, err := o.settings()
+				return err == nil && s.StartupObjective == 5*time.Minute
+			}},
+		"a startup objective": {args: []string{"--startup-objective=90s"},
+			does: func(o *options) bool {
+				s, err := o.settings()
+				return err == nil && s.StartupObjective == 90*time.Second
+			}},
 		"no limit of requests": {args: []string{"--kube-api-qps=-1", "--kube-api-burst=-1"},
 			does: func(o *options) bool { return client(o).QPS < 0 }},
 		"no limit of requests, regardless of the burst": {args: []string{"--kube-api-qps=-1", "--kube-api-burst=100"},

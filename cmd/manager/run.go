@@ -60,7 +60,8 @@ func (o *options) settings() (*operator.Options, error) {
 	}
 	return &operator.Options{
 		Namespace: o.webhooks.namespaceOrDefault(), NodeStateMetrics: o.serving.nodeStates,
-		NodeWorkers: o.workers.nodes, RuleWorkers: o.workers.rules,
+		StartupObjective: o.serving.objective,
+		NodeWorkers:      o.workers.nodes, RuleWorkers: o.workers.rules,
 		NodeAdmission: node.Mode(o.webhooks.nodeAdmission), NodePolicy: o.webhooks.nodePolicy, Webhooks: webhooks,
 		UnguardedRecords: !o.webhooks.recordGuard,
 		AgentConfig:      agents, AgentAccount: o.agents.account,

@@ -46,6 +46,7 @@ func (r *Record) append(b []byte) []byte {
 	text("taint", r.Taint)
 	when("since", &r.Since)
 	flag("late", r.Late)
+	flag("adopted", r.Adopted)
 	flag("limited", r.Limited)
 	flag("existing", r.Existing)
 	when("released", &r.Released)
@@ -54,9 +55,12 @@ func (r *Record) append(b []byte) []byte {
 	when("notBefore", &r.NotBefore)
 	when("rearmedAt", &r.RearmedAt)
 	when("former", &r.Former)
+	flag("starting", r.Starting)
 	when("guardedSince", &r.GuardedSince)
 	when("guardEnded", &r.GuardEnded)
 	text("health", string(r.Health))
+	flag("missed", r.Missed)
+	flag("counted", r.Counted)
 	return append(b, '}')
 }
 
@@ -89,6 +93,14 @@ func (r *Record) field(key string) (text *string, flag *bool, when *metav1.Time)
 		return nil, nil, &r.Since
 	case "late":
 		return nil, &r.Late, nil
+	case "adopted":
+		return nil, &r.Adopted, nil
+	case "starting":
+		return nil, &r.Starting, nil
+	case "missed":
+		return nil, &r.Missed, nil
+	case "counted":
+		return nil, &r.Counted, nil
 	case "limited":
 		return nil, &r.Limited, nil
 	case "existing":

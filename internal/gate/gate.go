@@ -133,6 +133,7 @@ func (n *subject) after(m move) Decision {
 	default:
 		moved.pass()
 	}
+	moved.start(m.to)
 	moved.d.setRecord(moved.rec)
 	return moved.d
 }
@@ -142,8 +143,7 @@ func (n *subject) after(m move) Decision {
 func (n *subject) recall() {
 	switch {
 	case !n.Rule.Spec.RearmsOnReboot():
-		n.rec.BootID = ""
-		n.rec.booted()
+		n.rec.forgetBoot()
 	case n.State.Rebooted:
 		n.rearm()
 	case n.rec.BootID == "" && n.adds():
@@ -173,6 +173,7 @@ func (n *subject) rearm() {
 		BootID: n.Node.Status.NodeInfo.BootID, NotBefore: metav1.NewTime(n.State.Boot.Bound),
 		RearmedAt: n.stamp(), Former: metav1.NewTime(n.State.Boot.Former),
 	}
+	n.rec.Starting, n.rec.Missed = n.starting(), was.Missed
 	n.d.Marked, n.d.Rearmed = false, true
 	if n.Watched || !n.State.Released {
 		n.rearmed, n.State.Released, n.State.Counted = true, false, was.Limited
@@ -338,6 +339,7 @@ func (n *subject) hold() {
 	n.rec.Limited = limited
 	if n.rec.Taint == "" {
 		n.rec.Since = n.claim()
+		n.rec.Adopted = n.Rule.Spec.BootstrapOnly() && n.State.Present && !n.State.Shared
 	}
 	if n.rec.Taint == "" || n.adds() { // an edited taint replaces the old one, where something may be added
 		n.rec.Taint = FormatTaint(*n.Rule.Taint)
@@ -376,6 +378,7 @@ func (n *subject) open() {
 		n.d.Marked, n.d.Opened = true, true
 	}
 	n.rec.TimedOut = metav1.Time{}
+	n.rec.Counted = n.rec.Counted && n.rec.Released.IsZero() // released says it as well
 	n.rec.booted()
 	n.pass()
 }

@@ -40,6 +40,8 @@ type NodeInput struct {
 	Live func(*ruleset.Pods) []*corev1.Pod
 	// Evicted says whether the pods are evicted that were due when a rule's guard ended; see Input.
 	Evicted func(*ruleset.Rule) bool
+	// Objective is within what time a node should be released for the first time; see Input.
+	Objective time.Duration
 	// Now is the moment.
 	Now time.Time
 }
@@ -86,7 +88,8 @@ func DecideNode(in *NodeInput) Outcome {
 		}
 		one := Input{
 			Rule: rule, Node: in.Swept, State: state, Verdict: verdict, Override: in.Override, Busy: in.Busy,
-			Occupied: in.Occupied, Watched: in.Observed != nil && in.Observed(rule).Watched, Now: in.Now,
+			Occupied: in.Occupied, Watched: in.Observed != nil && in.Observed(rule).Watched,
+			Objective: in.Objective, Now: in.Now,
 		}
 		if in.Evicted != nil {
 			one.Evicted = func() bool { return in.Evicted(rule) }

@@ -29,6 +29,8 @@ type Record struct {
 	// Late, of a claim without Since, is whether it was made when a node that was there already came to match: its clock
 	// does not start with the node's creation, but when the controller sees it.
 	Late bool `json:"late,omitempty"`
+	// Adopted is whether the claim of a bootstrap-only rule is for a taint that was on the node already.
+	Adopted bool `json:"adopted,omitempty"`
 	// Limited is whether maxUnavailable counts the claim, also while the node is cordoned or terminating.
 	Limited bool `json:"limited,omitempty"`
 	// Existing is whether the node was in service when the rule first considered it, and existingNodes was asked.
@@ -47,6 +49,8 @@ type Record struct {
 	// before: no container that started earlier was started by this boot. Both are cleared on release.
 	RearmedAt metav1.Time `json:"rearmedAt,omitzero"`
 	Former    metav1.Time `json:"former,omitzero"`
+	// Starting, of a re-armed node, is whether it rebooted before its start had ended: its start goes on.
+	Starting bool `json:"starting,omitempty"`
 	// GuardedSince is when the node became not ready, while its pods are guarded and until what is due is evicted. The
 	// clock of maxHoldSeconds starts with it.
 	GuardedSince metav1.Time `json:"guardedSince,omitzero"`
@@ -57,6 +61,11 @@ type Record struct {
 	// Health, of a rule with health, is whether the rule holds the node back: what /health answers for the rule where only
 	// the operator can judge. Empty: not judged yet, or the rule does not count.
 	Health v1alpha1.HealthVerdict `json:"health,omitempty"`
+	// Missed is whether the node has been counted as one that missed the startup objective, and is still starting.
+	Missed bool `json:"missed,omitempty"`
+	// Counted is whether the node's start has been counted although the rest of the record looks like that of a node that
+	// is starting.
+	Counted bool `json:"counted,omitempty"`
 }
 
 // Empty reports whether there is nothing to remember.
@@ -68,7 +77,7 @@ func (r *Record) Empty() bool {
 
 // dropClaim forgets the claim.
 func (r *Record) dropClaim() {
-	r.Taint, r.Since, r.Late, r.Limited = "", metav1.Time{}, false, false
+	r.Taint, r.Since, r.Late, r.Adopted, r.Limited = "", metav1.Time{}, false, false, false
 }
 
 // newest is the newest time of the record.
@@ -84,7 +93,7 @@ func (r *Record) newest() metav1.Time {
 
 // booted forgets the boot: the node has been released since.
 func (r *Record) booted() {
-	r.NotBefore, r.RearmedAt, r.Former = metav1.Time{}, metav1.Time{}, metav1.Time{}
+	r.NotBefore, r.RearmedAt, r.Former, r.Starting = metav1.Time{}, metav1.Time{}, metav1.Time{}, false
 }
 
 // Encode is the record as the annotation has it.

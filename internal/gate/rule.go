@@ -53,7 +53,9 @@ type Input struct {
 	// Evicted says whether the pods are evicted that were due when the rule's guard ended. It is asked where the rule does
 	// not guard the node any more; nil: nothing evicts pods, and they are not waited for.
 	Evicted func() bool
-	Now     time.Time
+	// Objective is within what time a node should be released for the first time; 0: there is no objective.
+	Objective time.Duration
+	Now       time.Time
 }
 
 // Decision is what becomes of one rule's claim on one node.
@@ -78,6 +80,8 @@ type Decision struct {
 	Rearmed bool
 	// TimedOut: the timeout ended just now, because evidence never appeared or in general.
 	TimedOut, NeverAppeared bool
+	// Startup is where the node is in its start. It has ended only if the patch is accepted.
+	Startup Startup
 	// Hold is how the rule's eviction guard stands.
 	Hold Hold
 	// RecheckAt is when to decide again without any other cause; zero: not.

@@ -39,7 +39,12 @@ type scene struct {
 	// record: texts that the record has afterwards. untouched: nothing changes.
 	record    []string
 	untouched bool
+	// start is where the node is in its start.
+	start Startup
 }
+
+// objective is the startup objective of all stories that look at the start.
+const objective = 300 * time.Second
 
 // tell plays a story. What is decided is applied to the node as package taints does, for a taint of one rule.
 func tell(t *testing.T, r *build.RuleWrapper, n *build.NodeWrapper, scenes ...scene) {
@@ -72,11 +77,15 @@ func tell(t *testing.T, r *build.RuleWrapper, n *build.NodeWrapper, scenes ...sc
 		}
 		override, _ := OverrideOf(obj, at)
 		asked := false
+		within := time.Duration(0)
+		if s.start != "" {
+			within = objective
+		}
 		out := DecideNode(&NodeInput{
 			Node: obj, Swept: obj, Rules: ruleset.NewSet(used), Evidence: &readiness.Evidence{}, Override: override, Now: at,
 			Observed: func(*ruleset.Rule) readiness.Observed { return observed },
 			Reserve:  func(*ruleset.Rule, time.Time) bool { asked = true; return !s.full },
-			Evicted:  func(*ruleset.Rule) bool { return s.evicted },
+			Evicted:  func(*ruleset.Rule) bool { return s.evicted }, Objective: within,
 		})
 		d := out.Decisions[0]
 		observed = out.Verdicts[0].Observed
@@ -86,6 +95,9 @@ func tell(t *testing.T, r *build.RuleWrapper, n *build.NodeWrapper, scenes ...sc
 		if taints := listed(obj); got != s.want || taints != s.taints || asked != s.asks {
 			t.Fatalf("%s: %q with taints %q, asks %t; want %q, %q, %t (record %v)", name, got, taints, asked, s.want, s.taints,
 				s.asks, obj.Annotations)
+		}
+		if s.start != "" && string(d.Startup) != strings.TrimPrefix(string(s.start), "-") {
+			t.Errorf("%s: the start is %q, not %q", name, d.Startup, s.start)
 		}
 		value := obj.Annotations[compiled.RecordKey()]
 		for _, part := range s.record {

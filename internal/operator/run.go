@@ -50,6 +50,8 @@ type Options struct {
 	Namespace string
 	// NodeStateMetrics turns on the metrics of --enable-node-state-metrics.
 	NodeStateMetrics bool
+	// StartupObjective is within what time a node should be released for the first time; 0: there is no objective.
+	StartupObjective time.Duration
 	// NodeWorkers and RuleWorkers are how many nodes and rules are worked on at the same time.
 	NodeWorkers, RuleWorkers int
 	// NodeAdmission is which engine taints nodes at admission; NodePolicy is the name of the policy for that.

@@ -97,7 +97,8 @@ func TestCompletionAnnotation(t *testing.T) {
 				recorded(fmt.Sprintf(`{"rule":"cni","timedOut":%q}`, stamp(11)))),
 		),
 		"is not set by an override": on(fresh().Annotation(v1alpha1.OverrideAnnotation, "Release"), rules(r()),
-			then(1, "seen", "Exempt OverrideRelease"),
+			then(1, "seen", "Exempt OverrideRelease", map[string]string{
+				v1alpha1.OverrideAnnotation: "Release", recordKey: `{"rule":"cni","counted":true}`}),
 		),
 		"is removed by a reboot, and set again": on(fresh().BootID("b2").Annotation(recordKey, `{"bootID":"b1"}`).
 			Annotation(markerKey, isMarked).Annotation(completedAt, "5").Condition("Ready", "True", at(50)),
@@ -211,7 +212,8 @@ func TestRearmOnReboot(t *testing.T) {
 		"rearmOn edited away while the node is held, and not ready for another reason": on(joined(), rules(r()),
 			inService,
 			then(51, "rebooted", "Held Rearmed", reboot(50), rearmed, added),
-			then(60, "edited", "Held EvidenceMissing", rules(rule().Generation(2)), unready(60), recorded(claimed(51))),
+			then(60, "edited", "Held EvidenceMissing", rules(rule().Generation(2)), unready(60),
+				record(`"taint":%q,"since":%q,"counted":true`, pending, stamp(51))),
 		),
 		"a node that never reported Ready: evidence from before now does not count": on(joined(), rules(r()),
 			inService,

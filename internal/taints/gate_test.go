@@ -307,7 +307,7 @@ func TestTimeout(t *testing.T) {
 			Annotation(recordKey, `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","late":true}`),
 			rules(rule().Timeout(900, 0, release)),
 			then(5000, "seen", "Held EvidenceMissing",
-				recorded(`{"rule":"cni","taint":"`+pending+`","since":"2026-01-02T16:23:20Z"}`), again(5900)),
+				recorded(`{"rule":"cni","taint":"`+pending+`","since":"2026-01-02T16:23:20Z","counted":true}`), again(5900)),
 			then(5900, "at the deadline", "Exempt TimedOut", timedOut, removed),
 		),
 		"from its adoption, if another client had added the taint": on(fresh().Taint(key, "kubelet", noSchedule),

@@ -72,7 +72,7 @@ func TestOverride(t *testing.T) {
 		"Release takes the taint off and keeps it off, until it is lifted": on(fresh(), rules(rule()),
 			held,
 			then(10, "set", "Exempt OverrideRelease", set("Release"), removed,
-				map[string]string{v1alpha1.OverrideAnnotation: "Release"}),
+				map[string]string{v1alpha1.OverrideAnnotation: "Release", recordKey: `{"rule":"cni","counted":true}`}),
 			then(11, "unready for another reason", "Exempt OverrideRelease", unready(11)),
 			then(12, "lifted", "Held EvidenceMissing", lift, added),
 		),

@@ -236,9 +236,29 @@ func (r *Reconciler) measure(p *pass, c *taints.Change, rule string) {
 		bootstrapCompleted.WithLabelValues(rule).Inc()
 		bootstrapDuration.WithLabelValues(rule).Observe(max(0,
 			p.now.Sub(p.node.CreationTimestamp.Time).Round(time.Second).Seconds()))
+		measureHold(p, c, rule)
 	case taints.TimedOut:
 		timeouts.WithLabelValues(rule).Inc()
 	case taints.Rearmed:
 		rearmed.WithLabelValues(rule).Inc()
 	}
+}
+
+// measureHold measures for how long a bootstrap-only rule has held a node, as the incumbent controller will: from the
+// taint, or from when it was seen if it was on the node already.
+func measureHold(p *pass, c *taints.Change, rule string) {
+	was, origin := &c.Decision.Was, "controller"
+	since := was.Record.Since.Time
+	switch {
+	case was.Record.Adopted:
+		origin = "adopted"
+	case was.Claimed && since.IsZero(): // made by an admission policy, at the node's creation
+		since = p.node.CreationTimestamp.Time
+	case was.Claimed:
+	case was.Present && !was.Shared:
+		origin, since = "adopted", p.now
+	default:
+		return
+	}
+	bootstrapHold.WithLabelValues(rule, origin).Observe(max(0, p.now.Sub(since).Seconds()))
 }

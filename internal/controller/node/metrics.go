@@ -59,6 +59,38 @@ var (
 		Help:    "Time from a node's creation until it has completed a bootstrap-only rule.",
 		Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 1200},
 	}, []string{"rule"})
+	bootstrapHold = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "node_readiness_bootstrap_hold_duration_seconds",
+		Help: "Time from the taint until a node has completed a bootstrap-only rule, by where the taint came from: " +
+			"controller, or adopted if it was on the node already.",
+		Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600},
+	}, []string{"rule", "taint_origin"})
+	startupDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "node_readiness_startup_duration_seconds",
+		Help:    "Time from a node's creation to its first release by a rule.",
+		Buckets: []float64{5, 10, 20, 30, 45, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1200, 1800, 3600},
+	}, []string{"rule"})
+	startupResults = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "node_readiness_startups_total",
+		Help: "Starts of nodes under a rule that have ended, by result: ready, timed_out, deleted, or excluded if the node " +
+			"was overridden, suspended or labelled late.",
+	}, []string{"rule", "result"})
+	startupObjective = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "node_readiness_startup_objective_total",
+		Help: "Starts of nodes under a rule, by whether the node was released within --startup-objective.",
+	}, []string{"rule", "met"})
+	blockedSeconds = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "node_readiness_blocked_seconds_total",
+		Help: "Time for which nodes that have started waited for a piece of evidence. Counted when the start ends.",
+	}, []string{"rule", "evidence"})
+	soleBlockerSeconds = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "node_readiness_sole_blocker_seconds_total",
+		Help: "Time for which nodes that have started waited for this piece of evidence only.",
+	}, []string{"rule", "evidence"})
+	lastBlocker = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "node_readiness_last_blocker_total",
+		Help: "Nodes that became ready, by the piece of evidence that they waited for last.",
+	}, []string{"rule", "evidence"})
 	reconciliationLatency = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "node_readiness_reconciliation_latency_seconds",
 		Help: "Time from the change of the deciding evidence until the taint was added or removed. Transition times " +
@@ -88,13 +120,15 @@ var (
 
 	byRule = []interface{ DeletePartialMatch(prometheus.Labels) int }{
 		taintOperations, adoptedTaints, evaluationDuration, failures, bootstrapCompleted, bootstrapDuration,
-		reconciliationLatency, conditionFailures, timeouts, rearmed, escapedPods,
+		reconciliationLatency, conditionFailures, timeouts, rearmed, escapedPods, bootstrapHold, startupDuration,
+		startupResults, startupObjective, blockedSeconds, soleBlockerSeconds, lastBlocker,
 	}
 )
 
 func init() {
 	metrics.Registry.MustRegister(taintOperations, adoptedTaints, evaluationDuration, failures, bootstrapCompleted,
-		bootstrapDuration, reconciliationLatency, conditionFailures, timeouts, rearmed, escapedPods, conflicts)
+		bootstrapDuration, reconciliationLatency, conditionFailures, timeouts, rearmed, escapedPods, conflicts,
+		bootstrapHold, startupDuration, startupResults, startupObjective, blockedSeconds, soleBlockerSeconds, lastBlocker)
 }
 
 // ForgetRule drops the metrics of a rule that is gone.

@@ -60,7 +60,10 @@ type Reconciler struct {
 	UnguardedRecords bool
 	// StateMetrics counts failed conditions.
 	StateMetrics bool
+	// StartupObjective is within what time a node should be released for the first time; 0: there is no objective.
+	StartupObjective time.Duration
 
+	startups     startups
 	policyClaims policyClaims
 	deleted      deletedRules
 	ownWrites    ownWrites
@@ -89,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	node := &corev1.Node{}
 	if err := r.Client.Get(ctx, req.NamespacedName, node); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.Fleet.Forget(req.Name, r.Clock.Now())
+			r.forget(req.Name, r.Clock.Now())
 			r.ownWrites.forget(req.Name)
 			r.policyClaims.forget(req.Name)
 			return reconcile.Result{}, nil
@@ -110,6 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	r.countPolicyClaims(p)
 	outcome := taints.Plan(node, p.swept, p.decisions, p.now)
 	if outcome.Patch == nil {
+		r.startups.settle(node.Name, p.set, p.decisions, false, r.StartupObjective, p.now)
 		r.record(p, node, outcome, nil)
 		return r.again(p), nil
 	}
@@ -139,13 +143,14 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 		Busy:     func() (bool, bool) { return r.busy(ctx, p) },
 		Occupied: func(taint *corev1.Taint) (bool, bool) { return r.occupied(ctx, p, taint) },
 		Live:     func(of *ruleset.Pods) []*corev1.Pod { return r.livePods(ctx, p.node.Name, of) },
-		Evaluate: r.measured,
+		Evaluate: r.measured, Objective: r.StartupObjective,
 	}
 	if r.Evicted != nil {
 		in.Evicted = func(rule *ruleset.Rule) bool { return r.Evicted(p.node, rule) }
 	}
 	out := gate.DecideNode(in)
 	p.decisions, p.verdicts, p.recheck = out.Decisions, out.Verdicts, out.RecheckAt
+	r.startups.observe(p.node, p.decisions, p.verdicts, r.StartupObjective, p.now)
 }
 
 // measured evaluates a rule, and measures how long that takes.
@@ -173,11 +178,12 @@ func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome)
 		r.ownWrites.expect(written)
 		r.announce(ctx, p, written, outcome)
 		r.reportLeft(ctx, p, written)
+		r.startups.settle(p.node.Name, p.set, p.decisions, true, r.StartupObjective, p.now)
 		r.record(p, written, outcome, nil)
 		return r.again(p), nil
 	case apierrors.IsNotFound(err):
 		r.unreserve(p)
-		r.Fleet.Forget(p.node.Name, p.now)
+		r.forget(p.node.Name, p.now)
 		return reconcile.Result{}, nil
 	case apierrors.IsInvalid(err) || apierrors.IsConflict(err):
 		return r.refused(ctx, p, outcome, err)
@@ -195,7 +201,7 @@ func (r *Reconciler) refused(ctx context.Context, p *pass, outcome taints.Outcom
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(p.node), live); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.unreserve(p)
-			r.Fleet.Forget(p.node.Name, p.now)
+			r.forget(p.node.Name, p.now)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("reading node %q after its patch was refused: %w", p.node.Name, err)
@@ -223,6 +229,12 @@ func (r *Reconciler) fail(p *pass, outcome taints.Outcome, reason string, err er
 	}
 	r.record(p, p.node, outcome, &failure{reason: reason, message: err.Error()})
 	return reconcile.Result{}, err
+}
+
+// forget drops a node that is gone.
+func (r *Reconciler) forget(node string, now time.Time) {
+	r.Fleet.Forget(node, now)
+	r.startups.forgetNode(node, r.StartupObjective, now)
 }
 
 func (r *Reconciler) unreserve(p *pass) {

@@ -37,6 +37,7 @@ func (r *Reconciler) SetRules(ctx context.Context, set *ruleset.Set) ([]string, 
 		set = r.judgeable(wanted)
 		r.Evidence.StopUnused(wanted, set)
 	}
+	r.startups.setRules(r.Fleet.Rules(), set, r.StartupObjective)
 	return r.Fleet.SetRules(set, nodes, r.Clock.Now()), nil
 }
 

@@ -1,0 +1,240 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// deleted is the result of a start whose node was deleted.
+const deleted = "deleted"
+
+// caughtUp is how long a leader waits before it counts nodes that are deleted. The former leader may have counted those
+// that this one's watch brings later, and a deleted node cannot say so.
+const caughtUp = time.Minute
+
+// startups counts the starts of nodes: how each ended, how long it took, and what it was spent on. It keeps only nodes
+// that are starting. A start is counted when the record of its end is on the node, so that each counts once.
+type startups struct {
+	mu    sync.Mutex
+	nodes map[string]*start
+	// led is since when this process has looked at nodes.
+	led time.Time
+}
+
+// start is a node that is starting.
+type start struct {
+	uid types.UID
+	// written is whether this process has written the node: no other leader has seen its deletion.
+	written  bool
+	accounts map[types.UID]*account
+}
+
+// observe keeps what the starts of a node are spent on.
+func (s *startups) observe(node *corev1.Node, decisions []gate.Decision, verdicts []readiness.Verdict,
+	objective time.Duration, now time.Time,
+) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.led.IsZero() {
+		s.led = now
+	}
+	of := s.nodes[node.Name]
+	if of != nil && of.uid != node.UID {
+		s.forget(node.Name, objective, now)
+		of = nil
+	}
+	for i := range decisions {
+		d := &decisions[i]
+		if d.Startup == gate.NotStarting {
+			continue
+		}
+		if of == nil {
+			of = &start{uid: node.UID, accounts: map[types.UID]*account{}}
+			if s.nodes == nil {
+				s.nodes = map[string]*start{}
+			}
+			s.nodes[node.Name] = of
+		}
+		a := of.accounts[d.Rule.UID]
+		if a == nil {
+			a = newAccount(d.Rule, node.CreationTimestamp.Time)
+			of.accounts[d.Rule.UID] = a
+		}
+		a.missed = a.missed || d.Was.Record.Missed
+		a.observe(d.Rule, verdicts[i].Results, now)
+	}
+}
+
+// settle counts what the decisions about a node have ended, once they are on the node.
+func (s *startups) settle(node string, rules *ruleset.Set, decisions []gate.Decision, wrote bool, objective time.Duration,
+	now time.Time,
+) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.nodes[node]
+	if of == nil {
+		return
+	}
+	of.written = of.written || wrote
+	left := make(map[types.UID]bool, len(of.accounts))
+	for uid := range of.accounts {
+		left[uid] = true
+	}
+	for i := range decisions {
+		d := &decisions[i]
+		a := of.accounts[d.Rule.UID]
+		if a == nil {
+			continue
+		}
+		delete(left, d.Rule.UID)
+		if d.Startup == gate.Starting {
+			if d.Record.Missed && !a.missed {
+				a.missed = true
+				startupObjective.WithLabelValues(d.Rule.Name, met[false]).Inc()
+			}
+			continue
+		}
+		if result, over := resultOf(d); over {
+			a.count(result, objective, now)
+			delete(of.accounts, d.Rule.UID)
+		}
+	}
+	for uid := range left { // the rule is gone, or does not select the node any more
+		if rule := rules.Rule(uid); rule != nil && rule.Mode == ruleset.Enforced {
+			of.accounts[uid].count(string(gate.Excluded), objective, now)
+		}
+		delete(of.accounts, uid)
+	}
+	if len(of.accounts) == 0 {
+		delete(s.nodes, node)
+	}
+}
+
+// resultOf returns how a decision ends a start, if it does; empty if that is not counted. While a rule is suspended, in
+// dry-run or frozen, nothing ends: a node that was starting exists before the rule is in force again.
+func resultOf(d *gate.Decision) (result string, over bool) {
+	switch was := &d.Was; {
+	case d.Startup != gate.NotStarting:
+		return string(d.Startup), true
+	case d.Rule.Mode == ruleset.Deleting:
+		return "", true
+	case d.Rule.Mode != ruleset.Enforced:
+		return "", false
+	case was.Completed || was.Record.Started() && !was.Record.Existing:
+		return "", true // the patch was carried out although its answer was lost, or a former leader's was
+	}
+	return string(gate.Excluded), true
+}
+
+// forgetNode counts the starts of a node that is gone.
+func (s *startups) forgetNode(node string, objective time.Duration, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget(node, objective, now)
+}
+
+func (s *startups) forget(node string, objective time.Duration, now time.Time) {
+	of := s.nodes[node]
+	if of == nil {
+		return
+	}
+	delete(s.nodes, node)
+	if !of.written && now.Sub(s.led) < caughtUp {
+		return
+	}
+	for _, a := range of.accounts {
+		a.observe(a.rule, nil, now)
+		a.count(deleted, objective, now)
+	}
+}
+
+// setRules drops what belongs to rules that are gone and to evidence that rules no longer have, and lets the counters of
+// new rules begin at 0, so that Prometheus sees their first increase.
+func (s *startups) setRules(before, after *ruleset.Set, objective time.Duration) {
+	for _, rule := range before.All() {
+		now := after.Rule(rule.UID)
+		if now == nil || now == rule {
+			continue
+		}
+		names := map[string]bool{}
+		for _, name := range evidenceNames(now) {
+			names[name] = true
+		}
+		for _, name := range evidenceNames(rule) {
+			if !names[name] {
+				blockedSeconds.DeleteLabelValues(rule.Name, name)
+				soleBlockerSeconds.DeleteLabelValues(rule.Name, name)
+				lastBlocker.DeleteLabelValues(rule.Name, name)
+			}
+		}
+	}
+	for _, rule := range after.All() {
+		if rule.Mode != ruleset.Enforced || !gate.Holds(rule) {
+			continue
+		}
+		for _, result := range []gate.Startup{gate.Ready, gate.TimedOut, deleted, gate.Excluded} {
+			startupResults.WithLabelValues(rule.Name, string(result))
+		}
+		for _, in := range met {
+			if objective > 0 {
+				startupObjective.WithLabelValues(rule.Name, in)
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, of := range s.nodes {
+		for uid := range of.accounts {
+			if after.Rule(uid) == nil {
+				delete(of.accounts, uid)
+			}
+		}
+		if len(of.accounts) == 0 {
+			delete(s.nodes, name)
+		}
+	}
+}
+
+// met are the values of the label met.
+var met = map[bool]string{true: "true", false: "false"}
+
+// count counts a start that has ended.
+func (a *account) count(result string, objective time.Duration, now time.Time) {
+	if result == "" {
+		return
+	}
+	rule := a.rule.Name
+	startupResults.WithLabelValues(rule, result).Inc()
+	if result == string(gate.Excluded) {
+		return
+	}
+	ready := result == string(gate.Ready)
+	if ready {
+		startupDuration.WithLabelValues(rule).Observe(max(0, now.Sub(a.created).Seconds()))
+	}
+	if objective > 0 && !a.missed {
+		startupObjective.WithLabelValues(rule, met[ready && now.Before(a.created.Add(objective))]).Inc()
+	}
+	names := evidenceNames(a.rule)
+	for i := range a.evidence {
+		if p := &a.evidence[i]; p.blocked > 0 {
+			blockedSeconds.WithLabelValues(rule, names[i]).Add(p.blocked.Seconds())
+			if p.alone > 0 {
+				soleBlockerSeconds.WithLabelValues(rule, names[i]).Add(p.alone.Seconds())
+			}
+		}
+	}
+	if last := a.last(); ready && last >= 0 {
+		lastBlocker.WithLabelValues(rule, names[last]).Inc()
+	}
+}

@@ -1,0 +1,91 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import "github.com/nodegate/nodegate/internal/ruleset"
+
+// Startup is where a node is in its start under a rule. A start begins with the node's creation and ends once:
+//
+//	           evidence holds
+//	         ┌───────────────► Ready      released is in the record
+//	Starting │ timeout ends
+//	─────────┼───────────────► TimedOut   timedOut is in the record
+//	         │ override, late
+//	         └───────────────► Excluded   counted is in the record
+//
+// A node is late if it comes to match the rule when it is older than ServiceAge. A reboot ends no start: then starting is
+// in the record until the node is released.
+//
+// Each end is in the record with the patch that makes it. So another leader does not count the start again.
+type Startup string
+
+// The states of a start. NotStarting: the node existed before the rule, its start has ended, or the rule is not in force
+// or holds no nodes.
+const (
+	NotStarting Startup = ""
+	Starting    Startup = "starting"
+	Ready       Startup = "ready"
+	TimedOut    Startup = "timed_out"
+	Excluded    Startup = "excluded"
+)
+
+// Started reports whether a record says that the node's start has ended.
+func (r *Record) Started() bool {
+	return r.Counted || r.Existing || !r.Released.IsZero() || !r.TimedOut.IsZero() || !r.RearmedAt.IsZero() && !r.Starting
+}
+
+// Holds reports whether a rule holds nodes that are starting.
+func Holds(rule *ruleset.Rule) bool { return rule.Taint != nil || rule.HoldsByVerdict() }
+
+// start decides how the node's start goes on, after a move to a target.
+func (n *subject) start(to target) {
+	if !n.starting() {
+		return
+	}
+	switch {
+	case n.adds() && (n.Override.Action != OverrideNone || n.late()):
+		n.d.Startup, n.rec.Counted = Excluded, true
+	case n.d.TimedOut:
+		n.d.Startup = TimedOut
+	case to == toOpen:
+		n.d.Startup = Ready
+	default:
+		n.d.Startup = Starting
+		n.objective()
+		return
+	}
+	n.rec.Missed = false
+}
+
+// starting reports whether the node's start has not ended before this decision.
+func (n *subject) starting() bool {
+	was := &n.Input.State
+	return Holds(n.Rule) && n.Rule.Mode == ruleset.Enforced && !n.State.Existing && !was.Completed && !was.Record.Started() &&
+		(n.adds() || was.HasRecord)
+}
+
+// late reports whether the node has just come to match the rule, and is too old for a start.
+func (n *subject) late() bool {
+	was := &n.Input.State
+	claimed := was.HasRecord && (!was.Record.Late || !was.Record.Since.IsZero())
+	return !claimed && n.Now.Sub(n.Node.CreationTimestamp.Time) > ServiceAge
+}
+
+// objective notes that the node has missed the startup objective.
+func (n *subject) objective() {
+	if n.Objective <= 0 || n.rec.Missed || !n.adds() {
+		return
+	}
+	due := n.Node.CreationTimestamp.Add(n.Objective)
+	n.recheck(due)
+	n.rec.Missed = !n.Now.Before(due)
+}
+
+// forgetBoot forgets a boot because the rule does not re-arm any more, but not that the start has ended.
+func (r *Record) forgetBoot() {
+	started := r.Started()
+	r.BootID = ""
+	r.booted()
+	r.Counted = started && (r.Counted || !r.Started())
+}
