@@ -60,8 +60,8 @@ nodes; pause rules. docs/kubectl-plugin.md of Nodegate documents the commands.`,
 	cmd.SetErr(p.streams.ErrOut)
 	p.config.AddFlags(cmd.PersistentFlags())
 	cmd.AddCommand(
-		newWhy(p), newGet(p), newStatus(p), newSimulate(p), newLint(p), newRelease(p), newHold(p), newMaintenance(p),
-		newPause(p), newResume(p), newCleanup(p), newVersion(p), newSupportBundle(p),
+		newWhy(p), newTimeline(p), newGet(p), newStatus(p), newSimulate(p), newLint(p), newRelease(p), newHold(p),
+		newMaintenance(p), newPause(p), newResume(p), newCleanup(p), newVersion(p), newSupportBundle(p),
 	)
 	return cmd
 }

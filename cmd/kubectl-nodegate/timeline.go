@@ -1,0 +1,71 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/internal/plugin/input"
+	"github.com/nodegate/nodegate/internal/plugin/report"
+)
+
+func newTimeline(p *plugin) *cobra.Command {
+	return &cobra.Command{
+		Use:   "timeline NODE",
+		Short: "Show a node's start as a chart",
+		Long: `Show a node's start as a chart: when each piece of evidence turned true, when all did, when each rule
+released the node, and when its first pod started. What the API server no longer knows is unknown.`,
+		Example:           "  kubectl nodegate timeline worker-3",
+		RunE:              func(cmd *cobra.Command, args []string) error { return p.timeline(cmd.Context(), args) },
+		ValidArgsFunction: p.completeNodes(),
+	}
+}
+
+func (p *plugin) timeline(ctx context.Context, args []string) error {
+	c, err := p.cluster()
+	if err != nil {
+		return err
+	}
+	nodes, err := selectNodes(ctx, c, args, "")
+	if err != nil {
+		return err
+	}
+	if len(nodes) != 1 {
+		return errors.New("exactly one node name is required")
+	}
+	world, err := p.world(ctx, c)
+	if err != nil {
+		return err
+	}
+	t := &report.Timeline{Node: world.Node(nodes[0], nil)}
+	if t.FirstPod, err = firstPod(ctx, c, nodes[0].Name); err != nil {
+		fmt.Fprintln(p.streams.ErrOut, "warning: the first pod is unknown:", err)
+	}
+	return t.WriteText(p.streams.Out)
+}
+
+// firstPod returns when the first pod started on a node of those that are still there and are not part of the node: of
+// a DaemonSet, or static. It is nil if there is none.
+func firstPod(ctx context.Context, c *input.Cluster, node string) (*time.Time, error) {
+	pods, err := input.List[*corev1.Pod](ctx, c, "pods", &corev1.PodList{}, client.MatchingFields{"spec.nodeName": node})
+	var first *time.Time
+	for _, pod := range pods {
+		owner := metav1.GetControllerOf(pod)
+		if pod.Status.StartTime == nil || owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node") {
+			continue
+		}
+		if first == nil || pod.Status.StartTime.Time.Before(*first) {
+			first = &pod.Status.StartTime.Time
+		}
+	}
+	return first, err
+}
