@@ -9,7 +9,7 @@ import (
 
 // Requirement is a piece of evidence that Nodegate gathers by itself. Exactly one kind is given.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.pods), has(self.csiDriver), has(self.resource), has(self.devices), has(self.cel), has(self.ruleSatisfied)].filter(x, x).size() == 1",message="give exactly one of pods, csiDriver, resource, devices, cel and ruleSatisfied"
+// +kubebuilder:validation:XValidation:rule="[has(self.pods), has(self.daemonSets), has(self.csiDriver), has(self.resource), has(self.devices), has(self.cel), has(self.ruleSatisfied)].filter(x, x).size() == 1",message="give exactly one of pods, daemonSets, csiDriver, resource, devices, cel and ruleSatisfied"
 type Requirement struct {
 	// name names the requirement in status, events and explanations. Unique in the rule.
 	// +required
@@ -20,6 +20,11 @@ type Requirement struct {
 	// pods requires pods that run on the node to be ready.
 	// +optional
 	Pods *PodsRequirement `json:"pods,omitempty"`
+
+	// daemonSets requires each DaemonSet that belongs on the node to have a ready pod there. Unless the rule is
+	// bootstrap-only, it needs maxUnavailable, and its taint must not be NoExecute.
+	// +optional
+	DaemonSets *DaemonSetsRequirement `json:"daemonSets,omitempty"`
 
 	// csiDriver requires a CSI driver to be registered on the node.
 	// +optional

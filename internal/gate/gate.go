@@ -363,13 +363,16 @@ func (n *subject) pass() {
 
 // open releases a node because the rule holds, and remembers that where it makes a difference: a node that existed
 // before, and never was held, need not remember that it is in service, unless existingNodes exempts it until it is
-// ready.
+// ready, or DaemonSets are required, which count if they are older than the release.
 func (n *subject) open() {
 	completes := n.Rule.Spec.BootstrapOnly() && !n.d.Marked
 	untouched := n.inService() && !n.claimed && n.rec.TimedOut.IsZero() &&
-		n.Rule.Spec.ExistingNodesOrDefault() == v1alpha1.ExistingNodesAll
+		n.Rule.Spec.ExistingNodesOrDefault() == v1alpha1.ExistingNodesAll && len(n.Rule.DaemonSets()) == 0
 	remember := n.adds() || n.claimed
 	n.d.Opened = n.claimed
+	if !n.rec.RearmedAt.IsZero() && len(n.Rule.DaemonSets()) > 0 {
+		n.rec.Released = metav1.Time{} // those that were created before the reboot count from now on
+	}
 	if remember && n.rec.Released.IsZero() && (!untouched || completes) {
 		n.rec.Released = n.stamp()
 		n.d.Opened = true

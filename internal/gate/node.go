@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/readiness"
@@ -35,9 +36,9 @@ type NodeInput struct {
 	Occupied func(*corev1.Taint) (occupied, known bool)
 	// Evaluate judges one rule. By default readiness.Evaluate; a benchmark replaces it.
 	Evaluate func(*ruleset.Rule, *readiness.Facts, time.Time) readiness.Verdict
-	// Live lists the pods of a requirement on the node from the API server, for a node that has rebooted; nil: Evidence is
+	// Live lists the pods of a namespace on the node from the API server, for a node that has rebooted; nil: Evidence is
 	// as good.
-	Live func(*ruleset.Pods) []*corev1.Pod
+	Live func(namespace string, selector labels.Selector) []*corev1.Pod
 	// Evicted says whether the pods are evicted that were due when a rule's guard ended; see Input.
 	Evicted func(*ruleset.Rule) bool
 	// Objective is within what time a node should be released for the first time; see Input.
@@ -79,7 +80,7 @@ func DecideNode(in *NodeInput) Outcome {
 		}
 		var verdict readiness.Verdict
 		if state.Matches || !state.Record.GuardedSince.IsZero() { // a guard ends without evictions where the node is good
-			facts.Boot = state.Boot
+			facts.Boot, facts.Service = state.Boot, state.service(rule, in.Node)
 			if in.Observed != nil {
 				facts.Observed = in.Observed(rule)
 			}
@@ -118,6 +119,6 @@ func (in *NodeInput) facts() *readiness.Facts {
 	for _, rule := range in.Rules.All() {
 		results += len(rule.Spec.Conditions) + len(rule.Requirements)
 	}
-	return &readiness.Facts{Node: in.Node, Evidence: in.Evidence, Live: in.Live,
+	return &readiness.Facts{Node: in.Node, Rules: in.Rules, Evidence: in.Evidence, Live: in.Live,
 		Results: make([]readiness.Result, 0, results)}
 }

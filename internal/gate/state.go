@@ -99,6 +99,21 @@ func controlPlane(node *corev1.Node) bool {
 	return false
 }
 
+// service is since when the node is in service, for requirements of DaemonSets. A node that existed before the rule is
+// in service since the rule is in force, until its record says more.
+func (s *State) service(rule *ruleset.Rule, node *corev1.Node) readiness.Service {
+	switch {
+	case !s.Boot.SeenAt.IsZero():
+		return readiness.Service{}
+	case !s.Record.Released.IsZero():
+		return readiness.Service{Released: s.Record.Released.Time,
+			Undisrupted: !s.Claimed && s.Record.TimedOut.IsZero()}
+	case s.Released && rule.Existing(node):
+		return readiness.Service{Released: rule.InForceSince}
+	}
+	return readiness.Service{}
+}
+
 // boot reads from when on evidence counts.
 func (s *State) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
 	if !rule.Spec.RearmsOnReboot() {

@@ -109,7 +109,7 @@ func (f *Facts) judgeCondition(c *v1alpha1.ConditionRequirement, now time.Time) 
 // podsSince are the pods of a requirement.
 func (f *Facts) podsSince(boot bootState, p *ruleset.Pods) []*corev1.Pod {
 	if boot >= confirmed && f.Live != nil {
-		return f.Live(p)
+		return f.Live(p.Namespace, p.Labels)
 	}
 	return f.pods(p)
 }

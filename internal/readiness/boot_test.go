@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -62,7 +63,7 @@ func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
 			n := build.MakeNode("n").Created(at(-86400)).Condition("Ready", status, at(-50)).Heartbeat("Ready",
 				at(c.heartbeat)).Obj()
 			facts := &Facts{Node: n, Boot: Boot{Bound: at(-5), SeenAt: at(0)}, Evidence: &Evidence{},
-				Live: func(*ruleset.Pods) []*corev1.Pod { return c.live }}
+				Live: func(string, labels.Selector) []*corev1.Pod { return c.live }}
 			for _, p := range rule.Pods() {
 				facts.Evidence.Pods = map[*ruleset.Pods][]*corev1.Pod{p: {started}}
 			}

@@ -46,13 +46,14 @@ type Result struct {
 
 // found is what a requirement was judged by.
 type found struct {
-	pods   podsFound
-	driver *storagev1.CSINodeDriver
-	amount resource.Quantity
-	count  int64 // of devices
-	known  bool  // of amount, count and other
-	other  Satisfaction
-	err    error // of the expression
+	pods       podsFound
+	daemonSets *daemonSetsFound
+	driver     *storagev1.CSINodeDriver
+	amount     resource.Quantity
+	count      int64 // of devices
+	known      bool  // of amount, count and other
+	other      Satisfaction
+	err        error // of the expression
 }
 
 // Default is the status that was assumed, or empty if none was.

@@ -44,9 +44,11 @@ type podState int
 
 const (
 	podCounts podState = iota
+	podAbsent
 	podForeign
 	podTerminating
 	podUnscheduled
+	podUnschedulable
 	podBeforeBoot
 	podUnannotated
 	podUnready

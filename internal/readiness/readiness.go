@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -21,9 +22,13 @@ type Facts struct {
 	Observed Observed
 	// Evidence is what requirements are judged by; nil, where no rule has any.
 	Evidence *Evidence
-	// Live lists the pods of a requirement from the API server, once the node's boot is confirmed: a cache may still show
-	// them as they were before. Nil: Evidence is as good.
-	Live func(*ruleset.Pods) []*corev1.Pod
+	// Rules are all rules; requirements of DaemonSets ask whose a taint is.
+	Rules *ruleset.Set
+	// Service is since when the node is in service under the rule.
+	Service Service
+	// Live lists the pods of a namespace on the node from the API server, once the node's boot is confirmed: a cache may
+	// still show them as they were before. Nil: Evidence is as good.
+	Live func(namespace string, selector labels.Selector) []*corev1.Pod
 	// Results is a buffer for the results of the verdict, so that judging conditions costs no allocation.
 	Results []Result
 }

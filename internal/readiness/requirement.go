@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -22,6 +23,11 @@ type Evidence struct {
 	Rules map[string]Satisfaction
 	// Pods are the pods on the node, or made for it, that have a requirement's labels, by requirement.
 	Pods map[*ruleset.Pods][]*corev1.Pod
+	// DaemonPods are the pods of DaemonSets on the node, or made for it, by namespace.
+	DaemonPods map[string][]DaemonPod
+	// Absent says since when the node has had no pod of a DaemonSet, as far as this process has been asked; nil: since
+	// when is not known.
+	Absent func(ds types.UID, now time.Time) time.Time
 	// CSINode is the node's; nil, if there is none.
 	CSINode *storagev1.CSINode
 	// Devices is how many devices each DRA driver has published for the node.
@@ -45,6 +51,8 @@ func judgeRequirement(rule *ruleset.Rule, r *ruleset.Requirement, facts *Facts, 
 	switch {
 	case r.Pods != nil:
 		out.judgement, f.pods = judgePods(rule, r.Pods, facts, now)
+	case r.DaemonSets != nil:
+		out.judgement, f.daemonSets = judgeDaemonSets(rule, r.DaemonSets, facts, now)
 	case r.CSIDriver != nil:
 		f.driver = facts.csiDriver(r.CSIDriver.Name)
 		enough := f.driver != nil && volumes(f.driver) >= minimumVolumes(r.CSIDriver)

@@ -27,6 +27,8 @@ func (r *Result) Message() string {
 		return fmt.Sprintf("requirement %s may be as it was before the node booted", r.Name)
 	case q.Pods != nil:
 		return r.found.pods.message(q.Pods)
+	case q.DaemonSets != nil:
+		return r.found.daemonSets.message(q.DaemonSets)
 	case q.CSIDriver != nil:
 		return r.driverMessage(q.CSIDriver)
 	case q.Resource != nil:
@@ -145,7 +147,12 @@ func unscheduled(pod *corev1.Pod) string {
 }
 
 func (r *Result) warning() string {
-	if r.found == nil || r.found.pods.probeless == nil {
+	switch {
+	case r.found == nil:
+		return ""
+	case r.found.daemonSets != nil:
+		return r.found.daemonSets.warning(r.Name)
+	case r.found.pods.probeless == nil:
 		return ""
 	}
 	pod := r.found.pods.probeless

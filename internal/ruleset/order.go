@@ -41,7 +41,8 @@ func (s *Set) order() {
 		state[r] = visiting
 		for i := range r.Requirements {
 			q := &r.Requirements[i]
-			s.gathers = s.gathers || q.Pods != nil || q.CSIDriver != nil || q.Devices != nil
+			s.daemonSets = s.daemonSets || q.DaemonSets != nil
+			s.gathers = s.gathers || q.Pods != nil || q.DaemonSets != nil || q.CSIDriver != nil || q.Devices != nil
 			s.inspects = s.inspects || q.Resource != nil || q.Expression != nil
 			if q.RuleSatisfied != "" {
 				s.chained = true

@@ -5,8 +5,11 @@ package ruleset
 
 import (
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset/expression"
@@ -16,6 +19,7 @@ import (
 type Requirement struct {
 	Name          string
 	Pods          *Pods
+	DaemonSets    *DaemonSets
 	CSIDriver     *v1alpha1.CSIDriverRequirement
 	Resource      *v1alpha1.ResourceRequirement
 	Devices       *v1alpha1.DevicesRequirement
@@ -41,6 +45,9 @@ func (r *Rule) Pods() []*Pods {
 	return out
 }
 
+// maxNamespaces is how many namespaces a requirement of DaemonSets may name: each costs two watches.
+const maxNamespaces = 16
+
 // compileRequirements compiles what can be, and says what cannot.
 func compileRequirements(spec *v1alpha1.NodeReadinessRuleSpec) ([]Requirement, []Problem) {
 	var v validator
@@ -55,14 +62,30 @@ func compileRequirements(spec *v1alpha1.NodeReadinessRuleSpec) ([]Requirement, [
 		names[r.Name] = true
 		out = append(out, v.requirement(field, r))
 	}
+	v.limits(spec)
 	return out, v.problems
+}
+
+// limits looks at what a requirement of DaemonSets asks of the rest of a rule that may taint nodes in service.
+func (v *validator) limits(spec *v1alpha1.NodeReadinessRuleSpec) {
+	if spec.BootstrapOnly() || !slices.ContainsFunc(spec.Requirements, func(r v1alpha1.Requirement) bool {
+		return r.DaemonSets != nil
+	}) {
+		return
+	}
+	if spec.MaxUnavailable == nil {
+		v.invalid("spec.maxUnavailable", "is required with daemonSets unless enforcementMode is bootstrap-only")
+	}
+	if spec.Taint != nil && corev1.TaintEffect(spec.Taint.Effect) == corev1.TaintEffectNoExecute {
+		v.invalid("spec.taint.effect", "must not be NoExecute with daemonSets unless enforcementMode is bootstrap-only")
+	}
 }
 
 func (v *validator) requirement(field string, r *v1alpha1.Requirement) Requirement {
 	out := Requirement{Name: r.Name, CSIDriver: r.CSIDriver, Resource: r.Resource, Devices: r.Devices}
 	kinds := 0
-	for _, given := range []bool{r.Pods != nil, r.CSIDriver != nil, r.Resource != nil, r.Devices != nil, r.CEL != nil,
-		r.RuleSatisfied != nil} {
+	for _, given := range []bool{r.Pods != nil, r.DaemonSets != nil, r.CSIDriver != nil, r.Resource != nil,
+		r.Devices != nil, r.CEL != nil, r.RuleSatisfied != nil} {
 		if given {
 			kinds++
 		}
@@ -72,9 +95,11 @@ func (v *validator) requirement(field string, r *v1alpha1.Requirement) Requireme
 		v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported,
 			Message: "names no kind of evidence that this version knows"})
 	case kinds > 1:
-		v.invalid(field, "give exactly one of pods, csiDriver, resource, devices, cel and ruleSatisfied")
+		v.invalid(field, "give exactly one of pods, daemonSets, csiDriver, resource, devices, cel and ruleSatisfied")
 	case r.Pods != nil:
 		out.Pods = v.pods(field+".pods", r.Pods)
+	case r.DaemonSets != nil:
+		out.DaemonSets = v.daemonSets(field+".daemonSets", r.DaemonSets)
 	case r.CEL != nil:
 		program, err := expression.Compile(r.CEL.Expression)
 		if err != nil {
@@ -109,4 +134,30 @@ func (v *validator) pods(field string, p *v1alpha1.PodsRequirement) *Pods {
 		v.unknown(field+".readyWhen", string(p.ReadyWhen))
 	}
 	return &Pods{PodsRequirement: *p, Labels: selector}
+}
+
+func (v *validator) daemonSets(field string, q *v1alpha1.DaemonSetsRequirement) *DaemonSets {
+	out := &DaemonSets{DaemonSetsRequirement: *q, Labels: labels.Everything()}
+	if q.Selector != nil {
+		selector, err := q.Selector.AsSelector()
+		if err != nil {
+			v.invalid(field+".selector", "%v", err)
+			selector = labels.Nothing()
+		}
+		out.Labels = selector
+	}
+	if n := len(q.Namespaces); n < 1 || n > maxNamespaces {
+		v.invalid(field+".namespaces", "must have 1 to %d entries", maxNamespaces)
+	}
+	for i, namespace := range q.Namespaces {
+		if len(validation.IsDNS1123Label(string(namespace))) > 0 {
+			v.invalid(fmt.Sprintf("%s.namespaces[%d]", field, i), "must be the name of a namespace, without wildcards")
+		}
+	}
+	switch q.Untolerated {
+	case "", v1alpha1.UntoleratedIgnore, v1alpha1.UntoleratedHold:
+	default:
+		v.unknown(field+".untolerated", string(q.Untolerated))
+	}
+	return out
 }

@@ -78,6 +78,8 @@ type Rule struct {
 
 	// thawed is the rule that this one is by Freeze.
 	thawed *Rule
+	// bare is the rule that this one is by Set.WithDaemonSets.
+	bare *Rule
 
 	// keys of annotations on nodes: each look at a node asks for them.
 	keys struct{ record, marker, oldMarker string }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -18,7 +19,8 @@ type Set struct {
 
 	ordered                    []*Rule
 	chained, inspects, gathers bool
-	probes                     bool // some rule has any
+	probes, daemonSets         bool // some rule has any
+	managers                   map[taintID]*Rule
 }
 
 // NewSet is the snapshot of these rules.
@@ -27,12 +29,17 @@ func NewSet(rules ...*Rule) *Set {
 		rules:  slices.Clone(rules),
 		byUID:  make(map[types.UID]*Rule, len(rules)),
 		byName: make(map[string]*Rule, len(rules)),
+
+		managers: map[taintID]*Rule{},
 	}
 	slices.SortFunc(s.rules, Older)
 	for _, r := range s.rules {
 		s.byUID[r.UID] = r
 		s.byName[r.Name] = r
 		s.probes = s.probes || len(r.Spec.Probes) > 0
+		if r.Taint != nil && s.Manager(r.Taint) == nil {
+			s.managers[taintID{r.Taint.Key, r.Taint.Effect}] = r
+		}
 	}
 	s.order()
 	return s
@@ -54,6 +61,15 @@ func (s *Set) Rule(uid types.UID) *Rule { return s.byUID[uid] }
 
 // Named is the rule with this name, nil if there is none.
 func (s *Set) Named(name string) *Rule { return s.byName[name] }
+
+// taintID tells taints apart.
+type taintID struct {
+	key    string
+	effect corev1.TaintEffect
+}
+
+// Manager is the oldest rule with this taint, nil if there is none.
+func (s *Set) Manager(t *corev1.Taint) *Rule { return s.managers[taintID{t.Key, t.Effect}] }
 
 // With is the set with a rule put in the place of its former version, and of any other rule of its name.
 func (s *Set) With(r *Rule) *Set {

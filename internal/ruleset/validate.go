@@ -59,6 +59,9 @@ func (p Problem) String() string {
 var reservedTaintPrefixes = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/",
 	"node-role.kubernetes.io/"}
 
+// kubernetesTransient are those of them that come and go.
+var kubernetesTransient = reservedTaintPrefixes[:2]
+
 // ValidateTaintKey says what is wrong with a taint key that a rule asks for; nothing, if nothing is.
 func ValidateTaintKey(key string) string {
 	for _, p := range reservedTaintPrefixes {

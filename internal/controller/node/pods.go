@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -34,13 +35,13 @@ func listPods(ctx context.Context, live client.Reader, node string) ([]corev1.Po
 	return running, nil
 }
 
-// livePods lists the pods of a requirement on a node from the API server. A list that fails finds none: the node stays
+// livePods lists the pods of a namespace on a node from the API server. A list that fails finds none: the node stays
 // held, and is looked at again.
-func (r *Reconciler) livePods(ctx context.Context, node string, p *ruleset.Pods) []*corev1.Pod {
+func (r *Reconciler) livePods(ctx context.Context, node, namespace string, selector labels.Selector) []*corev1.Pod {
 	list := &corev1.PodList{}
-	if err := r.Live.List(ctx, list, client.InNamespace(p.Namespace), client.MatchingFields{"spec.nodeName": node},
-		client.MatchingLabelsSelector{Selector: p.Labels}); err != nil {
-		log.FromContext(ctx).Error(err, "Cannot list the pods of a node that has rebooted", "namespace", p.Namespace)
+	if err := r.Live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{"spec.nodeName": node},
+		client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		log.FromContext(ctx).Error(err, "Cannot list the pods of a node that has rebooted", "namespace", namespace)
 		return nil
 	}
 	pods := make([]*corev1.Pod, len(list.Items))

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -142,7 +143,9 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 		},
 		Busy:     func() (bool, bool) { return r.busy(ctx, p) },
 		Occupied: func(taint *corev1.Taint) (bool, bool) { return r.occupied(ctx, p, taint) },
-		Live:     func(of *ruleset.Pods) []*corev1.Pod { return r.livePods(ctx, p.node.Name, of) },
+		Live: func(namespace string, selector labels.Selector) []*corev1.Pod {
+			return r.livePods(ctx, p.node.Name, namespace, selector)
+		},
 		Evaluate: r.measured, Objective: r.StartupObjective,
 	}
 	if r.Evicted != nil {

@@ -145,7 +145,7 @@ func (l *linter) sharedTaint() {
 		return
 	}
 	for _, o := range l.rest() {
-		if o.Taint == nil || o.Taint.Key != t.Key || o.Taint.Effect != t.Effect || disjoint(l.rule.Selector, o.Selector) {
+		if o.Taint == nil || o.Taint.Key != t.Key || o.Taint.Effect != t.Effect || ruleset.Disjoint(l.rule.Selector, o.Selector) {
 			continue
 		}
 		l.warn(SharedTaint, "spec.taint", "rule %s has the same taint %s:%s: on %s it stands until both hold, and the "+
@@ -175,7 +175,7 @@ func (l *linter) probes() {
 		condition := l.rule.Spec.Probes[i].ConditionType
 		for _, o := range l.rest() {
 			publishes := slices.ContainsFunc(o.Spec.Probes, func(p v1alpha1.Probe) bool { return p.ConditionType == condition })
-			if !publishes || disjoint(l.rule.Selector, o.Selector) {
+			if !publishes || ruleset.Disjoint(l.rule.Selector, o.Selector) {
 				continue
 			}
 			older := o.Name
@@ -268,7 +268,7 @@ func (l *linter) required() {
 		switch {
 		case o == nil:
 			l.warn(UnknownRule, field, "there is no rule %s: until there is, no node is ready", name)
-		case disjoint(l.rule.Selector, o.Selector):
+		case ruleset.Disjoint(l.rule.Selector, o.Selector):
 			l.warn(NeverSatisfied, field, "rule %s selects none of the nodes that this rule can select: none is ever ready",
 				name)
 		}

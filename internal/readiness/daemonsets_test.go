@@ -1,0 +1,217 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package readiness
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+// daemonSetRule is a rule of the DaemonSets of kube-system, in a cluster with these.
+func daemonSetRule(q v1alpha1.DaemonSetsRequirement, sets ...*build.DaemonSetWrapper) *ruleset.Set {
+	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "", corev1.TaintEffectNoSchedule).Obj()
+	r.Spec.MaxUnavailable = new(intstr.FromInt32(1))
+	q.Namespaces = []v1alpha1.NamespaceName{"kube-system"}
+	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "agents", DaemonSets: &q}}
+	other := build.MakeRule("other").UID("o").Selector("c", "d").Condition("x").
+		Taint("example.com/o", "", corev1.TaintEffectNoSchedule).Obj()
+	return ruleset.NewSet(ruleset.Compile(r, nil, noon), ruleset.Compile(other, nil, noon)).WithDaemonSets(
+		ruleset.Cluster{DaemonSets: func(string) (out []*ruleset.DaemonSet) {
+			for _, d := range sets {
+				out = append(out, ruleset.CompileDaemonSet(d.Obj()))
+			}
+			return out
+		}}, ruleset.NewSet())
+}
+
+func TestJudgesDaemonSets(t *testing.T) {
+	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
+	agent := func() *build.DaemonSetWrapper {
+		return build.MakeDaemonSet("kube-system", "agent").Tolerate("").Created(ago(24 * time.Hour))
+	}
+	csi := build.MakeDaemonSet("kube-system", "csi").Tolerate("").Created(ago(24 * time.Hour))
+	pod := func(created time.Time) *build.PodWrapper { return agent().Pod("n", created) }
+	waiting := func(reason string) *build.PodWrapper {
+		p := pod(ago(time.Minute)).Unready()
+		p.Spec.NodeName = ""
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled,
+			Status: corev1.ConditionFalse, Reason: reason})
+		return p
+	}
+	probeless := func() *build.DaemonSetWrapper {
+		return agent().Template(func(p *corev1.PodSpec) { p.Containers[0].ReadinessProbe = nil })
+	}
+	slow := agent()
+	slow.Spec.MinReadySeconds = 60
+	young := build.MakeDaemonSet("kube-system", "new").Tolerate("").Created(ago(time.Minute))
+	service := Service{Released: ago(time.Hour), Undisrupted: true}
+	type pods = []*build.PodWrapper
+	type sets = []*build.DaemonSetWrapper
+	for name, tc := range map[string]struct {
+		require v1alpha1.DaemonSetsRequirement
+		sets    sets
+		pods    pods
+		service Service
+		absent  time.Time
+		taint   string
+		boot    time.Time
+
+		ready          bool
+		since, recheck time.Time
+		missing        bool
+		says           string
+	}{
+		"ready": {sets: sets{agent()}, pods: pods{pod(ago(time.Minute))}, ready: true, since: ago(time.Minute),
+			says: "1 of 1 DaemonSets that belong on this node are ready"},
+		"no DaemonSet at all": {missing: true, says: "0 of the DaemonSets belong on this node, must be at least 1"},
+		"fewer than wanted": {require: v1alpha1.DaemonSetsRequirement{MinMatching: new(int32(2))}, sets: sets{agent()},
+			pods: pods{pod(ago(time.Minute))}, says: "1 of the DaemonSets belong on this node, must be at least 2"},
+		"no pod yet": {sets: sets{agent()}, missing: true,
+			says: "0 of 1 DaemonSets that belong on this node are ready: DaemonSet kube-system/agent has no pod"},
+		"one of two": {sets: sets{agent(), csi}, pods: pods{pod(ago(time.Minute))},
+			says: "1 of 2 DaemonSets that belong on this node are ready: DaemonSet kube-system/csi has no pod"},
+		"since the last one is": {sets: sets{agent(), csi},
+			pods:  pods{pod(ago(time.Minute)), csi.Pod("n", ago(time.Second))},
+			ready: true, since: ago(time.Second)},
+		"another rule's taint keeps it away": {
+			sets: sets{build.MakeDaemonSet("kube-system", "agent").Tolerate("example.com/t")}, taint: "example.com/o",
+			missing: true,
+			says:    "DaemonSet kube-system/agent has no pod, which taint example.com/o:NoSchedule of rule other keeps away"},
+		"a brand-new node's taint keeps it away": {
+			sets:  sets{build.MakeDaemonSet("kube-system", "agent").Tolerate("example.com/t")},
+			taint: "node.kubernetes.io/not-ready",
+			missing: true, says: "has no pod, which taint node.kubernetes.io/not-ready:NoSchedule keeps away"},
+		"not ready": {sets: sets{agent()}, pods: pods{pod(ago(time.Minute)).Unready()},
+			says: "pod agent-n of DaemonSet kube-system/agent is not ready"},
+		"terminating": {sets: sets{agent()}, pods: pods{pod(ago(time.Minute)).Terminating(noon)},
+			says: "pod agent-n of DaemonSet kube-system/agent is terminating"},
+		"waits": {sets: sets{agent()}, pods: pods{waiting("")},
+			says: "pod agent-n of DaemonSet kube-system/agent waits to be scheduled"},
+		"cannot be scheduled": {sets: sets{agent()}, pods: pods{waiting("Unschedulable")},
+			says: "pod agent-n of DaemonSet kube-system/agent cannot be scheduled"},
+		"without a probe": {sets: sets{probeless()},
+			pods: pods{probeless().Pod("n", ago(9*time.Second))}, recheck: noon.Add(time.Second),
+			says: "has not been ready for long enough"},
+		"after ten seconds": {sets: sets{probeless()},
+			pods: pods{probeless().Pod("n", ago(10*time.Second))}, ready: true, since: noon},
+		"its own time":         {sets: sets{slow}, pods: pods{pod(ago(59 * time.Second))}, recheck: noon.Add(time.Second)},
+		"its own time is over": {sets: sets{slow}, pods: pods{pod(ago(time.Minute))}, ready: true},
+		"the rule's time": {require: v1alpha1.DaemonSetsRequirement{MinReadySeconds: new(int32(0))}, sets: sets{slow},
+			pods: pods{pod(noon)}, ready: true},
+		"another owner's pod": {sets: sets{agent()}, pods: pods{csi.Pod("n", ago(time.Hour))}, missing: true},
+		"a surge": {sets: sets{agent()}, ready: true, since: ago(time.Hour),
+			pods: pods{pod(ago(time.Second)).Unready(), pod(ago(time.Hour))}},
+
+		"younger than the release": {sets: sets{agent(),
+			young},
+			pods: pods{pod(ago(2 * time.Hour))}, service: service, ready: true,
+			says: "1 of 1 DaemonSets that belong on this node are ready"},
+		"only a younger one": {sets: sets{young},
+			service: service, ready: true},
+		"a new node, and as young": {sets: sets{young},
+			missing: true},
+		"being replaced": {sets: sets{agent()}, pods: pods{pod(ago(299 * time.Second)).Unready()}, service: service,
+			ready: true, recheck: noon.Add(time.Second)},
+		"replaced, for too long": {sets: sets{agent()},
+			pods: pods{pod(ago(300 * time.Second)).Unready()}, service: service},
+		"on its way out": {sets: sets{agent()}, service: service, ready: true, recheck: noon.Add(299 * time.Second),
+			pods: pods{pod(ago(2 * time.Hour)).Terminating(ago(time.Second))}},
+		"gone without another": {sets: sets{agent()}, service: service, absent: ago(299 * time.Second), ready: true,
+			recheck: noon.Add(time.Second)},
+		"gone for too long": {sets: sets{agent()}, service: service, absent: ago(300 * time.Second), missing: true},
+		"the time of the rule": {require: v1alpha1.DaemonSetsRequirement{DisruptionSeconds: new(int32(0))},
+			sets:    sets{agent()},
+			service: service, absent: ago(time.Second), missing: true},
+		"not replaced, but ill": {sets: sets{agent()}, pods: pods{pod(ago(2 * time.Hour)).Unready()}, service: service},
+		"on a node that is held": {sets: sets{agent()}, pods: pods{pod(ago(time.Second)).Unready()},
+			service: Service{Released: service.Released}},
+
+		"from before the boot": {sets: sets{agent()}, pods: pods{pod(ago(time.Hour))}, boot: ago(time.Minute),
+			recheck: noon.Add(time.Minute),
+			says:    "pod agent-n of DaemonSet kube-system/agent has not started since the node booted"},
+		"from after it": {sets: sets{agent()}, pods: pods{pod(ago(time.Second))}, boot: ago(time.Minute), ready: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := daemonSetRule(tc.require, tc.sets...)
+			rule := set.Rule("u")
+			if len(rule.Problems) > 0 {
+				t.Fatal(rule.Problems)
+			}
+			facts := &Facts{Node: build.MakeNode("n").Obj(), Rules: set, Service: tc.service,
+				Boot: Boot{Bound: tc.boot, SeenAt: tc.boot}, Observed: Observed{Ready: tc.ready, Since: ago(time.Hour)},
+				Evidence: &Evidence{DaemonPods: map[string][]DaemonPod{}}}
+			if tc.taint != "" {
+				facts.Node.Spec.Taints = []corev1.Taint{{Key: tc.taint, Effect: corev1.TaintEffectNoSchedule}}
+			}
+			facts.Evidence.Absent = func(ds types.UID, now time.Time) time.Time {
+				if tc.absent.IsZero() || ds != agent().UID || !now.Equal(noon) {
+					t.Errorf("was asked since when %s has no pod", ds)
+				}
+				return tc.absent
+			}
+			for _, p := range tc.pods {
+				slim, ok := DaemonPodOf(p.Obj())
+				if !ok {
+					t.Fatal("is not kept")
+				}
+				facts.Evidence.DaemonPods["kube-system"] = append(facts.Evidence.DaemonPods["kube-system"], slim)
+			}
+			v := Evaluate(rule, facts, noon)
+			if v.Ready != tc.ready || !v.RecheckAt.Equal(tc.recheck) || !tc.since.IsZero() && !v.Since.Equal(tc.since) ||
+				v.NeverAppeared != tc.missing {
+				t.Errorf("ready %t since %s, recheck at %s, never appeared %t", v.Ready, v.Since, v.RecheckAt, v.NeverAppeared)
+			}
+			if got := v.Results[0].Message(); !strings.Contains(got, tc.says) {
+				t.Errorf("%q does not say %q", got, tc.says)
+			}
+		})
+	}
+}
+
+func TestWarnsOfDaemonSetsThatAreLeftOut(t *testing.T) {
+	var sets []*build.DaemonSetWrapper
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		sets = append(sets, build.MakeDaemonSet("kube-system", name))
+	}
+	sets = append(sets, build.MakeDaemonSet("kube-system", "fine").Tolerate(""))
+	set := daemonSetRule(v1alpha1.DaemonSetsRequirement{}, sets...)
+	v := Evaluate(set.Rule("u"), &Facts{Node: build.MakeNode("n").Obj(), Rules: set}, noon)
+	const want = "requirement agents leaves out DaemonSets that do not tolerate this rule's own taint " +
+		"example.com/t:NoSchedule: kube-system/a, kube-system/b, kube-system/c, and 2 more: add a toleration to them, or " +
+		"exclude them"
+	if got := v.Warning(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestKeepsOnlyPodsOfDaemonSetsThatHaveNotEnded(t *testing.T) {
+	pod := build.MakeDaemonSet("kube-system", "agent").Pod("n", noon)
+	for name, edit := range map[string]func(*corev1.Pod){
+		"of nobody":       func(p *corev1.Pod) { p.OwnerReferences = nil },
+		"of a ReplicaSet": func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "ReplicaSet" },
+		"that failed":     func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed },
+	} {
+		p := pod.Obj()
+		edit(p)
+		if _, ok := DaemonPodOf(p); ok {
+			t.Errorf("one %s is kept", name)
+		}
+	}
+	dying := pod.Obj()
+	dying.DeletionTimestamp = &metav1.Time{Time: noon.Add(30 * time.Second)}
+	dying.DeletionGracePeriodSeconds = new(int64(30))
+	if p, ok := DaemonPodOf(dying); !ok || !p.deleted.time().Equal(noon) {
+		t.Error("a deletion does not count from its request", p.deleted.time())
+	}
+}

@@ -1,0 +1,78 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package readiness
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+func (f *daemonSetsFound) message(q *ruleset.DaemonSets) string {
+	if f.belong < q.Least() {
+		return fmt.Sprintf("%d of the DaemonSets belong on this node, must be at least %d", f.belong, q.Least())
+	}
+	text := fmt.Sprintf("%d of %d DaemonSets that belong on this node are ready", f.ready, f.counted)
+	if len(f.waiting) == 0 {
+		return text
+	}
+	why := make([]string, len(f.waiting))
+	for i := range f.waiting {
+		why[i] = f.waiting[i].words()
+	}
+	return text + ": " + few(why)
+}
+
+// few joins the first texts, and says how many more there are.
+func few(texts []string) string {
+	if len(texts) <= maxWaiting {
+		return strings.Join(texts, ", ")
+	}
+	return fmt.Sprintf("%s, and %d more", strings.Join(texts[:maxWaiting], ", "), len(texts)-maxWaiting)
+}
+
+// words say why a DaemonSet does not count.
+func (w *waitingDaemonSet) words() string {
+	pod := fmt.Sprintf("pod %s of DaemonSet %s", w.pod, w.set)
+	switch w.why {
+	case podAbsent:
+		return w.absent()
+	case podTerminating:
+		return pod + " is terminating"
+	case podUnscheduled:
+		return pod + " waits to be scheduled"
+	case podUnschedulable:
+		return pod + " cannot be scheduled"
+	case podBeforeBoot:
+		return pod + " has not started since the node booted"
+	case podTooYoung:
+		return pod + " has not been ready for long enough"
+	}
+	return pod + " is not ready"
+}
+
+func (w *waitingDaemonSet) absent() string {
+	text := fmt.Sprintf("DaemonSet %s has no pod", w.set)
+	switch {
+	case w.by == nil:
+		return text
+	case w.of == "":
+		return fmt.Sprintf("%s, which taint %s keeps away", text, w.by.ToString())
+	}
+	return fmt.Sprintf("%s, which taint %s of rule %s keeps away", text, w.by.ToString(), w.of)
+}
+
+// warning names the DaemonSets that are left out.
+func (f *daemonSetsFound) warning(requirement string) string {
+	if len(f.ignored) == 0 {
+		return ""
+	}
+	names := make([]string, len(f.ignored))
+	for i, d := range f.ignored {
+		names[i] = d.String()
+	}
+	return fmt.Sprintf("requirement %s leaves out DaemonSets that do not tolerate this rule's own taint %s: %s: add a "+
+		"toleration to them, or exclude them", requirement, f.own.ToString(), few(names))
+}

@@ -1,0 +1,240 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ruleset
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// DaemonSet is what rules look at of a DaemonSet, compiled. It is never changed.
+type DaemonSet struct {
+	// ObjectMeta has the name, UID, version, generation, labels, and times of creation and deletion.
+	metav1.ObjectMeta
+	// MinReadySeconds is the DaemonSet's own.
+	MinReadySeconds int32
+
+	nodeName    string
+	tolerations []corev1.Toleration
+	affinity    nodeaffinity.RequiredNodeAffinity
+	reach       []labels.Selector // nodes must match one of them; nil: not known
+}
+
+// CompileDaemonSet compiles a DaemonSet.
+func CompileDaemonSet(ds *appsv1.DaemonSet) *DaemonSet {
+	pod := &ds.Spec.Template.Spec
+	return &DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: ds.Namespace, Name: ds.Name, UID: ds.UID, ResourceVersion: ds.ResourceVersion,
+			Generation: ds.Generation, Labels: ds.Labels, CreationTimestamp: ds.CreationTimestamp,
+			DeletionTimestamp: ds.DeletionTimestamp,
+		},
+		MinReadySeconds: ds.Spec.MinReadySeconds,
+		nodeName:        pod.NodeName,
+		tolerations:     append(slices.Clip(pod.Tolerations), addedTolerations(pod)...),
+		affinity:        nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *pod}),
+		reach:           reachOf(pod),
+	}
+}
+
+// addedTolerations are those that the DaemonSet controller adds to a pod.
+func addedTolerations(pod *corev1.PodSpec) []corev1.Toleration {
+	added := []corev1.Toleration{
+		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute},
+		{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodePIDPressure, Effect: corev1.TaintEffectNoSchedule},
+		{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule},
+	}
+	if pod.HostNetwork {
+		added = append(added, corev1.Toleration{Key: corev1.TaintNodeNetworkUnavailable,
+			Effect: corev1.TaintEffectNoSchedule})
+	}
+	for i := range added {
+		added[i].Operator = corev1.TolerationOpExists
+	}
+	return added
+}
+
+// String is the DaemonSet's namespace and name.
+func (d *DaemonSet) String() string { return d.Namespace + "/" + d.Name }
+
+// Alike reports whether both are the same to every rule.
+func (d *DaemonSet) Alike(o *DaemonSet) bool {
+	return d.UID == o.UID && d.Generation == o.Generation && maps.Equal(d.Labels, o.Labels) &&
+		d.DeletionTimestamp.IsZero() == o.DeletionTimestamp.IsZero()
+}
+
+// Fits reports whether the DaemonSet controller makes a pod for a node, taints apart.
+func (d *DaemonSet) Fits(node *corev1.Node) bool {
+	if d.nodeName != "" && d.nodeName != node.Name {
+		return false
+	}
+	fits, _ := d.affinity.Match(node) // the controller ignores parsing errors, too
+	return fits
+}
+
+// RepelledBy returns the first taint that keeps the DaemonSet's pods off a node and that counts; nil if there is none.
+func (d *DaemonSet) RepelledBy(taints []corev1.Taint, counts func(*corev1.Taint) bool) *corev1.Taint {
+	for i := range taints {
+		if t := &taints[i]; Repels(t) && counts(t) && Toleration(d.tolerations, t) == nil {
+			return t
+		}
+	}
+	return nil
+}
+
+// Tolerates reports whether a taint does not keep the DaemonSet's pods off.
+func (d *DaemonSet) Tolerates(t *corev1.Taint) bool {
+	return !Repels(t) || Toleration(d.tolerations, t) != nil
+}
+
+// Repels reports whether a taint keeps pods off.
+func Repels(t *corev1.Taint) bool {
+	return t != nil && (t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute)
+}
+
+// DefaultTransientTaintPrefixes are the prefixes of taints of autoscalers and of Cilium.
+var DefaultTransientTaintPrefixes = []string{
+	"karpenter.sh/", "readiness.k8s.io/", "startup-taint.cluster-autoscaler.kubernetes.io/",
+	"ignore-taint.cluster-autoscaler.kubernetes.io/", "status-taint.cluster-autoscaler.kubernetes.io/",
+	"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "node.cilium.io/",
+}
+
+// DaemonSets is a requirement of DaemonSets, compiled.
+type DaemonSets struct {
+	v1alpha1.DaemonSetsRequirement
+	// Labels is the compiled selector.
+	Labels labels.Selector
+	// Found are the DaemonSets that the requirement selects, by namespace and name, without those that are being deleted.
+	// Set.WithDaemonSets sets it.
+	Found []*DaemonSet
+
+	transient []string
+}
+
+// Placement is where the DaemonSets of a requirement stand on a node.
+type Placement struct {
+	// Belong are those that belong there, without Ignored.
+	Belong []*DaemonSet
+	// Ignored are those that the requirement leaves out because they do not tolerate the rule's own taint.
+	Ignored []*DaemonSet
+}
+
+// On returns the DaemonSets that belong on a node. all are all rules: their taints do not last.
+func (q *DaemonSets) On(node *corev1.Node, own *corev1.Taint, all *Set) Placement {
+	out := Placement{Belong: make([]*DaemonSet, 0, len(q.Found))}
+	lasting := func(t *corev1.Taint) bool { return q.lasting(t) && all.Manager(t) == nil }
+	for _, d := range q.Found {
+		switch {
+		case !d.Fits(node) || d.RepelledBy(node.Spec.Taints, lasting) != nil:
+		case q.ignores(d, own):
+			out.Ignored = append(out.Ignored, d)
+		default:
+			out.Belong = append(out.Belong, d)
+		}
+	}
+	return out
+}
+
+// lasting reports whether a taint that no rule manages is there for good.
+func (q *DaemonSets) lasting(t *corev1.Taint) bool {
+	for _, prefixes := range [][]string{kubernetesTransient, q.transient} {
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(t.Key, p) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// ignores reports whether the requirement leaves a DaemonSet out because of the rule's own taint.
+func (q *DaemonSets) ignores(d *DaemonSet, own *corev1.Taint) bool {
+	return q.Untolerated != v1alpha1.UntoleratedHold && !d.Tolerates(own)
+}
+
+// selects reports whether a requirement is about a DaemonSet, wherever that runs.
+func (q *DaemonSets) selects(d *DaemonSet) bool {
+	return d.DeletionTimestamp.IsZero() && q.Labels.Matches(labels.Set(d.Labels)) &&
+		!slices.Contains(q.Exclude, v1alpha1.DaemonSetReference{Namespace: d.Namespace, Name: d.Name})
+}
+
+// DaemonSets are the requirements of DaemonSets that a rule has.
+func (r *Rule) DaemonSets() []*DaemonSets {
+	var out []*DaemonSets
+	for i := range r.Requirements {
+		if q := r.Requirements[i].DaemonSets; q != nil {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// Cluster is what rules have to know of a cluster to be compiled.
+type Cluster struct {
+	// DaemonSets are all those of a namespace.
+	DaemonSets func(namespace string) []*DaemonSet
+	// TransientTaintPrefixes are the prefixes of taints that do not last.
+	TransientTaintPrefixes []string
+}
+
+// WithDaemonSets returns the set with the DaemonSets of a cluster in its requirements, and with the rules frozen that
+// wait for each other because of them. before is the former result: a rule for which nothing has changed is the same.
+func (s *Set) WithDaemonSets(in Cluster, before *Set) *Set {
+	if !s.daemonSets {
+		return s
+	}
+	rules := slices.Clone(s.rules)
+	for i, r := range rules {
+		if r.Mode != Deleting && r.Mode != Frozen && len(r.DaemonSets()) > 0 {
+			rules[i] = r.withDaemonSets(in, before.Rule(r.UID))
+		}
+	}
+	return NewSet(rules...).breakDeadlocks(before)
+}
+
+func (r *Rule) withDaemonSets(in Cluster, before *Rule) *Rule {
+	bare := cmp.Or(r.bare, r)
+	out := *bare
+	out.bare = bare
+	out.Requirements = slices.Clone(bare.Requirements)
+	for i := range out.Requirements {
+		if q := out.Requirements[i].DaemonSets; q != nil {
+			out.Requirements[i].DaemonSets = q.in(in)
+		}
+	}
+	if before != nil && before.thawed != nil {
+		before = before.thawed
+	}
+	if before != nil && before.bare == bare && slices.EqualFunc(before.DaemonSets(), out.DaemonSets(), alike) {
+		return before
+	}
+	return &out
+}
+
+func (q *DaemonSets) in(cluster Cluster) *DaemonSets {
+	out := *q
+	out.transient = cluster.TransientTaintPrefixes
+	for _, namespace := range q.Namespaces {
+		for _, d := range cluster.DaemonSets(string(namespace)) {
+			if q.selects(d) {
+				out.Found = append(out.Found, d)
+			}
+		}
+	}
+	slices.SortFunc(out.Found, func(a, b *DaemonSet) int { return strings.Compare(a.String(), b.String()) })
+	return &out
+}
+
+func alike(a, b *DaemonSets) bool { return slices.EqualFunc(a.Found, b.Found, (*DaemonSet).Alike) }

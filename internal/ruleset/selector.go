@@ -1,0 +1,40 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ruleset
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// Disjoint reports whether no labels at all can match both selectors. False where that cannot be told.
+func Disjoint(a, b labels.Selector) bool {
+	ra, selectable := a.Requirements()
+	rb, selectableToo := b.Requirements()
+	if !selectable || !selectableToo {
+		return true // one selects nothing
+	}
+	for i := range ra {
+		for j := range rb {
+			if ra[i].Key() == rb[j].Key() && (excludes(&ra[i], &rb[j]) || excludes(&rb[j], &ra[i])) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// excludes reports whether no value of a label meets both requirements on it, as far as the first one limits the
+// values.
+func excludes(a, b *labels.Requirement) bool {
+	switch a.Operator() {
+	case selection.In, selection.Equals, selection.DoubleEquals:
+		return !slices.ContainsFunc(a.ValuesUnsorted(), func(v string) bool { return b.Matches(labels.Set{a.Key(): v}) })
+	case selection.DoesNotExist:
+		return !b.Matches(labels.Set{})
+	}
+	return false
+}
