@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/version"
 )
 
@@ -27,6 +28,7 @@ type options struct {
 	workers  workerOptions
 	webhooks webhookOptions
 	agents   agentOptions
+	evidence evidenceOptions
 	logging  zap.Options
 }
 
@@ -105,6 +107,14 @@ func (o *workerOptions) bind(fs *pflag.FlagSet) {
 	fs.IntVar(&o.rules, "rule-concurrent-reconciles", 4, "Rules that are worked on at the same time.")
 }
 
+type evidenceOptions struct{ transientTaintPrefixes []string }
+
+func (o *evidenceOptions) bind(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&o.transientTaintPrefixes, "transient-taint-prefixes", ruleset.DefaultTransientTaintPrefixes,
+		"Prefixes of the keys of taints that do not last: whether a DaemonSet belongs on a node does not depend on them. "+
+			"Taints of rules, and those under node.kubernetes.io/ and node.cloudprovider.kubernetes.io/, never last.")
+}
+
 func (o *options) bind(fs *pflag.FlagSet) {
 	o.serving.bind(fs)
 	o.election.bind(fs)
@@ -112,6 +122,7 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	o.workers.bind(fs)
 	o.webhooks.bind(fs)
 	o.agents.bind(fs)
+	o.evidence.bind(fs)
 
 	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
 	o.logging.BindFlags(goFlags)

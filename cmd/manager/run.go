@@ -62,7 +62,8 @@ func (o *options) settings() (*operator.Options, error) {
 		Namespace: o.webhooks.namespaceOrDefault(), NodeStateMetrics: o.serving.nodeStates,
 		StartupObjective: o.serving.objective,
 		NodeWorkers:      o.workers.nodes, RuleWorkers: o.workers.rules,
-		NodeAdmission: node.Mode(o.webhooks.nodeAdmission), NodePolicy: o.webhooks.nodePolicy, Webhooks: webhooks,
+		TransientTaintPrefixes: o.evidence.transientTaintPrefixes,
+		NodeAdmission:          node.Mode(o.webhooks.nodeAdmission), NodePolicy: o.webhooks.nodePolicy, Webhooks: webhooks,
 		UnguardedRecords: !o.webhooks.recordGuard,
 		AgentConfig:      agents, AgentAccount: o.agents.account,
 	}, nil

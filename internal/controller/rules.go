@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -28,9 +29,10 @@ type RulesSource struct {
 	// Go runs a function that may block: later or at the same time, never before it returns.
 	Go func(func())
 
-	ctx context.Context
-	mu  sync.Mutex
-	set *ruleset.Set // the last one that Rules reported
+	ctx     context.Context
+	pending atomic.Bool // putInForce is about to be called
+	mu      sync.Mutex
+	set     *ruleset.Set // the last one that Rules reported
 }
 
 // Start implements source.Source.
@@ -80,9 +82,13 @@ func (s *RulesSource) NodesChanged(nodes ...string) { s.Queue.Add(nodes...) }
 
 // AvailabilityChanged implements evidence.Listener.
 func (s *RulesSource) AvailabilityChanged() {
+	if s.pending.Swap(true) {
+		return
+	}
 	s.Go(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		s.pending.Store(false)
 		if s.ctx.Err() == nil {
 			s.putInForce()
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -31,11 +32,13 @@ type Informers interface {
 
 // Watch describes one watch.
 type Watch struct {
-	// Object is an empty object of the kind: a Pod, a CSINode or a ResourceSlice.
+	// Object is an empty object of the kind: a Pod, a DaemonSet, a CSINode or a ResourceSlice.
 	Object runtime.Object
-	// Namespace limits a watch of pods; Options have its selectors.
+	// Namespace limits a watch of pods or DaemonSets; Options have its selectors.
 	Namespace string
-	Options   metav1.ListOptions
+	// OfDaemonSets is whether only pods of DaemonSets are wanted, as readiness.DaemonPods.
+	OfDaemonSets bool
+	Options      metav1.ListOptions
 	// Strip drops from an object, before it is kept, what no requirement looks at.
 	Strip cache.TransformFunc
 	// Changed is called with an object that appeared or disappeared, or with an object before and after a change.
@@ -62,22 +65,31 @@ type ClientInformers struct{ Clients kubernetes.Interface }
 // informer is an informer of client-go, indexed by node.
 type informer struct {
 	cache.SharedIndexInformer
+	failures
 	cancel context.CancelFunc
-	failed atomic.Pointer[string]
+}
+
+// failures is why objects cannot be read.
+type failures struct {
+	changed func()
+	failed  atomic.Pointer[string]
 }
 
 const nodeIndex = "node"
 
 // Follow implements Informers.
 func (c ClientInformers) Follow(ctx context.Context, w *Watch) Informer {
+	if w.OfDaemonSets {
+		return c.followDaemonPods(ctx, w)
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	i := &informer{cancel: cancel}
-	i.SharedIndexInformer = watch.NewInformer(i.recovering(c.listWatch(w), w), w.Object, 0, cache.Indexers{
+	i := &informer{cancel: cancel, failures: failures{changed: w.StateChanged}}
+	i.SharedIndexInformer = watch.NewInformer(i.told(c.listWatch(w), func(error) {}), w.Object, 0, cache.Indexers{
 		nodeIndex: func(o any) ([]string, error) { return NodesOf(o), nil },
 	})
 	synced, err := i.prepare(w)
 	if err != nil { // it has not been started: cannot happen
-		i.fail(err)
+		i.fail(err, false)
 		return i
 	}
 	go i.RunWithContext(ctx)
@@ -96,10 +108,7 @@ func (i *informer) prepare(w *Watch) (cache.InformerSynced, error) {
 	}
 	if err := i.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		cache.DefaultWatchErrorHandler(ctx, r, err)
-		if !i.Synced() || apierrors.IsForbidden(err) {
-			i.fail(err)
-			w.StateChanged()
-		}
+		i.fail(err, i.Synced())
 	}); err != nil {
 		return nil, err
 	}
@@ -123,31 +132,39 @@ func (i *informer) prepare(w *Watch) (cache.InformerSynced, error) {
 	return registration.HasSynced, nil
 }
 
-// recovering ends a failure when a list or a watch succeeds.
-func (i *informer) recovering(lw cache.ListerWatcher, w *Watch) *cache.ListWatch {
+// told calls a function with each error of a list or a watch, and ends a failure when one succeeds.
+func (f *failures) told(lw cache.ListerWatcher, failed func(error)) *cache.ListWatch {
 	inner := cache.ToListerWatcherWithContext(lw)
-	succeeded := func(err error) {
-		if err == nil && i.failed.Swap(nil) != nil {
-			w.StateChanged()
+	tell := func(ctx context.Context, err error) {
+		switch {
+		case err != nil && ctx.Err() == nil:
+			failed(err)
+		case err == nil && f.failed.Swap(nil) != nil:
+			f.changed()
 		}
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := inner.ListWithContext(ctx, o)
-			succeeded(err)
+			tell(ctx, err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 			watching, err := inner.WatchWithContext(ctx, o)
-			succeeded(err)
+			tell(ctx, err)
 			return watching, err
 		},
 	}
 }
 
-func (i *informer) fail(err error) {
+// fail notes an error before the first read has succeeded, and the loss of a permission.
+func (f *failures) fail(err error, synced bool) {
+	if synced && !apierrors.IsForbidden(err) {
+		return
+	}
 	text := explain(err)
-	i.failed.Store(&text)
+	f.failed.Store(&text)
+	f.changed()
 }
 
 // explain returns why a kind of evidence cannot be read. Only ResourceSlices can be missing: a list of the other kinds
@@ -159,16 +176,16 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// Synced implements Informer.
-func (i *informer) Synced() bool { return i.HasSynced() }
-
 // Failed implements Informer.
-func (i *informer) Failed() string {
-	if text := i.failed.Load(); text != nil {
+func (f *failures) Failed() string {
+	if text := f.failed.Load(); text != nil {
 		return *text
 	}
 	return ""
 }
+
+// Synced implements Informer.
+func (i *informer) Synced() bool { return i.HasSynced() }
 
 // Stop implements Informer.
 func (i *informer) Stop() { i.cancel() }
@@ -196,6 +213,9 @@ func (c ClientInformers) listWatch(w *Watch) cache.ListerWatcher {
 	case *corev1.Pod:
 		pods := c.Clients.CoreV1().Pods(w.Namespace)
 		return listWatch(pods.List, pods.Watch, &w.Options)
+	case *appsv1.DaemonSet:
+		sets := c.Clients.AppsV1().DaemonSets(w.Namespace)
+		return listWatch(sets.List, sets.Watch, &w.Options)
 	case *storagev1.CSINode:
 		nodes := c.Clients.StorageV1().CSINodes()
 		return listWatch(nodes.List, nodes.Watch, &w.Options)

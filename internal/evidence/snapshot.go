@@ -6,7 +6,9 @@ package evidence
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -28,19 +30,19 @@ type Snapshot struct {
 
 // Read reads what the rules of a set need. What cannot be read is told by Unavailable and Unread.
 func Read(ctx context.Context, clients kubernetes.Interface, set *ruleset.Set) *Snapshot {
+	return newSnapshot(set, func(s *Snapshot, key string, p *ruleset.Pods) error {
+		return read(ctx, clients, key, p, func(o any) { s.add(key, o) })
+	})
+}
+
+// newSnapshot fills in the objects of each key that the rules of a set need.
+func newSnapshot(set *ruleset.Set, fill func(s *Snapshot, key string, p *ruleset.Pods) error) *Snapshot {
 	s := &Snapshot{objects: map[string]map[string][]any{}, failed: map[string]string{}}
-	for _, rule := range set.All() {
-		for i := range rule.Requirements {
-			r := &rule.Requirements[i]
-			key := keyOf(r)
-			if key == "" || s.objects[key] != nil || s.failed[key] != "" {
-				continue
-			}
-			s.objects[key] = map[string][]any{}
-			if err := read(ctx, clients, key, r.Pods, func(o any) { s.add(key, o) }); err != nil {
-				delete(s.objects, key)
-				s.failed[key] = explain(err)
-			}
+	for key, pods := range neededBy(set) {
+		s.objects[key] = map[string][]any{}
+		if err := fill(s, key, pods); err != nil {
+			delete(s.objects, key)
+			s.failed[key] = explain(err)
 		}
 	}
 	return s
@@ -49,19 +51,28 @@ func Read(ctx context.Context, clients kubernetes.Interface, set *ruleset.Set) *
 func read(ctx context.Context, clients kubernetes.Interface, key string, p *ruleset.Pods, each func(any)) error {
 	var list pager.ListPageFunc
 	options := metav1.ListOptions{}
-	switch {
-	case p != nil:
-		podsFilter(p)(&options)
-		list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return clients.CoreV1().Pods(p.Namespace).List(ctx, o)
-		}
-	case key == csiNodes:
+	switch kind, namespace, _ := strings.Cut(key, "/"); kind {
+	case csiNodes:
 		list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return clients.StorageV1().CSINodes().List(ctx, o)
 		}
-	default:
+	case resourceSlices:
 		list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return clients.ResourceV1().ResourceSlices().List(ctx, o)
+		}
+	case daemonSets:
+		list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return clients.AppsV1().DaemonSets(namespace).List(ctx, o)
+		}
+	case daemonPods:
+		options.FieldSelector = notEnded
+		list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return clients.CoreV1().Pods(namespace).List(ctx, o)
+		}
+	default:
+		podsFilter(p)(&options)
+		list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return clients.CoreV1().Pods(p.Namespace).List(ctx, o)
 		}
 	}
 	return pager.New(list).EachListItem(ctx, options, func(o runtime.Object) error {
@@ -70,53 +81,65 @@ func read(ctx context.Context, clients kubernetes.Interface, key string, p *rule
 	})
 }
 
+// add keeps an object as the watch of the key does.
 func (s *Snapshot) add(key string, object any) {
+	switch o := object.(type) {
+	case *appsv1.DaemonSet:
+		object = ruleset.CompileDaemonSet(o)
+	case *corev1.Pod:
+		if pod, ok := readiness.DaemonPodOf(o); ok && strings.HasPrefix(key, daemonPods+"/") {
+			node := readiness.NodeOf(o)
+			s.objects[key][node] = append(s.objects[key][node], []readiness.DaemonPod{pod})
+			return
+		}
+	}
 	for _, node := range NodesOf(object) {
 		s.objects[key][node] = append(s.objects[key][node], object)
 	}
 }
 
-// Of is what the given objects say: pods, CSINodes and ResourceSlices, as a file has them. A kind of which there is no
-// object at all counts as not read.
+// Of is what the given objects say: pods, DaemonSets, CSINodes and ResourceSlices, as a file has them. A kind of which
+// there is no object at all counts as not read.
 func Of(objects []runtime.Object, set *ruleset.Set) *Snapshot {
-	s := &Snapshot{objects: map[string]map[string][]any{}, failed: map[string]string{}}
-	for _, rule := range set.All() {
-		for i := range rule.Requirements {
-			r := &rule.Requirements[i]
-			key := keyOf(r)
-			if key == "" || s.objects[key] != nil || s.failed[key] != "" {
-				continue
-			}
-			s.objects[key] = map[string][]any{}
-			there := false
-			for _, o := range objects {
-				of, counts := belongs(o, key, r.Pods)
-				there = there || of
-				if counts {
-					s.add(key, o)
-				}
-			}
-			if !there {
-				delete(s.objects, key)
-				s.failed[key] = fmt.Sprintf("there are no %s in the file", kindOf(key, r.Pods))
+	return newSnapshot(set, func(s *Snapshot, key string, p *ruleset.Pods) error {
+		there := false
+		for _, o := range objects {
+			of, counts := belongs(o, key, p)
+			there = there || of
+			if counts {
+				s.add(key, o)
 			}
 		}
-	}
-	return s
+		if !there {
+			return fmt.Errorf("there are no %s in the file", kindOf(key))
+		}
+		return nil
+	})
 }
 
 // belongs reports whether an object is of the kind that a key is about, and whether it is among those objects.
 func belongs(o runtime.Object, key string, p *ruleset.Pods) (of, counts bool) {
-	if p == nil {
-		of = kindOf(key, nil) == kindOfObject(o)
-		return of, of
+	kind, namespace, _ := strings.Cut(key, "/")
+	switch o := o.(type) {
+	case *storagev1.CSINode:
+		return kind == csiNodes, kind == csiNodes
+	case *resourcev1.ResourceSlice:
+		return kind == resourceSlices, kind == resourceSlices
+	case *appsv1.DaemonSet:
+		return kind == daemonSets, kind == daemonSets && o.Namespace == namespace
+	case *corev1.Pod:
+		ended := o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed
+		if kind == daemonPods {
+			return true, !ended && o.Namespace == namespace
+		}
+		return p != nil, p != nil && !ended && o.Namespace == p.Namespace && p.Labels.Matches(labels.Set(o.Labels))
 	}
-	pod, ok := o.(*corev1.Pod)
-	if !ok {
-		return false, false
-	}
-	over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-	return true, !over && pod.Namespace == p.Namespace && p.Labels.Matches(labels.Set(pod.Labels))
+	return false, false
+}
+
+// DaemonSets are the DaemonSets of a namespace.
+func (s *Snapshot) DaemonSets(namespace string) []*ruleset.DaemonSet {
+	return only[*ruleset.DaemonSet](s.objects[daemonSets+"/"+namespace][noNode])
 }
 
 // Gather fills in what is known of a node, for all rules of a set.
@@ -138,24 +161,23 @@ func (s *Snapshot) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 }
 
 // Unread says why a requirement cannot be judged by this snapshot; empty, where it can.
-func (s *Snapshot) Unread(r *ruleset.Requirement) string { return s.failed[keyOf(r)] }
-
-func kindOf(key string, p *ruleset.Pods) string {
-	switch {
-	case p != nil:
-		return "Pods"
-	case key == csiNodes:
-		return "CSINodes"
-	}
-	return "ResourceSlices"
-}
-
-func kindOfObject(o runtime.Object) string {
-	switch o.(type) {
-	case *storagev1.CSINode:
-		return kindOf(csiNodes, nil)
-	case *resourcev1.ResourceSlice:
-		return kindOf(resourceSlices, nil)
+func (s *Snapshot) Unread(r *ruleset.Requirement) string {
+	for _, key := range keysOf(r) {
+		if s.failed[key] != "" {
+			return s.failed[key]
+		}
 	}
 	return ""
+}
+
+func kindOf(key string) string {
+	switch kind, _, _ := strings.Cut(key, "/"); kind {
+	case csiNodes:
+		return "CSINodes"
+	case resourceSlices:
+		return "ResourceSlices"
+	case daemonSets:
+		return "DaemonSets"
+	}
+	return "Pods"
 }

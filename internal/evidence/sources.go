@@ -6,13 +6,17 @@ package evidence
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -30,7 +34,7 @@ const (
 type Listener interface {
 	// NodesChanged is called with nodes whose evidence has changed.
 	NodesChanged(nodes ...string)
-	// AvailabilityChanged is called when Unavailable may say something else of some rule.
+	// AvailabilityChanged is called when Unavailable may say something else of some rule, or DaemonSets have changed.
 	AvailabilityChanged()
 }
 
@@ -42,12 +46,16 @@ type Sources struct {
 	mu      sync.Mutex
 	running map[string]Informer
 	devices map[string]map[pool]int64 // by node: the last complete counts
+	absent  map[string]absences       // by node
 }
+
+// absences are since when DaemonSets have no pod on a node, by UID.
+type absences map[types.UID]time.Time
 
 // New watches nothing yet.
 func New(informers Informers, listener Listener) *Sources {
 	return &Sources{informers: informers, listener: listener, running: map[string]Informer{},
-		devices: map[string]map[pool]int64{}}
+		devices: map[string]map[pool]int64{}, absent: map[string]absences{}}
 }
 
 // SetRules starts the watches that the rules need. They end with the context at the latest.
@@ -55,9 +63,9 @@ func (s *Sources) SetRules(ctx context.Context, set *ruleset.Set) {
 	needed := neededBy(set)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for key, requirement := range needed {
+	for key, pods := range needed {
 		if s.running[key] == nil {
-			s.running[key] = s.informers.Follow(ctx, s.watchFor(key, requirement))
+			s.running[key] = s.informers.Follow(ctx, s.watchFor(key, pods))
 		}
 	}
 }
@@ -68,20 +76,21 @@ func (s *Sources) StopUnused(sets ...*ruleset.Set) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, running := range s.running {
-		if needed[key] == nil {
+		if _, wanted := needed[key]; !wanted {
 			running.Stop()
 			delete(s.running, key)
 		}
 	}
 }
 
-func neededBy(sets ...*ruleset.Set) map[string]*ruleset.Requirement {
-	needed := map[string]*ruleset.Requirement{}
+// neededBy are the keys of all watches that sets need, each with the requirement of pods that it is for, if it is for one.
+func neededBy(sets ...*ruleset.Set) map[string]*ruleset.Pods {
+	needed := map[string]*ruleset.Pods{}
 	for _, set := range sets {
 		for _, rule := range set.All() {
 			for i := range rule.Requirements {
-				if key := keyOf(&rule.Requirements[i]); key != "" {
-					needed[key] = &rule.Requirements[i]
+				for _, key := range keysOf(&rule.Requirements[i]) {
+					needed[key] = rule.Requirements[i].Pods
 				}
 			}
 		}
@@ -89,19 +98,42 @@ func neededBy(sets ...*ruleset.Set) map[string]*ruleset.Requirement {
 	return needed
 }
 
-// watchFor describes the watch that a requirement needs.
-func (s *Sources) watchFor(key string, r *ruleset.Requirement) *Watch {
+// watchFor describes the watch of a key.
+func (s *Sources) watchFor(key string, pods *ruleset.Pods) *Watch {
 	w := &Watch{Changed: s.changed, StateChanged: s.listener.AvailabilityChanged}
-	switch key {
+	switch kind, namespace, _ := strings.Cut(key, "/"); kind {
 	case csiNodes:
 		w.Object, w.Strip = &storagev1.CSINode{}, stripMeta
 	case resourceSlices:
 		w.Object, w.Strip = &resourcev1.ResourceSlice{}, stripSlice
+	case daemonSets:
+		w.Object, w.Strip, w.Namespace, w.Changed = &appsv1.DaemonSet{}, compileDaemonSet, namespace, s.daemonSetsChanged
+	case daemonPods:
+		w.Object, w.Strip, w.Namespace, w.OfDaemonSets = &corev1.Pod{}, stripDaemonPod, namespace, true
+		w.Options.FieldSelector = notEnded
 	default:
-		w.Object, w.Strip, w.Namespace = &corev1.Pod{}, stripPod, r.Pods.Namespace
-		podsFilter(r.Pods)(&w.Options)
+		w.Object, w.Strip, w.Namespace = &corev1.Pod{}, stripPod, pods.Namespace
+		podsFilter(pods)(&w.Options)
 	}
 	return w
+}
+
+// daemonSetsChanged puts rules in force again: the DaemonSets that they require are part of them. A status changes
+// nothing.
+func (s *Sources) daemonSetsChanged(objects ...any) {
+	if versions := only[*ruleset.DaemonSet](objects); len(versions) != 2 || !versions[0].Alike(versions[1]) {
+		s.listener.AvailabilityChanged()
+	}
+}
+
+// DaemonSets are the DaemonSets of a namespace.
+func (s *Sources) DaemonSets(namespace string) []*ruleset.DaemonSet {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if running := s.running[daemonSets+"/"+namespace]; running != nil {
+		return only[*ruleset.DaemonSet](running.ByNode(noNode))
+	}
+	return nil
 }
 
 // changed tells the listener of the nodes that objects belong to.
@@ -119,27 +151,39 @@ func (s *Sources) changed(objects ...any) {
 	}
 }
 
+// Kinds of watches. The last three are followed by a namespace.
 const (
 	csiNodes       = "csinodes"
 	resourceSlices = "resourceslices"
+	daemonSets     = "daemonsets"
+	daemonPods     = "daemonpods"
 )
+
+// noNode is where DaemonSets are found: they belong to no node in particular.
+const noNode = ""
 
 // podsKey tells watches of pods apart.
 func podsKey(p *ruleset.Pods) string { return "pods/" + p.Namespace + "/" + p.Labels.String() }
 
-// keyOf names the watch that a requirement needs; empty where it needs none.
-func keyOf(r *ruleset.Requirement) string {
+// keysOf names the watches that a requirement needs.
+func keysOf(r *ruleset.Requirement) []string {
 	switch {
 	case r.Pods != nil && selectsNothing(r.Pods): // the selector is invalid: as a string, this one selects everything
-		return ""
+		return nil
 	case r.Pods != nil:
-		return podsKey(r.Pods)
+		return []string{podsKey(r.Pods)}
+	case r.DaemonSets != nil:
+		keys := make([]string, 0, 2*len(r.DaemonSets.Namespaces))
+		for _, namespace := range r.DaemonSets.Namespaces {
+			keys = append(keys, daemonSets+"/"+string(namespace), daemonPods+"/"+string(namespace))
+		}
+		return keys
 	case r.CSIDriver != nil:
-		return csiNodes
+		return []string{csiNodes}
 	case r.Devices != nil:
-		return resourceSlices
+		return []string{resourceSlices}
 	}
-	return ""
+	return nil
 }
 
 func selectsNothing(p *ruleset.Pods) bool {
@@ -167,13 +211,11 @@ func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 // unavailable is the first of a rule's kinds of evidence that is not there to be judged by, as why says.
 func unavailable(rule *ruleset.Rule, why func(key string) (reason, text string)) *ruleset.Problem {
 	for i := range rule.Requirements {
-		key := keyOf(&rule.Requirements[i])
-		if key == "" {
-			continue
-		}
-		if reason, text := why(key); reason != "" {
-			return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,
-				Message: fmt.Sprintf("the evidence of requirement %s %s", rule.Requirements[i].Name, text)}
+		for _, key := range keysOf(&rule.Requirements[i]) {
+			if reason, text := why(key); reason != "" {
+				return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,
+					Message: fmt.Sprintf("the evidence of requirement %s %s", rule.Requirements[i].Name, text)}
+			}
 		}
 	}
 	return nil
@@ -191,6 +233,7 @@ func (s *Sources) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
 			delete(s.devices, node)
 		}
 	}()
+	e.Absent = s.absentSince(node)
 	gather(set, e, s.devices[node], func(key string) ([]any, bool) {
 		running := s.running[key]
 		if running == nil {
@@ -198,6 +241,30 @@ func (s *Sources) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
 		}
 		return running.ByNode(node), true
 	})
+}
+
+// absentSince remembers since when DaemonSets have no pod on a node, as long as it is asked about them.
+func (s *Sources) absentSince(node string) func(types.UID, time.Time) time.Time {
+	before, now := s.absent[node], absences{}
+	delete(s.absent, node)
+	return func(ds types.UID, at time.Time) time.Time {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if since, ok := before[ds]; ok {
+			at = since
+		}
+		now[ds] = at
+		s.absent[node] = now
+		return at
+	}
+}
+
+// Forget forgets a node that is gone.
+func (s *Sources) Forget(node string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.devices, node)
+	delete(s.absent, node)
 }
 
 // gather fills in what the objects of a node say, for all rules of a set. objects gives those of a key; false, where
@@ -211,6 +278,9 @@ func gather(
 	for _, rule := range set.All() {
 		for i := range rule.Requirements {
 			r := &rule.Requirements[i]
+			if r.DaemonSets != nil {
+				gatherDaemonPods(r.DaemonSets, e, objects)
+			}
 			if r.Pods == nil {
 				continue
 			}
@@ -232,6 +302,23 @@ func gather(
 	}
 }
 
+func gatherDaemonPods(q *ruleset.DaemonSets, e *readiness.Evidence, objects func(key string) ([]any, bool)) {
+	for _, namespace := range q.Namespaces {
+		found, ok := objects(daemonPods + "/" + string(namespace))
+		if _, known := e.DaemonPods[string(namespace)]; !ok || known {
+			continue
+		}
+		if e.DaemonPods == nil {
+			e.DaemonPods = map[string][]readiness.DaemonPod{}
+		}
+		var pods []readiness.DaemonPod
+		for _, some := range only[[]readiness.DaemonPod](found) {
+			pods = append(pods, some...)
+		}
+		e.DaemonPods[string(namespace)] = pods
+	}
+}
+
 // only are the objects of a type.
 func only[T any](objects []any) []T {
 	out := make([]T, 0, len(objects))
@@ -246,19 +333,25 @@ func only[T any](objects []any) []T {
 // podsFilter makes a list of pods one of those that a requirement is about.
 func podsFilter(p *ruleset.Pods) func(*metav1.ListOptions) {
 	return func(o *metav1.ListOptions) {
-		o.LabelSelector = p.Labels.String()
-		o.FieldSelector = fields.AndSelectors(
-			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
-			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
-		).String()
+		o.LabelSelector, o.FieldSelector = p.Labels.String(), notEnded
 	}
 }
+
+// notEnded selects pods that have not ended.
+var notEnded = fields.AndSelectors(
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
+).String()
 
 // NodesOf returns the nodes that an object belongs to.
 func NodesOf(o any) []string {
 	switch o := o.(type) {
 	case *corev1.Pod:
 		return []string{readiness.NodeOf(o)}
+	case *slimPod:
+		return []string{o.node}
+	case *ruleset.DaemonSet:
+		return []string{noNode}
 	case *storagev1.CSINode:
 		return []string{o.Name}
 	case *resourcev1.ResourceSlice:

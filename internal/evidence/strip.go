@@ -4,9 +4,12 @@
 package evidence
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
 // stripPod keeps of a pod what is looked at: who and where it is, whether it is ready, and what it tolerates.
@@ -46,6 +49,14 @@ func stripSlice(o any) (any, error) {
 		slice.Spec.Devices[i] = resourcev1.Device{Name: slice.Spec.Devices[i].Name, Taints: slice.Spec.Devices[i].Taints}
 	}
 	return slice, nil
+}
+
+// compileDaemonSet keeps of a DaemonSet what rules look at.
+func compileDaemonSet(o any) (any, error) {
+	if set, ok := o.(*appsv1.DaemonSet); ok {
+		return ruleset.CompileDaemonSet(set), nil
+	}
+	return o, nil
 }
 
 func stripMeta(o any) (any, error) {

@@ -123,6 +123,7 @@ func (r *Replica) addControllers(env *Environment, o *Options) {
 		Client: env.Client, Live: env.Live, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,
 		PolicyClaim: nodeadmission.CountPolicyTaint, Escapes: r.Escapes, UnguardedRecords: o.UnguardedRecords,
 		StateMetrics: o.NodeStateMetrics, StartupObjective: o.StartupObjective,
+		TransientTaintPrefixes: o.TransientTaintPrefixes,
 	}
 	r.NodeRules = &controller.RulesSource{Rules: r.Rules, Queue: &h.nodes, Nodes: env.Cache.WaitForCacheSync,
 		SetRules: r.Nodes.SetRules, Go: func(f func()) { env.After(0, f) }}

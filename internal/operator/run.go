@@ -52,6 +52,8 @@ type Options struct {
 	NodeStateMetrics bool
 	// StartupObjective is within what time a node should be released for the first time; 0: there is no objective.
 	StartupObjective time.Duration
+	// TransientTaintPrefixes are the prefixes of taints that do not keep DaemonSets off a node for good.
+	TransientTaintPrefixes []string
 	// NodeWorkers and RuleWorkers are how many nodes and rules are worked on at the same time.
 	NodeWorkers, RuleWorkers int
 	// NodeAdmission is which engine taints nodes at admission; NodePolicy is the name of the policy for that.

@@ -89,8 +89,8 @@ func TestJudgesDaemonSets(t *testing.T) {
 			missing: true,
 			says:    "DaemonSet kube-system/agent has no pod, which taint example.com/o:NoSchedule of rule other keeps away"},
 		"a brand-new node's taint keeps it away": {
-			sets:  sets{build.MakeDaemonSet("kube-system", "agent").Tolerate("example.com/t")},
-			taint: "node.kubernetes.io/not-ready",
+			sets:    sets{build.MakeDaemonSet("kube-system", "agent").Tolerate("example.com/t")},
+			taint:   "node.kubernetes.io/not-ready",
 			missing: true, says: "has no pod, which taint node.kubernetes.io/not-ready:NoSchedule keeps away"},
 		"not ready": {sets: sets{agent()}, pods: pods{pod(ago(time.Minute)).Unready()},
 			says: "pod agent-n of DaemonSet kube-system/agent is not ready"},

@@ -152,6 +152,7 @@ func (v *validator) daemonSets(field string, q *v1alpha1.DaemonSetsRequirement) 
 	for i, namespace := range q.Namespaces {
 		if len(validation.IsDNS1123Label(string(namespace))) > 0 {
 			v.invalid(fmt.Sprintf("%s.namespaces[%d]", field, i), "must be the name of a namespace, without wildcards")
+			out.Namespaces = nil // an empty one would be watched as all namespaces
 		}
 	}
 	switch q.Untolerated {

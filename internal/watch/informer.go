@@ -24,11 +24,11 @@ const interval = time.Second
 // NewInformer makes an informer for the NewInformer of a cache's options.
 func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Duration,
 	indexers cache.Indexers) cache.SharedIndexInformer {
-	return cache.NewSharedIndexInformer(patient(lw), object, resync, indexers)
+	return cache.NewSharedIndexInformer(Patient(lw), object, resync, indexers)
 }
 
-// patient retries until a server answers. The caller handles the answer.
-func patient(lw cache.ListerWatcher) *cache.ListWatch {
+// Patient retries each request until the API server can be reached. Any answer goes to the caller.
+func Patient(lw cache.ListerWatcher) *cache.ListWatch {
 	inner := cache.ToListerWatcherWithContext(lw)
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

@@ -80,7 +80,7 @@ func TestWaitsForAServerThatIsAway(t *testing.T) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		list, err := patient(counted(nodesAt(t, address), &attempts)).ListWithContext(t.Context(), metav1.ListOptions{})
+		list, err := Patient(counted(nodesAt(t, address), &attempts)).ListWithContext(t.Context(), metav1.ListOptions{})
 		done <- result{list, err}
 	}()
 	for deadline := time.Now().Add(long); attempts.Load() < 2; time.Sleep(10 * time.Millisecond) {
@@ -113,7 +113,7 @@ func TestWaitsForAServerThatIsAway(t *testing.T) {
 func TestGivesUpWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err := patient(nodesAt(t, freeAddress(t))).WatchWithContext(ctx, metav1.ListOptions{})
+	_, err := Patient(nodesAt(t, freeAddress(t))).WatchWithContext(ctx, metav1.ListOptions{})
 	if err == nil {
 		t.Fatal("watches without a server")
 	}
@@ -126,7 +126,7 @@ func TestHandsOnWhatTheServerSays(t *testing.T) {
 		asked.Add(1)
 		http.Error(w, "no", http.StatusForbidden)
 	})
-	_, err := patient(nodesAt(t, address)).WatchWithContext(t.Context(), metav1.ListOptions{})
+	_, err := Patient(nodesAt(t, address)).WatchWithContext(t.Context(), metav1.ListOptions{})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("got %v, want that it is forbidden", err)
 	}

@@ -59,6 +59,8 @@ type Reconciler struct {
 	// UnguardedRecords is whether others than the operator may write its records. Then a record of a deleted rule does not
 	// prove that its taint is the operator's: the taint stays, and is reported.
 	UnguardedRecords bool
+	// TransientTaintPrefixes are the prefixes of taints that do not keep DaemonSets off a node for good.
+	TransientTaintPrefixes []string
 	// StateMetrics counts failed conditions.
 	StateMetrics bool
 	// StartupObjective is within what time a node should be released for the first time; 0: there is no objective.
@@ -96,6 +98,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			r.forget(req.Name, r.Clock.Now())
 			r.ownWrites.forget(req.Name)
 			r.policyClaims.forget(req.Name)
+			if r.Evidence != nil {
+				r.Evidence.Forget(req.Name)
+			}
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("reading node %q: %w", req.Name, err)

@@ -62,7 +62,8 @@ func (r *Reconciler) judgeable(set *ruleset.Set) *ruleset.Set {
 			}
 		}
 	}
-	return ruleset.NewSet(rules...).FreezeDependents(before)
+	in := ruleset.Cluster{DaemonSets: r.Evidence.DaemonSets, TransientTaintPrefixes: r.TransientTaintPrefixes}
+	return ruleset.NewSet(rules...).WithDaemonSets(in, before).FreezeDependents(before)
 }
 
 // Relevant lets through what a verdict may depend on, but not the echo of this controller's own patch. A heartbeat is

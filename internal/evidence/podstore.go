@@ -1,0 +1,173 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/watch"
+)
+
+// podStore keeps the pods of DaemonSets of one namespace by node: at most 200 bytes for each, where an informer needs
+// more for its keys and indices alone. A reflector fills it.
+type podStore struct {
+	failures
+	nodesChanged func(objects ...any)
+	synced       atomic.Bool
+	cancel       context.CancelFunc
+
+	mu     sync.Mutex
+	byNode map[string][]readiness.DaemonPod
+}
+
+// slimPod is a pod on its way into the store. A reflector asks for its name and version.
+type slimPod struct {
+	metav1.ObjectMeta
+	node string
+	kept bool
+	pod  readiness.DaemonPod
+}
+
+// stripDaemonPod makes a pod slim.
+func stripDaemonPod(o any) (any, error) {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return o, nil
+	}
+	out := &slimPod{node: readiness.NodeOf(pod), ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name,
+		ResourceVersion: pod.ResourceVersion}}
+	out.pod, out.kept = readiness.DaemonPodOf(pod)
+	return out, nil
+}
+
+// followDaemonPods fills a store for a watch until the context ends.
+func (c ClientInformers) followDaemonPods(ctx context.Context, w *Watch) Informer {
+	ctx, cancel := context.WithCancel(ctx)
+	s := &podStore{failures: failures{changed: w.StateChanged}, nodesChanged: w.Changed, cancel: cancel,
+		byNode: map[string][]readiness.DaemonPod{}}
+	lw := s.told(watch.Patient(c.listWatch(w)), func(err error) { s.fail(err, s.Synced()) })
+	reflector := cache.NewReflectorWithOptions(lw, &corev1.Pod{}, s, cache.ReflectorOptions{Name: "pods of DaemonSets"})
+	go reflector.RunWithContext(ctx)
+	return s
+}
+
+// Transformer implements cache.TransformingStore, so that not even the first list is kept as a whole.
+func (*podStore) Transformer() cache.TransformFunc { return stripDaemonPod }
+
+// Add implements cache.ReflectorStore.
+func (s *podStore) Add(o any) error { return s.apply(o, false) }
+
+// Update implements cache.ReflectorStore.
+func (s *podStore) Update(o any) error { return s.apply(o, false) }
+
+// Delete implements cache.ReflectorStore.
+func (s *podStore) Delete(o any) error { return s.apply(o, true) }
+
+// Resync implements cache.ReflectorStore.
+func (*podStore) Resync() error { return nil }
+
+// apply takes in one pod. Its node is reported only if something has changed that is kept.
+func (s *podStore) apply(o any, deleted bool) error {
+	p, err := slim(o)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	of := s.byNode[p.node]
+	i := slices.IndexFunc(of, func(k readiness.DaemonPod) bool { return k.Name == p.Name })
+	keep := p.kept && !deleted && p.node != ""
+	differs := true
+	switch {
+	case i < 0 && !keep, i >= 0 && keep && of[i] == p.pod:
+		differs = false
+	case i < 0:
+		s.byNode[p.node] = slices.Concat(of, []readiness.DaemonPod{p.pod}) // without room for more: few nodes get more
+	case keep:
+		of[i] = p.pod
+	case len(of) == 1:
+		delete(s.byNode, p.node)
+	default:
+		s.byNode[p.node] = slices.Delete(of, i, i+1)
+	}
+	s.mu.Unlock()
+	if differs {
+		s.nodesChanged(p)
+	}
+	return nil
+}
+
+// Replace implements cache.ReflectorStore: it takes in a whole list.
+func (s *podStore) Replace(list []any, _ string) error {
+	next := map[string][]readiness.DaemonPod{}
+	for _, o := range list {
+		p, err := slim(o)
+		if err != nil {
+			return err
+		}
+		if p.kept && p.node != "" {
+			next[p.node] = append(next[p.node], p.pod)
+		}
+	}
+	for node, pods := range next {
+		next[node] = slices.Concat(pods)
+	}
+	s.mu.Lock()
+	before := s.byNode
+	s.byNode = next
+	s.mu.Unlock()
+	for node := range next {
+		if !slices.Equal(before[node], next[node]) {
+			s.nodesChanged(&slimPod{node: node})
+		}
+	}
+	for node := range before {
+		if next[node] == nil {
+			s.nodesChanged(&slimPod{node: node})
+		}
+	}
+	if !s.synced.Swap(true) {
+		s.changed()
+	}
+	return nil
+}
+
+func slim(o any) (*slimPod, error) {
+	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = gone.Obj
+	}
+	stripped, err := stripDaemonPod(o)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := stripped.(*slimPod)
+	if !ok {
+		return nil, fmt.Errorf("want a pod, not a %T", o)
+	}
+	return p, nil
+}
+
+// Synced implements Informer.
+func (s *podStore) Synced() bool { return s.synced.Load() }
+
+// Stop implements Informer.
+func (s *podStore) Stop() { s.cancel() }
+
+// ByNode implements Informer. It returns one slice of readiness.DaemonPods, or nothing.
+func (s *podStore) ByNode(node string) []any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byNode[node]) == 0 {
+		return nil
+	}
+	return []any{slices.Clone(s.byNode[node])}
+}

@@ -1,0 +1,243 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+// bytesPerPod is what a pod of a DaemonSet may cost.
+const bytesPerPod = 200
+
+// The fleet is one of 15,000 nodes with 20 agents each.
+func TestAPodOfADaemonSetCostsFewBytes(t *testing.T) {
+	const nodes, agents = 15000, 20
+	var nodesChanged int
+	s := &podStore{failures: failures{changed: func() {}}, nodesChanged: func(...any) { nodesChanged++ },
+		byNode: map[string][]readiness.DaemonPod{}}
+	born := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var templates []*corev1.Pod
+	for a := range agents {
+		templates = append(templates, build.MakeDaemonSet("kube-system", fmt.Sprintf("agent-%02d", a)).Pod("", born).Obj())
+	}
+	pod := func(n, a int) *corev1.Pod { // the store keeps nothing of it but copies
+		p := templates[a]
+		p.Spec.NodeName = fmt.Sprintf("ip-10-%d-%d-%d.eu-central-1.compute.internal", n>>16, n>>8&255, n&255)
+		p.Name = fmt.Sprintf("agent-of-some-kind-%02d-x%04x", a, n)
+		return p
+	}
+	for name, fill := range map[string]func() error{
+		"by a list": func() error {
+			list := make([]any, 0, nodes*agents)
+			for n := range nodes {
+				for a := range agents {
+					slim, err := s.Transformer()(pod(n, a))
+					if err != nil {
+						return err
+					}
+					list = append(list, slim)
+				}
+			}
+			return s.Replace(list, "1")
+		},
+		"one after another": func() error {
+			for a := range agents {
+				for n := range nodes {
+					if err := s.Add(pod(n, a)); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		},
+	} {
+		s.byNode = map[string][]readiness.DaemonPod{}
+		before := heap()
+		if err := fill(); err != nil {
+			t.Fatal(err)
+		}
+		per := (heap() - before) / (nodes * agents)
+		t.Logf("%s: %d bytes a pod", name, per)
+		if per > bytesPerPod {
+			t.Errorf("%s: a pod costs %d bytes, want at most %d", name, per, bytesPerPod)
+		}
+		if len(s.byNode) != nodes || nodesChanged < nodes {
+			t.Errorf("%s: %d nodes, %d told", name, len(s.byNode), nodesChanged)
+		}
+	}
+}
+
+func heap() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc) //nolint:gosec // a test has less memory
+}
+
+func TestTheStoreOfPodsTellsOfWhatItKeeps(t *testing.T) {
+	var told []string
+	s := &podStore{failures: failures{changed: func() {}}, byNode: map[string][]readiness.DaemonPod{},
+		nodesChanged: func(objects ...any) { told = append(told, NodesOf(objects[0])...) }}
+	agent, born := build.MakeDaemonSet("kube-system", "agent"), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	a, b := agent.Pod("a", born).Obj(), agent.Pod("b", born).Obj()
+	foreign := build.MakePod("kube-system", "foreign").Node("a").Obj()
+	relabelled := a.DeepCopy()
+	relabelled.Labels = map[string]string{"x": "y"}
+	unready := build.WrapPod(a).Unready().Obj()
+	for _, step := range []struct {
+		name string
+		do   func() error
+		told []string
+		keep string // the nodes that have a pod
+	}{
+		{"a list", func() error { return s.Replace([]any{a, foreign}, "1") }, []string{"a"}, "a"},
+		{"the same list", func() error { return s.Replace([]any{a, foreign}, "2") }, nil, "a"},
+		{"one more", func() error { return s.Add(b) }, []string{"b"}, "a b"},
+		{"a label", func() error { return s.Update(relabelled) }, nil, "a b"},
+		{"a readiness", func() error { return s.Update(unready) }, []string{"a"}, "a b"},
+		{"a pod of nobody", func() error { return s.Update(foreign) }, nil, "a b"},
+		{"a deletion", func() error { return s.Delete(b) }, []string{"b"}, "a"},
+		{"a deletion again", func() error { return s.Delete(b) }, nil, "a"},
+		{"a list without it", func() error { return s.Replace(nil, "3") }, []string{"a"}, ""},
+	} {
+		told = nil
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		var kept []string
+		for _, node := range []string{"a", "b"} {
+			if len(s.ByNode(node)) > 0 {
+				kept = append(kept, node)
+			}
+		}
+		if !slices.Equal(told, step.told) || strings.Join(kept, " ") != step.keep {
+			t.Errorf("after %s: told of %v, kept %v", step.name, told, kept)
+		}
+	}
+}
+
+// daemonSetRule is a rule of the DaemonSets of kube-system.
+func daemonSetRule() *ruleset.Rule {
+	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "", corev1.TaintEffectNoSchedule).Obj()
+	r.Spec.MaxUnavailable = new(intstr.FromInt32(1))
+	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "agents",
+		DaemonSets: &v1alpha1.DaemonSetsRequirement{Namespaces: []v1alpha1.NamespaceName{"kube-system"}}}}
+	return ruleset.Compile(r, nil, time.Now())
+}
+
+func TestGathersDaemonSetsAndTheirPods(t *testing.T) {
+	born := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	agent := build.MakeDaemonSet("kube-system", "agent")
+	clients := fake.NewClientset(agent.Obj(), agent.Pod("n", born).Obj(), build.MakeDaemonSet("default", "other").Obj(),
+		build.MakePod("kube-system", "foreign").Node("n").Obj())
+	var forbidden atomic.Bool
+	clients.PrependWatchReactor("*", func(a clienttesting.Action) (bool, apiwatch.Interface, error) {
+		if w, ok := a.(clienttesting.WatchActionImpl); ok && w.ListOptions.SendInitialEvents != nil {
+			return true, nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil) // the server wants a list first
+		}
+		return false, nil, nil
+	})
+	clients.PrependReactor("list", "daemonsets", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+		if forbidden.Load() {
+			return true, nil, apierrors.NewForbidden(corev1.Resource("daemonsets"), "", nil)
+		}
+		return false, nil, nil
+	})
+	rule := daemonSetRule()
+	check := func(name string, set *ruleset.Set, sets []*ruleset.DaemonSet, gather func(*readiness.Evidence)) {
+		t.Helper()
+		e := &readiness.Evidence{}
+		gather(e)
+		if pods := e.DaemonPods["kube-system"]; len(pods) != 1 || pods[0].Name != "agent-n" || len(sets) != 1 ||
+			sets[0].Name != "agent" {
+			t.Errorf("%s: pods %v, DaemonSets %v of %d rules", name, pods, sets, len(set.All()))
+		}
+	}
+	set := ruleset.NewSet(rule)
+	snapshot := Read(t.Context(), clients, set)
+	check("a snapshot", set, snapshot.DaemonSets("kube-system"), func(e *readiness.Evidence) { snapshot.Gather(set, "n", e) })
+	file := Of([]apiruntime.Object{agent.Obj(), agent.Pod("n", born).Obj()}, set)
+	check("a file", set, file.DaemonSets("kube-system"), func(e *readiness.Evidence) { file.Gather(set, "n", e) })
+	if p := Of([]apiruntime.Object{agent.Obj()}, set).Unavailable(rule); p == nil ||
+		!strings.Contains(p.Message, "there are no Pods in the file") {
+		t.Error(p)
+	}
+
+	forbidden.Store(true)
+	s := New(ClientInformers{Clients: clients}, nothing{})
+	s.SetRules(t.Context(), set)
+	until := func(what string, met func() bool) {
+		t.Helper()
+		if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true,
+			func(context.Context) (bool, error) { return met(), nil }); err != nil {
+			t.Fatalf("%s: %v", what, s.Unavailable(rule))
+		}
+	}
+	until("the missing permission is named", func() bool {
+		p := s.Unavailable(rule)
+		return p != nil && p.Reason == ReasonUnavailable && strings.Contains(p.Message, "forbidden")
+	})
+	forbidden.Store(false)
+	until("all has been read", func() bool { return s.Unavailable(rule) == nil })
+	check("watches", set, s.DaemonSets("kube-system"), func(e *readiness.Evidence) { s.Gather(set, "n", e) })
+	s.StopUnused(ruleset.NewSet())
+	if len(s.running) != 0 {
+		t.Error("watches go on that no rule needs")
+	}
+}
+
+func TestRemembersSinceWhenADaemonSetHasNoPod(t *testing.T) {
+	s, set := New(nil, nothing{}), ruleset.NewSet(daemonSetRule())
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	pass := func(at time.Time, asks ...types.UID) (since []time.Time) {
+		e := &readiness.Evidence{}
+		s.Gather(set, "n", e)
+		for _, uid := range asks {
+			since = append(since, e.Absent(uid, at))
+		}
+		return since
+	}
+	pass(noon, "a")
+	got := pass(noon.Add(time.Minute), "a", "b")
+	if !got[0].Equal(noon) || !got[1].Equal(noon.Add(time.Minute)) {
+		t.Error(got)
+	}
+	pass(noon.Add(2*time.Minute), "b")
+	got = pass(noon.Add(3*time.Minute), "a", "b")
+	if !got[0].Equal(noon.Add(3*time.Minute)) || !got[1].Equal(noon.Add(time.Minute)) {
+		t.Error("one that was there in between", got)
+	}
+	s.Forget("n")
+	if got = pass(noon.Add(4*time.Minute), "b"); !got[0].Equal(noon.Add(4 * time.Minute)) {
+		t.Error("of a node that was gone", got)
+	}
+	pass(noon)
+	if len(s.absent) != 0 {
+		t.Error("nodes that miss nothing are kept")
+	}
+}
