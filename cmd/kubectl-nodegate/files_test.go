@@ -96,6 +96,22 @@ var _ = Describe("simulate", func() {
 			"CSINodes in the file"))
 	})
 
+	It("finds the DaemonSets that belong on a node in the file of nodes", func(ctx context.Context) {
+		n := typedNode(build.MakeNode("one").UID("one").Created(time.Now().Add(-time.Hour)).Label("test", "off").Obj())
+		rule := network("off", "off").Obj()
+		rule.TypeMeta = typedRule(network("off", "off")).TypeMeta
+		rule.Spec.Conditions, rule.Spec.EnforcementMode = nil, v1alpha1.EnforcementModeBootstrapOnly
+		rule.Spec.Requirements = []v1alpha1.Requirement{{Name: "agents", DaemonSets: &v1alpha1.DaemonSetsRequirement{
+			Namespaces: []v1alpha1.NamespaceName{"kube-system"}, Untolerated: v1alpha1.UntoleratedHold}}}
+		pod := "\n---\n{apiVersion: v1, kind: Pod, metadata: {name: other, namespace: kube-system}}\n---\n"
+		nodes := file("nodes.yaml", asYAML(n)+pod+asYAML(typedDaemonSet("kube-system")))
+
+		code, out, err := local(ctx, "simulate", "-f", file("rule.yaml", asYAML(rule)), "--nodes", nodes)
+		Expect(code).To(Equal(2), err)
+		Expect(out).To(ContainSubstring("kube-system/init"))
+		Expect(out).NotTo(ContainSubstring("Could not be read"))
+	})
+
 	DescribeTable("says what to do about", func(ctx context.Context, says, content string, more ...string) {
 		code, out, err := local(ctx, append([]string{"simulate", "-f", file("x.yaml", content)}, more...)...)
 		Expect(code).To(Equal(1))

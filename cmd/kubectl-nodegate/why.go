@@ -81,8 +81,9 @@ func (p *plugin) world(ctx context.Context, c *input.Cluster) (*explain.World, e
 	}
 	now := p.now()
 	set := input.Compile(rules, now)
+	known := evidence.Read(ctx, c.Clients, set)
 	return &explain.World{
-		Rules: set, Stored: rules, Evidence: evidence.Read(ctx, c.Clients, set), Operator: c.Operator(ctx, now), Now: now,
+		Rules: known.Complete(set), Stored: rules, Evidence: known, Operator: c.Operator(ctx, now), Now: now,
 		Nodes: func() ([]*corev1.Node, error) { return c.Nodes(ctx, labels.Everything()) },
 	}, nil
 }

@@ -120,7 +120,7 @@ func TestTheStoreOfPodsTellsOfWhatItKeeps(t *testing.T) {
 		{"one more", func() error { return s.Add(b) }, []string{"b"}, "a b"},
 		{"a label", func() error { return s.Update(relabelled) }, nil, "a b"},
 		{"a readiness", func() error { return s.Update(unready) }, []string{"a"}, "a b"},
-		{"a pod of nobody", func() error { return s.Update(foreign) }, nil, "a b"},
+		{"a pod of no owner", func() error { return s.Update(foreign) }, nil, "a b"},
 		{"a deletion", func() error { return s.Delete(b) }, []string{"b"}, "a"},
 		{"a deletion again", func() error { return s.Delete(b) }, nil, "a"},
 		{"a list without it", func() error { return s.Replace(nil, "3") }, []string{"a"}, ""},

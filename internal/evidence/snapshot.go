@@ -142,6 +142,12 @@ func (s *Snapshot) DaemonSets(namespace string) []*ruleset.DaemonSet {
 	return only[*ruleset.DaemonSet](s.objects[daemonSets+"/"+namespace][noNode])
 }
 
+// Complete returns the set with the DaemonSets of the snapshot in its rules, and the default transient taints.
+func (s *Snapshot) Complete(set *ruleset.Set) *ruleset.Set {
+	return set.WithDaemonSets(ruleset.Cluster{DaemonSets: s.DaemonSets,
+		TransientTaintPrefixes: ruleset.DefaultTransientTaintPrefixes}, ruleset.NewSet())
+}
+
 // Gather fills in what is known of a node, for all rules of a set.
 func (s *Snapshot) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
 	gather(set, e, nil, func(key string) ([]any, bool) {

@@ -198,7 +198,7 @@ func TestWarnsOfDaemonSetsThatAreLeftOut(t *testing.T) {
 func TestKeepsOnlyPodsOfDaemonSetsThatHaveNotEnded(t *testing.T) {
 	pod := build.MakeDaemonSet("kube-system", "agent").Pod("n", noon)
 	for name, edit := range map[string]func(*corev1.Pod){
-		"of nobody":       func(p *corev1.Pod) { p.OwnerReferences = nil },
+		"of no owner":     func(p *corev1.Pod) { p.OwnerReferences = nil },
 		"of a ReplicaSet": func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "ReplicaSet" },
 		"that failed":     func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed },
 	} {

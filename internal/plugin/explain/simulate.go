@@ -53,6 +53,7 @@ func (s *Simulation) Run() *report.Simulation {
 	result := &report.Simulation{TypeMeta: report.Type("Simulation"), At: *report.Time(s.Now), Nodes: len(s.Nodes)}
 	s.compile()
 	s.evidence = s.Read(s.set)
+	s.complete()
 	s.fleet = fleet.New(quiet{})
 	s.fleet.SetRules(s.set, s.Nodes, s.Now)
 	for i := range s.Rules {
@@ -98,7 +99,12 @@ func (s *Simulation) compile() {
 		s.out[file.Name] = &report.RuleSimulation{Rule: file.Name, Hypothetical: hypothetical}
 		s.set = s.set.With(s.replace(before[file.Name], file))
 	}
-	s.set = s.set.BreakCycles(ruleset.NewSet()).FreezeDependents(ruleset.NewSet())
+	s.set = s.set.BreakCycles(ruleset.NewSet())
+}
+
+// complete adds to the rules what depends on the evidence, and reports how far they are in force.
+func (s *Simulation) complete() {
+	s.set = s.evidence.Complete(s.set).FreezeDependents(ruleset.NewSet())
 	for name, r := range s.out {
 		rule := s.set.Named(name)
 		r.Mode, r.Problems = rule.Mode.String(), problems(rule)

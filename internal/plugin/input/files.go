@@ -108,7 +108,7 @@ func Kinds(objects []Object) string {
 type Fleet struct {
 	Nodes    []*corev1.Node
 	Pods     []*corev1.Pod
-	Evidence []runtime.Object // pods, CSINodes and ResourceSlices
+	Evidence []runtime.Object // pods, DaemonSets, CSINodes and ResourceSlices
 	Rules    []v1alpha1.NodeReadinessRule
 }
 
@@ -125,13 +125,13 @@ func FleetOf(flag string, objects []Object) (*Fleet, error) {
 			f.Nodes = append(f.Nodes, t)
 		case *corev1.Pod:
 			f.Pods, f.Evidence = append(f.Pods, t), append(f.Evidence, t)
-		case *storagev1.CSINode, *resourcev1.ResourceSlice:
+		case *storagev1.CSINode, *resourcev1.ResourceSlice, *appsv1.DaemonSet:
 			f.Evidence = append(f.Evidence, t)
 		case *v1alpha1.NodeReadinessRule:
 			f.Rules = append(f.Rules, *t)
 		default:
-			return nil, fmt.Errorf("%s: %s: unsupported kind %s: a file of nodes may also have pods, csinodes, resourceslices "+
-				"and rules, as \"kubectl get -o yaml\" writes them", flag, o.Source, o.kind())
+			return nil, fmt.Errorf("%s: %s: unsupported kind %s: a file of nodes may also have pods, daemonsets, csinodes, "+
+				"resourceslices and rules, as \"kubectl get -o yaml\" writes them", flag, o.Source, o.kind())
 		}
 	}
 	if len(f.Nodes) == 0 {
