@@ -120,7 +120,8 @@ func ReadRecord(value string) (Record, bool) {
 
 // DecodeRecord reads a record. What cannot be read, or has impossible times (before the node was created, or
 // in the future), is as if it were not there: a record that was copied from a node's former life, or forged, must not
-// open the gate.
+// open the gate. A claim before the node's creation counts from the creation: the webhook claims in the creating
+// request, and the API server sets the time of creation after that.
 func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool) {
 	r, ok := ReadRecord(value)
 	if !ok {
@@ -130,6 +131,9 @@ func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 		if _, err := ParseTaint(r.Taint); err != nil {
 			r.Taint = ""
 		}
+	}
+	if !r.Since.IsZero() && r.Since.Time.Before(node.CreationTimestamp.Time) {
+		r.Since = node.CreationTimestamp
 	}
 	for _, t := range []*metav1.Time{
 		&r.Since, &r.Released, &r.TimedOut, &r.GuardedSince, &r.GuardEnded, &r.RearmedAt, &r.Former,

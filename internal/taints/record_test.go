@@ -134,6 +134,15 @@ func TestParseTaint(t *testing.T) {
 	}
 }
 
+// TestAClaimOfTheCreatingRequest: the API server sets the time of creation after the webhook has claimed.
+func TestAClaimOfTheCreatingRequest(t *testing.T) {
+	node := fresh().Obj()
+	r := gate.Record{Rule: "r", Taint: "a=b:NoSchedule", Since: metav1.NewTime(at(-1))}
+	if got, _ := gate.DecodeRecord(r.Encode(), node, at(5)); !got.Since.Equal(&node.CreationTimestamp) {
+		t.Errorf("the claim is of %s, want the time of creation", got.Since)
+	}
+}
+
 func TestFind(t *testing.T) {
 	node := fresh().Taint("a", "1", noExecute).Taint("a", "2", noSchedule).Obj()
 	if got := gate.Find(node, &corev1.Taint{Key: "a", Value: "other", Effect: noSchedule}); got == nil ||
