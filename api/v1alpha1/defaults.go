@@ -91,6 +91,14 @@ func (c *ConditionRequirement) MaxAge() time.Duration {
 	return seconds(c.MaxAgeSeconds)
 }
 
+// Publishes returns the type of the node condition that the rule publishes; empty if it publishes none.
+func (s *NodeReadinessRuleSpec) Publishes() string {
+	if s.Publish == nil {
+		return ""
+	}
+	return s.Publish.ConditionType
+}
+
 // MaxHold is for how long the guard keeps pods at most.
 func (g *EvictionGuard) MaxHold() time.Duration {
 	if g.MaxHoldSeconds == nil {

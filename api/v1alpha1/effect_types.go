@@ -13,6 +13,20 @@ type EvictionGuard struct {
 	MaxHoldSeconds *int32 `json:"maxHoldSeconds,omitempty"`
 }
 
+// Publish makes the operator keep the verdict as a node condition.
+type Publish struct {
+	// conditionType is the type of the condition. It has a domain of your own: not kubernetes.io, k8s.io or a subdomain of
+	// these. The condition is True while the rule holds; False while the rule holds the node back because of evidence that
+	// was reported, on at most maxUnavailable nodes; otherwise Unknown. Overrides do not change it. It is removed when the
+	// rule is deleted, is put in dry-run, or no longer matches the node. If a probe, an older rule or another controller
+	// publishes the same type on a node, the operator does not change it there.
+	// +required
+	// +kubebuilder:validation:MaxLength=316
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be a condition type with a domain, such as example.com/NetworkReady: a DNS subdomain and '/', then letters, digits, '-', '_' or '.', with a letter or digit first and last"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([^/]*[.])?(kubernetes|k8s)[.]io/')",message="conditions under kubernetes.io and k8s.io belong to Kubernetes: use a domain of your own, for example example.com/NetworkReady"
+	ConditionType string `json:"conditionType"`
+}
+
 // Health makes the node agent answer for the rule on /health.
 type Health struct {
 	// checks are what a request without check= runs on the nodes that the rule matches. At most 32.
@@ -163,7 +177,7 @@ type Probe struct {
 	// provider owns are refused.
 	// +required
 	// +kubebuilder:validation:MaxLength=316
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be a condition type such as example.com/CNIReady: an optional DNS subdomain and '/', then letters, digits, '-', '_' or '.', with a letter or digit first and last"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be a condition type such as example.com/CNIReady: an optional DNS subdomain and '/', then letters, digits, '-', '_' or '.', with a letter or digit first and last"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['Ready', 'NetworkUnavailable', 'GracefulNodeShutdownInProgress', 'DrainInProgress', 'Drained', 'MaintenancePlanned', 'MaintenanceInProgress'] || self.endsWith('Pressure') && !self.contains('/'))",message="this condition belongs to Kubernetes, as do Ready, NetworkUnavailable, all pressure conditions, and those of node shutdown, drain and maintenance: choose a type of your own, for example example.com/CNIReady"
 	ConditionType string `json:"conditionType"`
 

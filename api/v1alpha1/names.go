@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -30,6 +31,10 @@ const (
 	// nodegate resume" ends only suspensions that have it. The operator does not look at it.
 	PausedAnnotation = "readiness.node.x-k8s.io/paused"
 
+	// PublishedReasonPrefix begins the reasons of all node conditions that the operator publishes for rules, and marks them
+	// as the operator's.
+	PublishedReasonPrefix = "NodegateRule"
+
 	// MaintenanceAnnotation, on a node, takes it out of the load balancers: /health of its agent is not ready. Its value
 	// is the reason; "false" and the empty value are as if it were absent. People write it, Nodegate never does.
 	MaintenanceAnnotation = "readiness.node.x-k8s.io/maintenance"
@@ -45,6 +50,12 @@ func KubernetesCondition(conditionType string) bool {
 	return slices.Contains(kubernetesConditions, conditionType) ||
 		strings.HasSuffix(conditionType, "Pressure") && !strings.Contains(conditionType, "/")
 }
+
+// reservedDomain matches types of node conditions that no rule publishes.
+var reservedDomain = regexp.MustCompile(`^([^/]*\.)?(kubernetes|k8s)\.io/`)
+
+// ReservedCondition reports whether the domain of a condition type belongs to Kubernetes: no rule publishes it.
+func ReservedCondition(conditionType string) bool { return reservedDomain.MatchString(conditionType) }
 
 // HealthVerdict is, in a rule's record on a node (its field health), whether the rule holds that node back. The node
 // agent reads it.

@@ -53,13 +53,13 @@ type NodeReadinessRuleList struct {
 }
 
 // NodeReadinessRuleSpec says which nodes (nodeSelector), what must hold (conditions, requirements), what happens
-// while it does not (taint, evictionGuard, podAdmission, health), and how (the rest).
+// while it does not (taint, evictionGuard, podAdmission, health, publish), and how (the rest).
 //
 // A rule about several fields lets an object pass that already broke it, so that such an object can still be
 // edited, suspended or repaired one field at a time.
 //
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="has(self.conditions) && size(self.conditions) > 0 || has(self.requirements) && size(self.requirements) > 0 || oldSelf.hasValue() && !(has(oldSelf.value().conditions) && size(oldSelf.value().conditions) > 0 || has(oldSelf.value().requirements) && size(oldSelf.value().requirements) > 0)",message="a rule needs evidence: give at least one entry in conditions or requirements"
-// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="has(self.taint) || has(self.evictionGuard) || has(self.health) || has(self.podAdmission) && self.podAdmission == 'Deny' || oldSelf.hasValue() && !(has(oldSelf.value().taint) || has(oldSelf.value().evictionGuard) || has(oldSelf.value().health) || has(oldSelf.value().podAdmission) && oldSelf.value().podAdmission == 'Deny')",message="a rule needs an effect: give at least one of taint, evictionGuard, health, or podAdmission: Deny"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="has(self.taint) || has(self.evictionGuard) || has(self.health) || has(self.publish) || has(self.podAdmission) && self.podAdmission == 'Deny' || oldSelf.hasValue() && !(has(oldSelf.value().taint) || has(oldSelf.value().evictionGuard) || has(oldSelf.value().health) || has(oldSelf.value().publish) || has(oldSelf.value().podAdmission) && oldSelf.value().podAdmission == 'Deny')",message="a rule needs an effect: give at least one of taint, evictionGuard, health, publish, or podAdmission: Deny"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.taint) || has(self.enforcementMode) || oldSelf.hasValue() && has(oldSelf.value().taint) && !has(oldSelf.value().enforcementMode)",message="enforcementMode is required with a taint: continuous or bootstrap-only",reason=FieldValueRequired,fieldPath=".enforcementMode"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.enforcementMode) || self.enforcementMode != 'bootstrap-only' || !has(self.conditionPolicy) || self.conditionPolicy != 'anyOf' || oldSelf.hasValue() && has(oldSelf.value().enforcementMode) && oldSelf.value().enforcementMode == 'bootstrap-only' && has(oldSelf.value().conditionPolicy) && oldSelf.value().conditionPolicy == 'anyOf'",message="anyOf cannot be combined with bootstrap-only: the first of several signals would complete the bootstrap for ever; use allOf, or enforcementMode: continuous",fieldPath=".conditionPolicy"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.enforcementMode) || self.enforcementMode != 'bootstrap-only' || !has(self.conditions) || self.conditions.all(c, !has(c.defaultStatus)) || oldSelf.hasValue() && has(oldSelf.value().enforcementMode) && oldSelf.value().enforcementMode == 'bootstrap-only' && has(oldSelf.value().conditions) && oldSelf.value().conditions.exists(c, has(c.defaultStatus))",message="defaultStatus cannot be combined with bootstrap-only: a node without the condition would complete the bootstrap for ever; remove defaultStatus, or use enforcementMode: continuous",fieldPath=".conditions"
@@ -124,6 +124,12 @@ type NodeReadinessRuleSpec struct {
 	// dry-run. While it is suspended its verdict stays as it is.
 	// +optional
 	Health *Health `json:"health,omitempty"`
+
+	// publish makes the operator keep the verdict as a node condition on each node that the rule matches, for kubectl wait
+	// and for remediators such as Cluster API's MachineHealthCheck. It takes effect where the permission to write node
+	// conditions is installed.
+	// +optional
+	Publish *Publish `json:"publish,omitempty"`
 
 	// enforcementMode: continuous puts the taint back whenever the rule ceases to hold; bootstrap-only takes it off
 	// once and leaves the node alone from then on, until it is re-armed (rearmOn). Required with a taint.

@@ -236,6 +236,8 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 	}
 	if before != nil {
 		state.limit.reserved = before.limit.reserved
+		state.limit.granted, state.limit.denied = before.limit.granted, before.limit.denied
+		state.limit.deleted = before.limit.deleted
 	}
 	return state
 }

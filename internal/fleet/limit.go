@@ -26,6 +26,7 @@ type limit struct {
 	since   map[int32]int64
 	// woken is how many of them were told that there is room, and have not asked since.
 	woken int
+	marks
 }
 
 // waiter is a node that waits for room.
@@ -41,7 +42,13 @@ func newLimit() limit {
 
 // count adds a pair to the two numbers, or takes it off them.
 func (b *limit) count(p *pair, n int) {
-	if p.outcome == none || !p.counted {
+	if p.outcome == none {
+		return
+	}
+	if p.marked {
+		b.marked += n
+	}
+	if !p.counted {
 		return
 	}
 	b.released += n
@@ -56,6 +63,10 @@ func (s *ruleState) settle(n int32, e *Entry) {
 	b := &s.limit
 	if e == nil || e.State != v1alpha1.NodeStateFailed {
 		delete(b.reserved, n)
+		delete(b.granted, n)
+	}
+	if e == nil || e.State == v1alpha1.NodeStateReady {
+		delete(b.denied, n)
 	}
 	if e == nil || e.Reason != gate.ReasonOverBudget {
 		s.stopWaiting(n)
@@ -136,6 +147,7 @@ func (f *Fleet) Unreserve(rule types.UID, node string) {
 // not asked yet keeps its place: it asks in its next pass, or is recorded to wait no more.
 func (s *ruleState) wake(names []string) []string {
 	b := &s.limit
+	names = s.wakeDenied(names)
 	if len(b.waiting) == b.woken || !s.rule.Limited() {
 		return names
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
@@ -32,8 +34,10 @@ type Outcome struct {
 	Warning string
 	// Shared is whether an older claim decides about the rule's taint.
 	Shared bool
-	// Displaced says which condition that a probe of the rule would publish is an older rule's; empty for none.
+	// Displaced says which condition of the rule, or of a probe of it, another publishes; empty for none.
 	Displaced string
+	// Published is the status of the condition that the rule publishes; empty if it is not there.
+	Published corev1.ConditionStatus
 	// WouldClaim, WouldRelease and Risky are what a rule in dry-run would do; risky, where evidence never appeared.
 	WouldClaim, WouldRelease, Risky bool
 	// Hold is what the rule's eviction guard does.
@@ -46,6 +50,7 @@ type Outcome struct {
 func (o *Outcome) same(p *Outcome) bool {
 	return o.State == p.State && o.Reason == p.Reason && o.Message == p.Message && o.Warning == p.Warning &&
 		o.Present == p.Present && o.Shared == p.Shared && o.Displaced == p.Displaced &&
+		o.Published == p.Published &&
 		o.matches == p.matches && o.pending == p.pending &&
 		o.WouldClaim == p.WouldClaim && o.WouldRelease == p.WouldRelease && o.Risky == p.Risky && o.Hold == p.Hold &&
 		slices.Equal(o.Results, p.Results) && slices.Equal(o.Requirements, p.Requirements)
@@ -65,7 +70,7 @@ func (o *Outcome) hash() uint64 {
 			_, _ = h.WriteString(s)
 		}
 	}
-	text(string(o.State), o.Reason, o.Message, o.Warning, o.Displaced, string(o.Hold))
+	text(string(o.State), o.Reason, o.Message, o.Warning, o.Displaced, string(o.Hold), string(o.Published))
 	for _, b := range []bool{o.Present, o.Shared, o.WouldClaim, o.WouldRelease, o.Risky, o.matches, o.pending} {
 		if b {
 			_ = h.WriteByte(1)
@@ -94,6 +99,7 @@ type pair struct {
 	heartbeat        bool // a heartbeat alone may change the verdict
 	released         bool // the node is in service
 	counted, claimed bool // by the limit
+	marked           bool // the published condition is False
 }
 
 func (p *pair) observed() readiness.Observed {
@@ -176,13 +182,14 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 			since: nanos(e.Observed.Since), refreshed: nanos(e.Observed.Refreshed), ready: e.Observed.Ready,
 			watched:   e.Observed.Watched,
 			heartbeat: e.HeartbeatDecides, released: e.Current.Released, counted: e.Current.Counted,
-			claimed: e.Current.Claimed, changed: uint32(now.Unix()), //nolint:gosec // until 2106
+			claimed: e.Current.Claimed, marked: e.Current.MarkedFalse, changed: uint32(now.Unix()), //nolint:gosec // until 2106
 		}
 		same = before.outcome != none && s.outcomes[before.outcome].same(&e.Outcome)
 		if same && !fresh {
 			after.changed = before.changed
 		}
 	}
+	s.replaced(&before, e, fresh)
 	switch {
 	case same:
 		after.outcome = before.outcome

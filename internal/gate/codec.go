@@ -58,6 +58,7 @@ func (r *Record) append(b []byte) []byte {
 	flag("starting", r.Starting)
 	when("guardedSince", &r.GuardedSince)
 	when("guardEnded", &r.GuardEnded)
+	text("published", r.Published)
 	text("health", string(r.Health))
 	flag("missed", r.Missed)
 	flag("counted", r.Counted)
@@ -121,6 +122,8 @@ func (r *Record) field(key string) (text *string, flag *bool, when *metav1.Time)
 		return nil, nil, &r.GuardedSince
 	case "guardEnded":
 		return nil, nil, &r.GuardEnded
+	case "published":
+		return &r.Published, nil, nil
 	case "health":
 		return (*string)(&r.Health), nil, nil
 	}

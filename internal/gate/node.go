@@ -43,6 +43,10 @@ type NodeInput struct {
 	Evicted func(*ruleset.Rule) bool
 	// Objective is within what time a node should be released for the first time; see Input.
 	Objective time.Duration
+	// MayMark asks whether the rule's limit allows that its condition becomes False on the node; nil: it does.
+	MayMark func(rule *ruleset.Rule) bool
+	// Orphans are the types of conditions that rules left that are gone.
+	Orphans []string
 	// Now is the moment.
 	Now time.Time
 }
@@ -52,6 +56,8 @@ type Outcome struct {
 	Decisions []Decision
 	// Verdicts are those that were decided by, in the same order.
 	Verdicts []readiness.Verdict
+	// Conditions are the changes of the conditions that rules publish.
+	Conditions []ConditionChange
 	// RecheckAt is when to decide again without any other cause; zero: not.
 	RecheckAt time.Time
 }
@@ -63,7 +69,7 @@ func DecideNode(in *NodeInput) Outcome {
 	if evaluate == nil {
 		evaluate = readiness.Evaluate
 	}
-	chained := in.Rules.Chained()
+	chained, publishes := in.Rules.Chained(), in.Rules.Publishes()
 	if chained {
 		in.Evidence.Rules = map[string]readiness.Satisfaction{}
 	}
@@ -100,17 +106,26 @@ func DecideNode(in *NodeInput) Outcome {
 		if d.Limited && !in.Reserve(rule, verdict.Since) {
 			d = d.Refuse()
 		}
-		if !d.RecheckAt.IsZero() && (out.RecheckAt.IsZero() || d.RecheckAt.Before(out.RecheckAt)) {
-			out.RecheckAt = d.RecheckAt
-		}
+		out.recheck(d.RecheckAt)
 		if chained {
 			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: state.Matches,
-				Holds: d.State == v1alpha1.NodeStateReady}
+				Holds: d.State == v1alpha1.NodeStateReady, Refuted: publishes && refuted(&d, &verdict)}
+		}
+		if publishes {
+			d.Publication = one.publication(&d)
 		}
 		out.Decisions = append(out.Decisions, d)
 		out.Verdicts = append(out.Verdicts, verdict)
 	}
+	in.publish(&out)
 	return out
+}
+
+// recheck asks to decide again at a time, unless that is zero.
+func (o *Outcome) recheck(at time.Time) {
+	if !at.IsZero() && (o.RecheckAt.IsZero() || at.Before(o.RecheckAt)) {
+		o.RecheckAt = at
+	}
 }
 
 // facts are what rules are judged by, with room for the results of all of them.

@@ -58,6 +58,9 @@ type Record struct {
 	// was set, or the rule did not guard the node any more. Cleared when the node is ready, or is guarded again. If the
 	// rule does not guard the node any more, both are cleared when what is due is evicted.
 	GuardEnded metav1.Time `json:"guardEnded,omitzero"`
+	// Published is the type of the node condition that the rule publishes. It is recorded before the condition is written,
+	// and forgotten after the condition is gone.
+	Published string `json:"published,omitempty"`
 	// Health, of a rule with health, is whether the rule holds the node back: what /health answers for the rule where only
 	// the operator can judge. Empty: not judged yet, or the rule does not count.
 	Health v1alpha1.HealthVerdict `json:"health,omitempty"`
@@ -141,6 +144,9 @@ func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 		if t.Time.Before(node.CreationTimestamp.Time) || t.Time.After(now.Add(MaxClockSkew)) {
 			*t = metav1.Time{}
 		}
+	}
+	if r.Published != "" && !ruleset.Publishable(r.Published) {
+		r.Published = ""
 	}
 	if r.Health != v1alpha1.HealthReady && r.Health != v1alpha1.HealthNotReady {
 		r.Health = ""

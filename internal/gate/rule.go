@@ -84,6 +84,10 @@ type Decision struct {
 	Startup Startup
 	// Hold is how the rule's eviction guard stands.
 	Hold Hold
+	// Publication is what the condition that the rule publishes would say; nil, where it publishes none.
+	Publication *Publication
+	// Unpublished says why the rule does not publish its condition on the node; empty where it does, or has none.
+	Unpublished string
 	// RecheckAt is when to decide again without any other cause; zero: not.
 	RecheckAt time.Time
 	// WouldClaim and WouldRelease are what a rule in dry-run would do.

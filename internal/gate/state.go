@@ -41,6 +41,8 @@ type State struct {
 	Rebooted bool
 	// Boot is since when evidence counts, on a node that was re-armed and not released since.
 	Boot readiness.Boot
+	// MarkedFalse is whether the condition that the rule publishes is on the node, and False.
+	MarkedFalse bool
 	// Counted is whether maxUnavailable counts the node: released, and neither cordoned nor terminating; or held by a
 	// claim that used the limit, so that cordoning or deleting each held node does not walk the limit through a fleet.
 	Counted bool
@@ -70,6 +72,7 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 	s.Existing = rule.Existing(node) || s.Record.Existing
 	s.Released = !s.Record.Released.IsZero() || s.Completed || s.Existing && !s.Claimed && (!s.Present || s.Shared)
 	s.boot(rule, node, now)
+	s.MarkedFalse = markedFalse(rule, node)
 	s.Counted = s.Matches && (s.Released && available(node) || s.Claimed && s.Record.Limited)
 	return s
 }

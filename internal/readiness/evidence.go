@@ -78,6 +78,34 @@ func (v *Verdict) Blocking() string {
 	return strings.Join(out, "; ")
 }
 
+// Refuted reports whether the rule does not hold because of evidence that was reported. Evidence that is missing, stale
+// or from before the boot, and a status Unknown, refute nothing: the rule might hold. With anyOf each piece must be
+// refuted.
+func (v *Verdict) Refuted(anyOf bool) bool {
+	refuted := 0
+	for i := range v.Results {
+		if v.Results[i].refuted() {
+			refuted++
+		}
+	}
+	if anyOf {
+		return refuted == len(v.Results)
+	}
+	return refuted > 0
+}
+
+func (r *Result) refuted() bool {
+	switch {
+	case r.Satisfied || r.Cause != CauseReported:
+		return false
+	case r.requirement == nil:
+		return r.Status != v1alpha1.ConditionUnknown
+	case r.requirement.RuleSatisfied != "":
+		return r.found.other.Refuted
+	}
+	return r.found.err == nil
+}
+
 // Warning says in words what makes the evidence weaker than it looks, the same on each node; it is usually empty.
 func (v *Verdict) Warning() string {
 	for i := range v.Results {

@@ -42,6 +42,9 @@ type Satisfaction struct {
 	Matches bool
 	// Holds is whether the node is released by it, or never was held.
 	Holds bool
+	// Refuted is whether it does not hold because of evidence that was reported. It is set only if a rule publishes a
+	// condition.
+	Refuted bool
 }
 
 // judgeRequirement judges one requirement.

@@ -105,28 +105,3 @@ func (v *validator) check(field string, c *v1alpha1.HealthCheck) {
 		}
 	}
 }
-
-// Displaced says, by the names of the rules for which it is so, that on a node with these labels an older rule
-// publishes a condition that a probe of theirs would; of several such conditions it names the first. Rules in dry-run
-// and suspended ones publish as well.
-func (s *Set) Displaced(nodeLabels map[string]string) map[string]string {
-	if !s.probes {
-		return nil
-	}
-	out, publisher := map[string]string{}, map[string]string{}
-	for _, r := range s.rules {
-		if r.Mode == Deleting || len(r.Spec.Probes) == 0 || !r.Matches(nodeLabels) {
-			continue
-		}
-		for i := range r.Spec.Probes {
-			t := r.Spec.Probes[i].ConditionType
-			by, taken := publisher[t]
-			if !taken {
-				publisher[t] = r.Name
-			} else if _, told := out[r.Name]; !told && by != r.Name {
-				out[r.Name] = fmt.Sprintf("condition %s is published by the older rule %s", t, by)
-			}
-		}
-	}
-	return out
-}

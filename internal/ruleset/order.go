@@ -63,11 +63,7 @@ func (s *Set) Cycle(rule *Rule) []string {
 	seen := map[*Rule]bool{}
 	var back func(*Rule) bool
 	back = func(r *Rule) bool {
-		for i := range r.Requirements {
-			next := s.byName[r.Requirements[i].RuleSatisfied]
-			if next == nil {
-				continue
-			}
+		for _, next := range s.required(r) {
 			if next == rule {
 				path = append(path, r.Name)
 				return true
@@ -90,10 +86,25 @@ func (s *Set) Cycle(rule *Rule) []string {
 	return append(path[1:], rule.Name)
 }
 
-// BreakCycles is the set with the rules frozen that require each other in a circle. before is what it was for the
-// former set: rules that are frozen as they were are the same ones.
-func (s *Set) BreakCycles(before *Set) *Set {
-	if !s.chained {
+// required are the rules that a rule requires, by name or by a condition that they publish. Rules that are being deleted
+// publish nothing.
+func (s *Set) required(r *Rule) []*Rule {
+	var out []*Rule
+	for i := range r.Requirements {
+		if next := s.byName[r.Requirements[i].RuleSatisfied]; next != nil {
+			out = append(out, next)
+		}
+	}
+	for i := range r.Spec.Conditions {
+		out = append(out, s.publishers[r.Spec.Conditions[i].Type]...)
+	}
+	return out
+}
+
+// FreezeInvalid is the set with the rules frozen that are invalid because of other rules; see Invalid. before is what
+// it was for the former set: rules that are frozen as they were are the same ones.
+func (s *Set) FreezeInvalid(before *Set) *Set {
+	if !s.chained && len(s.publishers) == 0 {
 		return s
 	}
 	rules := slices.Clone(s.rules)
@@ -102,8 +113,8 @@ func (s *Set) BreakCycles(before *Set) *Set {
 		if r.Mode == Deleting { // its claims go first
 			continue
 		}
-		if cycle := s.Cycle(r); cycle != nil {
-			rules[i] = r.FreezeLike(before.Rule(r.UID), CycleProblem(cycle))
+		if problems := s.Invalid(r); len(problems) > 0 {
+			rules[i] = r.FreezeLike(before.Rule(r.UID), problems[0])
 			broken = true
 		}
 	}
@@ -113,9 +124,27 @@ func (s *Set) BreakCycles(before *Set) *Set {
 	return NewSet(rules...)
 }
 
+// Invalid returns what makes a rule of the set invalid because of other rules: they require each other in a circle, or
+// the rule gives an age for a condition that the operator publishes, which is written only when it changes.
+func (s *Set) Invalid(rule *Rule) []Problem {
+	var out []Problem
+	if cycle := s.Cycle(rule); cycle != nil {
+		out = append(out, CycleProblem(cycle))
+	}
+	for i := range rule.Spec.Conditions {
+		c := &rule.Spec.Conditions[i]
+		if by := s.publishers[c.Type]; len(by) > 0 && c.MaxAgeSeconds != nil {
+			out = append(out, Problem{Field: fmt.Sprintf("spec.conditions[%d].maxAgeSeconds", i), Reason: ReasonInvalid,
+				Message: fmt.Sprintf("condition %s is published by rule %s, and written only when it changes: remove maxAgeSeconds",
+					c.Type, by[0].Name)})
+		}
+	}
+	return out
+}
+
 // FreezeDependents returns the set with the rules frozen that require a frozen or suspended rule, through any number of
 // steps: whether that one is satisfied is not known, which is not the same as unsatisfied. before is as for
-// BreakCycles.
+// FreezeInvalid.
 func (s *Set) FreezeDependents(before *Set) *Set {
 	if !s.chained {
 		return s

@@ -48,7 +48,7 @@ func TestEachRuleComesAfterThoseThatItRequires(t *testing.T) {
 			if diff := cmp.Diff(tc.want, names(tc.set.Ordered())); diff != "" {
 				t.Error(diff)
 			}
-			if got := tc.set.BreakCycles(NewSet()); got != tc.set {
+			if got := tc.set.FreezeInvalid(NewSet()); got != tc.set {
 				t.Error("a set without a cycle is changed")
 			}
 		})
@@ -57,7 +57,7 @@ func TestEachRuleComesAfterThoseThatItRequires(t *testing.T) {
 
 func TestOnlyTheRulesOfACycleAreFrozenAndStayTheSameOnes(t *testing.T) {
 	set := chain("a: b", "b: c", "c: a", "outside: a", "free")
-	broken := set.BreakCycles(NewSet())
+	broken := set.FreezeInvalid(NewSet())
 	for _, r := range broken.All() {
 		want := slices.Contains([]string{"a", "b", "c"}, r.Name)
 		if (r.Mode == Frozen) != want {
@@ -71,10 +71,10 @@ func TestOnlyTheRulesOfACycleAreFrozenAndStayTheSameOnes(t *testing.T) {
 	if got := broken.Named("a").Problems[0].Reason; got != ReasonCycle {
 		t.Errorf("reason %s", got)
 	}
-	if again := set.BreakCycles(broken); again.Named("b") != broken.Named("b") {
+	if again := set.FreezeInvalid(broken); again.Named("b") != broken.Named("b") {
 		t.Error("an unchanged rule is another one")
 	}
-	if self := chain("a: a").BreakCycles(NewSet()); self.Named("a").Mode != Frozen {
+	if self := chain("a: a").FreezeInvalid(NewSet()); self.Named("a").Mode != Frozen {
 		t.Error("a rule that requires itself is not frozen")
 	}
 }
@@ -130,7 +130,7 @@ func TestARuleOfACycleThatIsDeletedIsNotFrozen(t *testing.T) {
 	set := chain("a: b", "b: a")
 	deleted := *set.Named("a")
 	deleted.Mode = Deleting
-	broken := set.With(&deleted).BreakCycles(NewSet()).FreezeDependents(NewSet())
+	broken := set.With(&deleted).FreezeInvalid(NewSet()).FreezeDependents(NewSet())
 	if a, b := broken.Named("a").Mode, broken.Named("b").Mode; a != Deleting || b != Frozen {
 		t.Errorf("a is %s, b is %s", a, b)
 	}

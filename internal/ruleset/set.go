@@ -21,6 +21,9 @@ type Set struct {
 	chained, inspects, gathers bool
 	probes, daemonSets         bool // some rule has any
 	managers                   map[taintID]*Rule
+	// publishers are the rules that publish a node condition, by its type, older ones first; without those that are being
+	// deleted. Nil, if no rule publishes any.
+	publishers map[string][]*Rule
 }
 
 // NewSet is the snapshot of these rules.
@@ -40,6 +43,7 @@ func NewSet(rules ...*Rule) *Set {
 		if r.Taint != nil && s.Manager(r.Taint) == nil {
 			s.managers[taintID{r.Taint.Key, r.Taint.Effect}] = r
 		}
+		s.addPublisher(r)
 	}
 	s.order()
 	return s

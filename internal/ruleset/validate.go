@@ -90,6 +90,7 @@ func compileSpec(spec *v1alpha1.NodeReadinessRuleSpec) ([]Requirement, []Problem
 	v.effects(spec)
 	v.modes(spec)
 	v.agent(spec)
+	v.publish(spec.Publish)
 	requirements, problems := compileRequirements(spec)
 	return requirements, append(v.problems, problems...)
 }
@@ -143,8 +144,10 @@ func knownStatus(s v1alpha1.ConditionStatus) bool {
 func (v *validator) effects(spec *v1alpha1.NodeReadinessRuleSpec) {
 	t := spec.Taint
 	if t == nil {
-		if spec.EvictionGuard == nil && spec.Health == nil && spec.PodAdmission != v1alpha1.PodAdmissionDeny {
-			v.invalid("spec", "a rule needs an effect: give at least one of taint, evictionGuard, health, or podAdmission: Deny")
+		if spec.EvictionGuard == nil && spec.Health == nil && spec.Publish == nil &&
+			spec.PodAdmission != v1alpha1.PodAdmissionDeny {
+			v.invalid("spec", "a rule needs an effect: give at least one of taint, evictionGuard, health, publish, or "+
+				"podAdmission: Deny")
 		}
 		return
 	}

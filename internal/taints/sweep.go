@@ -48,6 +48,9 @@ type Swept struct {
 	Node *corev1.Node
 	// Claims are the taints that those rules claimed.
 	Claims []corev1.Taint
+	// Published are the types of the conditions that those rules published. The record stays, with nothing else in it, until
+	// the condition is gone or another rule publishes it.
+	Published []string
 }
 
 // Sweep takes from a node what unknown rules left there that are deleted. The completion marker of a rule that exists
@@ -71,11 +74,29 @@ func Sweep(node *corev1.Node, set *ruleset.Set, gone func(ref string) bool) Swep
 		value := node.Annotations[key]
 		if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) {
 			s.Claims = append(s.Claims, gate.ClaimIn(value)...)
+			s.sweepPublished(key, value)
 		} else if heir := set.Named(markedRule(value)); heir != nil {
 			s.Node.Annotations[heir.MarkerKey()] = marker(heir)
 		}
 	}
 	return s
+}
+
+// sweepPublished keeps a record of a rule that is gone until the condition that the rule published is gone, too.
+func (s *Swept) sweepPublished(key, value string) {
+	r, ok := gate.ReadRecord(value)
+	if !ok || !ruleset.Publishable(r.Published) || gate.Published(s.Node, r.Published) == nil {
+		return
+	}
+	for other, v := range s.Node.Annotations {
+		if strings.HasPrefix(other, v1alpha1.RecordAnnotationPrefix) {
+			if o, _ := gate.ReadRecord(v); o.Published == r.Published {
+				return
+			}
+		}
+	}
+	s.Published = append(s.Published, r.Published)
+	s.Node.Annotations[key] = gate.Record{Rule: r.Rule, Published: r.Published}.Encode()
 }
 
 type markerValue struct {

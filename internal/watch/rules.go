@@ -216,7 +216,7 @@ func (r *Rules) drop(obj any) {
 // serve makes a set the present one, and tells the subscribers. The caller holds r.writing.
 func (r *Rules) serve(compiled *ruleset.Set, frozen *ruleset.Problem) {
 	before := r.Set()
-	served := compiled.BreakCycles(before).FreezeDependents(before)
+	served := compiled.FreezeInvalid(before).FreezeDependents(before)
 	if problem := cmp.Or(r.other, frozen); problem != nil {
 		rules := make([]*ruleset.Rule, 0, len(compiled.All()))
 		for _, rule := range compiled.All() {

@@ -106,6 +106,13 @@ func (n *NodeWrapper) Condition(conditionType string, status corev1.ConditionSta
 	return n
 }
 
+// Reason sets the reason and the message of a condition.
+func (n *NodeWrapper) Reason(conditionType, reason, message string) *NodeWrapper {
+	c := n.condition(conditionType)
+	c.Reason, c.Message = reason, message
+	return n
+}
+
 // Heartbeat sets when a condition was reported for the last time.
 func (n *NodeWrapper) Heartbeat(conditionType string, t time.Time) *NodeWrapper {
 	n.condition(conditionType).LastHeartbeatTime = metav1.NewTime(t)

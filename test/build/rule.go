@@ -199,6 +199,12 @@ func (r *RuleWrapper) Health(checks ...string) *RuleWrapper {
 	return r
 }
 
+// Publish makes the rule publish a node condition.
+func (r *RuleWrapper) Publish(conditionType string) *RuleWrapper {
+	r.Spec.Publish = &v1alpha1.Publish{ConditionType: conditionType}
+	return r
+}
+
 // Probe has the node agents publish a condition: whether they can connect to a port of their node.
 func (r *RuleWrapper) Probe(conditionType string, port int32) *RuleWrapper {
 	r.Spec.Probes = append(r.Spec.Probes, v1alpha1.Probe{ConditionType: conditionType,

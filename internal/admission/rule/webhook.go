@@ -90,15 +90,22 @@ func refuse(rule *ruleset.Rule, set *ruleset.Set, old *v1alpha1.NodeReadinessRul
 			}
 		}
 	}
-	if cycle := set.With(rule).Cycle(rule); cycle != nil && !slices.Equal(required(rule.Spec), required(old)) {
-		faults = append(faults, field.Invalid(requirements, cycle[0], ruleset.CycleProblem(cycle).Message))
+	if !slices.Equal(required(rule.Spec), required(old)) {
+		for _, p := range set.With(rule).Invalid(rule) {
+			faults = append(faults, &field.Error{Type: field.ErrorTypeInvalid, Field: p.Field, BadValue: rule.Name,
+				Detail: p.Message})
+		}
 	}
 	return faults
 }
 
-// required are the names of the rules that a rule requires.
+// required says how a rule depends on other rules: the names of those that it requires, the conditions that it reads,
+// and the one that it publishes.
 func required(spec *v1alpha1.NodeReadinessRuleSpec) []string {
-	var out []string
+	out := []string{"publishes " + spec.Publishes()}
+	for _, c := range spec.Conditions {
+		out = append(out, fmt.Sprintf("condition %s %t", c.Type, c.MaxAgeSeconds != nil))
+	}
 	for i := range spec.Requirements {
 		if r := spec.Requirements[i].RuleSatisfied; r != nil {
 			out = append(out, r.Name)

@@ -15,6 +15,8 @@ import (
 const (
 	failurePatch   = "PatchFailed"
 	failureRefused = "PatchRefused"
+	// failurePublished: the condition that a rule publishes could not be written.
+	failurePublished = "PublishFailed"
 )
 
 // Reasons of failures in the metric, which are those of the incumbent controller.
@@ -22,6 +24,7 @@ const (
 	failureAddTaint    = "AddTaintError"
 	failureRemoveTaint = "RemoveTaintError"
 	failureEvaluation  = "EvaluationError"
+	failurePublish     = "PublishError" // not the incumbent's
 )
 
 // Operations in metrics, which are those of the incumbent controller.
@@ -47,8 +50,8 @@ var (
 	}, []string{"rule"})
 	failures = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_failures_total",
-		Help: "Writes of nodes that failed, by rule and by what was to be written: AddTaintError, RemoveTaintError, or " +
-			"EvaluationError for anything else.",
+		Help: "Writes of nodes that failed, by rule and by what was to be written: AddTaintError, RemoveTaintError, " +
+			"PublishError for the condition that a rule publishes, or EvaluationError for anything else.",
 	}, []string{"rule", "reason"})
 	bootstrapCompleted = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_bootstrap_completed_total",
@@ -109,6 +112,10 @@ var (
 		Name: "node_readiness_rearmed_total",
 		Help: "Nodes that a rule has started over after a reboot.",
 	}, []string{"rule"})
+	conditionChanges = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "node_readiness_published_condition_changes_total",
+		Help: "Changes of the node condition that a rule publishes, by its new status: True, False, Unknown or Removed.",
+	}, []string{"rule", "status"})
 	escapedPods = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_escaped_pods_total",
 		Help: "Pods that were bound to a node before its gate stood, though admission was to have it born gated.",
@@ -121,14 +128,15 @@ var (
 	byRule = []interface{ DeletePartialMatch(prometheus.Labels) int }{
 		taintOperations, adoptedTaints, evaluationDuration, failures, bootstrapCompleted, bootstrapDuration,
 		reconciliationLatency, conditionFailures, timeouts, rearmed, escapedPods, bootstrapHold, startupDuration,
-		startupResults, startupObjective, blockedSeconds, soleBlockerSeconds, lastBlocker,
+		startupResults, startupObjective, blockedSeconds, soleBlockerSeconds, lastBlocker, conditionChanges,
 	}
 )
 
 func init() {
 	metrics.Registry.MustRegister(taintOperations, adoptedTaints, evaluationDuration, failures, bootstrapCompleted,
 		bootstrapDuration, reconciliationLatency, conditionFailures, timeouts, rearmed, escapedPods, conflicts,
-		bootstrapHold, startupDuration, startupResults, startupObjective, blockedSeconds, soleBlockerSeconds, lastBlocker)
+		bootstrapHold, startupDuration, startupResults, startupObjective, blockedSeconds, soleBlockerSeconds, lastBlocker,
+		conditionChanges)
 }
 
 // ForgetRule drops the metrics of a rule that is gone.

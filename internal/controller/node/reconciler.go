@@ -4,6 +4,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,6 +85,7 @@ type pass struct {
 	verdicts  []readiness.Verdict // of the decisions, in their order
 	reserved  []*ruleset.Rule
 	recheck   time.Time
+	changes   []gate.ConditionChange // of the conditions that rules publish
 	evidence  *readiness.Evidence
 	pods      []corev1.Pod // of the node, if listed
 	errPods   error
@@ -120,8 +122,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	outcome := taints.Plan(node, p.swept, p.decisions, p.now)
 	if outcome.Patch == nil {
 		r.startups.settle(node.Name, p.set, p.decisions, false, r.StartupObjective, p.now)
-		r.record(p, node, outcome, nil)
-		return r.again(p), nil
+		return r.finish(ctx, p, node, outcome)
 	}
 	return r.write(ctx, p, outcome)
 }
@@ -152,12 +153,14 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 			return r.livePods(ctx, p.node.Name, namespace, selector)
 		},
 		Evaluate: r.measured, Objective: r.StartupObjective,
+		MayMark: func(rule *ruleset.Rule) bool { return r.Fleet.ReserveFalse(rule.UID, p.node.Name) },
+		Orphans: p.swept.Published,
 	}
 	if r.Evicted != nil {
 		in.Evicted = func(rule *ruleset.Rule) bool { return r.Evicted(p.node, rule) }
 	}
 	out := gate.DecideNode(in)
-	p.decisions, p.verdicts, p.recheck = out.Decisions, out.Verdicts, out.RecheckAt
+	p.decisions, p.verdicts, p.recheck, p.changes = out.Decisions, out.Verdicts, out.RecheckAt, out.Conditions
 	r.startups.observe(p.node, p.decisions, p.verdicts, r.StartupObjective, p.now)
 }
 
@@ -187,8 +190,7 @@ func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome)
 		r.announce(ctx, p, written, outcome)
 		r.reportLeft(ctx, p, written)
 		r.startups.settle(p.node.Name, p.set, p.decisions, true, r.StartupObjective, p.now)
-		r.record(p, written, outcome, nil)
-		return r.again(p), nil
+		return r.finish(ctx, p, written, outcome)
 	case apierrors.IsNotFound(err):
 		r.unreserve(p)
 		r.forget(p.node.Name, p.now)
@@ -267,7 +269,11 @@ func (r *Reconciler) again(p *pass) reconcile.Result {
 	return reconcile.Result{RequeueAfter: after, Priority: &normal}
 }
 
-type failure struct{ reason, message string }
+// failure says why a write failed. It concerns all rules, or only those that publish a condition.
+type failure struct {
+	reason, message string
+	publishers      bool
+}
 
 // record tells the fleet what has become of the node.
 func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, failed *failure) {
@@ -282,7 +288,8 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 			Rule: d.Rule, Current: &d.Was, Observed: v.Observed, HeartbeatDecides: v.HeartbeatDecides,
 			Outcome: fleet.Outcome{
 				State: d.State, Reason: d.Reason, Present: gate.Find(node, d.Rule.Taint) != nil,
-				Shared: outcome.Shared[d.Rule.UID], Displaced: displaced[d.Rule.Name], WouldClaim: d.WouldClaim,
+				Shared: outcome.Shared[d.Rule.UID], Displaced: cmp.Or(d.Unpublished, displaced[d.Rule.Name]),
+				Published: publishedStatus(d, node), WouldClaim: d.WouldClaim,
 				WouldRelease: d.WouldRelease, Risky: d.WouldClaim && v.NeverAppeared, Hold: d.Hold.State,
 			},
 		}
@@ -296,7 +303,7 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 		if d.State != "" && d.State != v1alpha1.NodeStateReady {
 			e.Results, e.Requirements = results(v.Results)
 		}
-		if failed != nil {
+		if failed != nil && (!failed.publishers || d.Record.Published != "") {
 			e.State, e.Reason, e.Message = v1alpha1.NodeStateFailed, failed.reason, failed.message
 		}
 		entries = append(entries, e)

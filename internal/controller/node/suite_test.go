@@ -4,6 +4,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -58,6 +59,8 @@ type world struct {
 	// failing is what the next patches fail with; lost, whether they are carried out all the same.
 	failing error
 	lost    bool
+	// unpublishable is what patches of conditions fail with.
+	unpublishable error
 
 	mu    sync.Mutex
 	woken []string
@@ -96,7 +99,7 @@ func newWorld(ctx context.Context) *world {
 // restart is a new process: nothing is remembered but what the API server knows.
 func (w *world) restart() {
 	w.recorder = events.NewFakeRecorder(1000)
-	watched := interceptor.NewClient(server.Client, interceptor.Funcs{Patch: w.patch})
+	watched := interceptor.NewClient(server.Client, interceptor.Funcs{Patch: w.patch, SubResourcePatch: w.patchStatus})
 	w.Reconciler = &Reconciler{Client: watched, Live: server.Client, Fleet: fleet.New(w), Recorder: w.recorder,
 		Clock: w.clock}
 }
@@ -115,6 +118,15 @@ func (w *world) patch(ctx context.Context, c client.WithWatch, obj client.Object
 		return w.failing
 	}
 	return c.Patch(ctx, obj, p, opts...)
+}
+
+func (w *world) patchStatus(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch,
+	opts ...client.SubResourcePatchOption) error {
+	w.requests.Add(1)
+	if err := cmp.Or(w.unpublishable, w.failing); err != nil {
+		return err
+	}
+	return c.SubResource(sub).Patch(ctx, obj, p, opts...)
 }
 
 // rules lets the controller take over the rules as they are on the API server.

@@ -99,7 +99,7 @@ func (s *Simulation) compile() {
 		s.out[file.Name] = &report.RuleSimulation{Rule: file.Name, Hypothetical: hypothetical}
 		s.set = s.set.With(s.replace(before[file.Name], file))
 	}
-	s.set = s.set.BreakCycles(ruleset.NewSet())
+	s.set = s.set.FreezeInvalid(ruleset.NewSet())
 }
 
 // complete adds to the rules what depends on the evidence, and reports how far they are in force.

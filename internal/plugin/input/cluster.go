@@ -203,7 +203,7 @@ func Compile(rules []v1alpha1.NodeReadinessRule, now time.Time) *ruleset.Set {
 		}
 		compiled = append(compiled, r)
 	}
-	return ruleset.NewSet(compiled...).BreakCycles(ruleset.NewSet()).FreezeDependents(ruleset.NewSet())
+	return ruleset.NewSet(compiled...).FreezeInvalid(ruleset.NewSet()).FreezeDependents(ruleset.NewSet())
 }
 
 // Facts adds what the warnings about rules need to know of the cluster. It adds nothing for what it cannot read, and

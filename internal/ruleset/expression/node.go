@@ -6,9 +6,12 @@ package expression
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
 const (
@@ -106,7 +109,7 @@ func ValueOf(node *corev1.Node) Value {
 		},
 		"status": map[string]any{
 			"capacity": quantities(node.Status.Capacity), "allocatable": quantities(node.Status.Allocatable),
-			"conditions": list(node.Status.Conditions, func(c corev1.NodeCondition) map[string]any {
+			"conditions": list(unpublished(node.Status.Conditions), func(c corev1.NodeCondition) map[string]any {
 				return map[string]any{"type": string(c.Type), "status": string(c.Status), "reason": c.Reason, "message": c.Message}
 			}),
 			"addresses": list(node.Status.Addresses, func(a corev1.NodeAddress) map[string]any {
@@ -116,6 +119,15 @@ func ValueOf(node *corev1.Node) Value {
 			"declaredFeatures": append([]string{}, node.Status.DeclaredFeatures...),
 		},
 	}
+}
+
+// unpublished are the conditions without those that rules publish: a rule that read them could depend on itself.
+func unpublished(conditions []corev1.NodeCondition) []corev1.NodeCondition {
+	ours := func(c corev1.NodeCondition) bool { return strings.HasPrefix(c.Reason, v1alpha1.PublishedReasonPrefix) }
+	if !slices.ContainsFunc(conditions, ours) {
+		return conditions
+	}
+	return slices.DeleteFunc(slices.Clone(conditions), ours)
 }
 
 func nodeInfo(i *corev1.NodeSystemInfo) map[string]any {

@@ -102,16 +102,12 @@ func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	return l.found
 }
 
-// Problems are what makes a rule invalid, by itself or because others require each other in a circle with it.
+// Problems are what makes a rule invalid, by itself or because of other rules.
 func Problems(rule *ruleset.Rule, others *ruleset.Set) []ruleset.Problem {
-	problems := rule.Problems
 	if others == nil {
 		others = ruleset.NewSet()
 	}
-	if cycle := others.With(rule).Cycle(rule); cycle != nil {
-		problems = append(slices.Clip(problems), ruleset.CycleProblem(cycle))
-	}
-	return problems
+	return append(slices.Clip(rule.Problems), others.With(rule).Invalid(rule)...)
 }
 
 type linter struct {

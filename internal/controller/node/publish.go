@@ -1,0 +1,87 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/taints"
+)
+
+// finish writes the conditions that rules publish, after the taints, and tells the fleet what has become of the node.
+func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, outcome taints.Outcome) (reconcile.Result,
+	error) {
+	if len(p.changes) == 0 {
+		r.record(p, node, outcome, nil)
+		return r.again(p), nil
+	}
+	written, err := r.publish(ctx, p, node)
+	switch {
+	case err == nil:
+		r.record(p, written, outcome, nil)
+		return r.again(p), nil
+	case apierrors.IsNotFound(err):
+		r.forget(p.node.Name, p.now)
+		return reconcile.Result{}, nil
+	case apierrors.IsConflict(err): // another node of the same name
+		conflicts.Inc()
+		return reconcile.Result{RequeueAfter: conflictDelay}, nil
+	}
+	for i := range p.changes {
+		if rule := p.changes[i].Rule; rule != nil {
+			failures.WithLabelValues(rule.Name, failurePublish).Inc()
+		}
+	}
+	r.record(p, node, outcome, &failure{reason: failurePublished, message: err.Error(), publishers: true})
+	return reconcile.Result{}, err
+}
+
+// publish writes the conditions that rules publish in one patch, and returns the node as it is then.
+func (r *Reconciler) publish(ctx context.Context, p *pass, node *corev1.Node) (*corev1.Node, error) {
+	body, err := gate.ConditionsPatch(node, p.changes, p.now)
+	if err != nil {
+		return nil, err
+	}
+	written := &corev1.Node{}
+	written.Name = node.Name
+	if err := r.Client.Status().Patch(ctx, written, client.RawPatch(types.StrategicMergePatchType, body)); err != nil {
+		return nil, fmt.Errorf("patching conditions of node %q: %w", node.Name, err)
+	}
+	r.ownWrites.expect(written)
+	for i := range p.changes {
+		c := &p.changes[i]
+		if c.Rule == nil {
+			continue
+		}
+		status := string(c.Status)
+		if c.Remove {
+			status = "Removed"
+		}
+		if c.Remove || c.Began {
+			log.FromContext(ctx).Info("Changed node condition", "rule", c.Rule.Name, "condition", c.Type, "status", status)
+			conditionChanges.WithLabelValues(c.Rule.Name, status).Inc()
+		}
+	}
+	return written, nil
+}
+
+// publishedStatus is the status of the condition that the rule has published on the node; empty if it has none there.
+func publishedStatus(d *gate.Decision, node *corev1.Node) corev1.ConditionStatus {
+	if d.Rule.Spec.Publish == nil || d.Unpublished != "" {
+		return ""
+	}
+	if c := gate.Published(node, d.Rule.Spec.Publish.ConditionType); c != nil {
+		return c.Status
+	}
+	return ""
+}

@@ -1,0 +1,151 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+const verdictType = "example.com/Verdict"
+
+var _ = Describe("A rule that publishes a condition", func() {
+	var w *world
+	BeforeEach(func(ctx context.Context) { w = newWorld(context.WithoutCancel(ctx)) })
+
+	published := func(name string) string {
+		for _, c := range w.node(name).Status.Conditions {
+			if c.Type == verdictType {
+				return string(c.Status) + " " + c.Reason
+			}
+		}
+		return ""
+	}
+
+	It("keeps it on each node, with one patch besides that of the taint, and only when it changes", func() {
+		rule := w.createRule(network().Publish(verdictType))
+		w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionFalse, w.clock.Now()))
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeTrue())
+		Expect(published("a")).To(Equal("False NodegateRuleNotReady"))
+		Expect(w.requests.Load()).To(BeEquivalentTo(2))
+
+		w.reconcile("a")
+		w.setCondition("a", corev1.ConditionTrue)
+		w.reconcile("a")
+		Expect(published("a")).To(Equal("True NodegateRuleReady"))
+		Expect(w.requests.Load()).To(BeEquivalentTo(4))
+		Expect(w.material(rule).Counts.Ready).To(BeEquivalentTo(1))
+
+		w.step(time.Minute)
+		beat := build.WrapNode(w.node("a")).Heartbeat(cni, w.clock.Now()).Obj()
+		Expect(server.Client.Status().Update(w.ctx, beat)).To(Succeed())
+		w.reconcile("a")
+		Expect(w.requests.Load()).To(BeEquivalentTo(4))
+	})
+
+	It("removes it with the rule, and the record after it, wherever the operator is killed", func() {
+		rule := w.createRule(network().Untainted().Publish(verdictType))
+		w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionTrue, w.clock.Now()))
+		w.reconcile("a")
+		Expect(published("a")).To(Equal("True NodegateRuleReady"))
+		w.editRule(rule, func(s *v1alpha1.NodeReadinessRuleSpec) { s.DryRun = true })
+		w.failing = errors.New("killed")
+		_, err := w.try("a")
+		Expect(err).To(HaveOccurred())
+		w.failing = nil
+		w.restart()
+		w.rules()
+		w.reconcile("a")
+		Expect(published("a")).To(BeEmpty())
+		compiled := w.Fleet.Rules().Rule(rule.UID)
+		Expect(gate.Leftover(compiled, w.node("a"))).To(BeTrue(), "the record says so until the condition is gone")
+		w.reconcile("a")
+		Expect(w.node("a").Annotations).NotTo(HaveKey(compiled.RecordKey()))
+	})
+
+	It("is swept from a node that the operator could write to while the rule was deleted", func() {
+		rule := w.createRule(network().Publish(verdictType))
+		w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionTrue, w.clock.Now()))
+		w.reconcile("a")
+		Expect(server.Client.Delete(w.ctx, rule)).To(Succeed())
+		w.restart()
+		w.rules()
+		w.reconcile("a")
+		Expect(published("a")).To(BeEmpty())
+		w.reconcile("a")
+		Expect(w.node("a").Annotations).NotTo(HaveKey(v1alpha1.RecordAnnotationPrefix + string(rule.UID)))
+	})
+
+	It("does not touch a condition of another controller, and says so", func() {
+		rule := w.createRule(network().Publish(verdictType))
+		w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionFalse, w.clock.Now()).
+			Condition(verdictType, corev1.ConditionTrue, w.clock.Now()).Reason(verdictType, "Fine", ""))
+		w.reconcile("a")
+		Expect(published("a")).To(Equal("True Fine"))
+		Expect(w.held("a")).To(BeTrue())
+		Expect(w.material(rule).DisplacedBy).To(ContainSubstring(`another controller, with reason "Fine"`))
+	})
+
+	It("holds and releases nodes where the permission to publish is missing, and reports that", func() {
+		rule := w.createRule(network().Publish(verdictType))
+		w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionFalse, w.clock.Now()))
+		w.unpublishable = errors.New("nodes is forbidden")
+		_, err := w.try("a")
+		Expect(err).To(MatchError(ContainSubstring("forbidden")))
+		Expect(w.held("a")).To(BeTrue())
+		Expect(w.material(rule).Failed).To(HaveLen(1))
+		Expect(w.material(rule).Failed[0].Reason).To(Equal("PublishFailed"))
+	})
+
+	// remediate deletes the nodes on which the condition is False, as a remediator does, and looks at all others until
+	// nothing changes any more. It returns how many it has deleted.
+	remediate := func() (deleted int) {
+		for range 10 {
+			nodes := &corev1.NodeList{}
+			Expect(server.Client.List(w.ctx, nodes, client.MatchingLabels{"test": w.pool})).To(Succeed())
+			for i := range nodes.Items {
+				if published(nodes.Items[i].Name) == "False NodegateRuleNotReady" {
+					deleted++
+					Expect(server.Client.Delete(w.ctx, &nodes.Items[i])).To(Succeed())
+				}
+				w.reconcile(nodes.Items[i].Name)
+			}
+		}
+		return deleted
+	}
+
+	It("lets a remediator delete one node of a fleet whose reporter is broken", func() {
+		w.createRule(network().Publish(verdictType).MaxUnavailable("1"))
+		for i := range 40 {
+			name := fmt.Sprintf("node-%d", i)
+			w.createNode(build.MakeNode(name).Condition(cni, corev1.ConditionTrue, w.clock.Now()))
+			w.reconcile(name)
+		}
+		w.step(time.Minute)
+		for i := range 40 {
+			w.setCondition(fmt.Sprintf("node-%d", i), corev1.ConditionFalse)
+		}
+		Expect(remediate()).To(Equal(1))
+
+		By("a replacement that the broken reporter calls not ready, too")
+		w.createNode(build.MakeNode("new").Condition(cni, corev1.ConditionFalse, w.clock.Now()))
+		Expect(remediate()).To(Equal(0))
+
+		By("a replacement that becomes ready")
+		w.setCondition("new", corev1.ConditionTrue)
+		Expect(remediate()).To(Equal(1), "the reporter works again, as far as anyone can tell")
+	})
+})

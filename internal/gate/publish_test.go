@@ -1,0 +1,276 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+const verdictType = "example.com/Verdict"
+
+const (
+	isTrue    = corev1.ConditionTrue
+	isFalse   = corev1.ConditionFalse
+	isUnknown = corev1.ConditionUnknown
+)
+
+// aged is a node that existed before the rule.
+func aged() *build.NodeWrapper { return node().Created(now.Add(-3 * time.Hour)) }
+
+func publishing(name string) *build.RuleWrapper { return rule(name, "A").Publish(verdictType) }
+
+// holding makes a node one that a rule holds since a minute.
+func holding(n *build.NodeWrapper, r string, more Record) *build.NodeWrapper {
+	more.Taint, more.Since.Time = "example.com/"+r+"=:NoSchedule", now.Add(-time.Minute)
+	return n.Taint("example.com/"+r, "", corev1.TaintEffectNoSchedule).
+		Annotation(v1alpha1.RecordAnnotationPrefix+"uid-of-"+r, more.Encode())
+}
+
+// marked gives a node the condition as a rule has published it.
+func marked(n *build.NodeWrapper, status corev1.ConditionStatus, reason, message string) *build.NodeWrapper {
+	return n.Condition(verdictType, status, now.Add(-time.Hour)).Reason(verdictType, reason, message)
+}
+
+// changes says what happens to conditions: the status and reason, or "removed".
+func changes(o Outcome) []string {
+	var out []string
+	for _, c := range o.Conditions {
+		if c.Remove {
+			out = append(out, "removed "+c.Type)
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s %s", c.Status, strings.TrimPrefix(c.Reason, v1alpha1.PublishedReasonPrefix)))
+	}
+	return out
+}
+
+func TestPublishedCondition(t *testing.T) {
+	since := now.Add(-time.Hour)
+	window := publishing("r").ReadySeconds(7200)
+	anyOf := publishing("r").AnyOf().Condition("B")
+	kept := publishing("r").Timeout(60, 0, v1alpha1.TimeoutActionRelease)
+	stale := rule("r", "B").Publish(verdictType).Require(v1alpha1.ConditionRequirement{Type: "A", RequiredStatus: "True",
+		MaxAgeSeconds: new(int32(60))})
+	stale.Spec.Conditions = stale.Spec.Conditions[1:]
+	for name, c := range map[string]struct {
+		rule *build.RuleWrapper
+		node *build.NodeWrapper
+		full bool // maxUnavailable, of taints and of conditions
+		want string
+	}{
+		"the evidence holds": {node: aged().Condition("A", isTrue, since), want: "True Ready"},
+		"reported evidence does not hold": {node: node().Condition("A", isFalse, since),
+			want: "False NotReady"},
+		"evidence is missing":              {node: node(), want: "Unknown EvidenceUnknown"},
+		"a reporter that does not know":    {node: node().Condition("A", isUnknown, since), want: "Unknown EvidenceUnknown"},
+		"evidence is stale":                {rule: stale, node: node().Condition("A", isTrue, since), want: "Unknown EvidenceUnknown"},
+		"anyOf, one of them is missing":    {rule: anyOf, node: node().Condition("A", isFalse, since), want: "Unknown EvidenceUnknown"},
+		"anyOf, all are reported":          {rule: anyOf, node: node().Condition("A", isFalse, since).Condition("B", isFalse, since), want: "False NotReady"},
+		"over the limit":                   {rule: publishing("r").MaxUnavailable("1"), node: aged().Condition("A", isFalse, since), full: true, want: "Unknown OverBudget"},
+		"a new node over the limit":        {rule: publishing("r").MaxUnavailable("1"), node: node().Created(now).Condition("A", isFalse, since), full: true, want: "Unknown OverBudget"},
+		"an existing node":                 {rule: publishing("r").ExistingNodes("None"), node: aged().Condition("A", isFalse, since), want: "Unknown ExistingNode"},
+		"timed out":                        {rule: kept, node: holding(node().Condition("A", isFalse, since), "r", Record{}), want: "Unknown TimedOut"},
+		"ready, not for long enough":       {rule: window, node: node().Condition("A", isTrue, now.Add(-time.Second)), want: "Unknown ReadyWindow"},
+		"a node that recovers stays False": {rule: window, node: marked(node().Condition("A", isTrue, now.Add(-time.Second)), isFalse, "NodegateRuleReadyWindow", "rule r: the node is held although all evidence holds, since that is too recent")},
+		"nothing but the condition":        {rule: publishing("r").Untainted(), node: node().Condition("A", isFalse, since), want: "False NotReady"},
+		"another controller's condition": {node: marked(node().Condition("A", isFalse, since), isTrue, "KubeletIsFine", ""),
+			want: ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := c.rule
+			if r == nil {
+				r = publishing("r")
+			}
+			in := input(c.node.Obj(), r)
+			in.Reserve = func(*ruleset.Rule, time.Time) bool { return !c.full }
+			in.MayMark = func(*ruleset.Rule) bool { return !c.full }
+			out := DecideNode(in)
+			if got := strings.Join(changes(out), ", "); got != c.want {
+				t.Errorf("%q, want %q (%s %s)", got, c.want, out.Decisions[0].State, out.Decisions[0].Reason)
+			}
+			if owns := out.Decisions[0].Record.Published == verdictType; owns != (out.Decisions[0].Unpublished == "") {
+				t.Errorf("the record owns the condition: %t", owns)
+			}
+		})
+	}
+}
+
+// TestOverridesDoNotChangeThePublishedCondition compares each node with itself under both overrides.
+func TestOverridesDoNotChangeThePublishedCondition(t *testing.T) {
+	for name, n := range map[string]func() *build.NodeWrapper{
+		"ready":           func() *build.NodeWrapper { return aged().Condition("A", isTrue, now.Add(-time.Hour)) },
+		"held":            func() *build.NodeWrapper { return node().Condition("A", isFalse, now.Add(-time.Hour)) },
+		"without a sign":  node,
+		"in service, bad": func() *build.NodeWrapper { return aged().Condition("A", isFalse, now.Add(-time.Hour)) },
+	} {
+		plain := changes(DecideNode(input(n().Obj(), publishing("r").MaxUnavailable("1"))))
+		for _, action := range []OverrideAction{OverrideHold, OverrideRelease} {
+			in := input(n().Obj(), publishing("r").MaxUnavailable("1"))
+			in.Override.Action = action
+			if diff := cmp.Diff(plain, changes(DecideNode(in))); diff != "" {
+				t.Errorf("%s, override %s:\n%s", name, action, diff)
+			}
+		}
+	}
+}
+
+func TestModesOfARuleThatPublishes(t *testing.T) {
+	record := Record{Rule: "r", Published: verdictType}
+	was := func(status corev1.ConditionStatus) *build.NodeWrapper {
+		return holding(marked(node().Condition("A", isFalse, now.Add(-time.Hour)), status, "NodegateRuleNotReady", "before"), "r", record)
+	}
+	other := publishing("r")
+	other.Spec.Publish.ConditionType = "example.com/Other"
+	none := publishing("r")
+	none.Spec.Publish = nil
+	for name, c := range map[string]struct {
+		rules  []*build.RuleWrapper
+		node   *build.NodeWrapper
+		frozen bool
+		want   []string
+		record string // the type that the first rule's record has afterwards
+	}{
+		"suspended: False becomes Unknown": {rules: []*build.RuleWrapper{publishing("r").Suspend(true)}, node: was(isFalse),
+			want: []string{"Unknown Suspended"}, record: verdictType},
+		"suspended: True stays": {rules: []*build.RuleWrapper{publishing("r").Suspend(true)}, node: was(isTrue), record: verdictType},
+		"suspended: none is added": {rules: []*build.RuleWrapper{publishing("r").Suspend(true)},
+			node: node().Condition("A", isFalse, now.Add(-time.Hour))},
+		"frozen: False stays": {rules: []*build.RuleWrapper{publishing("r")}, node: was(isFalse), frozen: true, record: verdictType},
+		"dry-run":             {rules: []*build.RuleWrapper{publishing("r").DryRun(true)}, node: was(isTrue), want: []string{"removed " + verdictType}, record: verdictType},
+		"deleted":             {rules: []*build.RuleWrapper{publishing("r").Deleted(now)}, node: was(isTrue), want: []string{"removed " + verdictType}, record: verdictType},
+		"not matched":         {rules: []*build.RuleWrapper{publishing("r").Selector("pool", "b")}, node: was(isTrue), want: []string{"removed " + verdictType}, record: verdictType},
+		"publish removed":     {rules: []*build.RuleWrapper{none}, node: was(isTrue), want: []string{"removed " + verdictType}, record: verdictType},
+		"another type, first the old one is removed": {rules: []*build.RuleWrapper{other}, node: was(isTrue), want: []string{"removed " + verdictType}, record: verdictType},
+		"another type, then the new one is published": {rules: []*build.RuleWrapper{other}, node: was(isTrue).Without(verdictType),
+			want: []string{"False NotReady"}, record: "example.com/Other"},
+		"removed by another: nothing is left":     {rules: []*build.RuleWrapper{publishing("r").Deleted(now)}, node: was(isTrue).Without(verdictType)},
+		"another controller's now: not touched":   {rules: []*build.RuleWrapper{publishing("r").Deleted(now)}, node: was(isTrue).Reason(verdictType, "Other", "")},
+		"deleted, and another rule publishes on":  {rules: []*build.RuleWrapper{publishing("r").Deleted(now), publishing("s")}, node: was(isTrue), want: []string{"False NotReady"}},
+		"an older rule publishes it":              {rules: []*build.RuleWrapper{publishing("r"), publishing("s").Created(now.Add(-9 * time.Hour))}, node: node().Condition("A", isTrue, now.Add(-time.Hour)), want: []string{"True Ready"}},
+		"a probe publishes it":                    {rules: []*build.RuleWrapper{publishing("r"), rule("s", "A").Probe(verdictType, 1)}, node: node().Condition("A", isTrue, now.Add(-time.Hour))},
+		"a probe publishes it: ours is taken off": {rules: []*build.RuleWrapper{publishing("r"), rule("s", "A").Probe(verdictType, 1)}, node: was(isTrue), want: []string{"removed " + verdictType}, record: verdictType},
+		"an older rule in dry-run does not":       {rules: []*build.RuleWrapper{publishing("r"), publishing("s").Created(now.Add(-9 * time.Hour)).DryRun(true)}, node: node().Condition("A", isTrue, now.Add(-time.Hour)), want: []string{"True Ready"}, record: verdictType},
+		"a terminating node is left as it is":     {rules: []*build.RuleWrapper{publishing("r")}, node: was(isTrue).Terminating(now), record: verdictType},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input(c.node.Obj(), c.rules...)
+			if c.frozen {
+				frozen := in.Rules.Named("r").Freeze(ruleset.Problem{Reason: "Invalid", Message: "x"})
+				in.Rules = ruleset.NewSet(frozen)
+			}
+			out := DecideNode(in)
+			if diff := cmp.Diff(c.want, changes(out)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			for _, d := range out.Decisions {
+				published := d.Record.Published
+				if d.Frozen {
+					published = d.Was.Record.Published
+				}
+				if d.Rule.Name == "r" && published != c.record {
+					t.Errorf("the record has %q, want %q", published, c.record)
+				}
+			}
+		})
+	}
+}
+
+func TestAConditionThatDoesNotChangeIsNotWritten(t *testing.T) {
+	message := "rule r: condition A is False, must be True"
+	for name, c := range map[string]struct {
+		message string
+		ago     time.Duration
+		want    int
+		recheck time.Duration
+	}{
+		"the same":                           {message: message, ago: time.Hour},
+		"another message, a minute later":    {message: "rule r: other", ago: 61 * time.Second, want: 1},
+		"another message, within the minute": {message: "rule r: other", ago: 60 * time.Second, recheck: time.Second},
+	} {
+		n := marked(node().Condition("A", isFalse, now.Add(-time.Hour)), isFalse, "NodegateRuleNotReady", c.message).
+			Heartbeat(verdictType, now.Add(-c.ago)).Obj()
+		out := DecideNode(input(n, publishing("r")))
+		if len(out.Conditions) != c.want {
+			t.Errorf("%s: %v", name, changes(out))
+		}
+		if c.recheck > 0 && !out.RecheckAt.Equal(now.Add(c.recheck)) {
+			t.Errorf("%s: looks again at %v", name, out.RecheckAt)
+		}
+		if c.want == 1 && !out.Conditions[0].since.Time.Equal(now.Add(-time.Hour)) {
+			t.Errorf("%s: the transition time changes with the message", name)
+		}
+	}
+}
+
+func TestALongMessageIsCut(t *testing.T) {
+	r := publishing("r")
+	for i := range 30 {
+		r.Condition(fmt.Sprintf("example.com/%s-%d", strings.Repeat("ü", 40), i))
+	}
+	n := node().Condition("A", isFalse, now.Add(-time.Hour)).Obj()
+	out := DecideNode(input(n, r))
+	if m := out.Conditions[0].Message; len(m) > 1024 || len(m) < 1000 || !strings.HasSuffix(m, "...") {
+		t.Errorf("%d bytes: %s", len(m), m)
+	}
+}
+
+// TestARequiredRuleThatMayHoldDoesNotRefute: whether the other rule holds is not known while its evidence is missing.
+func TestARequiredRuleThatMayHoldDoesNotRefute(t *testing.T) {
+	second := rule("second", "B").Publish(verdictType)
+	second.Spec.Requirements = []v1alpha1.Requirement{{Name: "first",
+		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "first"}}}
+	n := func() *build.NodeWrapper { return node().Condition("B", isTrue, now.Add(-time.Hour)) }
+	for want, of := range map[string]*build.NodeWrapper{
+		"Unknown EvidenceUnknown": n(),
+		"False NotReady":          n().Condition("A", isFalse, now.Add(-time.Hour)),
+		"True Ready":              n().Condition("A", isTrue, now.Add(-time.Hour)),
+	} {
+		if got := strings.Join(changes(DecideNode(input(of.Obj(), rule("first", "A"), second))), ","); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+func TestConditionsPatch(t *testing.T) {
+	n := marked(node().Condition("A", isFalse, now.Add(-time.Hour)), isTrue, "NodegateRuleReady", "x").Obj()
+	n.UID = types.UID("uid")
+	out := DecideNode(input(n, publishing("r"), publishing("gone").Deleted(now)))
+	out.Conditions = append(out.Conditions, ConditionChange{Type: "A", Remove: true})
+	body, err := ConditionsPatch(n, out.Conditions, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = strategicpatch.StrategicMergePatch(raw, body, corev1.Node{}); err != nil {
+		t.Fatal(err)
+	}
+	after := &corev1.Node{}
+	if err := json.Unmarshal(raw, after); err != nil {
+		t.Fatal(err)
+	}
+	c := after.Status.Conditions
+	if len(c) != 1 || c[0].Status != isFalse || c[0].Reason != "NodegateRuleNotReady" ||
+		c[0].Message != "rule r: condition A is False, must be True" || !c[0].LastTransitionTime.Time.Equal(now) {
+		t.Errorf("%+v", c)
+	}
+	if !strings.Contains(string(body), `"uid":"uid"`) {
+		t.Errorf("a patch for any node of the name: %s", body)
+	}
+}
