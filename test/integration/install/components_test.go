@@ -33,6 +33,7 @@ func TestComponents(t *testing.T) {
 		"without the record guard": {add: []string{"no-record-guard"}, set: "recordGuard.enabled=false"},
 		"node-admission-policy":    {base: "with-node-admission-policy", set: "nodeAdmission.engine=auto"},
 		"pod-admission":            {add: []string{"pod-admission"}, set: "podAdmission.enabled=true"},
+		"published-conditions":     {add: []string{"published-conditions"}, set: "publishedConditions.enabled=true"},
 		"node-admission-fail":      {add: []string{"node-admission-fail"}, set: "nodeAdmission.failurePolicy=Fail"},
 		"cert-manager":             {add: []string{"cert-manager"}, set: "webhooks.certManager.enabled=true"},
 		"network-policy":           {add: []string{"network-policy"}, set: "networkPolicy.enabled=true"},
