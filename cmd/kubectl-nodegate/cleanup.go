@@ -38,8 +38,8 @@ func newCleanup(p *plugin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove taints and annotations of deleted rules when no operator is running",
-		Long: `Do the operator's work for deleted rules when no operator is running: remove their taints, records
-and completion markers from all nodes, and remove the finalizer of rules that wait for that. Rules
+		Long: `Do the operator's work for deleted rules when no operator is running: remove their taints, records,
+completion markers and published conditions from all nodes, and remove the finalizer of rules that wait for that. Rules
 that are not deleted, other taints and other annotations are not changed. The command fails if an
 operator leads: then delete the rules, and the operator cleans up.`,
 		Example: "  kubectl delete nrr --all --wait=false\n  kubectl nodegate cleanup",
@@ -68,14 +68,16 @@ func (p *plugin) cleanup(ctx context.Context, o *changing) error {
 	if err != nil {
 		return err
 	}
-	nodes = slices.DeleteFunc(nodes, func(n *corev1.Node) bool { return leftoverPatch(n, set, p.now()) == nil })
+	nodes = slices.DeleteFunc(nodes, func(n *corev1.Node) bool {
+		return leftoverPatch(n, set, p.now()) == nil && len(leftoverConditions(n, set, p.now())) == 0
+	})
 	if len(nodes)+len(deleted) == 0 {
 		fmt.Fprintln(p.streams.ErrOut, "Nothing to do: deleted rules have left nothing.")
 		return nil
 	}
 	var does []string
 	if len(nodes) > 0 {
-		does = append(does, "Removes the taints, records and completion markers of deleted rules from "+names(nodes)+".")
+		does = append(does, "Removes the taints, records, completion markers and conditions of deleted rules from "+names(nodes)+".")
 	}
 	if len(deleted) > 0 {
 		does = append(does, fmt.Sprintf("Removes the finalizer of %s.", report.Plural(len(deleted), "deleted rule",
@@ -124,8 +126,38 @@ func deletedRules(rules []v1alpha1.NodeReadinessRule, now time.Time) ([]*v1alpha
 // The operator plans it in the same way.
 func leftoverPatch(node *corev1.Node, set *ruleset.Set, now time.Time) []byte {
 	swept := taints.Sweep(node, set, func(string) bool { return true })
-	in := &gate.NodeInput{Node: node, Swept: swept.Node, Rules: set, Evidence: &readiness.Evidence{}, Now: now}
-	return taints.Plan(node, swept, gate.DecideNode(in).Decisions, now).Patch
+	return taints.Plan(node, swept, decideSwept(node, swept, set, now).Decisions, now).Patch
+}
+
+func decideSwept(node *corev1.Node, swept taints.Swept, set *ruleset.Set, now time.Time) gate.Outcome {
+	return gate.DecideNode(&gate.NodeInput{Node: node, Swept: swept.Node, Rules: set, Evidence: &readiness.Evidence{},
+		Orphans: swept.Published, Now: now})
+}
+
+// leftoverConditions returns the removals of the conditions that deleted rules have published. Their records are removed
+// after the conditions.
+func leftoverConditions(node *corev1.Node, set *ruleset.Set, now time.Time) []gate.ConditionChange {
+	swept := taints.Sweep(node, set, func(string) bool { return true })
+	return slices.DeleteFunc(decideSwept(node, swept, set, now).Conditions,
+		func(c gate.ConditionChange) bool { return !c.Remove })
+}
+
+// removeConditions removes the conditions that deleted rules have published, and changes the node to what it is then.
+func (p *plugin) removeConditions(ctx context.Context, c *input.Cluster, o *changing, node *corev1.Node,
+	set *ruleset.Set) error {
+	changes := leftoverConditions(node, set, p.now())
+	if len(changes) == 0 || o.dryRun == dryRunClient {
+		return nil
+	}
+	body, err := gate.ConditionsPatch(node, changes, p.now())
+	if err != nil {
+		return err
+	}
+	var options []client.SubResourcePatchOption
+	if o.dryRun == dryRunServer {
+		options = append(options, client.DryRunAll)
+	}
+	return c.Status().Patch(ctx, node, client.RawPatch(types.StrategicMergePatchType, body), options...)
 }
 
 // clean removes leftovers from a node. It reads the node again if it was changed meanwhile, and waits for an admission
@@ -142,12 +174,14 @@ func (p *plugin) clean(ctx context.Context, c *input.Cluster, o *changing, node 
 				return false, err
 			}
 		}
-		body := leftoverPatch(node, set, p.now())
-		if body == nil {
-			return true, nil
-		}
 		waiting := denied()
-		last = o.send(ctx, c, node, client.RawPatch(types.JSONPatchType, body))
+		if last = p.removeConditions(ctx, c, o, node, set); last == nil {
+			body := leftoverPatch(node, set, p.now())
+			if body == nil {
+				return true, nil
+			}
+			last = o.send(ctx, c, node, client.RawPatch(types.JSONPatchType, body))
+		}
 		if denied() && !waiting {
 			fmt.Fprintln(p.streams.ErrOut, "warning: an admission policy protects the records; waiting, in case it was just "+
 				"deleted")

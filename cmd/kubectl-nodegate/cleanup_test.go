@@ -29,8 +29,10 @@ var _ = Describe("cleanup", func() {
 		taint := "readiness.k8s.io/" + name
 		return create(ctx, build.MakeNode(name).Label("test", name).
 			Taint(taint, "pending", corev1.TaintEffectNoSchedule).Taint("example.com/foreign", "", corev1.TaintEffectNoSchedule).
-			Annotation(v1alpha1.RecordAnnotationPrefix+uid, fmt.Sprintf(`{"rule":%q,"taint":"%s=pending:NoSchedule"}`, name,
-				taint)).
+			Annotation(v1alpha1.RecordAnnotationPrefix+uid, fmt.Sprintf(
+				`{"rule":%q,"taint":"%s=pending:NoSchedule","published":"example.com/Verdict"}`, name, taint)).
+			Condition("example.com/Verdict", corev1.ConditionTrue, time.Now()).
+			Reason("example.com/Verdict", "NodegateRuleReady", "").
 			Annotation(v1alpha1.BootstrapAnnotationPrefix+uid, fmt.Sprintf(`{"rule-name":%q}`, name)).Obj())
 	}
 	keys := func(n *corev1.Node) []string {
@@ -63,8 +65,8 @@ var _ = Describe("cleanup", func() {
 
 		code, out, err := nodegate(ctx, "cleanup", "--dry-run=server")
 		Expect(code).To(Equal(0), err)
-		Expect(err).To(ContainSubstring("Removes the taints, records and completion markers of deleted rules from 2 nodes " +
-			"(deleted, gone).\nRemoves the finalizer of 1 deleted rule.\n"))
+		Expect(err).To(ContainSubstring("Removes the taints, records, completion markers and conditions of deleted rules " +
+			"from 2 nodes (deleted, gone).\nRemoves the finalizer of 1 deleted rule.\n"))
 		Expect(out).To(Equal("node/deleted cleaned up (server dry run)\nnode/gone cleaned up (server dry run)\n" +
 			"nodereadinessrule.readiness.node.x-k8s.io/deleted cleaned up (server dry run)\n"))
 		Expect(keys(read(ctx, onDeleted))).To(ConsistOf("readiness.k8s.io/deleted", "example.com/foreign"))
@@ -76,9 +78,11 @@ var _ = Describe("cleanup", func() {
 		for _, n := range []*corev1.Node{onDeleted, onGone} {
 			Expect(keys(read(ctx, n))).To(ConsistOf("example.com/foreign"))
 			Expect(n.Annotations).To(BeEmpty())
+			Expect(n.Status.Conditions).To(BeEmpty())
 		}
 		Expect(keys(read(ctx, onKept))).To(ConsistOf("readiness.k8s.io/kept", "example.com/foreign"))
 		Expect(onKept.Annotations).To(HaveLen(2))
+		Expect(onKept.Status.Conditions).To(HaveLen(1))
 		Expect(apierrors.IsNotFound(server.Client.Get(ctx, keyOf("deleted"), deleted))).To(BeTrue())
 		Expect(read(ctx, kept).Finalizers).To(Equal([]string{v1alpha1.Finalizer}))
 
@@ -136,7 +140,7 @@ var _ = Describe("cleanup", func() {
 		n := claimed(ctx, "asked", "0-0-0")
 		c := calling("no\n")
 		Expect(c.run(ctx, "cleanup")).To(Equal(1))
-		Expect(c.err.String()).To(ContainSubstring("Removes the taints, records and completion markers of deleted rules " +
+		Expect(c.err.String()).To(ContainSubstring("Removes the taints, records, completion markers and conditions of deleted rules " +
 			"from node asked."))
 		Expect(keys(read(ctx, n))).To(ContainElement("readiness.k8s.io/asked"))
 	})

@@ -6,6 +6,8 @@ package fleet
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -25,6 +27,8 @@ type Counts struct {
 	// Overridden is for how many nodes the override annotation overrules it, OverBudget how many nodes its limit keeps
 	// from being tainted, Guarded on how many it keeps pods from eviction.
 	Overridden, OverBudget, Guarded int
+	// Published is on how many nodes the condition that the rule publishes has each status; nil, if it publishes none.
+	Published map[corev1.ConditionStatus]int
 	// HeldSince is since when the rule has held the node that it has held for the longest time; zero if it holds none.
 	HeldSince time.Time
 	// Blocked is how many of the nodes in Closed wait for each condition, by its type, and each requirement, by its name
@@ -56,8 +60,15 @@ func (f *Fleet) Counts() []Counts {
 		m.countAll(state)
 		c := Counts{Rule: state.rule.Name, Mode: state.rule.Mode, OverBudget: len(state.limit.waiting),
 			BootstrapOnly: state.rule.Spec.BootstrapOnly()}
+		if state.rule.Spec.Publish != nil {
+			c.Published = map[corev1.ConditionStatus]int{corev1.ConditionTrue: 0, corev1.ConditionFalse: 0,
+				corev1.ConditionUnknown: 0}
+		}
 		for i := range state.outcomes {
 			o := &state.outcomes[i]
+			if o.Published != "" && c.Published != nil {
+				c.Published[o.Published] += o.nodes
+			}
 			if o.Reason == gate.ReasonOverrideHold || o.Reason == gate.ReasonOverrideRelease {
 				c.Overridden += o.nodes
 			}

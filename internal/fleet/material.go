@@ -38,7 +38,7 @@ type Material struct {
 	Warning string
 	// Causes are why nodes in service do not satisfy the rule.
 	Causes []Cause
-	// Displaced is on how many nodes an older rule publishes a condition of this rule's probes, and DisplacedBy which.
+	// Displaced is on how many nodes the rule, or a probe of it, does not publish its condition, and DisplacedBy why.
 	Displaced   int
 	DisplacedBy string
 	// Guarded is on how many nodes the rule guards pods from eviction, and GuardEnded on how many it did for so long that

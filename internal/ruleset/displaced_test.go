@@ -41,6 +41,14 @@ func TestDisplaced(t *testing.T) {
 			prober("b", 2, "x").Deleted(now)}},
 		"one of other nodes does not": {rules: []*build.RuleWrapper{prober("a", 1, "x"),
 			prober("b", 2, "x").Selector("zone", "z")}},
+		"an older rule publishes its verdict": {rules: []*build.RuleWrapper{prober("a", 1).Publish("e.com/x"),
+			prober("b", 2).Publish("e.com/x")},
+			want: map[string]string{"a": "condition e.com/x is published by the older rule b"}},
+		"an older rule in dry-run publishes no verdict": {rules: []*build.RuleWrapper{prober("a", 1).Publish("e.com/x"),
+			prober("b", 2).Publish("e.com/x").DryRun(true)}},
+		"a probe comes before an older rule": {rules: []*build.RuleWrapper{prober("a", 1, "e.com/x"),
+			prober("b", 2).Publish("e.com/x")},
+			want: map[string]string{"b": "condition e.com/x is published by a probe of rule a"}},
 		"no probes at all": {rules: []*build.RuleWrapper{prober("a", 1), prober("b", 2)}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -135,3 +135,54 @@ func TestARuleOfACycleThatIsDeletedIsNotFrozen(t *testing.T) {
 		t.Errorf("a is %s, b is %s", a, b)
 	}
 }
+
+func TestRulesThatReadWhatTheyPublishAreInvalid(t *testing.T) {
+	born := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	rule := func(name, reads, publishes string) *build.RuleWrapper {
+		r := build.MakeRule(name).UID("uid-"+name).Created(born).Selector("pool", "a").Condition("example.com/" + reads)
+		if publishes == "" {
+			return r.Taint("example.com/"+name, "", corev1.TaintEffectNoSchedule)
+		}
+		return r.Publish("example.com/" + publishes)
+	}
+	requiring := rule("a", "X", "A")
+	requiring.Spec.Requirements = []v1alpha1.Requirement{{Name: "b",
+		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "b"}}}
+	aged := rule("b", "X", "")
+	aged.Spec.Conditions[0] = v1alpha1.ConditionRequirement{Type: "example.com/A", RequiredStatus: "True",
+		MaxAgeSeconds: new(int32(60))}
+	for name, c := range map[string]struct {
+		rules []*build.RuleWrapper
+		want  map[string]string
+	}{
+		"its own": {[]*build.RuleWrapper{rule("a", "A", "A")},
+			map[string]string{"a": ReasonCycle}},
+		"two rules": {[]*build.RuleWrapper{rule("a", "B", "A"), rule("b", "A", "B")},
+			map[string]string{"a": ReasonCycle, "b": ReasonCycle}},
+		"by a required rule": {[]*build.RuleWrapper{requiring, rule("b", "A", "")},
+			map[string]string{"a": ReasonCycle, "b": ReasonCycle}},
+		"one only reads":              {[]*build.RuleWrapper{rule("a", "X", "A"), rule("b", "A", "B")}, nil},
+		"a publisher that is deleted": {[]*build.RuleWrapper{rule("a", "B", "A").Deleted(born), rule("b", "A", "B")}, nil},
+		"an age for what is written only when it changes": {[]*build.RuleWrapper{rule("a", "X", "A"), aged},
+			map[string]string{"b": ReasonInvalid}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var compiled []*Rule
+			for _, r := range c.rules {
+				compiled = append(compiled, Compile(r.Obj(), nil, born))
+			}
+			var got map[string]string
+			for _, r := range NewSet(compiled...).FreezeInvalid(NewSet()).All() {
+				if r.Mode == Frozen {
+					if got == nil {
+						got = map[string]string{}
+					}
+					got[r.Name] = r.Problems[0].Reason
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

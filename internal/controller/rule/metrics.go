@@ -35,6 +35,9 @@ var (
 			"--enable-node-state-metrics only.", []string{"rule", "state"}, nil)
 	guardedDesc = prometheus.NewDesc("node_readiness_guarded_nodes",
 		"Nodes whose pods a rule keeps from eviction.", []string{"rule"}, nil)
+	publishedDesc = prometheus.NewDesc("node_readiness_published_nodes",
+		"Nodes with the condition that a rule publishes, by its status: True, False or Unknown.",
+		[]string{"rule", "status"}, nil)
 	modeDesc = prometheus.NewDesc("node_readiness_rule_mode",
 		"1 for how far a rule is in force: Enforced, Suspended, DryRun, Frozen or Deleting.", []string{"rule", "mode"}, nil)
 	overBudgetDesc = prometheus.NewDesc("node_readiness_over_budget_nodes",
@@ -68,6 +71,7 @@ func (c Collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- overBudgetDesc
 	ch <- overriddenDesc
 	ch <- guardedDesc
+	ch <- publishedDesc
 	ch <- oldestHoldDesc
 	ch <- blockedDesc
 }
@@ -100,6 +104,9 @@ func (c Collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(overBudgetDesc, float64(n.OverBudget), n.Rule)
 		gauge(overriddenDesc, float64(n.Overridden), n.Rule)
 		gauge(guardedDesc, float64(n.Guarded), n.Rule)
+		for status, nodes := range n.Published {
+			gauge(publishedDesc, float64(nodes), n.Rule, string(status))
+		}
 		age := 0.0
 		if !n.HeldSince.IsZero() {
 			age = max(0, c.Clock.Since(n.HeldSince).Seconds())

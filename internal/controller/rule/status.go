@@ -156,8 +156,11 @@ func conflicts(m *fleet.Material, set setter) {
 	var reasons, words []string
 	if m.Displaced > 0 {
 		reasons = append(reasons, ReasonConditionTaken)
-		words = append(words, fmt.Sprintf("On %d nodes a probe of this rule does not run, because an older rule publishes "+
-			"its condition: %s", m.Displaced, m.DisplacedBy))
+		what := "a probe of this rule does not run, because an older rule publishes its condition"
+		if m.Rule.Spec.Publish != nil {
+			what = "this rule does not publish a condition"
+		}
+		words = append(words, fmt.Sprintf("On %d nodes %s: %s", m.Displaced, what, m.DisplacedBy))
 	}
 	if m.Shared > 0 {
 		reasons = append(reasons, ReasonSharedTaint)

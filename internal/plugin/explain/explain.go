@@ -166,6 +166,7 @@ func (x *explainer) rule() report.RuleExplanation {
 		unread = false // the evidence makes no difference
 	}
 	r.Taint = x.taint(unread)
+	r.Published = published(x.d, x.node)
 	for _, e := range r.Evidence {
 		if e.Satisfied != nil && !*e.Satisfied && !x.verdict.Ready {
 			r.WaitsFor = append(r.WaitsFor, e.Message)
@@ -181,6 +182,19 @@ func (x *explainer) rule() report.RuleExplanation {
 		r.Message += "; the operator reports " + string(r.Reported.State) + ", " + r.Reported.Reason
 	}
 	return r
+}
+
+// published returns the node condition that the rule publishes, as it is on the node.
+func published(d *gate.Decision, node *corev1.Node) *report.Published {
+	t := d.Rule.Spec.Publishes()
+	if t == "" || !d.Was.Matches {
+		return nil
+	}
+	p := &report.Published{Type: t, Problem: d.Unpublished}
+	if c := gate.Published(node, t); c != nil && p.Problem == "" {
+		p.Status, p.Reason = string(c.Status), c.Reason
+	}
+	return p
 }
 
 // evidence returns each piece of evidence, and whether some of it could not be read.

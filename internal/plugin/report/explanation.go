@@ -108,6 +108,7 @@ func (p *page) rule(r *RuleExplanation, said bool, next *Deadline) {
 	if r.Taint != nil {
 		p.line(plain, 2, "Taint %s %s.", r.Taint.Taint, r.Taint.Message)
 	}
+	p.published(r.Published)
 	if len(r.Evidence) > 0 {
 		of := "all"
 		if r.Policy == v1alpha1.ConditionPolicyAnyOf {
@@ -132,6 +133,19 @@ func (p *page) rule(r *RuleExplanation, said bool, next *Deadline) {
 	if p.Wide && r.Reported != nil && !failed {
 		p.line(dim, 2, "The operator reports %s, %s, unchanged for %s.", r.Reported.State, r.Reported.Reason,
 			p.ago(r.Reported.At.Time))
+	}
+}
+
+// published writes the condition that the rule publishes.
+func (p *page) published(c *Published) {
+	switch {
+	case c == nil:
+	case c.Problem != "":
+		p.line(yellow, 2, "It does not publish the condition %s on this node: %s.", c.Type, c.Problem)
+	case c.Status == "":
+		p.line(plain, 2, "It publishes the condition %s, which is not on this node.", c.Type)
+	default:
+		p.line(plain, 2, "It publishes the condition %s: %s, %s.", c.Type, c.Status, c.Reason)
 	}
 }
 

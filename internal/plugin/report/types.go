@@ -80,6 +80,7 @@ type RuleExplanation struct {
 	WaitsFor   []string                 `json:"waitsFor,omitempty"` // the evidence that is missing
 	Policy     v1alpha1.ConditionPolicy `json:"policy"`
 	Evidence   []Evidence               `json:"evidence,omitempty"`
+	Published  *Published               `json:"published,omitempty"`  // the node condition that the rule publishes
 	Guard      string                   `json:"guard,omitempty"`      // state of the eviction guard
 	Deadlines  []Deadline               `json:"deadlines,omitempty"`  // the next one first
 	ReleasedAt *metav1.Time             `json:"releasedAt,omitempty"` // when the node was first released
@@ -103,6 +104,14 @@ type Taint struct {
 	Since   *metav1.Time `json:"since,omitempty"`  // since when the rule claims it
 	Change  string       `json:"change,omitempty"` // what the operator is about to do: Add, Remove or Adopt
 	Message string       `json:"message"`
+}
+
+// Published is the node condition that a rule publishes.
+type Published struct {
+	Type    string `json:"type"`
+	Status  string `json:"status,omitempty"` // empty if the operator has not published it on the node
+	Reason  string `json:"reason,omitempty"`
+	Problem string `json:"problem,omitempty"` // why the operator does not publish it on the node
 }
 
 // Evidence is one condition or one requirement of a rule.

@@ -93,3 +93,17 @@ func TestFieldsListsWhatCanBeRead(t *testing.T) {
 		}
 	}
 }
+
+func TestExpressionsDoNotSeePublishedConditions(t *testing.T) {
+	program, err := Compile("node.status.conditions.exists(c, c.type == 'example.com/Verdict')")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for reason, want := range map[string]bool{"NodegateRuleReady": false, "Reported": true} {
+		n := build.MakeNode("n").Condition("example.com/Verdict", "True", time.Time{}).
+			Reason("example.com/Verdict", reason, "")
+		if got, err := program.Eval(ValueOf(n.Obj())); err != nil || got != want {
+			t.Errorf("reason %s: %t, %v", reason, got, err)
+		}
+	}
+}

@@ -24,6 +24,8 @@ const (
 	ConditionTaken Code = "ConditionTaken"
 	// NoMaxUnavailable: a taint of NoExecute may evict the pods of any number of nodes at once.
 	NoMaxUnavailable Code = "NoMaxUnavailable"
+	// PublishedUnlimited: any number of nodes may be marked False for remediators at once.
+	PublishedUnlimited Code = "PublishedUnlimited"
 	// KubeletCannotLabel: the selector needs a label that a kubelet cannot set on its own node.
 	KubeletCannotLabel Code = "KubeletCannotLabel"
 	// UnknownToAutoscalers: no autoscaler treats the taint as temporary.
@@ -92,6 +94,7 @@ func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	l.sharedTaint()
 	l.probes()
 	l.limit()
+	l.publish()
 	l.labels()
 	l.autoscalers()
 	l.conditions()
@@ -182,6 +185,26 @@ func (l *linter) probes() {
 				"rule %s publishes the condition %s, too: on %s only the probe of rule %s runs, which is the older one", o.Name,
 				condition, l.whereBoth(o), older)
 		}
+	}
+}
+
+// publish looks for other rules and probes that publish the rule's condition, and for a missing limit.
+func (l *linter) publish() {
+	t := l.rule.Spec.Publishes()
+	if t == "" {
+		return
+	}
+	for _, o := range l.rest() {
+		probes := slices.ContainsFunc(o.Spec.Probes, func(p v1alpha1.Probe) bool { return p.ConditionType == t })
+		if !probes && o.Spec.Publishes() != t || disjoint(l.rule.Selector, o.Selector) {
+			continue
+		}
+		l.warn(ConditionTaken, "spec.publish.conditionType", "rule %s publishes the condition %s, too: on %s only one of them "+
+			"does, a probe before a rule and an older rule before a younger one", o.Name, t, l.whereBoth(o))
+	}
+	if !l.rule.Limited() {
+		l.warn(PublishedUnlimited, "spec.maxUnavailable", "publish without maxUnavailable marks every node False at once "+
+			"when one reporter is broken, and a remediator may delete them: give a limit, such as maxUnavailable: 10%%")
 	}
 }
 

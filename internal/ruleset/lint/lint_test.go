@@ -83,6 +83,11 @@ func TestWarnings(t *testing.T) {
 				"NoSchedule").Probe("example.com/CNI", 2)},
 			want: []Code{ConditionTaken}, says: "only the probe of rule good runs",
 		},
+		"a condition that is published for remediators, without a limit": {rule: good().Publish("example.com/Verdict"),
+			want: []Code{PublishedUnlimited}, says: "marks every node False at once"},
+		"a condition that is published twice": {rule: good().Publish("example.com/Verdict").MaxUnavailable("1"),
+			others: []*build.RuleWrapper{other().Taint("example.com/other", "", "NoSchedule").Publish("example.com/Verdict")},
+			want:   []Code{ConditionTaken}, says: "an older rule before a younger one"},
 		"a condition of a probe for other nodes": {
 			rule:   good().Probe("example.com/CNI", 1),
 			others: []*build.RuleWrapper{other().Selector(pool, "others").Probe("example.com/CNI", 2)},

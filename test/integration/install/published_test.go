@@ -1,0 +1,93 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/test/cluster"
+)
+
+// TestThePolicyOfPublishedConditions: with the component, the operator may change the conditions that rules publish, and
+// nothing else in the status of nodes.
+func TestThePolicyOfPublishedConditions(t *testing.T) {
+	g := NewWithT(t)
+	var added []object
+	for _, o := range overlay(t, "", nil, []string{"published-conditions"}) {
+		if strings.Contains(o.GetName(), "published-conditions") {
+			added = append(added, o)
+		}
+	}
+	g.Expect(added).To(HaveLen(4))
+	cluster.Must(t, apply(t.Context(), added))
+	t.Cleanup(func() {
+		for _, o := range added {
+			_ = kube.Delete(context.Background(), o)
+		}
+	})
+	c := rest.CopyConfig(config)
+	c.Impersonate = rest.ImpersonationConfig{UserName: operator}
+	as, err := clientFor(c)
+	cluster.Must(t, err)
+
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "published"}}
+	for _, name := range []string{"Ready", "example.com/Theirs", "example.com/Ours", "example.com/Old"} {
+		reason := "NodegateRuleReady"
+		if name == "Ready" || name == "example.com/Theirs" {
+			reason = "Theirs"
+		}
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
+			Type: corev1.NodeConditionType(name), Status: corev1.ConditionTrue, Reason: reason})
+	}
+	cluster.Must(t, kube.Create(t.Context(), node))
+	t.Cleanup(func() { _ = kube.Delete(context.Background(), node) })
+	patch := func(body string) error {
+		return as.Status().Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}},
+			client.RawPatch(types.StrategicMergePatchType, []byte(body)), client.DryRunAll)
+	}
+	condition := func(name, reason string) string {
+		return `{"status":{"conditions":[{"type":"` + name + `","status":"False","reason":"` + reason + `"}]}}`
+	}
+	g.Eventually(func() bool {
+		return apierrors.IsForbidden(patch(condition("Ready", "Forged")))
+	}).Should(BeTrue(), "the policy is in force")
+	for name, c := range map[string]struct {
+		body    string
+		refused string
+	}{
+		"a new condition":      {body: condition("example.com/New", "NodegateRuleNotReady")},
+		"its own condition":    {body: condition("example.com/Ours", "NodegateRuleNotReady")},
+		"its own is removed":   {body: `{"status":{"conditions":[{"$patch":"delete","type":"example.com/Old"}]}}`},
+		"another reason":       {condition("example.com/Ours", "Other"), "begins with NodegateRule"},
+		"another controller's": {condition("example.com/Theirs", "NodegateRuleReady"), "begins with NodegateRule"},
+		"kubelet's":            {condition("Ready", "NodegateRuleReady"), "begins with NodegateRule"},
+		"another controller's is removed": {
+			`{"status":{"conditions":[{"$patch":"delete","type":"example.com/Theirs"}]}}`,
+			"begins with NodegateRule"},
+		"a type without a domain": {condition("New", "NodegateRuleReady"), "has a domain"},
+		"a type of Kubernetes":    {condition("node.kubernetes.io/New", "NodegateRuleReady"), "has a domain"},
+		"a label":                 {`{"metadata":{"labels":{"a":"b"}}}`, "metadata"},
+		"the capacity":            {`{"status":{"capacity":{"cpu":"1"}}}`, "nothing of a node's status"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := patch(c.body)
+			switch {
+			case c.refused == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case c.refused != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), c.refused)):
+				t.Errorf("%v, want it refused for %q", err, c.refused)
+			}
+		})
+	}
+}
