@@ -77,7 +77,8 @@ func (p *plugin) cleanup(ctx context.Context, o *changing) error {
 	}
 	var does []string
 	if len(nodes) > 0 {
-		does = append(does, "Removes the taints, records, completion markers and conditions of deleted rules from "+names(nodes)+".")
+		does = append(does, "Removes the taints, records, completion markers and conditions of deleted rules from "+
+			names(nodes)+".")
 	}
 	if len(deleted) > 0 {
 		does = append(does, fmt.Sprintf("Removes the finalizer of %s.", report.Plural(len(deleted), "deleted rule",
@@ -134,8 +135,8 @@ func decideSwept(node *corev1.Node, swept taints.Swept, set *ruleset.Set, now ti
 		Orphans: swept.Published, Now: now})
 }
 
-// leftoverConditions returns the removals of the conditions that deleted rules have published. Their records are removed
-// after the conditions.
+// leftoverConditions returns the removals of the conditions that deleted rules have published. Their records are
+// removed after the conditions.
 func leftoverConditions(node *corev1.Node, set *ruleset.Set, now time.Time) []gate.ConditionChange {
 	swept := taints.Sweep(node, set, func(string) bool { return true })
 	return slices.DeleteFunc(decideSwept(node, swept, set, now).Conditions,

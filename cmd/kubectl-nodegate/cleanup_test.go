@@ -140,8 +140,8 @@ var _ = Describe("cleanup", func() {
 		n := claimed(ctx, "asked", "0-0-0")
 		c := calling("no\n")
 		Expect(c.run(ctx, "cleanup")).To(Equal(1))
-		Expect(c.err.String()).To(ContainSubstring("Removes the taints, records, completion markers and conditions of deleted rules " +
-			"from node asked."))
+		Expect(c.err.String()).To(ContainSubstring("Removes the taints, records, completion markers and conditions of " +
+			"deleted rules from node asked."))
 		Expect(keys(read(ctx, n))).To(ContainElement("readiness.k8s.io/asked"))
 	})
 

@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/gate"
@@ -108,6 +110,40 @@ var _ = Describe("A rule that publishes a condition", func() {
 		Expect(w.held("a")).To(BeTrue())
 		Expect(w.material(rule).Failed).To(HaveLen(1))
 		Expect(w.material(rule).Failed[0].Reason).To(Equal("PublishFailed"))
+	})
+
+	It("does what the example says", func() {
+		raw, err := os.ReadFile("../../../examples/published-condition/rule.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		example := &v1alpha1.NodeReadinessRule{}
+		Expect(yaml.UnmarshalStrict(raw, example)).To(Succeed())
+		example.Spec.NodeSelector.MatchLabels = nil
+		w.createRule(build.WrapRule(example))
+		calico := func(n *build.NodeWrapper, status corev1.ConditionStatus) *build.NodeWrapper {
+			return n.Condition("projectcalico.org/CalicoReady", status, w.clock.Now())
+		}
+		network := func() (status corev1.ConditionStatus) {
+			for _, c := range w.node("a").Status.Conditions {
+				if c.Type == "example.com/NetworkReady" {
+					status = c.Status
+				}
+			}
+			return status
+		}
+		w.createNode(calico(build.MakeNode("a"), corev1.ConditionTrue))
+		w.step(30 * time.Second)
+		w.reconcile("a")
+		Expect(network()).To(Equal(corev1.ConditionTrue))
+		Expect(server.Client.Status().Update(w.ctx,
+			calico(build.WrapNode(w.node("a")), corev1.ConditionFalse).Obj())).To(Succeed())
+		w.reconcile("a")
+		Expect(network()).To(Equal(corev1.ConditionTrue), "for unreadySeconds")
+		w.step(121 * time.Second)
+		w.reconcile("a")
+		Expect(network()).To(Equal(corev1.ConditionFalse))
+		w.step(15 * time.Minute)
+		w.reconcile("a")
+		Expect(network()).To(Equal(corev1.ConditionUnknown), "the reporter is silent")
 	})
 
 	// remediate deletes the nodes on which the condition is False, as a remediator does, and looks at all others until
