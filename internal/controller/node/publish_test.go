@@ -78,7 +78,7 @@ var _ = Describe("A rule that publishes a condition", func() {
 		Expect(w.node("a").Annotations[compiled.RecordKey()]).NotTo(ContainSubstring(verdictType))
 	})
 
-	It("is swept from a node that the operator could write to while the rule was deleted", func() {
+	It("is swept from a node that the operator could not write to while the rule was deleted", func() {
 		rule := w.createRule(network().Publish(verdictType))
 		w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionTrue, w.clock.Now()))
 		w.reconcile("a")
@@ -182,6 +182,6 @@ var _ = Describe("A rule that publishes a condition", func() {
 
 		By("a replacement that becomes ready")
 		w.setCondition("new", corev1.ConditionTrue)
-		Expect(remediate()).To(Equal(1), "the reporter works again, as far as anyone can tell")
+		Expect(remediate()).To(Equal(1), "the reporter works again, as far as the operator can tell")
 	})
 })

@@ -196,7 +196,7 @@ func (l *linter) publish() {
 	}
 	for _, o := range l.rest() {
 		probes := slices.ContainsFunc(o.Spec.Probes, func(p v1alpha1.Probe) bool { return p.ConditionType == t })
-		if !probes && o.Spec.Publishes() != t || disjoint(l.rule.Selector, o.Selector) {
+		if !probes && o.Spec.Publishes() != t || ruleset.Disjoint(l.rule.Selector, o.Selector) {
 			continue
 		}
 		l.warn(ConditionTaken, "spec.publish.conditionType", "rule %s publishes the condition %s, too: on %s only one of them "+
