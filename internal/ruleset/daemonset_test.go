@@ -208,6 +208,14 @@ func TestRulesThatWaitForEachOthersDaemonSetsAreFrozen(t *testing.T) {
 		"through a third": {rules: []*Rule{requires("a"),
 			requires("b", after("c"), noAgents), requires("c", after("a"), noAgents)},
 			sets: []*build.DaemonSetWrapper{agent("a", "c")}, want: map[string]string{"a": "(b waits for c waits for a)"}},
+		"through a condition that the rule publishes": {rules: []*Rule{
+			requires("a", func(r *v1alpha1.NodeReadinessRule) {
+				r.Spec.Publish = &v1alpha1.Publish{ConditionType: "example.com/A"}
+			}),
+			requires("b", noAgents, func(r *v1alpha1.NodeReadinessRule) {
+				r.Spec.Conditions = []v1alpha1.ConditionRequirement{{Type: "example.com/A", RequiredStatus: "True"}}
+			})},
+			sets: []*build.DaemonSetWrapper{agent("a")}, want: map[string]string{"a": "(b waits for a)"}},
 		"both by DaemonSets": {rules: []*Rule{requires("a"), requires("b")},
 			sets: []*build.DaemonSetWrapper{agent("a"), build.MakeDaemonSet("kube-system", "other").Tolerate("example.com/b")},
 			want: map[string]string{"a": "kube-system/agent does not tolerate taint example.com/b",

@@ -26,17 +26,17 @@ const ReasonDeadlock = "Deadlock"
 // Rules with anyOf wait for nothing in particular.
 
 // waits returns the rules that a rule waits for, each with the DaemonSet that it waits for, or nil if it requires that
-// rule by name.
+// rule by name or by a condition that it publishes.
 func (s *Set) waits(r *Rule) map[*Rule]*DaemonSet {
 	out := map[*Rule]*DaemonSet{}
 	if r.Spec.AnyOf() {
 		return out
 	}
+	for _, next := range s.required(r) {
+		out[next] = nil
+	}
 	for i := range r.Requirements {
 		q := &r.Requirements[i]
-		if next := s.byName[q.RuleSatisfied]; next != nil {
-			out[next] = nil
-		}
 		if q.DaemonSets == nil {
 			continue
 		}
@@ -129,7 +129,7 @@ func deadlockProblem(rule *Rule, d *DaemonSet, path []*Rule) *Problem {
 }
 
 // breakDeadlocks is the set with the rules frozen that wait for a DaemonSet that waits for them; before as for
-// BreakCycles.
+// FreezeInvalid.
 func (s *Set) breakDeadlocks(before *Set) *Set {
 	rules := slices.Clone(s.rules)
 	for i, r := range rules {
