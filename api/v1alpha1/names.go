@@ -31,8 +31,8 @@ const (
 	// nodegate resume" ends only suspensions that have it. The operator does not look at it.
 	PausedAnnotation = "readiness.node.x-k8s.io/paused"
 
-	// PublishedReasonPrefix begins the reasons of all node conditions that the operator publishes for rules, and marks them
-	// as the operator's.
+	// PublishedReasonPrefix begins the reasons of all node conditions that the operator publishes for rules, and marks
+	// them as the operator's.
 	PublishedReasonPrefix = "NodegateRule"
 
 	// MaintenanceAnnotation, on a node, takes it out of the load balancers: /health of its agent is not ready. Its value

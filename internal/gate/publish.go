@@ -21,8 +21,8 @@ import (
 //
 //	True     the state is Ready
 //	False    the state is Held, evidence that was reported says so, and at most maxUnavailable nodes are False
-//	Unknown  otherwise: evidence is missing or stale, the node is exempt, or it is held although the evidence holds; in the
-//	         last case a condition that is False stays False
+//	Unknown  otherwise: evidence is missing or stale, the node is exempt, or it is held although the evidence holds; in
+//	         the last case a condition that is False stays False
 //
 // The state is that without an override. In the modes of a rule:
 //
@@ -80,8 +80,8 @@ func refuted(d *Decision, v *readiness.Verdict) bool {
 	return d.State == v1alpha1.NodeStateHeld && !v.Ready && v.Refuted(d.Rule.Spec.AnyOf())
 }
 
-// publication returns what the condition says that the rule publishes on the node, before the limit is asked; nil, where
-// it publishes none, or must not change it.
+// publication returns what the condition says that the rule publishes on the node, before the limit is asked; nil,
+// where it publishes none, or must not change it.
 func (in Input) publication(d *Decision) *Publication {
 	if in.Rule.Spec.Publish == nil || in.Rule.Mode != ruleset.Enforced || !in.State.Matches {
 		return nil

@@ -95,7 +95,8 @@ func TestPublishedCondition(t *testing.T) {
 		"ready, not for long enough": {rule: window,
 			node: node().Condition("A", isTrue, now.Add(-time.Second)), want: "Unknown ReadyWindow"},
 		"a node that recovers stays False": {rule: window,
-			node: marked(node().Condition("A", isTrue, now.Add(-time.Second)), isFalse, "NodegateRuleReadyWindow", "rule r: the node is held although all evidence holds, since that is too recent")},
+			node: marked(node().Condition("A", isTrue, now.Add(-time.Second)), isFalse, "NodegateRuleReadyWindow",
+				"rule r: the node is held although all evidence holds, since that is too recent")},
 		"nothing but the condition": {rule: publishing("r").Untainted(),
 			node: node().Condition("A", isFalse, since), want: "False NotReady"},
 		"another controller's condition": {node: marked(node().Condition("A", isFalse, since), isTrue, "KubeletIsFine", ""),
@@ -184,15 +185,19 @@ func TestModesOfARuleThatPublishes(t *testing.T) {
 			node: was(isTrue).Reason(verdictType, "Other", "")},
 		"deleted, and another rule publishes on": {rules: []*build.RuleWrapper{publishing("r").Deleted(now), publishing("s")},
 			node: was(isTrue), want: []string{"False NotReady"}},
-		"an older rule publishes it": {rules: []*build.RuleWrapper{publishing("r"), publishing("s").Created(now.Add(-9 * time.Hour))},
-			node: node().Condition("A", isTrue, now.Add(-time.Hour)), want: []string{"True Ready"}},
-		"a probe publishes it": {rules: []*build.RuleWrapper{publishing("r"), rule("s", "A").Probe(verdictType, 1)},
-			node: node().Condition("A", isTrue, now.Add(-time.Hour))},
-		"a probe publishes it: ours is taken off": {rules: []*build.RuleWrapper{publishing("r"), rule("s", "A").Probe(verdictType, 1)},
-			node: was(isTrue), want: []string{"removed " + verdictType}, record: verdictType},
-		"an older rule in dry-run does not": {rules: []*build.RuleWrapper{publishing("r"), publishing("s").Created(now.Add(-9 * time.Hour)).DryRun(true)},
-			node: node().Condition("A", isTrue, now.Add(-time.Hour)),
-			want: []string{"True Ready"}, record: verdictType},
+		"an older rule publishes it": {
+			rules: []*build.RuleWrapper{publishing("r"), publishing("s").Created(now.Add(-9 * time.Hour))},
+			node:  node().Condition("A", isTrue, now.Add(-time.Hour)), want: []string{"True Ready"}},
+		"a probe publishes it": {
+			rules: []*build.RuleWrapper{publishing("r"), rule("s", "A").Probe(verdictType, 1)},
+			node:  node().Condition("A", isTrue, now.Add(-time.Hour))},
+		"a probe publishes it: ours is taken off": {
+			rules: []*build.RuleWrapper{publishing("r"), rule("s", "A").Probe(verdictType, 1)},
+			node:  was(isTrue), want: []string{"removed " + verdictType}, record: verdictType},
+		"an older rule in dry-run does not": {
+			rules: []*build.RuleWrapper{publishing("r"), publishing("s").Created(now.Add(-9 * time.Hour)).DryRun(true)},
+			node:  node().Condition("A", isTrue, now.Add(-time.Hour)),
+			want:  []string{"True Ready"}, record: verdictType},
 		"a terminating node is left as it is": {rules: []*build.RuleWrapper{publishing("r")},
 			node: was(isTrue).Terminating(now), record: verdictType},
 	} {

@@ -86,8 +86,8 @@ func (s *Set) Cycle(rule *Rule) []string {
 	return append(path[1:], rule.Name)
 }
 
-// required are the rules that a rule requires, by name or by a condition that they publish. Rules that are being deleted
-// publish nothing.
+// required are the rules that a rule requires, by name or by a condition that they publish. Rules that are being
+// deleted publish nothing.
 func (s *Set) required(r *Rule) []*Rule {
 	var out []*Rule
 	for i := range r.Requirements {

@@ -25,8 +25,8 @@ func (v *validator) publish(p *v1alpha1.Publish) {
 	switch {
 	case p == nil:
 	case v1alpha1.ReservedCondition(p.ConditionType):
-		v.invalid("spec.publish.conditionType", "conditions under kubernetes.io and k8s.io belong to Kubernetes: use a domain "+
-			"of your own, for example example.com/NetworkReady")
+		v.invalid("spec.publish.conditionType", "conditions under kubernetes.io and k8s.io belong to Kubernetes: use a "+
+			"domain of your own, for example example.com/NetworkReady")
 	case !qualifiedCondition.MatchString(p.ConditionType):
 		v.invalid("spec.publish.conditionType", "%q is no condition type with a domain, such as example.com/NetworkReady",
 			p.ConditionType)
@@ -48,9 +48,9 @@ func (s *Set) addPublisher(r *Rule) {
 func (s *Set) Publishes() bool { return len(s.publishers) > 0 }
 
 // Displaced says, by the names of the rules for which it is so, why a rule does not publish a condition on a node with
-// these labels: a probe of an older rule publishes it, or for the condition that the rule itself publishes, any probe or
-// an older rule; of several such conditions it names the first. Probes of rules in dry-run and of suspended rules publish
-// as well; the condition of a rule in dry-run is removed.
+// these labels: a probe of an older rule publishes it, or for the condition that the rule itself publishes, any probe
+// or an older rule; of several such conditions it names the first. Probes of rules in dry-run and of suspended rules
+// publish as well; the condition of a rule in dry-run is removed.
 func (s *Set) Displaced(nodeLabels map[string]string) map[string]string {
 	if !s.probes && len(s.publishers) == 0 {
 		return nil

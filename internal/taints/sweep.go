@@ -48,8 +48,8 @@ type Swept struct {
 	Node *corev1.Node
 	// Claims are the taints that those rules claimed.
 	Claims []corev1.Taint
-	// Published are the types of the conditions that those rules published. The record stays, with nothing else in it, until
-	// the condition is gone or another rule publishes it.
+	// Published are the types of the conditions that those rules published. The record stays, with nothing else in it,
+	// until the condition is gone or another rule publishes it.
 	Published []string
 }
 

@@ -199,8 +199,8 @@ func (l *linter) publish() {
 		if !probes && o.Spec.Publishes() != t || ruleset.Disjoint(l.rule.Selector, o.Selector) {
 			continue
 		}
-		l.warn(ConditionTaken, "spec.publish.conditionType", "rule %s publishes the condition %s, too: on %s only one of them "+
-			"does, a probe before a rule and an older rule before a younger one", o.Name, t, l.whereBoth(o))
+		l.warn(ConditionTaken, "spec.publish.conditionType", "rule %s publishes the condition %s, too: on %s only one of "+
+			"them does, a probe before a rule and an older rule before a younger one", o.Name, t, l.whereBoth(o))
 	}
 	if !l.rule.Limited() {
 		l.warn(PublishedUnlimited, "spec.maxUnavailable", "publish without maxUnavailable marks every node False at once "+

@@ -19,8 +19,8 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// TestThePolicyOfPublishedConditions: with the component, the operator may change the conditions that rules publish, and
-// nothing else in the status of nodes.
+// TestThePolicyOfPublishedConditions: with the component, the operator may change the conditions that rules publish,
+// and nothing else in the status of nodes.
 func TestThePolicyOfPublishedConditions(t *testing.T) {
 	g := NewWithT(t)
 	var added []object
