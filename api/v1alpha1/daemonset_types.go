@@ -6,8 +6,8 @@ package v1alpha1
 import "time"
 
 // DaemonSetsRequirement requires each DaemonSet that belongs on the node to have a ready pod there. A DaemonSet belongs
-// on a node by the nodeName, nodeSelector, required node affinity and tolerations of its pods. Of the node's taints only
-// lasting ones count: not those of Kubernetes itself, of rules, and of the prefixes in --transient-taint-prefixes.
+// on a node by the nodeName, nodeSelector, required node affinity and tolerations of its pods. Of the node's taints
+// only lasting ones count: not those of Kubernetes itself, of rules, and of the prefixes in --transient-taint-prefixes.
 // DaemonSets that are being deleted do not count. On a released node, neither do those that were created after the
 // release, until the node is re-armed.
 type DaemonSetsRequirement struct {

@@ -96,7 +96,7 @@ func heap() int {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc) //nolint:gosec // a test has less memory
+	return int(m.HeapAlloc)
 }
 
 func TestTheStoreOfPodsTellsOfWhatItKeeps(t *testing.T) {
@@ -180,7 +180,8 @@ func TestGathersDaemonSetsAndTheirPods(t *testing.T) {
 	}
 	set := ruleset.NewSet(rule)
 	snapshot := Read(t.Context(), clients, set)
-	check("a snapshot", set, snapshot.DaemonSets("kube-system"), func(e *readiness.Evidence) { snapshot.Gather(set, "n", e) })
+	check("a snapshot", set, snapshot.DaemonSets("kube-system"),
+		func(e *readiness.Evidence) { snapshot.Gather(set, "n", e) })
 	file := Of([]apiruntime.Object{agent.Obj(), agent.Pod("n", born).Obj()}, set)
 	check("a file", set, file.DaemonSets("kube-system"), func(e *readiness.Evidence) { file.Gather(set, "n", e) })
 	if p := Of([]apiruntime.Object{agent.Obj()}, set).Unavailable(rule); p == nil ||

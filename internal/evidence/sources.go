@@ -83,7 +83,8 @@ func (s *Sources) StopUnused(sets ...*ruleset.Set) {
 	}
 }
 
-// neededBy are the keys of all watches that sets need, each with the requirement of pods that it is for, if it is for one.
+// neededBy are the keys of all watches that sets need, each with the requirement of pods that it is for, if it is for
+// one.
 func neededBy(sets ...*ruleset.Set) map[string]*ruleset.Pods {
 	needed := map[string]*ruleset.Pods{}
 	for _, set := range sets {

@@ -23,7 +23,8 @@ func decided(r *build.RuleWrapper, n *build.NodeWrapper, occupied, busy, unknown
 		Node: obj, Swept: obj, Rules: ruleset.NewSet(compiled), Evidence: &readiness.Evidence{}, Now: now,
 		Observed: func(*ruleset.Rule) readiness.Observed { return readiness.Observed{Since: now.Add(-time.Minute)} },
 		Reserve:  func(*ruleset.Rule, time.Time) bool { return false },
-		Occupied: func(*corev1.Taint) (bool, bool) { return occupied, !unknown }, Busy: func() (bool, bool) { return busy, !unknown },
+		Occupied: func(*corev1.Taint) (bool, bool) { return occupied, !unknown },
+		Busy:     func() (bool, bool) { return busy, !unknown },
 	})
 	d := out.Decisions[0]
 	if !d.Record.Empty() {
@@ -61,7 +62,8 @@ func TestANodeThatRunsPodsWhenItComesToMatchIsInService(t *testing.T) {
 				t.Fatalf("%s, want %s", d.Reason, c.want)
 			}
 			// It stays so: its pods are not read again.
-			if again, _ := decided(c.rule, build.WrapNode(after), false, false, false); d.Record.Existing && again.Reason != c.want {
+			again, _ := decided(c.rule, build.WrapNode(after), false, false, false)
+			if d.Record.Existing && again.Reason != c.want {
 				t.Errorf("then %s", again.Reason)
 			}
 			if s := StateOf(d.Rule, after, now); d.Record.Existing != s.Counted {

@@ -14,14 +14,14 @@ import "github.com/nodegate/nodegate/internal/ruleset"
 //	         │ override, late
 //	         └───────────────► Excluded   counted is in the record
 //
-// A node is late if it comes to match the rule when it is older than ServiceAge. A reboot ends no start: then starting is
-// in the record until the node is released.
+// A node is late if it comes to match the rule when it is older than ServiceAge. A reboot ends no start: then starting
+// is in the record until the node is released.
 //
 // Each end is in the record with the patch that makes it. So another leader does not count the start again.
 type Startup string
 
-// The states of a start. NotStarting: the node existed before the rule, its start has ended, or the rule is not in force
-// or holds no nodes.
+// The states of a start. NotStarting: the node existed before the rule, its start has ended, or the rule is not in
+// force or holds no nodes.
 const (
 	NotStarting Startup = ""
 	Starting    Startup = "starting"
@@ -61,8 +61,8 @@ func (n *subject) start(to target) {
 // starting reports whether the node's start has not ended before this decision.
 func (n *subject) starting() bool {
 	was := &n.Input.State
-	return Holds(n.Rule) && n.Rule.Mode == ruleset.Enforced && !n.State.Existing && !was.Completed && !was.Record.Started() &&
-		(n.adds() || was.HasRecord)
+	return Holds(n.Rule) && n.Rule.Mode == ruleset.Enforced && !n.State.Existing && !was.Completed &&
+		!was.Record.Started() && (n.adds() || was.HasRecord)
 }
 
 // late reports whether the node has just come to match the rule, and is too old for a start.

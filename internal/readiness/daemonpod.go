@@ -83,16 +83,22 @@ func DaemonPodOf(pod *corev1.Pod) (DaemonPod, bool) {
 			out.flags |= podIsUnschedulable
 		}
 	}
-	if allStarted(pod, func(time.Time) bool { return true }) {
-		for i := range pod.Status.ContainerStatuses {
-			at := stampOf(pod.Status.ContainerStatuses[i].State.Running.StartedAt)
-			out.last = max(out.last, at)
-			if i == 0 || at < out.first {
-				out.first = at
-			}
+	out.keepStarts(pod)
+	return out, true
+}
+
+// keepStarts keeps when the first and the last of a pod's containers started, if all have.
+func (p *DaemonPod) keepStarts(pod *corev1.Pod) {
+	if !allStarted(pod, func(time.Time) bool { return true }) {
+		return
+	}
+	for i := range pod.Status.ContainerStatuses {
+		at := stampOf(pod.Status.ContainerStatuses[i].State.Running.StartedAt)
+		p.last = max(p.last, at)
+		if i == 0 || at < p.first {
+			p.first = at
 		}
 	}
-	return out, true
 }
 
 // readySince is since when a pod has been ready, by a clock that is not ahead; zero if it is not ready.

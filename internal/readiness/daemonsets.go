@@ -26,8 +26,8 @@ import (
 //	                                                               └───────────┘
 //
 // Missing holds the node; the others do not. No state is stored: the release stands in the record, and a pod that
-// replaced another one says by its creation when the other one had gone. Only while there is no pod at all, this process
-// remembers since when.
+// replaced another one says by its creation when the other one had gone. Only while there is no pod at all, this
+// process remembers since when.
 
 // Service is since when a node is in service under a rule, as requirements of DaemonSets ask for it.
 type Service struct {

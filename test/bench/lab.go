@@ -240,22 +240,22 @@ func (p *process) reconciles(ctx context.Context) (int, error) {
 }
 
 // measured measures a part of the work of a process, and adds a line to the results.
-func (l *lab) measured(p *process, phase string, part func() error) (*pageLine, error) {
+func (l *lab) measured(p *process, phase string, part func() error) error {
 	l.server.Counts()
 	if err := measure.ResetPeak(p.cmd.Process.Pid); err != nil {
-		return nil, err
+		return err
 	}
 	before, err := measure.CPU(p.cmd.Process.Pid)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	began := time.Now()
 	profiled := l.profiled(p, phase)
 	if err := part(); err != nil {
-		return nil, fmt.Errorf("%s: %w", phase, err)
+		return fmt.Errorf("%s: %w", phase, err)
 	}
 	if err := profiled(); err != nil {
-		return nil, err
+		return err
 	}
 	after, err := measure.CPU(p.cmd.Process.Pid)
 	peak, errPeak := measure.Peak(p.cmd.Process.Pid)
@@ -272,7 +272,7 @@ func (l *lab) measured(p *process, phase string, part func() error) (*pageLine, 
 	l.results = append(l.results, line)
 	say("  %-40s %.2f s, p50 %.0f ms, p99 %.0f ms, %.2f s CPU, %.0f MiB, %+v", phase, line.Wall, line.P50*1000,
 		line.P99*1000, line.CPU, line.PeakMiB, counts)
-	return &l.results[len(l.results)-1], errors.Join(err, errPeak)
+	return errors.Join(err, errPeak)
 }
 
 // resident returns the memory of a process in MiB.

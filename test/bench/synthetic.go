@@ -68,7 +68,7 @@ func (l *lab) contest(ctx context.Context, name string) error {
 	say("  ready after %s", time.Since(began).Round(time.Millisecond))
 	part := func(title string, f func() error) {
 		if err == nil {
-			_, err = l.measured(p, name+": "+title, f)
+			err = l.measured(p, name+": "+title, f)
 		}
 	}
 	part("rules applied", func() error {
@@ -211,7 +211,7 @@ func (l *lab) clean(ctx context.Context) error {
 
 // statuses waits until each rule's status has the right counts.
 func (l *lab) statuses(ctx context.Context, ready, held int) error {
-	want := v1alpha1.NodeCounts{Matched: int32(l.nodes), Ready: int32(ready), Held: int32(held)} //nolint:gosec // few
+	want := v1alpha1.NodeCounts{Matched: int32(l.nodes), Ready: int32(ready), Held: int32(held)}
 	return cluster.Poll(ctx, l.timeout, func() error {
 		for _, rule := range l.server.Rules() {
 			if got := rule.Status.Nodes; got == nil || *got != want {
@@ -242,7 +242,7 @@ func (l *lab) restart(ctx context.Context, p *process) (*process, error) {
 	if err != nil {
 		return p, err
 	}
-	_, err = l.measured(p, "operator: restart with nothing to do", func() error {
+	err = l.measured(p, "operator: restart with nothing to do", func() error {
 		err := l.looked(ctx, p)
 		say("  all nodes are looked at %s after the start", time.Since(began).Round(time.Millisecond))
 		return errors.Join(err, l.quiet(ctx))
@@ -260,7 +260,7 @@ func (l *lab) restart(ctx context.Context, p *process) (*process, error) {
 	if p, err = l.run(ctx, operatorName, 0); err != nil {
 		return p, err
 	}
-	_, err = l.measured(p, "operator: restart, then one change", func() error {
+	err = l.measured(p, "operator: restart, then one change", func() error {
 		return errors.Join(l.wait(ctx, l.nodes-1), l.quiet(ctx))
 	})
 	if err == nil {
@@ -285,13 +285,13 @@ func (l *lab) failover(ctx context.Context) error {
 		return err
 	}
 	defer standby.end(syscall.SIGKILL)
-	if _, err := l.measured(standby, "standby: all nodes listed again", func() error {
+	if err := l.measured(standby, "standby: all nodes listed again", func() error {
 		l.server.Relist()
 		return l.quiet(ctx)
 	}); err != nil {
 		return err
 	}
-	_, err = l.measured(standby, "operator: failover", func() error {
+	err = l.measured(standby, "operator: failover", func() error {
 		leader.end(syscall.SIGKILL)
 		l.expect(l.rules)
 		l.turn(0, corev1.ConditionFalse)
@@ -332,9 +332,9 @@ func (l *lab) limited(ctx context.Context) (*process, error) {
 		return p, err
 	}
 	held := (l.nodes*3 + 9) / 10
-	part := func(title string, status corev1.ConditionStatus, missing, ready, held int) {
+	part := func(title string, status corev1.ConditionStatus, missing int) {
 		if err == nil {
-			_, err = l.measured(p, title, func() error {
+			err = l.measured(p, title, func() error {
 				taints := l.rules
 				if status == corev1.ConditionTrue {
 					taints = 0
@@ -347,8 +347,8 @@ func (l *lab) limited(ctx context.Context) (*process, error) {
 			})
 		}
 	}
-	part("operator: outage under maxUnavailable", corev1.ConditionFalse, l.nodes-held, 0, held)
-	part("operator: its end", corev1.ConditionTrue, 0, l.nodes, 0)
+	part("operator: outage under maxUnavailable", corev1.ConditionFalse, l.nodes-held)
+	part("operator: its end", corev1.ConditionTrue, 0)
 	if err == nil {
 		err = l.statuses(ctx, l.nodes, 0)
 	}

@@ -6,6 +6,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"testing"
 	"time"
@@ -112,9 +113,7 @@ func TestRecordsDoNotDoubleANode(t *testing.T) {
 	size := func(rules int) int {
 		node := cluster.NewNode("node-1", cluster.NodeOptions{Unmanaged: true})
 		_, settled := settled(rules)
-		for key, value := range settled.Annotations {
-			node.Annotations[key] = value
-		}
+		maps.Copy(node.Annotations, settled.Annotations)
 		return node.Size()
 	}
 	without := size(0)

@@ -76,8 +76,8 @@ func (s *startups) observe(node *corev1.Node, decisions []gate.Decision, verdict
 }
 
 // settle counts what the decisions about a node have ended, once they are on the node.
-func (s *startups) settle(node string, rules *ruleset.Set, decisions []gate.Decision, wrote bool, objective time.Duration,
-	now time.Time,
+func (s *startups) settle(node string, rules *ruleset.Set, decisions []gate.Decision, wrote bool,
+	objective time.Duration, now time.Time,
 ) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,8 +158,8 @@ func (s *startups) forget(node string, objective time.Duration, now time.Time) {
 	}
 }
 
-// setRules drops what belongs to rules that are gone and to evidence that rules no longer have, and lets the counters of
-// new rules begin at 0, so that Prometheus sees their first increase.
+// setRules drops what belongs to rules that are gone and to evidence that rules no longer have, and lets the counters
+// of new rules begin at 0, so that Prometheus sees their first increase.
 func (s *startups) setRules(before, after *ruleset.Set, objective time.Duration) {
 	for _, rule := range before.All() {
 		now := after.Rule(rule.UID)

@@ -82,7 +82,11 @@ func (s *starting) Patch(_ context.Context, obj client.Object, patch client.Patc
 		s.lost = false
 		return apierrors.NewTimeoutError("the answer is lost", 1)
 	}
-	s.node.DeepCopyInto(obj.(*corev1.Node))
+	out, ok := obj.(*corev1.Node)
+	if !ok {
+		return fmt.Errorf("a patch of %T", obj)
+	}
+	s.node.DeepCopyInto(out)
 	return nil
 }
 
@@ -237,7 +241,8 @@ func TestWhatAStartWasSpentOn(t *testing.T) {
 			s.at(300)
 			s.node = nil
 			s.at(310)
-		}, sums{"startups deleted": 1, "met false": 1, "blocked condition/" + pieceA: 310, "blocked condition/" + pieceB: 310}},
+		}, sums{"startups deleted": 1, "met false": 1, "blocked condition/" + pieceA: 310,
+			"blocked condition/" + pieceB: 310}},
 		"overridden": {two(), func(s *starting) {
 			s.at(0)
 			s.at(20, func(w *build.NodeWrapper) { w.Annotation(v1alpha1.OverrideAnnotation, "Release") })

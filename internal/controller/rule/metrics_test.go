@@ -89,7 +89,8 @@ func TestNodesByState(t *testing.T) {
 	)
 	later := clocktesting.NewFakePassiveClock(now.Add(time.Minute))
 	names := []string{"node_readiness_rule_nodes", "node_readiness_rule_node_states", "node_readiness_nodes_by_state"}
-	if err := testutil.CollectAndCompare(Collector{Fleet: f, Clock: later}, strings.NewReader(want), names...); err != nil {
+	collector := Collector{Fleet: f, Clock: later}
+	if err := testutil.CollectAndCompare(collector, strings.NewReader(want), names...); err != nil {
 		t.Errorf("without --enable-node-state-metrics: %v", err)
 	}
 	want += of("node_readiness_nodes_by_state",
@@ -106,13 +107,13 @@ func TestNodesByState(t *testing.T) {
 	}
 }
 
-// TestHolds: the age of the oldest hold starts with the claim, or with the node that an admission policy has tainted, and
-// ends with it. Each piece of evidence counts the held nodes that wait for it.
+// TestHolds: the age of the oldest hold starts with the claim, or with the node that an admission policy has tainted,
+// and ends with it. Each piece of evidence counts the held nodes that wait for it.
 func TestHolds(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	f := fleet.New(deaf{})
-	r := ruleset.Compile(build.MakeRule("net").UID("n").Created(start).Selector("pool", "a").Condition("example.com/Ready").
-		Condition("example.com/Fast").Taint("readiness.k8s.io/net", "", "NoSchedule").Obj(), nil, start)
+	r := ruleset.Compile(build.MakeRule("net").UID("n").Created(start).Selector("pool", "a").
+		Condition("example.com/Ready").Condition("example.com/Fast").Taint("readiness.k8s.io/net", "", "NoSchedule").Obj(), nil, start)
 	either := ruleset.Compile(build.MakeRule("any").UID("a").Created(start).Selector("pool", "a").AnyOf().
 		Condition("example.com/Ready").Taint("readiness.k8s.io/any", "", "NoSchedule").Obj(), nil, start)
 	record := func(node *corev1.Node, of *ruleset.Rule, state v1alpha1.NodeState, at time.Duration, missing ...string) {
@@ -137,13 +138,13 @@ func TestHolds(t *testing.T) {
 	}
 	expect := func(what string, age, ready, fast int) {
 		t.Helper()
-		want := fmt.Sprintf(`# HELP node_readiness_blocked_nodes Nodes that a rule holds and that wait for a condition, by its`+
-			` type, or a requirement, as requirement/<name>. For rules with conditionPolicy allOf.
+		want := fmt.Sprintf(`# HELP node_readiness_blocked_nodes Nodes that a rule holds and that wait for a condition, by `+
+			`its type, or a requirement, as requirement/<name>. For rules with conditionPolicy allOf.
 # TYPE node_readiness_blocked_nodes gauge
 node_readiness_blocked_nodes{condition="example.com/Fast",rule="net"} %d
 node_readiness_blocked_nodes{condition="example.com/Ready",rule="net"} %d
-# HELP node_readiness_oldest_hold_seconds Time for which a rule has held the node that it has held for the longest time;`+
-			` 0 if it holds none.
+# HELP node_readiness_oldest_hold_seconds Time for which a rule has held the node that it has held for the longest `+
+			`time; 0 if it holds none.
 # TYPE node_readiness_oldest_hold_seconds gauge
 node_readiness_oldest_hold_seconds{rule="any"} 0
 node_readiness_oldest_hold_seconds{rule="net"} %d

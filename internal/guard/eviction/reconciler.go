@@ -91,8 +91,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.evict(ctx, node, ended)
 }
 
-// guards reports whether a rule guards the node's pods, and returns the rules whose guard has ended there. Of a frozen or
-// suspended rule, nothing is evicted: frozen reports whether the guard of such a rule has ended.
+// guards reports whether a rule guards the node's pods, and returns the rules whose guard has ended there. Of a frozen
+// or suspended rule, nothing is evicted: frozen reports whether the guard of such a rule has ended.
 func (r *Reconciler) guards(node *corev1.Node) (active bool, ended []*ruleset.Rule, frozen bool) {
 	now := r.Clock.Now()
 	for _, rule := range r.Rules().All() {

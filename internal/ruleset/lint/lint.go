@@ -144,7 +144,8 @@ func (l *linter) sharedTaint() {
 		return
 	}
 	for _, o := range l.rest() {
-		if o.Taint == nil || o.Taint.Key != t.Key || o.Taint.Effect != t.Effect || ruleset.Disjoint(l.rule.Selector, o.Selector) {
+		if o.Taint == nil || o.Taint.Key != t.Key || o.Taint.Effect != t.Effect ||
+			ruleset.Disjoint(l.rule.Selector, o.Selector) {
 			continue
 		}
 		l.warn(SharedTaint, "spec.taint", "rule %s has the same taint %s:%s: on %s it stands until both hold, and the "+

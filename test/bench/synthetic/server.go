@@ -395,7 +395,7 @@ func fail(w http.ResponseWriter, r *http.Request, code int, message string) {
 		http.StatusConflict: metav1.StatusReasonConflict, http.StatusUnprocessableEntity: metav1.StatusReasonInvalid,
 		http.StatusGone: metav1.StatusReasonExpired}
 	reply(w, r, code, &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status: metav1.StatusFailure, Code: int32(code), Reason: reasons[code], //nolint:gosec // a code of HTTP
+		Status: metav1.StatusFailure, Code: int32(code), Reason: reasons[code],
 		Message: message})
 }
 

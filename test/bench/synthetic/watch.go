@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -179,9 +180,7 @@ func (s *Server) patchNode(k *kind, before *corev1.Node, body []byte) (Object, i
 	}
 	node := *before
 	annotations := map[string]string{}
-	for key, value := range before.Annotations {
-		annotations[key] = value
-	}
+	maps.Copy(annotations, before.Annotations)
 	for _, o := range operations {
 		var err error
 		key, isKey := strings.CutPrefix(o.Path, "/metadata/annotations/")

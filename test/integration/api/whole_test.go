@@ -23,8 +23,8 @@ requirements:
                          ownerDaemonSet: startup-init, minReady: 1, minReadySeconds: 10,
                          readyWhen: PodReadyOrAnnotation, readyAnnotation: {key: startup.k8s.io/ready, value: "true"}}}
 - {name: agents, daemonSets: {namespaces: [kube-system], selector: {matchLabels: {tier: node}},
-                              exclude: [{namespace: kube-system, name: kube-proxy}], minMatching: 1, minReadySeconds: 10,
-                              untolerated: Ignore, disruptionSeconds: 300}}
+                              exclude: [{namespace: kube-system, name: kube-proxy}], minMatching: 1,
+                              minReadySeconds: 10, untolerated: Ignore, disruptionSeconds: 300}}
 - {name: ebs,     csiDriver: {name: ebs.csi.aws.com, minimumAllocatable: 1}}
 - {name: gpus,    resource: {name: nvidia.com/gpu, minimum: "1"}}
 - {name: devices, devices: {driver: gpu.nvidia.com, minimum: 1}}

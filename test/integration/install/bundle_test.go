@@ -21,7 +21,8 @@ func TestBundle(t *testing.T) {
 	want, err := kustomize(t.Context(), "config/olm")
 	cluster.Must(t, err)
 	dir := t.TempDir()
-	_, err = execute(t.Context(), "bash", "-c", `go tool -modfile=hack/tools/go.mod kustomize build config/olm | hack/bundle.sh v1.2.3 "$0"`, dir)
+	_, err = execute(t.Context(), "bash", "-c", "go tool -modfile=hack/tools/go.mod kustomize build config/olm | "+
+		`hack/bundle.sh v1.2.3 "$0"`, dir)
 	cluster.Must(t, err)
 	files, err := filepath.Glob(filepath.Join(dir, "manifests", "*.yaml"))
 	cluster.Must(t, err)
@@ -50,8 +51,8 @@ func TestBundle(t *testing.T) {
 		case kind == "Namespace", kind == "ServiceAccount", kind == "RoleBinding", kind == "ClusterRoleBinding":
 			continue
 		case kind == "Deployment":
-			got, expected = install("deployments", 0), map[string]any{"name": name, "spec": o.Object["spec"],
-				"label": o.Object["metadata"].(map[string]any)["labels"]}
+			labels, _, _ := unstructured.NestedMap(o.Object, "metadata", "labels")
+			got, expected = install("deployments", 0), map[string]any{"name": name, "label": labels, "spec": o.Object["spec"]}
 		case kind == "Role":
 			got, expected = install("permissions", 0), permissions(o.Object["rules"])
 		case kind == "ClusterRole" && name == "nodegate-manager-role":

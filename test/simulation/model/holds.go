@@ -35,7 +35,8 @@ func (v *View) frozenBy(r *rule, seen map[string]bool) string {
 	for i := range r.Spec.Requirements {
 		q := &r.Spec.Requirements[i]
 		if p := q.Pods; p != nil {
-			if _, listed := v.Pods[p.Namespace+"/"+p.Selector.String()]; !listed && !v.Edited[r.Metadata.UID] && !v.Pruned[r.Metadata.UID] {
+			_, listed := v.Pods[p.Namespace+"/"+p.Selector.String()]
+			if !listed && !v.Edited[r.Metadata.UID] && !v.Pruned[r.Metadata.UID] {
 				return "its pods have not been read"
 			}
 		}

@@ -37,8 +37,8 @@ type View struct {
 }
 
 // Predicates are all predicates. One that is never decisive in many stories is not tested.
-var Predicates = []string{"blamed", "booting", "closed", "evicted", "evicts", "frozen", "gone", "labelled", "left", "limit",
-	"marker", "opened", "ours", "overruled", "room", "spared", "stands", "status", "taints", "watched"}
+var Predicates = []string{"blamed", "booting", "closed", "evicted", "evicts", "frozen", "gone", "labelled", "left",
+	"limit", "marker", "opened", "ours", "overruled", "room", "spared", "stands", "status", "taints", "watched"}
 
 // Model judges a story.
 type Model struct {
@@ -403,7 +403,8 @@ func (m *Model) opened(shown *node, r *rule, v *View) {
 	case r.Metadata.DeletionTimestamp != nil, r.Spec.DryRun, shown.override() == "Release",
 		!r.Spec.NodeSelector.matches(shown.Metadata.Labels), r.Spec.Suspend && !shown.has(shown.claim(r.Metadata.UID)),
 		r.Spec.bootstrap() && shown.marked(r), len(rh.taints) > 1,
-		(len(rh.inForce) > 1 || v.Edited[r.Metadata.UID]) && !shown.has(shown.claim(r.Metadata.UID)): // it was removed by hand before the rule was edited
+		// It was removed by hand before the rule was edited.
+		(len(rh.inForce) > 1 || v.Edited[r.Metadata.UID]) && !shown.has(shown.claim(r.Metadata.UID)):
 		return
 	case v.edited(r, 0):
 		return
@@ -419,6 +420,8 @@ func (m *Model) opened(shown *node, r *rule, v *View) {
 
 // limit: a new claim on a node in service leaves no more of them claimed than maxUnavailable allows. It reports whether
 // the claim used the limit: then it counts until it is released, even if the node is cordoned.
+//
+//nolint:gocyclo // one condition for each exception of the documentation
 func (m *Model) limit(shown *node, r *rule, v *View) bool {
 	if r.Spec.MaxUnavailable == nil || shown.override() == "Hold" || m.inService(shown, r) != yes ||
 		shown.Spec.Unschedulable || v.edited(r, 0) {

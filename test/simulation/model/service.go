@@ -81,8 +81,8 @@ func (m *Model) evicted(before, after Document) {
 		was.Spec.NodeName)
 }
 
-// restPods: where a guard has ended, no pod is left that a NoExecute taint evicts, but those that a policy protects. The
-// pods of frozen and suspended rules stay.
+// restPods: where a guard has ended, no pod is left that a NoExecute taint evicts, but those that a policy protects.
+// The pods of frozen and suspended rules stay.
 func (m *Model) restPods(e *End, v *View) {
 	for _, d := range e.Pods {
 		p := read[pod](d)
