@@ -93,7 +93,8 @@ func TestAnInvalidSelectorIsNotWatched(t *testing.T) {
 // TestAnAPIServerThatIsTooOld: Kubernetes 1.33 answers like this, to a list and to a watch.
 func TestAnAPIServerThatIsTooOld(t *testing.T) {
 	lacks := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure,
-		Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound, Message: "the server could not find the requested resource"}}
+		Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
+		Message: "the server could not find the requested resource"}}
 	clients := fake.NewClientset()
 	clients.PrependReactor("list", "resourceslices", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, lacks

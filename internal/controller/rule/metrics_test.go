@@ -113,7 +113,8 @@ func TestHolds(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	f := fleet.New(deaf{})
 	r := ruleset.Compile(build.MakeRule("net").UID("n").Created(start).Selector("pool", "a").
-		Condition("example.com/Ready").Condition("example.com/Fast").Taint("readiness.k8s.io/net", "", "NoSchedule").Obj(), nil, start)
+		Condition("example.com/Ready").Condition("example.com/Fast").
+		Taint("readiness.k8s.io/net", "", "NoSchedule").Obj(), nil, start)
 	either := ruleset.Compile(build.MakeRule("any").UID("a").Created(start).Selector("pool", "a").AnyOf().
 		Condition("example.com/Ready").Taint("readiness.k8s.io/any", "", "NoSchedule").Obj(), nil, start)
 	record := func(node *corev1.Node, of *ruleset.Rule, state v1alpha1.NodeState, at time.Duration, missing ...string) {
