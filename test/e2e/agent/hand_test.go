@@ -59,7 +59,7 @@ func TestStartedByHand(t *testing.T) {
 	})
 
 	p.signal(t, syscall.SIGTERM)
-	cluster.Eventually(t, "it drains", func() error { return wantCount(p, "/health answers 503", 1) })
+	cluster.Eventually(t, "it drains", func() error { return wantCount(p, `"drainStatus":503`, 1) })
 	if a := p.health(t, ""); a.code != 503 {
 		t.Errorf("status %d: %s", a.code, a.raw)
 	}
