@@ -88,7 +88,10 @@ func (w *world) recorded(ended int) *corev1.Node {
 var nodes atomic.Int32
 
 func newWorld(ctx context.Context) *world {
-	w := &world{ctx: ctx, start: time.Now().Truncate(time.Second), node: fmt.Sprintf("n-%d", nodes.Add(1))}
+	w := &world{ctx: ctx, node: fmt.Sprintf("n-%d", nodes.Add(1))}
+	node := build.MakeNode(w.node).Label("kosmos.io/node", "true").Obj()
+	Expect(server.Client.Create(ctx, node)).To(Succeed())
+	w.start = node.CreationTimestamp.Time // a record from before it would not count
 	w.clock = clocktesting.NewFakePassiveClock(w.start)
 	w.rules(w.link())
 	watched := interceptor.NewClient(server.Client, interceptor.Funcs{
@@ -122,9 +125,8 @@ func newWorld(ctx context.Context) *world {
 	}
 	taint := corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute,
 		TimeAdded: &metav1.Time{Time: w.start}}
-	node := build.MakeNode(w.node).Label("kosmos.io/node", "true").Obj()
 	node.Spec.Taints = []corev1.Taint{taint}
-	Expect(server.Client.Create(ctx, node)).To(Succeed())
+	Expect(server.Client.Update(ctx, node)).To(Succeed())
 	w.ready(corev1.ConditionUnknown)
 	DeferCleanup(func(ctx context.Context) {
 		Expect(server.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace("default"),
