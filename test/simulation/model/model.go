@@ -6,7 +6,6 @@
 package model
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -416,51 +415,4 @@ func (m *Model) opened(shown *node, r *rule, v *View) {
 	}
 	m.check("opened", m.holds(shown, r, v, false) != no, "rule %s does not hold on node %s, and releases it",
 		r.Metadata.Name, shown.Metadata.Name)
-}
-
-// limit: a new claim on a node in service leaves no more of them claimed than maxUnavailable allows. It reports whether
-// the claim used the limit: then it counts until it is released, even if the node is cordoned.
-//
-//nolint:gocyclo // one condition for each exception of the documentation
-func (m *Model) limit(shown *node, r *rule, v *View) bool {
-	if r.Spec.MaxUnavailable == nil || shown.override() == "Hold" || m.inService(shown, r) != yes ||
-		shown.Spec.Unschedulable || v.edited(r, 0) {
-		return false
-	}
-	claimed, all := 0, 0
-	for _, d := range v.Nodes {
-		n := read[node](d)
-		h := m.node(n.Metadata.UID)
-		u := h.under(r.Metadata.UID)
-		matches := r.Spec.NodeSelector.matches(n.Metadata.Labels)
-		if !matches && (h.last == nil || !r.Spec.NodeSelector.matches(h.last.Metadata.Labels)) {
-			continue
-		}
-		all++ // a node that has just been cordoned or relabelled may count still
-		if !matches || n.Spec.Unschedulable && !u.used {
-			continue
-		}
-		now := h.last != nil && h.last.claim(r.Metadata.UID) != ""
-		if now && m.inService(n, r) == yes && n.override() == "" && !u.forced &&
-			(u.claimer == v.Process || n.claim(r.Metadata.UID) != "") {
-			claimed++
-		}
-	}
-	if strings.Contains(string(r.Spec.MaxUnavailable), "%") && len(m.nodes) > len(v.Nodes) {
-		return true // a node that has just been deleted may count still
-	}
-	m.check("limit", claimed <= allowed(r.Spec.MaxUnavailable, all),
-		"rule %s claims %d nodes in service of %d, by node %s",
-		r.Metadata.Name, claimed, all, shown.Metadata.Name)
-	return true
-}
-
-func allowed(limit json.RawMessage, of int) int {
-	text := strings.Trim(string(limit), `"`)
-	n := 0
-	fmt.Sscan(strings.TrimSuffix(text, "%"), &n)
-	if strings.HasSuffix(text, "%") {
-		return (n*of + 99) / 100
-	}
-	return n
 }
