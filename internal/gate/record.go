@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/lru"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -163,9 +164,25 @@ const MaxClockSkew = 5 * time.Minute
 // FormatTaint is a taint as key=value:effect.
 func FormatTaint(t corev1.Taint) string { return t.Key + "=" + t.Value + ":" + string(t.Effect) }
 
+// validTaints holds taints that parseTaint has accepted, by their text. Every pass of a node reads the taint of each
+// record, and the check of a key by regular expressions would be a tenth of the pass.
+var validTaints = lru.New(1024)
+
 // ParseTaint reads key=value:effect or key:effect. It accepts only taints that a rule may have, so that a forged record
 // cannot make the operator remove a taint of Kubernetes itself.
 func ParseTaint(s string) (corev1.Taint, error) {
+	if t, ok := validTaints.Get(s); ok {
+		return t.(corev1.Taint), nil //nolint:forcetypeassert // added below
+	}
+	s = strings.Clone(s) // it may be a part of a much longer annotation
+	t, err := parseTaint(s)
+	if err == nil {
+		validTaints.Add(s, t)
+	}
+	return t, err
+}
+
+func parseTaint(s string) (corev1.Taint, error) {
 	rest, effect, ok := cutLast(s, ":")
 	if !ok {
 		return corev1.Taint{}, fmt.Errorf("taint %q: want key=value:effect", s)
