@@ -31,11 +31,12 @@ import (
 const (
 	// eventsPerSecond and eventsBurst limit the requests: in a burst, events must not delay the writes of taints.
 	eventsPerSecond, eventsBurst = 100, 50
-	// queuedEvents is how many events wait at most, and knownEvents how many are remembered to count repeated ones.
+	// queuedEvents is the length of the queue. knownEvents is the number of events that are remembered to count
+	// repeats.
 	queuedEvents, knownEvents = 5000, 5000
-	// seriesFor is for how long after an event the same event is counted, and not created again.
+	// seriesFor is how long an event that repeats increments the count of the first one, instead of creating another.
 	seriesFor = 6 * time.Minute
-	// maxNote is how long a note may be; the API server refuses longer ones.
+	// maxNote is the longest note in bytes that the API server accepts.
 	maxNote = 1024
 	// retryEvents is the delay between attempts while the API server cannot be reached.
 	retryEvents = 5 * time.Second
@@ -48,8 +49,8 @@ var droppedEvents = prometheus.NewCounter(prometheus.CounterOpts{
 
 func init() { metrics.Registry.MustRegister(droppedEvents) }
 
-// Recorder records events. It keeps a bounded number of them, and writes them one after another; client-go's recorder
-// starts a goroutine for each event, without a bound. It implements events.EventRecorder.
+// Recorder implements events.EventRecorder with a bounded queue and one writer. The recorder of client-go starts a
+// goroutine for each event, without a bound.
 type Recorder struct {
 	scheme *runtime.Scheme
 	sink   eventsclient.EventsV1Interface
@@ -59,13 +60,13 @@ type Recorder struct {
 	known  *lru.Cache // series, by eventKey
 }
 
-// eventKey tells events apart.
+// eventKey identifies a series: events with equal keys are counted in one object.
 type eventKey struct {
 	regarding, related                       types.UID
 	namespace, name, reason, eventType, note string
 }
 
-// series is an event that was written.
+// series is the Event object of a key, and how often the event has happened.
 type series struct {
 	namespace, name string
 	count           int32
@@ -94,7 +95,7 @@ func newRecorder(cfg *rest.Config, scheme *runtime.Scheme) (*Recorder, error) {
 // Eventf implements events.EventRecorder. It does not block.
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	about, err := reference.GetReference(r.scheme, regarding)
-	if err != nil { // all kinds are in the scheme: cannot happen
+	if err != nil { // cannot happen: the scheme has all kinds
 		droppedEvents.Inc()
 		return
 	}
@@ -139,10 +140,11 @@ func (r *Recorder) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica denies evictions, and says so.
+// NeedLeaderElection implements manager.LeaderElectionRunnable. Every replica denies evictions, and emits events about
+// it.
 func (*Recorder) NeedLeaderElection() bool { return false }
 
-// write writes one event, as soon as the API server can be reached.
+// write sends one event. While the API server cannot be reached, it tries again.
 func (r *Recorder) write(ctx context.Context, e *eventsv1.Event) error {
 	for {
 		err := r.send(ctx, e)
@@ -159,7 +161,7 @@ func (r *Recorder) write(ctx context.Context, e *eventsv1.Event) error {
 	}
 }
 
-// send creates an event, or counts one that repeats.
+// send creates an event, or increments the count of the one that it repeats.
 func (r *Recorder) send(ctx context.Context, e *eventsv1.Event) error {
 	key := eventKey{regarding: e.Regarding.UID, namespace: e.Regarding.Namespace, name: e.Regarding.Name,
 		reason: e.Reason, eventType: e.Type, note: e.Note}

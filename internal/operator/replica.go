@@ -28,23 +28,23 @@ import (
 	"github.com/nodegate/nodegate/internal/watch"
 )
 
-// Environment is what surrounds a replica.
+// Environment is what a replica needs from outside: caches, clients, a clock.
 type Environment struct {
-	// Cache reads nodes and rules, and follows them and the CustomResourceDefinition.
+	// Cache reads and watches nodes, rules and the CRD.
 	Cache cache.Cache
-	// Client reads from Cache, which has seen this replica's own writes, and writes.
+	// Client writes, and reads from Cache. A read after a write waits until Cache has that write.
 	Client client.Client
-	// Live reads past the cache.
+	// Live reads from the API server.
 	Live client.Reader
-	// Direct reads and writes past the cache. It is needed for the eviction guard.
+	// Direct reads from and writes to the API server, for the eviction guard.
 	Direct client.Client
-	// Informers start the watches of evidence.
+	// Informers starts the watches of evidence.
 	Informers evidence.Informers
 	// Recorder records events.
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// After runs a function when a time has passed, never before it returns.
+	// After runs a function later, never before After has returned.
 	After watch.After
 	// Admission returns the engine that taints nodes at admission.
 	Admission func() nodeadmission.Kind
@@ -53,29 +53,31 @@ type Environment struct {
 // Replica is one replica of the operator. The leader runs Nodes, Status, Evictions and Monitor; every replica serves
 // Webhooks.
 type Replica struct {
-	// Rules are followed from New on. CRDSeen reports whether the CustomResourceDefinition has been looked at.
+	// Rules are watched as soon as New has returned. CRDSeen reports whether the served CRD has been compared with
+	// ours.
 	Rules   *watch.Rules
 	CRDSeen func() bool
 
 	Fleet *fleet.Fleet
-	// Nodes is the controller of nodes; NodeRules queues nodes for it when rules or evidence change.
+	// Nodes reconciles nodes. NodeRules enqueues nodes for it when rules or evidence change.
 	Nodes     *node.Reconciler
 	NodeRules *controller.RulesSource
-	// Status is the controller of rules; StatusQueue queues rules for it.
+	// Status reconciles rules. StatusQueue is its queue.
 	Status      *rule.Reconciler
 	StatusQueue *controller.Queue
-	// Evictions finishes the evictions of guards that have ended; nil without webhooks, as nothing is guarded then.
+	// Evictions evicts pods that were due while a guard denied it, once the guard has ended. It is nil without
+	// webhooks, because no guard acts then.
 	Evictions *eviction.Reconciler
-	// Monitor finds out whether guards can be relied on.
+	// Monitor checks whether the API server calls the guard's webhook.
 	Monitor *webhook.Monitor
 	Escapes *node.Escapes
-	// nodesQueue queues nodes for Nodes.
+	// nodesQueue is the queue of Nodes.
 	nodesQueue *controller.Queue
 	// Webhooks are all admission webhooks.
 	Webhooks []admission.Handler
 }
 
-// hub carries what the fleet reports to the controllers' queues.
+// hub enqueues the rules and nodes that the fleet reports.
 type hub struct{ nodes, rules controller.Queue }
 
 // RuleChanged implements fleet.Listener.
@@ -84,13 +86,13 @@ func (h *hub) RuleChanged(name string) { h.rules.Add(name) }
 // Enqueue implements fleet.Listener.
 func (h *hub) Enqueue(nodes []string) { h.nodes.Add(nodes...) }
 
-// New wires a replica. Nothing of it acts until its controllers are run.
+// New wires a replica. It acts on nothing until its controllers run.
 func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 	rules := watch.NewRules(env.Clock)
 	if err := rules.SetupWithCache(ctx, env.Cache); err != nil {
 		return nil, fmt.Errorf("%w (is the CustomResourceDefinition %s installed? see config/crd)", err, crd.Name)
 	}
-	// Nodes are cached on every replica, so that the next leader need not read them first.
+	// Every replica caches nodes, so that a new leader can act at once.
 	nodes, err := env.Cache.GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("watching nodes: %w", err)
@@ -139,7 +141,7 @@ func (r *Replica) addControllers(env *Environment, o *Options) {
 	}
 }
 
-// addEvictionGuard adds what denies evictions, and what finishes those of guards that have ended.
+// addEvictionGuard adds the webhook that denies evictions, and the controller that evicts after a guard has ended.
 func (r *Replica) addEvictionGuard(env *Environment, o *Options, synced func() bool) {
 	if o.Webhooks == nil {
 		return

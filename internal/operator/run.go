@@ -46,30 +46,31 @@ import (
 
 // Options are the settings of a replica.
 type Options struct {
-	// Namespace is the operator's own.
+	// Namespace is the operator's own namespace.
 	Namespace string
 	// NodeStateMetrics turns on the metrics of --enable-node-state-metrics.
 	NodeStateMetrics bool
-	// StartupObjective is within what time a node should be released for the first time; 0: there is no objective.
+	// StartupObjective is the time within which a node should be released for the first time. 0 means no objective.
 	StartupObjective time.Duration
-	// TransientTaintPrefixes are the prefixes of taints that do not keep DaemonSets off a node for good.
+	// TransientTaintPrefixes are the prefixes of taints that are removed while a node starts. They do not decide which
+	// DaemonSets belong on the node.
 	TransientTaintPrefixes []string
-	// NodeWorkers and RuleWorkers are how many nodes and rules are worked on at the same time.
+	// NodeWorkers and RuleWorkers are the numbers of nodes and rules that are reconciled at the same time.
 	NodeWorkers, RuleWorkers int
-	// NodeAdmission is which engine taints nodes at admission; NodePolicy is the name of the policy for that.
+	// NodeAdmission is the engine that taints nodes at admission. NodePolicy is the name of the admission policy.
 	NodeAdmission nodeadmission.Mode
 	NodePolicy    string
-	// Webhooks are the settings of the admission webhooks; nil if none are served.
+	// Webhooks are the settings of the admission webhooks. nil means that no webhook is served.
 	Webhooks *WebhookOptions
-	// UnguardedRecords is whether others than the operator may write its records on nodes.
+	// UnguardedRecords says that no admission policy protects the operator's records on nodes.
 	UnguardedRecords bool
-	// AgentConfig is the ConfigMap of the node agents' configuration; nil if it is not written. AgentAccount is the name
-	// of their ServiceAccount in the same namespace.
+	// AgentConfig is the ConfigMap with the node agents' configuration. nil means that the operator does not write it.
+	// AgentAccount is the name of the agents' ServiceAccount in the same namespace.
 	AgentConfig  *types.NamespacedName
 	AgentAccount string
 }
 
-// Scheme returns the kinds that the operator reads and writes.
+// Scheme returns a scheme with the kinds that the operator reads and writes.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -78,7 +79,8 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-// CacheOptions returns what is cached, and how much of it.
+// CacheOptions returns the cache's options: nodes are cached without the fields that no rule reads, and of all CRDs
+// only ours.
 func CacheOptions(config *rest.Config) cache.Options {
 	return cache.Options{
 		NewInformer:      watch.LeanNodes(config),
@@ -90,7 +92,7 @@ func CacheOptions(config *rest.Config) cache.Options {
 	}
 }
 
-// Run runs a replica under a manager, with the scheme and the cache options of this package, until the context ends.
+// Run runs a replica until the context ends. The manager must use Scheme and CacheOptions.
 func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 	recorder, err := newRecorder(mgr.GetConfig(), mgr.GetScheme())
 	if err != nil {
@@ -135,7 +137,7 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 	return nil
 }
 
-// addToManager lets the manager run the controllers while this replica leads.
+// addToManager adds the controllers, which run while this replica leads.
 func (r *Replica) addToManager(_ context.Context, mgr manager.Manager, o *Options) error {
 	for _, c := range r.controllers(mgr.GetCache(), o) {
 		if err := c.AddTo(mgr); err != nil {
@@ -174,12 +176,12 @@ func (r *Replica) controllers(c cache.Cache, o *Options) []controller.Controller
 	return out
 }
 
-// addAgentConfig adds what writes the node agents' configuration.
+// addAgentConfig adds the controller that writes the node agents' configuration.
 func (r *Replica) addAgentConfig(recorder events.EventRecorder) func(context.Context, manager.Manager, *Options) error {
 	return func(_ context.Context, mgr manager.Manager, o *Options) error {
 		if o.AgentConfig == nil {
-			ctrl.Log.Info("The node agents' configuration is not written: --agent-config is empty, " +
-				"or the operator runs outside of a cluster and has no namespace")
+			ctrl.Log.Info("Not writing the node agents' configuration: --agent-config is empty, " +
+				"or the operator runs outside a cluster and has no namespace")
 			return nil
 		}
 		account := types.NamespacedName{Namespace: o.AgentConfig.Namespace, Name: o.AgentAccount}
@@ -190,7 +192,8 @@ func (r *Replica) addAgentConfig(recorder events.EventRecorder) func(context.Con
 
 const actionFreeze = "FreezeRules"
 
-// addIncumbents adds what freezes the rules while another controller acts on them. It looks before anything acts.
+// addIncumbents adds the check that freezes all rules while another controller acts on them. The first check comes
+// before any controller starts.
 func (r *Replica) addIncumbents(env *Environment) func(context.Context, manager.Manager, *Options) error {
 	return func(ctx context.Context, mgr manager.Manager, _ *Options) error {
 		tell := func(ctx context.Context, p *ruleset.Problem) {
@@ -201,7 +204,7 @@ func (r *Replica) addIncumbents(env *Environment) func(context.Context, manager.
 		}
 		i := &watch.Incumbents{Live: env.Live, Rules: r.Rules, Clock: env.Clock, Tell: tell}
 		if err := i.Look(ctx); err != nil {
-			ctrl.Log.Error(err, "Cannot find out whether another controller acts on the rules")
+			ctrl.Log.Error(err, "Cannot check whether another controller acts on the rules")
 		}
 		if err := mgr.Add(i); err != nil {
 			return fmt.Errorf("adding the search for other controllers: %w", err)
@@ -216,10 +219,10 @@ func (r *Replica) addIncumbents(env *Environment) func(context.Context, manager.
 	}
 }
 
-// addChecks adds /healthz, and /readyz, which is true once all caches are synced and the rules can be acted on.
+// addChecks adds /healthz and /readyz. /readyz succeeds once all caches are synced and the served CRD is ours.
 func (r *Replica) addChecks(_ context.Context, mgr manager.Manager, _ *Options) error {
 	var synced atomic.Bool
-	// Runnables start when the caches are synced.
+	// The manager starts runnables when the caches are synced.
 	if err := mgr.Add(admission.EveryReplica(func(ctx context.Context) error {
 		if err := r.Rules.WaitForSync(ctx); err != nil {
 			return err
@@ -236,7 +239,7 @@ func (r *Replica) addChecks(_ context.Context, mgr manager.Manager, _ *Options) 
 		}
 		return nil
 	}
-	// The body of /readyz names the check that fails, and nothing else; the log says more.
+	// The body of /readyz only names the check that fails. The log has the error.
 	served := func(*http.Request) error {
 		if p := r.Rules.Frozen(); p != nil {
 			return errors.New(p.String())

@@ -21,22 +21,22 @@ import (
 
 // WebhookOptions are the settings of the admission webhooks.
 type WebhookOptions struct {
-	// Host and Port are where they are served.
+	// Host and Port are the address on which the webhooks are served.
 	Host string
 	Port int
-	// Name is the name of their Service and of their configurations.
+	// Name is the name of the webhooks' Service and of their configurations.
 	Name string
-	// CertFiles reports whether another program keeps tls.crt and tls.key in CertDir; otherwise the operator manages the
-	// certificate itself.
+	// CertFiles reports whether another program, such as cert-manager, keeps tls.crt and tls.key in CertDir. Otherwise
+	// the operator manages the certificate.
 	CertFiles bool
 	CertDir   string
-	// GuardUsers are the users whose deletions of pods an eviction guard denies.
+	// GuardUsers are the users whose deletions of pods the eviction guard denies.
 	GuardUsers []string
-	// NodeFailurePolicy is written into the configuration of the webhook for nodes; empty: it stays as installed.
+	// NodeFailurePolicy is the failure policy of the webhook for nodes. If it is empty, the installed one stays.
 	NodeFailurePolicy admissionregistrationv1.FailurePolicyType
 }
 
-// addWebhooks serves the webhooks, and makes /readyz wait for their certificate.
+// addWebhooks adds the webhook server. /readyz waits for its certificate.
 func (r *Replica) addWebhooks(ctx context.Context, mgr manager.Manager, o *Options) error {
 	if o.Webhooks == nil {
 		return nil
@@ -57,7 +57,7 @@ func (r *Replica) addWebhooks(ctx context.Context, mgr manager.Manager, o *Optio
 	})
 }
 
-// addNodeAdmission finds out which engine taints nodes at admission.
+// addNodeAdmission adds the detection of the engine that taints nodes at admission.
 func addNodeAdmission(ctx context.Context, mgr manager.Manager, o *Options) (*node.Engine, error) {
 	engine := node.NewEngine(o.NodeAdmission, o.Webhooks != nil, o.NodePolicy)
 	if err := engine.SetupWithManager(ctx, mgr); err != nil {
