@@ -1,7 +1,8 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch follows what every replica needs to know: Rules is the compiled snapshot of all rules, FollowCRD
-// freezes them while the served CRD lacks fields of this version, and NewInformer makes informers that reconnect within
-// seconds.
+// Package watch keeps what every replica needs to know, whether it leads or not. Rules is the compiled snapshot of all
+// rules. FollowCRD freezes the rules while the served CRD lacks fields of this version, and Incumbents while another
+// controller acts on them. NewInformer makes informers that reconnect within seconds, and LeanNodes one for nodes that
+// decodes only the fields that rules read.
 package watch

@@ -21,14 +21,15 @@ import (
 const (
 	// lookForIncumbents is how often the leases are read. An incumbent renews its own every two seconds.
 	lookForIncumbents = 10 * time.Second
-	// renewedWithin is for how long a lease counts as renewed. It lasts 15 seconds.
+	// renewedWithin is how long after its last renewal a lease counts. It is twice the lease's duration of 15 seconds.
 	renewedWithin = 30 * time.Second
-	// clockSkew is how far the clocks of an incumbent and of this replica may differ.
+	// clockSkew is the most by which the clocks of the other controller and of this replica may differ.
 	clockSkew = 2 * time.Minute
 )
 
-// Incumbents finds out whether another controller acts on the rules, and freezes them meanwhile: two controllers would
-// undo each other's taints. The proof is a lease that is being renewed; a lease that is left behind proves nothing.
+// Incumbents freezes the rules while another controller acts on them, because two controllers would undo each other's
+// taints. The proof of another controller is a lease that it renews. A lease that a removed controller left proves
+// nothing.
 type Incumbents struct {
 	Live  client.Reader
 	Rules *Rules
@@ -39,14 +40,14 @@ type Incumbents struct {
 	leases map[types.NamespacedName]sighting
 }
 
-// sighting is what is known of a lease: the renewal that was seen last, when, and whether it counts.
+// sighting is the last renewal of a lease, when this process saw it, and whether it proves that a controller runs.
 type sighting struct {
 	renewed metav1.MicroTime
 	at      time.Time
 	counts  bool
 }
 
-// Start looks again and again. It implements manager.Runnable.
+// Start implements manager.Runnable: it looks every ten seconds.
 func (i *Incumbents) Start(ctx context.Context) error {
 	tick := time.NewTicker(lookForIncumbents)
 	defer tick.Stop()
@@ -57,7 +58,7 @@ func (i *Incumbents) Start(ctx context.Context) error {
 		case <-tick.C:
 		}
 		if err := i.Look(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "Cannot find out whether another controller acts on the rules")
+			log.FromContext(ctx).Error(err, "Cannot check whether another controller acts on the rules")
 		}
 	}
 }
@@ -65,7 +66,7 @@ func (i *Incumbents) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica answers readiness probes and webhooks.
 func (*Incumbents) NeedLeaderElection() bool { return false }
 
-// Look reads the leases once, and freezes or thaws the rules. If it fails, everything stays as it is.
+// Look reads the leases once, and freezes or unfreezes the rules. If it fails, it changes nothing.
 func (i *Incumbents) Look(ctx context.Context) error {
 	list := &coordinationv1.LeaseList{}
 	// Version 0: from the API server's cache, which has the leases of all nodes.

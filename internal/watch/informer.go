@@ -18,16 +18,17 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// interval is the least time between two attempts to reach a server that is away; the most is twice as long.
+// interval is the shortest time between two attempts to reach the API server. The longest is twice as long.
 const interval = time.Second
 
-// NewInformer makes an informer for the NewInformer of a cache's options.
+// NewInformer makes an informer that reconnects within two seconds. It is a NewInformer of controller-runtime's
+// cache.Options. By client-go's own backoff, an informer may wait for 30 seconds after the API server is back.
 func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Duration,
 	indexers cache.Indexers) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(Patient(lw), object, resync, indexers)
 }
 
-// Patient retries each request until the API server can be reached. Any answer goes to the caller.
+// Patient repeats each request until the API server can be reached, and returns any answer to the caller.
 func Patient(lw cache.ListerWatcher) *cache.ListWatch {
 	inner := cache.ToListerWatcherWithContext(lw)
 	return &cache.ListWatch{
@@ -47,8 +48,8 @@ func ask[T any](ctx context.Context, options metav1.ListOptions, call func(conte
 		if err == nil || !away(err) || ctx.Err() != nil {
 			return answer, err
 		}
-		if !said { // the informer's own handler of errors does not hear of this one
-			klog.FromContext(ctx).Error(err, "The API server cannot be reached, trying again every second or two")
+		if !said { // the informer's own error handler does not see this error
+			klog.FromContext(ctx).Error(err, "Cannot reach the API server, retrying every second or two")
 		}
 		select {
 		case <-ctx.Done():
@@ -58,7 +59,7 @@ func ask[T any](ctx context.Context, options metav1.ListOptions, call func(conte
 	}
 }
 
-// away reports whether no server answered: no connection was established, or a proxy reported that.
+// away reports whether no API server answered: there was no connection, or a proxy answered in its place.
 func away(err error) bool {
 	var connection *net.OpError
 	return errors.As(err, &connection) || apierrors.IsServiceUnavailable(err)

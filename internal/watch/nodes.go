@@ -29,8 +29,8 @@ const (
 	statusImages, statusVolumesInUse, statusVolumesAttached = 8, 9, 10
 )
 
-// leanNode is a node that skips managed fields, images and volumes when it is decoded. They are most of a node's
-// bytes, no verdict depends on them, and each heartbeat brings them again.
+// leanNode is a node whose managed fields, images and volumes are skipped when it is decoded. They are most of a node's
+// bytes, each heartbeat sends them again, and no verdict depends on them.
 type leanNode struct{ corev1.Node }
 
 // Unmarshal implements the interface that the protobuf serializer asks for.
@@ -69,8 +69,8 @@ func skip(fields ...protowire.Number) func(protowire.Number, []byte) (bool, erro
 	}
 }
 
-// unmarshal hands the fields of a message to take, if they have a length, and all that take does not take to rest.
-// Rest is called with runs of fields, and adds each to what it has read before.
+// unmarshal splits an encoded message. It calls take with each field that has a length. Runs of fields that take does
+// not take go to rest, which merges each run into what it has decoded before.
 func unmarshal(data []byte, rest func([]byte) error, take func(protowire.Number, []byte) (bool, error)) error {
 	from := 0
 	for at := 0; at < len(data); {
@@ -101,8 +101,8 @@ func unmarshal(data []byte, rest func([]byte) error, take func(protowire.Number,
 	return rest(data[from:])
 }
 
-// LeanNodes is a function for the NewInformer of a cache's options. The informer of nodes never decodes what leanNode
-// skips; all others are those of NewInformer.
+// LeanNodes returns a NewInformer for controller-runtime's cache.Options. Its informer of nodes never decodes what
+// leanNode skips. For all other kinds it is this package's NewInformer.
 func LeanNodes(config *rest.Config) func(cache.ListerWatcher, runtime.Object, time.Duration,
 	cache.Indexers) cache.SharedIndexInformer {
 	return func(lw cache.ListerWatcher, object runtime.Object, resync time.Duration,
@@ -154,7 +154,7 @@ func leanNodes(config *rest.Config) cache.ListerWatcher {
 	}
 }
 
-// leanClient is a client whose nodes are lean ones.
+// leanClient returns a client that decodes nodes as leanNode.
 func leanClient(config *rest.Config) (rest.Interface, error) {
 	version, scheme := corev1.SchemeGroupVersion, runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, version)

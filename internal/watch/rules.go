@@ -20,13 +20,13 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Rules is the snapshot of all rules. It is safe for concurrent use.
+// Rules compiles all rules, and serves them as one snapshot. It is safe for concurrent use.
 type Rules struct {
 	clock clock.PassiveClock
 
 	synced func() bool
 
-	// writing is held while the rest changes and the subscribers are called, so that they see every change in order.
+	// writing is held while a change is made and the subscribers are called, so that they see all changes in order.
 	writing     sync.Mutex
 	subscribers []func(*ruleset.Set)
 
@@ -37,12 +37,12 @@ type Rules struct {
 	served   *ruleset.Set
 }
 
-// NewRules is an empty cache.
+// NewRules returns an empty snapshot.
 func NewRules(c clock.PassiveClock) *Rules {
 	return &Rules{clock: c, compiled: ruleset.NewSet(), served: ruleset.NewSet(), synced: func() bool { return false }}
 }
 
-// SetupWithCache follows the rules in an informer cache, whether or not this replica leads.
+// SetupWithCache watches the rules through an informer cache, whether or not this replica leads.
 func (r *Rules) SetupWithCache(ctx context.Context, informers cache.Cache) error {
 	informer, err := informers.GetInformer(ctx, &v1alpha1.NodeReadinessRule{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -60,10 +60,10 @@ func (r *Rules) SetupWithCache(ctx context.Context, informers cache.Cache) error
 	return nil
 }
 
-// HasSynced reports whether all rules that there were at the start have been compiled.
+// HasSynced reports whether all rules that existed at the start are compiled.
 func (r *Rules) HasSynced() bool { return r.synced() }
 
-// WaitForSync waits until all rules that there were at the start have been compiled.
+// WaitForSync waits until HasSynced or the end of the context.
 func (r *Rules) WaitForSync(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -77,14 +77,15 @@ func (r *Rules) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// Set is the present snapshot.
+// Set returns the current snapshot.
 func (r *Rules) Set() *ruleset.Set {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.served
 }
 
-// Subscribe calls a function with the present snapshot, now and after each change, never concurrently and in order.
+// Subscribe calls a function with the current snapshot, now and after each change. Calls are in order, never
+// concurrent.
 func (r *Rules) Subscribe(f func(*ruleset.Set)) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
@@ -92,15 +93,15 @@ func (r *Rules) Subscribe(f func(*ruleset.Set)) {
 	f(r.Set())
 }
 
-// After runs a function when a time has passed, never before it returns.
+// After runs a function later, never before After has returned.
 type After func(time.Duration, func())
 
-// settled are the times after which the rules are read again when the CRD is ours again. The first lets the API servers
-// serve it; the later one covers an API server that was late.
+// settled are the times after which the rules are read again once the served CRD is ours. The first gives the API
+// servers time to serve it. The second is for an API server that took longer.
 var settled = []time.Duration{5 * time.Second, 30 * time.Second}
 
-// thaw ends a freeze because of a foreign CRD, when the rules have been read again. An informer does not notice that
-// pruned fields are back, since neither generation nor resource version change.
+// thaw reads the rules again after a foreign CRD is gone, and then unfreezes them. The informer does not notice that
+// pruned fields are back, because neither generation nor resource version change.
 func (r *Rules) thaw(ctx context.Context, live client.Reader, after After, frozen *ruleset.Problem,
 	waits []time.Duration) {
 	after(waits[0], func() {
@@ -119,8 +120,8 @@ func (r *Rules) thaw(ctx context.Context, live client.Reader, after After, froze
 	})
 }
 
-// reread compiles rules from a live read, and ends the freeze. It reports false, and does nothing, if the rules are
-// frozen for another reason by now.
+// reread compiles rules from a live read, and ends the freeze. If the rules are frozen for another reason by now, it
+// does nothing and returns false.
 func (r *Rules) reread(rules []v1alpha1.NodeReadinessRule, frozen *ruleset.Problem) bool {
 	r.writing.Lock()
 	defer r.writing.Unlock()
@@ -140,7 +141,7 @@ func (r *Rules) reread(rules []v1alpha1.NodeReadinessRule, frozen *ruleset.Probl
 	return true
 }
 
-// Freeze freezes all rules for a reason that is not theirs, or with nil ends that.
+// Freeze freezes all rules because of the served CRD. With nil it unfreezes them.
 func (r *Rules) Freeze(p *ruleset.Problem) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
@@ -149,15 +150,15 @@ func (r *Rules) Freeze(p *ruleset.Problem) {
 	}
 	if p != nil && r.frozen != nil && *p == *r.frozen {
 		r.mu.Lock()
-		r.frozen = p // another pointer: a thaw that is under way does not apply any more
+		r.frozen = p // a thaw compares pointers: one that has begun must not end this freeze
 		r.mu.Unlock()
 		return
 	}
 	r.serve(r.compiled, p)
 }
 
-// giveWay freezes all rules while another controller acts on them, or with nil ends that. It reports whether that is
-// new.
+// giveWay freezes all rules because another controller acts on them. With nil it unfreezes them. It reports whether
+// anything has changed.
 func (r *Rules) giveWay(other *ruleset.Problem) bool {
 	r.writing.Lock()
 	defer r.writing.Unlock()
@@ -171,14 +172,14 @@ func (r *Rules) giveWay(other *ruleset.Problem) bool {
 	return true
 }
 
-// OtherController says which other controller acts on the rules; nil if there is none.
+// OtherController returns the problem that another controller acts on the rules, or nil.
 func (r *Rules) OtherController() *ruleset.Problem {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.other
 }
 
-// Frozen says which CRD is served instead of ours; nil if it is ours.
+// Frozen returns the problem that the served CRD is not ours, or nil.
 func (r *Rules) Frozen() *ruleset.Problem {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,7 +196,7 @@ func (r *Rules) put(obj any) {
 	before := r.compiled.Rule(rule.UID)
 	after := ruleset.Compile(rule, before, r.clock.Now())
 	if before != nil && before.Equivalent(after) {
-		return // its status has changed, nothing else
+		return // only its status has changed
 	}
 	r.serve(r.compiled.With(after), r.frozen)
 }
@@ -213,7 +214,7 @@ func (r *Rules) drop(obj any) {
 	r.serve(r.compiled.Without(rule.UID), r.frozen)
 }
 
-// serve makes a set the present one, and tells the subscribers. The caller holds r.writing.
+// serve makes a set the current snapshot, and calls the subscribers. The caller holds r.writing.
 func (r *Rules) serve(compiled *ruleset.Set, frozen *ruleset.Problem) {
 	before := r.Set()
 	served := compiled.FreezeInvalid(before).FreezeDependents(before)
