@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Cause is one reason for which nodes in service do not satisfy a rule. What differs from node to node, such as the
-// name of a pod, is not part of it.
+// Cause is one reason why nodes in service do not satisfy a rule. It leaves out what differs between nodes, such as the
+// name of a pod.
 type Cause struct {
-	// What is the evidence that is missing, in words.
+	// What describes the missing evidence in words.
 	What string
-	// Count is how many nodes there are, and Nodes the names of the first ones.
+	// Count is the number of nodes, and Nodes are the names of the first ones.
 	Count int
 	Nodes []string
 }
 
-// causes groups the nodes in service that do not satisfy a rule, the largest group first. Nodes that have never been
-// released are not among them: that a new node is not ready yet is no news.
+// causes groups the nodes in service that do not satisfy a rule. It leaves out nodes that were never released, because
+// a new node is expected not to be ready.
 type causes map[string]*Cause
 
 // add adds a node. Nodes come in the order of their names.
@@ -46,7 +46,7 @@ func (c causes) sorted() []Cause {
 	return out
 }
 
-// cause says what is missing; empty if nothing is, or the rule does not match the node.
+// cause describes the missing evidence. It is empty if nothing is missing, or if the rule does not match the node.
 func cause(o *Outcome) string {
 	if !o.matches {
 		return ""

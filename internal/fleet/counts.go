@@ -13,30 +13,31 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Counts is a rule's counts, for the metrics.
+// Counts are the counts of a rule, for the metrics.
 type Counts struct {
 	Rule string
 	v1alpha1.NodeCounts
-	// Mode is how far the rule is in force.
+	// Mode says whether the rule is in force, in dry-run, suspended or frozen.
 	Mode ruleset.Mode
 	// BootstrapOnly is the rule's enforcement mode.
 	BootstrapOnly bool
-	// Closed is on how many nodes the rule keeps pods off: it holds them, or could not be evaluated and its taint is
-	// there.
+	// Closed is the number of nodes that the rule keeps pods off: held nodes, and nodes with the rule's taint on which
+	// the rule could not be evaluated.
 	Closed int32
-	// Overridden is for how many nodes the override annotation overrules it, OverBudget how many nodes its limit keeps
-	// from being tainted, Guarded on how many it keeps pods from eviction.
+	// Overridden is the number of nodes whose override annotation replaces the verdict, OverBudget the number of nodes
+	// that wait for the limit, and Guarded the number of nodes on which the eviction guard is active.
 	Overridden, OverBudget, Guarded int
-	// Published is on how many nodes the condition that the rule publishes has each status; nil, if it publishes none.
+	// Published is the number of nodes with each status of the condition that the rule publishes. It is nil if the rule
+	// publishes none.
 	Published map[corev1.ConditionStatus]int
-	// HeldSince is since when the rule has held the node that it has held for the longest time; zero if it holds none.
+	// HeldSince is the start of the oldest hold, or zero if the rule holds no node.
 	HeldSince time.Time
-	// Blocked is how many of the nodes in Closed wait for each condition, by its type, and each requirement, by its name
-	// after "requirement/"; nil with conditionPolicy: anyOf.
+	// Blocked is the number of nodes in Closed that wait for a condition, by its type, or for a requirement, by
+	// "requirement/" and its name. It is nil with conditionPolicy: anyOf.
 	Blocked map[string]int
 }
 
-// requirementPrefix tells a requirement from a condition type.
+// requirementPrefix distinguishes a requirement from a condition type.
 const requirementPrefix = "requirement/"
 
 // closed reports whether the rule keeps pods off the node.
@@ -50,7 +51,7 @@ func (o *Outcome) closed() bool {
 	return false
 }
 
-// Counts are all rules' counts.
+// Counts returns the counts of all rules.
 func (f *Fleet) Counts() []Counts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,7 +84,7 @@ func (f *Fleet) Counts() []Counts {
 	return out
 }
 
-// heldSince returns since when the rule has held the node that it has held for the longest time.
+// heldSince returns the start of the oldest hold, or zero if the rule holds no node.
 func (s *ruleState) heldSince() time.Time {
 	var oldest uint32
 	for _, since := range s.held {

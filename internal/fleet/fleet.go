@@ -19,23 +19,23 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Entry is what was decided about one node under one rule.
+// Entry is the decision about one node under one rule.
 type Entry struct {
-	// Rule is the version of the rule that was decided by.
+	// Rule is the version of the rule that the decision is from.
 	Rule *ruleset.Rule
 	// Current is the state of the node under the rule.
 	Current *gate.State
 	Outcome
-	// Observed and HeartbeatDecides are of the last verdict.
+	// Observed and HeartbeatDecides are from the last verdict.
 	Observed         readiness.Observed
 	HeartbeatDecides bool
 }
 
-// Listener is told what has changed. Its methods are called without a lock, and must not block.
+// Listener receives changes. Its methods are called without a lock, and must not block.
 type Listener interface {
-	// RuleChanged is called when something that a rule's status says may have changed.
+	// RuleChanged is called when the status of a rule may have changed.
 	RuleChanged(name string)
-	// Enqueue is called with nodes for which maxUnavailable has room again.
+	// Enqueue is called with waiting nodes that maxUnavailable now allows to be tainted.
 	Enqueue(nodes []string)
 }
 
@@ -46,7 +46,7 @@ type Listener interface {
 type Fleet struct {
 	listener Listener
 	snapshot atomic.Pointer[snapshot]
-	// awaiting has the names of the nodes on which a heartbeat alone may change a verdict.
+	// awaiting holds the names of the nodes on which a heartbeat alone may change a verdict.
 	awaiting sync.Map
 
 	mu    sync.Mutex
@@ -91,7 +91,7 @@ func (n *nodes) add(name string) int32 {
 	return i
 }
 
-// is keeps which node of its name a node is.
+// is stores the identity of the node with a number: a node of the same name may have been deleted and created again.
 func (n *nodes) is(i int32, node *corev1.Node) {
 	n.uids[i] = node.UID
 	n.created[i] = uint32(node.CreationTimestamp.Unix()) //nolint:gosec // until 2106
@@ -107,7 +107,7 @@ func (n *nodes) remove(name string) {
 	n.free = append(n.free, i)
 }
 
-// position returns where a name is among the sorted ones, or would be.
+// position returns the position of a name in byName, and whether it is there.
 func (n *nodes) position(name string) (int, bool) {
 	if last := len(n.byName); last == 0 || n.names[n.byName[last-1]] < name {
 		return last, false
@@ -117,15 +117,15 @@ func (n *nodes) position(name string) (int, bool) {
 	})
 }
 
-// New is an empty fleet.
+// New returns an empty fleet.
 func New(listener Listener) *Fleet {
 	f := &Fleet{listener: listener, nodes: nodes{number: map[string]int32{}}}
 	f.snapshot.Store(&snapshot{set: ruleset.NewSet()})
 	return f
 }
 
-// Rules is the snapshot of rules that is decided by. It is changed together with the numbers of the limits, so that
-// each reader who decides by it finds them complete.
+// Rules returns the snapshot of rules for decisions. It changes together with the counts of the limits, so that a
+// decision by a new rule never sees incomplete counts.
 func (f *Fleet) Rules() *ruleset.Set { return f.snapshot.Load().set }
 
 // state returns the state of a rule, or nil if the rule is not known. The caller holds f.mu.
@@ -136,8 +136,8 @@ func (f *Fleet) state(rule types.UID) *ruleState {
 	return nil
 }
 
-// Rule is the version of a rule that is decided by, nil if it is not known, and how many nodes have not been looked at
-// under it. The listener is told of what changes from now on.
+// Rule returns the version of a rule that decisions are made by, or nil if the rule is not known, and the number of
+// nodes without a decision by it. The listener receives all changes from now on.
 func (f *Fleet) Rule(uid types.UID) (rule *ruleset.Rule, pending int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,7 +148,7 @@ func (f *Fleet) Rule(uid types.UID) (rule *ruleset.Rule, pending int) {
 	return nil, 0
 }
 
-// Mute keeps changes of a rule from the listener until Rule is called again: the caller comes back by itself.
+// Mute stops calls of RuleChanged for a rule until Rule is called again, because the caller comes back by itself.
 func (f *Fleet) Mute(uid types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -157,9 +157,9 @@ func (f *Fleet) Mute(uid types.UID) {
 	}
 }
 
-// SetRules replaces the snapshot. For each rule that is new or has changed, the state of all nodes is read again before
-// any node is decided by it. It returns the names of the nodes that such a rule concerns, or concerned before: they
-// have to be looked at.
+// SetRules replaces the snapshot. For each rule that is new or has changed, it reads the state of all nodes before any
+// decision is made by that rule. It returns the names of the nodes that such a rule concerns, or concerned before. The
+// caller enqueues them.
 func (f *Fleet) SetRules(set *ruleset.Set, nodes []*corev1.Node, now time.Time) []string {
 	f.mu.Lock()
 	f.addAll(nodes)
@@ -200,7 +200,7 @@ func (f *Fleet) SetRules(set *ruleset.Set, nodes []*corev1.Node, now time.Time) 
 	return names
 }
 
-// addAll numbers the nodes that are new, in the order of their names: each is then inserted at the end.
+// addAll numbers the new nodes in the order of their names, so that each is appended to byName and moves no other.
 func (f *Fleet) addAll(nodes []*corev1.Node) {
 	var fresh []*corev1.Node
 	for _, node := range nodes {
@@ -214,7 +214,7 @@ func (f *Fleet) addAll(nodes []*corev1.Node) {
 	}
 }
 
-// read makes the state of a rule from all nodes. before is its former state, nil for a new rule.
+// read builds the state of a rule from all nodes. before is its previous state, or nil for a new rule.
 func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node, now time.Time) *ruleState {
 	state := newRuleState(rule, &f.nodes)
 	pending := Entry{Rule: rule, Outcome: Outcome{State: v1alpha1.NodeStatePending, pending: true}}
@@ -242,15 +242,15 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 	return state
 }
 
-// Look is what a pass over one node starts from, read at one moment.
+// Look is the input of a reconcile of one node, read under one lock.
 type Look struct {
-	// Rules are the rules to decide by.
+	// Rules are the rules for the decision.
 	Rules *ruleset.Set
 	index map[types.UID]int
-	pairs []pair // of the node, by the rule's index; empty for a node that is not known
+	pairs []pair // of the node, by the rule's index; empty for an unknown node
 }
 
-// Look returns what is known of a node.
+// Look reads what is known about a node.
 func (f *Fleet) Look(node *corev1.Node) Look {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -267,7 +267,7 @@ func (f *Fleet) Look(node *corev1.Node) Look {
 	return l
 }
 
-// Observed is what this process saw of a rule on the node before.
+// Observed returns what this process has observed before about a rule on the node.
 func (l *Look) Observed(rule types.UID) readiness.Observed {
 	if i, ok := l.index[rule]; ok && i < len(l.pairs) && l.pairs[i].outcome != none {
 		return l.pairs[i].observed()
@@ -275,15 +275,14 @@ func (l *Look) Observed(rule types.UID) readiness.Observed {
 	return readiness.Observed{}
 }
 
-// HeartbeatDecides reports whether a heartbeat alone may change a verdict about a node.
+// HeartbeatDecides reports whether a heartbeat alone may change a verdict on a node.
 func (f *Fleet) HeartbeatDecides(node string) bool {
 	_, ok := f.awaiting.Load(node)
 	return ok
 }
 
-// Record keeps what was decided about a node by all rules that concern it. Rules that are not among the entries have
-// nothing to do with it any more. Entries by a version of a rule that is not the present one are dropped: the node is
-// queued again for that one.
+// Record stores the decisions of all rules that concern a node. Rules without an entry no longer concern it. It drops
+// entries from an old version of a rule: SetRules has returned the node for the new version.
 func (f *Fleet) Record(node *corev1.Node, entries []Entry, now time.Time) {
 	f.mu.Lock()
 	n := f.add(node.Name)
@@ -318,7 +317,7 @@ func (f *Fleet) Record(node *corev1.Node, entries []Entry, now time.Time) {
 	f.tell(changed, enqueue)
 }
 
-// freed returns the nodes to wake after the pairs of a node have changed, and keeps whether heartbeats decide there.
+// freed returns the nodes to enqueue after the pairs of a node have changed. It also updates awaiting.
 func (f *Fleet) freed(n int32) []string {
 	var enqueue []string
 	heartbeat := false
@@ -334,7 +333,7 @@ func (f *Fleet) freed(n int32) []string {
 	return enqueue
 }
 
-// Forget drops a node that is gone.
+// Forget removes a deleted node.
 func (f *Fleet) Forget(node string, now time.Time) {
 	f.mu.Lock()
 	n, known := f.number[node]

@@ -15,21 +15,22 @@ import (
 	"github.com/nodegate/nodegate/internal/gate"
 )
 
-// limit is a rule's limit: how many released nodes there are, how many of them the rule claims, and which wait.
+// limit is the state of maxUnavailable for one rule. released counts the nodes that the limit is a share of, and
+// claimed those of them that the rule holds.
 type limit struct {
 	released int
 	claimed  int
-	// reserved are claims that were granted and are not on the node yet, as far as is known.
+	// reserved are the nodes with a granted claim that this process has not seen on the node yet.
 	reserved map[int32]struct{}
-	// waiting are the nodes that were refused, the longest unready first; since is their order, by node.
+	// waiting are the refused nodes, the longest unready first. since has the key of their order, by node.
 	waiting []waiter
 	since   map[int32]int64
-	// woken is how many of them were told that there is room, and have not asked since.
+	// woken is the number of waiting nodes that were enqueued because there is room, and have not called Reserve since.
 	woken int
 	marks
 }
 
-// waiter is a node that waits for room.
+// waiter is a node that waits for the limit.
 type waiter struct {
 	since int64
 	node  int32
@@ -40,7 +41,7 @@ func newLimit() limit {
 	return limit{reserved: map[int32]struct{}{}, since: map[int32]int64{}}
 }
 
-// count adds a pair to the two numbers, or takes it off them.
+// count adds n, which is 1 or -1, to the counts that a pair belongs to.
 func (b *limit) count(p *pair, n int) {
 	if p.outcome == none {
 		return
@@ -57,8 +58,8 @@ func (b *limit) count(p *pair, n int) {
 	}
 }
 
-// settle ends a node's reservation and its waiting, as its new entry says. After a failure it is not known whether the
-// claim was made: it stays reserved until that is seen, or given back.
+// settle ends a node's reservation and its waiting, depending on its new entry. After a failed write the claim may or
+// may not be on the node. It stays reserved until a later entry shows which, or until Unreserve.
 func (s *ruleState) settle(n int32, e *Entry) {
 	b := &s.limit
 	if e == nil || e.State != v1alpha1.NodeStateFailed {
@@ -73,14 +74,14 @@ func (s *ruleState) settle(n int32, e *Entry) {
 	}
 }
 
-// position is where a node that is unready since a time is among the waiting ones, or would be.
+// position returns the position of a node among the waiting ones, and whether it is there.
 func (s *ruleState) position(n int32, since int64) (int, bool) {
 	return slices.BinarySearchFunc(s.limit.waiting, n, func(w waiter, n int32) int {
 		return cmp.Or(cmp.Compare(w.since, since), strings.Compare(s.nodes.names[w.node], s.nodes.names[n]))
 	})
 }
 
-// wait makes a node wait, and returns how many wait before it.
+// wait adds a node to the waiting ones, and returns the number of nodes before it.
 func (s *ruleState) wait(n int32, since int64) int {
 	s.stopWaiting(n)
 	at, _ := s.position(n, since)
@@ -103,13 +104,13 @@ func (s *ruleState) stopWaiting(n int32) {
 	delete(b.since, n)
 }
 
-// available is for how many more claims there is room.
+// available returns the number of claims that the limit still allows.
 func (s *ruleState) available() int {
 	return s.rule.MaxUnavailable(s.limit.released) - s.limit.claimed - len(s.limit.reserved)
 }
 
-// Reserve asks for room for a rule's claim on a node in service that is not ready since the given time. Those that are
-// longest not ready come first. What is granted has to be ended by Record, or by Unreserve.
+// Reserve asks the limit whether a rule may claim its taint on a node in service that has been unready since a time.
+// Nodes that have been unready longer come first. A granted claim ends with Record or Unreserve.
 func (f *Fleet) Reserve(rule types.UID, node string, since time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +130,7 @@ func (f *Fleet) Reserve(rule types.UID, node string, since time.Time) bool {
 	return true
 }
 
-// Unreserve gives back what was granted and not used.
+// Unreserve returns a granted claim that was not used.
 func (f *Fleet) Unreserve(rule types.UID, node string) {
 	f.mu.Lock()
 	var enqueue []string
@@ -143,8 +144,8 @@ func (f *Fleet) Unreserve(rule types.UID, node string) {
 	f.tell(nil, enqueue)
 }
 
-// wake adds the names of the nodes that there is room for now, the longest unready first. A node that was woken and has
-// not asked yet keeps its place: it asks in its next pass, or is recorded to wait no more.
+// wake appends the names of waiting nodes that the limit now allows, the longest unready first. A node that was
+// enqueued before keeps its place until its next reconcile calls Reserve or Record.
 func (s *ruleState) wake(names []string) []string {
 	b := &s.limit
 	names = s.wakeDenied(names)

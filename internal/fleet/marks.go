@@ -12,28 +12,30 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// marks limit on how many nodes the condition that a rule publishes is False: on at most maxUnavailable. A remediator
-// deletes such nodes. A node that was deleted while it was marked keeps its place until a node becomes ready under the
-// rule: so a broken reporter has no fleet deleted, one node after another.
+// marks limits the number of nodes on which the published condition is False to maxUnavailable, because a remediator
+// may delete such nodes. A node that was deleted while its condition was False counts until another node becomes ready
+// under the rule. Otherwise a broken reporter could cause the deletion of a whole fleet, one node after another.
 type marks struct {
-	// marked is on how many nodes the condition is False.
+	// marked is the number of nodes on which the condition is False.
 	marked int
-	// granted are the nodes that may be marked, and are not yet, as far as is known. Nil, if there were none so far.
+	// granted are the nodes whose condition may become False, and on which this process has not seen it yet. It is nil
+	// until ReserveFalse is first called.
 	granted map[int32]struct{}
-	// denied are the nodes that wait for a place.
+	// denied are the nodes that wait for the limit.
 	denied map[int32]struct{}
-	// deleted is how many nodes were deleted while they were marked, for which no node has become ready since.
+	// deleted is the number of nodes that were deleted while their condition was False, less those that have become
+	// ready since.
 	deleted int
 }
 
-// places is how many more nodes may be marked.
+// places returns the number of nodes on which the condition may still become False.
 func (s *ruleState) places() int {
 	b := &s.limit
 	return s.rule.MaxUnavailable(b.released) - b.marked - len(b.granted) - b.deleted
 }
 
-// ReserveFalse asks a rule's limit whether the condition that the rule publishes may become False on a node. What is
-// granted is ended by Record.
+// ReserveFalse asks the limit whether the condition that a rule publishes may become False on a node. Record ends a
+// grant.
 func (f *Fleet) ReserveFalse(rule types.UID, node string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -57,7 +59,7 @@ func (f *Fleet) ReserveFalse(rule types.UID, node string) bool {
 	return true
 }
 
-// wakeDenied adds the names of the nodes that there is a place for now. They ask again.
+// wakeDenied appends the names of waiting nodes that the limit now allows. They call ReserveFalse again.
 func (s *ruleState) wakeDenied(names []string) []string {
 	if len(s.limit.denied) == 0 {
 		return names
@@ -74,7 +76,7 @@ func (s *ruleState) wakeDenied(names []string) []string {
 	return names
 }
 
-// replaced counts nodes that are deleted while they are marked, and those that become ready in their place.
+// replaced counts nodes that are deleted while their condition is False, and nodes that become ready after that.
 func (s *ruleState) replaced(before *pair, e *Entry, fresh bool) {
 	b := &s.limit
 	if fresh && before.outcome != none && before.marked && s.rule.Limited() {

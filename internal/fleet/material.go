@@ -15,50 +15,52 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// maxNames is how many names of nodes a dry-run's lists have at most.
+// maxNames is the largest number of names in the lists of a dry-run.
 const maxNames = 10
 
-// fewNames is how many names of nodes a message has at most.
+// fewNames is the largest number of names in a message.
 const fewNames = 5
 
-// Material is what a rule's status is made from.
+// Material is the input of a rule's status.
 type Material struct {
-	// Rule is the version of the rule that the rest is about.
+	// Rule is the version of the rule that the material is about.
 	Rule *ruleset.Rule
 	// Counts are over all nodes that the rule matches.
 	Counts v1alpha1.NodeCounts
-	// Released and MaxUnavailable are maxUnavailable's denominator and what it allows; Waiting is how many nodes it keeps
-	// from being tainted.
+	// Released is the number of nodes that maxUnavailable is a share of, MaxUnavailable the number of nodes that it
+	// allows, and Waiting the number of nodes that it keeps from being tainted.
 	Released, MaxUnavailable, Waiting int
-	// WaitingNodes are the names of the first of those nodes, the longest unready first.
+	// WaitingNodes are the names of the first waiting nodes, the longest unready first.
 	WaitingNodes []string
-	// Shared is on how many nodes an older claim decides about the rule's taint.
+	// Shared is the number of nodes on which an older claim decides about the rule's taint.
 	Shared int
-	// Warning is what makes the rule's evidence weaker than it looks on some node; the first, in the order of letters.
+	// Warning says why the rule's evidence is weaker than it looks on some node. Of several it is the first in
+	// alphabetical order.
 	Warning string
 	// Causes are why nodes in service do not satisfy the rule.
 	Causes []Cause
-	// Displaced is on how many nodes the rule, or a probe of it, does not publish its condition, and DisplacedBy why.
+	// Displaced is the number of nodes on which another client publishes a condition of the rule or of one of its
+	// probes. DisplacedBy names it.
 	Displaced   int
 	DisplacedBy string
-	// Guarded is on how many nodes the rule guards pods from eviction, and GuardEnded on how many it did for so long that
-	// they are evicted.
+	// Guarded is the number of nodes on which the eviction guard is active. GuardEnded is the number of nodes on which
+	// it has ended after its time, so that pods are evicted.
 	Guarded, GuardEnded int
-	// Applied, Failed and Evaluations are the bounded lists; Truncated, whether they leave nodes out.
+	// Applied, Failed and Evaluations are the bounded lists. Truncated reports whether they leave nodes out.
 	Applied     []string
 	Failed      []v1alpha1.NodeFailure
 	Evaluations []v1alpha1.NodeEvaluation
 	Truncated   bool
-	// ToTaint and ToUntaint are how many nodes a dry-run would taint and untaint, with some names; Risky, how many it
-	// would hold for lack of any evidence.
+	// ToTaint and ToUntaint are the numbers of nodes that a dry-run would taint and untaint, with some names. Risky is
+	// the number of nodes that it would hold because their evidence has never appeared.
 	ToTaint, ToUntaint, Risky    int
 	NamesToTaint, NamesToUntaint []string
 
 	entries, bytes int // of the bounded lists
 }
 
-// Material gathers what a rule's status is made from; false for a rule that is not known. It looks at each node of the
-// rule: only a caller who may write the status asks for it.
+// Material returns the input of a rule's status, or false for an unknown rule. It visits every node of the rule, so a
+// caller that may not write the status yet must not call it.
 func (f *Fleet) Material(rule types.UID) (Material, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,7 +97,7 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 	return m, true
 }
 
-// ranked are the first nodes of one rank, in the order of their names.
+// ranked holds the first nodes of one rank, in the order of their names.
 type ranked struct{ first, toTaint, toUntaint []int32 }
 
 func (r *ranked) add(n int32, o *Outcome) {
@@ -120,7 +122,7 @@ func (m *Material) name(r *ranked, names []string) {
 	}
 }
 
-// countAll counts all nodes, by their outcomes.
+// countAll counts all nodes by their outcomes.
 func (m *Material) countAll(s *ruleState) {
 	for i := range s.outcomes {
 		o := &s.outcomes[i]
@@ -181,7 +183,7 @@ func (m *Material) count(o *Outcome, nodes int) {
 // lastRank is the last of the ranks.
 const lastRank = 4
 
-// rank puts failed and held nodes first: they are what people look for.
+// rank puts failed and held nodes first, because readers of a status look for them.
 func rank(o *Outcome) int {
 	switch o.State {
 	case v1alpha1.NodeStateFailed:
@@ -196,7 +198,7 @@ func rank(o *Outcome) int {
 	return lastRank
 }
 
-// list adds as many nodes to the lists as there is room for.
+// list adds nodes to the lists until they are full.
 func (m *Material) list(numbers []int32, state *ruleState) {
 	for _, n := range numbers {
 		if m.Truncated {
@@ -252,7 +254,7 @@ func encodedSize(v any) int {
 	return len(raw) + 1
 }
 
-// Clip bounds a message for a status.
+// Clip shortens a message to MaxStatusMessage bytes.
 func Clip(s string) string {
 	if len(s) <= v1alpha1.MaxStatusMessage {
 		return s

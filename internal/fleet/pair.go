@@ -17,28 +17,29 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Outcome is what a rule's status says about a node. Many nodes have the same.
+// Outcome is what a rule's status says about a node. Many nodes share one Outcome.
 type Outcome struct {
-	// State and Reason are for the rule's status. State is empty where the rule does not match.
+	// State and Reason are for the rule's status. State is empty if the rule does not match the node.
 	State  v1alpha1.NodeState
 	Reason string
-	// Message says, of a failed node, what happened.
+	// Message says what happened to a failed node.
 	Message string
 	// Present is whether the rule's taint is on the node.
 	Present bool
-	// Results are the conditions as found, of a node that is not ready.
+	// Results are the results of the conditions, on a node that is not ready.
 	Results []v1alpha1.ConditionEvaluationResult
-	// Requirements are the requirements as found, of a node that is not ready.
+	// Requirements are the results of the requirements, on a node that is not ready.
 	Requirements []v1alpha1.RequirementEvaluationResult
-	// Warning is what makes the rule's evidence weaker than it looks; usually empty.
+	// Warning says why the rule's evidence is weaker than it looks. It is usually empty.
 	Warning string
 	// Shared is whether an older claim decides about the rule's taint.
 	Shared bool
-	// Displaced says which condition of the rule, or of a probe of it, another publishes; empty for none.
+	// Displaced names a condition of the rule, or of one of its probes, that another client publishes.
 	Displaced string
-	// Published is the status of the condition that the rule publishes; empty if it is not there.
+	// Published is the status of the condition that the rule publishes. It is empty if the node lacks the condition.
 	Published corev1.ConditionStatus
-	// WouldClaim, WouldRelease and Risky are what a rule in dry-run would do; risky, where evidence never appeared.
+	// WouldClaim and WouldRelease are what a rule in dry-run would do. Risky means that its evidence has never
+	// appeared.
 	WouldClaim, WouldRelease, Risky bool
 	// Hold is what the rule's eviction guard does.
 	Hold gate.HoldState
@@ -46,7 +47,7 @@ type Outcome struct {
 	matches, pending bool
 }
 
-// same reports whether a status would say the same of both.
+// same reports whether a status would say the same about both.
 func (o *Outcome) same(p *Outcome) bool {
 	return o.State == p.State && o.Reason == p.Reason && o.Message == p.Message && o.Warning == p.Warning &&
 		o.Present == p.Present && o.Shared == p.Shared && o.Displaced == p.Displaced &&
@@ -58,7 +59,7 @@ func (o *Outcome) same(p *Outcome) bool {
 
 var seed = maphash.MakeSeed()
 
-// hash is the same for outcomes that are the same.
+// hash is equal for outcomes that are the same.
 func (o *Outcome) hash() uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -87,10 +88,10 @@ func (o *Outcome) hash() uint64 {
 	return h.Sum64()
 }
 
-// none is the outcome of a rule that does not concern a node.
+// none is the index of no outcome: the rule does not concern the node.
 const none = 0
 
-// pair is what is kept of one node under one rule: 32 bytes without a pointer.
+// pair is the state of one node under one rule: 32 bytes, without pointers for the garbage collector to follow.
 type pair struct {
 	since, refreshed int64 // of the observation, in nanoseconds; 0: zero
 	changed          uint32
@@ -121,7 +122,7 @@ func moment(n int64) time.Time {
 	return time.Unix(0, n).UTC()
 }
 
-// stored is an outcome, and how many nodes have it.
+// stored is an outcome, and the number of nodes that have it.
 type stored struct {
 	Outcome
 	nodes int
@@ -133,16 +134,16 @@ type stored struct {
 type ruleState struct {
 	rule     *ruleset.Rule
 	nodes    *nodes
-	pairs    []pair // by the node's number; it may be shorter than there are nodes
+	pairs    []pair // by the node's number; nodes beyond its end have no pair yet
 	outcomes []stored
 	unused   []uint32
 	byHash   map[uint64]uint32
 	pending  int
 	limit    limit
-	// held has the nodes that the rule keeps closed, with the time since when, in seconds since 1970.
+	// held maps the nodes that the rule holds to the start of the hold, in seconds since 1970.
 	held map[int32]uint32
 	pass int  // the last Record that had an entry for the rule
-	told bool // the listener knows of a change, and has not asked for the rule since
+	told bool // RuleChanged was called, and Rule was not called since
 }
 
 func newRuleState(rule *ruleset.Rule, n *nodes) *ruleState {
@@ -167,7 +168,7 @@ func (s *ruleState) concerned(affected []bool) {
 	}
 }
 
-// put replaces the entry of a node, nil for none, and reports whether a status would say something else now.
+// put replaces the entry of a node, or removes it with nil. It reports whether the rule's status may have changed.
 func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 	before := s.at(n)
 	if before.outcome == none && e == nil {
@@ -210,8 +211,8 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 	return !same || fresh
 }
 
-// hold keeps since when the rule has kept pods off a node: the time of its claim. A claim of an admission policy has no
-// time; it was made at the node's creation, or just before it was first seen.
+// hold stores the start of the hold: the time of the claim. The claim of an admission policy has no time. It was made
+// at the node's creation, or just before the operator first saw it.
 func (s *ruleState) hold(n int32, e *Entry, fresh bool, now time.Time) {
 	if e == nil || !e.matches || !e.closed() {
 		delete(s.held, n)
@@ -228,7 +229,7 @@ func (s *ruleState) hold(n int32, e *Entry, fresh bool, now time.Time) {
 	}
 }
 
-// store returns the index of an outcome that one more node has.
+// store counts one more node for an outcome, and returns its index.
 func (s *ruleState) store(o *Outcome) uint32 {
 	if o.pending {
 		s.pending++
@@ -251,7 +252,7 @@ func (s *ruleState) store(o *Outcome) uint32 {
 	return i
 }
 
-// drop takes an outcome from one node.
+// drop counts one node less for an outcome.
 func (s *ruleState) drop(i uint32) {
 	if i == none {
 		return
