@@ -20,19 +20,19 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Admission is what is added to a request that makes a node match rules.
+// Admission is what a webhook adds to a request that makes a node match rules.
 type Admission struct {
-	// Patch is a JSON Patch (RFC 6902) for the object of the request, nil if there is nothing to add.
+	// Patch is a JSON Patch (RFC 6902) for the object of the request, or nil if there is nothing to add.
 	Patch []byte
-	// Claims are the rules that claim their taint by it.
+	// Claims are the rules whose taint the patch adds.
 	Claims []*ruleset.Rule
 }
 
-// Admit says what is added to a request that creates a node (old is nil) or updates it: the taint and the record of
-// each rule that the request makes the node match. A taint that is there is left as it is. What the creator of a node
-// brings as records is dropped.
+// Admit adds the taint and the record of each rule that a request makes the node match. The request creates the node if
+// old is nil; otherwise it updates the node. A taint that the request has stays as it is. Records that the creator of a
+// node brings are dropped.
 //
-// The policy in config/node-admission-policy decides alike, and is tested with the same cases.
+// The admission policy in config/node-admission-policy decides in the same way, and is tested with the same cases.
 func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 	a := Admission{}
 	taints := slices.Clone(node.Spec.Taints)
@@ -65,7 +65,7 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 	return a
 }
 
-// admits reports whether the request makes the node match the rule, in a way that the rule claims its taint for.
+// admits reports whether the request makes the node match the rule, so that the rule claims its taint.
 func admits(rule *ruleset.Rule, old, node *corev1.Node) bool {
 	if rule.Mode != ruleset.Enforced || rule.Taint == nil || rule.Spec.NodeAdmission == v1alpha1.NodeAdmissionNone ||
 		!rule.Matches(node.Labels) {
@@ -79,16 +79,16 @@ func admits(rule *ruleset.Rule, old, node *corev1.Node) bool {
 	if old == nil {
 		return true
 	}
-	// A node that is there may be in service: what is not as certain as with a new one is left to the controller, which
-	// knows windows and limits. A NoExecute taint of a moment would evict what runs.
+	// An existing node may be in service. The controller decides about it, because only the controller knows
+	// unreadySeconds and the limit. Even a short NoExecute taint would evict running pods.
 	_, recorded := node.Annotations[rule.RecordKey()]
 	return !rule.Matches(old.Labels) && node.DeletionTimestamp.IsZero() && !rule.Existing(node) && !recorded &&
 		reportedAge(node) <= gate.ServiceAge &&
 		rule.Taint.Effect != corev1.TaintEffectNoExecute && gate.Find(node, rule.Taint) == nil
 }
 
-// reportedAge is how old a node was when kubelet last reported Ready; 0 if it has not. The admission policy has no
-// clock and cannot compute the age at present.
+// reportedAge returns the age of a node when kubelet last reported Ready, or 0 if it has not. The admission policy has
+// no clock, so neither engine uses the current time.
 func reportedAge(node *corev1.Node) time.Duration {
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && !c.LastHeartbeatTime.IsZero() {
@@ -98,8 +98,8 @@ func reportedAge(node *corev1.Node) time.Duration {
 	return 0
 }
 
-// admissionPatch brings the object of a request to what is wanted. It needs no tests: no other client
-// can write the object meanwhile.
+// admissionPatch returns the patch for the object of a request. It has no test operations, because no other client can
+// write that object meanwhile.
 func admissionPatch(node *corev1.Node, taints []corev1.Taint, annotations map[string]string) []byte {
 	var ops []operation
 	if !equality.Semantic.DeepEqual(node.Spec.Taints, taints) {

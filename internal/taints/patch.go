@@ -20,10 +20,10 @@ type operation struct {
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// patch is the JSON Patch that brings a node's taints and annotations from what was read to what is wanted, nil if
-// nothing changes. Its tests make the API server refuse it (422) where that would be wrong: the node is another one of
-// the same name, or another client has meanwhile written its taints or an annotation that changes. Heartbeats, labels
-// and other annotations may change freely.
+// patch returns the JSON Patch that changes a node's taints and annotations to the wanted ones, or nil if nothing
+// changes. Its test operations make the API server refuse it with status 422 if the node is another one of the same
+// name, or if another client has meanwhile written the taints or one of these annotations. Other changes, such as
+// heartbeats, do not matter.
 func patch(node *corev1.Node, taints []corev1.Taint, annotations map[string]string) []byte {
 	changes := annotationChanges(node.Annotations, annotations)
 	if len(changes) == 0 && equality.Semantic.DeepEqual(node.Spec.Taints, taints) {
@@ -92,7 +92,7 @@ var null = json.RawMessage("null")
 
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-// annotationPath is a JSON Pointer, RFC 6901: "~" and "/" in a key are escaped.
+// annotationPath returns the JSON Pointer (RFC 6901) of an annotation, with "~" and "/" escaped.
 func annotationPath(key string) string {
 	return "/metadata/annotations/" + pointer.Replace(key)
 }
@@ -112,14 +112,13 @@ func rawTaints(taints []corev1.Taint) json.RawMessage {
 	return raw(taints)
 }
 
-// SameInputs reports whether two versions of a node are the same as far as a patch's tests go, so that a patch that was
-// refused for the one would be for the other.
+// SameInputs reports whether the test operations of a patch have the same result for two versions of a node.
 func SameInputs(a, b *corev1.Node) bool {
 	return a.UID == b.UID && equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints) &&
 		maps.Equal(a.Annotations, b.Annotations)
 }
 
-// annotations are a node's, which are copied before the first change.
+// annotations are the annotations of a node. They are copied before the first change.
 type annotations struct {
 	values map[string]string
 	copied bool

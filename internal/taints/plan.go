@@ -19,54 +19,54 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Operation is something that a plan does for a rule.
+// Operation is what a plan does for a rule.
 type Operation string
 
 // The operations.
 const (
-	// Added: the rule's taint is put on the node.
+	// Added: the rule's taint is added to the node.
 	Added Operation = "added"
-	// Removed: it is taken off.
+	// Removed: the rule's taint is removed.
 	Removed Operation = "removed"
-	// Adopted: another client had added it, and it is the rule's from now on.
+	// Adopted: another client added the taint, and the rule owns it from now on.
 	Adopted Operation = "adopted"
 	// Completed: the node has completed a bootstrap-only rule.
 	Completed Operation = "completed"
-	// TimedOut: the rule's timeout has ended.
+	// TimedOut: the rule's timeout has passed.
 	TimedOut Operation = "timedOut"
-	// Rearmed: the node has rebooted and is started over.
+	// Rearmed: the node has rebooted and must become ready again.
 	Rearmed Operation = "rearmed"
-	// Guarded: the node's pods are guarded from eviction from now on.
+	// Guarded: the eviction guard begins on the node.
 	Guarded Operation = "guarded"
-	// GuardEnded: the guard has stood for maxHoldSeconds, and what is due is evicted.
+	// GuardEnded: the eviction guard ends after maxHoldSeconds, and pods that are due are evicted.
 	GuardEnded Operation = "guardEnded"
-	// Unguarded: the pods are no longer guarded.
+	// Unguarded: the eviction guard ends because the rule holds again, or no longer guards.
 	Unguarded Operation = "unguarded"
 )
 
-// Change is one operation of a plan. It has happened once the patch has been accepted.
+// Change is one operation of a plan. It takes effect when the API server accepts the patch.
 type Change struct {
 	Operation Operation
-	// Rule is the rule, nil for a taint of a rule that is gone.
+	// Rule is the rule, or nil for a taint of a deleted rule.
 	Rule *ruleset.Rule
-	// Taint is the taint; empty for Completed.
+	// Taint is the taint. It is empty for Completed.
 	Taint corev1.Taint
-	// Decision is the rule's decision; zero where there is no rule.
+	// Decision is the rule's decision. It is zero if Rule is nil.
 	Decision gate.Decision
 }
 
-// Outcome is what is to be done about a node.
+// Outcome is the result of a plan.
 type Outcome struct {
-	// Patch is a JSON Patch (RFC 6902) for the node, nil if there is nothing to write.
+	// Patch is a JSON Patch (RFC 6902) for the node, or nil if there is nothing to write.
 	Patch []byte
-	// Changes are what the patch does.
+	// Changes are the operations of the patch.
 	Changes []Change
-	// Shared are the rules that claim a taint of which an older claim decides.
+	// Shared holds the rules whose taint an older claim decides about.
 	Shared map[types.UID]bool
 }
 
-// Plan makes one patch of the decisions of all rules about a node. original is the node as it was read, swept the same
-// without what gone rules left. Other taints and annotations are not changed.
+// Plan builds the one patch for a node from the decisions of all rules. original is the node as it was read, and swept
+// is the same node without what deleted rules left. Plan does not change other taints and annotations.
 func Plan(original *corev1.Node, swept Swept, decisions []gate.Decision, now time.Time) Outcome {
 	p := &planner{original: original, node: swept.Node, now: now, swept: swept.Claims}
 	for _, t := range swept.Claims {
@@ -90,14 +90,14 @@ func Plan(original *corev1.Node, swept Swept, decisions []gate.Decision, now tim
 	return out
 }
 
-// claim is one rule's wish that a taint be on the node.
+// claim is one rule's wish for a taint on the node.
 type claim struct {
 	d     *gate.Decision // nil: of a rule that is not known
 	taint corev1.Taint
 	since time.Time
 }
 
-// older orders claims: the oldest one gives the taint its value.
+// older orders claims. The oldest claim decides the value of the taint.
 func (c *claim) older(o *claim) int {
 	if n := c.since.Compare(o.since); n != 0 {
 		return n
@@ -120,7 +120,7 @@ type planner struct {
 	buffer  []byte                    // for records
 }
 
-// manage notes whether a taint goes if no rule wants it. Only taints that are there can go.
+// manage records whether a taint of the node is removed if no rule wants it.
 func (p *planner) manage(t gate.TaintID, goes bool) {
 	if len(p.node.Spec.Taints) == 0 || !goes {
 		return
@@ -138,8 +138,8 @@ func (p *planner) want(c *claim) {
 	p.after[gate.TaintIDOf(c.taint)] = append(p.after[gate.TaintIDOf(c.taint)], c)
 }
 
-// brings reports whether a claim may put a taint on the node that is not there. A rule that is not known, or is frozen,
-// only keeps what is.
+// brings reports whether a claim may add a taint that is not on the node. An unknown or frozen rule only keeps what is
+// there.
 func (c *claim) brings() bool { return c.d != nil && !c.d.Frozen }
 
 func (p *planner) collect(d *gate.Decision) {
@@ -175,7 +175,7 @@ func (p *planner) claimOf(d *gate.Decision, r gate.Record) *claim {
 	return c
 }
 
-// unknownRules lets the claims of rules stand that are not known and not known to be gone.
+// unknownRules keeps the claims of rules that this process does not know and that may exist.
 func (p *planner) unknownRules(decisions []gate.Decision) {
 	unknown := 0
 	for key := range p.node.Annotations {
@@ -220,7 +220,7 @@ func (p *planner) shared() map[types.UID]bool {
 	return out
 }
 
-// taints is the list of taints as it is to be: in the present order, new ones at the end.
+// taints returns the wanted list of taints: in the current order, with new ones at the end.
 func (p *planner) taints() []corev1.Taint {
 	out := make([]corev1.Taint, 0, len(p.node.Spec.Taints)+len(p.after))
 	there := map[gate.TaintID]bool{}
@@ -254,8 +254,8 @@ func (p *planner) taints() []corev1.Taint {
 	return out
 }
 
-// value is what a taint that is there is to say. It keeps its value, regardless of who wrote it, until the oldest
-// claim's rule is edited, or the claim that gave the value goes and another is the oldest.
+// value returns the wanted value of a taint that is on the node. The taint keeps its value, no matter who wrote it,
+// until the oldest claim's rule is edited, or until the claim that gave the value ends and another one is the oldest.
 func (p *planner) value(t corev1.Taint, claims []*claim) string {
 	oldest := claims[0]
 	if !oldest.brings() {
@@ -281,7 +281,7 @@ func (p *planner) value(t corev1.Taint, claims []*claim) string {
 	return t.Value
 }
 
-// annotations are the node's annotations as they are to be.
+// annotations returns the wanted annotations of the node.
 func (p *planner) annotations(decisions []gate.Decision) map[string]string {
 	out := &annotations{values: p.node.Annotations}
 	for i := range decisions {
@@ -333,7 +333,7 @@ func (p *planner) mark(out *annotations, d *gate.Decision) {
 	}
 }
 
-// changes says what the patch does, rule by rule.
+// changes lists the operations of the patch, rule by rule.
 func (p *planner) changes(decisions []gate.Decision, swept []corev1.Taint, taints []corev1.Taint) []Change {
 	had, has := idsOf(p.node.Spec.Taints), idsOf(taints)
 	var out []Change
@@ -413,7 +413,7 @@ func (p *planner) taintChanges(d *gate.Decision, had, has map[gate.TaintID]bool,
 	}
 }
 
-// unclaimed reports whether no rule claimed a taint until now.
+// unclaimed reports whether no rule has claimed a taint before.
 func (p *planner) unclaimed(i gate.TaintID) bool {
 	return !slices.ContainsFunc(p.before, func(c *claim) bool { return gate.TaintIDOf(c.taint) == i })
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// UnknownRules are the rules that have annotations on a node and that the set does not know: UIDs, or in the older form
-// of markers names. Before it acts on one, the caller must make sure that the rule is gone and not only new.
+// UnknownRules returns the rules that have annotations on a node and are not in the set: their UIDs, or their names
+// where a marker has the older form. The caller must check whether such a rule is deleted, because it may only be new.
 func UnknownRules(node *corev1.Node, set *ruleset.Set) []string {
 	var out []string
 	for key := range node.Annotations {
@@ -42,19 +42,20 @@ func unknownRuleIn(key string, set *ruleset.Set) (ref string, ok bool) {
 	return "", false
 }
 
-// Swept is a node without what rules left there that are gone.
+// Swept is a node without what deleted rules left.
 type Swept struct {
-	// Node is the node as it is to be judged.
+	// Node is the node for all decisions.
 	Node *corev1.Node
-	// Claims are the taints that those rules claimed.
+	// Claims are the taints that deleted rules claimed.
 	Claims []corev1.Taint
-	// Published are the types of the conditions that those rules published. The record stays, with nothing else in it,
-	// until the condition is gone or another rule publishes it.
+	// Published are the types of the conditions that deleted rules published. Such a record stays, with nothing else in
+	// it, until the condition is removed or another rule publishes it.
 	Published []string
 }
 
-// Sweep takes from a node what unknown rules left there that are deleted. The completion marker of a rule that exists
-// again under the same name, restored or re-created, becomes that rule's: it must not hold a fleet again.
+// Sweep removes what deleted rules left on a node; gone reports whether an unknown rule is deleted. If a rule exists
+// again under the same name, after a restore for example, the completion marker becomes that rule's. Otherwise the rule
+// would hold the whole fleet again.
 func Sweep(node *corev1.Node, set *ruleset.Set, gone func(ref string) bool) Swept {
 	s := Swept{Node: node}
 	if len(UnknownRules(node, set)) == 0 {
@@ -82,7 +83,7 @@ func Sweep(node *corev1.Node, set *ruleset.Set, gone func(ref string) bool) Swep
 	return s
 }
 
-// sweepPublished keeps a record of a rule that is gone until the condition that the rule published is gone, too.
+// sweepPublished keeps the record of a deleted rule until the condition that the rule published is removed.
 func (s *Swept) sweepPublished(key, value string) {
 	r, ok := gate.ReadRecord(value)
 	if !ok || !ruleset.Publishable(r.Published) || gate.Published(s.Node, r.Published) == nil {
@@ -103,7 +104,7 @@ type markerValue struct {
 	RuleName string `json:"rule-name"`
 }
 
-// marker is the value of a rule's completion marker, as the incumbent controller writes it.
+// marker returns the value of a rule's completion marker, in the incumbent controller's form.
 func marker(rule *ruleset.Rule) string {
 	raw, err := json.Marshal(markerValue{RuleName: rule.Name})
 	if err != nil { // a string: cannot happen

@@ -14,27 +14,27 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// finished are the ended guards of which all evictions are done, by node. It is safe for concurrent use. A process
-// that has just started knows none: it looks at all nodes with such a record.
+// finished holds the ended guards whose evictions are all done, by node. It is safe for concurrent use. It is empty
+// after a start, so a new process reconciles all nodes with the record of an ended guard.
 type finished struct {
 	mu    sync.Mutex
 	nodes map[string]map[endedGuard]bool
 }
 
-// endedGuard is a guard of a rule on a node that ended at a time.
+// endedGuard identifies the guard of a rule by the time at which it ended.
 type endedGuard struct {
 	node, rule types.UID
 	at         time.Time
 }
 
-// endedOn returns the guard of a rule on a node as the record has it; false if the record does not say that it ended.
+// endedOn returns the ended guard of a rule from the node's record, or false if the record has none.
 func endedOn(node *corev1.Node, rule *ruleset.Rule, now time.Time) (endedGuard, bool) {
 	at := gate.StateOf(rule, node, now).Record.GuardEnded
 	return endedGuard{node.UID, rule.UID, at.UTC()}, !at.IsZero()
 }
 
-// Evicted reports whether all pods are evicted that were due on the node when the rule's guard ended there. Pods that
-// the API server refuses to delete are not waited for.
+// Evicted reports whether all pods that were due when the rule's guard ended on the node are evicted. It does not wait
+// for pods that the API server refuses to delete.
 func (r *Reconciler) Evicted(node *corev1.Node, rule *ruleset.Rule) bool {
 	g, ended := endedOn(node, rule, r.Clock.Now())
 	r.finished.mu.Lock()
@@ -42,7 +42,7 @@ func (r *Reconciler) Evicted(node *corev1.Node, rule *ruleset.Rule) bool {
 	return ended && r.finished.nodes[node.Name][g]
 }
 
-// finish notes that all evictions of ended guards are done on a node, and forgets its earlier ones.
+// finish records that all evictions of ended guards are done on a node, and drops earlier records of the node.
 func (r *Reconciler) finish(node *corev1.Node, rules []*ruleset.Rule) {
 	done := map[endedGuard]bool{}
 	for _, rule := range rules {

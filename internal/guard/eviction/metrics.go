@@ -22,5 +22,5 @@ var evictions = prometheus.NewCounterVec(prometheus.CounterOpts{
 
 func init() { metrics.Registry.MustRegister(evictions) }
 
-// ForgetRule drops the metrics of a rule that is gone.
+// ForgetRule deletes the metrics of a deleted rule.
 func ForgetRule(rule string) { evictions.DeleteLabelValues(rule) }

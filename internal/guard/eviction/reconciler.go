@@ -25,32 +25,33 @@ import (
 )
 
 const (
-	// grace is what a pod that becomes due after the end of the hold is left to the node controller, which evicts it
-	// itself.
+	// grace is how long a pod that becomes due after the end of the guard is left to the node controller, which evicts
+	// it.
 	grace = 5 * time.Second
-	// watchEvery is how often the pods of a guarded node are looked at for some that were evicted all the same.
+	// watchEvery is the interval between two checks for guarded pods that were evicted all the same.
 	watchEvery = time.Minute
-	// firstTry is how long after its announcement an eviction that is not denied is done, in whole seconds.
+	// firstTry is the longest time between the announcement of an eviction that is not denied and the deletion.
 	firstTry = 2 * time.Second
 	// disruptionReason is the reason of the condition DisruptionTarget that an evicted pod has.
 	disruptionReason = "EvictionGuardEnded"
 )
 
-// Reconciler finishes the eviction from one node.
+// Reconciler evicts the pods of a node that are due after an eviction guard has ended.
 type Reconciler struct {
 	// Nodes reads nodes from a cache.
 	Nodes client.Reader
-	// Live reads and writes past the cache. A client with a cache would follow all pods once it has written one.
+	// Live reads and writes past the cache. A client with a cache would watch all pods of the cluster after its first
+	// write of a pod.
 	Live client.Client
-	// Rules is the present snapshot of all rules.
+	// Rules returns the current snapshot of all rules.
 	Rules func() *ruleset.Set
-	// Namespace is the operator's own.
+	// Namespace is the operator's own namespace.
 	Namespace string
-	// Bypassed is told of rules that guard a pod which was evicted all the same.
+	// Bypassed is called with a rule and a pod that it guards, if the pod was evicted all the same.
 	Bypassed func(rule *ruleset.Rule, pod *corev1.Pod)
 	// Recorder records events on pods.
 	Recorder events.EventRecorder
-	// Finished is told the name of a node when Evicted reports more of it than before; nil: it is not told.
+	// Finished is called with the name of a node when the result of Evicted may have changed. It may be nil.
 	Finished func(node string)
 	// Clock tells the time.
 	Clock clock.PassiveClock
@@ -59,7 +60,7 @@ type Reconciler struct {
 	finished finished
 }
 
-// Reconcile looks at one node.
+// Reconcile evicts the pods of one node that are due.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	node := &corev1.Node{}
 	if err := r.Nodes.Get(ctx, req.NamespacedName, node); err != nil {
@@ -81,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return reconcile.Result{}, nil
 	}
-	// The cache may be behind: whether the link is back has to be known now.
+	// The cache may be behind, and the node may have recovered.
 	if err := r.Live.Get(ctx, req.NamespacedName, node); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -91,8 +92,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.evict(ctx, node, ended)
 }
 
-// guards reports whether a rule guards the node's pods, and returns the rules whose guard has ended there. Of a frozen
-// or suspended rule, nothing is evicted: frozen reports whether the guard of such a rule has ended.
+// guards reports whether a rule's guard is active on the node, and returns the rules whose guard has ended there. A
+// frozen or suspended rule evicts nothing; frozen reports whether the guard of such a rule has ended.
 func (r *Reconciler) guards(node *corev1.Node) (active bool, ended []*ruleset.Rule, frozen bool) {
 	now := r.Clock.Now()
 	for _, rule := range r.Rules().All() {
@@ -121,7 +122,7 @@ func evicts(node *corev1.Node) bool {
 	return false
 }
 
-// evict evicts every pod of the node that is due, and says when the next one will be.
+// evict evicts every pod of the node that is due, and requeues for the time when the next one is.
 func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, ended []*ruleset.Rule) (reconcile.Result, error) {
 	pods, err := r.podsOf(ctx, node)
 	if err != nil {
@@ -177,7 +178,7 @@ func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, ended []*rule
 	return reconcile.Result{RequeueAfter: max(next.Sub(r.Clock.Now()), time.Millisecond)}, nil
 }
 
-// lastOf returns the guard that ended last, and when: until then evictions were denied.
+// lastOf returns the rule whose guard ended last, and the end. Evictions were denied until then.
 func (r *Reconciler) lastOf(ended []*ruleset.Rule, node *corev1.Node) (last *ruleset.Rule, end time.Time) {
 	for _, rule := range ended {
 		if until := guard.HoldOn(rule, node, r.Clock.Now()).Until; last == nil || until.After(end) {
@@ -187,8 +188,8 @@ func (r *Reconciler) lastOf(ended []*ruleset.Rule, node *corev1.Node) (last *rul
 	return last, end
 }
 
-// recovered reports whether, as far as the cache knows by now, the rule's guard has no evictions to finish any more:
-// the pods that are left stay.
+// recovered reports whether, by the cache, the rule's guard has no more evictions to finish, so that the remaining pods
+// stay.
 func (r *Reconciler) recovered(ctx context.Context, node *corev1.Node, rule *ruleset.Rule) bool {
 	now := &corev1.Node{}
 	if err := r.Nodes.Get(ctx, client.ObjectKeyFromObject(node), now); err != nil {
@@ -206,7 +207,7 @@ func (r *Reconciler) podsOf(ctx context.Context, node *corev1.Node) (*corev1.Pod
 	return pods, nil
 }
 
-// evictPod does what the node controller does: it announces the disruption, and deletes.
+// evictPod evicts as the node controller does: it sets the condition DisruptionTarget, and then deletes the pod.
 func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev1.Pod, rule *ruleset.Rule) error {
 	if err := r.announceDisruption(ctx, pod, rule); err != nil {
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -229,7 +230,7 @@ func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev
 	return nil
 }
 
-// announceDisruption sets the condition by which controllers and people tell an eviction from other deletions.
+// announceDisruption sets DisruptionTarget, which distinguishes an eviction from other deletions.
 func (r *Reconciler) announceDisruption(ctx context.Context, pod *corev1.Pod, rule *ruleset.Rule) error {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
@@ -251,8 +252,8 @@ func (r *Reconciler) announceDisruption(ctx context.Context, pod *corev1.Pod, ru
 	return r.Live.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch))
 }
 
-// watch looks for pods that were evicted though they are guarded: then the API server does not ask the webhook about
-// the user who does that.
+// watch looks for guarded pods that were evicted all the same. Then the API server does not call the webhook for the
+// user who evicts.
 func (r *Reconciler) watch(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
 	pods, err := r.podsOf(ctx, node)
 	if err != nil {
@@ -275,8 +276,8 @@ func (r *Reconciler) watch(ctx context.Context, node *corev1.Node) (reconcile.Re
 	return reconcile.Result{RequeueAfter: watchEvery}, nil
 }
 
-// evicted reports whether the node controller has deleted the pod at its first try. Another client may have deleted
-// later what was kept from it.
+// evicted reports whether the node controller has deleted the pod at its first try. After a denial, another client may
+// have deleted the pod later.
 func evicted(pod *corev1.Pod) bool {
 	announced := guard.Announced(pod)
 	if pod.DeletionTimestamp == nil || announced == nil {

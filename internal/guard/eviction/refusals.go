@@ -19,15 +19,15 @@ const (
 	lastDelay  = 5 * time.Minute
 )
 
-// refuses reports whether the API server refused to evict one pod. Other pods of the node may be evicted. After any
-// other error, such as a lost connection, all pods are tried again soon.
+// refuses reports whether an error is about one pod only, so that other pods of the node may still be evicted. After
+// any other error, such as a lost connection, all pods are tried again soon.
 func refuses(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && !apierrors.IsTooManyRequests(err) && !apierrors.IsServiceUnavailable(err) &&
 		!apierrors.IsServerTimeout(err) && !apierrors.IsTimeout(err)
 }
 
-// refusals are the pods that the API server refused to delete. They are safe for concurrent use.
+// refusals holds the pods that the API server refused to delete. It is safe for concurrent use.
 type refusals struct {
 	mu   sync.Mutex
 	pods map[types.UID]refusal
@@ -39,7 +39,7 @@ type refusal struct {
 	retry time.Time
 }
 
-// add keeps a refusal, and returns when to try again.
+// add records a refusal, and returns the time of the next try.
 func (r *refusals) add(node string, pod *corev1.Pod, now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,14 +51,14 @@ func (r *refusals) add(node string, pod *corev1.Pod, now time.Time) time.Time {
 	return now.Add(delay)
 }
 
-// retryAt returns when to try a pod again; zero if it has not been refused.
+// retryAt returns the time of the next try of a pod, or zero if it was not refused.
 func (r *refusals) retryAt(pod *corev1.Pod) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.pods[pod.UID].retry
 }
 
-// keep forgets the refusals of a node's pods that are gone.
+// keep drops the refusals of the node's other pods, which no longer exist.
 func (r *refusals) keep(node string, pods []corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// Workers is how many nodes are emptied at a time.
+// Workers is the number of nodes that are reconciled at a time.
 const Workers = 4
 
-// Relevant lets through nodes with the record of a guard when that, or their taints, change, and when they are gone.
+// Relevant passes nodes with the record of a guard when the record or their taints change, and when they are deleted.
 func Relevant() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		CreateFunc:  func(e event.TypedCreateEvent[*corev1.Node]) bool { return guarded(e.Object) },
@@ -32,7 +32,7 @@ func Relevant() predicate.TypedPredicate[*corev1.Node] {
 	}
 }
 
-// guarded reports whether a node has the record of a hold.
+// guarded reports whether a node has the record of a guard.
 func guarded(node *corev1.Node) bool {
 	for key, value := range node.Annotations {
 		if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) && strings.Contains(value, `"guardedSince"`) {

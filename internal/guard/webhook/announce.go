@@ -42,24 +42,24 @@ var (
 
 func init() { metrics.Registry.MustRegister(denials, guardedPods, rehearsals) }
 
-// ForgetRule drops the metrics of a rule that is gone.
+// ForgetRule deletes the metrics of a deleted rule.
 func ForgetRule(rule string) {
 	for _, m := range []*prometheus.CounterVec{denials, guardedPods, rehearsals} {
 		m.DeleteLabelValues(rule)
 	}
 }
 
-// reported remembers what was reported already, so that neither the five tries for each pod nor the many pods of a node
-// become as many events.
+// reported holds what has been reported. The node controller tries each pod five times, and a node has many pods: they
+// must not cause as many events.
 type reported struct {
 	once sync.Once
 	seen *lru.Cache
 }
 
-// remembered is how many things are remembered: the pods of a hundred nodes.
+// remembered is the size of that memory: the pods of a hundred nodes.
 const remembered = 16384
 
-// ruleEventEvery is how often a rule gets an event, however many nodes it guards.
+// ruleEventEvery is the least time between two events about a rule, for any number of nodes.
 const ruleEventEvery = 10 * time.Minute
 
 type report struct {
@@ -68,7 +68,7 @@ type report struct {
 	hold  time.Time
 }
 
-// first reports whether this has not been reported before.
+// first reports whether this was not reported before, and records it.
 func (t *reported) first(what report) bool {
 	t.once.Do(func() { t.seen = lru.New(remembered) })
 	if _, ok := t.seen.Get(what); ok {
@@ -78,8 +78,8 @@ func (t *reported) first(what report) bool {
 	return true
 }
 
-// announce tells of a denial: on the pod and on the node once in a hold, and on the rule now and then, for
-// all its nodes together.
+// announce emits events about a denial: one on the pod and one on the node for each active guard, and from time to time
+// one on the rule, for all its nodes.
 func (h *Handler) announce(pod *corev1.Pod, node *corev1.Node, d *guard.Decision) {
 	rule := d.Rule
 	denials.WithLabelValues(rule.Name).Inc()
@@ -99,7 +99,7 @@ func (h *Handler) announce(pod *corev1.Pod, node *corev1.Node, d *guard.Decision
 	}
 }
 
-// announceRehearsal tells of what a rule in dry-run would have denied.
+// announceRehearsal emits an event about a deletion that a rule in dry-run would have denied.
 func (h *Handler) announceRehearsal(pod *corev1.Pod, node *corev1.Node, rule *ruleset.Rule) {
 	rehearsals.WithLabelValues(rule.Name).Inc()
 	if h.reported.first(report{about: pod.UID, rule: rule.Name}) {

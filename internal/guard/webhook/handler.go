@@ -24,20 +24,20 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Path is where the webhook is served.
+// Path is the URL path of the webhook.
 const Path = "/guard-pods"
 
-// Handler answers whether a pod may be deleted.
+// Handler decides whether a pod may be deleted.
 type Handler struct {
 	// Nodes reads from a cache.
 	Nodes client.Reader
-	// Rules is the present snapshot of all rules.
+	// Rules returns the current snapshot of all rules.
 	Rules func() *ruleset.Set
-	// Synced reports whether both are complete. Until then everything is allowed.
+	// Synced reports whether Nodes and Rules are complete. Until then the webhook allows everything.
 	Synced func() bool
-	// Users are the users whose deletions are guarded against.
+	// Users are the users whose deletions the guard denies.
 	Users []string
-	// Namespace is the operator's own.
+	// Namespace is the operator's own namespace.
 	Namespace string
 	// Recorder records events on pods, nodes and rules.
 	Recorder events.EventRecorder
@@ -47,7 +47,7 @@ type Handler struct {
 	reported reported
 }
 
-// Path is where the webhook is served.
+// Path implements admission.Handler.
 func (h *Handler) Path() string { return Path }
 
 // Handle implements admission.Handler.
@@ -77,7 +77,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	return h.answer(ctx, &req, pod, node, &d)
 }
 
-// isDeletion reports whether the request is the deletion of a pod, which is stored as the request says.
+// isDeletion reports whether the request deletes a pod.
 func isDeletion(req *admission.Request) bool {
 	return req.Operation == admissionv1.Delete && req.Resource.Group == "" && req.Resource.Resource == "pods" &&
 		req.SubResource == "" &&
@@ -86,7 +86,7 @@ func isDeletion(req *admission.Request) bool {
 
 func guards(rule *ruleset.Rule) bool { return rule.Spec.EvictionGuard != nil }
 
-// answer makes the response, and tells what was decided, unless nothing is to come of the request.
+// answer makes the response. It logs the decision, counts it and emits events, except for a server-side dry run.
 func (h *Handler) answer(ctx context.Context, req *admission.Request, pod *corev1.Pod, node *corev1.Node,
 	d *guard.Decision) admission.Response {
 	response := admission.Allowed("")
@@ -115,7 +115,7 @@ func (h *Handler) answer(ctx context.Context, req *admission.Request, pod *corev
 	return response
 }
 
-// partial is of a pod what the decision is about. All else is skipped: a pod is much larger.
+// partial is the part of a pod that the decision needs. A whole pod is much larger.
 type partial struct {
 	Metadata struct {
 		Name              string            `json:"name"`

@@ -26,29 +26,29 @@ import (
 )
 
 const (
-	// webhookName is the webhook's name in its configuration, and conditionName the name of the match condition by which
-	// the API server calls it for the guarded users only.
+	// webhookName is the webhook's name in its configuration. conditionName is the name of the match condition that
+	// limits its calls to the guarded users.
 	webhookName   = "pods.readiness.node.x-k8s.io"
 	conditionName = "guarded-users"
 
-	// lookEvery is how often the configuration is read.
+	// lookEvery is the interval between two reads of the configuration.
 	lookEvery = 30 * time.Second
 	// bypassedFor is how long a rule's status says that a guarded pod was evicted.
 	bypassedFor = time.Hour
 )
 
-// Monitor finds out whether guards can be relied on, on the leader. It reads the webhook's configuration and writes
-// nothing.
+// Monitor checks whether the API server calls the guard's webhook. It runs on the leader, reads the webhook's
+// configuration, and writes nothing.
 type Monitor struct {
-	// Live reads past any cache.
+	// Live reads from the API server.
 	Live client.Reader
-	// Rules is the present snapshot of all rules.
+	// Rules returns the current snapshot of all rules.
 	Rules func() *ruleset.Set
-	// Users are the users whose deletions are guarded against.
+	// Users are the users whose deletions the guard denies.
 	Users []string
-	// Configuration is the name of the webhook's configuration; empty if this operator serves no webhooks.
+	// Configuration is the name of the webhook's configuration. It is empty if this operator serves no webhooks.
 	Configuration string
-	// Changed is told the names of rules of which Problem may say something else.
+	// Changed is called with the name of each rule for which the result of Problem may have changed.
 	Changed func(rule string)
 	// Clock tells the time.
 	Clock clock.PassiveClock
@@ -74,7 +74,7 @@ func (m *Monitor) Start(ctx context.Context) error {
 	return nil
 }
 
-// Look reads the webhook's configuration, and tells if something else is wrong with it than before.
+// Look reads the webhook's configuration, and calls Changed if the result differs from the last one.
 func (m *Monitor) Look(ctx context.Context) error {
 	problem, err := m.look(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func (m *Monitor) look(ctx context.Context) (*guard.Problem, error) {
 	return nil, nil
 }
 
-// notAsked returns a user about whom the API server does not ask; empty if there is none.
+// notAsked returns a guarded user for whom the API server does not call the webhook, or "" if there is none.
 func (m *Monitor) notAsked(conditions []admissionregistrationv1.MatchCondition) string {
 	for _, c := range conditions {
 		for _, u := range m.Users {
@@ -144,7 +144,7 @@ func (m *Monitor) notAsked(conditions []admissionregistrationv1.MatchCondition) 
 	return ""
 }
 
-// Bypassed keeps that a pod was evicted though a rule guards it.
+// Bypassed records that a pod was evicted although a rule guards it.
 func (m *Monitor) Bypassed(rule *ruleset.Rule, pod *corev1.Pod) {
 	m.mu.Lock()
 	if m.bypassed == nil {
@@ -155,7 +155,7 @@ func (m *Monitor) Bypassed(rule *ruleset.Rule, pod *corev1.Pod) {
 	m.Changed(rule.Name)
 }
 
-// Problem says why the guard of a rule cannot be relied on; nil if, as far as is known, it can.
+// Problem returns the reason why the guard of a rule may not deny evictions, or nil if no reason is known.
 func (m *Monitor) Problem(rule *ruleset.Rule) *guard.Problem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
