@@ -21,14 +21,14 @@ import (
 
 // Controller is a controller of cluster-scoped objects.
 type Controller struct {
-	// Name is its name in metrics, and Object the key of an object's name in its logs.
+	// Name is the controller's name in metrics. Object is the log key of an object's name.
 	Name, Object string
 	Reconciler   reconcile.Reconciler
-	// Workers is how many objects are worked on at the same time.
+	// Workers is the number of objects that are reconciled at the same time.
 	Workers int
-	// FirstRetry and LastRetry bound the delay between tries of an object that failed.
+	// FirstRetry and LastRetry are the shortest and the longest delay before an object that failed is tried again.
 	FirstRetry, LastRetry time.Duration
-	// Sources queue objects.
+	// Sources enqueue objects.
 	Sources []source.Source
 }
 
@@ -57,7 +57,7 @@ func (c *Controller) AddTo(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Changes is the source that queues objects of a kind when they change, as far as the predicates let that through.
+// Changes returns a source that enqueues objects of a kind when they change, unless a predicate filters the change.
 func Changes[T client.Object](c cache.Cache, kind T, which ...predicate.TypedPredicate[T]) source.Source {
 	return source.Kind(c, kind, &handler.TypedEnqueueRequestForObject[T]{}, which...)
 }

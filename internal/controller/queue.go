@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Queue is a controller's work queue, as soon as the controller has started. Until then what is added is dropped: a
-// controller looks at everything when it starts. The zero value is ready for use, and safe for concurrent use.
+// Queue adds names to the work queue of a controller. Before the controller has started, it drops them, because a
+// controller reconciles every object when it starts. The zero value is ready for use, and safe for concurrent use.
 type Queue struct {
 	mu    sync.RWMutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// Start makes Queue a source of the controller whose queue it stands for.
+// Start implements source.Source.
 func (q *Queue) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -29,10 +29,10 @@ func (q *Queue) Start(_ context.Context, queue workqueue.TypedRateLimitingInterf
 	return nil
 }
 
-// Add queues cluster-scoped objects.
+// Add enqueues cluster-scoped objects.
 func (q *Queue) Add(names ...string) { q.add(0, names) }
 
-// AddLow queues cluster-scoped objects behind everything of usual priority.
+// AddLow enqueues cluster-scoped objects behind all objects of normal priority.
 func (q *Queue) AddLow(names ...string) { q.add(handler.LowPriority, names) }
 
 func (q *Queue) add(priority int, names []string) {

@@ -17,8 +17,8 @@ import (
 	"github.com/nodegate/nodegate/internal/watch"
 )
 
-// RulesSource is a source of the controller of nodes. It puts the rules in force before the first node is reconciled,
-// and queues the nodes that a changed rule concerns behind all others. It implements evidence.Listener.
+// RulesSource is a source of the node controller. It puts the rules in force before the first node is reconciled, and
+// enqueues the nodes that a changed rule concerns behind all others. It implements evidence.Listener.
 type RulesSource struct {
 	Rules *watch.Rules
 	Queue *Queue
@@ -26,7 +26,7 @@ type RulesSource struct {
 	Nodes func(context.Context) bool
 	// SetRules puts rules in force, and returns the nodes that a changed rule concerns.
 	SetRules func(context.Context, *ruleset.Set) ([]string, error)
-	// Go runs a function that may block: later or at the same time, never before it returns.
+	// Go runs a function that may block, concurrently or later, never before Go has returned.
 	Go func(func())
 
 	ctx     context.Context
@@ -41,7 +41,7 @@ func (s *RulesSource) Start(ctx context.Context, queue workqueue.TypedRateLimiti
 	return s.Queue.Start(ctx, queue)
 }
 
-// WaitForSync implements source.SyncingSource: both numbers of every limit are complete before the first node is
+// WaitForSync implements source.SyncingSource: the counts of every limit are complete before the first node is
 // reconciled.
 func (s *RulesSource) WaitForSync(ctx context.Context) error {
 	if !s.Nodes(ctx) {
@@ -54,8 +54,8 @@ func (s *RulesSource) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// Begin puts the rules in force, now and after each change. The source has been started, and nodes and rules are
-// synced.
+// Begin puts the rules in force, now and after each change. Before that, the source must have been started, and nodes
+// and rules must have synced.
 func (s *RulesSource) Begin() {
 	s.Rules.Subscribe(func(set *ruleset.Set) {
 		s.mu.Lock()
@@ -65,7 +65,7 @@ func (s *RulesSource) Begin() {
 	})
 }
 
-// putInForce puts the last set in force. The caller holds s.mu.
+// putInForce puts the latest set in force. The caller holds s.mu.
 func (s *RulesSource) putInForce() {
 	names, err := s.SetRules(s.ctx, s.set)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// stabilization is the evidence that readySeconds and minimumHoldSeconds count as.
+// stabilization is the name of the evidence in metrics that stands for readySeconds and minimumHoldSeconds.
 const stabilization = "stabilization"
 
 // evidenceNames returns the names of a rule's evidence in metrics, in the order of a verdict's results. A rule with
@@ -30,34 +30,34 @@ func evidenceNames(rule *ruleset.Rule) []string {
 	return append(names, stabilization)
 }
 
-// account is what the start of one node under one rule was spent on: each moment from the node's creation is attributed
-// to the evidence that was missing then, or to stabilization if none was. Time between the end of both and the release
-// is the operator's, and is attributed to nothing.
+// account attributes the time that one node took to start under one rule. Each moment since the node's creation is
+// attributed to the evidence that was missing then, or to stabilization if none was missing. The operator's own time,
+// between the end of both and the release, is attributed to nothing.
 type account struct {
 	rule    *ruleset.Rule
 	created time.Time
-	// until is up to when time is attributed.
+	// until is the end of the attributed time.
 	until time.Time
-	// clear is since when no evidence is missing; zero if some is.
+	// clear is the time since which no evidence is missing, or zero if some is missing.
 	clear    time.Time
 	evidence []spent // of evidenceNames
-	// missed is whether the start has been counted as one that missed the objective.
+	// missed reports whether the start was counted as one that missed the objective.
 	missed bool
 }
 
-// spent is the time that was spent on one piece of evidence.
+// spent is the time that a start waited for one piece of evidence.
 type spent struct {
-	// blocks is whether it is missing.
+	// blocks reports whether the evidence is missing.
 	blocks bool
-	// blocked is for how long it was missing, and alone for how long nothing else was.
+	// blocked is how long it was missing. alone is how long only it was missing.
 	blocked, alone time.Duration
-	// ended is when it ceased to be missing.
+	// ended is when it was last missing.
 	ended time.Time
 
 	from, to time.Time // when it was missing, within the time that is attributed at once
 }
 
-// newAccount begins with the node's creation, when all evidence is missing.
+// newAccount starts at the node's creation, when all evidence is missing.
 func newAccount(rule *ruleset.Rule, created time.Time) *account {
 	a := &account{rule: rule, created: created, until: created, evidence: make([]spent, len(evidenceNames(rule)))}
 	for i := range max(0, len(a.evidence)-1) {
@@ -103,8 +103,8 @@ func (a *account) observe(rule *ruleset.Rule, results []readiness.Result, now ti
 	a.until = now
 }
 
-// turned returns when a piece of evidence has changed. Evidence without a time changed when it was seen; what was there
-// at the first look was always there, as far as is known.
+// turned returns when a piece of evidence changed. Evidence without a time changed when this process saw the change. If
+// it was there at the first observation, it counts as always there.
 func (a *account) turned(since, now time.Time) time.Time {
 	switch {
 	case since.IsZero() && a.until.Equal(a.created), since.Before(a.until) && !since.IsZero():
@@ -115,7 +115,7 @@ func (a *account) turned(since, now time.Time) time.Time {
 	return since
 }
 
-// divide attributes a time in which no piece of evidence changed to the only one that was missing, or to stabilization.
+// divide attributes an interval in which no piece of evidence changed: to the only missing one, or to stabilization.
 func (a *account) divide(pieces []spent, from, to time.Time) {
 	var only *spent
 	n := 0
@@ -144,7 +144,7 @@ func (a *account) divide(pieces []spent, from, to time.Time) {
 	}
 }
 
-// stable is when stabilization ends if no evidence is missing again.
+// stable returns when stabilization ends, provided that no evidence goes missing until then.
 func (a *account) stable() time.Time {
 	ready, old := a.clear.Add(a.rule.Spec.ReadyWindow()), a.created.Add(a.rule.Spec.MinimumHold())
 	if old.After(ready) {
@@ -160,8 +160,8 @@ func minTime(a, b time.Time) time.Time {
 	return b
 }
 
-// last returns the index of what blocked last, or -1 if nothing did. That is the evidence that was missing for the
-// longest, even if readySeconds followed, unless minimumHoldSeconds ended later.
+// last returns the index of the evidence that blocked last, or -1 if none did. readySeconds, which always follow, do
+// not count as the last blocker; minimumHoldSeconds do if they ended later.
 func (a *account) last() int {
 	last := -1
 	for i := range max(0, len(a.evidence)-1) {
@@ -176,8 +176,8 @@ func (a *account) last() int {
 	return last
 }
 
-// edit goes on with another version of the rule. New evidence counts from now on; what was spent on evidence that the
-// rule no longer has is forgotten.
+// edit continues with another version of the rule. New evidence counts from now on. Time that was attributed to
+// evidence that the rule no longer has is dropped.
 func (a *account) edit(rule *ruleset.Rule) {
 	before, names := evidenceNames(a.rule), evidenceNames(rule)
 	evidence := make([]spent, len(names))

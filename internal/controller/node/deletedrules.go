@@ -14,19 +14,19 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// maxGone bounds how many rules that are gone are remembered. UIDs are never used twice, so that forgetting one costs
-// a list of rules, no more.
+// maxGone is the largest number of deleted rules that are remembered. UIDs are never used twice, so forgetting one only
+// costs another list of the rules.
 const maxGone = 10000
 
-// deletedRules finds out which of the rules with records on nodes are really gone. A rule that the cache does not
-// know may also be so new that only an admission policy has seen it: its taint must not be taken for a leftover.
+// deletedRules checks which of the rules with records on nodes are deleted. A rule that the cache does not know may
+// also be so new that only the admission policy has seen it. Its taint must not count as a leftover.
 type deletedRules struct {
 	mu   sync.Mutex
 	dead sets.Set[string]
 }
 
-// gone asks the API server about references, UIDs or names of rules, that are not known to be gone. The function that
-// it returns says which are.
+// among asks the API server about the rules with the given UIDs or names, except those that it knows to be deleted. The
+// function that it returns reports whether a rule is deleted.
 func (s *deletedRules) among(ctx context.Context, live client.Reader, refs []string) (func(string) bool, error) {
 	if len(refs) == 0 {
 		return func(string) bool { return false }, nil

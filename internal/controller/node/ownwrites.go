@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ownWrites are the versions of nodes that this controller has written last. What they are was told to the fleet when
-// the API server answered: there is no need to look at them once more when the watch brings them.
+// ownWrites holds the resource version of this controller's last write of each node. The fleet has the result of the
+// write since the API server answered, so the node need not be reconciled again when the watch brings it.
 type ownWrites struct{ versions sync.Map } // name to resourceVersion
 
 func (e *ownWrites) expect(node *corev1.Node) { e.versions.Store(node.Name, node.ResourceVersion) }

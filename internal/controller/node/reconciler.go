@@ -30,41 +30,44 @@ import (
 )
 
 const (
-	// conflictDelay is when to look again at a node that another client has written: its watch event usually comes first.
+	// conflictDelay is the delay before a node is reconciled again that another client has written. Usually the watch
+	// event comes first.
 	conflictDelay = 100 * time.Millisecond
-	// maxRecheck bounds how long a deadline is slept for, so that a clock that jumps does no lasting harm.
+	// maxRecheck is the longest delay of a requeue, so that a jump of the clock delays a deadline by ten minutes at
+	// most.
 	maxRecheck = 10 * time.Minute
 )
 
-// Reconciler brings one node's taints in line with all rules.
+// Reconciler reconciles the taints, records and published conditions of a node with all rules.
 type Reconciler struct {
-	// Client reads nodes from a cache that has seen this process's own writes, and writes.
+	// Client writes, and reads nodes from a cache. A read after a write waits until the cache has that write.
 	Client client.Client
-	// Live reads past the cache.
+	// Live reads from the API server.
 	Live client.Reader
-	// Fleet gives the rules, and takes the verdicts.
+	// Fleet has the rules, and stores the verdicts.
 	Fleet *fleet.Fleet
-	// Evidence gathers what is not on the node itself; nil, where no rule asks for that.
+	// Evidence reads evidence that is not on the node itself. It may be nil in tests.
 	Evidence *evidence.Sources
 	// Recorder records events on nodes.
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// PolicyClaim is called for each claim that the admission policy has made, once; nil: not counted.
+	// PolicyClaim is called once for each claim that the admission policy has made. It may be nil.
 	PolicyClaim func()
-	// Evicted reports whether the pods are evicted that were due on a node when a rule's guard ended there; nil, where
-	// nothing evicts pods.
+	// Evicted reports whether all pods are evicted that were due when a rule's guard ended on a node. It is nil if the
+	// operator does not evict pods.
 	Evicted func(*corev1.Node, *ruleset.Rule) bool
-	// Escapes counts pods that were faster than the gate; nil: not counted.
+	// Escapes counts pods that were bound to a node before it was tainted. It may be nil.
 	Escapes *Escapes
-	// UnguardedRecords is whether others than the operator may write its records. Then a record of a deleted rule does not
-	// prove that its taint is the operator's: the taint stays, and is reported.
+	// UnguardedRecords says that no admission policy protects the operator's records. Then the record of a deleted rule
+	// does not prove that the taint is the operator's: the taint stays, and is reported.
 	UnguardedRecords bool
-	// TransientTaintPrefixes are the prefixes of taints that do not keep DaemonSets off a node for good.
+	// TransientTaintPrefixes are the prefixes of taints that are removed while a node starts. They do not decide which
+	// DaemonSets belong on the node.
 	TransientTaintPrefixes []string
-	// StateMetrics counts failed conditions.
+	// StateMetrics turns on the metrics of --enable-node-state-metrics.
 	StateMetrics bool
-	// StartupObjective is within what time a node should be released for the first time; 0: there is no objective.
+	// StartupObjective is the time within which a node should be released for the first time. 0 means no objective.
 	StartupObjective time.Duration
 
 	startups     startups
@@ -73,14 +76,14 @@ type Reconciler struct {
 	ownWrites    ownWrites
 }
 
-// pass is one look at one node.
+// pass is the state of one reconcile of one node.
 type pass struct {
 	node      *corev1.Node
 	set       *ruleset.Set
 	look      fleet.Look
 	now       time.Time
 	swept     taints.Swept
-	left      []corev1.Taint // of deleted rules, by records that anybody may have written
+	left      []corev1.Taint // of deleted rules, by records that another client may have written
 	decisions []gate.Decision
 	verdicts  []readiness.Verdict // of the decisions, in their order
 	reserved  []*ruleset.Rule
@@ -92,7 +95,7 @@ type pass struct {
 	listed    bool
 }
 
-// Reconcile looks at one node.
+// Reconcile implements reconcile.Reconciler for one node.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	node := &corev1.Node{}
 	if err := r.Client.Get(ctx, req.NamespacedName, node); err != nil {
@@ -127,7 +130,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.write(ctx, p, outcome)
 }
 
-// decide judges every rule that concerns the node, at one moment.
+// decide makes the decisions of all rules that concern the node, with one time for all.
 func (r *Reconciler) decide(ctx context.Context, p *pass) {
 	override, err := gate.OverrideOf(p.node, p.now)
 	if err != nil {
@@ -179,7 +182,7 @@ func (r *Reconciler) measured(rule *ruleset.Rule, facts *readiness.Facts, now ti
 	return verdict
 }
 
-// write sends the patch. What follows from it is reported only after the API server has accepted it.
+// write sends the patch. Logs, metrics and events of its changes follow after the API server has accepted it.
 func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome) (reconcile.Result, error) {
 	written := &corev1.Node{}
 	written.Name = p.node.Name
@@ -204,7 +207,8 @@ func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome)
 	return r.fail(p, outcome, failurePatch, fmt.Errorf("patching node %q: %w", p.node.Name, err))
 }
 
-// refused tells a concurrent writer, which is no error but a reason to look again, from a patch that can never succeed.
+// refused distinguishes a concurrent writer, after which the node is reconciled again, from a patch that can never
+// succeed, which is an error.
 func (r *Reconciler) refused(ctx context.Context, p *pass, outcome taints.Outcome, cause error) (reconcile.Result,
 	error) {
 	live := &corev1.Node{}
@@ -226,8 +230,8 @@ func (r *Reconciler) refused(ctx context.Context, p *pass, outcome taints.Outcom
 		"patching node %q: refused although no other client has written it: %w", p.node.Name, cause))
 }
 
-// rejected reports whether the API server has said that it wrote nothing. After any other error the patch may have been
-// carried out, so that what was reserved for it stays reserved.
+// rejected reports whether the API server certainly wrote nothing. After any other error the patch may have succeeded,
+// so its claims stay reserved.
 func rejected(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
@@ -241,7 +245,7 @@ func (r *Reconciler) fail(p *pass, outcome taints.Outcome, reason string, err er
 	return reconcile.Result{}, err
 }
 
-// forget drops a node that is gone.
+// forget drops a deleted node.
 func (r *Reconciler) forget(node string, now time.Time) {
 	r.Fleet.Forget(node, now)
 	r.startups.forgetNode(node, r.StartupObjective, now)
@@ -253,9 +257,9 @@ func (r *Reconciler) unreserve(p *pass) {
 	}
 }
 
-// again returns when to look at the node without any other cause, with the priority of an event: at its next deadline,
-// or at once if the rules changed during this pass. A taint that was written for a rule that has just been deleted
-// would otherwise stay: the fleet no longer tracks that rule, and the watch ignores the controller's own write.
+// again requeues the node for its next deadline, or at once if the rules changed during this pass. Otherwise a taint
+// that was just written for a deleted rule would stay: the fleet no longer tracks that rule, and Relevant ignores the
+// controller's own write. The requeue has the priority of an event.
 func (r *Reconciler) again(p *pass) reconcile.Result {
 	recheck := p.recheck
 	if r.Fleet.Rules() != p.set {
@@ -275,7 +279,7 @@ type failure struct {
 	publishers      bool
 }
 
-// record tells the fleet what has become of the node.
+// record stores the decisions about the node in the fleet.
 func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, failed *failure) {
 	entries := make([]fleet.Entry, 0, len(p.decisions))
 	displaced := p.set.Displaced(node.Labels)

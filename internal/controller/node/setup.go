@@ -21,7 +21,8 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// SetRules brings the rules and their evidence to the fleet. It returns the nodes that a changed rule concerns.
+// SetRules gives the rules to the fleet, and starts the watches of their evidence. It returns the nodes that a changed
+// rule concerns.
 func (r *Reconciler) SetRules(ctx context.Context, set *ruleset.Set) ([]string, error) {
 	list := &corev1.NodeList{}
 	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -41,8 +42,9 @@ func (r *Reconciler) SetRules(ctx context.Context, set *ruleset.Set) ([]string, 
 	return r.Fleet.SetRules(set, nodes, r.Clock.Now()), nil
 }
 
-// judgeable is the set with the rules frozen whose evidence cannot be read, or not yet: it would look as if it were
-// missing. An edited rule stays in force as it was until the new evidence has been read. All others go on.
+// judgeable returns the set in which every rule is frozen whose evidence cannot be read, or has not been read yet.
+// Otherwise the evidence would look as if it were missing. If such a rule was edited, its former version stays in force
+// until the new evidence has been read.
 func (r *Reconciler) judgeable(set *ruleset.Set) *ruleset.Set {
 	if !set.Gathers() {
 		return set
@@ -66,8 +68,8 @@ func (r *Reconciler) judgeable(set *ruleset.Set) *ruleset.Set {
 	return ruleset.NewSet(rules...).WithDaemonSets(in, before).FreezeDependents(before)
 }
 
-// Relevant lets through what a verdict may depend on, but not the echo of this controller's own patch. A heartbeat is
-// let through only where it alone may change one: where evidence is stale, or was reported before the node's last boot.
+// Relevant passes changes that a verdict may depend on, except the event of this controller's own write. It passes a
+// heartbeat only if the heartbeat alone may change a verdict: if evidence is stale, or older than the node's last boot.
 func (r *Reconciler) Relevant() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
@@ -79,7 +81,7 @@ func (r *Reconciler) Relevant() predicate.TypedPredicate[*corev1.Node] {
 	}
 }
 
-// judgedChanged reports whether anything has changed that verdicts and decisions are about and that others write.
+// judgedChanged reports whether a field has changed that other clients write and that verdicts and decisions depend on.
 func judgedChanged(before, after *corev1.Node) bool {
 	return before.UID != after.UID ||
 		before.Spec.Unschedulable != after.Spec.Unschedulable ||
@@ -90,13 +92,13 @@ func judgedChanged(before, after *corev1.Node) bool {
 		conditionsChanged(before.Status.Conditions, after.Status.Conditions)
 }
 
-// writtenChanged reports whether anything has changed that this controller writes.
+// writtenChanged reports whether a field has changed that this controller writes.
 func writtenChanged(before, after *corev1.Node) bool {
 	return !equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
 		annotationsChanged(before.Annotations, after.Annotations)
 }
 
-// inspectedChanged reports whether anything else has changed that a resource or an expression may be about.
+// inspectedChanged reports whether another field has changed that a resource requirement or an expression may read.
 func inspectedChanged(before, after *corev1.Node) bool {
 	b, a := &before.Status, &after.Status
 	return before.Spec.ProviderID != after.Spec.ProviderID ||

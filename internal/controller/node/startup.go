@@ -15,31 +15,31 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// deleted is the result of a start whose node was deleted.
+// deleted is the result of a start that ended because the node was deleted.
 const deleted = "deleted"
 
-// caughtUp is how long a leader waits before it counts nodes that are deleted. The former leader may have counted those
-// that this one's watch brings later, and a deleted node cannot say so.
+// caughtUp is how long a new leader ignores deletions of nodes. The former leader may have counted a deletion that this
+// one's watch brings late, and a deleted node has no record of that.
 const caughtUp = time.Minute
 
-// startups counts the starts of nodes: how each ended, how long it took, and what it was spent on. It keeps only nodes
-// that are starting. A start is counted when the record of its end is on the node, so that each counts once.
+// startups counts the starts of nodes: how each ended, how long it took, and what it waited for. It only keeps nodes
+// that are starting. A start is counted once, when the record of its end is on the node.
 type startups struct {
 	mu    sync.Mutex
 	nodes map[string]*start
-	// led is since when this process has looked at nodes.
+	// led is when this process began to reconcile nodes.
 	led time.Time
 }
 
 // start is a node that is starting.
 type start struct {
 	uid types.UID
-	// written is whether this process has written the node: no other leader has seen its deletion.
+	// written reports whether this process has written the node. Then no former leader can have seen its deletion.
 	written  bool
 	accounts map[types.UID]*account
 }
 
-// observe keeps what the starts of a node are spent on.
+// observe updates the accounts of a node that is starting.
 func (s *startups) observe(node *corev1.Node, decisions []gate.Decision, verdicts []readiness.Verdict,
 	objective time.Duration, now time.Time,
 ) {
@@ -75,7 +75,7 @@ func (s *startups) observe(node *corev1.Node, decisions []gate.Decision, verdict
 	}
 }
 
-// settle counts what the decisions about a node have ended, once they are on the node.
+// settle counts the starts that the decisions about a node have ended. The decisions must be on the node.
 func (s *startups) settle(node string, rules *ruleset.Set, decisions []gate.Decision, wrote bool,
 	objective time.Duration, now time.Time,
 ) {
@@ -120,8 +120,8 @@ func (s *startups) settle(node string, rules *ruleset.Set, decisions []gate.Deci
 	}
 }
 
-// resultOf returns how a decision ends a start, if it does; empty if that is not counted. While a rule is suspended, in
-// dry-run or frozen, nothing ends: a node that was starting exists before the rule is in force again.
+// resultOf reports whether a decision ends a start, and the result, which is empty if it is not counted. A rule that is
+// suspended, in dry-run or frozen ends no start. When it is in force again, the node counts as existing.
 func resultOf(d *gate.Decision) (result string, over bool) {
 	switch was := &d.Was; {
 	case d.Startup != gate.NotStarting:
@@ -136,7 +136,7 @@ func resultOf(d *gate.Decision) (result string, over bool) {
 	return string(gate.Excluded), true
 }
 
-// forgetNode counts the starts of a node that is gone.
+// forgetNode counts the starts of a deleted node.
 func (s *startups) forgetNode(node string, objective time.Duration, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,8 +158,8 @@ func (s *startups) forget(node string, objective time.Duration, now time.Time) {
 	}
 }
 
-// setRules drops what belongs to rules that are gone and to evidence that rules no longer have, and lets the counters
-// of new rules begin at 0, so that Prometheus sees their first increase.
+// setRules drops accounts and counters of deleted rules and of evidence that rules no longer have. It creates the
+// counters of new rules with the value 0, so that Prometheus sees their first increase.
 func (s *startups) setRules(before, after *ruleset.Set, objective time.Duration) {
 	for _, rule := range before.All() {
 		now := after.Rule(rule.UID)
@@ -205,10 +205,10 @@ func (s *startups) setRules(before, after *ruleset.Set, objective time.Duration)
 	}
 }
 
-// met are the values of the label met.
+// met holds the values of the label met.
 var met = map[bool]string{true: "true", false: "false"}
 
-// count counts a start that has ended.
+// count counts an ended start.
 func (a *account) count(result string, objective time.Duration, now time.Time) {
 	if result == "" {
 		return

@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Strip makes a node small before it is cached: it drops what no verdict looks at, such as the list of images, and
-// stores each string once that many nodes have, such as keys, types and messages. Labels, annotations and conditions
-// are all kept: the next rule may read any of them. A stripped node must never be written as a whole; it is only ever
-// patched.
+// Strip makes a node smaller before it is cached. It drops fields that no verdict depends on, such as the list of
+// images, and stores strings that many nodes have only once, such as keys, types and messages. It keeps all labels,
+// annotations and conditions, because the next rule may read any of them. A stripped node must never be written as a
+// whole, only patched.
 func Strip(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -34,7 +34,7 @@ func Strip(obj any) (any, error) {
 	return node, nil
 }
 
-// share returns the one copy of a string that all nodes use.
+// share returns the copy of a string that all nodes share.
 func share[S ~string](s S) S { return unique.Make(s).Value() }
 
 func shareAll(m map[string]string) map[string]string {
