@@ -11,10 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A node has a record for each rule, and each pass reads all of them. So the records that this package writes are read
-// and written without encoding/json; any other JSON is left to it. Both read and write the same.
+// A node has a record for each rule, and each reconcile reads all of them. Records in the form that this package writes
+// are read and written without encoding/json, for speed. All other JSON goes through encoding/json. Tests check that
+// both agree.
 
-// append adds the JSON of a record to a buffer.
+// append appends the JSON of a record to a buffer.
 func (r *Record) append(b []byte) []byte {
 	b = append(b, '{')
 	start := len(b)
@@ -65,7 +66,7 @@ func (r *Record) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// plain reports whether JSON has a character in a string as it is.
+// plain reports whether a character needs no escape in a JSON string.
 func plain(c byte) bool {
 	return c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
 }
@@ -83,7 +84,7 @@ func appendText(b []byte, s string) []byte {
 	return append(append(append(b, '"'), s...), '"')
 }
 
-// field returns the field of a record that a JSON key names, as the type that it has.
+// field returns a pointer to the field of a record with a JSON key.
 func (r *Record) field(key string) (text *string, flag *bool, when *metav1.Time) { //nolint:gocyclo // a case for each
 	switch key {
 	case "rule":
@@ -130,7 +131,7 @@ func (r *Record) field(key string) (text *string, flag *bool, when *metav1.Time)
 	return nil, nil, nil
 }
 
-// read reads a record that append may have written, and reports whether it is one.
+// read reads a record in the form of append. It returns false for any other text.
 func (r *Record) read(s string) bool {
 	rest, ok := strings.CutPrefix(s, "{")
 	for first := true; ok; first = false {

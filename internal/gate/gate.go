@@ -34,19 +34,20 @@ import (
 //	   │ Completed │   final until re-armed; so is Let pass with bootstrap-only
 //	   └───────────┘
 //
-// A node starts in service if it existed before the rule, or is older than ServiceAge when it comes to match and runs a
-// pod that the taint would evict or refuse, and existingNodes says whether it may leave that state before it was ready
-// once. The override Release moves nothing: it only hides the taint. The override Hold moves to Held.
+// A node begins in service if it existed before the rule, or if it is older than ServiceAge when the rule begins to
+// match it and runs a pod that the taint would evict or refuse. existingNodes then says whether the node may be held
+// before it was ready once. The override Release changes no state: it only removes the taint. The override Hold moves
+// to Held.
 //
-// A node in service stays in service if it rebooted while no operator watched it under the rule in force: at a start,
-// or when a suspended rule is resumed. Its evidence counts only if it is from after the boot, as with every reboot, so
-// it moves to Held after unreadySeconds if maxUnavailable allows it, and with NoExecute not before the boot is
-// confirmed. In the same way, a claim from before the rule was last put in force ends if its taint is gone.
+// After a reboot that no operator has seen with the rule in force, before a start of the operator or while the rule was
+// suspended, a node in service stays in service. As after every reboot, only evidence from after the boot counts. So
+// the node moves to Held after unreadySeconds if maxUnavailable allows it, and with NoExecute not before the boot is
+// confirmed. Similarly, a claim from before the rule was last put in force ends if its taint is no longer on the node.
 //
-// A frozen or suspended rule moves nothing and writes nothing. If it is suspended, the override Release still withdraws
-// its claim.
+// A frozen or suspended rule changes no state and writes nothing. Only the override Release still ends the claim of a
+// suspended rule.
 //
-// What each state keeps on the node, and nothing else does:
+// The record and the marker on the node have, in each state:
 //
 //	             taint, since   released        timedOut   notBefore   marker
 //	New          -              -               -          -           -
@@ -56,16 +57,17 @@ import (
 //	Let pass     -              as it was       when       if re-armed -
 //	Completed    -              first release   -          -           yes
 //
-// decide follows the picture in three steps: recall reads where the node is, next chooses the arrow, and the three
-// moves hold, open and pass write what the table says. The eviction guard is a state of its own; see guard.go.
+// decide follows the diagram in three steps. recall reads the current state from the node. next chooses the transition.
+// hold, open and pass carry it out, and write the record as in the table. guard.go has the states of the eviction
+// guard.
 
-// ServiceAge is how old a node is that may be in service when it comes to match a rule.
+// ServiceAge is the age from which a node may be in service when a rule begins to match it.
 const ServiceAge = 10 * time.Minute
 
-// podsRetry is when to ask again for the pods of a node if they could not be listed.
+// podsRetry is the delay before the next try if the pods of a node could not be listed.
 const podsRetry = 30 * time.Second
 
-// subject is a node under a rule, at one moment.
+// subject is a node under a rule at one time.
 type subject struct {
 	Input
 	rec     Record // as it counts now
@@ -74,18 +76,18 @@ type subject struct {
 	d       Decision
 }
 
-// move is an arrow of the picture: where to, and the state and reason that the rule's status gives.
+// move is a transition of the diagram: its target, and the state and reason for the rule's status.
 type move struct {
 	to     target
 	state  v1alpha1.NodeState
 	reason string
-	// timed is set where the timeout of a held node counts.
+	// timed says that the timeout of the held node runs.
 	timed bool
-	// limited is set where maxUnavailable has to allow it.
+	// limited says that maxUnavailable must allow the transition.
 	limited bool
 }
 
-// target is the state that an arrow leads to.
+// target is the state after a transition.
 type target int
 
 const (
@@ -104,7 +106,7 @@ func served(reason string) move {
 	return move{to: toPass, state: v1alpha1.NodeStateReady, reason: reason}
 }
 
-// decide decides about an enforced rule, and about one in dry-run as if it were enforced.
+// decide makes the decision of an enforced rule, or of a rule in dry-run as if it were enforced.
 func decide(in Input, d Decision) Decision {
 	n := &subject{Input: in, rec: in.State.Record, claimed: in.State.Claimed, d: d}
 	n.recall()
@@ -121,7 +123,7 @@ func decide(in Input, d Decision) Decision {
 	return n.after(m)
 }
 
-// after is the decision that a move comes to.
+// after returns the decision that carries out a transition.
 func (n *subject) after(m move) Decision {
 	moved := *n
 	moved.d.State, moved.d.Reason = m.state, m.reason
@@ -138,8 +140,8 @@ func (n *subject) after(m move) Decision {
 	return moved.d
 }
 
-// recall reads the record as it counts now: a reboot starts the node over, a claim of an admission policy gets its
-// time, and a claim on a terminating node ends if its taint is gone.
+// recall brings the record up to date: after a reboot the node must become ready again, the claim of an admission
+// policy gets its time, and a claim on a terminating node ends if its taint is no longer there.
 func (n *subject) recall() {
 	switch {
 	case !n.Rule.Spec.RearmsOnReboot():
@@ -164,8 +166,8 @@ func (n *subject) recall() {
 	}
 }
 
-// rearm starts a node over that has rebooted. A node in service stays in service if the operator did not see the
-// reboot happen: after a time without an operator, many nodes may have rebooted, and the limit applies to them.
+// rearm makes a rebooted node become ready again. If no operator has seen the reboot, a node in service stays in
+// service: many nodes may have rebooted while no operator was running, and the limit applies to them.
 func (n *subject) rearm() {
 	was := n.rec
 	n.rec = Record{
@@ -185,7 +187,8 @@ func (n *subject) rearm() {
 	}
 }
 
-// cameInService reports whether the node was in service before it came to match the rule. Until that is known, it was.
+// cameInService reports whether the node was in service when the rule began to match it. If that is unknown, it counts
+// as in service.
 func (n *subject) cameInService() (came, known bool) {
 	if n.Occupied == nil || !n.adds() || n.State.HasRecord || n.State.Released || n.State.Present || n.claimed ||
 		n.Now.Sub(n.Node.CreationTimestamp.Time) <= ServiceAge || n.ready() {
@@ -195,7 +198,7 @@ func (n *subject) cameInService() (came, known bool) {
 	return occupied || !known, known
 }
 
-// next chooses the arrow. The first case that holds decides.
+// next chooses the transition. The first case that applies decides.
 func (n *subject) next() move {
 	bootstrapped := n.Rule.Spec.BootstrapOnly() && !n.rearmed
 	present := n.State.Present && !n.State.Shared // a taint to adopt
@@ -228,10 +231,10 @@ func (n *subject) next() move {
 	return n.leave()
 }
 
-// leave chooses the arrow of a node in service for which the rule does not hold, or not for long enough.
+// leave chooses the transition of a node in service on which the rule does not hold, or not for long enough.
 func (n *subject) leave() move {
 	existing := n.State.Existing && n.rec.Released.IsZero() && !n.d.Marked
-	// An existing node that has not been ready since the rule was created has not become unready: no window.
+	// unreadySeconds do not apply to an existing node that was never ready under the rule: it has not become unready.
 	first := existing && !n.rec.Existing && n.rec.NotBefore.IsZero() &&
 		n.Rule.InForceSince.Equal(n.Rule.CreatedAt) && !n.Verdict.Since.After(n.Rule.InForceSince)
 	since := n.Verdict.Since
@@ -259,8 +262,8 @@ func (n *subject) leave() move {
 	return m
 }
 
-// bootConfirmed reports whether a taint of NoExecute may be put on a node in service that has rebooted: until kubelet
-// has reported for a while, nothing is known of the pods that started with it.
+// bootConfirmed reports whether a rebooted node in service may get a NoExecute taint. Until kubelet has reported for a
+// while, the state of the pods that started with it is unknown.
 func (n *subject) bootConfirmed() bool {
 	if n.rec.NotBefore.IsZero() || n.Rule.Taint == nil || n.Rule.Taint.Effect != corev1.TaintEffectNoExecute {
 		return true
@@ -270,7 +273,7 @@ func (n *subject) bootConfirmed() bool {
 	return ok
 }
 
-// keep is the arrow to Held that needs no window and no limit, and the one that stays there.
+// keep is the transition to Held without unreadySeconds and limit, and the one that stays in Held.
 func (n *subject) keep() move {
 	m := held(ReasonMinimumHold)
 	m.timed = true
@@ -285,7 +288,7 @@ func (n *subject) keep() move {
 	return m
 }
 
-// idle leaves a node without a claim alone.
+// idle changes nothing on a node without a claim.
 func (n *subject) idle(reason string) move {
 	if n.Verdict.Ready {
 		return served(reason)
@@ -293,7 +296,8 @@ func (n *subject) idle(reason string) move {
 	return exempt(reason)
 }
 
-// expire looks at both clocks of a held node: from the claim, where its time is known, else from the node's creation.
+// expire checks both timeouts of a held node. They run from the claim if its time is known, or else from the node's
+// creation.
 func (n *subject) expire(m move) move {
 	if !n.rec.TimedOut.IsZero() {
 		return m
@@ -321,7 +325,7 @@ func (n *subject) expire(m move) move {
 	return m
 }
 
-// hold puts or keeps the rule's taint on the node. A rule without one holds by its verdict.
+// hold adds the rule's taint to the node, or keeps it there. A rule without a taint holds the node by its verdict.
 func (n *subject) hold() {
 	limited := n.Rule.Limited() && (n.rec.Limited || n.State.Counted)
 	if n.Rule.Taint == nil {
@@ -347,7 +351,7 @@ func (n *subject) hold() {
 	n.d.Claim = true
 }
 
-// claim is since when a claim is made that is made now. A node in service stays one that maxUnavailable counts.
+// claim makes a claim at the current time. maxUnavailable continues to count a node that was in service.
 func (n *subject) claim() metav1.Time {
 	if n.inService() && n.rec.Released.IsZero() {
 		n.rec.Released = n.stamp()
@@ -355,15 +359,15 @@ func (n *subject) claim() metav1.Time {
 	return n.stamp()
 }
 
-// pass takes the rule's claim off the node.
+// pass ends the rule's claim after a timeout with action: Release.
 func (n *subject) pass() {
 	n.rec.dropClaim()
 	n.d.Claim = false
 }
 
-// open releases a node because the rule holds, and remembers that where it makes a difference: a node that existed
-// before, and never was held, need not remember that it is in service, unless existingNodes exempts it until it is
-// ready, or DaemonSets are required, which count if they are older than the release.
+// open releases a node because the rule holds. It records the release if that makes a difference. An existing node that
+// was never held needs no record, unless existingNodes exempts it until it is ready, or the rule requires DaemonSets,
+// which count only if they are older than the release.
 func (n *subject) open() {
 	completes := n.Rule.Spec.BootstrapOnly() && !n.d.Marked
 	untouched := n.inService() && !n.claimed && n.rec.TimedOut.IsZero() &&
@@ -386,7 +390,7 @@ func (n *subject) open() {
 	n.pass()
 }
 
-// ready reports whether the rule holds, and has for long enough.
+// ready reports whether the rule has held for long enough.
 func (n *subject) ready() bool {
 	if !n.Verdict.Ready {
 		return false
@@ -405,14 +409,14 @@ func (n *subject) ready() bool {
 // adds reports whether the rule may add anything to this node.
 func (n *subject) adds() bool { return n.Node.DeletionTimestamp.IsZero() }
 
-// inService reports whether the node is in service: only then a taint needs a window and a limit.
+// inService reports whether the node is in service. Only then do unreadySeconds and the limit apply to a taint.
 func (n *subject) inService() bool { return n.State.Released && !n.rearmed }
 
-// passes reports whether the timeout has ended, and lets the node pass.
+// passes reports whether the timeout has passed, and its action releases the node.
 func (n *subject) passes() bool { return !n.rec.TimedOut.IsZero() && n.Rule.Spec.Timeout.Releases() }
 
-// takesExisting reports whether a node that existed before the rule may get its taint before it has been ready. With
-// Idle, it is decided once that a node is busy, as soon as that is known.
+// takesExisting reports whether an existing node may get the taint before it was ready once. With existingNodes: Idle
+// this is decided once, as soon as it is known whether the node is busy.
 func (n *subject) takesExisting() bool {
 	switch n.Rule.Spec.ExistingNodesOrDefault() {
 	case v1alpha1.ExistingNodesAll:
@@ -429,7 +433,7 @@ func (n *subject) takesExisting() bool {
 	return false
 }
 
-// recheck asks to be called again at a time, if that is in the future.
+// recheck requests another decision at a time, if that is in the future.
 func (n *subject) recheck(t time.Time) { n.recheckIf(!t.IsZero(), t) }
 
 func (n *subject) recheckIf(wanted bool, t time.Time) {
@@ -438,8 +442,8 @@ func (n *subject) recheckIf(wanted bool, t time.Time) {
 	}
 }
 
-// stamp is now, as a record has it: in whole seconds, and not before the node was created, by a clock that is behind
-// the API server's: such a time would be taken for a forged one.
+// stamp returns the current time for a record: in whole seconds, and not before the node's creation. By a clock behind
+// the API server's it could be earlier, and DecodeRecord would take it for a forged time.
 func (n *subject) stamp() metav1.Time {
 	now := n.Now.Truncate(time.Second)
 	if created := n.Node.CreationTimestamp; now.Before(created.Time) {

@@ -26,16 +26,16 @@ import (
 //	    └────────────────── │ Ending │ ◄───────────────────────────────────────┘
 //	      is evicted        └────────┘
 //
-// The record has guardedSince in all states but None, and guardEnded in Ended and Ending. Kubernetes does not try an
-// eviction again that was denied: in Ended and Ending the leader evicts what is due, and only then Ending ends. The
-// guard of a frozen or suspended rule goes on by its record: it does not begin, and it denies until maxHoldSeconds have
+// The record has guardedSince in all states but None, and guardEnded in Ended and Ending. Kubernetes does not repeat an
+// eviction that was denied. So the leader evicts the pods that are due in Ended and Ending, and only then Ending ends.
+// A frozen or suspended rule begins no guard, and its active guard continues by the record until maxHoldSeconds have
 // passed.
 
-// leastCalm is for how long a rule must have held before its eviction guard ends, where readySeconds is less: the node
-// controller's last deletions come more than a second after the node is ready again, when its taint goes.
+// leastCalm is how long a rule must hold before its eviction guard ends, if readySeconds are less. The node
+// controller's last deletions come more than a second after the node is ready again, when its taint is removed.
 const leastCalm = 10 * time.Second
 
-// recordLag is how late a leader's record of the end of a hold may be.
+// recordLag is how late a leader may record the end of a guard.
 const recordLag = time.Minute
 
 // HoldState is the state of a rule's eviction guard on a node.
@@ -43,29 +43,29 @@ type HoldState string
 
 // The states of an eviction guard.
 const (
-	// HoldNone: nothing is guarded.
+	// HoldNone: the guard does not act.
 	HoldNone HoldState = ""
-	// HoldActive: the node's pods are guarded.
+	// HoldActive: evictions of the node's pods are denied.
 	HoldActive HoldState = "Active"
-	// HoldEnded: maxHoldSeconds have passed and the rule still does not hold: what is due is evicted.
+	// HoldEnded: maxHoldSeconds have passed and the rule still does not hold. Pods that are due are evicted.
 	HoldEnded HoldState = "Ended"
-	// HoldEnding: the rule does not guard the node any more, and did not recover: what is due is evicted first.
+	// HoldEnding: the rule no longer guards the node, which has not recovered. First the pods that are due are evicted.
 	HoldEnding HoldState = "Ending"
 )
 
 // Hold describes a rule's eviction guard on a node.
 type Hold struct {
 	State HoldState
-	// Since is when the rule ceased to hold. Until is when pods cease to be guarded, unless the rule holds again by then.
+	// Since is when the rule ceased to hold. Until is when the guard ends, unless the rule holds again by then.
 	Since, Until time.Time
-	// Calm, where the rule holds again, is when the guard ends if no taint of the node controller is left.
+	// Calm is, if the rule holds again, when the guard ends, provided that no taint of the node controller is left.
 	Calm time.Time
-	// RecheckAt is when the state may change by the passage of time alone; zero: it does not.
+	// RecheckAt is when the state may change even if nothing else does. Zero means never.
 	RecheckAt time.Time
 }
 
-// HoldOf returns the state of a rule's eviction guard on a node. It uses the raw verdict, without any stabilization,
-// and outlasts recovery; a rule in dry-run is judged as if it were enforced.
+// HoldOf returns the state of a rule's eviction guard on a node. It depends on the raw verdict, without stabilization.
+// A rule in dry-run is evaluated as if it were enforced.
 func HoldOf(in Input) Hold {
 	if in.Rule.Mode == ruleset.Frozen || in.Rule.Mode == ruleset.Suspended {
 		return RecordedHold(in)
@@ -95,8 +95,8 @@ func HoldOf(in Input) Hold {
 	return hold
 }
 
-// Guards reports whether the rule guards the node's pods whenever it does not hold. A guard that is active when a
-// bootstrap-only rule completes takes its usual course.
+// Guards reports whether the rule guards the node's pods while it does not hold. If a guard is active when a
+// bootstrap-only rule completes, it ends as usual.
 func Guards(in Input) bool {
 	if in.Rule.Spec.EvictionGuard == nil || !in.State.Matches || in.Rule.Mode == ruleset.Deleting {
 		return false
@@ -105,7 +105,7 @@ func Guards(in Input) bool {
 	return !completed || !in.State.Record.GuardedSince.IsZero()
 }
 
-// Ending returns the state of a guard that the rule has no more on the node: none, or ending.
+// Ending returns the state of the guard of a rule that no longer guards the node: HoldNone or HoldEnding.
 func Ending(in Input) Hold {
 	rec := &in.State.Record
 	evicted := in.Evicted == nil || !anyEvicts(in.Node) || in.Verdict.Ready
@@ -119,7 +119,8 @@ func Ending(in Input) Hold {
 	return hold
 }
 
-// released returns the state on a node that a person releases: the guard ends at once, and what is due is evicted.
+// released returns the state on a node with the override Release: the guard ends at once, and pods that are due are
+// evicted.
 func (h Hold) released(in Input) Hold {
 	if h.Since.IsZero() || in.Verdict.Ready {
 		return Hold{}
@@ -128,8 +129,8 @@ func (h Hold) released(in Input) Hold {
 	return h
 }
 
-// RecordedHold returns the state as the leader has recorded it, for those who cannot judge the rule themselves. If the
-// leader is late to record the end, they wait for it for recordLag only.
+// RecordedHold returns the state by the leader's record, for a replica that cannot evaluate the rule. If the leader has
+// not recorded the end in time, the replica waits for recordLag and no longer.
 func RecordedHold(in Input) Hold {
 	rec := &in.State.Record
 	switch {
@@ -150,7 +151,7 @@ func RecordedHold(in Input) Hold {
 	return hold
 }
 
-// calm is for how long a rule must have held before its guard ends.
+// calm returns how long a rule must hold before its guard ends.
 func calm(rule *ruleset.Rule) time.Duration { return max(rule.Spec.ReadyWindow(), leastCalm) }
 
 // recovering is the hold while the rule holds again: link and verdict may flap, and the node controller has not done
@@ -174,7 +175,7 @@ func (h Hold) recovering(in Input) Hold {
 	return h
 }
 
-// lostAt is when the rule ceased to hold, as far as the rule has been asking for that.
+// lostAt returns when the rule ceased to hold, but not before the rule's spec asked for this evidence.
 func lostAt(in Input) time.Time {
 	since := in.Verdict.Since
 	for _, t := range []time.Time{in.Rule.GuardSince, in.Node.CreationTimestamp.Time} {
@@ -188,8 +189,8 @@ func lostAt(in Input) time.Time {
 	return since.Truncate(time.Second)
 }
 
-// EvictsPods reports whether the node has a taint by which the node controller evicts pods from a node that is not
-// ready.
+// EvictsPods reports whether the node has a NoExecute taint of the node controller, by which pods are evicted from a
+// node that is not ready.
 func EvictsPods(node *corev1.Node) bool {
 	for i := range node.Spec.Taints {
 		if OfNodeController(&node.Spec.Taints[i]) {
@@ -205,14 +206,13 @@ func anyEvicts(node *corev1.Node) bool {
 		func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
 }
 
-// OfNodeController reports whether a taint is one by which the node controller evicts pods from a node that is not
-// ready.
+// OfNodeController reports whether a taint is a NoExecute taint of the node controller for nodes that are not ready.
 func OfNodeController(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoExecute && (t.Key == corev1.TaintNodeNotReady ||
 		t.Key == corev1.TaintNodeUnreachable)
 }
 
-// guard keeps in the record since when the node's pods are guarded, and when that ended.
+// guard writes the start and the end of the guard into the record.
 func (n *subject) guard() {
 	n.d.Hold = HoldOf(n.Input)
 	if n.Rule.Mode == ruleset.DryRun { // admission rehearses by itself; a guard from before the dry-run ends
@@ -222,7 +222,7 @@ func (n *subject) guard() {
 	n.d.Hold.remember(&n.rec, n.stamp())
 }
 
-// remember writes the guard's clock into a record.
+// remember writes the guard's times into a record.
 func (h *Hold) remember(r *Record, now metav1.Time) {
 	if h.State == HoldNone {
 		r.GuardedSince, r.GuardEnded = metav1.Time{}, metav1.Time{}

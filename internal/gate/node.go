@@ -14,55 +14,56 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// NodeInput is what is decided from.
+// NodeInput is the input of DecideNode.
 type NodeInput struct {
 	// Node is the node as it was read.
 	Node *corev1.Node
-	// Swept is the same without what rules left there that are gone.
+	// Swept is the same node without what deleted rules left.
 	Swept *corev1.Node
 	// Rules are all rules.
 	Rules *ruleset.Set
-	// Evidence is what requirements are judged by. Its Rules are filled in as the rules are judged.
+	// Evidence is the evidence for requirements. DecideNode fills in Evidence.Rules, rule by rule.
 	Evidence *readiness.Evidence
-	// Override is what a person asks for.
+	// Override is the override of the node, or the zero value.
 	Override Override
-	// Observed is what was seen of a rule on this node before; nil, where nothing was.
+	// Observed returns what this process has observed before about a rule on this node. It may be nil.
 	Observed func(*ruleset.Rule) readiness.Observed
-	// Reserve asks a rule's limit for room for a claim on a node that is not ready since the given time.
+	// Reserve asks the limit whether a rule may claim its taint on the node, which has been unready since a time.
 	Reserve func(rule *ruleset.Rule, since time.Time) bool
-	// Busy says whether pods run on the node that are not part of it; see Input.
+	// Busy reports whether pods run on the node that are not part of it; see Input.
 	Busy func() (busy, known bool)
-	// Occupied says whether a pod runs on the node that a taint would evict or refuse; see Input.
+	// Occupied reports whether a pod runs on the node that a taint would evict or refuse; see Input.
 	Occupied func(*corev1.Taint) (occupied, known bool)
-	// Evaluate judges one rule. By default readiness.Evaluate; a benchmark replaces it.
+	// Evaluate returns the verdict of one rule. The default is readiness.Evaluate. The operator wraps it to measure
+	// time.
 	Evaluate func(*ruleset.Rule, *readiness.Facts, time.Time) readiness.Verdict
-	// Live lists the pods of a namespace on the node from the API server, for a node that has rebooted; nil: Evidence is
-	// as good.
+	// Live lists the pods of a namespace on the node from the API server, for a node that has rebooted. If it is nil,
+	// the pods of Evidence are used.
 	Live func(namespace string, selector labels.Selector) []*corev1.Pod
-	// Evicted says whether the pods are evicted that were due when a rule's guard ended; see Input.
+	// Evicted reports whether all pods are evicted that were due when a rule's guard ended; see Input.
 	Evicted func(*ruleset.Rule) bool
-	// Objective is within what time a node should be released for the first time; see Input.
+	// Objective is the time within which a node should be released for the first time; see Input.
 	Objective time.Duration
-	// MayMark asks whether the rule's limit allows that its condition becomes False on the node; nil: it does.
+	// MayMark asks the limit whether the published condition may become False on the node. nil means that it may.
 	MayMark func(rule *ruleset.Rule) bool
-	// Orphans are the types of conditions that rules left that are gone.
+	// Orphans are the types of the conditions that deleted rules published.
 	Orphans []string
-	// Now is the moment.
+	// Now is the time of all decisions.
 	Now time.Time
 }
 
-// Outcome is what was decided, for the rules that concern the node, each after those that it requires.
+// Outcome holds the decisions of the rules that concern the node. Each rule comes after the rules that it requires.
 type Outcome struct {
 	Decisions []Decision
-	// Verdicts are those that were decided by, in the same order.
+	// Verdicts are the verdicts behind the decisions, in the same order.
 	Verdicts []readiness.Verdict
 	// Conditions are the changes of the conditions that rules publish.
 	Conditions []ConditionChange
-	// RecheckAt is when to decide again without any other cause; zero: not.
+	// RecheckAt is when to decide again even if nothing changes. Zero means never.
 	RecheckAt time.Time
 }
 
-// DecideNode decides about a node.
+// DecideNode makes the decisions of all rules about a node.
 func DecideNode(in *NodeInput) Outcome {
 	var out Outcome
 	evaluate := in.Evaluate
@@ -121,14 +122,14 @@ func DecideNode(in *NodeInput) Outcome {
 	return out
 }
 
-// recheck asks to decide again at a time, unless that is zero.
+// recheck requests another decision at a time, unless the time is zero.
 func (o *Outcome) recheck(at time.Time) {
 	if !at.IsZero() && (o.RecheckAt.IsZero() || at.Before(o.RecheckAt)) {
 		o.RecheckAt = at
 	}
 }
 
-// facts are what rules are judged by, with room for the results of all of them.
+// facts returns the input of the verdicts, with a buffer for the results of all rules.
 func (in *NodeInput) facts() *readiness.Facts {
 	results := 0
 	for _, rule := range in.Rules.All() {

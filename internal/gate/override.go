@@ -13,7 +13,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// OverrideAction is what a person asks for on a node, against every rule.
+// OverrideAction is what the override annotation of a node asks for, for all rules.
 type OverrideAction string
 
 // The overrides.
@@ -23,10 +23,10 @@ const (
 	OverrideHold    OverrideAction = "Hold"
 )
 
-// Override is the override annotation of a node, read.
+// Override is the parsed override annotation of a node.
 type Override struct {
 	Action OverrideAction
-	// Until is when it ends; zero: when the annotation goes.
+	// Until is when the override ends. Zero means when the annotation is removed.
 	Until time.Time
 }
 
@@ -55,8 +55,8 @@ func ParseOverride(value string) (Override, error) {
 	return o, nil
 }
 
-// OverrideOf is the override in force on a node; none where there is none, it has ended, or it cannot be read. The
-// error says why it cannot be read.
+// OverrideOf returns the override in force on a node. It returns the zero value if there is none, or if it has ended.
+// If the annotation is invalid, it returns the zero value and an error.
 func OverrideOf(node *corev1.Node, now time.Time) (Override, error) {
 	value, ok := node.Annotations[v1alpha1.OverrideAnnotation]
 	if !ok {

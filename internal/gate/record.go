@@ -23,68 +23,68 @@ type Record struct {
 	// Rule is the rule's name, for people: the key has only its UID.
 	Rule string `json:"rule,omitempty"`
 	// Taint is the taint that the rule claims on the node, as key=value:effect, with the value that the rule asked for.
-	// Empty: it claims none.
+	// It is empty if the rule claims none.
 	Taint string `json:"taint,omitempty"`
-	// Since is when the claim was made. A claim without it was made by an admission policy, which has no clock.
+	// Since is when the claim was made. It is zero if an admission policy made the claim, because a policy has no
+	// clock.
 	Since metav1.Time `json:"since,omitzero"`
-	// Late, of a claim without Since, is whether it was made when a node that was there already came to match: its clock
-	// does not start with the node's creation, but when the controller sees it.
+	// Late says, for a claim without Since, that it was made when the rule began to match an existing node. Its time
+	// then starts when the controller sees it, and not with the node's creation.
 	Late bool `json:"late,omitempty"`
-	// Adopted is whether the claim of a bootstrap-only rule is for a taint that was on the node already.
+	// Adopted says that the claim of a bootstrap-only rule is for a taint that was on the node before.
 	Adopted bool `json:"adopted,omitempty"`
-	// Limited is whether maxUnavailable counts the claim, also while the node is cordoned or terminating.
+	// Limited says that maxUnavailable counts the claim, even while the node is cordoned or terminating.
 	Limited bool `json:"limited,omitempty"`
-	// Existing is whether the node was in service when the rule first considered it, and existingNodes was asked.
+	// Existing says that the node was in service when the rule first concerned it, so that existingNodes applied.
 	Existing bool `json:"existing,omitempty"`
-	// Released is when the node was released for the first time since it was created or re-armed, or was found in
-	// service. Zero: never.
+	// Released is when the node was first released since it was created or re-armed, or when it was found in service.
+	// Zero means never.
 	Released metav1.Time `json:"released,omitzero"`
-	// TimedOut is when the rule's timeout ended; cleared when the rule holds.
+	// TimedOut is when the rule's timeout passed. It is cleared when the rule holds.
 	TimedOut metav1.Time `json:"timedOut,omitzero"`
-	// BootID is the node's boot ID, kept where the rule re-arms on reboot.
+	// BootID is the node's boot ID, if the rule re-arms on reboot.
 	BootID string `json:"bootID,omitempty"`
-	// NotBefore, of a re-armed node, is the Ready heartbeat of the object that brought BootID. Evidence from before it
-	// does not count. Cleared on release.
+	// NotBefore is, on a re-armed node, the Ready heartbeat in the version of the node that brought BootID. Evidence
+	// from before it does not count. It is cleared on release.
 	NotBefore metav1.Time `json:"notBefore,omitzero"`
-	// RearmedAt is when the operator re-armed the node, by its own clock. Former is the newest time that the record had
-	// before: no container that started earlier was started by this boot. Both are cleared on release.
+	// RearmedAt is when the operator re-armed the node, by the operator's clock. Former is the newest time of the
+	// record before that: a container that started earlier is from an earlier boot. Both are cleared on release.
 	RearmedAt metav1.Time `json:"rearmedAt,omitzero"`
 	Former    metav1.Time `json:"former,omitzero"`
-	// Starting, of a re-armed node, is whether it rebooted before its start had ended: its start goes on.
+	// Starting says, on a re-armed node, that it rebooted before its start had ended. The start continues.
 	Starting bool `json:"starting,omitempty"`
-	// GuardedSince is when the node became not ready, while its pods are guarded and until what is due is evicted. The
-	// clock of maxHoldSeconds starts with it.
+	// GuardedSince is when the node became not ready. maxHoldSeconds count from it. It is there while the guard is
+	// active, and until all pods that are due are evicted.
 	GuardedSince metav1.Time `json:"guardedSince,omitzero"`
-	// GuardEnded is when the guard ended although the node was not ready: maxHoldSeconds had passed, the override Release
-	// was set, or the rule did not guard the node any more. Cleared when the node is ready, or is guarded again. If the
-	// rule does not guard the node any more, both are cleared when what is due is evicted.
+	// GuardEnded is when the guard ended although the node was not ready: maxHoldSeconds had passed, the override
+	// Release was set, or the rule no longer guarded the node. It is cleared when the node is ready, or is guarded
+	// again. If the rule no longer guards the node, both times are cleared when all pods that are due are evicted.
 	GuardEnded metav1.Time `json:"guardEnded,omitzero"`
-	// Published is the type of the node condition that the rule publishes. It is recorded before the condition is written,
-	// and forgotten after the condition is gone.
+	// Published is the type of the node condition that the rule publishes. It is recorded before the condition is
+	// written, and cleared after the condition is removed.
 	Published string `json:"published,omitempty"`
-	// Health, of a rule with health, is whether the rule holds the node back: what /health answers for the rule where only
-	// the operator can judge. Empty: not judged yet, or the rule does not count.
+	// Health is the answer of /health for a rule with health that only the operator can evaluate. It is empty if there
+	// is no verdict yet, or if the rule does not count.
 	Health v1alpha1.HealthVerdict `json:"health,omitempty"`
-	// Missed is whether the node has been counted as one that missed the startup objective, and is still starting.
+	// Missed says that the node was counted as one that missed the startup objective, and is still starting.
 	Missed bool `json:"missed,omitempty"`
-	// Counted is whether the node's start has been counted although the rest of the record looks like that of a node that
-	// is starting.
+	// Counted says that the node's start was counted, although the rest of the record is that of a starting node.
 	Counted bool `json:"counted,omitempty"`
 }
 
-// Empty reports whether there is nothing to remember.
+// Empty reports whether the record has no content.
 func (r *Record) Empty() bool {
 	without := *r
 	without.Rule = ""
 	return without == Record{}
 }
 
-// dropClaim forgets the claim.
+// dropClaim removes the claim.
 func (r *Record) dropClaim() {
 	r.Taint, r.Since, r.Late, r.Adopted, r.Limited = "", metav1.Time{}, false, false, false
 }
 
-// newest is the newest time of the record.
+// newest returns the newest time of the record.
 func (r *Record) newest() metav1.Time {
 	newest := metav1.Time{}
 	for _, t := range []metav1.Time{r.Since, r.Released, r.TimedOut, r.GuardedSince, r.GuardEnded, r.RearmedAt} {
@@ -95,16 +95,16 @@ func (r *Record) newest() metav1.Time {
 	return newest
 }
 
-// booted forgets the boot: the node has been released since.
+// booted removes the boot, after the release of a re-armed node.
 func (r *Record) booted() {
 	r.NotBefore, r.RearmedAt, r.Former, r.Starting = metav1.Time{}, metav1.Time{}, metav1.Time{}, false
 }
 
-// Encode is the record as the annotation has it.
+// Encode returns the value of the annotation.
 func (r Record) Encode() string { return string(r.append(nil)) }
 
-// EncodedAs reports whether a value is the record as the annotation has it. The buffer, which may be nil at first, has
-// the record afterwards.
+// EncodedAs reports whether the value of an annotation is the encoded record. It encodes into the buffer, which it
+// allocates if it is nil.
 func (r *Record) EncodedAs(value string, buffer *[]byte) bool {
 	if *buffer == nil {
 		*buffer = make([]byte, 0, 512)
@@ -113,7 +113,7 @@ func (r *Record) EncodedAs(value string, buffer *[]byte) bool {
 	return value == string(*buffer)
 }
 
-// ReadRecord reads a record as it stands.
+// ReadRecord parses a record, without the checks of DecodeRecord.
 func ReadRecord(value string) (Record, bool) {
 	var r Record
 	if r.read(value) {
@@ -122,10 +122,10 @@ func ReadRecord(value string) (Record, bool) {
 	return readJSON(value)
 }
 
-// DecodeRecord reads a record. What cannot be read, or has impossible times (before the node was created, or
-// in the future), is as if it were not there: a record that was copied from a node's former life, or forged, must not
-// open the gate. A claim before the node's creation counts from the creation: the webhook claims in the creating
-// request, and the API server sets the time of creation after that.
+// DecodeRecord parses a record. It drops invalid fields and impossible times, which are before the node's creation or
+// in the future, because a record that is forged, or copied from an earlier node of the same name, must not release a
+// node. A claim before the node's creation counts from the creation: the webhook makes it in the creating request, and
+// the API server sets the creation time after that.
 func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool) {
 	r, ok := ReadRecord(value)
 	if !ok {
@@ -158,18 +158,18 @@ func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 	return r, true
 }
 
-// MaxClockSkew is how far ahead of this process's clock the clock of another replica may be.
+// MaxClockSkew is the most by which the clock of another replica may be ahead of this process's clock.
 const MaxClockSkew = 5 * time.Minute
 
-// FormatTaint is a taint as key=value:effect.
+// FormatTaint formats a taint as key=value:effect.
 func FormatTaint(t corev1.Taint) string { return t.Key + "=" + t.Value + ":" + string(t.Effect) }
 
 // validTaints holds taints that parseTaint has accepted, by their text. Every pass of a node reads the taint of each
 // record, and the check of a key by regular expressions would be a tenth of the pass.
 var validTaints = lru.New(1024)
 
-// ParseTaint reads key=value:effect or key:effect. It accepts only taints that a rule may have, so that a forged record
-// cannot make the operator remove a taint of Kubernetes itself.
+// ParseTaint parses key=value:effect or key:effect. It accepts only taints that a rule may have, so that a forged
+// record cannot make the operator remove a taint of Kubernetes itself.
 func ParseTaint(s string) (corev1.Taint, error) {
 	if t, ok := validTaints.Get(s); ok {
 		return t.(corev1.Taint), nil //nolint:forcetypeassert // added below
@@ -211,16 +211,16 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// TaintID tells taints of one node apart, as Kubernetes does: by key and effect.
+// TaintID identifies a taint on a node, by key and effect, as in Kubernetes.
 type TaintID struct {
 	Key    string
 	Effect corev1.TaintEffect
 }
 
-// TaintIDOf is the identity of a taint.
+// TaintIDOf returns the identity of a taint.
 func TaintIDOf(t corev1.Taint) TaintID { return TaintID{t.Key, t.Effect} }
 
-// ClaimID is what a claim in a record is about; false where there is none.
+// ClaimID returns the identity of the taint of a claim, or false if there is no valid claim.
 func ClaimID(claim string) (TaintID, bool) {
 	if claim == "" {
 		return TaintID{}, false
@@ -229,7 +229,7 @@ func ClaimID(claim string) (TaintID, bool) {
 	return TaintIDOf(t), err == nil
 }
 
-// Find is the node's taint of the same key and effect, nil if it has none.
+// Find returns the node's taint with the same key and effect, or nil.
 func Find(node *corev1.Node, t *corev1.Taint) *corev1.Taint {
 	if t == nil {
 		return nil
@@ -242,7 +242,7 @@ func Find(node *corev1.Node, t *corev1.Taint) *corev1.Taint {
 	return nil
 }
 
-// ClaimIn is the taint that a record claims, if it is one that a rule may have.
+// ClaimIn returns the taint that an encoded record claims, if it is one that a rule may have.
 func ClaimIn(record string) []corev1.Taint {
 	r, ok := ReadRecord(record)
 	if !ok || r.Taint == "" {

@@ -35,71 +35,74 @@ const (
 	ReasonTerminating     = "Terminating"
 )
 
-// Input is what a decision is made from.
+// Input is the input of Decide.
 type Input struct {
 	Rule     *ruleset.Rule
 	Node     *corev1.Node
 	State    State
 	Verdict  readiness.Verdict
 	Override Override
-	// Watched is whether this process has seen the node since before its last reboot, with the rule in force.
+	// Watched reports whether this process has observed the node since before its last reboot, with the rule in force.
 	Watched bool
-	// Occupied says whether a pod runs on the node that the taint would evict or refuse. It is asked where an old node
-	// comes to match. If that is not known, the node counts as in service until it is; nil: no pod runs there.
+	// Occupied reports whether a pod runs on the node that the taint would evict or refuse. It is called if the rule
+	// begins to match an old node. While the answer is unknown, the node counts as in service. nil means that no pod
+	// runs there.
 	Occupied func(*corev1.Taint) (occupied, known bool)
-	// Busy says whether pods run on the node that are not part of it. It is asked only where existingNodes: Idle makes a
-	// difference. If that is not known, or Busy is nil, the node is exempt until it is known.
+	// Busy reports whether pods run on the node that are not part of it. It is called only if existingNodes: Idle makes
+	// a difference. While the answer is unknown, or if Busy is nil, the node is exempt.
 	Busy func() (busy, known bool)
-	// Evicted says whether the pods are evicted that were due when the rule's guard ended. It is asked where the rule does
-	// not guard the node any more; nil: nothing evicts pods, and they are not waited for.
+	// Evicted reports whether all pods are evicted that were due when the rule's guard ended. It is called if the rule
+	// no longer guards the node. nil means that the operator does not evict pods.
 	Evicted func() bool
-	// Objective is within what time a node should be released for the first time; 0: there is no objective.
+	// Objective is the time within which a node should be released for the first time. 0 means no objective.
 	Objective time.Duration
 	Now       time.Time
 }
 
-// Decision is what becomes of one rule's claim on one node.
+// Decision is the decision of one rule about one node.
 type Decision struct {
 	Rule *ruleset.Rule
-	// Was is what the node said before.
+	// Was is the state of the node before the decision.
 	Was State
-	// Claim is whether the rule wants its taint on the node from now on.
+	// Claim reports whether the rule wants its taint on the node.
 	Claim bool
-	// Limited: the claim is on a node in service and may be made only if maxUnavailable allows it, else Refuse.
+	// Limited says that the claim is on a node in service, and needs maxUnavailable. If that does not allow it, use
+	// Refuse.
 	Limited bool
-	// State and Reason are for the rule's status. State is empty for a node that the rule does not match.
+	// State and Reason are for the rule's status. State is empty if the rule does not match the node.
 	State  v1alpha1.NodeState
 	Reason string
-	// Record is what to remember. An empty one is not stored.
+	// Record is the new record. An empty record is removed from the node.
 	Record Record
-	// Marked is whether the node must have a completion marker.
+	// Marked reports whether the node must have a completion marker.
 	Marked bool
-	// Opened: the rule holds, and with this decision the node's gate opens, or it starts to count as released.
+	// Opened says that the rule holds, and that this decision releases the node, or makes it count as released.
 	Opened bool
-	// Rearmed: the node is started over; its completion annotation goes.
+	// Rearmed says that the node must become ready again. Its completion marker is removed.
 	Rearmed bool
-	// TimedOut: the timeout ended just now, because evidence never appeared or in general.
+	// TimedOut says which timeout has passed with this decision.
 	TimedOut, NeverAppeared bool
-	// Startup is where the node is in its start. It has ended only if the patch is accepted.
+	// Startup is the state of the node's start, once the patch is accepted.
 	Startup Startup
-	// Hold is how the rule's eviction guard stands.
+	// Hold is the state of the rule's eviction guard.
 	Hold Hold
-	// Publication is what the condition that the rule publishes would say; nil, where it publishes none.
+	// Publication is the wanted content of the condition that the rule publishes, or nil if it publishes none.
 	Publication *Publication
-	// Unpublished says why the rule does not publish its condition on the node; empty where it does, or has none.
+	// Unpublished says why the rule does not publish its condition on the node. It is empty if the rule publishes it,
+	// or has none.
 	Unpublished string
-	// RecheckAt is when to decide again without any other cause; zero: not.
+	// RecheckAt is when to decide again even if nothing changes. Zero means never.
 	RecheckAt time.Time
 	// WouldClaim and WouldRelease are what a rule in dry-run would do.
 	WouldClaim, WouldRelease bool
 
-	// Frozen: nothing of the rule is changed.
+	// Frozen says that nothing of the rule is changed on the node.
 	Frozen  bool
 	refused *Decision
 }
 
-// Decide decides about one rule on one node. The precedence of modes is: deleting, frozen, dry-run, suspended,
-// enforced.
+// Decide makes the decision of one rule about one node. Of several modes the first counts: deleting, frozen, dry-run,
+// suspended, enforced.
 func Decide(in Input) Decision {
 	d := Decision{Rule: in.Rule, Was: in.State, Marked: in.State.Completed, RecheckAt: in.Verdict.RecheckAt}
 	switch {
@@ -115,7 +118,7 @@ func Decide(in Input) Decision {
 	return decide(in, d)
 }
 
-// Refuse is the decision where maxUnavailable left no room for a claim.
+// Refuse returns the decision for a claim that maxUnavailable does not allow.
 func (d Decision) Refuse() Decision {
 	if d.refused == nil {
 		return d
@@ -123,7 +126,7 @@ func (d Decision) Refuse() Decision {
 	return *d.refused
 }
 
-// frozen keeps everything as it is. Only a person can release the nodes of a suspended rule.
+// frozen changes nothing, except that the override Release still releases a node of a suspended rule.
 func frozen(in Input, d Decision) Decision {
 	d.Claim, d.Frozen = in.State.Claimed, true
 	d.RecheckAt, d.Hold = time.Time{}, HoldOf(in)
@@ -146,7 +149,7 @@ func frozen(in Input, d Decision) Decision {
 	return d
 }
 
-// letGo is the decision about a node of a suspended rule that a person releases.
+// letGo returns the decision for a node of a suspended rule with the override Release.
 func (d Decision) letGo(in Input) Decision {
 	d.Reason, d.Claim, d.RecheckAt = ReasonOverrideRelease, false, in.Override.Until
 	if in.State.Claimed {
@@ -158,8 +161,8 @@ func (d Decision) letGo(in Input) Decision {
 	return d
 }
 
-// departed takes the claim and the record from a node that the rule has nothing to do with any more. If its guard was
-// active there, the record goes when what is due is evicted.
+// departed ends the claim and removes the record of a rule that no longer concerns the node. If the rule's guard was
+// active there, the record stays until the pods that are due are evicted.
 func departed(in Input, d Decision) Decision {
 	n := &subject{Input: in}
 	was := &in.State.Record
@@ -172,7 +175,7 @@ func departed(in Input, d Decision) Decision {
 	return d
 }
 
-// dryRun withdraws the claim, remembers what the node has been through, and reports what enforcing would do.
+// dryRun ends the claim, keeps the rest of the record, and reports what the rule would do if it were enforced.
 func dryRun(in Input, d Decision) Decision {
 	would := decide(in, d)
 	d.WouldClaim = would.Claim && !in.State.Present
@@ -200,8 +203,8 @@ func (d *Decision) setRecord(r Record) {
 	}
 }
 
-// health is the verdict for /health: whether the rule holds the node back. What lets a node through (maxUnavailable, an
-// override, a timeout) lets it have traffic, too. To a node that is being deleted nothing is added.
+// health returns the verdict for /health: whether the node should receive traffic. A node that is not held because of
+// maxUnavailable, an override or a timeout receives traffic, too. A terminating node gets no new verdict.
 func (d *Decision) health(before v1alpha1.HealthVerdict) v1alpha1.HealthVerdict {
 	switch {
 	case d.Rule.Spec.Health == nil || d.State == "" || d.Rule.Mode != ruleset.Enforced && !d.Rule.Inert():
@@ -214,7 +217,7 @@ func (d *Decision) health(before v1alpha1.HealthVerdict) v1alpha1.HealthVerdict 
 	return v1alpha1.HealthReady
 }
 
-// Manages reports whether the rule's taint on this node is the rule's, regardless of who added it.
+// Manages reports whether the rule owns its taint on this node, no matter who added it.
 func (d *Decision) Manages() bool {
 	return d.Was.Matches && d.Rule.Mode == ruleset.Enforced && d.Rule.Taint != nil
 }

@@ -5,7 +5,7 @@ package gate
 
 import "github.com/nodegate/nodegate/internal/ruleset"
 
-// Startup is where a node is in its start under a rule. A start begins with the node's creation and ends once:
+// Startup is the state of a node's start under a rule. A start begins with the node's creation, and ends once:
 //
 //	           evidence holds
 //	         ┌───────────────► Ready      released is in the record
@@ -14,10 +14,10 @@ import "github.com/nodegate/nodegate/internal/ruleset"
 //	         │ override, late
 //	         └───────────────► Excluded   counted is in the record
 //
-// A node is late if it comes to match the rule when it is older than ServiceAge. A reboot ends no start: then starting
-// is in the record until the node is released.
+// A node is late if it is older than ServiceAge when the rule begins to match it. A reboot does not end a start: then
+// the record has the field starting until the node is released.
 //
-// Each end is in the record with the patch that makes it. So another leader does not count the start again.
+// The patch that ends a start also writes the end into the record, so that no other leader counts the start again.
 type Startup string
 
 // The states of a start. NotStarting: the node existed before the rule, its start has ended, or the rule is not in
@@ -38,7 +38,7 @@ func (r *Record) Started() bool {
 // Holds reports whether a rule holds nodes that are starting.
 func Holds(rule *ruleset.Rule) bool { return rule.Taint != nil || rule.HoldsByVerdict() }
 
-// start decides how the node's start goes on, after a move to a target.
+// start updates the node's start after a transition.
 func (n *subject) start(to target) {
 	if !n.starting() {
 		return
@@ -72,7 +72,7 @@ func (n *subject) late() bool {
 	return !claimed && n.Now.Sub(n.Node.CreationTimestamp.Time) > ServiceAge
 }
 
-// objective notes that the node has missed the startup objective.
+// objective records that the node has missed the startup objective.
 func (n *subject) objective() {
 	if n.Objective <= 0 || n.rec.Missed || !n.adds() {
 		return
@@ -82,7 +82,7 @@ func (n *subject) objective() {
 	n.rec.Missed = !n.Now.Before(due)
 }
 
-// forgetBoot forgets a boot because the rule does not re-arm any more, but not that the start has ended.
+// forgetBoot drops the boot from the record because the rule no longer re-arms. It keeps the end of the start.
 func (r *Record) forgetBoot() {
 	started := r.Started()
 	r.BootID = ""

@@ -15,40 +15,41 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// State is where a node is under a rule, as the node itself says; no evidence is looked at.
+// State is the state of a node under a rule, read from the node alone, without evidence.
 type State struct {
-	// Matches is whether the rule is about the node.
+	// Matches reports whether the rule selects the node.
 	Matches bool
-	// Record is what the rule remembers; HasRecord whether the node has any annotation for it, readable or not.
+	// Record is the rule's record on the node. HasRecord reports whether the node has the annotation, valid or not.
 	Record    Record
 	HasRecord bool
-	// Claimed is whether the rule holds the node: it claims a taint or, by the verdict for /health alone, its
-	// record says since when.
+	// Claimed reports whether the rule holds the node. Its record has the claim of a taint or, for a rule that only
+	// acts through /health, the start of the hold.
 	Claimed bool
-	// Present is whether the rule's taint is on the node, regardless of who added it.
+	// Present reports whether the rule's taint is on the node, no matter who added it.
 	Present bool
-	// Shared is whether it is there because another rule claims it, and this one does not.
+	// Shared reports whether the taint is there because another rule claims it, and this rule does not.
 	Shared bool
-	// Completed is whether the node has a completion marker of the rule, in either form.
+	// Completed reports whether the node has a completion marker of the rule, in the current or the older form.
 	Completed bool
-	// Existing is whether the node was there before the rule was put in force.
+	// Existing reports whether the node existed before the rule was put in force.
 	Existing bool
-	// Released is whether the node has been in service under this rule: its record says so, or it was there before the
-	// rule and has no claim. Only such nodes count for maxUnavailable.
+	// Released reports whether the node is or was in service under this rule: its record says so, or the node existed
+	// before the rule and has no claim. Only such nodes count for maxUnavailable.
 	Released bool
-	// Rebooted is whether the node runs another boot than the record's, and the rule re-arms on that. If the rule is
-	// frozen or suspended, or neither claims nor may add anything, that waits.
+	// Rebooted reports whether the node's boot ID differs from the record's, and the rule re-arms on that. It is false
+	// while the rule is frozen or suspended, and on a terminating node without a claim.
 	Rebooted bool
-	// Boot is since when evidence counts, on a node that was re-armed and not released since.
+	// Boot is the time since which evidence counts, on a node that was re-armed and not released since.
 	Boot readiness.Boot
-	// MarkedFalse is whether the condition that the rule publishes is on the node, and False.
+	// MarkedFalse reports whether the condition that the rule publishes is on the node with status False.
 	MarkedFalse bool
-	// Counted is whether maxUnavailable counts the node: released, and neither cordoned nor terminating; or held by a
-	// claim that used the limit, so that cordoning or deleting each held node does not walk the limit through a fleet.
+	// Counted reports whether maxUnavailable counts the node: it is released, and neither cordoned nor terminating; or
+	// its claim used the limit. So a remediator that cordons or deletes each held node cannot make the rule hold one
+	// node after another.
 	Counted bool
 }
 
-// StateOf reads the state of a node under a rule.
+// StateOf returns the state of a node under a rule.
 func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nolint:gocyclo // one field after the other
 	s := State{Matches: rule.Matches(node.Labels)}
 	value, ok := node.Annotations[rule.RecordKey()]
@@ -77,8 +78,8 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 	return s
 }
 
-// lapsed reports whether a claim is from before the rule was last put in force and its taint is gone: a person may have
-// removed it while the rule was suspended. The limit applies before it comes back.
+// lapsed reports whether a claim is older than the time at which the rule was last put in force, and its taint is no
+// longer there. A user may have removed it while the rule was suspended. The limit applies before it is added again.
 func lapsed(rule *ruleset.Rule, node *corev1.Node, rec *Record) bool {
 	if rec.Taint == "" || rule.Inert() || !rule.Existing(node) || !rec.Since.Time.Before(rule.InForceSince) {
 		return false
@@ -92,7 +93,7 @@ func available(node *corev1.Node) bool {
 	return !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero()
 }
 
-// controlPlane reports whether a node is one of the control plane.
+// controlPlane reports whether a node is a control-plane node.
 func controlPlane(node *corev1.Node) bool {
 	for _, role := range []string{"control-plane", "master"} {
 		if _, ok := node.Labels["node-role.kubernetes.io/"+role]; ok {
@@ -102,8 +103,8 @@ func controlPlane(node *corev1.Node) bool {
 	return false
 }
 
-// service is since when the node is in service, for requirements of DaemonSets. A node that existed before the rule is
-// in service since the rule is in force, until its record says more.
+// service returns since when the node is in service, for requirements of DaemonSets. A node that existed before the
+// rule counts as in service since the rule is in force, until its record has a time.
 func (s *State) service(rule *ruleset.Rule, node *corev1.Node) readiness.Service {
 	switch {
 	case !s.Boot.SeenAt.IsZero():
@@ -117,7 +118,7 @@ func (s *State) service(rule *ruleset.Rule, node *corev1.Node) readiness.Service
 	return readiness.Service{}
 }
 
-// boot reads from when on evidence counts.
+// boot sets Boot and Rebooted.
 func (s *State) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
 	if !rule.Spec.RearmsOnReboot() {
 		return
@@ -134,8 +135,8 @@ func (s *State) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
 	}
 }
 
-// bootHeartbeat is when kubelet last reported Ready in this object; now, where it has not, or that is far in the
-// future: by a clock that was wrong at the boot no later evidence would count until that time.
+// bootHeartbeat returns when kubelet last reported Ready, or now if it has not, or if that time is far in the future.
+// By a clock that was wrong at the boot, no evidence would count until that time.
 func bootHeartbeat(node *corev1.Node, now time.Time) time.Time {
 	for i := range node.Status.Conditions {
 		c := &node.Status.Conditions[i]
@@ -161,8 +162,7 @@ func claimedByAnother(rule *ruleset.Rule, node *corev1.Node) bool {
 	return false
 }
 
-// Concerns reports whether there is anything to decide for the rule on the node: it matches, or has left something
-// there.
+// Concerns reports whether the rule must decide about the node: it selects the node, or has written something there.
 func (s *State) Concerns(rule *ruleset.Rule, node *corev1.Node) bool {
 	if s.Matches || s.HasRecord || s.Completed {
 		return true
@@ -171,7 +171,7 @@ func (s *State) Concerns(rule *ruleset.Rule, node *corev1.Node) bool {
 	return inherited
 }
 
-// Leftover reports whether a node has anything that a rule wrote: what a deleted rule has to wait for.
+// Leftover reports whether a node has anything that a rule wrote. The deletion of a rule waits for that.
 func Leftover(rule *ruleset.Rule, node *corev1.Node) bool {
 	for _, key := range []string{rule.RecordKey(), rule.MarkerKey(), rule.OldMarkerKey()} {
 		if _, ok := node.Annotations[key]; ok {
