@@ -16,14 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Handler answers the reviews that the API server sends to its path.
+// Handler answers the admission reviews that the API server sends to a path.
 type Handler interface {
 	admission.Handler
-	// Path is where it is served, as in the webhook's configuration.
+	// Path is the URL path, as in the webhook's configuration.
 	Path() string
 }
 
-// Server is where handlers are served: webhook.Server is one.
+// Server serves handlers. webhook.Server implements it.
 type Server interface {
 	Register(path string, handler http.Handler)
 }
@@ -42,7 +42,7 @@ var failed = prometheus.NewCounterVec(prometheus.CounterOpts{
 
 func init() { metrics.Registry.MustRegister(failed) }
 
-// careful allows what a handler fails to answer: a fault of this operator must not stand in anybody's way.
+// careful allows a request if its handler panics, because a fault of the operator must not block requests.
 type careful struct{ Handler }
 
 // Handle implements admission.Handler.

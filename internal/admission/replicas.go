@@ -5,7 +5,7 @@ package admission
 
 import "context"
 
-// EveryReplica is a runnable that runs on each replica.
+// EveryReplica is a runnable that runs on every replica, not only on the leader.
 type EveryReplica func(context.Context) error
 
 // Start implements manager.Runnable.

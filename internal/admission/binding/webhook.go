@@ -34,7 +34,7 @@ func init() { metrics.Registry.MustRegister(denied) }
 
 // Webhook is the validating webhook for pods that get a node.
 type Webhook struct {
-	// Rules gives the present snapshot.
+	// Rules returns the current snapshot of all rules.
 	Rules func() *ruleset.Set
 	// Nodes reads nodes from a cache.
 	Nodes client.Reader
@@ -42,7 +42,7 @@ type Webhook struct {
 	Pods client.Reader
 }
 
-// Path implements the interface of all handlers.
+// Path implements admission.Handler.
 func (*Webhook) Path() string { return "/validate-bindings" }
 
 // Handle implements admission.Handler.
@@ -86,7 +86,7 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 		strings.Join(reasons, "; ")))
 }
 
-// holding are the rules that refuse pods on a node at present.
+// holding returns the rules that refuse pods on a node now.
 func (w *Webhook) holding(ctx context.Context, name string) []*ruleset.Rule {
 	if name == "" {
 		return nil
@@ -105,7 +105,7 @@ func (w *Webhook) holding(ctx context.Context, name string) []*ruleset.Rule {
 	return out
 }
 
-// read is the node that a pod gets, and the pod, if it is in the review.
+// read returns the name of the node that a pod gets, and the pod if the review has it.
 func read(req *admission.Request) (target string, pod *corev1.Pod, err error) {
 	if len(req.Object.Raw) == 0 {
 		return "", nil, errors.New("the review has none")

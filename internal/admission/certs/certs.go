@@ -28,7 +28,7 @@ var problems = prometheus.NewGauge(prometheus.GaugeOpts{
 
 func init() { metrics.Registry.MustRegister(problems) }
 
-// Certificate is the webhook server's certificate, once there is one. It is safe for concurrent use.
+// Certificate holds the webhook server's certificate once there is one. It is safe for concurrent use.
 type Certificate struct {
 	mu      sync.RWMutex
 	current *tls.Certificate
@@ -36,13 +36,13 @@ type Certificate struct {
 	trusted bool  // the API server has been told whom to trust
 }
 
-// waiting is a certificate that is not there yet, and why.
+// waiting returns a Certificate without a certificate, and the reason.
 func waiting(format string, args ...any) *Certificate {
 	problems.Set(1)
 	return &Certificate{problem: fmt.Errorf(format, args...)}
 }
 
-// Get is for tls.Config.GetCertificate.
+// Get implements tls.Config.GetCertificate.
 func (c *Certificate) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -52,8 +52,8 @@ func (c *Certificate) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.current, nil
 }
 
-// Ready is a readiness check: it says why webhooks cannot be served. While a certificate is good, a problem with
-// keeping it is left to the metric: a replica that is not ready would get no requests.
+// Ready is a readiness check. It fails while webhooks cannot be served. While the certificate is valid, a problem with
+// its renewal only shows in the metric, because a replica that is not ready would get no requests.
 func (c *Certificate) Ready(*http.Request) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -69,7 +69,7 @@ func (c *Certificate) Ready(*http.Request) error {
 	return nil
 }
 
-// set serves a certificate from the next connection on.
+// set replaces the certificate for all new connections.
 func (c *Certificate) set(cert *tls.Certificate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +83,7 @@ func (c *Certificate) fail(problem error) {
 	problems.Set(1)
 }
 
-// succeed says that the certificate is as it should be, and that the API server trusts it.
+// succeed records that the certificate is valid, and that the API server trusts it.
 func (c *Certificate) succeed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,11 +17,11 @@ import (
 	"github.com/nodegate/nodegate/internal/admission"
 )
 
-// retryFiles is how long to wait for files that are not there yet.
+// retryFiles is the delay between two tries to read files that do not exist yet.
 const retryFiles = time.Second
 
-// FromFiles serves tls.crt and tls.key of a directory, as soon as they are there, and again when they change. The
-// program that keeps the files also writes the certificate authority into the webhook configurations.
+// FromFiles serves tls.crt and tls.key of a directory as soon as they exist, and reads them again when they change. The
+// program that keeps the files must also write the certificate authority into the webhook configurations.
 func FromFiles(mgr manager.Manager, dir string) (*Certificate, error) {
 	c := waiting("the webhooks' certificate is to be in %s, and has not been looked for yet", dir)
 	follow := admission.EveryReplica(func(ctx context.Context) error {
@@ -42,7 +42,7 @@ func FromFiles(mgr manager.Manager, dir string) (*Certificate, error) {
 	return c, nil
 }
 
-// findFiles waits for readable files; nil when the context ends before.
+// findFiles waits for readable files. It returns nil if the context ends first.
 func (c *Certificate) findFiles(ctx context.Context, dir string) *certwatcher.CertWatcher {
 	logged := ""
 	tick := time.NewTicker(retryFiles)

@@ -31,12 +31,12 @@ const (
 	caKeyFile  = "ca.key"
 	caName     = "nodegate-ca"
 
-	// After a failure the keeper tries again, with a delay that doubles between these.
+	// After a failure the keeper tries again, with a delay that doubles from the first to the last of these.
 	firstRetry, lastRetry = 500 * time.Millisecond, 15 * time.Second
 )
 
-// keeper keeps the certificate in its Secret, and its authority in the webhook configurations. All replicas do, and one
-// write wins. A failure never ends the operator: the keeper tries again, and the Certificate tells.
+// keeper keeps the certificate in its Secret, and its authority in the webhook configurations. It runs on all replicas;
+// one write wins. After a failure the keeper tries again, and the Certificate reports the failure.
 type keeper struct {
 	Managed
 	certificate *Certificate
@@ -71,7 +71,7 @@ func (k *keeper) run(ctx context.Context) error {
 	}
 }
 
-// keep makes the certificate as it should be: in the Secret, in this replica, and in the webhook configurations.
+// keep reconciles the certificate in the Secret, in this replica, and in the webhook configurations.
 func (k *keeper) keep(ctx context.Context) error {
 	secret := &corev1.Secret{}
 	if err := k.live.Get(ctx, k.SecretKey(), secret); client.IgnoreNotFound(err) != nil {
@@ -99,12 +99,12 @@ func (k *keeper) keep(ctx context.Context) error {
 	return nil
 }
 
-// renew returns what should be in the Secret: what is there, while it is good for long enough.
+// renew returns the wanted data of the Secret: the current data while the certificate is valid for long enough.
 func (k *keeper) renew(data map[string][]byte, now time.Time) (map[string][]byte, error) {
 	host := k.Name + "." + k.Namespace
 	issuer := &rotator.CertRotator{
 		CAName: caName, CAOrganization: "nodegate", DNSName: host + ".svc", CertName: certFile, KeyName: keyFile,
-		// The last one is for development: an API server on the same machine calls an operator outside of the cluster.
+		// localhost is for development: an API server on the same machine calls an operator outside the cluster.
 		ExtraDNSNames: []string{host, host + ".svc.cluster.local", "localhost"},
 		ExtKeyUsages:  &[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
@@ -149,8 +149,8 @@ func authority(data map[string][]byte) (*rotator.KeyPairArtifacts, error) {
 	return &rotator.KeyPairArtifacts{Cert: pair.Leaf, Key: key, CertPEM: data[caCertFile], KeyPEM: data[caKeyFile]}, nil
 }
 
-// write writes the Secret by server-side apply, which also creates one that was deleted: unlike the permission to
-// create Secrets, the permission for that can be limited to one name.
+// write writes the Secret by server-side apply, which also creates a Secret that was deleted. Unlike the permission to
+// create Secrets, the permission to apply can be limited to one name.
 func (k *keeper) write(ctx context.Context, found *corev1.Secret, data map[string][]byte) error {
 	key := k.SecretKey()
 	secret := applycorev1.Secret(key.Name, key.Namespace).WithType(corev1.SecretTypeOpaque).WithData(data)
@@ -184,7 +184,7 @@ func (k *keeper) trust(ctx context.Context, ca []byte) error {
 	return errors.Join(errs...)
 }
 
-// trustIn writes the authority into one webhook configuration, unless it is there.
+// trustIn writes the authority into one webhook configuration, unless it has it.
 func (k *keeper) trustIn(ctx context.Context, o *unstructured.Unstructured, ca []byte) error {
 	before := o.DeepCopy()
 	hooks, _, err := unstructured.NestedSlice(o.Object, "webhooks")

@@ -22,14 +22,14 @@ import (
 	"github.com/nodegate/nodegate/internal/admission"
 )
 
-// Managed says how the operator keeps its certificate itself.
+// Managed are the settings of a certificate that the operator keeps itself.
 type Managed struct {
-	// Namespace is the operator's own.
+	// Namespace is the operator's own namespace.
 	Namespace string
 	// Name is the name of the Service, of both webhook configurations, and, with "-cert", of the Secret.
 	Name string
 
-	// These have good defaults, of a year and more. Tests shorten them.
+	// The defaults are a year and more. Tests shorten them.
 	CALifetime, Lifetime, RenewBefore, CheckEvery time.Duration
 
 	// Amend, if set, changes each webhook configuration further whenever it is checked.
@@ -66,8 +66,8 @@ func (m Managed) Add(ctx context.Context, mgr manager.Manager) (*Certificate, er
 	return k.certificate, nil
 }
 
-// follow returns a cache that watches the Secret and the webhook configurations, and nothing else. Each change has the
-// keeper check all of them. If they cannot be watched, the keeper still checks them from time to time.
+// follow returns a cache that watches only the Secret and the webhook configurations. After each change the keeper
+// checks all of them. If they cannot be watched, the keeper still checks them from time to time.
 func (k *keeper) follow(ctx context.Context, mgr manager.Manager) (cache.Cache, error) {
 	named := func(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
 	secret := cache.ByObject{Namespaces: map[string]cache.Config{

@@ -24,16 +24,16 @@ import (
 	"github.com/nodegate/nodegate/internal/admission"
 )
 
-// Mode is which engine is asked for.
+// Mode is the setting that selects an engine.
 type Mode string
 
 // The modes.
 const (
-	// ModeAuto: the policy where it is installed, else the webhook.
+	// ModeAuto: the policy if it is installed, otherwise the webhook.
 	ModeAuto Mode = "auto"
 	// ModePolicy: the policy only.
 	ModePolicy Mode = "policy"
-	// ModeWebhook: the webhook, also where the policy is installed.
+	// ModeWebhook: the webhook, even if the policy is installed.
 	ModeWebhook Mode = "webhook"
 	// ModeOff: not the webhook.
 	ModeOff Mode = "off"
@@ -46,7 +46,7 @@ type Kind string
 const (
 	EnginePolicy  Kind = "policy"
 	EngineWebhook Kind = "webhook"
-	// EngineNone: nodes are held only once the controller has seen them.
+	// EngineNone: only the controller taints nodes, shortly after their creation.
 	EngineNone Kind = "none"
 )
 
@@ -64,13 +64,13 @@ var (
 
 func init() { metrics.Registry.MustRegister(admittedTaints, engineInfo) }
 
-// CountPolicyTaint counts a taint that the policy has put on a node, as the controller finds out.
+// CountPolicyTaint counts a taint that the policy has added to a node. The controller finds it and calls this function.
 func CountPolicyTaint() { admittedTaints.WithLabelValues(string(EnginePolicy)).Inc() }
 
-// Engine tells which engine is at work. It is safe for concurrent use.
+// Engine detects which engine is active. It is safe for concurrent use.
 type Engine struct {
 	mode Mode
-	// webhook is whether webhooks are served at all.
+	// webhook reports whether the operator serves webhooks.
 	webhook bool
 	// policy is the name of the policy and of its binding.
 	policy string
@@ -80,14 +80,15 @@ type Engine struct {
 	found  map[string]bool // of policy and binding, which are there
 }
 
-// NewEngine tells about a mode. webhook is whether webhooks are served; policy the name of the policy and its binding.
+// NewEngine returns an Engine for a mode. webhook reports whether the operator serves webhooks, and policy is the name
+// of the policy and of its binding.
 func NewEngine(mode Mode, webhook bool, policy string) *Engine {
 	e := &Engine{mode: mode, webhook: webhook, policy: policy, found: map[string]bool{}}
 	e.tell()
 	return e
 }
 
-// Acting is the engine at work.
+// Acting returns the active engine.
 func (e *Engine) Acting() Kind {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -107,7 +108,7 @@ func (e *Engine) acting() Kind {
 	return EngineNone
 }
 
-// Ready is a readiness check: an engine that is asked for by name must be there.
+// Ready is a readiness check. It fails if the mode names an engine that is not available.
 func (e *Engine) Ready(*http.Request) error {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -142,7 +143,8 @@ func (e *Engine) set(part string, there bool) (before, after Kind) {
 	return before, e.acting()
 }
 
-// SetupWithManager follows the policy and its binding, where the API server has such, and nothing else of their kinds.
+// SetupWithManager watches the policy and its binding, and no other objects of their kinds, if the API server has these
+// kinds.
 func (e *Engine) SetupWithManager(ctx context.Context, mgr manager.Manager) error {
 	if e.mode == ModeOff || e.mode == ModeWebhook {
 		return nil

@@ -13,8 +13,8 @@ import (
 // webhookName is the name of the webhook in its configuration.
 const webhookName = "nodes.readiness.node.x-k8s.io"
 
-// SetFailurePolicy sets, in a webhook configuration, what happens to nodes while the webhook is unavailable. Other
-// webhooks and // other configurations stay as they are.
+// SetFailurePolicy sets the failure policy of the webhook for nodes in a webhook configuration. It changes no other
+// webhook and no other configuration.
 func SetFailurePolicy(o *unstructured.Unstructured, policy admissionregistrationv1.FailurePolicyType) error {
 	webhooks, found, err := unstructured.NestedSlice(o.Object, "webhooks")
 	if err != nil || !found {

@@ -82,8 +82,8 @@ var _ = Describe("The records on a node", func() {
 
 	DescribeTable("may claim, on a new node, only a taint that the node brings",
 		func(ctx context.Context, change func(*corev1.Node), allowed bool) {
-			// The webhook, which drops records of new nodes, does not see a node with this label. Only administrators may set
-			// it.
+			// The webhook, which drops records of new nodes, does not see a node with this label. Only administrators
+			// may set it.
 			node := build.MakeNode("born").Label("node-restriction.kubernetes.io/skip-admission", "").Obj()
 			change(node)
 			expectAllowed(server.Client.Create(ctx, node, client.DryRunAll), allowed, "administrator")

@@ -22,15 +22,15 @@ import (
 
 // Webhook is the mutating webhook for nodes.
 type Webhook struct {
-	// Rules gives the present snapshot.
+	// Rules returns the current snapshot of all rules.
 	Rules func() *ruleset.Set
-	// Acting returns the engine at work. The webhook changes nothing while that is another one.
+	// Acting returns the active engine. The webhook changes nothing while another one is active.
 	Acting func() Kind
 	// Clock tells the time.
 	Clock clock.PassiveClock
 }
 
-// Path implements the interface of all handlers.
+// Path implements admission.Handler.
 func (*Webhook) Path() string { return "/mutate-nodes" }
 
 // Handle implements admission.Handler.
@@ -42,7 +42,7 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 		req.Operation != admissionv1.Update {
 		return admission.Allowed("").WithWarnings("nodegate: only creations and updates of nodes are looked at here")
 	}
-	// NodeRestriction checks a kubelet's update once more after it was mutated, and refuses the new taint.
+	// NodeRestriction checks a kubelet's update again after the mutation, and would refuse the new taint.
 	if req.Operation == admissionv1.Update && slices.Contains(req.UserInfo.Groups, user.NodesGroup) {
 		return admission.Allowed("")
 	}
@@ -71,12 +71,12 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	return response
 }
 
-// unreadable lets a request pass whose review makes no sense: no node must be kept out by a misunderstanding.
+// unreadable allows a request whose review cannot be read, because a fault here must not keep a node out.
 func unreadable(err error) admission.Response {
 	return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: the node of the review cannot be read: %v", err))
 }
 
-// decode reads a node. It knows one version only, as the configuration says.
+// decode decodes a node of the one version that the configuration names.
 func decode(raw []byte) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	if len(raw) == 0 {

@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	// patience bounds how long the author of a rule waits for warnings; the API server waits a second longer.
+	// patience is the longest time that the author of a rule waits for warnings. The API server waits a second longer.
 	patience = 2 * time.Second
-	// sample is how many pods are looked at: those of one workload are alike.
+	// sample is the number of pods that are read. The pods of one workload are alike.
 	sample = 50
 )
 
-// Cluster finds out what warnings need to know.
+// Cluster reads the facts for warnings.
 type Cluster struct {
 	// Nodes reads nodes from a cache.
 	Nodes client.Reader
 	// Live reads what makes the pods that a rule waits for. Rules are written so seldom that it is not kept.
 	Live client.Reader
-	// Namespace is the operator's own.
+	// Namespace is the operator's own namespace.
 	Namespace string
 }
 

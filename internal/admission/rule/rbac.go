@@ -3,6 +3,6 @@
 
 package rule
 
-// What warnings need beside what the operator may read anyway: whether the pods that a rule waits for tolerate its
-// taint. "make manifests" turns these markers into config/components/webhooks/role.yaml.
+// The permissions for warnings, in addition to the operator's own: warnings say whether the pods that a rule waits for
+// tolerate its taint. "make manifests" writes them to config/components/webhooks/role.yaml.
 // +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=list

@@ -25,15 +25,15 @@ import (
 
 // Webhook is the validating webhook for rules.
 type Webhook struct {
-	// Rules gives the present snapshot.
+	// Rules returns the current snapshot of all rules.
 	Rules func() *ruleset.Set
-	// Facts finds out what is known of the cluster for a rule.
+	// Facts reads the facts about the cluster for a rule.
 	Facts func(context.Context, *ruleset.Rule) (lint.Facts, error)
 	// Clock tells the time.
 	Clock clock.PassiveClock
 }
 
-// Path implements the interface of all handlers.
+// Path implements admission.Handler.
 func (*Webhook) Path() string { return "/validate-rules" }
 
 // Handle implements admission.Handler.
@@ -72,7 +72,7 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	return response
 }
 
-// refuse is what cannot be stored: only faults that were not there before.
+// refuse returns the faults for which the request is refused: only faults that the old version does not have.
 func refuse(rule *ruleset.Rule, set *ruleset.Set, old *v1alpha1.NodeReadinessRuleSpec) field.ErrorList {
 	var faults field.ErrorList
 	requirements := field.NewPath("spec", "requirements")
@@ -99,8 +99,8 @@ func refuse(rule *ruleset.Rule, set *ruleset.Set, old *v1alpha1.NodeReadinessRul
 	return faults
 }
 
-// required says how a rule depends on other rules: the names of those that it requires, the conditions that it reads,
-// and the one that it publishes.
+// required returns how a rule depends on other rules: the names of the rules that it requires, the conditions that it
+// reads, and the condition that it publishes.
 func required(spec *v1alpha1.NodeReadinessRuleSpec) []string {
 	out := []string{"publishes " + spec.Publishes()}
 	for _, c := range spec.Conditions {

@@ -31,31 +31,32 @@ const (
 	actionCompile  = "CompileAgentConfig"
 )
 
-// fieldOwner owns what is written, on the API server's side. What others add to the ConfigMap stays.
+// fieldOwner is the field manager of the writes. Fields of other managers stay.
 const fieldOwner = "nodegate"
 
-// Reconciler keeps the ConfigMap, and what the agents' ServiceAccount says, in line with the rules. It has one worker.
+// Reconciler reconciles the ConfigMap, and the annotation of the agents' ServiceAccount, with the rules. It has one
+// worker.
 type Reconciler struct {
-	// Client reads and writes the ConfigMap past any cache: that is rare, and where it may not be read nothing else must
-	// wait for it.
+	// Client reads and writes without a cache. Reads are rare, and a missing permission to read the ConfigMap must not
+	// stop other controllers, as an informer that cannot sync would.
 	Client client.Client
-	// Rules is the present snapshot.
+	// Rules returns the current snapshot of all rules.
 	Rules func() *ruleset.Set
 	// Recorder records events on the ConfigMap.
 	Recorder events.EventRecorder
-	// Key is the ConfigMap.
+	// Key is the namespace and name of the ConfigMap.
 	Key client.ObjectKey
 	// Account is the agents' ServiceAccount.
 	Account client.ObjectKey
 
-	// last is what the rules last made that fitted; nil until then. Rules that have become invalid keep what they had in
+	// last is the last configuration that was small enough, or nil. Rules that have become invalid keep their part of
 	// it.
 	last *config.File
-	// refused is what was said of a configuration that does not fit, so that it is said once.
+	// refused is the last error about a configuration that is too large, so that it is reported once.
 	refused string
 }
 
-// Reconcile writes the ConfigMap, if it does not say what the rules say.
+// Reconcile writes the ConfigMap if it differs from the configuration of the rules.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	stored := &corev1.ConfigMap{}
 	if err := r.Client.Get(ctx, r.Key, stored); client.IgnoreNotFound(err) != nil {
@@ -73,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, nil // the last good one stays, until the rules change
 	}
 	r.refused = ""
-	// First what agents may publish, and then that they shall.
+	// The permission to publish conditions comes first, and then the probes that publish them.
 	if err := r.allow(ctx, conditions); err != nil {
 		current.Set(0)
 		return reconcile.Result{}, err
@@ -100,8 +101,8 @@ func encode(file *config.File) (raw, conditions string, err error) {
 	return string(bytes), conditions, err
 }
 
-// allow writes what agents may publish to their ServiceAccount. Where that is not there, there are no agents, and it is
-// looked at again when it comes.
+// allow writes the conditions that agents may publish to their ServiceAccount. Without that account there are no
+// agents. When it is created, it is reconciled.
 func (r *Reconciler) allow(ctx context.Context, conditions string) error {
 	account := &corev1.ServiceAccount{}
 	if err := r.Client.Get(ctx, r.Account, account); err != nil {
@@ -121,7 +122,7 @@ func (r *Reconciler) allow(ctx context.Context, conditions string) error {
 	return nil
 }
 
-// before is the configuration that is in force: after a restart, as it is stored.
+// before returns the configuration in force. After a restart it is the stored one.
 func (r *Reconciler) before(stored *corev1.ConfigMap) *config.File {
 	if r.last != nil {
 		return r.last
@@ -144,7 +145,7 @@ func (r *Reconciler) write(ctx context.Context, raw string) error {
 	return nil
 }
 
-// tooLarge says that the configuration does not fit, and which rules make it large.
+// tooLarge reports that the configuration is too large, and which rules are the largest.
 func (r *Reconciler) tooLarge(ctx context.Context, file *config.File, err error) {
 	text := fmt.Sprintf("%v; the last one that fitted stays in force. The largest rules: %s", err, largest(file))
 	if text == r.refused {
@@ -160,7 +161,7 @@ func (r *Reconciler) tooLarge(ctx context.Context, file *config.File, err error)
 	r.Recorder.Eventf(on, nil, corev1.EventTypeWarning, reasonTooLarge, actionCompile, "%s", text)
 }
 
-// largest names the rules that take the most room.
+// largest returns the names of the rules with the largest parts of the configuration.
 func largest(file *config.File) string {
 	const few = 3
 	type share struct {
@@ -186,7 +187,7 @@ func largest(file *config.File) string {
 	return strings.Join(words, ", ")
 }
 
-// inputs are the rules as the compiler of the agents' configuration takes them.
+// inputs returns the rules as input of the compiler of the agents' configuration.
 func inputs(set *ruleset.Set) []config.Input {
 	out := make([]config.Input, 0, len(set.All()))
 	for _, r := range set.All() {

@@ -24,12 +24,12 @@ import (
 	"github.com/nodegate/nodegate/internal/watch"
 )
 
-// settle is how long a change of the rules is left to be followed by others: an agent sees a ConfigMap's change within
-// a minute, so that more writes would not help.
+// settle is how long the controller waits for more changes of rules before it writes. An agent sees a change of the
+// ConfigMap only within a minute, so faster writes would not help.
 const settle = 200 * time.Millisecond
 
-// SetupWithManager adds the controller to a manager. Only the leader runs it. The client is made here: the manager's
-// own waits for its cache after a write.
+// SetupWithManager adds the controller to a manager. Only the leader runs it. It makes a client of its own, because the
+// manager's client waits for its cache after a write.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *watch.Rules) error {
 	var err error
 	if r.Client, err = client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(),
@@ -51,9 +51,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *watch.Rules) erro
 	return c.AddTo(mgr)
 }
 
-// watch queues the ConfigMap when a user has changed it, or the agents' ServiceAccount. Their informers are not the
-// manager's cache, for which other controllers wait: without the permission to watch them the operator goes on, and
-// does not see what becomes of them.
+// watch enqueues the ConfigMap when it or the agents' ServiceAccount has changed. It has informers of its own, because
+// all controllers wait for the manager's cache. Without the permission to watch these objects, the operator continues
+// and does not notice their changes.
 func (r *Reconciler) watch(ctx context.Context, clients kubernetes.Interface,
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	for _, one := range []struct {
@@ -84,7 +84,7 @@ func (r *Reconciler) watch(ctx context.Context, clients kubernetes.Interface,
 	return nil
 }
 
-// rulesSource queues the ConfigMap once all rules are known, and whenever they change.
+// rulesSource enqueues the ConfigMap once all rules are known, and whenever they change.
 type rulesSource struct {
 	rules   *watch.Rules
 	request reconcile.Request
@@ -97,7 +97,7 @@ func (s *rulesSource) Start(_ context.Context, queue workqueue.TypedRateLimiting
 	return nil
 }
 
-// WaitForSync implements source.SyncingSource: a configuration of half of the rules would take probes and checks away.
+// WaitForSync implements source.SyncingSource. A configuration of half of the rules would remove probes and checks.
 func (s *rulesSource) WaitForSync(ctx context.Context) error {
 	if err := s.rules.WaitForSync(ctx); err != nil {
 		return err
