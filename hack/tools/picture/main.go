@@ -44,23 +44,25 @@ func main() {
 	fmt.Printf(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">`+"\n",
 		width, height, width, height)
 	fmt.Println(`<rect width="100%" height="100%" rx="8" fill="#1b2431"/>`)
-	fmt.Println(`<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="13" xml:space="preserve">`)
+	fmt.Println(`<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="13">`)
 	for i, line := range lines {
 		fmt.Printf(`<text x="%d" y="%d">%s</text>`+"\n", margin, margin+(i+1)*lineHeight-5, spans(line))
 	}
 	fmt.Println("</g>\n</svg>")
 }
 
-// spans returns a line as colored pieces, each at its own column, regardless of the width of the reader's font.
+// cell is a text without double spaces: browsers draw several spaces as one.
+var cell = regexp.MustCompile(`\S+(?: \S+)*`)
+
+// spans returns a line as colored cells, each at its own column, regardless of the width of the reader's font.
 func spans(line string) string {
 	var b strings.Builder
 	color, column := "", 0
 	piece := func(text string) {
-		if text == "" {
-			return
+		for _, at := range cell.FindAllStringIndex(text, -1) {
+			x := margin + float64(column+utf8.RuneCountInString(text[:at[0]]))*columnWidth
+			fmt.Fprintf(&b, `<tspan x="%.1f" fill="%s">%s</tspan>`, x, colors[color], html.EscapeString(text[at[0]:at[1]]))
 		}
-		fmt.Fprintf(&b, `<tspan x="%.1f" fill="%s">%s</tspan>`, margin+float64(column)*columnWidth, colors[color],
-			html.EscapeString(text))
 		column += utf8.RuneCountInString(text)
 	}
 	end := 0
