@@ -18,11 +18,11 @@ type agentOptions struct{ config, account string }
 
 func (o *agentOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.config, "agent-config", "nodegate-agent-config",
-		"ConfigMap that the node agents' configuration is written to: a name in the operator's own namespace, or "+
-			"namespace/name. Empty turns it off.")
+		"ConfigMap for the node agents' configuration: a name in the operator's namespace, or namespace/name. Empty: the "+
+			"operator writes no configuration.")
 	fs.StringVar(&o.account, "agent-service-account", "nodegate-agent",
-		"ServiceAccount of the node agents, in the namespace of their ConfigMap. An annotation on it says which "+
-			"conditions they may publish.")
+		"ServiceAccount of the node agents, in the namespace of their ConfigMap. The operator writes an annotation on it "+
+			"that lists the conditions that they may publish.")
 }
 
 // configMap is where the agents' configuration goes; nil for nowhere. Outside of a cluster the operator has no
@@ -42,13 +42,13 @@ func (o *agentOptions) configMap(own string) (*types.NamespacedName, error) {
 		}
 	}
 	if msgs := validation.IsDNS1123Label(namespace); len(msgs) > 0 {
-		return nil, fmt.Errorf("--agent-config: %q is not the name of a namespace: %s", namespace, strings.Join(msgs, "; "))
+		return nil, fmt.Errorf("--agent-config: invalid namespace %q: %s", namespace, strings.Join(msgs, "; "))
 	}
 	if msgs := validation.IsDNS1123Subdomain(name); len(msgs) > 0 {
-		return nil, fmt.Errorf("--agent-config: %q is not the name of a ConfigMap: %s", name, strings.Join(msgs, "; "))
+		return nil, fmt.Errorf("--agent-config: invalid name %q of a ConfigMap: %s", name, strings.Join(msgs, "; "))
 	}
 	if msgs := validation.IsDNS1123Subdomain(o.account); len(msgs) > 0 {
-		return nil, fmt.Errorf("--agent-service-account: %q is not the name of a ServiceAccount: %s", o.account,
+		return nil, fmt.Errorf("--agent-service-account: invalid name %q: %s", o.account,
 			strings.Join(msgs, "; "))
 	}
 	return &types.NamespacedName{Namespace: namespace, Name: name}, nil

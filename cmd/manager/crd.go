@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -31,15 +30,15 @@ const establishLimit = time.Minute
 func newApplyCRDCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply-crd",
-		Short: "Bring the CustomResourceDefinition of the rules to this version",
-		Long: "Creates the CustomResourceDefinition of the rules, or replaces its spec by this version's, and waits until " +
-			"it is served.\n" +
-			"Unlike an apply it leaves nothing of another version behind. Rules that are stored stay as they are.",
+		Short: "Create the CRD of the rules, or update it to this version",
+		Long: `Create the CRD NodeReadinessRule, or replace its spec with that of this version, and wait until the API server
+serves it. Unlike "kubectl apply", the command leaves no field of another version in the CRD. It does not change stored
+rules.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := ctrl.GetConfig()
+			cfg, err := kubeconfig()
 			if err != nil {
-				return fmt.Errorf("finding the cluster: %w (give --kubeconfig, or set KUBECONFIG)", err)
+				return err
 			}
 			client, err := apiextensions.NewForConfig(cfg)
 			if err != nil {
@@ -75,7 +74,7 @@ func applyCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionIn
 		spec.Conversion, spec.Names.Singular, spec.Names.ListKind = found.Spec.Conversion, found.Spec.Names.Singular,
 			found.Spec.Names.ListKind
 		if equality.Semantic.DeepEqual(*spec, found.Spec) {
-			did = "is this version's already"
+			did = "unchanged"
 			return nil
 		}
 		did = "replaced"
@@ -84,7 +83,7 @@ func applyCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionIn
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("writing the CustomResourceDefinition: %w", err)
+		return fmt.Errorf("writing the CRD: %w", err)
 	}
 	if err := waitUntilServed(ctx, crds); err != nil {
 		return err
@@ -108,7 +107,7 @@ func waitUntilServed(ctx context.Context, crds apiextensions.CustomResourceDefin
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the CustomResourceDefinition is written, and not served yet: %w", context.Cause(ctx))
+			return fmt.Errorf("the CRD is written, but the API server does not serve it yet: %w", context.Cause(ctx))
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

@@ -47,7 +47,7 @@ func TestApplyCRD(t *testing.T) {
 		return definition
 	}
 
-	apply("is this version's already") // the server is started with it
+	apply("unchanged") // the server is started with it
 	ours := found()
 
 	another := ours.DeepCopy()
@@ -73,7 +73,7 @@ func TestApplyCRD(t *testing.T) {
 	if _, ok := now.Properties["spec"].Properties["probes"]; !ok {
 		t.Error("a field of this version is missing")
 	}
-	apply("is this version's already")
+	apply("unchanged")
 
 	if err := crds.Delete(t.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

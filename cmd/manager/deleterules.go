@@ -19,29 +19,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// deletePoll is how often it is looked whether the rules are gone.
+// deletePoll is how often the command looks whether the rules are gone.
 const deletePoll = 500 * time.Millisecond
 
-// newDeleteRulesCommand is what the chart runs before it is uninstalled: rules that outlive the operator keep their
-// finalizer, and nodes their taints.
+// newDeleteRulesCommand returns the command that the chart runs before an uninstallation: without the operator, rules
+// keep their finalizer, and nodes keep their taints.
 func newDeleteRulesCommand() *cobra.Command {
 	all, timeout := false, time.Duration(0)
 	cmd := &cobra.Command{
 		Use:   "delete-rules [RULE...]",
-		Short: "Delete rules, and wait until the operator has taken their taints off",
-		Long: "Deletes the rules that are named, or all there are, and waits until they are gone: a rule goes when the " +
-			"operator, which has\n" +
-			"to run, has cleaned its nodes. A rule that is not there counts as deleted.",
+		Short: "Delete rules, and wait until the operator has removed their taints",
+		Long: `Delete the named rules, or all with --all, and wait until they are gone. The operator must be running: it
+removes the taints of a rule from all nodes before the rule is gone. A rule that does not exist counts as deleted.`,
 		Args: func(_ *cobra.Command, names []string) error {
 			if all == (len(names) > 0) {
-				return errors.New("name the rules to delete, or give --all")
+				return errors.New("one or more rule names, or --all, are required")
 			}
 			return nil
 		},
@@ -49,9 +47,9 @@ func newDeleteRulesCommand() *cobra.Command {
 			if timeout <= 0 {
 				return fmt.Errorf("--timeout: must be more than 0, not %s", timeout)
 			}
-			cfg, err := ctrl.GetConfig()
+			cfg, err := kubeconfig()
 			if err != nil {
-				return fmt.Errorf("finding the cluster: %w (give --kubeconfig, or set KUBECONFIG)", err)
+				return err
 			}
 			scheme := runtime.NewScheme()
 			if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -94,8 +92,8 @@ func deleteRules(ctx context.Context, c client.Client, names []string, out io.Wr
 	case len(d.left) == 0:
 		return fmt.Errorf("deleting rules: %w", err)
 	}
-	return fmt.Errorf("not gone yet: %s. Rules wait with their finalizer until the operator has taken their taints "+
-		"off: does it run?",
+	return fmt.Errorf("timed out waiting for the deletion of %s: the operator must remove their taints first; is it "+
+		"running?",
 		strings.Join(d.left, ", "))
 }
 

@@ -101,8 +101,8 @@ func TestDeleteRules(t *testing.T) {
 		},
 	})
 	err := deleteRules(short, unattended, []string{"storage"}, out)
-	if err == nil || !strings.Contains(err.Error(), "not gone yet: storage.") ||
-		!strings.Contains(err.Error(), "does it run?") {
+	if err == nil || !strings.Contains(err.Error(), "deletion of storage:") ||
+		!strings.Contains(err.Error(), "is it running?") {
 		t.Errorf("without an operator: %v", err)
 	}
 	if out.Len() > 0 {
@@ -181,8 +181,8 @@ func deleteDefinition(t *testing.T, server *cluster.Cluster) {
 
 func TestDeleteRulesRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
-		"name the rules to delete, or give --all": {"delete-rules"},
-		"or give --all":                          {"delete-rules", "--all", "network"},
+		"one or more rule names, or --all, are":  {"delete-rules"},
+		"or --all, are required":                 {"delete-rules", "--all", "network"},
 		"--timeout: must be more than 0, not 0s": {"delete-rules", "network", "--timeout=0s"},
 	} {
 		cmd := newCommand()

@@ -44,21 +44,21 @@ type servingOptions struct {
 
 func (o *servingOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443",
-		"Address that metrics are served on. 0 turns them off.")
+		"Address of /metrics. 0 turns it off.")
 	fs.BoolVar(&o.metricsSecure, "metrics-secure", true,
-		"Serve metrics over HTTPS, and only to those whom the API server authenticates and authorizes (get on the URL "+
-			"/metrics).")
+		"Serve metrics over HTTPS, and only to clients that may get the URL /metrics. The API server authenticates and "+
+			"authorizes them.")
 	fs.StringVar(&o.metricsCertDir, "metrics-cert-dir", "",
-		"Directory with tls.crt and tls.key for the metrics, with --metrics-secure. They are read again when they "+
-			"change. A self-signed certificate by default.")
-	fs.BoolVar(&o.nodeStates, "enable-node-state-metrics", false, "Count nodes by state, count failed conditions, and "+
-		"tell when each rule was last reconciled, as the Node Readiness Controller does.")
-	fs.DurationVar(&o.objective, "startup-objective", 5*time.Minute, "Time from a node's creation within which rules "+
-		"should release it. node_readiness_startup_objective_total counts the nodes that meet it. 0 turns that off.")
+		"Directory with tls.crt and tls.key for --metrics-secure. The operator reloads them when they change. Default: a "+
+			"self-signed certificate.")
+	fs.BoolVar(&o.nodeStates, "enable-node-state-metrics", false, "Also serve metrics of the Node Readiness "+
+		"Controller: nodes by state, failed conditions, and when each rule was last reconciled.")
+	fs.DurationVar(&o.objective, "startup-objective", 5*time.Minute, "Objective for the time from a node's creation to "+
+		"its release. node_readiness_startup_objective_total counts the nodes that meet it. 0 turns this metric off.")
 	fs.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
-		"Address that /healthz and /readyz are served on. readyz is true once the caches are synced. 0 turns them off.")
-	fs.StringVar(&o.pprofAddress, "pprof-bind-address", "", "Address that pprof is served on, such as 127.0.0.1:6060. "+
-		"Off by default.")
+		"Address of /healthz and /readyz. /readyz succeeds once the caches are synced. 0 turns them off.")
+	fs.StringVar(&o.pprofAddress, "pprof-bind-address", "", "Address of pprof, such as 127.0.0.1:6060. Default: pprof "+
+		"is off.")
 }
 
 type electionOptions struct {
@@ -73,18 +73,18 @@ func (o *electionOptions) settle(asked, inCluster bool) error {
 		return nil
 	}
 	if asked {
-		return errors.New("--leader-elect: outside of a cluster the lease has no namespace: pass " +
-			"--leader-election-namespace, such as nodegate-system, or --leader-elect=false if this is the only replica")
+		return errors.New("--leader-elect: the lease has no namespace outside of a cluster: set " +
+			"--leader-election-namespace, for example to nodegate-system, or --leader-elect=false if this is the only replica")
 	}
 	o.enabled = false
 	return nil
 }
 
 func (o *electionOptions) bind(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.enabled, "leader-elect", true, "Let only one replica at a time write. Turn it off only where there "+
-		"is one. Outside of a cluster it is off, unless --leader-election-namespace is given.")
+	fs.BoolVar(&o.enabled, "leader-elect", true, "Elect a leader, so that only one replica writes. Turn it off only if "+
+		"there is only one replica. Outside of a cluster it is off unless --leader-election-namespace is set.")
 	fs.StringVar(&o.namespace, "leader-election-namespace", "",
-		"Namespace of the lease. By default the one that the operator runs in.")
+		"Namespace of the lease. Default: the operator's namespace.")
 }
 
 type clientOptions struct {
@@ -94,25 +94,26 @@ type clientOptions struct {
 
 func (o *clientOptions) bind(fs *pflag.FlagSet) {
 	fs.Float32Var(&o.qps, "kube-api-qps", -1,
-		"Requests per second to the API server at most. 0 and less mean no limit here: the API server's priority and "+
-			"fairness decides.")
-	fs.IntVar(&o.burst, "kube-api-burst", -1, "Requests at once beyond --kube-api-qps, if that is a limit. 0 and less "+
-		"mean twice as many as --kube-api-qps.")
+		"Maximum number of requests per second to the API server. 0 or less: the operator sets no limit, and the API "+
+			"server's priority and fairness applies.")
+	fs.IntVar(&o.burst, "kube-api-burst", -1, "Maximum burst of requests above --kube-api-qps. 0 or less: twice "+
+		"--kube-api-qps.")
 }
 
 type workerOptions struct{ nodes, rules int }
 
 func (o *workerOptions) bind(fs *pflag.FlagSet) {
-	fs.IntVar(&o.nodes, "node-concurrent-reconciles", 16, "Nodes that are worked on at the same time.")
-	fs.IntVar(&o.rules, "rule-concurrent-reconciles", 4, "Rules that are worked on at the same time.")
+	fs.IntVar(&o.nodes, "node-concurrent-reconciles", 16, "Number of nodes that are reconciled at the same time.")
+	fs.IntVar(&o.rules, "rule-concurrent-reconciles", 4, "Number of rules that are reconciled at the same time.")
 }
 
 type evidenceOptions struct{ transientTaintPrefixes []string }
 
 func (o *evidenceOptions) bind(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.transientTaintPrefixes, "transient-taint-prefixes", ruleset.DefaultTransientTaintPrefixes,
-		"Prefixes of the keys of taints that do not last: whether a DaemonSet belongs on a node does not depend on them. "+
-			"Taints of rules, and those under node.kubernetes.io/ and node.cloudprovider.kubernetes.io/, never last.")
+		"Prefixes of the keys of temporary taints. The operator ignores temporary taints when it decides which DaemonSets "+
+			"belong on a node. Taints of rules, and taints under node.kubernetes.io/ and node.cloudprovider.kubernetes.io/, "+
+			"are always temporary.")
 }
 
 func (o *options) bind(fs *pflag.FlagSet) {
@@ -152,7 +153,7 @@ func newCommand() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use:           "manager",
-		Short:         "The Nodegate operator: holds nodes that are not ready yet, and releases those that are",
+		Short:         "The Nodegate operator: taints nodes that are not ready, and removes the taints when they are",
 		Args:          cobra.NoArgs,
 		Version:       version.Version,
 		SilenceUsage:  true,

@@ -25,9 +25,9 @@ const leaseName = "nodegate.readiness.node.x-k8s.io"
 
 // run runs the operator until the context ends.
 func run(ctx context.Context, o *options) error {
-	cfg, err := ctrl.GetConfig()
+	cfg, err := kubeconfig()
 	if err != nil {
-		return fmt.Errorf("finding the cluster: %w (give --kubeconfig, or set KUBECONFIG)", err)
+		return err
 	}
 	cfg = restConfig(cfg, &o.client)
 	managed := managerOptions(o)
@@ -48,7 +48,16 @@ func run(ctx context.Context, o *options) error {
 	return operator.Run(ctx, mgr, settings)
 }
 
-// settings are the settings of the replica, as the flags say.
+// kubeconfig returns the configuration of the cluster that --kubeconfig, KUBECONFIG or the pod names.
+func kubeconfig() (*rest.Config, error) {
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w: set --kubeconfig or KUBECONFIG", err)
+	}
+	return cfg, nil
+}
+
+// settings returns the settings of the replica, as the flags say.
 func (o *options) settings() (*operator.Options, error) {
 	agents, err := o.agents.configMap(o.election.namespace)
 	if err != nil {

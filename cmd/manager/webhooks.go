@@ -39,37 +39,34 @@ type webhookOptions struct {
 }
 
 func (o *webhookOptions) bind(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.enabled, "enable-webhook", false, "Serve admission webhooks, on every replica. Without it nothing of "+
-		"them runs.")
-	fs.StringVar(&o.address, "webhook-bind-address", ":9443", "Address that webhooks are served on.")
+	fs.BoolVar(&o.enabled, "enable-webhook", false, "Serve admission webhooks on every replica.")
+	fs.StringVar(&o.address, "webhook-bind-address", ":9443", "Address of the webhooks.")
 	fs.StringVar(&o.certs, "webhook-certs", certsSelfManaged,
-		"Where the webhooks' certificate comes from. self-managed: the operator makes and renews it, and keeps it in the "+
-			"Secret <--webhook-name>-cert. "+
-			"files: it is read from --webhook-cert-dir, where for example cert-manager keeps it.")
+		"Source of the webhooks' certificate. self-managed: the operator creates and renews it, and stores it in the "+
+			"Secret <--webhook-name>-cert. files: the operator reads it from --webhook-cert-dir, for example from a Secret of "+
+			"cert-manager that is mounted there.")
 	fs.StringVar(&o.certDir, "webhook-cert-dir", "",
-		"Directory of tls.crt and tls.key with --webhook-certs=files, where they are read again when they change.")
-	fs.StringVar(&o.name, "webhook-name", "nodegate-webhook", "Name of the webhooks' Service and of their configurations.")
-	fs.StringVar(&o.namespace, "webhook-namespace", "", "Namespace of the webhooks' Service. By default the one that "+
-		"the operator runs in; outside of a cluster nodegate-system.")
+		"Directory with tls.crt and tls.key for --webhook-certs=files. The operator reloads them when they change.")
+	fs.StringVar(&o.name, "webhook-name", "nodegate-webhook", "Name of the webhooks' Service and of the webhook "+
+		"configurations.")
+	fs.StringVar(&o.namespace, "webhook-namespace", "", "Namespace of the webhooks' Service. Default: the operator's "+
+		"namespace, or nodegate-system outside of a cluster.")
 	fs.StringVar(&o.nodeAdmission, "node-admission", string(node.ModeAuto),
-		"What has nodes born with the taints of the rules that they match. policy: the MutatingAdmissionPolicy "+
-			"--node-admission-policy-name, "+
-			"which must be installed. webhook: the webhook, also where that policy is installed. auto: the policy where it "+
-			"is installed, else the webhook, if it is served. "+
-			"off: not the webhook; a policy that is installed goes on by itself.")
+		"What taints a node in the request that makes it match a rule. policy: the MutatingAdmissionPolicy "+
+			"--node-admission-policy-name, which must be installed. webhook: the webhook, even if the policy is installed. "+
+			"auto: the policy if it is installed, otherwise the webhook if --enable-webhook is set. off: not the webhook. The "+
+			"API server runs an installed policy in any case.")
 	fs.StringVar(&o.nodeFailurePolicy, "node-admission-failure-policy", "",
-		"What becomes of a node that joins while no replica answers the webhook: Ignore lets it join, Fail refuses it, "+
-			"unless it has the label "+
-			"node-restriction.kubernetes.io/skip-admission. The operator writes it into the webhook's configuration; by "+
-			"default that stays as it is installed. "+
-			"The policy has its own in its manifest.")
+		"failurePolicy that the operator writes into the configuration of the webhook for nodes. If no replica answers "+
+			"the webhook, Ignore lets a node join, and Fail refuses it unless it has the label "+
+			"node-restriction.kubernetes.io/skip-admission. Default: the operator does not change failurePolicy. It does not "+
+			"apply to the MutatingAdmissionPolicy.")
 	fs.StringSliceVar(&o.guardUsers, "eviction-guard-users", guard.DefaultUsers(),
-		"Users whose deletions of pods an eviction guard denies, by their exact names. The match condition guarded-users of "+
-			"the webhook must name the same users. Kubelets and controllers that must be able to delete pods are refused.")
-	fs.BoolVar(&o.recordGuard, "record-guard", true, "The admission policy is installed that lets only the operator "+
-		"write its records on nodes. Without it the operator does not remove taints that only a record of a deleted "+
-		"rule names: "+
-		"it reports them.")
+		"Exact names of the users whose deletions of pods an eviction guard denies. The webhook's match condition "+
+			"guarded-users must have the same names. Kubelets and controllers that must be able to delete pods are not allowed.")
+	fs.BoolVar(&o.recordGuard, "record-guard", true, "Whether the admission policy is installed that lets only the "+
+		"operator write its records on nodes. If false, any account may have written a record: if only the record of a "+
+		"deleted rule names a taint, the operator reports the taint and does not remove it.")
 	fs.StringVar(&o.nodePolicy, "node-admission-policy-name", "nodegate-node-admission",
 		"Name of the MutatingAdmissionPolicy for nodes, and of its binding.")
 }
@@ -80,7 +77,7 @@ func (o *webhookOptions) validate() []error {
 	case node.ModeAuto, node.ModePolicy, node.ModeOff:
 	case node.ModeWebhook:
 		if !o.enabled {
-			errs = append(errs, errors.New("--node-admission=webhook: needs --enable-webhook"))
+			errs = append(errs, errors.New("--node-admission=webhook: requires --enable-webhook"))
 		}
 	default:
 		errs = append(errs, fmt.Errorf("--node-admission: must be auto, policy, webhook or off, not %q", o.nodeAdmission))
@@ -89,8 +86,8 @@ func (o *webhookOptions) validate() []error {
 	case "":
 	case string(admissionregistrationv1.Ignore), string(admissionregistrationv1.Fail):
 		if !o.enabled || o.certs != certsSelfManaged {
-			errs = append(errs, errors.New("--node-admission-failure-policy: needs --enable-webhook and "+
-				"--webhook-certs=self-managed; else set failurePolicy in the webhook's configuration"))
+			errs = append(errs, errors.New("--node-admission-failure-policy: requires --enable-webhook and "+
+				"--webhook-certs=self-managed; otherwise, set failurePolicy in the webhook's configuration"))
 		}
 	default:
 		errs = append(errs, fmt.Errorf("--node-admission-failure-policy: must be Ignore or Fail, not %q",
