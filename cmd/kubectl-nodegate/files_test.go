@@ -92,8 +92,8 @@ var _ = Describe("simulate", func() {
 		Expect(code).To(Equal(0), err)
 		code, out, _ := local(ctx, "simulate", "-f", rules, "--nodes", file("bare.yaml", asYAML(n)))
 		Expect(code).To(Equal(2))
-		Expect(out).To(ContainSubstring("Could not be read: rule off, requirement ebs, counts as missing: there are no " +
-			"CSINodes in the file"))
+		Expect(out).To(ContainSubstring("Could not be read: rule off, requirement ebs, counts as missing: the file has no " +
+			"CSINodes"))
 	})
 
 	It("finds the DaemonSets that belong on a node in the file of nodes", func(ctx context.Context) {
@@ -206,7 +206,7 @@ var _ = Describe("lint", func() {
 		code, out, _ := local(ctx, "lint", "-f", file("x.yaml", asYAML(typedRule(a), typedRule(b),
 			typedDaemonSet("kube-system"))))
 		Expect(code).To(Equal(1))
-		Expect(out).To(ContainSubstring("rule a: error: spec.requirements: rules require each other in a circle: a " +
+		Expect(out).To(ContainSubstring("rule a: error: spec.requirements: rules require each other in a cycle: a " +
 			"requires b requires a (Cycle)"))
 		Expect(out).To(ContainSubstring("DaemonSet kube-system/init does not tolerate this rule's own taint " +
 			"readiness.k8s.io/a=pending:NoSchedule"))
@@ -229,8 +229,8 @@ var _ = Describe("lint", func() {
 		Expect(err).To(BeEmpty())
 		Expect(out).To(ContainSubstring("rule first has the same taint readiness.k8s.io/first:NoSchedule: on nodes that " +
 			"both select (1 at present)"))
-		Expect(out).To(ContainSubstring("there is no rule nope"))
-		Expect(out).To(ContainSubstring("nothing in namespace default makes pods a=b"))
+		Expect(out).To(ContainSubstring("rule nope does not exist"))
+		Expect(out).To(ContainSubstring("no workload in namespace default creates pods a=b"))
 
 		create(ctx, typedDaemonSet("default"))
 		_, out, _ = nodegate(ctx, "lint", "-f", rules, "--live")

@@ -37,7 +37,7 @@ func Register(server Server, handlers ...Handler) {
 
 var failed = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "node_readiness_webhook_failures_total",
-	Help: "Reviews that a webhook of this operator has failed to answer, and therefore allowed, by the webhook's path.",
+	Help: "Requests that a webhook failed to review and therefore allowed, by the webhook's path.",
 }, []string{"path"})
 
 func init() { metrics.Registry.MustRegister(failed) }
@@ -53,7 +53,7 @@ func (c careful) Handle(ctx context.Context, req admission.Request) (response ad
 			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", p), "Failed to answer a review", "path", c.Path(), "stack",
 				string(debug.Stack()))
 			response = admission.Allowed("").WithWarnings("nodegate: " + c.Path() +
-				" has failed, and allows the request; see the operator's log")
+				" failed and allows the request; see the operator's log")
 		}
 	}()
 	if req.UID == "" { // the answer has none either, so that no API server takes it for one

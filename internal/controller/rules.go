@@ -70,7 +70,7 @@ func (s *RulesSource) putInForce() {
 	names, err := s.SetRules(s.ctx, s.set)
 	if err != nil {
 		if s.ctx.Err() == nil {
-			log.FromContext(s.ctx).Error(err, "Putting changed rules in force")
+			log.FromContext(s.ctx).Error(err, "Cannot apply changed rules")
 		}
 		return
 	}

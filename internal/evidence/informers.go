@@ -171,7 +171,7 @@ func (f *failures) fail(err error, synced bool) {
 // is not refused with "not found" by any version of Kubernetes.
 func explain(err error) string {
 	if apierrors.IsNotFound(err) {
-		return "the API server does not serve ResourceSlices of resource.k8s.io/v1: Kubernetes 1.34 and newer do"
+		return "the API server does not serve ResourceSlices of resource.k8s.io/v1, which need Kubernetes 1.34"
 	}
 	return err.Error()
 }

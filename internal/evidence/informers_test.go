@@ -105,7 +105,7 @@ func TestAnAPIServerThatIsTooOld(t *testing.T) {
 	rule := compiled(t, v1alpha1.Requirement{Name: "gpus",
 		Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.example.com", Minimum: 1}})
 	const want = "the evidence of requirement gpus cannot be read: the API server does not serve ResourceSlices of " +
-		"resource.k8s.io/v1: Kubernetes 1.34 and newer do"
+		"resource.k8s.io/v1, which need Kubernetes 1.34"
 	if p := Read(t.Context(), clients, ruleset.NewSet(rule)).Unavailable(rule); p == nil || p.Message != want {
 		t.Errorf("a snapshot says %v", p)
 	}

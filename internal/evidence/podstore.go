@@ -151,7 +151,7 @@ func slim(o any) (*slimPod, error) {
 	}
 	p, ok := stripped.(*slimPod)
 	if !ok {
-		return nil, fmt.Errorf("want a pod, not a %T", o)
+		return nil, fmt.Errorf("expected a pod, not a %T", o)
 	}
 	return p, nil
 }

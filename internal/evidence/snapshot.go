@@ -111,7 +111,7 @@ func Of(objects []runtime.Object, set *ruleset.Set) *Snapshot {
 			}
 		}
 		if !there {
-			return fmt.Errorf("there are no %s in the file", kindOf(key))
+			return fmt.Errorf("the file has no %s", kindOf(key))
 		}
 		return nil
 	})

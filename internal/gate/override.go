@@ -36,14 +36,14 @@ func ParseOverride(value string) (Override, error) {
 	action, rest, more := strings.Cut(strings.TrimSpace(value), ";")
 	o := Override{Action: OverrideAction(strings.TrimSpace(action))}
 	if o.Action != OverrideRelease && o.Action != OverrideHold {
-		return Override{}, fmt.Errorf("%s: %q is neither Release nor Hold", v1alpha1.OverrideAnnotation, action)
+		return Override{}, fmt.Errorf("%s: must be Release or Hold, not %q", v1alpha1.OverrideAnnotation, action)
 	}
 	if !more {
 		return o, nil
 	}
 	when, ok := strings.CutPrefix(strings.TrimSpace(rest), "until=")
 	if !ok {
-		return Override{}, fmt.Errorf("%s: %q: want until=<RFC 3339 time>, such as until=2026-01-02T15:04:05Z",
+		return Override{}, fmt.Errorf("%s: %q: must be until=<RFC 3339 time>, such as until=2026-01-02T15:04:05Z",
 			v1alpha1.OverrideAnnotation, rest)
 	}
 	t, err := time.Parse(time.RFC3339, when)

@@ -100,7 +100,7 @@ func (in Input) publication(d *Decision) *Publication {
 		p.Reason, why = v1alpha1.PublishedReasonPrefix+d.Reason, "the node is exempt: "+why
 	case in.Verdict.Ready:
 		p.Reason, p.stays = v1alpha1.PublishedReasonPrefix+d.Reason, corev1.ConditionFalse
-		why = "the node is held although all evidence holds, since that is too recent"
+		why = "the node is held: all evidence holds, but not for long enough yet"
 	case refuted(d, &in.Verdict):
 		p.Status, p.Reason = corev1.ConditionFalse, reasonPublishedNotReady
 	default:
@@ -232,7 +232,7 @@ func (p *publisher) update(d *Decision, conditionType string) {
 		to.Status = corev1.ConditionFalse
 	case to.Status == corev1.ConditionFalse && !marked && p.MayMark != nil && d.Rule.Limited() && !p.MayMark(d.Rule):
 		to.Status, to.Reason = corev1.ConditionUnknown, reasonPublishedLimited
-		to.Message = clip(fmt.Sprintf("rule %s: maxUnavailable nodes are False already: %s", d.Rule.Name,
+		to.Message = clip(fmt.Sprintf("rule %s: as many nodes as maxUnavailable allows are already False: %s", d.Rule.Name,
 			strings.TrimPrefix(to.Message, "rule "+d.Rule.Name+": ")))
 	}
 	if c != nil && c.Status == to.Status && c.Reason == to.Reason {
@@ -289,7 +289,7 @@ func ConditionsPatch(node *corev1.Node, changes []ConditionChange, now time.Time
 		"status":   map[string]any{"conditions": conditions},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making a patch of node conditions: %w", err)
+		return nil, fmt.Errorf("creating a patch of node conditions: %w", err)
 	}
 	return out, nil
 }

@@ -96,7 +96,7 @@ func TestPublishedCondition(t *testing.T) {
 			node: node().Condition("A", isTrue, now.Add(-time.Second)), want: "Unknown ReadyWindow"},
 		"a node that recovers stays False": {rule: window,
 			node: marked(node().Condition("A", isTrue, now.Add(-time.Second)), isFalse, "NodegateRuleReadyWindow",
-				"rule r: the node is held although all evidence holds, since that is too recent")},
+				"rule r: the node is held: all evidence holds, but not for long enough yet")},
 		"nothing but the condition": {rule: publishing("r").Untainted(),
 			node: node().Condition("A", isFalse, since), want: "False NotReady"},
 		"another controller's condition": {node: marked(node().Condition("A", isFalse, since), isTrue, "KubeletIsFine", ""),

@@ -185,7 +185,7 @@ func ParseTaint(s string) (corev1.Taint, error) {
 func parseTaint(s string) (corev1.Taint, error) {
 	rest, effect, ok := cutLast(s, ":")
 	if !ok {
-		return corev1.Taint{}, fmt.Errorf("taint %q: want key=value:effect", s)
+		return corev1.Taint{}, fmt.Errorf("taint %q: must be key=value:effect", s)
 	}
 	key, value, _ := strings.Cut(rest, "=")
 	t := corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}

@@ -125,8 +125,7 @@ func decide(rule *ruleset.Rule, r *Request, override gate.Override) (Decision, b
 	d := Decision{Rule: rule, Hold: hold(&in)}
 	switch {
 	case d.Hold.State == gate.HoldActive && in.Verdict.Ready:
-		d.Message = denial(rule, r, "has been ready again for too short a time, or still has the taint of the node "+
-			"controller")
+		d.Message = denial(rule, r, "has not been ready again for long enough, or still has the taint of the node controller")
 	case d.Hold.State == gate.HoldActive:
 		why := ""
 		if judgeable(rule) {
@@ -136,7 +135,7 @@ func decide(rule *ruleset.Rule, r *Request, override gate.Override) (Decision, b
 			d.Hold.Until.UTC().Format(time.RFC3339)))
 	case d.Hold.State == gate.HoldNone && late(rule, r, in):
 		d.Late = true
-		d.Message = denial(rule, r, fmt.Sprintf("is ready again since %s, after this eviction began",
+		d.Message = denial(rule, r, fmt.Sprintf("has been ready again since %s, after this eviction began",
 			in.Verdict.Since.UTC().Format(time.RFC3339)))
 	default:
 		return Decision{}, false
@@ -171,9 +170,9 @@ func facts(in *gate.Input) *readiness.Facts {
 }
 
 func denial(rule *ruleset.Rule, r *Request, why string) string {
-	return fmt.Sprintf("user %s may not delete pod %s/%s: by rule %s, node %s %s (annotate the node or the pod with "+
-		"%s=Release to let go)",
-		r.User, r.Pod.Namespace, r.Pod.Name, rule.Name, r.Node.Name, why, v1alpha1.OverrideAnnotation)
+	return fmt.Sprintf("the eviction guard of rule %s does not let user %s delete pod %s/%s: node %s %s; to allow it, "+
+		"annotate the node or the pod with %s=Release",
+		rule.Name, r.User, r.Pod.Namespace, r.Pod.Name, r.Node.Name, why, v1alpha1.OverrideAnnotation)
 }
 
 // judgeable reports whether the node alone tells whether the rule holds there. Any other evidence only the leader

@@ -78,8 +78,9 @@ func TestDecide(t *testing.T) {
 		rehearsed bool
 	}{
 		"a guarded pod of a node whose link is broken": {second: 5, want: denied,
-			says: "user system:serviceaccount:kube-system:node-controller may not delete pod default/web-0: by rule link, " +
-				"node n1 is not ready: condition Ready is Unknown, must be True; its pods are guarded until 2026-01-02T15:01:00Z"},
+			says: "the eviction guard of rule link does not let user system:serviceaccount:kube-system:node-controller " +
+				"delete pod default/web-0: node n1 is not ready: condition Ready is Unknown, must be True; its pods are guarded " +
+				"until 2026-01-02T15:01:00Z"},
 		"not recorded yet": {node: lost().Unannotate(recordKey), second: 5, want: denied,
 			says: "until 2026-01-02T15:01:00Z"},
 		"not ready, as kubelet says": {node: lost().Condition("Ready", "False", at(0)), second: 5,
@@ -87,14 +88,14 @@ func TestDecide(t *testing.T) {
 		"the last second of the hold": {second: 59, want: denied},
 		"the hold has ended":          {second: 60, want: allowed},
 		"back for nine seconds": {node: back(30), second: 39, want: denied,
-			says: "has been ready again for too short a time"},
+			says: "has not been ready again for long enough"},
 		"back for ten seconds": {node: back(30), second: 40, want: allowed},
 		"back for longer, and still tainted": {node: back(30).Taint(corev1.TaintNodeNotReady, "", noExecute),
 			second: 45, want: denied},
 		"back in the second in which the hold ends": {node: back(60), second: 60, want: denied},
 		"a node that is well":                       {node: back(-900).Unannotate(recordKey), second: 5, want: allowed},
 		"begun before, and late": {node: back(30), pod: announced(29), second: 120, want: denied,
-			says: "is ready again since 2026-01-02T15:00:30Z, after this eviction began"},
+			says: "has been ready again since 2026-01-02T15:00:30Z, after this eviction began"},
 		"begun after, of a node that is well": {node: back(30), pod: announced(31), second: 120, want: allowed},
 		"begun before, and far too late":      {node: back(30), pod: announced(29), second: 330, want: allowed},
 		"begun before, and evicted by another taint": {node: back(30).Taint("example.com/drain", "", noExecute),
@@ -128,7 +129,7 @@ func TestDecide(t *testing.T) {
 		"a rule in dry-run beside one in force": {rules: []*build.RuleWrapper{rule(),
 			rule().UID("u-2").Named("dry").DryRun(true)}, second: 5, want: denied, rehearsed: true},
 		"of two rules one guards still": {rules: []*build.RuleWrapper{rule().EvictionGuard(3),
-			rule().UID("u-2").Named("longer")}, second: 5, want: denied, says: "by rule longer"},
+			rule().UID("u-2").Named("longer")}, second: 5, want: denied, says: "the eviction guard of rule longer"},
 
 		"a pod that is terminating": {pod: pod().Terminating(at(1)), second: 5, want: allowed},
 		"a pod that has succeeded":  {pod: pod().Phase(corev1.PodSucceeded), second: 5, want: allowed},

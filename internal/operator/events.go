@@ -44,7 +44,7 @@ const (
 
 var droppedEvents = prometheus.NewCounter(prometheus.CounterOpts{
 	Name: "node_readiness_events_dropped_total",
-	Help: "Events that were not written, because too many were waiting or the API server refused them.",
+	Help: "Events that were not written because too many were waiting, or because the API server refused them.",
 })
 
 func init() { metrics.Registry.MustRegister(droppedEvents) }
@@ -80,7 +80,7 @@ func newRecorder(cfg *rest.Config, scheme *runtime.Scheme) (*Recorder, error) {
 	limited.ContentType = runtime.ContentTypeProtobuf
 	clients, err := kubernetes.NewForConfig(limited)
 	if err != nil {
-		return nil, fmt.Errorf("making a client for events: %w", err)
+		return nil, fmt.Errorf("creating a client for events: %w", err)
 	}
 	host, err := os.Hostname()
 	if err != nil {

@@ -103,13 +103,13 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 	}
 	clients, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return fmt.Errorf("making a client for evidence: %w", err)
+		return fmt.Errorf("creating a client for evidence: %w", err)
 	}
 	direct, err := client.New(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
-		return fmt.Errorf("making a client without a cache: %w", err)
+		return fmt.Errorf("creating a client without a cache: %w", err)
 	}
 	engine, err := addNodeAdmission(ctx, mgr, o)
 	if err != nil {

@@ -87,11 +87,11 @@ func TestJudgesDaemonSets(t *testing.T) {
 		"another rule's taint keeps it away": {
 			sets: sets{build.MakeDaemonSet("kube-system", "agent").Tolerate("example.com/t")}, taint: "example.com/o",
 			missing: true,
-			says:    "DaemonSet kube-system/agent has no pod, which taint example.com/o:NoSchedule of rule other keeps away"},
+			says:    "DaemonSet kube-system/agent has no pod, because of taint example.com/o:NoSchedule of rule other"},
 		"a brand-new node's taint keeps it away": {
 			sets:    sets{build.MakeDaemonSet("kube-system", "agent").Tolerate("example.com/t")},
 			taint:   "node.kubernetes.io/not-ready",
-			missing: true, says: "has no pod, which taint node.kubernetes.io/not-ready:NoSchedule keeps away"},
+			missing: true, says: "has no pod, because of taint node.kubernetes.io/not-ready:NoSchedule"},
 		"not ready": {sets: sets{agent()}, pods: pods{pod(ago(time.Minute)).Unready()},
 			says: "pod agent-n of DaemonSet kube-system/agent is not ready"},
 		"terminating": {sets: sets{agent()}, pods: pods{pod(ago(time.Minute)).Terminating(noon)},

@@ -59,9 +59,9 @@ func (w *waitingDaemonSet) absent() string {
 	case w.by == nil:
 		return text
 	case w.of == "":
-		return fmt.Sprintf("%s, which taint %s keeps away", text, w.by.ToString())
+		return fmt.Sprintf("%s, because of taint %s", text, w.by.ToString())
 	}
-	return fmt.Sprintf("%s, which taint %s of rule %s keeps away", text, w.by.ToString(), w.of)
+	return fmt.Sprintf("%s, because of taint %s of rule %s", text, w.by.ToString(), w.of)
 }
 
 // warning names the DaemonSets that are left out.

@@ -89,7 +89,7 @@ func TestResultsSayWhy(t *testing.T) {
 		"stale, because it has no time": {
 			rule: r().FreshCondition(cni, 60), node: node().Condition(cni, "True", time.Time{}),
 			want: result{Status: "Unknown", Required: "True", Cause: CauseStale,
-				Message: "condition example.com/CNI does not say when it was reported, and must have been within 1m0s, must be " +
+				Message: "condition example.com/CNI does not say when it was reported, which must be within 1m0s, must be " +
 					"True"},
 		},
 		"from before the boot": {

@@ -83,7 +83,7 @@ func TestPods(t *testing.T) {
 			recheck: noon.Add(confirmAfter - time.Second), says: "has not started",
 			pods: []*corev1.Pod{initPod("a", noon.Add(time.Hour))}},
 		"a pod that is not ready": {require: usual, pods: []*corev1.Pod{initPod("a", before, unready)},
-			says: "pod a has a container, init, that is not ready"},
+			says: "pod a has a container that is not ready: init"},
 		"a terminating pod does not count": {require: usual, says: "pod a is terminating",
 			pods: []*corev1.Pod{initPod("a", before, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} })}},
 		"a pod of another owner does not open the gate": {
@@ -169,12 +169,12 @@ func TestWarnsOfPodsWithoutReadinessProbe(t *testing.T) {
 	}{
 		"with a probe": {pod: initPod("a", noon)},
 		"without": {pod: initPod("a", noon, probeless),
-			want: "requirement init: container init of its pods has no readiness probe, and counts as ready 10s after it has " +
-				"started, regardless of what it does"},
+			want: "requirement init: container init of its pods has no readiness probe, so it counts as ready 10s after its " +
+				"start, even if it does not work"},
 		"without, and with a time of its own": {edit: func(p *v1alpha1.PodsRequirement) { p.MinReadySeconds = 3 },
 			pod: initPod("a", noon, probeless),
-			want: "requirement init: container init of its pods has no readiness probe, and counts as ready 3s after it has " +
-				"started, regardless of what it does"},
+			want: "requirement init: container init of its pods has no readiness probe, so it counts as ready 3s after its " +
+				"start, even if it does not work"},
 		"without, of another owner": {pod: initPod("a", noon, probeless, func(p *corev1.Pod) { p.OwnerReferences = nil })},
 		"where the annotation decides": {edit: func(p *v1alpha1.PodsRequirement) {
 			p.ReadyWhen, p.ReadyAnnotation = v1alpha1.PodReadyPolicyAnnotation,
@@ -232,12 +232,12 @@ func TestCSIDriversAndDevices(t *testing.T) {
 		ready   bool
 		says    string
 	}{
-		"registered":          {driver("ebs.csi.aws.com", nil), true, "csi driver ebs.csi.aws.com is registered"},
+		"registered":          {driver("ebs.csi.aws.com", nil), true, "CSI driver ebs.csi.aws.com is registered"},
 		"with enough volumes": {driver("ebs.csi.aws.com", new(int32(25))), true, "is registered"},
 		"with too few volumes": {driver("ebs.csi.aws.com", new(int32(26))), false,
-			"csi driver ebs.csi.aws.com can attach 25 volumes, must be at least 26"},
+			"CSI driver ebs.csi.aws.com can attach 25 volumes, must be at least 26"},
 		"without a limit": {driver("unlimited.example.com", new(int32(1000))), true, "is registered"},
-		"not registered":  {driver("efs.csi.aws.com", nil), false, "csi driver efs.csi.aws.com is not registered"},
+		"not registered":  {driver("efs.csi.aws.com", nil), false, "CSI driver efs.csi.aws.com is not registered"},
 		"enough devices":  {devices("gpu.example.com"), true, "devices of driver gpu.example.com: 2 published"},
 		"too few devices": {devices("nic.example.com"), false,
 			"devices of driver nic.example.com: 1 published, must be at least 2"},

@@ -24,7 +24,7 @@ func (r *Result) Message() string {
 	}
 	switch q := r.requirement; {
 	case r.Cause == CauseBeforeBoot:
-		return fmt.Sprintf("requirement %s may be as it was before the node booted", r.Name)
+		return fmt.Sprintf("requirement %s may be from before the node booted", r.Name)
 	case q.Pods != nil:
 		return r.found.pods.message(q.Pods)
 	case q.DaemonSets != nil:
@@ -40,18 +40,18 @@ func (r *Result) Message() string {
 	case q.RuleSatisfied != "":
 		return r.ruleMessage(q.RuleSatisfied)
 	}
-	return fmt.Sprintf("requirement %s is of a kind that this version does not know", r.Name)
+	return fmt.Sprintf("requirement %s is of a kind that this version does not support", r.Name)
 }
 
 func (r *Result) driverMessage(q *v1alpha1.CSIDriverRequirement) string {
 	switch {
 	case r.found.driver == nil:
-		return fmt.Sprintf("csi driver %s is not registered", q.Name)
+		return fmt.Sprintf("CSI driver %s is not registered", q.Name)
 	case !r.Satisfied:
-		return fmt.Sprintf("csi driver %s can attach %d volumes, must be at least %d",
+		return fmt.Sprintf("CSI driver %s can attach %d volumes, must be at least %d",
 			q.Name, volumes(r.found.driver), minimumVolumes(q))
 	}
-	return fmt.Sprintf("csi driver %s is registered", q.Name)
+	return fmt.Sprintf("CSI driver %s is registered", q.Name)
 }
 
 func (r *Result) resourceMessage(q *v1alpha1.ResourceRequirement) string {
@@ -91,9 +91,9 @@ func (r *Result) ruleMessage(name string) string {
 	case !r.found.other.Matches:
 		return fmt.Sprintf("rule %s does not select this node", name)
 	case !r.Satisfied:
-		return fmt.Sprintf("rule %s does not hold on this node", name)
+		return fmt.Sprintf("rule %s is not satisfied on this node", name)
 	}
-	return fmt.Sprintf("rule %s holds on this node", name)
+	return fmt.Sprintf("rule %s is satisfied on this node", name)
 }
 
 func (f *podsFound) message(p *ruleset.Pods) string {
@@ -131,7 +131,7 @@ func (w *waitingPod) words(p *ruleset.Pods) string {
 		return "has not been ready for long enough"
 	}
 	if c := unreadyContainer(w.pod); c != "" {
-		return fmt.Sprintf("has a container, %s, that is not ready", c)
+		return fmt.Sprintf("has a container that is not ready: %s", c)
 	}
 	return "is not ready"
 }
@@ -157,7 +157,7 @@ func (r *Result) warning() string {
 	}
 	pod := r.found.pods.probeless
 	return fmt.Sprintf(
-		"requirement %s: container %s of its pods has no readiness probe, and counts as ready %s after it has started, "+
-			"regardless of what it does",
+		"requirement %s: container %s of its pods has no readiness probe, so it counts as ready %s after its start, even "+
+			"if it does not work",
 		r.Name, probeless(pod), readySeconds(r.requirement.Pods, pod))
 }

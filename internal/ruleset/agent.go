@@ -36,9 +36,9 @@ func (v *validator) agent(spec *v1alpha1.NodeReadinessRuleSpec) {
 		field := fmt.Sprintf("spec.probes[%d]", i)
 		switch {
 		case p.ConditionType == "" || seen[p.ConditionType]:
-			v.invalid(field+".conditionType", "must be given, once for each probe")
+			v.invalid(field+".conditionType", "is required, and must be different for each probe")
 		case !conditionType.MatchString(p.ConditionType):
-			v.invalid(field+".conditionType", "%q is no type of a condition, such as example.com/CNIReady", p.ConditionType)
+			v.invalid(field+".conditionType", "%q is not a condition type such as example.com/CNIReady", p.ConditionType)
 		case v1alpha1.KubernetesCondition(p.ConditionType):
 			v.invalid(field+".conditionType", "condition %s belongs to Kubernetes: choose a type of your own, for example "+
 				"example.com/CNIReady", p.ConditionType)
@@ -57,7 +57,7 @@ func (v *validator) agent(spec *v1alpha1.NodeReadinessRuleSpec) {
 		c := &spec.Health.Checks[i]
 		field := fmt.Sprintf("spec.health.checks[%d]", i)
 		if names[c.Name] {
-			v.invalid(field+".name", "is given twice")
+			v.invalid(field+".name", "is a duplicate")
 		}
 		names[c.Name] = true
 		v.check(field, c)
@@ -74,7 +74,7 @@ func (v *validator) probe(field string, p *v1alpha1.Probe) {
 	switch {
 	case actions == 0:
 		v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported,
-			Message: "names no action that this version knows"})
+			Message: "has no action that this version supports"})
 	case actions > 1:
 		v.invalid(field, "give exactly one of httpGet, tcpSocket, grpc, file and check")
 	case p.Check != "" && !slices.Contains(probeChecks, p.Check):

@@ -135,7 +135,8 @@ func (s *Set) Invalid(rule *Rule) []Problem {
 		c := &rule.Spec.Conditions[i]
 		if by := s.publishers[c.Type]; len(by) > 0 && c.MaxAgeSeconds != nil {
 			out = append(out, Problem{Field: fmt.Sprintf("spec.conditions[%d].maxAgeSeconds", i), Reason: ReasonInvalid,
-				Message: fmt.Sprintf("condition %s is published by rule %s, and written only when it changes: remove maxAgeSeconds",
+				Message: fmt.Sprintf("condition %s is published by rule %s, which writes it only when it changes: remove "+
+					"maxAgeSeconds",
 					c.Type, by[0].Name)})
 		}
 	}
@@ -189,5 +190,5 @@ func (r *Rule) waitsFor(causes map[string]Problem) (p Problem, field string) {
 // CycleProblem says that rules require each other, by the names on the way there and back.
 func CycleProblem(cycle []string) Problem {
 	return Problem{Field: "spec.requirements", Reason: ReasonCycle,
-		Message: fmt.Sprintf("rules require each other in a circle: %s", strings.Join(cycle, " requires "))}
+		Message: fmt.Sprintf("rules require each other in a cycle: %s", strings.Join(cycle, " requires "))}
 }

@@ -65,7 +65,7 @@ func TestOnlyTheRulesOfACycleAreFrozenAndStayTheSameOnes(t *testing.T) {
 		}
 	}
 	if got, want := broken.Named("a").Problems[0].String(),
-		"spec.requirements: rules require each other in a circle: a requires b requires c requires a"; got != want {
+		"spec.requirements: rules require each other in a cycle: a requires b requires c requires a"; got != want {
 		t.Errorf("%q", got)
 	}
 	if got := broken.Named("a").Problems[0].Reason; got != ReasonCycle {

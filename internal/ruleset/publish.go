@@ -28,7 +28,7 @@ func (v *validator) publish(p *v1alpha1.Publish) {
 		v.invalid("spec.publish.conditionType", "conditions under kubernetes.io and k8s.io belong to Kubernetes: use a "+
 			"domain of your own, for example example.com/NetworkReady")
 	case !qualifiedCondition.MatchString(p.ConditionType):
-		v.invalid("spec.publish.conditionType", "%q is no condition type with a domain, such as example.com/NetworkReady",
+		v.invalid("spec.publish.conditionType", "%q is not a condition type with a domain, such as example.com/NetworkReady",
 			p.ConditionType)
 	}
 }

@@ -57,7 +57,7 @@ func compileRequirements(spec *v1alpha1.NodeReadinessRuleSpec) ([]Requirement, [
 		r := &spec.Requirements[i]
 		field := fmt.Sprintf("spec.requirements[%d]", i)
 		if r.Name == "" || names[r.Name] {
-			v.invalid(field+".name", "must be given, once for each requirement")
+			v.invalid(field+".name", "is required, and must be different for each requirement")
 		}
 		names[r.Name] = true
 		out = append(out, v.requirement(field, r))
@@ -93,7 +93,7 @@ func (v *validator) requirement(field string, r *v1alpha1.Requirement) Requireme
 	switch {
 	case kinds == 0:
 		v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported,
-			Message: "names no kind of evidence that this version knows"})
+			Message: "has no kind of evidence that this version supports"})
 	case kinds > 1:
 		v.invalid(field, "give exactly one of pods, daemonSets, csiDriver, resource, devices, cel and ruleSatisfied")
 	case r.Pods != nil:
@@ -122,7 +122,7 @@ func (v *validator) pods(field string, p *v1alpha1.PodsRequirement) *Pods {
 		selector = labels.Nothing()
 	}
 	if p.Namespace == "" {
-		v.invalid(field+".namespace", "must be given")
+		v.invalid(field+".namespace", "is required")
 	}
 	switch p.ReadyWhen {
 	case "", v1alpha1.PodReadyPolicyPodReady:

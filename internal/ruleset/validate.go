@@ -256,5 +256,5 @@ func (v *validator) completionAnnotation(key string) {
 
 func (v *validator) unknown(field, value string) {
 	v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported,
-		Message: fmt.Sprintf("this version does not know %q", value)})
+		Message: fmt.Sprintf("unsupported value %q", value)})
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// FollowCRD watches the CRD, and freezes the rules while the served one lacks fields of ours. The function that it
-// returns reports whether the served CRD has been compared once.
+// FollowCRD follows the CustomResourceDefinition in an informer cache, and freezes the rules while another one than
+// ours is served. It returns a function that reports whether it has been looked at.
 func FollowCRD(
 	ctx context.Context, informers cache.Cache, live client.Reader, rules *Rules, after After,
 ) (func() bool, error) {
@@ -31,7 +31,7 @@ func FollowCRD(
 	}
 	informer, err := informers.GetInformer(ctx, &apiextensionsv1.CustomResourceDefinition{}, cache.BlockUntilSynced(false))
 	if err != nil {
-		return nil, fmt.Errorf("watching the CustomResourceDefinition: %w", err)
+		return nil, fmt.Errorf("watching the CRD: %w", err)
 	}
 	look := func(obj any) {
 		served, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
@@ -51,13 +51,12 @@ func FollowCRD(
 		AddFunc: look, UpdateFunc: func(_, obj any) { look(obj) },
 	})
 	if err != nil {
-		return nil, fmt.Errorf("watching the CustomResourceDefinition: %w", err)
+		return nil, fmt.Errorf("watching the CRD: %w", err)
 	}
 	return registration.HasSynced, nil
 }
 
-// CompareCRD returns a problem that names the fields of ours that the served CRD lacks, or nil if it has them all. More
-// fields do no harm.
+// CompareCRD says which fields of ours a served CRD lacks; nil if it has them all. It may have more.
 func CompareCRD(ours, served *apiextensionsv1.CustomResourceDefinition) *ruleset.Problem {
 	want, have := schema(ours), schema(served)
 	missing := lacks("", want, have)
@@ -71,8 +70,8 @@ func CompareCRD(ours, served *apiextensionsv1.CustomResourceDefinition) *ruleset
 	}
 	return &ruleset.Problem{
 		Reason: ruleset.ReasonForeignCRD,
-		Message: fmt.Sprintf("the served CustomResourceDefinition %s is from another version: it lacks %s%s; apply the one "+
-			"of this version",
+		Message: fmt.Sprintf("the CRD %s of the cluster is not the one of this version: it lacks %s%s; apply the CRD of "+
+			"this version",
 			crd.Name, strings.Join(missing, ", "), more),
 	}
 }

@@ -120,7 +120,7 @@ func leanNodes(config *rest.Config) cache.ListerWatcher {
 	request := func(options metav1.ListOptions) (*rest.Request, error) {
 		c, err := client()
 		if err != nil {
-			return nil, fmt.Errorf("making a client for nodes: %w", err)
+			return nil, fmt.Errorf("creating a client for nodes: %w", err)
 		}
 		return c.Get().Resource("nodes").VersionedParams(&options, metav1.ParameterCodec), nil
 	}

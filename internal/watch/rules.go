@@ -110,7 +110,7 @@ func (r *Rules) thaw(ctx context.Context, live client.Reader, after After, froze
 		}
 		list := &v1alpha1.NodeReadinessRuleList{}
 		if err := live.List(ctx, list); err != nil {
-			log.FromContext(ctx).Error(err, "Reading the rules again now that their CustomResourceDefinition is served")
+			log.FromContext(ctx).Error(err, "Cannot read the rules, although their CRD is served now")
 			r.thaw(ctx, live, after, frozen, waits)
 			return
 		}

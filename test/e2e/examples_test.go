@@ -88,7 +88,7 @@ func TestExampleCSIDriver(t *testing.T) {
 		return nil
 	})
 	e.ApplyFile(cluster.Example("csi-driver", "rule.yaml"))
-	e.says("ebs-csi", 0, "csi driver ebs.csi.aws.com is not registered")
+	e.says("ebs-csi", 0, "CSI driver ebs.csi.aws.com is not registered")
 	// Both were in service before the rule, of which maxUnavailable lets one be held.
 	e.Eventually("one of the nodes is held", func() error {
 		a, b := cluster.HasTaint(e.Node(e.nodes[0]), taint), cluster.HasTaint(e.Node(e.nodes[1]), taint)
@@ -141,7 +141,7 @@ func TestExampleTwoPhase(t *testing.T) {
 	e.ApplyFile(cluster.Example("two-phase", "rules.yaml"))
 	e.taints(0, "readiness.k8s.io/Preinit", "readiness.k8s.io/Warming")
 	e.Report(e.nodes[0], "example.com/Warm", true)
-	e.says("warming", 0, "rule preinit does not hold on this node")
+	e.says("warming", 0, "rule preinit is not satisfied on this node")
 	e.Report(e.nodes[0], "example.com/Initialised", true)
 	e.taints(0)
 	e.taints(1, "readiness.k8s.io/Preinit", "readiness.k8s.io/Warming")

@@ -52,7 +52,7 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	}
 	target, pod, err := read(&req)
 	if err != nil {
-		return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: the pod of the review cannot be read: %v", err))
+		return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: cannot read the pod of the request: %v", err))
 	}
 	holding := w.holding(ctx, target)
 	if len(holding) == 0 {
@@ -61,7 +61,7 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if pod == nil { // a binding says only where to
 		pod = &corev1.Pod{}
 		if err := w.Pods.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: req.Name}, pod); err != nil {
-			log.FromContext(ctx).Error(err, "Cannot read a pod, and let it be bound", "namespace", req.Namespace, "pod",
+			log.FromContext(ctx).Error(err, "Cannot read a pod, so its binding was allowed", "namespace", req.Namespace, "pod",
 				req.Name, "node", target)
 			return admission.Allowed("")
 		}
@@ -108,7 +108,7 @@ func (w *Webhook) holding(ctx context.Context, name string) []*ruleset.Rule {
 // read returns the name of the node that a pod gets, and the pod if the review has it.
 func read(req *admission.Request) (target string, pod *corev1.Pod, err error) {
 	if len(req.Object.Raw) == 0 {
-		return "", nil, errors.New("the review has none")
+		return "", nil, errors.New("the request has no object")
 	}
 	switch req.SubResource {
 	case "":

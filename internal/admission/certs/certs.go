@@ -23,7 +23,7 @@ const (
 
 var problems = prometheus.NewGauge(prometheus.GaugeOpts{
 	Name: "node_readiness_webhook_certificate_problem",
-	Help: "1 while this replica cannot keep the certificate of its webhooks, or has none; otherwise 0.",
+	Help: "1 while this replica has no valid certificate for its webhooks or cannot renew it, otherwise 0.",
 })
 
 func init() { metrics.Registry.MustRegister(problems) }

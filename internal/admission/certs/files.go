@@ -23,21 +23,21 @@ const retryFiles = time.Second
 // FromFiles serves tls.crt and tls.key of a directory as soon as they exist, and reads them again when they change. The
 // program that keeps the files must also write the certificate authority into the webhook configurations.
 func FromFiles(mgr manager.Manager, dir string) (*Certificate, error) {
-	c := waiting("the webhooks' certificate is to be in %s, and has not been looked for yet", dir)
+	c := waiting("the webhooks' certificate in %s has not been read yet", dir)
 	follow := admission.EveryReplica(func(ctx context.Context) error {
 		for ctx.Err() == nil {
 			if watcher := c.findFiles(ctx, dir); watcher != nil {
 				watcher.RegisterCallback(func(cert tls.Certificate) { c.set(&cert) })
 				c.succeed()
 				if err := watcher.Start(ctx); err != nil {
-					c.fail(fmt.Errorf("following the webhooks' certificate in %s: %w", dir, err))
+					c.fail(fmt.Errorf("watching the webhooks' certificate in %s: %w", dir, err))
 				}
 			}
 		}
 		return nil
 	})
 	if err := addAll(mgr, follow); err != nil {
-		return nil, fmt.Errorf("following the webhooks' certificate in %s: %w", dir, err)
+		return nil, fmt.Errorf("watching the webhooks' certificate in %s: %w", dir, err)
 	}
 	return c, nil
 }

@@ -56,7 +56,7 @@ func (k *keeper) run(ctx context.Context) error {
 		case apierrors.IsConflict(err): // another replica was faster
 			next = firstRetry
 		case err != nil:
-			logger.Error(err, "Cannot keep the webhooks' certificate; holding and releasing nodes goes on", "retry", delay)
+			logger.Error(err, "Cannot renew the webhooks' certificate; nodes are still held and released", "retry", delay)
 			k.certificate.fail(err)
 			next, delay = delay, min(2*delay, lastRetry)
 		default:
@@ -79,7 +79,7 @@ func (k *keeper) keep(ctx context.Context) error {
 	}
 	data, err := k.renew(secret.Data, time.Now())
 	if err != nil {
-		return fmt.Errorf("making a certificate for the webhooks: %w", err)
+		return fmt.Errorf("creating a certificate for the webhooks: %w", err)
 	}
 	if !equality.Semantic.DeepEqual(data, secret.Data) {
 		log.FromContext(ctx).Info("Writing a new certificate for the webhooks")
@@ -171,7 +171,7 @@ func (k *keeper) trust(ctx context.Context, ca []byte) error {
 		o.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind})
 		err := k.live.Get(ctx, client.ObjectKey{Name: k.Name}, o)
 		if apierrors.IsNotFound(err) {
-			log.FromContext(ctx).V(2).Info("There is no such webhook configuration", "kind", kind, "name", k.Name)
+			log.FromContext(ctx).V(2).Info("Webhook configuration not found", "kind", kind, "name", k.Name)
 			continue
 		}
 		if err == nil {

@@ -49,7 +49,7 @@ func (m Managed) Add(ctx context.Context, mgr manager.Manager) (*Certificate, er
 	live, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(),
 		Mapper: mgr.GetRESTMapper()})
 	if err != nil {
-		return nil, fmt.Errorf("making a client for the webhooks' certificate: %w", err)
+		return nil, fmt.Errorf("creating a client for the webhooks' certificate: %w", err)
 	}
 	k := &keeper{
 		Managed: m, live: live, changed: make(chan struct{}, 1),
@@ -61,7 +61,7 @@ func (m Managed) Add(ctx context.Context, mgr manager.Manager) (*Certificate, er
 	}
 	err = addAll(mgr, admission.EveryReplica(changes.Start), admission.EveryReplica(k.run))
 	if err != nil {
-		return nil, fmt.Errorf("keeping the webhooks' certificate: %w", err)
+		return nil, fmt.Errorf("managing the webhooks' certificate: %w", err)
 	}
 	return k.certificate, nil
 }
@@ -82,7 +82,7 @@ func (k *keeper) follow(ctx context.Context, mgr manager.Manager) (cache.Cache, 
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), ByObject: watched,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making a cache for the webhooks' certificate: %w", err)
+		return nil, fmt.Errorf("creating a cache for the webhooks' certificate: %w", err)
 	}
 	check := func(any) {
 		select {

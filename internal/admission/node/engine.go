@@ -53,12 +53,12 @@ const (
 var (
 	admittedTaints = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_admitted_taints_total",
-		Help: "Taints that were put on nodes in the request that made them match a rule, by the engine that did it: " +
-			"policy or webhook. The API server may ask the webhook more than once for a node.",
+		Help: "Taints that were added in the request that made a node match a rule, by engine: policy or webhook. The API " +
+			"server may call the webhook more than once for a node.",
 	}, []string{"engine"})
 	engineInfo = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "node_readiness_node_admission_engine",
-		Help: "1 for the engine that has nodes born gated: policy, webhook or none.",
+		Help: "1 for the engine that taints nodes in the request that makes them match a rule: policy, webhook or none.",
 	}, []string{"engine"})
 )
 
@@ -119,7 +119,7 @@ func (e *Engine) Ready(*http.Request) error {
 		return errors.New("--node-admission=policy: the API server does not serve admissionregistration.k8s.io/v1 " +
 			"MutatingAdmissionPolicy (Kubernetes 1.36)")
 	}
-	return fmt.Errorf("--node-admission=policy: there is no MutatingAdmissionPolicy %q with a binding of that name: "+
+	return fmt.Errorf("--node-admission=policy: no MutatingAdmissionPolicy %q with a binding of the same name found: "+
 		"see config/node-admission-policy", e.policy)
 }
 
@@ -152,10 +152,10 @@ func (e *Engine) SetupWithManager(ctx context.Context, mgr manager.Manager) erro
 	kind := admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy")
 	if _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
 		if meta.IsNoMatchError(err) {
-			log.FromContext(ctx).Info("The API server has no admission policies that mutate", "nodeAdmission", e.Acting())
+			log.FromContext(ctx).Info("The API server does not serve MutatingAdmissionPolicies", "nodeAdmission", e.Acting())
 			return nil
 		}
-		return fmt.Errorf("asking for %s: %w", kind, err)
+		return fmt.Errorf("looking for %s: %w", kind, err)
 	}
 	e.served = true
 	named := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", e.policy)}
@@ -167,7 +167,7 @@ func (e *Engine) SetupWithManager(ctx context.Context, mgr manager.Manager) erro
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("making a cache of policies: %w", err)
+		return fmt.Errorf("creating a cache of policies: %w", err)
 	}
 	for part, object := range map[string]client.Object{
 		"policy":  &admissionregistrationv1.MutatingAdmissionPolicy{},
@@ -187,7 +187,7 @@ func (e *Engine) follow(ctx context.Context, policies cache.Cache, part string, 
 	}
 	see := func(there bool) {
 		if before, after := e.set(part, there); before != after {
-			log.FromContext(ctx).Info("Nodes are gated by another engine", "was", before, "now", after)
+			log.FromContext(ctx).Info("Another engine taints nodes now", "was", before, "now", after)
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{

@@ -25,7 +25,7 @@ var _ = Describe("An engine that is asked for by name and does not exist", func(
 		e := NewEngine(ModePolicy, true, "another-policy")
 		Expect(e.SetupWithManager(ctx, mgr)).To(Succeed())
 		Expect(e.Acting()).To(Equal(EngineNone))
-		want := `there is no MutatingAdmissionPolicy "another-policy"`
+		want := `no MutatingAdmissionPolicy "another-policy"`
 		if !server.Has(GinkgoTB(), cluster.MutatingAdmissionPolicies) {
 			want = "the API server does not serve admissionregistration.k8s.io/v1 MutatingAdmissionPolicy (Kubernetes 1.36)"
 		}

@@ -23,7 +23,7 @@ func SetFailurePolicy(o *unstructured.Unstructured, policy admissionregistration
 	for i, w := range webhooks {
 		hook, ok := w.(map[string]any)
 		if !ok {
-			return fmt.Errorf("webhooks[%d] is no object", i)
+			return fmt.Errorf("webhooks[%d] is not an object", i)
 		}
 		if hook["name"] == webhookName {
 			hook["failurePolicy"] = string(policy)

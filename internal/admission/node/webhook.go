@@ -40,7 +40,7 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	}
 	if req.Resource.Resource != "nodes" || req.SubResource != "" || req.Operation != admissionv1.Create &&
 		req.Operation != admissionv1.Update {
-		return admission.Allowed("").WithWarnings("nodegate: only creations and updates of nodes are looked at here")
+		return admission.Allowed("").WithWarnings("nodegate: this webhook reviews only creations and updates of nodes")
 	}
 	// NodeRestriction checks a kubelet's update again after the mutation, and would refuse the new taint.
 	if req.Operation == admissionv1.Update && slices.Contains(req.UserInfo.Groups, user.NodesGroup) {
@@ -66,21 +66,21 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if req.DryRun == nil || !*req.DryRun {
 		admittedTaints.WithLabelValues(string(EngineWebhook)).Add(float64(len(admitted.Claims)))
 	}
-	log.FromContext(ctx).V(2).Info("Gated node", "node", node.Name, "operation", req.Operation, "rules",
+	log.FromContext(ctx).V(2).Info("Tainted node", "node", node.Name, "operation", req.Operation, "rules",
 		len(admitted.Claims))
 	return response
 }
 
 // unreadable allows a request whose review cannot be read, because a fault here must not keep a node out.
 func unreadable(err error) admission.Response {
-	return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: the node of the review cannot be read: %v", err))
+	return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: cannot read the node of the request: %v", err))
 }
 
 // decode decodes a node of the one version that the configuration names.
 func decode(raw []byte) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	if len(raw) == 0 {
-		return nil, fmt.Errorf("the review has none")
+		return nil, fmt.Errorf("the request has no object")
 	}
 	if err := json.Unmarshal(raw, node); err != nil {
 		return nil, err

@@ -116,12 +116,12 @@ func required(spec *v1alpha1.NodeReadinessRuleSpec) []string {
 }
 
 func unreadable(err error) admission.Response {
-	return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: the rule of the review cannot be read: %v", err))
+	return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: cannot read the rule of the request: %v", err))
 }
 
 func decode(raw []byte) (*v1alpha1.NodeReadinessRule, error) {
 	if len(raw) == 0 {
-		return nil, errors.New("the review has none")
+		return nil, errors.New("the request has no object")
 	}
 	rule := &v1alpha1.NodeReadinessRule{}
 	if err := json.Unmarshal(raw, rule); err != nil {

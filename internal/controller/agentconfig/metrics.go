@@ -19,8 +19,8 @@ var (
 	})
 	current = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "node_readiness_agent_config_current",
-		Help: "1 while the node agents' configuration is what the rules say, else 0: it could not be written, or does not " +
-			"fit. Only the leader writes it.",
+		Help: "1 if the node agents' configuration is up to date, 0 if it could not be written or is too large. Only the " +
+			"leader writes it.",
 	})
 )
 

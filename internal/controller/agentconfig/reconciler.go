@@ -147,12 +147,13 @@ func (r *Reconciler) write(ctx context.Context, raw string) error {
 
 // tooLarge reports that the configuration is too large, and which rules are the largest.
 func (r *Reconciler) tooLarge(ctx context.Context, file *config.File, err error) {
-	text := fmt.Sprintf("%v; the last one that fitted stays in force. The largest rules: %s", err, largest(file))
+	text := fmt.Sprintf("%v; the last one stays in force. The largest rules: %s", err, largest(file))
 	if text == r.refused {
 		return
 	}
 	r.refused = text
-	log.FromContext(ctx).Error(err, "The agents' configuration is not written: the last one that fitted stays in force",
+	log.FromContext(ctx).Error(err, "The agents' configuration is too large and was not written: the last one stays in "+
+		"force",
 		"largest", largest(file))
 	on := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},

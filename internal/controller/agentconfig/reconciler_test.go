@@ -221,7 +221,7 @@ var _ = Describe("The agents' configuration", func() {
 		said := d.said()
 		Expect(said).To(HaveLen(1))
 		Expect(said[0]).To(And(HavePrefix("Warning AgentConfigTooLarge"),
-			ContainSubstring("the last one that fitted stays in force. The largest rules: huge (")))
+			ContainSubstring("the last one stays in force. The largest rules: huge (")))
 		d.rules = d.rules[:1]
 		d.reconcile()
 		Expect(testutil.ToFloat64(current)).To(BeEquivalentTo(1))

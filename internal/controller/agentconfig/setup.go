@@ -34,12 +34,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, rules *watch.Rules) erro
 	var err error
 	if r.Client, err = client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(),
 		HTTPClient: mgr.GetHTTPClient()}); err != nil {
-		return fmt.Errorf("making a client for the agents' configuration: %w", err)
+		return fmt.Errorf("creating a client for the agents' configuration: %w", err)
 	}
 	r.Rules = rules.Set
 	clients, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return fmt.Errorf("making a client for the agents' configuration: %w", err)
+		return fmt.Errorf("creating a client for the agents' configuration: %w", err)
 	}
 	stored := source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		return r.watch(ctx, clients, queue)

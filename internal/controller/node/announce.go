@@ -87,11 +87,10 @@ func (r *Reconciler) reportLeft(ctx context.Context, p *pass, written *corev1.No
 	if len(names) == 0 {
 		return
 	}
-	log.FromContext(ctx).Info("Left taints that a record of a deleted rule names", "taints", names)
-	r.eventf(written, nil, corev1.EventTypeWarning, reasonTaintLeft, actionRemoveTaint, "The record of a deleted rule "+
-		"names taints that the operator leaves, since the record guard is not installed and any account may have "+
-		"written the record; "+
-		"to remove them: kubectl taint node %s %s-", written.Name, strings.Join(names, "- "))
+	log.FromContext(ctx).Info("Did not remove taints that only the record of a deleted rule names", "taints", names)
+	r.eventf(written, nil, corev1.EventTypeWarning, reasonTaintLeft, actionRemoveTaint, "The operator does not remove "+
+		"taints that only the record of a deleted rule names: the record guard is not installed, so any account may have "+
+		"written the record. To remove them: kubectl taint node %s %s-", written.Name, strings.Join(names, "- "))
 }
 
 // joined says what happened to all rules before it says why: a note that is too long is cut at its end.
@@ -120,37 +119,38 @@ func (r *Reconciler) note(p *pass, c *taints.Change, rule string) note {
 	case taints.Removed:
 		if c.Rule == nil {
 			return note{normal, reasonTaintRemoved, actionRemoveTaint, "Removed taint " + taint,
-				"the rule that put it there is gone"}
+				"the rule that added it was deleted"}
 		}
 		return note{normal, reasonTaintRemoved, actionRemoveTaint,
 			fmt.Sprintf("Removed taint %s for rule %s", taint, rule), r.why(p, c)}
 	case taints.Adopted:
 		return note{normal, reasonTaintAdopted, actionAdoptTaint,
-			fmt.Sprintf("Rule %s manages taint %s from now on, which was there already", rule, taint), r.why(p, c)}
+			fmt.Sprintf("Rule %s now manages taint %s, which was already on the node", rule, taint), r.why(p, c)}
 	case taints.Completed:
 		return note{normal, reasonBootstrapCompleted, actionComplete,
-			fmt.Sprintf("The node has completed bootstrap-only rule %s, which leaves it alone from now on", rule), ""}
+			fmt.Sprintf("The node completed bootstrap-only rule %s, which ignores the node from now on", rule), ""}
 	case taints.TimedOut:
 		return timeoutNote(p, c, rule)
 	case taints.Rearmed:
-		return note{normal, reasonNodeRearmed, actionRearm, fmt.Sprintf("The node has rebooted: rule %s starts it over",
+		return note{normal, reasonNodeRearmed, actionRearm, fmt.Sprintf("The node rebooted: rule %s treats it as a new node",
 			rule), ""}
 	case taints.Guarded:
 		return note{warning, reasonPodsGuarded, actionGuard,
-			fmt.Sprintf("Rule %s guards the node's pods from eviction until %s, unless it holds again before", rule,
+			fmt.Sprintf("Rule %s guards the node's pods against eviction until %s, or until its evidence holds again", rule,
 				c.Decision.Hold.Until.UTC().Format(time.RFC3339)), p.missing(c.Rule)}
 	case taints.GuardEnded:
 		return note{warning, reasonGuardEnded, actionEndGuard,
-			fmt.Sprintf("Rule %s guards the node's pods no more, and what is due is evicted (%s)", rule, r.whyGuardEnded(c)),
+			fmt.Sprintf("The eviction guard of rule %s has ended, and the operator evicts the pods that are due "+
+				"(%s)", rule, r.whyGuardEnded(c)),
 			p.missing(c.Rule)}
 	}
 	return note{normal, reasonPodsUnguarded, actionUnguard,
-		fmt.Sprintf("Rule %s does not guard the node's pods any more", rule), r.why(p, c)} // Unguarded
+		fmt.Sprintf("Rule %s no longer guards the node's pods", rule), r.why(p, c)} // Unguarded
 }
 
 func (r *Reconciler) whyGuardEnded(c *taints.Change) string {
 	if c.Decision.Reason == gate.ReasonOverrideRelease {
-		return "the annotation " + v1alpha1.OverrideAnnotation + " says so"
+		return "the node has the annotation " + v1alpha1.OverrideAnnotation
 	}
 	switch d := &c.Decision; {
 	case d.Hold.State == gate.HoldEnded:
@@ -158,17 +158,17 @@ func (r *Reconciler) whyGuardEnded(c *taints.Change) string {
 	case c.Rule.Mode != ruleset.Enforced || !d.Was.Matches:
 		return r.why(nil, c)
 	}
-	return "the rule has no eviction guard any more"
+	return "the rule no longer has an eviction guard"
 }
 
 func timeoutNote(p *pass, c *taints.Change, rule string) note {
 	clock := "not ready in time"
 	if c.Decision.NeverAppeared {
-		clock = "evidence has not appeared in time"
+		clock = "evidence was not reported in time"
 	}
 	then := "it stays held"
 	if c.Rule.Spec.Timeout.Releases() {
-		then = "it is released all the same"
+		then = "it is released anyway"
 	}
 	return note{corev1.EventTypeWarning, reasonReadinessTimedOut, actionTimeOut,
 		fmt.Sprintf("Rule %s: %s, %s", rule, clock, then), p.missing(c.Rule)}
@@ -181,11 +181,11 @@ func (r *Reconciler) why(p *pass, c *taints.Change) string {
 	case c.Rule.Mode == ruleset.Deleting:
 		return "the rule is being deleted"
 	case !d.Was.Matches:
-		return "the rule does not select the node any more"
+		return "the rule no longer selects the node"
 	case c.Rule.Mode == ruleset.DryRun:
 		return "the rule is in dry-run"
 	case d.Reason == gate.ReasonOverrideHold, d.Reason == gate.ReasonOverrideRelease:
-		return "the annotation " + v1alpha1.OverrideAnnotation + " says so"
+		return "the node has the annotation " + v1alpha1.OverrideAnnotation
 	case d.Reason == gate.ReasonTimedOut:
 		return "its timeout has ended"
 	case d.Reason == gate.ReasonCompleted:
@@ -195,9 +195,9 @@ func (r *Reconciler) why(p *pass, c *taints.Change) string {
 	case d.Reason == gate.ReasonMinimumHold:
 		return "the node is younger than minimumHoldSeconds"
 	case c.Operation == taints.Removed && d.Claim:
-		return "the rule asks for another taint now"
+		return "the rule has another taint now"
 	case d.State == v1alpha1.NodeStateReady:
-		return "all that it requires holds"
+		return "all its evidence holds"
 	}
 	return p.missing(c.Rule)
 }
@@ -208,7 +208,7 @@ func (p *pass) missing(rule *ruleset.Rule) string {
 			return p.verdicts[i].Blocking()
 		}
 	}
-	return "all that it requires holds"
+	return "all its evidence holds"
 }
 
 func (r *Reconciler) eventf(node *corev1.Node, rule *ruleset.Rule, eventType, reason, action, format string,

@@ -41,17 +41,17 @@ var (
 	}, []string{"rule", "operation"})
 	adoptedTaints = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_adopted_taints_total",
-		Help: "Taints that were on a node already when a rule began to manage them.",
+		Help: "Taints that were already on a node when a rule started to manage them.",
 	}, []string{"rule"})
 	evaluationDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "node_readiness_evaluation_duration_seconds",
-		Help:    "Time that it takes to judge one rule on one node.",
+		Help:    "Time to evaluate one rule on one node.",
 		Buckets: prometheus.DefBuckets,
 	}, []string{"rule"})
 	failures = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_failures_total",
-		Help: "Writes of nodes that failed, by rule and by what was to be written: AddTaintError, RemoveTaintError, " +
-			"PublishError for the condition that a rule publishes, or EvaluationError for anything else.",
+		Help: "Failed updates of nodes, by rule and reason: AddTaintError, RemoveTaintError, PublishError (the condition " +
+			"that a rule publishes), or EvaluationError (anything else).",
 	}, []string{"rule", "reason"})
 	bootstrapCompleted = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_bootstrap_completed_total",
@@ -102,7 +102,7 @@ var (
 	}, []string{"rule", "operation"})
 	conditionFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_condition_failures_total",
-		Help: "Evaluations in which a condition did not have the required status. With --enable-node-state-metrics only.",
+		Help: "Evaluations in which a condition did not have the required status. Only with --enable-node-state-metrics.",
 	}, []string{"rule", "condition"})
 	timeouts = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_timeouts_total",
@@ -110,7 +110,7 @@ var (
 	}, []string{"rule"})
 	rearmed = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_rearmed_total",
-		Help: "Nodes that a rule has started over after a reboot.",
+		Help: "Nodes that a rule treated as new after a reboot.",
 	}, []string{"rule"})
 	conditionChanges = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_published_condition_changes_total",
@@ -118,11 +118,11 @@ var (
 	}, []string{"rule", "status"})
 	escapedPods = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_escaped_pods_total",
-		Help: "Pods that were bound to a node before its gate stood, though admission was to have it born gated.",
+		Help: "Pods that were bound to a node before it was tainted, although admission should have tainted it at creation.",
 	}, []string{"rule"})
 	conflicts = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "node_readiness_patch_conflicts_total",
-		Help: "Node patches that were refused because another client had written the node meanwhile. They are retried.",
+		Help: "Node patches that failed because another client had changed the node. The operator retries them.",
 	})
 
 	byRule = []interface{ DeletePartialMatch(prometheus.Labels) int }{

@@ -73,7 +73,7 @@ func partOfNode(pod *corev1.Pod) bool {
 func (r *Reconciler) busy(ctx context.Context, p *pass) (busy, known bool) {
 	pods, err := r.running(ctx, p)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Cannot tell whether the node is idle, trying again later")
+		log.FromContext(ctx).Error(err, "Cannot find out whether the node is idle, retrying later")
 		return false, false
 	}
 	for i := range pods {
@@ -89,7 +89,7 @@ func (r *Reconciler) busy(ctx context.Context, p *pass) (busy, known bool) {
 func (r *Reconciler) occupied(ctx context.Context, p *pass, taint *corev1.Taint) (occupied, known bool) {
 	pods, err := r.running(ctx, p)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Cannot tell whether the node is in service, trying again later")
+		log.FromContext(ctx).Error(err, "Cannot find out whether the node is in service, retrying later")
 		return false, false
 	}
 	for i := range pods {
@@ -137,7 +137,7 @@ func (e *Escapes) Start(ctx context.Context) error {
 			return nil
 		case next := <-e.queue:
 			if err := e.count(ctx, next); err != nil && ctx.Err() == nil {
-				log.FromContext(ctx).Error(err, "Counting pods that were there before the gate", "node", next.node)
+				log.FromContext(ctx).Error(err, "Cannot count the pods that were bound before the taint", "node", next.node)
 			}
 		}
 	}

@@ -134,7 +134,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (r *Reconciler) decide(ctx context.Context, p *pass) {
 	override, err := gate.OverrideOf(p.node, p.now)
 	if err != nil {
-		r.eventf(p.node, nil, corev1.EventTypeWarning, reasonInvalidOverride, actionOverride, "%v: it is ignored", err)
+		r.eventf(p.node, nil, corev1.EventTypeWarning, reasonInvalidOverride, actionOverride, "%v: the override is "+
+			"ignored", err)
 	}
 	p.evidence = &readiness.Evidence{}
 	if r.Evidence != nil {
@@ -222,12 +223,12 @@ func (r *Reconciler) refused(ctx context.Context, p *pass, outcome taints.Outcom
 	}
 	if !taints.SameInputs(p.node, live) {
 		conflicts.Inc()
-		log.FromContext(ctx).V(2).Info("Another client has written the node, retrying")
+		log.FromContext(ctx).V(2).Info("Another client has changed the node, retrying")
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
 	r.unreserve(p)
 	return r.fail(p, outcome, failureRefused, fmt.Errorf(
-		"patching node %q: refused although no other client has written it: %w", p.node.Name, cause))
+		"patching node %q: refused, although no other client has changed it: %w", p.node.Name, cause))
 }
 
 // rejected reports whether the API server certainly wrote nothing. After any other error the patch may have succeeded,

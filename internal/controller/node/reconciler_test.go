@@ -72,7 +72,7 @@ var _ = Describe("A node under a rule", func() {
 		w.reconcile("a")
 		Expect(w.requests.Load()).To(Equal(sent+1), "one patch takes the old one off and puts the new one on")
 		Expect(w.taintKeys("a")).To(Equal([]string{taintKey + "-new"}))
-		Expect(w.events()).To(ContainElement(ContainSubstring("the rule asks for another taint now")))
+		Expect(w.events()).To(ContainElement(ContainSubstring("the rule has another taint now")))
 	})
 
 	It("loses what the rule manages when it is relabelled, and nothing else", func() {
@@ -221,7 +221,7 @@ var _ = Describe("Evidence that needs no reporter", func() {
 		w.createNode(build.MakeNode("a"))
 		w.reconcile("a")
 		Expect(w.taintKeys("a")).To(ConsistOf(taintKey, "readiness.example.com/second"))
-		Expect(w.events()).To(ContainElement(ContainSubstring("rule network does not hold on this node")))
+		Expect(w.events()).To(ContainElement(ContainSubstring("rule network is not satisfied on this node")))
 		w.setCondition("a", corev1.ConditionTrue)
 		w.reconcile("a")
 		Expect(w.taintKeys("a")).To(BeEmpty())
@@ -335,7 +335,7 @@ var _ = Describe("A write that meets another", func() {
 		w.createNode(build.MakeNode("a"))
 		w.failing = invalid("a")
 		_, err := w.try("a")
-		Expect(err).To(MatchError(ContainSubstring("refused although no other client has written it")))
+		Expect(err).To(MatchError(ContainSubstring("refused, although no other client has changed it")))
 		m := w.material(rule)
 		Expect(m.Counts).To(Equal(v1alpha1.NodeCounts{Matched: 1, Failed: 1}))
 		Expect(m.Failed).To(HaveLen(1))

@@ -92,7 +92,7 @@ func (r *Reconciler) reportMassFailures(rule *v1alpha1.NodeReadinessRule, causes
 	r.mu.Unlock()
 	for _, c := range news {
 		r.warn(rule, reasonNodesTurnedUnready, actionEvaluate,
-			"%d nodes in service are not ready for one cause: %s: %s", c.Count, c.What, some(c.Nodes, c.Count))
+			"%d nodes in service are not ready for the same cause: %s: %s", c.Count, c.What, some(c.Nodes, c.Count))
 	}
 	return again
 }

@@ -126,7 +126,7 @@ var _ = Describe("Nodes in service that turn unready together", func() {
 		d.step(settled)
 		Expect(d.reconcile()).To(BeZero())
 		Expect(d.events()).To(ConsistOf(
-			"Warning NodesTurnedUnready 4 nodes in service are not ready for one cause: condition example.com/Ready is " +
+			"Warning NodesTurnedUnready 4 nodes in service are not ready for the same cause: condition example.com/Ready is " +
 				"Unknown: a, b, c, d"))
 		d.step(time.Hour)
 		Expect(d.reconcile()).To(BeZero())

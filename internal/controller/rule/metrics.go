@@ -18,38 +18,38 @@ var statusWrites = prometheus.NewCounter(prometheus.CounterOpts{
 
 var lastReconciliation = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "node_readiness_rule_last_reconciliation_timestamp_seconds",
-	Help: "When a rule was last reconciled, in seconds since 1970. With --enable-node-state-metrics only.",
+	Help: "When a rule was last reconciled, in seconds since 1970. Only with --enable-node-state-metrics.",
 }, []string{"rule"})
 
 func init() { metrics.Registry.MustRegister(statusWrites, lastReconciliation) }
 
 var (
-	rulesDesc = prometheus.NewDesc("node_readiness_rules_total", "Rules that there are.", nil, nil)
+	rulesDesc = prometheus.NewDesc("node_readiness_rules_total", "Number of rules.", nil, nil)
 	nodesDesc = prometheus.NewDesc("node_readiness_rule_nodes",
 		"Nodes that a rule matches, by state: held or released.", []string{"rule", "state"}, nil)
 	statesDesc = prometheus.NewDesc("node_readiness_rule_node_states",
 		"Nodes that a rule matches, by the state that its status shows: ready, held, exempt, failed or pending.",
 		[]string{"rule", "state"}, nil)
 	byStateDesc = prometheus.NewDesc("node_readiness_nodes_by_state",
-		"Nodes that a rule matches: ready, not_ready, or bootstrapping, if a bootstrap-only rule holds them. With "+
-			"--enable-node-state-metrics only.", []string{"rule", "state"}, nil)
+		"Nodes that a rule matches: ready, not_ready, or bootstrapping if a bootstrap-only rule holds them. Only with "+
+			"--enable-node-state-metrics.", []string{"rule", "state"}, nil)
 	guardedDesc = prometheus.NewDesc("node_readiness_guarded_nodes",
-		"Nodes whose pods a rule keeps from eviction.", []string{"rule"}, nil)
+		"Nodes whose pods a rule guards against eviction.", []string{"rule"}, nil)
 	publishedDesc = prometheus.NewDesc("node_readiness_published_nodes",
 		"Nodes with the condition that a rule publishes, by its status: True, False or Unknown.",
 		[]string{"rule", "status"}, nil)
 	modeDesc = prometheus.NewDesc("node_readiness_rule_mode",
-		"1 for how far a rule is in force: Enforced, Suspended, DryRun, Frozen or Deleting.", []string{"rule", "mode"}, nil)
+		"1 for the mode of a rule: Enforced, Suspended, DryRun, Frozen or Deleting.", []string{"rule", "mode"}, nil)
 	overBudgetDesc = prometheus.NewDesc("node_readiness_over_budget_nodes",
-		"Nodes that are not ready and that a rule's maxUnavailable keeps from being tainted.", []string{"rule"}, nil)
+		"Nodes that are not ready, but are not tainted because of the rule's maxUnavailable.", []string{"rule"}, nil)
 	oldestHoldDesc = prometheus.NewDesc("node_readiness_oldest_hold_seconds",
-		"Time for which a rule has held the node that it has held for the longest time; 0 if it holds none.",
+		"Time since the rule tainted the node that it has held the longest; 0 if it holds no node.",
 		[]string{"rule"}, nil)
 	blockedDesc = prometheus.NewDesc("node_readiness_blocked_nodes",
-		"Nodes that a rule holds and that wait for a condition, by its type, or a requirement, as requirement/<name>. "+
-			"For rules with conditionPolicy allOf.", []string{"rule", "condition"}, nil)
+		"Held nodes by the evidence that they wait for: a condition's type, or requirement/<name>. Only for rules with "+
+			"conditionPolicy allOf.", []string{"rule", "condition"}, nil)
 	overriddenDesc = prometheus.NewDesc("node_readiness_overridden_nodes",
-		"Nodes for which the override annotation overrules a rule.", []string{"rule"}, nil)
+		"Nodes on which the override annotation decides instead of the rule.", []string{"rule"}, nil)
 )
 
 // Collector exposes the fleet's counts. Only the leader has any.

@@ -139,13 +139,13 @@ func TestHolds(t *testing.T) {
 	}
 	expect := func(what string, age, ready, fast int) {
 		t.Helper()
-		want := fmt.Sprintf(`# HELP node_readiness_blocked_nodes Nodes that a rule holds and that wait for a condition, by `+
-			`its type, or a requirement, as requirement/<name>. For rules with conditionPolicy allOf.
+		want := fmt.Sprintf(`# HELP node_readiness_blocked_nodes Held nodes by the evidence that they wait for: a condition's `+
+			`type, or requirement/<name>. Only for rules with conditionPolicy allOf.
 # TYPE node_readiness_blocked_nodes gauge
 node_readiness_blocked_nodes{condition="example.com/Fast",rule="net"} %d
 node_readiness_blocked_nodes{condition="example.com/Ready",rule="net"} %d
-# HELP node_readiness_oldest_hold_seconds Time for which a rule has held the node that it has held for the longest `+
-			`time; 0 if it holds none.
+# HELP node_readiness_oldest_hold_seconds Time since the rule tainted the node that it has held the `+
+			`longest; 0 if it holds no node.
 # TYPE node_readiness_oldest_hold_seconds gauge
 node_readiness_oldest_hold_seconds{rule="any"} 0
 node_readiness_oldest_hold_seconds{rule="net"} %d
@@ -182,6 +182,6 @@ var help = map[string]string{
 	"node_readiness_rule_nodes": "Nodes that a rule matches, by state: held or released.",
 	"node_readiness_rule_node_states": "Nodes that a rule matches, by the state that its status shows: ready, held, " +
 		"exempt, failed or pending.",
-	"node_readiness_nodes_by_state": "Nodes that a rule matches: ready, not_ready, or bootstrapping, if a " +
-		"bootstrap-only rule holds them. With --enable-node-state-metrics only.",
+	"node_readiness_nodes_by_state": "Nodes that a rule matches: ready, not_ready, or bootstrapping if a " +
+		"bootstrap-only rule holds them. Only with --enable-node-state-metrics.",
 }

@@ -153,9 +153,10 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 		return reconcile.Result{RequeueAfter: patience}, nil // or earlier, when the fleet reports a change
 	}
 	if len(left) > 0 {
-		log.FromContext(ctx).Info("Letting a deleted rule go although nodes could not be cleaned up", "nodes", len(left))
+		log.FromContext(ctx).Info("Removing the finalizer of a deleted rule, although nodes could not be "+
+			"cleaned up", "nodes", len(left))
 		r.warn(rule, reasonCleanupIncomplete, actionCleanUp,
-			"%d nodes could not be cleaned up and will be later: %s", len(left), some(left, len(left)))
+			"%d nodes could not be cleaned up; the operator retries: %s", len(left), some(left, len(left)))
 	}
 	controllerutil.RemoveFinalizer(rule, v1alpha1.Finalizer)
 	if err := r.patchFinalizers(ctx, rule); err != nil {

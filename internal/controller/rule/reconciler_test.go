@@ -254,7 +254,7 @@ var _ = Describe("A rule", func() {
 			Expect(c.Reason).To(Equal(ReasonConditionTaken))
 			Expect(c.Message).To(And(HavePrefix("On 2 nodes a probe of this rule does not run, because an older rule "+
 				"publishes its condition: "+taken),
-				ContainSubstring("On 1 nodes an older claim to the same taint")))
+				ContainSubstring("On 1 nodes another rule added the same taint before")))
 			Expect(d.events()).To(ContainElement(ContainSubstring("Warning ConditionTaken")))
 		})
 

@@ -85,17 +85,17 @@ func modeConditions(m *fleet.Material, set setter) {
 	switch m.Rule.Mode {
 	case ruleset.Enforced:
 		set(v1alpha1.ConditionReady, true, ReasonInForce, "The rule is valid and in force%s", warning(m))
-		set(v1alpha1.ConditionEnforcing, true, ReasonInForce, "Nodes that do not satisfy the rule are held")
+		set(v1alpha1.ConditionEnforcing, true, ReasonInForce, "Nodes that do not satisfy the rule are tainted")
 	case ruleset.DryRun:
-		set(v1alpha1.ConditionReady, false, ReasonDryRun, "The rule is valid and only reports what it would do: see "+
-			"status.dryRunResults")
+		set(v1alpha1.ConditionReady, false, ReasonDryRun, "The rule is valid and in dry-run: see status.dryRunResults for "+
+			"what it would do")
 		set(v1alpha1.ConditionEnforcing, false, ReasonDryRun, "spec.dryRun is true")
 	case ruleset.Suspended:
 		why := "spec.suspend is true"
 		if len(m.Rule.Problems) > 0 {
 			why = m.Rule.Problems[0].String()
 		}
-		set(v1alpha1.ConditionReady, false, ReasonSuspended, "Nothing of the rule is added or removed: %s", why)
+		set(v1alpha1.ConditionReady, false, ReasonSuspended, "The operator changes nothing for this rule: %s", why)
 		set(v1alpha1.ConditionEnforcing, false, ReasonSuspended, "%s", why)
 	default:
 		p := ruleset.Problem{Reason: ruleset.ReasonInvalid, Message: "the rule is not in force"}
@@ -106,7 +106,8 @@ func modeConditions(m *fleet.Material, set setter) {
 		if n := len(m.Rule.Problems) - 1; n > 0 {
 			more = fmt.Sprintf(" (and %d more)", n)
 		}
-		set(v1alpha1.ConditionReady, false, p.Reason, "Nothing of the rule is added or removed until this is fixed: %s%s", p,
+		set(v1alpha1.ConditionReady, false, p.Reason, "The operator changes nothing for this rule until this is fixed: "+
+			"%s%s", p,
 			more)
 		set(v1alpha1.ConditionEnforcing, false, p.Reason, "The rule is frozen")
 	}
@@ -143,10 +144,10 @@ func nodeConditions(m *fleet.Material, set setter) {
 		set(v1alpha1.ConditionBudgetExhausted, false, ReasonNoLimit, "The rule has no maxUnavailable")
 	case m.Waiting > 0:
 		set(v1alpha1.ConditionBudgetExhausted, true, ReasonMaxUnavailable,
-			"%d nodes are not ready and not held: maxUnavailable (%s) allows for %d of %d nodes in service: %s",
+			"%d nodes are not ready but not held: maxUnavailable (%s) allows the rule to hold %d of %d nodes in service: %s",
 			m.Waiting, m.Rule.Spec.MaxUnavailable.String(), m.MaxUnavailable, m.Released, some(m.WaitingNodes, m.Waiting))
 	default:
-		set(v1alpha1.ConditionBudgetExhausted, false, ReasonWithinBudget, "maxUnavailable keeps no node from being held")
+		set(v1alpha1.ConditionBudgetExhausted, false, ReasonWithinBudget, "No node is exempt because of maxUnavailable")
 	}
 }
 
@@ -164,12 +165,12 @@ func conflicts(m *fleet.Material, set setter) {
 	}
 	if m.Shared > 0 {
 		reasons = append(reasons, ReasonSharedTaint)
-		words = append(words, fmt.Sprintf("On %d nodes an older claim to the same taint decides about its value; the "+
-			"taint stands while any of the rules claims it", m.Shared))
+		words = append(words, fmt.Sprintf("On %d nodes another rule added the same taint before, and sets its value; the "+
+			"taint stays while any of these rules needs it", m.Shared))
 	}
 	if len(reasons) == 0 {
 		set(v1alpha1.ConditionConflicted, false, ReasonNoConflict,
-			"No other rule claims this rule's taint, or publishes its conditions, on the same node")
+			"No other rule has this rule's taint or publishes its conditions on the same node")
 		return
 	}
 	set(v1alpha1.ConditionConflicted, true, reasons[0], "%s", strings.Join(words, ". "))
@@ -179,24 +180,24 @@ func conflicts(m *fleet.Material, set setter) {
 func guardCondition(m *fleet.Material, problem *guard.Problem, set setter) {
 	switch {
 	case m.Rule.Mode == ruleset.DryRun:
-		set(v1alpha1.ConditionGuarding, false, ReasonDryRun, "The rule is in dry-run: evictions that it would deny have a "+
-			"warning")
+		set(v1alpha1.ConditionGuarding, false, ReasonDryRun, "The rule is in dry-run: it allows the evictions that it "+
+			"would deny, with a warning")
 	case m.Rule.Mode == ruleset.Suspended:
-		set(v1alpha1.ConditionGuarding, false, ReasonSuspended, "The rule is suspended: it denies evictions on the %d nodes "+
-			"where it did before, until maxHoldSeconds have passed, and evicts nothing", m.Guarded)
+		set(v1alpha1.ConditionGuarding, false, ReasonSuspended, "The rule is suspended: on the %d nodes that it already "+
+			"guards, it denies evictions until maxHoldSeconds have passed, and evicts no pods", m.Guarded)
 	case m.Rule.Mode != ruleset.Enforced:
 		set(v1alpha1.ConditionGuarding, false, ReasonNotInForce,
-			"The rule is frozen: it denies evictions on the %d nodes where it did before, until maxHoldSeconds have passed",
+			"The rule is frozen: on the %d nodes that it already guards, it denies evictions until maxHoldSeconds have passed",
 			m.Guarded)
 	case problem != nil:
 		set(v1alpha1.ConditionGuarding, false, problem.Reason, "%s", problem.Message)
 	case m.Guarded+m.GuardEnded > 0:
 		set(v1alpha1.ConditionGuarding, true, ReasonPodsGuarded,
-			"Pods of %d nodes are kept from eviction; of %d more no longer, since maxHoldSeconds have passed", m.Guarded,
+			"The guard is active on %d nodes, and has ended on %d nodes because maxHoldSeconds have passed", m.Guarded,
 			m.GuardEnded)
 	default:
 		set(v1alpha1.ConditionGuarding, true, ReasonNothingToGuard,
-			"Pods are kept from eviction when the rule ceases to hold on their node")
+			"The guard becomes active on a node when its evidence no longer holds")
 	}
 }
 
@@ -207,7 +208,7 @@ func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {
 	}
 	limit := ""
 	if m.Rule.Limited() {
-		limit = fmt.Sprintf("; maxUnavailable %s would allow for %d at a time", m.Rule.Spec.MaxUnavailable.String(),
+		limit = fmt.Sprintf("; maxUnavailable %s would allow %d at a time", m.Rule.Spec.MaxUnavailable.String(),
 			m.MaxUnavailable)
 	}
 	return &v1alpha1.DryRunResults{

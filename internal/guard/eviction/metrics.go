@@ -17,7 +17,7 @@ const (
 
 var evictions = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "node_readiness_guard_evictions_total",
-	Help: "Pods that were evicted because a rule's maxHoldSeconds had passed.",
+	Help: "Pods that the operator evicted because a rule's maxHoldSeconds had passed.",
 }, []string{"rule"})
 
 func init() { metrics.Registry.MustRegister(evictions) }

@@ -162,9 +162,9 @@ func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, ended []*rule
 		switch err := r.evictPod(ctx, node, pod, rule); {
 		case refuses(err):
 			again(r.refused.add(node.Name, pod, now))
-			log.FromContext(ctx).Error(err, "Could not evict a pod, trying again later", "pod", pod.Namespace+"/"+pod.Name)
+			log.FromContext(ctx).Error(err, "Could not evict a pod, retrying later", "pod", pod.Namespace+"/"+pod.Name)
 			r.Recorder.Eventf(pod, node, corev1.EventTypeWarning, reasonEvictionFailed, actionEvict,
-				"Could not evict the pod from node %s, trying again later: %v", node.Name, err)
+				"Could not evict the pod from node %s, retrying later: %v", node.Name, err)
 		case err != nil:
 			return reconcile.Result{}, err
 		}
@@ -225,7 +225,7 @@ func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev
 	evictions.WithLabelValues(rule.Name).Inc()
 	log.FromContext(ctx).Info("Evicted a pod", "pod", pod.Namespace+"/"+pod.Name, "node", node.Name, "rule", rule.Name)
 	r.Recorder.Eventf(pod, node, corev1.EventTypeWarning, reasonEvicted, actionEvict,
-		"Evicted from node %s: its NoExecute taints ask for that, and the eviction guard of rule %s has ended", node.Name,
+		"Evicted from node %s because of its NoExecute taints: the eviction guard of rule %s has ended", node.Name,
 		rule.Name)
 	return nil
 }

@@ -32,7 +32,7 @@ var (
 	}, []string{"rule"})
 	guardedPods = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_guarded_pods_total",
-		Help: "Pods of which this replica has denied the deletion, by rule; each is counted once in a hold.",
+		Help: "Pods whose deletion this replica has denied, by rule. Each pod counts once while a guard is active.",
 	}, []string{"rule"})
 	rehearsals = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_guard_rehearsals_total",
@@ -90,11 +90,12 @@ func (h *Handler) announce(pod *corev1.Pod, node *corev1.Node, d *guard.Decision
 	guardedPods.WithLabelValues(rule.Name).Inc()
 	h.event(pod, rule.Reference(), reasonEvictionDenied, "%s", d.Message)
 	if h.reported.first(report{node.UID, rule.Name, since}) {
-		h.event(node, rule.Reference(), reasonEvictionDenied, "Pods of this node are kept from eviction by rule %s, first "+
-			"%s/%s", rule.Name, pod.Namespace, pod.Name)
+		h.event(node, rule.Reference(), reasonEvictionDenied, "Rule %s guards the pods of this node against eviction, "+
+			"first pod %s/%s", rule.Name, pod.Namespace, pod.Name)
 	}
 	if h.reported.first(report{rule.UID, rule.Name, h.Clock.Now().Truncate(ruleEventEvery)}) {
-		h.event(rule.Reference(), node, reasonEvictionDenied, "Pods of node %s, and maybe of others, are kept from eviction",
+		h.event(rule.Reference(), node, reasonEvictionDenied, "Pods of node %s, and possibly of others, are guarded "+
+			"against eviction",
 			node.Name)
 	}
 }
@@ -103,11 +104,12 @@ func (h *Handler) announce(pod *corev1.Pod, node *corev1.Node, d *guard.Decision
 func (h *Handler) announceRehearsal(pod *corev1.Pod, node *corev1.Node, rule *ruleset.Rule) {
 	rehearsals.WithLabelValues(rule.Name).Inc()
 	if h.reported.first(report{about: pod.UID, rule: rule.Name}) {
-		h.event(pod, rule.Reference(), reasonEvictionRehearsed, "Rule %s, which is in dry-run, would have kept this pod "+
-			"of node %s from eviction", rule.Name, node.Name)
+		h.event(pod, rule.Reference(), reasonEvictionRehearsed, "Rule %s is in dry-run; if enforced, it would have denied "+
+			"the eviction of this pod from node %s", rule.Name, node.Name)
 	}
 	if h.reported.first(report{about: node.UID, rule: rule.Name}) {
-		h.event(rule.Reference(), node, reasonEvictionRehearsed, "Pods of node %s would have been kept from eviction",
+		h.event(rule.Reference(), node, reasonEvictionRehearsed, "If enforced, the rule would have denied evictions from "+
+			"node %s",
 			node.Name)
 	}
 }

@@ -61,8 +61,8 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	}
 	pod, err := decode(req.OldObject.Raw)
 	if err != nil {
-		return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: the deletion is allowed, for the pod cannot be "+
-			"read: %v", err))
+		return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: the deletion is allowed, because the pod cannot "+
+			"be read: %v", err))
 	}
 	if pod.Spec.NodeName == "" {
 		return admission.Allowed("")
@@ -108,8 +108,8 @@ func (h *Handler) answer(ctx context.Context, req *admission.Request, pod *corev
 				h.announceRehearsal(pod, node, r)
 			}
 		}
-		response = response.WithWarnings(fmt.Sprintf("nodegate: pod %s/%s is on node %s, which is not ready: %s would "+
-			"deny its eviction, and is in dry-run",
+		response = response.WithWarnings(fmt.Sprintf("nodegate: pod %s/%s is on node %s, which is not ready: %s is in "+
+			"dry-run, and would deny its eviction if enforced",
 			pod.Namespace, pod.Name, node.Name, strings.Join(names, ", ")))
 	}
 	return response

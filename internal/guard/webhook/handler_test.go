@@ -169,7 +169,7 @@ func TestHandle(t *testing.T) {
 				t.Fatalf("allowed: %t (%v)", response.Allowed, response.Result)
 			}
 			if c.denied && (response.Result.Code != http.StatusForbidden || !strings.Contains(response.Result.Message,
-				"by rule link, node n1")) {
+				"the eviction guard of rule link does not let")) {
 				t.Errorf("says %+v", response.Result)
 			}
 			if got := strings.Join(response.Warnings, ""); !strings.Contains(got, c.warns) || (got != "") != (c.warns != "") {

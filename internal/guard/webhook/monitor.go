@@ -113,7 +113,8 @@ func (m *Monitor) look(ctx context.Context) (*guard.Problem, error) {
 	}
 	if user := m.notAsked(have.Webhooks[at].MatchConditions); user != "" {
 		return &guard.Problem{Reason: guard.ReasonUnknownUser, Message: fmt.Sprintf(
-			"the match condition %s of webhook %s does not name %s, as --eviction-guard-users does", conditionName, webhookName,
+			"the match condition %s of webhook %s does not have %s, which --eviction-guard-users "+
+				"has", conditionName, webhookName,
 			user)}, nil
 	}
 	if slices.Contains(m.Users, guard.ControllerManager) || !slices.Contains(m.Users, guard.NodeController) {
@@ -170,8 +171,8 @@ func (m *Monitor) Problem(rule *ruleset.Rule) *guard.Problem {
 		return m.problem
 	case bypassed && m.Clock.Now().Sub(b.at) < bypassedFor:
 		return &guard.Problem{Reason: guard.ReasonGuardBypassed, Message: fmt.Sprintf(
-			"pod %s was evicted from node %s though it is guarded: another user than %s evicts, or the webhook could not be "+
-				"reached",
+			"pod %s was evicted from node %s although it was guarded: a user other than %s evicts pods, or the webhook could "+
+				"not be reached",
 			b.pod, b.node, strings.Join(m.Users, ", "))}
 	}
 	return nil

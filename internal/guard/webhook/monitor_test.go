@@ -93,7 +93,7 @@ var _ = Describe("Why a guard cannot be relied on", func() {
 	It("is that the API server does not ask about a user", func(ctx context.Context) {
 		m, rule, _ := monitor(ctx, guard.NodeController, guard.ControllerManager, "jane")
 		Expect(m.Look(ctx)).To(Succeed())
-		Expect(m.Problem(rule)).To(HaveValue(HaveField("Message", ContainSubstring("does not name jane"))))
+		Expect(m.Problem(rule)).To(HaveValue(HaveField("Message", ContainSubstring("does not have jane"))))
 	})
 
 	It("is that the node controller has no account, if no other user is guarded against", func(ctx context.Context) {

@@ -103,13 +103,13 @@ func TestSummary(t *testing.T) {
 		},
 		"about to be released": {
 			node: held().Condition(cni, "True", ago(time.Second)), rules: []*build.RuleWrapper{network()}, held: true,
-			want: "Node worker-3 is held by rule network for 13m and is about to be released: all that it requires holds.",
+			want: "Node worker-3 is held by rule network for 13m and is about to be released: all its evidence holds.",
 		},
 		"to be released when an operator leads": {
 			node: held().Condition(cni, "True", ago(time.Second)), rules: []*build.RuleWrapper{network()}, held: true,
 			edit: func(w *World) { w.Operator = &report.Operator{} },
 			want: "Node worker-3 is held by rule network for 13m and will, as soon as an operator leads, be released: all " +
-				"that it requires holds.",
+				"its evidence holds.",
 		},
 		"about to be held": {
 			node: worker(), rules: []*build.RuleWrapper{network()},
@@ -118,7 +118,7 @@ func TestSummary(t *testing.T) {
 		},
 		"ready": {
 			node: worker().Condition(cni, "True", ago(time.Minute)), rules: []*build.RuleWrapper{network()},
-			want: "Node worker-3 is not held: rule network selects it: all that it requires holds.",
+			want: "Node worker-3 is not held: rule network selects it: all its evidence holds.",
 		},
 		"no rule": {
 			node: worker().Label("pool", "b"), rules: []*build.RuleWrapper{network()}, want: "Node worker-3 is not held: no " +
@@ -313,7 +313,7 @@ func TestEvidenceThatCouldNotBeRead(t *testing.T) {
 	rule := requires(network(), v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs"}})
 	rule.Status.NodeEvaluations = []v1alpha1.NodeEvaluation{{NodeName: "worker-3", State: v1alpha1.NodeStateHeld,
 		Reason:             gate.ReasonEvidenceMissing,
-		RequirementResults: []v1alpha1.RequirementEvaluationResult{{Name: "q", Message: "csi driver ebs is not registered"}}}}
+		RequirementResults: []v1alpha1.RequirementEvaluationResult{{Name: "q", Message: "CSI driver ebs is not registered"}}}}
 	e := explained(held().Condition(cni, "True", ago(time.Minute)), rule)
 	r := e.Rules[0]
 	if r.State != v1alpha1.NodeStateHeld || !strings.Contains(r.Message, "the operator reports Held, EvidenceMissing") {
@@ -321,7 +321,7 @@ func TestEvidenceThatCouldNotBeRead(t *testing.T) {
 	}
 	i := slices.IndexFunc(r.Evidence, func(e report.Evidence) bool { return e.Requirement == "q" })
 	if i < 0 || r.Evidence[i].Satisfied != nil || !strings.Contains(r.Evidence[i].Message,
-		"there are no CSINodes in the file; the operator reports: csi driver ebs is not registered") {
+		"the file has no CSINodes; the operator reports: CSI driver ebs is not registered") {
 		t.Errorf("evidence: %+v", r.Evidence)
 	}
 	if r.Taint.Change != "" || len(r.Deadlines) > 0 {

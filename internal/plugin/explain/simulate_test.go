@@ -206,7 +206,7 @@ func TestEvidenceThatIsNotThere(t *testing.T) {
 	rule := filed()
 	rule.Spec.Requirements = []v1alpha1.Requirement{{Name: "ebs", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs"}}}
 	got := simulation(only(rule), nil, numbered(1)).Run()
-	want := []string{"rule network, requirement ebs, counts as missing: there are no CSINodes in the file"}
+	want := []string{"rule network, requirement ebs, counts as missing: the file has no CSINodes"}
 	if diff := cmp.Diff(want, got.Unread); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

@@ -26,7 +26,7 @@ func message(d *gate.Decision, v *readiness.Verdict, now time.Time) string {
 		missing = "none of these holds: " + missing
 	}
 	or := func(text string) string { return cmp.Or(missing, text) }
-	const allHolds = "all that it requires holds"
+	const allHolds = "all its evidence holds"
 	switch {
 	case rule.Mode == ruleset.Deleting:
 		return "the rule is being deleted: the operator removes what it wrote to nodes"

@@ -45,7 +45,7 @@ func golden(t *testing.T, name, got string) {
 
 func heldNode() *NodeExplanation {
 	timeout := Deadline{At: metav1.NewTime(now.Add(17 * time.Minute)), Rule: "network",
-		What: "its timeout ends (30m): the node is released all the same"}
+		What: "its timeout ends (30m): the node is released anyway"}
 	return &NodeExplanation{
 		Node: "worker-3", At: metav1.NewTime(now), Held: true, HeldBy: []string{"network"}, Ready: "True", Next: &timeout,
 		Summary: "Node worker-3 is held by rule network for 13m: condition example.com/CNI is False, must be True.",
@@ -69,7 +69,7 @@ func heldNode() *NodeExplanation {
 			},
 			{
 				Rule: "storage", Mode: "Enforced", State: v1alpha1.NodeStateReady, Reason: "EvidenceHolds", Policy: "allOf",
-				Message:    "all that it requires holds",
+				Message:    "all its evidence holds",
 				Taint:      &Taint{Taint: "readiness.k8s.io/Storage=:NoSchedule", Message: "is not on the node"},
 				ReleasedAt: ago(20 * time.Minute),
 				Evidence: []Evidence{{Condition: "example.com/CSI", Satisfied: new(true),
@@ -134,10 +134,10 @@ func simulation() *Simulation {
 			Reason: "EvidenceMissing", Message: "condition example.com/CNI has not been reported, must be True"})
 	}
 	r.Nodes = append(r.Nodes, NodeSimulation{Node: "worker-26", Taint: TaintRemoved, State: v1alpha1.NodeStateReady,
-		Reason: "EvidenceHolds", Message: "all that it requires holds"})
+		Reason: "EvidenceHolds", Message: "all its evidence holds"})
 	sim.Rules = append(sim.Rules, r,
 		RuleSimulation{Rule: "broken", Mode: "Frozen", Problems: []string{"spec.requirements: rules require each other in " +
-			"a circle"}},
+			"a cycle"}},
 		RuleSimulation{Rule: "quiet", Change: ChangeCreated, Mode: "DryRun"},
 		RuleSimulation{Rule: "loud", Change: ChangeCreated, Mode: "Enforced", Hypothetical: true})
 	return sim

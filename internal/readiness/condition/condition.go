@@ -132,7 +132,7 @@ func Message(c *v1alpha1.ConditionRequirement, j Judgement) string {
 		return fmt.Sprintf("condition %s has not been reported and is assumed to be %s%s", c.Type, j.Status, must)
 	case CauseStale:
 		if j.Heartbeat.IsZero() {
-			return fmt.Sprintf("condition %s does not say when it was reported, and must have been within %s%s", c.Type,
+			return fmt.Sprintf("condition %s does not say when it was reported, which must be within %s%s", c.Type,
 				c.MaxAge(), must)
 		}
 		return fmt.Sprintf("condition %s is stale: last reported at %s, at least %s ago%s",

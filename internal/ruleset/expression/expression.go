@@ -33,7 +33,7 @@ var env = sync.OnceValues(func() (*cel.Env, error) {
 		DeclTypes:         []*apiservercel.DeclType{nodeType},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making the CEL environment: %w", err)
+		return nil, fmt.Errorf("creating the CEL environment: %w", err)
 	}
 	return set.NewExpressionsEnv(), nil
 })
@@ -52,7 +52,7 @@ func Compile(text string) (*Program, error) {
 		return nil, fmt.Errorf("cannot be compiled: %w", issues.Err())
 	}
 	if !ast.OutputType().IsExactType(cel.BoolType) {
-		return nil, fmt.Errorf("must be a bool, and is %s: compare it with something", ast.OutputType())
+		return nil, fmt.Errorf("must be a bool, not %s: add a comparison", ast.OutputType())
 	}
 	program, err := e.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
 		cel.CostLimit(CostLimit), cel.InterruptCheckFrequency(checkInterval))
@@ -71,7 +71,7 @@ func (p *Program) Eval(node Value) (bool, error) {
 	}
 	result, ok := out.Value().(bool)
 	if !ok { // Compile has made sure of it
-		return false, fmt.Errorf("must be a bool, and is %s", out.Type().TypeName())
+		return false, fmt.Errorf("must be a bool, not %s", out.Type().TypeName())
 	}
 	return result, nil
 }

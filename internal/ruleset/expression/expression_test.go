@@ -53,7 +53,7 @@ func TestMistakesAreRefusedWithTheirPlace(t *testing.T) {
 	for text, want := range map[string]string{
 		"node.status.kernel == 'x'":              "1:12",
 		"node.status.nodeInfo.kernelVersion > 6": "no matching overload",
-		"node.status.nodeInfo.kernelVersion":     "must be a bool, and is string",
+		"node.status.nodeInfo.kernelVersion":     "must be a bool, not string",
 		"node.metadata.name == ":                 "Syntax error",
 		"self.x":                                 "undeclared reference",
 		"node.status.allocatable['cpu'] > 2":     "no matching overload",

@@ -38,9 +38,9 @@ func (l *linter) autoscalers() {
 		return
 	}
 	l.warn(UnknownToAutoscalers, "spec.taint.key",
-		"no autoscaler knows %s as the taint of a node that is starting, and may start more and more nodes for the pods "+
-			"that wait: %s, or in --startup-taint of cluster-autoscaler, "+
-			"or choose a key under %s or %s", t.Key, karpenterStartup, karpenterPrefix, startupPrefix)
+		"no autoscaler treats %s as a startup taint, so an autoscaler may add more and more nodes for the pending pods: "+
+			"%s, or in --startup-taint of cluster-autoscaler, or choose a key under %s "+
+			"or %s", t.Key, karpenterStartup, karpenterPrefix, startupPrefix)
 }
 
 // autoscalerPrefix returns the prefix of a key that some autoscaler knows, or nothing.
@@ -69,13 +69,14 @@ func (l *linter) startupTaint(t *corev1.Taint) {
 	switch autoscalerPrefix(t.Key) {
 	case karpenterPrefix:
 		l.warn(StartupTaint, field, "Karpenter treats keys under %s as temporary while a node starts; with "+
-			"cluster-autoscaler, pass --startup-taint-prefix=%s (from 1.36 on) or --startup-taint=%s", karpenterPrefix,
+			"cluster-autoscaler, pass --startup-taint-prefix=%s (1.36 and newer) or --startup-taint=%s", karpenterPrefix,
 			karpenterPrefix, t.Key)
 	case startupPrefix, ignorePrefix:
 		l.warn(StartupTaint, field, "cluster-autoscaler treats this key as a startup taint; with Karpenter, %s",
 			karpenterStartup)
 	case statusPrefix:
-		l.warn(StartupTaint, field, "cluster-autoscaler counts nodes with this key as ready and adds nodes in their place; "+
+		l.warn(StartupTaint, field, "cluster-autoscaler counts nodes with this key as ready, and adds other nodes for "+
+			"pending pods; "+
 			"with Karpenter, %s", karpenterStartup)
 	}
 }
@@ -100,6 +101,6 @@ func (l *linter) autoscalerLimit(t *corev1.Taint) {
 		return
 	}
 	l.warn(AutoscalerLimit, "spec.maxUnavailable", "cluster-autoscaler counts a node with a startup taint as not ready, "+
-		"and by default stops scaling the whole cluster while more than %d nodes and more than %d%% are not ready: "+
-		"give a limit well below, such as maxUnavailable: 30%%", autoscalerCount, autoscalerPercent)
+		"and by default stops scaling the whole cluster while more than %d nodes and more than %d%% are not ready: set a "+
+		"lower limit, such as maxUnavailable: 30%%", autoscalerCount, autoscalerPercent)
 }

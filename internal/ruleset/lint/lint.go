@@ -148,8 +148,8 @@ func (l *linter) sharedTaint() {
 			ruleset.Disjoint(l.rule.Selector, o.Selector) {
 			continue
 		}
-		l.warn(SharedTaint, "spec.taint", "rule %s has the same taint %s:%s: on %s it stands until both hold, and the "+
-			"older claim gives its value",
+		l.warn(SharedTaint, "spec.taint", "rule %s has the same taint %s:%s: on %s it stays until both rules are "+
+			"satisfied, and the rule that added it first sets its value",
 			o.Name, t.Key, t.Effect, l.whereBoth(o))
 	}
 }
@@ -183,7 +183,8 @@ func (l *linter) probes() {
 				older = l.rule.Name
 			}
 			l.warn(ConditionTaken, fmt.Sprintf("spec.probes[%d].conditionType", i),
-				"rule %s publishes the condition %s, too: on %s only the probe of rule %s runs, which is the older one", o.Name,
+				"rule %s publishes the condition %s, too: on %s only the probe of rule %s runs, because it is the older "+
+					"rule", o.Name,
 				condition, l.whereBoth(o), older)
 		}
 	}
@@ -201,11 +202,12 @@ func (l *linter) publish() {
 			continue
 		}
 		l.warn(ConditionTaken, "spec.publish.conditionType", "rule %s publishes the condition %s, too: on %s only one of "+
-			"them does, a probe before a rule and an older rule before a younger one", o.Name, t, l.whereBoth(o))
+			"the two publishes it, a probe before a rule and an older rule before a younger one", o.Name, t, l.whereBoth(o))
 	}
 	if !l.rule.Limited() {
-		l.warn(PublishedUnlimited, "spec.maxUnavailable", "publish without maxUnavailable marks every node False at once "+
-			"when one reporter is broken, and a remediator may delete them: give a limit, such as maxUnavailable: 10%%")
+		l.warn(PublishedUnlimited, "spec.maxUnavailable", "publish without maxUnavailable: if one reporter breaks, the "+
+			"condition turns False on every node at once, and a remediator may delete them all; set a limit, such as "+
+			"maxUnavailable: 10%%")
 	}
 }
 
@@ -215,7 +217,7 @@ func (l *linter) limit() {
 	if t == nil || t.Effect != corev1.TaintEffectNoExecute || l.rule.Limited() {
 		return
 	}
-	when := "whenever its evidence is lost, such as by one broken reporter"
+	when := "that loses its evidence, for example when one reporter breaks"
 	if spec.BootstrapOnly() {
 		switch {
 		case spec.ExistingNodesOrDefault() != "All" && !spec.RearmsOnReboot():
@@ -227,7 +229,7 @@ func (l *linter) limit() {
 		}
 	}
 	l.warn(NoMaxUnavailable, "spec.maxUnavailable",
-		"NoExecute without maxUnavailable evicts the pods of every node at once %s: give a limit, such as maxUnavailable: "+
+		"NoExecute without maxUnavailable evicts the pods of every node at once %s: set a limit, such as maxUnavailable: "+
 			"30%%", when)
 }
 
@@ -239,8 +241,8 @@ func (l *linter) labels() {
 			continue
 		}
 		l.warn(KubeletCannotLabel, "spec.nodeSelector",
-			"a kubelet cannot set the label %s on its own node, so that a new node matches only when another user has set "+
-				"it, and pods may be there before: select by a label of your own, given to the kubelet with --node-labels", r.Key())
+			"a kubelet cannot set the label %s on its own node: a new node matches only after another user has set it, and "+
+				"pods may start before that; select a label that the kubelet can set with --node-labels", r.Key())
 	}
 }
 
@@ -252,7 +254,7 @@ func (l *linter) conditions() {
 		if corev1.NodeConditionType(c.Type) == corev1.NodeNetworkUnavailable && l.rule.Spec.RearmsOnReboot() {
 			l.warn(NeverRepeated, "spec.rearmOn", "condition %s is set once, and many network plugins do not set it again "+
 				"after a reboot: the node then stays tainted; require a condition or pods of the network plugin instead, or "+
-				"leave rearmOn out", c.Type)
+				"remove rearmOn", c.Type)
 		}
 		if c.MaxAgeSeconds == nil {
 			continue
@@ -262,13 +264,13 @@ func (l *linter) conditions() {
 		case corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
 			if *c.MaxAgeSeconds < minimumKubeletAge {
 				l.warn(ShortMaxAge, field,
-					"kubelet repeats condition %s every 5 minutes, up to 450 seconds apart: it will look stale on healthy nodes; "+
-						"give at least %d, or leave it out: Kubernetes itself sets it to Unknown when a kubelet falls silent",
+					"kubelet reports condition %s every 5 minutes, up to 450 seconds apart: it becomes stale on healthy nodes; set "+
+						"at least %d, or remove maxAgeSeconds: Kubernetes sets the condition to Unknown when a kubelet stops reporting",
 					c.Type, minimumKubeletAge)
 			}
 		case corev1.NodeNetworkUnavailable:
-			l.warn(NeverRepeated, field, "condition %s is set once and not repeated: it will look stale for ever; leave "+
-				"maxAgeSeconds out", c.Type)
+			l.warn(NeverRepeated, field, "condition %s is set once and not repeated, so it becomes stale and stays stale: "+
+				"remove maxAgeSeconds", c.Type)
 		}
 	}
 }
@@ -287,9 +289,9 @@ func (l *linter) required() {
 		o := l.others.Named(name)
 		switch {
 		case o == nil:
-			l.warn(UnknownRule, field, "there is no rule %s: until there is, no node is ready", name)
+			l.warn(UnknownRule, field, "rule %s does not exist: until it does, no node is ready", name)
 		case ruleset.Disjoint(l.rule.Selector, o.Selector):
-			l.warn(NeverSatisfied, field, "rule %s selects none of the nodes that this rule can select: none is ever ready",
+			l.warn(NeverSatisfied, field, "rule %s selects none of the nodes that this rule can select: no node is ever ready",
 				name)
 		}
 	}

@@ -84,7 +84,7 @@ func TestWarnings(t *testing.T) {
 			want: []Code{ConditionTaken}, says: "only the probe of rule good runs",
 		},
 		"a condition that is published for remediators, without a limit": {rule: good().Publish("example.com/Verdict"),
-			want: []Code{PublishedUnlimited}, says: "marks every node False at once"},
+			want: []Code{PublishedUnlimited}, says: "the condition turns False on every node at once"},
 		"a condition that is published twice": {rule: good().Publish("example.com/Verdict").MaxUnavailable("1"),
 			others: []*build.RuleWrapper{other().Taint("example.com/other", "", "NoSchedule").Publish("example.com/Verdict")},
 			want:   []Code{ConditionTaken}, says: "an older rule before a younger one"},
@@ -130,7 +130,7 @@ func TestWarnings(t *testing.T) {
 		},
 		"eviction without a limit": {
 			rule: good().Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoMaxUnavailable},
-			says: "whenever its evidence is lost",
+			says: "that loses its evidence",
 		},
 		"eviction with a limit": {rule: good().Taint(taint, "", corev1.TaintEffectNoExecute).MaxUnavailable("30%")},
 		"eviction of all that is there when a bootstrap-only rule is created": {
@@ -175,7 +175,7 @@ func TestWarnings(t *testing.T) {
 		"pods that nothing makes": {
 			rule:  waitsFor(good(), v1alpha1.PodsRequirement{}),
 			facts: Facts{Workloads: []Workload{daemonSet("default", tolerant)}},
-			want:  []Code{NoEvidence}, says: "nothing in namespace kube-system makes pods component=init",
+			want:  []Code{NoEvidence}, says: "no workload in namespace kube-system creates pods component=init",
 		},
 		"pods that the wrong DaemonSet makes": {
 			rule:  waitsFor(good(), v1alpha1.PodsRequirement{OwnerDaemonSet: "startup"}),
@@ -207,7 +207,7 @@ func TestWarnings(t *testing.T) {
 		},
 		"an operator that would wait for itself": {
 			rule: good(), facts: Facts{Operator: []Workload{daemonSet("nodegate-system")}}, want: []Code{Deadlock},
-			says: "nothing removes the taint",
+			says: "cannot start and does not remove it",
 		},
 		"a rule that is required and is not there": {rule: requires(good(), "preinit"), others: []*build.RuleWrapper{},
 			want: []Code{UnknownRule}},

@@ -31,7 +31,7 @@ func (l *linter) pods() {
 			if r.Pods.OwnerDaemonSet != "" {
 				owner = " of DaemonSet " + r.Pods.OwnerDaemonSet
 			}
-			l.warn(NoEvidence, field, "nothing in namespace %s makes pods %s%s: until something does, no node is ready",
+			l.warn(NoEvidence, field, "no workload in namespace %s creates pods %s%s: until one does, no node is ready",
 				r.Pods.Namespace, r.Pods.Labels, owner)
 		}
 		for _, w := range made {
@@ -42,8 +42,8 @@ func (l *linter) pods() {
 
 func (l *linter) workload(field string, p *ruleset.Pods, w *Workload) {
 	if t := l.rule.Taint; repels(t) && !tolerates(w.Pod, t) {
-		l.warn(Deadlock, field, "%s does not tolerate this rule's own taint %s, and waits for the nodes that wait for it: "+
-			"add a toleration for %s",
+		l.warn(Deadlock, field, "%s does not tolerate this rule's own taint %s, so it waits for the nodes, which wait for "+
+			"it: add a toleration for %s",
 			w, t.ToString(), t.Key)
 	}
 	if p.MinReadySeconds > 0 || p.ReadyWhen == "Annotation" {
@@ -52,8 +52,8 @@ func (l *linter) workload(field string, p *ruleset.Pods, w *Workload) {
 	for i := range w.Pod.Containers {
 		if w.Pod.Containers[i].ReadinessProbe == nil {
 			l.warn(NoReadinessProbe, field,
-				"container %s of %s has no readiness probe, and is called ready as soon as it has started: its pods count 10 "+
-					"seconds later; give it a probe, or say how long with minReadySeconds",
+				"container %s of %s has no readiness probe, so it is ready as soon as it starts: its pods count as ready 10 "+
+					"seconds later; add a readiness probe, or set minReadySeconds",
 				w.Pod.Containers[i].Name, w)
 			return
 		}
@@ -83,8 +83,8 @@ func (l *linter) operator() {
 	}
 	for i := range l.facts.Operator {
 		if w := &l.facts.Operator[i]; !tolerates(w.Pod, t) {
-			l.warn(Deadlock, "spec.taint", "the operator, %s, does not tolerate %s: where all nodes have that taint it "+
-				"cannot start, and nothing removes the taint; add a toleration with operator: Exists",
+			l.warn(Deadlock, "spec.taint", "the operator, %s, does not tolerate %s: if all nodes have this taint, the "+
+				"operator cannot start and does not remove it; add a toleration with operator: Exists",
 				w, t.ToString())
 		}
 	}
@@ -132,7 +132,7 @@ func (l *linter) controlPlane() {
 			}
 		}
 		if len(names) > 0 {
-			l.warn(ControlPlane, "spec.nodeSelector", "selects %d nodes of the control plane (%s): if that is not wanted, %s",
+			l.warn(ControlPlane, "spec.nodeSelector", "selects %d nodes of the control plane (%s): if you do not want this, %s",
 				len(names), some(names), todo)
 		}
 		return
@@ -141,7 +141,8 @@ func (l *linter) controlPlane() {
 		typical := labels.Set{corev1.LabelOSStable: "linux", corev1.LabelArchStable: arch,
 			corev1.LabelHostname: "control-plane", controlPlaneLabel: ""}
 		if l.rule.Selector.Matches(typical) {
-			l.warn(ControlPlane, "spec.nodeSelector", "selects nodes of the control plane, too: if that is not wanted, %s", todo)
+			l.warn(ControlPlane, "spec.nodeSelector", "selects nodes of the control plane, too: if you do not want "+
+				"this, %s", todo)
 			return
 		}
 	}

@@ -98,7 +98,7 @@ func TestFromAKyvernoPolicy(t *testing.T) {
 			return nil
 		})
 	}
-	denies("only the rule denies", "by rule kosmos-link")
+	denies("only the rule denies", "the eviction guard of rule kosmos-link")
 	before := e.denied(kept)
 	e.tryAgain(leaf)
 	e.deniedAtLeast(kept, before+attempts)

@@ -236,7 +236,7 @@ func createEvidenceRule(t *testing.T, g *WithT) *v1alpha1.NodeReadinessRule {
 	}
 	if !control.Has(t, cluster.ResourceSlices) { // the operator works, and only this rule waits for the evidence
 		g.Eventually(ready(metav1.ConditionFalse, "requirement devices cannot be read: the API server does not serve "+
-			"ResourceSlices of resource.k8s.io/v1: Kubernetes 1.34 and newer do")).
+			"ResourceSlices of resource.k8s.io/v1, which need Kubernetes 1.34")).
 			Should(Succeed(), "the rule says what is missing")
 		g.Eventually(func() error {
 			rule.Spec.Requirements = rule.Spec.Requirements[:2]
