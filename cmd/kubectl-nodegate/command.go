@@ -20,6 +20,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 
+	"github.com/nodegate/nodegate/internal/plugin/explain"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/version"
@@ -114,12 +115,17 @@ func (o *printing) text() bool {
 	return format == outputWide || format == "" && *o.flags.TemplatePrinterFlags.TemplateArgument == ""
 }
 
+// style returns the style of texts on stdout.
+func (o *printing) style(p *plugin) report.Style {
+	style := report.StyleOf(p.streams.Out, p.getenv)
+	style.Now, style.Wide = p.now(), *o.flags.OutputFormat == outputWide
+	return style
+}
+
 // print prints a report as text or as an object; several nodes as one List.
 func (o *printing) print(p *plugin, r report.Report) error {
 	if o.text() {
-		style := report.StyleOf(p.streams.Out, p.getenv)
-		style.Now, style.Wide = p.now(), *o.flags.OutputFormat == outputWide
-		fmt.Fprint(p.streams.Out, r.Text(style))
+		fmt.Fprint(p.streams.Out, r.Text(o.style(p)))
 		return nil
 	}
 	printer, err := o.flags.ToPrinter()
@@ -168,6 +174,21 @@ func selectNodes(ctx context.Context, c *input.Cluster, args []string, selector 
 		}
 	}
 	return nodes, nil
+}
+
+// read returns the cluster, the nodes of a command line, and what explains them.
+func (p *plugin) read(ctx context.Context, args []string, selector string) (*input.Cluster, []*corev1.Node,
+	*explain.World, error) {
+	c, err := p.cluster()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	nodes, err := selectNodes(ctx, c, args, selector)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	world, err := p.world(ctx, c)
+	return c, nodes, world, err
 }
 
 // kinds are the words for nodes that kubectl knows.

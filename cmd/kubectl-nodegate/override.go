@@ -83,20 +83,12 @@ func (p *plugin) overriding(action gate.OverrideAction, done string, cmd *cobra.
 }
 
 func (p *plugin) override(ctx context.Context, args []string, o *overrideOptions) error {
-	c, err := p.cluster()
-	if err != nil {
-		return err
-	}
-	nodes, err := selectNodes(ctx, c, args, o.selector)
+	c, nodes, world, err := p.read(ctx, args, o.selector)
 	if err != nil {
 		return err
 	}
 	if len(nodes) == 0 {
 		return fmt.Errorf("no node has the labels %s", o.selector)
-	}
-	world, err := p.world(ctx, c)
-	if err != nil {
-		return err
 	}
 	if err := p.ask(ctx, o.changing, o.announce(world, nodes)); err != nil {
 		return err

@@ -11,21 +11,16 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 )
 
-const (
-	settle  = 200 * time.Millisecond // how long to wait for more changes before they are shown together
-	retry   = time.Second            // how long to wait before a failed request is retried
-	refresh = 10 * time.Second       // how often to look whether an operator leads
-)
+// refresh is how often "status --watch" reads the rules.
+const refresh = 2 * time.Second
 
 func newStatus(p *plugin) *cobra.Command {
 	var follow bool
@@ -45,7 +40,7 @@ selects, and how many of them are ready, held, exempt, failed and pending.`,
 			if follow {
 				return p.follow(cmd.Context(), c, args, out)
 			}
-			list, _, err := p.statuses(cmd.Context(), c, args)
+			list, err := p.statuses(cmd.Context(), c, args)
 			if err != nil {
 				return err
 			}
@@ -57,98 +52,60 @@ selects, and how many of them are ready, held, exempt, failed and pending.`,
 	return cmd
 }
 
-// statuses returns the state of rules, and the resource version of their list.
-func (p *plugin) statuses(ctx context.Context, c *input.Cluster, names []string) (*report.RuleStatusList, string,
-	error) {
-	rules := &v1alpha1.NodeReadinessRuleList{}
-	if err := c.List(ctx, rules); err != nil {
-		return nil, "", input.Explain(err, "listing rules")
-	}
-	chosen, err := named(rules.Items, names)
+// statuses returns the state of rules.
+func (p *plugin) statuses(ctx context.Context, c *input.Cluster, names []string) (*report.RuleStatusList, error) {
+	rules, err := c.Rules(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	out := report.Statuses(chosen)
+	if rules, err = named(rules, names); err != nil {
+		return nil, err
+	}
+	out := report.Statuses(rules)
 	out.Operator = c.Operator(ctx, p.now())
 	if other := c.OtherController(ctx, p.now()); other != nil {
 		out.OtherController = other.Message
 	}
 	out.ManagedBy = c.CRDManagers(ctx)
-	return out, rules.ResourceVersion, nil
+	return out, nil
 }
 
-// follow shows each change until Ctrl-C. After an error that may pass it lists the rules again.
+// follow shows each change until Ctrl-C. It retries after an error that may pass. On a terminal it redraws the same
+// lines, so that ages are up to date.
 func (p *plugin) follow(ctx context.Context, c *input.Cluster, names []string, out *printing) error {
-	for first := true; ctx.Err() == nil; {
-		list, version, err := p.statuses(ctx, c, names)
-		if err == nil {
-			var r report.Report = list
-			if out.text() {
-				r = frame{list, first}
-			}
-			if err := out.print(p, r); err != nil {
-				return err
-			}
-			first = false
-			err = changed(ctx, c, version)
-		}
+	var shown *report.RuleStatusList
+	err := wait.PollUntilContextCancel(ctx, refresh, true, func(ctx context.Context) (bool, error) {
+		list, err := p.statuses(ctx, c, names)
 		switch {
-		case err == nil || ctx.Err() != nil:
-		case first || errors.Is(err, errNoRule) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
-			return err
-		default:
+		case ctx.Err() != nil:
+			return true, nil
+		case err != nil && (shown == nil || errors.Is(err, errNoRule) || apierrors.IsForbidden(err) ||
+			apierrors.IsUnauthorized(err)):
+			return false, err
+		case err != nil:
 			fmt.Fprintf(p.streams.ErrOut, "warning: %v; retrying\n", err)
-			sleep(ctx, retry)
+			return false, nil
 		}
-	}
-	return nil
-}
-
-// changed returns when a rule has changed since a version, or it is time to look again.
-func changed(ctx context.Context, c *input.Cluster, version string) error {
-	since := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}}
-	w, err := c.Watch(ctx, &v1alpha1.NodeReadinessRuleList{}, since)
-	if err != nil {
-		return input.Explain(err, "watching rules")
-	}
-	defer w.Stop()
-	select {
-	case <-ctx.Done():
-	case <-time.After(refresh):
-	case event := <-w.ResultChan():
-		if event.Type == watch.Error {
-			err = apierrors.FromObject(event.Object)
+		changed := shown == nil || !equality.Semantic.DeepEqual(shown.Items, list.Items)
+		shown = list
+		switch {
+		case out.text() && out.style(p).Width > 0:
+			return false, out.print(p, frame{list})
+		case changed:
+			return false, out.print(p, list)
 		}
-		sleep(ctx, settle)
-	}
-	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return false, nil
+	})
+	if ctx.Err() != nil {
 		return nil
 	}
-	return input.Explain(err, "watching rules")
+	return err
 }
 
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
-
-// frame is a list that is drawn over the previous one. The first clears the terminal.
-type frame struct {
-	*report.RuleStatusList
-	first bool
-}
+// frame is a list that is drawn over the previous one on a terminal.
+type frame struct{ *report.RuleStatusList }
 
 // Text implements report.Report.
 func (f frame) Text(style report.Style) string {
-	text := f.RuleStatusList.Text(style)
-	if style.Width == 0 { // not a terminal
-		return text
-	}
-	text = "\x1b[H" + strings.ReplaceAll(text, "\n", "\x1b[K\n") + "\x1b[J"
-	if f.first {
-		text = "\x1b[2J" + text
-	}
-	return text
+	return "\x1b[H" + strings.ReplaceAll(f.RuleStatusList.Text(style), "\n", "\x1b[K\n") + "\x1b[J"
 }

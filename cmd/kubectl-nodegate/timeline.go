@@ -31,20 +31,12 @@ released the node, and when its first pod started. What the API server no longer
 }
 
 func (p *plugin) timeline(ctx context.Context, args []string) error {
-	c, err := p.cluster()
-	if err != nil {
-		return err
-	}
-	nodes, err := selectNodes(ctx, c, args, "")
+	c, nodes, world, err := p.read(ctx, args, "")
 	if err != nil {
 		return err
 	}
 	if len(nodes) != 1 {
 		return errors.New("exactly one node name is required")
-	}
-	world, err := p.world(ctx, c)
-	if err != nil {
-		return err
 	}
 	t := &report.Timeline{Node: world.Node(nodes[0], nil)}
 	if t.FirstPod, err = firstPod(ctx, c, nodes[0].Name); err != nil {

@@ -38,15 +38,7 @@ rules are evaluated now, as the operator does.`,
 }
 
 func (p *plugin) why(ctx context.Context, args []string, out *printing) error {
-	c, err := p.cluster()
-	if err != nil {
-		return err
-	}
-	nodes, err := selectNodes(ctx, c, args, "")
-	if err != nil {
-		return err
-	}
-	world, err := p.world(ctx, c)
+	c, nodes, world, err := p.read(ctx, args, "")
 	if err != nil {
 		return err
 	}
