@@ -56,8 +56,8 @@ func (p *plugin) cleanup(ctx context.Context, o *changing) error {
 		return err
 	}
 	if operator := c.Operator(ctx, p.now()); operator != nil && operator.Leads {
-		return fmt.Errorf("operator %s leads, by its lease: delete the rules, and it cleans up; if it is gone, try again "+
-			"in a minute", operator.Leader)
+		return fmt.Errorf("operator %s is running, according to its lease: delete the rules, and it cleans up; if it no "+
+			"longer runs, retry in a minute", operator.Leader)
 	}
 	rules := &v1alpha1.NodeReadinessRuleList{}
 	if err := c.List(ctx, rules); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
@@ -72,7 +72,7 @@ func (p *plugin) cleanup(ctx context.Context, o *changing) error {
 		return leftoverPatch(n, set, p.now()) == nil && len(leftoverConditions(n, set, p.now())) == 0
 	})
 	if len(nodes)+len(deleted) == 0 {
-		fmt.Fprintln(p.streams.ErrOut, "Nothing to do: deleted rules have left nothing.")
+		fmt.Fprintln(p.streams.ErrOut, "Nothing to do: no node has taints or annotations of deleted rules.")
 		return nil
 	}
 	var does []string

@@ -154,7 +154,7 @@ var _ = Describe("cleanup", func() {
 		})
 		code, _, err := nodegate(ctx, "cleanup", "--yes")
 		Expect(code).To(Equal(1))
-		Expect(err).To(ContainSubstring("operator manager-0 leads, by its lease: delete the rules"))
+		Expect(err).To(ContainSubstring("operator manager-0 is running, according to its lease: delete the rules"))
 		Expect(keys(read(ctx, n))).To(ContainElement("readiness.k8s.io/led"))
 
 		lease.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-5 * time.Minute)}

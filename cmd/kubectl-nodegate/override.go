@@ -47,8 +47,8 @@ the annotation ` + v1alpha1.OverrideAnnotation + ` on the nodes.`,
 func newHold(p *plugin) *cobra.Command {
 	return p.overriding(gate.OverrideHold, "held", &cobra.Command{
 		Use:   "hold NODE...",
-		Short: "Add the taints of the rules that select nodes to them, and keep them on",
-		Long: `Add the taints of the rules that select nodes to them and keep them on, regardless of the evidence, until
+		Short: "Taint nodes for all rules that select them, and keep the taints",
+		Long: `Taint nodes for all rules that select them, and keep the taints regardless of the evidence, until
 "kubectl nodegate hold --undo" or the end of --duration. It sets the annotation
 ` + v1alpha1.OverrideAnnotation + ` on the nodes.`,
 		Example: "  kubectl nodegate hold worker-3 --duration 2h\n  kubectl nodegate hold worker-3 --undo",
@@ -153,8 +153,8 @@ func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) s
 	text := fmt.Sprintf("Holds %s: the operator adds the taints of the rules that select them and keeps them on %s, "+
 		"regardless of the evidence.", which, until)
 	if n := len(nodes) - selected; n > 0 {
-		text += fmt.Sprintf("\nwarning: no enforced rule with a taint selects %d of %d: this has no effect there until one "+
-			"does. \"kubectl cordon\" holds any node.", n, len(nodes))
+		text += fmt.Sprintf("\nwarning: no enforced rule with a taint selects %d of %d nodes: hold has no effect on them "+
+			"until one does. \"kubectl cordon\" works on any node.", n, len(nodes))
 	}
 	return text
 }

@@ -26,9 +26,9 @@ type pauseOptions struct {
 func newPause(p *plugin) *cobra.Command {
 	cmd, _ := p.pausing(false, "paused", &cobra.Command{
 		Use:   "pause RULE...",
-		Short: "Suspend rules: nothing of them is added to nodes or removed",
-		Long: `Suspend the named rules, or all with --all: nothing of them is added to nodes or removed, and rules
-that require them are frozen, too. It sets spec.suspend, and the annotation
+		Short: "Suspend rules: the operator changes nothing for them",
+		Long: `Suspend the named rules, or all with --all: the operator changes nothing for them, nor for rules that
+require them. It sets spec.suspend, and the annotation
 ` + v1alpha1.PausedAnnotation + `, which tells resume what it may resume.`,
 		Example: "  kubectl nodegate pause network\n  kubectl nodegate pause --all --yes",
 	})
@@ -38,9 +38,9 @@ that require them are frozen, too. It sets spec.suspend, and the annotation
 func newResume(p *plugin) *cobra.Command {
 	cmd, o := p.pausing(true, "resumed", &cobra.Command{
 		Use:   "resume RULE...",
-		Short: "Enforce rules again that pause has suspended",
-		Long: `Enforce the named rules, or all with --all, again that pause has suspended. Rules that were
-suspended in another way stay suspended, unless they are named and --force is given.`,
+		Short: "Resume rules that pause has suspended",
+		Long: `Resume the named rules, or all with --all, that pause has suspended. Rules that were suspended in
+another way stay suspended, unless they are named and --force is given.`,
 		Example: "  kubectl nodegate resume network\n  kubectl nodegate resume --all --yes",
 	})
 	cmd.Flags().BoolVar(&o.force, "force", false, "Also resume named rules that pause has not suspended.")

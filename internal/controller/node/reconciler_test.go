@@ -190,7 +190,7 @@ var _ = Describe("A node under a rule", func() {
 		w.reconcile("a")
 		Expect(w.held("a")).To(BeTrue())
 		Expect(w.events()).To(ContainElement(And(ContainSubstring("InvalidOverride"),
-			ContainSubstring("neither Release nor Hold"))))
+			ContainSubstring("must be Release or Hold"))))
 	})
 
 	It("is forgotten when it is gone", func() {

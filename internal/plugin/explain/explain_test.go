@@ -362,7 +362,7 @@ func TestWhatElseIsSaid(t *testing.T) {
 		e.NotSelectedBy); diff != "" {
 		t.Errorf("not selected by: -want +got\n%s", diff)
 	}
-	if o := e.Override; o == nil || o.Action != "" || !strings.Contains(o.Problem, "neither Release nor Hold") {
+	if o := e.Override; o == nil || o.Action != "" || !strings.Contains(o.Problem, "must be Release or Hold") {
 		t.Errorf("an override that cannot be read: %+v", o)
 	}
 }

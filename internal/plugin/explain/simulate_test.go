@@ -196,7 +196,7 @@ func TestRulesThatDependOnEachOther(t *testing.T) {
 		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "second"}}}
 	got = simulation([]*build.RuleWrapper{first, second}, nil, numbered(1)).Run()
 	for _, r := range got.Rules {
-		if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "circle") || len(r.Nodes) > 0 {
+		if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "cycle") || len(r.Nodes) > 0 {
 			t.Errorf("a circle: %+v", r)
 		}
 	}

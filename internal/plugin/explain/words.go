@@ -41,7 +41,7 @@ func message(d *gate.Decision, v *readiness.Verdict, now time.Time) string {
 		}
 		return text
 	case gate.ReasonRearmed:
-		return "the node rebooted and starts over: " + or("what it requires has not held for long enough since")
+		return "the node rebooted and is treated as new: " + or("its evidence has not held for long enough since")
 	case gate.ReasonReadyWindow:
 		text := fmt.Sprintf("%s, but not for %s yet (readySeconds)", allHolds, rule.Spec.ReadyWindow())
 		if d.State == v1alpha1.NodeStateReady {
@@ -51,14 +51,14 @@ func message(d *gate.Decision, v *readiness.Verdict, now time.Time) string {
 	case gate.ReasonMinimumHold:
 		return fmt.Sprintf("%s, but the node is younger than %s (minimumHoldSeconds)", allHolds, rule.Spec.MinimumHold())
 	case gate.ReasonUnreadyWindow:
-		return fmt.Sprintf("%s; not for %s yet (unreadySeconds), so the node is not held", or("its evidence is missing"),
+		return fmt.Sprintf("%s, but not for %s yet (unreadySeconds): the node is not held", or("its evidence is missing"),
 			rule.Spec.UnreadyWindow())
 	case gate.ReasonCompleted:
 		return "the node has completed this bootstrap-only rule, which ignores it from then on"
 	case gate.ReasonOverrideHold:
 		return "the override annotation holds the node"
 	case gate.ReasonNotInForce:
-		return "the rule is frozen, the operator adds and removes nothing: " + strings.Join(problems(rule), "; ")
+		return "the rule is frozen, and the operator changes nothing for it: " + strings.Join(problems(rule), "; ")
 	case gate.ReasonOverBudget:
 		return fmt.Sprintf("not held, because as many nodes as maxUnavailable allows (%s) are held already: %s",
 			rule.Spec.MaxUnavailable, or(allHolds))
@@ -87,10 +87,10 @@ var exempt = map[string]string{
 	gate.ReasonOverrideRelease: "the override annotation releases the node, regardless of its evidence",
 	gate.ReasonTimedOut:        "its timeout has released the node anyway",
 	gate.ReasonExistingNode:    "the node is older than the rule, which ignores it until it is ready (existingNodes)",
-	gate.ReasonSuspended:       "the rule is suspended: nothing of it is added or removed",
-	gate.ReasonBooting: "the node rebooted while the operator was away; the NoExecute taint waits until the boot is " +
-		"confirmed",
-	gate.ReasonTerminating: "the node is being deleted, nothing is added to it",
+	gate.ReasonSuspended:       "the rule is suspended: the operator changes nothing for it",
+	gate.ReasonBooting: "the node rebooted while no operator was running: its NoExecute taint is not added until the " +
+		"boot is confirmed",
+	gate.ReasonTerminating: "the node is being deleted: no taint is added",
 }
 
 func problems(rule *ruleset.Rule) []string {
