@@ -182,7 +182,7 @@ var _ = Describe("release and hold", func() {
 		code, _, err := nodegate(ctx, "hold", "asked")
 		Expect(code).To(Equal(1))
 		Expect(err).To(ContainSubstring("stdin is not a terminal; pass --yes to confirm"))
-		Expect(err).To(ContainSubstring(`warning: no enforced rule with a taint selects 1 of 1 nodes: hold has no effect on them`))
+		Expect(err).To(ContainSubstring("warning: no enforced rule with a taint selects 1 of 1 nodes: hold has no effect"))
 		for _, no := range []string{"n\n", "\n", "yes, but\n"} {
 			c := calling(no)
 			Expect(c.run(ctx, "hold", "asked", "--timeout=0")).To(Equal(1))

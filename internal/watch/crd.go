@@ -20,8 +20,8 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// FollowCRD follows the CustomResourceDefinition in an informer cache, and freezes the rules while another one than
-// ours is served. It returns a function that reports whether it has been looked at.
+// FollowCRD watches the CRD, and freezes the rules while the served one lacks fields of ours. The function that it
+// returns reports whether the served CRD has been compared once.
 func FollowCRD(
 	ctx context.Context, informers cache.Cache, live client.Reader, rules *Rules, after After,
 ) (func() bool, error) {
@@ -56,7 +56,8 @@ func FollowCRD(
 	return registration.HasSynced, nil
 }
 
-// CompareCRD says which fields of ours a served CRD lacks; nil if it has them all. It may have more.
+// CompareCRD returns a problem that names the fields of ours that the served CRD lacks, or nil if it has them all. More
+// fields do no harm.
 func CompareCRD(ours, served *apiextensionsv1.CustomResourceDefinition) *ruleset.Problem {
 	want, have := schema(ours), schema(served)
 	missing := lacks("", want, have)

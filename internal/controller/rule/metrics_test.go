@@ -139,8 +139,8 @@ func TestHolds(t *testing.T) {
 	}
 	expect := func(what string, age, ready, fast int) {
 		t.Helper()
-		want := fmt.Sprintf(`# HELP node_readiness_blocked_nodes Held nodes by the evidence that they wait for: a condition's `+
-			`type, or requirement/<name>. Only for rules with conditionPolicy allOf.
+		want := fmt.Sprintf(`# HELP node_readiness_blocked_nodes Held nodes by the evidence that they wait for: a `+
+			`condition's type, or requirement/<name>. Only for rules with conditionPolicy allOf.
 # TYPE node_readiness_blocked_nodes gauge
 node_readiness_blocked_nodes{condition="example.com/Fast",rule="net"} %d
 node_readiness_blocked_nodes{condition="example.com/Ready",rule="net"} %d
