@@ -16,6 +16,8 @@ version=${1-}
 [[ $version =~ ^v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?$ ]] ||
 	die "VERSION is \"$version\": set it to a version such as v0.1.0"
 [[ -z $(git status --porcelain) ]] || die "the checkout has changes: commit them, so that the release can be repeated"
+grep -qx "appVersion: ${version%%-*}" charts/nodegate/Chart.yaml ||
+	die "the pages are for another version: run hack/version.sh ${version%%-*}, and commit"
 ARCHES=${ARCHES-amd64 arm64}
 PLATFORMS=${PLATFORMS-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64}
 image=ghcr.io/nodegate/nodegate
