@@ -24,7 +24,7 @@ FUZZTIME ?= 30s
 # The first seed of "simulate", and how many.
 FIRST ?= 1
 SEEDS ?= 1000
-# More arguments for the operator in "run", or for "bench" and "bench-agent".
+# More arguments for the operator in "run", or for "demo", "bench" and "bench-agent".
 ARGS ?=
 # Seconds that the demo stays up when it is done; empty: until Ctrl-C.
 DEMO_WAIT ?=
@@ -95,8 +95,8 @@ clean: ## Remove what was built here; the caches of Go and of the assets stay.
 ##@ See it work
 
 .PHONY: demo
-demo: ## Show the operator at work on a local control plane; DEMO_WAIT=0 ends by itself.
-	@$(WITH_ASSETS) DEMO_WAIT="$(DEMO_WAIT)" $(GO) run ./test/demo
+demo: ## Show the operator at work on a local control plane; DEMO_WAIT=0 ends by itself, ARGS=-admission shows more.
+	@$(WITH_ASSETS) DEMO_WAIT="$(DEMO_WAIT)" $(GO) run ./test/demo $(ARGS)
 
 .PHONY: bench
 bench: ## Measure the operator against a bare loop; NODES=1000 RULES=1 ROUNDS=3, or SYNTHETIC=100000 RULES=10.

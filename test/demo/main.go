@@ -1,14 +1,16 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo shows the operator at work on a control plane of its own: "make demo".
+// Command demo shows the operator at work on a control plane of its own: "make demo". With -admission, it also shows
+// nodes that join without the taint.
 //
-// DEMO_WAIT is for how many seconds it stays up when it is done; unset, it does until Ctrl-C.
+// DEMO_WAIT is for how many seconds it stays up when it is done. If it is unset, the demo stays up until Ctrl-C.
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -26,6 +28,8 @@ import (
 )
 
 func main() {
+	admission := flag.Bool("admission", false, "also show nodes that join without the taint")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
 		<-ctx.Done()
@@ -33,13 +37,13 @@ func main() {
 	}()
 	log.SetLogger(logr.Discard()) // what a client logs is no part of the story; its errors are
 	screen := view.NewScreen(os.Stdout, os.Getenv)
-	if err := run(ctx, screen, os.Getenv("DEMO_WAIT")); err != nil {
+	if err := run(ctx, screen, os.Getenv("DEMO_WAIT"), *admission); err != nil {
 		screen.Print(fmt.Sprintf("\ndemo: %v\n", err))
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, screen *view.Screen, wait string) (err error) {
+func run(ctx context.Context, screen *view.Screen, wait string, admission bool) (err error) {
 	patience, err := parseWait(wait)
 	if err != nil {
 		return err
@@ -51,13 +55,17 @@ func run(ctx context.Context, screen *view.Screen, wait string) (err error) {
 		return told(ctx, err)
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	if err := newDemo(c, screen).play(ctx); err != nil {
+	if err := newDemo(c, screen).play(ctx, admission); err != nil {
 		if err = told(ctx, err); !errors.Is(err, errInterrupted) {
 			err = fmt.Errorf("%w\n\nthe end of the operator's log:\n%s", err, c.Operator.LogTail(15))
 		}
 		return err
 	}
 	screen.Print(closing)
+	if admission {
+		screen.Print(closingAdmission)
+	}
+	screen.Print(closingReal)
 	if patience == 0 {
 		return nil
 	}
@@ -84,7 +92,7 @@ func parseWait(s string) (time.Duration, error) {
 	}
 	seconds, err := strconv.Atoi(s)
 	if err != nil || seconds < 0 {
-		return 0, fmt.Errorf("DEMO_WAIT=%s: want a number of seconds, 0 to end at once, or nothing to stay until Ctrl-C", s)
+		return 0, fmt.Errorf("DEMO_WAIT=%s: must be a number of seconds; 0 ends at once, and empty stays until Ctrl-C", s)
 	}
 	return time.Duration(seconds) * time.Second, nil
 }

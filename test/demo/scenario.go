@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +31,9 @@ const (
 	nodes = 10
 	// Each pod asks for 10 of a node's 32 CPUs: three fit on a node, and all only when the last node is open.
 	pods, podsPerNode = 30, 3
-	podCPU            = "10"
+	// late is how many nodes join without the taint.
+	late   = 3
+	podCPU = "10"
 
 	// pace is the time between two nodes' CNIs, and pause for how long something is looked at.
 	pace  = 1200 * time.Millisecond
@@ -57,14 +61,18 @@ func newDemo(c *cluster.Cluster, screen *view.Screen) *demo {
 }
 
 // play plays all acts. What it returns says what did not happen.
-func (d *demo) play(ctx context.Context) error {
+func (d *demo) play(ctx context.Context, admission bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var err error
 	if d.follower, err = ledger.Follow(ctx, d.Cluster, d.ledger, client.MatchingLabels{"app": app}); err != nil {
 		return err
 	}
-	for _, act := range []func(context.Context) error{d.register, d.comeUp, d.breakDown} {
+	acts := []func(context.Context) error{d.register, d.comeUp, d.breakDown}
+	if admission {
+		acts = append(acts, d.join)
+	}
+	for _, act := range acts {
 		if err := act(ctx); err != nil {
 			return err
 		}
@@ -193,6 +201,47 @@ func (d *demo) breakDown(ctx context.Context) error {
 		return err
 	}
 	return d.await(ctx, "all pods run", func(s *ledger.Snapshot) bool { return s.Running == pods && s.Held() == 0 })
+}
+
+// join: nodes that join without the taint have it from the request that creates them, and no pod slips in.
+func (d *demo) join(ctx context.Context) error {
+	const all = pods + late*podsPerNode
+	d.screen.Step("The Deployment wants %d pods; %d more nodes join, and their kubelets do not set the taint: "+
+		"admission adds it", all, late)
+	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: app, Namespace: "default"}}
+	edit := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, all))
+	if err := d.Client.Patch(ctx, web, edit); err != nil {
+		return fmt.Errorf("scaling the Deployment: %w", err)
+	}
+	if err := d.await(ctx, "the new pods wait", func(s *ledger.Snapshot) bool { return s.Pods == all }); err != nil {
+		return err
+	}
+	for i := range late {
+		node := cluster.NewNode(fmt.Sprintf("late-%d", i), cluster.NodeOptions{Labels: worker})
+		created, err := d.Clientset.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("creating node %q: %w", node.Name, err)
+		}
+		if !slices.ContainsFunc(created.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
+			return fmt.Errorf("admission did not add the taint to node %q", node.Name)
+		}
+	}
+	err := d.await(ctx, "the new nodes are held", func(s *ledger.Snapshot) bool {
+		return len(s.Rows) == nodes+late && s.Held() == late
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.watch(ctx, pause); err != nil {
+		return err
+	}
+	d.screen.Step("Their CNIs come up")
+	for i := range late {
+		if err := d.Report(ctx, fmt.Sprintf("late-%d", i), condition, true); err != nil {
+			return err
+		}
+	}
+	return d.await(ctx, "all pods run", func(s *ledger.Snapshot) bool { return s.Running == all && s.Held() == 0 })
 }
 
 // await shows what happens until something has, and fails if it does not or if something else happens that must not.

@@ -11,15 +11,20 @@ import (
 
 const closing = `
 What you saw
-  - Nodes that registered with the rule's taint, and that the rule held: the operator adopted the taint.
-  - The condition projectcalico.org/CalicoReady, set node by node, as a reporter beside the CNI would.
-  - The operator taking off a node's taint as soon as its condition was True, and the real scheduler placing pods there.
-    No pod was bound to a node earlier than that; every binding was checked.
-  - The same rule, edited in place to be continuous, holding a node again whose CNI had failed.
-  Nodes and pods were simulated by kwok. etcd, API server, scheduler, controller manager and the operator were real.
+  - Ten nodes registered with the rule's taint, and the operator adopted the taint.
+  - The condition projectcalico.org/CalicoReady turned True node by node, as a reporter beside the CNI sets it.
+  - The operator removed a node's taint as soon as the condition was True, and the scheduler placed pods there.
+    No pod was bound to a node before that: the demo checks each binding.
+  - The rule, edited to be continuous, held a node again when its CNI failed.
 `
 
-// lookAround says how to go on.
+const closingAdmission = `  - Three nodes joined without the taint, and had it in the answer to the request that created them.
+`
+
+const closingReal = `  kwok simulates nodes and pods. etcd, API server, scheduler, controller manager and operator are real.
+`
+
+// lookAround returns commands to continue with.
 func lookAround(c *cluster.Cluster) string {
 	return fmt.Sprintf(`
 Look around, in another terminal
@@ -27,7 +32,7 @@ Look around, in another terminal
   export PATH=%s:$PATH
 
   kubectl get nodereadinessrules
-  kubectl get nodereadinessrule %s -o yaml      # the status tells of each node
+  kubectl get nodereadinessrule %s -o yaml      # the status has the state of each node
   kubectl explain nodereadinessrule.spec
   kubectl events --for node/node-0
   curl -s %s | grep ^node_readiness
@@ -37,7 +42,7 @@ Look around, in another terminal
     -p '{"status":{"conditions":[{"type":"%s","status":"False"}]}}'
   kubectl get node node-0 -o jsonpath='{.spec.taints}{"\n"}'
 
-The operator's log is %s
-Ctrl-C ends it all; nothing stays behind.
+The operator's log: %s
+Ctrl-C stops everything and removes its files.
 `, c.Kubeconfig(), c.Assets(), ruleName, c.Operator.MetricsURL, condition, c.Operator.LogFile())
 }

@@ -19,24 +19,26 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// TestDemo runs the demo as "make demo" does, with a control plane of its own: once to its end, and once until it is
-// interrupted right after it has begun.
+// TestDemo runs the demo as "make demo ARGS=-admission" does, with a control plane of its own: once to its end. Then it
+// runs the demo as "make demo" does, and interrupts it right after its beginning.
 func TestDemo(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "demo")
 	cluster.Must(t, cluster.Build(t.Context(), binary, "./test/demo"))
 	for _, test := range []struct {
 		name, wait string
+		args       []string
 		// interruptAt is the output at which Ctrl-C is pressed.
 		interruptAt string
 		fails       bool
 		says        []string
 	}{
 		{
-			name: "stays until Ctrl-C", interruptAt: "Ctrl-C ends it all",
+			name: "stays until Ctrl-C", args: []string{"-admission"}, interruptAt: "Ctrl-C stops everything",
 			says: []string{
 				"10 nodes: CNI not ready, held, 0 pods",
 				"CNI up, open, 3 pods", "The CNI of node-", "What you saw",
 				"export KUBECONFIG=", "kubectl get nodereadinessrules",
+				"3 nodes: CNI not reported, held, 0 pods", "3 nodes: CNI up, open, 3 pods",
 			},
 		},
 		{name: "ends in order in the middle", interruptAt: "nodes register", fails: true, says: []string{"interrupted"}},
@@ -44,7 +46,7 @@ func TestDemo(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tmp := t.TempDir()
-			cmd := exec.CommandContext(t.Context(), binary)
+			cmd := exec.CommandContext(t.Context(), binary, test.args...)
 			cmd.Env = append(os.Environ(), "DEMO_WAIT="+test.wait, "TMPDIR="+tmp)
 			cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 			cmd.WaitDelay = 30 * time.Second

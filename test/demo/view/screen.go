@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// fewestRows is how many rows a terminal must have for the table of ten nodes.
-	fewestRows = 16
+	// fewestRows is how many rows a terminal must have for the table of 13 nodes.
+	fewestRows = 19
 	// settled is for how long nothing changes before changes are written as lines: steps on the way are noise.
 	settled = 300 * time.Millisecond
 )
