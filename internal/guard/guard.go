@@ -149,20 +149,26 @@ func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) gate.Hold {
 	override, _ := gate.OverrideOf(node, now) // one that cannot be read is none
 	in := gate.Input{Rule: rule, Node: node, State: state, Override: override, Now: now,
 		Evicted: func() bool { return state.Record.GuardEnded.IsZero() }} // until the leader has recorded the end
+	h := hold(&in)
 	if rule.Mode == ruleset.DryRun {
-		return gate.Ending(in)
+		return gate.Ending(in) // by the verdict that hold has filled in: if the node is ready, nothing is evicted
 	}
-	return hold(&in)
+	return h
 }
 
 // hold judges the rule where that can be done from the node alone, and fills in the verdict; else it goes by the
-// record.
+// record. Nothing is remembered here from one request to the next: if the evidence does not tell since when the node is
+// ready again, that would always be now, and the guard would never end. The record has what the leader remembers.
 func hold(in *gate.Input) gate.Hold {
 	if !judgeable(in.Rule) {
 		return gate.RecordedHold(*in)
 	}
 	in.Verdict = readiness.Evaluate(in.Rule, facts(in), in.Now)
-	return gate.HoldOf(*in)
+	h := gate.HoldOf(*in)
+	if h.State == gate.HoldActive && in.Verdict.Ready && in.Verdict.Remembered {
+		return gate.RecordedHold(*in)
+	}
+	return h
 }
 
 func facts(in *gate.Input) *readiness.Facts {
@@ -179,12 +185,12 @@ func denial(rule *ruleset.Rule, r *Request, why string) string {
 // gathers, and the guard of a frozen rule goes on by its record.
 func judgeable(rule *ruleset.Rule) bool {
 	return !rule.Inert() && !slices.ContainsFunc(rule.Requirements, func(q ruleset.Requirement) bool {
-		return q.Pods != nil || q.CSIDriver != nil || q.Devices != nil || q.RuleSatisfied != ""
+		return q.Resource == nil && q.Expression == nil
 	})
 }
 
 // late reports whether a deletion was begun before the rule held again, and nothing on the node asks for it any more.
-// How long ago that is only conditions tell.
+// How long ago that is only conditions tell. If their times do not tell it, the beginning of the deletion is the bound.
 func late(rule *ruleset.Rule, r *Request, in gate.Input) bool {
 	began := Announced(r.Pod)
 	if began == nil || !in.Verdict.Ready || len(rule.Requirements) > 0 || !gate.Guards(in) ||
@@ -193,7 +199,8 @@ func late(rule *ruleset.Rule, r *Request, in gate.Input) bool {
 	}
 	evicts := slices.ContainsFunc(r.Node.Spec.Taints,
 		func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
-	return !evicts && !began.LastTransitionTime.After(in.Verdict.Since) && r.Now.Sub(in.Verdict.Since) < lateLimit
+	return !evicts && !began.LastTransitionTime.After(in.Verdict.Since) && r.Now.Sub(in.Verdict.Since) < lateLimit &&
+		r.Now.Sub(began.LastTransitionTime.Time) < rule.Spec.EvictionGuard.MaxHold()+lateLimit
 }
 
 // Announced is the condition by which the node controller announces that it is about to delete the pod; nil, where it

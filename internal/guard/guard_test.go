@@ -10,9 +10,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -63,6 +65,30 @@ func TestDecide(t *testing.T) {
 			RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "other"}}}
 		return r
 	}
+	// resource requires what has no time, fresh what is reported again and again.
+	resource := func() *build.RuleWrapper {
+		r := rule()
+		r.Spec.Conditions, r.Spec.Requirements = nil, []v1alpha1.Requirement{{Name: "gpus",
+			Resource: &v1alpha1.ResourceRequirement{Name: "example.com/gpu", Minimum: apiresource.MustParse("1")}}}
+		return r
+	}
+	gpus := func(n string) *build.NodeWrapper {
+		node := lost()
+		node.Status.Allocatable = corev1.ResourceList{"example.com/gpu": apiresource.MustParse(n)}
+		return node
+	}
+	fresh := func() *build.RuleWrapper {
+		r := rule()
+		r.Spec.Conditions[0].MaxAgeSeconds = new(int32(900))
+		return r
+	}
+	agents := func() *build.RuleWrapper {
+		r := rule().MaxUnavailable("1")
+		r.Spec.Conditions, r.Spec.Requirements = nil, []v1alpha1.Requirement{{Name: "agents",
+			DaemonSets: &v1alpha1.DaemonSetsRequirement{Namespaces: []v1alpha1.NamespaceName{"kube-system"}}}}
+		return r
+	}
+	ended := fmt.Sprintf(`{"guardedSince":%q,"guardEnded":%q}`, stamp(0), stamp(4))
 	invalid := func() *build.RuleWrapper {
 		return rule().Require(v1alpha1.ConditionRequirement{Type: "x", RequiredStatus: "Maybe"})
 	}
@@ -102,6 +128,10 @@ func TestDecide(t *testing.T) {
 			pod: announced(29), second: 120, want: allowed},
 		"begun before, by another client": {node: back(30), pod: pod().Condition(corev1.DisruptionTarget,
 			"PreemptionByScheduler", at(29)), second: 120, want: allowed},
+		"begun before, reported every minute, and late": {rules: []*build.RuleWrapper{fresh()},
+			node: back(30).Heartbeat("Ready", at(360)), pod: announced(29), second: 388, want: denied},
+		"begun before, reported every minute, and far too late": {rules: []*build.RuleWrapper{fresh()},
+			node: back(30).Heartbeat("Ready", at(360)), pod: announced(29), second: 389, want: allowed},
 		"a controller manager without accounts": {user: ControllerManager, pod: announced(3), second: 5, want: denied},
 		"some other controller of that":         {user: ControllerManager, second: 5, want: allowed},
 		"a node that the rule does not select":  {node: lost().Unlabel("kosmos.io/node"), second: 5, want: allowed},
@@ -156,13 +186,27 @@ func TestDecide(t *testing.T) {
 		"a taint of the rule itself": {node: lost().Taint("a/b", "", noExecute),
 			rules: []*build.RuleWrapper{rule().Taint("a/b", "", noExecute)}, second: 5, want: denied},
 
+		"ready, since when is not known, in the hold": {rules: []*build.RuleWrapper{resource()}, node: gpus("1"),
+			second: 59, want: denied, says: "has been ready again for too short a time"},
+		"ready, since when is not known, and the leader has seen the end": {rules: []*build.RuleWrapper{resource()},
+			node: gpus("1").Annotation(recordKey, ended), second: 75, want: allowed},
+		"ready, since when is not known, and no leader": {rules: []*build.RuleWrapper{resource()}, node: gpus("1"),
+			second: 130, want: allowed},
+		"ready by a clock that is ahead, and no leader": {node: back(4000), second: 130, want: allowed},
+		"ready, reported every few seconds, and no leader": {rules: []*build.RuleWrapper{fresh()},
+			node: lost().Condition("Ready", "True", at(30)).Heartbeat("Ready", at(128)), second: 130, want: allowed},
+		"not ready, since when is not known, and no leader": {rules: []*build.RuleWrapper{resource()}, node: gpus("0"),
+			second: 60, want: allowed},
 		"evidence that only the leader has, and guards by": {rules: []*build.RuleWrapper{chained()}, node: back(2), second: 5,
+			want: denied, says: "guarded until"},
+		"DaemonSets, which only the leader has, nothing lost": {rules: []*build.RuleWrapper{agents()},
+			node: lost().Annotation(recordKey, fmt.Sprintf(`{"released":%q}`, stamp(-60))), second: 5, want: allowed},
+		"DaemonSets, which only the leader has, and guards by": {rules: []*build.RuleWrapper{agents()}, second: 5,
 			want: denied, says: "guarded until"},
 		"evidence that only the leader has, nothing lost": {rules: []*build.RuleWrapper{chained()},
 			node: lost().Unannotate(recordKey), second: 5, want: allowed},
 		"evidence that only the leader has, ended": {rules: []*build.RuleWrapper{chained()},
-			node:   lost().Annotation(recordKey, fmt.Sprintf(`{"guardedSince":%q,"guardEnded":%q}`, stamp(0), stamp(4))),
-			second: 5, want: allowed},
+			node: lost().Annotation(recordKey, ended), second: 5, want: allowed},
 		"evidence that only the leader has, and no leader": {rules: []*build.RuleWrapper{chained()}, second: 130,
 			want: allowed},
 	} {
@@ -198,6 +242,24 @@ func TestDecide(t *testing.T) {
 				t.Errorf("rehearsed: %t, want %t", got, c.rehearsed)
 			}
 		})
+	}
+}
+
+// TestHoldOn: what the leader evicts by, apart from what TestDecide looks at.
+func TestHoldOn(t *testing.T) {
+	ended := fmt.Sprintf(`{"rule":"link","guardedSince":%q,"guardEnded":%q}`, stamp(0), stamp(34))
+	tainted := back(30).Taint(corev1.TaintNodeUnreachable, "", noExecute)
+	for name, c := range map[string]struct {
+		node *build.NodeWrapper
+		want gate.HoldState
+	}{
+		"put in dry-run":      {lost().Annotation(recordKey, ended), gate.HoldEnding},
+		"and ready by then":   {tainted.Annotation(recordKey, ended), gate.HoldNone},
+		"and not guarded now": {lost().Unannotate(recordKey), gate.HoldNone},
+	} {
+		if got := HoldOn(ruleset.Compile(rule().DryRun(true).Obj(), nil, at(0)), c.node.Obj(), at(35)).State; got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }
 

@@ -76,23 +76,23 @@ func TestEvaluate(t *testing.T) {
 		},
 		"does not hold where the condition is missing, since this process first saw that": {
 			rule: rule().Condition(cni), node: node(), observed: unreadySince,
-			want: Verdict{Since: at(-100), NeverAppeared: true},
+			want: Verdict{Since: at(-100), Remembered: true, NeverAppeared: true},
 		},
 		"does not hold where the condition is missing, since now for a process that sees it for the first time": {
 			rule: rule().Condition(cni), node: node(),
-			want: Verdict{Since: at(0), NeverAppeared: true},
+			want: Verdict{Since: at(0), Remembered: true, NeverAppeared: true},
 		},
 		"counts a missing condition as Unknown, where that is what is required": {
 			rule: rule().Require(require(cni, "Unknown", "")), node: node(), observed: Observed{Ready: true, Since: at(-7)},
-			want: Verdict{Ready: true, Since: at(-7)},
+			want: Verdict{Ready: true, Since: at(-7), Remembered: true},
 		},
 		"assumes the default of a missing condition": {
 			rule: rule().Require(require(cni, "True", "True")), node: node(), observed: Observed{Ready: true, Since: at(-7)},
-			want: Verdict{Ready: true, Since: at(-7)},
+			want: Verdict{Ready: true, Since: at(-7), Remembered: true},
 		},
 		"does not hold where the default is another status, which is not an absence": {
 			rule: rule().Require(require(cni, "True", "False")), node: node(), observed: unreadySince,
-			want: Verdict{Since: at(-100)},
+			want: Verdict{Since: at(-100), Remembered: true},
 		},
 		"does not look at the default of a condition that is there": {
 			rule: rule().Require(require(cni, "False", "False")), node: node().Condition(cni, "True", at(-5)),
@@ -136,19 +136,19 @@ func TestEvaluate(t *testing.T) {
 		"a transition in the future counts from when this process first saw it": {
 			rule: rule().Condition(cni), node: node().Condition(cni, "True", at(300)),
 			observed: Observed{Ready: true, Since: at(-3)},
-			want:     Verdict{Ready: true, Since: at(-3)},
+			want:     Verdict{Ready: true, Since: at(-3), Remembered: true},
 		},
 		"a transition in the future that is seen for the first time counts from now": {
 			rule: rule().Condition(cni), node: node().Condition(cni, "False", at(300)),
-			want: Verdict{Since: at(0)},
+			want: Verdict{Since: at(0), Remembered: true},
 		},
 		"a condition without any time counts from when this process first saw it": {
 			rule: rule().Condition(cni), node: node().Condition(cni, "False", time.Time{}), observed: unreadySince,
-			want: Verdict{Since: at(-100)},
+			want: Verdict{Since: at(-100), Remembered: true},
 		},
 		"an observation from the future, of a clock set back, is none": {
 			rule: rule().Condition(cni), node: node(), observed: Observed{Since: at(50)},
-			want: Verdict{Since: at(0), NeverAppeared: true},
+			want: Verdict{Since: at(0), Remembered: true, NeverAppeared: true},
 		},
 	}
 	for name, c := range cases {
@@ -222,7 +222,7 @@ func TestFreshness(t *testing.T) {
 		},
 		"what has no time at all is stale, since this process first saw it": {
 			require: aged(cni, "True"), node: node().Condition(cni, "True", time.Time{}), at: 5, observed: unreadySince,
-			want: Verdict{Since: at(-100), HeartbeatDecides: true},
+			want: Verdict{Since: at(-100), Remembered: true, HeartbeatDecides: true},
 		},
 		"a heartbeat in the future has no age": {
 			require: aged(cni, "True"), node: node().Condition(cni, "True", at(-5)).Heartbeat(cni, at(300)), at: 0,
@@ -231,7 +231,7 @@ func TestFreshness(t *testing.T) {
 		},
 		"a heartbeat in the future, seen for the first time, counts from now": {
 			require: aged(cni, "True"), node: node().Condition(cni, "True", at(-5)).Heartbeat(cni, at(300)), at: 0,
-			want: Verdict{Ready: true, Since: at(0), RecheckAt: at(360)},
+			want: Verdict{Ready: true, Since: at(0), Remembered: true, RecheckAt: at(360)},
 		},
 		"stale counts as Unknown, never as the default": {
 			require: func() v1alpha1.ConditionRequirement {
@@ -269,7 +269,7 @@ func TestFreshness(t *testing.T) {
 		},
 		"a missing condition is not stale": {
 			require: aged(cni, "True"), node: node(), observed: unreadySince,
-			want: Verdict{Since: at(-100), NeverAppeared: true},
+			want: Verdict{Since: at(-100), Remembered: true, NeverAppeared: true},
 		},
 
 		"what was reported before the boot is Unknown, though True all through it": {
@@ -294,7 +294,7 @@ func TestFreshness(t *testing.T) {
 			require: require(cni, "True", ""), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(3)),
 			notBefore: at(0), at: 5,
 			observed: Observed{Since: at(1)},
-			want:     Verdict{Ready: true, Since: at(3)},
+			want:     Verdict{Ready: true, Since: at(3), Remembered: true},
 		},
 	}
 	for name, c := range cases {
@@ -320,15 +320,15 @@ func TestFreshAgainCountsFromTheHeartbeat(t *testing.T) {
 	again := Evaluate(r, facts(100, stale), at(101))
 	later := Evaluate(r, facts(130, again), at(131))
 	compareVerdict(t, Verdict{Since: at(60), HeartbeatDecides: true}, stale)
-	compareVerdict(t, Verdict{Ready: true, Since: at(100), RecheckAt: at(160)}, again)
-	compareVerdict(t, Verdict{Ready: true, Since: at(100), RecheckAt: at(190)}, later)
+	compareVerdict(t, Verdict{Ready: true, Since: at(100), Remembered: true, RecheckAt: at(160)}, again)
+	compareVerdict(t, Verdict{Ready: true, Since: at(100), Remembered: true, RecheckAt: at(190)}, later)
 
 	// A process that was started meanwhile may count from a later heartbeat, never from an earlier time.
 	restarted := Evaluate(r, facts(130, Verdict{}), at(131))
 	if restarted.Since.Before(again.Since) {
 		t.Errorf("a restart shortens the window: ready since %s, was %s", restarted.Since, again.Since)
 	}
-	compareVerdict(t, Verdict{Ready: true, Since: at(130), RecheckAt: at(190)}, restarted)
+	compareVerdict(t, Verdict{Ready: true, Since: at(130), Remembered: true, RecheckAt: at(190)}, restarted)
 }
 
 // Until it holds, a rule with several conditions is judged by all of them; the last heartbeat that was missing decides.
@@ -344,7 +344,7 @@ func TestFreshAgainOfTwo(t *testing.T) {
 	whole := Evaluate(r, facts(110, 120, half), at(121))
 	compareVerdict(t, Verdict{Since: at(60), HeartbeatDecides: true}, stale)
 	compareVerdict(t, Verdict{Since: at(70), RecheckAt: at(170), HeartbeatDecides: true}, half)
-	compareVerdict(t, Verdict{Ready: true, Since: at(120), RecheckAt: at(170)}, whole)
+	compareVerdict(t, Verdict{Ready: true, Since: at(120), Remembered: true, RecheckAt: at(170)}, whole)
 }
 
 func TestRecheckIsTheFirstThatMayChange(t *testing.T) {

@@ -51,6 +51,9 @@ type Verdict struct {
 	Ready bool
 	// Since is since when: ready since the latest, unready since the earliest deciding change. Never in the future.
 	Since time.Time
+	// Remembered is true where Since comes from Observed, because the times of the evidence do not tell it. Without
+	// Facts.Observed, Since is then later than it was, up to now.
+	Remembered bool
 	// RecheckAt is when the verdict may change by the passage of time alone; zero if it cannot.
 	RecheckAt time.Time
 	// NeverAppeared is true where the rule does not hold and a deciding piece of evidence is not there at all.
@@ -151,8 +154,9 @@ func (t *tally) verdict(anyOf bool, before Observed) Verdict {
 		Observed: t.observe(ready, decides, before),
 	}
 	v.Since = t.since(*decides, anyOf == ready, v.Observed.Since)
+	v.Remembered = decides.undated && v.Since.Equal(v.Observed.Since)
 	if v.Observed.Refreshed.After(v.Since) {
-		v.Since = v.Observed.Refreshed
+		v.Since, v.Remembered = v.Observed.Refreshed, true
 	}
 	return v
 }
