@@ -282,7 +282,7 @@ func TestARequiredRuleThatMayHoldDoesNotRefute(t *testing.T) {
 
 func TestConditionsPatch(t *testing.T) {
 	n := marked(node().Condition("A", isFalse, now.Add(-time.Hour)), isTrue, "NodegateRuleReady", "x").Obj()
-	n.UID = types.UID("uid")
+	n.UID, n.ResourceVersion = types.UID("uid"), "7"
 	out := DecideNode(input(n, publishing("r"), publishing("gone").Deleted(now)))
 	out.Conditions = append(out.Conditions, ConditionChange{Type: "A", Remove: true})
 	body, err := ConditionsPatch(n, out.Conditions, now)
@@ -305,7 +305,7 @@ func TestConditionsPatch(t *testing.T) {
 		c[0].Message != "rule r: condition A is False, must be True" || !c[0].LastTransitionTime.Time.Equal(now) {
 		t.Errorf("%+v", c)
 	}
-	if !strings.Contains(string(body), `"uid":"uid"`) {
-		t.Errorf("a patch for any node of the name: %s", body)
+	if !strings.Contains(string(body), `{"resourceVersion":"7","uid":"uid"}`) {
+		t.Errorf("a patch for any version of the node: %s", body)
 	}
 }

@@ -33,7 +33,7 @@ func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, out
 	case apierrors.IsNotFound(err):
 		r.forget(p.node.Name, p.now)
 		return reconcile.Result{}, nil
-	case apierrors.IsConflict(err): // another node of the same name
+	case apierrors.IsConflict(err): // another client has written the node
 		conflicts.Inc()
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}

@@ -59,6 +59,8 @@ type world struct {
 	// failing is what the next patches fail with; lost, whether they are carried out all the same.
 	failing error
 	lost    bool
+	// reported is called before the next patch of conditions is sent.
+	reported func()
 	// unpublishable is what patches of conditions fail with.
 	unpublishable error
 
@@ -122,6 +124,10 @@ func (w *world) patch(ctx context.Context, c client.WithWatch, obj client.Object
 
 func (w *world) patchStatus(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch,
 	opts ...client.SubResourcePatchOption) error {
+	if f := w.reported; f != nil {
+		w.reported = nil
+		f()
+	}
 	w.requests.Add(1)
 	if err := cmp.Or(w.unpublishable, w.failing); err != nil {
 		return err
