@@ -1,8 +1,6 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build mutants
-
 package mutants
 
 import (
@@ -18,11 +16,16 @@ import (
 	"testing"
 )
 
-var only = flag.String("only", "", "run only the mutant of this name")
+var (
+	play = flag.Bool("play", false, "play stories with each mutant")
+	only = flag.String("only", "", "play only with mutants whose name begins with this")
+)
 
 // mutant is one change of the operator. Old must occur exactly once in the file.
 type mutant struct {
-	name, file, old, new string
+	name, file, old string
+	// new replaces old. In Go, all mutants are compiled into one program: MUTANT is true where this one is played.
+	new string
 	// predicate is the one that must fail, or several, any of which may fail first.
 	predicate string
 	// seeds is how many stories that may take.
@@ -31,51 +34,54 @@ type mutant struct {
 
 var mutants = []mutant{
 	{"patches without the test of the UID", "internal/taints/patch.go",
-		`		{Op: "test", Path: "/metadata/uid", Value: raw(node.UID)},
-`, ``, "ours", 5000},
+		`{Op: "test", Path: "/metadata/uid", Value: raw(node.UID)},`,
+		`{Op: "test", Path: map[bool]string{false: "/metadata/uid", true: "/metadata/name"}[MUTANT],
+			Value: raw(map[bool]string{false: string(node.UID), true: node.Name}[MUTANT])},`, "ours", 5000},
 	{"the limit is always granted", "internal/fleet/limit.go",
-		`	if room <= 0 || len(b.waiting) > room && !slices.Contains(b.longest(room), node) {
-		return false`, `	if room <= 0 || len(b.waiting) > room && !slices.Contains(b.longest(room), node) {
-		return true`, "limit", 3000},
+		`before >= state.available()`, `!MUTANT && before >= state.available()`, "limit", 3000},
 	{"rules act before their evidence has been read", "internal/evidence/sources.go",
-		`		return ReasonPending, "has not been read yet"`, `		return "", ""`, "frozen", 1000},
+		`		return ReasonPending, "has not been read yet"`, `		if MUTANT {
+			return "", ""
+		}
+		return ReasonPending, "has not been read yet"`, "frozen", 1000},
 	{"suspended rules claim", "internal/gate/rule.go", `	case in.Rule.Inert():
-		return frozen(in, d)`, `	case in.Rule.Mode == ruleset.Frozen:
+		return frozen(in, d)`, `	case in.Rule.Mode == ruleset.Frozen || !MUTANT && in.Rule.Inert():
 		return frozen(in, d)`, "frozen", 3000},
 	{"1: a rule that requires a frozen rule acts", "internal/ruleset/order.go",
 		`	if !dependents {
-		return s`, `	if dependents || !dependents {
-		return s`, "frozen", 3000},
+		return s`, `	if MUTANT || !dependents {
+		return s`, "frozen|blamed", 3000},
 	{"2: a pod that started before the boot was seen never counts", "internal/readiness/boot.go",
 		`	case boot == settled || boot == final:
 		return true
-	case !b.Former.IsZero() && allStarted(pod, func(at time.Time) bool { return at.Before(b.Former) }):
-		return false
-	case boot == confirmed:
+	case !b.Former`, `	case MUTANT && boot != settled:
+	case boot == settled || boot == final:
 		return true
-`, `	case boot == settled:
-		return true
-`, "taints|marker", 5000},
+	case !b.Former`, "taints|marker", 5000},
 	{"3: admission taints in a kubelet's update", "internal/admission/node/webhook.go",
 		`req.Operation == admissionv1.Update && slices.Contains(`,
-		`req.Operation == admissionv1.Connect && slices.Contains(`, "labelled", 3000},
+		`!MUTANT && req.Operation == admissionv1.Update && slices.Contains(`, "labelled", 3000},
 	{"4: an old node with pods is new to a rule", "internal/gate/gate.go",
-		`return n.Occupied != nil && n.adds()`, `return n.Occupied == nil && n.adds()`, "spared", 3000},
+		`	if n.Occupied == nil || !n.adds()`, `	if MUTANT || n.Occupied == nil || !n.adds()`, "spared", 3000},
 	{"5: a kubelet may overrule rules", "config/components/record-guard/policy.yaml",
 		`      !variables.restricted ||
 `, `      true ||
 `, "overruled", 1000},
 	{"8: evictions write through the cache's client", "internal/operator/replica.go",
-		`Live: env.Direct, Rules`, `Live: env.Client, Rules`, "watched", 3000},
+		`Live: env.Direct, Rules`, `Live: map[bool]client.Client{false: env.Direct, true: env.Client}[MUTANT], Rules`,
+		"watched", 3000},
 	{"9: one refused eviction ends the others", "internal/guard/eviction/reconciler.go",
-		`case refuses(err):`, `case refuses(err) && next.IsZero() && false:`, "evicted", 5000},
+		`case refuses(err):`, `case !MUTANT && refuses(err):`, "evicted", 5000},
 	{"10: a rule that was pruned stays so where its generation is the same", "internal/ruleset/rule.go",
-		`equality.Semantic.DeepEqual(r.Spec, o.Spec)`, `equality.Semantic.DeepEqual(r.Spec, r.Spec)`,
-		"taints|marker|blamed|status|room|gone", 5000},
+		`equality.Semantic.DeepEqual(r.Spec, o.Spec)`, `(MUTANT || equality.Semantic.DeepEqual(r.Spec, o.Spec))`,
+		"taints|marker|blamed|status|room|gone|marked", 5000},
 	{"10: rules are not read again when the CRD is ours again", "internal/watch/rules.go",
 		`	for i := range rules {
-		before`, `	for i := range rules[:0] {
-		before`, "taints|marker|blamed|status|room|gone", 5000},
+		before`, `	if MUTANT {
+		rules = nil
+	}
+	for i := range rules {
+		before`, "taints|marker|blamed|status|room|gone|marked", 5000},
 	{"14: records in new nodes are not looked at", "config/components/record-guard/policy.yaml",
 		`  - name: annotations-change
     expression: |-
@@ -84,81 +90,153 @@ var mutants = []mutant{
       request.operation == 'UPDATE' &&
 `, "ours", 5000},
 	{"17: a reboot that is found later starts the node over", "internal/gate/gate.go",
-		`	if n.Watched || !n.State.Released {`, `	if n.d.Rearmed {`, "booting|limit", 5000},
+		`	if n.Watched || !n.State.Released {`, `	if MUTANT || n.Watched || !n.State.Released {`, "booting|limit", 5000},
 	{"17: NoExecute does not wait until the boot is confirmed", "internal/gate/gate.go",
 		`	ok, at := readiness.BootConfirmed(n.Node, n.State.Boot, n.Now)
 	n.recheck(at)
-	return ok`, `	_, at := readiness.BootConfirmed(n.Node, n.State.Boot, n.Now)
+	return ok`, `	ok, at := readiness.BootConfirmed(n.Node, n.State.Boot, n.Now)
 	n.recheck(at)
-	return true`, "booting", 5000},
+	return MUTANT || ok`, "booting", 5000},
 	{"18: a guard of a rule that is gone evicts nothing", "internal/gate/guard.go",
-		`evicted := in.Evicted == nil ||`, `evicted := true || in.Evicted == nil ||`, "evicted", 5000},
-	{"a foreign CRD that comes back does not end the thaw", "internal/watch/rules.go",
-		`		r.frozen = p // another`, `		// another`, "frozen", 5000},
-	{"an ended guard is forgotten while its rule is frozen", "internal/guard/eviction/reconciler.go",
-		`		if frozen && evicts(node) {`, `		if frozen && len(ended) > 0 {`, "evicted", 20000},
+		`evicted := in.Evicted == nil ||`, `evicted := MUTANT || in.Evicted == nil ||`, "evicted", 5000},
 	{"19: an invalid selector watches everything", "internal/evidence/sources.go",
-		`case r.Pods != nil && selectsNothing(r.Pods):`, `case false:`, "watched", 3000},
+		`case r.Pods != nil && selectsNothing(r.Pods):`, `case !MUTANT && r.Pods != nil && selectsNothing(r.Pods):`,
+		"watched", 3000},
 	{"19: evidence that cannot be read any more is believed", "internal/evidence/sources.go",
-		`case running != nil && running.Failed() != "":`, `case false:`, "frozen", 5000},
+		`case running != nil && running.Failed() != "":`, `case !MUTANT && running != nil && running.Failed() != "":`,
+		"frozen", 5000},
+	{"a foreign CRD that comes back does not end the thaw", "internal/watch/rules.go",
+		`		r.frozen = p //`, `		if MUTANT {
+			p = r.frozen
+		}
+		r.frozen = p //`, "frozen", 5000},
+	{"an ended guard is forgotten while its rule is frozen", "internal/guard/eviction/reconciler.go",
+		`		if frozen && evicts(node) {`, `		if frozen && evicts(node) && (!MUTANT || len(ended) > 0) {`, "evicted", 20000},
+	{"an ended guard goes on where since when the node is ready is not known", "internal/guard/guard.go",
+		`in.Verdict.Ready && in.Verdict.Remembered {`, `in.Verdict.Ready && in.Verdict.Remembered && !MUTANT {`,
+		"evicted", 20000},
 	{"deleted rules leave their records", "internal/gate/rule.go",
-		`		return departed(in, Decision{Rule: in.Rule, Was: in.State})
-	case`, `		return frozen(in, Decision{Rule: in.Rule, Was: in.State})
-	case`, "left", 2000},
+		`	case in.Rule.Mode == ruleset.Deleting:
+		return departed`, `	case in.Rule.Mode == ruleset.Deleting && MUTANT:
+		return frozen(in, d)
+	case in.Rule.Mode == ruleset.Deleting:
+		return departed`, "left", 2000},
+	{"any number of published conditions becomes False", "internal/fleet/marks.go",
+		`	if state.places() <= 0 {`, `	if !MUTANT && state.places() <= 0 {`, "marked", 5000},
+	{"a published condition is written over another one", "internal/gate/publish.go",
+		`"resourceVersion": node.ResourceVersion}`,
+		`"resourceVersion": map[bool]string{false: node.ResourceVersion}[MUTANT]}`, "published", 5000},
+	{"starts are counted before they are recorded", "internal/controller/node/reconciler.go",
+		`	return r.write(ctx, p, outcome)
+}`, `	if MUTANT {
+		r.startups.settle(node.Name, p.set, p.decisions, true, r.StartupObjective, p.now)
+	}
+	return r.write(ctx, p, outcome)
+}`, "starts", 3000},
 }
 
-// TestMutants compiles each mutant with an overlay.
+// TestMutants looks whether each mutant still has its text. With -play it plays stories with each until one fails.
 func TestMutants(t *testing.T) {
-	root := filepath.Join("..", "..", "..")
-	for _, m := range mutants {
-		source, err := os.ReadFile(filepath.Join(root, m.file))
-		if err != nil {
-			t.Fatal(err)
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := map[string]string{}
+	for i := range mutants {
+		m := &mutants[i]
+		file := filepath.Join(root, m.file)
+		if sources[file] == "" {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources[file] = string(raw)
 		}
-		if *only != "" && *only != m.name {
+		if n := strings.Count(sources[file], m.old); n != 1 {
+			t.Fatalf("%s: the old text occurs %d times in %s", m.name, n, m.file)
+		}
+		if filepath.Ext(file) == ".go" {
+			sources[file] = strings.Replace(sources[file], m.old,
+				strings.ReplaceAll(m.new, "MUTANT", fmt.Sprintf("isMutant(%d)", i)), 1)
+		}
+	}
+	if !*play {
+		return
+	}
+	program := compile(t, root, sources)
+	for i := range mutants {
+		m := &mutants[i]
+		if !strings.HasPrefix(m.name, *only) {
 			continue
 		}
-		if n := strings.Count(string(source), m.old); n != 1 {
-			t.Errorf("%s: the old text occurs %d times in %s", m.name, n, m.file)
-			continue
-		}
-		found, err := play(t, root, &m, string(source))
+		found, err := find(t, program, i, sources[filepath.Join(root, m.file)])
 		if err != nil || !slices.Contains(strings.Split(m.predicate, "|"), found[:max(0, strings.Index(found, ":"))]) {
 			t.Errorf("%s: want %s to fail, got %q (%v)", m.name, m.predicate, found, err)
 			continue
 		}
-		t.Logf("%-50s %s", m.name, found)
+		t.Logf("%-70s %s", m.name, found)
 	}
+}
+
+// compile builds the simulation with all mutants.
+func compile(t *testing.T, root string, sources map[string]string) string {
+	t.Helper()
+	dir, replace := t.TempDir(), map[string]string{}
+	write := func(file, text string) {
+		changed := filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
+		if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[file] = changed
+	}
+	for file, text := range sources {
+		if filepath.Ext(file) != ".go" {
+			continue
+		}
+		write(file, text)
+		name := regexp.MustCompile(`(?m)^package .*$`).FindString(text)
+		write(filepath.Join(filepath.Dir(file), "mutant.go"), name+`
+import ("os"; "strconv")
+var played, _ = strconv.Atoi(os.Getenv("MUTANT"))
+func isMutant(n int) bool { return played == n+1 }
+`)
+	}
+	raw, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, program := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "simulation.test")
+	if err := os.WriteFile(overlay, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", program,
+		"./test/simulation")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return program
 }
 
 var failure = regexp.MustCompile(`(?m)^\s*simulation_test\.go:\d+: (seed \d+): (.*)$`)
 
-// play runs the simulation with a mutant and returns the seed and the failure that it found.
-func play(t *testing.T, root string, m *mutant, source string) (string, error) {
+// find plays stories with a mutant and returns the seed and the failure that it found.
+func find(t *testing.T, program string, n int, source string) (string, error) {
 	t.Helper()
-	dir := t.TempDir()
-	changed, overlay := filepath.Join(dir, "changed"+filepath.Ext(m.file)), filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(changed, []byte(strings.Replace(source, m.old, m.new, 1)), 0o600); err != nil {
-		return "", err
+	m, test := &mutants[n], "^TestStories$"
+	args := []string{"-first=1", "-shrink=0", fmt.Sprintf("-seeds=%d", m.seeds)}
+	if m.predicate == "starts" {
+		test = "^TestStarts$"
 	}
-	file, err := filepath.Abs(filepath.Join(root, m.file))
-	if err != nil {
-		return "", err
-	}
-	raw, err := json.Marshal(map[string]any{"Replace": map[string]string{file: changed}})
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(overlay, raw, 0o600); err != nil {
-		return "", err
-	}
-	args := []string{"test", "-vet=off", "-overlay", overlay, "./test/simulation", "-count=1", "-run", "TestStories$",
-		"-args", "-first=1", fmt.Sprintf("-seeds=%d", m.seeds)}
 	if filepath.Ext(m.file) == ".yaml" {
+		changed := filepath.Join(t.TempDir(), "policy.yaml")
+		if err := os.WriteFile(changed, []byte(strings.Replace(source, m.old, m.new, 1)), 0o600); err != nil {
+			return "", err
+		}
 		args = append(args, "-policy="+changed)
 	}
-	cmd := exec.Command("go", args...)
-	cmd.Dir = root
+	cmd := exec.CommandContext(t.Context(), program, append([]string{"-test.timeout=1h", "-test.run=" + test}, args...)...)
+	cmd.Dir, cmd.Env = "..", append(os.Environ(), fmt.Sprintf("MUTANT=%d", n+1))
 	out, err := cmd.CombinedOutput()
 	match := failure.FindStringSubmatch(string(out))
 	switch {
