@@ -37,6 +37,7 @@ var (
 	seeds  = flag.Uint64("seeds", usual, "how many seeds")
 	policy = flag.String("policy", "../../config/components/record-guard/policy.yaml", "the policy that protects records")
 	most   = flag.Int("failures", 1, "after how many failures to stop")
+	shrink = flag.Int("shrink", 3000, "how many stories to play to find a shorter one that fails in the same way")
 	kept   = flag.String("scripts", "testdata", "the directory of the scripts that are kept")
 	steps  = flag.Int("steps", 200, "how many steps a story has")
 )
@@ -132,6 +133,26 @@ func TestStories(t *testing.T) {
 	}
 }
 
+// TestStarts plays stories one after the other, and looks whether the operator has counted a start of a node twice.
+func TestStarts(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(1600))
+	served, counted := definitions(t), 0
+	replica.Starts()
+	for seed := *first; seed < *first+*seeds/10; seed++ {
+		result := world.Play(script.Generate(seed, *steps), served)
+		starts := replica.Starts()
+		for rule, most := range result.Starts {
+			counted += starts[rule]
+			if starts[rule] > most {
+				t.Fatalf("seed %d: starts: %d are counted for rule %s, and %d have ended", seed, starts[rule], rule, most)
+			}
+		}
+	}
+	if counted == 0 {
+		t.Error("no start is counted")
+	}
+}
+
 // TestScripts plays the scripts of faults that were found, twice: both runs must write the same.
 func TestScripts(t *testing.T) {
 	served := definitions(t)
@@ -174,7 +195,7 @@ func cpu(t testing.TB) time.Duration {
 func report(t *testing.T, seed uint64, s *script.Script, result world.Result, served world.Definitions) {
 	t.Helper()
 	predicate := world.Predicate(result.Failure)
-	short := script.Shrink(s, 3000, func(s *script.Script) bool {
+	short := script.Shrink(s, *shrink, func(s *script.Script) bool {
 		return world.Predicate(world.Play(s, served).Failure) == predicate
 	})
 	failure := world.Play(short, served).Failure

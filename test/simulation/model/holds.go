@@ -66,7 +66,14 @@ func (m *Model) holds(n *node, r *rule, v *View, late bool) answer {
 		q := &r.Spec.Requirements[i]
 		switch {
 		case q.Pods != nil:
-			answers[m.pods(n, r, v.Pods[q.Pods.Namespace+"/"+q.Pods.Selector.String()], v.Now)]++
+			answer := m.pods(n, r, v.Pods[q.Pods.Namespace+"/"+q.Pods.Selector.String()], v.Now)
+			if h := m.node(n.Metadata.UID); answer == no && v.Process != 0 && r.Spec.rearms() && !h.boot.IsZero() &&
+				!h.under(r.Metadata.UID).opened && v.Now.After(h.booted.Add(2*time.Minute)) {
+				answer = unknown // once the boot is confirmed, a live list decides
+			}
+			answers[answer]++
+		case q.Resource != nil:
+			answers[m.resource(n, r, q.Resource.Name)]++
 		case q.RuleSatisfied != nil:
 			answers[m.satisfied(n, read[rule](v.Rules[q.RuleSatisfied.Name]), v, late)]++
 		}
@@ -134,6 +141,18 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 		return yes
 	}
 	return no
+}
+
+// resource: after a boot, it counts once the boot is confirmed.
+func (m *Model) resource(n *node, r *rule, name string) answer {
+	h := m.node(n.Metadata.UID)
+	switch amount := n.Status.Allocatable[name]; {
+	case amount == "" || amount == "0":
+		return no
+	case r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened:
+		return unknown
+	}
+	return yes
 }
 
 func unknownUntil(ok bool) answer {

@@ -36,8 +36,9 @@ type View struct {
 }
 
 // Predicates are all predicates. One that is never decisive in many stories is not tested.
-var Predicates = []string{"blamed", "booting", "closed", "evicted", "evicts", "frozen", "gone", "labelled", "left",
-	"limit", "marker", "opened", "ours", "overruled", "room", "spared", "stands", "status", "taints", "watched"}
+var Predicates = []string{"blamed", "booting", "closed", "completes", "evicted", "evicts", "frozen", "gone",
+	"labelled", "left", "limit", "marked", "marker", "opened", "ours", "overruled", "published", "room", "spared", "stands",
+	"status", "taints", "watched"}
 
 // Model judges a story.
 type Model struct {
@@ -47,6 +48,9 @@ type Model struct {
 	Decisive map[string]int
 	// Served is the CRD that is served.
 	Served string
+	// Starts is how many starts of nodes the operator may have counted at the end, by rule. A rule that was created again
+	// under the same name is not among them.
+	Starts map[string]int
 
 	now   func() time.Time
 	nodes map[string]*nodeHistory // by UID
@@ -63,6 +67,7 @@ type nodeHistory struct {
 	guarded  bool            // a guard was active: evictions may have been denied
 	last     *node
 	rules    map[string]*underRule // by UID
+	marker   map[string]int        // the process that made a published condition False, by type
 }
 
 // underRule is what has become of a node under one rule.
@@ -75,6 +80,7 @@ type underRule struct {
 	forced  bool // the claim was made for an override
 	busy    bool // it was busy when existingNodes: Idle was decided
 	seen    bool // its record had a boot ID before the last boot
+	records int  // how often a record of the rule was removed
 	claimer int  // the process that claimed
 }
 
@@ -89,6 +95,7 @@ type ruleHistory struct {
 	inForce map[int64]time.Time // by generation: since when, by the API server's clock
 	taints  map[string]bool     // that it ever asked for
 	watches map[string]bool     // of pods, that it ever asked for
+	types   map[string]bool     // of conditions, that it ever published
 	last    *rule
 }
 
@@ -132,7 +139,8 @@ func (m *Model) Boot(uid, bootID string, at time.Time) {
 
 func (m *Model) node(uid string) *nodeHistory {
 	if m.nodes[uid] == nil {
-		m.nodes[uid] = &nodeHistory{foreign: map[string]bool{}, rules: map[string]*underRule{}}
+		m.nodes[uid] = &nodeHistory{foreign: map[string]bool{}, rules: map[string]*underRule{},
+			marker: map[string]int{}}
 	}
 	return m.nodes[uid]
 }
@@ -175,7 +183,8 @@ func (m *Model) RuleWritten(d Document) {
 	h := m.rules[r.Metadata.UID]
 	now := m.now().Truncate(time.Second)
 	if h == nil {
-		h = &ruleHistory{inForce: map[int64]time.Time{}, taints: map[string]bool{}, watches: map[string]bool{}}
+		h = &ruleHistory{inForce: map[int64]time.Time{}, taints: map[string]bool{}, watches: map[string]bool{},
+			types: map[string]bool{}}
 		m.rules[r.Metadata.UID] = h
 	}
 	if _, known := h.inForce[r.Metadata.Generation]; !known {
@@ -187,6 +196,9 @@ func (m *Model) RuleWritten(d Document) {
 		h.inForce[r.Metadata.Generation] = since
 	}
 	h.taints[r.Spec.Taint.id()] = true
+	if t := r.Spec.Publish.ConditionType; t != "" {
+		h.types[t] = true
+	}
 	for i := range r.Spec.Requirements {
 		if p := r.Spec.Requirements[i].Pods; p != nil && p.Selector.valid() {
 			h.watches[p.Namespace+"/"+p.Selector.String()] = true
@@ -224,6 +236,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:go
 	h := m.node(was.Metadata.UID)
 	h.occupied = h.occupied || v.busy(is)
 	m.ours(was, is, shown)
+	m.publishes(was, is, v)
 	m.swept(was, is, v)
 	for _, d := range v.Rules {
 		r := read[rule](d)
@@ -252,6 +265,12 @@ func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:go
 		}
 		if has == "" {
 			h.under(r.Metadata.UID).used = false
+		}
+		if !was.marked(r) && is.marked(r) {
+			m.completes(was, shown, r, v)
+		}
+		if was.Metadata.Annotations[r.key()] != "" && is.Metadata.Annotations[r.key()] == "" {
+			h.under(r.Metadata.UID).records++
 		}
 		switch guards := !is.record(r.Metadata.UID).GuardedSince.IsZero(); {
 		case guards:
@@ -316,11 +335,11 @@ func (m *Model) ours(was, is, shown *node) {
 	}
 	bare := func(n *node) node {
 		other := *n
-		other.Spec.Taints, other.Metadata.Annotations = nil, nil
+		other.Spec.Taints, other.Metadata.Annotations, other.Status.Conditions = nil, nil, nil
 		return other
 	}
-	m.check("ours", reflect.DeepEqual(bare(was), bare(is)), "more than taints and annotations of node %s is changed",
-		is.Metadata.Name)
+	m.check("ours", reflect.DeepEqual(bare(was), bare(is)),
+		"more than taints, annotations and conditions of node %s is changed", is.Metadata.Name)
 }
 
 // difference are the taints that only one of two lists has, or that they have with another value.
@@ -392,6 +411,17 @@ func (m *Model) closed(shown *node, r *rule, v *View) {
 		m.check("closed", m.holds(shown, r, v, false) != yes, "rule %s holds on node %s, and claims it", r.Metadata.Name,
 			name)
 	}
+}
+
+// completes: a rule completes only where it holds. One that is created again takes over the markers of its name.
+func (m *Model) completes(was, shown *node, r *rule, v *View) {
+	for key := range was.Metadata.Annotations {
+		if strings.HasPrefix(key, markerPrefix) {
+			return
+		}
+	}
+	m.check("completes", m.holds(shown, r, v, false) != no, "rule %s does not hold on node %s, and completes",
+		r.Metadata.Name, shown.Metadata.Name)
 }
 
 // opened: a claim that is withdrawn has a cause in what the replica was shown.

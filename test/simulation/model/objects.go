@@ -43,8 +43,9 @@ type node struct {
 		Taints        []taint
 	}
 	Status struct {
-		Conditions []condition
-		NodeInfo   struct{ BootID string }
+		Conditions  []condition
+		Allocatable map[string]string
+		NodeInfo    struct{ BootID string }
 	}
 }
 
@@ -111,6 +112,7 @@ type requirement struct {
 		Namespace string
 		Selector  selector
 	}
+	Resource      *struct{ Name string } // the least quantity is 1
 	RuleSatisfied *struct{ Name string }
 }
 
@@ -133,6 +135,7 @@ type spec struct {
 		Action  string
 	}
 	CompletionAnnotation string
+	Publish              struct{ ConditionType string }
 	EvictionGuard        struct{ MaxHoldSeconds int }
 	DryRun, Suspend      bool
 }
@@ -164,6 +167,7 @@ func (r *rule) invalid() bool {
 func (r *rule) key() string { return recordPrefix + r.Metadata.UID }
 
 const (
+	reasonPrefix = "NodegateRule" // of conditions that rules publish
 	recordPrefix = "readiness.node.x-k8s.io/rule-"
 	markerPrefix = "readiness.k8s.io/bootstrap-completed-"
 	override     = "readiness.node.x-k8s.io/override"
@@ -173,7 +177,14 @@ const (
 type record struct {
 	Taint                         string
 	Since, TimedOut, GuardedSince time.Time
-	BootID                        string
+	BootID, Published             string
+	Released, RearmedAt           time.Time
+	Counted, Existing, Starting   bool
+}
+
+// started reports whether the start of the node has ended.
+func (r record) started() bool {
+	return r.Counted || r.Existing || !r.Released.IsZero() || !r.TimedOut.IsZero() || !r.RearmedAt.IsZero() && !r.Starting
 }
 
 // claim is the taint that a rule's record on the node claims, as key:effect.
@@ -205,6 +216,19 @@ func (n *node) has(taintID string) bool {
 func (n *node) evicts() bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t taint) bool { return t.Effect == "NoExecute" })
 }
+
+// condition is a node's condition of a type; zero if it has none.
+func (n *node) condition(kind string) condition {
+	for _, c := range n.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return condition{}
+}
+
+// ours reports whether the operator has published the condition.
+func (c *condition) ours() bool { return strings.HasPrefix(c.Reason, reasonPrefix) }
 
 func (n *node) marked(r *rule) bool {
 	_, ok := n.Metadata.Annotations[markerPrefix+r.Metadata.UID]

@@ -38,6 +38,35 @@ func (m *Model) Rest(e *End) {
 		m.restRule(read[rule](d), v)
 	}
 	m.restPods(e, v)
+	m.restStarts(v)
+}
+
+// restStarts: a start is counted once, with the record that says that it has ended, or when the node is deleted.
+func (m *Model) restStarts(v *View) {
+	m.Starts = map[string]int{}
+	named := map[string]int{}
+	for _, h := range m.rules {
+		named[h.last.Metadata.Name]++
+	}
+	there := map[string]*node{}
+	for _, d := range v.Nodes {
+		n := read[node](d)
+		there[n.Metadata.UID] = n
+	}
+	for name, d := range v.Rules {
+		if named[name] > 1 {
+			continue
+		}
+		rule, most := read[rule](d).Metadata.UID, 0
+		for uid, h := range m.nodes {
+			most += h.under(rule).records
+			n := there[uid]
+			if n == nil || n.record(rule).started() {
+				most++
+			}
+		}
+		m.Starts[name] = most
+	}
 }
 
 func (m *Model) restNode(n *node, v *View) {
@@ -56,6 +85,7 @@ func (m *Model) restNode(n *node, v *View) {
 			claimed[claimIn(value)] = true
 		}
 	}
+	m.restPublished(n, v)
 	for id := range m.taintsOf(n, v) {
 		want := m.taintWanted(n, id, v)
 		if want == unknown {

@@ -91,9 +91,7 @@ func (m *Model) restPods(e *End, v *View) {
 			!m.node(n.Metadata.UID).guarded || p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp) {
 			continue
 		}
-		stays := slices.ContainsFunc(n.Status.Conditions, func(c condition) bool {
-			return c.LastTransitionTime.After(v.Now) // since when the node is ready is not known
-		})
+		stays := false
 		for _, d := range v.Rules {
 			r := read[rule](d)
 			stays = stays || v.frozen(r) != "" && !n.record(r.Metadata.UID).GuardedSince.IsZero()

@@ -124,6 +124,14 @@ func (g *generator) reporters() {
 		g.add(Step{Do: "node.beat", Node: g.node()})
 		return
 	}
+	if g.IntN(40) == 0 { // the type of a condition that a rule may publish
+		g.add(Step{Do: "node.report", Node: g.node(), Of: "P", Value: g.status()})
+		return
+	}
+	if g.IntN(8) == 0 {
+		g.add(Step{Do: "node.resource", Node: g.node(), N: one(g, 1, 1, 0)})
+		return
+	}
 	g.add(Step{Do: "node.report", Node: g.node(), Of: one(g, "A", "A", "B"), Value: g.status()})
 }
 
@@ -251,7 +259,7 @@ func (g *generator) edits() {
 		`{"requirements":[{"name":"pods","pods":{"namespace":"apps",`+
 			`"selector":{"matchExpressions":[{"key":"app","operator":"In","values":["not valid!"]}]}}}]}`,
 		`{"evictionGuard":{"maxHoldSeconds":60}}`, `{"evictionGuard":null}`,
-		`{"requirements":null}`)
+		`{"publish":{"conditionType":"example.com/P"}}`, `{"publish":null}`, `{"requirements":null}`)
 	if g.IntN(14) == 0 {
 		patch = fmt.Sprintf(`{"requirements":[{"name":"other","ruleSatisfied":{"name":"r%d"}}]}`, g.rule())
 	}
@@ -281,7 +289,10 @@ func (g *generator) spec() string {
 	if g.IntN(3) == 0 {
 		requirement := object{"name": "pods", "pods": object{"namespace": "apps",
 			"selector": object{"matchLabels": object{"app": one(g, "x", "x", "y")}}}}
-		if g.IntN(3) == 0 {
+		switch g.IntN(6) {
+		case 0:
+			requirement = object{"name": "gpu", "resource": object{"name": "example.com/gpu", "minimum": "1"}}
+		case 1, 2:
 			requirement = object{"name": "other", "ruleSatisfied": object{"name": fmt.Sprintf("r%d", 1+g.IntN(MaxRules))}}
 		}
 		spec["requirements"] = []any{requirement}
@@ -314,4 +325,5 @@ func (g *generator) options(spec map[string]any) {
 	maybe(12, "dryRun", true)
 	maybe(12, "suspend", true)
 	maybe(6, "completionAnnotation", "example.com/completed")
+	maybe(4, "publish", map[string]any{"conditionType": one(g, "example.com/P", "example.com/P", "example.com/Q")})
 }

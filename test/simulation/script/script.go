@@ -77,6 +77,7 @@ var words = map[string]string{
 	"node.taint":    "someone puts the taint %[6]s on n%[1]d",
 	"node.untaint":  "someone removes the taint %[6]s from n%[1]d",
 	"node.report":   "a reporter on n%[1]d says %[5]s=%[6]s",
+	"node.resource": "node n%[1]d has %[7]d GPUs",
 	"node.beat":     "kubelet and the reporters of n%[1]d repeat what they said",
 	"node.reboot":   "node n%[1]d reboots; kubelet reports the new boot ID",
 	"pod.create":    "pod %[3]d of n%[1]d is created with app=%[6]s %[5]s",

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -158,6 +159,10 @@ func (w *World) doNode(s *script.Step) {
 		w.taint(s)
 	case "node.report":
 		w.report(s.Node, "example.com/"+s.Of, s.Value)
+	case "node.resource":
+		w.change(s.Node, "kubelet", "status", func(n *corev1.Node) {
+			n.Status.Allocatable = corev1.ResourceList{"example.com/gpu": *resource.NewQuantity(int64(s.N), resource.DecimalSI)}
+		})
 	case "node.beat":
 		w.beat(s.Node)
 	case "node.reboot":
@@ -275,12 +280,13 @@ func (w *World) report(n int, condition, status string) {
 			if string(c.Status) != status {
 				c.Status, c.LastTransitionTime = corev1.ConditionStatus(status), now
 			}
-			c.LastHeartbeatTime = now
+			c.LastHeartbeatTime, c.Reason = now, "Reported"
+			w.Model.Reported(string(node.UID), condition)
 			return
 		}
 		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
-			Type: corev1.NodeConditionType(condition), Status: corev1.ConditionStatus(status), LastHeartbeatTime: now,
-			LastTransitionTime: now,
+			Type: corev1.NodeConditionType(condition), Status: corev1.ConditionStatus(status), Reason: "Reported",
+			LastHeartbeatTime: now, LastTransitionTime: now,
 		})
 	})
 }
@@ -294,7 +300,9 @@ func (w *World) beat(n int) {
 	now := metav1.NewTime(w.clock(n))
 	node := o.Meta.(*corev1.Node).DeepCopy()
 	for i := range node.Status.Conditions {
-		node.Status.Conditions[i].LastHeartbeatTime = now
+		if c := &node.Status.Conditions[i]; !strings.HasPrefix(c.Reason, "NodegateRule") {
+			c.LastHeartbeatTime = now
+		}
 	}
 	w.send(api.Request{User: "kubelet", Verb: "update", Kind: api.Nodes, Name: node.Name, Sub: "status", Object: node})
 }

@@ -66,6 +66,8 @@ type Result struct {
 	Digest uint64
 	// Decisive counts, by predicate, how often it had something to say.
 	Decisive map[string]int
+	// Starts is how many starts of nodes the operator may have counted, by rule.
+	Starts map[string]int
 }
 
 // Play plays a script to its end.
@@ -84,7 +86,8 @@ func Play(s *script.Script, definitions Definitions) Result {
 	}
 	w.elect()
 	w.run()
-	return Result{Failure: w.Model.Failure, Writes: w.writes, Digest: w.digest, Decisive: w.Model.Decisive}
+	return Result{Failure: w.Model.Failure, Writes: w.writes, Digest: w.digest, Decisive: w.Model.Decisive,
+		Starts: w.Model.Starts}
 }
 
 func (w *World) time() time.Time { return w.now }

@@ -1,0 +1,171 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"slices"
+	"strings"
+)
+
+// publishes: a write changes only conditions that rules publish, and not those of others; those of a frozen rule stay;
+// no more than maxUnavailable are False.
+func (m *Model) publishes(was, is *node, v *View) {
+	for _, t := range changedConditions(was, is) {
+		before, after := was.condition(t), is.condition(t)
+		by := m.publishers(t)
+		m.check("published", len(by) > 0 && (before.Type == "" || before.ours()) && (after.Type == "" || after.ours()),
+			"condition %s of node %s is changed, which is not the operator's", t, is.Metadata.Name)
+		h := m.node(is.Metadata.UID)
+		if after.Status != "False" {
+			delete(h.marker, t)
+		}
+		if len(by) != 1 || v.Rules[by[0].Metadata.Name] == nil {
+			continue
+		}
+		r := read[rule](v.Rules[by[0].Metadata.Name])
+		if why := v.frozen(r); r.Metadata.UID == by[0].Metadata.UID && !v.edited(r, 0) {
+			m.check("published", why == "" || strings.HasSuffix(why, "it is suspended") && after.Status == "Unknown",
+				"condition %s of node %s becomes %q although %s", t, is.Metadata.Name, after.Status, why)
+		}
+		if after.Status == "False" && before.Status != "False" {
+			h.marker[t] = v.Process
+			m.marks(r, t, v)
+		}
+	}
+}
+
+// marks: a condition that becomes False is within maxUnavailable, by what the replica was shown and has written.
+func (m *Model) marks(r *rule, t string, v *View) {
+	if r.Spec.MaxUnavailable == nil || len(m.rules[r.Metadata.UID].inForce) > 1 {
+		return
+	}
+	marked, all := 0, 0
+	for _, d := range v.Nodes {
+		n := read[node](d)
+		if c := n.condition(t); m.node(n.Metadata.UID).marker[t] == v.Process || c.ours() && c.Status == "False" &&
+			m.node(n.Metadata.UID).marker[t] != 0 {
+			marked++
+		}
+		if r.Spec.NodeSelector.matches(n.Metadata.Labels) {
+			all++
+		}
+	}
+	m.check("marked", marked <= allowed(r.Spec.MaxUnavailable, all), "rule %s makes %s False on %d of %d nodes",
+		r.Metadata.Name, t, marked, all)
+}
+
+// Reported notes that another client than the operator has written a condition.
+func (m *Model) Reported(uid, t string) { delete(m.node(uid).marker, t) }
+
+func changedConditions(a, b *node) []string {
+	var out []string
+	for _, n := range []*node{a, b} {
+		for _, c := range n.Status.Conditions {
+			if a.condition(c.Type) != b.condition(c.Type) && !slices.Contains(out, c.Type) {
+				out = append(out, c.Type)
+			}
+		}
+	}
+	return out
+}
+
+// publishers are the rules that ever published a type, as they were last written.
+func (m *Model) publishers(t string) []*rule {
+	var out []*rule
+	for _, h := range m.rules {
+		if h.types[t] {
+			out = append(out, h.last)
+		}
+	}
+	return out
+}
+
+// restPublished: a published condition says what the rule's verdict is, a record names it, and none is left behind.
+func (m *Model) restPublished(n *node, v *View) {
+	named := map[string]bool{}
+	for key := range n.Metadata.Annotations {
+		if uid, ok := strings.CutPrefix(key, recordPrefix); ok {
+			named[n.record(uid).Published] = true
+		}
+	}
+	types := map[string]bool{}
+	for _, h := range m.rules {
+		for t := range h.types {
+			types[t] = true
+		}
+	}
+	for t := range types {
+		c := n.condition(t)
+		if c.Type != "" && !c.ours() {
+			continue
+		}
+		m.check("published", c.Type == "" || named[t], "no record of node %s names its condition %s", n.Metadata.Name, t)
+		by, open := []*rule{}, false
+		for _, d := range v.Rules {
+			r := read[rule](d)
+			if !m.rules[r.Metadata.UID].types[t] {
+				continue
+			}
+			publishes := r.Spec.Publish.ConditionType == t && r.Spec.NodeSelector.matches(n.Metadata.Labels) && !r.Spec.DryRun
+			if publishes {
+				by = append(by, r)
+			}
+			why := v.frozen(r)
+			open = open || why != "" && (!publishes || why != "it is suspended")
+		}
+		switch {
+		case open || len(by) > 1:
+		case len(by) == 0:
+			m.check("published", c.Type == "", "node %s has condition %s, which no rule publishes", n.Metadata.Name, t)
+		case by[0].Spec.Suspend:
+			m.check("published", c.Status != "False", "condition %s of node %s is False, and rule %s is suspended", t,
+				n.Metadata.Name, by[0].Metadata.Name)
+		case m.says(n, by[0], v) != nil:
+			m.check("published", slices.Contains(m.says(n, by[0], v), c.Status), "condition %s of node %s is %q, want %v", t,
+				n.Metadata.Name, c.Status, m.says(n, by[0], v))
+		}
+	}
+}
+
+// says is what the condition that an enforced rule publishes may say; nil, where that is left open.
+func (m *Model) says(n *node, r *rule, v *View) []string {
+	booted := r.Spec.rearms() && !m.node(n.Metadata.UID).boot.IsZero()
+	switch holds := m.holds(n, r, v, true); {
+	case n.override() != "" || booted:
+		return nil
+	case r.Spec.bootstrap() && n.marked(r):
+		return []string{"True"}
+	case r.Spec.bootstrap() && r.Spec.Timeout.Action == "Release":
+		return nil
+	case holds == yes:
+		return []string{"True"}
+	case holds == unknown:
+		return nil
+	case n.claim(r.Metadata.UID) == "":
+		return []string{"Unknown"}
+	case m.refuted(n, r) == yes && r.Spec.MaxUnavailable == nil:
+		return []string{"False"}
+	case m.refuted(n, r) == no:
+		return []string{"Unknown"}
+	}
+	return []string{"False", "Unknown"}
+}
+
+// refuted says whether evidence that was reported is why the rule does not hold.
+func (m *Model) refuted(n *node, r *rule) answer {
+	if len(r.Spec.Requirements) > 0 || r.Spec.ConditionPolicy == "anyOf" {
+		return unknown
+	}
+	out := no
+	for _, q := range r.Spec.Conditions {
+		c := n.condition(q.Type)
+		switch {
+		case q.MaxAgeSeconds > 0:
+			return unknown
+		case c.Type != "" && c.Status != q.RequiredStatus && c.Status != "Unknown":
+			out = yes
+		}
+	}
+	return out
+}
