@@ -117,7 +117,6 @@ func (j *judge) node(node *corev1.Node) {
 	swept := taints.Sweep(node, j.set, gone)
 	override, _ := gate.OverrideOf(node, j.now)
 	var decisions []gate.Decision
-	wish := map[string]*wishes{}
 	for _, rule := range j.set.All() {
 		standing := gate.StateOf(rule, swept.Node, j.now)
 		if !standing.Concerns(rule, node) {
@@ -128,10 +127,6 @@ func (j *judge) node(node *corev1.Node) {
 			Now: j.now})
 		d = j.count(rule, standing, d)
 		decisions = append(decisions, d)
-		j.ask(wish, rule, node, standing, verdict, override)
-		if standing.Completed && !j.mayHaveCompleted(rule, s) {
-			j.accuse(node, "rule %s counts as completed, though its conditions never held", rule.Name)
-		}
 	}
 	outcome := taints.Plan(node, swept, decisions, j.now)
 	if outcome.Patch != nil {
@@ -140,7 +135,6 @@ func (j *judge) node(node *corev1.Node) {
 	for uid := range outcome.Shared {
 		j.tally[uid].shared++
 	}
-	j.compare(node, s, wish)
 }
 
 // evaluate judges a rule as a process does that has known the node for long: all windows have passed.
@@ -179,80 +173,6 @@ func (j *judge) count(rule *ruleset.Rule, standing gate.State, d gate.Decision) 
 		n.counts.Exempt++
 	}
 	return d
-}
-
-// mayHaveCompleted reports whether what a version of a bootstrap-only rule asks for was reported at any time.
-func (j *judge) mayHaveCompleted(rule *ruleset.Rule, s *slot) bool {
-	return slices.ContainsFunc(j.w.rules.conditionsAsked(rule.Name), func(asked []v1alpha1.ConditionRequirement) bool {
-		return !slices.ContainsFunc(asked,
-			func(c v1alpha1.ConditionRequirement) bool { return !s.ever[c.Type+"="+string(c.RequiredStatus)] })
-	})
-}
-
-// wishes are what the rules want of one taint on one node.
-type wishes struct {
-	yes, either []string // rules
-	managed     bool     // there is an enforced rule that manages it
-}
-
-// ask adds what a rule wants by its spec and the evidence alone, where that is enough to tell: without its record.
-func (j *judge) ask(all map[string]*wishes, rule *ruleset.Rule, node *corev1.Node, standing gate.State,
-	v readiness.Verdict, o gate.Override) {
-	suspended := rule.Mode == ruleset.Suspended
-	if !standing.Matches && !suspended || rule.Mode == ruleset.DryRun || rule.Mode == ruleset.Deleting {
-		return
-	}
-	id := idOf(*rule.Taint)
-	if t, err := gate.ParseTaint(standing.Record.Taint); suspended && standing.Claimed && err == nil {
-		id = idOf(t)
-	}
-	w := all[id]
-	if w == nil {
-		w = &wishes{}
-		all[id] = w
-	}
-	spec, enforced := rule.Spec, rule.Mode == ruleset.Enforced
-	w.managed = w.managed || enforced
-	switch {
-	case suspended: // it changes nothing, even if its taint or its selector was edited
-		w.either = append(w.either, rule.Name)
-	case o.Action == gate.OverrideRelease:
-	case o.Action == gate.OverrideHold && enforced:
-		w.yes = append(w.yes, rule.Name)
-	case spec.BootstrapOnly() && standing.Completed && !standing.Rebooted:
-	case v.Ready && !j.now.Before(v.Since.Add(spec.ReadyWindow())) &&
-		!j.now.Before(node.CreationTimestamp.Add(spec.MinimumHold())):
-	case v.Ready, !enforced, rule.Limited(), spec.Timeout.Releases(),
-		spec.ExistingNodesOrDefault() != v1alpha1.ExistingNodesAll, j.now.Before(v.Since.Add(spec.UnreadyWindow())):
-		w.either = append(w.either, rule.Name)
-	default:
-		w.yes = append(w.yes, rule.Name)
-	}
-}
-
-// compare holds the wishes against the taints.
-func (j *judge) compare(node *corev1.Node, s *slot, all map[string]*wishes) {
-	found := map[string]bool{}
-	for _, t := range node.Spec.Taints {
-		if !isForeign(t) {
-			found[idOf(t)] = true
-		}
-	}
-	for id, w := range all {
-		if len(w.yes) > 0 && !found[id] {
-			j.accuse(node, "does not have taint %s, which %v want", id, w.yes)
-		}
-	}
-	for id := range found {
-		w := all[id]
-		switch {
-		case w != nil && len(w.yes)+len(w.either) > 0:
-		case w != nil && w.managed:
-			j.accuse(node, "has taint %s, which no rule wants", id)
-		case !s.planted[id]:
-			j.accuse(node, "has taint %s, which no rule manages and no other client has added", id)
-		}
-	}
 }
 
 // rule judges a rule's status, and its limit.

@@ -57,14 +57,11 @@ type slot struct {
 	there bool
 	// foreign are the foreign taints, as they were written last.
 	foreign []corev1.Taint
-	// planted are the taints of rules that were not put there by the operator.
-	planted map[string]bool
 
 	// The rest is the node actor's.
 
-	// reported are the statuses of its conditions, ever all that there were since it was created.
+	// reported are the statuses of its conditions.
 	reported map[string]string
-	ever     map[string]bool
 	boots    int
 }
 

@@ -36,8 +36,6 @@ type nodeActor struct {
 	w *model
 	// slots is how many nodes there are to be.
 	slots int
-	// calm: nodes are not deleted.
-	calm bool
 }
 
 func (a *nodeActor) act(ctx context.Context, rng *rand.Rand) {
@@ -56,11 +54,9 @@ func (a *nodeActor) act(ctx context.Context, rng *rand.Rand) {
 	case n < 74:
 		a.relabel(ctx, rng, s)
 	case n < 80:
-		if !a.calm {
-			a.remove(ctx, s)
-			if chance(rng, 70) {
-				a.create(ctx, rng, s)
-			}
+		a.remove(ctx, s)
+		if chance(rng, 70) {
+			a.create(ctx, rng, s)
 		}
 	case n < 86:
 		a.reboot(ctx, rng, s)
@@ -99,16 +95,14 @@ func (a *nodeActor) create(ctx context.Context, rng *rand.Rand, s *slot) {
 	for range leastForeign {
 		o.Taints = append(o.Taints, a.w.newForeign(rng))
 	}
-	s.planted = map[string]bool{}
 	if chance(rng, 30) { // as kubelet's --register-with-taints does
 		t := corev1.Taint{Key: oneOf(rng, ruleKeys...), Value: oneOf(rng, ruleValues...), Effect: oneOf(rng, ruleEffects...)}
 		o.Taints = slices.Insert(o.Taints, rng.IntN(len(o.Taints)+1), t)
-		s.planted[idOf(t)] = true
 	}
 	node := cluster.NewNode(s.name, o)
 	s.boots++
 	node.Status.NodeInfo.BootID = fmt.Sprintf("%s-%d", s.name, s.boots)
-	s.reported, s.ever = map[string]string{}, map[string]bool{}
+	s.reported = map[string]string{}
 	for _, c := range a.conditions(s, a.randomReport(rng)) {
 		if c.Status != missing {
 			node.Status.Conditions = append(node.Status.Conditions, c)
@@ -119,7 +113,7 @@ func (a *nodeActor) create(ctx context.Context, rng *rand.Rand, s *slot) {
 		return
 	}
 	s.foreign, s.there = foreignOf(node.Spec.Taints), true // with what admission has added
-	a.w.note("created node %s: pool %q, planted %v, %v", s.name, o.Labels[poolLabel], s.planted, s.reported)
+	a.w.note("created node %s: pool %q, %v", s.name, o.Labels[poolLabel], s.reported)
 }
 
 func (a *nodeActor) remove(ctx context.Context, s *slot) {
@@ -182,7 +176,6 @@ func (a *nodeActor) conditions(s *slot, r report) []corev1.NodeCondition {
 			n.LastTransitionTime = n.LastHeartbeatTime
 		}
 		s.reported[c] = status
-		s.ever[c+"="+status] = true
 		if status == missing {
 			delete(s.reported, c)
 		}
@@ -276,7 +269,7 @@ func (a *nodeActor) meddle(ctx context.Context, rng *rand.Rand, s *slot) {
 			return
 		}
 		at := slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool { return !isForeign(t) })
-		story, id := "", ""
+		story := ""
 		if at >= 0 && (s.steady || chance(rng, 50)) {
 			story = "lost " + idOf(node.Spec.Taints[at])
 			node.Spec.Taints = slices.Delete(node.Spec.Taints, at, at+1)
@@ -285,8 +278,7 @@ func (a *nodeActor) meddle(ctx context.Context, rng *rand.Rand, s *slot) {
 			if has(node.Spec.Taints, t.Key, t.Effect) {
 				return
 			}
-			id = idOf(t)
-			story = "got " + id
+			story = "got " + idOf(t)
 			node.Spec.Taints = slices.Insert(node.Spec.Taints, rng.IntN(len(node.Spec.Taints)+1), t)
 		}
 		if story == "" {
@@ -299,9 +291,6 @@ func (a *nodeActor) meddle(ctx context.Context, rng *rand.Rand, s *slot) {
 		if err != nil {
 			a.w.fault("writing node %s: %v", s.name, err)
 			return
-		}
-		if id != "" {
-			s.planted[id] = true
 		}
 		a.w.note("node %s %s by hand", s.name, story)
 		return

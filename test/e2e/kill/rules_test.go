@@ -39,9 +39,6 @@ const mostRules = 4
 type rulebook struct {
 	mu   sync.Mutex
 	live map[string]*entry // by name; what is being deleted is not in it
-	// asked are the conditions of all versions that rules of a name ever had: a rule that is created once more under its
-	// name takes over what nodes have completed.
-	asked map[string][][]v1alpha1.ConditionRequirement
 }
 
 // entry is a rule that was created and not deleted.
@@ -51,16 +48,7 @@ type entry struct {
 	limited bool
 }
 
-func newRulebook() *rulebook {
-	return &rulebook{live: map[string]*entry{}, asked: map[string][][]v1alpha1.ConditionRequirement{}}
-}
-
-// asks notes a version of a rule before it is written.
-func (b *rulebook) asks(name string, spec *v1alpha1.NodeReadinessRuleSpec) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.asked[name] = append(b.asked[name], spec.Conditions)
-}
+func newRulebook() *rulebook { return &rulebook{live: map[string]*entry{}} }
 
 // keep notes what a rule is now; nil: it is deleted.
 func (b *rulebook) keep(name string, e *entry) {
@@ -108,13 +96,6 @@ func (b *rulebook) limits() map[types.UID]int {
 		}
 	}
 	return out
-}
-
-// conditionsAsked are the conditions of all versions of the rules of a name.
-func (b *rulebook) conditionsAsked(name string) [][]v1alpha1.ConditionRequirement {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.asked[name])
 }
 
 // ruleActor creates, edits and deletes rules. There is one of it at a time.
@@ -165,7 +146,6 @@ func (a *ruleActor) create(ctx context.Context, rng *rand.Rand, name string) {
 		a.w.fault("creating rule %s: %v", name, err)
 		return
 	}
-	a.w.rules.asks(name, &rule.Spec)
 	a.w.rules.keep(name, &entry{uid: rule.UID, spec: rule.Spec, limited: limited})
 	a.w.note("created rule %s (%s): %s", name, rule.UID, inJSON(rule.Spec))
 }
@@ -204,7 +184,6 @@ func (a *ruleActor) edit(ctx context.Context, rng *rand.Rand, name string) {
 			}
 		}
 	}
-	a.w.rules.asks(name, &spec)
 	if e.limited {
 		a.w.rules.keep(name, &entry{uid: e.uid, spec: spec, limited: true}) // a higher limit is known before it is used
 	}
