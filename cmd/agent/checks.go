@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/checks"
@@ -17,8 +18,7 @@ import (
 // default check is node_ready. Invalid checks are returned as problems; they fail.
 func suiteFor(env checks.Environment, rules, all []config.Rule) (*checks.Suite, []error) {
 	evidence := evidenceOf(rules)
-	parts := map[string][]checks.Check{}
-	var names []string
+	var ofRules []checks.Check
 	var problems []error
 	for _, rule := range rules {
 		if rule.Health == nil {
@@ -30,35 +30,21 @@ func suiteFor(env checks.Environment, rules, all []config.Rule) (*checks.Suite, 
 			if err != nil {
 				err = fmt.Errorf("rule %s: check %s: %w", rule.Name, spec.Name, err)
 				problems = append(problems, err)
-				reason := checks.Fail(err.Error())
-				c = checks.Check{Name: spec.Name, Instant: func() (checks.Result, bool) { return reason, true }}
+				c = checks.Always(spec.Name, checks.Fail(err.Error()))
 			}
-			if parts[spec.Name] == nil {
-				names = append(names, spec.Name)
-			}
-			parts[spec.Name] = append(parts[spec.Name], c)
+			ofRules = append(ofRules, c)
 		}
 	}
-	suite := checks.Builtin(env)
-	// These evaluate all rules, also if no rule names them as a check.
-	suite = append(suite, checks.CustomConditions(env.Node, evidence, nil), checks.Rules(env.Node, evidence))
-	for i := range all {
-		if all[i].Health != nil {
-			suite = append(suite, notHere(all[i].Name))
-		}
-	}
+	others := checks.Builtin(env, evidence)
 	for _, e := range evidence {
-		suite = append(suite, checks.Rule(env.Node, e))
+		others = append(others, checks.Rule(env.Node, e))
 	}
-	for _, name := range names {
-		suite = append(suite, checks.All(name, parts[name]))
+	for i := range all { // what is left of them are the rules that match only other nodes
+		if all[i].Health != nil {
+			others = append(others, checks.Always(checks.NameRulePrefix+all[i].Name, checks.Pass()))
+		}
 	}
-	return checks.NewSuite(names, suite...), problems
-}
-
-func notHere(rule string) checks.Check {
-	pass := func() (checks.Result, bool) { return checks.Pass(), true }
-	return checks.Check{Name: checks.NameRulePrefix + rule, Instant: pass}
+	return checks.NewSuite(ofRules, others...), problems
 }
 
 func evidenceOf(rules []config.Rule) []checks.Evidence {
@@ -72,34 +58,30 @@ func evidenceOf(rules []config.Rule) []checks.Evidence {
 	return out
 }
 
-// probesFor returns the probes of a node. If two rules publish the same condition, the older one does, and the other
-// one is returned as a problem.
-func probesFor(env checks.Environment, rules []config.Rule) ([]probes.Probe, []error) {
-	var out []probes.Probe
+// probesFor returns the probes of a node: the agent's own, and those of the rules that match. If two of them publish the
+// same condition, the first one does, and the other one is returned as a problem.
+func probesFor(env checks.Environment, own []probes.Probe, rules []config.Rule) ([]probes.Probe, []error) {
+	out := slices.Clone(own)
 	var problems []error
 	owner := map[string]string{}
+	for i := range own {
+		owner[own[i].ConditionType] = "the reporter"
+	}
 	for _, rule := range rules {
 		for j := range rule.Probes {
-			spec := &rule.Probes[j]
-			if other, taken := owner[spec.ConditionType]; taken {
-				problems = append(problems, fmt.Errorf("rule %s: the condition %s is published by the older rule %s", rule.Name,
-					spec.ConditionType, other))
-				continue
-			}
-			if reserved(spec.ConditionType) {
+			name := rule.Probes[j].ConditionType
+			switch {
+			case owner[name] != "":
+				problems = append(problems,
+					fmt.Errorf("rule %s: the condition %s is published by %s", rule.Name, name, owner[name]))
+			case name == "" || v1alpha1.KubernetesCondition(name): // the API refuses these, unless the CRD is another version's
 				problems = append(problems, fmt.Errorf("rule %s: the condition %s belongs to kubelet or the cloud provider",
-					rule.Name, spec.ConditionType))
-				continue
+					rule.Name, name))
+			default:
+				owner[name] = "the older rule " + rule.Name
+				out = append(out, probes.FromSpec(&rule.Probes[j], env))
 			}
-			owner[spec.ConditionType] = rule.Name
-			out = append(out, probes.FromSpec(spec, env))
 		}
 	}
 	return out, problems
-}
-
-// reserved reports whether probes must not publish a condition. The API refuses these, but the CRD may be of another
-// version.
-func reserved(conditionType string) bool {
-	return conditionType == "" || v1alpha1.KubernetesCondition(conditionType)
 }

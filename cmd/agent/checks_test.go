@@ -71,7 +71,7 @@ func TestSuite(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			for name, want := range c.want {
-				if diff := cmp.Diff(want, suite.Runner(name).Do(t.Context()).Result); diff != "" {
+				if diff := cmp.Diff(want, suite.Group(name).Do(t.Context()).Result); diff != "" {
 					t.Errorf("%s: -want +got:\n%s", name, diff)
 				}
 			}
@@ -85,11 +85,11 @@ func TestACheckThatNoRuleGivesAsksWhetherTheNodeIsReady(t *testing.T) {
 		Condition("Ready", "False", time.Now()).Obj()})}
 	suite, _ := suiteFor(env, nil, nil)
 	for _, name := range []string{"http:ingress", "rule:ingress"} {
-		if r := suite.Runner(name).Do(t.Context()).Result; r.Passed || r.FailOpen != "" {
+		if r := suite.Group(name).Do(t.Context()).Result; r.Passed || r.FailOpen != "" {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	if suite.Runner("bogus") != nil {
+	if suite.Group("bogus") != nil {
 		t.Error("another name is still unknown")
 	}
 }
@@ -107,7 +107,7 @@ func TestTheSameCheckOfTwoRulesMustPassForBoth(t *testing.T) {
 			rules = append(rules, healthRule("r", disk(p)))
 		}
 		suite, _ := suiteFor(checksEnvironment(), rules, rules)
-		return suite.Runner("disk_pressure").Do(t.Context()).Result
+		return suite.Group("disk_pressure").Do(t.Context()).Result
 	}
 	if r := run(dir, "/"); !r.Passed {
 		t.Errorf("both pass: %+v", r)
@@ -127,7 +127,7 @@ func TestACheckThatCannotWorkFailsAndIsTold(t *testing.T) {
 		t.Errorf("got %v", problems)
 	}
 	for _, name := range []string{"http:x", "later"} {
-		if r := suite.Runner(name).Do(t.Context()); r.Passed {
+		if r := suite.Group(name).Do(t.Context()); r.Passed {
 			t.Errorf("%s passes", name)
 		}
 	}
@@ -140,7 +140,7 @@ func TestProbes(t *testing.T) {
 	old := config.Rule{Name: "old", Probes: []v1alpha1.Probe{probe("example.com/A", 1)}}
 	young := config.Rule{Name: "young", Probes: []v1alpha1.Probe{probe("example.com/A", 2), probe("example.com/B", 3),
 		probe("Ready", 4)}}
-	got, problems := probesFor(checksEnvironment(), []config.Rule{old, young})
+	got, problems := probesFor(checksEnvironment(), nil, []config.Rule{old, young})
 	if len(got) != 2 || got[0].ConditionType != "example.com/A" || got[1].ConditionType != "example.com/B" {
 		t.Errorf("got %+v", got)
 	}
@@ -154,7 +154,7 @@ func TestProbes(t *testing.T) {
 	}, texts); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if single, _ := probesFor(checksEnvironment(), []config.Rule{old}); single[0].Identity != got[0].Identity {
+	if single, _ := probesFor(checksEnvironment(), nil, []config.Rule{old}); single[0].Identity != got[0].Identity {
 		t.Error("it is not the older one's")
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/nodegate/nodegate/internal/agent/config"
-	"github.com/nodegate/nodegate/internal/agent/probes"
 )
 
 // makeLoader creates the loader of the configuration file.
@@ -19,7 +18,7 @@ func (a *agent) makeLoader() {
 	if a.options.config == "" {
 		return
 	}
-	a.loader = &config.Loader{Path: a.options.config, Log: a.log, Changed: func(*config.File) { a.enqueue() }}
+	a.loader = &config.Loader{Path: a.options.config, Log: a.log, Changed: a.enqueue}
 	a.watcher.OnChange(a.enqueue) // the node's labels decide which rules match
 	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "node_readiness_agent_config_good", Help: "1 while the configuration file can be used, otherwise 0: the " +
@@ -30,14 +29,6 @@ func (a *agent) makeLoader() {
 		}
 		return 1
 	}))
-}
-
-// ownProbes returns the probe of the reporter, which no rule configures.
-func (a *agent) ownProbes() []probes.Probe {
-	if a.reporter == nil {
-		return nil
-	}
-	return []probes.Probe{a.reporter.Probe()}
 }
 
 // follow runs the checks and probes of the rules that match the node, until ctx ends. While the configuration or the
@@ -64,7 +55,7 @@ func (a *agent) follow(ctx context.Context) {
 				before = ""
 				end()
 				a.suite.Store(a.unconfigured())
-				a.probes.Set(ctx, a.ownProbes(), false)
+				a.probes.Set(ctx, a.own, false)
 			}
 			continue
 		}
@@ -83,14 +74,14 @@ func (a *agent) follow(ctx context.Context) {
 		suite, problems := suiteFor(a.env, rules, file.Rules)
 		a.suite.Store(suite)
 		all.Go(func() { suite.Run(suiteCtx) })
-		fromRules, more := probesFor(a.env, rules)
+		wanted, more := probesFor(a.env, a.own, rules)
 		// Conditions of former probes are removed only when it is certain that no rule wants them.
-		a.probes.Set(ctx, append(a.ownProbes(), fromRules...), fresh)
+		a.probes.Set(ctx, wanted, fresh)
 		for _, err := range append(problems, more...) {
 			a.log.Warn("Ignoring a part of the configuration", "error", err.Error())
 		}
 		a.log.Info("The configuration is in force", "rules", len(rules), "checks", suite.Defaults(),
-			"probes", len(fromRules), "saved", !fresh)
+			"probes", len(wanted), "saved", !fresh)
 	}
 }
 
@@ -110,9 +101,6 @@ func fingerprint(rules []config.Rule, file *config.File, fresh bool) string {
 			names = append(names, file.Rules[i].Name)
 		}
 	}
-	raw, err := json.Marshal([]any{rules, names, fresh})
-	if err != nil { // they were read from JSON: cannot happen
-		return ""
-	}
+	raw, _ := json.Marshal([]any{rules, names, fresh}) // they were read from JSON: cannot fail
 	return string(raw)
 }

@@ -41,7 +41,7 @@ func (r *running) defaults(t *testing.T, want ...string) {
 	t.Helper()
 	cluster.Eventually(t, "the default checks", func() error {
 		var got []string
-		for _, c := range r.health(t, "").Checks {
+		for _, c := range r.Health(t, "").Checks {
 			got = append(got, c.Name)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -81,7 +81,7 @@ func TestTheRulesDecideWhatRuns(t *testing.T) {
 	shared(t).PatchNode(node, `{"metadata":{"labels":{"pool":"workers"}}}`)
 	a.defaults(t, "node_ready", "rule:workers")
 	becomes(t, node, own, "True", "NodegateProbeSucceeded")
-	a.is(t, 200, false, "")
+	a.Is(t, 200, false, "")
 
 	t.Run("a broken file leaves the last good one in force", func(t *testing.T) {
 		if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {

@@ -23,7 +23,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal ends the agent at once
-	if err := newCommand(os.LookupEnv, hooks{}).ExecuteContext(ctx); err != nil {
+	if err := newCommand(os.LookupEnv).ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}

@@ -48,16 +48,6 @@ type options struct {
 	reporter    *probes.Reporter // from environment variables only; nil: the agent is no reporter
 	impersonate bool
 	serveHealth bool
-
-	hooks
-}
-
-// hooks let tests control a running agent. The zero value has none.
-type hooks struct {
-	// listening is called with the address of each server.
-	listening func(server string, address net.Addr)
-	// hurry ends the drain time when it is closed.
-	hurry <-chan struct{}
 }
 
 type healthOptions struct {
@@ -219,8 +209,8 @@ func parseLevel(s string) (slog.Level, bool) {
 }
 
 // newCommand returns the command. lookup finds environment variables.
-func newCommand(lookup func(string) (string, bool), h hooks) *cobra.Command {
-	o := &options{hooks: h}
+func newCommand(lookup func(string) (string, bool)) *cobra.Command {
+	o := &options{}
 	cmd := &cobra.Command{
 		Use:           "agent",
 		Short:         "The Nodegate node agent: tells external load balancers whether its node is ready",

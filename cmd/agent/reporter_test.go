@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,8 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
@@ -88,7 +85,7 @@ func TestTheReporterWithTheRightsOfTheSecondSeed(t *testing.T) {
 		before, runs := version(), a.runs(t)
 		cluster.Eventually(t, "the probe runs", func() error {
 			if n := a.runs(t); n < runs+5 {
-				return fmt.Errorf("%d more runs", n-runs)
+				return fmt.Errorf("%v more runs", n-runs)
 			}
 			return nil
 		})
@@ -107,7 +104,7 @@ func TestTheReporterWithTheRightsOfTheSecondSeed(t *testing.T) {
 		becomes(t, node, calico, "True", "EndpointOK")
 	})
 	t.Run("it is not a health endpoint unless it is told a port", func(t *testing.T) {
-		if _, serves := a.addresses["health"]; serves {
+		if _, serves := a.Addresses["health"]; serves {
 			t.Error("it serves /health")
 		}
 	})
@@ -158,14 +155,7 @@ func TestTheReporterWithConstrainedImpersonation(t *testing.T) {
 	e.Must(e.Client.SubResource("token").Create(t.Context(),
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}, request))
 	config := e.Config()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	e.Must(clientcmd.WriteToFile(clientcmdapi.Config{
-		CurrentContext: "pod",
-		Contexts:       map[string]*clientcmdapi.Context{"pod": {Cluster: "pod", AuthInfo: "pod"}},
-		Clusters: map[string]*clientcmdapi.Cluster{
-			"pod": {Server: config.Host, CertificateAuthorityData: config.CAData}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"pod": {Token: request.Status.Token}},
-	}, kubeconfig))
+	kubeconfig := cluster.Kubeconfig(t, config.Host, config.CAData, request.Status.Token)
 
 	url, status := endpoint(t)
 	a := startAgent(t, map[string]string{"NODE_NAME": node, "CHECK_ENDPOINT": url, "CONDITION_TYPE": calico,
@@ -177,7 +167,7 @@ func TestTheReporterWithConstrainedImpersonation(t *testing.T) {
 		t.Errorf("another's condition is %+v", c)
 	}
 	cluster.Eventually(t, "its metrics", func() error {
-		_, metrics := a.get(t, "metrics", "/metrics")
+		_, metrics := a.Get(t, "metrics", "/metrics")
 		for _, want := range []string{
 			"node_readiness_reporter_build_info{version=", `node_readiness_reporter_checks_total{result="healthy"} `,
 			`node_readiness_reporter_checks_total{result="unhealthy"} `, "node_readiness_reporter_check_duration_seconds_count ",
@@ -192,20 +182,10 @@ func TestTheReporterWithConstrainedImpersonation(t *testing.T) {
 	})
 }
 
-// runs is how often the reporter's probe has run.
-func (r *running) runs(t *testing.T) int {
+// runs is how often the reporter's probe has succeeded.
+func (r *running) runs(t *testing.T) float64 {
 	t.Helper()
-	_, metrics := r.get(t, "metrics", "/metrics")
-	n := 0
-	for line := range strings.Lines(metrics) {
-		if rest, ok := strings.CutPrefix(line,
-			`node_readiness_agent_probe_runs_total{condition="`+calico+`",result="success"} `); ok {
-			if _, err := fmt.Sscan(rest, &n); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	return n
+	return r.Metric(t, `node_readiness_agent_probe_runs_total{condition="`+calico+`",result="success"}`)
 }
 
 func TestTheReporterSurvivesAnOutage(t *testing.T) {
@@ -241,7 +221,7 @@ func TestTheReporterAnswersBalancersWhereItIsToldAPort(t *testing.T) {
 	url, _ := endpoint(t)
 	env := map[string]string{"NODE_NAME": "x", "CHECK_ENDPOINT": url, "CONDITION_TYPE": calico, "LISTEN_PORT": "0"}
 	a := startAgent(t, env, "--kubeconfig=/nonexistent")
-	if got := a.health(t, ""); got.code != 200 {
+	if got := a.Health(t, ""); got.Code != 200 {
 		t.Errorf("got %+v", got)
 	}
 }

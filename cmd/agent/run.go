@@ -51,6 +51,7 @@ type agent struct {
 	suite    atomic.Pointer[checks.Suite]
 	handler  *health.Handler
 	probes   *probes.Publisher // nil: the agent publishes nothing
+	own      []probes.Probe    // of the reporter, which no rule configures
 	loader   *config.Loader    // nil: the agent has no configuration file
 	wake     chan struct{}     // gets a value when the configuration or the node has changed
 
@@ -112,8 +113,11 @@ func (a *agent) watchNode() {
 	}))
 }
 
+// connect reads how to reach the API server, again at each call.
 func (a *agent) connect() (*nodewatch.Client, error) {
-	config, err := a.clusterConfig()
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = a.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -123,13 +127,6 @@ func (a *agent) connect() (*nodewatch.Client, error) {
 	return nodewatch.NewClient(config)
 }
 
-// clusterConfig reads how to reach the API server, again at each call.
-func (a *agent) clusterConfig() (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = a.kubeconfig
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-}
-
 func (a *agent) makeHealth() {
 	a.env = checks.Environment{AllowRemote: a.allowRemote, WriteRoot: a.writeRoot}
 	if a.hostRoot == noHostRoot {
@@ -137,32 +134,31 @@ func (a *agent) makeHealth() {
 	} else {
 		a.env.HostRoot, a.env.Mounts = a.hostRoot, checks.RememberMounts(a.hostRoot)
 	}
-	a.handler = &health.Handler{
-		Suite:   a.suite.Load,
-		Metrics: health.NewMetrics(a.registry),
-	}
-	if a.health.drainStatus != http.StatusServiceUnavailable {
-		a.handler.DrainStatus = a.health.drainStatus
-		a.handler.Starting = a.starting
-	}
 	if a.watcher != nil { // a nil *Watcher in the interface would not be nil
 		a.env.Node = a.watcher
-		a.handler.Maintenance = func() string { return checks.Maintenance(a.watcher.Object()) }
+	}
+	a.handler = &health.Handler{
+		Suite:       a.suite.Load,
+		DrainStatus: a.health.drainStatus,
+		Starting:    func() bool { return a.watcher != nil && !a.watcher.Answered() },
+		Maintenance: func() string {
+			if a.watcher == nil {
+				return ""
+			}
+			return checks.Maintenance(a.watcher.Object())
+		},
+		Metrics: health.NewMetrics(a.registry),
 	}
 	a.suite.Store(a.unconfigured())
 }
 
-// starting reports whether the agent still waits for the first answer of the API server. An error is an answer: checks
-// then fail open.
-func (a *agent) starting() bool { return a.watcher != nil && !a.watcher.Answered() }
-
 // unconfigured returns the checks of an agent without rules: it has no configuration file, or could not read it yet.
 func (a *agent) unconfigured() *checks.Suite {
-	builtin := checks.Builtin(a.env)
+	var others []checks.Check
 	if a.options.config != "" {
-		builtin = append(builtin, checks.Unconfigured(a.env.Node)...)
+		others = checks.Unconfigured(a.env.Node)
 	}
-	return checks.NewSuite(nil, builtin...)
+	return checks.NewSuite(nil, append(others, checks.Builtin(a.env, nil)...)...)
 }
 
 // makeProbes creates the publisher of conditions.
@@ -173,45 +169,52 @@ func (a *agent) makeProbes() {
 	newMetrics := probes.NewMetrics
 	if a.reporter != nil {
 		newMetrics = probes.NewReporterMetrics
+		a.own = []probes.Probe{a.reporter.Probe()}
 	}
 	a.probes = probes.New(probes.Options{
-		Node: a.nodeName, Source: a.watcher, Log: a.log, Metrics: newMetrics(a.registry), Boot: probes.BootTime(),
+		Node: a.nodeName, Source: a.watcher, Log: a.log, Metrics: newMetrics(a.registry),
 		Update: a.reporter != nil,
 	})
 }
 
 // start starts the servers and loops in a.serving, which end with ctx.
 func (a *agent) start(ctx context.Context) error {
-	if a.serveHealth {
-		if err := a.listen(ctx, "health", "--listen-port", a.health.listenAddress(a.health.port),
-			a.health.allowFrom, a.serveHTTP(a.handler)); err != nil {
-			return err
-		}
+	servers := []struct {
+		name, flag, address string
+		on                  bool
+		allow               []net.IPNet
+		serve               func(context.Context, *health.Listener) error
+	}{
+		{"health", "--listen-port", a.health.listenAddress(a.health.port), a.serveHealth, a.health.allowFrom,
+			a.serveHTTP(a.handler)},
+		{"agent-check", "--agent-check-port", a.health.listenAddress(a.health.agentCheckPort), a.health.agentCheckPort != 0,
+			a.health.allowFrom, a.handler.ServeAgentCheck},
+		{"probes", "--health-probe-bind-address", a.probeAddress, a.probeAddress != "0", nil, a.serveHTTP(liveness())},
+		{"metrics", "--metrics-bind-address", a.metricsAddress, a.metricsAddress != "0", nil, a.serveHTTP(a.operations())},
 	}
-	if a.health.agentCheckPort != 0 {
-		if err := a.listen(ctx, "agent-check", "--agent-check-port", a.health.listenAddress(a.health.agentCheckPort),
-			a.health.allowFrom, a.handler.ServeAgentCheck); err != nil {
-			return err
+	for _, s := range servers {
+		if !s.on {
+			continue
 		}
-	}
-	if a.probeAddress != "0" {
-		if err := a.listen(ctx, "probes", "--health-probe-bind-address", a.probeAddress, nil,
-			a.serveHTTP(liveness())); err != nil {
-			return err
-		}
-	}
-	if a.metricsAddress != "0" {
-		err := a.listen(ctx, "metrics", "--metrics-bind-address", a.metricsAddress, nil, a.serveHTTP(a.operations()))
-		switch {
-		case err != nil && a.reporter == nil:
-			return err
-		case err != nil: // a reporter continues: another one on the node may use the port
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.address)
+		if err != nil && s.name == "metrics" && a.reporter != nil { // another reporter on the node may use the port
 			a.log.Error("Cannot serve metrics", "error", err.Error())
+			continue
 		}
+		if err != nil {
+			return fmt.Errorf("%s: serving %s: %w", s.flag, s.name, err)
+		}
+		a.log.Info("Listening", "server", s.name, "address", l.Addr().String())
+		a.serving.Go(func() error {
+			if err := s.serve(ctx, health.NewListener(l, s.allow, a.handler.Metrics)); err != nil {
+				return fmt.Errorf("serving %s: %w", s.name, err)
+			}
+			return nil
+		})
 	}
 	if a.probes != nil {
 		a.serving.Go(func() error { a.probes.Run(ctx); return nil })
-		a.probes.Set(ctx, a.ownProbes(), false)
+		a.probes.Set(ctx, a.own, false)
 	}
 	if a.options.config != "" {
 		a.serving.Go(func() error { a.follow(ctx); return nil })
@@ -219,26 +222,6 @@ func (a *agent) start(ctx context.Context) error {
 	if a.watcher != nil {
 		a.serving.Go(func() error { a.watcher.Run(ctx); return nil })
 	}
-	return nil
-}
-
-// listen listens on an address and serves the connections of allowed clients. flag is the flag of that address.
-func (a *agent) listen(ctx context.Context, name, flag, address string, allow []net.IPNet,
-	serve func(context.Context, *health.Listener) error) error {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("%s: serving %s: %w", flag, name, err)
-	}
-	a.log.Info("Listening", "server", name, "address", l.Addr().String())
-	if a.listening != nil {
-		a.listening(name, l.Addr())
-	}
-	a.serving.Go(func() error {
-		if err := serve(ctx, health.NewListener(l, allow, a.handler.Metrics)); err != nil {
-			return fmt.Errorf("serving %s: %w", name, err)
-		}
-		return nil
-	})
 	return nil
 }
 
@@ -259,7 +242,6 @@ func (a *agent) drain(ctx context.Context) {
 		"drainTime", a.health.drainTime.String())
 	select {
 	case <-time.After(a.health.drainTime):
-	case <-a.hurry:
 	case <-ctx.Done():
 	}
 }

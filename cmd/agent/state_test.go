@@ -13,15 +13,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/config"
@@ -63,14 +60,7 @@ func fakeAPI(t *testing.T, node *corev1.Node) (kubeconfig string, server *httpte
 		_ = json.NewEncoder(w).Encode(list)
 	}))
 	t.Cleanup(server.Close)
-	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(clientcmdapi.Config{
-		CurrentContext: "c", Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c"}},
-		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: server.URL}},
-	}, kubeconfig); err != nil {
-		t.Fatal(err)
-	}
-	return kubeconfig, server
+	return cluster.Kubeconfig(t, server.URL, nil, ""), server
 }
 
 // TestARestartInAnOutageChangesNothing: an agent that knows neither its rules nor its labels goes on with those that it
@@ -101,8 +91,8 @@ func TestARestartInAnOutageChangesNothing(t *testing.T) {
 	}
 	a = startAgent(t, env, args...)
 	a.defaults(t, "node_ready", "http:ingress")
-	got := a.health(t, "")
-	if got.code != 503 || !got.FailOpen || !got.Checks[0].Passed || got.Checks[1].Passed {
+	got := a.Health(t, "")
+	if got.Code != 503 || got.FailOpen == "" || !got.Checks[0].Passed || got.Checks[1].Passed {
 		t.Errorf("node_ready fails open, and the check that needs only the node runs: %+v", got)
 	}
 	a.stop()
@@ -134,15 +124,14 @@ func TestWithoutAConfiguration(t *testing.T) {
 	for name, file := range map[string]string{"missing": "/nonexistent/rules.json", "broken": broken} {
 		t.Run(name, func(t *testing.T) {
 			a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig", kubeconfig, "--config", file)
-			a.is(t, 503, false, "the node has no Ready condition") // the node is known
+			a.Is(t, 503, false, "the node has no Ready condition") // the node is known
 			for _, check := range []string{"rules", "custom_conditions"} {
-				got := a.health(t, "?check="+check)
-				if got.code != 200 || !got.FailOpen || got.failOpen != check ||
+				got := a.Health(t, "?check="+check)
+				if got.Code != 200 || got.FailOpen != check ||
 					got.Checks[0].FailOpen != "the agent has no configuration yet" {
 					t.Errorf("%s: %+v", check, got)
 				}
-				_, metrics := a.get(t, "metrics", "/metrics")
-				if !strings.Contains(metrics, `node_readiness_agent_check_fail_open{check="`+check+`"} 1`) {
+				if a.Metric(t, `node_readiness_agent_check_fail_open{check="`+check+`"}`) != 1 {
 					t.Errorf("%s: the metric does not tell", check)
 				}
 			}
@@ -169,30 +158,29 @@ func TestARuleInDryRunEmptiesNoPool(t *testing.T) {
 	a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig", kubeconfig, "--config", rules)
 	a.defaults(t, "http:ingress")
 	const asked = "?check=node_ready,http:ingress"
-	if got := a.health(t, asked); got.code != 200 || got.FailOpen {
+	if got := a.Health(t, asked); got.Code != 200 || got.FailOpen != "" {
 		t.Fatalf("in force: %+v", got)
 	}
 	rule.State = config.DryRun
 	writeConfig(t, rules, rule)
 	a.defaults(t, "node_ready")
-	if got := a.health(t, asked); got.code != 200 || !got.FailOpen || got.failOpen != "http:ingress" {
+	if got := a.Health(t, asked); got.Code != 200 || got.FailOpen != "http:ingress" {
 		t.Errorf("in dry-run: %+v", got)
 	}
-	_, metrics := a.get(t, "metrics", "/metrics")
-	for _, line := range []string{`node_readiness_agent_check_fail_open{check="http:*"} 1`,
-		`node_readiness_agent_check_results_total{check="http:*",result="fail_open"} 1`} {
-		if !strings.Contains(metrics, line+"\n") {
-			t.Errorf("no line %s", line)
+	for _, name := range []string{`node_readiness_agent_check_fail_open{check="http:*"}`,
+		`node_readiness_agent_check_results_total{check="http:*",result="fail_open"}`} {
+		if got := a.Metric(t, name); got != 1 {
+			t.Errorf("%s %v", name, got)
 		}
 	}
-	if got := a.health(t, "?check=bogus"); got.code != 503 {
+	if got := a.Health(t, "?check=bogus"); got.Code != 503 {
 		t.Errorf("another name: %+v", got)
 	}
 
 	// The same for an agent that knows neither its rules nor its labels. What needs only the node still runs.
 	away := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig=/nonexistent", "--config", rules)
-	got := away.health(t, "?check=http:ingress,filesystem_ro")
-	if got.code != 200 || got.failOpen != "http:ingress" || got.Checks[1].FailOpen != "" {
+	got := away.Health(t, "?check=http:ingress,filesystem_ro")
+	if got.Code != 200 || got.FailOpen != "http:ingress" || got.Checks[1].FailOpen != "" {
 		t.Errorf("without labels: %+v", got)
 	}
 }
@@ -223,17 +211,14 @@ func TestAMessageThatChangesIsNoWrite(t *testing.T) {
 	for n := 1; n < 5; n++ {
 		change(n)
 		cluster.Eventually(t, "a run", func() error {
-			_, metrics := a.get(t, "metrics", "/metrics")
-			line := fmt.Sprintf("node_readiness_agent_probe_runs_total{condition=%q,result=\"failure\"} %d\n",
-				"example.com/Fresh", n)
-			if !strings.Contains(metrics, line) {
+			const runs = `node_readiness_agent_probe_runs_total{condition="example.com/Fresh",result="failure"}`
+			if a.Metric(t, runs) != float64(n) {
 				return errors.New("not yet")
 			}
 			return nil
 		})
 	}
-	_, metrics := a.get(t, "metrics", "/metrics")
-	if !strings.Contains(metrics, "node_readiness_agent_condition_writes_total{result=\"success\"} 1\n") {
-		t.Errorf("it has not written once:\n%s", metrics)
+	if n := a.Metric(t, `node_readiness_agent_condition_writes_total{result="success"}`); n != 1 {
+		t.Errorf("it has written %v times", n)
 	}
 }

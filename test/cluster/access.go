@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"testing"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -77,4 +78,19 @@ func (c *Cluster) writeKubeconfig(path, user string, groups ...string) (string, 
 		return "", fmt.Errorf("writing the kubeconfig of %q: %w", user, err)
 	}
 	return path, nil
+}
+
+// Kubeconfig writes a kubeconfig file for a server until the test ends, and returns its path. Without ca, clients accept
+// any certificate. token may be empty.
+func Kubeconfig(t *testing.T, server string, ca []byte, token string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	Must(t, clientcmd.WriteToFile(clientcmdapi.Config{
+		CurrentContext: "c",
+		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
+		Clusters: map[string]*clientcmdapi.Cluster{
+			"c": {Server: server, CertificateAuthorityData: ca, InsecureSkipTLSVerify: ca == nil}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": {Token: token}},
+	}, path))
+	return path
 }

@@ -6,7 +6,8 @@ package checks
 import (
 	"context"
 	"fmt"
-	"strings"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
@@ -34,52 +35,43 @@ func DiskPressure(hostRoot string, params *v1alpha1.DiskCheck) Check {
 	if len(paths) == 0 {
 		paths = []string{DefaultDiskPath}
 	}
-	minBytes := percentOr(params.MinimumFreePercent, DefaultMinimumFreePercent)
-	minInodes := percentOr(params.MinimumFreeInodesPercent, DefaultMinimumFreeInodesPercent)
+	minBytes := ptr.Deref(params.MinimumFreePercent, DefaultMinimumFreePercent)
+	minInodes := ptr.Deref(params.MinimumFreeInodesPercent, DefaultMinimumFreeInodesPercent)
 	return Check{Name: NameDiskPressure, Run: func(context.Context) Result {
-		var problems []string
-		for _, path := range paths {
+		results := make([]Result, len(paths))
+		for i, path := range paths {
 			where, err := HostPath(hostRoot, path)
 			var u usage
 			if err == nil {
 				u, err = statfs(where)
 			}
+			if err == nil {
+				err = u.problem(minBytes, minInodes)
+			}
+			results[i] = Pass()
 			if err != nil {
-				problems = append(problems, fmt.Sprintf("%s: %v", path, err))
-				continue
-			}
-			if p := u.problem(minBytes, minInodes); p != "" {
-				problems = append(problems, path+": "+p)
+				results[i] = Fail(fmt.Sprintf("%s: %v", path, err))
 			}
 		}
-		if len(problems) > 0 {
-			return Fail(strings.Join(problems, "; "))
-		}
-		return Pass()
+		return combine(results)
 	}}
 }
 
-func percentOr(p *int32, def int32) uint64 {
-	if p == nil || *p < 0 {
-		return uint64(def) //nolint:gosec // a constant
+// problem returns an error that says which share is too small.
+func (u usage) problem(minBytes, minInodes int32) error {
+	if free := share(u.freeBytes, u.bytes); free < float64(minBytes) {
+		return fmt.Errorf("%.1f%% of bytes free, %d%% required", free, minBytes)
 	}
-	return uint64(*p)
+	if free := share(u.freeInodes, u.inodes); free < float64(minInodes) {
+		return fmt.Errorf("%.1f%% of inodes free, %d%% required", free, minInodes)
+	}
+	return nil
 }
 
-// problem says which share is too small; empty if none is.
-func (u usage) problem(minBytes, minInodes uint64) string {
-	if below(u.freeBytes, u.bytes, minBytes) {
-		return fmt.Sprintf("%.1f%% of bytes free, %d%% required", share(u.freeBytes, u.bytes), minBytes)
+// share returns the free share in percent, in floating point: the product of a large filesystem's bytes overflows.
+func share(free, total uint64) float64 {
+	if total == 0 {
+		return 100
 	}
-	if below(u.freeInodes, u.inodes, minInodes) {
-		return fmt.Sprintf("%.1f%% of inodes free, %d%% required", share(u.freeInodes, u.inodes), minInodes)
-	}
-	return ""
+	return 100 * float64(free) / float64(total)
 }
-
-// below compares in floating point: the product of a large filesystem's bytes overflows.
-func below(free, total, percent uint64) bool {
-	return total > 0 && share(free, total) < float64(percent)
-}
-
-func share(free, total uint64) float64 { return 100 * float64(free) / float64(total) }

@@ -191,24 +191,13 @@ func parseMountInfo(r io.Reader, hostRoot string) ([]mount, error) {
 
 // onNode returns the node's path of a path of this process.
 func onNode(path, hostRoot string) (string, bool) {
-	if hostRoot == "" || hostRoot == "/" {
-		return path, true
-	}
-	rest, ok := strings.CutPrefix(path, filepath.Clean(hostRoot))
-	if !ok || rest != "" && rest[0] != '/' {
+	below, err := filepath.Rel(cmp.Or(hostRoot, "/"), path)
+	if err != nil || !filepath.IsLocal(below) {
 		return "", false
 	}
-	if rest == "" {
-		return "/", true
-	}
-	return rest, true
+	return filepath.Join("/", below), true
 }
 
 func hasOption(options, option string) bool {
-	for o := range strings.SplitSeq(options, ",") {
-		if o == option {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Split(options, ","), option)
 }

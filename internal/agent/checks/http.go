@@ -4,6 +4,7 @@
 package checks
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,7 +45,7 @@ func local(name string, a *v1alpha1.HTTPGetAction) Check {
 
 // HTTP passes when the request is answered with an expected status.
 func HTTP(name string, a *v1alpha1.HTTPGetAction, dialer *net.Dialer) (Check, error) {
-	expected, err := ParseStatuses(a.ExpectedStatuses)
+	expected, err := parseStatuses(a.ExpectedStatuses)
 	if err != nil {
 		return Check{}, err
 	}
@@ -61,7 +63,7 @@ func HTTP(name string, a *v1alpha1.HTTPGetAction, dialer *net.Dialer) (Check, er
 		if err != nil {
 			return Fail(DialReason(err))
 		}
-		if !expected.Contains(code) {
+		if !expected.contains(code) {
 			return Fail(fmt.Sprintf("HTTP status %d", code))
 		}
 		return Pass()
@@ -69,31 +71,22 @@ func HTTP(name string, a *v1alpha1.HTTPGetAction, dialer *net.Dialer) (Check, er
 }
 
 func actionURL(a *v1alpha1.HTTPGetAction) string {
-	host := a.Host
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	scheme := strings.ToLower(a.Scheme)
-	if scheme == "" {
-		scheme = "http"
-	}
+	host, scheme := cmp.Or(a.Host, "127.0.0.1"), cmp.Or(strings.ToLower(a.Scheme), "http")
 	path, query, _ := strings.Cut(a.Path, "?")
-	u := url.URL{Scheme: scheme, Host: net.JoinHostPort(host, strconv.Itoa(int(a.Port))), Path: path, RawQuery: query}
-	if path == "" {
-		u.Path = "/"
-	}
+	u := url.URL{Scheme: scheme, Host: net.JoinHostPort(host, strconv.Itoa(int(a.Port))), Path: cmp.Or(path, "/"),
+		RawQuery: query}
 	return u.String()
 }
 
-// Statuses are ranges of HTTP status codes that mean success.
-type Statuses [][2]int
+// statuses are ranges of HTTP status codes that mean success.
+type statuses [][2]int
 
-// ParseStatuses reads codes ("204"), classes ("2xx") and ranges ("200-299"). None means 2xx.
-func ParseStatuses(in []string) (Statuses, error) {
+// parseStatuses reads codes ("204"), classes ("2xx") and ranges ("200-299"). None means 2xx.
+func parseStatuses(in []string) (statuses, error) {
 	if len(in) == 0 {
-		return Statuses{{200, 299}}, nil
+		in = []string{"2xx"}
 	}
-	var out Statuses
+	var out statuses
 	for _, s := range in {
 		from, to, isRange := strings.Cut(s, "-")
 		if !isRange {
@@ -112,14 +105,8 @@ func ParseStatuses(in []string) (Statuses, error) {
 	return out, nil
 }
 
-// Contains reports whether a code means success.
-func (s Statuses) Contains(code int) bool {
-	for _, r := range s {
-		if r[0] <= code && code <= r[1] {
-			return true
-		}
-	}
-	return false
+func (s statuses) contains(code int) bool {
+	return slices.ContainsFunc(s, func(r [2]int) bool { return r[0] <= code && code <= r[1] })
 }
 
 // newHTTPClient returns a client without proxy and redirects. It keeps no connections: each check opens a new one.

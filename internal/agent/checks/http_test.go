@@ -126,17 +126,17 @@ func TestHTTPTimesOut(t *testing.T) {
 
 func TestParseStatuses(t *testing.T) {
 	for _, bad := range []string{"", "2", "20x", "600", "099", "300-200", "200-", "-200", "2xx-3xx"} {
-		if s, err := ParseStatuses([]string{bad}); err == nil {
+		if s, err := parseStatuses([]string{bad}); err == nil {
 			t.Errorf("%q is accepted as %v", bad, s)
 		}
 	}
-	s, err := ParseStatuses([]string{"200-204", "401", "5xx"})
+	s, err := parseStatuses([]string{"200-204", "401", "5xx"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for code, want := range map[int]bool{199: false, 200: true, 204: true, 205: false, 401: true, 402: false, 499: false,
 		500: true, 599: true} {
-		if s.Contains(code) != want {
+		if s.contains(code) != want {
 			t.Errorf("%d: got %t", code, !want)
 		}
 	}

@@ -22,23 +22,18 @@ func Network(params *v1alpha1.NetworkCheck) Check {
 	if params == nil {
 		params = &v1alpha1.NetworkCheck{}
 	}
-	n := network{
-		resolve: params.Resolve,
-		gateway: params.DefaultGateway == nil || *params.DefaultGateway,
-		lookup:  (&net.Resolver{PreferGo: true}).LookupHost,
-		routes:  defaultRoutes,
-		reach:   reachable,
-	}
-	return Check{Name: NameNetwork, Run: n.look}
-}
-
-// network is the check. Its functions are fields, for tests.
-type network struct {
-	resolve []string
-	gateway bool
-	lookup  func(ctx context.Context, host string) ([]string, error)
-	routes  func() ([]route, error)
-	reach   func(ctx context.Context, gateway net.IP, link *net.Interface) error
+	return Check{Name: NameNetwork, Run: func(ctx context.Context) Result {
+		results := slices.Repeat([]Result{Pass()}, len(params.Resolve)+1)
+		var all sync.WaitGroup
+		for i, host := range params.Resolve {
+			all.Go(func() { results[i] = lookUp(ctx, host) })
+		}
+		if params.DefaultGateway == nil || *params.DefaultGateway {
+			all.Go(func() { results[len(params.Resolve)] = checkGateway(ctx) })
+		}
+		all.Wait()
+		return combine(results)
+	}}
 }
 
 // route is one next hop of a default route.
@@ -47,70 +42,48 @@ type route struct {
 	gateway net.IP // nil: none. In an IPv4 route, it may be an IPv6 address
 }
 
-func (n *network) look(ctx context.Context) Result {
-	problems := make([]string, len(n.resolve)+1)
-	var all sync.WaitGroup
-	for i, host := range n.resolve {
-		all.Go(func() { problems[i] = n.lookUp(ctx, host) })
-	}
-	if n.gateway {
-		all.Go(func() { problems[len(n.resolve)] = n.checkGateway(ctx) })
-	}
-	all.Wait()
-	var found []string
-	for _, p := range problems {
-		if p != "" {
-			found = append(found, p)
-		}
-	}
-	if len(found) > 0 {
-		return Fail(strings.Join(found, "; "))
-	}
-	return Pass()
-}
-
-func (n *network) lookUp(ctx context.Context, host string) string {
-	_, err := n.lookup(ctx, host)
+func lookUp(ctx context.Context, host string) Result {
+	_, err := (&net.Resolver{PreferGo: true}).LookupHost(ctx, host)
 	if err == nil {
-		return ""
+		return Pass()
 	}
+	why := err.Error()
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
-		if dns.IsTimeout {
-			return fmt.Sprintf("resolving %s: no answer", host)
+		if why = dns.Err; dns.IsTimeout {
+			why = "no answer"
 		}
-		return fmt.Sprintf("resolving %s: %s", host, dns.Err)
 	}
-	return fmt.Sprintf("resolving %s: %v", host, err)
+	return Fail(fmt.Sprintf("resolving %s: %s", host, why))
 }
 
 // checkGateway requires one reachable default gateway.
-func (n *network) checkGateway(ctx context.Context) string {
-	routes, err := n.routes()
+func checkGateway(ctx context.Context) Result {
+	routes, err := defaultRoutes()
 	if err != nil {
-		return err.Error()
+		return Fail(err.Error())
 	}
 	if len(routes) == 0 {
-		return "there is no default route"
+		return Fail("there is no default route")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answers := make(chan error, len(routes))
 	for _, r := range routes {
-		go func() { answers <- n.checkRoute(ctx, r) }()
+		go func() { answers <- checkRoute(ctx, r) }()
 	}
 	var errs []string
 	for range routes {
 		err := <-answers
 		if err == nil {
-			return ""
+			return Pass()
 		}
 		errs = append(errs, err.Error())
 	}
 	slices.Sort(errs)
-	return strings.Join(errs, "; ")
+	return Fail(strings.Join(errs, "; "))
 }
 
-func (n *network) checkRoute(ctx context.Context, r route) error {
+func checkRoute(ctx context.Context, r route) error {
 	link, err := net.InterfaceByIndex(r.link)
 	if err != nil {
 		return fmt.Errorf("the link %d: %w", r.link, err)
@@ -121,7 +94,7 @@ func (n *network) checkRoute(ctx context.Context, r route) error {
 	if r.gateway == nil || link.Flags&net.FlagPointToPoint != 0 { // there is no neighbor
 		return nil
 	}
-	if err := n.reach(ctx, r.gateway, link); err != nil {
+	if err := reachable(ctx, r.gateway, link); err != nil {
 		return fmt.Errorf("the default gateway %s: %w", r.gateway, err)
 	}
 	return nil

@@ -32,15 +32,11 @@ type NodeSource interface {
 	Wait(ctx context.Context) Node
 }
 
-// errNoName is the reason of all checks of the node if the agent does not know the node's name.
-const errNoName = "NODE_NAME is not set"
-
 // nodeCheck returns a check of the Node object. It passes while the API server is unavailable. Without a source,
 // because the agent does not know the node's name, it is misconfigured.
 func nodeCheck(name string, source NodeSource, judge func(*corev1.Node) Result) Check {
 	if source == nil {
-		noName := func() (Result, bool) { return Misconfigured(errNoName), true }
-		return Check{Name: name, Instant: noName}
+		return Always(name, Misconfigured("NODE_NAME is not set"))
 	}
 	decide := func(n Node) Result {
 		if n.Unavailable != "" {
@@ -112,14 +108,18 @@ func Schedulable(source NodeSource) Check {
 	})
 }
 
-// CustomConditions passes when the node's conditions meet the rules, and the conditions of the types are True.
-func CustomConditions(source NodeSource, rules []Evidence, types []string) Check {
-	named := Evidence{}
-	for _, t := range types {
-		named.Conditions = append(named.Conditions, v1alpha1.ConditionRequirement{Type: t,
-			RequiredStatus: v1alpha1.ConditionTrue})
+// CustomConditions passes when the node's conditions meet the rules, and the conditions of params are True. params may
+// be nil.
+func CustomConditions(source NodeSource, rules []Evidence, params *v1alpha1.CustomConditionsCheck) Check {
+	all := rules
+	if params != nil {
+		named := Evidence{}
+		for _, t := range params.Types {
+			named.Conditions = append(named.Conditions, v1alpha1.ConditionRequirement{Type: t,
+				RequiredStatus: v1alpha1.ConditionTrue})
+		}
+		all = append(slices.Clone(rules), named)
 	}
-	all := append(slices.Clone(rules), named)
 	return nodeCheck(NameCustomConditions, source, func(node *corev1.Node) Result {
 		results := make([]Result, len(all))
 		for i := range all {

@@ -63,7 +63,7 @@ func TestNodeReady(t *testing.T) {
 }
 
 func TestChecksOfTheNodeWithoutItsName(t *testing.T) {
-	for _, c := range Builtin(Environment{}) {
+	for _, c := range Builtin(Environment{}, nil) {
 		switch c.Name {
 		case NameNodeReady, NameCustomConditions, NameSchedulable, NameRules:
 			if diff := cmp.Diff(Misconfigured("NODE_NAME is not set"), NewRunner(c).Do(t.Context()).Result); diff != "" {
@@ -93,7 +93,8 @@ func TestCustomConditions(t *testing.T) {
 			nil, Pass()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, _ := CustomConditions(fixed(Node{Object: node}), []Evidence{{Conditions: c.requirements}}, c.types).Instant()
+			got, _ := CustomConditions(fixed(Node{Object: node}), []Evidence{{Conditions: c.requirements}},
+				&v1alpha1.CustomConditionsCheck{Types: c.types}).Instant()
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -253,10 +254,10 @@ func TestABusyMachineIsNotANodeThatIsNotReady(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source := starved{c.node, make(chan struct{})}
-				for _, check := range []Check{NodeReady(source), All("both", []Check{NodeReady(source), NodeReady(source)})} {
-					r := NewRunner(check)
+				for _, ofRules := range [][]Check{{NodeReady(source)}, {NodeReady(source), NodeReady(source)}} {
+					g := NewSuite(ofRules).Group(NameNodeReady)
 					for _, want := range c.want {
-						if diff := cmp.Diff(want, r.Do(t.Context()).Result); diff != "" {
+						if diff := cmp.Diff(want, g.Do(t.Context()).Result); diff != "" {
 							t.Errorf("-want +got:\n%s", diff)
 						}
 					}

@@ -4,7 +4,6 @@
 package checks
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -20,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/needs"
 )
@@ -195,55 +195,62 @@ func command(t *testing.T, name string, args ...string) {
 	}
 }
 
-func TestNetworkWithoutARouteOrAGateway(t *testing.T) {
-	ip, nsenter := needs.Command(t, "ip", "iproute2"), needs.Command(t, "nsenter", "util-linux")
-	if !needs.Isolated(t) {
-		return
-	}
-	// The gateway is a network namespace of its own, of a process that does nothing.
+// twoNetworks returns how to run ip in the test's network namespace, which is one end of links, and in another one at
+// their other end. The other one is that of a process that does nothing.
+func twoNetworks(t *testing.T, ip, nsenter string) (here, there func(args string), pid string) {
+	t.Helper()
 	idle := exec.Command("cat")
 	idle.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
 	if _, err := idle.StdinPipe(); err != nil { // which is never closed
 		t.Fatal(err)
 	}
-	pid := fmt.Sprint(background(t, idle).Pid)
-	here := func(args ...string) { t.Helper(); command(t, ip, args...) }
-	there := func(args ...string) {
+	pid = fmt.Sprint(background(t, idle).Pid)
+	here = func(args string) { t.Helper(); command(t, ip, strings.Fields(args)...) }
+	there = func(args string) {
 		t.Helper()
-		command(t, nsenter, append([]string{"--target", pid, "--net", ip}, args...)...)
+		command(t, nsenter, append([]string{"--target", pid, "--net", ip}, strings.Fields(args)...)...)
 	}
+	return here, there, pid
+}
+
+func TestNetworkWithoutARouteOrAGateway(t *testing.T) {
+	ip, nsenter := needs.Command(t, "ip", "iproute2"), needs.Command(t, "nsenter", "util-linux")
+	if !needs.Isolated(t) {
+		return
+	}
+	here, there, pid := twoNetworks(t, ip, nsenter)
 	c := Network(nil)
 	finds(t, c, "there is no default route")
 
-	here("link", "add", "uplink", "type", "veth", "peer", "name", "gateway", "netns", pid)
-	here("address", "add", "192.0.2.2/24", "dev", "uplink")
-	here("link", "set", "uplink", "up")
-	there("address", "add", "192.0.2.1/24", "dev", "gateway")
-	there("link", "set", "gateway", "up")
-	here("route", "add", "default", "via", "192.0.2.1")
+	here("link add uplink type veth peer name gateway netns " + pid)
+	here("address add 192.0.2.2/24 dev uplink")
+	here("link set uplink up")
+	there("address add 192.0.2.1/24 dev gateway")
+	there("link set gateway up")
+	here("route add default via 192.0.2.1")
 	finds(t, c, "")
 
 	// Neighbours that were found are believed in for a while: both forget.
-	there("address", "delete", "192.0.2.1/24", "dev", "gateway")
-	here("neighbour", "flush", "dev", "uplink")
+	there("address delete 192.0.2.1/24 dev gateway")
+	here("neighbour flush dev uplink")
 	finds(t, c, "the default gateway 192.0.2.1: does not answer on the link")
-	there("address", "add", "192.0.2.1/24", "dev", "gateway")
+	there("address add 192.0.2.1/24 dev gateway")
 	finds(t, c, "")
 
-	there("link", "set", "gateway", "down")
+	there("link set gateway down")
 	finds(t, c, "the link uplink is down")
-	there("link", "set", "gateway", "up")
+	there("link set gateway up")
 	finds(t, c, "")
 
-	here("route", "delete", "default")
+	here("route delete default")
 	finds(t, c, "there is no default route")
 
-	here("-6", "address", "add", "2001:db8::2/64", "dev", "uplink", "nodad")
-	there("-6", "address", "add", "2001:db8::1/64", "dev", "gateway", "nodad")
-	here("-6", "route", "add", "default", "via", "2001:db8::1", "dev", "uplink")
+	here("-6 address add 2001:db8::2/64 dev uplink nodad")
+	there("-6 address add 2001:db8::1/64 dev gateway nodad")
+	here("-6 route add default via 2001:db8::1 dev uplink")
 	finds(t, c, "")
-	there("-6", "address", "delete", "2001:db8::1/64", "dev", "gateway")
-	here("-6", "neighbour", "flush", "dev", "uplink")
+	there("-6 address delete 2001:db8::1/64 dev gateway")
+	here("-6 neighbour flush dev uplink")
 	finds(t, c, "the default gateway 2001:db8::1: does not answer on the link")
 }
 
@@ -275,7 +282,7 @@ func TestAddressesOfServices(t *testing.T) {
 		{"198.51.100.1", false, false}, // the Node's, but elsewhere: a NAT's
 	} {
 		to := net.JoinHostPort(c.address, "80")
-		if got := (Environment{Node: constant{known}}).refuseRemote(to) == nil; got != c.whenKnown {
+		if got := (Environment{Node: fixed{Object: known}}).refuseRemote(to) == nil; got != c.whenKnown {
 			t.Errorf("%s with the Node known: %t", c.address, got)
 		}
 		if got := (Environment{}).refuseRemote(to) == nil; got != c.whenNone {
@@ -284,29 +291,13 @@ func TestAddressesOfServices(t *testing.T) {
 	}
 }
 
-// constant is a source of a node that nothing changes.
-type constant struct{ node *corev1.Node }
-
-func (c constant) Current() (Node, bool)     { return Node{Object: c.node}, true }
-func (c constant) Wait(context.Context) Node { return Node{Object: c.node} }
-
 // TestNetworkBySeveralWays has links to a gateway each, in a network namespace of its own.
 func TestNetworkBySeveralWays(t *testing.T) {
 	ip, nsenter := needs.Command(t, "ip", "iproute2"), needs.Command(t, "nsenter", "util-linux")
 	if !needs.Isolated(t) {
 		return
 	}
-	idle := exec.Command("cat")
-	idle.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
-	if _, err := idle.StdinPipe(); err != nil { // which is never closed
-		t.Fatal(err)
-	}
-	pid := fmt.Sprint(background(t, idle).Pid)
-	here := func(args string) { t.Helper(); command(t, ip, strings.Fields(args)...) }
-	there := func(args string) {
-		t.Helper()
-		command(t, nsenter, append([]string{"--target", pid, "--net", ip}, strings.Fields(args)...)...)
-	}
+	here, there, pid := twoNetworks(t, ip, nsenter)
 	for _, leg := range []string{"1", "2"} {
 		here("link add up" + leg + " type veth peer name gw" + leg + " netns " + pid)
 		here("address add 192.0." + leg + ".2/24 dev up" + leg)
@@ -317,6 +308,10 @@ func TestNetworkBySeveralWays(t *testing.T) {
 	}
 	c := Network(nil)
 
+	err := checkRoute(t.Context(), route{link: 1 << 20})
+	if err == nil || !strings.Contains(err.Error(), "the link 1048576: ") {
+		t.Errorf("a link that is gone: %v", err)
+	}
 	here("route add default nexthop via 192.0.1.1 nexthop via 192.0.2.1")
 	finds(t, c, "")
 	for _, leg := range []string{"1", "2"} { // whichever is dead, the other one carries the traffic
@@ -402,7 +397,7 @@ func TestNetworkWithASilentResolver(t *testing.T) {
 		}
 	}
 	attach(t, etc, "/etc", "", unix.MS_BIND, "")
-	c := Network(networkOf("node.example"))
+	c := Network(&v1alpha1.NetworkCheck{Resolve: []string{"node.example"}, DefaultGateway: new(false)})
 	resolver, err := net.ListenPacket("udp", "127.0.0.1:53")
 	if err != nil {
 		t.Fatal(err)
@@ -410,7 +405,8 @@ func TestNetworkWithASilentResolver(t *testing.T) {
 	finds(t, c, "resolving node.example: no answer")
 	go answer(resolver)
 	finds(t, c, "")
-	finds(t, Network(networkOf("node.example", "unknown.example")), "resolving unknown.example: no such host")
+	finds(t, Network(&v1alpha1.NetworkCheck{Resolve: []string{"node.example", "unknown.example"}}),
+		"resolving unknown.example: no such host; there is no default route")
 	_ = resolver.Close()
 	finds(t, c, "resolving node.example: ")
 }

@@ -7,14 +7,7 @@ import (
 	"net"
 
 	"golang.org/x/net/dns/dnsmessage"
-
-	"github.com/nodegate/nodegate/api/v1alpha1"
 )
-
-// networkOf are the parameters of a check that resolves names and does nothing else.
-func networkOf(names ...string) *v1alpha1.NetworkCheck {
-	return &v1alpha1.NetworkCheck{Resolve: names, DefaultGateway: new(false)}
-}
 
 // answer is a resolver that knows node.example, until the connection is closed.
 func answer(conn net.PacketConn) {

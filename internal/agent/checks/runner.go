@@ -4,12 +4,14 @@
 package checks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Outcome is a result and how long it took: 0 if it was in memory.
@@ -20,21 +22,34 @@ type Outcome struct {
 	TimedOut bool
 }
 
-// Runner runs one check for everyone who asks: requests to /health, requests of the agent-check, the check's own
-// background loop, and a probe's worker. Nothing else runs checks.
+// Runner runs one check for everyone who asks. Nothing else runs checks: this is the one way from a check to /health
+// and to a condition. Who waits for whom on it, and how long:
 //
-// At most one run is in progress. A run can hang forever: stat and statfs on a dead disk or NFS server ignore contexts.
+//	who                                      waits for                      until
+//	a request to /health or the agent-check  the slowest run of its checks  the run's limit, or its client disconnects
+//	a probe's worker                         the run                        the run's limit, or the probe is replaced
+//	the loop of a check with Period          the run                        the run's limit, or the rules change
+//	the run                                  what the check looks at        it returns: nothing can end it
+//	the loop that writes conditions          the API server, not a probe    10 s for each request
 //
-//	who                     waits for                          at most
-//	a request, a worker     the run in progress (Do)           its own context, or the check's Timeout and a twentieth
-//	  while a run hangs     nothing: the answer is "late"      -
-//	  with Instant          nothing: the check's memory        -
-//	  with Period           nothing, after the first result    -
-//	the background loop     like a worker                      -
-//	the run                 what the check looks at            no limit. Its context ends after Timeout
+// A request does not wait if a result is in memory: the last result of a check with Period, or that of Check.Instant.
 //
-// After its limit a run is late: its waiters get Check.Late (by default a failure), and so does everyone who comes
-// before the run has returned. No second run starts beside it. When it returns, the next caller starts a new one.
+// At most one run is in progress. It can hang forever, because stat and statfs on a dead disk or NFS server ignore
+// contexts. Its limits:
+//
+//	after                    what happens
+//	Check.Timeout            the run's context ends; a check that obeys it returns and says what it waited for
+//	Timeout and a twentieth  who waits gets Check.Late, by default a failure; so does everyone who asks from now on,
+//	                         and no second run starts beside this one
+//	the run returns          the next one who asks starts a run
+//
+// Check.Timeout is the timeoutSeconds of the rule, or by default:
+//
+//	1 s     checks
+//	1.5 s   checks of the Node object: the watcher of the node waits for the API server for 1 s
+//	5 s     okd_router_1936
+//	10 s    probes
+//	11 s    the probe of the reporter: its HTTP client waits for 10 s
 type Runner struct {
 	check Check
 	last  atomic.Pointer[Outcome] // of a background check
@@ -43,24 +58,18 @@ type Runner struct {
 	current *run
 }
 
-// run is one run in progress.
+// run is one run in progress. If it has an answer but is still in progress, it hangs.
 type run struct {
 	began    time.Time
 	answered chan struct{} // closed when outcome is set: when the run returns, or at its limit
 	outcome  Outcome
-	late     bool // the limit has passed and the run has not returned
 }
 
 // NewRunner returns a runner of the check.
 func NewRunner(c Check) *Runner {
-	if c.Timeout <= 0 {
-		c.Timeout = DefaultTimeout
-	}
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	return &Runner{check: c}
 }
-
-// Name is the check's name.
-func (r *Runner) Name() string { return r.check.Name }
 
 // Do returns what the check finds. A background check answers with its last result; other checks run. When ctx ends
 // first, that is a failure for this caller only.
@@ -95,88 +104,68 @@ func (r *Runner) wait(ctx context.Context, current *run) Outcome {
 	}
 }
 
-// join returns the run in progress, or starts one. In place of a run that hangs it returns one that is answered
-// already.
+// join returns the run in progress, or starts one. In place of a run that hangs, it returns one with an answer.
 func (r *Runner) join() *run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c := r.current; c != nil {
-		if !c.late {
-			return c
-		}
-		reason := fmt.Sprintf("still hanging after %s", time.Since(c.began).Round(time.Second))
-		stuck := &run{began: c.began, answered: make(chan struct{})}
-		stuck.outcome = Outcome{Result: r.check.late(reason), TimedOut: true}
-		close(stuck.answered)
-		return stuck
+	c := r.current
+	if c == nil {
+		c = &run{began: time.Now(), answered: make(chan struct{})}
+		r.current = c
+		go r.execute(c)
+		return c
 	}
-	c := &run{began: time.Now(), answered: make(chan struct{})}
-	r.current = c
-	go r.execute(c)
-	return c
+	select {
+	case <-c.answered:
+		reason := fmt.Sprintf("still hanging after %s", time.Since(c.began).Round(time.Second))
+		return &run{answered: c.answered, outcome: Outcome{Result: r.check.late(reason), TimedOut: true}}
+	default:
+		return c
+	}
 }
 
 // execute runs the check until it returns, and answers at its limit at the latest.
 func (r *Runner) execute(c *run) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.check.Timeout)
 	defer cancel()
-	// The limit is a little later than the context's, so that a check that obeys its context says what it waited for.
 	limit := time.AfterFunc(r.check.Timeout+r.check.Timeout/20, func() {
-		late := Outcome{Result: r.check.late(fmt.Sprintf("timed out after %s", r.check.Timeout)), TimedOut: true}
-		r.answer(c, late, true)
+		late := r.check.late(fmt.Sprintf("timed out after %s", r.check.Timeout))
+		r.answer(c, Outcome{Result: late, TimedOut: true}, false)
 	})
 	result := r.check.Run(ctx)
 	limit.Stop()
-	r.answer(c, Outcome{Result: result, TimedOut: !result.Passed && ctx.Err() != nil}, false)
-	r.mu.Lock()
-	r.current = nil
-	r.mu.Unlock()
+	r.answer(c, Outcome{Result: result, TimedOut: !result.Passed && ctx.Err() != nil}, true)
 }
 
-// answer sets the outcome of a run and releases its waiters. The first answer counts: a second one comes from a run
-// that returns after its limit.
-func (r *Runner) answer(c *run, o Outcome, late bool) {
+// answer sets the outcome of a run and releases its waiters. Of two answers, only the first one counts: a late run
+// has one before it returns.
+func (r *Runner) answer(c *run, o Outcome, returned bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	select {
 	case <-c.answered:
-		return
 	default:
+		o.Duration = time.Since(c.began)
+		c.outcome = o
+		close(c.answered)
 	}
-	c.late = late
-	o.Duration = time.Since(c.began)
-	c.outcome = o
-	close(c.answered)
+	if returned {
+		r.current = nil
+	}
 }
 
 // Background runs a background check with its period until ctx ends; for other checks it returns at once. The first run
-// begins without delay. Later runs are spread by up to a tenth of the period, so that agents do not run in step.
+// begins without delay.
 func (r *Runner) Background(ctx context.Context) {
 	if r.check.Period <= 0 {
 		return
 	}
-	for {
+	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		if o := r.wait(ctx, r.join()); ctx.Err() == nil {
 			r.last.Store(&o)
 		}
-		Sleep(ctx, Spread(r.check.Period))
-		if ctx.Err() != nil {
-			return
-		}
-	}
+	}, r.check.Period, Jitter, true)
 }
 
-// Spread returns a period that is up to a tenth longer, so that agents do not run in step.
-func Spread(period time.Duration) time.Duration {
-	return period + time.Duration(rand.Int64N(int64(period)/10+1)) //nolint:gosec // spreads load, keeps no secret
-}
-
-// Sleep waits for d, or until ctx ends.
-func Sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
+// Jitter is the part of a period by which runs are spread, so that agents do not run in step.
+const Jitter = 0.1

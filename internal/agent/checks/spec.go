@@ -4,20 +4,53 @@
 package checks
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	securejoin "github.com/cyphar/filepath-securejoin"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// FromSpec returns a check that a rule configures. evidence is the evidence of all rules with health that match the
-// node. An invalid check is an error.
-func FromSpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) (Check, error) {
-	c, err := bySpec(spec, env, evidence)
+// Environment has what all checks have in common.
+type Environment struct {
+	// Node provides the agent's own node; nil if the agent does not know its name.
+	Node NodeSource
+	// HostRoot is where the node's root directory is mounted; empty means /.
+	HostRoot string
+	// WriteRoot is below which directory filesystem_ro finds the directories to write to; empty means HostRoot.
+	WriteRoot string
+	// NoHostRoot reports that the node's root directory is not mounted: checks of the node's files are misconfigured.
+	NoHostRoot bool
+	// AllowRemote lets checks of rules connect to addresses of other machines.
+	AllowRemote bool
+	// Mounts is the memory of filesystem_ro; nil: each check has its own.
+	Mounts *Mounts
+}
+
+// builtin are the names of the checks that need no parameters.
+var builtin = []string{
+	NameNodeReady, NameOKDRouter, NameFilesystem, NameKubelet, NameContainerRuntime, NameDiskPressure, NameNetwork,
+	NameCustomConditions, NameRules, NameSchedulable,
+}
+
+// Builtin returns the checks that need no parameters, with default parameters. rules is the evidence of all rules with
+// health that match the node.
+func Builtin(env Environment, rules []Evidence) []Check {
+	all := make([]Check, len(builtin))
+	for i, name := range builtin {
+		all[i], _ = FromSpec(&v1alpha1.HealthCheck{Name: name}, env, rules) // valid, because it has no parameters
+	}
+	return all
+}
+
+// FromSpec returns a check that a rule configures. rules is the evidence of all rules with health that match the node.
+// An invalid check is an error.
+func FromSpec(spec *v1alpha1.HealthCheck, env Environment, rules []Evidence) (Check, error) {
+	c, err := bySpec(spec, env, rules)
 	if err != nil {
 		return Check{}, err
 	}
@@ -30,10 +63,16 @@ func FromSpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) 
 	return c, nil
 }
 
-func bySpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) (Check, error) {
+func bySpec(spec *v1alpha1.HealthCheck, env Environment, rules []Evidence) (Check, error) {
 	switch spec.Name {
+	case NameNodeReady:
+		return NodeReady(env.Node), nil
+	case NameOKDRouter:
+		return OKDRouter(), nil
 	case NameFilesystem:
 		return env.ofFiles(FilesystemRO(env, spec.Filesystem, time.Duration(spec.CacheSeconds)*time.Second)), nil
+	case NameKubelet:
+		return Kubelet(), nil
 	case NameContainerRuntime:
 		return env.ofFiles(ContainerRuntime(env.HostRoot, spec.ContainerRuntime)), nil
 	case NameDiskPressure:
@@ -41,108 +80,46 @@ func bySpec(spec *v1alpha1.HealthCheck, env Environment, evidence []Evidence) (C
 	case NameNetwork:
 		return Network(spec.Network), nil
 	case NameCustomConditions:
-		var types []string
-		if spec.CustomConditions != nil {
-			types = spec.CustomConditions.Types
-		}
-		return CustomConditions(env.Node, evidence, types), nil
+		return CustomConditions(env.Node, rules, spec.CustomConditions), nil
 	case NameRules:
-		return Rules(env.Node, evidence), nil
+		return Rules(env.Node, rules), nil
+	case NameSchedulable:
+		return Schedulable(env.Node), nil
 	}
 	if name, ok := strings.CutPrefix(spec.Name, NameRulePrefix); ok {
-		for _, e := range evidence {
-			if e.Name == name {
-				return Rule(env.Node, e), nil
-			}
+		i := slices.IndexFunc(rules, func(e Evidence) bool { return e.Name == name })
+		if i < 0 {
+			return Always(spec.Name, FailedOpen("the rule has no health, or does not match this node")), nil
 		}
-		return Check{Name: spec.Name, Instant: func() (Result, bool) { // the rule may match other nodes
-			return FailedOpen("the rule has no health, or does not match this node"), true
-		}}, nil
+		return Rule(env.Node, rules[i]), nil
 	}
-	if strings.HasPrefix(spec.Name, NameHTTPPrefix) {
-		if spec.HTTPGet == nil {
-			return Check{}, fmt.Errorf("the check %s has no request", spec.Name)
-		}
-		return HTTP(spec.Name, spec.HTTPGet, env.Dialer())
+	if !strings.HasPrefix(spec.Name, NameHTTPPrefix) {
+		return Check{}, fmt.Errorf("this agent does not know the check %q", spec.Name)
 	}
-	for _, c := range Builtin(env) {
-		if c.Name == spec.Name {
-			return c, nil
-		}
+	if spec.HTTPGet == nil {
+		return Check{}, fmt.Errorf("the check %s has no request", spec.Name)
 	}
-	return Check{}, fmt.Errorf("this agent does not know the check %q", spec.Name)
+	return HTTP(spec.Name, spec.HTTPGet, env.Dialer())
 }
 
-// All returns one check that passes if all its parts pass. Each part has its own runner and time limit, so that a part
-// that hangs does not hide the results of the others. If all parts run in the background, All does, with the shortest
-// period.
-func All(name string, parts []Check) Check {
-	if len(parts) == 1 {
-		return parts[0]
+// HostPath returns the path of a node's file in this process. It resolves the node's symbolic links below hostRoot,
+// also absolute ones. The kernel would follow these to the agent's own files.
+func HostPath(hostRoot, path string) (string, error) {
+	if hostRoot == "" || hostRoot == "/" {
+		return path, nil
 	}
-	all := Check{Name: name, Period: parts[0].Period}
-	runners := make([]*Runner, len(parts))
-	for i, part := range parts {
-		all.Period = min(all.Period, part.Period)
-		part.Period = 0
-		runners[i] = NewRunner(part)
-		all.Timeout = max(all.Timeout, runners[i].check.Timeout)
-	}
-	all.Timeout += all.Timeout / 10 // the parts' runners time out first and say which part is late
-	all.Late = func(reason string) Result {
-		results := make([]Result, len(runners))
-		for i, r := range runners {
-			results[i] = r.check.late(reason)
-		}
-		return combine(results)
-	}
-	all.Run = func(ctx context.Context) Result {
-		results := make([]Result, len(runners))
-		var wait sync.WaitGroup
-		for i, r := range runners {
-			wait.Go(func() { results[i] = r.Do(ctx).Result })
-		}
-		wait.Wait()
-		return combine(results)
-	}
-	all.Instant = func() (Result, bool) {
-		results := make([]Result, len(runners))
-		for i, r := range runners {
-			o, ok := r.Instant()
-			if !ok {
-				return Result{}, false
-			}
-			results[i] = o.Result
-		}
-		return combine(results), true
-	}
-	return all
+	joined, err := securejoin.SecureJoin(hostRoot, path)
+	return joined, reason(err)
 }
 
-// combine returns one result: with the reasons of all failures, or else of all checks that failed open, each once.
-func combine(results []Result) Result {
-	sum := Pass()
-	var failed, open []string
-	add := func(list []string, s string) []string {
-		if slices.Contains(list, s) {
-			return list
-		}
-		return append(list, s)
+// ErrNoHostRoot is the error of checks of the node's files without a host root.
+var ErrNoHostRoot = errors.New("the agent does not see the node's files: --host-root is none")
+
+// ofFiles returns a check of the node's files, or a misconfigured check if the agent does not see them. Checking the
+// agent's own files would always pass, or always fail.
+func (env Environment) ofFiles(c Check) Check {
+	if env.NoHostRoot {
+		return Always(c.Name, Misconfigured(ErrNoHostRoot.Error()))
 	}
-	for _, r := range results {
-		sum.Misconfigured = sum.Misconfigured || r.Misconfigured
-		switch {
-		case !r.Passed:
-			sum.Passed = false
-			failed = add(failed, r.Reason)
-		case r.FailOpen != "":
-			open = add(open, r.FailOpen)
-		}
-	}
-	if !sum.Passed {
-		sum.Reason = oneLine(strings.Join(failed, "; "))
-	} else if len(open) > 0 {
-		sum.FailOpen = oneLine(strings.Join(open, "; "))
-	}
-	return sum
+	return c
 }

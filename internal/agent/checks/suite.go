@@ -5,147 +5,136 @@ package checks
 
 import (
 	"context"
-	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
-
-	securejoin "github.com/cyphar/filepath-securejoin"
 )
-
-// Environment has what all checks have in common.
-type Environment struct {
-	// Node provides the agent's own node; nil if the agent does not know its name.
-	Node NodeSource
-	// HostRoot is where the node's root directory is mounted; empty means /.
-	HostRoot string
-	// WriteRoot is below which directory filesystem_ro finds the directories to write to; empty means HostRoot.
-	WriteRoot string
-	// NoHostRoot reports that the node's root directory is not mounted: checks of the node's files are misconfigured.
-	NoHostRoot bool
-	// AllowRemote lets checks of rules connect to addresses of other machines.
-	AllowRemote bool
-	// Mounts is the memory of filesystem_ro; nil: each check has its own.
-	Mounts *Mounts
-}
-
-// Builtin returns the checks that need no parameters, with default parameters.
-func Builtin(env Environment) []Check {
-	return []Check{
-		NodeReady(env.Node),
-		OKDRouter(),
-		env.ofFiles(FilesystemRO(env, nil, 0)),
-		Kubelet(),
-		env.ofFiles(ContainerRuntime(env.HostRoot, nil)),
-		env.ofFiles(DiskPressure(env.HostRoot, nil)),
-		Network(nil),
-		CustomConditions(env.Node, nil, nil),
-		Rules(env.Node, nil),
-		Schedulable(env.Node),
-	}
-}
-
-// HostPath returns the path of a node's file in this process. It resolves the node's symbolic links below hostRoot,
-// also absolute ones. The kernel would follow these to the agent's own files.
-func HostPath(hostRoot, path string) (string, error) {
-	if hostRoot == "" || hostRoot == "/" {
-		return path, nil
-	}
-	joined, err := securejoin.SecureJoin(hostRoot, path)
-	return joined, reason(err)
-}
-
-// ErrNoHostRoot is the error of checks of the node's files without a host root.
-var ErrNoHostRoot = errors.New("the agent does not see the node's files: --host-root is none")
-
-// ofFiles returns a check of the node's files, or a misconfigured check if the agent does not see them. Checking the
-// agent's own files would always pass, or always fail.
-func (env Environment) ofFiles(c Check) Check {
-	if !env.NoHostRoot {
-		return c
-	}
-	misconfigured := func() (Result, bool) { return Misconfigured(ErrNoHostRoot.Error()), true }
-	return Check{
-		Name:    c.Name,
-		Instant: misconfigured,
-		Run:     func(context.Context) Result { r, _ := misconfigured(); return r },
-	}
-}
 
 // Suite is an immutable set of checks by name.
 type Suite struct {
-	runners  map[string]*Runner
-	absent   map[string]*Runner // by prefix
+	groups   map[string]*Group
 	defaults []string
 }
 
-// NewSuite returns a suite of the checks. If two have the same name, the later one counts. defaults are the checks of
-// requests that name none, in this order; without any, it is node_ready.
-func NewSuite(defaults []string, all ...Check) *Suite {
-	if len(defaults) == 0 {
-		defaults = []string{NameNodeReady}
-	}
-	s := &Suite{runners: make(map[string]*Runner, len(all)), absent: map[string]*Runner{}, defaults: defaults}
-	for _, c := range all {
-		s.runners[c.Name] = NewRunner(c)
-	}
-	if ready := s.runners[NameNodeReady]; ready != nil {
-		for _, prefix := range []string{NameHTTPPrefix, NameRulePrefix} {
-			s.absent[prefix] = NewRunner(absent(prefix, ready.check))
+// Group is what one name in a request runs: a check, or all checks of this name if several rules configure it.
+type Group struct {
+	// Name is safe as the label of a metric, unlike the name in the request.
+	Name    string
+	runners []*Runner
+	absent  bool // no rule in force defines the check: node_ready runs instead
+}
+
+// NewSuite returns a suite of the checks that rules configure, and of others. If several rules configure a check of the
+// same name, all of them must pass. Of the others, only the first one of each name counts, and none if a rule
+// configures that name. One of them is node_ready.
+func NewSuite(ofRules []Check, others ...Check) *Suite {
+	s := &Suite{groups: make(map[string]*Group, len(ofRules)+len(others))}
+	for _, c := range ofRules {
+		if s.groups[c.Name] == nil {
+			s.groups[c.Name] = &Group{Name: c.Name}
+			s.defaults = append(s.defaults, c.Name)
 		}
+		s.groups[c.Name].runners = append(s.groups[c.Name].runners, NewRunner(c))
+	}
+	for _, c := range others {
+		if s.groups[c.Name] == nil {
+			s.groups[c.Name] = &Group{Name: c.Name, runners: []*Runner{NewRunner(c)}}
+		}
+	}
+	if len(s.defaults) == 0 {
+		s.defaults = []string{NameNodeReady}
 	}
 	return s
 }
 
-// Runner returns the runner of the check, or nil if the suite has no check of that name. If no rule in force defines
-// http:<name> or rule:<name>, the rule may be in dry-run or deleted, which is not a fault of the node. The runner then
+// Group returns what the name runs, or nil if the suite has no check of that name. If no rule in force defines
+// http:<name> or rule:<name>, the rule may be in dry-run or deleted, which is not a fault of the node. The group then
 // runs node_ready instead and marks a pass as fail-open.
-func (s *Suite) Runner(name string) *Runner {
-	if r := s.runners[name]; r != nil {
-		return r
+func (s *Suite) Group(name string) *Group {
+	if g := s.groups[name]; g != nil {
+		return g
 	}
 	for _, prefix := range []string{NameHTTPPrefix, NameRulePrefix} {
 		if strings.HasPrefix(name, prefix) {
-			return s.absent[prefix]
+			return &Group{Name: prefix + "*", runners: s.groups[NameNodeReady].runners, absent: true}
 		}
 	}
 	return nil
 }
 
-// absent returns the check for all names with a prefix that no rule defines. Its name is safe as the label of a metric.
-func absent(prefix string, ready Check) Check {
-	mark := func(r Result) Result {
-		if r.Passed {
-			r.FailOpen = "no rule in force defines this check: node_ready decides"
-		}
-		return r
-	}
-	c := ready
-	c.Name = prefix + "*"
-	c.Run = func(ctx context.Context) Result { return mark(ready.Run(ctx)) }
-	c.Late = func(reason string) Result { return mark(ready.late(reason)) }
-	c.Instant = func() (Result, bool) {
-		if ready.Instant == nil {
-			return Result{}, false
-		}
-		r, ok := ready.Instant()
-		return mark(r), ok
-	}
-	return c
-}
-
-// Defaults returns the names of the checks of requests that name none. Do not change the slice.
+// Defaults returns the names of the checks of requests that name none: those that rules configure, in the order of the
+// rules, or else node_ready. Do not change the slice.
 func (s *Suite) Defaults() []string { return s.defaults }
-
-// Names returns the names of all checks, sorted.
-func (s *Suite) Names() []string { return slices.Sorted(maps.Keys(s.runners)) }
 
 // Run runs the background checks until ctx ends.
 func (s *Suite) Run(ctx context.Context) {
 	var all sync.WaitGroup
-	for _, r := range s.runners {
-		all.Go(func() { r.Background(ctx) })
+	for _, g := range s.groups {
+		for _, r := range g.runners {
+			all.Go(func() { r.Background(ctx) })
+		}
 	}
 	all.Wait()
+}
+
+// Instant returns the result if it is in memory.
+func (g *Group) Instant() (Outcome, bool) {
+	outcomes := make([]Outcome, len(g.runners))
+	for i, r := range g.runners {
+		var ok bool
+		if outcomes[i], ok = r.Instant(); !ok {
+			return Outcome{}, false
+		}
+	}
+	return g.combine(outcomes), true
+}
+
+// Do runs the checks in parallel. Each has its own runner and time limit, so that one that hangs does not hide the
+// results of the others.
+func (g *Group) Do(ctx context.Context) Outcome {
+	outcomes := make([]Outcome, len(g.runners))
+	var all sync.WaitGroup
+	for i, r := range g.runners {
+		all.Go(func() { outcomes[i] = r.Do(ctx) })
+	}
+	all.Wait()
+	return g.combine(outcomes)
+}
+
+func (g *Group) combine(outcomes []Outcome) Outcome {
+	sum := outcomes[0]
+	if len(outcomes) > 1 {
+		results := make([]Result, len(outcomes))
+		for i, o := range outcomes {
+			results[i] = o.Result
+			sum.Duration = max(sum.Duration, o.Duration)
+		}
+		sum.Result = combine(results)
+	}
+	if g.absent && sum.Passed {
+		sum.FailOpen = "no rule in force defines this check: node_ready decides"
+	}
+	return sum
+}
+
+// combine returns one result: with the reasons of all failures, or else of all checks that failed open, each once.
+func combine(results []Result) Result {
+	sum := Pass()
+	var failed, open []string
+	for _, r := range results {
+		sum.Misconfigured = sum.Misconfigured || r.Misconfigured
+		switch {
+		case !r.Passed && !slices.Contains(failed, r.Reason):
+			failed = append(failed, r.Reason)
+		case r.Passed && r.FailOpen != "" && !slices.Contains(open, r.FailOpen):
+			open = append(open, r.FailOpen)
+		}
+	}
+	switch {
+	case len(failed) > 0:
+		sum.Passed, sum.Reason = false, oneLine(strings.Join(failed, "; "))
+	case len(open) > 0:
+		sum.FailOpen = oneLine(strings.Join(open, "; "))
+	}
+	return sum
 }

@@ -18,7 +18,7 @@ func TestWithoutTheNodesFiles(t *testing.T) {
 	env := Environment{NoHostRoot: true}
 	want := Misconfigured("the agent does not see the node's files: --host-root is none")
 	ofFiles := []string{NameFilesystem, NameContainerRuntime, NameDiskPressure}
-	for _, c := range Builtin(env) {
+	for _, c := range Builtin(env, nil) {
 		if slices.Contains(ofFiles, c.Name) {
 			if diff := cmp.Diff(want, NewRunner(c).Do(t.Context()).Result); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", c.Name, diff)

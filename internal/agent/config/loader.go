@@ -28,7 +28,7 @@ type Loader struct {
 	Path string
 	Log  *slog.Logger
 	// Changed is called after each good configuration that differs from the one before.
-	Changed func(*File)
+	Changed func()
 
 	sum     [sha256.Size]byte
 	current atomic.Pointer[File]
@@ -97,9 +97,7 @@ func (l *Loader) load() {
 	l.sum = sum
 	l.current.Store(f)
 	l.Log.Info("The configuration is loaded", "file", l.Path, "rules", len(f.Rules))
-	if l.Changed != nil {
-		l.Changed(f)
-	}
+	l.Changed()
 }
 
 // read reads at most the size of a valid configuration.

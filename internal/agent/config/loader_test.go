@@ -5,33 +5,14 @@ package config
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
-
-// buffer is a log that is written and read at the same time.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) count(s string) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return strings.Count(b.b.String(), s)
-}
 
 // mounted is a directory that changes as kubelet changes a mounted ConfigMap: the file is a link through ..data, which
 // is replaced.
@@ -69,53 +50,38 @@ func fileWith(names ...string) string {
 }
 
 func TestLoader(t *testing.T) {
-	m := &mounted{t: t, dir: t.TempDir()}
-	log := &buffer{}
-	changes := make(chan *File, 10)
-	l := &Loader{Path: filepath.Join(m.dir, "rules.json"), Log: slog.New(slog.NewTextHandler(log, nil)),
-		Changed: func(f *File) { changes <- f }}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { l.Run(ctx); close(ended) }()
-	defer func() { cancel(); <-ended }()
-	changed := func(rules int) {
-		t.Helper()
-		select {
-		case f := <-changes:
-			if len(f.Rules) != rules || l.Current() != f {
-				t.Fatalf("%d rules, not %d", len(f.Rules), rules)
+	synctest.Test(t, func(t *testing.T) {
+		m := &mounted{t: t, dir: t.TempDir()}
+		var log bytes.Buffer
+		changes := 0
+		l := &Loader{Path: filepath.Join(m.dir, "rules.json"), Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Changed: func() { changes++ }}
+		go l.Run(t.Context())
+		expect := func(when string, rules, wantChanges int, problem bool, said string) {
+			t.Helper()
+			time.Sleep(2 * lookPeriod)
+			synctest.Wait()
+			if f := l.Current(); (f == nil) != (rules < 0) || f != nil && len(f.Rules) != rules {
+				t.Errorf("%s: %+v in force", when, f)
 			}
-		case <-time.After(2 * time.Minute):
-			t.Fatal("no change is seen")
-		}
-	}
-	eventually := func(what string, check func() bool) {
-		t.Helper()
-		for end := time.Now().Add(2 * time.Minute); !check(); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: %q", what, l.Problem())
+			if changes != wantChanges || (l.Problem() != "") != problem {
+				t.Errorf("%s: %d changes, the problem %q", when, changes, l.Problem())
 			}
+			if n := strings.Count(log.String(), said); n != 1 {
+				t.Errorf("%s: the log has %q %d times", when, said, n)
+			}
+			log.Reset()
 		}
-	}
-	eventually("a missing file is said", func() bool { return log.count("There is no earlier one") == 1 })
-	m.update(fileWith("a"))
-	changed(1)
-	m.update(fileWith("a", "b"))
-	changed(2)
-	good := l.Current()
-	m.update("{broken")
-	eventually("a broken file is said", func() bool {
-		return log.count("The last good one stays in force") == 1 &&
-			l.Problem() != ""
+		expect("a missing file", -1, 0, true, "There is no earlier one")
+		m.update(fileWith("a"))
+		expect("the first", 1, 1, false, "The configuration is good again")
+		m.update(fileWith("a", "b"))
+		expect("another", 2, 2, false, "The configuration is loaded")
+		m.update("{broken")
+		expect("a broken one", 2, 2, true, "The last good one stays in force")
+		m.update(fileWith("a", "b"))
+		expect("the same as before", 2, 2, false, "The configuration is good again")
+		m.update(fileWith())
+		expect("no rule", 0, 3, false, "The configuration is loaded")
 	})
-	if l.Current() != good {
-		t.Error("the last good configuration is gone")
-	}
-	m.update(fileWith("a", "b"))
-	eventually("the same as before is good again", func() bool { return l.Problem() == "" })
-	m.update(fileWith())
-	changed(0)
-	if len(changes) != 0 {
-		t.Error("the same configuration was told as a change")
-	}
 }

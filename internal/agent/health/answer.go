@@ -25,7 +25,7 @@ type Answer struct {
 	FailOpen bool `json:"fail_open,omitempty"`
 
 	misconfigured bool
-	drainStatus   int      // 0: the status of a failure
+	drainStatus   int
 	open          []string // names of the checks that failed open
 }
 
@@ -49,7 +49,7 @@ const (
 // Code returns the HTTP status of the answer.
 func (a *Answer) Code() int {
 	switch {
-	case a.drainStatus != 0 && a.onlyDrains():
+	case a.onlyDrains():
 		return a.drainStatus
 	case a.misconfigured:
 		return http.StatusInternalServerError
@@ -93,35 +93,31 @@ func (a *Answer) FirstReason() string {
 }
 
 // collect runs the checks, in parallel if they take time, and returns the answer.
-func collect(ctx context.Context, suite *checks.Suite, names []string, metrics *Metrics) *Answer {
+func (h *Handler) collect(ctx context.Context, suite *checks.Suite, names []string) *Answer {
 	began := time.Now()
 	outcomes := make([]checks.Outcome, len(names))
-	runners := make([]*checks.Runner, len(names))
+	groups := make([]*checks.Group, len(names))
 	var slow []int
 	for i, name := range names {
-		runners[i] = suite.Runner(name)
-		if runners[i] == nil {
+		groups[i] = suite.Group(name)
+		if groups[i] == nil {
 			outcomes[i].Result = checks.Fail("Unknown check: " + name)
 			continue
 		}
 		var ok bool
-		if outcomes[i], ok = runners[i].Instant(); !ok {
+		if outcomes[i], ok = groups[i].Instant(); !ok {
 			slow = append(slow, i)
 		}
 	}
 	var all sync.WaitGroup
-	for n, i := range slow {
-		if n == len(slow)-1 { // the last one needs no goroutine of its own
-			outcomes[i] = runners[i].Do(ctx)
-			continue
-		}
-		all.Go(func() { outcomes[i] = runners[i].Do(ctx) })
+	for _, i := range slow {
+		all.Go(func() { outcomes[i] = groups[i].Do(ctx) })
 	}
 	all.Wait()
-	a := &Answer{Status: StatusReady, Checks: make([]CheckAnswer, 0, len(names)+1)}
+	a := &Answer{Status: StatusReady, Checks: make([]CheckAnswer, 0, len(names)+1), drainStatus: h.DrainStatus}
 	for i, o := range outcomes {
-		if runners[i] != nil {
-			metrics.observe(runners[i].Name(), o) // the requested name may be anything
+		if groups[i] != nil {
+			h.Metrics.observe(groups[i].Name, o) // the requested name may be anything
 		}
 		a.add(names[i], o)
 	}

@@ -32,16 +32,14 @@ const (
 type Handler struct {
 	// Suite returns the current checks.
 	Suite func() *checks.Suite
-	// Maintenance returns why the node is in maintenance; empty: it is not. Nil means never.
+	// Maintenance returns why the node is in maintenance; empty: it is not.
 	Maintenance func() string
-	// DrainStatus is the HTTP status while all checks pass, but the node is in maintenance or the agent starts or shuts
-	// down. 0 means 503.
+	// DrainStatus is the HTTP status while all checks pass, but the node is in maintenance or the agent shuts down.
 	DrainStatus int
 	// Starting reports whether the agent has just started and cannot judge yet. It then answers like an agent that shuts
-	// down, if DrainStatus is set. Nil means never.
+	// down, unless DrainStatus is 503, the status of a failure.
 	Starting func() bool
-	// Metrics may be nil.
-	Metrics *Metrics
+	Metrics  *Metrics
 
 	draining atomic.Bool
 }
@@ -53,7 +51,7 @@ func (h *Handler) Drain() { h.draining.Store(true) }
 // would take that for a healthy node.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	code := h.serve(w, r)
-	h.Metrics.request(code)
+	h.Metrics.requests.WithLabelValues(strconv.Itoa(code)).Inc()
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) int {
@@ -95,18 +93,15 @@ func (h *Handler) Answer(ctx context.Context, names []string) *Answer {
 	if len(names) == 0 {
 		names = suite.Defaults()
 	}
-	a := collect(ctx, suite, names, h.Metrics)
-	if h.Maintenance != nil {
-		if why := h.Maintenance(); why != "" {
-			a.add(nameMaintenance, checks.Outcome{Result: checks.Fail(why)})
-		}
+	a := h.collect(ctx, suite, names)
+	if why := h.Maintenance(); why != "" {
+		a.add(nameMaintenance, checks.Outcome{Result: checks.Fail(why)})
 	}
 	if h.draining.Load() {
 		a.add(nameDraining, checks.Outcome{Result: checks.Fail("the agent is shutting down")})
-	} else if h.DrainStatus != 0 && h.Starting != nil && h.Starting() {
+	} else if h.DrainStatus != http.StatusServiceUnavailable && h.Starting() {
 		a.add(nameDraining, checks.Outcome{Result: checks.Fail("the agent has just started and cannot judge yet")})
 	}
-	a.drainStatus = h.DrainStatus
 	return a
 }
 

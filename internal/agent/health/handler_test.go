@@ -23,20 +23,19 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/checks"
 )
 
-func always(name string, r checks.Result) checks.Check {
-	return checks.Check{Name: name, Instant: func() (checks.Result, bool) { return r, true }}
-}
-
 func testHandler(all ...checks.Check) *Handler {
 	all = append([]checks.Check{
-		always("node_ready", checks.Pass()),
-		always("good", checks.Pass()),
-		always("bad", checks.Fail("Broken")),
-		always("open", checks.FailedOpen("no answer")),
-		always("misconfigured", checks.Misconfigured("NODE_NAME is not set")),
+		checks.Always("node_ready", checks.Pass()),
+		checks.Always("good", checks.Pass()),
+		checks.Always("bad", checks.Fail("Broken")),
+		checks.Always("open", checks.FailedOpen("no answer")),
+		checks.Always("misconfigured", checks.Misconfigured("NODE_NAME is not set")),
 	}, all...)
 	suite := checks.NewSuite(nil, all...)
-	return &Handler{Suite: func() *checks.Suite { return suite }}
+	return &Handler{
+		Suite: func() *checks.Suite { return suite }, Maintenance: func() string { return "" }, DrainStatus: 503,
+		Starting: func() bool { return true }, Metrics: NewMetrics(prometheus.NewRegistry()),
+	}
 }
 
 // reply is what came back.
@@ -140,7 +139,7 @@ func TestMethods(t *testing.T) {
 }
 
 func TestFailOpenIsInTheHeaderAndAMetric(t *testing.T) {
-	h := testHandler(always("http:é", checks.FailedOpen("x")))
+	h := testHandler(checks.Always("http:é", checks.FailedOpen("x")))
 	registry := prometheus.NewRegistry()
 	h.Metrics = NewMetrics(registry)
 	r := ask(h, "GET", "/health?check=open,good,http:%C3%A9,bogus")
@@ -207,6 +206,9 @@ func TestTheDrainsStatus(t *testing.T) {
 	why = ""
 	h.Drain()
 	expect("an agent that ends", "/health?check=good", 404)
+	if r := ask(h, "GET", "/health?check=good&format=text"); r.code != 404 || r.body != "down\n" {
+		t.Errorf("as text: %+v", r)
+	}
 }
 
 func TestAnAnswerTakesAsLongAsTheSlowestCheck(t *testing.T) {
@@ -238,9 +240,9 @@ func TestAgentCheckLine(t *testing.T) {
 		{"long", "down #long: " + strings.Repeat("x", maxAgentCheckReason-len("long: ")) + "\n"},
 	} {
 		t.Run(c.check, func(t *testing.T) {
-			h := testHandler(always("long", checks.Fail("#"+strings.Repeat("x", 200))))
+			h := testHandler(checks.Always("long", checks.Fail("#"+strings.Repeat("x", 200))))
 			all := h.Suite()
-			suite := checks.NewSuite([]string{c.check}, always(c.check, all.Runner(c.check).Do(t.Context()).Result))
+			suite := checks.NewSuite([]checks.Check{checks.Always(c.check, all.Group(c.check).Do(t.Context()).Result)})
 			h.Suite = func() *checks.Suite { return suite }
 			if got := h.agentCheckLine(t.Context()); got != c.want {
 				t.Errorf("got %q", got)

@@ -5,7 +5,7 @@ package health
 
 import (
 	"bytes"
-	"container/list"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -43,16 +43,15 @@ type Listener struct {
 	mu      sync.Mutex
 	clients map[string]int // open connections by client address
 	waiting bool           // Accept waits for a slot, and no connection was closed for it yet
-	idle    *list.List     // of net.Conn, the longest idle first
-	idleAt  map[net.Conn]*list.Element
+	idle    map[net.Conn]time.Time
 }
 
 // NewListener returns a listener that accepts connections from the networks in allow, or from everywhere if it is
-// empty. metrics may be nil.
+// empty.
 func NewListener(l net.Listener, allow []net.IPNet, metrics *Metrics) *Listener {
 	limited := &Listener{
 		Listener: l, allow: allow, metrics: metrics, slots: make(chan struct{}, maxConnections),
-		closed: make(chan struct{}), clients: map[string]int{}, idle: list.New(), idleAt: map[net.Conn]*list.Element{},
+		closed: make(chan struct{}), clients: map[string]int{}, idle: map[net.Conn]time.Time{},
 	}
 	limited.close = sync.OnceFunc(func() { close(limited.closed) })
 	return limited
@@ -82,7 +81,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			client = address.IP
 		}
 		if refused := l.enter(client); refused != "" {
-			l.metrics.refused(refused)
+			l.metrics.closed.WithLabelValues(refused).Inc()
 			_ = c.Close()
 			continue
 		}
@@ -129,12 +128,9 @@ func (l *Listener) leave(client net.IP) {
 func (l *Listener) connState(c net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.idleAt[c]; e != nil {
-		l.idle.Remove(e)
-		delete(l.idleAt, c)
-	}
+	delete(l.idle, c)
 	if state == http.StateIdle {
-		l.idleAt[c] = l.idle.PushBack(c)
+		l.idle[c] = time.Now()
 		l.closeIdle()
 	}
 }
@@ -148,15 +144,14 @@ func (l *Listener) setWaiting(waiting bool) {
 
 // closeIdle closes the connection that has been idle longest if Accept waits for a slot. The caller holds the lock.
 func (l *Listener) closeIdle() {
-	e := l.idle.Front()
-	if e == nil || !l.waiting {
+	if !l.waiting || len(l.idle) == 0 {
 		return
 	}
-	if c, ok := l.idle.Remove(e).(net.Conn); ok {
-		l.waiting = false
-		delete(l.idleAt, c)
-		go func() { _ = c.Close() }() // it takes the lock
-	}
+	earlier := func(a, b net.Conn) int { return l.idle[a].Compare(l.idle[b]) }
+	longest := slices.MinFunc(slices.Collect(maps.Keys(l.idle)), earlier)
+	l.waiting = false
+	delete(l.idle, longest)
+	go func() { _ = longest.Close() }() // it takes the lock
 }
 
 // conn is a connection that occupies a slot until it is closed.

@@ -4,8 +4,6 @@
 package health
 
 import (
-	"strconv"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/nodegate/nodegate/internal/agent/checks"
@@ -42,23 +40,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) request(code int) {
-	if m != nil {
-		m.requests.WithLabelValues(strconv.Itoa(code)).Inc()
-	}
-}
-
-func (m *Metrics) refused(reason string) {
-	if m != nil {
-		m.closed.WithLabelValues(reason).Inc()
-	}
-}
-
 // observe counts a result. Call it only with names of existing checks, because names become labels.
 func (m *Metrics) observe(name string, o checks.Outcome) {
-	if m == nil {
-		return
-	}
 	result, open := "failed", 0.0
 	switch {
 	case o.Misconfigured:

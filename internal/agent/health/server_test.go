@@ -6,11 +6,9 @@ package health
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +24,7 @@ func serveTest(t *testing.T, h *Handler) (web, agent string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { ended <- serve(NewListener(l, nil, nil)) }()
+		go func() { ended <- serve(NewListener(l, nil, h.Metrics)) }()
 		return l.Addr().String()
 	}
 	web = listen(func(l *Listener) error { return Serve(ctx, l, NewServer(h, slog.New(slog.DiscardHandler))) })
@@ -57,48 +55,18 @@ func exchange(t *testing.T, address, request string) string {
 }
 
 func TestRawRequests(t *testing.T) {
-	web, agent := serveTest(t, testHandler())
+	web, _ := serveTest(t, testHandler())
 	for _, c := range []struct{ name, request, want string }{
 		{"HAProxy's bare option httpchk", "OPTIONS / HTTP/1.0\r\n\r\n", "HTTP/1.0 200 OK"},
 		{"OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200 OK"},
 		{"HTTP/1.0 without a host", "GET /health HTTP/1.0\r\n\r\n", "HTTP/1.0 200 OK"},
 		{"a body is not waited for", "GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n", "HTTP/1.1 200 OK"},
-		{"ten thousand names", "GET /health?check=" + names(10000) + " HTTP/1.1\r\nHost: x\r\n\r\n",
-			"HTTP/1.1 431 Request Header Fields Too Large"},
-		{"a query of a megabyte", "GET /health?" + strings.Repeat("a", 1<<20) + " HTTP/1.1\r\nHost: x\r\n\r\n",
-			"HTTP/1.1 431 Request Header Fields Too Large"},
-		{"no HTTP at all", "\x16\x03\x01\r\n\r\n", "HTTP/1.1 400 Bad Request"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := exchange(t, web, c.request); got != c.want {
 				t.Errorf("got %q", got)
 			}
 		})
-	}
-	t.Run("agent-check answers without being asked", func(t *testing.T) {
-		if got := exchange(t, agent, ""); got != "up 100%" {
-			t.Errorf("got %q", got)
-		}
-	})
-}
-
-func TestSilentClientsDoNotKeepOthersWaiting(t *testing.T) {
-	web, _ := serveTest(t, testHandler())
-	for range 100 {
-		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 9)}}).Dial("tcp", web)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close() //nolint:errcheck // done with it
-		fmt.Fprint(conn, "GET /health")
-	}
-	r, err := http.Get("http://" + web + "/health")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = r.Body.Close()
-	if r.StatusCode != 200 {
-		t.Errorf("status %d", r.StatusCode)
 	}
 }
 

@@ -72,14 +72,10 @@ func newTransport(config *rest.Config) (*http.Transport, error) {
 	if proxy == nil {
 		proxy = http.ProxyFromEnvironment
 	}
-	dial := config.Dial
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: RequestLimit, KeepAlive: pingAfter}).DialContext
-	}
 	return &http.Transport{
 		TLSClientConfig:     tlsConfig,
 		Proxy:               proxy,
-		DialContext:         dial,
+		DialContext:         (&net.Dialer{Timeout: RequestLimit, KeepAlive: pingAfter}).DialContext,
 		TLSHandshakeTimeout: RequestLimit,
 		ForceAttemptHTTP2:   true,
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingLimit},

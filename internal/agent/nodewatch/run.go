@@ -38,23 +38,32 @@ func Delay(backoff *wait.Backoff, err error) time.Duration {
 	return delay
 }
 
+// Sleep waits for d, until ctx ends, or until wake gets a value. wake may be nil.
+func Sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	case <-wake:
+	}
+}
+
 // Run keeps the watcher up to date until ctx ends. Each try opens one connection.
 func (w *Watcher) Run(ctx context.Context) {
 	backoff := NewBackoff()
 	w.rewatch = firstRewatch
 	for ctx.Err() == nil {
-		began := w.Clock.Now()
+		began := time.Now()
 		err := w.follow(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if err == nil || w.Clock.Since(began) > lastRetry { // it worked for a while
+		if err == nil || time.Since(began) > lastRetry { // it worked for a while
 			backoff = NewBackoff()
 		}
 		if err != nil {
 			w.lose(err)
 		}
-		w.sleep(ctx, Delay(&backoff, err), nil)
+		Sleep(ctx, Delay(&backoff, err), nil)
 	}
 }
 
@@ -122,7 +131,7 @@ func (w *Watcher) watch(ctx context.Context, client rest.Interface, version stri
 	seconds := int64(5*60 + rand.IntN(5*60)) //nolint:gosec // spreads load, keeps no secret
 	options := w.only(metav1.ListOptions{Watch: true, ResourceVersion: version, AllowWatchBookmarks: true,
 		TimeoutSeconds: &seconds})
-	began := w.Clock.Now()
+	began := time.Now()
 	// The limit is only for the start of the watch, which then lasts.
 	limit := time.AfterFunc(RequestLimit, cancel)
 	events, err := client.Get().Resource("nodes").VersionedParams(options, parameterCodec).MaxRetries(0).Watch(ctx)
@@ -152,7 +161,7 @@ func (w *Watcher) watch(ctx context.Context, client rest.Interface, version stri
 			version = o.ResourceVersion
 		}
 	}
-	if w.Clock.Since(began) >= time.Duration(seconds)*time.Second {
+	if time.Since(began) >= time.Duration(seconds)*time.Second {
 		return version, nil
 	}
 	return version, io.EOF // client-go does not distinguish an early end from a lost connection
@@ -167,7 +176,7 @@ func (w *Watcher) setWatching(on bool) {
 // poll reads the node periodically, because the agent may not watch it. Requests that need a fresher node read it
 // themselves. It ends when it is time to try a watch again.
 func (w *Watcher) poll(ctx context.Context, client rest.Interface) error {
-	end := w.Clock.Now().Add(w.rewatch)
+	end := time.Now().Add(w.rewatch)
 	w.rewatch = min(2*w.rewatch, lastRewatch)
 	for {
 		if !w.read(ctx, client) {
@@ -175,20 +184,10 @@ func (w *Watcher) poll(ctx context.Context, client rest.Interface) error {
 				return err
 			}
 		}
-		left := end.Sub(w.Clock.Now())
+		left := time.Until(end)
 		if left <= 0 || ctx.Err() != nil {
 			return nil
 		}
-		w.sleep(ctx, min(left, pollPeriod), w.failed)
-	}
-}
-
-func (w *Watcher) sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
-	timer := w.Clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C():
-	case <-wake:
+		Sleep(ctx, min(left, pollPeriod), w.failed)
 	}
 }

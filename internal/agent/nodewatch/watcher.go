@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/checks"
@@ -52,8 +51,6 @@ type Options struct {
 	// Quiet omits from warnings what the agent assumes meanwhile, for an agent that answers no load balancers.
 	Quiet bool
 	Log   *slog.Logger
-	// Clock defaults to the real clock.
-	Clock clock.WithTicker
 }
 
 // Watcher watches one node while Run runs.
@@ -89,9 +86,6 @@ type Watcher struct {
 
 // New returns a watcher.
 func New(o Options) *Watcher {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
 	return &Watcher{Options: o, answered: make(chan struct{}), failed: make(chan struct{}, 1)}
 }
 
@@ -110,7 +104,7 @@ func (w *Watcher) Current() (checks.Node, bool) {
 
 // fresh reports whether the known state answers requests. The caller holds the lock.
 func (w *Watcher) fresh() bool {
-	return w.err != nil || w.known && (w.watching || w.Clock.Since(w.readAt) <= freshFor)
+	return w.err != nil || w.known && (w.watching || time.Since(w.readAt) <= freshFor)
 }
 
 // Wait implements checks.NodeSource. It waits for the first answer, or reads the node if it is not fresh, for at most
@@ -239,7 +233,7 @@ func (w *Watcher) store(node *corev1.Node) {
 	if node == nil || !Older(node, w.object) { // a slower read may return an older state
 		w.object = node
 	}
-	w.known, w.readAt = true, w.Clock.Now()
+	w.known, w.readAt = true, time.Now()
 	w.found()
 	w.mu.Unlock()
 	w.notify()
@@ -273,7 +267,7 @@ func (w *Watcher) lose(err error) {
 	}
 	isNew := w.err == nil || isForbidden(w.err) != isForbidden(err)
 	w.err = err
-	if now := w.Clock.Now(); isNew || now.Sub(w.warned) >= warnPeriod {
+	if now := time.Now(); isNew || now.Sub(w.warned) >= warnPeriod {
 		w.warned = now
 		w.warn(err)
 	}

@@ -4,14 +4,15 @@
 package probes
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -32,9 +33,10 @@ const (
 
 // FromSpec returns a probe that a rule configures. An invalid probe reports that in its condition.
 func FromSpec(spec *v1alpha1.Probe, env checks.Environment) Probe {
+	identity, _ := json.Marshal(spec) // strings and numbers: cannot fail
 	p := Probe{
 		ConditionType:    spec.ConditionType,
-		Identity:         identity(spec),
+		Identity:         string(identity),
 		Period:           seconds(spec.PeriodSeconds, DefaultPeriod),
 		SuccessThreshold: count(spec.SuccessThreshold, DefaultSuccessThreshold),
 		FailureThreshold: count(spec.FailureThreshold, DefaultFailureThreshold),
@@ -43,20 +45,11 @@ func FromSpec(spec *v1alpha1.Probe, env checks.Environment) Probe {
 	c, err := action(spec, env)
 	if err != nil {
 		p.SuccessThreshold, p.FailureThreshold = 1, 1
-		c = checks.Check{Instant: func() (checks.Result, bool) { return checks.Misconfigured(err.Error()), true }}
+		c = checks.Always("", checks.Misconfigured(err.Error()))
 	}
 	c.Timeout = seconds(spec.TimeoutSeconds, DefaultTimeout)
 	p.Check = c
 	return p
-}
-
-func identity(spec *v1alpha1.Probe) string {
-	raw, err := json.Marshal(spec)
-	if err != nil { // strings and numbers: cannot happen
-		return ""
-	}
-	sum := sha256.Sum256(raw)
-	return string(sum[:])
 }
 
 func seconds(n *int32, def time.Duration) time.Duration {
@@ -88,22 +81,14 @@ func action(spec *v1alpha1.Probe, env checks.Environment) (checks.Check, error) 
 			return checks.Check{}, checks.ErrNoHostRoot
 		}
 		return checks.Check{Run: file(spec.File, env.HostRoot, time.Now)}, nil
-	case spec.Check != "":
-		for _, c := range checks.Builtin(env) {
-			if c.Name == spec.Check {
-				return c, nil
-			}
-		}
-		return checks.Check{}, fmt.Errorf("this agent does not know the check %q", spec.Check)
+	case spec.Check != "" && !strings.Contains(spec.Check, ":"): // no probe runs a check that rules define
+		return checks.FromSpec(&v1alpha1.HealthCheck{Name: spec.Check}, env, nil)
 	}
 	return checks.Check{}, errors.New("the probe has no action that this agent knows")
 }
 
 func address(host string, port int32) string {
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, strconv.Itoa(int(port)))
+	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), strconv.Itoa(int(port)))
 }
 
 func tcp(a *v1alpha1.TCPSocketAction, dialer *net.Dialer) func(context.Context) checks.Result {

@@ -79,19 +79,6 @@ func TestGRPC(t *testing.T) {
 	fails(t, "unknown service", v1alpha1.Probe{GRPC: &v1alpha1.GRPCAction{Port: port, Service: "other"}})
 }
 
-func TestHTTPGet(t *testing.T) {
-	l, port := listen(t)
-	status := http.StatusOK
-	server := &http.Server{ReadHeaderTimeout: time.Minute,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })}
-	go func() { _ = server.Serve(l) }()
-	defer server.Close() //nolint:errcheck // done with it
-	spec := v1alpha1.Probe{HTTPGet: &v1alpha1.HTTPGetAction{Port: port, Path: "/readiness"}}
-	succeeds(t, spec)
-	status = http.StatusServiceUnavailable
-	fails(t, "HTTP status 503", spec)
-}
-
 func TestFile(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "ready")
@@ -155,6 +142,7 @@ func TestProbesOfRules(t *testing.T) {
 	for name, spec := range map[string]v1alpha1.Probe{
 		"an action of a later version": {},
 		"a check of a later version":   {Check: "later"},
+		"a check of a rule":            {Check: "rule:a"},
 		"a status that is none":        {HTTPGet: &v1alpha1.HTTPGetAction{Port: 1, ExpectedStatuses: []string{"ok"}}},
 	} {
 		if f := run(t, spec); f.OK || f.Reason != ReasonInvalid {

@@ -59,9 +59,6 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 }
 
 func (m *Metrics) ran(condition string, f Finding, took time.Duration) {
-	if m == nil {
-		return
-	}
 	result := "failure"
 	if f.OK {
 		result = "success"
@@ -83,9 +80,6 @@ func (m *Metrics) ran(condition string, f Finding, took time.Duration) {
 }
 
 func (m *Metrics) wrote(result string) {
-	if m == nil {
-		return
-	}
 	m.writes.WithLabelValues(result).Inc()
 	if m.conditionWrites != nil {
 		m.conditionWrites.WithLabelValues(result).Inc()
@@ -94,7 +88,7 @@ func (m *Metrics) wrote(result string) {
 
 // skipped counts a check after which the condition was up to date.
 func (m *Metrics) skipped() {
-	if m != nil && m.conditionWrites != nil {
+	if m.conditionWrites != nil {
 		m.conditionWrites.WithLabelValues("skipped").Inc()
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/procfs"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"github.com/nodegate/nodegate/internal/agent/checks"
@@ -34,18 +35,13 @@ type Source interface {
 // Options configure a Publisher.
 type Options struct {
 	// Node is the node's name.
-	Node   string
-	Source Source
-	Log    *slog.Logger
-	// Metrics may be nil.
+	Node    string
+	Source  Source
+	Log     *slog.Logger
 	Metrics *Metrics
 	// Update lets the publisher read and update the node's status if it may not patch it. The incumbent's reporter has
 	// the permissions for that, and no others.
 	Update bool
-	// Boot is when the node booted; zero: unknown. Heartbeats from before are due.
-	Boot time.Time
-	// Now defaults to time.Now.
-	Now func() time.Time
 }
 
 // Publisher runs probes and publishes their results as conditions.
@@ -55,7 +51,8 @@ type Options struct {
 // a probe.
 type Publisher struct {
 	Options
-	wake chan struct{}
+	wake   chan struct{}
+	booted time.Time // when the node booted; zero: unknown. Heartbeats from before are due
 
 	mu      sync.Mutex
 	running map[string]*worker   // by condition type
@@ -74,16 +71,13 @@ type worker struct {
 
 // New returns a publisher.
 func New(o Options) *Publisher {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	return &Publisher{Options: o, wake: make(chan struct{}, 1), running: map[string]*worker{},
+	return &Publisher{Options: o, wake: make(chan struct{}, 1), booted: readBootTime(), running: map[string]*worker{},
 		written: map[string]time.Time{}, gone: map[string]bool{}}
 }
 
 // Set replaces the probes, which run until ctx ends. Unchanged probes continue. The conditions of removed probes are
-// removed. If two probes publish the same condition, the first one runs. complete says that there are no other probes:
-// then conditions that an agent has published before, by their reasons, and that no probe publishes are removed, too.
+// removed. No two probes publish the same condition. complete says that there are no other probes: then conditions that
+// an agent has published before, by their reasons, and that no probe publishes are removed, too.
 func (p *Publisher) Set(ctx context.Context, probes []Probe, complete bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,9 +86,6 @@ func (p *Publisher) Set(ctx context.Context, probes []Probe, complete bool) {
 	for i := range probes {
 		probe := &probes[i]
 		name := probe.ConditionType
-		if keep[name] {
-			continue
-		}
 		keep[name] = true
 		delete(p.gone, name)
 		old := p.running[name]
@@ -102,9 +93,12 @@ func (p *Publisher) Set(ctx context.Context, probes []Probe, complete bool) {
 			continue
 		}
 		if old != nil {
-			old.stop()
+			old.stop() // without waiting for its run, which may hang forever
 		}
-		p.start(ctx, probe)
+		ctx, stop := context.WithCancel(ctx)
+		w := &worker{state: state{probe: probe}, stop: stop}
+		p.running[name] = w
+		go p.work(ctx, w)
 	}
 	for name, w := range p.running {
 		if !keep[name] {
@@ -116,34 +110,25 @@ func (p *Publisher) Set(ctx context.Context, probes []Probe, complete bool) {
 	p.enqueue()
 }
 
-// start starts a worker. It does not wait for the worker before, which may hang forever. The caller holds the lock.
-func (p *Publisher) start(ctx context.Context, probe *Probe) {
-	ctx, stop := context.WithCancel(ctx)
-	w := &worker{state: state{probe: probe}, stop: stop}
-	p.running[probe.ConditionType] = w
-	go p.work(ctx, w)
-}
-
 // work runs one probe in each period. The runner limits how long a run may take.
 func (p *Publisher) work(ctx context.Context, w *worker) {
 	runner := checks.NewRunner(w.probe.Check)
-	for {
-		began := p.Now()
+	jitter := checks.Jitter
+	if w.probe.Fixed {
+		jitter = 0
+	}
+	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
+		began := time.Now()
 		finding := w.probe.finding(runner.Do(ctx))
 		if ctx.Err() != nil {
 			return
 		}
-		p.Metrics.ran(w.probe.ConditionType, finding, p.Now().Sub(began))
+		p.Metrics.ran(w.probe.ConditionType, finding, time.Since(began))
 		p.mu.Lock()
-		w.found(finding, find(p.conditions(), w.probe.ConditionType), p.Now(), p.bootTime())
+		w.found(finding, find(p.conditions(), w.probe.ConditionType), time.Now(), p.bootTime())
 		p.mu.Unlock()
 		p.enqueue()
-		period := w.probe.Period
-		if !w.probe.Fixed {
-			period = checks.Spread(period)
-		}
-		checks.Sleep(ctx, max(period-p.Now().Sub(began), 0))
-	}
+	}, w.probe.Period, jitter, false)
 }
 
 func (p *Publisher) enqueue() {
@@ -162,14 +147,14 @@ func (p *Publisher) Run(ctx context.Context) {
 			return
 		case <-p.wake:
 		}
-		checks.Sleep(ctx, batchDelay)
+		nodewatch.Sleep(ctx, batchDelay, nil)
 		err := p.sync(ctx)
 		p.report(ctx, err)
 		if err == nil || ctx.Err() != nil {
 			backoff = nodewatch.NewBackoff()
 			continue
 		}
-		checks.Sleep(ctx, nodewatch.Delay(&backoff, err))
+		nodewatch.Sleep(ctx, nodewatch.Delay(&backoff, err), nil)
 		p.enqueue()
 	}
 }
@@ -243,11 +228,11 @@ func (p *Publisher) due() (write []corev1.NodeCondition, remove []string) {
 	if p.sweep {
 		gone = append(gone, orphans(observed, func(name string) bool { return p.running[name] != nil })...)
 	}
-	return plan(observed, want, p.written, gone, p.Now(), p.bootTime())
+	return plan(observed, want, p.written, gone, time.Now(), p.bootTime())
 }
 
-// BootTime returns when this machine booted, or zero if that is unknown.
-func BootTime() time.Time {
+// readBootTime returns when this machine booted, or zero if that is unknown.
+func readBootTime() time.Time {
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {
 		return time.Time{}
@@ -261,10 +246,10 @@ func BootTime() time.Time {
 
 // bootTime returns when the node booted, or zero if that is in the future, because one of the clocks was wrong.
 func (p *Publisher) bootTime() time.Time {
-	if p.Boot.After(p.Now()) {
+	if p.booted.After(time.Now()) {
 		return time.Time{}
 	}
-	return p.Boot
+	return p.booted
 }
 
 // conditions returns the node's conditions from the watch or the last patch, the newer one. The caller holds the lock.

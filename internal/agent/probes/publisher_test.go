@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -38,7 +39,8 @@ func (p *Publisher) says(name string) Finding {
 }
 
 func newPublisher(node *corev1.Node) *Publisher {
-	return New(Options{Node: "n", Source: still{node}, Log: slog.New(slog.DiscardHandler)})
+	return New(Options{Node: "n", Source: still{node}, Log: slog.New(slog.DiscardHandler),
+		Metrics: NewMetrics(prometheus.NewRegistry())})
 }
 
 func TestAProbeThatHangs(t *testing.T) {

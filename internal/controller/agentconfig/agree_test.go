@@ -56,7 +56,7 @@ func named(t *testing.T, path ...string) []string {
 func TestTheAPITheOperatorAndTheAgentKnowTheSameChecks(t *testing.T) {
 	env := checks.Environment{}
 	var known []string
-	for _, c := range checks.Builtin(env) {
+	for _, c := range checks.Builtin(env, nil) {
 		known = append(known, c.Name)
 	}
 	inSchema := named(t, "spec", "health", "checks", "[]", "name")
@@ -79,7 +79,8 @@ func TestTheAPITheOperatorAndTheAgentKnowTheSameChecks(t *testing.T) {
 		if problems := ruleset.Validate(&r.Spec); len(problems) > 0 {
 			t.Errorf("the operator: %v", problems)
 		}
-		if !slices.ContainsFunc(checks.Builtin(env), func(c checks.Check) bool { return c.Name == name && c.Run != nil }) {
+		runs := func(c checks.Check) bool { return c.Name == name && c.Run != nil }
+		if !slices.ContainsFunc(checks.Builtin(env, nil), runs) {
 			t.Errorf("the agent cannot probe %s", name)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -179,7 +180,8 @@ func serveConstant(ctx context.Context) error {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(body)
 	})
-	return health.Serve(ctx, health.NewListener(l, nil, nil), health.NewServer(h, slog.New(slog.DiscardHandler)))
+	limited := health.NewListener(l, nil, health.NewMetrics(prometheus.NewRegistry()))
+	return health.Serve(ctx, limited, health.NewServer(h, slog.New(slog.DiscardHandler)))
 }
 
 func (s *scene) close() error {

@@ -83,7 +83,7 @@ func crowd(t *testing.T, address string, n int, beginning string) {
 // TestBadInput sends malformed requests, again and again: it is answered or cut, and costs no memory that stays.
 func TestBadInput(t *testing.T) {
 	p := startAgent(t, "127.0.0.1", "x", "/nonexistent", "--agent-check-port", freePort(t))
-	web, agentCheck := p.addresses["health"], p.addresses["agent-check"]
+	web, agentCheck := p.Addresses["health"], p.Addresses["agent-check"]
 	get := func(target string) string { return "GET " + target + " HTTP/1.1\r\nHost: x\r\n\r\n" }
 	round := func() {
 		for _, c := range []struct{ name, request, want string }{
@@ -126,8 +126,8 @@ func TestBadInput(t *testing.T) {
 	if peak > 64<<10 {
 		t.Errorf("memory was %d KiB at most", peak)
 	}
-	if a := p.health(t, ""); a.code != 200 {
-		t.Errorf("status %d", a.code)
+	if a := p.Health(t, ""); a.Code != 200 {
+		t.Errorf("status %d", a.Code)
 	}
 }
 
@@ -142,11 +142,11 @@ func TestCrowds(t *testing.T) {
 		{"the agent-check's connections", "agent-check", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			crowd(t, p.addresses[c.server], 1500, c.beginning)
+			crowd(t, p.Addresses[c.server], 1500, c.beginning)
 			began := time.Now()
 			if c.server == "health" {
 				client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: cluster.Limit}
-				resp, err := client.Get("http://" + p.addresses["health"] + "/health")
+				resp, err := client.Get("http://" + p.Addresses["health"] + "/health")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -154,7 +154,7 @@ func TestCrowds(t *testing.T) {
 				if resp.StatusCode != 200 {
 					t.Errorf("status %d", resp.StatusCode)
 				}
-			} else if got := exchange(t, p.addresses["agent-check"], ""); got != "up 100%" {
+			} else if got := exchange(t, p.Addresses["agent-check"], ""); got != "up 100%" {
 				t.Errorf("got %q", got)
 			}
 			took := time.Since(began)

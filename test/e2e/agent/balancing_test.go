@@ -42,7 +42,7 @@ func fleet(t *testing.T, name string, args func(address string) []string) []*mem
 			all = append(all, args(m.address)...)
 		}
 		m.agent = startAgent(t, m.address, m.node, kubeconfig, all...)
-		m.agent.is(t, 200, false, "")
+		m.agent.Is(t, 200, false, "")
 		members = append(members, m)
 	}
 	return members
@@ -78,7 +78,7 @@ func outages(t *testing.T, b haproxy.Backend, members []*member, checked func(*m
 		outage.begin()
 		for _, m := range members {
 			cluster.Eventually(t, name+": the agent notices", func() error {
-				if m.agent.metric(t, "node_readiness_agent_api_available") != 0 {
+				if m.agent.Metric(t, "node_readiness_agent_api_available") != 0 {
 					return errors.New("it has not")
 				}
 				return nil
@@ -100,7 +100,7 @@ func outages(t *testing.T, b haproxy.Backend, members []*member, checked func(*m
 		}
 		outage.end()
 		for _, m := range members {
-			m.agent.is(t, 200, false, "")
+			m.agent.Is(t, 200, false, "")
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestHAProxyByHTTPChecks(t *testing.T) {
 	members := fleet(t, "by-http", nil)
 	var servers []string
 	for _, m := range members {
-		_, port, err := net.SplitHostPort(m.agent.addresses["health"])
+		_, port, err := net.SplitHostPort(m.agent.Addresses["health"])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestHAProxyByHTTPChecks(t *testing.T) {
 	clients.Reach(t, ill.node)
 
 	outages(t, b, members, func(m *member) float64 {
-		return m.agent.metric(t, `node_readiness_agent_health_requests_total{code="200"}`)
+		return m.agent.Metric(t, `node_readiness_agent_health_requests_total{code="200"}`)
 	})
 
 	// An agent ends: it answers 503 until HAProxy has noticed, and only then the node's services go.
@@ -205,7 +205,7 @@ func TestHAProxyByAgentChecks(t *testing.T) {
 		cluster.Must(t, err)
 		b.Becomes(t, ill.node, haproxy.Fields{"status": status})
 		polls := func() float64 {
-			return ill.agent.metric(t, `node_readiness_agent_check_results_total{check="node_ready",result="passed"}`)
+			return ill.agent.Metric(t, `node_readiness_agent_check_results_total{check="node_ready",result="passed"}`)
 		}
 		before := polls()
 		cluster.Eventually(t, "HAProxy polls the agent", func() error {
@@ -223,7 +223,7 @@ func TestHAProxyByAgentChecks(t *testing.T) {
 	}
 
 	outages(t, b, members, func(m *member) float64 {
-		return m.agent.metric(t, `node_readiness_agent_check_results_total{check="node_ready",result="fail_open"}`)
+		return m.agent.Metric(t, `node_readiness_agent_check_results_total{check="node_ready",result="fail_open"}`)
 	})
 
 	ending.agent.signal(t, syscall.SIGTERM)

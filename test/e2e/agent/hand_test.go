@@ -20,24 +20,24 @@ func TestStartedByHand(t *testing.T) {
 		return
 	}
 	p := launch(t, []string{"NODE_NAME=x"})
-	p.addresses["health"], p.addresses["metrics"] = "127.0.0.1:25001", "127.0.0.1:9445"
-	p.listens(t)
+	p.Listens(t, p.exited)
 
-	a := p.health(t, "")
-	if a.code != 200 || !a.FailOpen || len(a.Checks) != 1 || a.Checks[0].Name != "node_ready" || !a.Checks[0].Passed {
-		t.Errorf("status %d: %s", a.code, a.raw)
+	a := p.Health(t, "")
+	if a.Code != 200 || a.FailOpen != "node_ready" || len(a.Checks) != 1 || a.Checks[0].Name != "node_ready" ||
+		!a.Checks[0].Passed || !strings.HasPrefix(a.Checks[0].FailOpen, "Kubernetes client initialization failed") {
+		t.Errorf("status %d: %s", a.Code, a.Raw)
 	}
 	for _, once := range []string{warning, "Assuming node is ready"} {
 		cluster.Eventually(t, "the warning", func() error { return wantCount(p, once, 1) })
 	}
-	a = p.health(t, "?check=bogus")
+	a = p.Health(t, "?check=bogus")
 	want := strings.NewReplacer("node_ready", "bogus", "REASON", "Unknown check: bogus").Replace(notReady)
-	if a.code != 503 || shape(a) != want {
-		t.Errorf("an unknown check: status %d: %s", a.code, a.raw)
+	if a.Code != 503 || shape(a) != want {
+		t.Errorf("an unknown check: status %d: %s", a.Code, a.Raw)
 	}
-	a = p.health(t, "?check=okd_router_1936")
-	if a.code != 503 || a.Checks[0].Reason != "connect: connection refused" {
-		t.Errorf("there is no router: status %d: %s", a.code, a.raw)
+	a = p.Health(t, "?check=okd_router_1936")
+	if a.Code != 503 || a.Checks[0].Reason != "connect: connection refused" {
+		t.Errorf("there is no router: status %d: %s", a.Code, a.Raw)
 	}
 
 	t.Run("a second one says why it cannot start", func(t *testing.T) {
@@ -60,8 +60,8 @@ func TestStartedByHand(t *testing.T) {
 
 	p.signal(t, syscall.SIGTERM)
 	cluster.Eventually(t, "it drains", func() error { return wantCount(p, `"drainStatus":503`, 1) })
-	if a := p.health(t, ""); a.code != 503 {
-		t.Errorf("status %d: %s", a.code, a.raw)
+	if a := p.Health(t, ""); a.Code != 503 {
+		t.Errorf("status %d: %s", a.Code, a.Raw)
 	}
 	p.hurry(t)
 }

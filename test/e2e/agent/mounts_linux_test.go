@@ -41,8 +41,8 @@ func TestAMountThatTurnsReadOnlyBeforeAnybodyAsks(t *testing.T) {
 		""); err != nil {
 		t.Fatal(err)
 	}
-	if a := p.health(t, "?check=filesystem_ro"); a.code != 503 || a.Checks[0].Reason != "read-only: /data" {
-		t.Errorf("status %d: %s", a.code, a.raw)
+	if a := p.Health(t, "?check=filesystem_ro"); a.Code != 503 || a.Checks[0].Reason != "read-only: /data" {
+		t.Errorf("status %d: %s", a.Code, a.Raw)
 	}
 }
 
@@ -56,13 +56,13 @@ func TestADiskWithErrors(t *testing.T) {
 	root := t.TempDir()
 	device := needs.Loop(t, filepath.Join(root, "data"), 16<<20, "ext4", mkfs, "-q", "-e", "remount-ro")
 	p := startAgent(t, "127.0.0.1", "", "/nonexistent", "--host-root", root)
-	if a := p.health(t, "?check=filesystem_ro"); a.code != 200 {
-		t.Fatalf("before: status %d: %s", a.code, a.raw)
+	if a := p.Health(t, "?check=filesystem_ro"); a.Code != 200 {
+		t.Fatalf("before: status %d: %s", a.Code, a.Raw)
 	}
 	if err := os.WriteFile("/sys/fs/ext4/"+device+"/trigger_fs_error", []byte("1"), 0o600); err != nil {
 		needs.Missing(t, fmt.Sprintf("ext4 cannot be made to fail (%v)", err))
 	}
-	if a := p.health(t, "?check=filesystem_ro"); a.code != 503 || a.Checks[0].Reason != "read-only: /data" {
-		t.Errorf("status %d: %s", a.code, a.raw)
+	if a := p.Health(t, "?check=filesystem_ro"); a.Code != 503 || a.Checks[0].Reason != "read-only: /data" {
+		t.Errorf("status %d: %s", a.Code, a.Raw)
 	}
 }

@@ -70,10 +70,10 @@ func TestTheRuntimesSocket(t *testing.T) {
 			cmd.Env = env()
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &c.user}
 			p := launchCommand(t, cmd)
-			p.listens(t)
-			a := p.health(t, "?check=container_runtime")
-			if a.code != c.code || !strings.Contains(a.Checks[0].Reason, c.reason) {
-				t.Errorf("status %d: %s", a.code, a.raw)
+			p.Listens(t, p.exited)
+			a := p.Health(t, "?check=container_runtime")
+			if a.Code != c.code || !strings.Contains(a.Checks[0].Reason, c.reason) {
+				t.Errorf("status %d: %s", a.Code, a.Raw)
 			}
 		})
 	}

@@ -8,18 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
+	"github.com/nodegate/nodegate/test/cluster/agentclient"
 )
 
 const (
@@ -56,27 +53,12 @@ func apiOutages(t *testing.T) map[string]outage {
 	}
 }
 
-// serverAt writes a kubeconfig of an API server at an address, with a token that no API server knows.
-func serverAt(t *testing.T, url string, ca []byte) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	err := clientcmd.WriteToFile(clientcmdapi.Config{
-		CurrentContext: "c",
-		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c"}},
-		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: url, CertificateAuthorityData: ca,
-			InsecureSkipTLSVerify: ca == nil}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"c": {Token: "unknown"}},
-	}, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 var milliseconds = regexp.MustCompile(`_ms":\d+`)
 
 // shape is an answer without its times and its end of line.
-func shape(a answer) string { return strings.TrimSpace(milliseconds.ReplaceAllString(a.raw, `_ms":0`)) }
+func shape(a agentclient.Answer) string {
+	return strings.TrimSpace(milliseconds.ReplaceAllString(a.Raw, `_ms":0`))
+}
 
 const (
 	ready    = `{"status":"ready","checks":[{"name":"node_ready","passed":true,"duration_ms":0}],"total_duration_ms":0}`
@@ -109,8 +91,8 @@ func TestTheSeedsTable(t *testing.T) {
 					if row.want == ready {
 						code, reason = 200, ""
 					}
-					p.is(t, code, false, reason)
-					if got := shape(p.health(t, "")); got != row.want {
+					p.Is(t, code, false, reason)
+					if got := shape(p.Health(t, "")); got != row.want {
 						t.Errorf("got %s", got)
 					}
 				})
@@ -119,14 +101,14 @@ func TestTheSeedsTable(t *testing.T) {
 			setReady(t, node, "True", "KubeletReady")
 			shared(t).PatchNode(node, fmt.Sprintf(maintenance, v1alpha1.MaintenanceAnnotation))
 			cluster.Eventually(t, "the node is in maintenance", func() error {
-				a := p.health(t, "")
-				if last := a.Checks[len(a.Checks)-1]; a.code != 503 || last.Reason != "in maintenance: disk swap" {
-					return fmt.Errorf("status %d: %s", a.code, a.raw)
+				a := p.Health(t, "")
+				if last := a.Checks[len(a.Checks)-1]; a.Code != 503 || last.Reason != "in maintenance: disk swap" {
+					return fmt.Errorf("status %d: %s", a.Code, a.Raw)
 				}
 				return nil
 			})
 			shared(t).Remove(build.MakeNode(node).Obj())
-			p.is(t, 503, false, "the node does not exist")
+			p.Is(t, 503, false, "the node does not exist")
 			if n := p.Count(warning); n != 0 {
 				t.Errorf("%d warnings, and the API server was there", n)
 			}
@@ -155,11 +137,11 @@ func unavailableRows(t *testing.T) {
 	}{
 		{"the API server is paused", kubeconfig, warning, "paused"},
 		{"the API server is stopped: connections are refused", kubeconfig, warning, "stopped"},
-		{"the API server's address accepts connections and says nothing", serverAt(t, "https://"+silent.Addr().String(), nil),
+		{"the API server's address accepts connections and says nothing", cluster.Kubeconfig(t, "https://"+silent.Addr().String(), nil, "unknown"),
 			warning, ""},
 		{"the API server forbids", account(t, "forbidden", nothing), refused, ""},
-		{"the API server does not know who asks", serverAt(t, here.Host, here.CAData), refused, ""},
-		{"the API server shows another certificate", serverAt(t, here.Host, otherCA(t)), warning, ""},
+		{"the API server does not know who asks", cluster.Kubeconfig(t, here.Host, here.CAData, "unknown"), refused, ""},
+		{"the API server shows another certificate", cluster.Kubeconfig(t, here.Host, otherCA(t), "unknown"), warning, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if o, ok := outages[row.outage]; ok {
@@ -167,11 +149,11 @@ func unavailableRows(t *testing.T) {
 				defer o.end()
 			}
 			p := startAgent(t, "127.0.0.1", node, row.kubeconfig)
-			a := p.health(t, "")
-			t.Logf("%d ms: %s", a.TotalMillis, a.raw)
-			if a.code != 200 || a.Status != "ready" || !a.FailOpen || !a.Checks[0].Passed || a.Checks[0].FailOpen == "" ||
+			a := p.Health(t, "")
+			t.Logf("%d ms: %s", a.TotalMillis, a.Raw)
+			if a.Code != 200 || a.Status != "ready" || a.FailOpen == "" || !a.Checks[0].Passed || a.Checks[0].FailOpen == "" ||
 				a.Checks[0].Reason != "" {
-				t.Errorf("status %d, %s", a.code, a.raw)
+				t.Errorf("status %d, %s", a.Code, a.Raw)
 			}
 			if a.TotalMillis > 8000 { // the machine gets the rest; the usual limits are ten seconds and more
 				t.Errorf("it took %d ms, and the limit is 1 s", a.TotalMillis)
@@ -196,7 +178,7 @@ func TestTheAPIServerGoesAndComes(t *testing.T) {
 	trusting := startAgent(t, "127.0.0.1", node, account(t, "trusts", watching), "--api-unavailable=last-known")
 	all := []*process{p, polling, trusting}
 	for _, agent := range all {
-		agent.is(t, 503, false, "KubeletNotReady")
+		agent.Is(t, 503, false, "KubeletNotReady")
 	}
 	for name, outage := range apiOutages(t) {
 		t.Run(name, func(t *testing.T) {
@@ -208,7 +190,7 @@ func TestTheAPIServerGoesAndComes(t *testing.T) {
 			outage.begin()
 			for _, agent := range []*process{p, polling} {
 				began := time.Now()
-				agent.is(t, 200, true, "")
+				agent.Is(t, 200, true, "")
 				took := time.Since(began)
 				t.Logf("noticed after %s", took.Round(time.Millisecond))
 				if took > 30*time.Second { // as usual it would take 45 s
@@ -219,21 +201,21 @@ func TestTheAPIServerGoesAndComes(t *testing.T) {
 				// While the API server comes back it may refuse, and then not answer once more.
 				cluster.Eventually(t, "the warning", func() error { return wantCount(agent, warning, before[i]+1) })
 			}
-			if a := trusting.health(t, ""); a.code != 503 || a.FailOpen || a.Checks[0].Reason != "KubeletNotReady" {
-				t.Errorf("from the last known state: status %d, %s", a.code, a.raw)
+			if a := trusting.Health(t, ""); a.Code != 503 || a.FailOpen != "" || a.Checks[0].Reason != "KubeletNotReady" {
+				t.Errorf("from the last known state: status %d, %s", a.Code, a.Raw)
 			}
 			if trusting.Count("Using the last known state") == 0 {
 				t.Error("the warning does not say what is answered")
 			}
 			late := startAgent(t, "127.0.0.1", node, kubeconfig)
-			if a := late.health(t, ""); a.code != 200 || !a.FailOpen { // the first answer already
-				t.Errorf("an agent that starts during the outage: status %d, %s", a.code, a.raw)
+			if a := late.Health(t, ""); a.Code != 200 || a.FailOpen == "" { // the first answer already
+				t.Errorf("an agent that starts during the outage: status %d, %s", a.Code, a.Raw)
 			}
 			outage.end()
 			for _, agent := range append([]*process{late}, all...) {
-				agent.is(t, 503, false, "KubeletNotReady")
+				agent.Is(t, 503, false, "KubeletNotReady")
 				cluster.Eventually(t, "the API server is available", func() error { // of the trusting one the answer does not tell
-					if agent.metric(t, "node_readiness_agent_api_available") != 1 {
+					if agent.Metric(t, "node_readiness_agent_api_available") != 1 {
 						return errors.New("it is still taken to be unavailable")
 					}
 					return nil

@@ -56,7 +56,7 @@ func TestIdleSessions(t *testing.T) {
 				n.start = func() *process {
 					p := startAgent(t, n.address, n.name, kubeconfig, "--listen-port", web, "--agent-check-port", agentCheck,
 						"--drain-status=404", "--drain-time=1h")
-					p.is(t, 200, false, "")
+					p.Is(t, 200, false, "")
 					return p
 				}
 				n.agent = n.start()

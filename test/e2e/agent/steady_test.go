@@ -90,7 +90,7 @@ func TestInTheSteadyStateTheAPIServerIsAskedNothing(t *testing.T) {
 	newNode(t, node)
 	setReady(t, node, "True", "KubeletReady")
 	p := startAgent(t, "127.0.0.1", node, account(t, "steady", watching))
-	p.is(t, 200, false, "")
+	p.Is(t, 200, false, "")
 	watches(t, "steady")
 	before := len(requests(t, "steady"))
 	// What is read instead of watched would be too old after a second without a heartbeat.
@@ -99,12 +99,12 @@ func TestInTheSteadyStateTheAPIServerIsAskedNothing(t *testing.T) {
 		if i%100 == 0 && i/100 < heartbeats {
 			setReady(t, node, "True", fmt.Sprintf("Heartbeat%d", i))
 		}
-		if a := p.health(t, "?check=node_ready,custom_conditions,schedulable,rules"); a.code != 200 {
-			t.Fatalf("status %d, %s", a.code, a.raw)
+		if a := p.Health(t, "?check=node_ready,custom_conditions,schedulable,rules"); a.Code != 200 {
+			t.Fatalf("status %d, %s", a.Code, a.Raw)
 		}
 	}
 	setReady(t, node, "False", "Last")
-	p.is(t, 503, false, "Last") // it has seen it all
+	p.Is(t, 503, false, "Last") // it has seen it all
 	if all := requests(t, "steady"); len(all) != before {
 		t.Errorf("it has asked for more than its watch:\n%q", all[before:])
 	}
@@ -118,7 +118,7 @@ func TestAChangeIsVisibleAtOnce(t *testing.T) {
 			newNode(t, node)
 			setReady(t, node, "True", "Same")
 			p := startAgent(t, "127.0.0.1", node, account(t, node, verbs))
-			p.is(t, 200, false, "")
+			p.Is(t, 200, false, "")
 			var took []time.Duration
 			for i := range 20 {
 				status, code := "False", 503
@@ -128,7 +128,7 @@ func TestAChangeIsVisibleAtOnce(t *testing.T) {
 				setReady(t, node, status, "Same")
 				began := time.Now()
 				cluster.Eventually(t, "the change", func() error {
-					if p.health(t, "").code != code {
+					if p.Health(t, "").Code != code {
 						return errors.New("not visible")
 					}
 					return nil
