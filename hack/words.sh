@@ -6,7 +6,8 @@ status=0
 while IFS=$'\t' read -r word instead; do
 	case $word in '' | '#'*) continue ;; esac
 	# testdata has files of other projects, too.
-	found=$(git grep -InoE -e "$word" -- '*.md' '*.go' '*.yaml' '*.sh' ':!*/testdata/*') || [ $? -eq 1 ]
+	found=$(git grep -InoE -e "$word" -- '*.md' '*.gotmpl' '*.go' '*.yaml' '*.json' '*.txt' '*.sh' \
+		':!*/testdata/*' ':!hack/words.txt') || [ $? -eq 1 ]
 	if [ -n "$found" ]; then
 		status=1
 		while IFS= read -r hit; do echo "$hit: write $instead"; done <<<"$found"

@@ -69,7 +69,7 @@ func TestARebootThatIsFoundLater(t *testing.T) {
 			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), want: "Exempt Booting", record: started},
 			{at: 129, tells: "kubelet reports", node: kubelet(129), want: "Exempt Booting"},
 			{at: 130, tells: "confirmed", asks: true, want: "Held Rearmed", taints: taint}}},
-		"NoExecute does not wait for ever": {evicting(), []scene{seen,
+		"NoExecute does not wait forever": {evicting(), []scene{seen,
 			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), want: "Exempt Booting", record: started},
 			{at: 609, tells: "kubelet's clock stands still", want: "Exempt Booting"},
 			{at: 610, tells: "ten minutes later", asks: true, want: "Held Rearmed", taints: taint}}},

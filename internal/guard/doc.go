@@ -6,5 +6,5 @@
 // clock.
 //
 // It is pure: it takes the time as an argument, and knows no client, no logger and no manager. In every doubt it denies
-// nothing: a pod that is deleted too early comes back elsewhere, one that cannot be deleted blocks everybody.
+// nothing: a pod that is deleted too early comes back elsewhere, one that cannot be deleted blocks all others.
 package guard

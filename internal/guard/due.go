@@ -12,7 +12,7 @@ import (
 )
 
 // Due is when a pod is due for eviction by a node's NoExecute taints and the pod's tolerations of them; false, where it
-// may stay for ever. It is counted as the node controller does (k8s.io/kubernetes, pkg/controller/tainteviction): from
+// may stay forever. It is counted as the node controller does (k8s.io/kubernetes, pkg/controller/tainteviction): from
 // the taint, or from when the pod came to the node, whichever is later.
 func Due(pod *corev1.Pod, nodeTaints []corev1.Taint) (time.Time, bool) {
 	var due time.Time

@@ -276,7 +276,7 @@ func TestDue(t *testing.T) {
 	}{
 		"no taints":                   {p(), nil, -1},
 		"not tolerated: at once":      {p(), []corev1.Taint{away}, 100},
-		"tolerated for ever":          {p().Tolerate(away.Key, -1), []corev1.Taint{away}, -1},
+		"tolerated forever":           {p().Tolerate(away.Key, -1), []corev1.Taint{away}, -1},
 		"tolerated for a time":        {p().Tolerate(away.Key, 300), []corev1.Taint{away}, 400},
 		"tolerated for no time":       {p().Tolerate(away.Key, 0), []corev1.Taint{away}, 100},
 		"every key tolerated":         {p().Tolerate("", -1), []corev1.Taint{away}, -1},

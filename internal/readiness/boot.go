@@ -25,7 +25,7 @@ import (
 //
 // A boot is confirmed when the node is Ready, confirmAfter has passed since the operator saw the boot, and kubelet has
 // reported confirmAfter after the bound and after it became Ready. final needs a Ready node, too. So a reboot that the
-// operator did not see, or a wrong clock, never holds a node for ever.
+// operator did not see, or a wrong clock, never holds a node forever.
 const (
 	confirmAfter = 2 * time.Minute
 	lastWait     = 10 * time.Minute

@@ -17,7 +17,7 @@ import (
 const ReasonDeadlock = "Deadlock"
 
 // A rule waits for another one if it requires that rule, or a DaemonSet that the other rule's taint keeps away. Two
-// rules that wait for each other keep new nodes for ever:
+// rules that wait for each other keep new nodes forever:
 //
 //	rule A ── requires ──► DaemonSet D ── does not tolerate the taint of ──► rule B
 //	   ▲                                                                        │

@@ -34,7 +34,7 @@ func TestDisplaced(t *testing.T) {
 		"of several conditions, the first is told": {rules: []*build.RuleWrapper{prober("a", 1, "w", "x", "y"),
 			prober("b", 2, "y", "x")},
 			want: map[string]string{"a": "condition x is published by the older rule b"}},
-		"one in dry-run publishes all the same": {rules: []*build.RuleWrapper{prober("a", 1, "x"),
+		"one in dry-run publishes anyway": {rules: []*build.RuleWrapper{prober("a", 1, "x"),
 			prober("b", 2, "x").DryRun(true)},
 			want: map[string]string{"a": "condition x is published by the older rule b"}},
 		"one that is being deleted does not": {rules: []*build.RuleWrapper{prober("a", 1, "x"),

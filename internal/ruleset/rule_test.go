@@ -145,7 +145,7 @@ func TestInForce(t *testing.T) {
 		"an edited selector puts it in force, also if it was edited while no replica ran": {
 			rule: known().StatusInForce(at(-300), hash(valid())).Selector("zone", "a"), since: at(0), just: true,
 		},
-		"an edited selector puts it in force, also before anybody has processed it": {
+		"an edited selector puts it in force, also before the operator has processed it": {
 			rule: valid().Selector("zone", "a"), prev: compiled(valid(), at(-20)), since: at(0), just: true,
 		},
 		"an edit of anything else does not": {

@@ -68,7 +68,7 @@ func TestEvictionGuard(t *testing.T) {
 			then(40, "calm", fine, evicts, again(80)),
 			then(70, "the taint goes", fine, untaint, change("unguarded link"), clean),
 		),
-		"the taint of a node controller that is gone does not make it stand for ever": on(inService(), rules(guardRule()),
+		"the taint of a node controller that is gone does not make it stand forever": on(inService(), rules(guardRule()),
 			lost,
 			then(30, "back, and still tainted", fine, func(n *build.NodeWrapper) { up(30)(n); taint(n) },
 				evicts, again(40)),

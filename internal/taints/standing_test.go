@@ -106,7 +106,7 @@ func TestMaxUnavailable(t *testing.T) {
 			w.refuse = []string{"cni"}
 			after, _, decisions := w.pass(c.node.Obj(), at(10))
 			if c.needs && (decisions[0].Claim || gate.Find(after, decisions[0].Rule.Taint) != nil) {
-				t.Error("it was refused, and claims all the same")
+				t.Error("it was refused, and claims anyway")
 			}
 		})
 	}

@@ -70,7 +70,7 @@ func (p *PodWrapper) Condition(conditionType corev1.PodConditionType, reason str
 	return p
 }
 
-// Tolerate tolerates a taint of NoExecute for so many seconds; for ever, if they are negative.
+// Tolerate tolerates a taint of NoExecute for so many seconds; forever, if they are negative.
 func (p *PodWrapper) Tolerate(key string, seconds int64) *PodWrapper {
 	t := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}
 	if seconds >= 0 {

@@ -33,7 +33,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
 		<-ctx.Done()
-		stop() // a second Ctrl-C ends it at once; what it has started ends with it all the same
+		stop() // a second Ctrl-C ends it at once; what it has started ends with it anyway
 	}()
 	log.SetLogger(logr.Discard()) // what a client logs is no part of the story; its errors are
 	screen := view.NewScreen(os.Stdout, os.Getenv)

@@ -45,7 +45,7 @@ func TestRealNodes(t *testing.T) {
 		{"a node waits for what warms it up", waitsForWarmUp},
 		{"uninstalled, nothing is left", uninstall},
 		{"a cluster of the Node Readiness Controller is taken over", takesOver},
-		{"uninstalled in the wrong order, it gets clean all the same", uninstallsInAnyOrder},
+		{"uninstalled in the wrong order, it gets clean anyway", uninstallsInAnyOrder},
 		{"the quickstart works as written", quickstart},
 	} {
 		t.Run(part.name, part.run)

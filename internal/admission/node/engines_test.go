@@ -324,7 +324,7 @@ func frozen(later int64) func(context.Context, *v1alpha1.NodeReadinessRule) {
 	}
 }
 
-// sentinels are numbered: a rule that is stored last is also the last that anybody hears of.
+// sentinels are numbered: a rule that is stored last is also the last that any watch reports.
 var sentinels int
 
 // await waits until the engine at work knows all rules that are stored.

@@ -102,11 +102,11 @@ func (r *Reconciler) occupied(ctx context.Context, p *pass, taint *corev1.Taint)
 	return false, true
 }
 
-// Escapes counts pods that were bound to a node before its gate stood, where admission was to have it born gated.
+// Escapes counts pods that were bound to a node before its gate stood, where admission was to have it tainted at creation.
 type Escapes struct {
 	// Live reads pods past any cache, once for each such node.
 	Live client.Reader
-	// Expected reports whether nodes are to be born gated at present.
+	// Expected reports whether nodes are to be tainted at creation at present.
 	Expected func() bool
 
 	queue chan escape

@@ -128,6 +128,6 @@ var _ = Describe("Pods on a node", func() {
 			w.reconcile(webhook.Name)
 		}
 		Expect(claims).To(Equal(1))
-		Expect(w.requests.Load()).To(BeZero(), "a node that was born gated needs no write until it is ready")
+		Expect(w.requests.Load()).To(BeZero(), "a node that was tainted at creation needs no write until it is ready")
 	})
 })

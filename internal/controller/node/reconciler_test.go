@@ -100,7 +100,7 @@ var _ = Describe("A node under a rule", func() {
 		Expect(w.node("a").Annotations).To(BeEmpty())
 	})
 
-	It("keeps the taint that a record of an unknown rule names, if anybody may have written that record", func() {
+	It("keeps the taint that a record of an unknown rule names, if any account may have written that record", func() {
 		w.createNode(build.MakeNode("a").Taint("example.com/theirs", "", corev1.TaintEffectNoSchedule).
 			Annotation("readiness.node.x-k8s.io/rule-unknown", `{"taint":"example.com/theirs=:NoSchedule"}`))
 		w.rules()

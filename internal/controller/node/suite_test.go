@@ -56,7 +56,7 @@ type world struct {
 	requests atomic.Int32
 	// between is called before the next patch is sent, after the node was read.
 	between func()
-	// failing is what the next patches fail with; lost, whether they are carried out all the same.
+	// failing is what the next patches fail with; lost, whether they are carried out anyway.
 	failing error
 	lost    bool
 	// reported is called before the next patch of conditions is sent.

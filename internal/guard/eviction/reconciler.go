@@ -28,7 +28,7 @@ const (
 	// grace is how long a pod that becomes due after the end of the guard is left to the node controller, which evicts
 	// it.
 	grace = 5 * time.Second
-	// watchEvery is the interval between two checks for guarded pods that were evicted all the same.
+	// watchEvery is the interval between two checks for guarded pods that were evicted anyway.
 	watchEvery = time.Minute
 	// firstTry is the longest time between the announcement of an eviction that is not denied and the deletion.
 	firstTry = 2 * time.Second
@@ -47,7 +47,7 @@ type Reconciler struct {
 	Rules func() *ruleset.Set
 	// Namespace is the operator's own namespace.
 	Namespace string
-	// Bypassed is called with a rule and a pod that it guards, if the pod was evicted all the same.
+	// Bypassed is called with a rule and a pod that it guards, if the pod was evicted anyway.
 	Bypassed func(rule *ruleset.Rule, pod *corev1.Pod)
 	// Recorder records events on pods.
 	Recorder events.EventRecorder
@@ -252,7 +252,7 @@ func (r *Reconciler) announceDisruption(ctx context.Context, pod *corev1.Pod, ru
 	return r.Live.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch))
 }
 
-// watch looks for guarded pods that were evicted all the same. Then the API server does not call the webhook for the
+// watch looks for guarded pods that were evicted anyway. Then the API server does not call the webhook for the
 // user who evicts.
 func (r *Reconciler) watch(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
 	pods, err := r.podsOf(ctx, node)

@@ -357,7 +357,7 @@ var _ = Describe("Watching guarded pods", func() {
 		Expect(w.at(30).RequeueAfter).To(Equal(watchEvery))
 	}
 
-	It("tells of one that was evicted all the same", func(ctx context.Context) {
+	It("tells of one that was evicted anyway", func(ctx context.Context) {
 		w := newWorld(ctx)
 		evict(ctx, w, w.pod("bypassed", 5), time.Second)
 		Expect(w.bypassed).To(Equal([]string{"link bypassed"}))

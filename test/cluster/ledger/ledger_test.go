@@ -62,7 +62,7 @@ func TestPodsThatAreBoundTooEarlyAreFound(t *testing.T) {
 			bound: 11,
 			want:  "whose condition had never been True",
 		},
-		"a pod bound before anybody reported anything": {
+		"a pod bound before a reporter reported anything": {
 			nodes: []*corev1.Node{nodeAt("n", 10, "")},
 			bound: 11,
 			want:  "whose condition had never been True",

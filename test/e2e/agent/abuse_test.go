@@ -131,7 +131,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestCrowds opens more connections than the agent serves at a time: an honest client gets its answer all the same.
+// TestCrowds opens more connections than the agent serves at a time: an honest client gets its answer anyway.
 func TestCrowds(t *testing.T) {
 	p := startAgent(t, "127.0.0.1", "x", "/nonexistent", "--agent-check-port", freePort(t))
 	for _, c := range []struct{ name, server, beginning string }{

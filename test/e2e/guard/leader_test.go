@@ -53,7 +53,7 @@ func TestTheLeaderIsKilledWhileItEvicts(t *testing.T) {
 			case d.code == http.StatusOK:
 				evictions += n
 			case d.user == cluster.OperatorUser && (d.code < 400 || d.code > http.StatusConflict):
-				cut += n // the operator died while it was answered; it may have been carried out all the same
+				cut += n // the operator died while it was answered; it may have been carried out anyway
 			}
 		}
 		if evictions > 1 || evictions == 0 && cut == 0 {

@@ -20,7 +20,7 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// TestWhatIsNeverDenied: while the guard stands, and the node controller is refused, everybody else does what they have
+// TestWhatIsNeverDenied: while the guard stands, and the node controller is refused, all others do what they have
 // to.
 func TestWhatIsNeverDenied(t *testing.T) {
 	e := parallel(t)

@@ -70,7 +70,7 @@ func TestTheFirstRule(t *testing.T) {
 	p.Must(`kubectl patch nrr network --type=merge -p '{"spec":{"dryRun":false}}'`)
 	p.Must("kubectl wait nrr/network --for=condition=Ready --timeout=60s")
 	gate("a node that was there is held", "worker", false, true)
-	e.Eventually("nodes are born gated", func() error {
+	e.Eventually("nodes are tainted at creation", func() error {
 		out := p.Must(`kubectl create -f probe.yaml --dry-run=server -o jsonpath='{.spec.taints}{"\n"}'`)
 		if !strings.Contains(out, networkTaint) {
 			return errors.New(out)

@@ -143,7 +143,7 @@ func TestFromAnInitTaintWebhook(t *testing.T) {
 	})
 
 	p.Must(`kubectl patch nrr startup-taint --type=merge -p '{"spec":{"dryRun":false}}'`)
-	e.Eventually("nodes are born gated by the rule", func() error {
+	e.Eventually("nodes are tainted at creation by the rule", func() error {
 		out, err := p.Run("kubectl create -f probe.yaml --dry-run=server -o jsonpath='{.metadata.annotations}'")
 		if err == nil && !strings.Contains(out, v1alpha1.RecordAnnotationPrefix) {
 			err = errors.New(out)

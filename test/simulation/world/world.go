@@ -187,7 +187,7 @@ func (w *World) calm() {
 			return
 		}
 		if turn == maxTurns {
-			w.Model.Fail("quiescence", fmt.Sprintf("the replicas are busy for ever at %s", w.now.Format(time.TimeOnly)))
+			w.Model.Fail("quiescence", fmt.Sprintf("the replicas are busy forever at %s", w.now.Format(time.TimeOnly)))
 			return
 		}
 	}
