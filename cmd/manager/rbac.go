@@ -24,7 +24,7 @@ package main
 // Whether another controller acts on the rules: the lease of the Node Readiness Controller, in any namespace.
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=ba65f13e.readiness.node.x-k8s.io,verbs=list
 //
-// Whether the policy that has nodes tainted at creation is there, so that the webhook leaves nodes to it. No other policy is
+// Whether the policy that taints nodes at creation is there, so that the webhook leaves nodes to it. No other policy is
 // read.
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicies;mutatingadmissionpolicybindings,resourceNames=nodegate-node-admission,verbs=list;watch
 //

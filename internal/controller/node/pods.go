@@ -102,7 +102,7 @@ func (r *Reconciler) occupied(ctx context.Context, p *pass, taint *corev1.Taint)
 	return false, true
 }
 
-// Escapes counts pods that were bound to a node before its gate stood, where admission was to have it tainted at creation.
+// Escapes counts pods that were bound to a node before its gate stood, although admission should have tainted it.
 type Escapes struct {
 	// Live reads pods past any cache, once for each such node.
 	Live client.Reader
