@@ -166,7 +166,7 @@ type NodeReadinessRuleSpec struct {
 	// tainted again. Without the field there is no limit. Removing taints is never limited.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^(100|[1-9]?[0-9])%$') : self >= 0 && self <= 2147483647",message="must be a number from 0 to 2147483647, or a percentage such as '30%'"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
@@ -283,7 +283,7 @@ type Stabilization struct {
 // Timeout says what happens to a node that is held too long. The clock runs from the moment the taint was put
 // on, or where that is not known, from the node's creation.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.seconds) || has(self.appearSeconds)",message="a timeout needs seconds, appearSeconds or both"
+// +kubebuilder:validation:XValidation:rule="has(self.seconds) || has(self.appearSeconds)",message="give seconds, such as 900, or appearSeconds, such as 300, or both"
 type Timeout struct {
 	// seconds is for how long a node may be held.
 	// +optional

@@ -51,7 +51,7 @@ type Requirement struct {
 // the node's last boot do not count.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.readyAnnotation) || !has(self.readyWhen) || self.readyWhen != 'PodReady'",message="readyAnnotation has no use with readyWhen: PodReady: remove it, or use Annotation or PodReadyOrAnnotation",fieldPath=".readyAnnotation"
-// +kubebuilder:validation:XValidation:rule="!has(self.readyWhen) || self.readyWhen == 'PodReady' || has(self.readyAnnotation)",message="readyWhen: Annotation and PodReadyOrAnnotation need readyAnnotation",fieldPath=".readyWhen"
+// +kubebuilder:validation:XValidation:rule="!has(self.readyWhen) || self.readyWhen == 'PodReady' || has(self.readyAnnotation)",message="readyWhen: Annotation and PodReadyOrAnnotation need readyAnnotation: give its key and value, such as {key: startup.k8s.io/ready, value: 'true'}",fieldPath=".readyWhen"
 type PodsRequirement struct {
 	// namespace is the pods' namespace. One namespace only, so that a label set elsewhere cannot open the gate.
 	// +required

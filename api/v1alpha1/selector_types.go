@@ -85,7 +85,7 @@ type Taint struct {
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.indexOf('/') == self.lastIndexOf('/')",message="a taint key with a prefix must have exactly one '/' separator, such as readiness.k8s.io/NetworkReady"
 	// +kubebuilder:validation:XValidation:rule="!self.contains('/') || !format.dns1123Subdomain().validate(self.split('/')[0]).hasValue()",message="the prefix of a taint key must be a DNS subdomain such as readiness.k8s.io: at most 253 lowercase letters, digits, '-' or '.', with a letter or digit first and last"
 	// +kubebuilder:validation:XValidation:rule="self.size() > 0 && self.substring(self.lastIndexOf('/') + 1).size() > 0 && self.substring(self.lastIndexOf('/') + 1).size() < 64",message="a taint key's name part must be 1-63 characters, such as NetworkReady in readiness.k8s.io/NetworkReady"
-	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.substring(self.lastIndexOf('/') + 1).matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",message="a taint key's name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.substring(self.lastIndexOf('/') + 1).matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",message="a taint key's name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character, such as NetworkReady in readiness.k8s.io/NetworkReady"
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('node.kubernetes.io/') && !self.startsWith('node.cloudprovider.kubernetes.io/') && !self.startsWith('node-role.kubernetes.io/')",message="taints under node.kubernetes.io/, node.cloudprovider.kubernetes.io/ and node-role.kubernetes.io/ belong to Kubernetes: choose another key, for example readiness.k8s.io/NetworkReady"
 	Key string `json:"key"`
 
@@ -93,7 +93,7 @@ type Taint struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.size() <= 63",message="must be at most 63 characters"
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$')",message="must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$')",message="must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character, such as pending"
 	Value string `json:"value,omitempty"`
 
 	// effect is what the taint does to pods that do not tolerate it: NoSchedule, PreferNoSchedule, or NoExecute,
