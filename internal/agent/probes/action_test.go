@@ -15,12 +15,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/checks"
+	"github.com/nodegate/nodegate/internal/version"
 )
 
 func listen(t *testing.T) (net.Listener, int32) {
@@ -154,53 +157,129 @@ func TestProbesOfRules(t *testing.T) {
 	}
 }
 
+// reporterFrom reads the environment of the incumbent's reporter.
+func reporterFrom(env map[string]string) (*Reporter, error) {
+	return ReporterFromEnv(func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+		slog.New(slog.DiscardHandler))
+}
+
+// TestReporter has the reasons of the incumbent's reporter, and its metrics.
 func TestReporter(t *testing.T) {
 	status := http.StatusOK
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
-	endpoint := strings.Replace(server.URL, "http://", "http://me:secret@", 1)
-	env := map[string]string{"CHECK_ENDPOINT": endpoint, "CONDITION_TYPE": "example.com/A", "CHECK_INTERVAL": "5s",
-		"HEARTBEAT_PERIOD": "soon"}
-	r, err := ReporterFromEnv(func(name string) (string, bool) { v, ok := env[name]; return v, ok },
-		slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := r.Probe()
-	if p.Period != 5*time.Second || p.Heartbeat != 5*time.Minute || p.SuccessThreshold != 1 || p.FailureThreshold != 1 {
-		t.Errorf("got %+v", p)
-	}
-	finds := func(ok bool, reason string) {
+	unread := make(chan bool, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/endless" {
+			w.WriteHeader(status)
+			return
+		}
+		for range 1 << 10 {
+			if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+				unread <- true
+				return
+			}
+		}
+		unread <- false
+	}))
+	defer server.Close()
+	registry := prometheus.NewPedanticRegistry()
+	m := NewReporterMetrics(registry)
+	finds := func(path string, ok bool, reason string) {
 		t.Helper()
-		if f := once(t, &p); f.OK != ok || f.Reason != reason || strings.Contains(f.Message, "secret") {
+		r, err := reporterFrom(map[string]string{"CONDITION_TYPE": "example.com/A",
+			"CHECK_ENDPOINT": strings.Replace(server.URL, "http://", "http://me:secret@", 1) + path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := r.Probe()
+		f := once(t, &p)
+		if f.OK != ok || f.Reason != reason || strings.Contains(f.Message, "secret") {
 			t.Errorf("got %+v", f)
 		}
+		m.ran(p.ConditionType, f, time.Millisecond)
 	}
-	finds(true, "EndpointOK")
+	finds("", true, "EndpointOK")
+	finds("/endless", true, "EndpointOK")
+	if !<-unread {
+		t.Error("it has read 64 MiB of an answer")
+	}
 	status = http.StatusNoContent
-	finds(true, "EndpointOK")
+	finds("", true, "EndpointOK")
 	status = http.StatusServiceUnavailable
-	finds(false, "EndpointNotReady")
+	finds("", false, "EndpointNotReady")
 	server.Close()
-	finds(false, "EndpointConnectionError")
+	finds("", false, "EndpointConnectionError")
+	m.wrote("success")
+	m.wrote("error")
+	m.skipped()
+
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP node_readiness_reporter_build_info Always 1, with the version as a label.
+# TYPE node_readiness_reporter_build_info gauge
+node_readiness_reporter_build_info{version="`+version.Version+`"} 1
+# HELP node_readiness_reporter_check_duration_seconds How long a check of the reporter's endpoint takes.
+# TYPE node_readiness_reporter_check_duration_seconds histogram
+node_readiness_reporter_check_duration_seconds_bucket{le="0.005"} 5
+node_readiness_reporter_check_duration_seconds_bucket{le="0.1"} 5
+node_readiness_reporter_check_duration_seconds_bucket{le="0.25"} 5
+node_readiness_reporter_check_duration_seconds_bucket{le="0.5"} 5
+node_readiness_reporter_check_duration_seconds_bucket{le="1"} 5
+node_readiness_reporter_check_duration_seconds_bucket{le="2.5"} 5
+node_readiness_reporter_check_duration_seconds_bucket{le="5"} 5
+node_readiness_reporter_check_duration_seconds_bucket{le="10"} 5
+node_readiness_reporter_check_duration_seconds_bucket{le="+Inf"} 5
+node_readiness_reporter_check_duration_seconds_sum 0.005
+node_readiness_reporter_check_duration_seconds_count 5
+# HELP node_readiness_reporter_checks_total Checks of the reporter's endpoint: healthy, unhealthy or error (no answer).
+# TYPE node_readiness_reporter_checks_total counter
+node_readiness_reporter_checks_total{result="error"} 1
+node_readiness_reporter_checks_total{result="healthy"} 3
+node_readiness_reporter_checks_total{result="unhealthy"} 1
+# HELP node_readiness_reporter_condition_writes_total Writes of the reporter's condition: success, error, or skipped `+
+		`if the condition was up to date.
+# TYPE node_readiness_reporter_condition_writes_total counter
+node_readiness_reporter_condition_writes_total{result="error"} 1
+node_readiness_reporter_condition_writes_total{result="skipped"} 1
+node_readiness_reporter_condition_writes_total{result="success"} 1
+`), "node_readiness_reporter_build_info", "node_readiness_reporter_check_duration_seconds",
+		"node_readiness_reporter_checks_total", "node_readiness_reporter_condition_writes_total"); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestTheReportersEnvironment(t *testing.T) {
+	env := func(endpoint, condition string) map[string]string {
+		return map[string]string{"CHECK_ENDPOINT": endpoint, "CONDITION_TYPE": condition}
+	}
 	for _, c := range []struct{ endpoint, condition, want string }{
 		{"", "example.com/A", "CHECK_ENDPOINT"},
 		{"http://localhost:1", "", "CONDITION_TYPE"},
 		{"localhost:1", "example.com/A", "CHECK_ENDPOINT"},
 		{"ftp://localhost", "example.com/A", "CHECK_ENDPOINT"},
 	} {
-		env := map[string]string{"CHECK_ENDPOINT": c.endpoint, "CONDITION_TYPE": c.condition}
-		_, err := ReporterFromEnv(func(name string) (string, bool) { v, ok := env[name]; return v, ok },
-			slog.New(slog.DiscardHandler))
-		if err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := reporterFrom(env(c.endpoint, c.condition)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if r, err := ReporterFromEnv(func(string) (string, bool) { return "", false },
-		slog.New(slog.DiscardHandler)); r != nil || err != nil {
+	if r, err := reporterFrom(nil); r != nil || err != nil {
 		t.Errorf("no reporter is asked for: %v, %v", r, err)
+	}
+	for given, want := range map[[2]string][2]time.Duration{
+		{"", ""}:          {30 * time.Second, 5 * time.Minute},
+		{"5s", "1m"}:      {5 * time.Second, time.Minute},
+		{"0s", "0"}:       {30 * time.Second, 5 * time.Minute},
+		{"-1s", "-5m"}:    {30 * time.Second, 5 * time.Minute},
+		{"30", "at dawn"}: {30 * time.Second, 5 * time.Minute},
+	} {
+		durations := env("http://localhost:1", "example.com/A")
+		durations["CHECK_INTERVAL"], durations["HEARTBEAT_PERIOD"] = given[0], given[1]
+		r, err := reporterFrom(durations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := r.Probe(); p.Period != want[0] || p.Heartbeat != want[1] || p.SuccessThreshold != 1 ||
+			p.FailureThreshold != 1 {
+			t.Errorf("%q: got %+v", given, p)
+		}
 	}
 }
 

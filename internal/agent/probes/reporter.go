@@ -22,7 +22,6 @@ const (
 	ReasonEndpointNotReady        = "EndpointNotReady"
 	ReasonEndpointConnectionError = "EndpointConnectionError"
 	ReasonRequestCreationError    = "RequestCreationError"
-	ReasonHealthCheckFailed       = "HealthCheckFailed"
 )
 
 const (

@@ -12,6 +12,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -165,6 +167,20 @@ var _ = Describe("A rule", func() {
 			Expect(d.reconcile()).To(BeZero())
 			Expect(d.read().ResourceVersion).To(Equal(before))
 		})
+
+	It("says when it was last reconciled, if asked to", func(ctx context.Context) {
+		d := newDesk(ctx, network())
+		d.reconcile()
+		Expect(testutil.CollectAndCount(lastReconciliation)).To(BeZero())
+		d.StateMetrics = true
+		for range 2 {
+			d.step(time.Hour)
+			d.reconcile()
+			Expect(testutil.ToFloat64(lastReconciliation.With(prometheus.Labels{"rule": d.rule.Name}))).
+				To(BeEquivalentTo(d.clock.Now().Unix()))
+		}
+		lastReconciliation.Reset()
+	})
 
 	It("is written at most once in two seconds, and never before the first full pass", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"), node("b"))
