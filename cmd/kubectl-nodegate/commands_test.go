@@ -16,11 +16,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/agent/checks"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
@@ -371,6 +375,22 @@ var _ = Describe("status", func() {
 		Expect(server.Client.Delete(ctx, rule)).To(Succeed())
 		Eventually(ended).Should(Receive(Equal(1)))
 		Expect(c.err.String()).To(ContainSubstring(`"vanishing" not found`))
+	})
+
+	It("warns of other parties that may replace the CRD", func(ctx context.Context) {
+		manage := func(ctx context.Context, owner client.FieldOwner, labels string) {
+			served := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}}
+			Expect(server.Client.Patch(ctx, served, client.RawPatch(types.MergePatchType,
+				[]byte(`{"metadata":{"labels":`+labels+`}}`)), owner)).To(Succeed())
+		}
+		_, out, _ := nodegate(ctx, "status")
+		Expect(out).NotTo(ContainSubstring("Another party"))
+		manage(ctx, "gke-addon-manager", `{"addonmanager.kubernetes.io/mode":"Reconcile"}`)
+		DeferCleanup(manage, client.FieldOwner("gke-addon-manager"), `{"addonmanager.kubernetes.io/mode":null}`)
+		code, out, _ := nodegate(ctx, "status")
+		Expect(code).To(Equal(0), "it is only a warning")
+		Expect(out).To(ContainSubstring("Another party may manage the CRD, and replace it with its own: " +
+			"label addonmanager.kubernetes.io/mode=Reconcile, field manager gke-addon-manager."))
 	})
 
 	It("is an object, too", func(ctx context.Context) {

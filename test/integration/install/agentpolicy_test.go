@@ -179,7 +179,9 @@ func (c *confined) ready(as client.Client) {
 func TestAgentPolicy(t *testing.T) {
 	// A rule may publish all of the many: else both policies refuse, and which of them the API server names is chance.
 	many := manyConditions(101)
-	c := confine(t, "confined", append(many, "example.com/Other", "example.com/Probed", "Ready")...)
+	kubernetes := []string{"Ready", "NetworkUnavailable", "GPUPressure", "GracefulNodeShutdownInProgress",
+		"DrainInProgress", "Drained", "MaintenancePlanned", "MaintenanceInProgress"}
+	c := confine(t, "confined", slices.Concat(many, kubernetes, []string{"example.com/Other", "example.com/Probed"})...)
 	as := clientWith(t, boundToken(t, c.node.Name))
 	c.ready(as)
 	const own = "a node agent may write to its own node only"
@@ -195,6 +197,8 @@ func TestAgentPolicy(t *testing.T) {
 			"would change: example.com/Theirs"},
 		"taking away a reporter's condition": {`{"status":{"conditions":[{"$patch":"delete","type":"example.com/Theirs"}]}}`,
 			"would change: example.com/Theirs"},
+		"those of Kubernetes, regardless of the rules": {conditionsPatch(kubernetes[1:]),
+			"Kubernetes writes the conditions that the node agent would change: " + strings.Join(kubernetes[1:], ", ")},
 		"kubelet's, regardless of the rules": {conditionPatch("Ready", "KubeletNotReady"),
 			"Kubernetes writes the conditions that the node agent would change: Ready"},
 		"taking away kubelet's": {`{"status":{"conditions":[{"$patch":"delete","type":"MemoryPressure"}]}}`,
