@@ -19,7 +19,7 @@ import (
 )
 
 // TestComponents: the overlays and components of config render what the chart renders from values, and the API server
-// accepts it.
+// accepts it. So the chart's own suites need no cases for its defaults and for these values.
 func TestComponents(t *testing.T) {
 	installSCC(t)
 	for name, c := range map[string]struct {
