@@ -185,7 +185,7 @@ func (a *agents) answers(url string, status int, text string) {
 
 // TestExampleCNIProbe: the rule alone, and the agents. Operator, ConfigMap, agents, policies, conditions, taints.
 func TestExampleCNIProbe(t *testing.T) {
-	e := newEnv(t)
+	e := newPool(t, 0)
 	a := e.installAgents()
 	calico := startEndpoint(t, calicoAddress)
 	text, err := os.ReadFile(cluster.Example("cni-probe", "rule.yaml"))
@@ -198,11 +198,12 @@ func TestExampleCNIProbe(t *testing.T) {
 	}
 	const taint, condition = "readiness.k8s.io/NetworkReady", "projectcalico.org/CalicoReady"
 	rule := e.ApplyText(string(text))[0]
-	e.join(2, map[string]string{poolKey: "workers"}) // of nodes that were there before, the limit would leave one open
+	// Of nodes that were there before, the limit would leave one open.
+	e.Join(2, map[string]string{cluster.PoolKey: "workers"})
 	e.taints(0, taint)
 	e.taints(1, taint)
 	config := a.mount()
-	for _, node := range e.nodes {
+	for _, node := range e.Nodes {
 		a.run(node, config)
 	}
 	reported := func(node, want string) {
@@ -218,11 +219,11 @@ func TestExampleCNIProbe(t *testing.T) {
 			return nil
 		})
 	}
-	for _, node := range e.nodes {
+	for _, node := range e.Nodes {
 		reported(node, "False NodegateProbeFailed")
 	}
 	calico.answer(t, http.StatusOK)
-	for i, node := range e.nodes {
+	for i, node := range e.Nodes {
 		reported(node, "True NodegateProbeSucceeded")
 		e.taints(i)
 	}
@@ -230,7 +231,7 @@ func TestExampleCNIProbe(t *testing.T) {
 
 	// When the rule is deleted, the agents remove the conditions that its probe has published, which the policies allow.
 	e.Must(e.Client.Delete(t.Context(), rule))
-	for _, node := range e.nodes {
+	for _, node := range e.Nodes {
 		reported(node, "")
 	}
 }
@@ -258,20 +259,20 @@ func (a *agents) policiesAreSound() {
 // TestHealthWithoutATaint: a rule with health alone, and evidence that only the operator sees. Its verdict reaches the
 // agent by the node's record.
 func TestHealthWithoutATaint(t *testing.T) {
-	e := newExample(t, map[string]string{poolKey: "balanced"})
+	e := newExample(t, map[string]string{cluster.PoolKey: "balanced"})
 	a := e.installAgents()
 	rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: "balanced"}}
-	rule.Spec.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{poolKey: "balanced"}
+	rule.Spec.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{cluster.PoolKey: "balanced"}
 	driver := &v1alpha1.CSIDriverRequirement{Name: "balanced.csi.example.com"}
 	rule.Spec.Requirements = []v1alpha1.Requirement{{Name: "driver", CSIDriver: driver}}
 	rule.Spec.Health = &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{{Name: "rules"}}}
 	e.Create(rule)
-	url := a.run(e.nodes[0], a.mount())
+	url := a.run(e.Nodes[0], a.mount())
 
 	a.answers(url, http.StatusServiceUnavailable, "the operator holds the node")
 	key := v1alpha1.RecordAnnotationPrefix + string(rule.UID)
 	record := struct{ Health v1alpha1.HealthVerdict }{}
-	e.Must(json.Unmarshal([]byte(e.Node(e.nodes[0]).Annotations[key]), &record))
+	e.Must(json.Unmarshal([]byte(e.Node(e.Nodes[0]).Annotations[key]), &record))
 	if record.Health != v1alpha1.HealthNotReady {
 		t.Errorf("the record says %q", record.Health)
 	}
@@ -282,7 +283,7 @@ func TestHealthWithoutATaint(t *testing.T) {
 	e.Must(e.Client.Delete(t.Context(), rule))
 	a.answers(url, http.StatusOK, "node_ready") // without a rule that check decides
 	e.Eventually("the rule is gone", e.Gone(rule))
-	if _, there := e.Node(e.nodes[0]).Annotations[key]; there {
+	if _, there := e.Node(e.Nodes[0]).Annotations[key]; there {
 		t.Error("the record of the deleted rule is there")
 	}
 }

@@ -23,7 +23,7 @@ import (
 // holds and releases nodes, and tells; when it may write again, it creates the Secret.
 func TestTheWebhooksCertificateIsLost(t *testing.T) {
 	e := newPool(t, 1)
-	e.create(e.rule())
+	e.create(e.Rule())
 	e.Eventually("the node is held", e.held(true))
 	e.stopOperator()
 
@@ -60,9 +60,9 @@ func TestTheWebhooksCertificateIsLost(t *testing.T) {
 		}
 	}
 	e.Eventually("a metric tells", problem(1))
-	e.Report(e.nodes[0], gpuReady, true)
+	e.Report(e.Nodes[0], cluster.GPUReady, true)
 	e.Eventually("the node is released", e.held(false))
-	e.Report(e.nodes[0], gpuReady, false)
+	e.Report(e.Nodes[0], cluster.GPUReady, false)
 	e.Eventually("the node is held again", e.held(true))
 	if status, body, err := cluster.Get(t.Context(), e.Operator.ReadyURL); err != nil || status == 200 ||
 		!strings.Contains(body, "[-]webhook-certificate failed") {

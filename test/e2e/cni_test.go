@@ -40,10 +40,10 @@ type cniTest struct {
 // TestCNIExample is one test with an order: the walk-through, as it is written.
 func TestCNIExample(t *testing.T) {
 	taint := corev1.Taint{Key: "readiness.k8s.io/NetworkReady", Effect: corev1.TaintEffectNoSchedule}
-	c := &cniTest{env: newEnv(t), ledger: &ledger.Ledger{Condition: "projectcalico.org/CalicoReady", Taint: taint}}
+	c := &cniTest{env: newPool(t, 0), ledger: &ledger.Ledger{Condition: "projectcalico.org/CalicoReady", Taint: taint}}
 	logged := len(c.Operator.Log()) // by other tests' doing
 	for i := range cniNodes {
-		c.nodes = append(c.nodes, fmt.Sprintf("cni-%d", i))
+		c.Nodes = append(c.Nodes, fmt.Sprintf("cni-%d", i))
 	}
 	follower, err := ledger.Follow(t.Context(), c.Cluster, c.ledger, client.MatchingLabels{"app": "cni-example"})
 	c.Must(err)
@@ -97,7 +97,7 @@ func (c *cniTest) applyFiles(t *testing.T) {
 
 // register creates the nodes as their kubelets do, which may not give them the label that the rule selects.
 func (c *cniTest) register(t *testing.T) {
-	for _, name := range c.nodes {
+	for _, name := range c.Nodes {
 		c.Must(c.Register(t.Context(), name, cluster.NodeOptions{Taints: []corev1.Taint{
 			{Key: "readiness.k8s.io/NetworkReady", Value: "pending", Effect: corev1.TaintEffectNoSchedule},
 		}}))
@@ -124,7 +124,7 @@ func (c *cniTest) register(t *testing.T) {
 		if err := c.Client.List(t.Context(), pods, client.InNamespace("kube-system"), labels); err != nil {
 			return err
 		}
-		without := slices.Clone(c.nodes)
+		without := slices.Clone(c.Nodes)
 		for i := range pods.Items {
 			without = slices.DeleteFunc(without, func(name string) bool { return name == pods.Items[i].Spec.NodeName })
 		}
@@ -136,7 +136,7 @@ func (c *cniTest) register(t *testing.T) {
 }
 
 func (c *cniTest) label(t *testing.T) {
-	for _, name := range c.nodes {
+	for _, name := range c.Nodes {
 		c.PatchNode(name, `{"metadata":{"labels":{"node-role.kubernetes.io/worker":""}}}`)
 	}
 	c.Eventually("the status counts the nodes", c.Counts(cniRule, v1alpha1.NodeCounts{Matched: cniNodes, Held: cniNodes}))
@@ -152,7 +152,7 @@ func (c *cniTest) calicoStarts(t *testing.T) {
 		t.Fatalf("the reporter asks %s for %s", r.endpoint, condition)
 	}
 	c.endpoint = startEndpoint(c.T, calicoAddress)
-	for _, name := range c.nodes {
+	for _, name := range c.Nodes {
 		r.movedTo(t, c.endpoint.address).start(c.env, name)
 	}
 	c.eventuallyCondition(t, corev1.ConditionFalse)
@@ -188,7 +188,7 @@ func (c *cniTest) deleteRule(t *testing.T) {
 	rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: cniRule}}
 	c.Must(c.Client.Delete(t.Context(), rule))
 	c.Eventually("the rule is gone", c.Gone(rule))
-	for _, name := range c.nodes {
+	for _, name := range c.Nodes {
 		for key := range c.Node(name).Annotations {
 			if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) ||
 				strings.HasPrefix(key, v1alpha1.BootstrapAnnotationPrefix) {
@@ -201,7 +201,7 @@ func (c *cniTest) deleteRule(t *testing.T) {
 // snapshot is the ledger's, with none but this test's nodes.
 func (c *cniTest) snapshot() ledger.Snapshot {
 	s := c.ledger.Snapshot()
-	s.Rows = slices.DeleteFunc(s.Rows, func(r ledger.Row) bool { return !slices.Contains(c.nodes, r.Name) })
+	s.Rows = slices.DeleteFunc(s.Rows, func(r ledger.Row) bool { return !slices.Contains(c.Nodes, r.Name) })
 	return s
 }
 
@@ -241,7 +241,7 @@ func (c *cniTest) eventuallyEvent(t *testing.T, reason string) {
 		for i := range events.Items {
 			reported[events.Items[i].Regarding.Name] = true
 		}
-		for _, name := range c.nodes {
+		for _, name := range c.Nodes {
 			if !reported[name] {
 				return fmt.Errorf("none of node %s, but of %v", name, reported)
 			}

@@ -28,7 +28,7 @@ import (
 func TestBesideARunningIncumbentNothingChanges(t *testing.T) {
 	e := newPool(t, 2)
 	e.stopOperator()
-	rule := e.create(e.rule())
+	rule := e.create(e.Rule())
 	stopIncumbent := e.runIncumbent()
 
 	ended := make(chan error, 1)
@@ -47,7 +47,7 @@ func TestBesideARunningIncumbentNothingChanges(t *testing.T) {
 		}
 		if !slices.ContainsFunc(list.Items, func(v eventsv1.Event) bool {
 			return v.Reason == "OtherController" && v.Regarding.Kind == "CustomResourceDefinition" &&
-				strings.Contains(v.Note, "incumbent-0 renews the lease "+e.name) && strings.Contains(v.Note, "scale its Deployment")
+				strings.Contains(v.Note, "incumbent-0 renews the lease "+e.Name) && strings.Contains(v.Note, "scale its Deployment")
 		}) {
 			return fmt.Errorf("none of %d", len(list.Items))
 		}
@@ -90,11 +90,11 @@ func TestBesideARunningIncumbentNothingChanges(t *testing.T) {
 // returns is called.
 func (e *env) runIncumbent() (stop func()) {
 	e.T.Helper()
-	e.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.name}})
+	e.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.Name}})
 	// The clock of the incumbent's node is behind.
 	now := func() *metav1.MicroTime { return new(metav1.NewMicroTime(time.Now().Add(-20 * time.Second))) }
 	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: e.name, Name: "ba65f13e.readiness.node.x-k8s.io"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.Name, Name: "ba65f13e.readiness.node.x-k8s.io"},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("incumbent-0"), LeaseDurationSeconds: ptr.To[int32](15),
 			RenewTime: now()},
 	}

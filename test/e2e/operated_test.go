@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,10 +16,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -28,11 +27,11 @@ import (
 
 func TestWhatHappenedWhileTheOperatorWasDown(t *testing.T) {
 	e := newPool(t, 2)
-	rule := e.create(e.rule())
+	rule := e.create(e.Rule())
 	e.Eventually("the nodes are held", e.held(true))
 	e.stopOperator()
 
-	e.PatchNode(e.nodes[0], fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, poolKey))
+	e.PatchNode(e.Nodes[0], fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, cluster.PoolKey))
 	e.Must(e.Client.Delete(t.Context(), rule))
 
 	e.Must(e.Operator.Start(t.Context()))
@@ -43,41 +42,41 @@ func TestWhatHappenedWhileTheOperatorWasDown(t *testing.T) {
 func TestTheIncumbentIsTakenOverInPlace(t *testing.T) {
 	e := newPool(t, 3)
 	e.stopOperator()
-	taint := corev1.Taint{Key: gpuTaint, Value: "pending", Effect: corev1.TaintEffectNoSchedule}
+	taint := corev1.Taint{Key: cluster.GPUTaint, Value: "pending", Effect: corev1.TaintEffectNoSchedule}
 	// As that controller leaves them: one node held, one that was held and then relabelled, one completed.
-	rule := e.create(e.rule().BootstrapOnly())
+	rule := e.create(e.Rule().BootstrapOnly())
 	rule.Finalizers = []string{v1alpha1.Finalizer}
 	e.Must(e.Client.Update(t.Context(), rule))
-	e.EditNode(e.nodes[0], func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, taint) })
-	e.EditNode(e.nodes[1], func(n *corev1.Node) {
+	e.EditNode(e.Nodes[0], func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, taint) })
+	e.EditNode(e.Nodes[1], func(n *corev1.Node) {
 		n.Spec.Taints = append(n.Spec.Taints, taint)
 		delete(n.Labels,
-			poolKey)
+			cluster.PoolKey)
 	})
-	e.EditNode(e.nodes[2], func(n *corev1.Node) {
+	e.EditNode(e.Nodes[2], func(n *corev1.Node) {
 		n.Annotations["readiness.k8s.io/bootstrap-completed-"+rule.Name] = fmt.Sprintf(`{"rule-name":%q}`, rule.Name)
 	})
 	rule.Status.ObservedGeneration = rule.Generation
 	for i := range 2 {
 		rule.Status.NodeEvaluations = append(rule.Status.NodeEvaluations, v1alpha1.NodeEvaluation{
-			NodeName: e.nodes[i], TaintStatus: v1alpha1.TaintPresent, LastEvaluationTime: metav1.Now()})
+			NodeName: e.Nodes[i], TaintStatus: v1alpha1.TaintPresent, LastEvaluationTime: metav1.Now()})
 	}
 	e.Must(e.Client.Status().Update(t.Context(), rule))
 
 	e.Must(e.Operator.Start(t.Context()))
 	e.Eventually("the relabelled node loses the taint that only the old status tells of",
-		e.Tainted(e.nodes[1], gpuTaint, false))
+		e.Tainted(e.Nodes[1], cluster.GPUTaint, false))
 	counts := v1alpha1.NodeCounts{Matched: 2, Ready: 1, Held: 1}
 	e.Eventually("the status counts one held and one completed node", e.Counts(rule.Name, counts))
-	e.Must(e.Tainted(e.nodes[0], gpuTaint, true)())
-	e.Must(e.Tainted(e.nodes[2], gpuTaint, false)())
+	e.Must(e.Tainted(e.Nodes[0], cluster.GPUTaint, true)())
+	e.Must(e.Tainted(e.Nodes[2], cluster.GPUTaint, false)())
 	e.Must(e.Client.Delete(t.Context(), rule))
-	e.Eventually("the held node is released with the rule", e.Tainted(e.nodes[0], gpuTaint, false))
+	e.Eventually("the held node is released with the rule", e.Tainted(e.Nodes[0], cluster.GPUTaint, false))
 }
 
 func TestAForeignCRDFreezesEverythingUntilItIsMended(t *testing.T) {
 	e := newPool(t, 2)
-	e.create(e.rule().MaxUnavailable("100%"))
+	e.create(e.Rule().MaxUnavailable("100%"))
 	e.Eventually("the nodes are held", e.held(true))
 	ready := func() error { return ready(e.Operator) }
 	e.Eventually("the operator is ready", ready)
@@ -100,13 +99,13 @@ func TestAForeignCRDFreezesEverythingUntilItIsMended(t *testing.T) {
 		}
 		return nil
 	})
-	e.report(true)
+	e.ReportAll(true)
 	e.Consistently("the frozen operator releases no node", 2*time.Second, e.held(true))
 
 	e.Must(e.InstallCRD(t.Context(), ours))
 	e.Eventually("the operator is ready again", ready)
-	for _, node := range e.nodes {
-		e.Eventually("and does what is due", e.Tainted(node, gpuTaint, false))
+	for _, node := range e.Nodes {
+		e.Eventually("and does what is due", e.Tainted(node, cluster.GPUTaint, false))
 	}
 }
 
@@ -121,9 +120,9 @@ func ready(o *cluster.Operator) error {
 
 func TestWhatCanBeSeenOfARule(t *testing.T) {
 	e := newPool(t, 2)
-	rule := e.create(e.rule())
+	rule := e.create(e.Rule())
 	e.Eventually("the nodes are held", e.held(true))
-	e.report(true)
+	e.ReportAll(true)
 	e.Eventually("the status says that all are ready", func() error {
 		if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(rule), rule); err != nil {
 			return err
@@ -138,7 +137,7 @@ func TestWhatCanBeSeenOfARule(t *testing.T) {
 		if err := e.Client.List(t.Context(), list); err != nil {
 			return err
 		}
-		for _, node := range e.nodes {
+		for _, node := range e.Nodes {
 			for reason, action := range map[string]string{"TaintAdded": "AddTaint", "TaintRemoved": "RemoveTaint"} {
 				if !slices.ContainsFunc(list.Items, func(v eventsv1.Event) bool {
 					return v.Regarding.Kind == "Node" && v.Regarding.Name == node && v.Reason == reason && v.Action == action &&
@@ -166,6 +165,11 @@ func TestWhatCanBeSeenOfARule(t *testing.T) {
 		}
 		return nil
 	})
+	text, err := os.ReadFile(e.Operator.LogFile())
+	e.Must(err)
+	if !strings.Contains(string(text), "Running without leader election: this must be the only replica") {
+		t.Error("the log does not say that there is no election")
+	}
 	e.Must(e.Client.Delete(t.Context(), rule))
 	e.Eventually("the metrics of a deleted rule go", func() error {
 		if strings.Contains(e.Metrics(), fmt.Sprintf("rule=%q", rule.Name)) {
@@ -173,47 +177,4 @@ func TestWhatCanBeSeenOfARule(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-func TestALeaderThatEndsHandsOverAtOnce(t *testing.T) {
-	e := newEnv(t)
-	binary, err := e.Binary(t.Context(), "manager")
-	e.Must(err)
-	leases := e.Clientset.CoordinationV1().Leases("default")
-	holder := func() string {
-		lease, err := leases.Get(t.Context(), "nodegate.readiness.node.x-k8s.io", metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return ""
-		}
-		e.Must(err)
-		return ptr.Deref(lease.Spec.HolderIdentity, "")
-	}
-	replica := func(name string) *cluster.Component {
-		c, err := e.Run(t.Context(), cluster.Process{Name: name, Path: binary, Args: []string{
-			"--kubeconfig=" + e.Kubeconfig(), "--leader-elect", "--leader-election-namespace=default",
-			"--metrics-bind-address=0", "--health-probe-bind-address=0",
-		}})
-		e.Must(err)
-		return c
-	}
-	first := replica("leader")
-	e.Eventually("one leads", func() error {
-		if holder() == "" {
-			return errors.New("no replica holds the lease")
-		}
-		return nil
-	})
-	leader := holder()
-	second := replica("follower")
-	e.Must(first.Stop())
-	if holder() == leader {
-		t.Error("a leader that has ended holds the lease, which the next one has to wait out")
-	}
-	e.Eventually("the next one takes over", func() error {
-		if h := holder(); h == "" || h == leader {
-			return fmt.Errorf("the lease is held by %q", h)
-		}
-		return nil
-	})
-	e.Must(second.Stop())
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // plugin runs the plugin as a person does.
@@ -58,40 +60,40 @@ func TestThePluginAndTheOperatorAgree(t *testing.T) {
 	var err error
 	p.binary, err = p.Binary(t.Context(), "kubectl-nodegate")
 	p.Must(err)
-	first, second := p.nodes[0], p.nodes[1]
-	p.create(p.rule())
+	first, second := p.Nodes[0], p.Nodes[1]
+	p.create(p.Rule())
 	p.Eventually("the nodes are held", p.held(true))
 
-	p.tells(fmt.Sprintf("Node %s is held by rule %s", first, p.name), "why", first)
+	p.tells(fmt.Sprintf("Node %s is held by rule %s", first, p.Name), "why", first)
 	p.tells("is on the node: added by this rule", "why", first) // as the events say
 
 	// Release and its undo wait for the operator: what they are about has happened when they end.
 	p.says("released", "release", first, "--yes", "--timeout=120s")
-	p.Must(p.Tainted(first, gpuTaint, false)())
-	p.Must(p.Tainted(second, gpuTaint, true)())
+	p.Must(p.Tainted(first, cluster.GPUTaint, false)())
+	p.Must(p.Tainted(second, cluster.GPUTaint, true)())
 	p.tells(fmt.Sprintf("Node %s is released by its override", first), "why", first)
 	p.says("override removed", "release", "--undo", first, "--yes", "--timeout=120s")
-	p.Must(p.Tainted(first, gpuTaint, true)())
+	p.Must(p.Tainted(first, cluster.GPUTaint, true)())
 
 	// A paused rule changes nothing: nodes stay held although their evidence holds, until the rule is resumed.
-	p.says("paused", "pause", p.name, "--yes")
-	p.report(true)
+	p.says("paused", "pause", p.Name, "--yes")
+	p.ReportAll(true)
 	p.Consistently("nothing is released while the rule is paused", 2*time.Second, p.held(true))
 	p.Eventually("the status says so", func() error {
-		if _, out := p.run("status", p.name); !strings.Contains(out, "Suspended") || !strings.Contains(out, "paused") {
+		if _, out := p.run("status", p.Name); !strings.Contains(out, "Suspended") || !strings.Contains(out, "paused") {
 			return errors.New(out)
 		}
 		return nil
 	})
 	p.says("resumed", "resume", "--all", "--yes")
 	p.Eventually("the nodes are released", p.held(false))
-	p.report(false)
+	p.ReportAll(false)
 	p.Eventually("the nodes are held again", p.held(true))
 
 	p.says("held", "hold", first, "--duration=1h", "--yes", "--timeout=120s")
-	p.report(true)
-	p.Eventually("the other node is released", p.Tainted(second, gpuTaint, false))
+	p.ReportAll(true)
+	p.Eventually("the other node is released", p.Tainted(second, cluster.GPUTaint, false))
 	p.tells(fmt.Sprintf("Node %s is held by its override", first), "why", first)
 	p.says("override removed", "release", "--undo", first, "--yes", "--timeout=120s")
-	p.Must(p.Tainted(first, gpuTaint, false)())
+	p.Must(p.Tainted(first, cluster.GPUTaint, false)())
 }

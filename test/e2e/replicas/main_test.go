@@ -6,22 +6,13 @@ package replicas
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
-)
-
-const (
-	gpuReady = "example.com/GPUReady"
-	gpuTaint = "readiness.example.com/gpu"
-	poolKey  = "example.com/pool"
 )
 
 // clusters is the one cluster of all tests. Each test starts its own replicas.
@@ -32,39 +23,17 @@ var clusters = cluster.Shared(func(ctx context.Context) (*cluster.Cluster, error
 func TestMain(m *testing.M) { clusters.Main(m) }
 
 // env is the cluster with nodes of a test's own.
-type env struct {
-	*cluster.Env
-	name  string
-	nodes []string
-}
+type env struct{ *cluster.Pool }
 
 func newPool(t *testing.T, nodes int) *env {
 	t.Helper()
-	e := &env{Env: cluster.NewEnv(t, clusters.Get(t)), name: strings.ToLower(t.Name())}
-	for range nodes {
-		e.join()
-	}
-	return e
-}
-
-// join adds a node to the pool and returns its name.
-func (e *env) join() string {
-	e.T.Helper()
-	name := fmt.Sprintf("%s-%03d", e.name, len(e.nodes))
-	e.AddNode(name, map[string]string{poolKey: e.name})
-	e.nodes = append(e.nodes, name)
-	return name
-}
-
-func (e *env) rule() *build.RuleWrapper {
-	return build.MakeRule(e.name).Selector(poolKey, e.name).Condition(gpuReady).
-		Taint(gpuTaint, "pending", corev1.TaintEffectNoSchedule)
+	return &env{cluster.NewPool(t, clusters.Get(t), nodes)}
 }
 
 // replica starts a replica that takes part in the election. It ends with the test.
 func (e *env) replica(o cluster.OperatorOptions) *cluster.Operator {
 	e.T.Helper()
-	o.Name, o.Elect = e.name+"-"+o.Name, true
+	o.Name, o.Elect = e.Name+"-"+o.Name, true
 	op, err := e.StartOperator(e.T.Context(), o)
 	e.Must(err)
 	e.T.Cleanup(func() {
@@ -102,12 +71,12 @@ func (e *env) leads(former string) (leader string) {
 // tainted counts the nodes with the taint.
 func (e *env) tainted() int {
 	e.T.Helper()
-	pool := metav1.ListOptions{LabelSelector: poolKey + "=" + e.name}
+	pool := metav1.ListOptions{LabelSelector: cluster.PoolKey + "=" + e.Name}
 	nodes, err := e.Clientset.CoreV1().Nodes().List(e.T.Context(), pool)
 	e.Must(err)
 	n := 0
 	for i := range nodes.Items {
-		if cluster.HasTaint(&nodes.Items[i], gpuTaint) {
+		if cluster.HasTaint(&nodes.Items[i], cluster.GPUTaint) {
 			n++
 		}
 	}
@@ -121,13 +90,5 @@ func (e *env) taintedAre(want int) func() error {
 			return fmt.Errorf("%d nodes have the taint, want %d", n, want)
 		}
 		return nil
-	}
-}
-
-// report reports the condition of all nodes.
-func (e *env) report(ready bool) {
-	e.T.Helper()
-	for _, name := range e.nodes {
-		e.Report(name, gpuReady, ready)
 	}
 }

@@ -58,21 +58,20 @@ func TestUpgradeAndBack(t *testing.T) {
 	const ready, completed, held, heldLater = 0, 1, 2, 3
 	before := e.replica(cluster.OperatorOptions{Name: "previous", Binary: old})
 	leader := e.leads("")
-	continuous := e.rule().MaxUnavailable("50%").Obj()
-	bootstrap := e.rule().Taint("readiness.example.com/boot", "", corev1.TaintEffectNoSchedule).BootstrapOnly().Obj()
+	continuous := e.Rule().MaxUnavailable("50%").Obj()
+	bootstrap := e.Rule().Taint("readiness.example.com/boot", "", corev1.TaintEffectNoSchedule).BootstrapOnly().Obj()
 	bootstrap.Name += "-bootstrap"
 	e.Create(continuous)
 	e.Create(bootstrap)
-	for range 4 {
-		e.join()
-	}
+	pool := map[string]string{cluster.PoolKey: e.Name}
+	e.Join(4, pool)
 	e.Eventually("the new nodes are held", e.taintedAre(4))
 	for _, i := range []int{ready, completed, heldLater} {
-		e.Report(e.nodes[i], gpuReady, true)
+		e.Report(e.Nodes[i], cluster.GPUReady, true)
 	}
 	e.Eventually("three are released", e.taintedAre(1))
-	e.Report(e.nodes[heldLater], gpuReady, false)
-	e.Eventually("one is held again, within the limit", e.Tainted(e.nodes[heldLater], gpuTaint, true))
+	e.Report(e.Nodes[heldLater], cluster.GPUReady, false)
+	e.Eventually("one is held again, within the limit", e.Tainted(e.Nodes[heldLater], cluster.GPUTaint, true))
 	state := e.state()
 
 	after := e.replica(cluster.OperatorOptions{Name: "this"})
@@ -80,13 +79,13 @@ func TestUpgradeAndBack(t *testing.T) {
 	e.Must(before.Stop())
 	leader = e.leads(leader)
 	e.unchanged("after the upgrade", state)
-	e.Report(e.nodes[held], gpuReady, true)
-	e.Eventually("this version releases what the previous one held", e.Tainted(e.nodes[held], gpuTaint, false))
-	joined := e.join()
-	e.Eventually("and holds a new node", e.Tainted(joined, gpuTaint, true))
-	e.Report(e.nodes[completed], gpuReady, false)
-	e.Eventually("and a node that fails, within the limit", e.Tainted(e.nodes[completed], gpuTaint, true))
-	e.Must(e.Tainted(e.nodes[completed], "readiness.example.com/boot", false)())
+	e.Report(e.Nodes[held], cluster.GPUReady, true)
+	e.Eventually("this version releases what the previous one held", e.Tainted(e.Nodes[held], cluster.GPUTaint, false))
+	e.Join(1, pool)
+	e.Eventually("and holds a new node", e.Tainted(e.Nodes[4], cluster.GPUTaint, true))
+	e.Report(e.Nodes[completed], cluster.GPUReady, false)
+	e.Eventually("and a node that fails, within the limit", e.Tainted(e.Nodes[completed], cluster.GPUTaint, true))
+	e.Must(e.Tainted(e.Nodes[completed], "readiness.example.com/boot", false)())
 	state = e.state()
 
 	e.Must(before.Start(t.Context()))
@@ -94,13 +93,13 @@ func TestUpgradeAndBack(t *testing.T) {
 	e.Must(after.Stop())
 	e.leads(leader)
 	e.unchanged("after the rollback", state)
-	e.report(true)
+	e.ReportAll(true)
 	e.Eventually("the previous version releases what this one held", e.taintedAre(0))
 	e.Must(e.Client.Delete(t.Context(), continuous))
 	e.Must(e.Client.Delete(t.Context(), bootstrap))
 	e.Eventually("and cleans up", e.Gone(continuous))
 	e.Eventually("and cleans up after the other rule", e.Gone(bootstrap))
-	for _, name := range e.nodes {
+	for _, name := range e.Nodes {
 		for key := range e.Node(name).Annotations {
 			if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) {
 				t.Errorf("node %s has the record %s", name, key)
@@ -118,7 +117,7 @@ type nodeState struct {
 func (e *env) state() map[string]nodeState {
 	e.T.Helper()
 	out := map[string]nodeState{}
-	for _, name := range e.nodes {
+	for _, name := range e.Nodes {
 		n := e.Node(name)
 		out[name] = nodeState{n.Spec.Taints, maps.Clone(n.Annotations)}
 	}

@@ -16,6 +16,19 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
+func TestALeaderThatEndsHandsOverAtOnce(t *testing.T) {
+	e := newPool(t, 0)
+	first := e.replica(cluster.OperatorOptions{Name: "first"})
+	leader := e.leads("")
+	second := e.replica(cluster.OperatorOptions{Name: "second"})
+	e.Must(first.Stop())
+	if e.leader() == leader {
+		t.Error("a leader that has ended holds the lease, which the next one has to wait out")
+	}
+	e.leads(leader)
+	e.Must(second.Stop())
+}
+
 // TestALeaderThatWasFrozen is stopped in the middle of its writes, for longer than its lease. The other replica
 // finishes what it began, and then everything turns out otherwise. When the first one goes on, it still has writes to
 // make by what it knew before: none of them may be carried out.
@@ -26,7 +39,7 @@ func TestALeaderThatWasFrozen(t *testing.T) {
 	first := e.replica(cluster.OperatorOptions{Name: "first", Args: []string{"--kube-api-qps=25", "--kube-api-burst=1"}})
 	frozen := e.leads("")
 	second := e.replica(cluster.OperatorOptions{Name: "second"})
-	rule := e.rule().Obj()
+	rule := e.Rule().Obj()
 	e.Create(rule)
 	e.Eventually("the leader is at work", func() error {
 		if e.tainted() < nodes/10 {
@@ -44,13 +57,13 @@ func TestALeaderThatWasFrozen(t *testing.T) {
 
 	e.leads(frozen)
 	e.Eventually("the next leader taints the others", e.taintedAre(nodes))
-	e.report(true)
+	e.ReportAll(true)
 	e.Eventually("and releases all", e.taintedAre(0))
 
 	list, err := e.Clientset.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	e.Must(err)
 	changes, err := e.Clientset.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{
-		LabelSelector: poolKey + "=" + e.name, ResourceVersion: list.ResourceVersion})
+		LabelSelector: cluster.PoolKey + "=" + e.Name, ResourceVersion: list.ResourceVersion})
 	e.Must(err)
 	defer changes.Stop()
 	e.Must(first.Resume())
@@ -71,7 +84,7 @@ func undone(changes watch.Interface) error {
 	for {
 		select {
 		case event := <-changes.ResultChan():
-			if n, ok := event.Object.(*corev1.Node); ok && cluster.HasTaint(n, gpuTaint) {
+			if n, ok := event.Object.(*corev1.Node); ok && cluster.HasTaint(n, cluster.GPUTaint) {
 				return fmt.Errorf("node %s was tainted again", n.Name)
 			}
 		default:
