@@ -132,15 +132,13 @@ func (i *informer) prepare(w *Watch) (cache.InformerSynced, error) {
 	return registration.HasSynced, nil
 }
 
-// told calls a function with each error of a list or a watch, and ends a failure when one succeeds.
+// told calls a function with each error of a list or a watch. A watch that succeeds ends a failure; a list does not,
+// since the permission to watch may be missing all the same.
 func (f *failures) told(lw cache.ListerWatcher, failed func(error)) *cache.ListWatch {
 	inner := cache.ToListerWatcherWithContext(lw)
 	tell := func(ctx context.Context, err error) {
-		switch {
-		case err != nil && ctx.Err() == nil:
+		if err != nil && ctx.Err() == nil {
 			failed(err)
-		case err == nil && f.failed.Swap(nil) != nil:
-			f.changed()
 		}
 	}
 	return &cache.ListWatch{
@@ -152,6 +150,9 @@ func (f *failures) told(lw cache.ListerWatcher, failed func(error)) *cache.ListW
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 			watching, err := inner.WatchWithContext(ctx, o)
 			tell(ctx, err)
+			if err == nil && f.failed.Swap(nil) != nil {
+				f.changed()
+			}
 			return watching, err
 		},
 	}
@@ -208,7 +209,7 @@ func version(o any) string {
 }
 
 // listWatch lists and watches what a watch describes.
-func (c ClientInformers) listWatch(w *Watch) cache.ListerWatcher {
+func (c ClientInformers) listWatch(w *Watch) *cache.ListWatch {
 	switch w.Object.(type) {
 	case *corev1.Pod:
 		pods := c.Clients.CoreV1().Pods(w.Namespace)

@@ -36,6 +36,23 @@ func compiled(t *testing.T, requirement v1alpha1.Requirement) *ruleset.Rule {
 	return ruleset.Compile(r, nil, time.Now())
 }
 
+// TestAListDoesNotEndTheFailureOfAWatch: without the permission to watch, a reflector lists again and again, and what
+// it has read is not kept up to date.
+func TestAListDoesNotEndTheFailureOfAWatch(t *testing.T) {
+	clients := fake.NewClientset()
+	changes := 0
+	f := &failures{changed: func() { changes++ }}
+	lw := f.told(ClientInformers{clients}.listWatch(&Watch{Object: &corev1.Pod{}, Namespace: "kube-system"}),
+		func(error) {})
+	f.fail(apierrors.NewForbidden(corev1.Resource("pods"), "", nil), true)
+	if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil || f.Failed() == "" {
+		t.Errorf("after a list: %q, %v", f.Failed(), err)
+	}
+	if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{}); err != nil || f.Failed() != "" || changes != 2 {
+		t.Errorf("after a watch: %q, %v, %d changes", f.Failed(), err, changes)
+	}
+}
+
 func TestAPermissionThatIsTakenAwayIsAProblemUntilItIsBack(t *testing.T) {
 	var forbidden atomic.Bool
 	clients := fake.NewClientset()

@@ -31,7 +31,11 @@ type Snapshot struct {
 // Read reads what the rules of a set need. What cannot be read is told by Unavailable and Unread.
 func Read(ctx context.Context, clients kubernetes.Interface, set *ruleset.Set) *Snapshot {
 	return newSnapshot(set, func(s *Snapshot, key string, p *ruleset.Pods) error {
-		return read(ctx, clients, key, p, func(o any) { s.add(key, o) })
+		watch := ClientInformers{Clients: clients}.listWatch(watchOf(key, p))
+		return pager.New(watch.ListWithContext).EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+			s.add(key, o)
+			return nil
+		})
 	})
 }
 
@@ -46,39 +50,6 @@ func newSnapshot(set *ruleset.Set, fill func(s *Snapshot, key string, p *ruleset
 		}
 	}
 	return s
-}
-
-func read(ctx context.Context, clients kubernetes.Interface, key string, p *ruleset.Pods, each func(any)) error {
-	var list pager.ListPageFunc
-	options := metav1.ListOptions{}
-	switch kind, namespace, _ := strings.Cut(key, "/"); kind {
-	case csiNodes:
-		list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return clients.StorageV1().CSINodes().List(ctx, o)
-		}
-	case resourceSlices:
-		list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return clients.ResourceV1().ResourceSlices().List(ctx, o)
-		}
-	case daemonSets:
-		list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return clients.AppsV1().DaemonSets(namespace).List(ctx, o)
-		}
-	case daemonPods:
-		options.FieldSelector = notEnded
-		list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return clients.CoreV1().Pods(namespace).List(ctx, o)
-		}
-	default:
-		podsFilter(p)(&options)
-		list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return clients.CoreV1().Pods(p.Namespace).List(ctx, o)
-		}
-	}
-	return pager.New(list).EachListItem(ctx, options, func(o runtime.Object) error {
-		each(o)
-		return nil
-	})
 }
 
 // add keeps an object as the watch of the key does.

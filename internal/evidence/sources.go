@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -99,22 +98,32 @@ func neededBy(sets ...*ruleset.Set) map[string]*ruleset.Pods {
 	return needed
 }
 
-// watchFor describes the watch of a key.
-func (s *Sources) watchFor(key string, pods *ruleset.Pods) *Watch {
-	w := &Watch{Changed: s.changed, StateChanged: s.listener.AvailabilityChanged}
+// watchOf describes what the watch of a key reads.
+func watchOf(key string, pods *ruleset.Pods) *Watch {
+	w := &Watch{}
 	switch kind, namespace, _ := strings.Cut(key, "/"); kind {
 	case csiNodes:
 		w.Object, w.Strip = &storagev1.CSINode{}, stripMeta
 	case resourceSlices:
 		w.Object, w.Strip = &resourcev1.ResourceSlice{}, stripSlice
 	case daemonSets:
-		w.Object, w.Strip, w.Namespace, w.Changed = &appsv1.DaemonSet{}, compileDaemonSet, namespace, s.daemonSetsChanged
+		w.Object, w.Strip, w.Namespace = &appsv1.DaemonSet{}, compileDaemonSet, namespace
 	case daemonPods:
 		w.Object, w.Strip, w.Namespace, w.OfDaemonSets = &corev1.Pod{}, stripDaemonPod, namespace, true
 		w.Options.FieldSelector = notEnded
 	default:
 		w.Object, w.Strip, w.Namespace = &corev1.Pod{}, stripPod, pods.Namespace
-		podsFilter(pods)(&w.Options)
+		w.Options.LabelSelector, w.Options.FieldSelector = pods.Labels.String(), notEnded
+	}
+	return w
+}
+
+// watchFor describes the watch of a key that tells the listener.
+func (s *Sources) watchFor(key string, pods *ruleset.Pods) *Watch {
+	w := watchOf(key, pods)
+	w.Changed, w.StateChanged = s.changed, s.listener.AvailabilityChanged
+	if _, ok := w.Object.(*appsv1.DaemonSet); ok {
+		w.Changed = s.daemonSetsChanged
 	}
 	return w
 }
@@ -329,13 +338,6 @@ func only[T any](objects []any) []T {
 		}
 	}
 	return out
-}
-
-// podsFilter makes a list of pods one of those that a requirement is about.
-func podsFilter(p *ruleset.Pods) func(*metav1.ListOptions) {
-	return func(o *metav1.ListOptions) {
-		o.LabelSelector, o.FieldSelector = p.Labels.String(), notEnded
-	}
 }
 
 // notEnded selects pods that have not ended.
