@@ -36,9 +36,15 @@ var _ = Describe("A rule that publishes a condition", func() {
 		return ""
 	}
 
-	It("keeps it on each node, with one patch besides that of the taint, and only when it changes", func() {
+	It("keeps it on each node, with one patch for all rules after that of the taint, and only when it changes", func() {
 		rule := w.createRule(network().Publish(verdictType))
+		w.createRule(build.MakeRule("second").Condition(cni).Publish("example.com/Second"))
 		w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionFalse, w.clock.Now()))
+		w.failing = errors.New("killed")
+		_, err := w.try("a")
+		Expect(err).To(HaveOccurred())
+		Expect(w.requests.Swap(0)).To(BeEquivalentTo(1), "the taint comes first")
+		w.failing = nil
 		w.reconcile("a")
 		Expect(w.held("a")).To(BeTrue())
 		Expect(published("a")).To(Equal("False NodegateRuleNotReady"))
@@ -89,6 +95,18 @@ var _ = Describe("A rule that publishes a condition", func() {
 		Expect(published("a")).To(BeEmpty())
 		w.reconcile("a")
 		Expect(w.node("a").Annotations).NotTo(HaveKey(v1alpha1.RecordAnnotationPrefix + string(rule.UID)))
+	})
+
+	It("does not publish on a node that was created again under the same name", func() {
+		w.createRule(network().Publish(verdictType))
+		old := w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionFalse, w.clock.Now()))
+		w.reported = func() {
+			Expect(server.Client.Delete(w.ctx, old)).To(Succeed())
+			w.createNode(build.MakeNode("a"))
+		}
+		Expect(w.reconcile("a").RequeueAfter).To(Equal(conflictDelay))
+		Expect(w.reported).To(BeNil())
+		Expect(published("a")).To(BeEmpty())
 	})
 
 	It("does not touch a condition of another controller, and says so", func() {
