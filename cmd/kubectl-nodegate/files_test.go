@@ -201,6 +201,7 @@ var _ = Describe("lint", func() {
 			RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "b"}},
 			{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system",
 				Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}}}}
+		a.MaxUnavailable("1").DaemonSets("kube-system")
 		b.Spec.Requirements = []v1alpha1.Requirement{{Name: "a",
 			RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "a"}}}
 		code, out, _ := local(ctx, "lint", "-f", file("x.yaml", asYAML(typedRule(a), typedRule(b),
@@ -210,6 +211,8 @@ var _ = Describe("lint", func() {
 			"requires b requires a (Cycle)"))
 		Expect(out).To(ContainSubstring("DaemonSet kube-system/init does not tolerate this rule's own taint " +
 			"readiness.k8s.io/a=pending:NoSchedule"))
+		Expect(out).To(ContainSubstring("spec.requirements[2].daemonSets: the rule leaves out DaemonSets that do not " +
+			"tolerate its own taint readiness.k8s.io/a=pending:NoSchedule: kube-system/init"))
 	})
 
 	It("knows the cluster where it is asked to", func(ctx context.Context) {
@@ -220,6 +223,7 @@ var _ = Describe("lint", func() {
 			{Name: "first", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "nope"}},
 			{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "default",
 				Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}}}}
+		rule.MaxUnavailable("1").DaemonSets("default")
 		rules := file("x.yaml", asYAML(typedRule(rule)))
 
 		_, out, _ := local(ctx, "lint", "-f", rules)
@@ -231,9 +235,12 @@ var _ = Describe("lint", func() {
 			"both select (1 at present)"))
 		Expect(out).To(ContainSubstring("rule nope does not exist"))
 		Expect(out).To(ContainSubstring("no workload in namespace default creates pods a=b"))
+		Expect(out).To(ContainSubstring("the rule waits for 0 of the DaemonSets in the cluster, and requires at least 1"))
 
 		create(ctx, typedDaemonSet("default"))
 		_, out, _ = nodegate(ctx, "lint", "-f", rules, "--live")
 		Expect(out).To(ContainSubstring("DaemonSet default/init does not tolerate this rule's own taint"))
+		Expect(out).To(ContainSubstring("leaves out DaemonSets that do not tolerate its own taint " +
+			"readiness.k8s.io/first:NoSchedule: default/init"))
 	})
 })

@@ -18,13 +18,11 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
@@ -143,11 +141,9 @@ func TestTheStoreOfPodsTellsOfWhatItKeeps(t *testing.T) {
 
 // daemonSetRule is a rule of the DaemonSets of kube-system.
 func daemonSetRule() *ruleset.Rule {
-	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "", corev1.TaintEffectNoSchedule).Obj()
-	r.Spec.MaxUnavailable = new(intstr.FromInt32(1))
-	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "agents",
-		DaemonSets: &v1alpha1.DaemonSetsRequirement{Namespaces: []v1alpha1.NamespaceName{"kube-system"}}}}
-	return ruleset.Compile(r, nil, time.Now())
+	r := build.MakeRule("r").UID("u").Selector("a", "b").DaemonSets("kube-system").MaxUnavailable("1").
+		Taint("example.com/t", "", corev1.TaintEffectNoSchedule)
+	return ruleset.Compile(r.Obj(), nil, time.Now())
 }
 
 func TestGathersDaemonSetsAndTheirPods(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -20,10 +19,10 @@ import (
 
 // daemonSetRule is a rule of the DaemonSets of kube-system, in a cluster with these.
 func daemonSetRule(q v1alpha1.DaemonSetsRequirement, sets ...*build.DaemonSetWrapper) *ruleset.Set {
-	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "", corev1.TaintEffectNoSchedule).Obj()
-	r.Spec.MaxUnavailable = new(intstr.FromInt32(1))
 	q.Namespaces = []v1alpha1.NamespaceName{"kube-system"}
-	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "agents", DaemonSets: &q}}
+	r := build.MakeRule("r").UID("u").Selector("a", "b").MaxUnavailable("1").
+		DaemonSets("", func(made *v1alpha1.DaemonSetsRequirement) { *made = q }).
+		Taint("example.com/t", "", corev1.TaintEffectNoSchedule).Obj()
 	other := build.MakeRule("other").UID("o").Selector("c", "d").Condition("x").
 		Taint("example.com/o", "", corev1.TaintEffectNoSchedule).Obj()
 	return ruleset.NewSet(ruleset.Compile(r, nil, noon), ruleset.Compile(other, nil, noon)).WithDaemonSets(

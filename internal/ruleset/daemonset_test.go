@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/build"
@@ -33,11 +32,8 @@ func cluster(of ...*build.DaemonSetWrapper) Cluster {
 
 // requires makes a rule of the DaemonSets of kube-system, with a taint example.com/<name>.
 func requires(name string, edit ...func(*v1alpha1.NodeReadinessRule)) *Rule {
-	r := build.MakeRule(name).UID("uid-"+name).Selector("pool", "a").
+	r := build.MakeRule(name).UID("uid-"+name).Selector("pool", "a").DaemonSets("kube-system").MaxUnavailable("1").
 		Taint("example.com/"+name, "", corev1.TaintEffectNoSchedule).Obj()
-	r.Spec.MaxUnavailable = new(intstr.FromInt32(1))
-	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "agents",
-		DaemonSets: &v1alpha1.DaemonSetsRequirement{Namespaces: []v1alpha1.NamespaceName{"kube-system"}}}}
 	for _, e := range edit {
 		e(r)
 	}

@@ -25,28 +25,29 @@ const ReasonDeadlock = "Deadlock"
 //
 // Rules with anyOf wait for nothing in particular.
 
-// waits returns the rules that a rule waits for, each with the DaemonSet that it waits for, or nil if it requires that
-// rule by name or by a condition that it publishes.
-func (s *Set) waits(r *Rule) map[*Rule]*DaemonSet {
-	out := map[*Rule]*DaemonSet{}
+// wait is a rule that another one waits for.
+type wait struct {
+	*Rule
+	// on is the DaemonSet that the rule keeps away; nil if it is required by name or by a condition that it publishes.
+	on *DaemonSet
+}
+
+// waits returns the rules that a rule waits for.
+func (s *Set) waits(r *Rule) []wait {
 	if r.Spec.AnyOf() {
-		return out
+		return nil
 	}
+	var out []wait
 	for _, next := range s.required(r) {
-		out[next] = nil
+		out = append(out, wait{Rule: next})
 	}
-	for i := range r.Requirements {
-		q := &r.Requirements[i]
-		if q.DaemonSets == nil {
-			continue
-		}
+	for _, q := range r.DaemonSets() {
 		for _, o := range s.rules {
-			if _, known := out[o]; known || o == r || o.Mode == Deleting || o.Mode == DryRun || sameTaint(o, r) ||
-				!Repels(o.Taint) {
+			if o == r || o.Mode == Deleting || o.Mode == DryRun || sameTaint(o, r) || !Repels(o.Taint) {
 				continue
 			}
-			if d := q.DaemonSets.keptAway(r, o); d != nil {
-				out[o] = d
+			if d := q.keptAway(r, o); d != nil {
+				out = append(out, wait{o, d})
 			}
 		}
 	}
@@ -72,51 +73,28 @@ func (q *DaemonSets) keptAway(rule, by *Rule) *DaemonSet {
 
 // Deadlock returns the problem of a rule that waits for a DaemonSet that waits for the rule; nil if there is none.
 func (s *Set) Deadlock(rule *Rule) *Problem {
-	waits := map[*Rule]map[*Rule]*DaemonSet{}
-	of := func(r *Rule) map[*Rule]*DaemonSet {
-		if waits[r] == nil {
-			waits[r] = s.waits(r)
+	next := map[*Rule][]*Rule{}
+	of := func(r *Rule) []*Rule {
+		if _, known := next[r]; !known {
+			next[r] = nil
+			for _, w := range s.waits(r) {
+				next[r] = append(next[r], w.Rule)
+			}
 		}
-		return waits[r]
+		return next[r]
 	}
-	for _, o := range s.rules { // the order makes the message the same each time
-		if d := of(rule)[o]; d != nil {
-			if path := pathTo(rule, o, of, s.rules); path != nil {
-				return deadlockProblem(rule, d, path)
+	for _, w := range s.waits(rule) {
+		if w.on != nil {
+			if way := path(w.Rule, rule, of); way != nil {
+				return deadlockProblem(rule, w.on, way)
 			}
 		}
 	}
 	return nil
 }
 
-// pathTo is the way from one rule to another through what rules wait for, both ends included; nil if there is none.
-func pathTo(to, from *Rule, of func(*Rule) map[*Rule]*DaemonSet, order []*Rule) []*Rule {
-	seen := map[*Rule]bool{from: true}
-	var find func(*Rule) []*Rule
-	find = func(r *Rule) []*Rule {
-		for _, next := range order {
-			if _, waits := of(r)[next]; !waits || seen[next] {
-				continue
-			}
-			if next == to {
-				return []*Rule{r, next}
-			}
-			seen[next] = true
-			if rest := find(next); rest != nil {
-				return append([]*Rule{r}, rest...)
-			}
-		}
-		return nil
-	}
-	return find(from)
-}
-
-func deadlockProblem(rule *Rule, d *DaemonSet, path []*Rule) *Problem {
-	names := make([]string, len(path))
-	for i, r := range path {
-		names[i] = r.Name
-	}
-	field, t := "spec.requirements", path[0].Taint
+func deadlockProblem(rule *Rule, d *DaemonSet, way []*Rule) *Problem {
+	field, t := "spec.requirements", way[0].Taint
 	for i := range rule.Requirements {
 		if q := rule.Requirements[i].DaemonSets; q != nil && slices.Contains(q.Found, d) {
 			field = fmt.Sprintf("spec.requirements[%d].daemonSets", i)
@@ -125,7 +103,7 @@ func deadlockProblem(rule *Rule, d *DaemonSet, path []*Rule) *Problem {
 	}
 	return &Problem{Field: field, Reason: ReasonDeadlock, Message: fmt.Sprintf("DaemonSet %s does not tolerate taint %s "+
 		"of rule %s, and that rule waits for this one (%s): add a toleration to the DaemonSet, or exclude it", d,
-		t.ToString(), path[0].Name, strings.Join(names, " waits for "))}
+		t.ToString(), way[0].Name, strings.Join(namesOf(way), " waits for "))}
 }
 
 // breakDeadlocks is the set with the rules frozen that wait for a DaemonSet that waits for them; before as for

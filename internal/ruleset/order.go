@@ -58,32 +58,37 @@ func (s *Set) order() {
 }
 
 // Cycle is, for a rule that requires itself in the end, the names on the way there and back; nil for any other.
-func (s *Set) Cycle(rule *Rule) []string {
-	var path []string
+func (s *Set) Cycle(rule *Rule) []string { return namesOf(path(rule, rule, s.required)) }
+
+// path returns the rules on a way from one rule to another, both ends included; nil if there is none. next returns the
+// rules that are one step away.
+func path(from, to *Rule, next func(*Rule) []*Rule) []*Rule {
 	seen := map[*Rule]bool{}
-	var back func(*Rule) bool
-	back = func(r *Rule) bool {
-		for _, next := range s.required(r) {
-			if next == rule {
-				path = append(path, r.Name)
-				return true
+	var find func(*Rule) []*Rule
+	find = func(r *Rule) []*Rule {
+		for _, n := range next(r) {
+			if n == to {
+				return []*Rule{r, n}
 			}
-			if !seen[next] {
-				seen[next] = true
-				if back(next) {
-					path = append(path, r.Name)
-					return true
-				}
+			if seen[n] {
+				continue
+			}
+			seen[n] = true
+			if rest := find(n); rest != nil {
+				return append([]*Rule{r}, rest...)
 			}
 		}
-		return false
-	}
-	if !back(rule) {
 		return nil
 	}
-	path = append(path, "")
-	slices.Reverse(path)
-	return append(path[1:], rule.Name)
+	return find(from)
+}
+
+func namesOf(rules []*Rule) []string {
+	var out []string
+	for _, r := range rules {
+		out = append(out, r.Name)
+	}
+	return out
 }
 
 // required are the rules that a rule requires, by name or by a condition that they publish. Rules that are being

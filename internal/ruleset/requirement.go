@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -40,6 +41,20 @@ func (r *Rule) Pods() []*Pods {
 	for i := range r.Requirements {
 		if p := r.Requirements[i].Pods; p != nil {
 			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Namespaces are those whose pods a rule waits for.
+func (r *Rule) Namespaces() sets.Set[string] {
+	out := sets.New[string]()
+	for _, p := range r.Pods() {
+		out.Insert(p.Namespace)
+	}
+	for _, q := range r.DaemonSets() {
+		for _, namespace := range q.Namespaces {
+			out.Insert(string(namespace))
 		}
 	}
 	return out

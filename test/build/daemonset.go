@@ -22,7 +22,8 @@ func MakeDaemonSet(namespace, name string) *DaemonSetWrapper {
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
 	d.Spec.Template.Labels = map[string]string{"app": name}
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "agent", Image: "example.com/agent",
-		ReadinessProbe: &corev1.Probe{}}}
+		ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{
+			Command: []string{"true"}}}}}}
 	return d
 }
 

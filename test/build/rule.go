@@ -99,6 +99,16 @@ func (r *RuleWrapper) Require(c v1alpha1.ConditionRequirement) *RuleWrapper {
 	return r
 }
 
+// DaemonSets requires the DaemonSets of a namespace, by a requirement called agents that edits may change.
+func (r *RuleWrapper) DaemonSets(namespace string, edits ...func(*v1alpha1.DaemonSetsRequirement)) *RuleWrapper {
+	q := &v1alpha1.DaemonSetsRequirement{Namespaces: []v1alpha1.NamespaceName{v1alpha1.NamespaceName(namespace)}}
+	for _, edit := range edits {
+		edit(q)
+	}
+	r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: "agents", DaemonSets: q})
+	return r
+}
+
 // AnyOf makes one condition suffice.
 func (r *RuleWrapper) AnyOf() *RuleWrapper {
 	r.Spec.ConditionPolicy = v1alpha1.ConditionPolicyAnyOf

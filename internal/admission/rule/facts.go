@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -45,39 +47,36 @@ func (c *Cluster) Facts(ctx context.Context, rule *ruleset.Rule) (lint.Facts, er
 	for i := range nodes.Items {
 		facts.Nodes = append(facts.Nodes, &nodes.Items[i])
 	}
-	if pods := rule.Pods(); len(pods) > 0 {
-		workloads, err := c.workloads(ctx, pods)
-		errs = append(errs, err)
-		facts.Workloads = workloads
-	}
+	workloads, err := c.workloads(ctx, rule)
+	facts.Workloads, errs = workloads, append(errs, err)
 	operator, err := c.pods(ctx, c.Namespace, client.MatchingLabels{"app.kubernetes.io/name": "nodegate",
 		"app.kubernetes.io/component": "manager"})
 	facts.Operator = operator
 	return facts, errors.Join(append(errs, err)...)
 }
 
-// workloads are what makes the pods that are waited for: DaemonSets, and what is seen by its pods. Nil if that cannot
-// be found out.
-func (c *Cluster) workloads(ctx context.Context, required []*ruleset.Pods) ([]lint.Workload, error) {
+// workloads are what makes the pods that a rule waits for: DaemonSets, and what is seen by its pods. Nil if the rule
+// waits for no pods, or if that cannot be found out.
+func (c *Cluster) workloads(ctx context.Context, rule *ruleset.Rule) ([]lint.Workload, error) {
+	namespaces := rule.Namespaces()
+	if namespaces.Len() == 0 {
+		return nil, nil
+	}
 	out := []lint.Workload{}
-	for _, p := range required {
-		sets := &appsv1.DaemonSetList{}
-		if err := c.Live.List(ctx, sets, client.InNamespace(p.Namespace)); err != nil {
-			return nil, fmt.Errorf("listing DaemonSets of namespace %s: %w", p.Namespace, err)
-		}
-		for i := range sets.Items {
-			s := &sets.Items[i]
-			out = append(out, lint.Workload{Kind: "DaemonSet", Namespace: s.Namespace, Name: s.Name,
-				Labels: s.Spec.Template.Labels, Pod: &s.Spec.Template.Spec})
-		}
+	for _, p := range rule.Pods() {
 		pods, err := c.pods(ctx, p.Namespace, client.MatchingLabelsSelector{Selector: p.Labels})
 		if err != nil {
 			return nil, err
 		}
-		for _, w := range pods {
-			if w.Kind != "DaemonSet" {
-				out = append(out, w)
-			}
+		out = append(out, slices.DeleteFunc(pods, func(w lint.Workload) bool { return w.Kind == "DaemonSet" })...)
+	}
+	for _, namespace := range sets.List(namespaces) {
+		list := &appsv1.DaemonSetList{}
+		if err := c.Live.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("listing DaemonSets of namespace %s: %w", namespace, err)
+		}
+		for i := range list.Items {
+			out = append(out, lint.DaemonSet(&list.Items[i]))
 		}
 	}
 	return out, nil

@@ -216,9 +216,7 @@ func (c *Cluster) Facts(ctx context.Context, set *ruleset.Set, facts *lint.Facts
 	var unread error
 	namespaces := sets.New[string]()
 	for _, rule := range set.All() {
-		for _, p := range rule.Pods() {
-			namespaces.Insert(p.Namespace)
-		}
+		namespaces = namespaces.Union(rule.Namespaces())
 	}
 	workloads := append([]lint.Workload{}, facts.Workloads...)
 	for _, namespace := range sets.List(namespaces) {

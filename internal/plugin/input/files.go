@@ -153,6 +153,9 @@ func Workloads(objects []Object) []lint.Workload {
 	for i := range out {
 		if out[i].Namespace == "" {
 			out[i].Namespace = metav1.NamespaceDefault
+			if d := out[i].DaemonSet; d != nil {
+				d.Namespace = metav1.NamespaceDefault
+			}
 		}
 	}
 	return out
@@ -167,7 +170,7 @@ func workloadsOf(objects []runtime.Object) []lint.Workload {
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *appsv1.DaemonSet:
-			add("DaemonSet", &o.ObjectMeta, o.Spec.Template.Labels, &o.Spec.Template.Spec)
+			out = append(out, lint.DaemonSet(o))
 		case *appsv1.Deployment:
 			add("Deployment", &o.ObjectMeta, o.Spec.Template.Labels, &o.Spec.Template.Spec)
 		case *appsv1.StatefulSet:

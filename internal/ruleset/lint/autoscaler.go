@@ -34,7 +34,7 @@ const karpenterStartup = "name it in startupTaints of Karpenter's NodePools"
 // autoscalers warns about a taint that no autoscaler knows.
 func (l *linter) autoscalers() {
 	t := l.rule.Taint
-	if !repels(t) || autoscalerPrefix(t.Key) != "" { // autoscalers ignore PreferNoSchedule
+	if !ruleset.Repels(t) || autoscalerPrefix(t.Key) != "" { // autoscalers ignore PreferNoSchedule
 		return
 	}
 	l.warn(UnknownToAutoscalers, "spec.taint.key",
@@ -56,7 +56,7 @@ func autoscalerPrefix(key string) string {
 // Advice is what to set in the autoscalers of a cluster, which the rule cannot tell. It is no fault of the rule.
 func Advice(rule *ruleset.Rule, facts Facts) []Warning {
 	l := &linter{rule: rule, facts: facts}
-	if t := rule.Taint; repels(t) {
+	if t := rule.Taint; ruleset.Repels(t) {
 		l.startupTaint(t)
 		l.autoscalerLimit(t)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -38,8 +39,11 @@ const (
 	ShortMaxAge Code = "ShortMaxAge"
 	// NeverRepeated: a condition is reported once: it becomes stale, or older than the boot, and stays so.
 	NeverRepeated Code = "NeverRepeated"
-	// Deadlock: a pod that the rule waits for, or the operator, does not tolerate the rule's taint.
+	// Deadlock: a pod that the rule waits for, or the operator, does not tolerate the rule's taint, or that of a rule
+	// which waits for this one.
 	Deadlock Code = "Deadlock"
+	// LeftOut: DaemonSets do not tolerate the rule's taint, so that the rule does not wait for them.
+	LeftOut Code = "LeftOut"
 	// NoEvidence: nothing in the cluster makes the pods that the rule waits for.
 	NoEvidence Code = "NoEvidence"
 	// NoReadinessProbe: pods that the rule waits for are called ready as soon as they have started.
@@ -83,6 +87,14 @@ type Workload struct {
 	Labels map[string]string
 	// Pod is the spec of its pods.
 	Pod *corev1.PodSpec
+	// DaemonSet is the workload compiled; nil if it is none.
+	DaemonSet *ruleset.DaemonSet
+}
+
+// DaemonSet returns a DaemonSet as a workload.
+func DaemonSet(d *appsv1.DaemonSet) Workload {
+	return Workload{Kind: "DaemonSet", Namespace: d.Namespace, Name: d.Name, Labels: d.Spec.Template.Labels,
+		Pod: &d.Spec.Template.Spec, DaemonSet: ruleset.CompileDaemonSet(d)}
 }
 
 func (w *Workload) String() string { return fmt.Sprintf("%s %s/%s", w.Kind, w.Namespace, w.Name) }
@@ -99,6 +111,7 @@ func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	l.autoscalers()
 	l.conditions()
 	l.pods()
+	l.daemonSets()
 	l.operator()
 	l.controlPlane()
 	l.required()

@@ -56,6 +56,20 @@ func daemonSet(namespace string, tolerations ...corev1.Toleration) Workload {
 			Containers: []corev1.Container{{Name: "c", ReadinessProbe: &corev1.Probe{}}}}}
 }
 
+// agents makes a rule require the DaemonSets of kube-system.
+func agents(r *build.RuleWrapper, edits ...func(*v1alpha1.DaemonSetsRequirement)) *build.RuleWrapper {
+	return r.MaxUnavailable("1").DaemonSets("kube-system", edits...)
+}
+
+// agent is a DaemonSet that tolerates some taints.
+func agent(name string, tolerates ...string) Workload {
+	d := build.MakeDaemonSet("kube-system", name)
+	for _, key := range tolerates {
+		d.Tolerate(key)
+	}
+	return DaemonSet(d.Obj())
+}
+
 func TestWarnings(t *testing.T) {
 	tolerant := corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists}
 	probeless := daemonSet("kube-system", tolerant)
@@ -205,6 +219,30 @@ func TestWarnings(t *testing.T) {
 			rule:  waitsFor(good(), v1alpha1.PodsRequirement{MinReadySeconds: 30}),
 			facts: Facts{Workloads: []Workload{probeless}},
 		},
+		"nothing about DaemonSets that tolerate the taint": {rule: agents(good()),
+			facts: Facts{Workloads: []Workload{agent("cni", taint)}}},
+		"nothing about DaemonSets that are not known": {rule: agents(good())},
+		"a DaemonSet without a toleration": {rule: agents(good()),
+			facts: Facts{Workloads: []Workload{agent("cni", taint), agent("logs")}}, want: []Code{LeftOut},
+			says: "spec.requirements[0].daemonSets: the rule leaves out DaemonSets that do not tolerate its own taint " +
+				"readiness.k8s.io/NetworkReady=pending:NoSchedule: kube-system/logs: add a toleration"},
+		"not one that the rule excludes": {
+			rule: agents(good(), func(q *v1alpha1.DaemonSetsRequirement) {
+				q.Exclude = []v1alpha1.DaemonSetReference{{Namespace: "kube-system", Name: "logs"}}
+			}), facts: Facts{Workloads: []Workload{agent("cni", taint), agent("logs")}}},
+		"a DaemonSet without a toleration that is waited for": {
+			rule:  agents(good(), func(q *v1alpha1.DaemonSetsRequirement) { q.Untolerated = v1alpha1.UntoleratedHold }),
+			facts: Facts{Workloads: []Workload{agent("logs")}}, want: []Code{Deadlock},
+			says: "never have a pod on the nodes that wait for them: kube-system/logs: add a toleration"},
+		"a DaemonSet that another rule keeps away, which waits for this one": {rule: agents(good()),
+			others: []*build.RuleWrapper{requires(other(), "good").Taint("readiness.k8s.io/other", "", "NoSchedule")},
+			facts:  Facts{Workloads: []Workload{agent("cni", taint)}}, want: []Code{Deadlock},
+			says: "DaemonSet kube-system/cni does not tolerate taint readiness.k8s.io/other:NoSchedule of rule other, and " +
+				"that rule waits for this one"},
+		"too few DaemonSets": {
+			rule:  agents(good(), func(q *v1alpha1.DaemonSetsRequirement) { q.MinMatching = new(int32(2)) }),
+			facts: Facts{Workloads: []Workload{agent("cni", taint), agent("logs")}}, want: []Code{LeftOut, NoEvidence},
+			says: "waits for 1 of the DaemonSets in the cluster, and requires at least 2"},
 		"an operator that would wait for itself": {
 			rule: good(), facts: Facts{Operator: []Workload{daemonSet("nodegate-system")}}, want: []Code{Deadlock},
 			says: "cannot start and does not remove it",

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -41,7 +42,7 @@ func (l *linter) pods() {
 }
 
 func (l *linter) workload(field string, p *ruleset.Pods, w *Workload) {
-	if t := l.rule.Taint; repels(t) && !tolerates(w.Pod, t) {
+	if t := l.rule.Taint; ruleset.Repels(t) && !tolerates(w.Pod, t) {
 		l.warn(Deadlock, field, "%s does not tolerate this rule's own taint %s, so it waits for the nodes, which wait for "+
 			"it: add a toleration for %s",
 			w, t.ToString(), t.Key)
@@ -58,6 +59,60 @@ func (l *linter) workload(field string, p *ruleset.Pods, w *Workload) {
 			return
 		}
 	}
+}
+
+// daemonSets looks at the DaemonSets that the rule waits for.
+func (l *linter) daemonSets() {
+	if l.facts.Workloads == nil || len(l.rule.DaemonSets()) == 0 {
+		return
+	}
+	cluster := ruleset.Cluster{DaemonSets: l.facts.daemonSets}
+	rule := ruleset.NewSet(l.rest()...).With(l.rule).WithDaemonSets(cluster, ruleset.NewSet()).Named(l.rule.Name)
+	for _, p := range rule.Problems {
+		if p.Reason == ruleset.ReasonDeadlock {
+			l.warn(Deadlock, p.Field, "%s", p.Message)
+		}
+	}
+	for i := range rule.Requirements {
+		if q := rule.Requirements[i].DaemonSets; q != nil {
+			l.untolerated(fmt.Sprintf("spec.requirements[%d].daemonSets", i), q)
+		}
+	}
+}
+
+// untolerated looks at the DaemonSets of a requirement that do not tolerate the rule's own taint.
+func (l *linter) untolerated(field string, q *ruleset.DaemonSets) {
+	var names []string
+	for _, d := range q.Found {
+		if !d.Tolerates(l.rule.Taint) {
+			names = append(names, d.String())
+		}
+	}
+	counted := len(q.Found)
+	switch {
+	case len(names) == 0:
+	case q.Untolerated == v1alpha1.UntoleratedHold:
+		l.warn(Deadlock, field, "the rule waits for DaemonSets that do not tolerate its own taint %s, and never have a pod "+
+			"on the nodes that wait for them: %s: add a toleration to them, or exclude them", l.rule.Taint.ToString(), some(names))
+	default:
+		counted -= len(names)
+		l.warn(LeftOut, field, "the rule leaves out DaemonSets that do not tolerate its own taint %s: %s: add a toleration "+
+			"to them, or exclude them", l.rule.Taint.ToString(), some(names))
+	}
+	if counted < q.Least() {
+		l.warn(NoEvidence, field, "the rule waits for %d of the DaemonSets in the cluster, and requires at least %d on each "+
+			"node: until there are more, no node is ready", counted, q.Least())
+	}
+}
+
+// daemonSets are the DaemonSets of a namespace.
+func (f *Facts) daemonSets(namespace string) (out []*ruleset.DaemonSet) {
+	for i := range f.Workloads {
+		if d := f.Workloads[i].DaemonSet; d != nil && d.Namespace == namespace {
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 // madeBy is what makes the pods of a requirement.
@@ -78,7 +133,7 @@ func (l *linter) madeBy(p *ruleset.Pods) []*Workload {
 
 func (l *linter) operator() {
 	t := l.rule.Taint
-	if !repels(t) {
+	if !ruleset.Repels(t) {
 		return
 	}
 	for i := range l.facts.Operator {
@@ -88,11 +143,6 @@ func (l *linter) operator() {
 				w, t.ToString())
 		}
 	}
-}
-
-// repels reports whether a taint keeps pods off.
-func repels(t *corev1.Taint) bool {
-	return t != nil && t.Effect != corev1.TaintEffectPreferNoSchedule
 }
 
 // tolerates reports whether a pod tolerates a taint for good.
