@@ -107,11 +107,52 @@ var _ = Describe("why", func() {
 		Expect(err).To(ContainSubstring(says))
 	},
 		Entry("an unknown node", `nodes "nope" not found`, "why", "nope"),
+		Entry("a timeline of two nodes", "exactly one node name is required", "timeline", "x", "y"),
 		Entry("missing permissions", "ask your cluster administrator for the missing permission", "why", "x", "--as",
 			"guest"),
 		Entry("an unknown context", `context "nope" does not exist`, "why", "x", "--context", "nope"),
 		Entry("an unreachable server", "the server cannot be reached", "why", "x", "--server", "https://127.0.0.1:1"),
 	)
+})
+
+var _ = Describe("timeline", func() {
+	It("shows when each thing happened that a node waited for, as text and as an object", func(ctx context.Context) {
+		rule := ruleFor(ctx, "started", "started")
+		n := node(ctx, "started")
+		after := func(seconds int) time.Time { return n.CreationTimestamp.Add(time.Duration(seconds) * time.Second) }
+		n.Annotations = map[string]string{v1alpha1.RecordAnnotationPrefix + string(rule.UID): fmt.Sprintf(
+			`{"released":%q}`, after(30).UTC().Format(time.RFC3339))}
+		Expect(server.Client.Update(ctx, n)).To(Succeed())
+		n = build.WrapNode(n).Condition(cni, corev1.ConditionTrue, after(20)).Obj()
+		Expect(server.Client.Status().Update(ctx, n)).To(Succeed())
+		for i, pod := range []*build.PodWrapper{build.MakeDaemonSet("default", "agent").Pod("started", after(10)),
+			build.MakePod("default", "late").Node("started"), build.MakePod("default", "first").Node("started")} {
+			created := create(ctx, pod.Obj())
+			created.Status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &metav1.Time{Time: after(60 - 10*i)}}
+			Expect(server.Client.Status().Update(ctx, created)).To(Succeed())
+		}
+
+		code, out, err := nodegate(ctx, "timeline", "node/started")
+		Expect(err).To(BeEmpty())
+		Expect(code).To(Equal(0))
+		Expect(out).To(MatchRegexp(`(?s)^Node started, created .*\nrule started\n  condition example.com/CNI +█{20} +20s\n` +
+			`  all evidence +█{20} +20s\n  released +█{30} +30s\n\n  first pod +█{40} +40s\n$`))
+
+		_, out, _ = nodegate(ctx, "timeline", "started", "-o", "yaml")
+		t := &report.Timeline{}
+		Expect(yaml.UnmarshalStrict([]byte(out), t)).To(Succeed())
+		Expect(t.TypeMeta).To(Equal(report.Type("Timeline")))
+		at := func(event string, seconds int) report.Milestone {
+			return report.Milestone{Event: event, State: report.MilestoneReached, At: &metav1.Time{Time: after(seconds).Local()},
+				Seconds: new(int64(seconds))}
+		}
+		Expect(t.Rules).To(Equal([]report.RuleTimeline{{Rule: "started", Policy: v1alpha1.ConditionPolicyAllOf,
+			Milestones: []report.Milestone{at("condition/"+cni, 20), at("evidence", 20), at("released", 30)}}}))
+		Expect(t.FirstPod).To(Equal(at("firstPod", 40)))
+
+		_, out, _ = nodegate(ctx, "timeline", "started", "-o", "jsonpath={.rules[0].milestones[0].seconds}")
+		Expect(out).To(Equal("20"))
+	})
 })
 
 var _ = Describe("get nodes", func() {
@@ -335,6 +376,7 @@ var _ = Describe("pause and resume", func() {
 		Expect(err).To(ContainSubstring(says))
 	},
 		Entry("an unknown rule", `error: nodereadinessrules.readiness.node.x-k8s.io "nope" not found`, "pause", "nope", "-y"),
+		Entry("a timeline of two nodes", "exactly one node name is required", "timeline", "x", "y"),
 		Entry("missing permissions", "permission denied", "pause", "--all", "-y", "--as", "guest"),
 	)
 })

@@ -4,9 +4,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,30 +19,34 @@ import (
 )
 
 func newTimeline(p *plugin) *cobra.Command {
-	return &cobra.Command{
+	var out *printing
+	cmd := &cobra.Command{
 		Use:   "timeline NODE",
 		Short: "Show a node's start as a chart",
 		Long: `Show a node's start as a chart: when each piece of evidence turned true, when all did, when each rule
 released the node, and when its first pod started. What the API server no longer knows is unknown.`,
-		Example:           "  kubectl nodegate timeline worker-3",
-		RunE:              func(cmd *cobra.Command, args []string) error { return p.timeline(cmd.Context(), args) },
+		Example:           "  kubectl nodegate timeline worker-3\n  kubectl nodegate timeline worker-3 -o json",
+		RunE:              func(cmd *cobra.Command, args []string) error { return p.timeline(cmd.Context(), args, out) },
 		ValidArgsFunction: p.completeNodes(),
 	}
+	out = newPrinting(cmd)
+	return cmd
 }
 
-func (p *plugin) timeline(ctx context.Context, args []string) error {
+func (p *plugin) timeline(ctx context.Context, args []string, out *printing) error {
+	if names, err := nodeNames(args); err != nil || len(names) != 1 {
+		return cmp.Or(err, errors.New("exactly one node name is required"))
+	}
 	c, nodes, world, err := p.read(ctx, args, "")
 	if err != nil {
 		return err
 	}
-	if len(nodes) != 1 {
-		return errors.New("exactly one node name is required")
+	e := world.Node(nodes[0], nil)
+	pod, err := firstPod(ctx, c, nodes[0].Name)
+	if err != nil {
+		e.Unread = append(e.Unread, err.Error())
 	}
-	t := &report.Timeline{Node: world.Node(nodes[0], nil)}
-	if t.FirstPod, err = firstPod(ctx, c, nodes[0].Name); err != nil {
-		fmt.Fprintln(p.streams.ErrOut, "warning: the first pod is unknown:", err)
-	}
-	return t.WriteText(p.streams.Out)
+	return out.print(p, report.NewTimeline(e, pod))
 }
 
 // firstPod returns when the first pod started on a node of those that are still there and are not part of the node: of

@@ -4,8 +4,6 @@
 package report
 
 import (
-	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -15,114 +13,153 @@ import (
 // timelineWidth is the length of the bars.
 const timelineWidth = 40
 
-// Timeline is the start of a node as a chart: one bar for each thing that it waited for.
-type Timeline struct {
-	// Node explains the node now.
-	Node *NodeExplanation
-	// FirstPod is when the first of its pods started that is not part of the node; nil if that is not known.
-	FirstPod *time.Time
+// The states of a milestone.
+const (
+	MilestoneReached = "Reached"
+	MilestonePending = "Pending" // it has not happened yet
+	MilestoneUnknown = "Unknown" // the API server no longer knows whether or when it happened
+)
+
+// milestones collects what a node waits for in its start.
+type milestones struct {
+	created time.Time
+	all     []Milestone
 }
 
-// milestone is something that a node waits for in its start.
-type milestone struct {
-	what string
-	// at is when it happened; zero if it is not known, or pending if it has not happened yet.
-	at      time.Time
-	pending bool
+// add adds a milestone. The time is zero if it is not known.
+func (m *milestones) add(event string, at time.Time, pending bool) {
+	out := Milestone{Event: event, State: MilestoneUnknown}
+	switch {
+	case pending:
+		out.State = MilestonePending
+	case !at.IsZero():
+		out.State, out.At = MilestoneReached, Time(at)
+		out.Seconds = new(max(0, int64(at.Sub(m.created).Round(time.Second)/time.Second)))
+	}
+	m.all = append(m.all, out)
 }
 
-// WriteText writes the chart.
-func (t *Timeline) WriteText(w io.Writer) error {
-	created := t.Node.CreatedAt.Time
-	groups := make([][]milestone, 0, len(t.Node.Rules)+1)
-	end := created.Add(time.Second)
-	for i := range t.Node.Rules {
-		groups = append(groups, t.rule(&t.Node.Rules[i]))
+// NewTimeline returns the start of a node. firstPod is when the first of its pods started that is not part of the node;
+// nil if that is not known.
+func NewTimeline(node *NodeExplanation, firstPod *time.Time) *Timeline {
+	t := &Timeline{TypeMeta: Type("Timeline"), Node: node.Node, CreatedAt: node.CreatedAt, At: node.At,
+		Rules: make([]RuleTimeline, 0, len(node.Rules)), Unread: node.Unread}
+	for i := range node.Rules {
+		t.Rules = append(t.Rules, timelineOf(&node.Rules[i], node.CreatedAt.Time))
 	}
-	pod := milestone{what: "first pod", pending: t.Node.Held && t.FirstPod == nil}
-	if t.FirstPod != nil {
-		pod.at = *t.FirstPod
+	pod := milestones{created: node.CreatedAt.Time}
+	if firstPod != nil {
+		pod.add("firstPod", *firstPod, false)
+	} else {
+		pod.add("firstPod", time.Time{}, node.Held)
 	}
-	groups = append(groups, []milestone{pod})
-	width := 0
-	for _, group := range groups {
-		for _, m := range group {
-			width = max(width, len(m.what))
-			if m.at.After(end) {
-				end = m.at
-			}
-			if m.pending {
-				end = t.Node.At.Time
-			}
-		}
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "Node %s, created %s\n", t.Node.Node, created.UTC().Format(time.RFC3339))
-	for i, group := range groups {
-		if i < len(t.Node.Rules) {
-			fmt.Fprintf(&b, "\nrule %s\n", t.Node.Rules[i].Rule)
-		} else {
-			b.WriteByte('\n')
-		}
-		for _, m := range group {
-			bar, when := m.bar(created, end)
-			fmt.Fprintf(&b, "  %-*s  %-*s  %s\n", width, m.what, timelineWidth, bar, when)
-		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	t.FirstPod = pod.all[0]
+	return t
 }
 
-// rule returns what the node waited for under a rule.
-func (t *Timeline) rule(r *RuleExplanation) []milestone {
-	released := time.Time{}
+// timelineOf returns what the node waited for under a rule.
+func timelineOf(r *RuleExplanation, created time.Time) RuleTimeline {
+	var released, verdict time.Time
 	if r.ReleasedAt != nil {
 		released = r.ReleasedAt.Time
 	}
-	out := make([]milestone, 0, len(r.Evidence)+2)
-	verdict := milestone{what: "all evidence"}
-	if r.Policy == v1alpha1.ConditionPolicyAnyOf {
-		verdict.what = "enough evidence"
-	}
-	known := r.Policy != v1alpha1.ConditionPolicyAnyOf && len(r.Evidence) > 0
+	m := milestones{created: created}
+	anyOf := r.Policy == v1alpha1.ConditionPolicyAnyOf
+	known, waits := !anyOf && len(r.Evidence) > 0, false
 	for i := range r.Evidence {
 		e := &r.Evidence[i]
-		m := milestone{what: "condition " + e.Condition}
+		event := "condition/" + e.Condition
 		if e.Requirement != "" {
-			m.what = "requirement " + e.Requirement
+			event = "requirement/" + e.Requirement
 		}
+		var at time.Time
 		satisfied := e.Satisfied != nil && *e.Satisfied
-		switch {
-		case !satisfied && e.Satisfied != nil && released.IsZero():
-			m.pending, verdict.pending = true, r.Policy != v1alpha1.ConditionPolicyAnyOf
-		case satisfied && e.Since != nil && (released.IsZero() || !e.Since.After(released)):
-			m.at = e.Since.Time // a later change hides when it was first true
+		pending := !satisfied && e.Satisfied != nil && released.IsZero()
+		if satisfied && e.Since != nil && (released.IsZero() || !e.Since.After(released)) {
+			at = e.Since.Time // a later change hides when it was first true
 		}
-		known = known && !m.at.IsZero()
-		if m.at.After(verdict.at) {
-			verdict.at = m.at
+		m.add(event, at, pending)
+		known, waits = known && !at.IsZero(), waits || pending && !anyOf
+		if at.After(verdict) {
+			verdict = at
 		}
-		out = append(out, m)
 	}
 	if !known {
-		verdict.at = time.Time{}
+		verdict = time.Time{}
 	}
-	removed := milestone{what: "released", at: released, pending: released.IsZero() && r.State == v1alpha1.NodeStateHeld}
-	return append(out, verdict, removed)
+	m.add("evidence", verdict, waits)
+	m.add("released", released, released.IsZero() && r.State == v1alpha1.NodeStateHeld)
+	return RuleTimeline{Rule: r.Rule, Policy: r.Policy, Milestones: m.all}
 }
 
-// bar returns the milestone's bar, and when it happened.
-func (m *milestone) bar(created, end time.Time) (bar, when string) {
-	cells := func(at time.Time) int {
-		return min(timelineWidth, max(0, int(float64(timelineWidth)*at.Sub(created).Seconds()/end.Sub(created).Seconds())))
+// Text implements Report: a chart with one bar for each milestone.
+func (t *Timeline) Text(style Style) string {
+	p := &chart{page: page{Style: style}, created: t.CreatedAt.Time, end: t.CreatedAt.Add(time.Second)}
+	p.fit(&t.FirstPod, t.At.Time)
+	for i := range t.Rules {
+		for j := range t.Rules[i].Milestones {
+			p.fit(&t.Rules[i].Milestones[j], t.At.Time)
+		}
 	}
+	p.line(bold, 0, "Node %s, created %s", t.Node, p.created.UTC().Format(time.RFC3339))
+	for i := range t.Rules {
+		r := &t.Rules[i]
+		p.blank()
+		p.line(plain, 0, "rule %s", r.Rule)
+		for j := range r.Milestones {
+			p.bar(&r.Milestones[j], r.Policy)
+		}
+	}
+	p.blank()
+	p.bar(&t.FirstPod, "")
+	p.unread(t.Unread)
+	return p.String()
+}
+
+// chart is a page of bars.
+type chart struct {
+	page
+	created, end time.Time
+	width        int // of the longest name
+}
+
+// fit makes room for a milestone.
+func (c *chart) fit(m *Milestone, now time.Time) {
+	c.width = max(c.width, len(m.words("")))
+	if m.State == MilestonePending {
+		c.end = now
+	}
+	if m.At != nil && m.At.After(c.end) {
+		c.end = m.At.Time
+	}
+}
+
+// words are the milestone's name in the chart.
+func (m *Milestone) words(policy v1alpha1.ConditionPolicy) string {
 	switch {
-	case m.pending:
-		return strings.Repeat("░", timelineWidth), "not yet"
-	case m.at.IsZero():
-		return "", "unknown"
-	case m.at.Before(created):
-		return "", "0s"
+	case m.Event == "firstPod":
+		return "first pod"
+	case m.Event == "evidence" && policy == v1alpha1.ConditionPolicyAnyOf:
+		return "enough evidence"
+	case m.Event == "evidence":
+		return "all evidence"
 	}
-	return strings.Repeat("█", cells(m.at)), m.at.Sub(created).Round(time.Second).String()
+	return strings.Replace(m.Event, "/", " ", 1)
+}
+
+// bar writes the milestone's bar, and when it happened.
+func (c *chart) bar(m *Milestone, policy v1alpha1.ConditionPolicy) {
+	bar, when := "", "unknown"
+	switch m.State {
+	case MilestonePending:
+		bar, when = strings.Repeat("░", timelineWidth), "not yet"
+	case MilestoneReached:
+		after := time.Duration(*m.Seconds) * time.Second
+		cells := int(timelineWidth * after.Seconds() / c.end.Sub(c.created).Seconds())
+		bar, when = strings.Repeat("█", min(timelineWidth, cells)), after.String()
+	}
+	pad := func(text string, width int) string {
+		return text + strings.Repeat(" ", max(0, width-len([]rune(text))))
+	}
+	c.WriteString("  " + pad(m.words(policy), c.width) + "  " + pad(bar, timelineWidth) + "  " + when + "\n")
 }

@@ -4,6 +4,7 @@
 package report
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -28,37 +29,57 @@ func TestTimeline(t *testing.T) {
 			{Requirement: "gpus", Satisfied: new(true)}}}
 	held := RuleExplanation{Rule: "network", State: v1alpha1.NodeStateHeld, Policy: v1alpha1.ConditionPolicyAllOf,
 		Evidence: []Evidence{{Condition: "example.com/CNI", Satisfied: new(false), Since: at(0)}}}
+	enough, early := network, network
+	enough.Policy, enough.Evidence = v1alpha1.ConditionPolicyAnyOf, []Evidence{
+		{Condition: "example.com/CNI", Satisfied: new(true), Since: at(20)},
+		{Condition: "example.com/CSI", Satisfied: new(false)}}
+	early.ReleasedAt, early.Evidence = nil, []Evidence{
+		{Condition: "example.com/CNI", Satisfied: new(true), Since: at(-20)}, {Requirement: "pods"}}
 	full, half, quarter := strings.Repeat("█", 40), strings.Repeat("█", 20), strings.Repeat("█", 10)
+	empty := strings.Repeat("░", 40)
 	for name, c := range map[string]struct {
-		of   Timeline
+		node NodeExplanation
+		pod  *time.Time
 		want []string
 	}{
-		"a node that is ready": {Timeline{FirstPod: &pod, Node: &NodeExplanation{Node: "n", CreatedAt: *at(0), At: *at(600),
-			Rules: []RuleExplanation{network, gpus}}}, []string{
-			"Node n, created 2026-01-02T03:04:05Z", "", "rule network", "condition example.com/CNI " + quarter + " 20s",
+		"a node that is ready": {NodeExplanation{Rules: []RuleExplanation{network, gpus}}, &pod, []string{
+			"rule network", "condition example.com/CNI " + quarter + " 20s",
 			"requirement warm-up " + half + " 40s", "all evidence " + half + " 40s",
 			"released " + strings.Repeat("█", 30) + " 1m0s", "", "rule gpus", "condition example.com/GPU unknown",
 			"requirement gpus unknown", "all evidence unknown", "released " + strings.Repeat("█", 35) + " 1m10s", "",
 			"first pod " + full + " 1m20s", ""}},
-		"a node that is held": {Timeline{Node: &NodeExplanation{Node: "n", CreatedAt: *at(0), At: *at(600), Held: true,
-			Rules: []RuleExplanation{held}}}, []string{
-			"Node n, created 2026-01-02T03:04:05Z", "", "rule network",
-			"condition example.com/CNI " + strings.Repeat("░", 40) + " not yet",
-			"all evidence " + strings.Repeat("░", 40) + " not yet", "released " + strings.Repeat("░", 40) + " not yet", "",
-			"first pod " + strings.Repeat("░", 40) + " not yet", ""}},
+		"a node that is held": {NodeExplanation{Held: true, Rules: []RuleExplanation{held}}, nil, []string{
+			"rule network", "condition example.com/CNI " + empty + " not yet", "all evidence " + empty + " not yet",
+			"released " + empty + " not yet", "", "first pod " + empty + " not yet", ""}},
+		"a node for which some evidence suffices": {NodeExplanation{Rules: []RuleExplanation{enough}}, nil, []string{
+			"rule network", "condition example.com/CNI " + strings.Repeat("█", 13) + " 20s",
+			"condition example.com/CSI unknown", "enough evidence unknown", "released " + full + " 1m0s", "",
+			"first pod unknown", ""}},
+		"evidence from before the node, and some that cannot be read": {
+			NodeExplanation{Rules: []RuleExplanation{early}, Unread: []string{"listing pods: forbidden"}}, nil, []string{
+				"rule network", "condition example.com/CNI 0s", "requirement pods unknown", "all evidence unknown",
+				"released unknown", "", "first pod unknown", "", "Could not be read: listing pods: forbidden", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var b strings.Builder
-			if err := c.of.WriteText(&b); err != nil {
-				t.Fatal(err)
-			}
+			c.node.Node, c.node.CreatedAt, c.node.At = "n", *at(0), *at(600)
 			var got []string
-			for line := range strings.SplitSeq(b.String(), "\n") {
+			for line := range strings.SplitSeq(NewTimeline(&c.node, c.pod).Text(style()), "\n") {
 				got = append(got, strings.Join(strings.Fields(line), " "))
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := cmp.Diff(append([]string{"Node n, created 2026-01-02T03:04:05Z", ""}, c.want...), got); diff != "" {
 				t.Error(diff)
 			}
 		})
+	}
+
+	// The documentation shows this one.
+	raw, err := os.ReadFile("../../../docs/kubectl-plugin.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample := NewTimeline(&NodeExplanation{Node: "worker-3", CreatedAt: *at(0), At: *at(600),
+		Rules: []RuleExplanation{network}}, &pod)
+	if text := sample.Text(style()); !strings.Contains(string(raw), "```\n"+text+"```\n") {
+		t.Errorf("docs/kubectl-plugin.md does not have this chart:\n%s", text)
 	}
 }

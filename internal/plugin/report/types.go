@@ -160,6 +160,34 @@ type Operator struct {
 	Leads     bool        `json:"leads"` // whether the leader renewed its lease within the last minute
 }
 
+// Timeline is the start of a node: when each thing happened that it waited for.
+type Timeline struct {
+	metav1.TypeMeta `json:",inline"`
+
+	Node      string         `json:"node"`
+	At        metav1.Time    `json:"at"` // when the plugin read the node
+	CreatedAt metav1.Time    `json:"createdAt"`
+	Rules     []RuleTimeline `json:"rules"`
+	FirstPod  Milestone      `json:"firstPod"`         // start of the first pod that is neither static nor of a DaemonSet
+	Unread    []string       `json:"unread,omitempty"` // what the plugin could not read, and why
+}
+
+// RuleTimeline is the start of a node under one rule.
+type RuleTimeline struct {
+	Rule       string                   `json:"rule"`
+	Policy     v1alpha1.ConditionPolicy `json:"policy"`
+	Milestones []Milestone              `json:"milestones"`
+}
+
+// Milestone is something that a node waits for in its start.
+type Milestone struct {
+	// Event is condition/TYPE, requirement/NAME, evidence (all of it, or enough of it with anyOf), released or firstPod.
+	Event   string       `json:"event"`
+	State   string       `json:"state"` // Reached, Pending or Unknown
+	At      *metav1.Time `json:"at,omitempty"`
+	Seconds *int64       `json:"seconds,omitempty"` // from the node's creation; 0 if it was before
+}
+
 // Simulation tells what rules would do to nodes.
 type Simulation struct {
 	metav1.TypeMeta `json:",inline"`
