@@ -1,0 +1,168 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+const verdict = "example.com/Verdict"
+
+func publishing(limit string, generation int64) *ruleset.Rule {
+	r := build.MakeRule("net").UID("u1").Created(now).Generation(generation).Selector("pool", "a").
+		Condition("example.com/Ready").Publish(verdict).MaxUnavailable(limit)
+	return ruleset.Compile(r.Obj(), nil, now)
+}
+
+// marking is a fleet under a rule that publishes a condition, with maxUnavailable: 1.
+type marking struct {
+	*testing.T
+	*Fleet
+	*heard
+	rule  *ruleset.Rule
+	nodes []*corev1.Node
+}
+
+func newMarking(t *testing.T, nodes int) *marking {
+	m := &marking{T: t, rule: publishing("1", 1)}
+	m.Fleet, m.heard, m.nodes = fleetOf(m.rule, nodes)
+	return m
+}
+
+// mark makes the condition False on node i, or takes that back, and records what has become of the node.
+func (m *marking) mark(i int, marked bool, state v1alpha1.NodeState) {
+	n := build.WrapNode(m.nodes[i]).Without(verdict)
+	if marked {
+		n.Condition(verdict, corev1.ConditionFalse, now).Reason(verdict, "NodegateRuleNotReady", "")
+	}
+	m.nodes[i] = n.Obj()
+	m.Record(m.nodes[i], []Entry{entry(m.rule, m.nodes[i], state, gate.ReasonEvidenceMissing)}, now)
+}
+
+// asks checks which nodes may be marked, of some that ask in this order: a "+" behind the number.
+func (m *marking) asks(when, want string) {
+	m.Helper()
+	for ask := range strings.FieldsSeq(want) {
+		i := int(ask[0] - '0')
+		if granted := m.ReserveFalse(m.rule.UID, m.nodes[i].Name); granted != strings.HasSuffix(ask, "+") {
+			m.Errorf("%s: node %d may be marked: %t", when, i, granted)
+		}
+	}
+}
+
+// wakes checks which nodes were told since the last time that there is a place.
+func (m *marking) wakes(when string, want ...int) {
+	m.Helper()
+	names := make([]string, len(want))
+	for i, n := range want {
+		names[i] = m.nodes[n].Name
+	}
+	if _, woken := m.take(); !slices.Equal(woken, names) && len(woken)+len(names) > 0 {
+		m.Errorf("%s: woken %v, want %v", when, woken, names)
+	}
+}
+
+func TestPlacesForMarksAreExactUnderConcurrency(t *testing.T) {
+	r := publishing("30%", 1)
+	f, _, nodes := fleetOf(r, 100)
+	var granted atomic.Int32
+	var all sync.WaitGroup
+	for _, n := range nodes {
+		all.Go(func() {
+			if f.ReserveFalse(r.UID, n.Name) {
+				granted.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if granted.Load() != 30 {
+		t.Errorf("granted %d, want 30", granted.Load())
+	}
+	if f.ReserveFalse("unknown", nodes[0].Name) {
+		t.Error("granted under a rule that is not known")
+	}
+}
+
+func TestAPlaceGoesToANodeThatWasDenied(t *testing.T) {
+	m := newMarking(t, 4)
+	m.asks("at first", "0+ 1- 0+ 2-")
+	m.mark(0, true, v1alpha1.NodeStateHeld)
+	m.asks("the place is taken", "1- 2- 3-")
+	m.wakes("while the node is marked")
+	m.mark(3, false, v1alpha1.NodeStateReady)
+	m.mark(0, false, v1alpha1.NodeStateReady)
+	m.wakes("the node is ready: the first that was denied", 1)
+	m.mark(2, false, v1alpha1.NodeStateHeld)
+	m.wakes("again: the other, as the first has not asked yet", 2)
+	m.asks("one place", "2+ 1-")
+	m.mark(1, false, v1alpha1.NodeStateReady)
+	m.mark(2, false, v1alpha1.NodeStateHeld)
+	m.wakes("those that are ready wait no longer")
+}
+
+func TestAMarkThatMayHaveBeenWrittenKeepsItsPlace(t *testing.T) {
+	m := newMarking(t, 2)
+	m.asks("at first", "0+ 1-")
+	m.mark(0, false, v1alpha1.NodeStateFailed)
+	m.asks("after a failure", "1-")
+	m.mark(0, false, v1alpha1.NodeStateHeld)
+	m.wakes("it was not written", 1)
+	m.asks("then", "1+ 0-")
+	m.Forget(m.nodes[1].Name, now)
+	m.wakes("a node that is gone and was not marked", 0)
+}
+
+func TestADeletedNodeKeepsItsPlaceUntilAnotherIsReady(t *testing.T) {
+	gone := func(t *testing.T) *marking {
+		m := newMarking(t, 4)
+		m.mark(2, false, v1alpha1.NodeStateReady)
+		m.asks("at first", "0+")
+		m.mark(0, true, v1alpha1.NodeStateHeld)
+		m.asks("at first", "1-")
+		m.Forget(m.nodes[0].Name, now)
+		m.mark(2, false, v1alpha1.NodeStateReady)
+		m.wakes("a node that was ready before is no replacement")
+		m.asks("the remediator has deleted a node", "1- 3-")
+		return m
+	}
+	t.Run("another node", func(t *testing.T) {
+		m := gone(t)
+		m.mark(3, false, v1alpha1.NodeStateHeld)
+		m.wakes("a node that is held is no replacement")
+		m.mark(3, false, v1alpha1.NodeStateReady)
+		m.wakes("a node has become ready", 1)
+	})
+	t.Run("a node of the same name", func(t *testing.T) {
+		m := newMarking(t, 2)
+		m.mark(0, true, v1alpha1.NodeStateHeld)
+		m.nodes[0] = build.WrapNode(m.nodes[0]).UID("another").Obj()
+		m.mark(0, false, v1alpha1.NodeStateHeld)
+		m.asks("it is another node", "1-")
+		m.mark(0, false, v1alpha1.NodeStateReady)
+		m.wakes("it is ready", 1)
+	})
+	t.Run("an edit of the rule between", func(t *testing.T) {
+		m := gone(t)
+		m.rule = publishing("1", 2)
+		m.SetRules(ruleset.NewSet(m.rule), m.nodes[1:], now)
+		m.asks("the rule was edited", "1-")
+		m.take()
+		m.mark(3, false, v1alpha1.NodeStateReady)
+		m.asks("nodes that are looked at for the first time are no replacement", "1-")
+		m.mark(3, false, v1alpha1.NodeStateHeld)
+		m.mark(3, false, v1alpha1.NodeStateReady)
+		m.wakes("a node has become ready", 1)
+	})
+}
