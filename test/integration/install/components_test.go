@@ -24,6 +24,7 @@ func TestComponents(t *testing.T) {
 	installSCC(t)
 	for name, c := range map[string]struct {
 		base      string // instead of default
+		beside    string // applied after it
 		add, drop []string
 		set       string // the chart's values
 	}{
@@ -34,6 +35,7 @@ func TestComponents(t *testing.T) {
 		"node-admission-policy":    {base: "with-node-admission-policy", set: "nodeAdmission.engine=auto"},
 		"pod-admission":            {add: []string{"pod-admission"}, set: "podAdmission.enabled=true"},
 		"published-conditions":     {add: []string{"published-conditions"}, set: "publishedConditions.enabled=true"},
+		"daemonset-evidence":       {beside: "daemonset-evidence", set: "daemonSetNamespaces={kube-system}"},
 		"node-admission-fail":      {add: []string{"node-admission-fail"}, set: "nodeAdmission.failurePolicy=Fail"},
 		"cert-manager":             {add: []string{"cert-manager"}, set: "webhooks.certManager.enabled=true"},
 		"network-policy":           {add: []string{"network-policy"}, set: "networkPolicy.enabled=true"},
@@ -56,6 +58,11 @@ func TestComponents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := overlay(t, c.base, c.drop, c.add)
+			if c.beside != "" {
+				more, err := kustomize(t.Context(), filepath.Join(root, "config", c.beside))
+				cluster.Must(t, err)
+				objects = append(objects, more...)
+			}
 			args := []string{"--set", c.set}
 			if c.base == "with-node-admission-policy" { // as on an API server that serves such policies
 				args = append(args, "--api-versions", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy")
