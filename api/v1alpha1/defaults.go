@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -78,6 +79,25 @@ func (t *Timeout) AppearAfter() time.Duration {
 
 // Releases reports whether the timeout opens the gate.
 func (t *Timeout) Releases() bool { return t != nil && t.Action == TimeoutActionRelease }
+
+// Replaces reports whether the timeout hands nodes over for replacement.
+func (t *Timeout) Replaces() bool {
+	return t != nil && t.Action == TimeoutActionReplace && t.Replace != nil
+}
+
+// MethodOrDefault is how nodes are handed over.
+func (r *Replace) MethodOrDefault() ReplaceMethod { return cmp.Or(r.Method, ReplaceMethodAnnotation) }
+
+// PerHour is how many nodes may be handed over within an hour.
+func (r *Replace) PerHour() int {
+	if r.MaxPerHour == nil {
+		return 1
+	}
+	return int(*r.MaxPerHour)
+}
+
+// ValueOrDefault is the value of the annotation.
+func (a *ReplaceAnnotation) ValueOrDefault() string { return cmp.Or(a.Value, "true") }
 
 func seconds(n *int32) time.Duration {
 	if n == nil {

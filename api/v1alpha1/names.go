@@ -40,6 +40,12 @@ const (
 	MaintenanceAnnotation = "readiness.node.x-k8s.io/maintenance"
 )
 
+// InMaintenance reports whether a person has put a node with these annotations in maintenance.
+func InMaintenance(annotations map[string]string) bool {
+	v := annotations[MaintenanceAnnotation]
+	return v != "" && v != "false"
+}
+
 // kubernetesConditions are types of node conditions that core Kubernetes writes, or is about to write.
 var kubernetesConditions = []string{"Ready", "NetworkUnavailable", "GracefulNodeShutdownInProgress", "DrainInProgress",
 	"Drained", "MaintenancePlanned", "MaintenanceInProgress"}
@@ -84,4 +90,7 @@ const (
 	// ConditionGuarding, of a rule with an evictionGuard, is True when evictions are denied while the rule does not hold;
 	// False, with the reason, where they would not be.
 	ConditionGuarding = "Guarding"
+	// ConditionReplacing, of a rule with timeout action Replace, is True while the rule hands over nodes that never become
+	// ready; False, with the reason, if it has stopped.
+	ConditionReplacing = "Replacing"
 )

@@ -66,6 +66,7 @@ type NodeReadinessRuleList struct {
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!has(self.podAdmission) || self.podAdmission != 'Deny' || has(self.taint) || oldSelf.hasValue() && has(oldSelf.value().podAdmission) && oldSelf.value().podAdmission == 'Deny' && !has(oldSelf.value().taint)",message="podAdmission: Deny needs a taint, since pods that tolerate it may still be bound: give spec.taint",fieldPath=".podAdmission"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!(has(self.requirements) && self.requirements.exists(r, has(r.daemonSets)) && !(has(self.enforcementMode) && self.enforcementMode == 'bootstrap-only') && !has(self.maxUnavailable)) || oldSelf.hasValue() && has(oldSelf.value().requirements) && oldSelf.value().requirements.exists(r, has(r.daemonSets)) && !(has(oldSelf.value().enforcementMode) && oldSelf.value().enforcementMode == 'bootstrap-only') && !has(oldSelf.value().maxUnavailable)",message="daemonSets needs maxUnavailable unless enforcementMode is bootstrap-only, so that one broken DaemonSet cannot taint a fleet: give a limit, such as maxUnavailable: 10%",reason=FieldValueRequired,fieldPath=".maxUnavailable"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!(has(self.requirements) && self.requirements.exists(r, has(r.daemonSets)) && !(has(self.enforcementMode) && self.enforcementMode == 'bootstrap-only') && has(self.taint) && self.taint.effect == 'NoExecute') || oldSelf.hasValue() && has(oldSelf.value().requirements) && oldSelf.value().requirements.exists(r, has(r.daemonSets)) && !(has(oldSelf.value().enforcementMode) && oldSelf.value().enforcementMode == 'bootstrap-only') && has(oldSelf.value().taint) && oldSelf.value().taint.effect == 'NoExecute'",message="daemonSets cannot be combined with a NoExecute taint unless enforcementMode is bootstrap-only, since an agent that fails would evict the pods of its node: use NoSchedule",fieldPath=".taint.effect"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!(has(self.timeout) && has(self.timeout.action) && self.timeout.action == 'Replace' && !has(self.taint)) || oldSelf.hasValue() && has(oldSelf.value().timeout) && has(oldSelf.value().timeout.action) && oldSelf.value().timeout.action == 'Replace' && !has(oldSelf.value().taint)",message="action: Replace needs a taint, since pods may land on a node without one while it is handed over: give spec.taint",reason=FieldValueRequired,fieldPath=".taint"
 type NodeReadinessRuleSpec struct {
 	// nodeSelector selects the nodes that the rule is about, by their labels. It must not be empty: a rule for
 	// all nodes says so with an expression that all nodes satisfy, such as kubernetes.io/os Exists. Kubelets cannot
@@ -284,6 +285,7 @@ type Stabilization struct {
 // on, or where that is not known, from the node's creation.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.seconds) || has(self.appearSeconds)",message="give seconds, such as 900, or appearSeconds, such as 300, or both"
+// +kubebuilder:validation:XValidation:rule="(has(self.action) && self.action == 'Replace') == has(self.replace)",message="action: Replace and replace belong together: give both, for example replace: {annotation: {key: example.com/replace}}, or neither"
 type Timeout struct {
 	// seconds is for how long a node may be held.
 	// +optional
@@ -299,13 +301,18 @@ type Timeout struct {
 	AppearSeconds *int32 `json:"appearSeconds,omitempty"`
 
 	// action: Keep, the default, only says so by a warning event; Release also takes the taint off, and leaves the
-	// node alone until the rule has held once (with bootstrap-only: until it is re-armed).
+	// node alone until the rule has held once (with bootstrap-only: until it is re-armed). Replace keeps the node held,
+	// and hands it over for replacement if it was never released and runs only DaemonSet and static pods.
 	// +optional
 	Action TimeoutAction `json:"action,omitempty"`
+
+	// replace says how nodes are handed over. Required with action: Replace, and only allowed there.
+	// +optional
+	Replace *Replace `json:"replace,omitempty"`
 }
 
 // TimeoutAction says what a timeout does.
-// +kubebuilder:validation:Enum=Keep;Release
+// +kubebuilder:validation:Enum=Keep;Release;Replace
 type TimeoutAction string
 
 const (
@@ -313,4 +320,6 @@ const (
 	TimeoutActionKeep TimeoutAction = "Keep"
 	// TimeoutActionRelease opens the gate.
 	TimeoutActionRelease TimeoutAction = "Release"
+	// TimeoutActionReplace keeps the node held and hands it over for replacement.
+	TimeoutActionReplace TimeoutAction = "Replace"
 )

@@ -25,8 +25,9 @@ type NodeReadinessRuleStatus struct {
 
 	// conditions are: Ready (valid and in force), NodesReady (all matched nodes are ready), Enforcing (may put
 	// its taint on nodes), Conflicted (an older rule decides about the same taint), BudgetExhausted
-	// (maxUnavailable keeps the rule from tainting a node), and with an evictionGuard Guarding (evictions are denied
-	// while the rule does not hold).
+	// (maxUnavailable keeps the rule from tainting a node), with an evictionGuard Guarding (evictions are denied
+	// while the rule does not hold), and with timeout action Replace Replacing (nodes that never become ready are handed
+	// over).
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -60,6 +61,10 @@ type NodeReadinessRuleStatus struct {
 	// they have at most 50 entries and 24 KiB. nodes always counts all.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
+
+	// replacements are the nodes that the rule has handed over for replacement.
+	// +optional
+	Replacements *ReplacementStatus `json:"replacements,omitempty"`
 
 	// dryRunResults says what the rule would do. Present while dryRun is true.
 	// +optional

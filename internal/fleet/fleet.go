@@ -29,6 +29,8 @@ type Entry struct {
 	// Observed and HeartbeatDecides are from the last verdict.
 	Observed         readiness.Observed
 	HeartbeatDecides bool
+	// Expired is whether the node waits for its replacement.
+	Expired bool
 }
 
 // Listener receives changes. Its methods are called without a lock, and must not block.
@@ -238,6 +240,9 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 		state.limit.reserved = before.limit.reserved
 		state.limit.granted, state.limit.denied = before.limit.granted, before.limit.denied
 		state.limit.deleted = before.limit.deleted
+		if before.readyAt.After(state.readyAt) {
+			state.readyAt = before.readyAt
+		}
 	}
 	return state
 }
@@ -351,6 +356,20 @@ func (f *Fleet) Forget(node string, now time.Time) {
 	f.remove(node)
 	f.mu.Unlock()
 	f.tell(changed, enqueue)
+}
+
+// Expired returns the names of the nodes that wait for their replacement under a rule, in order.
+func (f *Fleet) Expired(rule types.UID) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	state := f.state(rule)
+	var names []string
+	for _, n := range f.byName {
+		if p := state.at(n); p.expired {
+			names = append(names, f.names[n])
+		}
+	}
+	return names
 }
 
 func (f *Fleet) tell(changed, enqueue []string) {

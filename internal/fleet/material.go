@@ -6,6 +6,7 @@ package fleet
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,6 +47,10 @@ type Material struct {
 	// Guarded is the number of nodes on which the eviction guard is active. GuardEnded is the number of nodes on which
 	// it has ended after its time, so that pods are evicted.
 	Guarded, GuardEnded int
+	// ReadyAt is when a node last became ready for the first time, of a rule that replaces nodes; zero if not known.
+	ReadyAt time.Time
+	// ReplaceProblem says why a node could not be handed over for replacement. The fleet does not know it.
+	ReplaceProblem string
 	// Applied, Failed and Evaluations are the bounded lists. Truncated reports whether they leave nodes out.
 	Applied     []string
 	Failed      []v1alpha1.NodeFailure
@@ -68,7 +73,8 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 	if state == nil {
 		return Material{}, false
 	}
-	m := Material{Rule: state.rule, Released: state.limit.released, Waiting: len(state.limit.waiting)}
+	m := Material{Rule: state.rule, Released: state.limit.released, Waiting: len(state.limit.waiting),
+		ReadyAt: state.readyAt}
 	for _, w := range state.limit.waiting[:min(fewNames, m.Waiting)] {
 		m.WaitingNodes = append(m.WaitingNodes, f.names[w.node])
 	}

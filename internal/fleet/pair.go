@@ -101,6 +101,7 @@ type pair struct {
 	released         bool // the node is in service
 	counted, claimed bool // by the limit
 	marked           bool // the published condition is False
+	expired          bool // the node waits for its replacement
 }
 
 func (p *pair) observed() readiness.Observed {
@@ -142,8 +143,10 @@ type ruleState struct {
 	limit    limit
 	// held maps the nodes that the rule holds to the start of the hold, in seconds since 1970.
 	held map[int32]uint32
-	pass int  // the last Record that had an entry for the rule
-	told bool // RuleChanged was called, and Rule was not called since
+	// readyAt is when a node last became ready for the first time, of a rule that replaces nodes.
+	readyAt time.Time
+	pass    int  // the last Record that had an entry for the rule
+	told    bool // RuleChanged was called, and Rule was not called since
 }
 
 func newRuleState(rule *ruleset.Rule, n *nodes) *ruleState {
@@ -184,6 +187,10 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 			watched:   e.Observed.Watched,
 			heartbeat: e.HeartbeatDecides, released: e.Current.Released, counted: e.Current.Counted,
 			claimed: e.Current.Claimed, marked: e.Current.MarkedFalse, changed: uint32(now.Unix()), //nolint:gosec // until 2106
+			expired: e.Expired,
+		}
+		if at := e.Current.ReadyAt(s.rule); at.After(s.readyAt) {
+			s.readyAt = at
 		}
 		same = before.outcome != none && s.outcomes[before.outcome].same(&e.Outcome)
 		if same && !fresh {
@@ -208,7 +215,7 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 		s.pairs = append(s.pairs, make([]pair, missing)...)
 	}
 	s.pairs[n] = after
-	return !same || fresh
+	return !same || fresh || before.expired != after.expired
 }
 
 // hold stores the start of the hold: the time of the claim. The claim of an admission policy has no time. It was made

@@ -136,6 +136,7 @@ func (n *subject) after(m move) Decision {
 		moved.pass()
 	}
 	moved.start(m.to)
+	moved.d.Expired = moved.expired(m)
 	moved.d.setRecord(moved.rec)
 	return moved.d
 }

@@ -82,6 +82,8 @@ type Decision struct {
 	Rearmed bool
 	// TimedOut says which timeout has passed with this decision.
 	TimedOut, NeverAppeared bool
+	// Expired says that the timeout of a rule with action Replace has ended on a node that was never released.
+	Expired bool
 	// Startup is the state of the node's start, once the patch is accepted.
 	Startup Startup
 	// Hold is the state of the rule's eviction guard.

@@ -41,6 +41,8 @@ type scene struct {
 	untouched bool
 	// start is where the node is in its start.
 	start Startup
+	// expired: the node waits for its replacement.
+	expired bool
 }
 
 // objective is the startup objective of all stories that look at the start.
@@ -95,6 +97,9 @@ func tell(t *testing.T, r *build.RuleWrapper, n *build.NodeWrapper, scenes ...sc
 		if taints := listed(obj); got != s.want || taints != s.taints || asked != s.asks {
 			t.Fatalf("%s: %q with taints %q, asks %t; want %q, %q, %t (record %v)", name, got, taints, asked, s.want, s.taints,
 				s.asks, obj.Annotations)
+		}
+		if d.Expired != s.expired || d.Expired && !Replaceable(used, obj, at) {
+			t.Errorf("%s: expired is %t, by the node alone %t", name, d.Expired, Replaceable(used, obj, at))
 		}
 		if s.start != "" && string(d.Startup) != strings.TrimPrefix(string(s.start), "-") {
 			t.Errorf("%s: the start is %q, not %q", name, d.Startup, s.start)

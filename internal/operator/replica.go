@@ -131,8 +131,8 @@ func (r *Replica) addControllers(env *Environment, o *Options) {
 		SetRules: r.Nodes.SetRules, Go: func(f func()) { env.After(0, f) }}
 	r.Nodes.Evidence = evidence.New(env.Informers, r.NodeRules)
 	r.Status = &rule.Reconciler{
-		Client: env.Client, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock, GuardProblem: r.Monitor.Problem,
-		StateMetrics: o.NodeStateMetrics,
+		Client: env.Client, Live: env.Live, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,
+		GuardProblem: r.Monitor.Problem, StateMetrics: o.NodeStateMetrics,
 		Forget: func(rule string) {
 			node.ForgetRule(rule)
 			webhook.ForgetRule(rule)

@@ -228,9 +228,12 @@ func (v *validator) times(spec *v1alpha1.NodeReadinessRuleSpec) {
 	if t == nil {
 		return
 	}
-	if t.Action != "" && t.Action != v1alpha1.TimeoutActionKeep && t.Action != v1alpha1.TimeoutActionRelease {
+	switch t.Action {
+	case "", v1alpha1.TimeoutActionKeep, v1alpha1.TimeoutActionRelease, v1alpha1.TimeoutActionReplace:
+	default:
 		v.unknown("spec.timeout.action", string(t.Action))
 	}
+	v.replace(spec)
 	if t.Seconds == nil && t.AppearSeconds == nil {
 		v.invalid("spec.timeout", "needs seconds, appearSeconds or both")
 	}
@@ -242,15 +245,49 @@ func (v *validator) times(spec *v1alpha1.NodeReadinessRuleSpec) {
 // completionAnnotation is checked because it goes into the patch that all rules share: the API server would refuse that
 // as a whole for a bad key, and a key of Nodegate's own would forge a record.
 func (v *validator) completionAnnotation(key string) {
-	if key == "" {
-		return
+	if key != "" {
+		v.annotation("spec.completionAnnotation", key)
 	}
+}
+
+// annotation validates the key of an annotation that the operator sets on nodes.
+func (v *validator) annotation(field, key string) {
 	if msgs := validation.IsQualifiedName(key); len(msgs) > 0 {
-		v.invalid("spec.completionAnnotation", "%s", strings.Join(msgs, "; "))
+		v.invalid(field, "%s", strings.Join(msgs, "; "))
 	}
 	if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") ||
 		strings.HasPrefix(key, v1alpha1.BootstrapAnnotationPrefix) {
-		v.invalid("spec.completionAnnotation", "is written by Nodegate itself: choose another key")
+		v.invalid(field, "is written by Nodegate itself: choose another key")
+	}
+}
+
+// replace validates how nodes are handed over for replacement.
+func (v *validator) replace(spec *v1alpha1.NodeReadinessRuleSpec) {
+	t := spec.Timeout
+	r := t.Replace
+	if (t.Action == v1alpha1.TimeoutActionReplace) != (r != nil) {
+		v.invalid("spec.timeout", "action: Replace and replace belong together: give both or neither")
+	}
+	if t.Action == v1alpha1.TimeoutActionReplace && spec.Taint == nil {
+		v.invalid("spec.taint", "action: Replace needs a taint, since pods may land on a node without one while it is "+
+			"handed over: give spec.taint")
+	}
+	if r == nil {
+		return
+	}
+	method := r.MethodOrDefault()
+	if method != v1alpha1.ReplaceMethodAnnotation && method != v1alpha1.ReplaceMethodNodeClaim {
+		v.unknown("spec.timeout.replace.method", string(method))
+	}
+	if (method == v1alpha1.ReplaceMethodAnnotation) != (r.Annotation != nil) {
+		v.invalid("spec.timeout.replace", "method: Annotation, the default, needs annotation, and method: NodeClaim does "+
+			"not take it")
+	}
+	if r.Annotation != nil {
+		v.annotation("spec.timeout.replace.annotation.key", r.Annotation.Key)
+	}
+	if r.MaxPerHour != nil && (*r.MaxPerHour < 1 || *r.MaxPerHour > v1alpha1.MaxReplacementsListed) {
+		v.invalid("spec.timeout.replace.maxPerHour", "must be from 1 to %d", v1alpha1.MaxReplacementsListed)
 	}
 }
 

@@ -188,6 +188,17 @@ func (r *RuleWrapper) Timeout(seconds, appearSeconds int32, action v1alpha1.Time
 	return r
 }
 
+// Replace hands nodes over for replacement after a timeout: by an annotation, or without a key by the NodeClaim.
+func (r *RuleWrapper) Replace(seconds, maxPerHour int32, key string) *RuleWrapper {
+	r.Timeout(seconds, 0, v1alpha1.TimeoutActionReplace)
+	r.Spec.Timeout.Replace = &v1alpha1.Replace{Method: v1alpha1.ReplaceMethodNodeClaim, MaxPerHour: &maxPerHour}
+	if key != "" {
+		r.Spec.Timeout.Replace.Method = v1alpha1.ReplaceMethodAnnotation
+		r.Spec.Timeout.Replace.Annotation = &v1alpha1.ReplaceAnnotation{Key: key}
+	}
+	return r
+}
+
 // CompletionAnnotation is the annotation that says when a node was released.
 func (r *RuleWrapper) CompletionAnnotation(key string) *RuleWrapper {
 	r.Spec.CompletionAnnotation = key

@@ -162,11 +162,8 @@ func Rules(source NodeSource, rules []Evidence) Check {
 
 // Maintenance returns why a node is in maintenance; empty if it is not. node may be nil.
 func Maintenance(node *corev1.Node) string {
-	if node == nil {
+	if node == nil || !v1alpha1.InMaintenance(node.Annotations) {
 		return ""
 	}
-	if v := node.Annotations[v1alpha1.MaintenanceAnnotation]; v != "" && v != "false" {
-		return "in maintenance: " + v
-	}
-	return ""
+	return "in maintenance: " + node.Annotations[v1alpha1.MaintenanceAnnotation]
 }

@@ -169,6 +169,8 @@ func timeoutNote(p *pass, c *taints.Change, rule string) note {
 	then := "it stays held"
 	if c.Rule.Spec.Timeout.Releases() {
 		then = "it is released anyway"
+	} else if c.Rule.Spec.Timeout.Replaces() {
+		then = "it stays held, and may be handed over for replacement"
 	}
 	return note{corev1.EventTypeWarning, reasonReadinessTimedOut, actionTimeOut,
 		fmt.Sprintf("Rule %s: %s, %s", rule, clock, then), p.missing(c.Rule)}

@@ -5,7 +5,6 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,24 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/controller"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 )
-
-// listPods are the pods of a node that have not ended, as the API server has them: no cache holds all pods.
-func listPods(ctx context.Context, live client.Reader, node string) ([]corev1.Pod, error) {
-	list := &corev1.PodList{}
-	if err := live.List(ctx, list, client.MatchingFields{"spec.nodeName": node}); err != nil {
-		return nil, fmt.Errorf("listing the pods of node %q: %w", node, err)
-	}
-	running := list.Items[:0]
-	for i := range list.Items {
-		if phase := list.Items[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
-			running = append(running, list.Items[i])
-		}
-	}
-	return running, nil
-}
 
 // livePods lists the pods of a namespace on a node from the API server. A list that fails finds none: the node stays
 // held, and is looked at again.
@@ -54,19 +39,10 @@ func (r *Reconciler) livePods(ctx context.Context, node, namespace string, selec
 // running lists the pods of the node of a pass, once.
 func (r *Reconciler) running(ctx context.Context, p *pass) ([]corev1.Pod, error) {
 	if !p.listed {
-		p.pods, p.errPods = listPods(ctx, r.Live, p.node.Name)
+		p.pods, p.errPods = controller.ListPods(ctx, r.Live, p.node.Name)
 		p.listed = true
 	}
 	return p.pods, p.errPods
-}
-
-// partOfNode reports whether a pod is part of its node: static, or of a DaemonSet.
-func partOfNode(pod *corev1.Pod) bool {
-	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static {
-		return true
-	}
-	owner := metav1.GetControllerOf(pod)
-	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
 }
 
 // busy reports whether pods run on a node that are neither part of it nor of the system, if the pods can be listed.
@@ -77,7 +53,8 @@ func (r *Reconciler) busy(ctx context.Context, p *pass) (busy, known bool) {
 		return false, false
 	}
 	for i := range pods {
-		if ns := pods[i].Namespace; !partOfNode(&pods[i]) && ns != metav1.NamespaceSystem && ns != metav1.NamespacePublic {
+		if ns := pods[i].Namespace; !controller.PartOfNode(&pods[i]) && ns != metav1.NamespaceSystem &&
+			ns != metav1.NamespacePublic {
 			return true, true
 		}
 	}
@@ -94,7 +71,7 @@ func (r *Reconciler) occupied(ctx context.Context, p *pass, taint *corev1.Taint)
 	}
 	for i := range pods {
 		_, static := pods[i].Annotations[corev1.MirrorPodAnnotationKey]
-		if !static && (taint == nil && !partOfNode(&pods[i]) ||
+		if !static && (taint == nil && !controller.PartOfNode(&pods[i]) ||
 			taint != nil && ruleset.Toleration(pods[i].Spec.Tolerations, taint) == nil) {
 			return true, true
 		}
@@ -157,12 +134,12 @@ func (e *Escapes) late(c *taints.Change, node string) {
 }
 
 func (e *Escapes) count(ctx context.Context, of escape) error {
-	pods, err := listPods(ctx, e.Live, of.node)
+	pods, err := controller.ListPods(ctx, e.Live, of.node)
 	if err != nil {
 		return err
 	}
 	for i := range pods {
-		if !partOfNode(&pods[i]) && ruleset.Toleration(pods[i].Spec.Tolerations, &of.taint) == nil {
+		if !controller.PartOfNode(&pods[i]) && ruleset.Toleration(pods[i].Spec.Tolerations, &of.taint) == nil {
 			escapedPods.WithLabelValues(of.rule).Inc()
 		}
 	}

@@ -291,6 +291,7 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 		}
 		e := fleet.Entry{
 			Rule: d.Rule, Current: &d.Was, Observed: v.Observed, HeartbeatDecides: v.HeartbeatDecides,
+			Expired: d.Expired && failed == nil,
 			Outcome: fleet.Outcome{
 				State: d.State, Reason: d.Reason, Present: gate.Find(node, d.Rule.Taint) != nil,
 				Shared: outcome.Shared[d.Rule.UID], Displaced: cmp.Or(d.Unpublished, displaced[d.Rule.Name]),

@@ -20,9 +20,11 @@ const (
 	reasonCleanupIncomplete  = "CleanupIncomplete"
 	reasonNodesTurnedUnready = "NodesTurnedUnready"
 	reasonWeakEvidence       = "WeakEvidence"
+	reasonHandedOver         = "HandedOver" // on nodes
 
 	actionCleanUp  = "CleanUp"
 	actionEvaluate = "EvaluateRule"
+	actionReplace  = "Replace"
 )
 
 // announce tells, as Warnings on the rule, what a status that was written says for the first time.
@@ -38,6 +40,7 @@ func (r *Reconciler) announce(rule *v1alpha1.NodeReadinessRule, before *v1alpha1
 		v1alpha1.ConditionBudgetExhausted: metav1.ConditionTrue,
 		v1alpha1.ConditionNodesReady:      metav1.ConditionFalse,
 		v1alpha1.ConditionGuarding:        metav1.ConditionFalse,
+		v1alpha1.ConditionReplacing:       metav1.ConditionFalse,
 	}
 	for _, c := range rule.Status.Conditions {
 		if c.Status != bad[c.Type] || c.Reason == ReasonDryRun || c.Reason == ReasonSuspended ||

@@ -21,7 +21,25 @@ var lastReconciliation = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Help: "When a rule was last reconciled, in seconds since 1970. Only with --enable-node-state-metrics.",
 }, []string{"rule"})
 
-func init() { metrics.Registry.MustRegister(statusWrites, lastReconciliation) }
+var replacements = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "node_readiness_replacements_total",
+	Help: "Nodes that a rule handed over for replacement, by method, Annotation or NodeClaim, and result: done or failed.",
+}, []string{"rule", "method", "result"})
+
+var replacementsExhausted = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "node_readiness_replacements_exhausted",
+	Help: "1 for a rule that replaces nodes and has stopped, because several in a row did not help; otherwise 0.",
+}, []string{"rule"})
+
+func init() {
+	metrics.Registry.MustRegister(statusWrites, lastReconciliation, replacements, replacementsExhausted)
+}
+
+// forgetReplacements drops the metrics of a rule that is gone.
+func forgetReplacements(rule string) {
+	replacements.DeletePartialMatch(prometheus.Labels{"rule": rule})
+	replacementsExhausted.DeleteLabelValues(rule)
+}
 
 var (
 	rulesDesc = prometheus.NewDesc("node_readiness_rules_total", "Number of rules.", nil, nil)

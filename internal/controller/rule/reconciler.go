@@ -48,6 +48,8 @@ const (
 type Reconciler struct {
 	// Client reads from a cache that has seen this process's own writes, and writes.
 	Client client.Client
+	// Live reads past the cache.
+	Live client.Reader
 	// Fleet knows what has become of the nodes.
 	Fleet *fleet.Fleet
 	// Recorder records events on rules.
@@ -77,6 +79,8 @@ type progress struct {
 	pendingSince time.Time
 	// massFailures are the causes for which nodes in service are not ready, and what has been reported of them.
 	massFailures massFailures
+	// search is for nodes that never became ready.
+	search search
 }
 
 // Reconcile looks at one rule.
@@ -102,6 +106,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 	result, err := r.report(ctx, rule, compiled, pending)
+	if err == nil && compiled.Spec.Timeout.Replaces() && pending == 0 && r.passed(rule) {
+		var again time.Duration
+		again, err = r.replace(ctx, rule, compiled)
+		if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
+			result.RequeueAfter = again
+		}
+	}
 	if err == nil && r.StateMetrics {
 		lastReconciliation.WithLabelValues(rule.Name).Set(float64(r.Clock.Now().Unix()))
 	}
@@ -199,6 +210,7 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	if !known || material.Rule != compiled {
 		return reconcile.Result{}, nil // the rule has changed meanwhile, and is queued
 	}
+	material.ReplaceProblem = r.replaceProblem(rule)
 	again := reconcile.Result{RequeueAfter: r.reportMassFailures(rule, material.Causes, now)}
 	var problem *guard.Problem
 	if rule.Spec.EvictionGuard != nil && r.GuardProblem != nil {
@@ -286,6 +298,7 @@ func (r *Reconciler) forget(rule string) {
 	delete(r.known, rule)
 	r.mu.Unlock()
 	lastReconciliation.DeleteLabelValues(rule)
+	forgetReplacements(rule)
 	r.Forget(rule)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -36,6 +37,9 @@ const (
 	ReasonPodsGuarded    = "PodsGuarded"
 	ReasonNothingToGuard = "NothingToGuard"
 	ReasonNotInForce     = "NotInForce"
+	ReasonReplacing      = "WithinLimits"
+	ReasonReplaceFailed  = "ReplacementFailed"
+	ReasonExhausted      = "ReplacementsExhausted"
 )
 
 // Status is a rule's status, as the fleet's material has it, with why its eviction guard cannot be relied on, if so.
@@ -49,6 +53,7 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 		FailedNodes:        keepFailures(rule.Status.FailedNodes, m.Failed),
 		NodeEvaluations:    keepEvaluations(rule.Status.NodeEvaluations, m.Evaluations),
 		Truncated:          m.Truncated,
+		Replacements:       gate.ReplacementsAt(rule.Status.Replacements, rule.Generation, m.ReadyAt, now),
 	}
 	s.Conditions = append(s.Conditions, rule.Status.Conditions...)
 	set := func(conditionType string, status bool, reason, format string, args ...any) {
@@ -66,6 +71,12 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionGuarding)
 	} else {
 		guardCondition(m, problem, set)
+	}
+	if t := m.Rule.Spec.Timeout; !t.Replaces() {
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionReplacing)
+	} else {
+		a := gate.AllowanceOf(t.Replace, s.Replacements, rule.Generation, "", now)
+		replacingCondition(m, a.Exhausted, set)
 	}
 	switch m.Rule.Mode {
 	case ruleset.Enforced:
@@ -198,6 +209,28 @@ func guardCondition(m *fleet.Material, problem *guard.Problem, set setter) {
 	default:
 		set(v1alpha1.ConditionGuarding, true, ReasonNothingToGuard,
 			"The guard becomes active on a node when its evidence no longer holds")
+	}
+}
+
+// replacingCondition says whether nodes that never become ready are handed over.
+func replacingCondition(m *fleet.Material, exhausted bool, set setter) {
+	switch {
+	case m.Rule.Mode == ruleset.DryRun:
+		set(v1alpha1.ConditionReplacing, false, ReasonDryRun, "The rule is in dry-run: it hands no node over")
+	case m.Rule.Mode == ruleset.Suspended:
+		set(v1alpha1.ConditionReplacing, false, ReasonSuspended, "The rule is suspended: it hands no node over")
+	case m.Rule.Mode != ruleset.Enforced:
+		set(v1alpha1.ConditionReplacing, false, ReasonNotInForce, "The rule is frozen: it hands no node over")
+	case exhausted:
+		set(v1alpha1.ConditionReplacing, false, ReasonExhausted, "The rule handed over %d nodes in a row, and no node "+
+			"became ready: what nodes start with is probably broken, such as their image. It hands over no further node until "+
+			"a node becomes ready, or the rule is edited", v1alpha1.MaxReplacementsInARow)
+	case m.ReplaceProblem != "":
+		set(v1alpha1.ConditionReplacing, false, ReasonReplaceFailed, "A node could not be handed over: %s", m.ReplaceProblem)
+	default:
+		set(v1alpha1.ConditionReplacing, true, ReasonReplacing,
+			"Nodes that never become ready are handed over for replacement, at most %d in an hour",
+			m.Rule.Spec.Timeout.Replace.PerHour())
 	}
 }
 

@@ -167,6 +167,7 @@ func (x *explainer) rule() report.RuleExplanation {
 	}
 	r.Taint = x.taint(unread)
 	r.Published = published(x.d, x.node)
+	r.Replacement = x.replacement()
 	for _, e := range r.Evidence {
 		if e.Satisfied != nil && !*e.Satisfied && !x.verdict.Ready {
 			r.WaitsFor = append(r.WaitsFor, e.Message)
@@ -222,13 +223,22 @@ func (x *explainer) evidence(reported map[string]string) (out []report.Evidence,
 	return out, unread
 }
 
-// reported fills in what the rule's status says of the node, and returns its messages about requirements.
-func (x *explainer) reported(r *report.RuleExplanation) map[string]string {
+// stored returns the rule as it was read; nil if it was not.
+func (x *explainer) stored() *v1alpha1.NodeReadinessRule {
 	i := slices.IndexFunc(x.Stored, func(o v1alpha1.NodeReadinessRule) bool { return o.UID == x.d.Rule.UID })
 	if i < 0 {
 		return nil
 	}
-	status, messages := &x.Stored[i].Status, map[string]string{}
+	return &x.Stored[i]
+}
+
+// reported fills in what the rule's status says of the node, and returns its messages about requirements.
+func (x *explainer) reported(r *report.RuleExplanation) map[string]string {
+	stored := x.stored()
+	if stored == nil {
+		return nil
+	}
+	status, messages := &stored.Status, map[string]string{}
 	for _, n := range status.NodeEvaluations {
 		if n.NodeName != x.node.Name {
 			continue

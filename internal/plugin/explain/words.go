@@ -237,6 +237,8 @@ func (x *explainer) heldDeadlines(add func(time.Time, string, ...any)) {
 	then := "the operator emits a warning event, and the node stays held"
 	if spec.Timeout.Releases() {
 		then = "the node is released anyway"
+	} else if spec.Timeout.Replaces() {
+		then = "the node stays held, and may be handed over for replacement"
 	}
 	if after := spec.Timeout.After(); after > 0 {
 		add(start.Add(after), "its timeout ends (%s): %s", duration.HumanDuration(after), then)

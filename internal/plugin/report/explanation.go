@@ -27,7 +27,8 @@ func (e *NodeExplanation) Text(style Style) string {
 	for i := range e.Rules {
 		r := &e.Rules[i]
 		present := r.Taint != nil && r.Taint.Present
-		if !p.Wide && r.State == v1alpha1.NodeStateReady && !present && len(r.Deadlines) == 0 && r.Guard == "" {
+		if !p.Wide && r.State == v1alpha1.NodeStateReady && !present && len(r.Deadlines) == 0 &&
+			r.Guard+r.Replacement == "" {
 			satisfied = append(satisfied, r)
 			continue
 		}
@@ -121,6 +122,9 @@ func (p *page) rule(r *RuleExplanation, said bool, next *Deadline) {
 	}
 	if r.Guard != "" {
 		p.line(plain, 2, "%s.", sentence(r.Guard))
+	}
+	if r.Replacement != "" {
+		p.line(plain, 2, "%s.", sentence(r.Replacement))
 	}
 	for _, d := range r.Deadlines {
 		if next == nil || d != *next {

@@ -76,15 +76,17 @@ type RuleExplanation struct {
 	Reason  string             `json:"reason,omitempty"`
 	Message string             `json:"message"`
 
-	Taint      *Taint                   `json:"taint,omitempty"`
-	WaitsFor   []string                 `json:"waitsFor,omitempty"` // the evidence that is missing
-	Policy     v1alpha1.ConditionPolicy `json:"policy"`
-	Evidence   []Evidence               `json:"evidence,omitempty"`
-	Published  *Published               `json:"published,omitempty"`  // the node condition that the rule publishes
-	Guard      string                   `json:"guard,omitempty"`      // state of the eviction guard
-	Deadlines  []Deadline               `json:"deadlines,omitempty"`  // the next one first
-	ReleasedAt *metav1.Time             `json:"releasedAt,omitempty"` // when the node was first released
-	Reported   *Reported                `json:"reported,omitempty"`   // what the rule's status says of the node
+	Taint     *Taint                   `json:"taint,omitempty"`
+	WaitsFor  []string                 `json:"waitsFor,omitempty"` // the evidence that is missing
+	Policy    v1alpha1.ConditionPolicy `json:"policy"`
+	Evidence  []Evidence               `json:"evidence,omitempty"`
+	Published *Published               `json:"published,omitempty"` // the node condition that the rule publishes
+	Guard     string                   `json:"guard,omitempty"`     // state of the eviction guard
+	// Replacement says whether the node is handed over for replacement, or when it may be.
+	Replacement string       `json:"replacement,omitempty"`
+	Deadlines   []Deadline   `json:"deadlines,omitempty"`  // the next one first
+	ReleasedAt  *metav1.Time `json:"releasedAt,omitempty"` // when the node was first released
+	Reported    *Reported    `json:"reported,omitempty"`   // what the rule's status says of the node
 }
 
 // The values of Taint.By: who added a taint to a node.

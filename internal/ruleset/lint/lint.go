@@ -27,6 +27,10 @@ const (
 	NoMaxUnavailable Code = "NoMaxUnavailable"
 	// PublishedUnlimited: any number of nodes may be marked False for remediators at once.
 	PublishedUnlimited Code = "PublishedUnlimited"
+	// NoNodeClaim: the rule selects nodes that Karpenter did not create, and replaces nodes by their NodeClaims.
+	NoNodeClaim Code = "NoNodeClaim"
+	// ReplacedTwice: another rule may replace the same nodes, so that the limits of both add up.
+	ReplacedTwice Code = "ReplacedTwice"
 	// KubeletCannotLabel: the selector needs a label that a kubelet cannot set on its own node.
 	KubeletCannotLabel Code = "KubeletCannotLabel"
 	// UnknownToAutoscalers: no autoscaler treats the taint as temporary.
@@ -107,6 +111,7 @@ func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	l.probes()
 	l.limit()
 	l.publish()
+	l.replace()
 	l.labels()
 	l.autoscalers()
 	l.conditions()
@@ -223,6 +228,41 @@ func (l *linter) publish() {
 			"maxUnavailable: 10%%")
 	}
 }
+
+// replace looks for other rules that replace the same nodes, and for nodes without a NodeClaim.
+func (l *linter) replace() {
+	t := l.rule.Spec.Timeout
+	if !t.Replaces() {
+		return
+	}
+	for _, o := range l.rest() {
+		if o.Spec.Timeout.Replaces() && !ruleset.Disjoint(l.rule.Selector, o.Selector) {
+			l.warn(ReplacedTwice, "spec.timeout.replace.maxPerHour", "rule %s replaces nodes, too: on %s both may hand nodes "+
+				"over, and maxPerHour of both adds up", o.Name, l.whereBoth(o))
+		}
+	}
+	if t.Replace.MethodOrDefault() != v1alpha1.ReplaceMethodNodeClaim {
+		return
+	}
+	selected, foreign := 0, 0
+	for _, n := range l.facts.Nodes {
+		if !l.rule.Matches(n.Labels) {
+			continue
+		}
+		selected++
+		if _, ok := n.Labels[nodePoolLabel]; !ok {
+			foreign++
+		}
+	}
+	if foreign > 0 {
+		l.warn(NoNodeClaim, "spec.timeout.replace.method", "%d of %d nodes that the rule selects do not have the label %s: "+
+			"Karpenter did not create them, and they have no NodeClaim; select by that label, or use method: Annotation",
+			foreign, selected, nodePoolLabel)
+	}
+}
+
+// nodePoolLabel is on all nodes that Karpenter created.
+const nodePoolLabel = "karpenter.sh/nodepool"
 
 // limit warns of a taint that evicts without maxUnavailable, unless the taint can only be on new nodes.
 func (l *linter) limit() {

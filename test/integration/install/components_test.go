@@ -34,6 +34,7 @@ func TestComponents(t *testing.T) {
 		"without the record guard": {add: []string{"no-record-guard"}, set: "recordGuard.enabled=false"},
 		"node-admission-policy":    {base: "with-node-admission-policy", set: "nodeAdmission.engine=auto"},
 		"pod-admission":            {add: []string{"pod-admission"}, set: "podAdmission.enabled=true"},
+		"node-claims":              {add: []string{"node-claims"}, set: "nodeClaims.enabled=true"},
 		"published-conditions":     {add: []string{"published-conditions"}, set: "publishedConditions.enabled=true"},
 		"daemonset-evidence":       {beside: "daemonset-evidence", set: "daemonSetNamespaces={kube-system}"},
 		"node-admission-fail":      {add: []string{"node-admission-fail"}, set: "nodeAdmission.failurePolicy=Fail"},

@@ -1,0 +1,93 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// MaxReplacementsInARow is how many nodes a rule hands over without a node becoming ready before it stops.
+	MaxReplacementsInARow = 3
+	// MaxReplacementsListed is how many replacements a rule's status lists. It is also the most that maxPerHour allows.
+	MaxReplacementsListed = 20
+)
+
+// Replace says how nodes that never become ready are handed over for replacement.
+//
+// +kubebuilder:validation:XValidation:rule="(!has(self.method) || self.method == 'Annotation') == has(self.annotation)",message="method: Annotation, the default, needs annotation, and method: NodeClaim does not take it: give annotation: {key: example.com/replace}, or remove annotation"
+type Replace struct {
+	// method: Annotation, the default, sets an annotation on the node, which a remediator of your own acts on; NodeClaim
+	// deletes the Karpenter NodeClaim of the node. NodeClaim takes effect where the permission for it is installed.
+	// +optional
+	Method ReplaceMethod `json:"method,omitempty"`
+
+	// annotation is what marks a node that is handed over. Required with method: Annotation. The operator removes it when
+	// the node is released after all, or is overridden or in maintenance.
+	// +optional
+	Annotation *ReplaceAnnotation `json:"annotation,omitempty"`
+
+	// maxPerHour is how many nodes the rule hands over within an hour at most, 1 to 20. Default 1. Regardless of it, the
+	// rule stops after three nodes in a row without a node becoming ready, until a node becomes ready or the rule is
+	// edited.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=20
+	MaxPerHour *int32 `json:"maxPerHour,omitempty"`
+}
+
+// ReplaceMethod says how a node is handed over.
+// +kubebuilder:validation:Enum=Annotation;NodeClaim
+type ReplaceMethod string
+
+const (
+	// ReplaceMethodAnnotation sets an annotation on the node.
+	ReplaceMethodAnnotation ReplaceMethod = "Annotation"
+	// ReplaceMethodNodeClaim deletes the node's Karpenter NodeClaim.
+	ReplaceMethodNodeClaim ReplaceMethod = "NodeClaim"
+)
+
+// ReplaceAnnotation is an annotation that marks nodes.
+type ReplaceAnnotation struct {
+	// key is the annotation's key, such as example.com/replace.
+	// +required
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="must be an annotation key such as example.com/replace: an optional DNS subdomain and '/', then 1-63 letters, digits, '-', '_' or '.', with a letter or digit first and last"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('readiness.node.x-k8s.io/') && !self.startsWith('readiness.k8s.io/bootstrap-completed-')",message="annotations under readiness.node.x-k8s.io/ and readiness.k8s.io/bootstrap-completed- are written by Nodegate itself: choose another key"
+	Key string `json:"key"`
+
+	// value is the annotation's value. Default "true".
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Value string `json:"value,omitempty"`
+}
+
+// ReplacementStatus is which nodes a rule has handed over for replacement. The limits count by it.
+type ReplacementStatus struct {
+	// readyAt is when a node last became ready under the rule, as far as that ended a row of replacements. Earlier
+	// replacements do not count in the row.
+	// +optional
+	ReadyAt *metav1.Time `json:"readyAt,omitempty"`
+
+	// last are the last nodes that the rule has handed over, or was about to, the newest last; at most 20.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Last []Replacement `json:"last,omitempty"`
+}
+
+// Replacement is a node that a rule has handed over, or was about to: it is written before the operator acts.
+type Replacement struct {
+	// nodeName is the node.
+	NodeName string `json:"nodeName"`
+	// nodeUID is the node's UID.
+	NodeUID types.UID `json:"nodeUID"`
+	// time is when the operator decided to hand it over.
+	Time metav1.Time `json:"time"`
+	// method is how the node is handed over.
+	Method ReplaceMethod `json:"method"`
+	// generation is the rule's metadata.generation then. An edit of the rule ends the row.
+	Generation int64 `json:"generation"`
+}

@@ -1,0 +1,278 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/controller"
+	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// # How a node is handed over for replacement
+//
+//	        timeout ends        intention in             annotation set, or
+//	┌──────┐           ┌───────┐ the rule's  ┌────────┐  NodeClaim deleted  ┌─────────────┐
+//	│ Held │ ────────► │Expired│ ──────────► │Intended│ ──────────────────► │ Handed over │
+//	└──────┘           └───────┘   status    └────────┘                     └─────────────┘
+//	   ▲                                                                           │
+//	   └───────────────────────────────────────────────────────────────────────────┘
+//	        released, overridden or in maintenance: the annotation is removed
+//
+// The limits count intentions. The write of an intention names the resource version of the rule, so that of two leaders
+// one succeeds, and an edit of the rule is never overlooked. If the operator is killed after that write, or the act
+// fails, the same node may be handed over later: its intention is written again with the new time, and counts once.
+//
+// Each act names the resource version of what it changes, as it was when the node was found to be idle and not ready.
+
+const (
+	// replaceInterval is the least time between two searches for a node to hand over.
+	replaceInterval = 30 * time.Second
+	// replaceTries bounds how many nodes a search reads from the API server, with their pods.
+	replaceTries = 5
+)
+
+// search is what a process remembers of the search for nodes to hand over.
+type search struct {
+	// next is when to search again, after the last node that was read.
+	next  time.Time
+	after string
+	// problem says why the last node could not be handed over.
+	problem string
+}
+
+// replace hands over at most one node that never became ready, and returns when to look again; 0: when something
+// changes.
+func (r *Reconciler) replace(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule) (
+	time.Duration, error) {
+	now := r.Clock.Now()
+	if compiled.Mode != ruleset.Enforced && compiled.Mode != ruleset.DryRun {
+		return 0, nil
+	}
+	allowance := gate.AllowanceOf(compiled.Spec.Timeout.Replace, rule.Status.Replacements, rule.Generation, "", now)
+	exhausted := 0.0
+	if allowance.Exhausted {
+		exhausted = 1
+	}
+	replacementsExhausted.WithLabelValues(rule.Name).Set(exhausted)
+	if err := r.withdraw(ctx, rule, compiled, now); err != nil {
+		return soon(err)
+	}
+	r.mu.Lock()
+	s := &r.progress(rule).search
+	r.mu.Unlock()
+	if wait := s.next.Sub(now); wait > 0 && wait <= replaceInterval {
+		return wait, nil
+	}
+	before := s.problem
+	tried, err := r.tryExpired(ctx, rule, compiled, s)
+	switch {
+	case err != nil && apierrors.IsConflict(err):
+		return conflictDelay, nil
+	case err != nil:
+		s.problem = err.Error()
+	default:
+		s.problem = ""
+	}
+	if s.problem != before && err != nil {
+		log.FromContext(ctx).Error(err, "Cannot hand over a node, trying again later")
+	}
+	switch {
+	case tried:
+		s.next = now.Add(replaceInterval)
+		if s.problem != before {
+			return statusInterval, nil // the status says it then
+		}
+		return replaceInterval, nil
+	case allowance.Next.After(now) && !allowance.Exhausted && len(r.Fleet.Expired(rule.UID)) > 0:
+		return allowance.Next.Sub(now), nil
+	}
+	return 0, nil
+}
+
+// replaceProblem says why the last node could not be handed over; empty if it was, or there was none.
+func (r *Reconciler) replaceProblem(rule *v1alpha1.NodeReadinessRule) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.progress(rule).search.problem
+}
+
+// soon tells a concurrent writer, or an object that is gone, from a failure.
+func soon(err error) (time.Duration, error) {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return conflictDelay, nil
+	}
+	return 0, err
+}
+
+// tryExpired tries to hand over the nodes that wait for it, from where the last search ended, until one is handed over.
+// It reports whether it has read any.
+func (r *Reconciler) tryExpired(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
+	s *search) (tried bool, err error) {
+	now := r.Clock.Now()
+	names := r.Fleet.Expired(rule.UID)
+	from, found := slices.BinarySearch(names, s.after)
+	if found {
+		from++
+	}
+	tries := 0
+	for i := range names {
+		if tries == replaceTries {
+			break
+		}
+		node := &corev1.Node{}
+		if err := r.Client.Get(ctx, types.NamespacedName{Name: names[(from+i)%len(names)]}, node); err != nil {
+			continue // it is gone
+		}
+		a := gate.AllowanceOf(compiled.Spec.Timeout.Replace, rule.Status.Replacements, rule.Generation, node.UID, now)
+		if marked(compiled, node) || a.Exhausted || a.Next.After(now) {
+			continue
+		}
+		tries++
+		s.after = node.Name
+		switch done, e := r.handOver(ctx, rule, compiled, node); {
+		case done || apierrors.IsConflict(e):
+			return true, e
+		default:
+			err = cmp.Or(err, e)
+		}
+	}
+	return tries > 0, err
+}
+
+// handOver hands a node over if it runs no pods but those that are part of it. Everything is read from the API server.
+// The cached node has to be the same: the verdict is about that one.
+func (r *Reconciler) handOver(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
+	cached *corev1.Node) (done bool, err error) {
+	node := &corev1.Node{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cached), node); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	if node.UID != cached.UID || node.ResourceVersion != cached.ResourceVersion ||
+		!gate.Replaceable(compiled, node, r.Clock.Now()) {
+		return false, nil
+	}
+	pods, err := controller.ListPods(ctx, r.Live, node.Name)
+	if err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !controller.PartOfNode(&p) }) {
+		return false, nil
+	}
+	act := func() error { return r.mark(ctx, compiled, node, false) }
+	how := "set the annotation that marks it"
+	method := compiled.Spec.Timeout.Replace.MethodOrDefault()
+	if method == v1alpha1.ReplaceMethodNodeClaim {
+		claim, err := r.nodeClaim(ctx, node)
+		if err != nil || claim.GetDeletionTimestamp() != nil {
+			return false, err
+		}
+		act = func() error { return r.deleteClaim(ctx, claim) }
+		how = "deleted its NodeClaim " + claim.GetName()
+	}
+	if err := r.intend(ctx, rule, node, method); err != nil {
+		return false, err
+	}
+	if err := act(); err != nil {
+		if !apierrors.IsConflict(err) {
+			replacements.WithLabelValues(rule.Name, string(method), "failed").Inc()
+		}
+		return false, err
+	}
+	replacements.WithLabelValues(rule.Name, string(method), "done").Inc()
+	log.FromContext(ctx).Info("Handed over a node for replacement", "node", node.Name, "method", method)
+	r.Recorder.Eventf(node, rule, corev1.EventTypeWarning, reasonHandedOver, actionReplace,
+		"Rule %s hands the node over for replacement, because it was not ready in time: %s", rule.Name, how)
+	return true, nil
+}
+
+// intend writes that a node is about to be handed over. Nothing is done for which that is not on the rule.
+func (r *Reconciler) intend(ctx context.Context, rule *v1alpha1.NodeReadinessRule, node *corev1.Node,
+	method v1alpha1.ReplaceMethod) error {
+	s := rule.Status.Replacements.DeepCopy()
+	if s == nil {
+		s = &v1alpha1.ReplacementStatus{}
+	}
+	if i := gate.Replaced(s, node.UID); i >= 0 {
+		s.Last = slices.Delete(s.Last, i, i+1)
+	}
+	s.Last = append(s.Last, v1alpha1.Replacement{NodeName: node.Name, NodeUID: node.UID, Method: method,
+		Time: metav1.NewTime(r.Clock.Now().Truncate(time.Second)), Generation: rule.Generation})
+	s.Last = s.Last[max(0, len(s.Last)-v1alpha1.MaxReplacementsListed):]
+	rule.Status.Replacements = s
+	if err := r.Client.Status().Update(ctx, rule); err != nil {
+		return fmt.Errorf("writing that node %q is about to be handed over to the status of rule %q: %w", node.Name,
+			rule.Name, err)
+	}
+	statusWrites.Inc()
+	if gate.Replaced(rule.Status.Replacements, node.UID) < 0 {
+		return fmt.Errorf("the API server does not keep status.replacements of rule %q: update the "+
+			"CustomResourceDefinition", rule.Name)
+	}
+	return nil
+}
+
+// withdraw removes the annotation from nodes that were handed over and need no replacement any more.
+func (r *Reconciler) withdraw(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
+	now time.Time) error {
+	if rule.Status.Replacements == nil || compiled.Spec.Timeout.Replace.Annotation == nil {
+		return nil
+	}
+	for i := range rule.Status.Replacements.Last {
+		of := &rule.Status.Replacements.Last[i]
+		node := &corev1.Node{}
+		if err := r.Client.Get(ctx, types.NamespacedName{Name: of.NodeName}, node); err != nil {
+			continue // it is gone
+		}
+		if node.UID != of.NodeUID || !marked(compiled, node) || !node.DeletionTimestamp.IsZero() ||
+			gate.Replaceable(compiled, node, now) {
+			continue
+		}
+		if err := r.mark(ctx, compiled, node, true); err != nil {
+			return err
+		}
+		log.FromContext(ctx).Info("Withdrew a node that was handed over", "node", node.Name)
+	}
+	return nil
+}
+
+// marked reports whether the node has the annotation that marks nodes of a rule.
+func marked(compiled *ruleset.Rule, node *corev1.Node) bool {
+	a := compiled.Spec.Timeout.Replace.Annotation
+	return a != nil && node.Annotations[a.Key] == a.ValueOrDefault()
+}
+
+// mark sets the annotation on the node, or removes it, unless the node has changed since it was read.
+func (r *Reconciler) mark(ctx context.Context, compiled *ruleset.Rule, node *corev1.Node, remove bool) error {
+	a := compiled.Spec.Timeout.Replace.Annotation
+	var value any
+	if !remove {
+		value = a.ValueOrDefault()
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": node.UID,
+		"resourceVersion": node.ResourceVersion, "annotations": map[string]any{a.Key: value}}})
+	if err != nil {
+		return err
+	}
+	written := &corev1.Node{}
+	written.Name = node.Name
+	if err := r.Client.Patch(ctx, written, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("patching node %q: %w", node.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// replacementWindow is the time that maxPerHour is about.
+const replacementWindow = time.Hour
+
+// expired reports whether the timeout of a node has ended that was never released under the rule and is held by it.
+// Whether it was released before a reboot is not known of all nodes: what is not known counts as released.
+func (s *State) expired(rec *Record) bool {
+	return s.Claimed && !s.Released && !rec.TimedOut.IsZero() && rec.Released.IsZero() && !rec.Existing && !rec.Counted &&
+		(rec.RearmedAt.IsZero() || rec.Starting)
+}
+
+// expired reports whether the node waits for its replacement, after a move.
+func (n *subject) expired(m move) bool {
+	return n.Rule.Spec.Timeout.Replaces() && m.to == toHold && m.timed && !n.Verdict.Ready &&
+		n.State.expired(&n.rec)
+}
+
+// Replaceable reports whether a rule may hand a node over for replacement, as far as the node itself says. The caller
+// also knows that evidence is missing, and which pods run on the node.
+func Replaceable(rule *ruleset.Rule, node *corev1.Node, now time.Time) bool {
+	if rule.Mode != ruleset.Enforced || !rule.Spec.Timeout.Replaces() || !node.DeletionTimestamp.IsZero() ||
+		controlPlane(node) || v1alpha1.InMaintenance(node.Annotations) {
+		return false
+	}
+	if o, err := OverrideOf(node, now); err != nil || o.Action != OverrideNone {
+		return false
+	}
+	s := StateOf(rule, node, now)
+	return s.Matches && s.Present && !s.Rebooted && s.expired(&s.Record)
+}
+
+// becameReady is when the node became ready for the first time, or earlier; zero if that is not known. A record also
+// says that a node is released if it was in service when it was first held, or when it was re-armed.
+func (r *Record) becameReady() time.Time {
+	if r.Released.Equal(&r.Since) || r.Released.Equal(&r.RearmedAt) {
+		return time.Time{}
+	}
+	return r.Released.Time
+}
+
+// ReadyAt is when the node became ready under a rule that replaces nodes; zero if it did not, or that is not known.
+func (s *State) ReadyAt(rule *ruleset.Rule) time.Time {
+	if !s.Matches || !rule.Spec.Timeout.Replaces() {
+		return time.Time{}
+	}
+	return s.Record.becameReady()
+}
+
+// Allowance is what the limits of a rule's replacements allow.
+type Allowance struct {
+	// Exhausted is whether the rule has handed over MaxReplacementsInARow nodes without a node becoming ready.
+	Exhausted bool
+	// Next is when maxPerHour allows one more; zero: now.
+	Next time.Time
+}
+
+// AllowanceOf counts the replacements in a rule's status, except that of the node that it is asked for.
+func AllowanceOf(spec *v1alpha1.Replace, status *v1alpha1.ReplacementStatus, generation int64, node types.UID,
+	now time.Time) Allowance {
+	if status == nil {
+		return Allowance{}
+	}
+	var ends []time.Time
+	for i := range status.Last {
+		if status.Last[i].NodeUID == node {
+			continue
+		}
+		if end := status.Last[i].Time.Add(replacementWindow); end.After(now) {
+			ends = append(ends, end)
+		}
+	}
+	a := Allowance{Exhausted: inARow(status, generation, node) >= v1alpha1.MaxReplacementsInARow}
+	if over := len(ends) - spec.PerHour(); over >= 0 {
+		slices.SortFunc(ends, time.Time.Compare)
+		a.Next = ends[over]
+	}
+	return a
+}
+
+// inARow counts the replacements since the rule was last edited and a node last became ready. A replacement in the same
+// second as that counts, that of the node itself does not.
+func inARow(status *v1alpha1.ReplacementStatus, generation int64, node types.UID) int {
+	n := 0
+	for i := range status.Last {
+		if r := &status.Last[i]; r.NodeUID != node && r.Generation == generation && !r.Time.Before(status.ReadyAt) {
+			n++
+		}
+	}
+	return n
+}
+
+// Replaced returns which of a rule's replacements a node is; -1 if it is none of them.
+func Replaced(status *v1alpha1.ReplacementStatus, node types.UID) int {
+	if status == nil {
+		return -1
+	}
+	return slices.IndexFunc(status.Last, func(r v1alpha1.Replacement) bool { return r.NodeUID == node })
+}
+
+// ReplacementsAt brings the replacements in a rule's status up to date: a node that became ready ends the row, and what
+// a clock that was ahead dated in the future is dated now, so that it does not count for longer than an hour. A time in
+// the future ends no row. Without a change it returns the status as it was.
+func ReplacementsAt(status *v1alpha1.ReplacementStatus, generation int64, readyAt,
+	now time.Time) *v1alpha1.ReplacementStatus {
+	if status == nil {
+		return nil
+	}
+	out := status.DeepCopy()
+	for i := range out.Last {
+		if at := &out.Last[i].Time; at.After(now) {
+			*at = metav1.NewTime(now.Truncate(time.Second))
+		}
+	}
+	if readyAt.IsZero() || readyAt.After(now) {
+		return out
+	}
+	ready := out.DeepCopy()
+	ready.ReadyAt = new(metav1.NewTime(readyAt))
+	if inARow(ready, generation, "") < inARow(out, generation, "") {
+		return ready
+	}
+	return out
+}
