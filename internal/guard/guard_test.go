@@ -187,7 +187,7 @@ func TestDecide(t *testing.T) {
 			rules: []*build.RuleWrapper{rule().Taint("a/b", "", noExecute)}, second: 5, want: denied},
 
 		"ready, since when is not known, in the hold": {rules: []*build.RuleWrapper{resource()}, node: gpus("1"),
-			second: 59, want: denied, says: "has been ready again for too short a time"},
+			second: 59, want: denied, says: "has not been ready again for long enough"},
 		"ready, since when is not known, and the leader has seen the end": {rules: []*build.RuleWrapper{resource()},
 			node: gpus("1").Annotation(recordKey, ended), second: 75, want: allowed},
 		"ready, since when is not known, and no leader": {rules: []*build.RuleWrapper{resource()}, node: gpus("1"),
