@@ -181,7 +181,7 @@ func TestGathersDaemonSetsAndTheirPods(t *testing.T) {
 	file := Of([]apiruntime.Object{agent.Obj(), agent.Pod("n", born).Obj()}, set)
 	check("a file", set, file.DaemonSets("kube-system"), func(e *readiness.Evidence) { file.Gather(set, "n", e) })
 	if p := Of([]apiruntime.Object{agent.Obj()}, set).Unavailable(rule); p == nil ||
-		!strings.Contains(p.Message, "there are no Pods in the file") {
+		!strings.Contains(p.Message, "the file has no Pods") {
 		t.Error(p)
 	}
 
