@@ -218,16 +218,14 @@ func isMutant(n int) bool { return played == n+1 }
 	return program
 }
 
-var failure = regexp.MustCompile(`(?m)^\s*simulation_test\.go:\d+: (seed \d+): (.*)$`)
+var failure = regexp.MustCompile(`(?m)(?:FAIL: TestScripts/(\S+) .*\n)?` +
+	`^\s*simulation_test\.go:\d+: (?:(seed \d+): )?(.*)$`)
 
-// find plays stories with a mutant and returns the seed and the failure that it found.
+// find plays stories with a mutant, first those that are kept, and returns the failure, and the story or the seed.
 func find(t *testing.T, program string, n int, source string) (string, error) {
 	t.Helper()
-	m, test := &mutants[n], "^TestStories$"
-	args := []string{"-first=1", "-shrink=0", fmt.Sprintf("-seeds=%d", m.seeds)}
-	if m.predicate == "starts" {
-		test = "^TestStarts$"
-	}
+	m := &mutants[n]
+	args := []string{"-test.timeout=1h", "-first=1", "-shrink=0", fmt.Sprintf("-seeds=%d", m.seeds)}
 	if filepath.Ext(m.file) == ".yaml" {
 		changed := filepath.Join(t.TempDir(), "policy.yaml")
 		if err := os.WriteFile(changed, []byte(strings.Replace(source, m.old, m.new, 1)), 0o600); err != nil {
@@ -235,15 +233,22 @@ func find(t *testing.T, program string, n int, source string) (string, error) {
 		}
 		args = append(args, "-policy="+changed)
 	}
-	cmd := exec.CommandContext(t.Context(), program, append([]string{"-test.timeout=1h", "-test.run=" + test}, args...)...)
-	cmd.Dir, cmd.Env = "..", append(os.Environ(), fmt.Sprintf("MUTANT=%d", n+1))
-	out, err := cmd.CombinedOutput()
-	match := failure.FindStringSubmatch(string(out))
-	switch {
-	case err == nil:
-		return "", nil
-	case match == nil:
-		return "", fmt.Errorf("%w: %s", err, out)
+	tests := []string{"^TestScripts$", "^TestStories$"}
+	if m.predicate == "starts" {
+		tests = []string{"^TestStarts$"}
 	}
-	return match[2] + " (" + match[1] + ")", nil
+	for _, test := range tests {
+		cmd := exec.CommandContext(t.Context(), program, append(args, "-test.run="+test)...)
+		cmd.Dir, cmd.Env = "..", append(os.Environ(), fmt.Sprintf("MUTANT=%d", n+1))
+		out, err := cmd.CombinedOutput()
+		match := failure.FindStringSubmatch(string(out))
+		switch {
+		case err == nil:
+		case match == nil:
+			return "", fmt.Errorf("%w: %s", err, out)
+		default:
+			return match[3] + " (" + match[1] + match[2] + ")", nil
+		}
+	}
+	return "", nil
 }
