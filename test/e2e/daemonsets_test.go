@@ -20,6 +20,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/ledger"
 )
 
@@ -42,13 +43,13 @@ func (e *env) grantDaemonSets(namespace string) {
 // after the nodes are created: pods end while their nodes are there.
 func (e *env) newNamespace() *corev1.Namespace {
 	e.T.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.name}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.Name}}
 	e.Must(e.Client.Create(e.T.Context(), namespace))
 	e.Eventually("the namespace has its service account", func() error {
-		_, err := e.Clientset.CoreV1().ServiceAccounts(e.name).Get(e.T.Context(), "default", metav1.GetOptions{})
+		_, err := e.Clientset.CoreV1().ServiceAccounts(e.Name).Get(e.T.Context(), "default", metav1.GetOptions{})
 		return err
 	})
-	e.grantDaemonSets(e.name)
+	e.grantDaemonSets(e.Name)
 	return namespace
 }
 
@@ -87,15 +88,15 @@ func TestARolloutTaintsNoNode(t *testing.T) {
 	const nodes = 100
 	e := newPool(t, nodes)
 	e.Discard(e.newNamespace())
-	d := build.MakeDaemonSet(e.name, "agent").Tolerate("").Obj()
+	d := build.MakeDaemonSet(e.Name, "agent").Tolerate("").Obj()
 	d.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType,
 		RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.FromString("20%"))}}
 	e.Create(d)
-	e.Create(build.MakeRule(e.name).Selector(poolKey, e.name).Continuous().MaxUnavailable("100%").DaemonSets(e.name).
+	e.Create(build.MakeRule(e.Name).Selector(cluster.PoolKey, e.Name).Continuous().MaxUnavailable("100%").DaemonSets(e.Name).
 		Taint(agentsTaint, "", corev1.TaintEffectNoSchedule).Obj())
-	e.Eventually("all nodes are released", e.Counts(e.name, v1alpha1.NodeCounts{Matched: nodes, Ready: nodes}))
+	e.Eventually("all nodes are released", e.Counts(e.Name, v1alpha1.NodeCounts{Matched: nodes, Ready: nodes}))
 	e.Eventually("no node has the taint", func() error {
-		for _, name := range e.nodes {
+		for _, name := range e.Nodes {
 			if err := e.Tainted(name, agentsTaint, false)(); err != nil {
 				return err
 			}
@@ -115,9 +116,9 @@ func TestARolloutTaintsNoNode(t *testing.T) {
 		}
 		return nil
 	})
-	e.Eventually("all nodes are ready again", e.Counts(e.name, v1alpha1.NodeCounts{Matched: nodes, Ready: nodes}))
+	e.Eventually("all nodes are ready again", e.Counts(e.Name, v1alpha1.NodeCounts{Matched: nodes, Ready: nodes}))
 	settle()
-	for _, name := range e.nodes {
+	for _, name := range e.Nodes {
 		if gates := l.Gates(name); !slices.Equal(gates, []bool{false}) {
 			t.Errorf("node %s was tainted: %v", name, gates)
 		}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/controller"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 )
@@ -39,7 +39,7 @@ func (r *Reconciler) livePods(ctx context.Context, node, namespace string, selec
 // running lists the pods of the node of a pass, once.
 func (r *Reconciler) running(ctx context.Context, p *pass) ([]corev1.Pod, error) {
 	if !p.listed {
-		p.pods, p.errPods = controller.ListPods(ctx, r.Live, p.node.Name)
+		p.pods, p.errPods = evidence.ListPods(ctx, r.Live, p.node.Name)
 		p.listed = true
 	}
 	return p.pods, p.errPods
@@ -53,7 +53,7 @@ func (r *Reconciler) busy(ctx context.Context, p *pass) (busy, known bool) {
 		return false, false
 	}
 	for i := range pods {
-		if ns := pods[i].Namespace; !controller.PartOfNode(&pods[i]) && ns != metav1.NamespaceSystem &&
+		if ns := pods[i].Namespace; !evidence.PartOfNode(&pods[i]) && ns != metav1.NamespaceSystem &&
 			ns != metav1.NamespacePublic {
 			return true, true
 		}
@@ -71,7 +71,7 @@ func (r *Reconciler) occupied(ctx context.Context, p *pass, taint *corev1.Taint)
 	}
 	for i := range pods {
 		_, static := pods[i].Annotations[corev1.MirrorPodAnnotationKey]
-		if !static && (taint == nil && !controller.PartOfNode(&pods[i]) ||
+		if !static && (taint == nil && !evidence.PartOfNode(&pods[i]) ||
 			taint != nil && ruleset.Toleration(pods[i].Spec.Tolerations, taint) == nil) {
 			return true, true
 		}
@@ -134,12 +134,12 @@ func (e *Escapes) late(c *taints.Change, node string) {
 }
 
 func (e *Escapes) count(ctx context.Context, of escape) error {
-	pods, err := controller.ListPods(ctx, e.Live, of.node)
+	pods, err := evidence.ListPods(ctx, e.Live, of.node)
 	if err != nil {
 		return err
 	}
 	for i := range pods {
-		if !controller.PartOfNode(&pods[i]) && ruleset.Toleration(pods[i].Spec.Tolerations, &of.taint) == nil {
+		if !evidence.PartOfNode(&pods[i]) && ruleset.Toleration(pods[i].Spec.Tolerations, &of.taint) == nil {
 			escapedPods.WithLabelValues(of.rule).Inc()
 		}
 	}
