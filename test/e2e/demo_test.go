@@ -38,7 +38,7 @@ func TestDemo(t *testing.T) {
 				"10 nodes: CNI not ready, held, 0 pods",
 				"CNI up, open, 3 pods", "The CNI of node-", "What you saw",
 				"export KUBECONFIG=", "kubectl get nodereadinessrules",
-				"3 nodes: CNI not reported, held, 0 pods", "3 nodes: CNI up, open, 3 pods",
+				"late-2: CNI not reported, held, 0 pods", "late-2: CNI up, open, 3 pods",
 			},
 		},
 		{name: "ends in order in the middle", interruptAt: "nodes register", fails: true, says: []string{"interrupted"}},
