@@ -110,7 +110,7 @@ func TestElectionOutsideOfACluster(t *testing.T) {
 		says             string
 	}{
 		"without a flag it runs alone":    {},
-		"asked for, it says what to pass": {args: []string{"--leader-elect"}, says: "pass --leader-election-namespace"},
+		"asked for, it says what to pass": {args: []string{"--leader-elect"}, says: "set --leader-election-namespace"},
 		"with a namespace it elects":      {args: []string{"--leader-election-namespace=x"}, elect: true},
 		"in a cluster it elects":          {inCluster: true, elect: true},
 		"turned off":                      {args: []string{"--leader-elect=false"}},

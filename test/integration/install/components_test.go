@@ -60,7 +60,7 @@ func TestComponents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects := overlay(t, c.base, c.drop, c.add)
 			if c.beside != "" {
-				more, err := kustomize(t.Context(), filepath.Join(root, "config", c.beside))
+				more, err := kustomize(t.Context(), "config/"+c.beside)
 				cluster.Must(t, err)
 				objects = append(objects, more...)
 			}
