@@ -4,27 +4,44 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/ledger"
 )
 
-const agentsTaint = "example.com/agents"
+const (
+	agentsTaint = "example.com/agents"
+	otherTaint  = "example.com/other"
+	zone        = "example.com/zone"
+	generation  = "example.com/generation"
+)
 
 // grantDaemonSets gives the operator the permission to read the DaemonSets of a namespace.
 func (e *env) grantDaemonSets(namespace string) {
@@ -83,6 +100,316 @@ func (e *env) followGates(key string) (l *ledger.Ledger, settle func()) {
 	}
 }
 
+// TestTheDaemonSetsThatBelongAreThoseOfTheController compares the DaemonSets that belong on nodes with the pods that
+// the DaemonSet controller of Kubernetes creates, while nodes have the taints of their start and after that.
+func TestTheDaemonSetsThatBelongAreThoseOfTheController(t *testing.T) {
+	const nodes, sets = 12, 240
+	e := newPool(t, 0)
+	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number is as good
+	t.Logf("seed %d", seed)
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0)), env: e}
+
+	rule := build.MakeRule(e.Name).Selector(cluster.PoolKey, e.Name).BootstrapOnly().DaemonSets(e.Name).
+		Taint(agentsTaint, "", corev1.TaintEffectNoSchedule).Obj()
+	other := build.MakeRule(e.Name+"-other").Selector(cluster.PoolKey, e.Name).Selector(zone, "b").Condition(cluster.GPUReady).
+		Taint(otherTaint, "", corev1.TaintEffectNoSchedule).Obj()
+	namespace := e.newNamespace()
+	e.Create(rule)
+	e.Create(other)
+	l, settle := e.followGates(agentsTaint)
+	for range nodes {
+		g.join()
+	}
+	e.Discard(namespace)
+	for i, name := range e.Nodes {
+		e.Eventually("the node has the taints of its start", g.starting(i))
+		e.Eventually("the node is held", e.Tainted(name, agentsTaint, true))
+	}
+	g.everywhere()
+	for i := range sets - 1 {
+		e.Must(e.Client.Create(t.Context(), g.daemonSet(strconv.Itoa(i))))
+	}
+
+	all := &appsv1.DaemonSetList{}
+	e.Must(e.Client.List(t.Context(), all, client.InNamespace(e.Name)))
+	found := make([]*ruleset.DaemonSet, len(all.Items))
+	for i := range all.Items {
+		found[i] = ruleset.CompileDaemonSet(&all.Items[i])
+	}
+	now := time.Now()
+	known := ruleset.Cluster{DaemonSets: func(string) []*ruleset.DaemonSet { return found },
+		TransientTaintPrefixes: ruleset.DefaultTransientTaintPrefixes}
+	set := ruleset.NewSet(ruleset.Compile(rule, nil, now), ruleset.Compile(other, nil, now)).
+		WithDaemonSets(known, ruleset.NewSet())
+	compiled := set.Rule(rule.UID)
+
+	// With all taints of the start, nothing runs but what tolerates each of them, and no gate opens.
+	anyTaint := func(*corev1.Taint) bool { return true }
+	e.Eventually("the controller has created the pods that tolerate all taints",
+		e.placed(func(n *corev1.Node) []*ruleset.DaemonSet {
+			return slices.DeleteFunc(slices.Clone(found), func(d *ruleset.DaemonSet) bool {
+				return !d.Fits(n) || d.RepelledBy(n.Spec.Taints, anyTaint) != nil
+			})
+		}))
+	e.Eventually("all of them are ready", e.podsReady)
+	closed := func() error {
+		for _, name := range e.Nodes { // a node may be created without the taint, and gets it at once
+			if gates := l.Gates(name); !gates[len(gates)-1] || len(gates) > 2 {
+				return fmt.Errorf("the gate of node %s has opened: %v", name, gates)
+			}
+		}
+		return nil
+	}
+	e.Consistently("no gate opens while nodes are starting", 2*time.Second, closed)
+	settle()
+	e.Must(closed())
+
+	for i := range e.Nodes {
+		g.started(i)
+	}
+	for _, name := range e.Nodes {
+		e.Eventually("the node is released", e.Tainted(name, agentsTaint, false))
+	}
+	belonging, leftOut := 0, 0
+	e.Eventually("the controller has created the pods that belong", e.placed(func(n *corev1.Node) []*ruleset.DaemonSet {
+		p := compiled.DaemonSets()[0].On(n, compiled.Taint, set)
+		belonging, leftOut = belonging+len(p.Belong), leftOut+len(p.Ignored)
+		return slices.Concat(p.Belong, p.Ignored)
+	}))
+	if belonging == 0 || leftOut == 0 {
+		t.Errorf("%d belong, %d are left out: the generator makes too few", belonging, leftOut)
+	}
+	settle()
+	for _, name := range e.Nodes {
+		if gates := l.Gates(name); len(gates) > 3 {
+			t.Errorf("the gate of node %s has moved: %v", name, gates)
+		}
+	}
+}
+
+// placed is a check: the pods on each node are those of the DaemonSets that want returns.
+func (e *env) placed(want func(*corev1.Node) []*ruleset.DaemonSet) func() error {
+	return func() error {
+		pods := &corev1.PodList{}
+		if err := e.Client.List(e.T.Context(), pods, client.InNamespace(e.Name)); err != nil {
+			return err
+		}
+		on := map[string][]string{}
+		for i := range pods.Items {
+			if p := &pods.Items[i]; p.DeletionTimestamp.IsZero() {
+				node := readiness.NodeOf(p)
+				on[node] = append(on[node], metav1.GetControllerOf(p).Name)
+			}
+		}
+		for _, name := range e.Nodes {
+			var names []string
+			node := e.Node(name)
+			for _, d := range want(node) {
+				names = append(names, d.Name)
+			}
+			slices.Sort(names)
+			slices.Sort(on[name])
+			if diff := cmp.Diff(names, on[name]); diff != "" {
+				return fmt.Errorf("node %s with labels %v and taints %v: the operator's set (-), the controller's pods (+):\n%s",
+					name, node.Labels, node.Spec.Taints, diff)
+			}
+		}
+		return nil
+	}
+}
+
+// podsReady is a check: all pods of the test's namespace are ready.
+func (e *env) podsReady() error {
+	pods := &corev1.PodList{}
+	if err := e.Client.List(e.T.Context(), pods, client.InNamespace(e.Name)); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		if !slices.ContainsFunc(pods.Items[i].Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		}) {
+			return fmt.Errorf("pod %s of %d is not ready", pods.Items[i].Name, len(pods.Items))
+		}
+	}
+	return nil
+}
+
+// generator makes nodes that are starting, and DaemonSets that belong on some of them.
+type generator struct {
+	*rand.Rand
+	*env
+	starts []start
+}
+
+// start is what keeps pods off a node while it starts, and goes: a taint, a condition for which Kubernetes adds a
+// taint, or a kubelet that is not ready.
+type start struct {
+	taint   corev1.Taint
+	network bool
+}
+
+var starts = []start{
+	{taint: corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Effect: corev1.TaintEffectNoSchedule}},
+	{taint: corev1.Taint{Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute}},
+	{taint: corev1.Taint{Key: "node.cilium.io/agent-not-ready", Effect: corev1.TaintEffectNoSchedule}},
+	{taint: corev1.Taint{Key: corev1.TaintNodeNetworkUnavailable, Effect: corev1.TaintEffectNoSchedule}, network: true},
+	{taint: corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}},
+}
+
+// lasting are taints that stay on a node.
+var lasting = []corev1.Taint{
+	{Key: "example.com/gpu", Value: "true", Effect: corev1.TaintEffectNoSchedule},
+	{Key: "example.com/dedicated", Value: "a", Effect: corev1.TaintEffectNoExecute},
+	{Key: "example.com/dedicated", Value: "b", Effect: corev1.TaintEffectNoExecute},
+	{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule},
+	{Key: "example.com/soft", Effect: corev1.TaintEffectPreferNoSchedule},
+}
+
+// chance is true in so many of a hundred cases.
+func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
+
+func one[T any](g *generator, of ...T) T { return of[g.IntN(len(of))] }
+
+// join adds a node that is starting.
+func (g *generator) join() {
+	g.T.Helper()
+	s := one(g, starts...)
+	o := cluster.NodeOptions{Images: -1, Labels: map[string]string{cluster.PoolKey: g.Name, zone: one(g, "a", "b", "c"),
+		generation: one(g, "1", "2", "3", "4", "new")}}
+	if g.chance(50) {
+		o.Labels["example.com/ssd"] = ""
+	}
+	if g.chance(40) {
+		o.Taints = append(o.Taints, one(g, lasting...))
+	}
+	switch {
+	case s.taint.Key == corev1.TaintNodeNotReady:
+		o.Annotations = map[string]string{cluster.KubeletAnnotation: "not-ready"}
+	case !s.network:
+		o.Taints = append(o.Taints, s.taint)
+	}
+	node := cluster.NewNode(fmt.Sprintf("%s-%d", g.Name, len(g.Nodes)), o)
+	node.Spec.Unschedulable = g.chance(10)
+	if s.network {
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable,
+			Status: corev1.ConditionTrue, Reason: "NoRoute"})
+	}
+	g.Create(node)
+	g.Nodes, g.starts = append(g.Nodes, node.Name), append(g.starts, s)
+}
+
+// starting is a check: node i has the taint of its start.
+func (g *generator) starting(i int) func() error {
+	return g.Tainted(g.Nodes[i], g.starts[i].taint.Key, true)
+}
+
+// started ends the start of node i.
+func (g *generator) started(i int) {
+	g.T.Helper()
+	name, s := g.Nodes[i], g.starts[i]
+	g.Report(name, cluster.GPUReady, true)
+	switch {
+	case s.taint.Key == corev1.TaintNodeNotReady:
+		g.SetKubelet(name, true)
+	case s.network:
+		g.PatchNode(name, `{"status":{"conditions":[{"type":"NetworkUnavailable","status":"False"}]}}`, "status")
+	default:
+		g.EditNode(name, func(n *corev1.Node) {
+			n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == s.taint.Key })
+		})
+	}
+	for _, key := range []string{s.taint.Key, otherTaint} {
+		g.Eventually("the start ends", g.Tainted(name, key, false))
+	}
+}
+
+// everywhere creates a DaemonSet that runs on each node as soon as its start has ended: without its pod, no gate opens.
+func (g *generator) everywhere() {
+	g.T.Helper()
+	d := build.MakeDaemonSet(g.Name, "everywhere").Tolerate(agentsTaint).Tolerate(otherTaint)
+	for _, t := range lasting {
+		d.Tolerate(t.Key)
+	}
+	g.Must(g.Client.Create(g.T.Context(), d.Obj()))
+}
+
+// daemonSet makes a DaemonSet.
+func (g *generator) daemonSet(name string) *appsv1.DaemonSet {
+	d := build.MakeDaemonSet(g.Name, "set-"+name)
+	if g.chance(80) {
+		d.Tolerate(agentsTaint)
+	}
+	for range g.IntN(4) {
+		d.Template(g.tolerate)
+	}
+	if g.chance(5) {
+		d.Tolerate("")
+	}
+	if g.chance(60) {
+		d.Select(zone, one(g, "a", "b", "c"))
+	}
+	if g.chance(30) {
+		d.Select("example.com/ssd", "")
+	}
+	d.Template(func(p *corev1.PodSpec) {
+		p.HostNetwork = g.chance(30)
+		if g.chance(5) {
+			p.NodeName = one(g, g.Nodes...)
+		}
+		if g.chance(50) {
+			var terms []corev1.NodeSelectorTerm
+			for range 1 + g.IntN(2) {
+				terms = append(terms, g.term())
+			}
+			p.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
+		}
+	})
+	return d.Obj()
+}
+
+// tolerate adds a toleration, with a taint's effect and value or with others.
+func (g *generator) tolerate(p *corev1.PodSpec) {
+	keys := map[string]bool{otherTaint: true}
+	for _, t := range lasting {
+		keys[t.Key] = true
+	}
+	for _, s := range starts {
+		keys[s.taint.Key] = true
+	}
+	t := corev1.Toleration{Key: one(g, slices.Sorted(maps.Keys(keys))...), Operator: corev1.TolerationOpExists,
+		Effect: one(g, "", "", corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)}
+	if g.chance(40) {
+		t.Operator, t.Value = one(g, "", corev1.TolerationOpEqual), one(g, "", "true", "a", "b")
+	}
+	if t.Effect == corev1.TaintEffectNoExecute && g.chance(30) {
+		t.TolerationSeconds = new(int64(86400))
+	}
+	p.Tolerations = append(p.Tolerations, t)
+}
+
+// term makes a term of a node affinity.
+func (g *generator) term() corev1.NodeSelectorTerm {
+	var out corev1.NodeSelectorTerm
+	if g.chance(10) {
+		out.MatchFields = []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField,
+			Operator: one(g, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn), Values: []string{one(g, g.Nodes...)}}}
+	}
+	for range g.IntN(3) { // none at all matches no node
+		e := corev1.NodeSelectorRequirement{Key: one(g, zone, "example.com/ssd", generation), Operator: one(g,
+			corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist,
+			corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt)}
+		switch e.Operator {
+		case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+			e.Values = []string{one(g, "a", "b", "1", "2"), one(g, "c", "", "3", "new")}
+		case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
+			e.Values = []string{one(g, "1", "2", "3")}
+		}
+		out.MatchExpressions = append(out.MatchExpressions, e)
+	}
+	return out
+}
+
 // TestARolloutTaintsNoNode updates a DaemonSet on many nodes, which replaces each of its pods.
 func TestARolloutTaintsNoNode(t *testing.T) {
 	const nodes = 100
@@ -122,5 +449,55 @@ func TestARolloutTaintsNoNode(t *testing.T) {
 		if gates := l.Gates(name); !slices.Equal(gates, []bool{false}) {
 			t.Errorf("node %s was tainted: %v", name, gates)
 		}
+	}
+}
+
+func TestExampleDaemonSets(t *testing.T) {
+	e := newPool(t, 0)
+	const taint = "readiness.k8s.io/AgentsReady"
+	rule := e.ApplyFile(cluster.Example("daemonsets", "rule.yaml"))[0]
+	in := func(reason, message string) {
+		e.Eventually("the rule is "+reason, func() error {
+			r := &v1alpha1.NodeReadinessRule{}
+			if err := e.Client.Get(t.Context(), client.ObjectKey{Name: rule.GetName()}, r); err != nil {
+				return err
+			}
+			c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
+			if c == nil || c.Reason != reason || !strings.Contains(c.Message, message) {
+				return fmt.Errorf("its conditions are %+v", r.Status.Conditions)
+			}
+			return nil
+		})
+	}
+	in("EvidenceUnavailable", `cannot watch resource "daemonsets"`) // the webhook may list them
+	e.grantDaemonSets(metav1.NamespaceSystem)
+	in("InForce", "")
+
+	set := func(name string) *build.DaemonSetWrapper {
+		return build.MakeDaemonSet(metav1.NamespaceSystem, name).Tolerate(taint)
+	}
+	e.Create(set("log-collector").Template(func(p *corev1.PodSpec) { // its pods cannot be scheduled
+		p.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1k")}
+	}).Obj())
+	e.Join(2, map[string]string{cluster.PoolKey: "workers"})
+	e.taints(0, taint)
+	e.says("agents", 0, "0 of the DaemonSets belong on this node, must be at least 1")
+	e.Create(set("agent").Obj())
+	e.taints(0)
+	e.taints(1)
+
+	// Who writes a rule with another taint is warned.
+	var warnings bytes.Buffer
+	config := e.Config()
+	config.WarningHandler = rest.NewWarningWriter(&warnings, rest.WarningWriterOptions{})
+	c, err := client.New(config, client.Options{Scheme: e.Client.Scheme()})
+	e.Must(err)
+	warned := build.MakeRule("warned").Selector(cluster.PoolKey, "workers").DaemonSets(metav1.NamespaceSystem).BootstrapOnly().
+		Taint(agentsTaint, "", corev1.TaintEffectNoSchedule).Obj()
+	e.Must(c.Create(t.Context(), warned, client.DryRunAll))
+	const want = "leaves out DaemonSets that do not tolerate its own taint example.com/agents:NoSchedule: " +
+		"kube-system/agent"
+	if !strings.Contains(warnings.String(), want) {
+		t.Errorf("the warnings do not say %q:\n%s", want, &warnings)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/build"
@@ -32,6 +34,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	logf.SetLogger(klog.Background())
 	clusters.Main(m)
 }
 
