@@ -58,8 +58,8 @@ func evidenceOf(rules []config.Rule) []checks.Evidence {
 	return out
 }
 
-// probesFor returns the probes of a node: the agent's own, and those of the rules that match. If two of them publish the
-// same condition, the first one does, and the other one is returned as a problem.
+// probesFor returns the probes of a node: the agent's own, and those of the rules that match. If two of them publish
+// the same condition, the first one does, and the other one is returned as a problem.
 func probesFor(env checks.Environment, own []probes.Probe, rules []config.Rule) ([]probes.Probe, []error) {
 	out := slices.Clone(own)
 	var problems []error

@@ -132,8 +132,8 @@ func (i *informer) prepare(w *Watch) (cache.InformerSynced, error) {
 	return registration.HasSynced, nil
 }
 
-// told calls a function with each error of a list or a watch. A watch that succeeds ends a failure. A list does not: the
-// permission to watch may still be missing.
+// told calls a function with each error of a list or a watch. A watch that succeeds ends a failure. A list does not:
+// the permission to watch may still be missing.
 func (f *failures) told(lw cache.ListerWatcher, failed func(error)) *cache.ListWatch {
 	inner := cache.ToListerWatcherWithContext(lw)
 	tell := func(ctx context.Context, err error) {

@@ -269,9 +269,9 @@ func (d *Decision) setPublished(conditionType string) {
 	d.Record.Rule = d.Rule.Name
 }
 
-// ConditionsPatch returns the strategic merge patch of a node's status that makes the changes. The API server refuses it
-// if the node was written since it was read: another controller may have reported a condition of the same type, or the
-// next leader may have removed the record that names it.
+// ConditionsPatch returns the strategic merge patch of a node's status that makes the changes. The API server refuses
+// it if the node was written since it was read: another controller may have reported a condition of the same type, or
+// the next leader may have removed the record that names it.
 func ConditionsPatch(node *corev1.Node, changes []ConditionChange, now time.Time) ([]byte, error) {
 	conditions := make([]map[string]any, 0, len(changes))
 	for i := range changes {

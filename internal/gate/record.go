@@ -172,7 +172,7 @@ var validTaints = lru.New(1024)
 // record cannot make the operator remove a taint of Kubernetes itself.
 func ParseTaint(s string) (corev1.Taint, error) {
 	if t, ok := validTaints.Get(s); ok {
-		return t.(corev1.Taint), nil //nolint:forcetypeassert // added below
+		return t.(corev1.Taint), nil //nolint:errcheck // added below
 	}
 	s = strings.Clone(s) // it may be a part of a much longer annotation
 	t, err := parseTaint(s)

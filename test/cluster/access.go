@@ -80,8 +80,8 @@ func (c *Cluster) writeKubeconfig(path, user string, groups ...string) (string, 
 	return path, nil
 }
 
-// Kubeconfig writes a kubeconfig file for a server until the test ends, and returns its path. Without ca, clients accept
-// any certificate. token may be empty.
+// Kubeconfig writes a kubeconfig file for a server until the test ends, and returns its path. Without ca, clients
+// accept any certificate. token may be empty.
 func Kubeconfig(t *testing.T, server string, ca []byte, token string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")

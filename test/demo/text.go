@@ -18,11 +18,13 @@ What you saw
   - The rule, edited to be continuous, held a node again when its CNI failed.
 `
 
-const closingAdmission = "  - Three nodes joined without the taint, and had it in the answer to the request that created " +
-	"them.\n"
+var closingAdmission = `
+  - Three nodes joined without the taint, and had it in the answer to the request that created them.
+`[1:]
 
-const closingReal = "  kwok simulates nodes and pods. etcd, API server, scheduler, controller manager and operator are " +
-	"real.\n"
+var closingReal = `
+  kwok simulates nodes and pods. etcd, API server, scheduler, controller manager and operator are real.
+`[1:]
 
 // lookAround returns commands to continue with.
 func lookAround(c *cluster.Cluster) string {

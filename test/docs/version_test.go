@@ -11,7 +11,8 @@ import (
 )
 
 // named finds versions of Nodegate.
-var named = regexp.MustCompile(`(?:nodegate:|image\.tag=|ref=|[Nn]ewTag: |Nodegate |VERSION=|refs/tags/)(v\d+\.\d+\.\d+)`)
+var named = regexp.MustCompile(
+	`(?:nodegate:|image\.tag=|ref=|[Nn]ewTag: |Nodegate |VERSION=|refs/tags/)(v\d+\.\d+\.\d+)`)
 
 // TestVersion compares the version that every page is for with the chart's. hack/version.sh writes it.
 func TestVersion(t *testing.T) {

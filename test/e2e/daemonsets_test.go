@@ -111,7 +111,8 @@ func TestTheDaemonSetsThatBelongAreThoseOfTheController(t *testing.T) {
 
 	rule := build.MakeRule(e.Name).Selector(cluster.PoolKey, e.Name).BootstrapOnly().DaemonSets(e.Name).
 		Taint(agentsTaint, "", corev1.TaintEffectNoSchedule).Obj()
-	other := build.MakeRule(e.Name+"-other").Selector(cluster.PoolKey, e.Name).Selector(zone, "b").Condition(cluster.GPUReady).
+	other := build.MakeRule(e.Name+"-other").Selector(cluster.PoolKey, e.Name).Selector(zone, "b").
+		Condition(cluster.GPUReady).
 		Taint(otherTaint, "", corev1.TaintEffectNoSchedule).Obj()
 	namespace := e.newNamespace()
 	e.Create(rule)
@@ -419,7 +420,8 @@ func TestARolloutTaintsNoNode(t *testing.T) {
 	d.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType,
 		RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.FromString("20%"))}}
 	e.Create(d)
-	e.Create(build.MakeRule(e.Name).Selector(cluster.PoolKey, e.Name).Continuous().MaxUnavailable("100%").DaemonSets(e.Name).
+	e.Create(build.MakeRule(e.Name).Selector(cluster.PoolKey, e.Name).Continuous().MaxUnavailable("100%").
+		DaemonSets(e.Name).
 		Taint(agentsTaint, "", corev1.TaintEffectNoSchedule).Obj())
 	e.Eventually("all nodes are released", e.Counts(e.Name, v1alpha1.NodeCounts{Matched: nodes, Ready: nodes}))
 	e.Eventually("no node has the taint", func() error {
@@ -492,7 +494,8 @@ func TestExampleDaemonSets(t *testing.T) {
 	config.WarningHandler = rest.NewWarningWriter(&warnings, rest.WarningWriterOptions{})
 	c, err := client.New(config, client.Options{Scheme: e.Client.Scheme()})
 	e.Must(err)
-	warned := build.MakeRule("warned").Selector(cluster.PoolKey, "workers").DaemonSets(metav1.NamespaceSystem).BootstrapOnly().
+	warned := build.MakeRule("warned").Selector(cluster.PoolKey, "workers").DaemonSets(metav1.NamespaceSystem).
+		BootstrapOnly().
 		Taint(agentsTaint, "", corev1.TaintEffectNoSchedule).Obj()
 	e.Must(c.Create(t.Context(), warned, client.DryRunAll))
 	const want = "leaves out DaemonSets that do not tolerate its own taint example.com/agents:NoSchedule: " +

@@ -67,8 +67,8 @@ func TestOneClientDoesNotKeepOthersOut(t *testing.T) {
 	<-accepted
 }
 
-// served serves so many connections at a time, one of which is kept free as long as there is an idle one. It returns how
-// to open one that has sent a request, and how to wait until n of them are idle.
+// served serves so many connections at a time, one of which is kept free as long as there is an idle one. It returns
+// how to open one that has sent a request, and how to wait until n of them are idle.
 func served(t *testing.T, slots int, h http.Handler) (open func(path string) net.Conn, idle func(n int)) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

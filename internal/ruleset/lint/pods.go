@@ -93,7 +93,8 @@ func (l *linter) untolerated(field string, q *ruleset.DaemonSets) {
 	case len(names) == 0:
 	case q.Untolerated == v1alpha1.UntoleratedHold:
 		l.warn(Deadlock, field, "the rule waits for DaemonSets that do not tolerate its own taint %s, and never have a pod "+
-			"on the nodes that wait for them: %s: add a toleration to them, or exclude them", l.rule.Taint.ToString(), some(names))
+			"on the nodes that wait for them: %s: add a toleration to them, or exclude them", l.rule.Taint.ToString(),
+			some(names))
 	default:
 		counted -= len(names)
 		l.warn(LeftOut, field, "the rule leaves out DaemonSets that do not tolerate its own taint %s: %s: add a toleration "+

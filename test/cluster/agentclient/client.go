@@ -67,7 +67,7 @@ type Answer struct {
 // Health asks for /health with a query.
 func (c *Client) Health(t *testing.T, query string) Answer {
 	t.Helper()
-	resp, body := c.do(t, "health", "/health"+query)
+	resp, body := c.do(t, "health", "/health"+query) //nolint:bodyclose // do closes it
 	a := Answer{Code: resp.StatusCode, FailOpen: resp.Header.Get(health.FailOpenHeader), Raw: body}
 	if err := json.Unmarshal([]byte(body), &a.Answer); err != nil {
 		t.Fatalf("%v in %s", err, body)
@@ -93,7 +93,7 @@ func (c *Client) Is(t *testing.T, code int, failOpen bool, reason string) {
 // Get asks one of the agent's servers for a path.
 func (c *Client) Get(t *testing.T, server, path string) (code int, body string) {
 	t.Helper()
-	resp, body := c.do(t, server, path)
+	resp, body := c.do(t, server, path) //nolint:bodyclose // do closes it
 	return resp.StatusCode, body
 }
 

@@ -137,7 +137,8 @@ func unavailableRows(t *testing.T) {
 	}{
 		{"the API server is paused", kubeconfig, warning, "paused"},
 		{"the API server is stopped: connections are refused", kubeconfig, warning, "stopped"},
-		{"the API server's address accepts connections and says nothing", cluster.Kubeconfig(t, "https://"+silent.Addr().String(), nil, "unknown"),
+		{"the API server's address accepts connections and says nothing",
+			cluster.Kubeconfig(t, "https://"+silent.Addr().String(), nil, "unknown"),
 			warning, ""},
 		{"the API server forbids", account(t, "forbidden", nothing), refused, ""},
 		{"the API server does not know who asks", cluster.Kubeconfig(t, here.Host, here.CAData, "unknown"), refused, ""},

@@ -114,17 +114,24 @@ func (m *Model) restPublished(n *node, v *View) {
 			why := v.frozen(r)
 			open = open || why != "" && (!publishes || why != "it is suspended")
 		}
-		switch {
-		case open || len(by) > 1:
-		case len(by) == 0:
-			m.check("published", c.Type == "", "node %s has condition %s, which no rule publishes", n.Metadata.Name, t)
-		case by[0].Spec.Suspend:
-			m.check("published", c.Status != "False", "condition %s of node %s is False, and rule %s is suspended", t,
-				n.Metadata.Name, by[0].Metadata.Name)
-		case m.says(n, by[0], v) != nil:
-			m.check("published", slices.Contains(m.says(n, by[0], v), c.Status), "condition %s of node %s is %q, want %v", t,
-				n.Metadata.Name, c.Status, m.says(n, by[0], v))
+		if !open {
+			m.publishedBy(n, &c, t, by, v)
 		}
+	}
+}
+
+// publishedBy: the condition of a type on a node says what the rule that publishes it says.
+func (m *Model) publishedBy(n *node, c *condition, t string, by []*rule, v *View) {
+	switch {
+	case len(by) > 1:
+	case len(by) == 0:
+		m.check("published", c.Type == "", "node %s has condition %s, which no rule publishes", n.Metadata.Name, t)
+	case by[0].Spec.Suspend:
+		m.check("published", c.Status != "False", "condition %s of node %s is False, and rule %s is suspended", t,
+			n.Metadata.Name, by[0].Metadata.Name)
+	case m.says(n, by[0], v) != nil:
+		m.check("published", slices.Contains(m.says(n, by[0], v), c.Status), "condition %s of node %s is %q, want %v", t,
+			n.Metadata.Name, c.Status, m.says(n, by[0], v))
 	}
 }
 

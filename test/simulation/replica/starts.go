@@ -9,8 +9,8 @@ import (
 	"github.com/nodegate/nodegate/internal/controller/node"
 )
 
-// Starts returns how many starts of nodes all processes have counted, by rule, and forgets them. Stories that are played
-// at the same time are counted together.
+// Starts returns how many starts of nodes all processes have counted, by rule, and forgets them. Stories that are
+// played at the same time are counted together.
 func Starts() map[string]int {
 	families, err := metrics.Registry.Gather()
 	must(err)
