@@ -105,7 +105,7 @@ func (e *env) followGates(key string) (l *ledger.Ledger, settle func()) {
 func TestTheDaemonSetsThatBelongAreThoseOfTheController(t *testing.T) {
 	const nodes, sets = 12, 240
 	e := newPool(t, 0)
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number is as good
+	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0)), env: e}
 
