@@ -6,4 +6,4 @@
 package simulation
 
 // usual is how many stories a run of all tests plays.
-const usual = 3000
+const usual = 2000

