@@ -18,9 +18,9 @@ import (
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
-// finish writes the conditions that rules publish, after the taints, and stores the decisions in the fleet. If the rules
-// have changed since the taints were written, the conditions are left to the next reconcile, which comes at once: a rule
-// may be frozen by now.
+// finish writes the conditions that rules publish, after the taints, and stores the decisions in the fleet. If the
+// rules have changed since the taints were written, it leaves the conditions to the next reconcile, which comes at
+// once: a rule may be frozen by now.
 func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, outcome taints.Outcome) (reconcile.Result,
 	error) {
 	if len(p.changes) == 0 || r.Fleet.Rules() != p.set {
