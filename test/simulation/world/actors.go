@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -170,7 +171,7 @@ func (w *World) doNode(s *script.Step) {
 		w.boots[s.Node]++
 		w.change(s.Node, "kubelet", "status", func(n *corev1.Node) {
 			n.Status.NodeInfo.BootID = fmt.Sprintf("boot-%d", w.boots[s.Node])
-			n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(w.clock(s.Node))
+			readyOf(n).LastHeartbeatTime = metav1.NewTime(w.clock(s.Node))
 			w.Model.Boot(string(n.UID), n.Status.NodeInfo.BootID, w.clock(s.Node))
 		})
 	}
@@ -208,7 +209,7 @@ func (w *World) lose(n int, lost bool) {
 		status, user, now = corev1.ConditionTrue, "kubelet", metav1.NewTime(w.clock(n))
 	}
 	w.change(n, user, "status", func(node *corev1.Node) {
-		c := &node.Status.Conditions[0]
+		c := readyOf(node)
 		c.Status, c.LastTransitionTime = status, now
 		if !lost {
 			c.LastHeartbeatTime = now
@@ -221,6 +222,12 @@ func (w *World) lose(n int, lost bool) {
 				Effect: corev1.TaintEffectNoExecute, TimeAdded: &now})
 		}
 	})
+}
+
+// readyOf is a node's condition Ready. It is not the first one: a strategic merge patch puts what is new before it.
+func readyOf(n *corev1.Node) *corev1.NodeCondition {
+	at := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	return &n.Status.Conditions[at]
 }
 
 // register creates a node, as its kubelet does. One with a forged record claims a foreign taint that it does not have.
