@@ -5,9 +5,11 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -17,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
@@ -105,6 +108,29 @@ func (c *Cluster) InstallCRD(ctx context.Context, want *apiextensionsv1.CustomRe
 		}
 		return errors.New("the CustomResourceDefinition is not established")
 	})
+}
+
+// InstallPinnedCRD does the same with a file of a module that hack/tools/crds pins.
+func (c *Cluster) InstallPinnedCRD(ctx context.Context, module, file string) error {
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
+	cmd.Dir = filepath.Join(Root(), "hack", "tools", "crds")
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("downloading %s: %w\n%s", module, err, out)
+	}
+	source := struct{ Dir string }{}
+	if err := json.Unmarshal(out, &source); err != nil {
+		return err
+	}
+	raw, err := os.ReadFile(filepath.Join(source.Dir, file))
+	if err != nil {
+		return err
+	}
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(raw, definition); err != nil {
+		return fmt.Errorf("reading %s of %s: %w", file, module, err)
+	}
+	return c.InstallCRD(ctx, definition)
 }
 
 // Root returns the directory of the checkout: the nearest one above the working directory that has a go.mod. Tests,

@@ -14,7 +14,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -290,25 +289,11 @@ func (p *provider) condition() *metav1.Condition {
 	return meta.FindStatusCondition(p.read().Status.Conditions, v1alpha1.ConditionReplacing)
 }
 
-// installNodeClaims installs a CRD with the fields of Karpenter's NodeClaims that matter here.
-func installNodeClaims(ctx context.Context) {
-	GinkgoHelper()
-	open := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
-	crd := &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-		Group: nodeClaims.Group, Scope: apiextensionsv1.ClusterScoped,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "nodeclaims", Singular: "nodeclaim",
-			Kind: nodeClaims.Kind, ListKind: "NodeClaimList"},
-		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: nodeClaims.Version, Served: true, Storage: true,
-			Subresources: &apiextensionsv1.CustomResourceSubresources{
-				Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object",
-				Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": open, "status": open}}}}}}}
-	crd.Name = "nodeclaims." + nodeClaims.Group
-	Expect(server.InstallCRD(ctx, crd)).To(Succeed())
-}
-
 var _ = Describe("Nodes that never become ready", func() {
-	BeforeEach(installNodeClaims)
+	BeforeEach(func(ctx context.Context) {
+		Expect(server.InstallPinnedCRD(ctx, "sigs.k8s.io/karpenter", "pkg/apis/crds/karpenter.sh_nodeclaims.yaml")).
+			To(Succeed())
+	})
 
 	DescribeTable("three are handed over, wherever the operator is killed, and then it stops", func(ctx context.Context,
 		key string) {

@@ -4,23 +4,16 @@
 package install
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -175,30 +168,9 @@ func TestSCCIsChecked(t *testing.T) {
 // installSCC installs the CRD of SecurityContextConstraints that is in OpenShift's API.
 func installSCC(t *testing.T) {
 	t.Helper()
-	cluster.Must(t, sccInstalled())
+	cluster.Must(t, control.InstallPinnedCRD(t.Context(), "github.com/openshift/api", "security/v1/"+
+		"zz_generated.crd-manifests/0000_03_config-operator_01_securitycontextconstraints.crd.yaml"))
 }
-
-var sccInstalled = sync.OnceValue(func() error {
-	ctx := context.Background()
-	out, err := execute(ctx, "go", "-C", "hack/tools/openshift", "mod", "download", "-json", "github.com/openshift/api")
-	if err != nil {
-		return err
-	}
-	module := struct{ Dir string }{}
-	if err := json.Unmarshal(out, &module); err != nil {
-		return err
-	}
-	raw, err := os.ReadFile(filepath.Join(module.Dir, "security", "v1", "zz_generated.crd-manifests",
-		"0000_03_config-operator_01_securitycontextconstraints.crd.yaml"))
-	if err != nil {
-		return err
-	}
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.Unmarshal(raw, definition); err != nil {
-		return err
-	}
-	return control.InstallCRD(ctx, definition)
-})
 
 // TestPodSecurityOfTheUpgrade: the pod that upgrades the CRD is admitted in a restricted namespace, and on OpenShift
 // under the SCC of the operator.
