@@ -21,7 +21,7 @@ const replacementWindow = time.Hour
 // expired reports whether the timeout of a node has ended that was never released under the rule and is held by it.
 // Whether it was released before a reboot is not known of all nodes: what is not known counts as released.
 func (s *State) expired(rec *Record) bool {
-	return s.Claimed && !s.Released && !rec.TimedOut.IsZero() && rec.Released.IsZero() && !rec.Existing && !rec.Counted &&
+	return s.Claimed && !s.Released && !rec.TimedOut.IsZero() && !rec.Existing && !rec.Counted &&
 		(rec.RearmedAt.IsZero() || rec.Starting)
 }
 

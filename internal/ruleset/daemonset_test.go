@@ -40,6 +40,20 @@ func requires(name string, edit ...func(*v1alpha1.NodeReadinessRule)) *Rule {
 	return Compile(r, nil, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 }
 
+// TestTheDaemonSetControllerAddsTolerations: the taints that they are for do not keep pods off.
+func TestTheDaemonSetControllerAddsTolerations(t *testing.T) {
+	for hostNetwork, want := range map[bool]string{false: corev1.TaintNodeNetworkUnavailable, true: ""} {
+		d := CompileDaemonSet(build.MakeDaemonSet("kube-system", "agent").
+			Template(func(pod *corev1.PodSpec) { pod.HostNetwork = hostNetwork }).Obj())
+		got := d.RepelledBy(build.MakeNode("n").Taint(corev1.TaintNodeUnschedulable, "", corev1.TaintEffectNoSchedule).
+			Taint(corev1.TaintNodeNetworkUnavailable, "", corev1.TaintEffectNoSchedule).Obj().Spec.Taints,
+			func(*corev1.Taint) bool { return true })
+		if got == nil && want != "" || got != nil && got.Key != want {
+			t.Errorf("hostNetwork %t: %v keeps its pods off, want %q", hostNetwork, got, want)
+		}
+	}
+}
+
 func TestTheDaemonSetsThatBelongOnANode(t *testing.T) {
 	agent := func() *build.DaemonSetWrapper {
 		return build.MakeDaemonSet("kube-system", "agent").Tolerate("example.com/r")

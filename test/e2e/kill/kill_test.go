@@ -69,6 +69,7 @@ type campaign struct {
 
 func killAnywhere(t *testing.T, binary string, seed uint64) {
 	c := &campaign{model: newModel(t), seed: seed, kills: map[string]int{}}
+	replacements(t, c.model, binary)
 	startMonitor(t, c.model)
 	rounds, pairs := setting(t, "NODEGATE_KILL_ROUNDS", 42), setting(t, "NODEGATE_KILL_PAIR_ROUNDS", 10)
 	began := time.Now()
