@@ -25,15 +25,9 @@ import (
 func writeConfig(t *testing.T, path string, rules ...config.Input) {
 	t.Helper()
 	raw, err := config.Compile(rules, nil).Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path+".new", raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
+	cluster.Must(t, os.WriteFile(path+".new", raw, 0o600))
+	cluster.Must(t, os.Rename(path+".new", path))
 }
 
 // defaults waits until /health runs these checks by default.
@@ -56,9 +50,7 @@ func TestTheRulesDecideWhatRuns(t *testing.T) {
 	shared(t).Create(build.MakeNode(node).Obj())
 	shared(t).SetReady(node, "True", "KubeletReady")
 	endpoint, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	defer endpoint.Close()                             //nolint:errcheck // done with it
 	port := int32(endpoint.Addr().(*net.TCPAddr).Port) //nolint:errcheck // it is one
 	rule := config.Input{Name: "workers", UID: "1", CreatedAt: time.Unix(1, 0), Spec: &v1alpha1.NodeReadinessRuleSpec{
@@ -84,9 +76,7 @@ func TestTheRulesDecideWhatRuns(t *testing.T) {
 	a.Is(t, 200, false, "")
 
 	t.Run("a broken file leaves the last good one in force", func(t *testing.T) {
-		if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		cluster.Must(t, os.WriteFile(file, []byte("{"), 0o600))
 		cluster.Eventually(t, "the log", func() error {
 			if n := a.Count("The last good one stays in force"); n == 0 {
 				return errors.New("it is not said")

@@ -199,9 +199,7 @@ func TestTheReporterSurvivesAnOutage(t *testing.T) {
 	}
 	becomes(t, node, calico, "False", "EndpointNotReady")
 	api := shared(t).APIServer
-	if err := api.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, api.Kill())
 	status.Store(http.StatusOK)
 	for _, a := range all { // so that the change falls into the outage
 		cluster.Eventually(t, "the probe succeeds", func() error {
@@ -211,9 +209,7 @@ func TestTheReporterSurvivesAnOutage(t *testing.T) {
 			return nil
 		})
 	}
-	if err := api.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, api.Start(t.Context()))
 	becomes(t, node, calico, "True", "EndpointOK")
 }
 

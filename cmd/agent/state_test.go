@@ -86,9 +86,7 @@ func TestARestartInAnOutageChangesNothing(t *testing.T) {
 
 	server.CloseClientConnections()
 	server.Close()
-	if err := os.Remove(rules); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, os.Remove(rules))
 	a = startAgent(t, env, args...)
 	a.defaults(t, "node_ready", "http:ingress")
 	got := a.Health(t, "")
@@ -116,9 +114,7 @@ func TestARestartInAnOutageChangesNothing(t *testing.T) {
 // could not judge.
 func TestWithoutAConfiguration(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "rules.json")
-	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, os.WriteFile(broken, []byte("{"), 0o600))
 	node := build.MakeNode("x").UID("uid-1").Obj()
 	kubeconfig, _ := fakeAPI(t, node)
 	for name, file := range map[string]string{"missing": "/nonexistent/rules.json", "broken": broken} {
@@ -191,14 +187,10 @@ func TestAMessageThatChangesIsNoWrite(t *testing.T) {
 	node.ResourceVersion = "7"
 	kubeconfig, _ := fakeAPI(t, node)
 	old := filepath.Join(t.TempDir(), "old")
-	if err := os.WriteFile(old, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, os.WriteFile(old, nil, 0o600))
 	change := func(n int) {
 		at := time.Now().Add(-time.Duration(n) * time.Hour)
-		if err := os.Chtimes(old, at, at); err != nil {
-			t.Fatal(err)
-		}
+		cluster.Must(t, os.Chtimes(old, at, at))
 	}
 	change(1)
 	rules, second := filepath.Join(t.TempDir(), "rules.json"), int32(1)

@@ -80,9 +80,7 @@ func TestDemo(t *testing.T) {
 func nothingLeft(t *testing.T, tmp string) {
 	t.Helper()
 	left, err := os.ReadDir(tmp)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	for _, entry := range left {
 		t.Errorf("left %s", entry.Name())
 	}

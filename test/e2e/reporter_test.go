@@ -64,9 +64,7 @@ func (r reporter) movedTo(t *testing.T, address string) reporter {
 		return r
 	}
 	u, err := url.Parse(r.endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	u.Host = address
 	r.endpoint = u.String()
 	return r

@@ -178,9 +178,7 @@ func (r *resolver) stop() { _ = r.conn.Close() }
 func (r *resolver) start(t *testing.T) {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", Gateway+":53")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	r.conn = conn
 	go func() {
 		buffer := make([]byte, 4096)

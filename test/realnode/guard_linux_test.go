@@ -112,12 +112,8 @@ func fragilePods(t *testing.T) map[types.UID]container {
 func listFragile(t *testing.T) []corev1.Pod {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(lab.Cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	pods, err := client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: "app=fragile"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	return pods.Items
 }

@@ -135,12 +135,8 @@ func TestNothingIsLeftOfATestThatIsKilled(t *testing.T) {
 	var stderr bytes.Buffer
 	test.Stderr = &stderr
 	stdout, err := test.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := test.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
+	cluster.Must(t, test.Start())
 	var dir string
 	var pid int
 	_, err = fmt.Fscan(stdout, &dir, &pid)

@@ -24,15 +24,11 @@ import (
 func (p *process) resident(t *testing.T, what string) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, what+":"); ok {
 			n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")))
-			if err != nil {
-				t.Fatal(err)
-			}
+			cluster.Must(t, err)
 			return n
 		}
 	}
@@ -44,9 +40,7 @@ func (p *process) resident(t *testing.T, what string) int {
 func exchange(t *testing.T, address, request string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	defer conn.Close() //nolint:errcheck // done with it
 	_ = conn.SetDeadline(time.Now().Add(cluster.Limit))
 	go func() { _, _ = io.WriteString(conn, request) }()
@@ -72,9 +66,7 @@ func crowd(t *testing.T, address string, n int, beginning string) {
 	for i := range n {
 		from := &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i%8))}
 		conn, err := (&net.Dialer{LocalAddr: from}).Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		cluster.Must(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		_, _ = io.WriteString(conn, beginning) // beyond the limit of one client it is cut
 	}
@@ -147,9 +139,7 @@ func TestCrowds(t *testing.T) {
 			if c.server == "health" {
 				client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: cluster.Limit}
 				resp, err := client.Get("http://" + p.Addresses["health"] + "/health")
-				if err != nil {
-					t.Fatal(err)
-				}
+				cluster.Must(t, err)
 				_ = resp.Body.Close()
 				if resp.StatusCode != 200 {
 					t.Errorf("status %d", resp.StatusCode)

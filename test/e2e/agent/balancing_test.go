@@ -123,9 +123,7 @@ func TestHAProxyByHTTPChecks(t *testing.T) {
 	var servers []string
 	for _, m := range members {
 		_, port, err := net.SplitHostPort(m.agent.Addresses["health"])
-		if err != nil {
-			t.Fatal(err)
-		}
+		cluster.Must(t, err)
 		servers = append(servers, fmt.Sprintf("server %s %s check port %s", m.node, m.service.Addr(), port))
 	}
 	h := startHAProxy(t, "option httpchk GET /health", servers)

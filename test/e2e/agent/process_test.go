@@ -49,9 +49,7 @@ func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{Client: agentclient.New(), cmd: cmd, exited: make(chan struct{})}
 	p.cmd.Stderr = p.Log
-	if err := needs.Start(p.cmd); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, needs.Start(p.cmd))
 	go func() {
 		p.err = p.cmd.Wait()
 		close(p.exited)
@@ -91,9 +89,7 @@ func startAgentWith(t *testing.T, file *os.File, address, node, kubeconfig strin
 
 func (p *process) signal(t *testing.T, s os.Signal) {
 	t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, p.cmd.Process.Signal(s))
 }
 
 // hurry ends an agent that drains, by a second signal.
@@ -107,8 +103,6 @@ func (p *process) hurry(t *testing.T) {
 func freePort(t *testing.T) string {
 	t.Helper()
 	taken, err := cluster.TakePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	return strconv.Itoa(taken[0])
 }

@@ -35,9 +35,7 @@ func apiOutages(t *testing.T) map[string]outage {
 	do := func(f func() error) func() {
 		return func() {
 			t.Helper()
-			if err := f(); err != nil {
-				t.Fatal(err)
-			}
+			cluster.Must(t, f())
 		}
 	}
 	t.Cleanup(func() {
@@ -126,9 +124,7 @@ func unavailableRows(t *testing.T) {
 	kubeconfig := account(t, "unavailable", getting)
 	outages := apiOutages(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // and no server accepts
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	defer silent.Close() //nolint:errcheck // done with it
 	here := shared(t).Config()
 	for _, row := range []struct {

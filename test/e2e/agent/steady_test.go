@@ -31,15 +31,11 @@ func wantCount(p *process, text string, want int) error {
 func otherCA(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true,
 		BasicConstraintsValid: true}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
 }
 
@@ -50,9 +46,7 @@ func requests(t *testing.T, name string) []string {
 		Verb, Stage, RequestURI string
 		User                    struct{ Username string }
 	}](shared(t).AuditLog())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	var found []string
 	for i := range events {
 		if e := &events[i]; e.User.Username == accountName(name) {

@@ -88,9 +88,7 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 			t.Fatalf("storing %q under the laxer CRD: %v", name, err)
 		}
 	}
-	if err := create(t, rule(t, ratchet, "valid", plainSpec)); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, create(t, rule(t, ratchet, "valid", plainSpec)))
 	installVariant(t, ratchet, func(*apiextensionsv1.JSONSchemaProps) {})
 	NewWithT(t).Eventually(func() error {
 		return create(t, rule(t, ratchet, "probe", changed(t, plainSpec, "taint: null")), client.DryRunAll)
@@ -145,9 +143,7 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 // removed, with our CRD in place.
 func TestIncumbentStatus(t *testing.T) {
 	u := rule(t, group, "taken-over", plainSpec)
-	if err := create(t, u); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, create(t, u))
 	defer remove(t, u)
 	status := fmt.Sprintf(`{"status":{"observedGeneration":1,"appliedNodes":["n1","n2"],
 		"failedNodes":[{"nodeName":"n3","reason":"EvaluationError","message":"m","lastEvaluationTime":%[1]q}],

@@ -51,16 +51,12 @@ func rule(t *testing.T, group, name, spec string) *unstructured.Unstructured {
 func normal(t *testing.T, v any) any {
 	t.Helper()
 	raw, err := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "X", "v": v})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	if raw, err = yaml.YAMLToJSON(raw); err != nil {
 		t.Fatal(err)
 	}
 	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(raw); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, u.UnmarshalJSON(raw))
 	return u.Object["v"]
 }
 
@@ -142,9 +138,7 @@ func installVariant(t *testing.T, group string,
 func ours(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	d, err := crd.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	return d
 }
 
@@ -181,8 +175,6 @@ func remove(t *testing.T, u *unstructured.Unstructured) {
 func asJSON(t *testing.T, v any) []byte {
 	t.Helper()
 	raw, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	return raw
 }

@@ -27,9 +27,7 @@ func TestChartUnit(t *testing.T) {
 		t.Error(err)
 	}
 	out, err := tool(t.Context(), "helm-unittest", "--strict", "charts/nodegate")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	suites, err := filepath.Glob(filepath.Join(root, "charts", "nodegate", "tests", "*_test.yaml"))
 	cluster.Must(t, err)
 	if !bytes.Contains(out, fmt.Appendf(nil, "Test Suites: %d passed, %[1]d total", len(suites))) {
