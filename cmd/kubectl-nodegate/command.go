@@ -13,13 +13,16 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/plugin/explain"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
@@ -132,22 +135,23 @@ func (o *printing) print(p *plugin, r report.Report) error {
 	if err != nil {
 		return fmt.Errorf("-o: %w", err)
 	}
-	object := &unstructured.Unstructured{}
-	if nodes, ok := r.(report.Nodes); ok {
-		object.Object = map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{}}
-		for _, n := range nodes {
-			item, err := runtime.DefaultUnstructuredConverter.ToUnstructured(n)
-			if err != nil {
-				return err
-			}
-			object.Object["items"] = append(object.Object["items"].([]any), item) //nolint:errcheck // set two lines above
+	nodes, several := r.(report.Nodes)
+	if !several {
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r)
+		if err != nil {
+			return err
 		}
-		return printer.PrintObj(object, p.streams.Out)
+		return printer.PrintObj(&unstructured.Unstructured{Object: object}, p.streams.Out)
 	}
-	if object.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(r); err != nil {
-		return err
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
+	for _, n := range nodes {
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(n)
+		if err != nil {
+			return err
+		}
+		list.Items = append(list.Items, unstructured.Unstructured{Object: object})
 	}
-	return printer.PrintObj(object, p.streams.Out)
+	return printer.PrintObj(list, p.streams.Out)
 }
 
 // selectNodes returns the nodes of a command line, named as NAME, node NAME or node/NAME, or selected by labels.
@@ -213,8 +217,14 @@ func nodeNames(args []string) ([]string, error) {
 	return names, nil
 }
 
-// complete completes names that a function lists: those that start with what was typed, each once.
-func (p *plugin) complete(list func(context.Context, *input.Cluster) ([]string, error)) cobra.CompletionFunc {
+// The kinds of lists whose names are completed.
+var (
+	nodeList = corev1.SchemeGroupVersion.WithKind("NodeList")
+	ruleList = v1alpha1.GroupVersion.WithKind("NodeReadinessRuleList")
+)
+
+// complete completes the names of a list: those that start with what was typed, each once.
+func (p *plugin) complete(kind schema.GroupVersionKind) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second) // a shell waits
 		defer cancel()
@@ -222,32 +232,18 @@ func (p *plugin) complete(list func(context.Context, *input.Cluster) ([]string, 
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		names, err := list(ctx, c)
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind)
+		found, err := input.List[*metav1.PartialObjectMetadata](ctx, c, kind.Kind, list)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		return slices.DeleteFunc(names, func(n string) bool {
-			return !strings.HasPrefix(n, toComplete) || slices.Contains(args, n)
-		}), cobra.ShellCompDirectiveNoFileComp
+		var names []string
+		for _, o := range found {
+			if strings.HasPrefix(o.Name, toComplete) && !slices.Contains(args, o.Name) {
+				names = append(names, o.Name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-func (p *plugin) completeNodes() cobra.CompletionFunc {
-	return p.complete(func(ctx context.Context, c *input.Cluster) (names []string, err error) {
-		nodes, err := c.Nodes(ctx, labels.Everything())
-		for _, n := range nodes {
-			names = append(names, n.Name)
-		}
-		return names, err
-	})
-}
-
-func (p *plugin) completeRules() cobra.CompletionFunc {
-	return p.complete(func(ctx context.Context, c *input.Cluster) (names []string, err error) {
-		rules, err := c.Rules(ctx)
-		for i := range rules {
-			names = append(names, rules[i].Name)
-		}
-		return names, err
-	})
 }

@@ -57,7 +57,7 @@ func newHold(p *plugin) *cobra.Command {
 
 func (p *plugin) overriding(action gate.OverrideAction, done string, cmd *cobra.Command) *cobra.Command {
 	o := &overrideOptions{action: action}
-	cmd.ValidArgsFunction = p.completeNodes()
+	cmd.ValidArgsFunction = p.complete(nodeList)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return o.flush(p, p.override(cmd.Context(), args, o))
 	}
@@ -237,7 +237,7 @@ its agent answers 503. Taints are not changed. It sets the annotation
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.flush(p, p.maintenance(cmd.Context(), o, args[:len(args)-1], args[len(args)-1], reason))
 		},
-		ValidArgsFunction: p.completeNodes(),
+		ValidArgsFunction: p.complete(nodeList),
 	}
 	o = newChanging(cmd, "maintenance changed")
 	cmd.Flags().StringVar(&reason, "reason", "kubectl nodegate maintenance", "The reason, which /health and \"why\" show.")

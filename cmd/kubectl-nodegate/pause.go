@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/plugin/input"
 )
 
 type pauseOptions struct {
@@ -50,7 +52,7 @@ another way stay suspended, unless they are named and --force is given.`,
 
 func (p *plugin) pausing(resume bool, done string, cmd *cobra.Command) (*cobra.Command, *pauseOptions) {
 	o := &pauseOptions{resume: resume}
-	cmd.ValidArgsFunction = p.completeRules()
+	cmd.ValidArgsFunction = p.complete(ruleList)
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 == o.all || slices.Contains(args, "") { // an empty variable must not mean every rule
 			return errors.New("one or more rule names, or --all, are required")
@@ -84,7 +86,7 @@ func (p *plugin) pause(ctx context.Context, names []string, o *pauseOptions) err
 		fmt.Fprintln(p.streams.ErrOut, "Nothing to do.")
 		return nil
 	}
-	if err := p.ask(ctx, o.changing, o.announce(todo, dependents(all, todo))); err != nil {
+	if err := p.ask(ctx, o.changing, o.announce(todo, dependents(all, todo, p.now()))); err != nil {
 		return err
 	}
 	var suspend, paused any // null removes a field
@@ -154,31 +156,27 @@ func (o *pauseOptions) choose(rules []v1alpha1.NodeReadinessRule) (todo []v1alph
 	return todo, warnings
 }
 
-// dependents returns the names of the rules that require one of the rules, through any number of steps, and are in
-// force apart from that.
-func dependents(all, rules []v1alpha1.NodeReadinessRule) []string {
-	reached := map[string]bool{}
+// dependents returns the names of the other rules that are suspended while some rules are, and only then.
+func dependents(all, rules []v1alpha1.NodeReadinessRule, now time.Time) []string {
+	chosen := sets.New[string]()
 	for i := range rules {
-		reached[rules[i].Name] = true
+		chosen.Insert(rules[i].Name)
 	}
-	var names []string
-	for more := true; more; {
-		more = false
-		for i := range all {
-			r := &all[i]
-			if reached[r.Name] || !slices.ContainsFunc(r.Spec.Requirements, func(q v1alpha1.Requirement) bool {
-				return q.RuleSatisfied != nil && reached[q.RuleSatisfied.Name]
-			}) {
-				continue
-			}
-			reached[r.Name], more = true, true
-			if !r.Spec.Suspend {
-				names = append(names, r.Name)
+	inert := func(suspend bool) sets.Set[string] {
+		changed, names := slices.Clone(all), sets.New[string]()
+		for i := range changed {
+			if chosen.Has(changed[i].Name) {
+				changed[i].Spec.Suspend = suspend
 			}
 		}
+		for _, r := range input.Compile(changed, now).All() {
+			if r.Inert() && !chosen.Has(r.Name) {
+				names.Insert(r.Name)
+			}
+		}
+		return names
 	}
-	slices.Sort(names)
-	return names
+	return sets.List(inert(true).Difference(inert(false)))
 }
 
 // managedBy returns which GitOps tool writes a rule, by its labels and annotations.
@@ -216,7 +214,7 @@ func (o *pauseOptions) announce(rules []v1alpha1.NodeReadinessRule, dependents [
 	if o.resume {
 		text = fmt.Sprintf("Resumes %s, about %d nodes: up to %d that are exempt now can be held again.", which, matched,
 			exempt)
-		verb = "Resumed with them, unless they require other suspended rules"
+		verb = "Resumed with them"
 	}
 	if len(dependents) > 0 {
 		text += fmt.Sprintf(" %s, because they require them: %s.", verb, strings.Join(dependents, ", "))

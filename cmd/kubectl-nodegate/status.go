@@ -31,7 +31,7 @@ func newStatus(p *plugin) *cobra.Command {
 		Long: `Show the state of the named rules, or of all, as the operator reports it: how many nodes each rule
 selects, and how many of them are ready, held, exempt, failed and pending.`,
 		Example:           "  kubectl nodegate status\n  kubectl nodegate status -w",
-		ValidArgsFunction: p.completeRules(),
+		ValidArgsFunction: p.complete(ruleList),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := p.cluster()
 			if err != nil {

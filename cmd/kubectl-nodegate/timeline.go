@@ -27,7 +27,7 @@ func newTimeline(p *plugin) *cobra.Command {
 released the node, and when its first pod started. What the API server no longer knows is unknown.`,
 		Example:           "  kubectl nodegate timeline worker-3\n  kubectl nodegate timeline worker-3 -o json",
 		RunE:              func(cmd *cobra.Command, args []string) error { return p.timeline(cmd.Context(), args, out) },
-		ValidArgsFunction: p.completeNodes(),
+		ValidArgsFunction: p.complete(nodeList),
 	}
 	out = newPrinting(cmd)
 	return cmd

@@ -31,7 +31,7 @@ rules are evaluated now, as the operator does.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.why(cmd.Context(), args, out)
 		},
-		ValidArgsFunction: p.completeNodes(),
+		ValidArgsFunction: p.complete(nodeList),
 	}
 	out = newPrinting(cmd)
 	return cmd
@@ -97,13 +97,13 @@ those that are not ready but not held, then ready ones.`,
 		Example: `  kubectl nodegate get nodes --held
   kubectl nodegate get nodes --rule network -l pool=workers -o wide
   kubectl nodegate get nodes --held -o name`,
-		ValidArgsFunction: p.completeNodes(),
+		ValidArgsFunction: p.complete(nodeList),
 		RunE:              func(cmd *cobra.Command, args []string) error { return p.get(cmd.Context(), args, o) },
 	}
 	cmd.Flags().BoolVar(&o.held, "held", false, "List only nodes that a rule holds.")
 	cmd.Flags().StringVar(&o.rule, "rule", "", "List only nodes that this rule concerns, and group them by it.")
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "List only nodes with these labels.")
-	_ = cmd.RegisterFlagCompletionFunc("rule", p.completeRules()) // it fails only without such a flag
+	_ = cmd.RegisterFlagCompletionFunc("rule", p.complete(ruleList)) // it fails only without such a flag
 	o.out = newPrinting(cmd, outputName)
 	return cmd
 }

@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/pager"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -129,43 +130,41 @@ func (c *Cluster) Events(ctx context.Context, node string) ([]corev1.Event, erro
 	return list.Items, Explain(err, "listing events")
 }
 
-// Operator tells by its lease whether a replica of the operator leads; nil if there is no lease or it cannot be read.
-// The user may have permission to read leases in all namespaces or only in the usual one.
-func (c *Cluster) Operator(ctx context.Context, now time.Time) *report.Operator {
-	named, leases := client.MatchingFields{"metadata.name": leaseName}, &coordinationv1.LeaseList{}
+// lease returns the lease of a name that was renewed last, and whether its holder leads; nil if there is none or it
+// cannot be read. The user may have permission to read leases in all namespaces or only in the usual one.
+func (c *Cluster) lease(ctx context.Context, name string, now time.Time) (last *coordinationv1.Lease, leads bool) {
+	named, leases := client.MatchingFields{"metadata.name": name}, &coordinationv1.LeaseList{}
 	if c.List(ctx, leases, named) != nil && c.List(ctx, leases, named, client.InNamespace(Namespace)) != nil {
+		return nil, false
+	}
+	for i := range leases.Items {
+		l := &leases.Items[i]
+		if l.Spec.RenewTime != nil && (last == nil || l.Spec.RenewTime.After(last.Spec.RenewTime.Time)) {
+			last = l
+		}
+	}
+	return last, last != nil && ptr.Deref(last.Spec.HolderIdentity, "") != "" &&
+		now.Sub(last.Spec.RenewTime.Time) < leasePatience
+}
+
+// Operator tells by its lease whether a replica of the operator leads; nil if that is not known.
+func (c *Cluster) Operator(ctx context.Context, now time.Time) *report.Operator {
+	l, leads := c.lease(ctx, leaseName, now)
+	if l == nil {
 		return nil
 	}
-	var out *report.Operator
-	for i := range leases.Items {
-		spec := &leases.Items[i].Spec
-		if spec.RenewTime == nil || out != nil && spec.RenewTime.Time.Before(out.RenewedAt.Time) {
-			continue
-		}
-		out = &report.Operator{RenewedAt: metav1.NewTime(spec.RenewTime.Time)}
-		if spec.HolderIdentity != nil {
-			out.Leader = *spec.HolderIdentity
-		}
-		out.Leads = out.Leader != "" && now.Sub(spec.RenewTime.Time) < leasePatience
-	}
-	return out
+	return &report.Operator{Leader: ptr.Deref(l.Spec.HolderIdentity, ""), Leads: leads,
+		RenewedAt: metav1.NewTime(l.Spec.RenewTime.Time)}
 }
 
 // OtherController returns the problem that a Node Readiness Controller renews its lease; nil if none does, or if it
 // cannot be known.
 func (c *Cluster) OtherController(ctx context.Context, now time.Time) *ruleset.Problem {
-	leases := &coordinationv1.LeaseList{}
-	if c.List(ctx, leases, client.MatchingFields{"metadata.name": ruleset.IncumbentLease}) != nil {
+	l, leads := c.lease(ctx, ruleset.IncumbentLease, now)
+	if !leads {
 		return nil
 	}
-	for i := range leases.Items {
-		l := &leases.Items[i]
-		held := l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != ""
-		if held && l.Spec.RenewTime != nil && now.Sub(l.Spec.RenewTime.Time) < leasePatience {
-			return ruleset.OtherController(l.Namespace, *l.Spec.HolderIdentity)
-		}
-	}
-	return nil
+	return ruleset.OtherController(l.Namespace, *l.Spec.HolderIdentity)
 }
 
 // CRDManagers returns what suggests that another party manages the CRD: labels of add-on managers, and field managers.

@@ -15,7 +15,7 @@ var modeWords = map[string]string{
 	"Suspended": "suspended", "DryRun": "in dry-run", "Frozen": "frozen", "Deleting": "being deleted",
 }
 
-var stateColors = map[v1alpha1.NodeState]color{
+var stateColors = map[v1alpha1.NodeState]Color{
 	v1alpha1.NodeStateHeld: red, v1alpha1.NodeStateFailed: red, v1alpha1.NodeStateReady: green,
 }
 

@@ -81,7 +81,7 @@ func effect(r *RuleSimulation) string {
 }
 
 func (p *page) simulatedNodes(r *RuleSimulation) {
-	colors := map[string]color{TaintAdded: red, TaintRemoved: green, TaintStays: yellow}
+	colors := map[string]Color{TaintAdded: red, TaintRemoved: green, TaintStays: yellow}
 	var rows []row
 	for i := range r.Nodes {
 		n := &r.Nodes[i]

@@ -39,18 +39,20 @@ func StyleOf(w io.Writer, getenv func(string) string) Style {
 	return s
 }
 
-type color string
+// Color is an ANSI color; empty for none.
+type Color string
 
 const (
-	plain  color = ""
-	bold   color = "1"
-	dim    color = "2"
-	red    color = "31"
-	green  color = "32"
-	yellow color = "33"
+	plain  Color = ""
+	bold   Color = "1"
+	dim    Color = "2"
+	red    Color = "31"
+	green  Color = "32"
+	yellow Color = "33"
 )
 
-func (s Style) paint(c color, text string) string {
+// Paint returns a text in a color.
+func (s Style) Paint(c Color, text string) string {
 	if !s.Color || c == plain || text == "" {
 		return text
 	}
@@ -79,17 +81,17 @@ type page struct {
 }
 
 // line writes a line in a color. A line that is wider than the terminal is broken between words and indented.
-func (p *page) line(c color, indent int, format string, args ...any) {
+func (p *page) line(c Color, indent int, format string, args ...any) {
 	p.mark(c, indent, "", fmt.Sprintf(format, args...))
 }
 
 // mark writes a line that starts with a mark. If there is one, only the mark has the color.
-func (p *page) mark(c color, indent int, mark, text string) {
+func (p *page) mark(c Color, indent int, mark, text string) {
 	lead := strings.Repeat(" ", indent)
 	if mark != "" {
-		lead, indent, c = lead+p.paint(c, mark)+" ", indent+utf8.RuneCountInString(mark)+1, plain
+		lead, indent, c = lead+p.Paint(c, mark)+" ", indent+utf8.RuneCountInString(mark)+1, plain
 	}
-	p.WriteString(lead + p.paint(c, wrap(text, p.Width, indent)) + "\n")
+	p.WriteString(lead + p.Paint(c, wrap(text, p.Width, indent)) + "\n")
 }
 
 // wrap breaks a text between words into lines of a width, of which the indent is taken.
@@ -125,7 +127,7 @@ func (p *page) blank() { p.WriteByte('\n') }
 
 // row is a row of a table, in one color.
 type row struct {
-	color
+	color Color
 	cells []string
 }
 
@@ -152,7 +154,7 @@ func (p *page) table(indent int, header []string, rows []row, trailer func(i, sp
 		if runes := []rune(line); p.Width > 0 && len(runes) > p.Width {
 			line = string(runes[:p.Width])
 		}
-		p.WriteString(p.paint(c, line) + "\n")
+		p.WriteString(p.Paint(c, line) + "\n")
 	}
 }
 

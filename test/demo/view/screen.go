@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/test/cluster/ledger"
 )
 
@@ -57,7 +58,7 @@ func NewScreen(f *os.File, getenv func(string) string) *Screen {
 		}
 		return columns - 1 // in the last column some terminals wrap
 	}
-	return newScreen(f, terminal, terminal && getenv("NO_COLOR") == "", width, time.Now)
+	return newScreen(f, terminal, report.StyleOf(f, getenv).Color, width, time.Now)
 }
 
 func newScreen(w io.Writer, terminal, colored bool, width func() int, now func() time.Time) *Screen {
@@ -73,7 +74,7 @@ func (s *Screen) Step(format string, args ...any) {
 	defer s.mu.Unlock()
 	text := fmt.Sprintf(format, args...)
 	s.leave()
-	fmt.Fprintf(s.w, "%s  %s\n", s.stamp(), s.style().paint(bold, text))
+	fmt.Fprintf(s.w, "%s  %s\n", s.stamp(), s.style().Paint(bold, text))
 }
 
 // Print writes text as it is.
@@ -90,7 +91,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 	defer s.mu.Unlock()
 	s.leave()
 	for text := range strings.Lines(string(p)) {
-		fmt.Fprintf(s.w, "%s  %s\n", s.stamp(), s.style().paint(dim, strings.TrimRight(text, "\n")))
+		fmt.Fprintf(s.w, "%s  %s\n", s.stamp(), s.style().Paint(dim, strings.TrimRight(text, "\n")))
 	}
 	return len(p), nil
 }
@@ -145,8 +146,8 @@ func (s *Screen) leave() {
 	s.drawn = 0
 }
 
-func (s *Screen) style() Style { return Style{Color: s.color, Width: s.width()} }
+func (s *Screen) style() report.Style { return report.Style{Color: s.color, Width: s.width()} }
 
 func (s *Screen) stamp() string {
-	return s.style().paint(dim, fmt.Sprintf("%6.1fs", s.now().Sub(s.began).Seconds()))
+	return s.style().Paint(dim, fmt.Sprintf("%6.1fs", s.now().Sub(s.began).Seconds()))
 }

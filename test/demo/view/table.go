@@ -11,39 +11,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/test/cluster/ledger"
 )
 
-// Style is what may be written.
-type Style struct {
-	// Color allows for ANSI colours.
-	Color bool
-	// Width is how many characters a line may have; 0 means any number.
-	Width int
-}
-
-type color string
-
 const (
-	plain  color = ""
-	bold   color = "1"
-	dim    color = "2"
-	red    color = "31"
-	green  color = "32"
-	yellow color = "33"
+	plain  report.Color = ""
+	bold   report.Color = "1"
+	dim    report.Color = "2"
+	green  report.Color = "32"
+	yellow report.Color = "33"
 )
-
-func (s Style) paint(c color, text string) string {
-	if !s.Color || c == plain || text == "" {
-		return text
-	}
-	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
-}
 
 // cell is a text and its colour. Its width is counted without the colour.
 type cell struct {
 	text  string
-	color color
+	color report.Color
 }
 
 // widest are the widths of the columns from the beginning, so that the table stands still while it fills.
@@ -52,7 +35,7 @@ var widest = []int{len("node-0"), len("not reported"), len("starting"), len("POD
 var header = []cell{{"NODE", dim}, {"CNI", dim}, {"GATE", dim}, {"PODS", dim}, {"TAINT", dim}}
 
 // Table is the ledger as lines of equal columns, without line ends.
-func Table(s *ledger.Snapshot, style Style) []string {
+func Table(s *ledger.Snapshot, style report.Style) []string {
 	rows := [][]cell{header}
 	for i := range s.Rows {
 		rows = append(rows, cells(&s.Rows[i]))
@@ -107,7 +90,7 @@ func Pods(n int) string {
 
 // line joins cells. It never is longer than the style's width, colours not counted: a line that wraps could not be
 // redrawn in place.
-func line(row []cell, widths []int, style Style) string {
+func line(row []cell, widths []int, style report.Style) string {
 	const gap = "  "
 	var b strings.Builder
 	used := 0
@@ -118,7 +101,7 @@ func line(row []cell, widths []int, style Style) string {
 		}
 		text = cut(gap+text, style.Width, used)
 		used += utf8.RuneCountInString(text)
-		b.WriteString(style.paint(c.color, text))
+		b.WriteString(style.Paint(c.color, text))
 	}
 	if !style.Color {
 		return strings.TrimRight(b.String(), " ")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/test/cluster/ledger"
 )
 
@@ -40,7 +41,7 @@ func TestTable(t *testing.T) {
 		"  node-3   not reported  starting",
 		"  node-10  unknown       held      ●●●●●●●●●● +2  " + taint,
 	}
-	if diff := cmp.Diff(want, Table(example(), Style{})); diff != "" {
+	if diff := cmp.Diff(want, Table(example(), report.Style{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -48,7 +49,7 @@ func TestTable(t *testing.T) {
 func TestTableNeverIsWiderThanTheTerminal(t *testing.T) {
 	for width := 1; width < 120; width++ {
 		for _, colored := range []bool{false, true} {
-			for _, text := range Table(example(), Style{Width: width, Color: colored}) {
+			for _, text := range Table(example(), report.Style{Width: width, Color: colored}) {
 				if n := utf8.RuneCountInString(uncolored(text)); n > width {
 					t.Fatalf("a line of %d in a terminal of %d: %q", n, width, text)
 				}
@@ -58,11 +59,11 @@ func TestTableNeverIsWiderThanTheTerminal(t *testing.T) {
 }
 
 func TestColorsChangeNothingElse(t *testing.T) {
-	colored := Table(example(), Style{Color: true})
+	colored := Table(example(), report.Style{Color: true})
 	if !strings.Contains(strings.Join(colored, ""), "\x1b[33m") {
 		t.Errorf("no colours in %q", colored)
 	}
-	for i, want := range Table(example(), Style{}) {
+	for i, want := range Table(example(), report.Style{}) {
 		if got := strings.TrimRight(uncolored(colored[i]), " "); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -131,9 +132,9 @@ func TestScreenOnATerminalRedrawsInPlace(t *testing.T) {
 	s.Step("two")
 	s.Show(after)
 
-	want := append([]string{"   0.5s  one"}, Table(after, Style{})...)
+	want := append([]string{"   0.5s  one"}, Table(after, report.Style{})...)
 	want = append(want, "", "  "+Summary(after), "", "   1.0s  two")
-	want = append(append(want, Table(after, Style{})...), "", "  "+Summary(after))
+	want = append(append(want, Table(after, report.Style{})...), "", "  "+Summary(after))
 	if diff := cmp.Diff(want, emulate(t, out.String())); diff != "" {
 		t.Errorf("what a terminal shows (-want +got):\n%s", diff)
 	}
