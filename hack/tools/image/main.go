@@ -187,5 +187,6 @@ func layer(binaries []string, arch string) ([]byte, error) {
 		}
 		err = errors.Join(err, add(&tar.Header{Typeflag: tar.TypeReg, Name: filepath.Base(binary), Mode: 0o755}, content))
 	}
-	return buffer.Bytes(), errors.Join(err, w.Close())
+	err = errors.Join(err, w.Close()) // it writes the end of the archive
+	return buffer.Bytes(), err
 }

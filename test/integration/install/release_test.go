@@ -17,11 +17,14 @@ import (
 func TestAReleaseCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	version := newestVersion(t)
+	const readLayers = `cd "$1" && tar -xzf nodegate_*_oci.tar.gz && cd nodegate-oci/blobs/sha256 &&
+		for blob in *; do sha256sum -c - <<<"$blob  $blob" && if gzip -t "$blob"; then tar -tzf "$blob" || exit; fi; done`
 	release := func() string {
 		checkout := filepath.Join(t.TempDir(), "nodegate")
 		for _, args := range [][]string{
 			{"git", "clone", "--quiet", "--no-hardlinks", cluster.Root(), checkout},
 			{"make", "-C", checkout, "release", "VERSION=" + version, "ARCHES=amd64", "PLATFORMS=linux/amd64"},
+			{"bash", "-c", readLayers, "bash", filepath.Join(checkout, "dist")},
 		} {
 			cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 			if out, err := cmd.CombinedOutput(); err != nil {
