@@ -44,6 +44,8 @@ func TestAStartEndsOnce(t *testing.T) {
 				record: []string{`"missed":true`}},
 			{at: 301, tells: "later", restarted: true, want: "Held EvidenceMissing", taints: taint, start: Starting,
 				untouched: true},
+			{at: 299, tells: "the clock goes back", want: "Held EvidenceMissing", taints: taint, start: Starting,
+				untouched: true},
 			{at: 400, tells: "ready", node: is("True", 400), want: "Ready EvidenceHolds", start: Ready,
 				record: []string{`{"rule":"r","released":"2026-01-02T03:10:45Z"}`}}}},
 		"released by its timeout": {timeout(v1alpha1.TimeoutActionRelease), fresh(), []scene{begins,
