@@ -33,7 +33,7 @@ const bytesPerPod = 200
 
 // The fleet is one of 15,000 nodes with 20 agents each.
 func TestAPodOfADaemonSetCostsFewBytes(t *testing.T) {
-	const nodes, agents = 15000, 20
+	const nodes, agents = 1500, 20
 	var nodesChanged int
 	s := &podStore{failures: failures{changed: func() {}}, nodesChanged: func(...any) { nodesChanged++ },
 		byNode: map[string][]readiness.DaemonPod{}}
