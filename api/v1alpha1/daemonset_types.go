@@ -19,11 +19,12 @@ type DaemonSetsRequirement struct {
 	// +kubebuilder:validation:MaxItems=16
 	Namespaces []NamespaceName `json:"namespaces"`
 
-	// selector selects DaemonSets by their own labels, not by those of their pods. All of the namespaces by default.
+	// selector selects DaemonSets by their own labels, not by those of their pods. By default, all DaemonSets of the
+	// namespaces.
 	// +optional
 	Selector *PodSelector `json:"selector,omitempty"`
 
-	// exclude lists DaemonSets that do not count. At most 64.
+	// exclude lists DaemonSets that the requirement ignores. At most 64.
 	// +optional
 	// +listType=map
 	// +listMapKey=namespace
@@ -31,27 +32,27 @@ type DaemonSetsRequirement struct {
 	// +kubebuilder:validation:MaxItems=64
 	Exclude []DaemonSetReference `json:"exclude,omitempty"`
 
-	// minMatching is how many DaemonSets must belong on the node at least. Default 1.
+	// minMatching is how many DaemonSets must at least belong on the node. Default 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	MinMatching *int32 `json:"minMatching,omitempty"`
 
-	// minReadySeconds is for how long a pod must have been ready before it counts. By default the DaemonSet's own
-	// minReadySeconds; if that is 0, 10 for a pod with a container that has no readiness probe.
+	// minReadySeconds is how long a pod must have been ready before it counts. The default is the DaemonSet's own
+	// minReadySeconds. If that is 0, the default is 10 for a pod with a container that has no readiness probe.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 
-	// untolerated says what happens with a DaemonSet that does not tolerate the rule's own taint, and so can never be
-	// ready first. Ignore, the default, leaves it out, and reports it in the rule's status and in an event. Hold waits for
-	// its pod.
+	// untolerated says what happens with a DaemonSet that does not tolerate the rule's own taint, so that its pod can
+	// never start before the taint is removed. Ignore, the default, leaves the DaemonSet out, and reports it in the
+	// rule's status and in an event. Hold waits for its pod.
 	// +optional
 	Untolerated UntoleratedPolicy `json:"untolerated,omitempty"`
 
-	// disruptionSeconds is for how long a DaemonSet that was ready on a released node counts after its pod has gone, so
-	// that a rollout taints no node. Default 300.
+	// disruptionSeconds is how long a DaemonSet that was ready on a node in service still counts after its pod has
+	// gone, so that a rollout does not taint nodes. Default 300.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400

@@ -5,8 +5,8 @@ package v1alpha1
 
 // EvictionGuard keeps pods on a node from being evicted while the rule does not hold there.
 type EvictionGuard struct {
-	// maxHoldSeconds is for how long pods are kept at most, from when the rule ceased to hold. If it does not hold by
-	// then, the eviction is carried out. Default 1800.
+	// maxHoldSeconds is how long pods are kept at most, from when the node was no longer ready. If it is still not
+	// ready then, the operator evicts the pods. Default 1800.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800
@@ -15,11 +15,11 @@ type EvictionGuard struct {
 
 // Publish makes the operator keep the verdict as a node condition.
 type Publish struct {
-	// conditionType is the type of the condition. It has a domain of your own: not kubernetes.io, k8s.io or a subdomain of
-	// these. The condition is True while the rule holds; False while the rule holds the node back because of evidence that
-	// was reported, on at most maxUnavailable nodes; otherwise Unknown. Overrides do not change it. It is removed when the
-	// rule is deleted, is put in dry-run, or no longer matches the node. If a probe, an older rule or another controller
-	// publishes the same type on a node, the operator does not change it there.
+	// conditionType is the type of the condition, with a domain of your own: not kubernetes.io, k8s.io or a subdomain
+	// of these. The condition is True if the node is ready, False if the rule holds the node because of evidence that
+	// was reported, on at most maxUnavailable nodes, and otherwise Unknown. Overrides do not change it. The operator
+	// removes it if the rule is deleted, is put in dry-run, or no longer selects the node. The operator does not change
+	// a condition that a probe, an older rule or another controller publishes on the node.
 	// +required
 	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be a condition type with a domain, such as example.com/NetworkReady: a DNS subdomain and '/', then letters, digits, '-', '_' or '.', with a letter or digit first and last"
@@ -29,7 +29,7 @@ type Publish struct {
 
 // Health makes the node agent answer for the rule on /health.
 type Health struct {
-	// checks are what a request without check= runs on the nodes that the rule matches. At most 32.
+	// checks are the checks that a request without check= runs on the nodes that the rule selects. At most 32.
 	// +required
 	// +listType=map
 	// +listMapKey=name
@@ -54,14 +54,14 @@ type HealthCheck struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(node_ready|okd_router_1936|filesystem_ro|kubelet|container_runtime|disk_pressure|network|custom_conditions|rules|schedulable|(rule|http):[a-z0-9]([-a-z0-9.]*[a-z0-9])?)$')",message="must be one of node_ready, okd_router_1936, filesystem_ro, kubelet, container_runtime, disk_pressure, network, custom_conditions, rules, schedulable, or rule:<name of a rule>, or http:<a name of your own>"
 	Name string `json:"name"`
 
-	// timeoutSeconds is for how long the check may run before it counts as failed. Default 1; okd_router_1936: 5.
+	// timeoutSeconds is how long the check may run before it counts as failed. Default 1; okd_router_1936: 5.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=60
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
-	// cacheSeconds makes the check run in the background with this period, and requests be answered from its
-	// last result. Default 0: it runs for each request.
+	// cacheSeconds runs the check in the background at this interval, and answers requests from its last result. With
+	// 0, the default, the check runs for each request.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=3600
@@ -94,7 +94,7 @@ type HealthCheck struct {
 
 // DiskCheck are thresholds on filesystems.
 type DiskCheck struct {
-	// paths are directories of the node; each one's filesystem is looked at. Default /var/lib/kubelet. At most 16.
+	// paths are directories of the node, whose filesystems are checked. Default /var/lib/kubelet. At most 16.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
@@ -102,13 +102,13 @@ type DiskCheck struct {
 	// +kubebuilder:validation:items:XValidation:rule="self.startsWith('/')",message="must be an absolute path, such as /var/lib/kubelet"
 	Paths []string `json:"paths,omitempty"`
 
-	// minimumFreePercent is the least share of bytes that must be free. Default 10.
+	// minimumFreePercent is how many percent of the bytes must be free. Default 10.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	MinimumFreePercent *int32 `json:"minimumFreePercent,omitempty"`
 
-	// minimumFreeInodesPercent is the least share of inodes that must be free. Default 5.
+	// minimumFreeInodesPercent is how many percent of the inodes must be free. Default 5.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
@@ -125,7 +125,7 @@ type NetworkCheck struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	Resolve []string `json:"resolve,omitempty"`
 
-	// defaultGateway: false leaves the default gateway out. It is checked by default.
+	// defaultGateway: false does not check the default gateway. The default is true.
 	// +optional
 	DefaultGateway *bool `json:"defaultGateway,omitempty"`
 }
@@ -149,11 +149,10 @@ type FilesystemCheck struct {
 	// +kubebuilder:validation:items:XValidation:rule="self.startsWith('/')",message="must be an absolute path, such as /var/lib/kubelet"
 	IgnorePaths []string `json:"ignorePaths,omitempty"`
 
-	// writeTest makes the check write a few bytes into a temporary file of each directory that kubelet and the container
-	// runtime need, besides reading the mounts. It finds filesystems that fail without turning read-only. The check writes
-	// at most once in cacheSeconds, or in 30 seconds if that is 0. A directory that the agent may not write to, or that is
-	// full, is reported as fail-open. The agents need these directories writable: chart value agent.writeTest.
-	// Default false.
+	// writeTest: true also writes a few bytes to a temporary file in each directory that kubelet and the container
+	// runtime need. This finds filesystems that fail without turning read-only. The check writes at most once in
+	// cacheSeconds, or in 30 seconds if that is 0. A directory that is full, or that the agent may not write to, is
+	// reported and does not fail the check. The agents need the chart value agent.writeTest. Default false.
 	// +optional
 	WriteTest bool `json:"writeTest,omitempty"`
 }
@@ -173,8 +172,8 @@ type CustomConditionsCheck struct {
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.httpGet), has(self.tcpSocket), has(self.grpc), has(self.file), has(self.check)].filter(x, x).size() == 1",message="give exactly one of httpGet, tcpSocket, grpc, file and check"
 type Probe struct {
-	// conditionType is the type of the node condition that the probe publishes. Conditions that kubelet or the cloud
-	// provider owns are refused.
+	// conditionType is the type of the node condition that the probe publishes. Conditions that belong to kubelet or
+	// the cloud provider are refused.
 	// +required
 	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must be a condition type such as example.com/CNIReady: an optional DNS subdomain and '/', then letters, digits, '-', '_' or '.', with a letter or digit first and last"
@@ -185,15 +184,15 @@ type Probe struct {
 	// +optional
 	HTTPGet *HTTPGetAction `json:"httpGet,omitempty"`
 
-	// tcpSocket succeeds when a connection can be made.
+	// tcpSocket succeeds if a connection can be opened.
 	// +optional
 	TCPSocket *TCPSocketAction `json:"tcpSocket,omitempty"`
 
-	// grpc succeeds when the gRPC health service says SERVING.
+	// grpc succeeds if the gRPC health service answers SERVING.
 	// +optional
 	GRPC *GRPCAction `json:"grpc,omitempty"`
 
-	// file succeeds when a file of the node is there.
+	// file succeeds if a file exists on the node.
 	// +optional
 	File *FileAction `json:"file,omitempty"`
 
@@ -208,7 +207,7 @@ type Probe struct {
 	// +kubebuilder:validation:Maximum=3600
 	PeriodSeconds *int32 `json:"periodSeconds,omitempty"`
 
-	// timeoutSeconds is for how long one run may take. Default 10.
+	// timeoutSeconds is how long one run may take. Default 10.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=300
@@ -229,8 +228,8 @@ type Probe struct {
 
 // HTTPGetAction is an HTTP request.
 type HTTPGetAction struct {
-	// host is the address to connect to. Default 127.0.0.1. Other than local addresses only where the agent is
-	// started to allow them.
+	// host is the address to connect to. Default 127.0.0.1. The agent refuses other than local addresses, unless a flag
+	// allows them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Host string `json:"host,omitempty"`
@@ -241,7 +240,7 @@ type HTTPGetAction struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
 
-	// path is the path, with a query if need be. Default /.
+	// path is the path, and the query if there is one. Default /.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="must begin with '/', such as /readiness"
@@ -319,7 +318,7 @@ type GRPCAction struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
 
-	// service is the service that is asked about. Default: the server as a whole.
+	// service is the name of the service. Default: the server as a whole.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Service string `json:"service,omitempty"`
@@ -333,7 +332,7 @@ type FileAction struct {
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="must be an absolute path, such as /run/cni/ready"
 	Path string `json:"path"`
 
-	// maxAgeSeconds is how old the file's last change may be. Any age by default.
+	// maxAgeSeconds is how old the file's last change may be. By default, any age.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2592000

@@ -31,11 +31,12 @@ type NodeReadinessRule struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what the author of the rule asks for. Every field may be changed at any time.
+	// spec is the rule. You can change every field at any time.
 	// +required
 	Spec NodeReadinessRuleSpec `json:"spec"`
 
-	// status is what Nodegate reports. It is bounded: for one node's whole story see that node.
+	// status is what the operator reports. Its size is limited, so it lists only some nodes. "kubectl nodegate why
+	// NODE" explains a single node.
 	// +optional
 	Status NodeReadinessRuleStatus `json:"status,omitzero"`
 }
@@ -68,10 +69,10 @@ type NodeReadinessRuleList struct {
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!(has(self.requirements) && self.requirements.exists(r, has(r.daemonSets)) && !(has(self.enforcementMode) && self.enforcementMode == 'bootstrap-only') && has(self.taint) && self.taint.effect == 'NoExecute') || oldSelf.hasValue() && has(oldSelf.value().requirements) && oldSelf.value().requirements.exists(r, has(r.daemonSets)) && !(has(oldSelf.value().enforcementMode) && oldSelf.value().enforcementMode == 'bootstrap-only') && has(oldSelf.value().taint) && oldSelf.value().taint.effect == 'NoExecute'",message="daemonSets cannot be combined with a NoExecute taint unless enforcementMode is bootstrap-only, since an agent that fails would evict the pods of its node: use NoSchedule",fieldPath=".taint.effect"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!(has(self.timeout) && has(self.timeout.action) && self.timeout.action == 'Replace' && !has(self.taint)) || oldSelf.hasValue() && has(oldSelf.value().timeout) && has(oldSelf.value().timeout.action) && oldSelf.value().timeout.action == 'Replace' && !has(oldSelf.value().taint)",message="action: Replace needs a taint, since pods may land on a node without one while it is handed over: give spec.taint",reason=FieldValueRequired,fieldPath=".taint"
 type NodeReadinessRuleSpec struct {
-	// nodeSelector selects the nodes that the rule is about, by their labels. It must not be empty: a rule for
-	// all nodes says so with an expression that all nodes satisfy, such as kubernetes.io/os Exists. Kubelets cannot
-	// set labels under node-role.kubernetes.io/ on themselves, so a selector on those never matches in the
-	// request that creates the node: prefer a label of your own, given to the kubelet with --node-labels.
+	// nodeSelector selects nodes by their labels. It must not be empty: to select all nodes, use an expression that all
+	// nodes satisfy, such as kubernetes.io/os Exists. Prefer a label of your own, which the kubelet sets with
+	// --node-labels. A kubelet cannot set labels under node-role.kubernetes.io/ on its own node, so a selector on these
+	// never matches in the request that creates the node.
 	// +required
 	NodeSelector NodeSelector `json:"nodeSelector"`
 
@@ -82,7 +83,7 @@ type NodeReadinessRuleSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []ConditionRequirement `json:"conditions,omitempty"`
 
-	// requirements are evidence that needs no reporter on the node: pods, DaemonSets, CSI drivers, resources, devices,
+	// requirements are evidence that the operator collects itself: pods, DaemonSets, CSI drivers, resources, devices,
 	// expressions, and other rules. At most 30.
 	// +optional
 	// +listType=map
@@ -90,106 +91,103 @@ type NodeReadinessRuleSpec struct {
 	// +kubebuilder:validation:MaxItems=30
 	Requirements []Requirement `json:"requirements,omitempty"`
 
-	// conditionPolicy says whether all of the conditions and requirements must hold (allOf, the default) or one
-	// of them suffices (anyOf).
+	// conditionPolicy: allOf, the default, requires all conditions and requirements; anyOf requires one of them.
 	// +optional
 	ConditionPolicy ConditionPolicy `json:"conditionPolicy,omitempty"`
 
-	// probes are run by the node agent on each node that the rule matches; each publishes its result as a node
-	// condition, which conditions may then require. They are evidence: they run in dry-run and while suspended, too. Of
-	// two rules that publish one condition on a node the older one does. At most 16.
+	// probes are checks that the node agent runs on each node that the rule selects. Each probe publishes its result as
+	// a node condition, which this or another rule can require in conditions. Probes also run while the rule is in
+	// dry-run or suspended. If two rules publish the same condition on a node, only the older rule does. At most 16.
 	// +optional
 	// +listType=map
 	// +listMapKey=conditionType
 	// +kubebuilder:validation:MaxItems=16
 	Probes []Probe `json:"probes,omitempty"`
 
-	// taint stands on each node that the rule matches while the rule does not hold there. Taints are told apart
-	// by key and effect. On the nodes that it matches, the rule manages a taint of this key and effect
-	// regardless of who added it, for example kubelet's --register-with-taints.
+	// taint is on each node that the rule selects while the node is not ready. The rule manages each taint with this
+	// key and effect on these nodes, regardless of who added it, for example kubelet's --register-with-taints.
 	// +optional
 	Taint *Taint `json:"taint,omitempty"`
 
-	// evictionGuard keeps pods from being evicted by the node controller while the rule does not hold, and until it has
-	// held again for readySeconds, at least ten seconds. It needs no taint.
+	// evictionGuard keeps the node controller from evicting pods while the node is not ready, and until it has been
+	// ready again for readySeconds, at least ten seconds. It needs no taint.
 	// +optional
 	EvictionGuard *EvictionGuard `json:"evictionGuard,omitempty"`
 
-	// podAdmission: Deny refuses to bind a pod to a node that the rule holds, unless the pod tolerates the rule's
-	// taint, which it needs. None, the default, leaves that to the scheduler. It takes effect where the webhook for
-	// bindings is installed.
+	// podAdmission: Deny refuses to bind a pod to a held node, unless the pod tolerates the rule's taint. It needs a
+	// taint and the webhook for bindings. None, the default, leaves pods to the scheduler.
 	// +optional
 	PodAdmission PodAdmissionPolicy `json:"podAdmission,omitempty"`
 
-	// health makes the node agent answer for this rule on /health of each node that it matches. Not while the rule is in
-	// dry-run. While it is suspended its verdict stays as it is.
+	// health makes the node agent answer for this rule on /health of each node that the rule selects. While the rule is
+	// in dry-run, the agent does not answer for it. While it is suspended, the answer does not change.
 	// +optional
 	Health *Health `json:"health,omitempty"`
 
-	// publish makes the operator keep the verdict as a node condition on each node that the rule matches, for kubectl wait
-	// and for remediators such as Cluster API's MachineHealthCheck. It takes effect where the permission to write node
-	// conditions is installed.
+	// publish makes the operator report the rule's verdict as a node condition on each node that the rule selects, for
+	// kubectl wait and for remediators such as Cluster API's MachineHealthCheck. The operator needs the permission to
+	// write node conditions, which is not installed by default.
 	// +optional
 	Publish *Publish `json:"publish,omitempty"`
 
-	// enforcementMode: continuous puts the taint back whenever the rule ceases to hold; bootstrap-only takes it off
-	// once and leaves the node alone from then on, until it is re-armed (rearmOn). Required with a taint.
+	// enforcementMode: with continuous, the operator adds the taint again whenever the node is no longer ready. With
+	// bootstrap-only, it removes the taint once, and then ignores the node until it is re-armed (rearmOn). Required
+	// with a taint.
 	// +optional
 	EnforcementMode EnforcementMode `json:"enforcementMode,omitempty"`
 
-	// rearmOn lists the events that start a node over, as if it had just joined: Reboot is a changed boot ID in
-	// the node's status. Until the rule holds again, evidence from before the boot does not count. Empty by default.
+	// rearmOn lists the events after which a node is treated as new. Reboot is a changed boot ID in the node's status.
+	// Evidence from before the boot does not count until the node is ready again. Empty by default.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=4
 	RearmOn []RearmEvent `json:"rearmOn,omitempty"`
 
-	// nodeAdmission: Taint, the default, adds the taint in the same request that makes a node match; None leaves
-	// it to the controller, which follows a moment later.
+	// nodeAdmission: Taint, the default, adds the taint in the request that makes a node match. With None, the operator
+	// adds it a moment later.
 	// +optional
 	NodeAdmission NodeAdmissionPolicy `json:"nodeAdmission,omitempty"`
 
-	// existingNodes says which of the nodes that were there before the rule was put in force get its taint: All (the
-	// default), Idle (those that run no pods but those of DaemonSets, static ones, and those of kube-system and
-	// kube-public; never a node of the control plane), or None. A node that is left out is exempt until it has been ready
-	// once, and a usual node from then on. A taint of the rule's key and effect that a node already carries is managed in
-	// any case.
+	// existingNodes says which nodes that are older than the rule get its taint: All (the default), Idle or None. Idle
+	// means nodes outside the control plane that run only static pods, pods of DaemonSets, and pods of kube-system and
+	// kube-public. The other existing nodes are exempt until they are ready for the first time. If a node already has a
+	// taint with the rule's key and effect, the rule manages this taint in any case.
 	// +optional
 	ExistingNodes ExistingNodesPolicy `json:"existingNodes,omitempty"`
 
-	// stabilization delays the verdict, so that a flapping signal does not flap the taint.
+	// stabilization delays changes of the taint, so that a flapping signal does not make the taint flap.
 	// +optional
 	Stabilization *Stabilization `json:"stabilization,omitempty"`
 
-	// maxUnavailable limits how many released nodes the rule may taint again at a time: a number, or a percentage
-	// of them, rounded up. So one broken reporter cannot take a whole fleet away. Nodes that were never released are
-	// always held and do not count, nor do cordoned and terminating nodes. 0 means that a released node is never
-	// tainted again. Without the field there is no limit. Removing taints is never limited.
+	// maxUnavailable limits how many nodes in service the rule may taint at a time, so that one broken reporter cannot
+	// take away a fleet. It is a number, or a percentage of the nodes in service, rounded up. 0 means that the rule
+	// never taints a node in service. New nodes, which were never released, are always tainted. They do not count, nor
+	// do cordoned and terminating nodes. By default there is no limit. Removing taints is never limited.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self.matches('^(100|[1-9]?[0-9])%$') : self >= 0 && self <= 2147483647",message="must be a number from 0 to 2147483647, or a percentage such as '30%'"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// timeout says what happens to a node that is held too long.
+	// timeout says what happens to a node that is held for too long.
 	// +optional
 	Timeout *Timeout `json:"timeout,omitempty"`
 
-	// completionAnnotation is the key of an annotation that is set on the node, to the time in unix seconds, in the
-	// same write that releases it for the first time, and removed when the node is re-armed.
+	// completionAnnotation is the key of an annotation that the operator sets on a node when it releases the node for
+	// the first time. The value is the time in Unix seconds. The operator removes it when the node is re-armed.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="must be an annotation key such as startup.k8s.io/completedAt: an optional DNS subdomain and '/', then 1-63 letters, digits, '-', '_' or '.', with a letter or digit first and last"
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('readiness.node.x-k8s.io/') && !self.startsWith('readiness.k8s.io/bootstrap-completed-')",message="annotations under readiness.node.x-k8s.io/ and readiness.k8s.io/bootstrap-completed- are written by Nodegate itself: choose another key"
 	CompletionAnnotation string `json:"completionAnnotation,omitempty"`
 
-	// dryRun: true evaluates the rule and reports in status.dryRunResults what it would do. Nothing is tainted,
-	// denied or guarded, and what the rule had put on nodes goes.
+	// dryRun: true makes the operator only report in status.dryRunResults what the rule would do. The rule adds no
+	// taint, and denies and guards nothing. The operator removes what the rule had written to nodes.
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
 
-	// suspend: true freezes the rule and all rules that require it: nothing of them is added to a node or removed, and no
-	// eviction guard begins. Probes go on, and the override Release still acts.
+	// suspend: true freezes the rule, and all rules that require it: the operator adds and removes nothing for them,
+	// and no eviction guard begins. Probes still run, and the override Release still works.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
@@ -260,21 +258,21 @@ const (
 
 // Stabilization delays verdicts. A restart of the operator may lengthen a window, never shorten it.
 type Stabilization struct {
-	// readySeconds is for how long the evidence must hold without a break before the taint goes. Default 0.
+	// readySeconds is how long the evidence must be complete without a break before the operator removes the taint.
+	// Default 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	ReadySeconds int32 `json:"readySeconds,omitempty"`
 
-	// unreadySeconds is for how long the evidence must be missing before a node that was released gets the taint
-	// again. A node's first taint and the one after a reboot (rearmOn) are never delayed. Default 0.
+	// unreadySeconds is how long evidence must be missing before the operator taints a node in service. The first taint
+	// of a node, and the one after a reboot (rearmOn), are not delayed. Default 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	UnreadySeconds int32 `json:"unreadySeconds,omitempty"`
 
-	// minimumHoldSeconds is for how long, counted from the node's creation, a node is held even if it is ready
-	// earlier. Default 0.
+	// minimumHoldSeconds is how long a new node is held at least, from its creation. Default 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
@@ -287,26 +285,26 @@ type Stabilization struct {
 // +kubebuilder:validation:XValidation:rule="has(self.seconds) || has(self.appearSeconds)",message="give seconds, such as 900, or appearSeconds, such as 300, or both"
 // +kubebuilder:validation:XValidation:rule="(has(self.action) && self.action == 'Replace') == has(self.replace)",message="action: Replace and replace belong together: give both, for example replace: {annotation: {key: example.com/replace}}, or neither"
 type Timeout struct {
-	// seconds is for how long a node may be held.
+	// seconds is how long a node may be held.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2592000
 	Seconds *int32 `json:"seconds,omitempty"`
 
-	// appearSeconds is for how long a node may be held while a piece of evidence has not appeared at all, such as
-	// a condition that is not reported.
+	// appearSeconds is how long a node may be held while some evidence has never appeared, such as a condition that
+	// nothing reports.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2592000
 	AppearSeconds *int32 `json:"appearSeconds,omitempty"`
 
-	// action: Keep, the default, only says so by a warning event; Release also takes the taint off, and leaves the
-	// node alone until the rule has held once (with bootstrap-only: until it is re-armed). Replace keeps the node held,
-	// and hands it over for replacement if it was never released and runs only DaemonSet and static pods.
+	// action: Keep, the default, only emits a warning event. Release also removes the taint, and the rule ignores the
+	// node until it is ready once (with bootstrap-only, until it is re-armed). Replace keeps the taint, and hands the
+	// node over for replacement if it was never released and runs only DaemonSet and static pods.
 	// +optional
 	Action TimeoutAction `json:"action,omitempty"`
 
-	// replace says how nodes are handed over. Required with action: Replace, and only allowed there.
+	// replace says how nodes are handed over for replacement. Required with action: Replace, and allowed only with it.
 	// +optional
 	Replace *Replace `json:"replace,omitempty"`
 }

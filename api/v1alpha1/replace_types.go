@@ -19,19 +19,18 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="(!has(self.method) || self.method == 'Annotation') == has(self.annotation)",message="method: Annotation, the default, needs annotation, and method: NodeClaim does not take it: give annotation: {key: example.com/replace}, or remove annotation"
 type Replace struct {
-	// method: Annotation, the default, sets an annotation on the node, which a remediator of your own acts on; NodeClaim
-	// deletes the Karpenter NodeClaim of the node. NodeClaim takes effect where the permission for it is installed.
+	// method: Annotation, the default, sets an annotation on the node, for a remediator of your own. NodeClaim deletes
+	// the Karpenter NodeClaim of the node; the operator needs the permission for it, which is not installed by default.
 	// +optional
 	Method ReplaceMethod `json:"method,omitempty"`
 
-	// annotation is what marks a node that is handed over. Required with method: Annotation. The operator removes it when
-	// the node is released after all, or is overridden or in maintenance.
+	// annotation marks a node that is handed over. Required with method: Annotation. The operator removes it if the
+	// node is released after all, is overridden, or is in maintenance.
 	// +optional
 	Annotation *ReplaceAnnotation `json:"annotation,omitempty"`
 
-	// maxPerHour is how many nodes the rule hands over within an hour at most, 1 to 20. Default 1. Regardless of it, the
-	// rule stops after three nodes in a row without a node becoming ready, until a node becomes ready or the rule is
-	// edited.
+	// maxPerHour is how many nodes the rule hands over within an hour at most, 1 to 20. Default 1. The rule also stops
+	// after three nodes in a row without a node becoming ready, until a node becomes ready or the rule is edited.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=20
@@ -66,12 +65,12 @@ type ReplaceAnnotation struct {
 
 // ReplacementStatus is which nodes a rule has handed over for replacement. The limits count by it.
 type ReplacementStatus struct {
-	// readyAt is when a node last became ready under the rule, as far as that ended a row of replacements. Earlier
-	// replacements do not count in the row.
+	// readyAt is when a node last became ready and ended a row of replacements. Earlier replacements no longer count in
+	// the row.
 	// +optional
 	ReadyAt *metav1.Time `json:"readyAt,omitempty"`
 
-	// last are the last nodes that the rule has handed over, or was about to, the newest last; at most 20.
+	// last are the last nodes that the rule has handed over, or was about to, with the newest at the end. At most 20.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
@@ -88,6 +87,6 @@ type Replacement struct {
 	Time metav1.Time `json:"time"`
 	// method is how the node is handed over.
 	Method ReplaceMethod `json:"method"`
-	// generation is the rule's metadata.generation then. An edit of the rule ends the row.
+	// generation is the rule's metadata.generation at that time. An edit of the rule ends the row.
 	Generation int64 `json:"generation"`
 }

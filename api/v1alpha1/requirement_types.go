@@ -11,7 +11,7 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.pods), has(self.daemonSets), has(self.csiDriver), has(self.resource), has(self.devices), has(self.cel), has(self.ruleSatisfied)].filter(x, x).size() == 1",message="give exactly one of pods, daemonSets, csiDriver, resource, devices, cel and ruleSatisfied"
 type Requirement struct {
-	// name names the requirement in status, events and explanations. Unique in the rule.
+	// name identifies the requirement in status, events and explanations. It is unique in the rule.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Label().validate(self).hasValue()",message="must be a DNS label: at most 63 lowercase letters, digits or '-', with a letter or digit first and last"
@@ -21,8 +21,8 @@ type Requirement struct {
 	// +optional
 	Pods *PodsRequirement `json:"pods,omitempty"`
 
-	// daemonSets requires each DaemonSet that belongs on the node to have a ready pod there. Unless the rule is
-	// bootstrap-only, it needs maxUnavailable, and its taint must not be NoExecute.
+	// daemonSets requires each DaemonSet that belongs on the node to have a ready pod there. It needs maxUnavailable,
+	// and its taint must not be NoExecute, unless the rule is bootstrap-only.
 	// +optional
 	DaemonSets *DaemonSetsRequirement `json:"daemonSets,omitempty"`
 
@@ -42,7 +42,7 @@ type Requirement struct {
 	// +optional
 	CEL *CELRequirement `json:"cel,omitempty"`
 
-	// ruleSatisfied requires another rule to hold on the node, for a start in phases.
+	// ruleSatisfied requires the node to be ready under another rule, so that nodes start in phases.
 	// +optional
 	RuleSatisfied *RuleSatisfiedRequirement `json:"ruleSatisfied,omitempty"`
 }
@@ -53,7 +53,8 @@ type Requirement struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.readyAnnotation) || !has(self.readyWhen) || self.readyWhen != 'PodReady'",message="readyAnnotation has no use with readyWhen: PodReady: remove it, or use Annotation or PodReadyOrAnnotation",fieldPath=".readyAnnotation"
 // +kubebuilder:validation:XValidation:rule="!has(self.readyWhen) || self.readyWhen == 'PodReady' || has(self.readyAnnotation)",message="readyWhen: Annotation and PodReadyOrAnnotation need readyAnnotation: give its key and value, such as {key: startup.k8s.io/ready, value: 'true'}",fieldPath=".readyWhen"
 type PodsRequirement struct {
-	// namespace is the pods' namespace. One namespace only, so that a label set elsewhere cannot open the gate.
+	// namespace is the namespace of the pods. It is a single one, so that pods with the same labels in another
+	// namespace do not count.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Label().validate(self).hasValue()",message="must be a DNS label: at most 63 lowercase letters, digits or '-', with a letter or digit first and last"
@@ -63,7 +64,7 @@ type PodsRequirement struct {
 	// +required
 	Selector PodSelector `json:"selector"`
 
-	// ownerDaemonSet is the name of the DaemonSet that must own the pods. Any owner by default.
+	// ownerDaemonSet is the name of the DaemonSet that must own the pods. By default, any owner.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	OwnerDaemonSet string `json:"ownerDaemonSet,omitempty"`
@@ -74,7 +75,7 @@ type PodsRequirement struct {
 	// +kubebuilder:validation:Maximum=1000
 	MinReady *int32 `json:"minReady,omitempty"`
 
-	// minReadySeconds is for how long a pod must have been ready before it counts. Default 0; 10 for a pod with a
+	// minReadySeconds is how long a pod must have been ready before it counts. Default 0, or 10 for a pod with a
 	// container that has no readiness probe, which is "ready" as soon as it has started. An annotation counts at once.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -86,7 +87,7 @@ type PodsRequirement struct {
 	// +optional
 	ReadyWhen PodReadyPolicy `json:"readyWhen,omitempty"`
 
-	// readyAnnotation is the annotation by which a pod says that it is ready.
+	// readyAnnotation is the annotation of a pod that is ready.
 	// +optional
 	ReadyAnnotation *AnnotationMatch `json:"readyAnnotation,omitempty"`
 }
@@ -112,7 +113,7 @@ type AnnotationMatch struct {
 	// +kubebuilder:validation:MaxLength=317
 	Key string `json:"key"`
 
-	// value is the value that it must have.
+	// value is the required value.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	Value string `json:"value"`
@@ -163,7 +164,7 @@ type DevicesRequirement struct {
 	// +kubebuilder:validation:MaxLength=63
 	Driver string `json:"driver"`
 
-	// minimum is how many devices there must be at least.
+	// minimum is how many devices there must at least be.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
@@ -172,7 +173,8 @@ type DevicesRequirement struct {
 
 // CELRequirement requires an expression to be true.
 type CELRequirement struct {
-	// expression is a CEL expression over "node" with a bool result.
+	// expression is a CEL expression with a bool result. The variable node is the Node object, without the conditions
+	// that rules publish.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096

@@ -12,13 +12,13 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="must select something: give matchLabels or matchExpressions (all nodes: key kubernetes.io/os, operator Exists)"
 type NodeSelector struct {
-	// matchLabels are labels that a node must have, all of them. At most 64.
+	// matchLabels are labels that a node must have. At most 64.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label key such as example.com/pool: an optional DNS subdomain and '/', then 1-63 letters, digits, '-', '_' or '.', with a letter or digit first and last"
 	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
 
-	// matchExpressions are requirements that a node's labels must meet, all of them. At most 64.
+	// matchExpressions are requirements on the labels of a node, which must all be met. At most 64.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -28,13 +28,13 @@ type NodeSelector struct {
 // PodSelector is a label selector over pods. Its JSON is that of metav1.LabelSelector; its sizes are bounded, so that
 // the API server can check its grammar. An empty one selects all pods.
 type PodSelector struct {
-	// matchLabels are labels that a pod must have, all of them. At most 16.
+	// matchLabels are labels that an object must have. At most 16.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="every key must be a label key such as example.com/pool: an optional DNS subdomain and '/', then 1-63 letters, digits, '-', '_' or '.', with a letter or digit first and last"
 	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
 
-	// matchExpressions are requirements that a pod's labels must meet, all of them. At most 4.
+	// matchExpressions are requirements on the labels of an object, which must all be met. At most 4.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=4
@@ -56,7 +56,7 @@ type NodeSelectorRequirement struct {
 	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="must be a label key such as example.com/pool: an optional DNS subdomain and '/', then 1-63 letters, digits, '-', '_' or '.', with a letter or digit first and last"
 	Key string `json:"key"`
 
-	// operator is In, NotIn, Exists or DoesNotExist. What lacks the label satisfies NotIn.
+	// operator is In, NotIn, Exists or DoesNotExist. An object without the label satisfies NotIn.
 	// +required
 	Operator NodeSelectorOperator `json:"operator"`
 
@@ -89,7 +89,7 @@ type Taint struct {
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('node.kubernetes.io/') && !self.startsWith('node.cloudprovider.kubernetes.io/') && !self.startsWith('node-role.kubernetes.io/')",message="taints under node.kubernetes.io/, node.cloudprovider.kubernetes.io/ and node-role.kubernetes.io/ belong to Kubernetes: choose another key, for example readiness.k8s.io/NetworkReady"
 	Key string `json:"key"`
 
-	// value is the taint's value. Empty by default. It tells people why; taints are matched by key and effect.
+	// value is the taint's value, for people: taints are matched by key and effect. Empty by default.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.size() <= 63",message="must be at most 63 characters"
@@ -101,8 +101,7 @@ type Taint struct {
 	// +required
 	Effect TaintEffect `json:"effect"`
 
-	// timeAdded is part of a core taint and therefore accepted; in a rule it has no meaning: each node's taint has
-	// the time at which it was put on that node.
+	// timeAdded has no effect in a rule. It is accepted because core taints have it.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=string
@@ -128,15 +127,15 @@ type ConditionRequirement struct {
 	// +required
 	RequiredStatus ConditionStatus `json:"requiredStatus"`
 
-	// defaultStatus is the status that is assumed on a node that does not have the condition at all. Without it
-	// that is Unknown. It never stands in for a condition that is there but stale.
+	// defaultStatus is the status that a node without the condition counts as having. Default Unknown. It does not
+	// apply to a stale condition.
 	// +optional
 	DefaultStatus ConditionStatus `json:"defaultStatus,omitempty"`
 
-	// maxAgeSeconds is the age from which on a condition that has not been reported again counts as Unknown, so that
-	// a dead reporter cannot keep a node ready. The age is counted from lastHeartbeatTime, or where that is not set
-	// from lastTransitionTime. Kubelet reports its own conditions every 5 minutes, up to 450 seconds apart: give
-	// those at least 900. Without it a condition never grows stale.
+	// maxAgeSeconds is how old the last report of a condition may be. An older condition counts as Unknown, so that a
+	// dead reporter cannot keep a node ready. The age is that of lastHeartbeatTime, or of lastTransitionTime if there
+	// is no heartbeat. Kubelet reports its own conditions every 5 minutes, with up to 450 seconds in between: use at
+	// least 900 for these. By default, conditions do not become stale.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2592000

@@ -19,35 +19,34 @@ const (
 
 // NodeReadinessRuleStatus is what Nodegate reports about a rule.
 type NodeReadinessRuleStatus struct {
-	// observedGeneration is the metadata.generation that this status is about.
+	// observedGeneration is the metadata.generation of the rule that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are: Ready (valid and in force), NodesReady (all matched nodes are ready), Enforcing (may put
-	// its taint on nodes), Conflicted (an older rule decides about the same taint), BudgetExhausted
-	// (maxUnavailable keeps the rule from tainting a node), with an evictionGuard Guarding (evictions are denied
-	// while the rule does not hold), and with timeout action Replace Replacing (nodes that never become ready are handed
-	// over).
+	// conditions are Ready (the rule is valid and in force), NodesReady (all nodes that the rule selects are ready),
+	// Enforcing (the rule may add its taint to nodes), Conflicted (an older rule has the same taint, or a condition
+	// that the rule would publish is taken), BudgetExhausted (maxUnavailable keeps the rule from tainting a node), with
+	// an evictionGuard Guarding (evictions are denied while a node is not ready), and with timeout.action: Replace
+	// Replacing (nodes that never become ready are handed over).
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// nodes counts the nodes that the rule matches.
+	// nodes counts the nodes that the rule selects.
 	// +optional
 	Nodes *NodeCounts `json:"nodes,omitempty"`
 
-	// inForce says since when, and for which selector, the rule is in force: nodes that were there before are
-	// "existing nodes".
+	// inForce says since when, and for which selector, the rule is in force. Older nodes are existing nodes.
 	// +optional
 	InForce *InForce `json:"inForce,omitempty"`
 
-	// appliedNodes are names of nodes that the rule matches, held and failed ones first.
+	// appliedNodes are names of nodes that the rule selects, held and failed ones first.
 	// +optional
 	// +listType=atomic
 	AppliedNodes []string `json:"appliedNodes,omitempty"`
 
-	// failedNodes are nodes on which the rule could not be carried out.
+	// failedNodes are nodes that the operator could not update for this rule.
 	// +optional
 	// +listType=atomic
 	FailedNodes []NodeFailure `json:"failedNodes,omitempty"`
@@ -57,8 +56,8 @@ type NodeReadinessRuleStatus struct {
 	// +listType=atomic
 	NodeEvaluations []NodeEvaluation `json:"nodeEvaluations,omitempty"`
 
-	// truncated is true where appliedNodes, failedNodes and nodeEvaluations do not have room for all nodes: together
-	// they have at most 50 entries and 24 KiB. nodes always counts all.
+	// truncated reports whether appliedNodes, failedNodes and nodeEvaluations leave out nodes: together they have at
+	// most 50 entries and 24 KiB. nodes counts all.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
 
@@ -75,23 +74,23 @@ type NodeReadinessRuleStatus struct {
 type NodeCounts struct {
 	// matched is how many nodes the rule's selector matches.
 	Matched int32 `json:"matched"`
-	// ready is how many of them satisfy the rule, or have completed it.
+	// ready is how many of them are ready, or have completed a bootstrap-only rule.
 	Ready int32 `json:"ready"`
-	// held is how many of them the rule holds back.
+	// held is how many of them the rule holds.
 	Held int32 `json:"held"`
-	// exempt is how many of them are not ready and still not held back: existing, over budget, timed out,
-	// overridden, or because the rule is suspended, in dry-run or not in force.
+	// exempt is how many of them are not ready, but not held: existing nodes, nodes over maxUnavailable, timed out and
+	// overridden nodes, and all of them while the rule is suspended, in dry-run or not in force.
 	Exempt int32 `json:"exempt"`
-	// failed is how many of them could not be written to.
+	// failed is how many of them the operator could not update.
 	Failed int32 `json:"failed"`
-	// pending is how many of them have not been looked at yet.
+	// pending is how many of them the operator has not evaluated yet.
 	Pending int32 `json:"pending"`
 }
 
 // InForce says since when a rule is in force.
 type InForce struct {
-	// since is when the rule was last put in force for its present selector: by its creation, by the end of dry-run
-	// or suspension, or by a change of the selector.
+	// since is when the rule was last put in force: when it was created, when dry-run or suspension ended, or when its
+	// selector changed.
 	Since metav1.Time `json:"since"`
 	// selectorHash identifies the selector.
 	// +kubebuilder:validation:MaxLength=64
@@ -117,18 +116,18 @@ type NodeFailure struct {
 type NodeEvaluation struct {
 	// nodeName is the node.
 	NodeName string `json:"nodeName"`
-	// conditionResults are the rule's conditions as found on the node.
+	// conditionResults are the rule's conditions on the node.
 	// +optional
 	// +listType=atomic
 	ConditionResults []ConditionEvaluationResult `json:"conditionResults,omitempty"`
-	// requirementResults are the rule's requirements as found.
+	// requirementResults are the rule's requirements on the node.
 	// +optional
 	// +listType=atomic
 	RequirementResults []RequirementEvaluationResult `json:"requirementResults,omitempty"`
 	// taintStatus says whether the rule's taint is on the node.
 	// +optional
 	TaintStatus TaintStatus `json:"taintStatus,omitempty"`
-	// state is what the node is to the rule: Ready, Held, Exempt, Failed or Pending.
+	// state is the state of the node under the rule: Ready, Held, Exempt, Failed or Pending.
 	// +optional
 	State NodeState `json:"state,omitempty"`
 	// reason is a word in CamelCase that says why.
@@ -142,11 +141,11 @@ type NodeEvaluation struct {
 type ConditionEvaluationResult struct {
 	// type is the condition's type.
 	Type string `json:"type"`
-	// currentStatus is the status that counts: Unknown for a condition that is missing or stale.
+	// currentStatus is the status that counts. It is Unknown for a condition that is missing or stale.
 	CurrentStatus ConditionStatus `json:"currentStatus"`
 	// requiredStatus is the status that the rule requires.
 	RequiredStatus ConditionStatus `json:"requiredStatus"`
-	// defaultStatus is the status that was assumed because the node does not have the condition.
+	// defaultStatus is the status that counts because the node does not have the condition.
 	// +optional
 	DefaultStatus ConditionStatus `json:"defaultStatus,omitempty"`
 }
@@ -155,9 +154,9 @@ type ConditionEvaluationResult struct {
 type RequirementEvaluationResult struct {
 	// name is the requirement's name.
 	Name string `json:"name"`
-	// satisfied is whether it holds.
+	// satisfied reports whether the requirement is met.
 	Satisfied bool `json:"satisfied"`
-	// message says it in words.
+	// message explains the result.
 	// +optional
 	// +kubebuilder:validation:MaxLength=10240
 	Message string `json:"message,omitempty"`
@@ -189,7 +188,7 @@ const (
 
 // DryRunResults says what a rule would do, were it enforced now.
 type DryRunResults struct {
-	// affectedNodes is how many nodes the rule matches.
+	// affectedNodes is how many nodes the rule selects.
 	// +optional
 	AffectedNodes *int32 `json:"affectedNodes,omitempty"`
 	// taintsToAdd is how many nodes would get the taint.
@@ -198,7 +197,7 @@ type DryRunResults struct {
 	// taintsToRemove is how many nodes would lose it.
 	// +optional
 	TaintsToRemove *int32 `json:"taintsToRemove,omitempty"`
-	// riskyOperations is how many nodes would be held for lack of any evidence: a condition that is not reported.
+	// riskyOperations is how many nodes would be held because some evidence was never reported.
 	// +optional
 	RiskyOperations *int32 `json:"riskyOperations,omitempty"`
 	// nodesToTaint are names of nodes that would get the taint. At most 10.
@@ -209,7 +208,7 @@ type DryRunResults struct {
 	// +optional
 	// +listType=atomic
 	NodesToUntaint []string `json:"nodesToUntaint,omitempty"`
-	// summary says it in a sentence.
+	// summary is the result in one sentence.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Summary string `json:"summary,omitempty"`
