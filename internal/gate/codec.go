@@ -15,54 +15,51 @@ import (
 // are read and written without encoding/json, for speed. All other JSON goes through encoding/json. Tests check that
 // both agree.
 
+// field is a field of a record: the JSON key, and a *string, *bool or *metav1.Time.
+type field struct {
+	key   string
+	value any
+}
+
+// fields returns the fields of a record, in the order of the JSON.
+func (r *Record) fields() [20]field {
+	return [...]field{
+		{"rule", &r.Rule}, {"taint", &r.Taint}, {"since", &r.Since}, {"late", &r.Late}, {"adopted", &r.Adopted},
+		{"limited", &r.Limited}, {"existing", &r.Existing}, {"released", &r.Released}, {"timedOut", &r.TimedOut},
+		{"bootID", &r.BootID}, {"notBefore", &r.NotBefore}, {"rearmedAt", &r.RearmedAt}, {"former", &r.Former},
+		{"starting", &r.Starting}, {"guardedSince", &r.GuardedSince}, {"guardEnded", &r.GuardEnded},
+		{"published", &r.Published}, {"health", (*string)(&r.Health)}, {"missed", &r.Missed}, {"counted", &r.Counted},
+	}
+}
+
 // append appends the JSON of a record to a buffer.
 func (r *Record) append(b []byte) []byte {
 	b = append(b, '{')
-	start := len(b)
-	key := func(name string) {
-		if len(b) > start {
+	for _, f := range r.fields() {
+		before := len(b)
+		if b[before-1] != '{' {
 			b = append(b, ',')
 		}
-		b = append(append(append(b, '"'), name...), `":`...)
-	}
-	text := func(name, value string) {
-		if value != "" {
-			key(name)
-			b = appendText(b, value)
+		b = append(append(append(b, '"'), f.key...), `":`...)
+		switch v := f.value.(type) {
+		case *string:
+			if *v != "" {
+				b = appendText(b, *v)
+				continue
+			}
+		case *bool:
+			if *v {
+				b = append(b, "true"...)
+				continue
+			}
+		case *metav1.Time:
+			if !v.IsZero() {
+				b = append(v.UTC().AppendFormat(append(b, '"'), time.RFC3339), '"')
+				continue
+			}
 		}
+		b = b[:before] // an empty field is left out
 	}
-	flag := func(name string, value bool) {
-		if value {
-			key(name)
-			b = append(b, "true"...)
-		}
-	}
-	when := func(name string, t *metav1.Time) {
-		if !t.IsZero() {
-			key(name)
-			b = append(t.UTC().AppendFormat(append(b, '"'), time.RFC3339), '"')
-		}
-	}
-	text("rule", r.Rule)
-	text("taint", r.Taint)
-	when("since", &r.Since)
-	flag("late", r.Late)
-	flag("adopted", r.Adopted)
-	flag("limited", r.Limited)
-	flag("existing", r.Existing)
-	when("released", &r.Released)
-	when("timedOut", &r.TimedOut)
-	text("bootID", r.BootID)
-	when("notBefore", &r.NotBefore)
-	when("rearmedAt", &r.RearmedAt)
-	when("former", &r.Former)
-	flag("starting", r.Starting)
-	when("guardedSince", &r.GuardedSince)
-	when("guardEnded", &r.GuardEnded)
-	text("published", r.Published)
-	text("health", string(r.Health))
-	flag("missed", r.Missed)
-	flag("counted", r.Counted)
 	return append(b, '}')
 }
 
@@ -84,55 +81,9 @@ func appendText(b []byte, s string) []byte {
 	return append(append(append(b, '"'), s...), '"')
 }
 
-// field returns a pointer to the field of a record with a JSON key.
-func (r *Record) field(key string) (text *string, flag *bool, when *metav1.Time) { //nolint:gocyclo // a case for each
-	switch key {
-	case "rule":
-		return &r.Rule, nil, nil
-	case "taint":
-		return &r.Taint, nil, nil
-	case "since":
-		return nil, nil, &r.Since
-	case "late":
-		return nil, &r.Late, nil
-	case "adopted":
-		return nil, &r.Adopted, nil
-	case "starting":
-		return nil, &r.Starting, nil
-	case "missed":
-		return nil, &r.Missed, nil
-	case "counted":
-		return nil, &r.Counted, nil
-	case "limited":
-		return nil, &r.Limited, nil
-	case "existing":
-		return nil, &r.Existing, nil
-	case "released":
-		return nil, nil, &r.Released
-	case "timedOut":
-		return nil, nil, &r.TimedOut
-	case "bootID":
-		return &r.BootID, nil, nil
-	case "notBefore":
-		return nil, nil, &r.NotBefore
-	case "rearmedAt":
-		return nil, nil, &r.RearmedAt
-	case "former":
-		return nil, nil, &r.Former
-	case "guardedSince":
-		return nil, nil, &r.GuardedSince
-	case "guardEnded":
-		return nil, nil, &r.GuardEnded
-	case "published":
-		return &r.Published, nil, nil
-	case "health":
-		return (*string)(&r.Health), nil, nil
-	}
-	return nil, nil, nil
-}
-
 // read reads a record in the form of append. It returns false for any other text.
 func (r *Record) read(s string) bool {
+	fields, next := r.fields(), 0
 	rest, ok := strings.CutPrefix(s, "{")
 	for first := true; ok; first = false {
 		if rest == "}" {
@@ -150,21 +101,24 @@ func (r *Record) read(s string) bool {
 		if rest, ok = strings.CutPrefix(rest, ":"); !ok {
 			return false
 		}
-		text, flag, when := r.field(key)
-		switch {
-		case flag != nil:
+		for next < len(fields) && fields[next].key != key {
+			next++
+		}
+		if next == len(fields) {
+			return false
+		}
+		switch v := fields[next].value.(type) {
+		case *bool:
 			rest, ok = strings.CutPrefix(rest, "true")
-			*flag = true
-		case text != nil:
-			*text, rest, ok = readText(rest)
-		case when != nil:
+			*v = true
+		case *string:
+			*v, rest, ok = readText(rest)
+		case *metav1.Time:
 			var value string
 			if value, rest, ok = readText(rest); ok {
 				t, err := time.Parse(time.RFC3339, value)
-				ok, when.Time = err == nil, t.Local()
+				ok, v.Time = err == nil, t.Local()
 			}
-		default:
-			return false
 		}
 	}
 	return false

@@ -70,45 +70,13 @@ const podsRetry = 30 * time.Second
 // subject is a node under a rule at one time.
 type subject struct {
 	Input
-	rec     Record // as it counts now
-	claimed bool
-	rearmed bool
-	d       Decision
-}
-
-// move is a transition of the diagram: its target, and the state and reason for the rule's status.
-type move struct {
-	to     target
-	state  v1alpha1.NodeState
-	reason string
-	// timed says that the timeout of the held node runs.
-	timed bool
-	// limited says that maxUnavailable must allow the transition.
-	limited bool
-}
-
-// target is the state after a transition.
-type target int
-
-const (
-	toPass target = iota
-	toHold
-	toOpen
-)
-
-func held(reason string) move {
-	return move{to: toHold, state: v1alpha1.NodeStateHeld, reason: reason}
-}
-func exempt(reason string) move {
-	return move{to: toPass, state: v1alpha1.NodeStateExempt, reason: reason}
-}
-func served(reason string) move {
-	return move{to: toPass, state: v1alpha1.NodeStateReady, reason: reason}
+	rec Record // as it counts now
+	d   Decision
 }
 
 // decide makes the decision of an enforced rule, or of a rule in dry-run as if it were enforced.
 func decide(in Input, d Decision) Decision {
-	n := &subject{Input: in, rec: in.State.Record, claimed: in.State.Claimed, d: d}
+	n := &subject{Input: in, rec: in.State.Record, d: d}
 	n.recall()
 	n.guard()
 	m := n.next()
@@ -121,24 +89,6 @@ func decide(in Input, d Decision) Decision {
 		n.d.refused = &refused
 	}
 	return n.after(m)
-}
-
-// after returns the decision that carries out a transition.
-func (n *subject) after(m move) Decision {
-	moved := *n
-	moved.d.State, moved.d.Reason = m.state, m.reason
-	switch m.to {
-	case toHold:
-		moved.hold()
-	case toOpen:
-		moved.open()
-	default:
-		moved.pass()
-	}
-	moved.start(m.to)
-	moved.d.Expired = moved.expired(m)
-	moved.d.setRecord(moved.rec)
-	return moved.d
 }
 
 // recall brings the record up to date: after a reboot the node must become ready again, the claim of an admission
@@ -158,12 +108,12 @@ func (n *subject) recall() {
 	if n.rec.Taint != "" && !n.adds() {
 		if t, err := ParseTaint(n.rec.Taint); err != nil || Find(n.Node, &t) == nil {
 			n.rec.dropClaim()
-			n.claimed = false
+			n.State.Claimed = false
 		}
 	}
 	if came, known := n.cameInService(); came {
 		n.rec.Existing, n.State.Existing, n.State.Released, n.State.Counted = known, true, true, available(n.Node)
-		n.recheckIf(!known, n.Now.Add(podsRetry))
+		n.retryPods(known)
 	}
 }
 
@@ -179,7 +129,7 @@ func (n *subject) rearm() {
 	n.rec.Starting, n.rec.Missed = n.starting(), was.Missed
 	n.d.Marked, n.d.Rearmed = false, true
 	if n.Watched || !n.State.Released {
-		n.rearmed, n.State.Released, n.State.Counted = true, false, was.Limited
+		n.State.Released, n.State.Counted = false, was.Limited
 		return
 	}
 	n.rec.Since, n.rec.Released, n.rec.Existing = was.Since, was.Released, was.Existing
@@ -191,8 +141,8 @@ func (n *subject) rearm() {
 // cameInService reports whether the node was in service when the rule began to match it. If that is unknown, it counts
 // as in service.
 func (n *subject) cameInService() (came, known bool) {
-	if n.Occupied == nil || !n.adds() || n.State.HasRecord || n.State.Released || n.State.Present || n.claimed ||
-		n.Now.Sub(n.Node.CreationTimestamp.Time) <= ServiceAge || n.ready() {
+	if n.Occupied == nil || !n.adds() || n.State.HasRecord || n.State.Released || n.State.Present || n.State.Claimed ||
+		n.Now.Sub(n.Node.CreationTimestamp.Time) <= ServiceAge || n.holds() {
 		return false, true
 	}
 	occupied, known := n.Occupied(n.Rule.Taint)
@@ -201,32 +151,32 @@ func (n *subject) cameInService() (came, known bool) {
 
 // next chooses the transition. The first case that applies decides.
 func (n *subject) next() move {
-	bootstrapped := n.Rule.Spec.BootstrapOnly() && !n.rearmed
+	bootstrapOnly := n.Rule.Spec.BootstrapOnly()
 	present := n.State.Present && !n.State.Shared // a taint to adopt
 	switch {
 	case n.Override.Action == OverrideRelease:
 		n.recheck(n.Override.Until)
 		return exempt(ReasonOverrideRelease)
-	case n.Override.Action == OverrideHold && (n.claimed || n.adds()):
+	case n.Override.Action == OverrideHold && (n.State.Claimed || n.adds()):
 		n.recheck(n.Override.Until)
 		return held(ReasonOverrideHold)
-	case bootstrapped && n.d.Marked:
+	case bootstrapOnly && n.d.Marked:
 		n.d.RecheckAt = time.Time{}
-		return served(ReasonCompleted)
-	case bootstrapped && n.passes():
+		return ready(ReasonCompleted)
+	case bootstrapOnly && n.passes():
 		n.d.RecheckAt = time.Time{}
 		return exempt(ReasonTimedOut)
-	case n.ready():
-		return move{to: toOpen, state: v1alpha1.NodeStateReady, reason: ReasonEvidenceHolds}
-	case (n.claimed || present) && n.passes():
+	case n.holds():
+		return ready(ReasonEvidenceHolds)
+	case (n.State.Claimed || present) && n.passes():
 		return exempt(ReasonTimedOut)
-	case n.claimed || present:
+	case n.State.Claimed || present:
 		return n.keep()
 	case !n.Node.DeletionTimestamp.IsZero():
 		return n.idle(ReasonTerminating)
 	case n.passes():
 		return n.idle(ReasonTimedOut)
-	case !n.inService():
+	case !n.State.Released:
 		return n.keep()
 	}
 	return n.leave()
@@ -245,12 +195,12 @@ func (n *subject) leave() move {
 	due := since.Add(n.Rule.Spec.UnreadyWindow())
 	switch {
 	case n.Verdict.Ready:
-		return served(ReasonReadyWindow)
+		return ready(ReasonReadyWindow)
 	case existing && !n.takesExisting():
 		return exempt(ReasonExistingNode)
 	case !first && n.Now.Before(due):
 		n.recheck(due)
-		return served(ReasonUnreadyWindow)
+		return ready(ReasonUnreadyWindow)
 	case !n.bootConfirmed():
 		return exempt(ReasonBooting)
 	}
@@ -279,7 +229,7 @@ func (n *subject) keep() move {
 	m := held(ReasonMinimumHold)
 	m.timed = true
 	switch {
-	case n.rearmed || !n.rec.NotBefore.IsZero():
+	case !n.rec.NotBefore.IsZero():
 		m.reason = ReasonRearmed
 	case !n.Verdict.Ready:
 		m.reason = ReasonEvidenceMissing
@@ -292,7 +242,7 @@ func (n *subject) keep() move {
 // idle changes nothing on a node without a claim.
 func (n *subject) idle(reason string) move {
 	if n.Verdict.Ready {
-		return served(reason)
+		return ready(reason)
 	}
 	return exempt(reason)
 }
@@ -305,14 +255,17 @@ func (n *subject) expire(m move) move {
 	}
 	start := n.rec.Since.Time
 	switch {
-	case !n.claimed: // the claim is made now
+	case !n.State.Claimed: // the claim is made now
 		start = n.stamp().Time
 	case start.IsZero():
 		start = n.Node.CreationTimestamp.Time
 	}
 	due := func(after time.Duration) bool {
-		n.recheckIf(after > 0, start.Add(after))
-		return after > 0 && !n.Now.Before(start.Add(after))
+		if after <= 0 {
+			return false
+		}
+		n.recheck(start.Add(after))
+		return !n.Now.Before(start.Add(after))
 	}
 	appear := n.Verdict.NeverAppeared && due(n.Rule.Spec.Timeout.AppearAfter())
 	if !appear && !due(n.Rule.Spec.Timeout.After()) {
@@ -326,80 +279,15 @@ func (n *subject) expire(m move) move {
 	return m
 }
 
-// hold adds the rule's taint to the node, or keeps it there. A rule without a taint holds the node by its verdict.
-func (n *subject) hold() {
-	limited := n.Rule.Limited() && (n.rec.Limited || n.State.Counted)
-	if n.Rule.Taint == nil {
-		since := n.rec.Since
-		n.pass()
-		if n.Rule.HoldsByVerdict() {
-			if since.IsZero() {
-				since = n.claim()
-			}
-			n.rec.Since = since
-			n.rec.Limited = limited
-		}
-		return
-	}
-	n.rec.Limited = limited
-	if n.rec.Taint == "" {
-		n.rec.Since = n.claim()
-		n.rec.Adopted = n.Rule.Spec.BootstrapOnly() && n.State.Present && !n.State.Shared
-	}
-	if n.rec.Taint == "" || n.adds() { // an edited taint replaces the old one, where something may be added
-		n.rec.Taint = FormatTaint(*n.Rule.Taint)
-	}
-	n.d.Claim = true
-}
-
-// claim makes a claim at the current time. maxUnavailable continues to count a node that was in service.
-func (n *subject) claim() metav1.Time {
-	if n.inService() && n.rec.Released.IsZero() {
-		n.rec.Released = n.stamp()
-	}
-	return n.stamp()
-}
-
-// pass ends the rule's claim after a timeout with action: Release.
-func (n *subject) pass() {
-	n.rec.dropClaim()
-	n.d.Claim = false
-}
-
-// open releases a node because the rule holds. It records the release if that makes a difference. An existing node that
-// was never held needs no record, unless existingNodes exempts it until it is ready, or the rule requires DaemonSets,
-// which count only if they are older than the release.
-func (n *subject) open() {
-	completes := n.Rule.Spec.BootstrapOnly() && !n.d.Marked
-	untouched := n.inService() && !n.claimed && n.rec.TimedOut.IsZero() &&
-		n.Rule.Spec.ExistingNodesOrDefault() == v1alpha1.ExistingNodesAll && len(n.Rule.DaemonSets()) == 0
-	remember := n.adds() || n.claimed
-	n.d.Opened = n.claimed
-	if !n.rec.RearmedAt.IsZero() && len(n.Rule.DaemonSets()) > 0 {
-		n.rec.Released = metav1.Time{} // those that were created before the reboot count from now on
-	}
-	if remember && n.rec.Released.IsZero() && (!untouched || completes) {
-		n.rec.Released = n.stamp()
-		n.d.Opened = true
-	}
-	if remember && completes {
-		n.d.Marked, n.d.Opened = true, true
-	}
-	n.rec.TimedOut = metav1.Time{}
-	n.rec.Counted = n.rec.Counted && n.rec.Released.IsZero() // released says it as well
-	n.rec.booted()
-	n.pass()
-}
-
-// ready reports whether the rule has held for long enough.
-func (n *subject) ready() bool {
+// holds reports whether the evidence has held for long enough.
+func (n *subject) holds() bool {
 	if !n.Verdict.Ready {
 		return false
 	}
 	from := n.Verdict.Since.Add(n.Rule.Spec.ReadyWindow())
 	n.recheck(from)
 	ok := !n.Now.Before(from)
-	if n.inService() || n.Rule.Spec.MinimumHold() <= 0 {
+	if n.State.Released || n.Rule.Spec.MinimumHold() <= 0 {
 		return ok
 	}
 	old := n.Node.CreationTimestamp.Add(n.Rule.Spec.MinimumHold())
@@ -409,9 +297,6 @@ func (n *subject) ready() bool {
 
 // adds reports whether the rule may add anything to this node.
 func (n *subject) adds() bool { return n.Node.DeletionTimestamp.IsZero() }
-
-// inService reports whether the node is in service. Only then do unreadySeconds and the limit apply to a taint.
-func (n *subject) inService() bool { return n.State.Released && !n.rearmed }
 
 // passes reports whether the timeout has passed, and its action releases the node.
 func (n *subject) passes() bool { return !n.rec.TimedOut.IsZero() && n.Rule.Spec.Timeout.Releases() }
@@ -428,26 +313,30 @@ func (n *subject) takesExisting() bool {
 			busy, known = n.Busy()
 		}
 		n.rec.Existing = n.rec.Existing || known && busy
-		n.recheckIf(!known, n.Now.Add(podsRetry))
+		n.retryPods(known)
 		return known && !busy
 	}
 	return false
 }
 
 // recheck requests another decision at a time, if that is in the future.
-func (n *subject) recheck(t time.Time) { n.recheckIf(!t.IsZero(), t) }
-
-func (n *subject) recheckIf(wanted bool, t time.Time) {
-	if wanted && t.After(n.Now) && (n.d.RecheckAt.IsZero() || t.Before(n.d.RecheckAt)) {
+func (n *subject) recheck(t time.Time) {
+	if t.After(n.Now) && (n.d.RecheckAt.IsZero() || t.Before(n.d.RecheckAt)) {
 		n.d.RecheckAt = t
+	}
+}
+
+func (n *subject) retryPods(known bool) {
+	if !known {
+		n.recheck(n.Now.Add(podsRetry))
 	}
 }
 
 // stamp returns the current time for a record: in whole seconds, and not before the node's creation. By a clock behind
 // the API server's it could be earlier, and DecodeRecord would take it for a forged time.
-func (n *subject) stamp() metav1.Time {
-	now := n.Now.Truncate(time.Second)
-	if created := n.Node.CreationTimestamp; now.Before(created.Time) {
+func (in *Input) stamp() metav1.Time {
+	now := in.Now.Truncate(time.Second)
+	if created := in.Node.CreationTimestamp; now.Before(created.Time) {
 		return created
 	}
 	return metav1.NewTime(now)

@@ -25,12 +25,6 @@ func (s *State) expired(rec *Record) bool {
 		(rec.RearmedAt.IsZero() || rec.Starting)
 }
 
-// expired reports whether the node waits for its replacement, after a move.
-func (n *subject) expired(m move) bool {
-	return n.Rule.Spec.Timeout.Replaces() && m.to == toHold && m.timed && !n.Verdict.Ready &&
-		n.State.expired(&n.rec)
-}
-
 // Replaceable reports whether a rule may hand a node over for replacement, as far as the node itself says. The caller
 // also knows that evidence is missing, and which pods run on the node.
 func Replaceable(rule *ruleset.Rule, node *corev1.Node, now time.Time) bool {

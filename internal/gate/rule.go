@@ -166,13 +166,12 @@ func (d Decision) letGo(in Input) Decision {
 // departed ends the claim and removes the record of a rule that no longer concerns the node. If the rule's guard was
 // active there, the record stays until the pods that are due are evicted.
 func departed(in Input, d Decision) Decision {
-	n := &subject{Input: in}
 	was := &in.State.Record
 	r := Record{GuardEnded: was.GuardEnded}
 	if d.Hold = Ending(in); d.Hold.State != HoldNone { // what was reported before a reboot does not end it
 		r.BootID, r.NotBefore, r.RearmedAt, r.Former = was.BootID, was.NotBefore, was.RearmedAt, was.Former
 	}
-	d.Hold.remember(&r, n.stamp())
+	d.Hold.remember(&r, in.stamp())
 	d.setRecord(r)
 	return d
 }
@@ -191,7 +190,7 @@ func dryRun(in Input, d Decision) Decision {
 	r.dropClaim()
 	r.TimedOut = metav1.Time{}
 	d.Hold = would.Hold
-	d.Hold.remember(&r, (&subject{Input: in}).stamp())
+	d.Hold.remember(&r, in.stamp())
 	d.setRecord(r)
 	return d
 }

@@ -39,7 +39,7 @@ func (r *Record) Started() bool {
 func Holds(rule *ruleset.Rule) bool { return rule.Taint != nil || rule.HoldsByVerdict() }
 
 // start updates the node's start after a transition.
-func (n *subject) start(to target) {
+func (n *subject) start(m move) {
 	if !n.starting() {
 		return
 	}
@@ -48,7 +48,7 @@ func (n *subject) start(to target) {
 		n.d.Startup, n.rec.Counted = Excluded, true
 	case n.d.TimedOut:
 		n.d.Startup = TimedOut
-	case to == toOpen:
+	case m.opens():
 		n.d.Startup = Ready
 	default:
 		n.d.Startup = Starting
@@ -60,14 +60,14 @@ func (n *subject) start(to target) {
 
 // starting reports whether the node's start has not ended before this decision.
 func (n *subject) starting() bool {
-	was := &n.Input.State
-	return Holds(n.Rule) && n.Rule.Mode == ruleset.Enforced && !n.State.Existing && !was.Completed &&
+	was := &n.State
+	return Holds(n.Rule) && n.Rule.Mode == ruleset.Enforced && !was.Existing && !was.Completed &&
 		!was.Record.Started() && (n.adds() || was.HasRecord)
 }
 
 // late reports whether the node has just come to match the rule, and is too old for a start.
 func (n *subject) late() bool {
-	was := &n.Input.State
+	was := &n.State
 	claimed := was.HasRecord && (!was.Record.Late || !was.Record.Since.IsZero())
 	return !claimed && n.Now.Sub(n.Node.CreationTimestamp.Time) > ServiceAge
 }

@@ -1,0 +1,111 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// move is a transition of the diagram: the state and the reason for the rule's status.
+type move struct {
+	state  v1alpha1.NodeState
+	reason string
+	// timed says that the timeout of the held node runs.
+	timed bool
+	// limited says that maxUnavailable must allow the transition.
+	limited bool
+}
+
+func held(reason string) move   { return move{state: v1alpha1.NodeStateHeld, reason: reason} }
+func exempt(reason string) move { return move{state: v1alpha1.NodeStateExempt, reason: reason} }
+func ready(reason string) move  { return move{state: v1alpha1.NodeStateReady, reason: reason} }
+
+// opens reports whether the transition releases the node because the rule holds.
+func (m move) opens() bool { return m.reason == ReasonEvidenceHolds }
+
+// after returns the decision that carries out a transition.
+func (n *subject) after(m move) Decision {
+	moved := *n
+	moved.d.State, moved.d.Reason = m.state, m.reason
+	switch {
+	case m.state == v1alpha1.NodeStateHeld:
+		moved.hold()
+	case m.opens():
+		moved.open()
+	default:
+		moved.pass()
+	}
+	moved.start(m)
+	moved.d.Expired = m.state == v1alpha1.NodeStateHeld && m.timed && !n.Verdict.Ready &&
+		n.Rule.Spec.Timeout.Replaces() && moved.State.expired(&moved.rec)
+	moved.d.setRecord(moved.rec)
+	return moved.d
+}
+
+// hold adds the rule's taint to the node, or keeps it there. A rule without a taint holds the node by its verdict.
+func (n *subject) hold() {
+	limited := n.Rule.Limited() && (n.rec.Limited || n.State.Counted)
+	if n.Rule.Taint == nil {
+		since := n.rec.Since
+		n.pass()
+		if n.Rule.HoldsByVerdict() {
+			if since.IsZero() {
+				since = n.claim()
+			}
+			n.rec.Since = since
+			n.rec.Limited = limited
+		}
+		return
+	}
+	n.rec.Limited = limited
+	if n.rec.Taint == "" {
+		n.rec.Since = n.claim()
+		n.rec.Adopted = n.Rule.Spec.BootstrapOnly() && n.State.Present && !n.State.Shared
+	}
+	if n.rec.Taint == "" || n.adds() { // an edited taint replaces the old one, where something may be added
+		n.rec.Taint = FormatTaint(*n.Rule.Taint)
+	}
+	n.d.Claim = true
+}
+
+// claim makes a claim at the current time. maxUnavailable continues to count a node that was in service.
+func (n *subject) claim() metav1.Time {
+	if n.State.Released && n.rec.Released.IsZero() {
+		n.rec.Released = n.stamp()
+	}
+	return n.stamp()
+}
+
+// pass ends the rule's claim after a timeout with action: Release.
+func (n *subject) pass() {
+	n.rec.dropClaim()
+	n.d.Claim = false
+}
+
+// open releases a node because the rule holds. It records the release if that makes a difference. An existing node that
+// was never held needs no record, unless existingNodes exempts it until it is ready, or the rule requires DaemonSets,
+// which count only if they are older than the release.
+func (n *subject) open() {
+	completes := n.Rule.Spec.BootstrapOnly() && !n.d.Marked
+	untouched := n.State.Released && !n.State.Claimed && n.rec.TimedOut.IsZero() &&
+		n.Rule.Spec.ExistingNodesOrDefault() == v1alpha1.ExistingNodesAll && len(n.Rule.DaemonSets()) == 0
+	remember := n.adds() || n.State.Claimed
+	n.d.Opened = n.State.Claimed
+	if !n.rec.RearmedAt.IsZero() && len(n.Rule.DaemonSets()) > 0 {
+		n.rec.Released = metav1.Time{} // those that were created before the reboot count from now on
+	}
+	if remember && n.rec.Released.IsZero() && (!untouched || completes) {
+		n.rec.Released = n.stamp()
+		n.d.Opened = true
+	}
+	if remember && completes {
+		n.d.Marked, n.d.Opened = true, true
+	}
+	n.rec.TimedOut = metav1.Time{}
+	n.rec.Counted = n.rec.Counted && n.rec.Released.IsZero() // released says it as well
+	n.rec.booted()
+	n.pass()
+}
