@@ -58,8 +58,8 @@ import (
 //	Completed    -              first release   -          -           yes
 //
 // decide follows the diagram in three steps. recall reads the current state from the node. next chooses the transition.
-// hold, open and pass carry it out, and write the record as in the table. guard.go has the states of the eviction
-// guard.
+// hold, open and pass, in transition.go, carry it out and write the record as in the table. guard.go has the states of
+// the eviction guard.
 
 // ServiceAge is the age from which a node may be in service when a rule begins to match it.
 const ServiceAge = 10 * time.Minute

@@ -76,6 +76,11 @@ func DecideNode(in *NodeInput) Outcome {
 	}
 	ordered := in.Rules.Ordered()
 	out.Decisions, out.Verdicts = make([]Decision, 0, len(ordered)), make([]readiness.Verdict, 0, len(ordered))
+	displaced := in.Rules.Displaced(in.Node.Labels)
+	var contents []publication // of the conditions that the rules publish, if any does
+	if publishes {
+		contents = make([]publication, 0, len(ordered))
+	}
 	facts := in.facts()
 	for _, rule := range ordered {
 		state := StateOf(rule, in.Swept, in.Now)
@@ -112,13 +117,14 @@ func DecideNode(in *NodeInput) Outcome {
 			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: state.Matches,
 				Holds: d.State == v1alpha1.NodeStateReady, Refuted: publishes && refuted(&d, &verdict)}
 		}
+		d.Unpublished = displaced[rule.Name]
 		if publishes {
-			d.Publication = one.publication(&d)
+			contents = append(contents, one.publication(&d))
 		}
 		out.Decisions = append(out.Decisions, d)
 		out.Verdicts = append(out.Verdicts, verdict)
 	}
-	in.publish(&out)
+	in.publish(&out, contents)
 	return out
 }
 

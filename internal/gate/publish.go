@@ -4,8 +4,10 @@
 package gate
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -51,25 +54,31 @@ const (
 	reasonPublishedLimited  = v1alpha1.PublishedReasonPrefix + ReasonOverBudget
 )
 
-// Publication is what the condition that a rule publishes on a node says.
-type Publication struct {
-	Status          corev1.ConditionStatus
-	Reason, Message string
-	// stays is the status that is kept although it would become Unknown.
-	stays corev1.ConditionStatus
-	// recheckAt is when it may change by the passage of time alone; zero: it does not.
+// publication is the content of the condition that a rule publishes on a node.
+type publication struct {
+	// wanted is the type of the condition that the rule publishes, or keeps as it is. Empty means none.
+	wanted string
+	status corev1.ConditionStatus
+	reason string
+	// why is the message, without the rule's name. If blocking is set, the evidence that blocks the node follows.
+	why      string
+	blocking bool
+	// staysFalse says that a condition that is False stays so.
+	staysFalse bool
+	// recheckAt is when the content may change even if nothing else does. Zero means never.
 	recheckAt time.Time
 }
 
 // ConditionChange is a change of a condition that a rule publishes on a node.
 type ConditionChange struct {
-	// Rule is the rule; nil if it is gone.
+	// Rule is the rule, or nil if it is deleted.
 	Rule *ruleset.Rule
 	Type string
-	// Remove: the condition is removed, and the rest is empty.
-	Remove bool
-	Publication
-	// Began: the status is another one than before.
+	// Remove says that the condition is removed. Then the other fields are empty.
+	Remove          bool
+	Status          corev1.ConditionStatus
+	Reason, Message string
+	// Began says that the status changes.
 	Began bool
 
 	since metav1.Time
@@ -80,56 +89,50 @@ func refuted(d *Decision, v *readiness.Verdict) bool {
 	return d.State == v1alpha1.NodeStateHeld && !v.Ready && v.Refuted(d.Rule.Spec.AnyOf())
 }
 
-// publication returns what the condition says that the rule publishes on the node, before the limit is asked; nil,
-// where it publishes none, or must not change it.
-func (in Input) publication(d *Decision) *Publication {
+// publication returns the content of the condition that the rule publishes on the node, before the limit is asked. It
+// is empty if the rule publishes none, or must not change it.
+func (in Input) publication(d *Decision) publication {
 	if in.Rule.Spec.Publish == nil || in.Rule.Mode != ruleset.Enforced || !in.State.Matches {
-		return nil
+		return publication{}
 	}
-	p := &Publication{Status: corev1.ConditionUnknown, recheckAt: d.RecheckAt}
 	if in.Override.Action != OverrideNone {
 		in.Override = Override{}
 		plain := Decide(in)
-		d, p.recheckAt = &plain, plain.RecheckAt
+		d = &plain
 	}
-	why := in.Verdict.Blocking()
+	p := publication{status: corev1.ConditionUnknown, blocking: true, recheckAt: d.RecheckAt}
 	switch {
 	case d.State == v1alpha1.NodeStateReady:
-		p.Status, p.Reason, why = corev1.ConditionTrue, reasonPublishedReady, "the node is ready"
+		p.status, p.reason, p.why, p.blocking = corev1.ConditionTrue, reasonPublishedReady, "the node is ready", false
 	case d.State != v1alpha1.NodeStateHeld:
-		p.Reason, why = v1alpha1.PublishedReasonPrefix+d.Reason, "the node is exempt: "+why
+		p.reason, p.why = v1alpha1.PublishedReasonPrefix+d.Reason, "the node is exempt: "
 	case in.Verdict.Ready:
-		p.Reason, p.stays = v1alpha1.PublishedReasonPrefix+d.Reason, corev1.ConditionFalse
-		why = "the node is held: all evidence holds, but not for long enough yet"
+		p.reason, p.staysFalse = v1alpha1.PublishedReasonPrefix+d.Reason, true
+		p.why, p.blocking = "the node is held: all evidence holds, but not for long enough yet", false
 	case refuted(d, &in.Verdict):
-		p.Status, p.Reason = corev1.ConditionFalse, reasonPublishedNotReady
+		p.status, p.reason = corev1.ConditionFalse, reasonPublishedNotReady
 	default:
-		p.Reason, why = reasonPublishedUnknown, "evidence is missing or stale: "+why
+		p.reason, p.why = reasonPublishedUnknown, "evidence is missing or stale: "
 	}
-	p.Message = clip(fmt.Sprintf("rule %s: %s", in.Rule.Name, why))
 	return p
 }
 
-func clip(message string) string {
-	if len(message) <= maxPublished {
-		return message
+// message appends the message of a condition to a buffer.
+func (p *publication) message(b []byte, rule string, v *readiness.Verdict) []byte {
+	start := len(b)
+	b = append(append(append(append(b, "rule "...), rule...), ": "...), p.why...)
+	if p.blocking {
+		b = append(b, v.Blocking()...)
 	}
-	return strings.ToValidUTF8(message[:maxPublished-3], "") + "..."
-}
-
-// published is the condition of a type on a node, nil if there is none.
-func published(node *corev1.Node, conditionType string) *corev1.NodeCondition {
-	for i := range node.Status.Conditions {
-		if string(node.Status.Conditions[i].Type) == conditionType {
-			return &node.Status.Conditions[i]
-		}
+	if len(b)-start > maxPublished {
+		return append(bytes.ToValidUTF8(b[start:start+maxPublished-3], nil), "..."...)
 	}
-	return nil
+	return b
 }
 
 // Published returns the condition of a type on a node if the operator has published it, else nil.
 func Published(node *corev1.Node, conditionType string) *corev1.NodeCondition {
-	if c := published(node, conditionType); c != nil && strings.HasPrefix(c.Reason, v1alpha1.PublishedReasonPrefix) {
+	if c := condition.Find(node, conditionType); c != nil && strings.HasPrefix(c.Reason, v1alpha1.PublishedReasonPrefix) {
 		return c
 	}
 	return nil
@@ -146,70 +149,69 @@ func markedFalse(rule *ruleset.Rule, node *corev1.Node) bool {
 // publisher changes the conditions that rules publish on one node.
 type publisher struct {
 	*NodeInput
-	out       *Outcome
-	displaced map[string]string
-	taken     map[string]bool // the types that a rule publishes, or keeps
+	out      *Outcome
+	contents []publication // of the decisions
+	buffer   []byte        // for messages
 }
 
 // publish fills in the changes of conditions, and what the records say of them.
-func (in *NodeInput) publish(out *Outcome) {
-	owned := len(in.Orphans) > 0
-	for i := range out.Decisions {
-		d := &out.Decisions[i]
-		owned = owned || d.Publication != nil || d.Was.Record.Published != ""
-	}
-	if !owned {
+func (in *NodeInput) publish(out *Outcome, contents []publication) {
+	if len(in.Orphans) == 0 && !in.Rules.Publishes() && !slices.ContainsFunc(out.Decisions,
+		func(d Decision) bool { return d.Was.Record.Published != "" }) {
 		return
 	}
-	p := &publisher{NodeInput: in, out: out, displaced: in.Rules.Displaced(in.Node.Labels), taken: map[string]bool{}}
-	wanted := make([]string, len(out.Decisions))
+	if contents == nil {
+		contents = make([]publication, len(out.Decisions))
+	}
+	p := &publisher{NodeInput: in, out: out, contents: contents}
 	for i := range out.Decisions {
-		wanted[i] = p.wanted(&out.Decisions[i])
-		p.taken[wanted[i]] = true
+		contents[i].wanted = p.wanted(&out.Decisions[i], contents[i].status != "")
 	}
 	for i := range out.Decisions {
-		p.decide(&out.Decisions[i], wanted[i])
+		p.decide(i)
 	}
 	for _, t := range in.Orphans {
-		if !p.taken[t] && Published(in.Node, t) != nil {
+		if !p.taken(t) && Published(in.Node, t) != nil {
 			out.Conditions = append(out.Conditions, ConditionChange{Type: t, Remove: true})
 		}
 	}
 }
 
-// wanted is the type of the condition that a rule publishes on the node, or keeps as it is.
-func (p *publisher) wanted(d *Decision) string {
+// taken reports whether a rule publishes or keeps a condition.
+func (p *publisher) taken(conditionType string) bool {
+	return slices.ContainsFunc(p.contents, func(c publication) bool { return c.wanted == conditionType })
+}
+
+// wanted returns the type of the condition that a rule publishes on the node, or keeps as it is.
+func (p *publisher) wanted(d *Decision, publishes bool) string {
 	if d.Rule.Inert() {
 		return d.Was.Record.Published
 	}
-	if d.Publication == nil {
+	if !publishes || d.Unpublished != "" {
 		return ""
 	}
 	t := d.Rule.Spec.Publish.ConditionType
-	if d.Unpublished = p.displaced[d.Rule.Name]; d.Unpublished != "" {
-		return ""
-	}
-	if c := published(p.Node, t); c != nil && Published(p.Node, t) == nil {
+	if c := condition.Find(p.Node, t); c != nil && Published(p.Node, t) == nil {
 		d.Unpublished = fmt.Sprintf("condition %s is published by another controller, with reason %q", t, c.Reason)
 		return ""
 	}
 	return t
 }
 
-// decide decides about the condition of one rule.
-func (p *publisher) decide(d *Decision, wanted string) {
+// decide makes the decision about the condition of one rule.
+func (p *publisher) decide(i int) {
+	d, wanted := &p.out.Decisions[i], p.contents[i].wanted
 	was := d.Was.Record.Published
 	c := Published(p.Node, was)
 	switch {
 	case d.Rule.Mode == ruleset.Suspended:
 		d.setPublished(was)
 		if c != nil && c.Status == corev1.ConditionFalse {
-			p.change(d, was, c, &Publication{Status: corev1.ConditionUnknown,
-				Reason:  v1alpha1.PublishedReasonPrefix + ReasonSuspended,
-				Message: fmt.Sprintf("rule %s: the rule is suspended", d.Rule.Name)})
+			p.change(i, was, c, &publication{status: corev1.ConditionUnknown,
+				reason: v1alpha1.PublishedReasonPrefix + ReasonSuspended, why: "the rule is suspended"})
 		}
 	case d.Rule.Inert():
-	case was != "" && was != wanted && c != nil && !p.taken[was]:
+	case was != "" && was != wanted && c != nil && !p.taken(was):
 		d.setPublished(was)
 		p.out.Conditions = append(p.out.Conditions, ConditionChange{Rule: d.Rule, Type: was, Remove: true})
 	case !p.Node.DeletionTimestamp.IsZero():
@@ -217,40 +219,43 @@ func (p *publisher) decide(d *Decision, wanted string) {
 	default:
 		d.setPublished(wanted)
 		if wanted != "" {
-			p.update(d, wanted)
+			p.update(i)
 		}
 	}
 }
 
 // update brings the condition of an enforced rule up to date.
-func (p *publisher) update(d *Decision, conditionType string) {
-	c, to := Published(p.Node, conditionType), *d.Publication
+func (p *publisher) update(i int) {
+	rule, to := p.out.Decisions[i].Rule, p.contents[i]
+	c := Published(p.Node, to.wanted)
 	p.out.recheck(to.recheckAt)
-	marked := c != nil && c.Status == corev1.ConditionFalse
+	isFalse := c != nil && c.Status == corev1.ConditionFalse
 	switch {
-	case marked && to.stays == corev1.ConditionFalse:
-		to.Status = corev1.ConditionFalse
-	case to.Status == corev1.ConditionFalse && !marked && p.MayMark != nil && d.Rule.Limited() && !p.MayMark(d.Rule):
-		to.Status, to.Reason = corev1.ConditionUnknown, reasonPublishedLimited
-		to.Message = clip(fmt.Sprintf("rule %s: as many nodes as maxUnavailable allows are already False: %s", d.Rule.Name,
-			strings.TrimPrefix(to.Message, "rule "+d.Rule.Name+": ")))
+	case isFalse && to.staysFalse:
+		to.status = corev1.ConditionFalse
+	case to.status == corev1.ConditionFalse && !isFalse && p.MayMark != nil && rule.Limited() && !p.MayMark(rule):
+		to.status, to.reason = corev1.ConditionUnknown, reasonPublishedLimited
+		to.why = "as many nodes as maxUnavailable allows are already False: "
 	}
-	if c != nil && c.Status == to.Status && c.Reason == to.Reason {
-		due := c.LastHeartbeatTime.Add(messageInterval)
+	p.change(i, to.wanted, c, &to)
+}
+
+// change adds a change of a condition, unless it would change nothing. The message alone changes once a minute at most.
+func (p *publisher) change(i int, conditionType string, before *corev1.NodeCondition, to *publication) {
+	rule := p.out.Decisions[i].Rule
+	p.buffer = to.message(p.buffer[:0], rule.Name, &p.out.Verdicts[i])
+	if before != nil && before.Status == to.status && before.Reason == to.reason {
+		due := before.LastHeartbeatTime.Add(messageInterval)
 		switch {
-		case c.Message == to.Message:
+		case before.Message == string(p.buffer):
 			return
 		case p.Now.Before(due):
 			p.out.recheck(due)
 			return
 		}
 	}
-	p.change(d, conditionType, c, &to)
-}
-
-func (p *publisher) change(d *Decision, conditionType string, before *corev1.NodeCondition, to *Publication) {
-	change := ConditionChange{Rule: d.Rule, Type: conditionType, Publication: *to, since: metav1.NewTime(p.Now)}
-	change.Began = before == nil || before.Status != to.Status
+	change := ConditionChange{Rule: rule, Type: conditionType, Status: to.status, Reason: to.reason,
+		Message: string(p.buffer), since: metav1.NewTime(p.Now), Began: before == nil || before.Status != to.status}
 	if !change.Began {
 		change.since = before.LastTransitionTime
 	}

@@ -88,10 +88,8 @@ type Decision struct {
 	Startup Startup
 	// Hold is the state of the rule's eviction guard.
 	Hold Hold
-	// Publication is the wanted content of the condition that the rule publishes, or nil if it publishes none.
-	Publication *Publication
-	// Unpublished says why the rule does not publish its condition on the node. It is empty if the rule publishes it,
-	// or has none.
+	// Unpublished says why another rule or controller publishes a condition on the node that this rule would publish,
+	// itself or by a probe. It is empty if none does.
 	Unpublished string
 	// RecheckAt is when to decide again even if nothing changes. Zero means never.
 	RecheckAt time.Time

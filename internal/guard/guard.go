@@ -175,12 +175,6 @@ func facts(in *gate.Input) *readiness.Facts {
 	return &readiness.Facts{Node: in.Node, Boot: in.State.Boot}
 }
 
-func denial(rule *ruleset.Rule, r *Request, why string) string {
-	return fmt.Sprintf("the eviction guard of rule %s does not let user %s delete pod %s/%s: node %s %s; to allow it, "+
-		"annotate the node or the pod with %s=Release",
-		rule.Name, r.User, r.Pod.Namespace, r.Pod.Name, r.Node.Name, why, v1alpha1.OverrideAnnotation)
-}
-
 // judgeable reports whether the node alone tells whether the rule holds there. Any other evidence only the leader
 // gathers, and the guard of a frozen rule goes on by its record.
 func judgeable(rule *ruleset.Rule) bool {

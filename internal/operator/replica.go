@@ -133,11 +133,6 @@ func (r *Replica) addControllers(env *Environment, o *Options) {
 	r.Status = &rule.Reconciler{
 		Client: env.Client, Live: env.Live, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,
 		GuardProblem: r.Monitor.Problem, StateMetrics: o.NodeStateMetrics,
-		Forget: func(rule string) {
-			node.ForgetRule(rule)
-			webhook.ForgetRule(rule)
-			eviction.ForgetRule(rule)
-		},
 	}
 }
 

@@ -11,26 +11,21 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/fleet/metrics"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-var denied = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "node_readiness_denied_pods_total",
-	Help: "Pods that were refused on a node because a rule with podAdmission: Deny holds it.",
-}, []string{"rule"})
-
-func init() { metrics.Registry.MustRegister(denied) }
+var denied = metrics.NewCounter("node_readiness_denied_pods_total",
+	"Pods that were refused on a node because a rule with podAdmission: Deny holds it.")
 
 // Webhook is the validating webhook for pods that get a node.
 type Webhook struct {

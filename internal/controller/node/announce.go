@@ -16,6 +16,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 )
@@ -28,9 +29,6 @@ const (
 	reasonBootstrapCompleted = "BootstrapCompleted"
 	reasonReadinessTimedOut  = "ReadinessTimedOut"
 	reasonNodeRearmed        = "NodeRearmed"
-	reasonPodsGuarded        = "PodsGuarded"
-	reasonGuardEnded         = "GuardEnded"
-	reasonPodsUnguarded      = "PodsUnguarded"
 	reasonInvalidOverride    = "InvalidOverride"
 	reasonTaintLeft          = "TaintLeft"
 
@@ -40,9 +38,6 @@ const (
 	actionComplete    = "CompleteBootstrap"
 	actionTimeOut     = "TimeOut"
 	actionRearm       = "RearmNode"
-	actionGuard       = "GuardPods"
-	actionEndGuard    = "EndGuard"
-	actionUnguard     = "UnguardPods"
 	actionOverride    = "OverrideNode"
 )
 
@@ -62,7 +57,7 @@ func (r *Reconciler) announce(ctx context.Context, p *pass, written *corev1.Node
 			rule = c.Rule.Name
 		}
 		logger.Info("Changed node", "operation", c.Operation, "rule", rule, "taint", c.Taint.ToString())
-		n := r.note(p, c, rule)
+		n := p.note(c, rule)
 		if notes[n.reason] == nil {
 			reasons, about[n.reason] = append(reasons, n.reason), c.Rule
 		}
@@ -109,23 +104,23 @@ func joined(notes []note) string {
 	return text
 }
 
-func (r *Reconciler) note(p *pass, c *taints.Change, rule string) note {
+func (p *pass) note(c *taints.Change, rule string) note {
 	const normal, warning = corev1.EventTypeNormal, corev1.EventTypeWarning
 	taint := c.Taint.ToString()
 	switch c.Operation {
 	case taints.Added:
 		return note{normal, reasonTaintAdded, actionAddTaint, fmt.Sprintf("Added taint %s for rule %s", taint, rule),
-			r.why(p, c)}
+			p.why(c)}
 	case taints.Removed:
 		if c.Rule == nil {
 			return note{normal, reasonTaintRemoved, actionRemoveTaint, "Removed taint " + taint,
 				"the rule that added it was deleted"}
 		}
 		return note{normal, reasonTaintRemoved, actionRemoveTaint,
-			fmt.Sprintf("Removed taint %s for rule %s", taint, rule), r.why(p, c)}
+			fmt.Sprintf("Removed taint %s for rule %s", taint, rule), p.why(c)}
 	case taints.Adopted:
 		return note{normal, reasonTaintAdopted, actionAdoptTaint,
-			fmt.Sprintf("Rule %s now manages taint %s, which was already on the node", rule, taint), r.why(p, c)}
+			fmt.Sprintf("Rule %s now manages taint %s, which was already on the node", rule, taint), p.why(c)}
 	case taints.Completed:
 		return note{normal, reasonBootstrapCompleted, actionComplete,
 			fmt.Sprintf("The node completed bootstrap-only rule %s, which ignores the node from now on", rule), ""}
@@ -135,30 +130,15 @@ func (r *Reconciler) note(p *pass, c *taints.Change, rule string) note {
 		return note{normal, reasonNodeRearmed, actionRearm, fmt.Sprintf("The node rebooted: rule %s treats it as a new node",
 			rule), ""}
 	case taints.Guarded:
-		return note{warning, reasonPodsGuarded, actionGuard,
-			fmt.Sprintf("Rule %s guards the node's pods against eviction until %s, or until its evidence holds again", rule,
-				c.Decision.Hold.Until.UTC().Format(time.RFC3339)), p.missing(c.Rule)}
+		return guardNote(warning, guard.Began(&c.Decision), p.missing(c.Rule))
 	case taints.GuardEnded:
-		return note{warning, reasonGuardEnded, actionEndGuard,
-			fmt.Sprintf("The eviction guard of rule %s has ended, and the operator evicts the pods that are due "+
-				"(%s)", rule, r.whyGuardEnded(c)),
-			p.missing(c.Rule)}
+		return guardNote(warning, guard.Ended(&c.Decision, p.why(c)), p.missing(c.Rule))
 	}
-	return note{normal, reasonPodsUnguarded, actionUnguard,
-		fmt.Sprintf("Rule %s no longer guards the node's pods", rule), r.why(p, c)} // Unguarded
+	return guardNote(normal, guard.Unguarded(&c.Decision), p.why(c))
 }
 
-func (r *Reconciler) whyGuardEnded(c *taints.Change) string {
-	if c.Decision.Reason == gate.ReasonOverrideRelease {
-		return "the node has the annotation " + v1alpha1.OverrideAnnotation
-	}
-	switch d := &c.Decision; {
-	case d.Hold.State == gate.HoldEnded:
-		return "maxHoldSeconds have passed"
-	case c.Rule.Mode != ruleset.Enforced || !d.Was.Matches:
-		return r.why(nil, c)
-	}
-	return "the rule no longer has an eviction guard"
+func guardNote(eventType string, e guard.Event, why string) note {
+	return note{eventType, e.Reason, e.Action, e.Text, why}
 }
 
 func timeoutNote(p *pass, c *taints.Change, rule string) note {
@@ -177,7 +157,7 @@ func timeoutNote(p *pass, c *taints.Change, rule string) note {
 }
 
 // why is the reason of a change, in words.
-func (r *Reconciler) why(p *pass, c *taints.Change) string {
+func (p *pass) why(c *taints.Change) string {
 	d := c.Decision
 	switch {
 	case c.Rule.Mode == ruleset.Deleting:

@@ -5,8 +5,10 @@ package node
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/nodegate/nodegate/internal/fleet/metrics"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 )
@@ -35,116 +37,57 @@ var (
 )
 
 var (
-	taintOperations = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_taint_operations_total",
-		Help: "Taints that were added or removed, by rule and operation: add or remove.",
-	}, []string{"rule", "operation"})
-	adoptedTaints = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_adopted_taints_total",
-		Help: "Taints that were already on a node when a rule started to manage them.",
-	}, []string{"rule"})
-	evaluationDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "node_readiness_evaluation_duration_seconds",
-		Help:    "Time to evaluate one rule on one node.",
-		Buckets: prometheus.DefBuckets,
-	}, []string{"rule"})
-	failures = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_failures_total",
-		Help: "Failed updates of nodes, by rule and reason: AddTaintError, RemoveTaintError, PublishError (the condition " +
-			"that a rule publishes), or EvaluationError (anything else).",
-	}, []string{"rule", "reason"})
-	bootstrapCompleted = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_bootstrap_completed_total",
-		Help: "Nodes that have completed a bootstrap-only rule.",
-	}, []string{"rule"})
-	bootstrapDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "node_readiness_bootstrap_duration_seconds",
-		Help:    "Time from a node's creation until it has completed a bootstrap-only rule.",
-		Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 1200},
-	}, []string{"rule"})
-	bootstrapHold = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "node_readiness_bootstrap_hold_duration_seconds",
-		Help: "Time from the taint until a node has completed a bootstrap-only rule, by where the taint came from: " +
+	taintOperations = metrics.NewCounter("node_readiness_taint_operations_total",
+		"Taints that were added or removed, by rule and operation: add or remove.", "operation")
+	adoptedTaints = metrics.NewCounter("node_readiness_adopted_taints_total",
+		"Taints that were already on a node when a rule started to manage them.")
+	evaluationDuration = metrics.NewHistogram("node_readiness_evaluation_duration_seconds",
+		"Time to evaluate one rule on one node.", prometheus.DefBuckets)
+	failures = metrics.NewCounter("node_readiness_failures_total",
+		"Failed updates of nodes, by rule and reason: AddTaintError, RemoveTaintError, PublishError (the condition "+
+			"that a rule publishes), or EvaluationError (anything else).", "reason")
+	bootstrapCompleted = metrics.NewCounter("node_readiness_bootstrap_completed_total",
+		"Nodes that have completed a bootstrap-only rule.")
+	bootstrapDuration = metrics.NewHistogram("node_readiness_bootstrap_duration_seconds",
+		"Time from a node's creation until it has completed a bootstrap-only rule.",
+		[]float64{1, 5, 10, 30, 60, 120, 300, 600, 1200})
+	bootstrapHold = metrics.NewHistogram("node_readiness_bootstrap_hold_duration_seconds",
+		"Time from the taint until a node has completed a bootstrap-only rule, by where the taint came from: "+
 			"controller, or adopted if it was on the node already.",
-		Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600},
-	}, []string{"rule", "taint_origin"})
-	startupDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "node_readiness_startup_duration_seconds",
-		Help:    "Time from a node's creation to its first release by a rule.",
-		Buckets: []float64{5, 10, 20, 30, 45, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1200, 1800, 3600},
-	}, []string{"rule"})
-	startupResults = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_startups_total",
-		Help: "Starts of nodes under a rule that have ended, by result: ready, timed_out, deleted, or excluded if the node " +
-			"was overridden, suspended or labelled late.",
-	}, []string{"rule", "result"})
-	startupObjective = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_startup_objective_total",
-		Help: "Starts of nodes under a rule, by whether the node was released within --startup-objective.",
-	}, []string{"rule", "met"})
-	blockedSeconds = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_blocked_seconds_total",
-		Help: "Time for which nodes that have started waited for a piece of evidence. Counted when the start ends.",
-	}, []string{"rule", "evidence"})
-	soleBlockerSeconds = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_sole_blocker_seconds_total",
-		Help: "Time for which nodes that have started waited for this piece of evidence only.",
-	}, []string{"rule", "evidence"})
-	lastBlocker = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_last_blocker_total",
-		Help: "Nodes that became ready, by the piece of evidence that they waited for last.",
-	}, []string{"rule", "evidence"})
-	reconciliationLatency = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "node_readiness_reconciliation_latency_seconds",
-		Help: "Time from the change of the deciding evidence until the taint was added or removed. Transition times " +
+		[]float64{1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600}, "taint_origin")
+	startupDuration = metrics.NewHistogram("node_readiness_startup_duration_seconds",
+		"Time from a node's creation to its first release by a rule.",
+		[]float64{5, 10, 20, 30, 45, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1200, 1800, 3600})
+	startupResults = metrics.NewCounter("node_readiness_startups_total",
+		"Starts of nodes under a rule that have ended, by result: ready, timed_out, deleted, or excluded if the node "+
+			"was overridden, suspended or labelled late.", "result")
+	startupObjective = metrics.NewCounter("node_readiness_startup_objective_total",
+		"Starts of nodes under a rule, by whether the node was released within --startup-objective.", "met")
+	blockedSeconds = metrics.NewCounter("node_readiness_blocked_seconds_total",
+		"Time for which nodes that have started waited for a piece of evidence. Counted when the start ends.", "evidence")
+	soleBlockerSeconds = metrics.NewCounter("node_readiness_sole_blocker_seconds_total",
+		"Time for which nodes that have started waited for this piece of evidence only.", "evidence")
+	lastBlocker = metrics.NewCounter("node_readiness_last_blocker_total",
+		"Nodes that became ready, by the piece of evidence that they waited for last.", "evidence")
+	reconciliationLatency = metrics.NewHistogram("node_readiness_reconciliation_latency_seconds",
+		"Time from the change of the deciding evidence until the taint was added or removed. Transition times "+
 			"have a resolution of a second.",
-		Buckets: []float64{0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300},
-	}, []string{"rule", "operation"})
-	conditionFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_condition_failures_total",
-		Help: "Evaluations in which a condition did not have the required status. Only with --enable-node-state-metrics.",
-	}, []string{"rule", "condition"})
-	timeouts = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_timeouts_total",
-		Help: "Nodes on which a rule's timeout has ended.",
-	}, []string{"rule"})
-	rearmed = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_rearmed_total",
-		Help: "Nodes that a rule treated as new after a reboot.",
-	}, []string{"rule"})
-	conditionChanges = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_published_condition_changes_total",
-		Help: "Changes of the node condition that a rule publishes, by its new status: True, False, Unknown or Removed.",
-	}, []string{"rule", "status"})
-	escapedPods = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_escaped_pods_total",
-		Help: "Pods that were bound to a node before it was tainted, although admission should have tainted it at creation.",
-	}, []string{"rule"})
-	conflicts = prometheus.NewCounter(prometheus.CounterOpts{
+		[]float64{0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, "operation")
+	conditionFailures = metrics.NewCounter("node_readiness_condition_failures_total",
+		"Evaluations in which a condition did not have the required status. Only with --enable-node-state-metrics.",
+		"condition")
+	timeouts         = metrics.NewCounter("node_readiness_timeouts_total", "Nodes on which a rule's timeout has ended.")
+	rearmed          = metrics.NewCounter("node_readiness_rearmed_total", "Nodes that a rule treated as new after a reboot.")
+	conditionChanges = metrics.NewCounter("node_readiness_published_condition_changes_total",
+		"Changes of the node condition that a rule publishes, by its new status: True, False, Unknown or Removed.",
+		"status")
+	escapedPods = metrics.NewCounter("node_readiness_escaped_pods_total",
+		"Pods that were bound to a node before it was tainted, although admission should have tainted it at creation.")
+	conflicts = promauto.With(registry.Registry).NewCounter(prometheus.CounterOpts{
 		Name: "node_readiness_patch_conflicts_total",
 		Help: "Node patches that failed because another client had changed the node. The operator retries them.",
 	})
-
-	byRule = []interface{ DeletePartialMatch(prometheus.Labels) int }{
-		taintOperations, adoptedTaints, evaluationDuration, failures, bootstrapCompleted, bootstrapDuration,
-		reconciliationLatency, conditionFailures, timeouts, rearmed, escapedPods, bootstrapHold, startupDuration,
-		startupResults, startupObjective, blockedSeconds, soleBlockerSeconds, lastBlocker, conditionChanges,
-	}
 )
-
-func init() {
-	metrics.Registry.MustRegister(taintOperations, adoptedTaints, evaluationDuration, failures, bootstrapCompleted,
-		bootstrapDuration, reconciliationLatency, conditionFailures, timeouts, rearmed, escapedPods, conflicts,
-		bootstrapHold, startupDuration, startupResults, startupObjective, blockedSeconds, soleBlockerSeconds, lastBlocker,
-		conditionChanges)
-}
-
-// ForgetRule drops the metrics of a rule that is gone.
-func ForgetRule(rule string) {
-	for _, m := range byRule {
-		m.DeletePartialMatch(prometheus.Labels{"rule": rule})
-	}
-}
 
 // countFailure counts a write of a node that failed, for one of the rules that concern the node.
 func countFailure(rule *ruleset.Rule, changes []taints.Change) {

@@ -13,8 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/nodegate/nodegate/internal/fleet/metrics"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -27,7 +28,7 @@ var _ = Describe("Metrics", func() {
 	It("has the names, labels, values and buckets of the incumbent", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.StateMetrics = true
-		DeferCleanup(ForgetRule, metered)
+		DeferCleanup(metrics.ForgetRule, metered)
 		w.createRule(build.MakeRule(metered).Condition(cni).Taint(taintKey, "", corev1.TaintEffectNoSchedule).BootstrapOnly())
 		fails := func(name string) {
 			w.failing = errors.New("no")
@@ -68,7 +69,7 @@ var _ = Describe("Metrics", func() {
 
 	It("counts failed conditions only if asked to", func(ctx SpecContext) {
 		w := newWorld(ctx)
-		DeferCleanup(ForgetRule, metered)
+		DeferCleanup(metrics.ForgetRule, metered)
 		w.createRule(build.MakeRule(metered).Condition(cni).Taint(taintKey, "", corev1.TaintEffectNoSchedule))
 		w.createNode(build.MakeNode("m1"))
 		w.reconcile("m1")
@@ -78,7 +79,7 @@ var _ = Describe("Metrics", func() {
 
 // shapes describes the metrics of a rule: name, type, the other labels of each series, and the buckets.
 func shapes(rule string) (out []string) {
-	families, err := metrics.Registry.Gather()
+	families, err := registry.Registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
 	for _, family := range families {
 		text, buckets := "", ""

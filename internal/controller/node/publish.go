@@ -76,14 +76,3 @@ func (r *Reconciler) publish(ctx context.Context, p *pass, node *corev1.Node) (*
 	}
 	return written, nil
 }
-
-// publishedStatus is the status of the condition that the rule has published on the node; empty if it has none there.
-func publishedStatus(d *gate.Decision, node *corev1.Node) corev1.ConditionStatus {
-	if d.Rule.Spec.Publish == nil || d.Unpublished != "" {
-		return ""
-	}
-	if c := gate.Published(node, d.Rule.Spec.Publish.ConditionType); c != nil {
-		return c.Status
-	}
-	return ""
-}

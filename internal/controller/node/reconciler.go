@@ -4,7 +4,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
@@ -272,65 +270,4 @@ func (r *Reconciler) again(p *pass) reconcile.Result {
 	after := min(max(recheck.Sub(r.Clock.Now()), time.Millisecond), maxRecheck)
 	normal := 0
 	return reconcile.Result{RequeueAfter: after, Priority: &normal}
-}
-
-// failure says why a write failed. It concerns all rules, or only those that publish a condition.
-type failure struct {
-	reason, message string
-	publishers      bool
-}
-
-// record stores the decisions about the node in the fleet.
-func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, failed *failure) {
-	entries := make([]fleet.Entry, 0, len(p.decisions))
-	displaced := p.set.Displaced(node.Labels)
-	for i := range p.decisions {
-		d, v := &p.decisions[i], &p.verdicts[i]
-		if d.State == "" && failed == nil && !gate.Leftover(d.Rule, node) {
-			continue
-		}
-		e := fleet.Entry{
-			Rule: d.Rule, Current: &d.Was, Observed: v.Observed, HeartbeatDecides: v.HeartbeatDecides,
-			Expired: d.Expired && failed == nil,
-			Outcome: fleet.Outcome{
-				State: d.State, Reason: d.Reason, Present: gate.Find(node, d.Rule.Taint) != nil,
-				Shared: outcome.Shared[d.Rule.UID], Displaced: cmp.Or(d.Unpublished, displaced[d.Rule.Name]),
-				Published: publishedStatus(d, node), WouldClaim: d.WouldClaim,
-				WouldRelease: d.WouldRelease, Risky: d.WouldClaim && v.NeverAppeared, Hold: d.Hold.State,
-			},
-		}
-		if node != p.node {
-			current := gate.StateOf(d.Rule, node, p.now)
-			e.Current = &current
-		}
-		if d.State != "" {
-			e.Warning = v.Warning()
-		}
-		if d.State != "" && d.State != v1alpha1.NodeStateReady {
-			e.Results, e.Requirements = results(v.Results)
-		}
-		if failed != nil && (!failed.publishers || d.Record.Published != "") {
-			e.State, e.Reason, e.Message = v1alpha1.NodeStateFailed, failed.reason, failed.message
-		}
-		entries = append(entries, e)
-	}
-	r.Fleet.Record(node, entries, p.now)
-}
-
-func results(of []readiness.Result) (
-	conditions []v1alpha1.ConditionEvaluationResult, requirements []v1alpha1.RequirementEvaluationResult,
-) {
-	for i := range of {
-		res := &of[i]
-		if res.Type == "" {
-			requirements = append(requirements, v1alpha1.RequirementEvaluationResult{
-				Name: res.Name, Satisfied: res.Satisfied, Message: fleet.Clip(res.Message()),
-			})
-			continue
-		}
-		conditions = append(conditions, v1alpha1.ConditionEvaluationResult{
-			Type: res.Type, CurrentStatus: res.Status, RequiredStatus: res.Required, DefaultStatus: res.Default(),
-		})
-	}
-	return conditions, requirements
 }

@@ -5,41 +5,27 @@ package rule
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/fleet/metrics"
 )
 
-var statusWrites = prometheus.NewCounter(prometheus.CounterOpts{
-	Name: "node_readiness_status_writes_total",
-	Help: "Status writes of rules.",
-})
-
-var lastReconciliation = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-	Name: "node_readiness_rule_last_reconciliation_timestamp_seconds",
-	Help: "When a rule was last reconciled, in seconds since 1970. Only with --enable-node-state-metrics.",
-}, []string{"rule"})
-
-var replacements = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "node_readiness_replacements_total",
-	Help: "Nodes that a rule handed over for replacement, by method, Annotation or NodeClaim, and result: done or failed.",
-}, []string{"rule", "method", "result"})
-
-var replacementsExhausted = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-	Name: "node_readiness_replacements_exhausted",
-	Help: "1 for a rule that replaces nodes and has stopped, because several in a row did not help; otherwise 0.",
-}, []string{"rule"})
-
-func init() {
-	metrics.Registry.MustRegister(statusWrites, lastReconciliation, replacements, replacementsExhausted)
-}
-
-// forgetReplacements drops the metrics of a rule that is gone.
-func forgetReplacements(rule string) {
-	replacements.DeletePartialMatch(prometheus.Labels{"rule": rule})
-	replacementsExhausted.DeleteLabelValues(rule)
-}
+var (
+	statusWrites = promauto.With(registry.Registry).NewCounter(prometheus.CounterOpts{
+		Name: "node_readiness_status_writes_total",
+		Help: "Status writes of rules.",
+	})
+	lastReconciliation = metrics.NewGauge("node_readiness_rule_last_reconciliation_timestamp_seconds",
+		"When a rule was last reconciled, in seconds since 1970. Only with --enable-node-state-metrics.")
+	replacements = metrics.NewCounter("node_readiness_replacements_total",
+		"Nodes that a rule handed over for replacement, by method, Annotation or NodeClaim, and result: done or failed.",
+		"method", "result")
+	replacementsExhausted = metrics.NewGauge("node_readiness_replacements_exhausted",
+		"1 for a rule that replaces nodes and has stopped, because several in a row did not help; otherwise 0.")
+)
 
 var (
 	rulesDesc = prometheus.NewDesc("node_readiness_rules_total", "Number of rules.", nil, nil)

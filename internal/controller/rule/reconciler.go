@@ -26,6 +26,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/fleet/metrics"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -58,8 +59,6 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// GuardProblem says why the eviction guard of a rule cannot be relied on.
 	GuardProblem func(*ruleset.Rule) *guard.Problem
-	// Forget is told the names of rules that are gone.
-	Forget func(rule string)
 	// StateMetrics tells in a metric when a rule was last reconciled.
 	StateMetrics bool
 
@@ -297,9 +296,7 @@ func (r *Reconciler) forget(rule string) {
 	r.mu.Lock()
 	delete(r.known, rule)
 	r.mu.Unlock()
-	lastReconciliation.DeleteLabelValues(rule)
-	forgetReplacements(rule)
-	r.Forget(rule)
+	metrics.ForgetRule(rule)
 }
 
 // inheritedLeft reports whether a taint that the incumbent controller left on a node that the rule does not match is

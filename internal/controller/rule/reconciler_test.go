@@ -50,13 +50,12 @@ func (deaf) Enqueue([]string)   {}
 // fills.
 type desk struct {
 	*Reconciler
-	ctx       context.Context
-	clock     *clocktesting.FakePassiveClock
-	recorder  *events.FakeRecorder
-	rule      *v1alpha1.NodeReadinessRule
-	compiled  *ruleset.Rule
-	nodes     []*corev1.Node
-	forgotten []string
+	ctx      context.Context
+	clock    *clocktesting.FakePassiveClock
+	recorder *events.FakeRecorder
+	rule     *v1alpha1.NodeReadinessRule
+	compiled *ruleset.Rule
+	nodes    []*corev1.Node
 }
 
 func newDesk(ctx context.Context, rule *build.RuleWrapper, nodes ...*corev1.Node) *desk {
@@ -81,8 +80,7 @@ func newDesk(ctx context.Context, rule *build.RuleWrapper, nodes ...*corev1.Node
 
 func (d *desk) restart() {
 	d.recorder = events.NewFakeRecorder(100)
-	d.Reconciler = &Reconciler{Client: server.Client, Fleet: fleet.New(deaf{}), Recorder: d.recorder, Clock: d.clock,
-		Forget: func(rule string) { d.forgotten = append(d.forgotten, rule) }}
+	d.Reconciler = &Reconciler{Client: server.Client, Fleet: fleet.New(deaf{}), Recorder: d.recorder, Clock: d.clock}
 	d.compiled = nil
 	d.takeOver()
 }
@@ -366,8 +364,9 @@ var _ = Describe("A deleted rule", func() {
 		d.cleaned(0)
 		d.reconcile()
 		Expect(gone(ctx, d)).To(BeTrue())
+		replacementsExhausted.WithLabelValues("network").Set(1)
 		d.reconcile()
-		Expect(d.forgotten).To(ConsistOf("network"))
+		Expect(replacementsExhausted.DeleteLabelValues("network")).To(BeFalse(), "the metrics of a deleted rule")
 	})
 
 	It("waits for a node that has not been looked at since: a patch from before may be on its way",

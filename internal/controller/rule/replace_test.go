@@ -146,7 +146,7 @@ func (p *provider) start() {
 			return p.write(func() error { return c.SubResource(sub).Update(ctx, o, opts...) })
 		},
 	})
-	p.rules = &Reconciler{Client: c, Live: c, Fleet: f, Recorder: p.events, Clock: p.clock, Forget: func(string) {}}
+	p.rules = &Reconciler{Client: c, Live: c, Fleet: f, Recorder: p.events, Clock: p.clock}
 	p.takeOver()
 }
 

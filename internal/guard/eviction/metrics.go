@@ -3,10 +3,7 @@
 
 package eviction
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
-)
+import "github.com/nodegate/nodegate/internal/fleet/metrics"
 
 // Reason and action of events on pods.
 const (
@@ -15,12 +12,5 @@ const (
 	actionEvict          = "EvictPod"
 )
 
-var evictions = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "node_readiness_guard_evictions_total",
-	Help: "Pods that the operator evicted because a rule's maxHoldSeconds had passed.",
-}, []string{"rule"})
-
-func init() { metrics.Registry.MustRegister(evictions) }
-
-// ForgetRule deletes the metrics of a deleted rule.
-func ForgetRule(rule string) { evictions.DeleteLabelValues(rule) }
+var evictions = metrics.NewCounter("node_readiness_guard_evictions_total",
+	"Pods that the operator evicted because a rule's maxHoldSeconds had passed.")

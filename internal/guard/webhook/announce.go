@@ -7,12 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/lru"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/nodegate/nodegate/internal/fleet/metrics"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -26,28 +25,13 @@ const (
 )
 
 var (
-	denials = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_guard_denials_total",
-		Help: "Deletions of pods that this replica has denied, by rule. The node controller tries each five times.",
-	}, []string{"rule"})
-	guardedPods = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_guarded_pods_total",
-		Help: "Pods whose deletion this replica has denied, by rule. Each pod counts once while a guard is active.",
-	}, []string{"rule"})
-	rehearsals = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "node_readiness_guard_rehearsals_total",
-		Help: "Deletions of pods that a rule in dry-run would have denied, by rule.",
-	}, []string{"rule"})
+	denials = metrics.NewCounter("node_readiness_guard_denials_total",
+		"Deletions of pods that this replica has denied, by rule. The node controller tries each five times.")
+	guardedPods = metrics.NewCounter("node_readiness_guarded_pods_total",
+		"Pods whose deletion this replica has denied, by rule. Each pod counts once while a guard is active.")
+	rehearsals = metrics.NewCounter("node_readiness_guard_rehearsals_total",
+		"Deletions of pods that a rule in dry-run would have denied, by rule.")
 )
-
-func init() { metrics.Registry.MustRegister(denials, guardedPods, rehearsals) }
-
-// ForgetRule deletes the metrics of a deleted rule.
-func ForgetRule(rule string) {
-	for _, m := range []*prometheus.CounterVec{denials, guardedPods, rehearsals} {
-		m.DeleteLabelValues(rule)
-	}
-}
 
 // reported holds what has been reported. The node controller tries each pod five times, and a node has many pods: they
 // must not cause as many events.

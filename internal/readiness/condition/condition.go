@@ -53,7 +53,7 @@ type Judgement struct {
 // Judge looks at one required condition of a node. notBefore, where set, is when the node booted, by the node's own
 // heartbeats: what was reported before counts as Unknown.
 func Judge(c *v1alpha1.ConditionRequirement, node *corev1.Node, notBefore, now time.Time) Judgement {
-	found := find(node, c.Type)
+	found := Find(node, c.Type)
 	if found == nil {
 		return judgeMissing(c)
 	}
@@ -110,7 +110,8 @@ func (j Judgement) tooOld(cause Cause, since time.Time, turns bool) Judgement {
 	return j
 }
 
-func find(node *corev1.Node, conditionType string) *corev1.NodeCondition {
+// Find returns the condition of a type on a node, or nil.
+func Find(node *corev1.Node, conditionType string) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		if string(node.Status.Conditions[i].Type) == conditionType {
 			return &node.Status.Conditions[i]

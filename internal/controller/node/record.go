@@ -1,0 +1,85 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/taints"
+)
+
+// failure says why a write failed. It concerns all rules, or only those that publish a condition.
+type failure struct {
+	reason, message string
+	publishers      bool
+}
+
+// record stores the decisions about the node in the fleet.
+func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, failed *failure) {
+	entries := make([]fleet.Entry, 0, len(p.decisions))
+	for i := range p.decisions {
+		d, v := &p.decisions[i], &p.verdicts[i]
+		if d.State == "" && failed == nil && !gate.Leftover(d.Rule, node) {
+			continue
+		}
+		e := fleet.Entry{
+			Rule: d.Rule, Current: &d.Was, Observed: v.Observed, HeartbeatDecides: v.HeartbeatDecides,
+			Expired: d.Expired && failed == nil,
+			Outcome: fleet.Outcome{
+				State: d.State, Reason: d.Reason, Present: gate.Find(node, d.Rule.Taint) != nil,
+				Shared: outcome.Shared[d.Rule.UID], Displaced: d.Unpublished,
+				Published: publishedStatus(d, node), WouldClaim: d.WouldClaim,
+				WouldRelease: d.WouldRelease, Risky: d.WouldClaim && v.NeverAppeared, Hold: d.Hold.State,
+			},
+		}
+		if node != p.node {
+			current := gate.StateOf(d.Rule, node, p.now)
+			e.Current = &current
+		}
+		if d.State != "" {
+			e.Warning = v.Warning()
+		}
+		if d.State != "" && d.State != v1alpha1.NodeStateReady {
+			e.Results, e.Requirements = results(v.Results)
+		}
+		if failed != nil && (!failed.publishers || d.Record.Published != "") {
+			e.State, e.Reason, e.Message = v1alpha1.NodeStateFailed, failed.reason, failed.message
+		}
+		entries = append(entries, e)
+	}
+	r.Fleet.Record(node, entries, p.now)
+}
+
+func results(of []readiness.Result) (
+	conditions []v1alpha1.ConditionEvaluationResult, requirements []v1alpha1.RequirementEvaluationResult,
+) {
+	for i := range of {
+		res := &of[i]
+		if res.Type == "" {
+			requirements = append(requirements, v1alpha1.RequirementEvaluationResult{
+				Name: res.Name, Satisfied: res.Satisfied, Message: fleet.Clip(res.Message()),
+			})
+			continue
+		}
+		conditions = append(conditions, v1alpha1.ConditionEvaluationResult{
+			Type: res.Type, CurrentStatus: res.Status, RequiredStatus: res.Required, DefaultStatus: res.Default(),
+		})
+	}
+	return conditions, requirements
+}
+
+// publishedStatus is the status of the condition that the rule has published on the node; empty if it has none there.
+func publishedStatus(d *gate.Decision, node *corev1.Node) corev1.ConditionStatus {
+	if d.Rule.Spec.Publish == nil || d.Unpublished != "" {
+		return ""
+	}
+	if c := gate.Published(node, d.Rule.Spec.Publish.ConditionType); c != nil {
+		return c.Status
+	}
+	return ""
+}
