@@ -108,7 +108,7 @@ func Guards(in Input) bool {
 // Ending returns the state of the guard of a rule that no longer guards the node: HoldNone or HoldEnding.
 func Ending(in Input) Hold {
 	rec := &in.State.Record
-	evicted := in.Evicted == nil || !anyEvicts(in.Node) || in.Verdict.Ready
+	evicted := in.Evicted == nil || !Evicts(in.Node) || in.Verdict.Ready
 	if rec.GuardedSince.IsZero() || evicted || in.Evicted() {
 		return Hold{}
 	}
@@ -192,16 +192,11 @@ func lostAt(in Input) time.Time {
 // EvictsPods reports whether the node has a NoExecute taint of the node controller, by which pods are evicted from a
 // node that is not ready.
 func EvictsPods(node *corev1.Node) bool {
-	for i := range node.Spec.Taints {
-		if OfNodeController(&node.Spec.Taints[i]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return OfNodeController(&t) })
 }
 
-// anyEvicts reports whether the node has any taint that evicts pods.
-func anyEvicts(node *corev1.Node) bool {
+// Evicts reports whether the node has any taint that evicts pods.
+func Evicts(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints,
 		func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
 }

@@ -183,16 +183,16 @@ func ParseTaint(s string) (corev1.Taint, error) {
 }
 
 func parseTaint(s string) (corev1.Taint, error) {
-	rest, effect, ok := cutLast(s, ":")
-	if !ok {
+	end := strings.LastIndexByte(s, ':')
+	if end < 0 {
 		return corev1.Taint{}, fmt.Errorf("taint %q: must be key=value:effect", s)
 	}
-	key, value, _ := strings.Cut(rest, "=")
-	t := corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
+	key, value, _ := strings.Cut(s[:end], "=")
+	t := corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(s[end+1:])}
 	switch t.Effect {
 	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
 	default:
-		return corev1.Taint{}, fmt.Errorf("taint %q: unknown effect %q", s, effect)
+		return corev1.Taint{}, fmt.Errorf("taint %q: unknown effect %q", s, t.Effect)
 	}
 	if msg := ruleset.ValidateTaintKey(key); msg != "" {
 		return corev1.Taint{}, fmt.Errorf("taint %q: key: %s", s, msg)
@@ -201,14 +201,6 @@ func parseTaint(s string) (corev1.Taint, error) {
 		return corev1.Taint{}, fmt.Errorf("taint %q: value: %s", s, strings.Join(msgs, "; "))
 	}
 	return t, nil
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
 }
 
 // TaintID identifies a taint on a node, by key and effect, as in Kubernetes.

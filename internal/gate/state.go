@@ -12,6 +12,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -138,11 +139,9 @@ func (s *State) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
 // bootHeartbeat returns when kubelet last reported Ready, or now if it has not, or if that time is far in the future.
 // By a clock that was wrong at the boot, no evidence would count until that time.
 func bootHeartbeat(node *corev1.Node, now time.Time) time.Time {
-	for i := range node.Status.Conditions {
-		c := &node.Status.Conditions[i]
-		if c.Type == corev1.NodeReady && !c.LastHeartbeatTime.IsZero() && !c.LastHeartbeatTime.After(now.Add(MaxClockSkew)) {
-			return c.LastHeartbeatTime.Time
-		}
+	if c := condition.Find(node, string(corev1.NodeReady)); c != nil && !c.LastHeartbeatTime.IsZero() &&
+		!c.LastHeartbeatTime.After(now.Add(MaxClockSkew)) {
+		return c.LastHeartbeatTime.Time
 	}
 	return now.Truncate(time.Second)
 }

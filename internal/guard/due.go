@@ -8,12 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Due is when a pod is due for eviction by a node's NoExecute taints and the pod's tolerations of them; false, where it
-// may stay forever. It is counted as the node controller does (k8s.io/kubernetes, pkg/controller/tainteviction): from
-// the taint, or from when the pod came to the node, whichever is later.
+// Due returns when a pod is due for eviction by a node's NoExecute taints, or false if it may stay forever. The time
+// counts as in the node controller (k8s.io/kubernetes, pkg/controller/tainteviction): from the taint, or from when the
+// pod was bound to the node, whichever is later.
 func Due(pod *corev1.Pod, nodeTaints []corev1.Taint) (time.Time, bool) {
 	var due time.Time
 	evicts := false
@@ -42,12 +43,10 @@ func Due(pod *corev1.Pod, nodeTaints []corev1.Taint) (time.Time, bool) {
 	return due, evicts
 }
 
-// boundAt is when the pod came to its node.
+// boundAt returns when a pod was bound to its node.
 func boundAt(pod *corev1.Pod) time.Time {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
-			return c.LastTransitionTime.Time
-		}
+	if c := condition.OfPod(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue {
+		return c.LastTransitionTime.Time
 	}
 	return pod.CreationTimestamp.Time
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -191,20 +192,16 @@ func late(rule *ruleset.Rule, r *Request, in gate.Input) bool {
 		in.Override.Action == gate.OverrideRelease {
 		return false
 	}
-	evicts := slices.ContainsFunc(r.Node.Spec.Taints,
-		func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
-	return !evicts && !began.LastTransitionTime.After(in.Verdict.Since) && r.Now.Sub(in.Verdict.Since) < lateLimit &&
+	return !gate.Evicts(r.Node) && !began.LastTransitionTime.After(in.Verdict.Since) && r.Now.Sub(in.Verdict.Since) < lateLimit &&
 		r.Now.Sub(began.LastTransitionTime.Time) < rule.Spec.EvictionGuard.MaxHold()+lateLimit
 }
 
 // Announced is the condition by which the node controller announces that it is about to delete the pod; nil, where it
 // has not.
 func Announced(pod *corev1.Pod) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		c := &pod.Status.Conditions[i]
-		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == byTaintManager {
-			return c
-		}
+	c := condition.OfPod(pod, corev1.DisruptionTarget)
+	if c == nil || c.Status != corev1.ConditionTrue || c.Reason != byTaintManager {
+		return nil
 	}
-	return nil
+	return c
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// A rebooted node still shows what was true before: pods that look ready, drivers, resources. What counts of it:
+// A rebooted node still shows its state from before the boot: pods that look ready, drivers, resources. This counts in
+// each state:
 //
 //	settled ──reboot──► booting ──confirmed──► confirmed ──lastWait──► final ──release──► settled
 //
@@ -29,18 +30,19 @@ import (
 const (
 	confirmAfter = 2 * time.Minute
 	lastWait     = 10 * time.Minute
-	// maxClockSkew is how far a node's clock may be ahead of ours. Later heartbeats do not tell what was before a boot.
+	// maxClockSkew is the most by which a node's clock may be ahead. Later heartbeats do not tell what is from before a
+	// boot.
 	maxClockSkew = 5 * time.Minute
 )
 
-// Boot is what is known of the last boot of a node. The zero value: nothing has to be proved.
+// Boot describes the last boot of a node. With the zero value, all evidence counts.
 type Boot struct {
-	// Bound is the Ready heartbeat of the object that brought the boot ID, by kubelet's clock: evidence reported before
-	// it is from an earlier boot.
+	// Bound is the Ready heartbeat in the version of the node that brought the boot ID, by kubelet's clock. Evidence that
+	// was reported before is from an earlier boot.
 	Bound time.Time
-	// SeenAt is when the operator saw the boot, by its own clock.
+	// SeenAt is when the operator saw the boot, by the operator's clock.
 	SeenAt time.Time
-	// Former is the newest time in the record before the boot; zero: none is known.
+	// Former is the newest time of the record before the boot. Zero means unknown.
 	Former time.Time
 }
 
@@ -53,7 +55,6 @@ const (
 	final
 )
 
-// bootState is the state of the node's boot.
 func (f *Facts) bootState(now time.Time) bootState {
 	b := &f.Boot
 	if b.Bound.IsZero() {
@@ -76,7 +77,7 @@ func (f *Facts) bootState(now time.Time) bootState {
 	return confirmed
 }
 
-// BootConfirmed reports whether a node's last boot is confirmed, and otherwise when to look again.
+// BootConfirmed reports whether a node's last boot is confirmed. If not, it returns when to ask again.
 func BootConfirmed(node *corev1.Node, b Boot, now time.Time) (ok bool, at time.Time) {
 	if f := (Facts{Node: node, Boot: b}); f.bootState(now) >= confirmed || b.Bound.IsZero() {
 		return true, time.Time{}
@@ -88,15 +89,13 @@ func BootConfirmed(node *corev1.Node, b Boot, now time.Time) (ok bool, at time.T
 }
 
 func nodeReady(node *corev1.Node) *corev1.NodeCondition {
-	for i := range node.Status.Conditions {
-		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
-			return c
-		}
+	if c := condition.Find(node, string(corev1.NodeReady)); c != nil && c.Status == corev1.ConditionTrue {
+		return c
 	}
 	return nil
 }
 
-// judgeCondition judges a required condition. One with a heartbeat in our future counts once the boot is confirmed.
+// judgeCondition evaluates a condition. If its heartbeat is in the future, it counts after the boot is confirmed.
 func (f *Facts) judgeCondition(c *v1alpha1.ConditionRequirement, now time.Time) judgement {
 	j := condition.Judge(c, f.Node, f.Boot.Bound, now)
 	if boot := f.bootState(now); boot == booting && j.Heartbeat.After(now.Add(maxClockSkew)) {
@@ -106,15 +105,15 @@ func (f *Facts) judgeCondition(c *v1alpha1.ConditionRequirement, now time.Time) 
 	return j
 }
 
-// podsSince are the pods of a requirement.
+// podsSince returns the pods of a requirement.
 func (f *Facts) podsSince(boot bootState, p *ruleset.Pods) []*corev1.Pod {
 	if boot >= confirmed && f.Live != nil {
 		return f.Live(p.Namespace, p.Labels)
 	}
-	return f.pods(p)
+	return f.Evidence.Pods[p]
 }
 
-// proves reports whether a pod shows that it runs since the boot.
+// proves reports whether a pod has certainly started since the boot.
 func (b *Boot) proves(boot bootState, pod *corev1.Pod, now time.Time) bool {
 	switch {
 	case boot == settled || boot == final:
@@ -127,7 +126,7 @@ func (b *Boot) proves(boot bootState, pod *corev1.Pod, now time.Time) bool {
 	return allStarted(pod, func(at time.Time) bool { return !at.Before(b.Bound) && !at.After(now) })
 }
 
-// allStarted reports whether a pod has containers, and all run since times that are as asked for.
+// allStarted reports whether a pod has containers, all of them run, and the function accepts all their start times.
 func allStarted(pod *corev1.Pod, is func(time.Time) bool) bool {
 	return len(pod.Status.ContainerStatuses) > 0 &&
 		!slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
@@ -135,7 +134,7 @@ func allStarted(pod *corev1.Pod, is func(time.Time) bool) bool {
 		})
 }
 
-// await says in a judgement what it waits for: a heartbeat of kubelet, and time.
+// await makes a judgement that is not satisfied wait for kubelet's next heartbeat, and for the next state of the boot.
 func (b *Boot) await(boot bootState, j *judgement, now time.Time) {
 	if j.Satisfied || boot == settled || boot == final {
 		return

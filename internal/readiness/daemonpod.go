@@ -12,11 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodegate/nodegate/internal/readiness/condition"
 )
 
-// DaemonPod is what is kept of a DaemonSet's pod: there may be hundreds of thousands.
+// DaemonPod is a small copy of a DaemonSet's pod: there may be hundreds of thousands. Its namespace and node are the
+// keys under which it is stored.
 type DaemonPod struct {
-	// Name is the pod's name. Its namespace and node are those that it is kept under.
+	// Name is the pod's name.
 	Name string
 	// Owner is the DaemonSet's UID.
 	Owner unique.Handle[types.UID]
@@ -34,7 +37,7 @@ const (
 	podIsProbeless
 )
 
-// stamp is a time in Unix seconds, which is the resolution of the API; zero is no time.
+// stamp is a time in Unix seconds, the resolution of the API. Zero means no time.
 type stamp uint32
 
 func stampOf(t metav1.Time) stamp {
@@ -51,11 +54,10 @@ func (s stamp) time() time.Time {
 	return time.Unix(int64(s), 0)
 }
 
-// DaemonPodOf returns what is kept of a pod, and reports whether it is of a DaemonSet and has not ended.
+// DaemonPodOf returns the copy of a pod, or false if the pod is not a DaemonSet's, or has ended.
 func DaemonPodOf(pod *corev1.Pod) (DaemonPod, bool) {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil || owner.Kind != "DaemonSet" || !strings.HasPrefix(owner.APIVersion, "apps/") ||
-		pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	owner := daemonSetOf(pod)
+	if owner == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return DaemonPod{}, false
 	}
 	out := DaemonPod{
@@ -73,21 +75,19 @@ func DaemonPodOf(pod *corev1.Pod) (DaemonPod, bool) {
 	if probeless(pod) != "" {
 		out.flags |= podIsProbeless
 	}
-	for i := range pod.Status.Conditions {
-		c := &pod.Status.Conditions[i]
-		switch {
-		case c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && unreadyContainer(pod) == "":
-			out.ready = max(1, stampOf(c.LastTransitionTime))
-		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
-			c.Reason == corev1.PodReasonUnschedulable:
-			out.flags |= podIsUnschedulable
-		}
+	if c := condition.OfPod(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue &&
+		unreadyContainer(pod) == "" {
+		out.ready = max(1, stampOf(c.LastTransitionTime))
+	}
+	if c := condition.OfPod(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse &&
+		c.Reason == corev1.PodReasonUnschedulable {
+		out.flags |= podIsUnschedulable
 	}
 	out.keepStarts(pod)
 	return out, true
 }
 
-// keepStarts keeps when the first and the last of a pod's containers started, if all have.
+// keepStarts stores when the first and the last of a pod's containers started, if all run.
 func (p *DaemonPod) keepStarts(pod *corev1.Pod) {
 	if !allStarted(pod, func(time.Time) bool { return true }) {
 		return
@@ -101,7 +101,7 @@ func (p *DaemonPod) keepStarts(pod *corev1.Pod) {
 	}
 }
 
-// readySince is since when a pod has been ready, by a clock that is not ahead; zero if it is not ready.
+// readySince returns since when a pod is ready, or zero if it is not.
 func (p *DaemonPod) readySince(now time.Time) time.Time {
 	since := p.ready.time()
 	if since.After(now) { // the node's clock is ahead; the pod's creation is by the API server's
@@ -110,7 +110,7 @@ func (p *DaemonPod) readySince(now time.Time) time.Time {
 	return since
 }
 
-// proves reports whether a DaemonSet's pod shows that it runs since the boot; see Boot.proves.
+// proves reports whether a pod has certainly started since the boot; see Boot.proves.
 func (p *DaemonPod) proves(b *Boot, boot bootState, now time.Time) bool {
 	runs := p.last != 0
 	switch {

@@ -25,21 +25,21 @@ import (
 //	                                    └───────────────────────── │ Disrupted │◄┘
 //	                                                               └───────────┘
 //
-// Missing holds the node; the others do not. No state is stored: the release stands in the record, and a pod that
-// replaced another one says by its creation when the other one had gone. Only while there is no pod at all, this
-// process remembers since when.
+// Missing holds the node; the other states do not. No state is stored: the record has the release, and the creation of
+// a pod that replaced another one tells when the other pod was gone. Only if there is no pod at all does this process
+// remember since when.
 
-// Service is since when a node is in service under a rule, as requirements of DaemonSets ask for it.
+// Service tells since when a node is in service under a rule, for requirements of DaemonSets.
 type Service struct {
-	// Released is when the node was released; zero: it was not, or it was re-armed since.
+	// Released is when the node was released. It is zero if the node was never released, or was re-armed since.
 	Released time.Time
-	// Undisrupted is whether the rule has held since then: what is missing now was ready there.
+	// Undisrupted says that the rule has held since then: a pod that is missing now was ready.
 	Undisrupted bool
 }
 
-// daemonSetsFound is what was found of a requirement's DaemonSets.
+// daemonSetsFound describes the DaemonSets of a requirement on a node.
 type daemonSetsFound struct {
-	belong  int // how many belong on the node
+	belong  int // on the node
 	counted int // without those that were created after the release
 	ready   int // also those that count because they are being replaced
 	waiting []waitingDaemonSet
@@ -47,24 +47,24 @@ type daemonSetsFound struct {
 	own     *corev1.Taint
 }
 
-// waitingDaemonSet is a DaemonSet that is missing.
+// waitingDaemonSet is a DaemonSet in the state Missing.
 type waitingDaemonSet struct {
 	set *ruleset.DaemonSet
-	pod string // the name of its pod, if it has any
+	pod string // the name of its pod, if it has one
 	why podState
-	by  *corev1.Taint // what keeps the pod away, if any does
+	by  *corev1.Taint // keeps the pod off the node
 	of  string        // the rule that manages by
 }
 
-// daemonSetState is how a DaemonSet stands on a node: since when it counts, until when at most, or why it does not.
+// daemonSetState is the state of a DaemonSet on a node: since when and until when it counts, or why it does not.
 type daemonSetState struct {
 	ready        bool
 	since, until time.Time
 	waitingDaemonSet
-	seen bool // it has a pod there
+	seen bool // it has a pod on the node
 }
 
-// judgeDaemonSets judges the DaemonSets that belong on the node.
+// judgeDaemonSets evaluates a requirement of DaemonSets.
 func judgeDaemonSets(rule *ruleset.Rule, q *ruleset.DaemonSets, facts *Facts, now time.Time) (judgement,
 	*daemonSetsFound) {
 	placed := q.On(facts.Node, rule.Taint, facts.Rules)
@@ -81,7 +81,9 @@ func judgeDaemonSets(rule *ruleset.Rule, q *ruleset.DaemonSets, facts *Facts, no
 		seen = seen || s.seen
 		if s.ready {
 			out.ready++
-			since = latest(since, s.since)
+			if s.since.After(since) {
+				since = s.since
+			}
 		} else {
 			out.waiting = append(out.waiting, s.waitingDaemonSet)
 		}
@@ -98,19 +100,13 @@ func judgeDaemonSets(rule *ruleset.Rule, q *ruleset.DaemonSets, facts *Facts, no
 	return j, out
 }
 
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
-// daemonSet is how a DaemonSet stands on the node. Of several pods the one that is ready for longest decides.
+// daemonSet returns the state of a DaemonSet on the node. If it has several pods, the one that has been ready for the
+// longest time decides.
 func (f *Facts) daemonSet(q *ruleset.DaemonSets, d *ruleset.DaemonSet, pods []DaemonPod, boot bootState,
 	now time.Time) daemonSetState {
 	out := daemonSetState{waitingDaemonSet: waitingDaemonSet{set: d, why: podAbsent}}
 	owner := unique.Make(d.UID)
-	var gone time.Time // since when the pod that was there is not
+	var gone time.Time // since when the former pod is gone
 	for i := range pods {
 		p := &pods[i]
 		if p.Owner != owner {
@@ -151,7 +147,8 @@ func (f *Facts) daemonSet(q *ruleset.DaemonSets, d *ruleset.DaemonSet, pods []Da
 	return out
 }
 
-// replaced is since when, by this pod, the one that was ready at the release has gone, or the given time.
+// replaced returns since when the pod that was ready at the release is gone: the earlier of gone and the time that p
+// tells, if it tells one.
 func (f *Facts) replaced(p *DaemonPod, gone time.Time) time.Time {
 	at := p.deleted.time()
 	if p.deleted == 0 {
@@ -166,13 +163,13 @@ func (f *Facts) replaced(p *DaemonPod, gone time.Time) time.Time {
 	return gone
 }
 
-// disruptedUntil is until when a DaemonSet counts whose pod is not ready; zero, where it does not.
+// disruptedUntil returns until when a DaemonSet counts although its pod is not ready. Zero means that it does not.
 func (f *Facts) disruptedUntil(q *ruleset.DaemonSets, d *ruleset.DaemonSet, s *daemonSetState, gone,
 	now time.Time) time.Time {
 	switch {
 	case !f.Service.Undisrupted || f.Service.Released.IsZero():
 		return time.Time{}
-	case !s.seen && f.Evidence != nil && f.Evidence.Absent != nil:
+	case !s.seen && f.Evidence.Absent != nil:
 		gone = f.Evidence.Absent(d.UID, now)
 	}
 	if gone.IsZero() {
@@ -181,7 +178,7 @@ func (f *Facts) disruptedUntil(q *ruleset.DaemonSets, d *ruleset.DaemonSet, s *d
 	return gone.Add(q.Disruption())
 }
 
-// judge judges one pod: since when it counts, or will count, or why it does not.
+// judge returns why a pod does not count, and since when it counts or will count.
 func (p *DaemonPod) judge(q *ruleset.DaemonSets, d *ruleset.DaemonSet, now time.Time) (podState, time.Time) {
 	switch {
 	case p.deleted != 0:
@@ -200,7 +197,7 @@ func (p *DaemonPod) judge(q *ruleset.DaemonSets, d *ruleset.DaemonSet, now time.
 	return podCounts, since
 }
 
-// minReady is for how long a pod must have been ready.
+// minReady returns for how long a pod must have been ready.
 func (p *DaemonPod) minReady(q *ruleset.DaemonSets, d *ruleset.DaemonSet) time.Duration {
 	switch {
 	case q.MinReadySeconds != nil:
@@ -213,7 +210,7 @@ func (p *DaemonPod) minReady(q *ruleset.DaemonSets, d *ruleset.DaemonSet) time.D
 	return 0
 }
 
-// daemonPods are the pods of DaemonSets on the node, by namespace.
+// daemonPods returns the pods of DaemonSets on the node, by namespace.
 func (f *Facts) daemonPods(boot bootState, q *ruleset.DaemonSets) map[string][]DaemonPod {
 	if boot >= confirmed && f.Live != nil {
 		out := map[string][]DaemonPod{}
@@ -225,9 +222,6 @@ func (f *Facts) daemonPods(boot bootState, q *ruleset.DaemonSets) map[string][]D
 			}
 		}
 		return out
-	}
-	if f.Evidence == nil {
-		return nil
 	}
 	return f.Evidence.DaemonPods
 }

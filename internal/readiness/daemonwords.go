@@ -25,7 +25,7 @@ func (f *daemonSetsFound) message(q *ruleset.DaemonSets) string {
 	return text + ": " + few(why)
 }
 
-// few joins the first texts, and says how many more there are.
+// few joins the first texts, and adds the number of the others.
 func few(texts []string) string {
 	if len(texts) <= maxWaiting {
 		return strings.Join(texts, ", ")
@@ -33,7 +33,7 @@ func few(texts []string) string {
 	return fmt.Sprintf("%s, and %d more", strings.Join(texts[:maxWaiting], ", "), len(texts)-maxWaiting)
 }
 
-// words say why a DaemonSet does not count.
+// words returns why a DaemonSet does not count.
 func (w *waitingDaemonSet) words() string {
 	pod := fmt.Sprintf("pod %s of DaemonSet %s", w.pod, w.set)
 	switch w.why {
@@ -64,7 +64,7 @@ func (w *waitingDaemonSet) absent() string {
 	return fmt.Sprintf("%s, because of taint %s of rule %s", text, w.by.ToString(), w.of)
 }
 
-// warning names the DaemonSets that are left out.
+// warning names the DaemonSets that the requirement leaves out.
 func (f *daemonSetsFound) warning(requirement string) string {
 	if len(f.ignored) == 0 {
 		return ""

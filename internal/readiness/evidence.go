@@ -14,10 +14,7 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Cause says why a piece of evidence counts as it does.
-type Cause = condition.Cause
-
-// The causes.
+// Causes of judgements; see package condition.
 const (
 	CauseReported   = condition.CauseReported
 	CauseMissing    = condition.CauseMissing
@@ -26,15 +23,15 @@ const (
 	CauseBeforeBoot = condition.CauseBeforeBoot
 )
 
-// judgement is what one piece of evidence is worth.
+// judgement is the evaluation of one piece of evidence.
 type judgement = condition.Judgement
 
-// Result is one piece of evidence as it was judged. Message puts it into words.
+// Result is the evaluation of one piece of evidence.
 type Result struct {
 	judgement
-	// Type is the condition's type; empty for a requirement.
+	// Type is the type of a condition, and empty for a requirement.
 	Type string
-	// Name is the requirement's name; empty for a condition.
+	// Name is the name of a requirement, and empty for a condition.
 	Name string
 	// Required is the status that the rule requires.
 	Required v1alpha1.ConditionStatus
@@ -44,7 +41,7 @@ type Result struct {
 	found       *found
 }
 
-// found is what a requirement was judged by.
+// found holds the evidence that was found for a requirement.
 type found struct {
 	pods       podsFound
 	daemonSets *daemonSetsFound
@@ -56,7 +53,7 @@ type found struct {
 	err        error // of the expression
 }
 
-// Default is the status that was assumed, or empty if none was.
+// Default returns the status that the rule's defaultStatus assumed, or "" if it was not used.
 func (r *Result) Default() v1alpha1.ConditionStatus {
 	if r.Cause != CauseDefault {
 		return ""
@@ -64,7 +61,7 @@ func (r *Result) Default() v1alpha1.ConditionStatus {
 	return r.Status
 }
 
-// Blocking says in words what keeps the rule from holding; it is empty if the rule holds.
+// Blocking describes the evidence that keeps the verdict from being ready. It is empty if the verdict is ready.
 func (v *Verdict) Blocking() string {
 	if v.Ready {
 		return ""
@@ -78,9 +75,8 @@ func (v *Verdict) Blocking() string {
 	return strings.Join(out, "; ")
 }
 
-// Refuted reports whether the rule does not hold because of evidence that was reported. Evidence that is missing, stale
-// or from before the boot, and a status Unknown, refute nothing: the rule might hold. With anyOf each piece must be
-// refuted.
+// Refuted reports whether evidence that was reported shows that the rule does not hold. Evidence that is missing, stale,
+// Unknown or from before the boot shows nothing. With anyOf, every piece must be refuted.
 func (v *Verdict) Refuted(anyOf bool) bool {
 	refuted := 0
 	for i := range v.Results {
@@ -106,7 +102,7 @@ func (r *Result) refuted() bool {
 	return r.found.err == nil
 }
 
-// Warning says in words what makes the evidence weaker than it looks, the same on each node; it is usually empty.
+// Warning describes why the evidence is weaker than it looks. It is usually empty. It does not depend on the node.
 func (v *Verdict) Warning() string {
 	for i := range v.Results {
 		if w := v.Results[i].warning(); w != "" {

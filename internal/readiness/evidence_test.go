@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -19,7 +20,7 @@ type result struct {
 	Type, Message             string
 	Status, Required, Default v1alpha1.ConditionStatus
 	Satisfied                 bool
-	Cause                     Cause
+	Cause                     condition.Cause
 	Since                     time.Time
 	Heartbeat, ChangesAt      time.Time
 }

@@ -12,15 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// probelessReadySeconds is for how long a pod must have been ready by default before it counts, where one of its
-// containers has no readiness probe: such a container is "ready" as soon as it has started.
+// probelessReadySeconds is the default of minReadySeconds for a pod that has a container without a readiness probe. Such
+// a container is "ready" as soon as it has started.
 const probelessReadySeconds = 10
 
-// NodeOf is the node that a pod runs on, or, as long as it is not bound, the one that it is made for: a DaemonSet's pod
-// requires its node by name. Empty, where it may run anywhere.
+// NodeOf returns the node of a pod. If the pod is not bound yet, it returns the node that the pod was created for, which
+// a DaemonSet's pod requires by name, or "" if the pod may run on any node.
 func NodeOf(pod *corev1.Pod) string {
 	if pod.Spec.NodeName != "" {
 		return pod.Spec.NodeName
@@ -39,7 +40,7 @@ func NodeOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// podState is whether a pod counts, or why it does not.
+// podState says whether a pod counts, or why it does not.
 type podState int
 
 const (
@@ -55,13 +56,13 @@ const (
 	podTooYoung
 )
 
-// podsFound is what was found of a requirement's pods.
+// podsFound describes the pods of a requirement on a node.
 type podsFound struct {
 	ready      int
-	waiting    []waitingPod // some of those that do not count
-	deadlocked *corev1.Pod  // one that can never run, because it does not tolerate the taint that waits for it
-	taint      *corev1.Taint
-	probeless  *corev1.Pod // one with a container that has no readiness probe, where that decides
+	waiting    []waitingPod  // the first that do not count
+	deadlocked *corev1.Pod   // one that can never run: it does not tolerate taint, and the taint waits for it
+	taint      *corev1.Taint // the rule's
+	probeless  *corev1.Pod   // one that has a container without a readiness probe, if that matters
 }
 
 type waitingPod struct {
@@ -69,10 +70,10 @@ type waitingPod struct {
 	why podState
 }
 
-// maxWaiting is how many pods that do not count are named.
+// maxWaiting is the number of pods, or DaemonSets, that a message names.
 const maxWaiting = 3
 
-// judgePods judges the pods of a requirement that run on the node.
+// judgePods evaluates a requirement of pods.
 func judgePods(rule *ruleset.Rule, p *ruleset.Pods, facts *Facts, now time.Time) (judgement, podsFound) {
 	want := int(minReady(p))
 	out := podsFound{}
@@ -113,7 +114,7 @@ func judgePods(rule *ruleset.Rule, p *ruleset.Pods, facts *Facts, now time.Time)
 	return j, out
 }
 
-// notice keeps the first pod that can never run, and the first one without a readiness probe.
+// notice stores the first pod that can never run, and the first one without a readiness probe.
 func (f *podsFound) notice(rule *ruleset.Rule, p *ruleset.Pods, pod *corev1.Pod) {
 	if f.probeless == nil && p.ReadyWhen != v1alpha1.PodReadyPolicyAnnotation && probeless(pod) != "" {
 		f.probeless = pod
@@ -136,13 +137,21 @@ func owned(p *ruleset.Pods, pod *corev1.Pod) bool {
 	if p.OwnerDaemonSet == "" {
 		return true
 	}
-	owner := metav1.GetControllerOf(pod)
-	return owner != nil && owner.Kind == "DaemonSet" && owner.Name == p.OwnerDaemonSet &&
-		strings.HasPrefix(owner.APIVersion, "apps/")
+	owner := daemonSetOf(pod)
+	return owner != nil && owner.Name == p.OwnerDaemonSet
 }
 
-// judgePod judges one pod that has the labels: since when it counts, or will count, or why it does not. A zero time
-// is not known.
+// daemonSetOf returns the reference to the DaemonSet of a pod, or nil.
+func daemonSetOf(pod *corev1.Pod) *metav1.OwnerReference {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil || owner.Kind != "DaemonSet" || !strings.HasPrefix(owner.APIVersion, "apps/") {
+		return nil
+	}
+	return owner
+}
+
+// judgePod returns why a pod with the requirement's labels does not count; or podCounts, and since when it counts or
+// will count. A zero time means unknown.
 func judgePod(p *ruleset.Pods, pod *corev1.Pod, now time.Time) (podState, time.Time) {
 	switch {
 	case !owned(p, pod):
@@ -163,20 +172,18 @@ func judgePod(p *ruleset.Pods, pod *corev1.Pod, now time.Time) (podState, time.T
 	if unreadyContainer(pod) != "" {
 		return podUnready, time.Time{}
 	}
-	for i := range pod.Status.Conditions {
-		c := &pod.Status.Conditions[i]
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			since := c.LastTransitionTime.Time
-			if since.After(now) { // the node's clock is ahead; the pod's creation is by the API server's
-				since = pod.CreationTimestamp.Time
-			}
-			return podCounts, since.Add(readySeconds(p, pod))
-		}
+	c := condition.OfPod(pod, corev1.PodReady)
+	if c == nil || c.Status != corev1.ConditionTrue {
+		return podUnready, time.Time{}
 	}
-	return podUnready, time.Time{}
+	since := c.LastTransitionTime.Time
+	if since.After(now) { // the node's clock is ahead; the pod's creation is by the API server's
+		since = pod.CreationTimestamp.Time
+	}
+	return podCounts, since.Add(readySeconds(p, pod))
 }
 
-// unreadyContainer is the name of a container that is not ready, or empty if all are.
+// unreadyContainer returns the name of a container that is not ready, or "" if all are.
 func unreadyContainer(pod *corev1.Pod) string {
 	for i := range pod.Status.ContainerStatuses {
 		if c := &pod.Status.ContainerStatuses[i]; !c.Ready {
@@ -196,7 +203,7 @@ func readySeconds(p *ruleset.Pods, pod *corev1.Pod) time.Duration {
 	return 0
 }
 
-// probeless is the name of a container that has no readiness probe; empty, if all have one.
+// probeless returns the name of a container without a readiness probe, or "" if all have one.
 func probeless(pod *corev1.Pod) string {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].ReadinessProbe == nil {

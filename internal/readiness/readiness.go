@@ -12,63 +12,67 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Facts are what is known about one node when a rule is judged.
+// Facts is the input of Evaluate: what is known about a node.
 type Facts struct {
-	// Node is the node.
 	Node *corev1.Node
-	// Boot is set while the node has rebooted and has not been released since.
+	// Boot is set if the node has rebooted and has not been released since.
 	Boot Boot
-	// Observed is what this process saw of this rule on this node before; it dates evidence that has no time.
+	// Observed is Verdict.Observed of the previous evaluation of the same rule on the same node.
 	Observed Observed
-	// Evidence is what requirements are judged by; nil, where no rule has any.
+	// Evidence is the evidence for requirements. nil means that there is none.
 	Evidence *Evidence
-	// Rules are all rules; requirements of DaemonSets ask whose a taint is.
+	// Rules are all rules. They tell which rule manages a taint that keeps a DaemonSet's pod off the node.
 	Rules *ruleset.Set
-	// Service is since when the node is in service under the rule.
+	// Service tells since when the node is in service under the rule.
 	Service Service
-	// Live lists the pods of a namespace on the node from the API server, once the node's boot is confirmed: a cache may
-	// still show them as they were before. Nil: Evidence is as good.
+	// Live lists the pods of a namespace on the node from the API server. It is called after the boot of a rebooted node
+	// is confirmed, because a cache may still have the state from before. If it is nil, the pods of Evidence are used.
 	Live func(namespace string, selector labels.Selector) []*corev1.Pod
-	// Results is a buffer for the results of the verdict, so that judging conditions costs no allocation.
+	// Results is a buffer for Verdict.Results, so that evaluating conditions allocates nothing.
 	Results []Result
 }
 
-// Observed is since when a process has seen a rule hold, or not hold, on a node.
+// Observed is what a process has observed about a rule on a node. It tells the time of evidence that has none.
 type Observed struct {
+	// Ready is the verdict, and Since is when the process first saw it.
 	Ready bool
 	Since time.Time
-	// Refreshed is the heartbeat at which, at the latest, evidence that decides ceased to be too old: the conditions'
-	// transition times do not tell. After a restart it may be a later one, never an earlier one.
+	// Refreshed is the heartbeat that made stale evidence fresh again, or a later one after a restart. The transition
+	// time of a condition does not tell.
 	Refreshed time.Time
-	// Watched is whether the process has seen the node since before its last reboot, with the rule in force. Package gate
-	// sets it.
+	// Watched reports whether the process has observed the node since before its last reboot, with the rule in force.
+	// Package gate sets it.
 	Watched bool
 }
 
-// Verdict is whether a rule holds on a node.
+// Verdict says whether a rule's evidence holds on a node.
 type Verdict struct {
-	// Ready is whether the evidence holds at this moment, without any stabilization.
+	// Ready reports whether the evidence holds now, without stabilization.
 	Ready bool
-	// Since is since when: ready since the latest, unready since the earliest deciding change. Never in the future.
+	// Since is when the verdict last changed: ready since the latest, not ready since the earliest deciding change. It is
+	// never in the future.
 	Since time.Time
-	// Remembered is true where Since comes from Observed, because the times of the evidence do not tell it. Without
-	// Facts.Observed, Since is then later than it was, up to now.
+	// Remembered says that Since comes from Observed because the evidence has no times. Without Facts.Observed, Since is
+	// then too late, up to now.
 	Remembered bool
-	// RecheckAt is when the verdict may change by the passage of time alone; zero if it cannot.
+	// RecheckAt is when the verdict may change even if nothing else does. Zero means never.
 	RecheckAt time.Time
-	// NeverAppeared is true where the rule does not hold and a deciding piece of evidence is not there at all.
+	// NeverAppeared says that the verdict is not ready, and that a deciding piece of evidence was not reported at all.
 	NeverAppeared bool
-	// HeartbeatDecides is true where a heartbeat alone, with no other change, may change the verdict: evidence that
-	// decides is stale or from an earlier boot.
+	// HeartbeatDecides says that a heartbeat alone may change the verdict, because deciding evidence is stale or from
+	// before the node's boot.
 	HeartbeatDecides bool
-	// Results are the pieces of evidence that were judged: the conditions, then the requirements, in the rule's order.
+	// Results are the pieces of evidence: the conditions, then the requirements, in the rule's order.
 	Results []Result
-	// Observed is what to pass as Facts.Observed the next time.
+	// Observed is the value of Facts.Observed for the next evaluation.
 	Observed Observed
 }
 
-// Evaluate judges a rule on a node at the given time.
+// Evaluate returns the verdict of a rule on a node at a time.
 func Evaluate(rule *ruleset.Rule, facts *Facts, now time.Time) Verdict {
+	if len(rule.Requirements) > 0 && facts.Evidence == nil {
+		facts.Evidence = &Evidence{}
+	}
 	t := tally{now: now}
 	results := facts.Results[:0]
 	for i := range rule.Spec.Conditions {
@@ -86,7 +90,7 @@ func Evaluate(rule *ruleset.Rule, facts *Facts, now time.Time) Verdict {
 	return v
 }
 
-// tally sums up the judgements of all pieces of evidence, for either policy, in one pass.
+// tally adds up the judgements of all pieces of evidence, for both values of conditionPolicy, in one pass.
 type tally struct {
 	now time.Time
 
@@ -95,7 +99,7 @@ type tally struct {
 	missing   bool
 }
 
-// span is the times since when several pieces of evidence are as they are.
+// span describes since when the satisfied, or the unsatisfied, pieces of evidence are as they are.
 type span struct {
 	n                int
 	earliest, latest time.Time
@@ -124,7 +128,7 @@ func (t *tally) add(j judgement) {
 		s = &t.good
 	}
 	if j.Since.After(t.now) {
-		j.Since = time.Time{} // a clock ahead of ours: as if it bore no time
+		j.Since = time.Time{} // the node's clock is ahead: treat the evidence as if it had no time
 	}
 	s.add(j.Since)
 	if j.Revived.After(t.now) {
@@ -153,7 +157,7 @@ func (t *tally) verdict(anyOf bool, before Observed) Verdict {
 		Ready: ready, RecheckAt: t.recheck, NeverAppeared: !ready && t.missing, HeartbeatDecides: decides.awaits,
 		Observed: t.observe(ready, decides, before),
 	}
-	v.Since = t.since(*decides, anyOf == ready, v.Observed.Since)
+	v.Since = decides.since(anyOf == ready, v.Observed.Since)
 	v.Remembered = decides.undated && v.Since.Equal(v.Observed.Since)
 	if v.Observed.Refreshed.After(v.Since) {
 		v.Since, v.Remembered = v.Observed.Refreshed, true
@@ -168,10 +172,10 @@ func (t *tally) observe(ready bool, decides *span, before Observed) Observed {
 	return Observed{Ready: ready, Since: t.now, Refreshed: decides.revived}
 }
 
-// since is the earliest or the latest time of a span, where undated evidence counts from when this process first saw
-// the verdict as it is. A conjunction is true since its latest member is, and false since its earliest is not; a
-// disjunction the other way round.
-func (t *tally) since(s span, earliest bool, undated time.Time) time.Time {
+// since returns the earliest or the latest time of a span. Evidence without a time counts from when this process first
+// saw the verdict. allOf holds since its latest piece holds, and does not hold since its earliest piece does not; anyOf
+// is the other way round.
+func (s span) since(earliest bool, undated time.Time) time.Time {
 	if s.undated {
 		s.add(undated)
 	}

@@ -16,8 +16,7 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Message says in words what the evidence is worth. All that Nodegate says about evidence, in statuses, events and the
-// plugin, is said here.
+// Message describes the evidence. Statuses, events and the plugin all use it.
 func (r *Result) Message() string {
 	if r.condition != nil {
 		return condition.Message(r.condition, r.judgement)
@@ -114,7 +113,7 @@ func (f *podsFound) message(p *ruleset.Pods) string {
 	return text
 }
 
-// words say why a pod does not count.
+// words returns why a pod does not count.
 func (w *waitingPod) words(p *ruleset.Pods) string {
 	switch w.why {
 	case podForeign:
@@ -137,11 +136,8 @@ func (w *waitingPod) words(p *ruleset.Pods) string {
 }
 
 func unscheduled(pod *corev1.Pod) string {
-	for i := range pod.Status.Conditions {
-		c := &pod.Status.Conditions[i]
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
-			return ": " + c.Message
-		}
+	if c := condition.OfPod(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Message != "" {
+		return ": " + c.Message
 	}
 	return ""
 }

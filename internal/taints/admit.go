@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -90,10 +91,8 @@ func admits(rule *ruleset.Rule, old, node *corev1.Node) bool {
 // reportedAge returns the age of a node when kubelet last reported Ready, or 0 if it has not. The admission policy has
 // no clock, so neither engine uses the current time.
 func reportedAge(node *corev1.Node) time.Duration {
-	for i := range node.Status.Conditions {
-		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && !c.LastHeartbeatTime.IsZero() {
-			return c.LastHeartbeatTime.Sub(node.CreationTimestamp.Time)
-		}
+	if c := condition.Find(node, string(corev1.NodeReady)); c != nil && !c.LastHeartbeatTime.IsZero() {
+		return c.LastHeartbeatTime.Sub(node.CreationTimestamp.Time)
 	}
 	return 0
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -75,9 +76,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case active && gate.EvictsPods(node):
 		r.finish(node, ended) // when the other guard ends, all that is due is evicted
 		return r.watch(ctx, node)
-	case active || len(ended) == 0 || !evicts(node):
+	case active || len(ended) == 0 || !gate.Evicts(node):
 		r.finish(node, ended)
-		if frozen && evicts(node) { // no change of the node tells when the rule is in force again
+		if frozen && gate.Evicts(node) { // no change of the node tells when the rule is in force again
 			return reconcile.Result{RequeueAfter: watchEvery}, nil
 		}
 		return reconcile.Result{}, nil
@@ -111,15 +112,6 @@ func (r *Reconciler) guards(node *corev1.Node) (active bool, ended []*ruleset.Ru
 		}
 	}
 	return active, ended, frozen
-}
-
-func evicts(node *corev1.Node) bool {
-	for i := range node.Spec.Taints {
-		if node.Spec.Taints[i].Effect == corev1.TaintEffectNoExecute {
-			return true
-		}
-	}
-	return false
 }
 
 // evict evicts every pod of the node that is due, and requeues for the time when the next one is.
@@ -232,10 +224,8 @@ func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev
 
 // announceDisruption sets DisruptionTarget, which distinguishes an eviction from other deletions.
 func (r *Reconciler) announceDisruption(ctx context.Context, pod *corev1.Pod, rule *ruleset.Rule) error {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-			return nil
-		}
+	if c := condition.OfPod(pod, corev1.DisruptionTarget); c != nil && c.Status == corev1.ConditionTrue {
+		return nil
 	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},

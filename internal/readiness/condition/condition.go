@@ -12,46 +12,46 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// Cause says why a piece of evidence counts as it does.
+// Cause is the reason for the status of a piece of evidence.
 type Cause string
 
 // The causes.
 const (
-	// CauseReported: it is as it was reported.
+	// CauseReported: the status was reported.
 	CauseReported Cause = "Reported"
-	// CauseMissing: it is not reported.
+	// CauseMissing: no status was reported.
 	CauseMissing Cause = "Missing"
-	// CauseDefault: it is not reported, and the rule has a default for that.
+	// CauseDefault: no status was reported, and the rule's defaultStatus applies.
 	CauseDefault Cause = "Default"
-	// CauseStale: it has not been reported again within its maximum age.
+	// CauseStale: the status is older than maxAgeSeconds.
 	CauseStale Cause = "Stale"
-	// CauseBeforeBoot: it was reported before the node's last boot.
+	// CauseBeforeBoot: the status was reported before the node's last boot.
 	CauseBeforeBoot Cause = "BeforeBoot"
 )
 
-// Judgement is what one piece of evidence is worth.
+// Judgement is the evaluation of one piece of evidence.
 type Judgement struct {
-	// Satisfied is whether it is as it must be.
+	// Satisfied reports whether the evidence is as the rule requires.
 	Satisfied bool
 	// Status is the status that counts.
 	Status v1alpha1.ConditionStatus
-	// Cause says why Status is what it is.
+	// Cause is the reason for Status.
 	Cause Cause
-	// Since is since when; zero: it has no time.
+	// Since is when Satisfied last changed. Zero means unknown.
 	Since time.Time
-	// ChangesAt is when it turns by the passage of time alone; zero: it does not.
+	// ChangesAt is when Satisfied changes even if nothing else does. Zero means never.
 	ChangesAt time.Time
-	// Heartbeat is when it was last reported; zero: unknown.
+	// Heartbeat is when the evidence was last reported. Zero means unknown.
 	Heartbeat time.Time
-	// Awaits is true where a heartbeat alone would turn it.
+	// Awaits says that a heartbeat alone would change Satisfied.
 	Awaits bool
-	// Revived is a heartbeat: at the latest then it ceased to be too old; zero: it never can have been. The transition
-	// time does not tell, where a condition is reported again as it was.
+	// Revived is a heartbeat: the evidence has been fresh at least since then. Zero means that it was never stale. The
+	// transition time does not tell if a condition is reported again with the same status.
 	Revived time.Time
 }
 
-// Judge looks at one required condition of a node. notBefore, where set, is when the node booted, by the node's own
-// heartbeats: what was reported before counts as Unknown.
+// Judge evaluates a condition of a node. If notBefore is not zero, a status that was reported before counts as Unknown:
+// it is when the node booted, by kubelet's clock.
 func Judge(c *v1alpha1.ConditionRequirement, node *corev1.Node, notBefore, now time.Time) Judgement {
 	found := Find(node, c.Type)
 	if found == nil {
@@ -66,16 +66,16 @@ func Judge(c *v1alpha1.ConditionRequirement, node *corev1.Node, notBefore, now t
 		j.Heartbeat = j.Since
 	}
 	if j.Since.Before(notBefore) {
-		j.Since = notBefore // what was so before the boot has to show itself again
+		j.Since = notBefore // evidence from before the boot must be reported again
 	}
-	// What is too old counts as Unknown. That makes no difference where Unknown is worth the same.
+	// A status that is too old counts as Unknown, which may not change whether the rule's requirement is satisfied.
 	ages := j.Satisfied != (c.RequiredStatus == v1alpha1.ConditionUnknown)
 	if j.Heartbeat.Before(notBefore) {
 		return j.tooOld(CauseBeforeBoot, notBefore, ages)
 	}
 	maxAge := c.MaxAge()
 	if maxAge > 0 {
-		var expires time.Time // what has no time is stale, since an unknown time
+		var expires time.Time // a condition without any time is stale
 		if !j.Heartbeat.IsZero() {
 			expires = j.Heartbeat.Add(maxAge)
 		}
@@ -101,7 +101,8 @@ func judgeMissing(c *v1alpha1.ConditionRequirement) Judgement {
 	return j
 }
 
-// tooOld is the judgement where evidence counts as Unknown since some time, which turns it or not.
+// tooOld returns the judgement of evidence that counts as Unknown since a time. turns says whether that changes
+// Satisfied.
 func (j Judgement) tooOld(cause Cause, since time.Time, turns bool) Judgement {
 	j.Status, j.Cause, j.Awaits = v1alpha1.ConditionUnknown, cause, turns
 	if turns {
@@ -120,7 +121,17 @@ func Find(node *corev1.Node, conditionType string) *corev1.NodeCondition {
 	return nil
 }
 
-// Message says in words what a required condition is worth.
+// OfPod returns the condition of a type of a pod, or nil.
+func OfPod(pod *corev1.Pod, conditionType corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == conditionType {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// Message describes a condition and its judgement.
 func Message(c *v1alpha1.ConditionRequirement, j Judgement) string {
 	must := ""
 	if !j.Satisfied {
