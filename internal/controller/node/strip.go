@@ -4,7 +4,8 @@
 package node
 
 import (
-	"unique"
+	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -22,7 +23,8 @@ func Strip(obj any) (any, error) {
 	node.Status.Images = nil
 	node.Status.VolumesInUse = nil
 	node.Status.VolumesAttached = nil
-	node.Labels, node.Annotations = shareAll(node.Labels), shareAll(node.Annotations)
+	shareAll(node.Labels)
+	shareAll(node.Annotations)
 	for i := range node.Spec.Taints {
 		t := &node.Spec.Taints[i]
 		t.Key, t.Value, t.Effect = share(t.Key), share(t.Value), share(t.Effect)
@@ -34,16 +36,43 @@ func Strip(obj any) (any, error) {
 	return node, nil
 }
 
-// share returns the copy of a string that all nodes share.
-func share[S ~string](s S) S { return unique.Make(s).Value() }
+// sharedStrings has one copy of each string that was cached lately. It keeps at least the last maxShared distinct
+// strings, and at most twice as many: when young is full, it becomes old, and what is not used again goes with it.
+// Package unique does not do, since it forgets a string at the next garbage collection unless its handle is kept.
+type sharedStrings struct {
+	mu         sync.Mutex
+	young, old map[string]string
+}
 
-func shareAll(m map[string]string) map[string]string {
-	if m == nil {
-		return nil
+const maxShared = 1 << 15
+
+func (s *sharedStrings) get(v string) string {
+	if v == "" {
+		return ""
 	}
-	out := make(map[string]string, len(m))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if kept, ok := s.young[v]; ok {
+		return kept
+	}
+	kept, ok := s.old[v]
+	if !ok {
+		kept = strings.Clone(v)
+	}
+	if s.young == nil || len(s.young) >= maxShared {
+		s.young, s.old = map[string]string{}, s.young
+	}
+	s.young[kept] = kept
+	return kept
+}
+
+var shared sharedStrings
+
+func share[S ~string](s S) S { return S(shared.get(string(s))) }
+
+// shareAll works in place: an assignment to a map also stores its key, although an equal one is there.
+func shareAll(m map[string]string) {
 	for k, v := range m {
-		out[share(k)] = share(v)
+		m[share(k)] = share(v)
 	}
-	return out
 }
