@@ -114,7 +114,9 @@ func (p *plugin) supportBundle(ctx context.Context, file string) (err error) {
 		return fmt.Errorf("writing %s: %w", file, err)
 	}
 	fmt.Fprint(p.streams.ErrOut, b.errors.String())
-	fmt.Fprintln(p.streams.ErrOut, "Wrote", file)
+	if file != "-" {
+		fmt.Fprintln(p.streams.ErrOut, "Wrote", file)
+	}
 	return nil
 }
 

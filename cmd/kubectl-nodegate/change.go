@@ -52,19 +52,16 @@ func newChanging(cmd *cobra.Command, done string) *changing {
 }
 
 func (c *changing) validate() (err error) {
-	switch c.dryRun {
-	case dryRunNone:
-	case dryRunClient, dryRunServer:
-		if err := c.flags.Complete("%s (" + c.dryRun + " dry run)"); err != nil {
-			return fmt.Errorf("-o: %w", err)
-		}
-	default:
+	done, known := map[string]string{dryRunNone: "%s", dryRunClient: "%s (dry run)", // as kubectl
+		dryRunServer: "%s (server dry run)"}[c.dryRun]
+	if !known {
 		return fmt.Errorf(`invalid dry-run value (%q): must be "none", "server", or "client"`, c.dryRun)
 	}
-	if c.printer, err = c.flags.ToPrinter(); err != nil {
-		return fmt.Errorf("-o: %w", err)
+	if err := c.flags.Complete(done); err != nil {
+		return err
 	}
-	return nil
+	c.printer, err = c.flags.ToPrinter()
+	return err
 }
 
 // ask announces a change and asks for confirmation.

@@ -105,7 +105,7 @@ func newPrinting(cmd *cobra.Command, more ...string) *printing {
 			return nil
 		}
 		if _, err := flags.ToPrinter(); err != nil {
-			return fmt.Errorf("-o: %w,%s", err, strings.Join(more, ","))
+			return fmt.Errorf("%w,%s", err, strings.Join(more, ","))
 		}
 		return nil
 	}
@@ -127,15 +127,18 @@ func (o *printing) style(p *plugin) report.Style {
 
 // print prints a report as text or as an object; several nodes as one List.
 func (o *printing) print(p *plugin, r report.Report) error {
+	nodes, several := r.(report.Nodes)
 	if o.text() {
+		if several && len(nodes) == 0 {
+			fmt.Fprintln(p.streams.ErrOut, "No nodes found.")
+		}
 		fmt.Fprint(p.streams.Out, r.Text(o.style(p)))
 		return nil
 	}
 	printer, err := o.flags.ToPrinter()
 	if err != nil {
-		return fmt.Errorf("-o: %w", err)
+		return err
 	}
-	nodes, several := r.(report.Nodes)
 	if !several {
 		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r)
 		if err != nil {

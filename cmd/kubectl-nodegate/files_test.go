@@ -119,7 +119,7 @@ var _ = Describe("simulate", func() {
 		Expect(err).To(ContainSubstring("error: "))
 		Expect(err).To(ContainSubstring(says))
 	},
-		Entry("a file that is not YAML", "give files, directories or URLs with Kubernetes objects in YAML or JSON",
+		Entry("a file that is not YAML", "error parsing /",
 			"\t{nothing: [of the kind"),
 		Entry("a file with something else", "no NodeReadinessRule (readiness.node.x-k8s.io/v1alpha1) found, only "+
 			"ConfigMap (v1)", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"),

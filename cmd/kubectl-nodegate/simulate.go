@@ -85,11 +85,15 @@ func (p *plugin) readRules(flags *genericclioptions.FileNameFlags,
 	if err := options.RequireFilenameOrKustomize(); err != nil {
 		return nil, nil, err
 	}
-	objects, err := input.Read("-f", options)
+	flag := "-f"
+	if options.Kustomize != "" {
+		flag = "-k"
+	}
+	objects, err := input.Read(flag, options)
 	if err != nil {
 		return nil, nil, err
 	}
-	rules, others, err := input.Rules("-f", objects)
+	rules, others, err := input.Rules(flag, objects)
 	if others = slices.DeleteFunc(others, uses); len(others) > 0 && err == nil {
 		fmt.Fprintf(p.streams.ErrOut, "warning: the command ignores %s\n", input.Kinds(others))
 	}

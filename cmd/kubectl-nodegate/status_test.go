@@ -32,7 +32,8 @@ func TestCommandLinesThatAreRefused(t *testing.T) {
 		{"release a --dry-run=maybe", `invalid dry-run value ("maybe"): must be "none", "server", or "client"`},
 		{"maintenance a b -y", "must be on or off"}, {"maintenance on -y", "requires at least 2 arg(s)"},
 		{"maintenance a on --reason=false -y", "--reason: must not be"},
-		{"get pods", "kubectl nodegate get nodes"}, {"simulate", "must specify one of -f and -k"},
+		{"get pods", "only nodes can be listed"}, {"get", "only nodes can be listed"}, {"get pod/x", "only nodes can be listed"}, {"simulate", "must specify one of -f and -k"},
+		{"lint -k /nope", "error: -k: "},
 	} {
 		call := calling("")
 		args := strings.Fields(c.args)

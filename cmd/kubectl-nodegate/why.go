@@ -5,8 +5,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +21,7 @@ import (
 )
 
 func newWhy(p *plugin) *cobra.Command {
+	var selector string
 	var out *printing
 	cmd := &cobra.Command{
 		Use:     "why NODE...",
@@ -29,16 +32,17 @@ and since when, the taint and who added it, what the node waits for, and what ha
 rules are evaluated now, as the operator does.`,
 		Example: "  kubectl nodegate why worker-3\n  kubectl nodegate why worker-3 -o wide",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.why(cmd.Context(), args, out)
+			return p.why(cmd.Context(), args, selector, out)
 		},
 		ValidArgsFunction: p.complete(nodeList),
 	}
+	cmd.Flags().StringVarP(&selector, "selector", "l", "", "The nodes with these labels, instead of names.")
 	out = newPrinting(cmd)
 	return cmd
 }
 
-func (p *plugin) why(ctx context.Context, args []string, out *printing) error {
-	c, nodes, world, err := p.read(ctx, args, "")
+func (p *plugin) why(ctx context.Context, args []string, selector string, out *printing) error {
+	c, nodes, world, err := p.read(ctx, args, selector)
 	if err != nil {
 		return err
 	}
@@ -51,7 +55,7 @@ func (p *plugin) why(ctx context.Context, args []string, out *printing) error {
 		}
 		all = append(all, e)
 	}
-	if len(all) > 1 && !out.text() {
+	if len(all) == 0 || len(all) > 1 && !out.text() {
 		return out.print(p, all)
 	}
 	for i, e := range all {
@@ -109,15 +113,16 @@ those that are not ready but not held, then ready ones.`,
 }
 
 func (p *plugin) get(ctx context.Context, args []string, o *getOptions) error {
-	if len(args) == 0 || !slices.Contains(kinds, args[0]) {
-		return fmt.Errorf("the kind is required: kubectl nodegate get nodes")
+	first, _, _ := strings.Cut(strings.Join(args, "/"), "/") // nodes, node NAME or node/NAME
+	if !slices.Contains(kinds, first) {
+		return errors.New("only nodes can be listed: kubectl nodegate get nodes [NAME...]")
 	}
 	c, err := p.cluster()
 	if err != nil {
 		return err
 	}
 	var nodes []*corev1.Node
-	if len(args) == 1 && o.selector == "" {
+	if len(args) == 1 && args[0] == first && o.selector == "" {
 		nodes, err = c.Nodes(ctx, labels.Everything())
 	} else {
 		nodes, err = selectNodes(ctx, c, args, o.selector)

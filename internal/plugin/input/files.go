@@ -37,8 +37,7 @@ func (o *Object) kind() string { return o.Content.GetKind() + " (" + o.Content.G
 func Read(flag string, options resource.FilenameOptions) ([]Object, error) {
 	infos, err := resource.NewLocalBuilder().Unstructured().FilenameParam(false, &options).Flatten().Do().Infos()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: give files, directories or URLs with Kubernetes objects in YAML or JSON, or - for "+
-			"stdin", flag, err)
+		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	out := make([]Object, 0, len(infos))
 	for _, info := range infos {

@@ -246,9 +246,6 @@ func (l Nodes) Text(style Style) string {
 		}
 		p.nodes(key, groups[key])
 	}
-	if len(l) == 0 {
-		p.line(plain, 0, "No nodes found.")
-	}
 	return p.String()
 }
 
