@@ -4,14 +4,8 @@
 package kill
 
 import (
-	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"os"
-	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,278 +13,137 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const (
 	// leaseName is the name of the operator's lease.
 	leaseName = "nodegate.readiness.node.x-k8s.io"
-	// converged bounds the wait until the operator is done; it usually takes a second or two.
-	converged = 2 * time.Minute
-	// provoked bounds the wait for a write that a trap is set for.
-	provoked = time.Minute
+	// frozen and away are for how long the API server does not answer, and is not there: longer than a lease.
+	frozen, away = 15 * time.Second, 30 * time.Second
 )
 
-// TestOperator is one test, so that its parts share the binary and run side by side.
-func TestOperator(t *testing.T) {
-	seed := uint64(setting(t, "NODEGATE_KILL_SEED", int(time.Now().UnixNano()%1_000_000)))
+func TestTheOperatorIsKilledAnywhere(t *testing.T) {
 	binary := buildOperator(t)
-	t.Run("is killed anywhere", func(t *testing.T) {
-		t.Parallel()
-		killAnywhere(t, binary, seed)
-	})
-	t.Run("is without an API server for a while", func(t *testing.T) {
-		t.Parallel()
-		outages(t, binary, seed)
-	})
-}
-
-func setting(t *testing.T, name string, usually int) int {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return usually
+	c := cluster.ForTest(t, cluster.Options{CRD: true})
+	replacements(t, c, binary)
+	f := newFleet(t, c)
+	solo := startReplica(t, f.Cluster, binary, "solo", nil)
+	for _, n := range f.nodes { // then all are in service
+		for _, c := range []string{condA, condB, condC} {
+			f.report(n, c, true)
+		}
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		t.Fatalf("%s is %q and must be a number", name, text)
-	}
-	return n
-}
-
-// campaign is a series of rounds.
-type campaign struct {
-	*model
-	seed  uint64
-	round int
-	// kills counts what replicas were killed at.
-	kills map[string]int
-}
-
-func killAnywhere(t *testing.T, binary string, seed uint64) {
-	c := &campaign{model: newModel(t), seed: seed, kills: map[string]int{}}
-	replacements(t, c.model, binary)
-	startMonitor(t, c.model)
-	rounds, pairs := setting(t, "NODEGATE_KILL_ROUNDS", 42), setting(t, "NODEGATE_KILL_PAIR_ROUNDS", 10)
-	began := time.Now()
-
-	solo := startReplica(t, c.model, binary, "solo", false)
-	kinds := []kind{nodePatch, event, status, finalizer}
-	for i := range rounds {
-		c.play(t, []*replica{solo}, kinds[i%len(kinds)], oneOfTwo(i/len(kinds)), false)
-	}
-	t.Logf("%d rounds with one replica took %s: %s", rounds, time.Since(began).Round(time.Second), solo.proxy.summary())
-	c.covered(t, rounds, kinds)
-	end(t, solo)
-
-	began = time.Now()
-	c.kills = map[string]int{}
-	two := []*replica{startReplica(t, c.model, binary, "left", true), startReplica(t, c.model, binary, "right", true)}
-	kinds = append(kinds, lease)
-	for i := range pairs {
-		c.play(t, two, kinds[i%len(kinds)], oneOfTwo(i/len(kinds)), i == pairs-1)
-	}
-	t.Logf("%d rounds with two replicas took %s: %s; %s", pairs, time.Since(began).Round(time.Second),
-		two[0].proxy.summary(), two[1].proxy.summary())
-	c.covered(t, pairs, kinds)
-	end(t, two...)
-}
-
-func oneOfTwo(i int) moment {
-	if i%2 == 0 {
-		return before
-	}
-	return after
-}
-
-// covered tells at what replicas were killed, and fails where a series that is long enough has left something out.
-func (c *campaign) covered(t *testing.T, rounds int, kinds []kind) {
-	t.Helper()
-	var all []string
-	for _, what := range slices.Sorted(maps.Keys(c.kills)) {
-		all = append(all, fmt.Sprintf("%d %s", c.kills[what], what))
-	}
-	t.Logf("killed: %s", strings.Join(all, ", "))
-	for _, k := range kinds {
-		for _, m := range []moment{before, after} {
-			if what := fmt.Sprintf("%s a write: %s", m, k); c.kills[what] == 0 && rounds >= 2*len(kinds) {
-				t.Errorf("in %d rounds, no replica was killed %s", rounds, what)
+	f.converges("all nodes are ready")
+	stop := f.watchLimit()
+	for _, k := range []kind{nodePatch, event, status, finalizer} {
+		for _, after := range []bool{false, true} {
+			for range 2 {
+				f.play(trap{kind: k, after: after, n: 1 + rand.IntN(most[k])}, nil, solo)
 			}
 		}
 	}
-}
-
-// end ends replicas in order.
-func end(t *testing.T, replicas ...*replica) {
-	t.Helper()
-	for _, r := range replicas {
-		if err := r.process.Stop(); err != nil {
-			t.Error(err)
+	f.outage(func() {
+		pid := solo.PID()
+		f.Must(f.APIServer.Pause())
+		time.Sleep(frozen)
+		f.Must(f.APIServer.Resume())
+		if now := solo.PID(); now != pid {
+			t.Errorf("the only replica did not survive that the API server froze: process %d, then %d", pid, now)
 		}
-		r.sound(t)
+	})
+	solo.end(t)
+
+	l := &leadership{}
+	left, right := startReplica(t, f.Cluster, binary, "left", l), startReplica(t, f.Cluster, binary, "right", l)
+	for _, tr := range []trap{{nodePatch, true, 3}, {status, false, 1}, {lease, false, 1}, {lease, true, 1}} {
+		f.play(tr, l, left, right)
 	}
+	f.Must(stop())
+	release := keep(t, []*replica{left, right})
+	f.outage(func() {
+		f.Must(f.APIServer.Kill())
+		time.Sleep(away)
+		f.Must(f.APIServer.Start(t.Context()))
+		f.Eventually("rules are served", func() error { // a moment after the rest
+			return f.Client.List(t.Context(), &v1alpha1.NodeReadinessRuleList{})
+		})
+	})
+	release()
+	left.end(t)
+	right.end(t)
 }
 
 // most is up to which write of a kind a trap waits.
-var most = map[kind]int{nodePatch: 30, event: 30, status: 3, finalizer: 3, lease: 1}
+var most = map[kind]int{nodePatch: 30, event: 10, status: 3, finalizer: 2}
 
-// play plays one round: rules and nodes are disturbed, a replica is killed at a write of a kind, and perhaps again at
-// another; and then all has to be as it is to be.
-func (c *campaign) play(t *testing.T, replicas []*replica, k kind, m moment, expiry bool) {
-	t.Helper()
-	c.round++
-	c.newPage()
-	rng := rand.New(rand.NewPCG(c.seed, uint64(c.round)))
-	nodes := &nodeActor{w: c.model, slots: 10 + rng.IntN(slots-9)}
-	rules := &ruleActor{w: c.model}
-	ctx := t.Context()
-
-	fatal := trap{kind: k, moment: m, n: 1 + rng.IntN(most[k])}
-	armed := time.AfterFunc(time.Duration(rng.Int64N(int64(400*time.Millisecond))), func() { c.set(replicas, &fatal) })
-	defer armed.Stop()
-	stop := make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		nodes.settle(ctx, rng)
-		rules.start(ctx, rng)
-		c.disturb(ctx, rng, 500*time.Millisecond+time.Duration(rng.Int64N(int64(500*time.Millisecond))),
-			&foreignWriter{w: c.model}, nodes, rules)
-		for waiting := time.Now(); time.Since(waiting) < provoked; { // goes on until the trap has sprung
-			select {
-			case <-stop:
-				return
-			default:
+// play disturbs the fleet until the trap has killed a replica, and for as long as that replica is down and catches up.
+func (f *fleet) play(tr trap, l *leadership, replicas ...*replica) {
+	f.T.Helper()
+	for _, r := range replicas {
+		r.proxy.arm(&tr)
+	}
+	var victim *replica
+	began := time.Now()
+	for victim == nil {
+		if time.Since(began) > cluster.Limit {
+			f.T.Fatalf("no replica was %s", tr)
+		}
+		f.disturb()
+		for _, r := range replicas {
+			if r.PID() == 0 {
+				victim = r
 			}
-			c.disturb(ctx, rng, 50*time.Millisecond, &foreignWriter{w: c.model}, nodes, rules)
 		}
-	}()
-	own := rand.New(rand.NewPCG(c.seed, uint64(c.round)<<32)) // rng is the other goroutine's for now
-	c.kill(t, own, replicas, done, expiry)
-	close(stop)
-	<-done
-	if len(replicas) == 1 && chance(own, 20) {
-		c.strike(t, replicas[0], own) // and once more, while it catches up
-	}
-	c.converge(t, replicas, converged)
-}
-
-// set sets the same trap for all replicas, since only the leader writes; with nil it takes it away.
-func (c *campaign) set(replicas []*replica, tr *trap) {
-	for _, r := range replicas {
-		r.proxy.arm(tr)
-	}
-}
-
-// kill waits for a trap to spring, or in the end kills a replica anyway, and brings the dead back to life.
-func (c *campaign) kill(t *testing.T, rng *rand.Rand, replicas []*replica, done <-chan struct{}, expiry bool) {
-	t.Helper()
-	victim := replicas[0]
-	other := replicas[len(replicas)-1]
-	select {
-	case sprung := <-victim.proxy.sprung:
-		c.died(victim, fmt.Sprintf("%s a write: %s", sprung.moment, sprung.kind))
-	case sprung := <-other.proxy.sprung:
-		victim, other = other, victim
-		c.died(victim, fmt.Sprintf("%s a write: %s", sprung.moment, sprung.kind))
-	case <-done:
-		if c.leadership.is() == other.name {
-			victim, other = other, victim
-		}
-		victim.proxy.kill()
-		c.died(victim, "at no write")
-	}
-	c.set(replicas, nil)
-	<-victim.process.Exited() // the trap tells before it kills
-	if victim == other {
-		pause(rng, time.Millisecond, 300*time.Millisecond)
-		victim.restart(t)
-		return
-	}
-	if !expiry {
-		c.expireLease(t)
-	}
-	if chance(rng, 50) || expiry { // else the first that comes leads
-		cluster.Eventually(t, "replica "+other.name+" leads", func() error {
-			if leader := c.leadership.is(); leader != other.name {
-				return fmt.Errorf("replica %q leads", leader)
-			}
-			return nil
-		})
-	}
-	victim.restart(t)
-}
-
-// strike kills a replica at any moment.
-func (c *campaign) strike(t *testing.T, r *replica, rng *rand.Rand) {
-	t.Helper()
-	pause(rng, time.Millisecond, 800*time.Millisecond)
-	r.proxy.kill()
-	c.died(r, "at no write")
-	r.restart(t)
-}
-
-func (c *campaign) died(r *replica, when string) {
-	c.kills[when]++
-	c.note("replica %s was killed %s", r.name, when)
-}
-
-// expireLease does what time does: the lease of a dead replica expires.
-func (c *campaign) expireLease(t *testing.T) {
-	t.Helper()
-	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: leaseName}}
-	if err := client.IgnoreNotFound(c.Client.Delete(t.Context(), l)); err != nil {
-		t.Fatalf("deleting the lease: %v", err)
-	}
-}
-
-// converge waits until the operator is done and has stopped writing, and fails where that is not what is to be.
-func (c *campaign) converge(t *testing.T, replicas []*replica, limit time.Duration) {
-	t.Helper()
-	if err := c.settled(t.Context(), limit); err != nil {
-		c.fail(t, replicas, "%v", err)
-	}
-	if _, faults := c.story(); len(faults) > 0 {
-		c.fail(t, replicas, "%s", strings.Join(faults, "\n"))
 	}
 	for _, r := range replicas {
-		if !r.alive() && !r.kept {
-			c.fail(t, replicas, "replica %s has ended by itself", r.name)
-		}
+		r.proxy.arm(nil)
+	}
+	if l != nil {
+		f.takeOver(tr, l, victim, replicas)
+	}
+	f.disturbFor(300 * time.Millisecond)
+	f.Must(victim.Start(f.T.Context()))
+	f.disturbFor(800 * time.Millisecond)
+	if l == nil && rand.IntN(2) == 0 { // once more, at no write, while it catches up
+		f.Must(victim.Kill())
+		f.Must(victim.Start(f.T.Context()))
+	}
+	f.T.Logf("%s after %s", tr, time.Since(began).Round(time.Millisecond))
+	f.converges(tr.String())
+	f.T.Logf("it was done %s after the disturbance began", time.Since(began).Round(time.Millisecond))
+}
+
+func (f *fleet) disturbFor(most time.Duration) {
+	for end := time.Now().Add(rand.N(most)); time.Now().Before(end); {
+		f.disturb()
 	}
 }
 
-// settled waits until nothing is to be complained about, and nothing is written any more.
-func (w *model) settled(ctx context.Context, limit time.Duration) error {
-	quiet := ""
-	for start := time.Now(); ; time.Sleep(40 * time.Millisecond) {
-		j, err := newJudge(ctx, w)
-		if err != nil {
-			return err
-		}
-		complaints, state := j.verdict(), j.versions()
-		switch late := time.Since(start) > limit; {
-		case len(complaints) == 0 && state == quiet:
-			return nil
-		case len(complaints) > 0 && late:
-			return fmt.Errorf("after %s:\n%s\n%s", limit, strings.Join(complaints, "\n"), j.accused())
-		case late:
-			return fmt.Errorf("after %s it is still being written: %s, before: %s", limit, state, quiet)
-		case len(complaints) == 0:
-			quiet = state
-			time.Sleep(60 * time.Millisecond)
-		}
+// takeOver waits until the other replica leads, once after the lease has expired, and otherwise after it was deleted.
+func (f *fleet) takeOver(tr trap, l *leadership, victim *replica, replicas []*replica) {
+	f.T.Helper()
+	if tr != (trap{kind: lease, after: true, n: 1}) {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: leaseName}}
+		f.Must(client.IgnoreNotFound(f.Client.Delete(f.T.Context(), lease)))
 	}
+	f.Eventually("the other replica leads", func() error {
+		if leader := l.is(); leader == victim.name {
+			return fmt.Errorf("replica %s leads, of %d", leader, len(replicas))
+		}
+		return nil
+	})
 }
 
-// fail ends the test with the whole story.
-func (c *campaign) fail(t *testing.T, replicas []*replica, format string, args ...any) {
-	t.Helper()
-	story, faults := c.story()
-	logs := ""
-	for _, r := range replicas {
-		logs += fmt.Sprintf("\n=== the end of the log of replica %s\n%s", r.name, r.process.LogTail(60))
+// outage lets the operator begin with much to do, has the API server go away, and disturbs the fleet when it is back.
+func (f *fleet) outage(away func()) {
+	f.T.Helper()
+	for _, n := range f.nodes {
+		f.report(n, condA, rand.IntN(2) == 0)
+		f.report(n, condC, rand.IntN(2) == 0)
 	}
-	t.Fatalf("round %d with seed %d: %s\n=== faults\n%s\n=== what happened\n%s%s",
-		c.round, c.seed, fmt.Sprintf(format, args...), strings.Join(faults, "\n"), story, logs)
+	away()
+	f.disturbFor(time.Second)
+	f.converges("after an outage of the API server")
 }

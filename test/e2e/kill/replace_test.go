@@ -19,18 +19,19 @@ import (
 
 const (
 	replaceKey = ours + "replace"
+	poolLabel  = ours + "pool"
 	// perHour is how many nodes the rule may hand over, and spare is how many more never become ready.
 	perHour, spare = 7, 3
 )
 
 // replacements kills the operator at writes while it hands over nodes that never become ready. It hands over three for
 // each version of the rule, and perHour in all, and never one more.
-func replacements(t *testing.T, w *model, binary string) {
+func replacements(t *testing.T, w *cluster.Cluster, binary string) {
 	t.Helper()
 	ctx := t.Context()
-	solo := startReplica(t, w, binary, "replaces", false)
-	rule := build.MakeRule("replaces").Selector(poolLabel, "replaced").Condition(conditionTypes[0]).
-		Taint(ruleKeys[0], "", corev1.TaintEffectNoSchedule).Replace(1, perHour, replaceKey).Obj()
+	solo := startReplica(t, w, binary, "replaces", nil)
+	rule := build.MakeRule("replaces").Selector(poolLabel, "replaced").Condition(condA).Taint(shared, "", noSchedule).
+		Replace(1, perHour, replaceKey).Obj()
 	cluster.Must(t, w.Client.Create(ctx, rule))
 	read := func() *v1alpha1.NodeReadinessRule {
 		cluster.Must(t, w.Client.Get(ctx, client.ObjectKeyFromObject(rule), rule))
@@ -79,26 +80,28 @@ func replacements(t *testing.T, w *model, binary string) {
 		}
 		return nil
 	})
-	traps := []trap{{status, before, 1}, {status, after, 1}, {nodePatch, before, 1}, {nodePatch, after, 1},
-		{event, before, 1}, {event, after, 1}, {status, before, 2}, {status, after, 2}}
+	traps := []trap{{status, false, 1}, {status, true, 1}, {nodePatch, false, 1}, {nodePatch, true, 1},
+		{event, false, 1}, {event, true, 1}, {status, false, 2}, {status, true, 2}}
 	killed := map[string]bool{}
 	for life := 0; handedOver < perHour; life++ {
 		if life > 10*len(traps) {
-			t.Fatalf("%d nodes are handed over, killed at %v\n%s", handedOver, killed, solo.process.LogTail(60))
+			t.Fatalf("%d nodes are handed over, killed at %v\n%s", handedOver, killed, solo.LogTail(60))
 		}
 		if handedOver-former == v1alpha1.MaxReplacementsInARow {
 			edit()
 		}
 		solo.proxy.kill()
 		solo.proxy.arm(&traps[life%len(traps)])
-		solo.restart(t)
+		cluster.Must(t, solo.Start(ctx))
 		select {
-		case sprung := <-solo.proxy.sprung:
-			killed[sprung.String()] = true
-			<-solo.process.Exited() // the trap tells before it kills
+		case <-solo.Exited():
 		case <-time.After(3 * time.Second):
-			solo.proxy.arm(nil)
 		}
+		if solo.proxy.sprung() {
+			killed[fmt.Sprint(traps[life%len(traps)])] = true
+			<-solo.Exited() // the trap springs before it kills
+		}
+		solo.proxy.arm(nil)
 		cluster.Must(t, check())
 	}
 	if t.Logf("killed %v", killed); len(killed) < 6 {
@@ -106,7 +109,7 @@ func replacements(t *testing.T, w *model, binary string) {
 	}
 	edit()
 	solo.proxy.kill()
-	solo.restart(t)
+	cluster.Must(t, solo.Start(ctx))
 	cluster.Eventually(t, "the rule is in force again", current)
 	cluster.Consistently(t, "no node is handed over", 2*time.Second, check)
 
@@ -115,5 +118,5 @@ func replacements(t *testing.T, w *model, binary string) {
 	cluster.Eventually(t, "the rule is deleted", func() error {
 		return client.IgnoreNotFound(w.Client.Get(ctx, client.ObjectKeyFromObject(rule), rule))
 	})
-	end(t, solo)
+	solo.end(t)
 }
