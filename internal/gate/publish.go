@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -272,6 +273,14 @@ func (d *Decision) setPublished(conditionType string) {
 		return
 	}
 	d.Record.Rule = d.Rule.Name
+}
+
+// SameConditions reports whether two versions of a node have the same conditions of the types that change. If not,
+// another controller may have reported a condition of its own between them.
+func SameConditions(changes []ConditionChange, a, b *corev1.Node) bool {
+	return !slices.ContainsFunc(changes, func(c ConditionChange) bool {
+		return !equality.Semantic.DeepEqual(published(a, c.Type), published(b, c.Type))
+	})
 }
 
 // ConditionsPatch returns the strategic merge patch of a node's status that makes the changes. The API server refuses

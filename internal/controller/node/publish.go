@@ -27,6 +27,10 @@ func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, out
 		r.record(p, node, outcome, nil)
 		return r.again(p), nil
 	}
+	if !gate.SameConditions(p.changes, p.node, node) { // node is newer than what was decided about
+		conflicts.Inc()
+		return reconcile.Result{RequeueAfter: conflictDelay}, nil
+	}
 	written, err := r.publish(ctx, p, node)
 	switch {
 	case err == nil:

@@ -119,17 +119,19 @@ var _ = Describe("A rule that publishes a condition", func() {
 		Expect(w.material(rule).DisplacedBy).To(ContainSubstring(`another controller, with reason "Fine"`))
 	})
 
-	It("does not overwrite what another controller reports meanwhile", func() {
+	DescribeTable("does not overwrite what another controller reports meanwhile", func(before func() *func()) {
 		w.createRule(network().Publish(verdictType))
 		w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionFalse, w.clock.Now()))
-		w.reported = func() {
+		*before() = func() {
 			Expect(server.Client.Status().Update(w.ctx, build.WrapNode(w.node("a")).
 				Condition(verdictType, corev1.ConditionTrue, w.clock.Now()).Reason(verdictType, "Fine", "").Obj())).To(Succeed())
 		}
 		Expect(w.reconcile("a").RequeueAfter).To(Equal(conflictDelay))
 		w.reconcile("a")
 		Expect(published("a")).To(Equal("True Fine"))
-	})
+	},
+		Entry("before the patch of the taints", func() *func() { return &w.between }),
+		Entry("before the patch of the conditions", func() *func() { return &w.reported }))
 
 	It("holds and releases nodes where the permission to publish is missing, and reports that", func() {
 		rule := w.createRule(network().Publish(verdictType))

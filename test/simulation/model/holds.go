@@ -22,11 +22,13 @@ func (v *View) frozenBy(r *rule, seen map[string]bool) string {
 	case v.Foreign:
 		return "the CRD is a foreign one"
 	case seen[r.Metadata.Name]:
-		return "it requires itself in the end"
+		return "it requires a rule that requires itself"
 	case r.Metadata.DeletionTimestamp != nil:
 		return ""
 	case r.invalid():
 		return "it is invalid"
+	case v.circular(r, r.Metadata.Name, 0):
+		return "it requires itself in the end"
 	case r.Spec.Suspend && !r.Spec.DryRun:
 		return "it is suspended"
 	}
@@ -50,6 +52,17 @@ func (v *View) frozenBy(r *rule, seen map[string]bool) string {
 		}
 	}
 	return ""
+}
+
+// circular reports whether a rule requires another one in the end.
+func (v *View) circular(r *rule, other string, depth int) bool {
+	for i := range r.Spec.Requirements {
+		if q := r.Spec.Requirements[i].RuleSatisfied; q != nil && (q.Name == other || depth < len(v.Rules) &&
+			v.Rules[q.Name] != nil && v.circular(read[rule](v.Rules[q.Name]), other, depth+1)) {
+			return true
+		}
+	}
+	return false
 }
 
 // holds says whether a rule holds on a node, by what a replica was shown. late: also the time of boots counts.
@@ -179,10 +192,10 @@ func (m *Model) pods(n *node, r *rule, pods []Document, now time.Time) answer {
 			case c.LastTransitionTime.After(now), p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp):
 				best = max(best, unknown)
 			case r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened:
-				if n.Status.NodeInfo.BootID != h.bootID {
+				if n.Status.NodeInfo.BootID != h.bootID || !h.under(r.Metadata.UID).seen {
 					best = max(best, unknown)
 				} else if !p.Status.ContainerStatuses[0].State.Running.StartedAt.Before(h.boot) {
-					best = max(best, unknownUntil(!now.Before(h.booted.Add(11*time.Minute))))
+					best = max(best, unknownUntil(!now.Before(h.booted.Add(11*time.Minute)) && n.condition("Ready").Status == "True"))
 				} else if now.After(h.booted.Add(2 * time.Minute)) { // once the boot is confirmed, a live list decides
 					best = max(best, unknown)
 				}

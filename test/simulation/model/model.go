@@ -37,8 +37,8 @@ type View struct {
 
 // Predicates are all predicates. One that is never decisive in many stories is not tested.
 var Predicates = []string{"blamed", "booting", "closed", "completes", "evicted", "evicts", "frozen", "gone",
-	"labelled", "left", "limit", "marked", "marker", "opened", "ours", "overruled", "published", "room", "spared",
-	"stands", "status", "taints", "watched"}
+	"labelled", "left", "limit", "marked", "marker", "opened", "ours", "overruled", "published", "replaces", "room",
+	"spared", "stands", "status", "taints", "watched"}
 
 // Model judges a story.
 type Model struct {
@@ -74,6 +74,7 @@ type nodeHistory struct {
 type underRule struct {
 	opened  bool // since birth or the last boot
 	reborn  bool // it was in service when the node rebooted, and the rule re-arms
+	found   bool // the first process that recorded the last boot has started after it
 	perhaps bool // it may be opened: the rule was edited, or it is open whether it held
 	served  bool // claimed while in service by its age and its pods
 	used    bool // the claim used the limit
@@ -96,6 +97,8 @@ type ruleHistory struct {
 	taints  map[string]bool     // that it ever asked for
 	watches map[string]bool     // of pods, that it ever asked for
 	types   map[string]bool     // of conditions, that it ever published
+	handed  map[string]handOver // by the UID of the node
+	ready   time.Time           // when a node last became ready that was not before
 	last    *rule
 }
 
@@ -131,7 +134,7 @@ func (m *Model) Boot(uid, bootID string, at time.Time) {
 		if r.last.Spec.rearms() {
 			u := h.under(uid)
 			u.reborn = u.opened || u.served
-			u.opened, u.served = false, false
+			u.opened, u.served, u.found = false, false, false
 		}
 		h.under(uid).seen = h.under(uid).seen || h.last != nil && h.last.record(uid).BootID != ""
 	}
@@ -184,7 +187,7 @@ func (m *Model) RuleWritten(d Document) {
 	now := m.now().Truncate(time.Second)
 	if h == nil {
 		h = &ruleHistory{inForce: map[int64]time.Time{}, taints: map[string]bool{}, watches: map[string]bool{},
-			types: map[string]bool{}}
+			types: map[string]bool{}, handed: map[string]handOver{}}
 		m.rules[r.Metadata.UID] = h
 	}
 	if _, known := h.inForce[r.Metadata.Generation]; !known {
@@ -228,7 +231,13 @@ func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:go
 	if kind == "pods" {
 		m.evicted(before, after)
 	}
-	if kind != "nodes" || before == nil || after == nil {
+	if before == nil || after == nil {
+		return
+	}
+	if kind == "nodereadinessrules" {
+		m.intends(read[rule](before), read[rule](after), v)
+	}
+	if kind != "nodes" {
 		return
 	}
 	was, is := read[node](before), read[node](after)
@@ -237,6 +246,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:go
 	h.occupied = h.occupied || v.busy(is)
 	m.ours(was, is, shown)
 	m.publishes(was, is, v)
+	m.marksReplaced(was, is)
 	m.swept(was, is, v)
 	for _, d := range v.Rules {
 		r := read[rule](d)
@@ -246,6 +256,9 @@ func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:go
 			continue
 		}
 		had, has := was.claim(r.Metadata.UID), is.claim(r.Metadata.UID)
+		if is.record(r.Metadata.UID).BootID == h.bootID && was.record(r.Metadata.UID).BootID != h.bootID {
+			h.under(r.Metadata.UID).found = v.Started.After(h.booted)
+		}
 		switch {
 		case had == "" && has != "":
 			m.closed(shown, r, v)
@@ -269,6 +282,9 @@ func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:go
 		if !was.marked(r) && is.marked(r) {
 			m.completes(was, shown, r, v)
 		}
+		if was.record(r.Metadata.UID).Released.IsZero() && !is.record(r.Metadata.UID).Released.IsZero() {
+			m.rules[r.Metadata.UID].ready = m.now()
+		}
 		if was.Metadata.Annotations[r.key()] != "" && is.Metadata.Annotations[r.key()] == "" {
 			h.under(r.Metadata.UID).records++
 		}
@@ -278,10 +294,9 @@ func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:go
 		case !was.record(r.Metadata.UID).GuardedSince.IsZero() && m.holds(shown, r, v, false) != no:
 			h.guarded = false // the node has recovered: its pods stay
 		}
-		if !r.Spec.NodeSelector.matches(shown.Metadata.Labels) && is.Metadata.Annotations[r.key()] == "" {
-			h.under(r.Metadata.UID).opened = false // whether a node that comes back is in service is open
-			h.under(r.Metadata.UID).served = false
-			h.under(r.Metadata.UID).busy = false
+		if !r.Spec.NodeSelector.matches(shown.Metadata.Labels) && is.record(r.Metadata.UID).Released.IsZero() {
+			u := h.under(r.Metadata.UID) // whether a node that comes back is in service is open
+			u.opened, u.served, u.reborn, u.busy = false, false, false, false
 		}
 		if has == "" && (had != "" || was.Metadata.Annotations[r.key()] != is.Metadata.Annotations[r.key()]) ||
 			!was.marked(r) && is.marked(r) {
@@ -329,7 +344,7 @@ func (m *Model) ours(was, is, shown *node) {
 	for key := range union(was.Metadata.Annotations, is.Metadata.Annotations) {
 		if was.Metadata.Annotations[key] != is.Metadata.Annotations[key] {
 			m.check("ours", strings.HasPrefix(key, recordPrefix) || strings.HasPrefix(key, markerPrefix) ||
-				key == "example.com/completed",
+				strings.HasPrefix(key, replaced) || key == "example.com/completed",
 				"annotation %s of node %s is changed", key, is.Metadata.Name)
 		}
 	}

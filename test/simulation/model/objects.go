@@ -133,6 +133,7 @@ type spec struct {
 	Timeout         struct {
 		Seconds int
 		Action  string
+		Replace struct{ MaxPerHour int }
 	}
 	CompletionAnnotation string
 	Publish              struct{ ConditionType string }
@@ -152,6 +153,7 @@ type rule struct {
 		Conditions         []condition
 		Nodes              struct{ Matched, Ready, Held, Pending int }
 		InForce            struct{ Since time.Time }
+		Replacements       struct{ Last []replacement }
 	}
 }
 
@@ -171,6 +173,7 @@ const (
 	recordPrefix = "readiness.node.x-k8s.io/rule-"
 	markerPrefix = "readiness.k8s.io/bootstrap-completed-"
 	override     = "readiness.node.x-k8s.io/override"
+	maintenance  = "readiness.node.x-k8s.io/maintenance"
 )
 
 // record is of the operator's annotation what the documentation promises.

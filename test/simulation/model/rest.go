@@ -28,6 +28,7 @@ func (m *Model) Rest(e *End) {
 			}
 		}
 	}
+	v.Running = e.Pods
 	for _, d := range e.Nodes {
 		v.Nodes[read[node](d).Metadata.Name] = d
 	}
@@ -224,6 +225,7 @@ func (m *Model) restRule(r *rule, v *View) {
 		m.check("blamed", blamed, "rule %s is frozen (%s), and its status does not say so", name, v.frozen(r))
 	}
 	m.room(r, v)
+	m.restReplaced(r, v)
 }
 
 // restMarker: a bootstrap-only rule that holds has completed.

@@ -50,7 +50,7 @@ func (m *Model) spared(shown *node, r *rule, v *View) {
 func (m *Model) booting(shown *node, r *rule, v *View) {
 	h := m.node(shown.Metadata.UID)
 	u := h.under(r.Metadata.UID)
-	if !r.Spec.rearms() || !u.reborn || !u.seen || shown.override() == "Hold" || !v.Started.After(h.booted) ||
+	if !r.Spec.rearms() || !u.reborn || !u.seen || !u.found || shown.override() == "Hold" ||
 		shown.Status.NodeInfo.BootID != h.bootID || v.edited(r, 0) {
 		return
 	}

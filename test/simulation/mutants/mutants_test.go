@@ -126,6 +126,15 @@ var mutants = []mutant{
 	{"a published condition is written over another one", "internal/gate/publish.go",
 		`"resourceVersion": node.ResourceVersion}`,
 		`"resourceVersion": map[bool]string{false: node.ResourceVersion}[MUTANT]}`, "published", 5000},
+	{"replacements have no end", "internal/gate/replace.go", `Exhausted: inARow(`, `Exhausted: !MUTANT && inARow(`,
+		"replaces", 5000},
+	{"replacements have no limit per hour", "internal/gate/replace.go", `; end.After(now) {`,
+		`; end.After(now) && !MUTANT {`, "replaces", 5000},
+	{"a node under an override is handed over", "internal/gate/replace.go", `o.Action != OverrideNone {`,
+		`o.Action != OverrideNone && !MUTANT {`, "replaces", 5000},
+	{"a node that has changed is handed over", "internal/controller/rule/replace.go",
+		`"resourceVersion": node.ResourceVersion,`,
+		`"resourceVersion": map[bool]string{false: node.ResourceVersion}[MUTANT],`, "replaces", 5000},
 	{"starts are counted before they are recorded", "internal/controller/node/reconciler.go",
 		`	return r.write(ctx, p, outcome)
 }`, `	if MUTANT {
@@ -181,9 +190,10 @@ func TestMutants(t *testing.T) {
 // compile builds the simulation with all mutants.
 func compile(t *testing.T, root string, sources map[string]string) string {
 	t.Helper()
-	dir, replace := t.TempDir(), map[string]string{}
+	dir, replace, written := t.TempDir(), map[string]string{}, 0
 	write := func(file, text string) {
-		changed := filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
+		written++
+		changed := filepath.Join(dir, fmt.Sprintf("%d.go", written))
 		if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/simulation/api"
 	"github.com/nodegate/nodegate/test/simulation/model"
 )
@@ -137,7 +138,7 @@ func (w writer) do(r api.Request, obj client.Object) error {
 		panic("a write outside of a reconciler: " + r.Name)
 	}
 	write := &Write{Request: r, Replica: w.replica, task: t}
-	if r.Kind == api.Nodes {
+	if rule, ok := obj.(*v1alpha1.NodeReadinessRule); r.Kind == api.Nodes || ok && rule.Status.Replacements != nil {
 		write.View = w.replica.view()
 	}
 	if !t.yield(write) {

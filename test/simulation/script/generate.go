@@ -51,7 +51,7 @@ func Generate(seed uint64, steps int) *Script {
 	}
 	for r := 1; r <= g.rules; r++ {
 		if g.IntN(4) > 0 {
-			g.add(Step{Do: "rule.create", Rule: r, Value: g.spec()})
+			g.add(Step{Do: "rule.create", Rule: r, Value: g.spec(r)})
 		}
 	}
 	for len(g.script.Steps) < steps {
@@ -69,6 +69,7 @@ func (g *generator) choose() {
 		{6, (*generator).fates}, {3, (*generator).restarts}, {4, (*generator).reboots}, {4, (*generator).membership},
 		{4, (*generator).edits}, {3, (*generator).deletion}, {3, (*generator).people}, {6, (*generator).pods},
 		{1, (*generator).definition}, {2, (*generator).watches}, {3, (*generator).outages}, {3, (*generator).intruders},
+		{3, (*generator).replacements},
 	} {
 		if g.IntN(3) > 0 {
 			g.actors = append(g.actors, a)
@@ -150,31 +151,56 @@ func (g *generator) restarts() {
 
 func (g *generator) watches() { g.add(Step{Do: "cut", Replica: g.replica(), Of: g.kind()}) }
 
-// reboots are those of one node, or of several while no replica runs: their pods start before kubelet reports Ready.
+// reboots are those of one node, or of nodes in service while no replica runs: their pods start before kubelet reports
+// Ready, and some of what was reported is lost.
 func (g *generator) reboots() {
 	if g.IntN(3) > 0 {
 		g.add(Step{Do: "node.reboot", Node: g.node()})
 		return
 	}
+	if g.IntN(2) == 0 {
+		g.add(Step{Do: "rule.edit", Rule: g.rule(), Value: `{"rearmOn":["Reboot"],"suspend":null,"dryRun":null}`})
+	}
+	nodes := make([]int, 1+g.IntN(g.nodes))
+	for i := range nodes {
+		nodes[i] = g.node()
+		g.add(Step{Do: "pod.create", Node: nodes[i], Pod: 1, Value: "x"},
+			Step{Do: "pod.ready", Node: nodes[i], Pod: 1, Value: "true"},
+			Step{Do: "node.report", Node: nodes[i], Of: "A", Value: "True"})
+	}
+	g.add(Step{Do: "calm"}, Step{Do: "pass", N: 12}, Step{Do: "calm"})
 	for r := range g.script.Replicas {
 		g.add(Step{Do: "down", Replica: r})
 	}
-	for range 1 + g.IntN(g.nodes) {
-		n := g.node()
-		g.add(Step{Do: "node.reboot", Node: n}, Step{Do: "pod.ready", Node: n, Pod: 1 + g.IntN(MaxPods), Value: "true"},
+	for _, n := range nodes {
+		g.add(Step{Do: "node.reboot", Node: n}, Step{Do: "pod.ready", Node: n, Pod: 1, Value: "true"},
 			Step{Do: "pass", N: one(g, 1, 5, 30)}, Step{Do: "node.beat", Node: n})
 	}
-	g.add(Step{Do: "up", Replica: g.replica()})
+	g.add(Step{Do: "node.report", Node: nodes[0], Of: "A", Value: g.status()}, Step{Do: "up", Replica: g.replica()})
+	if g.IntN(2) == 0 {
+		g.add(Step{Do: "calm"}, Step{Do: "pass", N: 130}, Step{Do: "node.beat", Node: nodes[0]}, Step{Do: "calm"})
+	}
 }
 
-// outages cut links of nodes; the node controller evicts their pods, of which a policy protects some.
+// outages cut links of nodes; the node controller evicts their pods, of which a policy protects some. Some guards end
+// because the rule is deleted, or is no longer about the node.
 func (g *generator) outages() {
-	if n := g.node(); g.IntN(4) == 0 {
-		g.add(Step{Do: "pod.create", Node: n, Pod: 1, Value: "x", Of: "protected"},
-			Step{Do: "pod.create", Node: n, Pod: 2, Value: "x"}, Step{Do: "calm"}, Step{Do: "node.lost", Node: n})
+	n, r := g.node(), g.rule()
+	if g.IntN(4) > 0 {
+		g.add(Step{Do: one(g, "node.lost", "node.lost", "node.back"), Node: n})
 		return
 	}
-	g.add(Step{Do: one(g, "node.lost", "node.lost", "node.back"), Node: g.node()})
+	g.add(Step{Do: "pod.create", Node: n, Pod: 1, Value: "x", Of: one(g, "", "protected")},
+		Step{Do: "pod.create", Node: n, Pod: 2, Value: "x"})
+	if g.IntN(2) == 0 {
+		g.add(Step{Do: "rule.edit", Rule: r, Value: `{"evictionGuard":{"maxHoldSeconds":600},"suspend":null}`},
+			Step{Do: "node.report", Node: n, Of: "A", Value: "False"})
+	}
+	g.add(Step{Do: "calm"}, Step{Do: "node.lost", Node: n}, Step{Do: "calm"})
+	if g.IntN(2) == 0 {
+		g.add(one(g, Step{Do: "rule.delete", Rule: r}, Step{Do: "rule.edit", Rule: r, Value: `{"evictionGuard":null}`},
+			Step{Do: "rule.edit", Rule: r, Value: `{"dryRun":true}`}, Step{Do: "node.label", Node: n, Value: "c"}))
+	}
 }
 
 // intruders try what only the operator, or an administrator, may do.
@@ -189,6 +215,33 @@ func (g *generator) intruders() {
 		g.add(Step{Do: "node.release", Node: n, Of: one(g, "kubelet", "cni"), N: g.IntN(2),
 			Value: one(g, "readiness.node.x-k8s.io/override", "readiness.k8s.io/bootstrap-completed-r1")})
 	}
+}
+
+// replacements hands nodes over that do not become ready, and lets a remediator act on that.
+func (g *generator) replacements() {
+	r := g.rule()
+	switch n := g.node(); g.IntN(8) {
+	case 0:
+		g.add(Step{Do: "node.role", Node: n})
+	case 1:
+		g.add(Step{Do: "node.maintain", Node: n, Value: one(g, "true", "")})
+	case 2:
+		g.add(Step{Do: "rule.edit", Rule: r, Value: fmt.Sprintf(`{"timeout":{"seconds":60,"action":"Replace","replace":%s}}`,
+			g.replace(r))})
+	case 3:
+		g.add(Step{Do: "pod.delete", Node: n, Pod: 1}, Step{Do: "pod.delete", Node: n, Pod: 2})
+	case 4, 5:
+		for n := 1; n <= g.nodes; n++ {
+			g.add(Step{Do: "node.replace", Node: n, Value: g.pool()})
+		}
+	default:
+		g.add(Step{Do: "pass", N: one(g, 61, 61, 700, 3600)}, Step{Do: "calm"})
+	}
+}
+
+// replace says how a rule hands nodes over.
+func (g *generator) replace(rule int) string {
+	return fmt.Sprintf(`{"maxPerHour":%d,"annotation":{"key":"example.com/replace-r%d"}}`, one(g, 1, 1, 2, 20), rule)
 }
 
 func (g *generator) membership() {
@@ -243,7 +296,7 @@ func (g *generator) definition() {
 
 func (g *generator) deletion() {
 	r := g.rule()
-	g.add(Step{Do: one(g, "rule.delete", "rule.create"), Rule: r, Value: g.spec()})
+	g.add(Step{Do: one(g, "rule.delete", "rule.create"), Rule: r, Value: g.spec(r)})
 }
 
 func (g *generator) edits() {
@@ -267,7 +320,7 @@ func (g *generator) edits() {
 }
 
 // spec is a rule's spec.
-func (g *generator) spec() string {
+func (g *generator) spec(rule int) string {
 	type object = map[string]any
 	spec := object{"nodeSelector": object{"matchLabels": object{"example.com/pool": one(g, "a", "a", "b")}}}
 	spec["taint"] = object{"key": one(g, "example.com/t1", "example.com/t1", "example.com/t2", "example.com/t3"),
@@ -303,6 +356,9 @@ func (g *generator) spec() string {
 		}
 	}
 	g.options(spec)
+	if g.IntN(4) == 0 {
+		spec["timeout"] = object{"seconds": 60, "action": "Replace", "replace": json.RawMessage(g.replace(rule))}
+	}
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		panic(err)

@@ -22,12 +22,15 @@ import (
 	"github.com/nodegate/nodegate/test/simulation/script"
 )
 
-// poolLabel is the label that rules select nodes by; overrideKey and namespace are where people and pods write.
+// poolLabel is the label that rules select nodes by; overrideKey, maintenanceKey and namespace are where people and
+// pods write. replaceKey begins the annotations by which rules hand nodes over.
 const (
-	poolLabel   = "example.com/pool"
-	overrideKey = "readiness.node.x-k8s.io/override"
-	recordKey   = "readiness.node.x-k8s.io/rule-"
-	namespace   = "apps"
+	poolLabel      = "example.com/pool"
+	overrideKey    = "readiness.node.x-k8s.io/override"
+	maintenanceKey = "readiness.node.x-k8s.io/maintenance"
+	recordKey      = "readiness.node.x-k8s.io/rule-"
+	replaceKey     = "example.com/replace-"
+	namespace      = "apps"
 )
 
 // do makes one step happen.
@@ -152,6 +155,16 @@ func (w *World) doNode(s *script.Step) {
 				metav1.SetMetaDataAnnotation(&n.ObjectMeta, overrideKey, s.Value)
 			}
 		})
+	case "node.maintain":
+		w.change(s.Node, "admin", "", func(n *corev1.Node) {
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, maintenanceKey, s.Value)
+		})
+	case "node.role":
+		w.change(s.Node, "admin", "", func(n *corev1.Node) {
+			metav1.SetMetaDataLabel(&n.ObjectMeta, "node-role.kubernetes.io/control-plane", "")
+		})
+	case "node.replace":
+		w.replace(s)
 	case "node.release":
 		w.release(s)
 	case "node.lost", "node.back":
@@ -252,6 +265,21 @@ func (w *World) register(s *script.Step) {
 		n.Spec.Taints = without(n.Spec.Taints,
 			corev1.TaintNodeNotReady)
 	})
+}
+
+// replace is a remediator: it deletes a node that a rule has handed over, and another one registers.
+func (w *World) replace(s *script.Step) {
+	o := w.server.Get(api.Nodes, nodeName(s.Node))
+	if o == nil {
+		return
+	}
+	for key := range o.Meta.GetAnnotations() {
+		if strings.HasPrefix(key, replaceKey) {
+			w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Nodes, Name: nodeName(s.Node)})
+			w.register(s)
+			return
+		}
+	}
 }
 
 func without(taints []corev1.Taint, key string) []corev1.Taint {

@@ -1,0 +1,153 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"cmp"
+	"strings"
+	"time"
+)
+
+// replaced is the beginning of the annotations by which rules hand nodes over for replacement; the rule's name follows.
+const replaced = "example.com/replace-"
+
+// mostInARow is how many nodes a rule hands over without a node becoming ready.
+const mostInARow = 3
+
+// replacement is an entry of a rule's status: the rule is about to hand a node over.
+type replacement struct {
+	NodeName, NodeUID string
+	Time              time.Time
+	Generation        int64
+}
+
+// handOver is a replacement that the model has seen being written, or the last one of the same node.
+type handOver struct {
+	at         time.Time
+	generation int64
+}
+
+// intends judges a write of a rule's status that says which node is handed over next. It names the version of the rule,
+// so that nothing has changed since the replica read it.
+func (m *Model) intends(was, is *rule, v *View) {
+	h := m.rules[is.Metadata.UID]
+	if h == nil {
+		return
+	}
+	before := map[replacement]bool{}
+	for _, r := range was.Status.Replacements.Last {
+		before[r] = true
+	}
+	for _, r := range is.Status.Replacements.Last {
+		if !before[r] && r.Generation == is.Metadata.Generation && v != nil && r.Time.Add(time.Second).After(v.Now) {
+			m.intended(is, &r, h, v)
+		}
+	}
+}
+
+func (m *Model) intended(r *rule, of *replacement, h *ruleHistory, v *View) {
+	name, t := r.Metadata.Name, &r.Spec.Timeout
+	why := v.frozen(r)
+	m.check("replaces", r.Metadata.DeletionTimestamp == nil && r.Spec.enforced() && t.Action == "Replace" && why == "",
+		"rule %s hands node %s over, and is not in force %s", name, of.NodeName, why)
+	if shown := read[node](v.Nodes[of.NodeName]); shown != nil && shown.Metadata.UID == of.NodeUID && !v.edited(r, 0) {
+		m.check("replaces", m.holds(shown, r, v, false) != yes && !v.busy(shown),
+			"rule %s hands node %s over, which is ready or runs pods", name, of.NodeName)
+	}
+	h.handed[of.NodeUID] = handOver{m.now(), of.Generation}
+	hour, row := 0, 0
+	for _, o := range h.handed {
+		if m.now().Sub(o.at) < time.Hour-time.Second {
+			hour++
+		}
+		if o.generation == of.Generation && o.at.After(h.ready) {
+			row++
+		}
+	}
+	m.check("replaces", hour <= max(1, t.Replace.MaxPerHour), "rule %s hands over %d nodes within an hour", name, hour)
+	m.check("replaces", row <= mostInARow, "rule %s hands over %d nodes, and none became ready", name, row)
+}
+
+// marksReplaced judges a write that hands a node over: it was intended, and the node is as it must be.
+func (m *Model) marksReplaced(was, is *node) {
+	for key := range is.Metadata.Annotations {
+		name, ok := strings.CutPrefix(key, replaced)
+		if !ok || was.Metadata.Annotations[key] != "" {
+			continue
+		}
+		var of *rule
+		intended := false
+		for uid, h := range m.rules {
+			if _, handed := h.handed[is.Metadata.UID]; handed && h.last.Metadata.Name == name {
+				intended = true
+				if was.claim(uid) != "" {
+					of = h.last
+				}
+			}
+		}
+		node := is.Metadata.Name
+		m.check("replaces", intended && of != nil, "rule %s hands node %s over, does not hold it, or did not say so before",
+			name, node)
+		if of == nil {
+			continue
+		}
+		uid := of.Metadata.UID
+		rec, u := was.record(uid), m.node(is.Metadata.UID).under(uid)
+		m.check("replaces", !rec.TimedOut.IsZero() && rec.Released.IsZero() && !u.opened && !u.reborn,
+			"rule %s hands node %s over, which it has released, or for which there is time left", name, node)
+		_, controls := is.Metadata.Labels["node-role.kubernetes.io/control-plane"]
+		m.check("replaces", was.override() == "" && was.Metadata.Annotations[maintenance] == "" && !controls &&
+			was.Metadata.DeletionTimestamp == nil,
+			"rule %s hands over node %s of the control plane, or under an override, or in maintenance", name, node)
+	}
+}
+
+// restReplaced: nodes that were released are not marked any more, and where the limits leave room, no node waits.
+func (m *Model) restReplaced(r *rule, v *View) {
+	h := m.rules[r.Metadata.UID]
+	if h == nil || r.Spec.Timeout.Action != "Replace" || v.frozen(r) != "" {
+		return
+	}
+	key, hour, row, waits := replaced+r.Metadata.Name, 0, 0, ""
+	for _, o := range h.handed {
+		if m.now().Sub(o.at) < time.Hour {
+			hour++
+		}
+		if o.generation == r.Metadata.Generation {
+			row++
+		}
+	}
+	for _, d := range v.Nodes {
+		n := read[node](d)
+		rec, of := n.record(r.Metadata.UID), n.claim(r.Metadata.UID)
+		_, handed := h.handed[n.Metadata.UID]
+		marked := n.Metadata.Annotations[key] != ""
+		_, controls := n.Metadata.Labels["node-role.kubernetes.io/control-plane"]
+		exempt := of == "" || n.override() != "" || n.Metadata.Annotations[maintenance] != "" || controls
+		if marked && handed && len(h.handed) <= 20 {
+			m.check("replaces", !exempt, "node %s is still marked for replacement by rule %s", n.Metadata.Name, r.Metadata.Name)
+		}
+		if !marked && !exempt && !rec.TimedOut.IsZero() && rec.Released.IsZero() && rec.RearmedAt.IsZero() &&
+			!rec.Existing && !rec.Counted && n.has(of) && n.occupants(v) == 0 && m.holds(n, r, v, true) == no &&
+			r.Spec.enforced() {
+			waits = n.Metadata.Name
+			if handed {
+				hour, row = hour-1, row-1
+			}
+		}
+	}
+	m.check("replaces", waits == "" || hour >= max(1, r.Spec.Timeout.Replace.MaxPerHour) || row >= mostInARow,
+		"rule %s does not hand over node %s, and has handed over %d", r.Metadata.Name, waits, cmp.Or(row, hour))
+}
+
+// occupants counts the pods of a node.
+func (n *node) occupants(v *View) int {
+	out := 0
+	for _, d := range v.Running {
+		if read[pod](d).Spec.NodeName == n.Metadata.Name {
+			out++
+		}
+	}
+	return out
+}
