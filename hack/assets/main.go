@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"syscall"
 )
 
@@ -39,6 +38,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	node := flags.Bool("node", false, "also kubelet and kube-proxy")
 	minor := flags.String("kubernetes", "", "minor version of Kubernetes, such as 1.32; the newest by default")
+	download := flags.Bool("download", true, "try envtest's download before building from source")
+	index := flags.String("index", envtestIndex, "where the envtest releases are listed")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -64,7 +65,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	progress := newProgress(stderr)
 	ensure := func(p pins, given string, want []string, first ...obtainer) (string, error) {
-		obtainers := slices.Concat(first, []obtainer{&compiler{pins: p, progress: progress}})
+		obtainers := first
+		if *download {
+			obtainers = append(obtainers, &envtest{
+				dir: filepath.Join(src, "envtest"), index: *index, version: p.kubernetes, progress: progress,
+			})
+		}
+		obtainers = append(obtainers, &compiler{pins: p, progress: progress})
 		s := &store{cache: cache, key: p.key(), given: given, obtainers: obtainers, progress: progress}
 		return s.ensure(ctx, want)
 	}

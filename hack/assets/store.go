@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// An obtainer puts binaries into a directory. It may leave some to the next obtainer.
+// An obtainer puts binaries into a directory. It returns an error only if no other obtainer can replace it: one that
+// may fail, such as a download, just leaves binaries out.
 type obtainer interface {
 	obtain(ctx context.Context, names []string, dir string) error
 }
