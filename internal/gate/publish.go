@@ -279,7 +279,7 @@ func (d *Decision) setPublished(conditionType string) {
 // another controller may have reported a condition of its own between them.
 func SameConditions(changes []ConditionChange, a, b *corev1.Node) bool {
 	return !slices.ContainsFunc(changes, func(c ConditionChange) bool {
-		return !equality.Semantic.DeepEqual(published(a, c.Type), published(b, c.Type))
+		return !equality.Semantic.DeepEqual(condition.Find(a, c.Type), condition.Find(b, c.Type))
 	})
 }
 

@@ -111,7 +111,8 @@ var mutants = []mutant{
 		}
 		r.frozen = p //`, "frozen", 5000},
 	{"an ended guard is forgotten while its rule is frozen", "internal/guard/eviction/reconciler.go",
-		`		if frozen && evicts(node) {`, `		if frozen && evicts(node) && (!MUTANT || len(ended) > 0) {`, "evicted", 20000},
+		`		if frozen && gate.Evicts(node) {`, `		if frozen && gate.Evicts(node) && (!MUTANT || len(ended) > 0) {`,
+		"evicted", 20000},
 	{"an ended guard goes on where since when the node is ready is not known", "internal/guard/guard.go",
 		`in.Verdict.Ready && in.Verdict.Remembered {`, `in.Verdict.Ready && in.Verdict.Remembered && !MUTANT {`,
 		"evicted", 20000},
