@@ -12,23 +12,30 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// Checks of /health, but for those with a name of the user's own. A probe may be one of the first.
+// The checks of /health that have a fixed name. A probe can run each of probeChecks.
 var (
 	probeChecks  = []string{"okd_router_1936", "filesystem_ro", "kubelet", "container_runtime", "disk_pressure", "network"}
 	healthChecks = append([]string{"node_ready", "custom_conditions", "rules", "schedulable"}, probeChecks...)
 )
 
-// Prefixes of the names of checks whose rest is a rule's name, or one of the user's own.
+// Prefixes of the names of checks. The rest is the name of a rule, or a name that the user chooses.
 const (
 	checkOfRule = "rule:"
 	checkByHTTP = "http:"
 )
 
-// conditionType is the grammar of a published condition's type, as metav1.Condition has it.
-var conditionType = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?` +
-	`[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
+// The grammar of the type of a condition, as in metav1.Condition, and that of a type with a domain.
+const (
+	domainGrammar = `[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/`
+	nameGrammar   = `[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?`
+)
 
-// agent validates what node agents do for a rule.
+var (
+	conditionType      = regexp.MustCompile(`^(` + domainGrammar + `)?` + nameGrammar + `$`)
+	qualifiedCondition = regexp.MustCompile(`^` + domainGrammar + nameGrammar + `$`)
+)
+
+// agent validates the probes and the health checks of a rule, which node agents run.
 func (v *validator) agent(spec *v1alpha1.NodeReadinessRuleSpec) {
 	seen := map[string]bool{}
 	for i := range spec.Probes {
@@ -73,8 +80,7 @@ func (v *validator) probe(field string, p *v1alpha1.Probe) {
 	}
 	switch {
 	case actions == 0:
-		v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported,
-			Message: "has no action that this version supports"})
+		v.unsupported(field, "has no action that this version supports")
 	case actions > 1:
 		v.invalid(field, "give exactly one of httpGet, tcpSocket, grpc, file and check")
 	case p.Check != "" && !slices.Contains(probeChecks, p.Check):

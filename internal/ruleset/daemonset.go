@@ -18,17 +18,16 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// DaemonSet is what rules look at of a DaemonSet, compiled. It is never changed.
+// DaemonSet is a compiled DaemonSet. It has only what rules need, and does not change.
 type DaemonSet struct {
 	// ObjectMeta has the name, UID, version, generation, labels, and times of creation and deletion.
 	metav1.ObjectMeta
-	// MinReadySeconds is the DaemonSet's own.
 	MinReadySeconds int32
 
 	nodeName    string
 	tolerations []corev1.Toleration
 	affinity    nodeaffinity.RequiredNodeAffinity
-	reach       []labels.Selector // nodes must match one of them; nil: not known
+	reach       []labels.Selector // a node must match one of them; nil means unknown
 }
 
 // CompileDaemonSet compiles a DaemonSet.
@@ -48,7 +47,7 @@ func CompileDaemonSet(ds *appsv1.DaemonSet) *DaemonSet {
 	}
 }
 
-// addedTolerations are those that the DaemonSet controller adds to a pod.
+// addedTolerations returns the tolerations that the DaemonSet controller adds to a pod.
 func addedTolerations(pod *corev1.PodSpec) []corev1.Toleration {
 	added := []corev1.Toleration{
 		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},
@@ -68,16 +67,16 @@ func addedTolerations(pod *corev1.PodSpec) []corev1.Toleration {
 	return added
 }
 
-// String is the DaemonSet's namespace and name.
+// String returns the namespace and the name.
 func (d *DaemonSet) String() string { return d.Namespace + "/" + d.Name }
 
-// Alike reports whether both are the same to every rule.
+// Alike reports whether two versions of a DaemonSet are the same for every rule.
 func (d *DaemonSet) Alike(o *DaemonSet) bool {
 	return d.UID == o.UID && d.Generation == o.Generation && maps.Equal(d.Labels, o.Labels) &&
 		d.DeletionTimestamp.IsZero() == o.DeletionTimestamp.IsZero()
 }
 
-// Fits reports whether the DaemonSet controller makes a pod for a node, taints apart.
+// Fits reports whether the DaemonSet controller creates a pod for a node, without regard to taints.
 func (d *DaemonSet) Fits(node *corev1.Node) bool {
 	if d.nodeName != "" && d.nodeName != node.Name {
 		return false
@@ -86,7 +85,7 @@ func (d *DaemonSet) Fits(node *corev1.Node) bool {
 	return fits
 }
 
-// RepelledBy returns the first taint that keeps the DaemonSet's pods off a node and that counts; nil if there is none.
+// RepelledBy returns the first taint that counts and keeps the DaemonSet's pods off a node, or nil.
 func (d *DaemonSet) RepelledBy(taints []corev1.Taint, counts func(*corev1.Taint) bool) *corev1.Taint {
 	for i := range taints {
 		if t := &taints[i]; Repels(t) && counts(t) && Toleration(d.tolerations, t) == nil {
@@ -106,34 +105,35 @@ func Repels(t *corev1.Taint) bool {
 	return t != nil && (t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute)
 }
 
-// DefaultTransientTaintPrefixes are the prefixes of taints of autoscalers and of Cilium.
+// DefaultTransientTaintPrefixes are the default of Cluster.TransientTaintPrefixes: taints of autoscalers and of Cilium.
 var DefaultTransientTaintPrefixes = []string{
 	"karpenter.sh/", "readiness.k8s.io/", "startup-taint.cluster-autoscaler.kubernetes.io/",
 	"ignore-taint.cluster-autoscaler.kubernetes.io/", "status-taint.cluster-autoscaler.kubernetes.io/",
 	"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "node.cilium.io/",
 }
 
-// DaemonSets is a requirement of DaemonSets, compiled.
+// DaemonSets is a compiled requirement of DaemonSets.
 type DaemonSets struct {
 	v1alpha1.DaemonSetsRequirement
 	// Labels is the compiled selector.
 	Labels labels.Selector
-	// Found are the DaemonSets that the requirement selects, by namespace and name, without those that are being deleted.
-	// Set.WithDaemonSets sets it.
+	// Found are the DaemonSets that the requirement selects, ordered by namespace and name, except those that are being
+	// deleted. Set.WithDaemonSets sets it.
 	Found []*DaemonSet
 
 	transient []string
 }
 
-// Placement is where the DaemonSets of a requirement stand on a node.
+// Placement holds the DaemonSets of a requirement that belong on a node.
 type Placement struct {
-	// Belong are those that belong there, without Ignored.
+	// Belong are those that the requirement counts.
 	Belong []*DaemonSet
 	// Ignored are those that the requirement leaves out because they do not tolerate the rule's own taint.
 	Ignored []*DaemonSet
 }
 
-// On returns the DaemonSets that belong on a node. all are all rules: their taints do not last.
+// On returns the DaemonSets that belong on a node. own is the rule's taint. Taints of the rules in all do not count,
+// because they are temporary.
 func (q *DaemonSets) On(node *corev1.Node, own *corev1.Taint, all *Set) Placement {
 	out := Placement{Belong: make([]*DaemonSet, 0, len(q.Found))}
 	lasting := func(t *corev1.Taint) bool { return q.lasting(t) && all.Manager(t) == nil }
@@ -149,7 +149,7 @@ func (q *DaemonSets) On(node *corev1.Node, own *corev1.Taint, all *Set) Placemen
 	return out
 }
 
-// lasting reports whether a taint that no rule manages is there for good.
+// lasting reports whether a taint that no rule manages is permanent.
 func (q *DaemonSets) lasting(t *corev1.Taint) bool {
 	for _, prefixes := range [][]string{kubernetesTransient, q.transient} {
 		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(t.Key, p) }) {
@@ -164,13 +164,13 @@ func (q *DaemonSets) ignores(d *DaemonSet, own *corev1.Taint) bool {
 	return q.Untolerated != v1alpha1.UntoleratedHold && !d.Tolerates(own)
 }
 
-// selects reports whether a requirement is about a DaemonSet, wherever that runs.
+// selects reports whether the requirement selects a DaemonSet.
 func (q *DaemonSets) selects(d *DaemonSet) bool {
 	return d.DeletionTimestamp.IsZero() && q.Labels.Matches(labels.Set(d.Labels)) &&
 		!slices.Contains(q.Exclude, v1alpha1.DaemonSetReference{Namespace: d.Namespace, Name: d.Name})
 }
 
-// DaemonSets are the requirements of DaemonSets that a rule has.
+// DaemonSets returns the requirements of DaemonSets of a rule.
 func (r *Rule) DaemonSets() []*DaemonSets {
 	var out []*DaemonSets
 	for i := range r.Requirements {
@@ -181,16 +181,16 @@ func (r *Rule) DaemonSets() []*DaemonSets {
 	return out
 }
 
-// Cluster is what rules have to know of a cluster to be compiled.
+// Cluster is the part of a cluster's state that is compiled into rules.
 type Cluster struct {
-	// DaemonSets are all those of a namespace.
+	// DaemonSets returns all DaemonSets of a namespace.
 	DaemonSets func(namespace string) []*DaemonSet
-	// TransientTaintPrefixes are the prefixes of taints that do not last.
+	// TransientTaintPrefixes are the prefixes of temporary taints.
 	TransientTaintPrefixes []string
 }
 
-// WithDaemonSets returns the set with the DaemonSets of a cluster in its requirements, and with the rules frozen that
-// wait for each other because of them. before is the former result: a rule for which nothing has changed is the same.
+// WithDaemonSets returns the set with the DaemonSets of a cluster in its requirements. It freezes rules that wait for
+// each other because of them. before is the former result. A rule for which nothing has changed is the same as in before.
 func (s *Set) WithDaemonSets(in Cluster, before *Set) *Set {
 	if !s.daemonSets {
 		return s

@@ -23,12 +23,12 @@ const ReasonDeadlock = "Deadlock"
 //	   ▲                                                                        │
 //	   └──────────────── waits for, through any number of steps ────────────────┘
 //
-// Rules with anyOf wait for nothing in particular.
+// A rule with anyOf waits for no certain rule.
 
 // wait is a rule that another one waits for.
 type wait struct {
 	*Rule
-	// on is the DaemonSet that the rule keeps away; nil if it is required by name or by a condition that it publishes.
+	// on is the DaemonSet that the rule's taint keeps away. It is nil if the rule is required by name or by its condition.
 	on *DaemonSet
 }
 
@@ -58,7 +58,7 @@ func sameTaint(a, b *Rule) bool {
 	return a.Taint != nil && b.Taint != nil && a.Taint.Key == b.Taint.Key && a.Taint.Effect == b.Taint.Effect
 }
 
-// keptAway returns a DaemonSet that a rule waits for and another rule's taint keeps away; nil if there is none.
+// keptAway returns a DaemonSet that a rule waits for and another rule's taint keeps away, or nil.
 func (q *DaemonSets) keptAway(rule, by *Rule) *DaemonSet {
 	if Disjoint(rule.Selector, by.Selector) {
 		return nil
@@ -71,7 +71,7 @@ func (q *DaemonSets) keptAway(rule, by *Rule) *DaemonSet {
 	return nil
 }
 
-// Deadlock returns the problem of a rule that waits for a DaemonSet that waits for the rule; nil if there is none.
+// Deadlock returns the problem of a rule that waits for a DaemonSet that waits for the rule, or nil.
 func (s *Set) Deadlock(rule *Rule) *Problem {
 	next := map[*Rule][]*Rule{}
 	of := func(r *Rule) []*Rule {
@@ -106,7 +106,7 @@ func deadlockProblem(rule *Rule, d *DaemonSet, way []*Rule) *Problem {
 		t.ToString(), way[0].Name, strings.Join(namesOf(way), " waits for "))}
 }
 
-// breakDeadlocks is the set with the rules frozen that wait for a DaemonSet that waits for them; before as for
+// breakDeadlocks returns the set with the rules frozen that wait for a DaemonSet that waits for them. before is as for
 // FreezeInvalid.
 func (s *Set) breakDeadlocks(before *Set) *Set {
 	rules := slices.Clone(s.rules)
@@ -121,21 +121,20 @@ func (s *Set) breakDeadlocks(before *Set) *Set {
 	return NewSet(rules...)
 }
 
-// mayReach reports whether pods of the DaemonSet may run on nodes that all of the selectors select, as far as that can
-// be told without a node.
+// mayReach reports whether pods of the DaemonSet may run on nodes that all selectors select.
 func (d *DaemonSet) mayReach(selectors ...labels.Selector) bool {
 	return d.reach == nil || slices.ContainsFunc(d.reach, func(reach labels.Selector) bool {
 		return !slices.ContainsFunc(selectors, func(s labels.Selector) bool { return Disjoint(reach, s) })
 	})
 }
 
-// operators are those of node affinity that labels have, too.
+// operators maps operators of node affinity to those of label selectors.
 var operators = map[corev1.NodeSelectorOperator]selection.Operator{
 	corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
 	corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
 }
 
-// reachOf are selectors of which a node must match one, by the labels that a pod asks for.
+// reachOf returns selectors of which a node must match one, by the labels that a pod requires.
 func reachOf(pod *corev1.PodSpec) []labels.Selector {
 	chosen := labels.SelectorFromSet(pod.NodeSelector)
 	if pod.Affinity == nil || pod.Affinity.NodeAffinity == nil ||
@@ -147,7 +146,7 @@ func reachOf(pod *corev1.PodSpec) []labels.Selector {
 		reach := chosen.DeepCopySelector()
 		for _, e := range term.MatchExpressions {
 			if r, err := labels.NewRequirement(e.Key, operators[e.Operator], e.Values); err == nil {
-				reach = reach.Add(*r) // without Gt and Lt it reaches further
+				reach = reach.Add(*r) // the operators Gt and Lt are left out
 			}
 		}
 		out = append(out, reach)

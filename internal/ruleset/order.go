@@ -16,17 +16,17 @@ const (
 	ReasonSuspended = "Suspended"
 )
 
-// Ordered are the rules in an order in which each comes after those that it requires, older ones first. The slice must
-// not be changed.
+// Ordered returns the rules, each after the rules that it requires, and otherwise the oldest first. The slice must not be
+// changed.
 func (s *Set) Ordered() []*Rule { return s.ordered }
 
 // Chained reports whether a rule requires another one.
 func (s *Set) Chained() bool { return s.chained }
 
-// Inspects reports whether a rule reads more of a node than its labels and conditions.
+// Inspects reports whether a rule reads more of a Node object than labels and conditions.
 func (s *Set) Inspects() bool { return s.inspects }
 
-// Gathers reports whether a rule needs evidence that is not on the node itself.
+// Gathers reports whether a rule needs evidence that is not on the Node object.
 func (s *Set) Gathers() bool { return s.gathers }
 
 func (s *Set) order() {
@@ -57,10 +57,10 @@ func (s *Set) order() {
 	}
 }
 
-// Cycle is, for a rule that requires itself in the end, the names on the way there and back; nil for any other.
+// Cycle returns the names on the way from a rule back to itself, or nil if it does not require itself.
 func (s *Set) Cycle(rule *Rule) []string { return namesOf(path(rule, rule, s.required)) }
 
-// path returns the rules on a way from one rule to another, both ends included; nil if there is none. next returns the
+// path returns the rules on a way from one rule to another, with both ends, or nil if there is none. next returns the
 // rules that are one step away.
 func path(from, to *Rule, next func(*Rule) []*Rule) []*Rule {
 	seen := map[*Rule]bool{}
@@ -91,7 +91,7 @@ func namesOf(rules []*Rule) []string {
 	return out
 }
 
-// required are the rules that a rule requires, by name or by a condition that they publish. Rules that are being
+// required returns the rules that a rule requires, by name or by a condition that they publish. Rules that are being
 // deleted publish nothing.
 func (s *Set) required(r *Rule) []*Rule {
 	var out []*Rule
@@ -106,8 +106,8 @@ func (s *Set) required(r *Rule) []*Rule {
 	return out
 }
 
-// FreezeInvalid is the set with the rules frozen that are invalid because of other rules; see Invalid. before is what
-// it was for the former set: rules that are frozen as they were are the same ones.
+// FreezeInvalid returns the set with the rules frozen that are invalid because of other rules; see Invalid. before is the
+// former set. A rule that was frozen by the same problem is the same as in before.
 func (s *Set) FreezeInvalid(before *Set) *Set {
 	if !s.chained && len(s.publishers) == 0 {
 		return s
@@ -115,7 +115,7 @@ func (s *Set) FreezeInvalid(before *Set) *Set {
 	rules := slices.Clone(s.rules)
 	broken := false
 	for i, r := range rules {
-		if r.Mode == Deleting { // its claims go first
+		if r.Mode == Deleting { // its taints must be removed
 			continue
 		}
 		if problems := s.Invalid(r); len(problems) > 0 {
@@ -129,8 +129,8 @@ func (s *Set) FreezeInvalid(before *Set) *Set {
 	return NewSet(rules...)
 }
 
-// Invalid returns what makes a rule of the set invalid because of other rules: they require each other in a circle, or
-// the rule gives an age for a condition that the operator publishes, which is written only when it changes.
+// Invalid returns the problems of a rule with other rules: they require each other, or the rule has maxAgeSeconds for a
+// condition that a rule publishes. The operator writes such a condition only when it changes.
 func (s *Set) Invalid(rule *Rule) []Problem {
 	var out []Problem
 	if cycle := s.Cycle(rule); cycle != nil {
@@ -148,15 +148,15 @@ func (s *Set) Invalid(rule *Rule) []Problem {
 	return out
 }
 
-// FreezeDependents returns the set with the rules frozen that require a frozen or suspended rule, through any number of
-// steps: whether that one is satisfied is not known, which is not the same as unsatisfied. before is as for
+// FreezeDependents returns the set with the rules frozen that require a frozen or suspended rule, directly or through
+// other rules. Whether that rule is satisfied is unknown, which is not the same as unsatisfied. before is as for
 // FreezeInvalid.
 func (s *Set) FreezeDependents(before *Set) *Set {
 	if !s.chained {
 		return s
 	}
 	rules := make([]*Rule, 0, len(s.rules))
-	causes := map[string]Problem{} // of the frozen rules, by name: the problem of the rule that is to blame
+	causes := map[string]Problem{} // the problems that freeze rules that require a rule, by that rule's name
 	dependents := false
 	for _, r := range s.ordered {
 		p, field := r.waitsFor(causes)
@@ -182,7 +182,7 @@ func (s *Set) FreezeDependents(before *Set) *Set {
 	return NewSet(rules...)
 }
 
-// waitsFor is the problem of the first frozen rule that a rule requires, and the field that requires it.
+// waitsFor returns the problem of the first frozen rule that a rule requires, and the field that requires it.
 func (r *Rule) waitsFor(causes map[string]Problem) (p Problem, field string) {
 	for i := range r.Requirements {
 		if p, frozen := causes[r.Requirements[i].RuleSatisfied]; frozen {
@@ -192,7 +192,7 @@ func (r *Rule) waitsFor(causes map[string]Problem) (p Problem, field string) {
 	return Problem{}, ""
 }
 
-// CycleProblem says that rules require each other, by the names on the way there and back.
+// CycleProblem returns the problem of rules that require each other.
 func CycleProblem(cycle []string) Problem {
 	return Problem{Field: "spec.requirements", Reason: ReasonCycle,
 		Message: fmt.Sprintf("rules require each other in a cycle: %s", strings.Join(cycle, " requires "))}

@@ -6,14 +6,9 @@ package ruleset
 import (
 	"fmt"
 	"maps"
-	"regexp"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
-
-// qualifiedCondition is the grammar of a condition type that a rule publishes.
-var qualifiedCondition = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/` +
-	`[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
 
 // Publishable reports whether a rule may publish a condition of this type.
 func Publishable(conditionType string) bool {
@@ -47,10 +42,10 @@ func (s *Set) addPublisher(r *Rule) {
 // Publishes reports whether a rule publishes a node condition.
 func (s *Set) Publishes() bool { return len(s.publishers) > 0 }
 
-// Displaced says, by the names of the rules for which it is so, why a rule does not publish a condition on a node with
-// these labels: a probe of an older rule publishes it, or for the condition that the rule itself publishes, any probe
-// or an older rule; of several such conditions it names the first. Probes of rules in dry-run and of suspended rules
-// publish as well; the condition of a rule in dry-run is removed.
+// Displaced returns, by name, the rules that do not publish one of their conditions on a node with these labels, and
+// why not. A probe does not publish a condition if a probe of an older rule does. A rule does not publish its condition
+// if any probe or an older rule does. Probes of suspended rules and of rules in dry-run publish, too. A rule in dry-run
+// publishes no condition of its own.
 func (s *Set) Displaced(nodeLabels map[string]string) map[string]string {
 	if !s.probes && len(s.publishers) == 0 {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset/expression"
 )
 
-// Requirement is one of a rule's requirements, compiled. Exactly one of its kinds is set.
+// Requirement is a compiled requirement. Exactly one of its kinds is set.
 type Requirement struct {
 	Name          string
 	Pods          *Pods
@@ -28,14 +28,14 @@ type Requirement struct {
 	RuleSatisfied string
 }
 
-// Pods is a requirement of pods, compiled.
+// Pods is a compiled requirement of pods.
 type Pods struct {
 	v1alpha1.PodsRequirement
 	// Labels is the compiled selector.
 	Labels labels.Selector
 }
 
-// Pods are the requirements of pods that a rule has.
+// Pods returns the requirements of pods of a rule.
 func (r *Rule) Pods() []*Pods {
 	var out []*Pods
 	for i := range r.Requirements {
@@ -46,7 +46,7 @@ func (r *Rule) Pods() []*Pods {
 	return out
 }
 
-// Namespaces are those whose pods a rule waits for.
+// Namespaces returns the namespaces of the pods that a rule requires.
 func (r *Rule) Namespaces() sets.Set[string] {
 	out := sets.New[string]()
 	for _, p := range r.Pods() {
@@ -60,12 +60,11 @@ func (r *Rule) Namespaces() sets.Set[string] {
 	return out
 }
 
-// maxNamespaces is how many namespaces a requirement of DaemonSets may name: each costs two watches.
+// maxNamespaces is the most namespaces of a requirement of DaemonSets. Each needs two watches.
 const maxNamespaces = 16
 
-// compileRequirements compiles what can be, and says what cannot.
-func compileRequirements(spec *v1alpha1.NodeReadinessRuleSpec) ([]Requirement, []Problem) {
-	var v validator
+// requirements validates and compiles the requirements of a rule.
+func (v *validator) requirements(spec *v1alpha1.NodeReadinessRuleSpec) []Requirement {
 	var out []Requirement
 	names := map[string]bool{}
 	for i := range spec.Requirements {
@@ -78,10 +77,11 @@ func compileRequirements(spec *v1alpha1.NodeReadinessRuleSpec) ([]Requirement, [
 		out = append(out, v.requirement(field, r))
 	}
 	v.limits(spec)
-	return out, v.problems
+	return out
 }
 
-// limits looks at what a requirement of DaemonSets asks of the rest of a rule that may taint nodes in service.
+// limits validates the limit and the effect of a rule with a requirement of DaemonSets. An update of a DaemonSet must
+// not take the whole fleet out of service.
 func (v *validator) limits(spec *v1alpha1.NodeReadinessRuleSpec) {
 	if spec.BootstrapOnly() || !slices.ContainsFunc(spec.Requirements, func(r v1alpha1.Requirement) bool {
 		return r.DaemonSets != nil
@@ -107,8 +107,7 @@ func (v *validator) requirement(field string, r *v1alpha1.Requirement) Requireme
 	}
 	switch {
 	case kinds == 0:
-		v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported,
-			Message: "has no kind of evidence that this version supports"})
+		v.unsupported(field, "has no kind of evidence that this version supports")
 	case kinds > 1:
 		v.invalid(field, "give exactly one of pods, daemonSets, csiDriver, resource, devices, cel and ruleSatisfied")
 	case r.Pods != nil:
@@ -139,14 +138,11 @@ func (v *validator) pods(field string, p *v1alpha1.PodsRequirement) *Pods {
 	if p.Namespace == "" {
 		v.invalid(field+".namespace", "is required")
 	}
-	switch p.ReadyWhen {
-	case "", v1alpha1.PodReadyPolicyPodReady:
-	case v1alpha1.PodReadyPolicyAnnotation, v1alpha1.PodReadyPolicyPodReadyOrAnnotation:
-		if p.ReadyAnnotation == nil {
-			v.invalid(field+".readyAnnotation", "is required with readyWhen: %s", p.ReadyWhen)
-		}
-	default:
-		v.unknown(field+".readyWhen", string(p.ReadyWhen))
+	oneOf(v, field+".readyWhen", p.ReadyWhen, v1alpha1.PodReadyPolicyPodReady, v1alpha1.PodReadyPolicyAnnotation,
+		v1alpha1.PodReadyPolicyPodReadyOrAnnotation)
+	if p.ReadyAnnotation == nil && (p.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation ||
+		p.ReadyWhen == v1alpha1.PodReadyPolicyPodReadyOrAnnotation) {
+		v.invalid(field+".readyAnnotation", "is required with readyWhen: %s", p.ReadyWhen)
 	}
 	return &Pods{PodsRequirement: *p, Labels: selector}
 }
@@ -170,10 +166,6 @@ func (v *validator) daemonSets(field string, q *v1alpha1.DaemonSetsRequirement) 
 			out.Namespaces = nil // an empty one would be watched as all namespaces
 		}
 	}
-	switch q.Untolerated {
-	case "", v1alpha1.UntoleratedIgnore, v1alpha1.UntoleratedHold:
-	default:
-		v.unknown(field+".untolerated", string(q.Untolerated))
-	}
+	oneOf(v, field+".untolerated", q.Untolerated, v1alpha1.UntoleratedIgnore, v1alpha1.UntoleratedHold)
 	return out
 }

@@ -19,29 +19,29 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// Mode says how far a rule is in force. When several hold, the first of this list wins.
+// Mode says how far a rule is in force. If several modes apply, the first of this list counts.
 type Mode int
 
 const (
-	// Deleting: claims, records and markers of the rule go.
+	// Deleting: the operator removes the rule's taints, records and markers.
 	Deleting Mode = iota
-	// Frozen: the rule is invalid; nothing of it is added or removed.
+	// Frozen: the rule is invalid. The operator changes nothing for it.
 	Frozen
-	// DryRun: claims go, nothing is added; what would be done is reported.
+	// DryRun: the operator removes the rule's taints, and reports what the rule would do.
 	DryRun
-	// Suspended: nothing of the rule is added or removed, but a person may release nodes.
+	// Suspended: the operator changes nothing for the rule, except that the override Release releases a node.
 	Suspended
-	// Enforced: the rule acts.
+	// Enforced: the rule is in force.
 	Enforced
 )
 
-// String is the mode's name.
+// String returns the mode's name.
 func (m Mode) String() string {
 	return [...]string{Deleting: "Deleting", Frozen: "Frozen", DryRun: "DryRun", Suspended: "Suspended",
 		Enforced: "Enforced"}[m]
 }
 
-// Rule is a NodeReadinessRule, compiled. It is never changed after Compile.
+// Rule is a compiled NodeReadinessRule. It does not change after Compile.
 type Rule struct {
 	UID        types.UID
 	Name       string
@@ -51,45 +51,45 @@ type Rule struct {
 
 	// Spec is the rule's spec. It must not be changed.
 	Spec *v1alpha1.NodeReadinessRuleSpec
-	// Selector is the compiled node selector; it matches nothing where the spec's is invalid.
+	// Selector is the compiled node selector. It matches nothing if the selector of the spec is invalid.
 	Selector labels.Selector
-	// Taint is the rule's taint, nil if it has none.
+	// Taint is the rule's taint, or nil if it has none.
 	Taint *corev1.Taint
-	// Requirements are the spec's, compiled, in its order.
+	// Requirements are the compiled requirements, in the order of the spec.
 	Requirements []Requirement
-	// Problems are what makes the rule invalid; empty for a valid one.
+	// Problems are the reasons why the rule is invalid. They are empty for a valid rule.
 	Problems []Problem
 
-	// InForceSince is when the rule was last put in force for its selector; of a rule in dry-run, when that was first
-	// seen; else zero. Nodes created before that are existing nodes.
+	// InForceSince is when the rule was last put in force with its selector, or when the dry-run was first seen. It is
+	// zero in the other modes. Nodes that were created before are existing nodes.
 	InForceSince time.Time
-	// JustInForce is true until a status says that the rule is in force: its nodes have not all been looked at, so what
-	// is missing on them now has, as far as anyone can tell, been missing since before.
+	// JustInForce is true until a status says that the rule is in force. Until then the rule was not evaluated on all of
+	// its nodes, and missing evidence may have been missing before.
 	JustInForce bool
-	// GuardSince is since when the rule has an eviction guard, as far as this process knows, and is in force: what was
-	// lost before is guarded from then on.
+	// GuardSince is when the rule got its eviction guard, as far as this process knows, or was put in force. If a node
+	// was not ready before that, maxHoldSeconds count from then.
 	GuardSince time.Time
 	// SelectorHash identifies the selector in the rule's status.
 	SelectorHash string
 
-	// outOfForce is the last generation that this process has seen in dry-run or suspended. What a status for that or an
-	// earlier generation says about being in force has ended.
+	// Inherited are the nodes with the rule's taint, by the status that the incumbent controller has written.
+	Inherited map[string]struct{}
+
+	// outOfForce is the last generation that this process has seen in dry-run or suspended. A status of that or of an
+	// earlier generation no longer tells since when the rule is in force.
 	outOfForce int64
 
-	// thawed is the rule that this one is by Freeze.
+	// thawed is the rule from which Freeze made this one.
 	thawed *Rule
-	// bare is the rule that this one is by Set.WithDaemonSets.
+	// bare is the rule from which Set.WithDaemonSets made this one.
 	bare *Rule
 
-	// keys of annotations on nodes: each look at a node asks for them.
+	// keys are the keys of annotations on nodes. Each evaluation of a node needs them.
 	keys struct{ record, marker, oldMarker string }
-
-	// Inherited are the nodes that, by the status of a rule taken over from the incumbent controller, carry its taint.
-	Inherited map[string]struct{}
 }
 
-// Compile compiles a rule. prev is the rule as it was compiled before, nil if it was not; now is when this version
-// of it was first seen.
+// Compile compiles a rule. prev is the former version of the compiled rule, or nil. now is when this version was first
+// seen.
 func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
 	r := &Rule{
 		UID:        obj.UID,
@@ -120,7 +120,7 @@ func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
 	switch r.Mode {
 	case Enforced:
 		r.InForceSince, r.JustInForce = r.inForce(obj, prev, now)
-	case DryRun: // reports what enforcing it now would do
+	case DryRun: // as if it were put in force now
 		r.InForceSince, r.JustInForce = now.Truncate(time.Second), true
 		if prev != nil && prev.Mode == DryRun {
 			r.InForceSince = prev.InForceSince
@@ -145,11 +145,11 @@ func (r *Rule) guardSince(prev *Rule, now time.Time) time.Time {
 	return r.InForceSince
 }
 
-// Inert reports whether the operator changes nothing for the rule by itself.
+// Inert reports whether the operator changes nothing for the rule on its own.
 func (r *Rule) Inert() bool { return r.Mode == Frozen || r.Mode == Suspended }
 
-// Freeze is the rule, frozen by a problem that is not its own, even while it is being deleted. A rule that requires a
-// suspended one is suspended with it.
+// Freeze returns the rule, frozen because of another rule or of the cluster, even if it is being deleted. A rule that
+// requires a suspended rule is suspended, too.
 func (r *Rule) Freeze(p Problem) *Rule {
 	frozen := *r
 	frozen.thawed = r
@@ -161,7 +161,7 @@ func (r *Rule) Freeze(p Problem) *Rule {
 	return &frozen
 }
 
-// FreezeLike is Freeze, or the same rule as before, where that is this rule frozen by the same problem.
+// FreezeLike does the same as Freeze, but returns before if that is this rule, frozen by the same problem.
 func (r *Rule) FreezeLike(before *Rule, p Problem) *Rule {
 	if before != nil && before.thawed == r && before.Problems[0] == p {
 		return before
@@ -183,9 +183,9 @@ func modeOf(obj *v1alpha1.NodeReadinessRule, problems []Problem) Mode {
 	return Enforced
 }
 
-// inForce is since when an enforced rule is in force for its selector. What the status says holds, unless it was
-// written before a dry-run or suspension that has ended since. A rule that was not processed yet is in force since
-// its creation; any other was just put in force.
+// inForce returns since when an enforced rule is in force with its selector, and whether no status says so yet. The
+// status tells, unless it was written before a dry-run or a suspension that has ended. A new rule is in force since its
+// creation. Any other rule is put in force now.
 func (r *Rule) inForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) (time.Time, bool) {
 	s := &obj.Status
 	if s.InForce != nil && s.InForce.SelectorHash == r.SelectorHash &&
@@ -201,7 +201,7 @@ func (r *Rule) inForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Tim
 	return now.Truncate(time.Second), true
 }
 
-// inherited reads which nodes carry the rule's taint from a status that only the incumbent controller has written.
+// inherited returns the nodes with the rule's taint from a status that only the incumbent controller has written.
 func inherited(obj *v1alpha1.NodeReadinessRule) map[string]struct{} {
 	if meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady) != nil {
 		return nil
@@ -227,7 +227,7 @@ func hashSelector(s *v1alpha1.NodeSelector) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Matches reports whether the rule is about a node with these labels.
+// Matches reports whether the rule selects a node with these labels.
 func (r *Rule) Matches(nodeLabels map[string]string) bool {
 	return r.Selector.Matches(labels.Set(nodeLabels))
 }
@@ -240,7 +240,7 @@ func (r *Rule) HoldsByVerdict() bool {
 // Limited reports whether the rule has a limit.
 func (r *Rule) Limited() bool { return r.Spec.MaxUnavailable != nil }
 
-// MaxUnavailable is how many of so many released nodes may be held at a time. A percentage is rounded up.
+// MaxUnavailable returns how many of the released nodes the rule may hold at a time. A percentage is rounded up.
 func (r *Rule) MaxUnavailable(released int) int {
 	if r.Spec.MaxUnavailable == nil {
 		return released
@@ -252,29 +252,29 @@ func (r *Rule) MaxUnavailable(released int) int {
 	return n
 }
 
-// Existing reports whether a node was there before the rule was put in force. Both times have a resolution of
-// seconds; a node of the same second counts as new, which closes the gate.
+// Existing reports whether a node existed before the rule was put in force. Times have a resolution of seconds. A node
+// that was created in the same second counts as new, so that it is held.
 func (r *Rule) Existing(node *corev1.Node) bool {
 	return node.CreationTimestamp.Time.Before(r.InForceSince)
 }
 
-// Reference refers to the rule, for events.
+// Reference returns a reference to the rule, for events.
 func (r *Rule) Reference() *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeReadinessRule", Name: r.Name, UID: r.UID,
 	}
 }
 
-// RecordKey is the key of the annotation with this rule's record.
+// RecordKey returns the key of the annotation with this rule's record.
 func (r *Rule) RecordKey() string { return r.keys.record }
 
-// MarkerKey is the key of the annotation that says that a node has completed this rule.
+// MarkerKey returns the key of the annotation that says that a node has completed this rule.
 func (r *Rule) MarkerKey() string { return r.keys.marker }
 
-// OldMarkerKey is the key of that annotation in its older form.
+// OldMarkerKey returns the key of that annotation in its older form.
 func (r *Rule) OldMarkerKey() string { return r.keys.oldMarker }
 
-// Equivalent reports whether both decide alike, so that nothing needs to be looked at again.
+// Equivalent reports whether both versions of a rule have the same verdicts and decisions.
 func (r *Rule) Equivalent(o *Rule) bool {
 	// One generation can have two specs: a CRD that lacks fields prunes them from what is read.
 	return r.UID == o.UID && r.Generation == o.Generation && equality.Semantic.DeepEqual(r.Spec, o.Spec) &&

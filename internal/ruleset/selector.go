@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// Disjoint reports whether no labels at all can match both selectors. False where that cannot be told.
+// Disjoint reports whether certainly no labels match both selectors.
 func Disjoint(a, b labels.Selector) bool {
 	ra, selectable := a.Requirements()
 	rb, selectableToo := b.Requirements()
@@ -27,8 +27,8 @@ func Disjoint(a, b labels.Selector) bool {
 	return false
 }
 
-// excludes reports whether no value of a label meets both requirements on it, as far as the first one limits the
-// values.
+// excludes reports whether certainly no value of a label meets both requirements. It tries the values that the first
+// requirement lists.
 func excludes(a, b *labels.Requirement) bool {
 	switch a.Operator() {
 	case selection.In, selection.Equals, selection.DoubleEquals:

@@ -4,6 +4,7 @@
 package ruleset
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -11,22 +12,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Set is a snapshot of all rules. It is never changed: With and Without return another one.
+// Set is a snapshot of all rules. It does not change: With and Without return another one.
 type Set struct {
-	rules  []*Rule // by age, then name: the order in which older rules take precedence
+	rules  []*Rule // the oldest first, as by Older
 	byUID  map[types.UID]*Rule
 	byName map[string]*Rule
 
 	ordered                    []*Rule
 	chained, inspects, gathers bool
-	probes, daemonSets         bool // some rule has any
+	probes, daemonSets         bool // a rule has any
 	managers                   map[taintID]*Rule
-	// publishers are the rules that publish a node condition, by its type, older ones first; without those that are being
-	// deleted. Nil, if no rule publishes any.
+	// publishers are the rules that publish a node condition, by its type, the oldest first, except those that are being
+	// deleted. It is nil if no rule publishes a condition.
 	publishers map[string][]*Rule
 }
 
-// NewSet is the snapshot of these rules.
+// NewSet returns a snapshot of rules.
 func NewSet(rules ...*Rule) *Set {
 	s := &Set{
 		rules:  slices.Clone(rules),
@@ -49,44 +50,36 @@ func NewSet(rules ...*Rule) *Set {
 	return s
 }
 
-// Older orders rules: negative if a comes before b, by creation, then name.
+// Older compares rules by creation, then by name. Older rules take precedence.
 func Older(a, b *Rule) int {
-	if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Name, b.Name)
+	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Name, b.Name))
 }
 
-// All are the rules, older ones first. The slice must not be changed.
+// All returns the rules, the oldest first. The slice must not be changed.
 func (s *Set) All() []*Rule { return s.rules }
 
-// Rule is the rule with this UID, nil if there is none.
+// Rule returns the rule with a UID, or nil.
 func (s *Set) Rule(uid types.UID) *Rule { return s.byUID[uid] }
 
-// Named is the rule with this name, nil if there is none.
+// Named returns the rule with a name, or nil.
 func (s *Set) Named(name string) *Rule { return s.byName[name] }
 
-// taintID tells taints apart.
+// taintID identifies a taint on a node.
 type taintID struct {
 	key    string
 	effect corev1.TaintEffect
 }
 
-// Manager is the oldest rule with this taint, nil if there is none.
+// Manager returns the oldest rule with a taint, or nil.
 func (s *Set) Manager(t *corev1.Taint) *Rule { return s.managers[taintID{t.Key, t.Effect}] }
 
-// With is the set with a rule put in the place of its former version, and of any other rule of its name.
+// With returns the set with a rule instead of its former version, and of any other rule of the same name.
 func (s *Set) With(r *Rule) *Set {
-	rest := make([]*Rule, 0, len(s.rules)+1)
-	for _, o := range s.rules {
-		if o.UID != r.UID && o.Name != r.Name {
-			rest = append(rest, o)
-		}
-	}
+	rest := slices.DeleteFunc(slices.Clone(s.rules), func(o *Rule) bool { return o.UID == r.UID || o.Name == r.Name })
 	return NewSet(append(rest, r)...)
 }
 
-// Without is the set without the rule with this UID.
+// Without returns the set without the rule with a UID.
 func (s *Set) Without(uid types.UID) *Set {
 	return NewSet(slices.DeleteFunc(slices.Clone(s.rules), func(r *Rule) bool { return r.UID == uid })...)
 }

@@ -6,6 +6,7 @@ package ruleset
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,14 +31,14 @@ const (
 // IncumbentLease is the name of the lease by which the Node Readiness Controller elects its leader.
 const IncumbentLease = "ba65f13e.readiness.node.x-k8s.io"
 
-// OtherController is the problem that a Node Readiness Controller renews its lease.
+// OtherController returns the problem of a cluster in which a Node Readiness Controller renews its lease.
 func OtherController(namespace, holder string) *Problem {
 	return &Problem{Reason: ReasonOtherController, Message: fmt.Sprintf("another controller acts on the rules: %s renews "+
 		"the lease %s/%s. Nodegate changes nothing until that controller is stopped: scale its Deployment to 0, or if your "+
 		"provider runs it, turn it off there", holder, namespace, IncumbentLease)}
 }
 
-// Problem is something that makes a rule invalid.
+// Problem is a reason why a rule is invalid.
 type Problem struct {
 	// Field is the path of the field, such as spec.taint.key.
 	Field string
@@ -47,7 +48,7 @@ type Problem struct {
 	Message string
 }
 
-// String is the problem in a line.
+// String returns the field and the message.
 func (p Problem) String() string {
 	if p.Field == "" {
 		return p.Message
@@ -59,10 +60,10 @@ func (p Problem) String() string {
 var reservedTaintPrefixes = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/",
 	"node-role.kubernetes.io/"}
 
-// kubernetesTransient are those of them that come and go.
+// kubernetesTransient are the prefixes of those taints that Kubernetes adds and removes while a node runs.
 var kubernetesTransient = reservedTaintPrefixes[:2]
 
-// ValidateTaintKey says what is wrong with a taint key that a rule asks for; nothing, if nothing is.
+// ValidateTaintKey returns why a rule may not use a taint key, or "" if it may.
 func ValidateTaintKey(key string) string {
 	for _, p := range reservedTaintPrefixes {
 		if strings.HasPrefix(key, p) {
@@ -72,11 +73,11 @@ func ValidateTaintKey(key string) string {
 	return strings.Join(validation.IsQualifiedName(key), "; ")
 }
 
-// grammar is the regular expression by which a message of apimachinery ends; the words before it say the same.
+// grammar is the regular expression at the end of a message of apimachinery. The words before it say the same.
 var grammar = regexp.MustCompile(`,? regex used for validation is '[^']*'`)
 
-// Validate checks a spec as the CRD's schema does, for objects that another version of the schema let through, and
-// for what this version cannot do.
+// Validate checks a spec as the CRD's schema does, because another version of the schema may have accepted it. It also
+// finds what this version does not support.
 func Validate(spec *v1alpha1.NodeReadinessRuleSpec) []Problem {
 	_, problems := compileSpec(spec)
 	return problems
@@ -91,8 +92,8 @@ func compileSpec(spec *v1alpha1.NodeReadinessRuleSpec) ([]Requirement, []Problem
 	v.modes(spec)
 	v.agent(spec)
 	v.publish(spec.Publish)
-	requirements, problems := compileRequirements(spec)
-	return requirements, append(v.problems, problems...)
+	requirements := v.requirements(spec)
+	return requirements, v.problems
 }
 
 type validator struct{ problems []Problem }
@@ -117,22 +118,21 @@ func (v *validator) evidence(spec *v1alpha1.NodeReadinessRuleSpec) {
 		v.invalid("spec.conditions", "a rule needs evidence: give at least one entry in conditions or requirements")
 	}
 	for i, c := range spec.Conditions {
+		field := fmt.Sprintf("spec.conditions[%d]", i)
 		if c.Type == "" {
-			v.invalid(fmt.Sprintf("spec.conditions[%d].type", i), "must not be empty")
+			v.invalid(field+".type", "must not be empty")
 		}
 		if !knownStatus(c.RequiredStatus) {
-			v.invalid(fmt.Sprintf("spec.conditions[%d].requiredStatus", i), "must be True, False or Unknown, not %q",
-				c.RequiredStatus)
+			v.invalid(field+".requiredStatus", "must be True, False or Unknown, not %q", c.RequiredStatus)
 		}
 		if c.DefaultStatus != "" && !knownStatus(c.DefaultStatus) {
-			v.invalid(fmt.Sprintf("spec.conditions[%d].defaultStatus", i), "must be True, False or Unknown, not %q",
-				c.DefaultStatus)
+			v.invalid(field+".defaultStatus", "must be True, False or Unknown, not %q", c.DefaultStatus)
 		}
 		if c.DefaultStatus != "" && spec.BootstrapOnly() {
-			v.invalid(fmt.Sprintf("spec.conditions[%d].defaultStatus", i), "cannot be combined with bootstrap-only")
+			v.invalid(field+".defaultStatus", "cannot be combined with bootstrap-only")
 		}
 		if c.MaxAgeSeconds != nil && *c.MaxAgeSeconds < 1 {
-			v.invalid(fmt.Sprintf("spec.conditions[%d].maxAgeSeconds", i), "must be at least 1")
+			v.invalid(field+".maxAgeSeconds", "must be at least 1")
 		}
 	}
 }
@@ -168,16 +168,9 @@ func (v *validator) effects(spec *v1alpha1.NodeReadinessRuleSpec) {
 }
 
 func (v *validator) modes(spec *v1alpha1.NodeReadinessRuleSpec) {
-	switch spec.EnforcementMode {
-	case "", v1alpha1.EnforcementModeContinuous, v1alpha1.EnforcementModeBootstrapOnly:
-	default:
-		v.unknown("spec.enforcementMode", string(spec.EnforcementMode))
-	}
-	switch spec.ConditionPolicy {
-	case "", v1alpha1.ConditionPolicyAllOf, v1alpha1.ConditionPolicyAnyOf:
-	default:
-		v.unknown("spec.conditionPolicy", string(spec.ConditionPolicy))
-	}
+	oneOf(v, "spec.enforcementMode", spec.EnforcementMode,
+		v1alpha1.EnforcementModeContinuous, v1alpha1.EnforcementModeBootstrapOnly)
+	oneOf(v, "spec.conditionPolicy", spec.ConditionPolicy, v1alpha1.ConditionPolicyAllOf, v1alpha1.ConditionPolicyAnyOf)
 	if spec.AnyOf() && spec.BootstrapOnly() {
 		v.invalid("spec.conditionPolicy", "anyOf cannot be combined with bootstrap-only")
 	}
@@ -197,27 +190,14 @@ func (v *validator) modes(spec *v1alpha1.NodeReadinessRuleSpec) {
 	v.completionAnnotation(spec.CompletionAnnotation)
 }
 
-// admission is what happens in requests, and to whom.
 func (v *validator) admission(spec *v1alpha1.NodeReadinessRuleSpec) {
-	switch spec.PodAdmission {
-	case "", v1alpha1.PodAdmissionNone:
-	case v1alpha1.PodAdmissionDeny:
-		if spec.Taint == nil {
-			v.invalid("spec.podAdmission", "Deny needs a taint, since pods that tolerate it may still be bound: give spec.taint")
-		}
-	default:
-		v.unknown("spec.podAdmission", string(spec.PodAdmission))
+	oneOf(v, "spec.podAdmission", spec.PodAdmission, v1alpha1.PodAdmissionNone, v1alpha1.PodAdmissionDeny)
+	if spec.PodAdmission == v1alpha1.PodAdmissionDeny && spec.Taint == nil {
+		v.invalid("spec.podAdmission", "Deny needs a taint, since pods that tolerate it may still be bound: give spec.taint")
 	}
-	switch spec.NodeAdmission {
-	case "", v1alpha1.NodeAdmissionTaint, v1alpha1.NodeAdmissionNone:
-	default:
-		v.unknown("spec.nodeAdmission", string(spec.NodeAdmission))
-	}
-	switch spec.ExistingNodes {
-	case "", v1alpha1.ExistingNodesAll, v1alpha1.ExistingNodesIdle, v1alpha1.ExistingNodesNone:
-	default:
-		v.unknown("spec.existingNodes", string(spec.ExistingNodes))
-	}
+	oneOf(v, "spec.nodeAdmission", spec.NodeAdmission, v1alpha1.NodeAdmissionTaint, v1alpha1.NodeAdmissionNone)
+	oneOf(v, "spec.existingNodes", spec.ExistingNodes,
+		v1alpha1.ExistingNodesAll, v1alpha1.ExistingNodesIdle, v1alpha1.ExistingNodesNone)
 }
 
 func (v *validator) times(spec *v1alpha1.NodeReadinessRuleSpec) {
@@ -228,11 +208,8 @@ func (v *validator) times(spec *v1alpha1.NodeReadinessRuleSpec) {
 	if t == nil {
 		return
 	}
-	switch t.Action {
-	case "", v1alpha1.TimeoutActionKeep, v1alpha1.TimeoutActionRelease, v1alpha1.TimeoutActionReplace:
-	default:
-		v.unknown("spec.timeout.action", string(t.Action))
-	}
+	oneOf(v, "spec.timeout.action", t.Action,
+		v1alpha1.TimeoutActionKeep, v1alpha1.TimeoutActionRelease, v1alpha1.TimeoutActionReplace)
 	v.replace(spec)
 	if t.Seconds == nil && t.AppearSeconds == nil {
 		v.invalid("spec.timeout", "needs seconds, appearSeconds or both")
@@ -276,9 +253,7 @@ func (v *validator) replace(spec *v1alpha1.NodeReadinessRuleSpec) {
 		return
 	}
 	method := r.MethodOrDefault()
-	if method != v1alpha1.ReplaceMethodAnnotation && method != v1alpha1.ReplaceMethodNodeClaim {
-		v.unknown("spec.timeout.replace.method", string(method))
-	}
+	oneOf(v, "spec.timeout.replace.method", method, v1alpha1.ReplaceMethodAnnotation, v1alpha1.ReplaceMethodNodeClaim)
 	if (method == v1alpha1.ReplaceMethodAnnotation) != (r.Annotation != nil) {
 		v.invalid("spec.timeout.replace", "method: Annotation, the default, needs annotation, and method: NodeClaim does "+
 			"not take it")
@@ -291,7 +266,17 @@ func (v *validator) replace(spec *v1alpha1.NodeReadinessRuleSpec) {
 	}
 }
 
+// oneOf validates a field that is empty or has one of some values.
+func oneOf[S ~string](v *validator, field string, value S, supported ...S) {
+	if value != "" && !slices.Contains(supported, value) {
+		v.unknown(field, string(value))
+	}
+}
+
 func (v *validator) unknown(field, value string) {
-	v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported,
-		Message: fmt.Sprintf("unsupported value %q", value)})
+	v.unsupported(field, fmt.Sprintf("unsupported value %q", value))
+}
+
+func (v *validator) unsupported(field, message string) {
+	v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported, Message: message})
 }

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// CostLimit is what one evaluation may cost at most, in CEL's own unit: as much as Kubernetes grants a validation
-	// rule, about a tenth of a second.
+	// CostLimit is the maximum cost of one evaluation, in CEL's unit. It is about a tenth of a second, as for a validation
+	// rule of Kubernetes.
 	CostLimit = 1_000_000
 
-	// checkInterval is after how many steps of a comprehension the cost is looked at.
+	// checkInterval is the number of steps of a comprehension after which the cost is checked.
 	checkInterval = 100
 )
 
-// compatibility is the oldest Kubernetes version whose CEL functions expressions may use: the oldest one supported.
+// compatibility is the Kubernetes version whose CEL functions expressions may use: the oldest supported one.
 var compatibility = version.MajorMinor(1, 32)
 
-// env is made once: it is the expensive part.
+// env is created once, because that is expensive.
 var env = sync.OnceValues(func() (*cel.Env, error) {
 	set, err := environment.MustBaseEnvSet(compatibility).Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0),
@@ -41,7 +41,7 @@ var env = sync.OnceValues(func() (*cel.Env, error) {
 // Program is a compiled expression. It is safe for concurrent use.
 type Program struct{ program cel.Program }
 
-// Compile compiles an expression. The error names line and column of a mistake.
+// Compile compiles an expression. The error names the line and the column.
 func Compile(text string) (*Program, error) {
 	e, err := env()
 	if err != nil {
@@ -62,15 +62,15 @@ func Compile(text string) (*Program, error) {
 	return &Program{program: program}, nil
 }
 
-// Eval evaluates the expression over a node's value. It fails where a field is read that this node does not have, or
-// where it costs too much.
+// Eval evaluates the expression for a node. It fails if the expression reads a field that the node does not have, or
+// costs too much.
 func (p *Program) Eval(node Value) (bool, error) {
 	out, _, err := p.program.Eval(map[string]any{"node": map[string]any(node)})
 	if err != nil {
 		return false, fmt.Errorf("cannot be evaluated: %w", err)
 	}
 	result, ok := out.Value().(bool)
-	if !ok { // Compile has made sure of it
+	if !ok { // Compile has checked this
 		return false, fmt.Errorf("must be a bool, not %s", out.Type().TypeName())
 	}
 	return result, nil

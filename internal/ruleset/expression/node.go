@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	maxEntries = 1000  // of maps and lists, for the estimate of costs
-	maxString  = 10000 // likewise, characters
+	maxEntries = 1000  // the length of maps and lists for the estimate of costs
+	maxString  = 10000 // the number of characters for the estimate
 )
 
 var (
@@ -66,8 +66,8 @@ func object(name string, of fields) *apiservercel.DeclType {
 
 func init() { text.MaxElements = maxString }
 
-// Fields are the paths of all that an expression may read, sorted; "[]" stands for the entries of a list, "{}" for
-// those of a map.
+// Fields returns the sorted paths of all fields that an expression may read. "[]" stands for the entries of a list, "{}"
+// for those of a map.
 func Fields() []string {
 	var out []string
 	walk("node", nodeType, &out)
@@ -90,10 +90,10 @@ func walk(path string, t *apiservercel.DeclType, out *[]string) {
 	}
 }
 
-// Value is a node as expressions see it.
+// Value is the value of the variable node.
 type Value map[string]any
 
-// ValueOf makes the value of a node. Quantities are strings, as in JSON: quantity(node.status.allocatable['cpu']).
+// ValueOf returns the value of a node. Quantities are strings, as in JSON: quantity(node.status.allocatable['cpu']).
 func ValueOf(node *corev1.Node) Value {
 	return Value{
 		"metadata": map[string]any{
@@ -121,7 +121,7 @@ func ValueOf(node *corev1.Node) Value {
 	}
 }
 
-// unpublished are the conditions without those that rules publish: a rule that read them could depend on itself.
+// unpublished returns the conditions that no rule publishes. A rule that reads its own condition would depend on itself.
 func unpublished(conditions []corev1.NodeCondition) []corev1.NodeCondition {
 	ours := func(c corev1.NodeCondition) bool { return strings.HasPrefix(c.Reason, v1alpha1.PublishedReasonPrefix) }
 	if !slices.ContainsFunc(conditions, ours) {

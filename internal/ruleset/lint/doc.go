@@ -1,9 +1,8 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lint warns of rules that are valid and still will not do what their author wants: the rules webhook says so
-// when a rule is written, and "kubectl nodegate lint" before that. It refuses nothing; what makes a rule invalid is
-// found by package ruleset.
+// Package lint finds rules that are valid but probably wrong. The webhook for rules warns when a rule is written, and
+// "kubectl nodegate lint" before that. Package ruleset finds invalid rules.
 //
-// It is pure: what is known of the cluster is an argument, and all of it may be missing.
+// The package is pure: the facts about the cluster are arguments, and all of them may be missing.
 package lint
