@@ -12,9 +12,9 @@ import (
 // pool names a pool of devices of one driver.
 type pool struct{ driver, name string }
 
-// devices counts the devices of one node's ResourceSlices that pods can get, by driver. A driver publishes a pool by
-// writing its slices one after another with a new generation. Until all have it, the last complete count in known
-// stands; known is updated, and may be nil.
+// devices counts the devices in a node's ResourceSlices that pods can use, by driver. A driver publishes a pool slice
+// by slice, with a new generation. Until all slices have it, the last complete count in known is used. devices updates
+// known, which may be nil.
 func devices(published []*resourcev1.ResourceSlice, known map[pool]int64) map[string]int64 {
 	pools := map[pool][]*resourcev1.ResourceSlice{}
 	for _, s := range published {

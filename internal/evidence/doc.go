@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evidence gathers, of one node, what the requirements of rules are judged by: pods, the node's CSI drivers and
-// its devices. It watches just what some rule names, keeps of it just what is looked at, and says of each rule whether
-// all of its kinds of evidence are there to be judged by. It judges nothing.
+// Package evidence collects the evidence for requirements that is not on the Node object: pods, DaemonSets, CSI drivers
+// and devices. It watches only objects that a rule requires, and caches only the fields that are needed. For each rule
+// it tells whether all its evidence can be read. Package readiness evaluates the evidence.
 package evidence

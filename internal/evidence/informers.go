@@ -25,8 +25,8 @@ import (
 
 // Informers starts watches of evidence. The operator uses ClientInformers.
 type Informers interface {
-	// Follow starts a watch, which ends with the context at the latest. It returns before it calls any function of the
-	// watch, since the caller holds a lock.
+	// Follow starts a watch. The watch ends with the context, or with Stop. Follow must not call a function of the watch,
+	// because the caller holds a lock.
 	Follow(ctx context.Context, w *Watch) Informer
 }
 
@@ -34,26 +34,28 @@ type Informers interface {
 type Watch struct {
 	// Object is an empty object of the kind: a Pod, a DaemonSet, a CSINode or a ResourceSlice.
 	Object runtime.Object
-	// Namespace limits a watch of pods or DaemonSets; Options have its selectors.
+	// Namespace is the namespace of pods or DaemonSets.
 	Namespace string
-	// OfDaemonSets is whether only pods of DaemonSets are wanted, as readiness.DaemonPods.
+	// OfDaemonSets says that the informer keeps only pods of DaemonSets, as readiness.DaemonPod.
 	OfDaemonSets bool
-	Options      metav1.ListOptions
-	// Strip drops from an object, before it is kept, what no requirement looks at.
+	// Options has the selectors.
+	Options metav1.ListOptions
+	// Strip makes an object smaller before it is cached: it drops fields that no requirement needs.
 	Strip cache.TransformFunc
-	// Changed is called with an object that appeared or disappeared, or with an object before and after a change.
+	// Changed is called with an object that was created or deleted, or with an object before and after an update.
 	Changed func(objects ...any)
-	// StateChanged is called when Synced or Failed of the informer says something else.
+	// StateChanged is called when the result of Synced or Failed has changed.
 	StateChanged func()
 }
 
-// Informer is a watch that has been started. It is safe for concurrent use.
+// Informer is a running watch. It is safe for concurrent use.
 type Informer interface {
-	// Synced reports whether all objects that existed at the start have been seen.
+	// Synced reports whether all objects that existed at the start have been read.
 	Synced() bool
-	// Failed says why they cannot be read: the first read has not succeeded, or the permission has been taken away.
+	// Failed returns why the objects cannot be read: the first list failed, or the permission was removed. "" means that
+	// they can.
 	Failed() string
-	// ByNode returns the objects that belong to a node, as NodesOf says.
+	// ByNode returns the objects of a node, as by NodesOf.
 	ByNode(node string) []any
 	// Stop ends the watch.
 	Stop()
@@ -69,7 +71,7 @@ type informer struct {
 	cancel context.CancelFunc
 }
 
-// failures is why objects cannot be read.
+// failures stores why objects cannot be read.
 type failures struct {
 	changed func()
 	failed  atomic.Pointer[string]
@@ -158,7 +160,7 @@ func (f *failures) told(lw cache.ListerWatcher, failed func(error)) *cache.ListW
 	}
 }
 
-// fail notes an error before the first read has succeeded, and the loss of a permission.
+// fail stores an error before the first list has succeeded, and the loss of a permission.
 func (f *failures) fail(err error, synced bool) {
 	if synced && !apierrors.IsForbidden(err) {
 		return
@@ -194,7 +196,7 @@ func (i *informer) Stop() { i.cancel() }
 // ByNode implements Informer.
 func (i *informer) ByNode(node string) []any {
 	objects, err := i.GetIndexer().ByIndex(nodeIndex, node)
-	if err != nil { // there is that index
+	if err != nil { // the index exists: cannot happen
 		return nil
 	}
 	return objects

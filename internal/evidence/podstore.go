@@ -18,7 +18,7 @@ import (
 	"github.com/nodegate/nodegate/internal/watch"
 )
 
-// podStore keeps the pods of DaemonSets of one namespace by node: at most 200 bytes for each, where an informer needs
+// podStore stores the pods of DaemonSets of one namespace by node, with at most 200 bytes for each. An informer needs
 // more for its keys and indices alone. A reflector fills it.
 type podStore struct {
 	failures
@@ -38,7 +38,7 @@ type slimPod struct {
 	pod  readiness.DaemonPod
 }
 
-// stripDaemonPod makes a pod slim.
+// stripDaemonPod replaces a pod by a slimPod.
 func stripDaemonPod(o any) (any, error) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
@@ -61,7 +61,7 @@ func (c ClientInformers) followDaemonPods(ctx context.Context, w *Watch) Informe
 	return s
 }
 
-// Transformer implements cache.TransformingStore, so that not even the first list is kept as a whole.
+// Transformer implements cache.TransformingStore, so that the first list is never in memory as a whole.
 func (*podStore) Transformer() cache.TransformFunc { return stripDaemonPod }
 
 // Add implements cache.ReflectorStore.
@@ -76,7 +76,7 @@ func (s *podStore) Delete(o any) error { return s.apply(o, true) }
 // Resync implements cache.ReflectorStore.
 func (*podStore) Resync() error { return nil }
 
-// apply takes in one pod. Its node is reported only if something has changed that is kept.
+// apply stores or deletes one pod. It reports the pod's node only if the stored copy has changed.
 func (s *podStore) apply(o any, deleted bool) error {
 	p, err := slim(o)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *podStore) apply(o any, deleted bool) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore: it takes in a whole list.
+// Replace implements cache.ReflectorStore.
 func (s *podStore) Replace(list []any, _ string) error {
 	next := map[string][]readiness.DaemonPod{}
 	for _, o := range list {

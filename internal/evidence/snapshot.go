@@ -22,13 +22,13 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Snapshot is the evidence of one moment, read once and not watched: for those who look and go.
+// Snapshot is evidence that was read once and is not watched, for the kubectl plugin.
 type Snapshot struct {
 	objects map[string]map[string][]any // by key, by node
 	failed  map[string]string           // by key: why it could not be read
 }
 
-// Read reads what the rules of a set need. What cannot be read is told by Unavailable and Unread.
+// Read reads the evidence for the rules of a set. Unavailable and Unread tell what could not be read.
 func Read(ctx context.Context, clients kubernetes.Interface, set *ruleset.Set) *Snapshot {
 	return newSnapshot(set, func(s *Snapshot, key string, p *ruleset.Pods) error {
 		watch := ClientInformers{Clients: clients}.listWatch(watchOf(key, p))
@@ -39,7 +39,7 @@ func Read(ctx context.Context, clients kubernetes.Interface, set *ruleset.Set) *
 	})
 }
 
-// newSnapshot fills in the objects of each key that the rules of a set need.
+// newSnapshot calls a function for each key that the rules of a set need.
 func newSnapshot(set *ruleset.Set, fill func(s *Snapshot, key string, p *ruleset.Pods) error) *Snapshot {
 	s := &Snapshot{objects: map[string]map[string][]any{}, failed: map[string]string{}}
 	for key, pods := range neededBy(set) {
@@ -52,7 +52,7 @@ func newSnapshot(set *ruleset.Set, fill func(s *Snapshot, key string, p *ruleset
 	return s
 }
 
-// add keeps an object as the watch of the key does.
+// add stores an object in the form that a watch of the key has.
 func (s *Snapshot) add(key string, object any) {
 	switch o := object.(type) {
 	case *appsv1.DaemonSet:
@@ -69,8 +69,8 @@ func (s *Snapshot) add(key string, object any) {
 	}
 }
 
-// Of is what the given objects say: pods, DaemonSets, CSINodes and ResourceSlices, as a file has them. A kind of which
-// there is no object at all counts as not read.
+// Of returns a snapshot of the objects of a file: pods, DaemonSets, CSINodes and ResourceSlices. If the file has no
+// object of a kind, that kind counts as not read.
 func Of(objects []runtime.Object, set *ruleset.Set) *Snapshot {
 	return newSnapshot(set, func(s *Snapshot, key string, p *ruleset.Pods) error {
 		there := false
@@ -88,7 +88,7 @@ func Of(objects []runtime.Object, set *ruleset.Set) *Snapshot {
 	})
 }
 
-// belongs reports whether an object is of the kind that a key is about, and whether it is among those objects.
+// belongs reports whether an object has the kind of a key, and whether a watch of the key would return it.
 func belongs(o runtime.Object, key string, p *ruleset.Pods) (of, counts bool) {
 	kind, namespace, _ := strings.Cut(key, "/")
 	switch o := o.(type) {
@@ -108,7 +108,7 @@ func belongs(o runtime.Object, key string, p *ruleset.Pods) (of, counts bool) {
 	return false, false
 }
 
-// DaemonSets are the DaemonSets of a namespace.
+// DaemonSets returns the DaemonSets of a namespace.
 func (s *Snapshot) DaemonSets(namespace string) []*ruleset.DaemonSet {
 	return only[*ruleset.DaemonSet](s.objects[daemonSets+"/"+namespace][noNode])
 }
@@ -119,7 +119,7 @@ func (s *Snapshot) Complete(set *ruleset.Set) *ruleset.Set {
 		TransientTaintPrefixes: ruleset.DefaultTransientTaintPrefixes}, ruleset.NewSet())
 }
 
-// Gather fills in what is known of a node, for all rules of a set.
+// Gather fills in the evidence on a node for all rules of a set.
 func (s *Snapshot) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
 	gather(set, e, nil, func(key string) ([]any, bool) {
 		byNode, ok := s.objects[key]
@@ -127,7 +127,7 @@ func (s *Snapshot) Gather(set *ruleset.Set, node string, e *readiness.Evidence) 
 	})
 }
 
-// Unavailable says why a rule cannot be judged by this snapshot; nil, where it can.
+// Unavailable returns why a rule cannot be evaluated, or nil if it can.
 func (s *Snapshot) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 	return unavailable(rule, func(key string) (reason, why string) {
 		if failure := s.failed[key]; failure != "" {
@@ -137,7 +137,7 @@ func (s *Snapshot) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 	})
 }
 
-// Unread says why a requirement cannot be judged by this snapshot; empty, where it can.
+// Unread returns why a requirement cannot be evaluated, or "" if it can.
 func (s *Snapshot) Unread(r *ruleset.Requirement) string {
 	for _, key := range keysOf(r) {
 		if s.failed[key] != "" {

@@ -23,21 +23,22 @@ import (
 
 // Reasons for which a rule is frozen because of its evidence.
 const (
-	// ReasonPending means that a kind of evidence that the rule needs is just being read for the first time.
+	// ReasonPending means that evidence of the rule is being read for the first time.
 	ReasonPending = "EvidencePending"
-	// ReasonUnavailable means that it cannot be read.
+	// ReasonUnavailable means that evidence of the rule cannot be read.
 	ReasonUnavailable = "EvidenceUnavailable"
 )
 
-// Listener is told what has changed. Its methods must not block.
+// Listener is notified of changes. Its methods must not block.
 type Listener interface {
-	// NodesChanged is called with nodes whose evidence has changed.
+	// NodesChanged is called with the nodes whose evidence has changed.
 	NodesChanged(nodes ...string)
-	// AvailabilityChanged is called when Unavailable may say something else of some rule, or DaemonSets have changed.
+	// AvailabilityChanged is called if the result of Unavailable may have changed for a rule, or if DaemonSets have
+	// changed.
 	AvailabilityChanged()
 }
 
-// Sources are the watches for all rules. They are safe for concurrent use.
+// Sources watches the evidence for all rules. It is safe for concurrent use.
 type Sources struct {
 	informers Informers
 	listener  Listener
@@ -48,16 +49,16 @@ type Sources struct {
 	absent  map[string]absences       // by node
 }
 
-// absences are since when DaemonSets have no pod on a node, by UID.
+// absences holds since when DaemonSets have no pod on a node, by UID.
 type absences map[types.UID]time.Time
 
-// New watches nothing yet.
+// New returns Sources without watches.
 func New(informers Informers, listener Listener) *Sources {
 	return &Sources{informers: informers, listener: listener, running: map[string]Informer{},
 		devices: map[string]map[pool]int64{}, absent: map[string]absences{}}
 }
 
-// SetRules starts the watches that the rules need. They end with the context at the latest.
+// SetRules starts the watches that the rules need. They end with the context, or with StopUnused.
 func (s *Sources) SetRules(ctx context.Context, set *ruleset.Set) {
 	needed := neededBy(set)
 	s.mu.Lock()
@@ -82,8 +83,7 @@ func (s *Sources) StopUnused(sets ...*ruleset.Set) {
 	}
 }
 
-// neededBy are the keys of all watches that sets need, each with the requirement of pods that it is for, if it is for
-// one.
+// neededBy returns the keys of all watches that sets need, and the requirement of each key of pods.
 func neededBy(sets ...*ruleset.Set) map[string]*ruleset.Pods {
 	needed := map[string]*ruleset.Pods{}
 	for _, set := range sets {
@@ -98,7 +98,7 @@ func neededBy(sets ...*ruleset.Set) map[string]*ruleset.Pods {
 	return needed
 }
 
-// watchOf describes what the watch of a key reads.
+// watchOf returns the watch of a key, without its functions.
 func watchOf(key string, pods *ruleset.Pods) *Watch {
 	w := &Watch{}
 	switch kind, namespace, _ := strings.Cut(key, "/"); kind {
@@ -118,7 +118,7 @@ func watchOf(key string, pods *ruleset.Pods) *Watch {
 	return w
 }
 
-// watchFor describes the watch of a key that tells the listener.
+// watchFor returns the watch of a key that notifies the listener.
 func (s *Sources) watchFor(key string, pods *ruleset.Pods) *Watch {
 	w := watchOf(key, pods)
 	w.Changed, w.StateChanged = s.changed, s.listener.AvailabilityChanged
@@ -128,15 +128,15 @@ func (s *Sources) watchFor(key string, pods *ruleset.Pods) *Watch {
 	return w
 }
 
-// daemonSetsChanged puts rules in force again: the DaemonSets that they require are part of them. A status changes
-// nothing.
+// daemonSetsChanged makes the listener compile the rules again, because DaemonSets are part of them. A change of a
+// DaemonSet's status does not matter.
 func (s *Sources) daemonSetsChanged(objects ...any) {
 	if versions := only[*ruleset.DaemonSet](objects); len(versions) != 2 || !versions[0].Alike(versions[1]) {
 		s.listener.AvailabilityChanged()
 	}
 }
 
-// DaemonSets are the DaemonSets of a namespace.
+// DaemonSets returns the DaemonSets of a namespace.
 func (s *Sources) DaemonSets(namespace string) []*ruleset.DaemonSet {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *Sources) DaemonSets(namespace string) []*ruleset.DaemonSet {
 	return nil
 }
 
-// changed tells the listener of the nodes that objects belong to.
+// changed notifies the listener of the nodes of objects.
 func (s *Sources) changed(objects ...any) {
 	var nodes []string
 	for _, o := range objects {
@@ -161,7 +161,7 @@ func (s *Sources) changed(objects ...any) {
 	}
 }
 
-// Kinds of watches. The last three are followed by a namespace.
+// Kinds of watches. In a key, a namespace follows the last two.
 const (
 	csiNodes       = "csinodes"
 	resourceSlices = "resourceslices"
@@ -169,16 +169,16 @@ const (
 	daemonPods     = "daemonpods"
 )
 
-// noNode is where DaemonSets are found: they belong to no node in particular.
+// noNode is the node of DaemonSets in the index: they belong to no certain node.
 const noNode = ""
 
-// podsKey tells watches of pods apart.
+// podsKey returns the key of the watch for a requirement of pods.
 func podsKey(p *ruleset.Pods) string { return "pods/" + p.Namespace + "/" + p.Labels.String() }
 
-// keysOf names the watches that a requirement needs.
+// keysOf returns the keys of the watches that a requirement needs.
 func keysOf(r *ruleset.Requirement) []string {
 	switch {
-	case r.Pods != nil && selectsNothing(r.Pods): // the selector is invalid: as a string, this one selects everything
+	case r.Pods != nil && selectsNothing(r.Pods): // an invalid selector, which as a string would select all pods
 		return nil
 	case r.Pods != nil:
 		return []string{podsKey(r.Pods)}
@@ -201,8 +201,8 @@ func selectsNothing(p *ruleset.Pods) bool {
 	return !selectable
 }
 
-// Unavailable says why a rule cannot be judged now: which of its kinds of evidence cannot be read, or not yet. Nil,
-// where all can.
+// Unavailable returns why a rule cannot be evaluated: evidence cannot be read, or has not been read yet. It returns nil
+// if all evidence has been read.
 func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,7 +218,7 @@ func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 	})
 }
 
-// unavailable is the first of a rule's kinds of evidence that is not there to be judged by, as why says.
+// unavailable returns the first requirement of a rule whose evidence is missing by the function why, or nil.
 func unavailable(rule *ruleset.Rule, why func(key string) (reason, text string)) *ruleset.Problem {
 	for i := range rule.Requirements {
 		for _, key := range keysOf(&rule.Requirements[i]) {
@@ -231,7 +231,7 @@ func unavailable(rule *ruleset.Rule, why func(key string) (reason, text string))
 	return nil
 }
 
-// Gather fills in what is known of a node, for all rules of a set.
+// Gather fills in the evidence on a node for all rules of a set.
 func (s *Sources) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,7 +253,7 @@ func (s *Sources) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
 	})
 }
 
-// absentSince remembers since when DaemonSets have no pod on a node, as long as it is asked about them.
+// absentSince returns readiness.Evidence.Absent for a node. It forgets DaemonSets that it is not asked about.
 func (s *Sources) absentSince(node string) func(types.UID, time.Time) time.Time {
 	before, now := s.absent[node], absences{}
 	delete(s.absent, node)
@@ -269,7 +269,7 @@ func (s *Sources) absentSince(node string) func(types.UID, time.Time) time.Time 
 	}
 }
 
-// Forget forgets a node that is gone.
+// Forget drops a deleted node.
 func (s *Sources) Forget(node string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,8 +277,8 @@ func (s *Sources) Forget(node string) {
 	delete(s.absent, node)
 }
 
-// gather fills in what the objects of a node say, for all rules of a set. objects gives those of a key; false, where
-// that is not watched.
+// gather fills in the evidence on a node for all rules of a set. objects returns the node's objects of a key, or false
+// if the key is not watched.
 func gather(
 	set *ruleset.Set, e *readiness.Evidence, known map[pool]int64, objects func(key string) ([]any, bool),
 ) {
@@ -329,7 +329,7 @@ func gatherDaemonPods(q *ruleset.DaemonSets, e *readiness.Evidence, objects func
 	}
 }
 
-// only are the objects of a type.
+// only returns the objects of a type.
 func only[T any](objects []any) []T {
 	out := make([]T, 0, len(objects))
 	for _, o := range objects {

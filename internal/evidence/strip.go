@@ -12,7 +12,7 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// stripPod keeps of a pod what is looked at: who and where it is, whether it is ready, and what it tolerates.
+// stripPod drops all fields of a pod except its metadata, node, tolerations and readiness.
 func stripPod(o any) (any, error) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
@@ -38,7 +38,7 @@ func stripPod(o any) (any, error) {
 	return pod, nil
 }
 
-// stripSlice keeps of a device its name and taints: devices are counted.
+// stripSlice drops all fields of devices except the name and taints.
 func stripSlice(o any) (any, error) {
 	slice, ok := o.(*resourcev1.ResourceSlice)
 	if !ok {
@@ -51,7 +51,7 @@ func stripSlice(o any) (any, error) {
 	return slice, nil
 }
 
-// compileDaemonSet keeps of a DaemonSet what rules look at.
+// compileDaemonSet replaces a DaemonSet by its compiled form.
 func compileDaemonSet(o any) (any, error) {
 	if set, ok := o.(*appsv1.DaemonSet); ok {
 		return ruleset.CompileDaemonSet(set), nil

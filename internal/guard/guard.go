@@ -192,7 +192,8 @@ func late(rule *ruleset.Rule, r *Request, in gate.Input) bool {
 		in.Override.Action == gate.OverrideRelease {
 		return false
 	}
-	return !gate.Evicts(r.Node) && !began.LastTransitionTime.After(in.Verdict.Since) && r.Now.Sub(in.Verdict.Since) < lateLimit &&
+	return !gate.Evicts(r.Node) && !began.LastTransitionTime.After(in.Verdict.Since) &&
+		r.Now.Sub(in.Verdict.Since) < lateLimit &&
 		r.Now.Sub(began.LastTransitionTime.Time) < rule.Spec.EvictionGuard.MaxHold()+lateLimit
 }
 

@@ -75,8 +75,8 @@ func (v *Verdict) Blocking() string {
 	return strings.Join(out, "; ")
 }
 
-// Refuted reports whether evidence that was reported shows that the rule does not hold. Evidence that is missing, stale,
-// Unknown or from before the boot shows nothing. With anyOf, every piece must be refuted.
+// Refuted reports whether evidence that was reported shows that the rule does not hold. Evidence that is missing,
+// stale, Unknown or from before the boot shows nothing. With anyOf, every piece must be refuted.
 func (v *Verdict) Refuted(anyOf bool) bool {
 	refuted := 0
 	for i := range v.Results {

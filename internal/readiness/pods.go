@@ -16,12 +16,12 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// probelessReadySeconds is the default of minReadySeconds for a pod that has a container without a readiness probe. Such
-// a container is "ready" as soon as it has started.
+// probelessReadySeconds is the default of minReadySeconds for a pod that has a container without a readiness probe.
+// Such a container is "ready" as soon as it has started.
 const probelessReadySeconds = 10
 
-// NodeOf returns the node of a pod. If the pod is not bound yet, it returns the node that the pod was created for, which
-// a DaemonSet's pod requires by name, or "" if the pod may run on any node.
+// NodeOf returns the node of a pod. If the pod is not bound yet, it returns the node that the pod was created for,
+// which a DaemonSet's pod requires by name, or "" if the pod may run on any node.
 func NodeOf(pod *corev1.Pod) string {
 	if pod.Spec.NodeName != "" {
 		return pod.Spec.NodeName

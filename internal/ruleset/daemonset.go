@@ -190,7 +190,8 @@ type Cluster struct {
 }
 
 // WithDaemonSets returns the set with the DaemonSets of a cluster in its requirements. It freezes rules that wait for
-// each other because of them. before is the former result. A rule for which nothing has changed is the same as in before.
+// each other because of them. before is the former result. A rule for which nothing has changed is the same as in
+// before.
 func (s *Set) WithDaemonSets(in Cluster, before *Set) *Set {
 	if !s.daemonSets {
 		return s

@@ -16,8 +16,8 @@ const (
 	ReasonSuspended = "Suspended"
 )
 
-// Ordered returns the rules, each after the rules that it requires, and otherwise the oldest first. The slice must not be
-// changed.
+// Ordered returns the rules, each after the rules that it requires, and otherwise the oldest first. The slice must not
+// be changed.
 func (s *Set) Ordered() []*Rule { return s.ordered }
 
 // Chained reports whether a rule requires another one.
@@ -106,8 +106,8 @@ func (s *Set) required(r *Rule) []*Rule {
 	return out
 }
 
-// FreezeInvalid returns the set with the rules frozen that are invalid because of other rules; see Invalid. before is the
-// former set. A rule that was frozen by the same problem is the same as in before.
+// FreezeInvalid returns the set with the rules frozen that are invalid because of other rules; see Invalid. before is
+// the former set. A rule that was frozen by the same problem is the same as in before.
 func (s *Set) FreezeInvalid(before *Set) *Set {
 	if !s.chained && len(s.publishers) == 0 {
 		return s

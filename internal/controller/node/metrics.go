@@ -76,8 +76,9 @@ var (
 	conditionFailures = metrics.NewCounter("node_readiness_condition_failures_total",
 		"Evaluations in which a condition did not have the required status. Only with --enable-node-state-metrics.",
 		"condition")
-	timeouts         = metrics.NewCounter("node_readiness_timeouts_total", "Nodes on which a rule's timeout has ended.")
-	rearmed          = metrics.NewCounter("node_readiness_rearmed_total", "Nodes that a rule treated as new after a reboot.")
+	timeouts = metrics.NewCounter("node_readiness_timeouts_total", "Nodes on which a rule's timeout has ended.")
+	rearmed  = metrics.NewCounter("node_readiness_rearmed_total",
+		"Nodes that a rule treated as new after a reboot.")
 	conditionChanges = metrics.NewCounter("node_readiness_published_condition_changes_total",
 		"Changes of the node condition that a rule publishes, by its new status: True, False, Unknown or Removed.",
 		"status")

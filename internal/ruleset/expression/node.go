@@ -66,8 +66,8 @@ func object(name string, of fields) *apiservercel.DeclType {
 
 func init() { text.MaxElements = maxString }
 
-// Fields returns the sorted paths of all fields that an expression may read. "[]" stands for the entries of a list, "{}"
-// for those of a map.
+// Fields returns the sorted paths of all fields that an expression may read. "[]" stands for the entries of a list,
+// "{}" for those of a map.
 func Fields() []string {
 	var out []string
 	walk("node", nodeType, &out)
@@ -121,7 +121,8 @@ func ValueOf(node *corev1.Node) Value {
 	}
 }
 
-// unpublished returns the conditions that no rule publishes. A rule that reads its own condition would depend on itself.
+// unpublished returns the conditions that no rule publishes. A rule that reads its own condition would depend on
+// itself.
 func unpublished(conditions []corev1.NodeCondition) []corev1.NodeCondition {
 	ours := func(c corev1.NodeCondition) bool { return strings.HasPrefix(c.Reason, v1alpha1.PublishedReasonPrefix) }
 	if !slices.ContainsFunc(conditions, ours) {

@@ -19,16 +19,16 @@ const (
 	statusPrefix    = "status-taint.cluster-autoscaler.kubernetes.io/"
 )
 
-// cluster-autoscaler stops to scale a cluster while more nodes than both of these are not ready, by default.
+// By default, cluster-autoscaler stops scaling a cluster while more nodes than both of these are not ready.
 const (
 	autoscalerPercent = 45 // --max-total-unready-percentage
 	autoscalerCount   = 3  // --ok-total-unready-count
 )
 
-// usualFleet is the size of a cluster whose nodes are not known.
+// usualFleet is the assumed number of nodes if they are unknown.
 const usualFleet = 1000
 
-// karpenterStartup is what Karpenter needs for a key that it does not know.
+// karpenterStartup says what to do with Karpenter for a key that it does not know.
 const karpenterStartup = "name it in startupTaints of Karpenter's NodePools"
 
 // autoscalers warns about a taint that no autoscaler knows.
@@ -43,7 +43,7 @@ func (l *linter) autoscalers() {
 			"or %s", t.Key, karpenterStartup, karpenterPrefix, startupPrefix)
 }
 
-// autoscalerPrefix returns the prefix of a key that some autoscaler knows, or nothing.
+// autoscalerPrefix returns the prefix by which an autoscaler knows a key, or "" if none does.
 func autoscalerPrefix(key string) string {
 	for _, p := range []string{karpenterPrefix, startupPrefix, ignorePrefix, statusPrefix} {
 		if strings.HasPrefix(key, p) {
@@ -53,7 +53,7 @@ func autoscalerPrefix(key string) string {
 	return ""
 }
 
-// Advice is what to set in the autoscalers of a cluster, which the rule cannot tell. It is no fault of the rule.
+// Advice returns what to configure in autoscalers. It depends on the autoscaler, so it is not a warning about the rule.
 func Advice(rule *ruleset.Rule, facts Facts) []Warning {
 	l := &linter{rule: rule, facts: facts}
 	if t := rule.Taint; ruleset.Repels(t) {
@@ -63,7 +63,7 @@ func Advice(rule *ruleset.Rule, facts Facts) []Warning {
 	return l.found
 }
 
-// startupTaint says which autoscaler does not know the taint.
+// startupTaint advises about an autoscaler that does not know the taint.
 func (l *linter) startupTaint(t *corev1.Taint) {
 	const field = "spec.taint.key"
 	switch autoscalerPrefix(t.Key) {
@@ -81,7 +81,7 @@ func (l *linter) startupTaint(t *corev1.Taint) {
 	}
 }
 
-// autoscalerLimit looks at continuous rules: a bootstrap-only rule taints only nodes that are starting.
+// autoscalerLimit advises about the limit of a continuous rule. A bootstrap-only rule taints only nodes that start.
 func (l *linter) autoscalerLimit(t *corev1.Taint) {
 	if l.rule.Spec.BootstrapOnly() || strings.HasPrefix(t.Key, statusPrefix) {
 		return
@@ -95,7 +95,7 @@ func (l *linter) autoscalerLimit(t *corev1.Taint) {
 			}
 		}
 	}
-	// "Well below" leaves room for nodes that are not ready for other reasons.
+	// Other nodes may be not ready for other reasons, so the limit must be lower.
 	most := l.rule.MaxUnavailable(selected)
 	if most <= autoscalerCount || most*100 < autoscalerPercent*all {
 		return

@@ -23,7 +23,7 @@ const (
 	SharedTaint Code = "SharedTaint"
 	// ConditionTaken: another rule may publish the same condition on the same nodes.
 	ConditionTaken Code = "ConditionTaken"
-	// NoMaxUnavailable: a taint of NoExecute may evict the pods of any number of nodes at once.
+	// NoMaxUnavailable: a NoExecute taint may evict the pods of any number of nodes at once.
 	NoMaxUnavailable Code = "NoMaxUnavailable"
 	// PublishedUnlimited: any number of nodes may be marked False for remediators at once.
 	PublishedUnlimited Code = "PublishedUnlimited"
@@ -35,26 +35,26 @@ const (
 	KubeletCannotLabel Code = "KubeletCannotLabel"
 	// UnknownToAutoscalers: no autoscaler treats the taint as temporary.
 	UnknownToAutoscalers Code = "UnknownToAutoscalers"
-	// StartupTaint: one kind of autoscaler has to be told that the taint is temporary.
+	// StartupTaint: one kind of autoscaler must be configured to treat the taint as temporary.
 	StartupTaint Code = "StartupTaint"
 	// AutoscalerLimit: the rule may taint so many nodes that cluster-autoscaler stops scaling the cluster.
 	AutoscalerLimit Code = "AutoscalerLimit"
-	// ShortMaxAge: a condition of kubelet's own will look stale between two of its reports.
+	// ShortMaxAge: a condition of kubelet becomes stale between two reports.
 	ShortMaxAge Code = "ShortMaxAge"
-	// NeverRepeated: a condition is reported once: it becomes stale, or older than the boot, and stays so.
+	// NeverRepeated: a condition is reported only once, so it stays stale, or from before the boot.
 	NeverRepeated Code = "NeverRepeated"
 	// Deadlock: a pod that the rule waits for, or the operator, does not tolerate the rule's taint, or that of a rule
 	// which waits for this one.
 	Deadlock Code = "Deadlock"
 	// LeftOut: DaemonSets do not tolerate the rule's taint, so that the rule does not wait for them.
 	LeftOut Code = "LeftOut"
-	// NoEvidence: nothing in the cluster makes the pods that the rule waits for.
+	// NoEvidence: no workload in the cluster creates the pods that the rule requires.
 	NoEvidence Code = "NoEvidence"
-	// NoReadinessProbe: pods that the rule waits for are called ready as soon as they have started.
+	// NoReadinessProbe: pods that the rule requires count as ready as soon as they have started.
 	NoReadinessProbe Code = "NoReadinessProbe"
 	// ControlPlane: the rule selects nodes of the control plane.
 	ControlPlane Code = "ControlPlane"
-	// UnknownRule: the rule requires a rule that is not there.
+	// UnknownRule: the rule requires a rule that does not exist.
 	UnknownRule Code = "UnknownRule"
 	// NeverSatisfied: the rule requires a rule that cannot select any of its nodes.
 	NeverSatisfied Code = "NeverSatisfied"
@@ -70,28 +70,27 @@ type Warning struct {
 	Message string
 }
 
-// String is the warning in a line.
+// String returns the field and the message.
 func (w Warning) String() string { return w.Field + ": " + w.Message }
 
-// Facts are what is known of the cluster. What is nil is not known, and brings no warning.
+// Facts are the facts about the cluster. A field that is nil is unknown, and causes no warning.
 type Facts struct {
 	// Nodes are all nodes.
 	Nodes []*corev1.Node
-	// Workloads are what makes the pods of the namespaces that rules name, or those pods themselves.
+	// Workloads are the workloads in the namespaces that rules name, and the pods that have none.
 	Workloads []Workload
-	// Operator is what runs the operator.
+	// Operator are the workloads of the operator.
 	Operator []Workload
 }
 
-// Workload is a DaemonSet, a Deployment or the like, or a pod that none of them made.
+// Workload is a DaemonSet, a Deployment or a similar object, or a pod without one.
 type Workload struct {
-	// Kind, Namespace and Name say which.
 	Kind, Namespace, Name string
-	// Labels are those of its pods.
+	// Labels are the labels of its pods.
 	Labels map[string]string
 	// Pod is the spec of its pods.
 	Pod *corev1.PodSpec
-	// DaemonSet is the workload compiled; nil if it is none.
+	// DaemonSet is the compiled DaemonSet, or nil if the workload is another one.
 	DaemonSet *ruleset.DaemonSet
 }
 
@@ -103,8 +102,8 @@ func DaemonSet(d *appsv1.DaemonSet) Workload {
 
 func (w *Workload) String() string { return fmt.Sprintf("%s %s/%s", w.Kind, w.Namespace, w.Name) }
 
-// Warnings are what there is to say about a rule among others. The others may contain a rule of the same name, which
-// this one takes the place of; nil means that they are not known.
+// Warnings returns the warnings about a rule. others are all rules, or nil if they are unknown. The rule replaces the
+// one of the same name among them.
 func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	l := &linter{rule: rule, others: others, facts: facts}
 	l.sharedTaint()
@@ -123,7 +122,7 @@ func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	return l.found
 }
 
-// Problems are what makes a rule invalid, by itself or because of other rules.
+// Problems returns why a rule is invalid, on its own or because of other rules.
 func Problems(rule *ruleset.Rule, others *ruleset.Set) []ruleset.Problem {
 	if others == nil {
 		others = ruleset.NewSet()
@@ -142,7 +141,7 @@ func (l *linter) warn(code Code, field, format string, args ...any) {
 	l.found = append(l.found, Warning{Code: code, Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
-// rest are the other rules, without the one of the same name.
+// rest returns the rules with other names.
 func (l *linter) rest() []*ruleset.Rule {
 	if l.others == nil {
 		return nil
@@ -172,7 +171,7 @@ func (l *linter) sharedTaint() {
 	}
 }
 
-// whereBoth names the nodes that another rule selects as well.
+// whereBoth names nodes that another rule selects, too.
 func (l *linter) whereBoth(o *ruleset.Rule) string {
 	where := "nodes that both select"
 	if l.facts.Nodes != nil {
@@ -187,7 +186,7 @@ func (l *linter) whereBoth(o *ruleset.Rule) string {
 	return where
 }
 
-// probes looks for conditions that another rule publishes as well. A rule that is not stored yet is the younger one.
+// probes warns about conditions that another rule publishes, too. A rule that is not stored yet is the younger one.
 func (l *linter) probes() {
 	for i := range l.rule.Spec.Probes {
 		condition := l.rule.Spec.Probes[i].ConditionType
@@ -208,7 +207,7 @@ func (l *linter) probes() {
 	}
 }
 
-// publish looks for other rules and probes that publish the rule's condition, and for a missing limit.
+// publish warns about other rules and probes that publish the rule's condition, and about a missing limit.
 func (l *linter) publish() {
 	t := l.rule.Spec.Publishes()
 	if t == "" {
@@ -229,7 +228,7 @@ func (l *linter) publish() {
 	}
 }
 
-// replace looks for other rules that replace the same nodes, and for nodes without a NodeClaim.
+// replace warns about other rules that replace the same nodes, and about nodes without a NodeClaim.
 func (l *linter) replace() {
 	t := l.rule.Spec.Timeout
 	if !t.Replaces() {
@@ -261,10 +260,10 @@ func (l *linter) replace() {
 	}
 }
 
-// nodePoolLabel is on all nodes that Karpenter created.
+// nodePoolLabel is the label of all nodes that Karpenter created.
 const nodePoolLabel = "karpenter.sh/nodepool"
 
-// limit warns of a taint that evicts without maxUnavailable, unless the taint can only be on new nodes.
+// limit warns about a NoExecute taint without maxUnavailable, unless only new nodes can get it.
 func (l *linter) limit() {
 	t, spec := l.rule.Taint, l.rule.Spec
 	if t == nil || t.Effect != corev1.TaintEffectNoExecute || l.rule.Limited() {
@@ -286,7 +285,7 @@ func (l *linter) limit() {
 			"30%%", when)
 }
 
-// labels looks for labels that the selector needs and a kubelet cannot bring along.
+// labels warns about labels that the selector needs and that a kubelet cannot set.
 func (l *linter) labels() {
 	requirements, _ := l.rule.Selector.Requirements()
 	for _, r := range requirements {
@@ -299,7 +298,7 @@ func (l *linter) labels() {
 	}
 }
 
-// minimumKubeletAge is twice the time that may lie between two reports of kubelet's conditions, in seconds.
+// minimumKubeletAge is twice the maximum time between two reports of kubelet's conditions, in seconds.
 const minimumKubeletAge = 900
 
 func (l *linter) conditions() {
@@ -328,7 +327,7 @@ func (l *linter) conditions() {
 	}
 }
 
-// required looks at rules that this one requires.
+// required warns about required rules that do not exist, or that select none of the nodes.
 func (l *linter) required() {
 	if l.others == nil {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// pods looks at what makes the pods that the rule waits for.
+// pods warns about the workloads of the pods that the rule requires.
 func (l *linter) pods() {
 	if l.facts.Workloads == nil {
 		return
@@ -61,7 +61,7 @@ func (l *linter) workload(field string, p *ruleset.Pods, w *Workload) {
 	}
 }
 
-// daemonSets looks at the DaemonSets that the rule waits for.
+// daemonSets warns about the DaemonSets that the rule requires.
 func (l *linter) daemonSets() {
 	if l.facts.Workloads == nil || len(l.rule.DaemonSets()) == 0 {
 		return
@@ -80,7 +80,7 @@ func (l *linter) daemonSets() {
 	}
 }
 
-// untolerated looks at the DaemonSets of a requirement that do not tolerate the rule's own taint.
+// untolerated warns about the DaemonSets of a requirement that do not tolerate the rule's own taint.
 func (l *linter) untolerated(field string, q *ruleset.DaemonSets) {
 	var names []string
 	for _, d := range q.Found {
@@ -106,7 +106,7 @@ func (l *linter) untolerated(field string, q *ruleset.DaemonSets) {
 	}
 }
 
-// daemonSets are the DaemonSets of a namespace.
+// daemonSets returns the DaemonSets of a namespace.
 func (f *Facts) daemonSets(namespace string) (out []*ruleset.DaemonSet) {
 	for i := range f.Workloads {
 		if d := f.Workloads[i].DaemonSet; d != nil && d.Namespace == namespace {
@@ -116,7 +116,7 @@ func (f *Facts) daemonSets(namespace string) (out []*ruleset.DaemonSet) {
 	return out
 }
 
-// madeBy is what makes the pods of a requirement.
+// madeBy returns the workloads that create the pods of a requirement.
 func (l *linter) madeBy(p *ruleset.Pods) []*Workload {
 	var out []*Workload
 	for i := range l.facts.Workloads {
@@ -146,19 +146,19 @@ func (l *linter) operator() {
 	}
 }
 
-// tolerates reports whether a pod tolerates a taint for good.
+// tolerates reports whether a pod tolerates a taint without a time limit.
 func tolerates(pod *corev1.PodSpec, t *corev1.Taint) bool {
 	o := ruleset.Toleration(pod.Tolerations, t)
 	return o != nil && (t.Effect != corev1.TaintEffectNoExecute || o.TolerationSeconds == nil)
 }
 
-// The labels of nodes of the control plane.
+// The labels of control-plane nodes.
 const (
 	controlPlaneLabel    = "node-role.kubernetes.io/control-plane"
 	oldControlPlaneLabel = "node-role.kubernetes.io/master"
 )
 
-// controlPlane looks whether the rule selects nodes of the control plane without saying so.
+// controlPlane warns about a rule that selects control-plane nodes, unless its selector names their label.
 func (l *linter) controlPlane() {
 	if l.rule.Taint == nil {
 		return
@@ -169,7 +169,7 @@ func (l *linter) controlPlane() {
 	}
 	for _, r := range requirements {
 		if needs(r) && (r.Key() == controlPlaneLabel || r.Key() == oldControlPlaneLabel) {
-			return // that is what it is for
+			return // on purpose
 		}
 	}
 	const todo = "exclude them with {key: " + controlPlaneLabel + ", operator: DoesNotExist}"
@@ -199,7 +199,7 @@ func (l *linter) controlPlane() {
 	}
 }
 
-// some names a few of many.
+// some joins the first names, and adds the number of the others.
 func some(names []string) string {
 	const few = 3
 	slices.Sort(names)

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// needs reports whether nodes without the label are not selected.
+// needs reports whether a requirement matches only nodes with the label.
 func needs(r labels.Requirement) bool { return !r.Matches(labels.Set{}) }
 
-// What a kubelet may set on its own node among the labels of Kubernetes, by the admission plugin NodeRestriction; see
+// The labels of Kubernetes that the admission plugin NodeRestriction lets a kubelet set on its own node; see
 // https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction.
 var (
 	kubeletLabels = sets.New(
@@ -25,7 +25,7 @@ var (
 		corev1.LabelInstanceType, corev1.LabelInstanceTypeStable,
 	)
 	kubeletNamespaces = []string{corev1.LabelNamespaceSuffixKubelet, corev1.LabelNamespaceSuffixNode}
-	// reservedNamespaces are those in which a kubelet may set nothing else.
+	// reservedNamespaces are the namespaces in which a kubelet may set no other labels.
 	reservedNamespaces = []string{"kubernetes.io", "k8s.io"}
 )
 
@@ -38,7 +38,7 @@ func kubeletMaySet(key string) bool {
 	return !within(namespace, reservedNamespaces)
 }
 
-// within reports whether a namespace of labels is one of some, or a subdomain.
+// within reports whether a namespace of labels is in a list, or is a subdomain of one in the list.
 func within(namespace string, of []string) bool {
 	for _, n := range of {
 		if namespace == n || strings.HasSuffix(namespace, "."+n) {
