@@ -212,15 +212,6 @@ type TaintID struct {
 // TaintIDOf returns the identity of a taint.
 func TaintIDOf(t corev1.Taint) TaintID { return TaintID{t.Key, t.Effect} }
 
-// ClaimID returns the identity of the taint of a claim, or false if there is no valid claim.
-func ClaimID(claim string) (TaintID, bool) {
-	if claim == "" {
-		return TaintID{}, false
-	}
-	t, err := ParseTaint(claim)
-	return TaintIDOf(t), err == nil
-}
-
 // Find returns the node's taint with the same key and effect, or nil.
 func Find(node *corev1.Node, t *corev1.Taint) *corev1.Taint {
 	if t == nil {

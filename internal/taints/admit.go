@@ -4,19 +4,17 @@
 package taints
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/nodegate/nodegate/internal/gate"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -42,10 +40,8 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 		annotations = map[string]string{}
 	}
 	if old == nil {
-		maps.DeleteFunc(annotations, func(key, _ string) bool {
-			return strings.HasPrefix(key,
-				v1alpha1.RecordAnnotationPrefix)
-		})
+		maps.DeleteFunc(annotations,
+			func(key, _ string) bool { return strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) })
 	}
 	since := now.Truncate(time.Second)
 	if old == nil { // it is created a moment later; a time before that would be taken for a forged one
@@ -113,14 +109,7 @@ func admissionPatch(node *corev1.Node, taints []corev1.Taint, annotations map[st
 			}
 		}
 	}
-	if len(ops) == 0 {
-		return nil
-	}
-	out, err := json.Marshal(ops)
-	if err != nil { // strings and taints: cannot happen
-		return nil
-	}
-	return out
+	return encode(ops)
 }
 
 // AdmittedByPolicy reports whether a rule's claim on a node was made by the admission policy, which has no clock.

@@ -36,12 +36,15 @@ func patch(node *corev1.Node, taints []corev1.Taint, annotations map[string]stri
 	if !equality.Semantic.DeepEqual(node.Spec.Taints, taints) {
 		ops = append(ops, taintOperation(node.Spec.Taints, taints))
 	}
-	ops = append(ops, changes...)
-	out, err := json.Marshal(ops)
-	if err != nil { // strings and times: cannot happen
+	return encode(append(ops, changes...))
+}
+
+// encode returns a JSON Patch, or nil if it has no operations.
+func encode(ops []operation) []byte {
+	if len(ops) == 0 {
 		return nil
 	}
-	return out
+	return raw(ops)
 }
 
 func taintOperation(have, want []corev1.Taint) operation {
@@ -99,7 +102,7 @@ func annotationPath(key string) string {
 
 func raw(v any) json.RawMessage {
 	out, err := json.Marshal(v)
-	if err != nil { // strings and taints: cannot happen
+	if err != nil { // strings, times and taints: cannot happen
 		return null
 	}
 	return out

@@ -9,13 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nodegate/nodegate/internal/gate"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -70,7 +69,7 @@ type Outcome struct {
 func Plan(original *corev1.Node, swept Swept, decisions []gate.Decision, now time.Time) Outcome {
 	p := &planner{original: original, node: swept.Node, now: now, swept: swept.Claims}
 	for _, t := range swept.Claims {
-		p.manage(gate.TaintIDOf(t), true)
+		p.manage(gate.TaintIDOf(t))
 	}
 	for i := range decisions {
 		p.collect(&decisions[i])
@@ -85,7 +84,7 @@ func Plan(original *corev1.Node, swept Swept, decisions []gate.Decision, now tim
 	out := Outcome{Shared: p.shared()}
 	out.Patch = patch(original, taints, annotations)
 	if out.Patch != nil {
-		out.Changes = p.changes(decisions, swept.Claims, taints)
+		out.Changes = p.changes(decisions, taints)
 	}
 	return out
 }
@@ -120,9 +119,9 @@ type planner struct {
 	buffer  []byte                    // for records
 }
 
-// manage records whether a taint of the node is removed if no rule wants it.
-func (p *planner) manage(t gate.TaintID, goes bool) {
-	if len(p.node.Spec.Taints) == 0 || !goes {
+// manage makes the plan remove a taint of the node if no rule wants it.
+func (p *planner) manage(t gate.TaintID) {
+	if len(p.node.Spec.Taints) == 0 {
 		return
 	}
 	if p.managed == nil {
@@ -143,12 +142,14 @@ func (p *planner) want(c *claim) {
 func (c *claim) brings() bool { return c.d != nil && !c.d.Frozen }
 
 func (p *planner) collect(d *gate.Decision) {
-	if was, ok := gate.ClaimID(d.Was.Record.Taint); ok {
-		p.manage(was, !d.Frozen)
-		p.before = append(p.before, p.claimOf(d, d.Was.Record))
+	if was := p.claimOf(d, d.Was.Record); was != nil {
+		if !d.Frozen {
+			p.manage(gate.TaintIDOf(was.taint))
+		}
+		p.before = append(p.before, was)
 	}
 	if d.Manages() {
-		p.manage(gate.TaintIDOf(*d.Rule.Taint), true)
+		p.manage(gate.TaintIDOf(*d.Rule.Taint))
 	}
 	if !d.Claim {
 		return
@@ -157,18 +158,21 @@ func (p *planner) collect(d *gate.Decision) {
 	if !d.Frozen {
 		record = d.Record
 	}
-	if c := p.claimOf(d, record); c.taint.Key != "" {
+	if c := p.claimOf(d, record); c != nil {
 		p.want(c)
 	}
 }
 
+// claimOf returns the claim of a record, or nil if it has no valid one.
 func (p *planner) claimOf(d *gate.Decision, r gate.Record) *claim {
+	if r.Taint == "" {
+		return nil
+	}
 	t, err := gate.ParseTaint(r.Taint)
 	if err != nil {
-		return &claim{d: d}
+		return nil
 	}
-	c := &claim{d: d, taint: t, since: r.Since.Time}
-	c.since = c.since.Truncate(time.Second) // as the record has it
+	c := &claim{d: d, taint: t, since: r.Since.Truncate(time.Second)} // as the record has it
 	if c.since.IsZero() {
 		c.since = p.node.CreationTimestamp.Time // made by an admission policy, in the node's first request
 	}
@@ -262,8 +266,7 @@ func (p *planner) value(t corev1.Taint, claims []*claim) string {
 		return t.Value
 	}
 	if slices.ContainsFunc(p.swept, func(s corev1.Taint) bool {
-		return gate.TaintIDOf(s) == gate.TaintIDOf(t) &&
-			s.Value == t.Value
+		return gate.TaintIDOf(s) == gate.TaintIDOf(t) && s.Value == t.Value
 	}) {
 		return oldest.taint.Value
 	}
@@ -334,7 +337,7 @@ func (p *planner) mark(out *annotations, d *gate.Decision) {
 }
 
 // changes lists the operations of the patch, rule by rule.
-func (p *planner) changes(decisions []gate.Decision, swept []corev1.Taint, taints []corev1.Taint) []Change {
+func (p *planner) changes(decisions []gate.Decision, taints []corev1.Taint) []Change {
 	had, has := idsOf(p.node.Spec.Taints), idsOf(taints)
 	var out []Change
 	for i := range decisions {
@@ -346,21 +349,20 @@ func (p *planner) changes(decisions []gate.Decision, swept []corev1.Taint, taint
 			out = append(out, Change{Operation: op, Rule: d.Rule, Taint: t, Decision: *d})
 		}
 		if d.Rearmed {
-			add(Rearmed, p.ruleTaint(d))
+			add(Rearmed, ruleTaint(d))
 		}
 		if d.TimedOut {
-			add(TimedOut, p.ruleTaint(d))
+			add(TimedOut, ruleTaint(d))
 		}
-		p.guardChanges(d, add)
+		guardChanges(d, add)
 		p.taintChanges(d, had, has, add)
 		if d.Marked && !d.Was.Completed {
 			add(Completed, corev1.Taint{})
 		}
 	}
-	for _, t := range swept {
+	for _, t := range p.swept {
 		reported := slices.ContainsFunc(out, func(c Change) bool {
-			return c.Operation == Removed &&
-				gate.TaintIDOf(c.Taint) == gate.TaintIDOf(t)
+			return c.Operation == Removed && gate.TaintIDOf(c.Taint) == gate.TaintIDOf(t)
 		})
 		if had[gate.TaintIDOf(t)] && !has[gate.TaintIDOf(t)] && !reported {
 			out = append(out, Change{Operation: Removed, Taint: t})
@@ -369,7 +371,7 @@ func (p *planner) changes(decisions []gate.Decision, swept []corev1.Taint, taint
 	return out
 }
 
-func (p *planner) guardChanges(d *gate.Decision, add func(Operation, corev1.Taint)) {
+func guardChanges(d *gate.Decision, add func(Operation, corev1.Taint)) {
 	before, after := &d.Was.Record, &d.Record
 	switch {
 	case !after.GuardEnded.IsZero() && before.GuardEnded.IsZero():
@@ -382,7 +384,7 @@ func (p *planner) guardChanges(d *gate.Decision, add func(Operation, corev1.Tain
 	}
 }
 
-func (p *planner) ruleTaint(d *gate.Decision) corev1.Taint {
+func ruleTaint(d *gate.Decision) corev1.Taint {
 	if d.Rule.Taint == nil {
 		return corev1.Taint{}
 	}

@@ -9,12 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nodegate/nodegate/internal/gate"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 

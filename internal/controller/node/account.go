@@ -138,7 +138,7 @@ func (a *account) divide(pieces []spent, from, to time.Time) {
 		}
 		if due := a.stable(); due.After(from) {
 			s := &a.evidence[len(pieces)]
-			s.blocked += minTime(to, due).Sub(from)
+			s.blocked += min(to.Sub(from), due.Sub(from))
 			s.alone = s.blocked
 		}
 	}
@@ -146,18 +146,7 @@ func (a *account) divide(pieces []spent, from, to time.Time) {
 
 // stable returns when stabilization ends, provided that no evidence goes missing until then.
 func (a *account) stable() time.Time {
-	ready, old := a.clear.Add(a.rule.Spec.ReadyWindow()), a.created.Add(a.rule.Spec.MinimumHold())
-	if old.After(ready) {
-		return old
-	}
-	return ready
-}
-
-func minTime(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
+	return a.created.Add(max(a.clear.Sub(a.created)+a.rule.Spec.ReadyWindow(), a.rule.Spec.MinimumHold()))
 }
 
 // last returns the index of the evidence that blocked last, or -1 if none did. readySeconds, which always follow, do

@@ -42,10 +42,7 @@ func (s *deletedRules) among(ctx context.Context, live client.Reader, refs []str
 		for i := range rules.Items {
 			alive.Insert(string(rules.Items[i].UID), rules.Items[i].Name)
 		}
-		if s.dead.Len() > maxGone {
-			s.dead = nil
-		}
-		if s.dead == nil {
+		if s.dead == nil || s.dead.Len() > maxGone {
 			s.dead = sets.New[string]()
 		}
 		s.dead.Insert(sets.New(refs...).Difference(alive).UnsortedList()...)
