@@ -45,7 +45,9 @@ func newChanging(cmd *cobra.Command, done string) *changing {
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "Do not ask for confirmation.")
 	cmd.Flags().StringVar(&c.dryRun, "dry-run", dryRunNone, `Must be "none", "server", or "client". `+
 		"With client, the plugin prints the object that it would send; with server, the server does not store it.")
-	cmd.Flags().Lookup("dry-run").NoOptDefVal = dryRunClient // as kubectl
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = dryRunClient              // as kubectl
+	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions( // it fails only without such a flag
+		[]string{dryRunNone, dryRunServer, dryRunClient}, cobra.ShellCompDirectiveNoFileComp))
 	c.flags.AddFlags(cmd)
 	cmd.PreRunE = func(*cobra.Command, []string) error { return c.validate() } // before a request to the server
 	return c

@@ -226,8 +226,9 @@ var (
 	ruleList = v1alpha1.GroupVersion.WithKind("NodeReadinessRuleList")
 )
 
-// complete completes the names of a list: those that start with what was typed, each once.
-func (p *plugin) complete(kind schema.GroupVersionKind) cobra.CompletionFunc {
+// complete completes the names of a list, and words that stand beside them: those that start with what was typed, each
+// once.
+func (p *plugin) complete(kind schema.GroupVersionKind, words ...string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second) // a shell waits
 		defer cancel()
@@ -241,12 +242,12 @@ func (p *plugin) complete(kind schema.GroupVersionKind) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		var names []string
+		names := slices.Clone(words)
 		for _, o := range found {
-			if strings.HasPrefix(o.Name, toComplete) && !slices.Contains(args, o.Name) {
-				names = append(names, o.Name)
-			}
+			names = append(names, o.Name)
 		}
-		return names, cobra.ShellCompDirectiveNoFileComp
+		return slices.DeleteFunc(names, func(n string) bool {
+			return !strings.HasPrefix(n, toComplete) || slices.Contains(args, n)
+		}), cobra.ShellCompDirectiveNoFileComp
 	}
 }

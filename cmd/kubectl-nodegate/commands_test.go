@@ -465,6 +465,10 @@ var _ = Describe("completion", func() {
 		Expect(complete("why", "completed", "comp")).NotTo(ContainSubstring("completed"))
 		Expect(complete("status", "comp")).To(HavePrefix("completing\n"))
 		Expect(complete("status", "-o", "")).To(ContainSubstring("yaml\n"))
+		Expect(complete("get", "")).To(HavePrefix("nodes\n:"))
+		Expect(complete("get", "nodes", "comp")).To(HavePrefix("completed\n"))
+		Expect(complete("maintenance", "completed", "o")).To(HavePrefix("on\noff\n"))
+		Expect(complete("pause", "--dry-run=")).To(HavePrefix("none\nserver\nclient\n"))
 	})
 })
 

@@ -237,7 +237,7 @@ its agent answers 503. Taints are not changed. It sets the annotation
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.flush(p, p.maintenance(cmd.Context(), o, args[:len(args)-1], args[len(args)-1], reason))
 		},
-		ValidArgsFunction: p.complete(nodeList),
+		ValidArgsFunction: p.complete(nodeList, "on", "off"),
 	}
 	o = newChanging(cmd, "maintenance changed")
 	cmd.Flags().StringVar(&reason, "reason", "kubectl nodegate maintenance", "The reason, which /health and \"why\" show.")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/plugin/input"
+	"github.com/nodegate/nodegate/internal/plugin/report"
 )
 
 type pauseOptions struct {
@@ -220,7 +221,7 @@ func (o *pauseOptions) announce(rules []v1alpha1.NodeReadinessRule, dependents [
 		text += fmt.Sprintf(" %s, because they require them: %s.", verb, strings.Join(dependents, ", "))
 	}
 	if unreported > 0 {
-		text += fmt.Sprintf(" %d of the rules have no status yet and are not counted.", unreported)
+		text += fmt.Sprintf(" Not counted: %s without a status yet.", report.Plural(unreported, "rule", "rules"))
 	}
 	return text
 }

@@ -101,8 +101,13 @@ those that are not ready but not held, then ready ones.`,
 		Example: `  kubectl nodegate get nodes --held
   kubectl nodegate get nodes --rule network -l pool=workers -o wide
   kubectl nodegate get nodes --held -o name`,
-		ValidArgsFunction: p.complete(nodeList),
-		RunE:              func(cmd *cobra.Command, args []string) error { return p.get(cmd.Context(), args, o) },
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return []string{"nodes"}, cobra.ShellCompDirectiveNoFileComp
+			}
+			return p.complete(nodeList)(cmd, args, typed)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return p.get(cmd.Context(), args, o) },
 	}
 	cmd.Flags().BoolVar(&o.held, "held", false, "List only nodes that a rule holds.")
 	cmd.Flags().StringVar(&o.rule, "rule", "", "List only nodes that this rule concerns, and group them by it.")

@@ -381,6 +381,10 @@ var _ = Describe("Nodes that never become ready", func() {
 			p.play(1)
 			p.stale()
 		}, (*provider).start),
+		Entry("that was written since the cache has seen it", func(p *provider) {
+			p.play(1)
+			p.staleNode()
+		}, (*provider).start),
 	)
 
 	It("are handed over although pods of DaemonSets and static pods run there", func(ctx context.Context) {
@@ -489,6 +493,23 @@ func (p *provider) stale() {
 		},
 	})
 	p.annotateRule()
+}
+
+// staleNode lets the rule's controller read the first node as it is now from then on, while another client writes it.
+func (p *provider) staleNode() {
+	GinkgoHelper()
+	old := p.list()[0]
+	p.rules.Client = interceptor.NewClient(server.Client, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, k client.ObjectKey, o client.Object,
+			opts ...client.GetOption) error {
+			if node, ok := o.(*corev1.Node); ok {
+				old.DeepCopyInto(node)
+				return nil
+			}
+			return c.Get(ctx, k, o, opts...)
+		},
+	})
+	p.annotate("example.com/written", `"now"`)
 }
 
 // annotateRule writes the rule as another client.
