@@ -37,7 +37,7 @@ rules:
 - level: Metadata
   users: [%s, %s]
 - level: None
-`, operatorUser, floorUser)
+`, userStem+operatorName, userStem+floorName)
 }
 
 // requests are the requests of a contestant in a phase.

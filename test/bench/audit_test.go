@@ -90,7 +90,7 @@ func TestAuditPolicyNamesBothUsers(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(auditPolicy()), &policy); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{operatorUser, floorUser}, policy.Rules[0].Users); diff != "" {
+	if diff := cmp.Diff([]string{"bench-operator", "bench-floor"}, policy.Rules[0].Users); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -112,7 +111,6 @@ func (b *bench) startCluster(ctx context.Context) (err error) {
 	}
 	b.cluster, err = cluster.Start(ctx, cluster.Options{
 		Assets:      os.Getenv("KUBEBUILDER_ASSETS"),
-		Dir:         b.dir,
 		AuditPolicy: auditPolicy(),
 		Log:         progress{},
 		CRD:         true,
@@ -132,7 +130,7 @@ func (b *bench) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	b.writer = newWriter(meta, b.rules, b.writers)
+	b.writer = newWriter(meta, b.rules, writers)
 	for i := range b.nodes {
 		b.writer.names = append(b.writer.names, fmt.Sprintf("node-%d", i))
 	}
@@ -154,7 +152,7 @@ func (b *bench) createNodes(ctx context.Context) error {
 	defer cancel()
 	say("creating %d nodes", b.nodes)
 	all, ctx2 := errgroup.WithContext(ctx)
-	all.SetLimit(b.writers)
+	all.SetLimit(writers)
 	for _, name := range b.writer.names {
 		all.Go(func() error {
 			node := cluster.NewNode(name, cluster.NodeOptions{Unmanaged: true, Labels: map[string]string{poolLabel: poolValue}})
@@ -201,11 +199,6 @@ func (b *bench) reset(ctx context.Context) error {
 		return fmt.Errorf("%d nodes have taints or records before the first phase", n)
 	}
 	return b.compact(ctx)
-}
-
-// profileName is the file that a profile is written to.
-func (b *bench) profileName(contestant, phase string) string {
-	return filepath.Join(b.profile, strings.ReplaceAll(contestant+"-"+phase, " ", "-")+".pprof")
 }
 
 // sleep reports false when the context has ended first.

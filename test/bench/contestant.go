@@ -24,80 +24,68 @@ const (
 	operatorName = "operator"
 	floorName    = "floor"
 
-	operatorUser = "bench-operator"
-	floorUser    = "bench-floor"
+	// userStem and the name of a contestant are its user.
+	userStem = "bench-"
 )
 
 // contestant is one that is measured.
 type contestant struct {
 	name, user string
-	process    func(kubeconfig string) cluster.Process
+	process    cluster.Process
 	// apply makes it act, on nodes that it has only watched until then; finish undoes that.
 	apply  func(ctx context.Context) error
 	finish func(ctx context.Context) error
-	// profile is where a CPU profile of it is to be had.
-	profile string
 	// metrics is where its own metrics are; empty if it has none.
 	metrics string
 	rules   int // how many it has
 }
 
-func (b *bench) contestant(name string) *contestant {
+func (b *bench) contestant(name string) (*contestant, error) {
+	c := &contestant{name: name, user: userStem + name}
+	kubeconfig, err := b.cluster.KubeconfigFor(c.user, "system:masters")
+	if err != nil {
+		return nil, err
+	}
+	base := ""
+	c.process, base = b.command(name, b.operator, kubeconfig, false)
 	if name == operatorName {
-		return b.operatorContestant()
+		c.rules, c.metrics, c.apply, c.finish = b.rules, base+"/metrics", b.createRules, b.deleteRules
+		return c, nil
 	}
-	return b.floorContestant()
+	c.apply = func(ctx context.Context) error { return applyFloor(ctx, base) }
+	c.finish = func(context.Context) error { return nil }
+	return c, nil
 }
 
-func (b *bench) operatorContestant() *contestant {
-	metrics, probes, pprof := freeAddress(), freeAddress(), ""
-	c := &contestant{name: operatorName, user: operatorUser, rules: b.rules, metrics: "http://" + metrics + "/metrics"}
-	if b.profile != "" {
-		pprof = freeAddress()
-		c.profile = "http://" + pprof + "/debug/pprof/profile"
-	}
-	c.process = func(kubeconfig string) cluster.Process {
-		args := []string{
-			"--kubeconfig=" + kubeconfig, "--leader-elect=false",
-			"--metrics-bind-address=" + metrics, "--metrics-secure=false", "--health-probe-bind-address=" + probes,
-			fmt.Sprintf("--node-concurrent-reconciles=%d", b.workers),
-		}
-		var env []string
-		if limit := b.memoryTarget(); limit > 0 {
-			env = append(env, fmt.Sprintf("GOMEMLIMIT=%d", limit/10*9))
-		}
-		if pprof != "" {
-			args = append(args, "--pprof-bind-address="+pprof)
-		}
-		return cluster.Process{Name: c.name, Path: b.operator, Args: args, Env: env,
-			Ready: answers("http://" + probes + "/readyz")}
-	}
-	c.apply = b.createRules
-	c.finish = b.deleteRules
-	return c
+// applyFloor makes the floor act.
+func applyFloor(ctx context.Context, base string) error {
+	_, err := request(ctx, http.MethodPost, base+"/apply")
+	return err
 }
 
-func (b *bench) floorContestant() *contestant {
-	address := freeAddress()
-	c := &contestant{name: floorName, user: floorUser, profile: "http://" + address + "/debug/pprof/profile"}
-	c.process = func(kubeconfig string) cluster.Process {
+// command returns how a contestant is started, and the URL below which its metrics are, or what the floor serves.
+func (o *options) command(name, operator, kubeconfig string, elect bool) (p cluster.Process, base string) {
+	address, probes := freeAddress(), freeAddress()
+	base = "http://" + address
+	if name == floorName {
 		self, err := os.Executable()
 		if err != nil {
 			self = os.Args[0]
 		}
-		args := []string{
-			"floor", "--kubeconfig=" + kubeconfig, "--address=" + address,
-			fmt.Sprintf("--rules=%d", b.rules), fmt.Sprintf("--workers=%d", b.workers),
-			"--evidence=" + b.evidence,
-		}
-		return cluster.Process{Name: c.name, Path: self, Args: args, Ready: answers("http://" + address + "/readyz")}
+		return cluster.Process{Name: name, Path: self, Ready: answers(base + "/readyz"), Args: []string{
+			"floor", "--kubeconfig=" + kubeconfig, "--address=" + address, fmt.Sprintf("--rules=%d", o.rules),
+			"--evidence=" + o.evidence,
+		}}, base
 	}
-	c.apply = func(ctx context.Context) error {
-		_, err := request(ctx, http.MethodPost, "http://"+address+"/apply")
-		return err
+	p = cluster.Process{Name: name, Path: operator, Ready: answers("http://" + probes + "/readyz"), Args: []string{
+		"--kubeconfig=" + kubeconfig, fmt.Sprintf("--leader-elect=%t", elect), "--leader-election-namespace=default",
+		"--metrics-bind-address=" + address, "--metrics-secure=false", "--health-probe-bind-address=" + probes,
+		fmt.Sprintf("--node-concurrent-reconciles=%d", workers),
+	}}
+	if limit := o.memoryTarget(); limit > 0 {
+		p.Env = append(p.Env, fmt.Sprintf("GOMEMLIMIT=%d", limit/10*9))
 	}
-	c.finish = func(context.Context) error { return nil }
-	return c
+	return p, base
 }
 
 func (b *bench) createRules(ctx context.Context) error {

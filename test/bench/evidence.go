@@ -93,7 +93,7 @@ func podStatus(status corev1.ConditionStatus) corev1.PodStatus {
 // createPods makes the pods that rules go by, and the bystanders, on all nodes in turns.
 func (b *bench) createPods(ctx context.Context) error {
 	all, ctx := errgroup.WithContext(ctx)
-	all.SetLimit(b.writers)
+	all.SetLimit(writers)
 	create := func(namespace, name, node string, labels map[string]string) {
 		all.Go(func() error {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}

@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"net/http/pprof"
 	"os"
 	"os/signal"
 	"slices"
@@ -56,8 +55,7 @@ func floorMain(args []string) error {
 	fs := flag.NewFlagSet("floor", flag.ExitOnError)
 	kubeconfig := fs.String("kubeconfig", "", "")
 	pairs := fs.Int("rules", 1, "")
-	workers := fs.Int("workers", 16, "")
-	address := fs.String("address", "", "where /readyz, /apply and pprof are served")
+	address := fs.String("address", "", "where /readyz and /apply are served")
 	evidence := fs.String("evidence", byConditions, "")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -84,7 +82,7 @@ func floorMain(args []string) error {
 			return err
 		}
 	}
-	return f.run(ctx, *workers, *address)
+	return f.run(ctx, *address)
 }
 
 // nodeIndex is the index of pods by their node.
@@ -116,7 +114,7 @@ func (f *floor) watchPods(ctx context.Context) error {
 	return nil
 }
 
-func (f *floor) run(ctx context.Context, workers int, address string) error {
+func (f *floor) run(ctx context.Context, address string) error {
 	factory := informers.NewSharedInformerFactory(f.client, 0)
 	nodes := factory.Core().V1().Nodes()
 	f.nodes = nodes.Lister()
@@ -160,7 +158,6 @@ func (f *floor) handler() http.Handler {
 			f.look(node)
 		}
 	})
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	return mux
 }
 

@@ -9,12 +9,10 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -163,70 +161,41 @@ func (l *lab) beat(i int) {
 	})
 }
 
-// process is a contestant that runs.
+// process is a contestant that runs. base is the URL of its metrics.
 type process struct {
-	cmd    *exec.Cmd
-	log    string
-	base   string // of its metrics and pprof
-	probe  string
-	pprof  string // its address, if asked for
-	exited chan struct{}
+	*cluster.Component
+	base  string
+	ready func(context.Context) error
 }
 
 // run starts a contestant, and waits until it is ready.
 func (l *lab) run(ctx context.Context, name string, replica int) (*process, error) {
-	metrics, probes := freeAddress(), freeAddress()
-	p := &process{log: filepath.Join(l.dir, fmt.Sprintf("%s-%d.log", name, replica)), base: "http://" + metrics,
-		probe: "http://" + probes + "/readyz", exited: make(chan struct{})}
-	if name == floorName {
-		p.probe = p.base + "/readyz"
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		p.cmd = exec.Command(self, "floor", "--kubeconfig="+l.kubeconfig, "--address="+metrics,
-			fmt.Sprintf("--rules=%d", l.rules), fmt.Sprintf("--workers=%d", l.workers))
-	} else {
-		p.cmd = exec.Command(l.operator, "--kubeconfig="+l.kubeconfig, "--metrics-bind-address="+metrics,
-			"--metrics-secure=false", "--health-probe-bind-address="+probes, "--leader-election-namespace=default",
-			fmt.Sprintf("--leader-elect=%t", replica > 0), fmt.Sprintf("--node-concurrent-reconciles=%d", l.workers))
-		if l.profile != "" {
-			p.pprof = freeAddress()
-			p.cmd.Args = append(p.cmd.Args, "--pprof-bind-address="+p.pprof)
-		}
-		if limit := l.memoryTarget(); limit > 0 {
-			p.cmd.Env = append(os.Environ(), fmt.Sprintf("GOMEMLIMIT=%d", limit/10*9))
-		}
-	}
-	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
+	command, base := l.command(name, l.operator, l.kubeconfig, replica > 0)
+	p := &process{base: base, ready: command.Ready}
+	command.Name, command.Ready = fmt.Sprintf("%s-%d", name, replica), nil // with many nodes, that takes long
+	var err error
+	if p.Component, err = cluster.NewProcess(l.dir, command); err != nil {
 		return nil, err
 	}
-	defer func() { _ = out.Close() }()
-	p.cmd.Stdout, p.cmd.Stderr = out, out
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() { _ = p.cmd.Wait(); close(p.exited) }()
-	err = cluster.Poll(ctx, l.timeout, func() error {
-		select {
-		case <-p.exited:
-			return nil
-		default:
-			return answers(p.probe)(ctx)
-		}
-	})
-	if p.cmd.ProcessState != nil {
-		text, _ := os.ReadFile(p.log)
-		err = fmt.Errorf("%s has ended: %s", name, text[max(0, len(text)-2000):])
-	}
-	return p, err
+	return p, l.start(ctx, p)
 }
 
-func (p *process) end(sig syscall.Signal) {
-	_ = p.cmd.Process.Signal(sig)
-	<-p.exited
+// start starts a process again.
+func (l *lab) start(ctx context.Context, p *process) error {
+	err := p.Start(ctx)
+	if err != nil {
+		return err
+	}
+	err = cluster.Poll(ctx, l.timeout, func() error {
+		if p.PID() == 0 {
+			return nil
+		}
+		return p.ready(ctx)
+	})
+	if p.PID() == 0 {
+		return fmt.Errorf("%s has ended: %s", p.LogFile(), p.LogTail(20))
+	}
+	return err
 }
 
 // reconciles is how many nodes the operator has looked at.
@@ -242,23 +211,19 @@ func (p *process) reconciles(ctx context.Context) (int, error) {
 // measured measures a part of the work of a process, and adds a line to the results.
 func (l *lab) measured(p *process, phase string, part func() error) error {
 	l.server.Counts()
-	if err := measure.ResetPeak(p.cmd.Process.Pid); err != nil {
+	if err := measure.ResetPeak(p.PID()); err != nil {
 		return err
 	}
-	before, err := measure.CPU(p.cmd.Process.Pid)
+	before, err := measure.CPU(p.PID())
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	profiled := l.profiled(p, phase)
 	if err := part(); err != nil {
 		return fmt.Errorf("%s: %w", phase, err)
 	}
-	if err := profiled(); err != nil {
-		return err
-	}
-	after, err := measure.CPU(p.cmd.Process.Pid)
-	peak, errPeak := measure.Peak(p.cmd.Process.Pid)
+	after, err := measure.CPU(p.PID())
+	peak, errPeak := measure.Peak(p.PID())
 	counts := l.server.Counts()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -277,34 +242,9 @@ func (l *lab) measured(p *process, phase string, part func() error) error {
 
 // resident returns the memory of a process in MiB.
 func (p *process) resident() float64 {
-	if err := measure.ResetPeak(p.cmd.Process.Pid); err != nil {
+	if err := measure.ResetPeak(p.PID()); err != nil {
 		return 0
 	}
-	peak, _ := measure.Peak(p.cmd.Process.Pid)
+	peak, _ := measure.Peak(p.PID())
 	return float64(peak) / (1 << 20)
-}
-
-// profiled takes a CPU profile from now on. The function that it returns ends it.
-func (l *lab) profiled(p *process, phase string) func() error {
-	if p.pprof == "" {
-		return func() error { return nil }
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var text []byte
-	done := make(chan error, 1)
-	go func() {
-		var err error
-		text, err = request(ctx, http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=20", p.pprof))
-		done <- err
-	}()
-	return func() error {
-		defer cancel()
-		if err := <-done; err != nil {
-			return err
-		}
-		if err := os.MkdirAll(l.profile, 0o755); err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(l.profile, strings.ReplaceAll(phase, " ", "-")+".pprof"), text, 0o600)
-	}
 }

@@ -24,17 +24,18 @@ import (
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
+// workers is the number of nodes that the operator, and the floor, work on at a time; writers is the number of
+// conditions that are written at a time.
+const workers, writers = 16, 32
+
 type options struct {
 	nodes, rules, rounds int
-	workers, writers     int
 	heartbeats           int
 	evidenceOptions
 	operator string
 	// synthetic is whether a synthetic server takes the place of the control plane. Only then there are the other three.
 	synthetic, floor, outage bool
 	churn                    time.Duration
-	dir                      string
-	profile                  string
 	json                     string
 	timeout                  time.Duration
 }
@@ -43,18 +44,12 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.nodes, "nodes", 1000, "`number` of nodes")
 	fs.IntVar(&o.rules, "rules", 1, "`number` of rules; all select all nodes, each has a condition and a taint of its own")
 	fs.IntVar(&o.rounds, "rounds", 3, "`number` of rounds; the report has their medians")
-	fs.IntVar(&o.workers, "workers", 16, "`number` of nodes that the operator, and the floor, work on at a time")
-	fs.IntVar(&o.writers, "writers", 32, "`number` of conditions that are written at a time")
 	fs.IntVar(&o.heartbeats, "heartbeats", 6, "`number` of heartbeats of each node, kubelet's and the reporters' in turns")
 	fs.StringVar(&o.evidence, "evidence", byConditions,
 		"what rules go by: `conditions` of the node, or pods, one on each node")
 	fs.IntVar(&o.bystanders, "bystanders", 0,
 		"`number` of pods that no rule goes by: in the same namespace without the labels, and in another one with them")
 	fs.StringVar(&o.operator, "operator", "", "`file` of the operator's binary; by default it is built from cmd/manager")
-	fs.StringVar(&o.dir, "dir", "",
-		"`directory` to keep the control plane's files and all logs in; by default a temporary one")
-	fs.StringVar(&o.profile, "profile", "",
-		"`directory` for a CPU profile of each phase; what is measured then is not comparable")
 	fs.StringVar(&o.json, "json", "", "`file` for the numbers of the table, as JSON, for test/bench/chart")
 	fs.BoolVar(&o.synthetic, "synthetic", false, "measure against a small server in memory instead of a control plane")
 	fs.BoolVar(&o.floor, "floor", false, "with --synthetic: measure the floor, too")
@@ -64,7 +59,7 @@ func (o *options) bind(fs *flag.FlagSet) {
 }
 
 func (o *options) validate() error {
-	if min(o.nodes, o.rules, o.rounds, o.workers, o.writers, o.heartbeats) < 1 {
+	if min(o.nodes, o.rules, o.rounds, o.heartbeats) < 1 {
 		return errors.New("all numbers must be at least 1")
 	}
 	if o.rules > 100 {
@@ -119,7 +114,7 @@ func run(o *options) (err error) {
 	for round := range o.rounds {
 		for _, name := range order(round) {
 			say("round %d of %d: %s", round+1, o.rounds, name)
-			phases, err := b.measure(ctx, b.contestant(name))
+			phases, err := b.measure(ctx, name)
 			if err != nil {
 				return fmt.Errorf("%s, round %d: %w", name, round+1, err)
 			}
@@ -128,10 +123,8 @@ func run(o *options) (err error) {
 	}
 	fmt.Printf("\n%d nodes, %d rule(s), medians of %d round(s); %s, load average %.2f before and %.2f after\n\n",
 		o.nodes, o.rules, o.rounds, measure.Machine(), before, measure.LoadAverage())
-	if o.json != "" {
-		if err := results.writeJSON(o.json); err != nil {
-			return err
-		}
+	if err := o.writeJSON(results.lines()); err != nil {
+		return err
 	}
 	return results.print(os.Stdout)
 }

@@ -18,7 +18,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/test/bench/measure"
@@ -57,15 +56,15 @@ type measurement struct {
 }
 
 // measure starts a contestant, takes it through all phases, and ends it.
-func (b *bench) measure(ctx context.Context, c *contestant) (phases []*measurement, err error) {
+func (b *bench) measure(ctx context.Context, name string) (phases []*measurement, err error) {
 	if err := b.reset(ctx); err != nil {
 		return nil, fmt.Errorf("resetting the nodes: %w", err)
 	}
-	kubeconfig, err := b.cluster.KubeconfigFor(c.user, "system:masters")
+	c, err := b.contestant(name)
 	if err != nil {
 		return nil, err
 	}
-	p, err := b.cluster.Run(ctx, c.process(kubeconfig))
+	p, err := b.cluster.Run(ctx, c.process)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +122,6 @@ func (b *bench) phase(ctx context.Context, c *contestant, p *cluster.Component, 
 	if err := measure.ResetPeak(p.PID()); err != nil {
 		return nil, err
 	}
-	profiled := b.startProfile(ctx, c, phase)
 	meter, err := measure.NewMeter(p.PID(), b.cluster.APIServer.PID(), b.cluster.Etcd.PID())
 	if err != nil {
 		return nil, err
@@ -175,7 +173,7 @@ func (b *bench) phase(ctx context.Context, c *contestant, p *cluster.Component, 
 			return nil, err
 		}
 	}
-	return m, profiled()
+	return m, nil
 }
 
 // change carries out a phase in which taints change.
@@ -276,27 +274,6 @@ func ended(p *cluster.Component) error {
 		return fmt.Errorf("the process has ended: see %s", p.LogFile())
 	}
 	return nil
-}
-
-// startProfile takes a CPU profile of the next seconds, if asked for. The function that it returns waits for its end.
-func (b *bench) startProfile(ctx context.Context, c *contestant, phase int) func() error {
-	if b.profile == "" {
-		return func() error { return nil }
-	}
-	seconds := 5 + 20*b.nodes/1000
-	g := errgroup.Group{}
-	g.Go(func() error {
-		text, err := request(ctx, http.MethodGet, fmt.Sprintf("%s?seconds=%d", c.profile, seconds))
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(b.profile, 0o755); err != nil {
-			return err
-		}
-		return os.WriteFile(b.profileName(c.name, phaseTitles[phase]), text, 0o600)
-	})
-	sleep(ctx, 200*time.Millisecond) // until it has begun
-	return g.Wait
 }
 
 // reconciles is how many nodes the operator says it has looked at.

@@ -174,12 +174,16 @@ func table(lines []pageLine) string {
 	return b.String()
 }
 
-func (r *results) writeJSON(file string) error {
-	raw, err := json.MarshalIndent(r.lines(), "", "  ")
+// writeJSON writes the lines to the file of --json, if it is given.
+func (o *options) writeJSON(lines []pageLine) error {
+	if o.json == "" {
+		return nil
+	}
+	raw, err := json.MarshalIndent(lines, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(raw, '\n'), 0o600)
+	return os.WriteFile(o.json, append(raw, '\n'), 0o600)
 }
 
 // summary is one line about a measurement, for the progress.

@@ -5,12 +5,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"os"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,14 +41,7 @@ func runSynthetic(ctx context.Context, o *options) error {
 		}
 	}
 	fmt.Print(table(l.results))
-	if o.json == "" {
-		return nil
-	}
-	raw, err := json.MarshalIndent(l.results, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(o.json, append(raw, '\n'), 0o600)
+	return o.writeJSON(l.results)
 }
 
 // contest takes a contestant through all parts that it knows.
@@ -64,7 +53,7 @@ func (l *lab) contest(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { p.end(syscall.SIGKILL) }()
+	defer func() { _ = p.Kill() }()
 	say("  ready after %s", time.Since(began).Round(time.Millisecond))
 	part := func(title string, f func() error) {
 		if err == nil {
@@ -143,8 +132,7 @@ func (l *lab) turnAll(ctx context.Context, status corev1.ConditionStatus, nodes 
 // apply makes a contestant act.
 func (l *lab) apply(ctx context.Context, name string, p *process) error {
 	if name == floorName {
-		_, err := request(ctx, http.MethodPost, p.base+"/apply")
-		return err
+		return applyFloor(ctx, p.base)
 	}
 	for i := range l.rules {
 		rule := newRule(i)
@@ -235,11 +223,10 @@ func (l *lab) looked(ctx context.Context, p *process) error {
 
 // restart ends the operator and starts it again: with nothing to do, and then with one node to write.
 func (l *lab) restart(ctx context.Context, p *process) (*process, error) {
-	p.end(syscall.SIGTERM)
+	err := p.Stop()
 	l.server.Counts()
 	began := time.Now()
-	p, err := l.run(ctx, operatorName, 0)
-	if err != nil {
+	if err := errors.Join(err, l.start(ctx, p)); err != nil {
 		return p, err
 	}
 	err = l.measured(p, "operator: restart with nothing to do", func() error {
@@ -250,14 +237,14 @@ func (l *lab) restart(ctx context.Context, p *process) (*process, error) {
 	if err != nil {
 		return p, err
 	}
-	p.end(syscall.SIGTERM)
+	err = p.Stop()
 	l.turn(0, corev1.ConditionFalse)
 	l.expect(l.rules)
 	began = time.Now()
 	l.mu.Lock()
 	l.from[0] = began
 	l.mu.Unlock()
-	if p, err = l.run(ctx, operatorName, 0); err != nil {
+	if err := errors.Join(err, l.start(ctx, p)); err != nil {
 		return p, err
 	}
 	err = l.measured(p, "operator: restart, then one change", func() error {
@@ -266,8 +253,7 @@ func (l *lab) restart(ctx context.Context, p *process) (*process, error) {
 	if err == nil {
 		err = l.turnAll(ctx, corev1.ConditionTrue, 1)
 	}
-	p.end(syscall.SIGTERM)
-	return p, err
+	return p, errors.Join(err, p.Stop())
 }
 
 // failover kills the leader of two replicas, after a change that the other one has to see.
@@ -276,7 +262,7 @@ func (l *lab) failover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer leader.end(syscall.SIGKILL)
+	defer leader.Kill() //nolint:errcheck // done with it
 	if err := l.looked(ctx, leader); err != nil {
 		return err
 	}
@@ -284,7 +270,7 @@ func (l *lab) failover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer standby.end(syscall.SIGKILL)
+	defer standby.Kill() //nolint:errcheck // done with it
 	if err := l.measured(standby, "standby: all nodes listed again", func() error {
 		l.server.Relist()
 		return l.quiet(ctx)
@@ -292,7 +278,9 @@ func (l *lab) failover(ctx context.Context) error {
 		return err
 	}
 	err = l.measured(standby, "operator: failover", func() error {
-		leader.end(syscall.SIGKILL)
+		if err := leader.Kill(); err != nil {
+			return err
+		}
 		l.expect(l.rules)
 		l.turn(0, corev1.ConditionFalse)
 		var leads time.Time

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -62,6 +63,16 @@ func newComponent(p Process, dir, log string, g *guard) *Component {
 	c := &Component{process: p, dir: dir, log: log, guard: g}
 	c.endWithCluster = c.Kill
 	return c
+}
+
+// NewProcess returns a process without a cluster, which is to be started. It logs to a file in dir, where it also works,
+// and never outlives this process.
+func NewProcess(dir string, p Process) (*Component, error) {
+	g, err := newGuard("")
+	if err != nil {
+		return nil, err
+	}
+	return newComponent(p, dir, filepath.Join(dir, p.Name+".log"), g), nil
 }
 
 // Start starts the component with the arguments it had before and waits until it is ready, or until ctx ends.
