@@ -110,7 +110,6 @@ func (b *bench) startCluster(ctx context.Context) (err error) {
 		return err
 	}
 	b.cluster, err = cluster.Start(ctx, cluster.Options{
-		Assets:      os.Getenv("KUBEBUILDER_ASSETS"),
 		AuditPolicy: auditPolicy(),
 		Log:         progress{},
 		CRD:         true,

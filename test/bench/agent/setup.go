@@ -51,7 +51,7 @@ func setUp(ctx context.Context) (_ *scene, err error) {
 	if s.dir, err = os.MkdirTemp("", "nodegate-bench-agent-"); err != nil {
 		return nil, err
 	}
-	s.cluster, err = cluster.Start(ctx, cluster.Options{Assets: os.Getenv("KUBEBUILDER_ASSETS"), Log: os.Stderr})
+	s.cluster, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr})
 	if err != nil {
 		return nil, err
 	}

@@ -60,9 +60,7 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) (code int, err error) {
 	ctx := context.Background()
 	logf.SetLogger(klog.Background())
-	control, err = cluster.Start(ctx, cluster.Options{
-		Assets: os.Getenv("KUBEBUILDER_ASSETS"), AuditPolicy: auditPolicy,
-	})
+	control, err = cluster.Start(ctx, cluster.Options{AuditPolicy: auditPolicy})
 	if err != nil {
 		return 0, err
 	}

@@ -136,9 +136,7 @@ func gone(ctx context.Context, c client.Client, o object) (bool, error) {
 
 // TestEmptyCluster installs into a cluster without the CRD, whose controllers run.
 func TestEmptyCluster(t *testing.T) {
-	empty := cluster.ForTest(t, cluster.Options{
-		Assets: os.Getenv("KUBEBUILDER_ASSETS"), ControllerManager: true, Log: t.Output(),
-	})
+	empty := cluster.ForTest(t, cluster.Options{ControllerManager: true, Log: t.Output()})
 	t.Run("make", func(t *testing.T) { makeDeploy(t, empty) })
 	t.Run("helm", func(t *testing.T) { chartRulesOnAFirstInstall(t, empty) })
 }
