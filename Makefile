@@ -133,7 +133,7 @@ UNIT = go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' $(PKGS) | \
 # Of all packages, as many as may run servers come first, beginning with those that take longest. Beside them run those
 # that start no server.
 ALL = $(filter ./...,$(PKGS))
-ORDER = $(if $(ALL),./test/realnode ./test/e2e/kill $$units ./test/...)
+ORDER = $(if $(ALL),./test/realnode ./test/integration/install $$units ./test/...)
 .PHONY: test
 test: CHECK ?= $(if $(ALL),-least test/count.txt)
 test: ## Run everything that must pass, from nothing; PKGS=./some/... for a part, K8S=1.32 on an older Kubernetes.
