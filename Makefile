@@ -96,7 +96,8 @@ clean: ## Remove what was built here; the caches of Go and of the assets stay.
 
 .PHONY: demo
 demo: ## Show the operator at work on a local control plane; DEMO_WAIT=0 ends by itself, ARGS=-admission shows more.
-	@$(WITH_ASSETS) DEMO_WAIT="$(DEMO_WAIT)" $(GO) run ./test/demo $(ARGS)
+	@$(WITH_ASSETS) $(GO) build $(SHIPPED) -o bin/demo/ ./cmd/manager ./test/demo && \
+		NODEGATE_BIN="$(CURDIR)/bin/demo" DEMO_WAIT="$(DEMO_WAIT)" bin/demo/demo $(ARGS)
 
 .PHONY: bench
 bench: ## Measure the operator against a bare loop; NODES=1000 RULES=1 ROUNDS=3, or SYNTHETIC=100000 RULES=10.
