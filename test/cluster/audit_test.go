@@ -28,9 +28,7 @@ func TestReadAudit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "audit.log")
-			if err := os.WriteFile(path, []byte(c.log), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, os.WriteFile(path, []byte(c.log), 0o600))
 			got, err := ReadAudit[event](path)
 			if diff := cmp.Diff(c.want, got); diff != "" || (err != nil) != c.bad {
 				t.Errorf("%v (-want +got):\n%s", err, diff)

@@ -20,12 +20,8 @@ func TestNothingSurvivesAnOwnerThatIsKilled(t *testing.T) {
 	var stderr bytes.Buffer
 	owner.Stderr = &stderr
 	stdout, err := owner.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := owner.Start(); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
+	Must(t, owner.Start())
 	var dir string
 	pids := make([]int, 4)
 	_, err = fmt.Fscan(stdout, &dir, &pids[0], &pids[1], &pids[2], &pids[3])
@@ -54,18 +50,12 @@ func TestNothingSurvivesAnOwnerThatIsKilled(t *testing.T) {
 // Where there is no Pdeathsig the shell alone must do it.
 func TestGuardKillsWhatItWasToldOfAndRemovesTheDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cluster with a space")
-	if err := os.MkdirAll(filepath.Join(dir, "etcd"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, os.MkdirAll(filepath.Join(dir, "etcd"), 0o700))
 	g, err := newGuard(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	sleep := func() *exec.Cmd {
 		cmd := exec.Command("sleep", "600")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, cmd.Start())
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 		return cmd
 	}
@@ -74,9 +64,7 @@ func TestGuardKillsWhatItWasToldOfAndRemovesTheDirectory(t *testing.T) {
 		g.tell("+", cmd.Process)
 	}
 	g.forget(forgotten.Process)
-	if err := g.close(); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, g.close())
 	for _, cmd := range []*exec.Cmd{first, last} {
 		Eventually(t, "the guard has killed it", func() error { return gone(cmd.Process.Pid) })
 	}
@@ -91,20 +79,14 @@ func TestGuardKillsWhatItWasToldOfAndRemovesTheDirectory(t *testing.T) {
 func TestSweepRemovesOnlyTheDirectoriesOfDeadOwners(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	mine, err := newWorkDir("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	dead, err := newWorkDir("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	if err := dead.lock.Close(); err != nil { // what the kernel does for an owner that is killed
 		t.Fatal(err)
 	}
 	starting, err := os.MkdirTemp("", dirPattern) // its owner has not locked it yet
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	if next, err := newWorkDir(""); err != nil {
 		t.Fatal(err)
 	} else if err := next.close(); err != nil {
@@ -129,18 +111,12 @@ func TestSweepRemovesOnlyTheDirectoriesOfDeadOwners(t *testing.T) {
 func TestADirectoryIsForOneCluster(t *testing.T) {
 	dir := t.TempDir()
 	first, err := newWorkDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	if _, err := newWorkDir(dir); err == nil {
 		t.Error("the directory of a running cluster was taken")
 	}
-	if err := os.Mkdir(filepath.Join(dir, "etcd"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := first.close(); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, os.Mkdir(filepath.Join(dir, "etcd"), 0o700))
+	Must(t, first.close())
 	if removed(dir) == nil {
 		t.Error("a directory that was named was removed")
 	}

@@ -17,9 +17,7 @@ func TestPortsAreOutsideTheRangeOfOutgoingConnectionsAndGivenOnce(t *testing.T) 
 	seen := map[int]bool{}
 	for range 2 {
 		taken, err := TakePorts(20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		if len(taken) != 20 {
 			t.Errorf("%d ports", len(taken))
 		}
@@ -34,13 +32,9 @@ func TestPortsAreOutsideTheRangeOfOutgoingConnectionsAndGivenOnce(t *testing.T) 
 
 func TestAPortInUseIsNotTaken(t *testing.T) {
 	taken, err := TakePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(taken[0])))
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer l.Close() //nolint:errcheck // done with it
 	portsMu.Lock()
 	defer portsMu.Unlock()
@@ -58,16 +52,12 @@ func TestAnotherProcessDoesNotGetIt(t *testing.T) {
 		t.Skip("only Linux has names of sockets that are no files")
 	}
 	taken, err := TakePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	try := func() string {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", reservePortEnv, taken[0]))
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		return string(out)
 	}
 	if got := try(); got != "false" {

@@ -14,9 +14,7 @@ import (
 // when it is its turn.
 func TestPauseReturnsOnceTheProcessHasStopped(t *testing.T) {
 	g, err := newGuard("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	dir := t.TempDir()
 	t.Cleanup(func() { _ = g.close() })
 	var components []*Component
@@ -24,45 +22,33 @@ func TestPauseReturnsOnceTheProcessHasStopped(t *testing.T) {
 		name := fmt.Sprintf("busy-%d", i)
 		busy := newComponent(Process{Name: name, Path: "/bin/sh", Args: []string{"-c", "while :; do :; done"}}, dir,
 			dir+"/"+name, g)
-		if err := busy.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, busy.Start(t.Context()))
 		t.Cleanup(func() { _ = busy.Kill() })
 		components = append(components, busy)
 	}
 	for range 20 {
 		for _, c := range components[:4] {
-			if err := c.Pause(); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, c.Pause())
 			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.PID()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			Must(t, err)
 			if fields := strings.Fields(string(stat)); fields[2] != "T" {
 				t.Fatalf("a paused process is in state %s", fields[2])
 			}
-			if err := c.Resume(); err != nil {
-				t.Fatal(err)
-			}
+			Must(t, c.Resume())
 		}
 	}
 }
 
 func TestPauseOfAProcessThatDoesNotRunIsAnError(t *testing.T) {
 	g, err := newGuard("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(func() { _ = g.close() })
 	dir := t.TempDir()
 	c := newComponent(Process{Name: "true", Path: "/bin/sh", Args: []string{"-c", ":"}}, dir, dir+"/log", g)
 	if err := c.Pause(); err == nil {
 		t.Error("one that was never started was paused")
 	}
-	if err := c.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, c.Start(t.Context()))
 	<-c.Exited()
 	if err := c.Pause(); err == nil {
 		t.Error("one that has ended was paused")

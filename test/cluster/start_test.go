@@ -15,9 +15,7 @@ import (
 
 func TestAStartThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
 	assets, err := Assets(t.Context(), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	for name, test := range map[string]struct {
 		change func(t *testing.T, o *Options)
 		want   []string
@@ -29,9 +27,7 @@ func TestAStartThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
 		"etcd cannot write": {
 			change: func(t *testing.T, o *Options) {
 				o.Dir = t.TempDir()
-				if err := os.WriteFile(filepath.Join(o.Dir, "etcd"), nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				Must(t, os.WriteFile(filepath.Join(o.Dir, "etcd"), nil, 0o600))
 			},
 			want: []string{"starting etcd", "not a directory"},
 		},
@@ -68,9 +64,7 @@ func TestAStartThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
 
 func TestAStartEndsWithItsContext(t *testing.T) {
 	assets, err := Assets(t.Context(), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
