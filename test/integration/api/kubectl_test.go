@@ -212,7 +212,7 @@ func TestKubectl(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"explain nrr":                               `NodeReadinessRule says what "ready" means for a set of nodes`,
-		"explain nrr.spec.maxUnavailable":           "maxUnavailable limits how many released nodes",
+		"explain nrr.spec.maxUnavailable":           "maxUnavailable limits how many nodes in service",
 		"explain nrr.spec.conditions.maxAgeSeconds": "Kubelet reports its own conditions every 5 minutes",
 		"explain nrr.spec.taint.effect":             "NoSchedule, PreferNoSchedule, or NoExecute",
 		"explain nrr.spec.enforcementMode":          "ENUM: bootstrap-only continuous",
