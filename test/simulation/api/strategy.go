@@ -4,7 +4,6 @@
 package api
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -224,11 +223,4 @@ func (s *Server) shown(o *Object) *Object {
 		}
 	}
 	return p.object
-}
-
-// Parse reads an object's JSON into v.
-func (o *Object) Parse(v any) {
-	if err := json.Unmarshal(o.JSON(), v); err != nil {
-		panic(err)
-	}
 }

@@ -46,8 +46,6 @@ type Model struct {
 	Failure string
 	// Decisive counts how often each predicate had something to say.
 	Decisive map[string]int
-	// Served is the CRD that is served.
-	Served string
 	// Starts is how many starts of nodes the operator may have counted at the end, by rule. A rule that was created again
 	// under the same name is not among them.
 	Starts map[string]int
@@ -104,7 +102,7 @@ type ruleHistory struct {
 
 // New is the model of a story that starts.
 func New(now func() time.Time) *Model {
-	return &Model{Decisive: map[string]int{}, Served: "ours", now: now, nodes: map[string]*nodeHistory{},
+	return &Model{Decisive: map[string]int{}, now: now, nodes: map[string]*nodeHistory{},
 		rules: map[string]*ruleHistory{}}
 }
 
@@ -122,9 +120,6 @@ func (m *Model) check(predicate string, ok bool, format string, args ...any) {
 		m.Fail(predicate, fmt.Sprintf(format, args...))
 	}
 }
-
-// Serve notes that another CRD is served.
-func (m *Model) Serve(which string) { m.Served = which }
 
 // Boot notes that a node has rebooted, by its own clock.
 func (m *Model) Boot(uid, bootID string, at time.Time) {

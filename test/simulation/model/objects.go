@@ -53,7 +53,6 @@ type pod struct {
 	Metadata metadata
 	Spec     struct{ NodeName string }
 	Status   struct {
-		Phase             string
 		Conditions        []condition
 		ContainerStatuses []struct {
 			Ready bool
@@ -107,7 +106,6 @@ func (s *selector) String() string {
 }
 
 type requirement struct {
-	Name string
 	Pods *struct {
 		Namespace string
 		Selector  selector
@@ -135,10 +133,8 @@ type spec struct {
 		Action  string
 		Replace struct{ MaxPerHour int }
 	}
-	CompletionAnnotation string
-	Publish              struct{ ConditionType string }
-	EvictionGuard        struct{ MaxHoldSeconds int }
-	DryRun, Suspend      bool
+	Publish         struct{ ConditionType string }
+	DryRun, Suspend bool
 }
 
 func (s *spec) bootstrap() bool { return s.EnforcementMode == "bootstrap-only" }
@@ -151,7 +147,7 @@ type rule struct {
 	Status   struct {
 		ObservedGeneration int64
 		Conditions         []condition
-		Nodes              struct{ Matched, Ready, Held, Pending int }
+		Nodes              struct{ Matched, Held, Pending int }
 		InForce            struct{ Since time.Time }
 		Replacements       struct{ Last []replacement }
 	}

@@ -129,7 +129,7 @@ func (m *Model) restReplaced(r *rule, v *View) {
 			m.check("replaces", !exempt, "node %s is still marked for replacement by rule %s", n.Metadata.Name, r.Metadata.Name)
 		}
 		if !marked && !exempt && !rec.TimedOut.IsZero() && rec.Released.IsZero() && rec.RearmedAt.IsZero() &&
-			!rec.Existing && !rec.Counted && n.has(of) && n.occupants(v) == 0 && m.holds(n, r, v, true) == no &&
+			!rec.Existing && !rec.Counted && n.has(of) && !v.busy(n) && m.holds(n, r, v, true) == no &&
 			r.Spec.enforced() {
 			waits = n.Metadata.Name
 			if handed {
@@ -139,15 +139,4 @@ func (m *Model) restReplaced(r *rule, v *View) {
 	}
 	m.check("replaces", waits == "" || hour >= max(1, r.Spec.Timeout.Replace.MaxPerHour) || row >= mostInARow,
 		"rule %s does not hand over node %s, and has handed over %d", r.Metadata.Name, waits, cmp.Or(row, hour))
-}
-
-// occupants counts the pods of a node.
-func (n *node) occupants(v *View) int {
-	out := 0
-	for _, d := range v.Running {
-		if read[pod](d).Spec.NodeName == n.Metadata.Name {
-			out++
-		}
-	}
-	return out
 }

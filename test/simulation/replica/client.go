@@ -33,9 +33,6 @@ const (
 	Killed   Fate = "applied, and the process is killed"
 )
 
-// Fates are all fates but Through.
-var Fates = []Fate{Lost, Never, Twice, Refused, Throttle, Broken, Killed}
-
 // Write is a request of a replica that waits for its fate.
 type Write struct {
 	api.Request

@@ -95,9 +95,9 @@ func (w *World) handover(to *replica.Replica) {
 
 // serve replaces the CRD. Watches of rules list again, or resume: then they show no rule again.
 func (w *World) serve(which string, resume bool) {
-	if d := w.definitions.CRDs[which]; d != nil && w.Model.Served != which {
+	if d := w.definitions.CRDs[which]; d != nil && w.served != which {
 		w.server.Serve(d, !resume)
-		w.Model.Serve(which)
+		w.served = which
 	}
 }
 

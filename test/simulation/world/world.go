@@ -49,6 +49,7 @@ type World struct {
 	wrote       time.Time
 	replicas    []*replica.Replica
 	boots       map[int]int
+	served      string // the CRD
 	forbidden   bool
 	lost        map[int]bool         // nodes whose link is cut
 	evicted     map[types.UID]string // by pod: the taints for which the node controller tried
@@ -72,8 +73,8 @@ type Result struct {
 
 // Play plays a script to its end.
 func Play(s *script.Script, definitions Definitions) Result {
-	w := &World{definitions: definitions, script: s, now: start, boots: map[int]int{}, lost: map[int]bool{},
-		evicted: map[types.UID]string{}}
+	w := &World{definitions: definitions, script: s, now: start, served: "ours", boots: map[int]int{},
+		lost: map[int]bool{}, evicted: map[types.UID]string{}}
 	w.Model = model.New(w.time)
 	w.server = api.New(w.time, definitions.CRDs["ours"])
 	w.server.Admit = w.admit
