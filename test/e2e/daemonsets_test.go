@@ -103,7 +103,7 @@ func (e *env) followGates(key string) (l *ledger.Ledger, settle func()) {
 // TestTheDaemonSetsThatBelongAreThoseOfTheController compares the DaemonSets that belong on nodes with the pods that
 // the DaemonSet controller of Kubernetes creates, while nodes have the taints of their start and after that.
 func TestTheDaemonSetsThatBelongAreThoseOfTheController(t *testing.T) {
-	const nodes, sets = 8, 120
+	const nodes, sets = 12, 240
 	e := newPool(t, 0)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
