@@ -35,6 +35,10 @@ func (m *Model) intends(was, is *rule, v *View) {
 	if h == nil {
 		return
 	}
+	if shown := v.rule(is); shown != nil { // the CRD may have been replaced since, so that the rule lacks fields
+		status := is.Status
+		is = &rule{Metadata: shown.Metadata, Spec: shown.Spec, Status: status}
+	}
 	before := map[replacement]bool{}
 	for _, r := range was.Status.Replacements.Last {
 		before[r] = true
@@ -44,6 +48,18 @@ func (m *Model) intends(was, is *rule, v *View) {
 			m.intended(is, &r, h, v)
 		}
 	}
+}
+
+// rule is a version of a rule of the same generation as it was shown; nil if none was.
+func (v *View) rule(r *rule) *rule {
+	if v == nil {
+		return nil
+	}
+	shown := read[rule](v.Rules[r.Metadata.Name])
+	if shown == nil || shown.Metadata.UID != r.Metadata.UID || shown.Metadata.Generation != r.Metadata.Generation {
+		return nil
+	}
+	return shown
 }
 
 func (m *Model) intended(r *rule, of *replacement, h *ruleHistory, v *View) {
