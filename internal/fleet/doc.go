@@ -5,4 +5,6 @@
 // controller reads the material of statuses from it, the metrics their counts, and the node controller the limit of
 // each rule and what this process has observed before. The package does no I/O. After a restart it is rebuilt from the
 // nodes.
+//
+// All metrics with a label for the rule are created here, so that those of a deleted rule are dropped in one place.
 package fleet

@@ -206,3 +206,9 @@ func Announced(pod *corev1.Pod) *corev1.PodCondition {
 	}
 	return c
 }
+
+func denial(rule *ruleset.Rule, r *Request, why string) string {
+	return fmt.Sprintf("the eviction guard of rule %s does not let user %s delete pod %s/%s: node %s %s; to allow it, "+
+		"annotate the node or the pod with %s=Release",
+		rule.Name, r.User, r.Pod.Namespace, r.Pod.Name, r.Node.Name, why, v1alpha1.OverrideAnnotation)
+}

@@ -19,12 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/fleet/metrics"
+	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-var denied = metrics.NewCounter("node_readiness_denied_pods_total",
+var denied = fleet.NewCounterByRule("node_readiness_denied_pods_total",
 	"Pods that were refused on a node because a rule with podAdmission: Deny holds it.")
 
 // Webhook is the validating webhook for pods that get a node.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/gate"
-	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 )
@@ -130,14 +129,14 @@ func (p *pass) note(c *taints.Change, rule string) note {
 		return note{normal, reasonNodeRearmed, actionRearm, fmt.Sprintf("The node rebooted: rule %s treats it as a new node",
 			rule), ""}
 	case taints.Guarded:
-		return guardNote(warning, guard.Began(&c.Decision), p.missing(c.Rule))
+		return guardNote(warning, gate.GuardBegan(&c.Decision), p.missing(c.Rule))
 	case taints.GuardEnded:
-		return guardNote(warning, guard.Ended(&c.Decision, p.why(c)), p.missing(c.Rule))
+		return guardNote(warning, gate.GuardEnded(&c.Decision, p.why(c)), p.missing(c.Rule))
 	}
-	return guardNote(normal, guard.Unguarded(&c.Decision), p.why(c))
+	return guardNote(normal, gate.GuardDropped(&c.Decision), p.why(c))
 }
 
-func guardNote(eventType string, e guard.Event, why string) note {
+func guardNote(eventType string, e gate.GuardEvent, why string) note {
 	return note{eventType, e.Reason, e.Action, e.Text, why}
 }
 

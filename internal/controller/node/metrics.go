@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/nodegate/nodegate/internal/fleet/metrics"
+	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 )
@@ -37,52 +37,52 @@ var (
 )
 
 var (
-	taintOperations = metrics.NewCounter("node_readiness_taint_operations_total",
+	taintOperations = fleet.NewCounterByRule("node_readiness_taint_operations_total",
 		"Taints that were added or removed, by rule and operation: add or remove.", "operation")
-	adoptedTaints = metrics.NewCounter("node_readiness_adopted_taints_total",
+	adoptedTaints = fleet.NewCounterByRule("node_readiness_adopted_taints_total",
 		"Taints that were already on a node when a rule started to manage them.")
-	evaluationDuration = metrics.NewHistogram("node_readiness_evaluation_duration_seconds",
+	evaluationDuration = fleet.NewHistogramByRule("node_readiness_evaluation_duration_seconds",
 		"Time to evaluate one rule on one node.", prometheus.DefBuckets)
-	failures = metrics.NewCounter("node_readiness_failures_total",
+	failures = fleet.NewCounterByRule("node_readiness_failures_total",
 		"Failed updates of nodes, by rule and reason: AddTaintError, RemoveTaintError, PublishError (the condition "+
 			"that a rule publishes), or EvaluationError (anything else).", "reason")
-	bootstrapCompleted = metrics.NewCounter("node_readiness_bootstrap_completed_total",
+	bootstrapCompleted = fleet.NewCounterByRule("node_readiness_bootstrap_completed_total",
 		"Nodes that have completed a bootstrap-only rule.")
-	bootstrapDuration = metrics.NewHistogram("node_readiness_bootstrap_duration_seconds",
+	bootstrapDuration = fleet.NewHistogramByRule("node_readiness_bootstrap_duration_seconds",
 		"Time from a node's creation until it has completed a bootstrap-only rule.",
 		[]float64{1, 5, 10, 30, 60, 120, 300, 600, 1200})
-	bootstrapHold = metrics.NewHistogram("node_readiness_bootstrap_hold_duration_seconds",
+	bootstrapHold = fleet.NewHistogramByRule("node_readiness_bootstrap_hold_duration_seconds",
 		"Time from the taint until a node has completed a bootstrap-only rule, by where the taint came from: "+
 			"controller, or adopted if it was on the node already.",
 		[]float64{1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600}, "taint_origin")
-	startupDuration = metrics.NewHistogram("node_readiness_startup_duration_seconds",
+	startupDuration = fleet.NewHistogramByRule("node_readiness_startup_duration_seconds",
 		"Time from a node's creation to its first release by a rule.",
 		[]float64{5, 10, 20, 30, 45, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1200, 1800, 3600})
-	startupResults = metrics.NewCounter("node_readiness_startups_total",
+	startupResults = fleet.NewCounterByRule("node_readiness_startups_total",
 		"Starts of nodes under a rule that have ended, by result: ready, timed_out, deleted, or excluded if the node "+
 			"was overridden, suspended or labelled late.", "result")
-	startupObjective = metrics.NewCounter("node_readiness_startup_objective_total",
+	startupObjective = fleet.NewCounterByRule("node_readiness_startup_objective_total",
 		"Starts of nodes under a rule, by whether the node was released within --startup-objective.", "met")
-	blockedSeconds = metrics.NewCounter("node_readiness_blocked_seconds_total",
+	blockedSeconds = fleet.NewCounterByRule("node_readiness_blocked_seconds_total",
 		"Time for which nodes that have started waited for a piece of evidence. Counted when the start ends.", "evidence")
-	soleBlockerSeconds = metrics.NewCounter("node_readiness_sole_blocker_seconds_total",
+	soleBlockerSeconds = fleet.NewCounterByRule("node_readiness_sole_blocker_seconds_total",
 		"Time for which nodes that have started waited for this piece of evidence only.", "evidence")
-	lastBlocker = metrics.NewCounter("node_readiness_last_blocker_total",
+	lastBlocker = fleet.NewCounterByRule("node_readiness_last_blocker_total",
 		"Nodes that became ready, by the piece of evidence that they waited for last.", "evidence")
-	reconciliationLatency = metrics.NewHistogram("node_readiness_reconciliation_latency_seconds",
+	reconciliationLatency = fleet.NewHistogramByRule("node_readiness_reconciliation_latency_seconds",
 		"Time from the change of the deciding evidence until the taint was added or removed. Transition times "+
 			"have a resolution of a second.",
 		[]float64{0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, "operation")
-	conditionFailures = metrics.NewCounter("node_readiness_condition_failures_total",
+	conditionFailures = fleet.NewCounterByRule("node_readiness_condition_failures_total",
 		"Evaluations in which a condition did not have the required status. Only with --enable-node-state-metrics.",
 		"condition")
-	timeouts = metrics.NewCounter("node_readiness_timeouts_total", "Nodes on which a rule's timeout has ended.")
-	rearmed  = metrics.NewCounter("node_readiness_rearmed_total",
+	timeouts = fleet.NewCounterByRule("node_readiness_timeouts_total", "Nodes on which a rule's timeout has ended.")
+	rearmed  = fleet.NewCounterByRule("node_readiness_rearmed_total",
 		"Nodes that a rule treated as new after a reboot.")
-	conditionChanges = metrics.NewCounter("node_readiness_published_condition_changes_total",
+	conditionChanges = fleet.NewCounterByRule("node_readiness_published_condition_changes_total",
 		"Changes of the node condition that a rule publishes, by its new status: True, False, Unknown or Removed.",
 		"status")
-	escapedPods = metrics.NewCounter("node_readiness_escaped_pods_total",
+	escapedPods = fleet.NewCounterByRule("node_readiness_escaped_pods_total",
 		"Pods that were bound to a node before it was tainted, although admission should have tainted it at creation.")
 	conflicts = promauto.With(registry.Registry).NewCounter(prometheus.CounterOpts{
 		Name: "node_readiness_patch_conflicts_total",

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/nodegate/nodegate/internal/fleet/metrics"
+	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -28,7 +28,7 @@ var _ = Describe("Metrics", func() {
 	It("has the names, labels, values and buckets of the incumbent", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.StateMetrics = true
-		DeferCleanup(metrics.ForgetRule, metered)
+		DeferCleanup(fleet.ForgetRule, metered)
 		w.createRule(build.MakeRule(metered).Condition(cni).Taint(taintKey, "", corev1.TaintEffectNoSchedule).BootstrapOnly())
 		fails := func(name string) {
 			w.failing = errors.New("no")
@@ -69,7 +69,7 @@ var _ = Describe("Metrics", func() {
 
 	It("counts failed conditions only if asked to", func(ctx SpecContext) {
 		w := newWorld(ctx)
-		DeferCleanup(metrics.ForgetRule, metered)
+		DeferCleanup(fleet.ForgetRule, metered)
 		w.createRule(build.MakeRule(metered).Condition(cni).Taint(taintKey, "", corev1.TaintEffectNoSchedule))
 		w.createNode(build.MakeNode("m1"))
 		w.reconcile("m1")

@@ -23,7 +23,6 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/fleet/metrics"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -101,7 +100,7 @@ func begins(t *testing.T, r *build.RuleWrapper) *starting {
 	s.lead()
 	s.at(-3600) // the leader has led for an hour
 	s.node = build.MakeNode("n").UID("n").Created(s.begin).Label(pool, "a").Obj()
-	t.Cleanup(func() { metrics.ForgetRule(r.Name) })
+	t.Cleanup(func() { fleet.ForgetRule(r.Name) })
 	return s
 }
 
@@ -337,7 +336,7 @@ func TestSeriesEndWithTheirRules(t *testing.T) {
 		}
 	}
 	s.at(25)
-	metrics.ForgetRule("series")
+	fleet.ForgetRule("series")
 	if diff := cmp.Diff(map[string]float64{}, s.sums()); diff != "" {
 		t.Error(diff)
 	}

@@ -10,7 +10,6 @@ import (
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/fleet/metrics"
 )
 
 var (
@@ -18,12 +17,12 @@ var (
 		Name: "node_readiness_status_writes_total",
 		Help: "Status writes of rules.",
 	})
-	lastReconciliation = metrics.NewGauge("node_readiness_rule_last_reconciliation_timestamp_seconds",
+	lastReconciliation = fleet.NewGaugeByRule("node_readiness_rule_last_reconciliation_timestamp_seconds",
 		"When a rule was last reconciled, in seconds since 1970. Only with --enable-node-state-metrics.")
-	replacements = metrics.NewCounter("node_readiness_replacements_total",
+	replacements = fleet.NewCounterByRule("node_readiness_replacements_total",
 		"Nodes that a rule handed over for replacement, by method, Annotation or NodeClaim, and result: done or failed.",
 		"method", "result")
-	replacementsExhausted = metrics.NewGauge("node_readiness_replacements_exhausted",
+	replacementsExhausted = fleet.NewGaugeByRule("node_readiness_replacements_exhausted",
 		"1 for a rule that replaces nodes and has stopped, because several in a row did not help; otherwise 0.")
 )
 

@@ -26,7 +26,6 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/fleet/metrics"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -296,7 +295,7 @@ func (r *Reconciler) forget(rule string) {
 	r.mu.Lock()
 	delete(r.known, rule)
 	r.mu.Unlock()
-	metrics.ForgetRule(rule)
+	fleet.ForgetRule(rule)
 }
 
 // inheritedLeft reports whether a taint that the incumbent controller left on a node that the rule does not match is

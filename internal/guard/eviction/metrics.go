@@ -3,7 +3,7 @@
 
 package eviction
 
-import "github.com/nodegate/nodegate/internal/fleet/metrics"
+import "github.com/nodegate/nodegate/internal/fleet"
 
 // Reason and action of events on pods.
 const (
@@ -12,5 +12,5 @@ const (
 	actionEvict          = "EvictPod"
 )
 
-var evictions = metrics.NewCounter("node_readiness_guard_evictions_total",
+var evictions = fleet.NewCounterByRule("node_readiness_guard_evictions_total",
 	"Pods that the operator evicted because a rule's maxHoldSeconds had passed.")

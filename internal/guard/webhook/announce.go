@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/lru"
 
-	"github.com/nodegate/nodegate/internal/fleet/metrics"
+	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -25,11 +25,11 @@ const (
 )
 
 var (
-	denials = metrics.NewCounter("node_readiness_guard_denials_total",
+	denials = fleet.NewCounterByRule("node_readiness_guard_denials_total",
 		"Deletions of pods that this replica has denied, by rule. The node controller tries each five times.")
-	guardedPods = metrics.NewCounter("node_readiness_guarded_pods_total",
+	guardedPods = fleet.NewCounterByRule("node_readiness_guarded_pods_total",
 		"Pods whose deletion this replica has denied, by rule. Each pod counts once while a guard is active.")
-	rehearsals = metrics.NewCounter("node_readiness_guard_rehearsals_total",
+	rehearsals = fleet.NewCounterByRule("node_readiness_guard_rehearsals_total",
 		"Deletions of pods that a rule in dry-run would have denied, by rule.")
 )
 

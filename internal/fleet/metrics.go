@@ -1,8 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics creates the metrics that have a label for the rule, and drops the series of deleted rules.
-package metrics
+package fleet
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,18 +13,18 @@ var byRule []interface {
 	DeletePartialMatch(prometheus.Labels) int
 }
 
-// NewCounter registers a counter with the label rule. ForgetRule drops its series.
-func NewCounter(name, help string, labels ...string) *prometheus.CounterVec {
+// NewCounterByRule registers a counter with the label rule. ForgetRule drops its series.
+func NewCounterByRule(name, help string, labels ...string) *prometheus.CounterVec {
 	return register(prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, withRule(labels)))
 }
 
-// NewGauge registers a gauge with the label rule. ForgetRule drops its series.
-func NewGauge(name, help string, labels ...string) *prometheus.GaugeVec {
+// NewGaugeByRule registers a gauge with the label rule. ForgetRule drops its series.
+func NewGaugeByRule(name, help string, labels ...string) *prometheus.GaugeVec {
 	return register(prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, withRule(labels)))
 }
 
-// NewHistogram registers a histogram with the label rule. ForgetRule drops its series.
-func NewHistogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+// NewHistogramByRule registers a histogram with the label rule. ForgetRule drops its series.
+func NewHistogramByRule(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	return register(prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets},
 		withRule(labels)))
 }
