@@ -166,12 +166,19 @@ func table(lines []pageLine) string {
 		"Patches | Events | Status writes |")
 	fmt.Fprintln(b, "|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, l := range lines {
-		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %.2f | %.0f ms | %.0f ms | %.2f | %.1f s | %.2f | "+
-			"%.0f MiB | %.0f | %.0f | %.0f |\n",
-			l.Nodes, l.Rules, l.Phase, l.Wall, l.WallRatio, l.P50*1000, l.P99*1000, l.P99Ratio, l.CPU, l.CPURatio, l.PeakMiB,
-			l.Patches, l.Events, l.StatusWrites)
+		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %s | %.0f ms | %.0f ms | %s | %.1f s | %s | %.0f MiB | %.0f | %.0f | %.0f |\n",
+			l.Nodes, l.Rules, l.Phase, l.Wall, times(l.WallRatio), l.P50*1000, l.P99*1000, times(l.P99Ratio), l.CPU,
+			times(l.CPURatio), l.PeakMiB, l.Patches, l.Events, l.StatusWrites)
 	}
 	return b.String()
+}
+
+// times formats a ratio, of which a phase may have none.
+func times(ratio float64) string {
+	if ratio == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", ratio)
 }
 
 // writeJSON writes the lines to the file of --json, if it is given.

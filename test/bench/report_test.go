@@ -241,3 +241,21 @@ func TestTableHasARowForEachNumberOfAPhase(t *testing.T) {
 		t.Errorf("the wall time of %d phases: for heartbeats there is none", n)
 	}
 }
+
+func TestTheSyntheticTableHasRatios(t *testing.T) {
+	lines := []pageLine{
+		{Nodes: 10, Rules: 2, Phase: "floor: rules applied", Wall: 2, P99: 1, CPU: 4},
+		{Nodes: 10, Rules: 2, Phase: "operator: rules applied", Wall: 3, P99: 2, CPU: 2},
+		{Nodes: 10, Rules: 2, Phase: "operator: failover", Wall: 3},
+	}
+	compare(lines)
+	got := strings.Split(table(lines), "\n")
+	for i, want := range []string{
+		"| 10 x 2 | operator: rules applied | 3.0 s | 1.50 | 0 ms | 2000 ms | 2.00 | 2.0 s | 0.50 |",
+		"| 10 x 2 | operator: failover | 3.0 s | - | 0 ms | 0 ms | - | 0.0 s | - |",
+	} {
+		if !strings.HasPrefix(got[3+i], want) {
+			t.Errorf("got  %s\nwant %s...", got[3+i], want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,8 +41,34 @@ func runSynthetic(ctx context.Context, o *options) error {
 			return err
 		}
 	}
+	compare(l.results)
 	fmt.Print(table(l.results))
 	return o.writeJSON(l.results)
+}
+
+// compare enters the operator's ratios to the floor, for the parts that both have run.
+func compare(lines []pageLine) {
+	floor := map[string]*pageLine{}
+	for i := range lines {
+		part, isFloor := strings.CutPrefix(lines[i].Phase, floorName+": ")
+		if isFloor {
+			floor[part] = &lines[i]
+		}
+	}
+	for i := range lines {
+		l := &lines[i]
+		if f := floor[strings.TrimPrefix(l.Phase, operatorName+": ")]; f != nil {
+			l.WallRatio, l.P99Ratio, l.CPURatio = ratio(l.Wall, f.Wall), ratio(l.P99, f.P99), ratio(l.CPU, f.CPU)
+		}
+	}
+}
+
+// ratio is 0 where there is none.
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
 }
 
 // contest takes a contestant through all parts that it knows.
