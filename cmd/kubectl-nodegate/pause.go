@@ -55,7 +55,10 @@ func (p *plugin) pausing(resume bool, done string, cmd *cobra.Command) (*cobra.C
 	o := &pauseOptions{resume: resume}
 	cmd.ValidArgsFunction = p.complete(ruleList)
 	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) > 0 == o.all || slices.Contains(args, "") { // an empty variable must not mean every rule
+		switch {
+		case len(args) > 0 && o.all:
+			return errors.New("rule names and --all cannot be combined")
+		case len(args) == 0 && !o.all, slices.Contains(args, ""): // an empty variable must not mean every rule
 			return errors.New("one or more rule names, or --all, are required")
 		}
 		return nil

@@ -23,7 +23,7 @@ func TestCommandLinesThatAreRefused(t *testing.T) {
 	const ruleRequired, nodeRequired = "one or more rule names, or --all, are required",
 		"a node name or a selector (-l) is required"
 	for _, c := range []struct{ args, want string }{
-		{"pause -y", ruleRequired}, {"pause EMPTY -y", ruleRequired}, {"pause x --all -y", ruleRequired},
+		{"pause -y", ruleRequired}, {"pause EMPTY -y", ruleRequired}, {"pause x --all -y", "cannot be combined"},
 		{"resume -y", ruleRequired}, {"resume --all --force -y", "[all force] were all set"},
 		{"why node", nodeRequired}, {"release", nodeRequired}, {"release a -l a=b", "cannot be combined"},
 		{"why pod/x", `"pod/x" is not a node: use NAME or node/NAME`},
@@ -32,7 +32,8 @@ func TestCommandLinesThatAreRefused(t *testing.T) {
 		{"release a --dry-run=maybe", `invalid dry-run value ("maybe"): must be "none", "server", or "client"`},
 		{"maintenance a b -y", "must be on or off"}, {"maintenance on -y", "requires at least 2 arg(s)"},
 		{"maintenance a on --reason=false -y", "--reason: must not be"},
-		{"get pods", "only nodes can be listed"}, {"get", "only nodes can be listed"}, {"get pod/x", "only nodes can be listed"}, {"simulate", "must specify one of -f and -k"},
+		{"get pods", "only nodes can be listed"}, {"get", "only nodes can be listed"},
+		{"get pod/x", "only nodes can be listed"}, {"simulate", "must specify one of -f and -k"},
 		{"lint -k /nope", "error: -k: "},
 	} {
 		call := calling("")

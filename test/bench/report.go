@@ -166,7 +166,8 @@ func table(lines []pageLine) string {
 		"Patches | Events | Status writes |")
 	fmt.Fprintln(b, "|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, l := range lines {
-		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %s | %.0f ms | %.0f ms | %s | %.1f s | %s | %.0f MiB | %.0f | %.0f | %.0f |\n",
+		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %s | %.0f ms | %.0f ms | %s | %.1f s | %s | "+
+			"%.0f MiB | %.0f | %.0f | %.0f |\n",
 			l.Nodes, l.Rules, l.Phase, l.Wall, times(l.WallRatio), l.P50*1000, l.P99*1000, times(l.P99Ratio), l.CPU,
 			times(l.CPURatio), l.PeakMiB, l.Patches, l.Events, l.StatusWrites)
 	}

@@ -65,8 +65,8 @@ func newComponent(p Process, dir, log string, g *guard) *Component {
 	return c
 }
 
-// NewProcess returns a process without a cluster, which is to be started. It logs to a file in dir, where it also works,
-// and never outlives this process.
+// NewProcess returns a process without a cluster, which is to be started. It logs to a file in dir, its working
+// directory, and never outlives this process.
 func NewProcess(dir string, p Process) (*Component, error) {
 	g, err := newGuard("")
 	if err != nil {

@@ -133,7 +133,9 @@ func (f *fleet) report(n *node, condition string, ready bool) {
 }
 
 func foreignOf(n *corev1.Node) []corev1.Taint {
-	return slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return strings.HasPrefix(t.Key, ours) })
+	return slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool {
+		return strings.HasPrefix(t.Key, ours)
+	})
 }
 
 // keeps ends the test if a node's foreign taints are not those that were written last.
@@ -235,7 +237,8 @@ func (f *fleet) wrong() (wrong []string, state string) {
 		n := f.nodes[slices.IndexFunc(f.nodes, func(n *node) bool { return n.name == now.Name })]
 		f.keeps(n, now)
 		for key := range now.Annotations {
-			uid := strings.TrimPrefix(strings.TrimPrefix(key, v1alpha1.RecordAnnotationPrefix), v1alpha1.BootstrapAnnotationPrefix)
+			uid := strings.TrimPrefix(key, v1alpha1.RecordAnnotationPrefix)
+			uid = strings.TrimPrefix(uid, v1alpha1.BootstrapAnnotationPrefix)
 			if uid != key && !slices.Contains([]string{uids[first], uids[second], uids[bootstrap], uids[withinLimits]}, uid) {
 				complain("node %s has the annotation %s of a rule that is gone", n.name, key)
 			}
@@ -260,9 +263,10 @@ func (f *fleet) wrong() (wrong []string, state string) {
 		complain("%d of %d nodes that are not ready are tainted within the limit", tainted, failed)
 	}
 	for i := range rules.Items {
-		st := &rules.Items[i].Status
-		if st.ObservedGeneration != rules.Items[i].Generation || st.Nodes == nil || *st.Nodes != *counts[rules.Items[i].Name] {
-			complain("rule %s: its status counts %+v, want %+v", rules.Items[i].Name, st.Nodes, counts[rules.Items[i].Name])
+		rule := &rules.Items[i]
+		st, want := &rule.Status, counts[rule.Name]
+		if st.ObservedGeneration != rule.Generation || st.Nodes == nil || *st.Nodes != *want {
+			complain("rule %s: its status counts %+v, want %+v", rule.Name, st.Nodes, want)
 		}
 	}
 	return wrong, state
