@@ -6,7 +6,7 @@ package replica
 import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	rules "github.com/nodegate/nodegate/internal/fleet/metrics"
+	"github.com/nodegate/nodegate/internal/fleet"
 )
 
 // Starts returns how many starts of nodes all processes have counted, by rule, and forgets them. Stories that are
@@ -28,7 +28,7 @@ func Starts() map[string]int {
 		}
 	}
 	for rule := range out {
-		rules.ForgetRule(rule)
+		fleet.ForgetRule(rule)
 	}
 	return out
 }
