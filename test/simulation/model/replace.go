@@ -125,7 +125,7 @@ func (m *Model) restReplaced(r *rule, v *View) {
 	if h == nil || r.Spec.Timeout.Action != "Replace" || v.frozen(r) != "" {
 		return
 	}
-	key, hour, row, waits := replaced+r.Metadata.Name, 0, 0, ""
+	hour, row, waits := 0, 0, ""
 	for _, o := range h.handed {
 		if m.now().Sub(o.at) < time.Hour {
 			hour++
@@ -136,17 +136,13 @@ func (m *Model) restReplaced(r *rule, v *View) {
 	}
 	for _, d := range v.Nodes {
 		n := read[node](d)
-		rec, of := n.record(r.Metadata.UID), n.claim(r.Metadata.UID)
 		_, handed := h.handed[n.Metadata.UID]
-		marked := n.Metadata.Annotations[key] != ""
-		_, controls := n.Metadata.Labels["node-role.kubernetes.io/control-plane"]
-		exempt := of == "" || n.override() != "" || n.Metadata.Annotations[maintenance] != "" || controls
+		marked := n.Metadata.Annotations[replaced+r.Metadata.Name] != ""
 		if marked && handed && len(h.handed) <= 20 {
-			m.check("replaces", !exempt, "node %s is still marked for replacement by rule %s", n.Metadata.Name, r.Metadata.Name)
+			m.check("replaces", !n.staysWith(r), "node %s is still marked for replacement by rule %s", n.Metadata.Name,
+				r.Metadata.Name)
 		}
-		if !marked && !exempt && !rec.TimedOut.IsZero() && rec.Released.IsZero() && rec.RearmedAt.IsZero() &&
-			!rec.Existing && !rec.Counted && n.has(of) && !v.busy(n) && m.holds(n, r, v, true) == no &&
-			r.Spec.enforced() {
+		if !marked && m.waitsForReplacement(n, r, v) {
 			waits = n.Metadata.Name
 			if handed {
 				hour, row = hour-1, row-1
@@ -155,4 +151,18 @@ func (m *Model) restReplaced(r *rule, v *View) {
 	}
 	m.check("replaces", waits == "" || hour >= max(1, r.Spec.Timeout.Replace.MaxPerHour) || row >= mostInARow,
 		"rule %s does not hand over node %s, and has handed over %d", r.Metadata.Name, waits, cmp.Or(row, hour))
+}
+
+// staysWith: the rule does not hold the node, or may not hand it over.
+func (n *node) staysWith(r *rule) bool {
+	_, controls := n.Metadata.Labels["node-role.kubernetes.io/control-plane"]
+	return n.claim(r.Metadata.UID) == "" || n.override() != "" || n.Metadata.Annotations[maintenance] != "" || controls
+}
+
+// waitsForReplacement: its time is over, it was never released, and nothing speaks against handing it over.
+func (m *Model) waitsForReplacement(n *node, r *rule, v *View) bool {
+	rec := n.record(r.Metadata.UID)
+	never := !rec.TimedOut.IsZero() && rec.Released.IsZero() && rec.RearmedAt.IsZero() && !rec.Existing && !rec.Counted
+	return never && r.Spec.enforced() && !n.staysWith(r) && n.has(n.claim(r.Metadata.UID)) && !v.busy(n) &&
+		m.holds(n, r, v, true) == no
 }
