@@ -29,7 +29,8 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 		}
 		e := fleet.Entry{
 			Rule: d.Rule, Current: &d.Was, Observed: v.Observed, HeartbeatDecides: v.HeartbeatDecides,
-			Expired: d.Expired && failed == nil,
+			// When this turns false, the rule takes its mark back.
+			Expired: d.Expired && failed == nil && gate.Replaceable(d.Rule, node, p.now),
 			Outcome: fleet.Outcome{
 				State: d.State, Reason: d.Reason, Present: gate.Find(node, d.Rule.Taint) != nil,
 				Shared: outcome.Shared[d.Rule.UID], Displaced: d.Unpublished,
