@@ -481,15 +481,12 @@ func (p *provider) runPod(name string, edits ...func(*corev1.Pod)) {
 func (p *provider) stale() {
 	GinkgoHelper()
 	old := p.read().DeepCopy()
-	p.rules.Client = interceptor.NewClient(server.Client, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, k client.ObjectKey, o client.Object,
-			opts ...client.GetOption) error {
-			if rule, ok := o.(*v1alpha1.NodeReadinessRule); ok {
-				old.DeepCopyInto(rule)
-				return nil
-			}
-			return c.Get(ctx, k, o, opts...)
-		},
+	p.reads(func(o client.Object) bool {
+		rule, ok := o.(*v1alpha1.NodeReadinessRule)
+		if ok {
+			old.DeepCopyInto(rule)
+		}
+		return ok
 	})
 	p.annotateRule()
 }
@@ -498,17 +495,27 @@ func (p *provider) stale() {
 func (p *provider) staleNode() {
 	GinkgoHelper()
 	old := p.list()[0]
+	p.reads(func(o client.Object) bool {
+		node, ok := o.(*corev1.Node)
+		if ok {
+			old.DeepCopyInto(node)
+		}
+		return ok
+	})
+	p.annotate("example.com/written", `"now"`)
+}
+
+// reads lets the rule's controller read what fill fills in, and everything else from the API server.
+func (p *provider) reads(fill func(client.Object) bool) {
 	p.rules.Client = interceptor.NewClient(server.Client, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, k client.ObjectKey, o client.Object,
 			opts ...client.GetOption) error {
-			if node, ok := o.(*corev1.Node); ok {
-				old.DeepCopyInto(node)
+			if fill(o) {
 				return nil
 			}
 			return c.Get(ctx, k, o, opts...)
 		},
 	})
-	p.annotate("example.com/written", `"now"`)
 }
 
 // annotateRule writes the rule as another client.
