@@ -1,0 +1,267 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodegate/nodegate/test/simulation/api"
+	"github.com/nodegate/nodegate/test/simulation/script"
+)
+
+func nodeName(n int) string { return fmt.Sprintf("n%d", n) }
+func ruleName(n int) string { return fmt.Sprintf("r%d", n) }
+func podName(s *script.Step) string {
+	return fmt.Sprintf("n%d-p%d", s.Node, s.Pod)
+}
+
+// clock is the clock of a node.
+func (w *World) clock(n int) time.Time {
+	at := w.now
+	if n >= 1 && n <= len(w.script.Skew) {
+		at = at.Add(time.Duration(w.script.Skew[n-1]) * time.Second)
+	}
+	return at.UTC().Truncate(time.Second)
+}
+
+// change writes a node, or its status, as an actor.
+func (w *World) change(n int, user, sub string, edit func(*corev1.Node)) {
+	o := w.server.Get(api.Nodes, nodeName(n))
+	if o == nil {
+		return
+	}
+	node := o.Meta.(*corev1.Node).DeepCopy()
+	edit(node)
+	node.ResourceVersion = ""
+	w.send(api.Request{User: user, Verb: "update", Kind: api.Nodes, Name: node.Name, Sub: sub, Object: node})
+	after := w.server.Get(api.Nodes, nodeName(n)).Meta.(*corev1.Node)
+	if was := o.Meta.(*corev1.Node); !maps.Equal(was.Annotations, after.Annotations) ||
+		!equality.Semantic.DeepEqual(was.Spec.Taints, after.Spec.Taints) {
+		w.Model.Actor(document(w.server.Get(api.Nodes, nodeName(n))))
+	}
+}
+
+func (w *World) doNode(s *script.Step) {
+	switch s.Do {
+	case "node.create":
+		w.register(s)
+	case "node.delete":
+		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Nodes, Name: nodeName(s.Node)})
+	case "node.label":
+		w.label(s)
+	case "node.cordon":
+		w.change(s.Node, "admin", "", func(n *corev1.Node) { n.Spec.Unschedulable = s.Value == "true" })
+	case "node.override":
+		w.change(s.Node, "admin", "", func(n *corev1.Node) {
+			delete(n.Annotations, overrideKey)
+			if s.Value != "" {
+				metav1.SetMetaDataAnnotation(&n.ObjectMeta, overrideKey, s.Value)
+			}
+		})
+	case "node.maintain":
+		w.change(s.Node, "admin", "", func(n *corev1.Node) {
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, maintenanceKey, s.Value)
+		})
+	case "node.role":
+		w.change(s.Node, "admin", "", func(n *corev1.Node) {
+			metav1.SetMetaDataLabel(&n.ObjectMeta, "node-role.kubernetes.io/control-plane", "")
+		})
+	case "node.replace":
+		w.replace(s)
+	case "node.release":
+		w.release(s)
+	case "node.lost", "node.back":
+		w.lose(s.Node, s.Do == "node.lost")
+	case "node.taint", "node.untaint":
+		w.taint(s)
+	case "node.report":
+		w.report(s.Node, "example.com/"+s.Of, s.Value)
+	case "node.resource":
+		w.change(s.Node, "kubelet", "status", func(n *corev1.Node) {
+			n.Status.Allocatable = corev1.ResourceList{"example.com/gpu": *resource.NewQuantity(int64(s.N), resource.DecimalSI)}
+		})
+	case "node.beat":
+		w.beat(s.Node)
+	case "node.reboot":
+		w.lose(s.Node, false)
+		w.boots[s.Node]++
+		w.change(s.Node, "kubelet", "status", func(n *corev1.Node) {
+			n.Status.NodeInfo.BootID = fmt.Sprintf("boot-%d", w.boots[s.Node])
+			readyOf(n).LastHeartbeatTime = metav1.NewTime(w.clock(s.Node))
+			w.Model.Boot(string(n.UID), n.Status.NodeInfo.BootID, w.clock(s.Node))
+		})
+	}
+}
+
+// label puts a node into a pool. A kubelet that labels its own node must not be refused.
+func (w *World) label(s *script.Step) {
+	user := cmp.Or(s.Of, "admin")
+	w.change(s.Node, user, "", func(n *corev1.Node) { n.Labels = map[string]string{poolLabel: s.Value} })
+	if o := w.server.Get(api.Nodes, nodeName(s.Node)); o != nil {
+		w.Model.Labelled(document(o), poolLabel, s.Value)
+	}
+}
+
+// release is an attempt of a kubelet, or of an account that may write nodes/status, to overrule rules.
+func (w *World) release(s *script.Step) {
+	sub := "status"
+	if s.Of == "kubelet" && s.N == 0 {
+		sub = ""
+	}
+	before := document(w.server.Get(api.Nodes, nodeName(s.Node)))
+	w.change(s.Node, s.Of, sub, func(n *corev1.Node) { metav1.SetMetaDataAnnotation(&n.ObjectMeta, s.Value, "Release") })
+	w.Model.Overruled(before, document(w.server.Get(api.Nodes, nodeName(s.Node))))
+}
+
+// lose cuts a node's link, or repairs it: the node lifecycle controller sets Ready and its taint.
+func (w *World) lose(n int, lost bool) {
+	if w.lost[n] == lost {
+		return
+	}
+	w.lost[n] = lost
+	now := metav1.NewTime(w.now.UTC().Truncate(time.Second))
+	status, user := corev1.ConditionUnknown, "node-controller"
+	if !lost {
+		status, user, now = corev1.ConditionTrue, "kubelet", metav1.NewTime(w.clock(n))
+	}
+	w.change(n, user, "status", func(node *corev1.Node) {
+		c := readyOf(node)
+		c.Status, c.LastTransitionTime = status, now
+		if !lost {
+			c.LastHeartbeatTime = now
+		}
+	})
+	w.change(n, "node-controller", "", func(node *corev1.Node) {
+		node.Spec.Taints = without(node.Spec.Taints, corev1.TaintNodeUnreachable)
+		if lost {
+			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnreachable,
+				Effect: corev1.TaintEffectNoExecute, TimeAdded: &now})
+		}
+	})
+}
+
+// readyOf is a node's condition Ready. It is not the first one: a strategic merge patch puts what is new before it.
+func readyOf(n *corev1.Node) *corev1.NodeCondition {
+	at := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	return &n.Status.Conditions[at]
+}
+
+// register creates a node, as its kubelet does. One with a forged record claims a foreign taint that it does not have.
+func (w *World) register(s *script.Step) {
+	if w.server.Get(api.Nodes, nodeName(s.Node)) != nil {
+		return
+	}
+	w.boots[s.Node]++
+	now := metav1.NewTime(w.clock(s.Node))
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(s.Node),
+		Labels: map[string]string{poolLabel: s.Value}}}
+	node.Status.NodeInfo.BootID = fmt.Sprintf("boot-%d", w.boots[s.Node])
+	node.Status.Conditions = []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now,
+	}}
+	if s.Of != "" {
+		node.Annotations = map[string]string{recordKey + s.Of: `{"rule":"gone","taint":"example.com/foreign=:NoExecute"}`}
+	}
+	delete(w.lost, s.Node)
+	w.send(api.Request{User: "kubelet", Verb: "create", Kind: api.Nodes, Name: node.Name, Object: node})
+	w.change(s.Node, "node-controller", "", func(n *corev1.Node) {
+		n.Spec.Taints = without(n.Spec.Taints,
+			corev1.TaintNodeNotReady)
+	})
+}
+
+// replace is a remediator: it deletes a node that a rule has handed over, and another one registers.
+func (w *World) replace(s *script.Step) {
+	o := w.server.Get(api.Nodes, nodeName(s.Node))
+	if o == nil {
+		return
+	}
+	for key := range o.Meta.GetAnnotations() {
+		if strings.HasPrefix(key, replaceKey) {
+			w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Nodes, Name: nodeName(s.Node)})
+			w.register(s)
+			return
+		}
+	}
+}
+
+func without(taints []corev1.Taint, key string) []corev1.Taint {
+	var out []corev1.Taint
+	for _, t := range taints {
+		if t.Key != key {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// taint puts a taint on a node, or takes it off: key:effect.
+func (w *World) taint(s *script.Step) {
+	key, effect, _ := strings.Cut(s.Value, ":")
+	w.change(s.Node, "admin", "", func(n *corev1.Node) {
+		n.Spec.Taints = without(n.Spec.Taints, key)
+		if s.Do == "node.taint" {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffect(effect)})
+		}
+	})
+}
+
+// report sets a condition of a node, by the node's clock.
+func (w *World) report(n int, condition, status string) {
+	now := metav1.NewTime(w.clock(n))
+	w.change(n, "reporter", "status", func(node *corev1.Node) {
+		for i := range node.Status.Conditions {
+			c := &node.Status.Conditions[i]
+			if string(c.Type) != condition {
+				continue
+			}
+			if string(c.Status) != status {
+				c.Status, c.LastTransitionTime = corev1.ConditionStatus(status), now
+			}
+			c.LastHeartbeatTime, c.Reason = now, "Reported"
+			w.Model.Reported(string(node.UID), condition)
+			return
+		}
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
+			Type: corev1.NodeConditionType(condition), Status: corev1.ConditionStatus(status), Reason: "Reported",
+			LastHeartbeatTime: now, LastTransitionTime: now,
+		})
+	})
+}
+
+// beat repeats what was reported of a node, and kubelet brings the status of its pods up to date.
+func (w *World) beat(n int) {
+	o := w.server.Get(api.Nodes, nodeName(n))
+	if o == nil || w.lost[n] {
+		return
+	}
+	now := metav1.NewTime(w.clock(n))
+	node := o.Meta.(*corev1.Node).DeepCopy()
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; !strings.HasPrefix(c.Reason, "NodegateRule") {
+			c.LastHeartbeatTime = now
+		}
+	}
+	w.send(api.Request{User: "kubelet", Verb: "update", Kind: api.Nodes, Name: node.Name, Sub: "status", Object: node})
+}
+
+// beatAll lets kubelet and the reporters of all nodes repeat what they said, and restarts what a reboot ended.
+func (w *World) beatAll() {
+	for n := 1; n <= script.MaxNodes; n++ {
+		w.beat(n)
+		for p := 1; p <= script.MaxPods; p++ {
+			w.refresh(n, p)
+		}
+	}
+}

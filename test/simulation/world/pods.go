@@ -1,0 +1,100 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodegate/nodegate/test/simulation/api"
+	"github.com/nodegate/nodegate/test/simulation/script"
+)
+
+// refresh starts a pod's container again if the node has rebooted since, and ends pods that are terminating.
+func (w *World) refresh(n, p int) {
+	o := w.server.Get(api.Pods, namespace+"/"+podName(&script.Step{Node: n, Pod: p}))
+	if o == nil {
+		return
+	}
+	pod := o.Meta.(*corev1.Pod)
+	if w.lost[n] {
+		return
+	}
+	if pod.DeletionTimestamp != nil {
+		w.send(api.Request{User: "kubelet", Verb: "delete", Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name,
+			Grace: new(int64)})
+		return
+	}
+	if pod.Annotations["boot"] == fmt.Sprint(w.boots[n]) || len(pod.Status.ContainerStatuses) == 0 {
+		return
+	}
+	w.runPod(n, pod, pod.Status.ContainerStatuses[0].Ready)
+}
+
+func (w *World) doPod(s *script.Step) {
+	switch s.Do {
+	case "pod.create":
+		if w.server.Get(api.Nodes, nodeName(s.Node)) == nil {
+			return
+		}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: podName(s),
+			Labels: map[string]string{"app": s.Value}}}
+		if s.Of == "protected" {
+			pod.Labels[protectedLabel] = "true"
+		}
+		pod.Spec.NodeName = nodeName(s.Node)
+		pod.Spec.Containers = []corev1.Container{{Name: "main", ReadinessProbe: &corev1.Probe{}}}
+		w.send(api.Request{User: "scheduler", Verb: "create", Kind: api.Pods, Name: pod.Name, Object: pod})
+	case "pod.ready":
+		if o := w.server.Get(api.Pods, namespace+"/"+podName(s)); o != nil {
+			w.runPod(s.Node, o.Meta.(*corev1.Pod), s.Value == "true")
+		}
+	case "pod.delete":
+		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Pods, Namespace: namespace, Name: podName(s),
+			Grace: new(int64)})
+	}
+}
+
+// podStatus writes a pod's status.
+func (w *World) podStatus(old *corev1.Pod, user string, edit func(*corev1.Pod)) {
+	pod := old.DeepCopy()
+	edit(pod)
+	pod.ResourceVersion = ""
+	w.send(api.Request{User: user, Verb: "update", Kind: api.Pods, Namespace: pod.Namespace, Name: pod.Name,
+		Sub: "status", Object: pod})
+}
+
+// runPod reports a pod, as kubelet does. A container starts when the node's boot is another than before.
+func (w *World) runPod(n int, old *corev1.Pod, ready bool) {
+	if !w.lost[n] {
+		w.podStatus(old, "kubelet", func(pod *corev1.Pod) { w.started(n, pod, ready) })
+	}
+}
+
+func (w *World) started(n int, pod *corev1.Pod, ready bool) {
+	now := metav1.NewTime(w.clock(n))
+	boot := fmt.Sprint(w.boots[n])
+	started := now
+	if cs := pod.Status.ContainerStatuses; len(cs) > 0 && pod.Annotations["boot"] == boot {
+		started = cs[0].State.Running.StartedAt
+	}
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "boot", boot)
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: "main", Ready: ready, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: started}},
+	}}
+	status, since := corev1.ConditionFalse, now
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == status {
+			since = c.LastTransitionTime
+		}
+	}
+	pod.Status.Conditions = append(withoutCondition(pod.Status.Conditions, corev1.PodReady), corev1.PodCondition{
+		Type: corev1.PodReady, Status: status, LastTransitionTime: since})
+}
