@@ -20,6 +20,7 @@ import (
 	"github.com/nodegate/nodegate/internal/plugin/explain"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
+	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
 type overrideOptions struct {
@@ -173,19 +174,14 @@ func short(d time.Duration) string {
 
 // names returns the names of the first nodes, for messages.
 func names(nodes []*corev1.Node) string {
-	const few = 5
 	if len(nodes) == 1 {
 		return "node " + nodes[0].Name
 	}
 	var out []string
-	for _, n := range nodes[:min(few, len(nodes))] {
+	for _, n := range nodes {
 		out = append(out, n.Name)
 	}
-	text := strings.Join(out, ", ")
-	if len(nodes) > few {
-		text += fmt.Sprintf(" and %d more", len(nodes)-few)
-	}
-	return fmt.Sprintf("%d nodes (%s)", len(nodes), text)
+	return fmt.Sprintf("%d nodes (%s)", len(nodes), ruleset.Few(out, 5, len(out)))
 }
 
 // await waits until the operator has nothing more to do on the nodes.

@@ -203,22 +203,13 @@ func parseTaint(s string) (corev1.Taint, error) {
 	return t, nil
 }
 
-// TaintID identifies a taint on a node, by key and effect, as in Kubernetes.
-type TaintID struct {
-	Key    string
-	Effect corev1.TaintEffect
-}
-
-// TaintIDOf returns the identity of a taint.
-func TaintIDOf(t corev1.Taint) TaintID { return TaintID{t.Key, t.Effect} }
-
 // Find returns the node's taint with the same key and effect, or nil.
 func Find(node *corev1.Node, t *corev1.Taint) *corev1.Taint {
 	if t == nil {
 		return nil
 	}
 	for i := range node.Spec.Taints {
-		if node.Spec.Taints[i].Key == t.Key && node.Spec.Taints[i].Effect == t.Effect {
+		if node.Spec.Taints[i].MatchTaint(t) {
 			return &node.Spec.Taints[i]
 		}
 	}

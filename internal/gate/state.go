@@ -153,7 +153,7 @@ func claimedByAnother(rule *ruleset.Rule, node *corev1.Node) bool {
 			continue
 		}
 		for _, t := range ClaimIn(value) {
-			if TaintIDOf(t) == TaintIDOf(*rule.Taint) {
+			if t.MatchTaint(rule.Taint) {
 				return true
 			}
 		}

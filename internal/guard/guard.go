@@ -104,17 +104,11 @@ func guarded(r *Request) bool {
 // evictsOtherwise reports whether a taint evicts the pod for another reason than that the node is not ready: a user
 // has put it there for that.
 func evictsOtherwise(t *corev1.Taint, r *Request) bool {
-	if t.Effect != corev1.TaintEffectNoExecute || gate.OfNodeController(t) || ofRule(t, r.Rules) {
+	if t.Effect != corev1.TaintEffectNoExecute || gate.OfNodeController(t) || r.Rules.Manager(t) != nil {
 		return false
 	}
 	toleration := ruleset.Toleration(r.Pod.Spec.Tolerations, t)
 	return toleration == nil || toleration.TolerationSeconds != nil
-}
-
-func ofRule(t *corev1.Taint, rules *ruleset.Set) bool {
-	return slices.ContainsFunc(rules.All(), func(r *ruleset.Rule) bool {
-		return r.Taint != nil && r.Taint.Key == t.Key && r.Taint.Effect == t.Effect
-	})
 }
 
 func decide(rule *ruleset.Rule, r *Request, override gate.Override) (Decision, bool) {

@@ -187,7 +187,7 @@ func TestWarnsOfDaemonSetsThatAreLeftOut(t *testing.T) {
 	set := daemonSetRule(v1alpha1.DaemonSetsRequirement{}, sets...)
 	v := Evaluate(set.Rule("u"), &Facts{Node: build.MakeNode("n").Obj(), Rules: set}, noon)
 	const want = "requirement agents leaves out DaemonSets that do not tolerate this rule's own taint " +
-		"example.com/t:NoSchedule: kube-system/a, kube-system/b, kube-system/c, and 2 more: add a toleration to them, or " +
+		"example.com/t:NoSchedule: kube-system/a, kube-system/b, kube-system/c and 2 more: add a toleration to them, or " +
 		"exclude them"
 	if got := v.Warning(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)

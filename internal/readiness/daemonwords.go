@@ -5,7 +5,6 @@ package readiness
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -22,15 +21,7 @@ func (f *daemonSetsFound) message(q *ruleset.DaemonSets) string {
 	for i := range f.waiting {
 		why[i] = f.waiting[i].words()
 	}
-	return text + ": " + few(why)
-}
-
-// few joins the first texts, and adds the number of the others.
-func few(texts []string) string {
-	if len(texts) <= maxWaiting {
-		return strings.Join(texts, ", ")
-	}
-	return fmt.Sprintf("%s, and %d more", strings.Join(texts[:maxWaiting], ", "), len(texts)-maxWaiting)
+	return text + ": " + ruleset.Few(why, maxWaiting, len(why))
 }
 
 // words returns why a DaemonSet does not count.
@@ -74,5 +65,5 @@ func (f *daemonSetsFound) warning(requirement string) string {
 		names[i] = d.String()
 	}
 	return fmt.Sprintf("requirement %s leaves out DaemonSets that do not tolerate this rule's own taint %s: %s: add a "+
-		"toleration to them, or exclude them", requirement, f.own.ToString(), few(names))
+		"toleration to them, or exclude them", requirement, f.own.ToString(), ruleset.Few(names, maxWaiting, len(names)))
 }

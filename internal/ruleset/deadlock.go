@@ -55,7 +55,7 @@ func (s *Set) waits(r *Rule) []wait {
 }
 
 func sameTaint(a, b *Rule) bool {
-	return a.Taint != nil && b.Taint != nil && a.Taint.Key == b.Taint.Key && a.Taint.Effect == b.Taint.Effect
+	return a.Taint != nil && b.Taint != nil && a.Taint.MatchTaint(b.Taint)
 }
 
 // keptAway returns a DaemonSet that a rule waits for and another rule's taint keeps away, or nil.

@@ -5,6 +5,7 @@ package ruleset
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -21,7 +22,7 @@ type Set struct {
 	ordered                    []*Rule
 	chained, inspects, gathers bool
 	probes, daemonSets         bool // a rule has any
-	managers                   map[taintID]*Rule
+	managers                   map[TaintID]*Rule
 	// publishers are the rules that publish a node condition, by its type, the oldest first, except those that are being
 	// deleted. It is nil if no rule publishes a condition.
 	publishers map[string][]*Rule
@@ -34,7 +35,7 @@ func NewSet(rules ...*Rule) *Set {
 		byUID:  make(map[types.UID]*Rule, len(rules)),
 		byName: make(map[string]*Rule, len(rules)),
 
-		managers: map[taintID]*Rule{},
+		managers: map[TaintID]*Rule{},
 	}
 	slices.SortFunc(s.rules, Older)
 	for _, r := range s.rules {
@@ -42,7 +43,7 @@ func NewSet(rules ...*Rule) *Set {
 		s.byName[r.Name] = r
 		s.probes = s.probes || len(r.Spec.Probes) > 0
 		if r.Taint != nil && s.Manager(r.Taint) == nil {
-			s.managers[taintID{r.Taint.Key, r.Taint.Effect}] = r
+			s.managers[TaintIDOf(*r.Taint)] = r
 		}
 		s.addPublisher(r)
 	}
@@ -64,14 +65,26 @@ func (s *Set) Rule(uid types.UID) *Rule { return s.byUID[uid] }
 // Named returns the rule with a name, or nil.
 func (s *Set) Named(name string) *Rule { return s.byName[name] }
 
-// taintID identifies a taint on a node.
-type taintID struct {
-	key    string
-	effect corev1.TaintEffect
+// Few joins the first names for a message, at most most, and adds how many others there are of count.
+func Few(names []string, most, count int) string {
+	text := strings.Join(names[:min(most, len(names))], ", ")
+	if count > most {
+		text += fmt.Sprintf(" and %d more", count-most)
+	}
+	return text
 }
 
+// TaintID identifies a taint on a node, by key and effect, as in Kubernetes.
+type TaintID struct {
+	Key    string
+	Effect corev1.TaintEffect
+}
+
+// TaintIDOf returns the identity of a taint.
+func TaintIDOf(t corev1.Taint) TaintID { return TaintID{t.Key, t.Effect} }
+
 // Manager returns the oldest rule with a taint, or nil.
-func (s *Set) Manager(t *corev1.Taint) *Rule { return s.managers[taintID{t.Key, t.Effect}] }
+func (s *Set) Manager(t *corev1.Taint) *Rule { return s.managers[TaintIDOf(*t)] }
 
 // With returns the set with a rule instead of its former version, and of any other rule of the same name.
 func (s *Set) With(r *Rule) *Set {

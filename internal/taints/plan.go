@@ -69,7 +69,7 @@ type Outcome struct {
 func Plan(original *corev1.Node, swept Swept, decisions []gate.Decision, now time.Time) Outcome {
 	p := &planner{original: original, node: swept.Node, now: now, swept: swept.Claims}
 	for _, t := range swept.Claims {
-		p.manage(gate.TaintIDOf(t))
+		p.manage(ruleset.TaintIDOf(t))
 	}
 	for i := range decisions {
 		p.collect(&decisions[i])
@@ -112,29 +112,29 @@ type planner struct {
 	node     *corev1.Node
 	now      time.Time
 
-	after   map[gate.TaintID][]*claim // who wants which taint from now on
-	managed map[gate.TaintID]bool     // which taints to remove if no rule claims them
-	before  []*claim                  // who wanted which taint until now
-	swept   []corev1.Taint            // what rules wanted that are gone
-	buffer  []byte                    // for records
+	after   map[ruleset.TaintID][]*claim // who wants which taint from now on
+	managed map[ruleset.TaintID]bool     // which taints to remove if no rule claims them
+	before  []*claim                     // who wanted which taint until now
+	swept   []corev1.Taint               // what rules wanted that are gone
+	buffer  []byte                       // for records
 }
 
 // manage makes the plan remove a taint of the node if no rule wants it.
-func (p *planner) manage(t gate.TaintID) {
+func (p *planner) manage(t ruleset.TaintID) {
 	if len(p.node.Spec.Taints) == 0 {
 		return
 	}
 	if p.managed == nil {
-		p.managed = map[gate.TaintID]bool{}
+		p.managed = map[ruleset.TaintID]bool{}
 	}
 	p.managed[t] = true
 }
 
 func (p *planner) want(c *claim) {
 	if p.after == nil {
-		p.after = map[gate.TaintID][]*claim{}
+		p.after = map[ruleset.TaintID][]*claim{}
 	}
-	p.after[gate.TaintIDOf(c.taint)] = append(p.after[gate.TaintIDOf(c.taint)], c)
+	p.after[ruleset.TaintIDOf(c.taint)] = append(p.after[ruleset.TaintIDOf(c.taint)], c)
 }
 
 // brings reports whether a claim may add a taint that is not on the node. An unknown or frozen rule only keeps what is
@@ -144,12 +144,12 @@ func (c *claim) brings() bool { return c.d != nil && !c.d.Frozen }
 func (p *planner) collect(d *gate.Decision) {
 	if was := p.claimOf(d, d.Was.Record); was != nil {
 		if !d.Frozen {
-			p.manage(gate.TaintIDOf(was.taint))
+			p.manage(ruleset.TaintIDOf(was.taint))
 		}
 		p.before = append(p.before, was)
 	}
 	if d.Manages() {
-		p.manage(gate.TaintIDOf(*d.Rule.Taint))
+		p.manage(ruleset.TaintIDOf(*d.Rule.Taint))
 	}
 	if !d.Claim {
 		return
@@ -227,13 +227,13 @@ func (p *planner) shared() map[types.UID]bool {
 // taints returns the wanted list of taints: in the current order, with new ones at the end.
 func (p *planner) taints() []corev1.Taint {
 	out := make([]corev1.Taint, 0, len(p.node.Spec.Taints)+len(p.after))
-	there := map[gate.TaintID]bool{}
+	there := map[ruleset.TaintID]bool{}
 	for _, t := range p.node.Spec.Taints {
-		claims := p.after[gate.TaintIDOf(t)]
-		if len(claims) == 0 && p.managed[gate.TaintIDOf(t)] {
+		claims := p.after[ruleset.TaintIDOf(t)]
+		if len(claims) == 0 && p.managed[ruleset.TaintIDOf(t)] {
 			continue
 		}
-		there[gate.TaintIDOf(t)] = true
+		there[ruleset.TaintIDOf(t)] = true
 		if len(claims) > 0 {
 			t.Value = p.value(t, claims)
 		}
@@ -266,12 +266,12 @@ func (p *planner) value(t corev1.Taint, claims []*claim) string {
 		return t.Value
 	}
 	if slices.ContainsFunc(p.swept, func(s corev1.Taint) bool {
-		return gate.TaintIDOf(s) == gate.TaintIDOf(t) && s.Value == t.Value
+		return ruleset.TaintIDOf(s) == ruleset.TaintIDOf(t) && s.Value == t.Value
 	}) {
 		return oldest.taint.Value
 	}
 	for _, b := range p.before {
-		if gate.TaintIDOf(b.taint) != gate.TaintIDOf(t) {
+		if ruleset.TaintIDOf(b.taint) != ruleset.TaintIDOf(t) {
 			continue
 		}
 		edited := b.d == oldest.d && b.taint.Value != oldest.taint.Value
@@ -362,9 +362,9 @@ func (p *planner) changes(decisions []gate.Decision, taints []corev1.Taint) []Ch
 	}
 	for _, t := range p.swept {
 		reported := slices.ContainsFunc(out, func(c Change) bool {
-			return c.Operation == Removed && gate.TaintIDOf(c.Taint) == gate.TaintIDOf(t)
+			return c.Operation == Removed && ruleset.TaintIDOf(c.Taint) == ruleset.TaintIDOf(t)
 		})
-		if had[gate.TaintIDOf(t)] && !has[gate.TaintIDOf(t)] && !reported {
+		if had[ruleset.TaintIDOf(t)] && !has[ruleset.TaintIDOf(t)] && !reported {
 			out = append(out, Change{Operation: Removed, Taint: t})
 		}
 	}
@@ -391,13 +391,13 @@ func ruleTaint(d *gate.Decision) corev1.Taint {
 	return *d.Rule.Taint
 }
 
-func (p *planner) taintChanges(d *gate.Decision, had, has map[gate.TaintID]bool, add func(Operation, corev1.Taint)) {
+func (p *planner) taintChanges(d *gate.Decision, had, has map[ruleset.TaintID]bool, add func(Operation, corev1.Taint)) {
 	was, err := gate.ParseTaint(d.Was.Record.Taint)
 	claimed := err == nil
 	if !claimed && d.Was.Present && !d.Was.Shared && d.Manages() {
 		was = *d.Rule.Taint // another client's until now
 	}
-	if was.Key != "" && had[gate.TaintIDOf(was)] && !has[gate.TaintIDOf(was)] {
+	if was.Key != "" && had[ruleset.TaintIDOf(was)] && !has[ruleset.TaintIDOf(was)] {
 		add(Removed, was)
 	}
 	if !d.Claim {
@@ -408,22 +408,22 @@ func (p *planner) taintChanges(d *gate.Decision, had, has map[gate.TaintID]bool,
 		return
 	}
 	switch {
-	case !had[gate.TaintIDOf(now)] && has[gate.TaintIDOf(now)]:
+	case !had[ruleset.TaintIDOf(now)] && has[ruleset.TaintIDOf(now)]:
 		add(Added, now)
-	case had[gate.TaintIDOf(now)] && !claimed && p.unclaimed(gate.TaintIDOf(now)):
+	case had[ruleset.TaintIDOf(now)] && !claimed && p.unclaimed(ruleset.TaintIDOf(now)):
 		add(Adopted, now)
 	}
 }
 
 // unclaimed reports whether no rule has claimed a taint before.
-func (p *planner) unclaimed(i gate.TaintID) bool {
-	return !slices.ContainsFunc(p.before, func(c *claim) bool { return gate.TaintIDOf(c.taint) == i })
+func (p *planner) unclaimed(i ruleset.TaintID) bool {
+	return !slices.ContainsFunc(p.before, func(c *claim) bool { return ruleset.TaintIDOf(c.taint) == i })
 }
 
-func idsOf(taints []corev1.Taint) map[gate.TaintID]bool {
-	out := make(map[gate.TaintID]bool, len(taints))
+func idsOf(taints []corev1.Taint) map[ruleset.TaintID]bool {
+	out := make(map[ruleset.TaintID]bool, len(taints))
 	for _, t := range taints {
-		out[gate.TaintIDOf(t)] = true
+		out[ruleset.TaintIDOf(t)] = true
 	}
 	return out
 }

@@ -64,16 +64,10 @@ func CompareCRD(ours, served *apiextensionsv1.CustomResourceDefinition) *ruleset
 	if len(missing) == 0 {
 		return nil
 	}
-	const few = 5
-	more := ""
-	if n := len(missing) - few; n > 0 {
-		missing, more = missing[:few], fmt.Sprintf(" and %d more", n)
-	}
 	return &ruleset.Problem{
 		Reason: ruleset.ReasonForeignCRD,
-		Message: fmt.Sprintf("the CRD %s of the cluster is not the one of this version: it lacks %s%s; apply the CRD of "+
-			"this version",
-			crd.Name, strings.Join(missing, ", "), more),
+		Message: fmt.Sprintf("the CRD %s of the cluster is not the one of this version: it lacks %s; apply the CRD of "+
+			"this version", crd.Name, ruleset.Few(missing, 5, len(missing))),
 	}
 }
 

@@ -6,7 +6,7 @@ package node
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -84,7 +84,7 @@ var (
 		"status")
 	escapedPods = fleet.NewCounterByRule("node_readiness_escaped_pods_total",
 		"Pods that were bound to a node before it was tainted, although admission should have tainted it at creation.")
-	conflicts = promauto.With(registry.Registry).NewCounter(prometheus.CounterOpts{
+	conflicts = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{
 		Name: "node_readiness_patch_conflicts_total",
 		Help: "Node patches that failed because another client had changed the node. The operator retries them.",
 	})

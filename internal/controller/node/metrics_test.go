@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
-	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/test/build"
@@ -79,7 +79,7 @@ var _ = Describe("Metrics", func() {
 
 // shapes describes the metrics of a rule: name, type, the other labels of each series, and the buckets.
 func shapes(rule string) (out []string) {
-	families, err := registry.Registry.Gather()
+	families, err := metrics.Registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
 	for _, family := range families {
 		text, buckets := "", ""

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
 const (
@@ -92,7 +93,8 @@ func (r *Reconciler) reportMassFailures(rule *v1alpha1.NodeReadinessRule, causes
 	r.mu.Unlock()
 	for _, c := range news {
 		r.warn(rule, reasonNodesTurnedUnready, actionEvaluate,
-			"%d nodes in service are not ready for the same cause: %s: %s", c.Count, c.What, some(c.Nodes, c.Count))
+			"%d nodes in service are not ready for the same cause: %s: %s", c.Count, c.What,
+			ruleset.Few(c.Nodes, maxNames, c.Count))
 	}
 	return again
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/utils/clock"
-	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nodegate/nodegate/internal/fleet"
 )
 
 var (
-	statusWrites = promauto.With(registry.Registry).NewCounter(prometheus.CounterOpts{
+	statusWrites = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{
 		Name: "node_readiness_status_writes_total",
 		Help: "Status writes of rules.",
 	})

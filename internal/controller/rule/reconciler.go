@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -42,6 +41,8 @@ const (
 	pendingPatience = 15 * time.Second
 	// conflictDelay is when to look again at a rule that another client has written.
 	conflictDelay = 100 * time.Millisecond
+	// maxNames is the number of nodes that a message names.
+	maxNames = 5
 )
 
 // Reconciler looks after one rule.
@@ -165,7 +166,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 		log.FromContext(ctx).Info("Removing the finalizer of a deleted rule, although nodes could not be "+
 			"cleaned up", "nodes", len(left))
 		r.warn(rule, reasonCleanupIncomplete, actionCleanUp,
-			"%d nodes could not be cleaned up; the operator retries: %s", len(left), some(left, len(left)))
+			"%d nodes could not be cleaned up; the operator retries: %s", len(left), ruleset.Few(left, maxNames, len(left)))
 	}
 	controllerutil.RemoveFinalizer(rule, v1alpha1.Finalizer)
 	if err := r.patchFinalizers(ctx, rule); err != nil {
@@ -339,14 +340,4 @@ func (r *Reconciler) admit(rule *v1alpha1.NodeReadinessRule, now time.Time) time
 	}
 	p.wrote = now
 	return 0
-}
-
-// some names a few of so many.
-func some(names []string, count int) string {
-	const few = 5
-	text := strings.Join(names[:min(few, len(names))], ", ")
-	if count > few {
-		text += fmt.Sprintf(" and %d more", count-few)
-	}
-	return text
 }

@@ -156,7 +156,8 @@ func nodeConditions(m *fleet.Material, set setter) {
 	case m.Waiting > 0:
 		set(v1alpha1.ConditionBudgetExhausted, true, ReasonMaxUnavailable,
 			"%d nodes are not ready but not held: maxUnavailable (%s) allows the rule to hold %d of %d nodes in service: %s",
-			m.Waiting, m.Rule.Spec.MaxUnavailable.String(), m.MaxUnavailable, m.Released, some(m.WaitingNodes, m.Waiting))
+			m.Waiting, m.Rule.Spec.MaxUnavailable.String(), m.MaxUnavailable, m.Released,
+			ruleset.Few(m.WaitingNodes, maxNames, m.Waiting))
 	default:
 		set(v1alpha1.ConditionBudgetExhausted, false, ReasonWithinBudget, "No node is exempt because of maxUnavailable")
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/readiness/condition"
@@ -116,7 +117,7 @@ func (r *Reconciler) guards(node *corev1.Node) (active bool, ended []*ruleset.Ru
 
 // evict evicts every pod of the node that is due, and requeues for the time when the next one is.
 func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, ended []*ruleset.Rule) (reconcile.Result, error) {
-	pods, err := r.podsOf(ctx, node)
+	pods, err := evidence.AllPods(ctx, r.Live, node.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -128,9 +129,9 @@ func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, ended []*rule
 			next = at
 		}
 	}
-	r.refused.keep(node.Name, pods.Items)
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	r.refused.keep(node.Name, pods)
+	for i := range pods {
+		pod := &pods[i]
 		due, evicts := guard.Due(pod, node.Spec.Taints)
 		if !evicts || pod.DeletionTimestamp != nil {
 			continue
@@ -191,14 +192,6 @@ func (r *Reconciler) recovered(ctx context.Context, node *corev1.Node, rule *rul
 	return now.UID != node.UID || hold != gate.HoldEnded && hold != gate.HoldEnding
 }
 
-func (r *Reconciler) podsOf(ctx context.Context, node *corev1.Node) (*corev1.PodList, error) {
-	pods := &corev1.PodList{}
-	if err := r.Live.List(ctx, pods, client.MatchingFields{"spec.nodeName": node.Name}); err != nil {
-		return nil, fmt.Errorf("listing the pods of node %q: %w", node.Name, err)
-	}
-	return pods, nil
-}
-
 // evictPod evicts as the node controller does: it sets the condition DisruptionTarget, and then deletes the pod.
 func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev1.Pod, rule *ruleset.Rule) error {
 	if err := r.announceDisruption(ctx, pod, rule); err != nil {
@@ -245,12 +238,12 @@ func (r *Reconciler) announceDisruption(ctx context.Context, pod *corev1.Pod, ru
 // watch looks for guarded pods that were evicted anyway. Then the API server does not call the webhook for the
 // user who evicts.
 func (r *Reconciler) watch(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
-	pods, err := r.podsOf(ctx, node)
+	pods, err := evidence.AllPods(ctx, r.Live, node.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	for i := range pods {
+		pod := &pods[i]
 		if !evicted(pod) {
 			continue
 		}

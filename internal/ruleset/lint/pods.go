@@ -6,7 +6,6 @@ package lint
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -199,12 +198,8 @@ func (l *linter) controlPlane() {
 	}
 }
 
-// some joins the first names, and adds the number of the others.
+// some names a few of them.
 func some(names []string) string {
-	const few = 3
 	slices.Sort(names)
-	if len(names) <= few {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
+	return ruleset.Few(names, 3, len(names))
 }
