@@ -65,7 +65,8 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 	s.Shared = s.Present && s.Record.Taint == "" && claimedByAnother(rule, node)
 	if _, inherited := rule.Inherited[node.Name]; inherited && s.Present && !ok &&
 		(!s.Shared || rule.Inert()) {
-		s.Record, s.Shared = Record{Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(now)}, false
+		s.Record, s.Shared = Record{Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(now.Truncate(time.Second))},
+			false
 	}
 	if lapsed(rule, node, &s.Record) {
 		s.Record.dropClaim()

@@ -93,7 +93,7 @@ func Plan(original *corev1.Node, swept Swept, decisions []gate.Decision, now tim
 type claim struct {
 	d     *gate.Decision // nil: of a rule that is not known
 	taint corev1.Taint
-	since time.Time
+	since time.Time // zero: made by an admission policy, in the node's first request
 }
 
 // older orders claims. The oldest claim decides the value of the taint.
@@ -142,10 +142,8 @@ func (p *planner) want(c *claim) {
 func (c *claim) brings() bool { return c.d != nil && !c.d.Frozen }
 
 func (p *planner) collect(d *gate.Decision) {
-	if was := p.claimOf(d, d.Was.Record); was != nil {
-		if !d.Frozen {
-			p.manage(ruleset.TaintIDOf(was.taint))
-		}
+	if was := claimOf(d, d.Was.Record); was != nil {
+		p.manage(ruleset.TaintIDOf(was.taint))
 		p.before = append(p.before, was)
 	}
 	if d.Manages() {
@@ -158,13 +156,13 @@ func (p *planner) collect(d *gate.Decision) {
 	if !d.Frozen {
 		record = d.Record
 	}
-	if c := p.claimOf(d, record); c != nil {
+	if c := claimOf(d, record); c != nil {
 		p.want(c)
 	}
 }
 
 // claimOf returns the claim of a record, or nil if it has no valid one.
-func (p *planner) claimOf(d *gate.Decision, r gate.Record) *claim {
+func claimOf(d *gate.Decision, r gate.Record) *claim {
 	if r.Taint == "" {
 		return nil
 	}
@@ -172,11 +170,7 @@ func (p *planner) claimOf(d *gate.Decision, r gate.Record) *claim {
 	if err != nil {
 		return nil
 	}
-	c := &claim{d: d, taint: t, since: r.Since.Truncate(time.Second)} // as the record has it
-	if c.since.IsZero() {
-		c.since = p.node.CreationTimestamp.Time // made by an admission policy, in the node's first request
-	}
-	return c
+	return &claim{d: d, taint: t, since: r.Since.Time}
 }
 
 // unknownRules keeps the claims of rules that this process does not know and that may exist.

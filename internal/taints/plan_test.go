@@ -6,6 +6,7 @@ package taints
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -201,6 +202,7 @@ func TestModes(t *testing.T) {
 		r.Spec.Requirements = []v1alpha1.Requirement{{Name: "future"}}
 		return r
 	}
+	elder, elders := ruleOf("disk", disk, key).Taint(key, "b", noSchedule).Created(at(-90000)), key+"=b:NoSchedule"
 	garbage := func(n *build.NodeWrapper) { n.Annotation(recordKey, `{"taint":"`+pending+`","future":true} `) }
 	play(t, map[string]story{
 		"deleted: claim and record go; what is not yet adopted stays": on(fresh().Taint(key, "kubelet", noSchedule),
@@ -236,11 +238,12 @@ func TestModes(t *testing.T) {
 			fresh().Annotation(recordKey, "{").Annotation(markerKey, "x").Annotation(oldMarker, "y"), rules(frozen()),
 			then(1, "seen", "Exempt NotInForce"),
 		),
-		"invalid: its claim stands in a shared taint": on(fresh(), rules(rule(), ruleOf("disk", disk, key)),
-			then(1, "both hold", "Held EvidenceMissing, disk Held EvidenceMissing", added, change("added disk "+pending)),
-			then(2, "one invalid, the other ready", "Held NotInForce, disk Ready EvidenceHolds",
-				rules(frozen(), ruleOf("disk", disk, key)),
-				func(n *build.NodeWrapper) { n.Condition(disk, "True", at(2)).Condition(cni, "True", at(2)) }, written),
+		"invalid: its claim stands in a shared taint, which keeps the value of the other": on(fresh(), rules(elder, rule()),
+			then(1, "both hold", "disk Held EvidenceMissing, Held EvidenceMissing", change("added disk "+elders), added,
+				tainted{elders}),
+			then(2, "one invalid, the other ready", "disk Ready EvidenceHolds, Held NotInForce", rules(elder, frozen()),
+				func(n *build.NodeWrapper) { n.Condition(disk, "True", at(2)).Condition(cni, "True", at(2)) },
+				tainted{elders}, written),
 		),
 		"invalid: it does not stand in the way of one that shares its taint": on(fresh(),
 			rules(rule(), ruleOf("disk", disk, key)),
@@ -434,6 +437,11 @@ func TestTheOthersReportAConflict(t *testing.T) {
 	_, out, _ = w.pass(build.WrapNode(node).Condition(cni, "True", at(3)).Obj(), at(3))
 	if diff := cmp.Diff(map[types.UID]bool{"u-gpu": true}, out.Shared); diff != "" {
 		t.Errorf("shared, once the oldest has gone (-want +got):\n%s", diff)
+	}
+	_, out, _ = newWorld(t, incumbents(), ruleOf("disk", disk, key)).pass(fresh().Taint(key, "", noSchedule).Obj(),
+		at(1).Add(time.Second/2))
+	if diff := cmp.Diff(map[types.UID]bool{"u-disk": true}, out.Shared); diff != "" {
+		t.Errorf("shared with an inherited claim of the same second, as the record has it (-want +got):\n%s", diff)
 	}
 }
 

@@ -161,12 +161,13 @@ func TestExistingNodes(t *testing.T) {
 	})
 }
 
+// incumbents is what the incumbent controller leaves: a status with its nodes and no condition of ours.
+func incumbents() *build.RuleWrapper {
+	return build.MakeRule("cni").UID("u-cni").Generation(1).Created(at(-86400)).Selector("pool", "workers").
+		Condition(cni).Taint(key, "pending", noSchedule).StatusNode("n1", v1alpha1.TaintPresent)
+}
+
 func TestTakingOver(t *testing.T) {
-	// What the incumbent controller leaves: a status with its nodes and no condition of ours, taints without records.
-	incumbents := func() *build.RuleWrapper {
-		return build.MakeRule("cni").UID("u-cni").Generation(1).Created(at(-86400)).Selector("pool", "workers").
-			Condition(cni).Taint(key, "pending", noSchedule).StatusNode("n1", v1alpha1.TaintPresent)
-	}
 	play(t, map[string]story{
 		"a node that it holds is held on": on(fresh().Taint(key, "theirs", noSchedule), rules(incumbents()),
 			then(1, "seen", "Held EvidenceMissing", tainted{key + "=theirs:NoSchedule"}, recorded(claimed(1))),
