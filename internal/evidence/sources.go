@@ -231,8 +231,17 @@ func unavailable(rule *ruleset.Rule, why func(key string) (reason, text string))
 	return nil
 }
 
-// Gather fills in the evidence on a node for all rules of a set.
+// Gather fills in the evidence on a node for all rules of a set, with since when the node has had no pod of a
+// DaemonSet. It is called by one goroutine at a time for each node.
 func (s *Sources) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
+	s.Peek(set, node, e)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.Absent = s.absentSince(node)
+}
+
+// Peek fills in the evidence on a node for all rules of a set as it is now.
+func (s *Sources) Peek(set *ruleset.Set, node string, e *readiness.Evidence) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.devices[node] == nil {
@@ -243,7 +252,6 @@ func (s *Sources) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
 			delete(s.devices, node)
 		}
 	}()
-	e.Absent = s.absentSince(node)
 	gather(set, e, s.devices[node], func(key string) ([]any, bool) {
 		running := s.running[key]
 		if running == nil {

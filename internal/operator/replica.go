@@ -132,7 +132,7 @@ func (r *Replica) addControllers(env *Environment, o *Options) {
 	r.Nodes.Evidence = evidence.New(env.Informers, r.NodeRules)
 	r.Status = &rule.Reconciler{
 		Client: env.Client, Live: env.Live, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,
-		GuardProblem: r.Monitor.Problem, StateMetrics: o.NodeStateMetrics,
+		Expired: r.Nodes.Expired, GuardProblem: r.Monitor.Problem, StateMetrics: o.NodeStateMetrics,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -139,31 +140,49 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 	if r.Evidence != nil {
 		r.Evidence.Gather(p.set, p.node.Name, p.evidence)
 	}
-	in := &gate.NodeInput{
-		Node: p.node, Swept: p.swept.Node, Rules: p.set, Evidence: p.evidence, Override: override, Now: p.now,
-		Observed: func(rule *ruleset.Rule) readiness.Observed { return p.look.Observed(rule.UID) },
-		Reserve: func(rule *ruleset.Rule, since time.Time) bool {
-			granted := r.Fleet.Reserve(rule.UID, p.node.Name, since)
-			if granted {
-				p.reserved = append(p.reserved, rule)
-			}
-			return granted
-		},
-		Busy:     func() (bool, bool) { return r.busy(ctx, p) },
-		Occupied: func(taint *corev1.Taint) (bool, bool) { return r.occupied(ctx, p, taint) },
-		Live: func(namespace string, selector labels.Selector) []*corev1.Pod {
-			return r.livePods(ctx, p.node.Name, namespace, selector)
-		},
-		Evaluate: r.measured, Objective: r.StartupObjective,
-		MayMark: func(rule *ruleset.Rule) bool { return r.Fleet.ReserveFalse(rule.UID, p.node.Name) },
-		Orphans: p.swept.Published,
+	in := r.input(ctx, p)
+	in.Swept, in.Orphans, in.Override, in.Evaluate = p.swept.Node, p.swept.Published, override, r.measured
+	in.Reserve = func(rule *ruleset.Rule, since time.Time) bool {
+		granted := r.Fleet.Reserve(rule.UID, p.node.Name, since)
+		if granted {
+			p.reserved = append(p.reserved, rule)
+		}
+		return granted
 	}
+	in.MayMark = func(rule *ruleset.Rule) bool { return r.Fleet.ReserveFalse(rule.UID, p.node.Name) }
 	if r.Evicted != nil {
 		in.Evicted = func(rule *ruleset.Rule) bool { return r.Evicted(p.node, rule) }
 	}
 	out := gate.DecideNode(in)
 	p.decisions, p.verdicts, p.recheck, p.changes = out.Decisions, out.Verdicts, out.RecheckAt, out.Conditions
 	r.startups.observe(p.node, p.decisions, p.verdicts, r.StartupObjective, p.now)
+}
+
+// input is what decisions about the node read. They reserve nothing.
+func (r *Reconciler) input(ctx context.Context, p *pass) *gate.NodeInput {
+	return &gate.NodeInput{
+		Node: p.node, Swept: p.node, Rules: p.set, Evidence: p.evidence, Now: p.now, Objective: r.StartupObjective,
+		Observed: func(rule *ruleset.Rule) readiness.Observed { return p.look.Observed(rule.UID) },
+		Reserve:  func(*ruleset.Rule, time.Time) bool { return false },
+		Busy:     func() (bool, bool) { return r.busy(ctx, p) },
+		Occupied: func(taint *corev1.Taint) (bool, bool) { return r.occupied(ctx, p, taint) },
+		Live: func(namespace string, selector labels.Selector) []*corev1.Pod {
+			return r.livePods(ctx, p.node.Name, namespace, selector)
+		},
+	}
+}
+
+// Expired reports whether a node waits for its replacement under a rule by the evidence that there is now. The fleet
+// knows what there was when the node was last reconciled.
+func (r *Reconciler) Expired(ctx context.Context, node *corev1.Node, rule *ruleset.Rule) bool {
+	look := r.Fleet.Look(node)
+	p := &pass{node: node, set: look.Rules, look: look, now: r.Clock.Now(), evidence: &readiness.Evidence{}}
+	if r.Evidence != nil {
+		r.Evidence.Peek(p.set, node.Name, p.evidence)
+	}
+	decisions := gate.DecideNode(r.input(ctx, p)).Decisions
+	i := slices.IndexFunc(decisions, func(d gate.Decision) bool { return d.Rule == rule })
+	return i >= 0 && decisions[i].Expired
 }
 
 // measured evaluates a rule, and measures how long that takes.

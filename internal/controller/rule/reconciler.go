@@ -53,6 +53,8 @@ type Reconciler struct {
 	Live client.Reader
 	// Fleet knows what has become of the nodes.
 	Fleet *fleet.Fleet
+	// Expired reports whether a node waits for its replacement under a rule by the evidence that there is now.
+	Expired func(context.Context, *corev1.Node, *ruleset.Rule) bool
 	// Recorder records events on rules.
 	Recorder events.EventRecorder
 	// Clock tells the time.

@@ -155,8 +155,8 @@ func (r *Reconciler) tryExpired(ctx context.Context, rule *v1alpha1.NodeReadines
 	return tries > 0, err
 }
 
-// handOver hands a node over if it runs no pods but those that are part of it. Everything is read from the API server.
-// The cached node has to be the same: the verdict is about that one.
+// handOver hands a node over if it runs no pods but those that are part of it, and its evidence is still missing. The
+// node and its pods are read from the API server. The cached node has to be the same.
 func (r *Reconciler) handOver(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	cached *corev1.Node) (done bool, err error) {
 	node := &corev1.Node{}
@@ -184,6 +184,9 @@ func (r *Reconciler) handOver(ctx context.Context, rule *v1alpha1.NodeReadinessR
 		}
 		act = func() error { return r.deleteClaim(ctx, claim) }
 		how = "deleted its NodeClaim " + claim.GetName()
+	}
+	if !r.Expired(ctx, node, compiled) {
+		return false, nil
 	}
 	if err := r.intend(ctx, rule, node, method); err != nil {
 		return false, err

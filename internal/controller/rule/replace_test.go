@@ -146,7 +146,7 @@ func (p *provider) start() {
 			return p.write(func() error { return c.SubResource(sub).Update(ctx, o, opts...) })
 		},
 	})
-	p.rules = &Reconciler{Client: c, Live: c, Fleet: f, Recorder: p.events, Clock: p.clock}
+	p.rules = &Reconciler{Client: c, Live: c, Fleet: f, Recorder: p.events, Clock: p.clock, Expired: p.nodes.Expired}
 	p.takeOver()
 }
 
@@ -385,6 +385,17 @@ var _ = Describe("Nodes that never become ready", func() {
 			p.staleNode()
 		}, (*provider).start),
 	)
+
+	It("are kept if the evidence came after the node was last looked at", func(ctx context.Context) {
+		p := newProvider(ctx, markKey, 20, 1)
+		p.play(1)
+		p.look(p.list()[0].Name)
+		p.ready(0)
+		_, err := p.rules.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p.rule)})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(p.list()[0].Annotations).NotTo(HaveKey(markKey))
+		Expect(p.read().Status.Replacements).To(BeNil(), "no intention")
+	})
 
 	It("are handed over although pods of DaemonSets and static pods run there", func(ctx context.Context) {
 		p := newProvider(ctx, markKey, 20, 1)
