@@ -51,7 +51,7 @@ func (m *Model) booting(shown *node, r *rule, v *View) {
 	h := m.node(shown.Metadata.UID)
 	u := h.under(r.Metadata.UID)
 	if !r.Spec.rearms() || !u.reborn || !u.seen || !u.found || shown.override() == "Hold" ||
-		shown.Status.NodeInfo.BootID != h.bootID || v.edited(r, 0) {
+		shown.Status.NodeInfo.BootID != h.bootID || v.edited(r, 0) || h.bootedUnder(shown, r) {
 		return
 	}
 	u.served = true
@@ -59,6 +59,12 @@ func (m *Model) booting(shown *node, r *rule, v *View) {
 		m.check("booting", !v.Now.Before(h.booted.Add(2*time.Minute-time.Second)),
 			"rule %s puts NoExecute on node %s, which has just rebooted", r.Metadata.Name, shown.Metadata.Name)
 	}
+}
+
+// bootedUnder reports whether a node has become ready under a rule since its last reboot, as its record says.
+func (h *nodeHistory) bootedUnder(n *node, r *rule) bool {
+	rec := n.record(r.Metadata.UID)
+	return !h.boot.IsZero() && rec.BootID == h.bootID && rec.RearmedAt.IsZero()
 }
 
 // evicted: the operator deletes only pods of nodes that evict pods.

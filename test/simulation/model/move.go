@@ -1,0 +1,262 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Move judges one write of a replica.
+func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:gocyclo // one predicate after the other
+	if kind == "pods" {
+		m.evicted(before, after)
+	}
+	if before == nil || after == nil {
+		return
+	}
+	if kind == "nodereadinessrules" {
+		m.intends(read[rule](before), read[rule](after), v)
+	}
+	if kind != "nodes" {
+		return
+	}
+	was, is := read[node](before), read[node](after)
+	shown := read[node](v.Nodes[was.Metadata.Name])
+	h := m.node(was.Metadata.UID)
+	h.occupied = h.occupied || v.busy(is)
+	m.ours(was, is, shown)
+	m.publishes(was, is, v)
+	m.marksReplaced(was, is)
+	m.swept(was, is, v)
+	for _, d := range v.Rules {
+		r := read[rule](d)
+		m.frozen(was, is, r, v)
+		m.stands(was, is, r, v)
+		if m.rules[r.Metadata.UID] == nil || shown == nil {
+			continue
+		}
+		had, has := was.claim(r.Metadata.UID), is.claim(r.Metadata.UID)
+		if is.record(r.Metadata.UID).BootID == h.bootID && was.record(r.Metadata.UID).BootID != h.bootID {
+			h.under(r.Metadata.UID).found = v.Started.After(h.booted)
+		}
+		if was.record(r.Metadata.UID).BootID != "" && h.bootedUnder(is, r) && !h.bootedUnder(was, r) {
+			m.check("booting", m.holds(shown, r, v, true) != no, "rule %s, which does not hold, takes the boot of node %s for ended",
+				r.Metadata.Name, is.Metadata.Name)
+		}
+		switch {
+		case had == "" && has != "":
+			m.closed(shown, r, v)
+			h.under(r.Metadata.UID).claimer, h.under(r.Metadata.UID).forced = v.Process, shown.override() == "Hold"
+			h.last = is
+			if !was.has(has) { // else it is adopted
+				m.booting(shown, r, v)
+				m.spared(shown, r, v)
+				h.under(r.Metadata.UID).served = h.under(r.Metadata.UID).served || m.arrived(shown, r, v)
+				h.under(r.Metadata.UID).used = m.limit(shown, r, v)
+			}
+		case had != "" && has == "":
+			m.opened(shown, r, v)
+		case has == "" && was.Metadata.Annotations[r.key()] == "" && is.Metadata.Annotations[r.key()] != "" &&
+			r.Spec.ExistingNodes == "Idle" && m.holds(shown, r, v, true) == no:
+			h.under(r.Metadata.UID).busy = v.busy(shown)
+		}
+		if has == "" {
+			h.under(r.Metadata.UID).used = false
+		}
+		if !was.marked(r) && is.marked(r) {
+			m.completes(was, shown, r, v)
+		}
+		if was.record(r.Metadata.UID).Released.IsZero() && !is.record(r.Metadata.UID).Released.IsZero() {
+			m.rules[r.Metadata.UID].ready = m.now()
+		}
+		if was.Metadata.Annotations[r.key()] != "" && is.Metadata.Annotations[r.key()] == "" {
+			h.under(r.Metadata.UID).records++
+		}
+		switch guards := !is.record(r.Metadata.UID).GuardedSince.IsZero(); {
+		case guards:
+			h.guarded = true
+		case !was.record(r.Metadata.UID).GuardedSince.IsZero() && m.holds(shown, r, v, false) != no:
+			h.guarded = false // the node has recovered: its pods stay
+		}
+		if !r.Spec.NodeSelector.matches(shown.Metadata.Labels) && is.record(r.Metadata.UID).Released.IsZero() {
+			u := h.under(r.Metadata.UID) // whether a node that comes back is in service is open
+			u.opened, u.served, u.reborn, u.busy = false, false, false, false
+		}
+		if has == "" && (had != "" || was.Metadata.Annotations[r.key()] != is.Metadata.Annotations[r.key()]) ||
+			!was.marked(r) && is.marked(r) {
+			if r.Spec.NodeSelector.matches(shown.Metadata.Labels) && shown.override() == "" {
+				holds, u := m.holds(shown, r, v, true), h.under(r.Metadata.UID)
+				u.opened, u.perhaps = u.opened || holds == yes, u.perhaps || holds == unknown
+			}
+		}
+	}
+	h.last = is
+}
+
+// swept notes that the record of a rule that is gone is removed: nothing is evicted for it.
+func (m *Model) swept(was, is *node, v *View) {
+	for key := range was.Metadata.Annotations {
+		uid, ok := strings.CutPrefix(key, recordPrefix)
+		if ok && is.Metadata.Annotations[key] == "" && !v.knows(uid) {
+			m.node(is.Metadata.UID).guarded = false
+		}
+	}
+}
+
+func (v *View) knows(uid string) bool {
+	for _, d := range v.Rules {
+		if read[rule](d).Metadata.UID == uid {
+			return true
+		}
+	}
+	return false
+}
+
+// ours: a write changes taints of rules, records, markers and completion annotations, on the node that was read.
+func (m *Model) ours(was, is, shown *node) {
+	m.check("ours", shown != nil && shown.Metadata.UID == is.Metadata.UID, "node %s is another one than was read",
+		is.Metadata.Name)
+	asked := map[string]bool{}
+	for _, h := range m.rules {
+		for id := range h.taints {
+			asked[id] = true
+		}
+	}
+	for _, id := range difference(was.Spec.Taints, is.Spec.Taints) {
+		m.check("ours", asked[id], "taint %s of node %s is of no rule", id, is.Metadata.Name)
+	}
+	for key := range union(was.Metadata.Annotations, is.Metadata.Annotations) {
+		if was.Metadata.Annotations[key] != is.Metadata.Annotations[key] {
+			m.check("ours", strings.HasPrefix(key, recordPrefix) || strings.HasPrefix(key, markerPrefix) ||
+				strings.HasPrefix(key, replaced) || key == "example.com/completed",
+				"annotation %s of node %s is changed", key, is.Metadata.Name)
+		}
+	}
+	bare := func(n *node) node {
+		other := *n
+		other.Spec.Taints, other.Metadata.Annotations, other.Status.Conditions = nil, nil, nil
+		return other
+	}
+	m.check("ours", reflect.DeepEqual(bare(was), bare(is)),
+		"more than taints, annotations and conditions of node %s is changed", is.Metadata.Name)
+}
+
+// difference are the taints that only one of two lists has, or that they have with another value.
+func difference(a, b []taint) []string {
+	var out []string
+	for _, t := range a {
+		if !slices.Contains(b, t) {
+			out = append(out, t.id())
+		}
+	}
+	for _, t := range b {
+		if !slices.Contains(a, t) {
+			out = append(out, t.id())
+		}
+	}
+	return out
+}
+
+func union(a, b map[string]string) map[string]string {
+	out := maps.Clone(a)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, b)
+	return out
+}
+
+// frozen: nothing of a rule differs that cannot be judged.
+func (m *Model) frozen(was, is *node, r *rule, v *View) {
+	why := v.frozen(r)
+	if why == "" || was.override() == "Release" && !v.Foreign { // it still takes the taint of a suspended rule off
+		return
+	}
+	m.check("frozen", was.Metadata.Annotations[r.key()] == is.Metadata.Annotations[r.key()] &&
+		was.marked(r) == is.marked(r),
+		"the record of rule %s on node %s is changed although %s", r.Metadata.Name, is.Metadata.Name, why)
+}
+
+// stands: what a record claims is on the node after a write that is about taints.
+func (m *Model) stands(was, is *node, r *rule, v *View) {
+	claim := is.claim(r.Metadata.UID)
+	if v.edited(r, 0) || !plans(was, is) { // it may be frozen
+		return
+	}
+	if claim == "" || !r.Spec.enforced() || r.Metadata.DeletionTimestamp != nil || v.frozen(r) != "" {
+		return
+	}
+	m.check("stands", is.has(claim), "rule %s claims %s on node %s, which does not have it", r.Metadata.Name, claim,
+		is.Metadata.Name)
+}
+
+// plans reports whether a write is about taints, records or markers: not only about a replacement or a condition.
+func plans(was, is *node) bool {
+	for key := range union(was.Metadata.Annotations, is.Metadata.Annotations) {
+		if was.Metadata.Annotations[key] != is.Metadata.Annotations[key] && !strings.HasPrefix(key, replaced) {
+			return true
+		}
+	}
+	return !slices.Equal(was.Spec.Taints, is.Spec.Taints)
+}
+
+// closed: a new claim has a cause in what the replica was shown.
+func (m *Model) closed(shown *node, r *rule, v *View) {
+	h := m.node(shown.Metadata.UID)
+	name := shown.Metadata.Name
+	m.check("closed", r.Metadata.DeletionTimestamp == nil && r.Spec.enforced(),
+		"rule %s, which is not enforced, claims node %s", r.Metadata.Name, name)
+	if v.edited(r, 0) {
+		return
+	}
+	m.check("closed", r.Spec.NodeSelector.matches(shown.Metadata.Labels),
+		"rule %s does not select node %s, and claims it", r.Metadata.Name, name)
+	if shown.override() == "Hold" || r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
+		return
+	}
+	m.check("closed", shown.override() != "Release", "rule %s claims node %s in spite of the override",
+		r.Metadata.Name, name)
+	if r.Spec.Stabilization.ReadySeconds == 0 || m.inService(shown, r) == yes && !shown.has(r.Spec.Taint.id()) {
+		m.check("closed", m.holds(shown, r, v, false) != yes, "rule %s holds on node %s, and claims it", r.Metadata.Name,
+			name)
+	}
+}
+
+// completes: a rule completes only where it holds. One that is created again takes over the markers of its name.
+func (m *Model) completes(was, shown *node, r *rule, v *View) {
+	for key := range was.Metadata.Annotations {
+		if strings.HasPrefix(key, markerPrefix) {
+			return
+		}
+	}
+	m.check("completes", m.holds(shown, r, v, false) != no, "rule %s does not hold on node %s, and completes",
+		r.Metadata.Name, shown.Metadata.Name)
+}
+
+// opened: a claim that is withdrawn has a cause in what the replica was shown.
+func (m *Model) opened(shown *node, r *rule, v *View) {
+	rh := m.rules[r.Metadata.UID]
+	released := r.Spec.Timeout.Action == "Release" && r.Spec.Timeout.Seconds > 0
+	switch {
+	case r.Metadata.DeletionTimestamp != nil, r.Spec.DryRun, shown.override() == "Release",
+		!r.Spec.NodeSelector.matches(shown.Metadata.Labels), r.Spec.Suspend && !shown.has(shown.claim(r.Metadata.UID)),
+		r.Spec.bootstrap() && shown.marked(r), len(rh.taints) > 1,
+		// It was removed by hand before the rule was edited.
+		(len(rh.inForce) > 1 || v.Edited[r.Metadata.UID]) && !shown.has(shown.claim(r.Metadata.UID)):
+		return
+	case v.edited(r, 0):
+		return
+	case released:
+		record, after := shown.record(r.Metadata.UID), time.Duration(r.Spec.Timeout.Seconds)*time.Second
+		if record.Since.IsZero() || !record.TimedOut.IsZero() || !v.Now.Before(record.Since.Add(after)) {
+			return
+		}
+	}
+	m.check("opened", m.holds(shown, r, v, false) != no, "rule %s does not hold on node %s, and releases it",
+		r.Metadata.Name, shown.Metadata.Name)
+}
