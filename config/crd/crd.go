@@ -19,16 +19,11 @@ const Name = "nodereadinessrules.readiness.node.x-k8s.io"
 //go:embed bases/readiness.node.x-k8s.io_nodereadinessrules.yaml
 var manifest []byte
 
-var load = sync.OnceValues(func() (*apiextensionsv1.CustomResourceDefinition, error) {
+// Load returns the CustomResourceDefinition that this version was built with. All callers share it: do not change it.
+var Load = sync.OnceValues(func() (*apiextensionsv1.CustomResourceDefinition, error) {
 	out := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict(manifest, out); err != nil {
 		return nil, fmt.Errorf("reading the CustomResourceDefinition of this version: %w", err)
 	}
 	return out, nil
 })
-
-// Load returns a copy of the CustomResourceDefinition that this version was built with.
-func Load() (*apiextensionsv1.CustomResourceDefinition, error) {
-	out, err := load()
-	return out.DeepCopy(), err
-}

@@ -17,6 +17,7 @@ func TestServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	served = served.DeepCopy()
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(served)
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&served.Spec)
 	in := &apiextensions.CustomResourceDefinition{}

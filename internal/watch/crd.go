@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -60,7 +59,10 @@ func FollowCRD(
 // fields do no harm.
 func CompareCRD(ours, served *apiextensionsv1.CustomResourceDefinition) *ruleset.Problem {
 	want, have := schema(ours), schema(served)
-	missing := lacks("", want, have)
+	if preserves(have.XPreserveUnknownFields) {
+		return nil
+	}
+	missing := lacks("", want.Properties, have.Properties)
 	if len(missing) == 0 {
 		return nil
 	}
@@ -71,44 +73,38 @@ func CompareCRD(ours, served *apiextensionsv1.CustomResourceDefinition) *ruleset
 	}
 }
 
-func schema(d *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JSONSchemaProps {
+// schema is that of this version's objects; it has no fields if the version is not served.
+func schema(d *apiextensionsv1.CustomResourceDefinition) apiextensionsv1.JSONSchemaProps {
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
-		if v.Name == v1alpha1.GroupVersion.Version && v.Served && v.Schema != nil {
-			return v.Schema.OpenAPIV3Schema
+		if v.Name == v1alpha1.GroupVersion.Version && v.Served && v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
+			return *v.Schema.OpenAPIV3Schema
 		}
 	}
-	return nil
+	return apiextensionsv1.JSONSchemaProps{}
 }
 
 // lacks lists the properties that one schema has and the other does not, the outermost ones only.
-func lacks(path string, want, have *apiextensionsv1.JSONSchemaProps) []string {
-	if want == nil {
-		return nil
-	}
-	if have == nil {
-		return []string{strings.TrimPrefix(path, ".")}
-	}
-	if have.XPreserveUnknownFields != nil && *have.XPreserveUnknownFields {
-		return nil
-	}
+func lacks(path string, want, have map[string]apiextensionsv1.JSONSchemaProps) []string {
 	var out []string
-	for name := range want.Properties {
-		w := want.Properties[name]
-		h, ok := have.Properties[name]
-		if !ok {
-			out = append(out, strings.TrimPrefix(path+"."+name, "."))
-			continue
+	for name, w := range want {
+		h, ok := have[name]
+		for ok && w.Items != nil && w.Items.Schema != nil && !preserves(h.XPreserveUnknownFields) {
+			name += "[]"
+			w, ok = *w.Items.Schema, h.Items != nil && h.Items.Schema != nil
+			if ok {
+				h = *h.Items.Schema
+			}
 		}
-		out = append(out, lacks(path+"."+name, &w, &h)...)
-	}
-	if want.Items != nil && want.Items.Schema != nil {
-		var items *apiextensionsv1.JSONSchemaProps
-		if have.Items != nil {
-			items = have.Items.Schema
+		switch {
+		case !ok:
+			out = append(out, path+name)
+		case len(w.Properties) > 0 && !preserves(h.XPreserveUnknownFields):
+			out = append(out, lacks(path+name+".", w.Properties, h.Properties)...)
 		}
-		out = append(out, lacks(path+"[]", want.Items.Schema, items)...)
 	}
 	slices.Sort(out)
 	return out
 }
+
+func preserves(unknown *bool) bool { return unknown != nil && *unknown }

@@ -139,7 +139,7 @@ func ours(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	d, err := crd.Load()
 	cluster.Must(t, err)
-	return d
+	return d.DeepCopy()
 }
 
 // walk calls a function with each schema below and including one, and its path; the children come later.

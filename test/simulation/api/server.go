@@ -4,6 +4,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -15,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -290,19 +290,25 @@ func (s *Server) otherUID(r *Request, before *Object, after metav1.Object) error
 
 // store makes an object the present one. One that is as before is not written.
 func (s *Server) store(k Kind, before *Object, obj metav1.Object) *Object {
+	var raw []byte
 	if before != nil {
 		obj.SetResourceVersion(before.Meta.GetResourceVersion())
-		if equality.Semantic.DeepEqual(obj, before.Meta) {
+		if raw = encode(obj); bytes.Equal(raw, before.JSON()) {
 			return before
 		}
+		raw = bytes.Replace(raw, versioned(before.Version), versioned(s.version+1), 1)
 	}
 	s.version++
 	obj.SetResourceVersion(strconv.FormatInt(s.version, 10))
-	after := &Object{Kind: k, Version: s.version, Meta: obj, served: s.served}
+	after := &Object{Kind: k, Version: s.version, Meta: obj, raw: raw, served: s.served}
 	s.objects[k][after.Key()] = after
 	s.log[k] = append(s.log[k], Event{Version: s.version, Before: before, After: after})
 	return after
 }
+
+// versioned is a resource version as JSON has it. Only the object's own is written like that: the quotes of others are
+// escaped.
+func versioned(version int64) []byte { return fmt.Appendf(nil, `"resourceVersion":"%d"`, version) }
 
 func (s *Server) drop(before *Object, last metav1.Object) *Object {
 	s.version++

@@ -84,16 +84,16 @@ func prepareUpdate(sub string, obj, before metav1.Object) {
 	case *corev1.Node:
 		old := before.(*corev1.Node)
 		if sub == "status" {
-			o.Spec = *old.Spec.DeepCopy()
+			o.Spec = old.Spec
 		} else {
-			o.Status = *old.Status.DeepCopy()
+			o.Status = old.Status
 		}
 	case *corev1.Pod:
 		old := before.(*corev1.Pod)
 		if sub == "status" {
-			o.Spec = *old.Spec.DeepCopy()
+			o.Spec = old.Spec
 		} else {
-			o.Status = *old.Status.DeepCopy()
+			o.Status = old.Status
 		}
 	case *unstructured.Unstructured:
 		prepareRule(sub, o, before.(*unstructured.Unstructured))

@@ -344,11 +344,20 @@ func (r *Replica) start(c *controller, request reconcile.Request) {
 			}
 		}()
 		t.yield = yield
+		deepen(0)
 		result, err := c.reconciler.Reconcile(ctx, request)
 		c.queue.result(request, result, err)
 	})
 	r.tasks[t] = true
 	r.resume(t)
+}
+
+// deepen makes room on the stack of a coroutine at once. Otherwise the stack is copied several times while it grows.
+//
+//go:noinline
+func deepen(at int) byte {
+	var room [30 << 10]byte
+	return room[at]
 }
 
 // resume lets a task go on until its next write, or its end.
