@@ -4,13 +4,17 @@
 package docs
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/yaml"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
 const reference = "docs/rule-reference.md"
@@ -44,13 +48,40 @@ func walk(parent string, schema *apiextensionsv1.JSONSchemaProps, out sets.Set[s
 	}
 }
 
-// TestFields holds the reference against the schema.
+// TestFields holds the reference against the schema. Paths in a table are below those of its heading, and a heading
+// documents the field that it names.
 func TestFields(t *testing.T) {
 	documented := sets.New[string]()
-	p := open(t, reference)
-	for _, part := range []string{"spec", "status"} {
-		for path := range p.documented(t, 1, part) {
-			documented.Insert(part + "." + path)
+	part, parents := "", []string{""}
+	for _, line := range open(t, reference).lines {
+		if m := heading.FindStringSubmatch(line); m != nil {
+			if len(m[1]) == 2 {
+				switch m[2] {
+				case "At a glance", "On nodes":
+					part = ""
+				case "status":
+					part = "status"
+				default:
+					part = "spec"
+				}
+			}
+			parents = nil
+			for _, path := range codes(m[2]) {
+				documented.Insert(part + "." + path)
+				parents = append(parents, part+"."+path)
+			}
+			if len(parents) == 0 {
+				parents = []string{part}
+			}
+			continue
+		}
+		if part == "" || !strings.HasPrefix(line, "|") {
+			continue
+		}
+		for _, path := range codes(cells(line)[0]) {
+			for _, parent := range parents {
+				documented.Insert(parent + "." + path)
+			}
 		}
 	}
 	same(t, "fields", reference, fields(t), documented)
@@ -66,4 +97,26 @@ func TestFieldsAtAGlance(t *testing.T) {
 		}
 	}
 	same(t, "fields of the spec", reference, inCode, open(t, reference).documented(t, 1, "At a glance"))
+}
+
+// TestFragments holds the examples of the reference: each is a valid part of a spec.
+func TestFragments(t *testing.T) {
+	const rest = "{nodeSelector: {matchLabels: {a: b}}, conditions: [{type: Ready, requiredStatus: 'True'}], " +
+		"taint: {key: example.com/a, effect: NoSchedule}, enforcementMode: continuous}"
+	text := strings.Join(open(t, reference).lines, "\n")
+	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllStringSubmatch(text, -1)
+	if len(blocks) < 10 {
+		t.Fatalf("only %d examples", len(blocks))
+	}
+	for _, block := range blocks {
+		spec := &v1alpha1.NodeReadinessRuleSpec{}
+		for _, part := range []string{rest, block[1]} {
+			if err := yaml.UnmarshalStrict([]byte(part), spec); err != nil {
+				t.Fatalf("%v:\n%s", err, block[1])
+			}
+		}
+		for _, problem := range ruleset.Validate(spec) {
+			t.Errorf("%s:\n%s", problem.Message, block[1])
+		}
+	}
 }
