@@ -210,7 +210,7 @@ func (p *process) reconciles(ctx context.Context) (int, error) {
 
 // measured measures a part of the work of a process, and adds a line to the results.
 func (l *lab) measured(p *process, phase string, part func() error) error {
-	l.server.Counts()
+	counted := l.server.Counts()
 	if err := measure.ResetPeak(p.PID()); err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (l *lab) measured(p *process, phase string, part func() error) error {
 	}
 	after, err := measure.CPU(p.PID())
 	peak, errPeak := measure.Peak(p.PID())
-	counts := l.server.Counts()
+	counts := l.server.Counts().Since(counted)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	line := pageLine{Nodes: l.nodes, Rules: l.rules, Phase: phase, Wall: max(0, l.last.Sub(began).Seconds()),

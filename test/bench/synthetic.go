@@ -137,10 +137,14 @@ func (l *lab) burst(ctx context.Context, taints int, change func() error) error 
 
 // quiet waits until nothing is written for a while.
 func (l *lab) quiet(ctx context.Context) error {
-	if !sleep(ctx, idleFor) {
-		return ctx.Err()
+	for before := l.server.Counts(); sleep(ctx, idleFor); {
+		after := l.server.Counts()
+		if after == before {
+			return nil
+		}
+		before = after
 	}
-	return nil
+	return ctx.Err()
 }
 
 func (l *lab) turnAll(ctx context.Context, status corev1.ConditionStatus, nodes int) error {
@@ -251,7 +255,6 @@ func (l *lab) looked(ctx context.Context, p *process) error {
 // restart ends the operator and starts it again: with nothing to do, and then with one node to write.
 func (l *lab) restart(ctx context.Context, p *process) (*process, error) {
 	err := p.Stop()
-	l.server.Counts()
 	began := time.Now()
 	if err := errors.Join(err, l.start(ctx, p)); err != nil {
 		return p, err

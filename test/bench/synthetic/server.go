@@ -44,6 +44,14 @@ type Object interface {
 // Counts are the writes that were accepted, and the node patches that were refused.
 type Counts struct{ NodePatches, Refused, Events, StatusWrites, RuleWrites int }
 
+// Since returns what was counted after an earlier count.
+func (c Counts) Since(earlier Counts) Counts {
+	return Counts{
+		c.NodePatches - earlier.NodePatches, c.Refused - earlier.Refused, c.Events - earlier.Events,
+		c.StatusWrites - earlier.StatusWrites, c.RuleWrites - earlier.RuleWrites,
+	}
+}
+
 // Server keeps the objects. Objects are never changed, but replaced.
 type Server struct {
 	// Patched is called with each node that was patched. It must not call the server.
@@ -181,13 +189,11 @@ func (s *Server) Lease() string {
 	return ""
 }
 
-// Counts returns what was written since the last call.
+// Counts returns what was written since the start.
 func (s *Server) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.counts
-	s.counts = Counts{}
-	return c
+	return s.counts
 }
 
 // Relist ends all watches of nodes, and makes their clients list again.
