@@ -43,9 +43,10 @@ func documented(t *testing.T, page, under, begin string) [][]string {
 	return out
 }
 
-// follow runs commands of a page, with what is otherwise here replaced.
-func follow(t *testing.T, commands [][]string, pairs ...string) {
+// follow runs commands of a page, with what is otherwise here replaced, and returns what they print.
+func follow(t *testing.T, commands [][]string, pairs ...string) string {
 	t.Helper()
+	var printed strings.Builder
 	replacer := strings.NewReplacer(pairs...)
 	for _, command := range commands {
 		t.Log(strings.Join(command, " "))
@@ -69,14 +70,19 @@ func follow(t *testing.T, commands [][]string, pairs ...string) {
 			t.Fatal(err)
 		}
 		t.Log(out)
+		printed.WriteString(out)
 	}
+	return printed.String()
 }
 
 // quickstart runs the commands of the quickstart, apart from those of kind and of the image, which the lab has.
 func quickstart(t *testing.T) {
 	const page = "docs/quickstart.md"
-	first, second := lab.Nodes()[0].Name, lab.Nodes()[1].Name
-	kubectl(t, "cordon", second)                            // the page has one node
+	first := lab.Nodes()[0].Name
+	for _, other := range lab.Nodes()[1:] { // the page has one node
+		kubectl(t, "cordon", other.Name)
+		defer kubectl(t, "uncordon", other.Name)
+	}
 	kubectl(t, "label", "node", first, "example.com/pool-") // of another part
 	pairs := append([]string{
 		"nodegate-control-plane", first, "examples/quickstart", filepath.Join(checkout, "examples", "quickstart"),
@@ -84,8 +90,14 @@ func quickstart(t *testing.T) {
 		"registry.k8s.io/pause:3.10", PodImage,
 	}, inThisLab()...)
 	commands := append(documented(t, page, "", "helm"), documented(t, page, "", "kubectl")...)
-	follow(t, commands, pairs...)
-	kubectl(t, "uncordon", second)
+	printed := follow(t, commands, pairs...)
+	for _, line := range []string{
+		"web    0/1     Pending", "condition example.com/Warm has not been reported", "InForce   1       1       0",
+	} {
+		if !strings.Contains(printed, line) {
+			t.Errorf("the page's commands do not print %q", line)
+		}
+	}
 	kubectl(t, "label", "node", first, "example.com/pool-")
 	follow(t, documented(t, removal, "In order", ""))
 	nothingLeft(t)
