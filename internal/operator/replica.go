@@ -36,7 +36,7 @@ type Environment struct {
 	Client client.Client
 	// Live reads from the API server.
 	Live client.Reader
-	// Direct reads from and writes to the API server, for the eviction guard.
+	// Direct reads from and writes to the API server, for objects that are not watched, such as pods and NodeClaims.
 	Direct client.Client
 	// Informers starts the watches of evidence.
 	Informers evidence.Informers
@@ -131,7 +131,7 @@ func (r *Replica) addControllers(env *Environment, o *Options) {
 		SetRules: r.Nodes.SetRules, Go: func(f func()) { env.After(0, f) }}
 	r.Nodes.Evidence = evidence.New(env.Informers, r.NodeRules)
 	r.Status = &rule.Reconciler{
-		Client: env.Client, Live: env.Live, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,
+		Client: env.Client, Live: env.Direct, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,
 		Expired: r.Nodes.Expired, GuardProblem: r.Monitor.Problem, StateMetrics: o.NodeStateMetrics,
 	}
 }

@@ -72,7 +72,7 @@ func claims(claim *unstructured.Unstructured, node *corev1.Node) bool {
 // ready.
 func (r *Reconciler) deleteClaim(ctx context.Context, claim *unstructured.Unstructured) error {
 	uid, version := claim.GetUID(), claim.GetResourceVersion()
-	err := r.Client.Delete(ctx, claim, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	err := r.Live.Delete(ctx, claim, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting NodeClaim %q: %w", claim.GetName(), explainClaims(err))
 	}

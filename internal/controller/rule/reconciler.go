@@ -49,8 +49,8 @@ const (
 type Reconciler struct {
 	// Client reads from a cache that has seen this process's own writes, and writes.
 	Client client.Client
-	// Live reads past the cache.
-	Live client.Reader
+	// Live reads and writes past the cache: the first write through Client starts a watch of all objects of the kind.
+	Live client.Client
 	// Fleet knows what has become of the nodes.
 	Fleet *fleet.Fleet
 	// Expired reports whether a node waits for its replacement under a rule by the evidence that there is now.

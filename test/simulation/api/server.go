@@ -29,18 +29,20 @@ type Kind string
 
 // The kinds.
 const (
-	Nodes Kind = "nodes"
-	Pods  Kind = "pods"
-	Rules Kind = "nodereadinessrules"
-	CRDs  Kind = "customresourcedefinitions"
+	Nodes      Kind = "nodes"
+	Pods       Kind = "pods"
+	Rules      Kind = "nodereadinessrules"
+	CRDs       Kind = "customresourcedefinitions"
+	NodeClaims Kind = "nodeclaims"
 )
 
 // Kinds are all kinds.
-var Kinds = []Kind{Nodes, Pods, Rules, CRDs}
+var Kinds = []Kind{Nodes, Pods, Rules, CRDs, NodeClaims}
 
 // Resource is the kind's group and resource.
 func (k Kind) Resource() schema.GroupResource {
-	group := map[Kind]string{Rules: "readiness.node.x-k8s.io", CRDs: apiextensionsv1.GroupName}[k]
+	group := map[Kind]string{Rules: "readiness.node.x-k8s.io", CRDs: apiextensionsv1.GroupName,
+		NodeClaims: "karpenter.sh"}[k]
 	return schema.GroupResource{Group: group, Resource: string(k)}
 }
 
@@ -139,6 +141,7 @@ type Request struct {
 	Body            []byte
 	Object          metav1.Object // in place of a body; it is the server's from then on
 	UID             types.UID     // a delete's precondition
+	Version         string        // another one
 	Grace           *int64        // a delete's
 }
 
@@ -324,6 +327,12 @@ func (s *Server) remove(r *Request, before *Object) (*Object, error) {
 		return nil, apierrors.NewConflict(r.Kind.Resource(), r.Name,
 			//nolint:staticcheck // the API server's own words
 			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", r.UID, before.Meta.GetUID()))
+	}
+	if v := before.Meta.GetResourceVersion(); r.Version != "" && r.Version != v {
+		return nil, apierrors.NewConflict(r.Kind.Resource(), r.Name,
+			//nolint:staticcheck // the API server's own words
+			fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", r.Version,
+				v))
 	}
 	if s.Admit != nil {
 		if err := s.Admit(r, before.Meta, nil); err != nil {

@@ -20,6 +20,8 @@ type View struct {
 	Now time.Time
 	// Nodes are those of its cache, by name; Rules are those that its handler has heard of.
 	Nodes, Rules map[string]Document
+	// Claims are the NodeClaims as it last read them, by name.
+	Claims map[string]Document
 	// Pods are those of its watches, by watch; a watch that has not listed is not among them.
 	Pods map[string][]Document
 	// Running are all pods that there are.

@@ -13,8 +13,11 @@ import (
 
 // Move judges one write of a replica.
 func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:gocyclo // one predicate after the other
-	if kind == "pods" {
+	switch kind {
+	case "pods":
 		m.evicted(before, after)
+	case "nodeclaims":
+		m.takes(before, after, v)
 	}
 	if before == nil || after == nil {
 		return

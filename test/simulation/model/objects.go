@@ -20,6 +20,7 @@ type Document interface {
 type metadata struct {
 	Name, UID         string
 	Generation        int64
+	OwnerReferences   []struct{ Kind, Name, UID string }
 	Labels            map[string]string
 	Annotations       map[string]string
 	CreationTimestamp time.Time
@@ -40,6 +41,7 @@ type node struct {
 	Metadata metadata
 	Spec     struct {
 		Unschedulable bool
+		ProviderID    string
 		Taints        []taint
 	}
 	Status struct {
@@ -131,7 +133,10 @@ type spec struct {
 	Timeout         struct {
 		Seconds int
 		Action  string
-		Replace struct{ MaxPerHour int }
+		Replace struct {
+			Method     string
+			MaxPerHour int
+		}
 	}
 	Publish         struct{ ConditionType string }
 	DryRun, Suspend bool

@@ -26,6 +26,26 @@ type replacement struct {
 type handOver struct {
 	at         time.Time
 	generation int64
+	method     string
+	claim      string // the UID of the NodeClaim that was deleted for it
+}
+
+// claim is a NodeClaim of Karpenter.
+type claim struct {
+	Metadata metadata
+	Status   struct{ NodeName, ProviderID string }
+}
+
+// about reports whether a NodeClaim is about a node: it names the node, or before that the machine, and if the node
+// names an owner, it is that one.
+func (c *claim) about(n *node) bool {
+	for _, o := range n.Metadata.OwnerReferences {
+		if o.Kind == "NodeClaim" && o.UID != c.Metadata.UID {
+			return false
+		}
+	}
+	return c.Status.NodeName == n.Metadata.Name || c.Status.NodeName == "" && c.Status.ProviderID != "" &&
+		c.Status.ProviderID == n.Spec.ProviderID
 }
 
 // intends judges a write of a rule's status that says which node is handed over next. It names the version of the rule,
@@ -70,8 +90,11 @@ func (m *Model) intended(r *rule, of *replacement, h *ruleHistory, v *View) {
 	if shown := read[node](v.Nodes[of.NodeName]); shown != nil && shown.Metadata.UID == of.NodeUID && !v.edited(r, 0) {
 		m.check("replaces", m.holds(shown, r, v, false) != yes && !v.busy(shown),
 			"rule %s hands node %s over, which is ready or runs pods", name, of.NodeName)
+		rec := shown.record(r.Metadata.UID)
+		m.check("replaces", !rec.TimedOut.IsZero() && rec.Released.IsZero() && !shown.staysWith(r),
+			"rule %s hands node %s over, which it does not hold, has released, or must leave alone", name, of.NodeName)
 	}
-	h.handed[of.NodeUID] = handOver{m.now(), of.Generation}
+	h.handed[of.NodeUID] = handOver{m.now(), of.Generation, t.Replace.Method, h.handed[of.NodeUID].claim}
 	hour, row := 0, 0
 	for _, o := range h.handed {
 		if m.now().Sub(o.at) < time.Hour-time.Second {
@@ -119,6 +142,49 @@ func (m *Model) marksReplaced(was, is *node) {
 	}
 }
 
+// takes judges a write that deletes a NodeClaim: the replica has read this version of it, and has said before that it
+// hands over the node that it is about. A node costs one NodeClaim.
+func (m *Model) takes(before, after Document, v *View) {
+	was, is := read[claim](before), read[claim](after)
+	if was.Metadata.DeletionTimestamp != nil || is != nil && is.Metadata.DeletionTimestamp == nil {
+		return
+	}
+	name := was.Metadata.Name
+	m.check("replaces", v.Claims[name] == before, "NodeClaim %s is deleted, and is not as it was read", name)
+	var by *ruleHistory
+	var last string
+	for _, h := range m.rules {
+		for uid, of := range h.handed {
+			n := m.node(uid).last
+			if of.method == "NodeClaim" && n != nil && was.about(n) && (by == nil || by.handed[last].at.Before(of.at)) {
+				by, last = h, uid
+			}
+		}
+	}
+	m.check("replaces", by != nil, "NodeClaim %s is deleted, and no rule hands over its node", name)
+	if by == nil {
+		return
+	}
+	of := by.handed[last]
+	m.check("replaces", of.claim == "", "NodeClaim %s is deleted, the second one for one node", name)
+	of.claim = was.Metadata.UID
+	by.handed[last] = of
+}
+
+// claimOf is the NodeClaim by which a node can be handed over; nil if there is none, or it is not clear which it is.
+func (v *View) claimOf(n *node) *claim {
+	var of []*claim
+	for _, d := range v.Claims {
+		if c := read[claim](d); c.about(n) {
+			of = append(of, c)
+		}
+	}
+	if len(of) != 1 || of[0].Metadata.DeletionTimestamp != nil {
+		return nil
+	}
+	return of[0]
+}
+
 // restReplaced: nodes that were released are not marked any more, and where the limits leave room, no node waits.
 func (m *Model) restReplaced(r *rule, v *View) {
 	h := m.rules[r.Metadata.UID]
@@ -137,10 +203,13 @@ func (m *Model) restReplaced(r *rule, v *View) {
 	for _, d := range v.Nodes {
 		n := read[node](d)
 		_, handed := h.handed[n.Metadata.UID]
-		marked := n.Metadata.Annotations[replaced+r.Metadata.Name] != ""
-		if marked && handed && len(h.handed) <= 20 {
+		marked, claims := n.Metadata.Annotations[replaced+r.Metadata.Name] != "", r.Spec.Timeout.Replace.Method == "NodeClaim"
+		if marked && !claims && handed && len(h.handed) <= 20 {
 			m.check("replaces", !n.staysWith(r), "node %s is still marked for replacement by rule %s", n.Metadata.Name,
 				r.Metadata.Name)
+		}
+		if claims {
+			marked = v.claimOf(n) == nil
 		}
 		if !marked && m.waitsForReplacement(n, r, v) {
 			waits = n.Metadata.Name

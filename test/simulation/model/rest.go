@@ -7,12 +7,13 @@ import "strings"
 
 // End is how everything is when it has come to rest.
 type End struct {
-	Nodes, Rules, Pods []Document
+	Nodes, Rules, Pods, Claims []Document
 }
 
 // Rest judges the end of a story.
 func (m *Model) Rest(e *End) {
-	v := &View{Now: m.now(), Nodes: map[string]Document{}, Rules: map[string]Document{}, Pods: map[string][]Document{}}
+	v := &View{Now: m.now(), Nodes: map[string]Document{}, Rules: map[string]Document{}, Pods: map[string][]Document{},
+		Claims: map[string]Document{}}
 	for _, d := range e.Rules {
 		r := read[rule](d)
 		v.Rules[r.Metadata.Name] = d
@@ -29,6 +30,9 @@ func (m *Model) Rest(e *End) {
 		}
 	}
 	v.Running = e.Pods
+	for _, d := range e.Claims {
+		v.Claims[read[claim](d).Metadata.Name] = d
+	}
 	for _, d := range e.Nodes {
 		v.Nodes[read[node](d).Metadata.Name] = d
 	}

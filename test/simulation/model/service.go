@@ -131,11 +131,12 @@ func (m *Model) Overruled(before, after Document) {
 	m.Decisive["overruled"]++
 }
 
-// Watches notes a watch of pods: a rule must have asked for it.
-func (m *Model) Watches(namespace, labels string) {
+// Watches notes a watch of pods or NodeClaims: a rule must have asked for it, and none asks for NodeClaims.
+func (m *Model) Watches(kind, namespace, labels string) {
 	asked := false
 	for _, h := range m.rules {
-		asked = asked || h.watches[namespace+"/"+labels]
+		asked = asked || kind == "pods" && h.watches[namespace+"/"+labels]
 	}
-	m.check("watched", asked, "pods in namespace %q with labels %q are watched, which no rule asks for", namespace, labels)
+	m.check("watched", asked, "%s in namespace %q with labels %q are watched, which no rule asks for", kind, namespace,
+		labels)
 }

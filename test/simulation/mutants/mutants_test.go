@@ -136,6 +136,19 @@ var mutants = []mutant{
 	{"a node that has changed is handed over", "internal/controller/rule/replace.go",
 		`"resourceVersion": node.ResourceVersion,`,
 		`"resourceVersion": map[bool]string{false: node.ResourceVersion}[MUTANT],`, "replaces", 5000},
+	{"a NodeClaim is deleted that is another one than was read", "internal/controller/rule/nodeclaim.go",
+		`	err := r.Live.Delete(`, `	if now := claim.DeepCopy(); MUTANT && r.Live.Get(ctx, client.ObjectKeyFromObject(claim), now) == nil {
+		uid, version = now.GetUID(), now.GetResourceVersion()
+	}
+	err := r.Live.Delete(`, "replaces", 5000},
+	{"a NodeClaim that has changed is deleted", "internal/controller/rule/nodeclaim.go", `ResourceVersion: &version}`,
+		`ResourceVersion: map[bool]*string{false: &version}[MUTANT]}`, "replaces", 5000},
+	{"the NodeClaim that a node names is believed", "internal/controller/rule/nodeclaim.go",
+		`if claim.GetUID() != owner.UID || !claims(claim, node) {`,
+		`if !MUTANT && (claim.GetUID() != owner.UID || !claims(claim, node)) {`, "replaces", 5000},
+	{"NodeClaims are deleted through the cache's client", "internal/operator/replica.go",
+		`Live: env.Direct, Fleet`, `Live: map[bool]client.Client{false: env.Direct, true: env.Client}[MUTANT], Fleet`,
+		"watched", 3000},
 	{"starts are counted before they are recorded", "internal/controller/node/reconciler.go",
 		`	return r.write(ctx, p, outcome)
 }`, `	if MUTANT {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,7 +56,7 @@ func stripped(o *api.Object) client.Object {
 
 // kindOf is the kind that an object or a list of a client is about.
 func kindOf(obj any) api.Kind {
-	switch obj.(type) {
+	switch o := obj.(type) {
 	case *corev1.Node, *corev1.NodeList:
 		return api.Nodes
 	case *corev1.Pod, *corev1.PodList:
@@ -63,6 +65,10 @@ func kindOf(obj any) api.Kind {
 		return api.Rules
 	case *apiextensionsv1.CustomResourceDefinition:
 		return api.CRDs
+	case schema.ObjectKind:
+		if strings.HasPrefix(o.GroupVersionKind().Kind, "NodeClaim") {
+			return api.NodeClaims
+		}
 	}
 	panic(fmt.Sprintf("the simulation does not serve %T", obj))
 }
@@ -265,10 +271,10 @@ func (c informers) List(_ context.Context, out client.ObjectList, options ...cli
 
 // cached notes that a kind is read from the cache, or written by its client: that starts a watch of the whole kind.
 func (r *Replica) cached(kind api.Kind) api.Kind {
-	if kind != api.Pods {
+	if kind != api.Pods && kind != api.NodeClaims {
 		return kind
 	}
-	r.World.Watches("", "")
+	r.World.Watches(kind, "", "")
 	r.stores[kind] = newStore(kind, nil)
 	return kind
 }
@@ -278,7 +284,9 @@ type live struct{ replica *Replica }
 
 func (l live) Get(_ context.Context, key client.ObjectKey, out client.Object, _ ...client.GetOption) error {
 	kind := kindOf(out)
-	return found(kind, l.replica.server.Get(kind, storeKey(key)), key, out, typed)
+	object := l.replica.server.Get(kind, storeKey(key))
+	l.replica.claimed(object)
+	return found(kind, object, key, out, typed)
 }
 
 func (l live) List(_ context.Context, out client.ObjectList, options ...client.ListOption) error {
@@ -288,8 +296,16 @@ func (l live) List(_ context.Context, out client.ObjectList, options ...client.L
 		if kind == api.Rules && l.replica.heard.rules[o.Key()] != nil {
 			l.replica.heard.rule(o)
 		}
+		l.replica.claimed(o)
 	}
 	return list(objects, out, typed, options)
+}
+
+// claimed notes a NodeClaim that was read.
+func (r *Replica) claimed(o *api.Object) {
+	if o != nil && o.Kind == api.NodeClaims {
+		r.heard.claims[o.Key()] = o
+	}
 }
 
 func storeKey(key client.ObjectKey) string {

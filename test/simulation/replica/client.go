@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -92,8 +93,8 @@ func (w writer) Delete(_ context.Context, obj client.Object, options ...client.D
 	o := client.DeleteOptions{}
 	o.ApplyOptions(options)
 	r := api.Request{Verb: "delete", Grace: o.GracePeriodSeconds}
-	if o.Preconditions != nil && o.Preconditions.UID != nil {
-		r.UID = *o.Preconditions.UID
+	if p := o.Preconditions; p != nil {
+		r.UID, r.Version = ptr.Deref(p.UID, ""), ptr.Deref(p.ResourceVersion, "")
 	}
 	return w.do(r, obj)
 }
@@ -135,7 +136,7 @@ func (w writer) do(r api.Request, obj client.Object) error {
 		panic("a write outside of a reconciler: " + r.Name)
 	}
 	write := &Write{Request: r, Replica: w.replica, task: t}
-	if rule, ok := obj.(*v1alpha1.NodeReadinessRule); r.Kind == api.Nodes || ok && rule.Status.Replacements != nil {
+	if rule, ok := obj.(*v1alpha1.NodeReadinessRule); r.Kind == api.Nodes || r.Kind == api.NodeClaims || ok && rule.Status.Replacements != nil {
 		write.View = w.replica.view()
 	}
 	if !t.yield(write) {

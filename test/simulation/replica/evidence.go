@@ -42,7 +42,7 @@ func (f followers) Follow(_ context.Context, w *evidence.Watch) evidence.Informe
 	out := &following{watch: w, replica: f.replica, key: w.Namespace + "/" + w.Options.LabelSelector,
 		store: newStore(api.Pods, selects)}
 	out.store.follows = out
-	f.replica.World.Watches(w.Namespace, w.Options.LabelSelector)
+	f.replica.World.Watches(api.Pods, w.Namespace, w.Options.LabelSelector)
 	q := out.store.subscribe(nil)
 	q.handler = heard{out, q}
 	out.store.synced = func() {

@@ -66,8 +66,8 @@ type World struct {
 	Now func() time.Time
 	// Forbidden is whether pods cannot be listed or watched.
 	Forbidden func() bool
-	// Watches is told of each watch of pods, and of reads and writes of pods that would start one.
-	Watches func(namespace, labels string)
+	// Watches is told of each watch of pods, and of reads and writes of pods and NodeClaims that would start one.
+	Watches func(kind api.Kind, namespace, labels string)
 	// Webhooks is whether the webhooks are installed.
 	Webhooks bool
 }
@@ -114,8 +114,8 @@ func (r *Replica) Since(t time.Time) time.Duration { return r.Now().Sub(t) }
 // Start starts the process.
 func (r *Replica) Start() {
 	r.Up, r.started = true, r.Now()
-	r.process, r.heard = r.process+2, &ears{rules: map[string]model.Document{}, edited: map[string]bool{},
-		pruned: map[string]bool{}, seen: map[types.UID]*v1alpha1.NodeReadinessRule{}}
+	r.process, r.heard = r.process+2, &ears{rules: map[string]model.Document{},
+		claims: map[string]model.Document{}, edited: map[string]bool{}, pruned: map[string]bool{}, seen: map[types.UID]*v1alpha1.NodeReadinessRule{}}
 	r.stores = map[api.Kind]*store{}
 	for _, k := range []api.Kind{api.Nodes, api.Rules, api.CRDs} {
 		r.stores[k] = newStore(k, nil)
@@ -226,7 +226,10 @@ func (r *Replica) watched(k api.Kind) []*store {
 		return nil
 	}
 	if k != api.Pods {
-		return []*store{r.stores[k]}
+		if s := r.stores[k]; s != nil {
+			return []*store{s}
+		}
+		return nil
 	}
 	var out []*store
 	for _, key := range slices.Sorted(maps.Keys(r.evidence)) {

@@ -23,6 +23,7 @@ const ForeignLabel = "example.com/foreign"
 // ears are what a process has heard by its handlers, as opposed to what is in its stores.
 type ears struct {
 	rules   map[string]model.Document
+	claims  map[string]model.Document // as they were last read
 	seen    map[types.UID]*v1alpha1.NodeReadinessRule
 	edited  map[string]bool
 	pruned  map[string]bool
@@ -87,6 +88,7 @@ func (r *Replica) view() *model.View {
 		v.Nodes[name] = o
 	}
 	maps.Copy(v.Rules, r.heard.rules)
+	v.Claims = maps.Clone(r.heard.claims)
 	for key, f := range r.evidence {
 		if !f.store.listed || f.told != "" {
 			continue

@@ -20,6 +20,7 @@ const (
 type generator struct {
 	*rand.Rand
 	nodes, rules int
+	karpenter    bool // it launches nodes
 	actors       []weighted
 	script       *Script
 }
@@ -43,7 +44,7 @@ func Generate(seed uint64, steps int) *Script {
 	g.choose()
 	for n := 1; n <= g.nodes; n++ {
 		if g.IntN(4) > 0 {
-			g.add(Step{Do: "node.create", Node: n, Value: g.pool()})
+			g.register(n)
 		}
 	}
 	for g.IntN(3) > 0 && len(g.script.Steps) < 20 {
@@ -74,6 +75,9 @@ func (g *generator) choose() {
 		if g.IntN(3) > 0 {
 			g.actors = append(g.actors, a)
 		}
+	}
+	if g.karpenter = g.IntN(4) == 0; g.karpenter {
+		g.actors = append(g.actors, weighted{6, (*generator).claims})
 	}
 }
 
@@ -227,7 +231,7 @@ func (g *generator) replacements() {
 		g.add(Step{Do: "node.maintain", Node: n, Value: one(g, "true", "")})
 	case 2:
 		g.add(Step{Do: "rule.edit", Rule: r, Value: fmt.Sprintf(`{"timeout":{"seconds":60,"action":"Replace","replace":%s}}`,
-			g.replace(r))})
+			g.replace(r, true))})
 	case 3:
 		g.add(Step{Do: "pod.delete", Node: n, Pod: 1}, Step{Do: "pod.delete", Node: n, Pod: 2})
 	case 4, 5:
@@ -239,9 +243,42 @@ func (g *generator) replacements() {
 	}
 }
 
-// replace says how a rule hands nodes over.
-func (g *generator) replace(rule int) string {
-	return fmt.Sprintf(`{"maxPerHour":%d,"annotation":{"key":"example.com/replace-r%d"}}`, one(g, 1, 1, 2, 20), rule)
+// register lets a node register, which Karpenter may have launched.
+func (g *generator) register(n int) {
+	s := Step{Do: "node.create", Node: n, Value: g.pool()}
+	if g.karpenter && g.IntN(5) > 0 {
+		s.Do, s.Of, s.N = "claim.launch", one(g, "", "", "", "unnamed", "ownerless", "forged"), g.node()
+	}
+	g.add(s)
+}
+
+// claims are what Karpenter and administrators do to NodeClaims, also while a rule hands the node over.
+func (g *generator) claims() {
+	switch n := g.node(); g.IntN(6) {
+	case 0:
+		g.add(Step{Do: "claim.delete", Node: n})
+	case 1, 2:
+		g.add(Step{Do: "claim.update", Node: n})
+	case 3, 4:
+		for n := 1; n <= g.nodes; n++ {
+			g.add(Step{Do: "claim.finish", Node: n, Value: g.pool()})
+		}
+	default:
+		g.add(Step{Do: "node.delete", Node: n}, Step{Do: "claim.delete", Node: n},
+			Step{Do: "claim.finish", Node: n, Value: g.pool()})
+	}
+}
+
+// replace says how a rule hands nodes over. An edit removes what another way needs.
+func (g *generator) replace(rule int, edit bool) string {
+	way, other := fmt.Sprintf(`"annotation":{"key":"example.com/replace-r%d"}`, rule), `,"method":null`
+	if g.karpenter && g.IntN(4) > 0 {
+		way, other = `"method":"NodeClaim"`, `,"annotation":null`
+	}
+	if !edit {
+		other = ""
+	}
+	return fmt.Sprintf(`{"maxPerHour":%d,%s%s}`, one(g, 1, 1, 2, 20), way, other)
 }
 
 func (g *generator) membership() {
@@ -249,7 +286,7 @@ func (g *generator) membership() {
 	case 0:
 		g.add(Step{Do: "node.delete", Node: n})
 	case 1, 2:
-		g.add(Step{Do: "node.create", Node: n, Value: g.pool()})
+		g.register(n)
 	default:
 		g.add(Step{Do: "node.label", Node: n, Value: g.pool()})
 	}
@@ -357,7 +394,7 @@ func (g *generator) spec(rule int) string {
 	}
 	g.options(spec)
 	if g.IntN(4) == 0 {
-		spec["timeout"] = object{"seconds": 60, "action": "Replace", "replace": json.RawMessage(g.replace(rule))}
+		spec["timeout"] = object{"seconds": 60, "action": "Replace", "replace": json.RawMessage(g.replace(rule, false))}
 	}
 	raw, err := json.Marshal(spec)
 	if err != nil {

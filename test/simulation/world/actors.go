@@ -32,6 +32,8 @@ func (w *World) do(s *script.Step) {
 	switch group, _, _ := strings.Cut(s.Do, "."); group {
 	case "node":
 		w.doNode(s)
+	case "claim":
+		w.doClaim(s)
 	case "pod":
 		w.doPod(s)
 	case "rule":

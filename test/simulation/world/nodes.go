@@ -55,7 +55,11 @@ func (w *World) change(n int, user, sub string, edit func(*corev1.Node)) {
 func (w *World) doNode(s *script.Step) {
 	switch s.Do {
 	case "node.create":
-		w.register(s)
+		w.register(s, func(n *corev1.Node) {
+			if s.Of != "" { // a forged record claims a foreign taint that the node does not have
+				n.Annotations = map[string]string{recordKey + s.Of: `{"rule":"gone","taint":"example.com/foreign=:NoExecute"}`}
+			}
+		})
 	case "node.delete":
 		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Nodes, Name: nodeName(s.Node)})
 	case "node.label":
@@ -157,8 +161,8 @@ func readyOf(n *corev1.Node) *corev1.NodeCondition {
 	return &n.Status.Conditions[at]
 }
 
-// register creates a node, as its kubelet does. One with a forged record claims a foreign taint that it does not have.
-func (w *World) register(s *script.Step) {
+// register creates a node, as its kubelet does.
+func (w *World) register(s *script.Step, edit func(*corev1.Node)) {
 	if w.server.Get(api.Nodes, nodeName(s.Node)) != nil {
 		return
 	}
@@ -170,9 +174,7 @@ func (w *World) register(s *script.Step) {
 	node.Status.Conditions = []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now,
 	}}
-	if s.Of != "" {
-		node.Annotations = map[string]string{recordKey + s.Of: `{"rule":"gone","taint":"example.com/foreign=:NoExecute"}`}
-	}
+	edit(node)
 	delete(w.lost, s.Node)
 	w.send(api.Request{User: "kubelet", Verb: "create", Kind: api.Nodes, Name: node.Name, Object: node})
 	w.change(s.Node, "node-controller", "", func(n *corev1.Node) {
@@ -190,7 +192,7 @@ func (w *World) replace(s *script.Step) {
 	for key := range o.Meta.GetAnnotations() {
 		if strings.HasPrefix(key, replaceKey) {
 			w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Nodes, Name: nodeName(s.Node)})
-			w.register(s)
+			w.register(s, func(*corev1.Node) {})
 			return
 		}
 	}

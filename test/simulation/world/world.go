@@ -53,6 +53,7 @@ type World struct {
 	forbidden   bool
 	lost        map[int]bool         // nodes whose link is cut
 	evicted     map[types.UID]string // by pod: the taints for which the node controller tried
+	machines    int                  // that Karpenter has launched
 	reviews     int
 	writes      int
 	digest      uint64
@@ -79,7 +80,8 @@ func Play(s *script.Script, definitions Definitions) Result {
 	w.server = api.New(w.time, definitions.CRDs["ours"])
 	w.server.Admit = w.admit
 	around := &replica.World{Server: w.server, Now: w.time, Forbidden: func() bool { return w.forbidden },
-		Watches: w.Model.Watches, Webhooks: s.Webhooks}
+		Watches:  func(k api.Kind, in, labels string) { w.Model.Watches(string(k), in, labels) },
+		Webhooks: s.Webhooks}
 	for i := range max(1, s.Replicas) {
 		r := replica.New(i, around)
 		r.Start()
@@ -248,7 +250,8 @@ func document(o *api.Object) model.Document {
 // end is how everything is.
 func (w *World) end() *model.End {
 	e := &model.End{}
-	for kind, out := range map[api.Kind]*[]model.Document{api.Nodes: &e.Nodes, api.Rules: &e.Rules, api.Pods: &e.Pods} {
+	for kind, out := range map[api.Kind]*[]model.Document{api.Nodes: &e.Nodes, api.Rules: &e.Rules, api.Pods: &e.Pods,
+		api.NodeClaims: &e.Claims} {
 		all, _ := w.server.List(kind)
 		for _, o := range all {
 			*out = append(*out, o)
