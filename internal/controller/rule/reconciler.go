@@ -33,8 +33,9 @@ import (
 const (
 	// statusInterval is the least time between two status writes of one rule; the first one is at once.
 	statusInterval = 2 * time.Second
-	// statusRate and statusBurst bound the status writes of all rules together, per second.
-	statusRate, statusBurst = 10, 10
+	// statusRate and statusBurst bound the status writes of all rules together, per second. One with 50 nodes costs the
+	// API server as much as the patches of nearly three nodes.
+	statusRate, statusBurst = 5, 10
 	// cleanupPatience is for how long a node that cannot be written to holds up a deleted rule.
 	cleanupPatience = 60 * time.Second
 	// pendingPatience is for how long a rule may wait for its evidence to be read for the first time before that is said.
