@@ -253,7 +253,7 @@ func (p *plugin) explanations(ctx context.Context, c *input.Cluster, b *bundle) 
 	b.problem(err)
 	var all []*report.NodeExplanation
 	for _, node := range nodes {
-		all = append(all, world.Node(node, nil))
+		all = append(all, world.Node(node))
 	}
 	b.addYAML("explanations.yaml", map[string]any{"apiVersion": "v1", "kind": "List", "items": all})
 }

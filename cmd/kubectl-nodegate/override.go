@@ -125,7 +125,7 @@ func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) s
 	}
 	held, selected := 0, 0
 	for _, node := range nodes {
-		e := world.Node(node, nil)
+		e := world.Node(node)
 		if e.Held {
 			held++
 		}
@@ -199,7 +199,7 @@ func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.No
 			if err != nil {
 				return false, err
 			}
-			if slices.ContainsFunc(world.Node(fresh, nil).Rules, func(r report.RuleExplanation) bool {
+			if slices.ContainsFunc(world.Node(fresh).Rules, func(r report.RuleExplanation) bool {
 				return r.Taint != nil && r.Taint.Change != ""
 			}) {
 				still = append(still, fresh)

@@ -41,7 +41,7 @@ func (p *plugin) timeline(ctx context.Context, args []string, out *printing) err
 	if err != nil {
 		return err
 	}
-	e := world.Node(nodes[0], nil)
+	e := world.Node(nodes[0])
 	pod, err := firstPod(ctx, c, nodes[0].Name)
 	if err != nil {
 		e.Unread = append(e.Unread, err.Error())

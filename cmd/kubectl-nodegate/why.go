@@ -42,18 +42,13 @@ rules are evaluated now, as the operator does.`,
 }
 
 func (p *plugin) why(ctx context.Context, args []string, selector string, out *printing) error {
-	c, nodes, world, err := p.read(ctx, args, selector)
+	_, nodes, world, err := p.read(ctx, args, selector)
 	if err != nil {
 		return err
 	}
 	var all report.Nodes
 	for _, node := range nodes {
-		events, err := c.Events(ctx, node.Name)
-		e := world.Node(node, events)
-		if err != nil {
-			e.Unread = append(e.Unread, err.Error())
-		}
-		all = append(all, e)
+		all = append(all, world.Node(node))
 	}
 	if len(all) == 0 || len(all) > 1 && !out.text() {
 		return out.print(p, all)
@@ -144,7 +139,7 @@ func (p *plugin) get(ctx context.Context, args []string, o *getOptions) error {
 	}
 	list := report.Nodes{}
 	for _, node := range nodes {
-		e := world.Node(node, nil)
+		e := world.Node(node)
 		if o.selects(e) {
 			list = append(list, e)
 		}

@@ -31,7 +31,7 @@ type Record struct {
 	// Late says, for a claim without Since, that it was made when the rule began to match an existing node. Its time
 	// then starts when the controller sees it, and not with the node's creation.
 	Late bool `json:"late,omitempty"`
-	// Adopted says that the claim of a bootstrap-only rule is for a taint that was on the node before.
+	// Adopted says that another client had added the taint before the rule claimed it.
 	Adopted bool `json:"adopted,omitempty"`
 	// Limited says that maxUnavailable counts the claim, even while the node is cordoned or terminating.
 	Limited bool `json:"limited,omitempty"`

@@ -33,6 +33,9 @@ func claimed(since int) string {
 	return fmt.Sprintf(`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","since":"%s"}`, stamp(since))
 }
 
+// foreign makes a record say that another client had added the taint.
+func foreign(record string) string { return strings.TrimSuffix(record, "}") + `,"adopted":true}` }
+
 func released(at int) string { return fmt.Sprintf(`{"rule":"cni","released":"%s"}`, stamp(at)) }
 
 // counted makes a record say that its claim used the limit.

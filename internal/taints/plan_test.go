@@ -37,7 +37,7 @@ func TestAdoption(t *testing.T) {
 	play(t, map[string]story{
 		"a taint that kubelet registered keeps its value, and goes when the node is ready": on(
 			fresh().Taint(key, "kubelet", noSchedule), rules(rule()),
-			then(1, "seen", "Held EvidenceMissing", adopted, tainted{registered}, recorded(claimed(1))),
+			then(1, "seen", "Held EvidenceMissing", adopted, tainted{registered}, recorded(foreign(claimed(1)))),
 			then(2, "later", "Held EvidenceMissing", restarted, tainted{registered}),
 			then(9, "ready", "Ready EvidenceHolds", ready(9), removed),
 		),
@@ -90,7 +90,7 @@ func TestAdoption(t *testing.T) {
 		"a claim whose record a user has removed is adopted": on(fresh(), rules(rule()),
 			then(1, "held", "Held EvidenceMissing", added),
 			then(2, "taken off", "Held EvidenceMissing", func(n *build.NodeWrapper) { n.Unannotate(recordKey) }, adopted,
-				recorded(claimed(2))),
+				recorded(foreign(claimed(2)))),
 		),
 	})
 }

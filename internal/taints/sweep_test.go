@@ -95,7 +95,7 @@ func TestSweep(t *testing.T) {
 		"a claim of a rule that was re-created is taken over, without a moment in which it does not stand": on(fresh().
 			Taint(key, "pending", noSchedule).
 			Annotation(goneKey, `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`), rules(rule()),
-			then(1, "gone", "Held EvidenceMissing", gone{"u-gone"}, adopted, recorded(claimed(1))),
+			then(1, "gone", "Held EvidenceMissing", gone{"u-gone"}, adopted, recorded(foreign(claimed(1)))),
 		),
 		"no rules are left at all": on(held(), rules(),
 			then(1, "gone", "", gone{"u-gone"}, change("removed - "+goneTaint), tainted(crowded(0, 3)),

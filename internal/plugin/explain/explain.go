@@ -43,14 +43,13 @@ type World struct {
 type explainer struct {
 	*World
 	node    *corev1.Node
-	events  []corev1.Event
 	all     *decided
 	d       *gate.Decision
 	verdict *readiness.Verdict
 }
 
-// Node explains a node. The events on it tell who added a taint.
-func (w *World) Node(node *corev1.Node, events []corev1.Event) *report.NodeExplanation {
+// Node explains a node.
+func (w *World) Node(node *corev1.Node) *report.NodeExplanation {
 	all := decide(node, w.Rules, w.Evidence, w.Now, func(rule *ruleset.Rule, since time.Time) bool {
 		return w.reserve(rule, node, since)
 	})
@@ -66,7 +65,7 @@ func (w *World) Node(node *corev1.Node, events []corev1.Event) *report.NodeExpla
 		}
 	}
 	for i := range all.Decisions {
-		x := &explainer{World: w, node: node, events: events, all: all, d: &all.Decisions[i], verdict: &all.Verdicts[i]}
+		x := &explainer{World: w, node: node, all: all, d: &all.Decisions[i], verdict: &all.Verdicts[i]}
 		e.Rules = append(e.Rules, x.rule())
 	}
 	slices.SortStableFunc(e.Rules, func(a, b report.RuleExplanation) int { return cmp.Compare(rank(&a), rank(&b)) })

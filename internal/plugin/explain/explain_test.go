@@ -58,7 +58,7 @@ func held() *build.NodeWrapper {
 
 // explained explains a node under rules.
 func explained(n *build.NodeWrapper, rules ...*build.RuleWrapper) *report.NodeExplanation {
-	return world(n, rules...).Node(n.Obj(), nil)
+	return world(n, rules...).Node(n.Obj())
 }
 
 func world(n *build.NodeWrapper, rules ...*build.RuleWrapper) *World {
@@ -161,7 +161,7 @@ func TestSummary(t *testing.T) {
 			if c.edit != nil {
 				c.edit(w)
 			}
-			got := w.Node(c.node.Obj(), nil)
+			got := w.Node(c.node.Obj())
 			if diff := cmp.Diff(c.want, got.Summary); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
@@ -204,16 +204,14 @@ func TestWhoAddedTheTaint(t *testing.T) {
 	for name, c := range map[string]struct {
 		node  *build.NodeWrapper
 		rules []*build.RuleWrapper
-		event string
 		by    string
 		says  string
 	}{
-		"the rule, by the events": {node: held(), event: "TaintAdded", by: report.ByRule,
-			says: "added by this rule 13m ago"},
-		"another program, by events": {node: held(), event: "TaintAdopted", by: report.ByOther,
-			says: "not added by a rule, managed by this rule for 13m"},
-		"the events are gone": {node: held(), by: report.ByUnknown,
-			says: "is on the node, managed by this rule for 13m"},
+		"the rule": {node: held(), by: report.ByRule, says: "added by this rule 13m ago"},
+		"another program": {node: record(held(), "u1", gate.Record{Taint: claim.Taint, Since: claim.Since, Adopted: true}),
+			by: report.ByOther, says: "not added by a rule, managed by this rule for 13m"},
+		"several rules": {node: record(held(), "u2", claim), rules: []*build.RuleWrapper{network(), other},
+			by: report.ByUnknown, says: "is on the node, managed by this rule for 13m"},
 		"another program, by value": {node: held().Untaint(taint).Taint(taint, "kubelet", "NoSchedule"),
 			by: report.ByOther, says: "not added by a rule"},
 		"admission, which has no time": {node: record(held(), "u1", gate.Record{Taint: claim.Taint}), by: report.ByRule,
@@ -238,19 +236,13 @@ func TestWhoAddedTheTaint(t *testing.T) {
 			if c.rules == nil {
 				c.rules = []*build.RuleWrapper{network()}
 			}
-			e := world(c.node, c.rules...).Node(c.node.Obj(), []corev1.Event{event(c.event, time.Minute, "network")})
+			e := world(c.node, c.rules...).Node(c.node.Obj())
 			i := slices.IndexFunc(e.Rules, func(r report.RuleExplanation) bool { return r.Rule == "network" })
 			if got := e.Rules[i].Taint; got == nil || got.By != c.by || !strings.Contains(got.Message, c.says) {
 				t.Errorf("got %+v, want by %q, %q", got, c.by, c.says)
 			}
 		})
 	}
-}
-
-func event(reason string, age time.Duration, rule string) corev1.Event {
-	return corev1.Event{Reason: reason, EventTime: metav1.NewMicroTime(ago(age)),
-		Related: &corev1.ObjectReference{Name: rule},
-		Message: reason + " taint " + taint + "=pending:NoSchedule for rule " + rule}
 }
 
 func TestWhatHappensNext(t *testing.T) {
@@ -367,31 +359,6 @@ func TestWhatElseIsSaid(t *testing.T) {
 	}
 }
 
-func TestToldByEvents(t *testing.T) {
-	rule := ruleset.Compile(network().Obj(), nil, now)
-	on := &corev1.Taint{Key: taint, Value: "pending", Effect: corev1.TaintEffectNoSchedule}
-	for name, c := range map[string]struct {
-		events []corev1.Event
-		want   string
-	}{
-		"nothing": {},
-		"added": {events: []corev1.Event{event("TaintAdded", time.Minute, "network")},
-			want: report.ByRule},
-		"adopted, the newest": {events: []corev1.Event{event("TaintAdopted", time.Minute, "network"),
-			event("TaintAdded", time.Hour, "network")}, want: report.ByOther},
-		"removed since": {events: []corev1.Event{event("TaintAdded", time.Hour, "network"),
-			event("TaintRemoved", time.Minute, "network")}},
-		"by another rule":            {events: []corev1.Event{event("TaintAdded", time.Hour, "other")}},
-		"an event of another source": {events: []corev1.Event{{Reason: "TaintAdded", Message: taint}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := addedBy(c.events, rule, on); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
-		})
-	}
-}
-
 // The limit counts all nodes in service, and the claims of this command line.
 func TestLimit(t *testing.T) {
 	released := gate.Record{Released: metav1.NewTime(ago(time.Minute))}
@@ -408,14 +375,14 @@ func TestLimit(t *testing.T) {
 	w := world(worker(), network().MaxUnavailable("50%"))
 	w.Nodes = func() ([]*corev1.Node, error) { return nodes, nil }
 	for i, want := range []v1alpha1.NodeState{v1alpha1.NodeStateHeld, v1alpha1.NodeStateExempt} { // half of four, less one
-		if got := w.Node(nodes[i], nil).Rules[0]; got.State != want {
+		if got := w.Node(nodes[i]).Rules[0]; got.State != want {
 			t.Errorf("node %d: got %s, %s; want %s", i, got.State, got.Reason, want)
 		}
 	}
 
 	w = world(worker(), network().MaxUnavailable("0"))
 	w.Nodes = func() ([]*corev1.Node, error) { return nil, errors.New("nodes is forbidden") }
-	if e := w.Node(nodes[0], nil); len(e.Unread) != 1 || e.Rules[0].State != v1alpha1.NodeStateHeld {
+	if e := w.Node(nodes[0]); len(e.Unread) != 1 || e.Rules[0].State != v1alpha1.NodeStateHeld {
 		t.Errorf("nodes that cannot be listed: %+v", e)
 	}
 }

@@ -46,7 +46,7 @@ func TestReplacement(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := world(c.node, c.rule.Generation(1))
 			w.Stored[0].Status.Replacements = c.status
-			got := w.Node(c.node.Obj(), nil).Rules[0].Replacement
+			got := w.Node(c.node.Obj()).Rules[0].Replacement
 			if !strings.Contains(got, c.says) || (got == "") != (c.says == "") {
 				t.Errorf("%q, want %q", got, c.says)
 			}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -88,40 +87,14 @@ func (x *explainer) by(on *corev1.Taint, sharers []string) string {
 	case !was.Claimed:
 		return report.ByForeign
 	}
-	if by := addedBy(x.events, x.d.Rule, on); by != "" {
-		return by
-	}
 	claimed, err := gate.ParseTaint(was.Record.Taint)
 	switch {
-	case err == nil && claimed.Value != on.Value && len(sharers) == 0:
-		return report.ByOther // the value is not the rule's
-	case was.Record.Since.IsZero():
-		return report.ByRule // by admission, in the request that created the node
+	case len(sharers) > 0:
+		return report.ByUnknown
+	case was.Record.Adopted, err == nil && claimed.Value != on.Value: // the value is not the rule's
+		return report.ByOther
 	}
-	return report.ByUnknown
-}
-
-// addedBy returns who added a rule's taint by the newest event on the node; empty if the events do not tell. Kubernetes
-// deletes events after an hour.
-func addedBy(events []corev1.Event, rule *ruleset.Rule, taint *corev1.Taint) string {
-	var newest time.Time
-	by := ""
-	for i := range events {
-		e := &events[i]
-		if !names(e, rule.Name) || !strings.Contains(e.Message, taint.ToString()) {
-			continue
-		}
-		at := e.EventTime.Time
-		if e.Series != nil {
-			at = e.Series.LastObservedTime.Time
-		}
-		is, known := map[string]string{"TaintAdded": report.ByRule, "TaintAdopted": report.ByOther,
-			"TaintRemoved": ""}[e.Reason]
-		if known && !at.Before(newest) {
-			newest, by = at, is
-		}
-	}
-	return by
+	return report.ByRule
 }
 
 // sharers returns the other rules that claim the same taint on the node.
@@ -205,10 +178,4 @@ func whyNot(r *ruleset.Rule, have labels.Set) string {
 		}
 	}
 	return ""
-}
-
-// names reports whether an event is about a rule: it relates to the first rule of a write, and its note names them all.
-func names(e *corev1.Event, rule string) bool {
-	return e.Related != nil && e.Related.Name == rule ||
-		strings.Contains(e.Message, "for rule "+rule+":") || strings.Contains(e.Message, "for rule "+rule+";")
 }

@@ -122,14 +122,6 @@ func (c *Cluster) Pods(ctx context.Context) ([]*corev1.Pod, error) {
 	return List[*corev1.Pod](ctx, c, "pods", &corev1.PodList{}, running)
 }
 
-// Events returns the events on a node.
-func (c *Cluster) Events(ctx context.Context, node string) ([]corev1.Event, error) {
-	list := &corev1.EventList{}
-	err := c.List(ctx, list, client.InNamespace(metav1.NamespaceDefault),
-		client.MatchingFields{"involvedObject.kind": "Node", "involvedObject.name": node})
-	return list.Items, Explain(err, "listing events")
-}
-
 // lease returns the lease of a name that was renewed last, and whether its holder leads; nil if there is none or it
 // cannot be read. The user may have permission to read leases in all namespaces or only in the usual one.
 func (c *Cluster) lease(ctx context.Context, name string, now time.Time) (last *coordinationv1.Lease, leads bool) {

@@ -95,7 +95,7 @@ const (
 	ByOther     = "Adopted"       // not a rule, such as kubelet's --register-with-taints; the rule manages it
 	ByOtherRule = "OtherRule"     // another rule with the same taint
 	ByForeign   = "Foreign"       // not a rule; the rule has not adopted it
-	ByUnknown   = "RuleOrAdopted" // the rule manages it; the events that tell who added it are gone
+	ByUnknown   = "RuleOrAdopted" // the rule manages it, and so do others with the same taint
 )
 
 // Taint is a rule's taint on a node.
