@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -21,10 +20,10 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// writeConfig replaces the file by the configuration that is compiled from these rules.
-func writeConfig(t *testing.T, path string, rules ...config.Input) {
+// writeConfig replaces the file by the configuration of these rules.
+func writeConfig(t *testing.T, path string, rules ...config.Rule) {
 	t.Helper()
-	raw, err := config.Compile(rules, nil).Encode()
+	raw, err := config.New(rules...).Encode()
 	cluster.Must(t, err)
 	cluster.Must(t, os.WriteFile(path+".new", raw, 0o600))
 	cluster.Must(t, os.Rename(path+".new", path))
@@ -53,13 +52,13 @@ func TestTheRulesDecideWhatRuns(t *testing.T) {
 	cluster.Must(t, err)
 	defer endpoint.Close()                             //nolint:errcheck // done with it
 	port := int32(endpoint.Addr().(*net.TCPAddr).Port) //nolint:errcheck // it is one
-	rule := config.Input{Name: "workers", UID: "1", CreatedAt: time.Unix(1, 0), Spec: &v1alpha1.NodeReadinessRuleSpec{
+	rule := config.Rule{Name: "workers", UID: "1",
 		NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"pool": "workers"}},
 		Conditions:   []v1alpha1.ConditionRequirement{{Type: own, RequiredStatus: "True"}},
 		Probes: []v1alpha1.Probe{{ConditionType: own, PeriodSeconds: new(int32(1)),
 			TCPSocket: &v1alpha1.TCPSocketAction{Port: port}}},
 		Health: &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{{Name: "node_ready"}, {Name: "rule:workers"}}},
-	}}
+	}
 	file := filepath.Join(t.TempDir(), "rules.json")
 	writeConfig(t, file, rule)
 	args := []string{"--kubeconfig", shared(t).Account("kube-system", "publishing", watching, patching), "--config", file}

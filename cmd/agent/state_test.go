@@ -71,12 +71,12 @@ func TestARestartInAnOutageChangesNothing(t *testing.T) {
 	kubeconfig, server := fakeAPI(t, node)
 	dir := t.TempDir()
 	rules, state := filepath.Join(dir, "rules.json"), filepath.Join(dir, "state.json")
-	writeConfig(t, rules, config.Input{Name: "workers", UID: "1", Spec: &v1alpha1.NodeReadinessRuleSpec{
+	writeConfig(t, rules, config.Rule{Name: "workers", UID: "1",
 		NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"pool": "workers"}},
 		Health: &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{
 			{Name: "node_ready"}, {Name: "http:ingress", HTTPGet: &v1alpha1.HTTPGetAction{Port: 1}},
 		}},
-	}})
+	})
 	env := map[string]string{"NODE_NAME": "saved"}
 	args := []string{"--kubeconfig", kubeconfig, "--config", rules, "--state-file", state}
 	a := startAgent(t, env, args...)
@@ -145,11 +145,11 @@ func TestARuleInDryRunEmptiesNoPool(t *testing.T) {
 	node.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "True"}}
 	kubeconfig, _ := fakeAPI(t, node)
 	rules := filepath.Join(t.TempDir(), "rules.json")
-	rule := config.Input{Name: "ingress", UID: "1", Spec: &v1alpha1.NodeReadinessRuleSpec{
+	rule := config.Rule{Name: "ingress", UID: "1",
 		NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"pool": "workers"}},
 		Health: &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{
 			{Name: "http:ingress", HTTPGet: &v1alpha1.HTTPGetAction{Port: port}}}},
-	}}
+	}
 	writeConfig(t, rules, rule)
 	a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig", kubeconfig, "--config", rules)
 	a.defaults(t, "http:ingress")
@@ -157,8 +157,7 @@ func TestARuleInDryRunEmptiesNoPool(t *testing.T) {
 	if got := a.Health(t, asked); got.Code != 200 || got.FailOpen != "" {
 		t.Fatalf("in force: %+v", got)
 	}
-	rule.State = config.DryRun
-	writeConfig(t, rules, rule)
+	writeConfig(t, rules) // which has nothing of a rule in dry-run with health alone
 	a.defaults(t, "node_ready")
 	if got := a.Health(t, asked); got.Code != 200 || got.FailOpen != "http:ingress" {
 		t.Errorf("in dry-run: %+v", got)
@@ -194,11 +193,11 @@ func TestAMessageThatChangesIsNoWrite(t *testing.T) {
 	}
 	change(1)
 	rules, second := filepath.Join(t.TempDir(), "rules.json"), int32(1)
-	writeConfig(t, rules, config.Input{Name: "old", UID: "1", Spec: &v1alpha1.NodeReadinessRuleSpec{
+	writeConfig(t, rules, config.Rule{Name: "old", UID: "1",
 		NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"pool": "workers"}},
 		Probes: []v1alpha1.Probe{{ConditionType: "example.com/Fresh", PeriodSeconds: &second,
 			File: &v1alpha1.FileAction{Path: old, MaxAgeSeconds: &second}}},
-	}})
+	})
 	a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig", kubeconfig, "--config", rules)
 	for n := 1; n < 5; n++ {
 		change(n)

@@ -46,6 +46,11 @@ type File struct {
 	Rules []Rule `json:"rules"`
 }
 
+// New returns a configuration of these rules.
+func New(rules ...Rule) *File {
+	return &File{APIVersion: APIVersion, Kind: Kind, Rules: append([]Rule{}, rules...)}
+}
+
 // Rule is what agents need of a rule.
 type Rule struct {
 	Name string    `json:"name"`

@@ -41,11 +41,11 @@ func (m *mounted) update(content string) {
 }
 
 func fileWith(names ...string) string {
-	var rules []Input
+	f := New()
 	for _, n := range names {
-		rules = append(rules, input(n, 0, InForce, "probes"))
+		f.Rules = append(f.Rules, rule(n, "example.com/A"))
 	}
-	raw, _ := Compile(rules, nil).Encode()
+	raw, _ := f.Encode()
 	return string(raw)
 }
 

@@ -63,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		current.Set(0)
 		return reconcile.Result{}, fmt.Errorf("reading the agents' configuration: %w", err)
 	}
-	file := config.Compile(inputs(r.Rules()), r.before(stored))
+	file := compile(r.Rules(), r.before(stored))
 	raw, conditions, err := encode(file)
 	if err != nil {
 		current.Set(0)
@@ -186,26 +186,4 @@ func largest(file *config.File) string {
 		words = append(words, fmt.Sprintf("%s (%d bytes)", s.name, s.bytes))
 	}
 	return strings.Join(words, ", ")
-}
-
-// inputs returns the rules as input of the compiler of the agents' configuration.
-func inputs(set *ruleset.Set) []config.Input {
-	out := make([]config.Input, 0, len(set.All()))
-	for _, r := range set.All() {
-		in := config.Input{Name: r.Name, UID: r.UID, CreatedAt: r.CreatedAt, Spec: r.Spec}
-		switch r.Mode {
-		case ruleset.Deleting:
-			in.State = config.Deleting
-		case ruleset.Frozen:
-			in.State = config.Frozen
-		case ruleset.Enforced:
-			in.State = config.InForce
-		case ruleset.Suspended:
-			in.State = config.Suspended
-		case ruleset.DryRun:
-			in.State = config.DryRun
-		}
-		out = append(out, in)
-	}
-	return out
 }

@@ -83,13 +83,7 @@ func (d *desk) restart(key client.ObjectKey) {
 		},
 	})
 	d.Reconciler = &Reconciler{Client: counting, Recorder: d.recorder, Key: key,
-		Account: client.ObjectKey{Namespace: key.Namespace, Name: account}, Rules: func() *ruleset.Set {
-			set := ruleset.NewSet()
-			for _, r := range d.rules {
-				set = set.With(ruleset.Compile(r.Obj(), nil, time.Now()))
-			}
-			return set
-		}}
+		Account: client.ObjectKey{Namespace: key.Namespace, Name: account}, Rules: func() *ruleset.Set { return set(d.rules...) }}
 }
 
 func (d *desk) reconcile() {

@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
@@ -84,14 +83,13 @@ func setUp(ctx context.Context) (_ *scene, err error) {
 // writeRules writes a configuration with a rule for the node: its health is the condition Ready, judged three times
 // over.
 func writeRules(dir string) (string, error) {
-	spec := &v1alpha1.NodeReadinessRuleSpec{
+	raw, err := config.New(config.Rule{
+		Name: "bench", UID: "1",
 		NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"kubernetes.io/hostname": node}},
 		Conditions:   []v1alpha1.ConditionRequirement{{Type: "Ready", RequiredStatus: v1alpha1.ConditionTrue}},
 		Health: &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{{Name: "node_ready"}, {Name: "custom_conditions"},
 			{Name: "rules"}}},
-	}
-	raw, err := config.Compile([]config.Input{{Name: "bench", UID: "1", Spec: spec, CreatedAt: time.Unix(1, 0)}},
-		nil).Encode()
+	}).Encode()
 	if err != nil {
 		return "", err
 	}
