@@ -11,8 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +28,7 @@ import (
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
+	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/version"
 )
 
@@ -78,18 +79,16 @@ annotations that may repeat them. What you have no permission to read is listed 
 the file before you share it: it has the names, labels and addresses of nodes.`,
 		Example: "  kubectl nodegate support-bundle\n  kubectl nodegate support-bundle --file - | tar tz",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return p.supportBundle(cmd.Context(), file) },
+		RunE: p.onCluster(func(ctx context.Context, c *input.Cluster, _ []string) error {
+			return p.supportBundle(ctx, c, file)
+		}),
 	}
 	cmd.Flags().StringVar(&file, "file", "", "The file to write, or - for stdout. The default is nodegate-TIME.tar.gz "+
 		"in this directory.")
 	return cmd
 }
 
-func (p *plugin) supportBundle(ctx context.Context, file string) (err error) {
-	c, err := p.cluster()
-	if err != nil {
-		return err
-	}
+func (p *plugin) supportBundle(ctx context.Context, c *input.Cluster, file string) (err error) {
 	if file == "" {
 		file = "nodegate-" + p.now().UTC().Format("20060102T150405Z") + ".tar.gz"
 	}
@@ -160,7 +159,7 @@ func (b *bundle) objects(ctx context.Context, c *input.Cluster) {
 			found[k.kind] = append(found[k.kind], item.Object)
 		}
 	}
-	for kind, items := range maps.All(found) {
+	for kind, items := range found {
 		b.addYAML(strings.ToLower(kind)+".yaml", map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 	}
 }
@@ -198,19 +197,17 @@ func redactEnv(v any) {
 func (b *bundle) logs(ctx context.Context, c *input.Cluster) {
 	pods, err := input.List[*corev1.Pod](ctx, c, "pods of Nodegate", &corev1.PodList{}, ours)
 	b.problem(err)
-	var first, rest []*corev1.Pod
-	for _, pod := range pods {
-		ready := false
-		for _, condition := range pod.Status.Conditions {
-			ready = ready || condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+	rank := func(pod *corev1.Pod) int {
+		ready := condition.OfPod(pod, corev1.PodReady)
+		switch {
+		case pod.Labels["app.kubernetes.io/component"] == "manager":
+			return 0
+		case ready == nil || ready.Status != corev1.ConditionTrue:
+			return 1
 		}
-		if !ready || pod.Labels["app.kubernetes.io/component"] == "manager" {
-			first = append(first, pod)
-		} else {
-			rest = append(rest, pod)
-		}
+		return 2
 	}
-	pods = append(first, rest...)
+	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return rank(a) - rank(b) })
 	for _, pod := range pods[:min(logPods, len(pods))] {
 		for _, status := range pod.Status.ContainerStatuses {
 			b.log(ctx, c, pod, status.Name, false)

@@ -116,6 +116,18 @@ func (p *plugin) apply(ctx context.Context, to *input.Cluster, c *changing, o cl
 	return c.print(p, o)
 }
 
+// annotate sets an annotation of nodes, or removes it if the value is nil.
+func (p *plugin) annotate(ctx context.Context, to *input.Cluster, c *changing, nodes []*corev1.Node, key string,
+	value any) error {
+	for _, node := range nodes {
+		metadata := map[string]any{"annotations": map[string]any{key: value}}
+		if err := p.apply(ctx, to, c, node, metadata, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // send sends a patch, as far as --dry-run allows.
 func (c *changing) send(ctx context.Context, to *input.Cluster, o client.Object, patch client.Patch) error {
 	switch c.dryRun {

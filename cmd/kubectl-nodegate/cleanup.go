@@ -21,12 +21,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/plugin/explain"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
-	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/taints"
 )
 
 const (
@@ -46,15 +46,13 @@ operator leads: then delete the rules, and the operator cleans up.`,
 		Args:    cobra.NoArgs,
 	}
 	o := newChanging(cmd, "cleaned up")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.flush(p, p.cleanup(cmd.Context(), o)) }
+	cmd.RunE = p.onCluster(func(ctx context.Context, c *input.Cluster, _ []string) error {
+		return o.flush(p, p.cleanup(ctx, c, o))
+	})
 	return cmd
 }
 
-func (p *plugin) cleanup(ctx context.Context, o *changing) error {
-	c, err := p.cluster()
-	if err != nil {
-		return err
-	}
+func (p *plugin) cleanup(ctx context.Context, c *input.Cluster, o *changing) error {
 	if operator := c.Operator(ctx, p.now()); operator != nil && operator.Leads {
 		return fmt.Errorf("operator %s is running, according to its lease: delete the rules, and it cleans up; if it no "+
 			"longer runs, retry in a minute", operator.Leader)
@@ -69,7 +67,8 @@ func (p *plugin) cleanup(ctx context.Context, o *changing) error {
 		return err
 	}
 	nodes = slices.DeleteFunc(nodes, func(n *corev1.Node) bool {
-		return leftoverPatch(n, set, p.now()) == nil && len(leftoverConditions(n, set, p.now())) == 0
+		patch, conditions := leftovers(n, set, p.now())
+		return patch == nil && len(conditions) == 0
 	})
 	if len(nodes)+len(deleted) == 0 {
 		fmt.Fprintln(p.streams.ErrOut, "Nothing to do: no node has taints or annotations of deleted rules.")
@@ -123,30 +122,18 @@ func deletedRules(rules []v1alpha1.NodeReadinessRule, now time.Time) ([]*v1alpha
 	return deleted, ruleset.NewSet(compiled...)
 }
 
-// leftoverPatch returns a patch that removes the taints and annotations of deleted rules, or nil if the node has none.
-// The operator plans it in the same way.
-func leftoverPatch(node *corev1.Node, set *ruleset.Set, now time.Time) []byte {
-	swept := taints.Sweep(node, set, func(string) bool { return true })
-	return taints.Plan(node, swept, decideSwept(node, swept, set, now).Decisions, now).Patch
-}
-
-func decideSwept(node *corev1.Node, swept taints.Swept, set *ruleset.Set, now time.Time) gate.Outcome {
-	return gate.DecideNode(&gate.NodeInput{Node: node, Swept: swept.Node, Rules: set, Evidence: &readiness.Evidence{},
-		Orphans: swept.Published, Now: now})
-}
-
-// leftoverConditions returns the removals of the conditions that deleted rules have published. Their records are
-// removed after the conditions.
-func leftoverConditions(node *corev1.Node, set *ruleset.Set, now time.Time) []gate.ConditionChange {
-	swept := taints.Sweep(node, set, func(string) bool { return true })
-	return slices.DeleteFunc(decideSwept(node, swept, set, now).Conditions,
-		func(c gate.ConditionChange) bool { return !c.Remove })
+// leftovers returns a patch that removes the taints and annotations of deleted rules, or nil if the node has none, and
+// the removals of the conditions that these rules have published. Their records are removed after the conditions. The
+// operator plans both in the same way.
+func leftovers(node *corev1.Node, set *ruleset.Set, now time.Time) (patch []byte, removals []gate.ConditionChange) {
+	d := explain.Decide(node, set, evidence.Of(nil, set), now, nil)
+	return d.Plan.Patch, slices.DeleteFunc(d.Conditions, func(c gate.ConditionChange) bool { return !c.Remove })
 }
 
 // removeConditions removes the conditions that deleted rules have published, and changes the node to what it is then.
 func (p *plugin) removeConditions(ctx context.Context, c *input.Cluster, o *changing, node *corev1.Node,
 	set *ruleset.Set) error {
-	changes := leftoverConditions(node, set, p.now())
+	_, changes := leftovers(node, set, p.now())
 	if len(changes) == 0 || o.dryRun == dryRunClient {
 		return nil
 	}
@@ -177,7 +164,7 @@ func (p *plugin) clean(ctx context.Context, c *input.Cluster, o *changing, node 
 		}
 		waiting := denied()
 		if last = p.removeConditions(ctx, c, o, node, set); last == nil {
-			body := leftoverPatch(node, set, p.now())
+			body, _ := leftovers(node, set, p.now())
 			if body == nil {
 				return true, nil
 			}

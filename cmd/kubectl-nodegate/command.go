@@ -79,6 +79,18 @@ func (p *plugin) cluster() (*input.Cluster, error) {
 	return input.New(config)
 }
 
+// onCluster runs a command with the cluster that the flags name.
+func (p *plugin) onCluster(run func(context.Context, *input.Cluster, []string) error,
+) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := p.cluster()
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), c, args)
+	}
+}
+
 // printing is how a report is printed.
 type printing struct{ flags *genericclioptions.PrintFlags }
 
@@ -139,20 +151,23 @@ func (o *printing) print(p *plugin, r report.Report) error {
 	if err != nil {
 		return err
 	}
-	if !several {
+	reports := []report.Report{r}
+	if several {
+		reports = reports[:0]
+		for _, n := range nodes {
+			reports = append(reports, n)
+		}
+	}
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
+	for _, r := range reports {
 		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r)
 		if err != nil {
 			return err
 		}
-		return printer.PrintObj(&unstructured.Unstructured{Object: object}, p.streams.Out)
-	}
-	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
-	for _, n := range nodes {
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(n)
-		if err != nil {
-			return err
-		}
 		list.Items = append(list.Items, unstructured.Unstructured{Object: object})
+	}
+	if !several {
+		return printer.PrintObj(&list.Items[0], p.streams.Out)
 	}
 	return printer.PrintObj(list, p.streams.Out)
 }
@@ -183,19 +198,15 @@ func selectNodes(ctx context.Context, c *input.Cluster, args []string, selector 
 	return nodes, nil
 }
 
-// read returns the cluster, the nodes of a command line, and what explains them.
-func (p *plugin) read(ctx context.Context, args []string, selector string) (*input.Cluster, []*corev1.Node,
+// read returns the nodes of a command line, and what explains them.
+func (p *plugin) read(ctx context.Context, c *input.Cluster, args []string, selector string) ([]*corev1.Node,
 	*explain.World, error) {
-	c, err := p.cluster()
-	if err != nil {
-		return nil, nil, nil, err
-	}
 	nodes, err := selectNodes(ctx, c, args, selector)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	world, err := p.world(ctx, c)
-	return c, nodes, world, err
+	return nodes, world, err
 }
 
 // kinds are the words for nodes that kubectl knows.

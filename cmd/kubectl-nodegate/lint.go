@@ -75,19 +75,14 @@ func (p *plugin) lint(ctx context.Context, o *lintOptions) error {
 	if err := o.out.print(p, result); err != nil {
 		return err
 	}
-	faults, warnings := 0, 0
+	found := map[string]int{}
 	for _, f := range result.Findings {
-		switch f.Severity {
-		case report.SeverityError:
-			faults++
-		case report.SeverityWarning:
-			warnings++
-		}
+		found[f.Severity]++
 	}
-	switch {
+	switch faults := found[report.SeverityError]; {
 	case faults > 0:
 		return fmt.Errorf("found %s", report.Plural(faults, "validation error", "validation errors"))
-	case warnings > 0 && o.strict:
+	case found[report.SeverityWarning] > 0 && o.strict:
 		return errFound
 	}
 	return nil

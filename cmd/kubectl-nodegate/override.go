@@ -7,8 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,9 +59,9 @@ func newHold(p *plugin) *cobra.Command {
 func (p *plugin) overriding(action gate.OverrideAction, done string, cmd *cobra.Command) *cobra.Command {
 	o := &overrideOptions{action: action}
 	cmd.ValidArgsFunction = p.complete(nodeList)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return o.flush(p, p.override(cmd.Context(), args, o))
-	}
+	cmd.RunE = p.onCluster(func(ctx context.Context, c *input.Cluster, args []string) error {
+		return o.flush(p, p.override(ctx, c, args, o))
+	})
 	o.changing = newChanging(cmd, done)
 	validate := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
@@ -83,8 +83,8 @@ func (p *plugin) overriding(action gate.OverrideAction, done string, cmd *cobra.
 	return cmd
 }
 
-func (p *plugin) override(ctx context.Context, args []string, o *overrideOptions) error {
-	c, nodes, world, err := p.read(ctx, args, o.selector)
+func (p *plugin) override(ctx context.Context, c *input.Cluster, args []string, o *overrideOptions) error {
+	nodes, world, err := p.read(ctx, c, args, o.selector)
 	if err != nil {
 		return err
 	}
@@ -94,14 +94,9 @@ func (p *plugin) override(ctx context.Context, args []string, o *overrideOptions
 	if err := p.ask(ctx, o.changing, o.announce(world, nodes)); err != nil {
 		return err
 	}
-	for _, node := range nodes {
-		annotations := map[string]any{v1alpha1.OverrideAnnotation: o.value(p.now())}
-		if err := p.apply(ctx, c, o.changing, node, map[string]any{"annotations": annotations}, nil); err != nil {
-			return err
-		}
-	}
-	if o.dryRun != dryRunNone || o.timeout == 0 {
-		return nil
+	err = p.annotate(ctx, c, o.changing, nodes, v1alpha1.OverrideAnnotation, o.value(p.now()))
+	if err != nil || o.dryRun != dryRunNone || o.timeout == 0 {
+		return err
 	}
 	return p.await(ctx, c, nodes, o.timeout)
 }
@@ -160,17 +155,10 @@ func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) s
 	return text
 }
 
+var zeros = regexp.MustCompile(`([hm])0[ms](0s)?$`)
+
 // short returns a duration without its zero parts.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
+func short(d time.Duration) string { return zeros.ReplaceAllString(d.String(), "$1") }
 
 // names returns the names of the first nodes, for messages.
 func names(nodes []*corev1.Node) string {
@@ -230,9 +218,9 @@ its agent answers 503. Taints are not changed. It sets the annotation
 		Example: `  kubectl nodegate maintenance worker-3 on --reason 'disk swap'
   kubectl nodegate maintenance worker-3 off`,
 		Args: cobra.MinimumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.flush(p, p.maintenance(cmd.Context(), o, args[:len(args)-1], args[len(args)-1], reason))
-		},
+		RunE: p.onCluster(func(ctx context.Context, c *input.Cluster, args []string) error {
+			return o.flush(p, p.maintenance(ctx, c, o, args[:len(args)-1], args[len(args)-1], reason))
+		}),
 		ValidArgsFunction: p.complete(nodeList, "on", "off"),
 	}
 	o = newChanging(cmd, "maintenance changed")
@@ -240,7 +228,8 @@ its agent answers 503. Taints are not changed. It sets the annotation
 	return cmd
 }
 
-func (p *plugin) maintenance(ctx context.Context, o *changing, args []string, to, reason string) error {
+func (p *plugin) maintenance(ctx context.Context, c *input.Cluster, o *changing, args []string, to,
+	reason string) error {
 	var value any // null removes the annotation
 	what := "Puts %s back into the load balancers, as far as its checks pass."
 	switch to {
@@ -254,10 +243,6 @@ func (p *plugin) maintenance(ctx context.Context, o *changing, args []string, to
 	if reason == "" || reason == "false" {
 		return errors.New("--reason: must not be empty or \"false\", which mean no maintenance")
 	}
-	c, err := p.cluster()
-	if err != nil {
-		return err
-	}
 	nodes, err := selectNodes(ctx, c, args, "")
 	if err != nil {
 		return err
@@ -265,11 +250,5 @@ func (p *plugin) maintenance(ctx context.Context, o *changing, args []string, to
 	if err := p.ask(ctx, o, fmt.Sprintf(what, names(nodes))); err != nil {
 		return err
 	}
-	for _, node := range nodes {
-		annotations := map[string]any{v1alpha1.MaintenanceAnnotation: value}
-		if err := p.apply(ctx, c, o, node, map[string]any{"annotations": annotations}, nil); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.annotate(ctx, c, o, nodes, v1alpha1.MaintenanceAnnotation, value)
 }

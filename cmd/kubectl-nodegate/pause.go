@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -63,17 +64,15 @@ func (p *plugin) pausing(resume bool, done string, cmd *cobra.Command) (*cobra.C
 		}
 		return nil
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.flush(p, p.pause(cmd.Context(), args, o)) }
+	cmd.RunE = p.onCluster(func(ctx context.Context, c *input.Cluster, args []string) error {
+		return o.flush(p, p.pause(ctx, c, args, o))
+	})
 	o.changing = newChanging(cmd, done)
 	cmd.Flags().BoolVar(&o.all, "all", false, "All rules, instead of names.")
 	return cmd, o
 }
 
-func (p *plugin) pause(ctx context.Context, names []string, o *pauseOptions) error {
-	c, err := p.cluster()
-	if err != nil {
-		return err
-	}
+func (p *plugin) pause(ctx context.Context, c *input.Cluster, names []string, o *pauseOptions) error {
 	all, err := c.Rules(ctx)
 	if err != nil {
 		return err
@@ -113,11 +112,9 @@ func (p *plugin) pause(ctx context.Context, names []string, o *pauseOptions) err
 	return nil
 }
 
-var errNoRule = errors.New("not found")
-
-// noRule is the error for a name that no rule has, as kubectl phrases it.
+// noRule is the error for a name that no rule has.
 func noRule(name string) error {
-	return fmt.Errorf("nodereadinessrules.%s %q %w", v1alpha1.GroupVersion.Group, name, errNoRule)
+	return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("nodereadinessrules").GroupResource(), name)
 }
 
 // named returns the rules with the given names, or all if there are no names.

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -32,20 +31,16 @@ func newStatus(p *plugin) *cobra.Command {
 selects, and how many of them are ready, held, exempt, failed and pending.`,
 		Example:           "  kubectl nodegate status\n  kubectl nodegate status -w",
 		ValidArgsFunction: p.complete(ruleList),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := p.cluster()
-			if err != nil {
-				return err
-			}
+		RunE: p.onCluster(func(ctx context.Context, c *input.Cluster, args []string) error {
 			if follow {
-				return p.follow(cmd.Context(), c, args, out)
+				return p.follow(ctx, c, args, out)
 			}
-			list, err := p.statuses(cmd.Context(), c, args)
+			list, err := p.statuses(ctx, c, args)
 			if err != nil {
 				return err
 			}
 			return out.print(p, list)
-		},
+		}),
 	}
 	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "Keep running and show each change, until Ctrl-C.")
 	out = newPrinting(cmd)
@@ -79,7 +74,7 @@ func (p *plugin) follow(ctx context.Context, c *input.Cluster, names []string, o
 		switch {
 		case ctx.Err() != nil:
 			return true, nil
-		case err != nil && (shown == nil || errors.Is(err, errNoRule) || apierrors.IsForbidden(err) ||
+		case err != nil && (shown == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) ||
 			apierrors.IsUnauthorized(err)):
 			return false, err
 		case err != nil:

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 )
@@ -25,19 +25,21 @@ func newTimeline(p *plugin) *cobra.Command {
 		Short: "Show a node's start as a chart",
 		Long: `Show a node's start as a chart: when each piece of evidence turned true, when all did, when each rule
 released the node, and when its first pod started. What the API server no longer knows is unknown.`,
-		Example:           "  kubectl nodegate timeline worker-3\n  kubectl nodegate timeline worker-3 -o json",
-		RunE:              func(cmd *cobra.Command, args []string) error { return p.timeline(cmd.Context(), args, out) },
+		Example: "  kubectl nodegate timeline worker-3\n  kubectl nodegate timeline worker-3 -o json",
+		RunE: p.onCluster(func(ctx context.Context, c *input.Cluster, args []string) error {
+			return p.timeline(ctx, c, args, out)
+		}),
 		ValidArgsFunction: p.complete(nodeList),
 	}
 	out = newPrinting(cmd)
 	return cmd
 }
 
-func (p *plugin) timeline(ctx context.Context, args []string, out *printing) error {
+func (p *plugin) timeline(ctx context.Context, c *input.Cluster, args []string, out *printing) error {
 	if names, err := nodeNames(args); err != nil || len(names) != 1 {
 		return cmp.Or(err, errors.New("exactly one node name is required"))
 	}
-	c, nodes, world, err := p.read(ctx, args, "")
+	nodes, world, err := p.read(ctx, c, args, "")
 	if err != nil {
 		return err
 	}
@@ -55,8 +57,7 @@ func firstPod(ctx context.Context, c *input.Cluster, node string) (*time.Time, e
 	pods, err := input.List[*corev1.Pod](ctx, c, "pods", &corev1.PodList{}, client.MatchingFields{"spec.nodeName": node})
 	var first *time.Time
 	for _, pod := range pods {
-		owner := metav1.GetControllerOf(pod)
-		if pod.Status.StartTime == nil || owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node") {
+		if pod.Status.StartTime == nil || evidence.PartOfNode(pod) {
 			continue
 		}
 		if first == nil || pod.Status.StartTime.Time.Before(*first) {

@@ -31,9 +31,9 @@ func newWhy(p *plugin) *cobra.Command {
 and since when, the taint and who added it, what the node waits for, and what happens next. The
 rules are evaluated now, as the operator does.`,
 		Example: "  kubectl nodegate why worker-3\n  kubectl nodegate why worker-3 -o wide",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.why(cmd.Context(), args, selector, out)
-		},
+		RunE: p.onCluster(func(ctx context.Context, c *input.Cluster, args []string) error {
+			return p.why(ctx, c, args, selector, out)
+		}),
 		ValidArgsFunction: p.complete(nodeList),
 	}
 	cmd.Flags().StringVarP(&selector, "selector", "l", "", "The nodes with these labels, instead of names.")
@@ -41,8 +41,8 @@ rules are evaluated now, as the operator does.`,
 	return cmd
 }
 
-func (p *plugin) why(ctx context.Context, args []string, selector string, out *printing) error {
-	_, nodes, world, err := p.read(ctx, args, selector)
+func (p *plugin) why(ctx context.Context, c *input.Cluster, args []string, selector string, out *printing) error {
+	nodes, world, err := p.read(ctx, c, args, selector)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ those that are not ready but not held, then ready ones.`,
 			}
 			return p.complete(nodeList)(cmd, args, typed)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return p.get(cmd.Context(), args, o) },
+		RunE: p.onCluster(func(ctx context.Context, c *input.Cluster, args []string) error { return p.get(ctx, c, args, o) }),
 	}
 	cmd.Flags().BoolVar(&o.held, "held", false, "List only nodes that a rule holds.")
 	cmd.Flags().StringVar(&o.rule, "rule", "", "List only nodes that this rule concerns, and group them by it.")
@@ -112,16 +112,13 @@ those that are not ready but not held, then ready ones.`,
 	return cmd
 }
 
-func (p *plugin) get(ctx context.Context, args []string, o *getOptions) error {
+func (p *plugin) get(ctx context.Context, c *input.Cluster, args []string, o *getOptions) error {
 	first, _, _ := strings.Cut(strings.Join(args, "/"), "/") // nodes, node NAME or node/NAME
 	if !slices.Contains(kinds, first) {
 		return errors.New("only nodes can be listed: kubectl nodegate get nodes [NAME...]")
 	}
-	c, err := p.cluster()
-	if err != nil {
-		return err
-	}
 	var nodes []*corev1.Node
+	var err error
 	if len(args) == 1 && args[0] == first && o.selector == "" {
 		nodes, err = c.Nodes(ctx, labels.Everything())
 	} else {
@@ -158,18 +155,10 @@ func (o *getOptions) selects(e *report.NodeExplanation) bool {
 	if o.rule == "" {
 		return !o.held || e.Held
 	}
-	is := func(r report.RuleExplanation) bool { return r.Rule == o.rule }
-	if !slices.ContainsFunc(e.Rules, is) || o.held && !slices.Contains(e.HeldBy, o.rule) {
+	i := slices.IndexFunc(e.Rules, func(r report.RuleExplanation) bool { return r.Rule == o.rule })
+	if i < 0 || o.held && !slices.Contains(e.HeldBy, o.rule) {
 		return false
 	}
-	slices.SortStableFunc(e.Rules, func(a, b report.RuleExplanation) int {
-		switch {
-		case is(a) && !is(b):
-			return -1
-		case is(b) && !is(a):
-			return 1
-		}
-		return 0
-	})
+	e.Rules = slices.Concat(e.Rules[i:i+1], e.Rules[:i], e.Rules[i+1:])
 	return true
 }

@@ -43,14 +43,14 @@ type World struct {
 type explainer struct {
 	*World
 	node    *corev1.Node
-	all     *decided
+	all     *Decided
 	d       *gate.Decision
 	verdict *readiness.Verdict
 }
 
 // Node explains a node.
 func (w *World) Node(node *corev1.Node) *report.NodeExplanation {
-	all := decide(node, w.Rules, w.Evidence, w.Now, func(rule *ruleset.Rule, since time.Time) bool {
+	all := Decide(node, w.Rules, w.Evidence, w.Now, func(rule *ruleset.Rule, since time.Time) bool {
 		return w.reserve(rule, node, since)
 	})
 	e := &report.NodeExplanation{
@@ -101,31 +101,31 @@ func (w *World) reserve(rule *ruleset.Rule, node *corev1.Node, since time.Time) 
 	return w.fleet.Reserve(rule.UID, node.Name, since)
 }
 
-// decided has the decisions about one node.
-type decided struct {
+// Decided has the decisions about one node, and what the operator writes for them.
+type Decided struct {
 	gate.Outcome
-	plan taints.Outcome
+	Plan taints.Outcome
 }
 
-// decide decides about a node as the operator does.
-func decide(node *corev1.Node, rules *ruleset.Set, known *evidence.Snapshot, now time.Time,
+// Decide decides about a node as the operator does. Rules that are not in the set are deleted.
+func Decide(node *corev1.Node, rules *ruleset.Set, known *evidence.Snapshot, now time.Time,
 	reserve func(*ruleset.Rule, time.Time) bool,
-) *decided {
+) *Decided {
 	override, _ := gate.OverrideOf(node, now) // an override that cannot be read is ignored
 	swept := taints.Sweep(node, rules, func(string) bool { return true })
 	in := &gate.NodeInput{
 		Node: node, Swept: swept.Node, Rules: rules, Evidence: &readiness.Evidence{}, Override: override, Now: now,
-		Observed: observed, Reserve: reserve,
+		Observed: observed, Reserve: reserve, Orphans: swept.Published,
 	}
 	known.Gather(rules, node.Name, in.Evidence)
-	d := &decided{Outcome: gate.DecideNode(in)}
-	d.plan = taints.Plan(node, swept, d.Decisions, now)
+	d := &Decided{Outcome: gate.DecideNode(in)}
+	d.Plan = taints.Plan(node, swept, d.Decisions, now)
 	return d
 }
 
 // does reports whether the plan has an operation for a rule.
-func (d *decided) does(rule *ruleset.Rule, operations ...taints.Operation) bool {
-	return slices.ContainsFunc(d.plan.Changes, func(c taints.Change) bool {
+func (d *Decided) does(rule *ruleset.Rule, operations ...taints.Operation) bool {
+	return slices.ContainsFunc(d.Plan.Changes, func(c taints.Change) bool {
 		return c.Rule == rule && (len(operations) == 0 || slices.Contains(operations, c.Operation))
 	})
 }

@@ -21,13 +21,12 @@ func (x *explainer) replacement() string {
 	if rule == nil || !spec.Replaces() {
 		return ""
 	}
-	done := ""
 	if i := gate.Replaced(rule.Status.Replacements, x.node.UID); i >= 0 {
 		of := &rule.Status.Replacements.Last[i]
-		done = fmt.Sprintf("handed over for replacement (%s) %s ago", of.Method, report.Age(x.Now, of.Time.Time))
+		return fmt.Sprintf("handed over for replacement (%s) %s ago", of.Method, report.Age(x.Now, of.Time.Time))
 	}
-	if done != "" || !x.d.Expired {
-		return done
+	if !x.d.Expired {
+		return ""
 	}
 	if !gate.Replaceable(x.d.Rule, x.node, x.Now) {
 		return "not handed over for replacement: it is of the control plane, in maintenance, overridden or being deleted"

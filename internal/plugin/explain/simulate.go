@@ -147,7 +147,7 @@ func (s *Simulation) reserve() {
 	}
 	var claims []claim
 	for _, node := range s.Nodes {
-		d := decide(node, s.set, s.evidence, s.Now, func(rule *ruleset.Rule, since time.Time) bool {
+		d := Decide(node, s.set, s.evidence, s.Now, func(rule *ruleset.Rule, since time.Time) bool {
 			claims = append(claims, claim{rule.UID, node.Name, since})
 			return true
 		})
@@ -163,7 +163,7 @@ func (s *Simulation) reserve() {
 
 // node decides about a node, and notes what the simulated rules would do to it.
 func (s *Simulation) node(node *corev1.Node) {
-	all := decide(node, s.set, s.evidence, s.Now, func(rule *ruleset.Rule, since time.Time) bool {
+	all := Decide(node, s.set, s.evidence, s.Now, func(rule *ruleset.Rule, since time.Time) bool {
 		return s.fleet.Reserve(rule.UID, node.Name, since)
 	})
 	s.record(node, all.Decisions, func(d *gate.Decision) bool { return d.Claim })
@@ -215,7 +215,7 @@ func count(t *report.Totals, n *report.NodeSimulation, d *gate.Decision, neverAp
 
 // fate returns what happens to a rule's taint on a node. If the key of the taint is edited, the rule adds one taint and
 // removes another: the node keeps pods off.
-func fate(all *decided, d *gate.Decision, node *corev1.Node) string {
+func fate(all *Decided, d *gate.Decision, node *corev1.Node) string {
 	switch {
 	case all.does(d.Rule, taints.Added):
 		return report.TaintAdded

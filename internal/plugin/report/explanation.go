@@ -5,6 +5,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -235,11 +236,9 @@ func (l Nodes) Text(style Style) string {
 		}
 		groups[key] = append(groups[key], e)
 	}
-	keys := make([]string, 0, len(groups))
-	for key := range groups {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(len(groups[b])-len(groups[a]), strings.Compare(a, b)) })
+	keys := slices.SortedFunc(maps.Keys(groups), func(a, b string) int {
+		return cmp.Or(len(groups[b])-len(groups[a]), strings.Compare(a, b))
+	})
 	for i, key := range keys {
 		if i > 0 {
 			p.blank()
@@ -251,9 +250,11 @@ func (l Nodes) Text(style Style) string {
 
 func (p *page) nodes(title string, nodes []*NodeExplanation) {
 	p.line(bold, 0, "%s (%s)", sentence(title), Plural(len(nodes), "node", "nodes"))
-	header := []string{"NODE", "AGE", "HELD FOR", "MESSAGE"}
-	if p.Wide {
-		header = []string{"NODE", "AGE", "HELD FOR", "HELD BY", "TAINT", "NEXT", "MESSAGE"}
+	columns := func(cells ...string) []string {
+		if p.Wide {
+			return cells
+		}
+		return slices.Delete(cells, 3, 6)
 	}
 	var rows []row
 	for _, e := range nodes {
@@ -271,12 +272,8 @@ func (p *page) nodes(title string, nodes []*NodeExplanation) {
 		if e.Next != nil {
 			next = p.in(e.Next.At.Time)
 		}
-		cells := []string{e.Node, p.ago(e.CreatedAt.Time), held, message}
-		if p.Wide {
-			cells = []string{e.Node, p.ago(e.CreatedAt.Time), held, cmp.Or(strings.Join(e.HeldBy, ","), "-"), taint, next,
-				message}
-		}
-		rows = append(rows, row{c, cells})
+		rows = append(rows, row{c, columns(e.Node, p.ago(e.CreatedAt.Time), held,
+			cmp.Or(strings.Join(e.HeldBy, ","), "-"), taint, next, message)})
 	}
-	p.table(2, header, rows, nil)
+	p.table(2, columns("NODE", "AGE", "HELD FOR", "HELD BY", "TAINT", "NEXT", "MESSAGE"), rows, nil)
 }

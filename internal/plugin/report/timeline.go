@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
@@ -20,23 +22,17 @@ const (
 	MilestoneUnknown = "Unknown" // the API server no longer knows whether or when it happened
 )
 
-// milestones collects what a node waits for in its start.
-type milestones struct {
-	created time.Time
-	all     []Milestone
-}
-
-// add adds a milestone. The time is zero if it is not known.
-func (m *milestones) add(event string, at time.Time, pending bool) {
+// milestone returns a milestone of a node. The time is zero if it is not known.
+func (e *NodeExplanation) milestone(event string, at time.Time, pending bool) Milestone {
 	out := Milestone{Event: event, State: MilestoneUnknown}
 	switch {
 	case pending:
 		out.State = MilestonePending
 	case !at.IsZero():
 		out.State, out.At = MilestoneReached, Time(at)
-		out.Seconds = new(max(0, int64(at.Sub(m.created).Round(time.Second)/time.Second)))
+		out.Seconds = new(max(0, int64(at.Sub(e.CreatedAt.Time).Round(time.Second)/time.Second)))
 	}
-	m.all = append(m.all, out)
+	return out
 }
 
 // NewTimeline returns the start of a node. firstPod is when the first of its pods started that is not part of the node;
@@ -45,40 +41,37 @@ func NewTimeline(node *NodeExplanation, firstPod *time.Time) *Timeline {
 	t := &Timeline{TypeMeta: Type("Timeline"), Node: node.Node, CreatedAt: node.CreatedAt, At: node.At,
 		Rules: make([]RuleTimeline, 0, len(node.Rules)), Unread: node.Unread}
 	for i := range node.Rules {
-		t.Rules = append(t.Rules, timelineOf(&node.Rules[i], node.CreatedAt.Time))
+		t.Rules = append(t.Rules, node.timelineOf(&node.Rules[i]))
 	}
-	pod := milestones{created: node.CreatedAt.Time}
-	if firstPod != nil {
-		pod.add("firstPod", *firstPod, false)
-	} else {
-		pod.add("firstPod", time.Time{}, node.Held)
-	}
-	t.FirstPod = pod.all[0]
+	t.FirstPod = node.milestone("firstPod", ptr.Deref(firstPod, time.Time{}), firstPod == nil && node.Held)
 	return t
 }
 
 // timelineOf returns what the node waited for under a rule.
-func timelineOf(r *RuleExplanation, created time.Time) RuleTimeline {
+func (e *NodeExplanation) timelineOf(r *RuleExplanation) RuleTimeline {
 	var released, verdict time.Time
 	if r.ReleasedAt != nil {
 		released = r.ReleasedAt.Time
 	}
-	m := milestones{created: created}
+	out := RuleTimeline{Rule: r.Rule, Policy: r.Policy}
+	add := func(event string, at time.Time, pending bool) {
+		out.Milestones = append(out.Milestones, e.milestone(event, at, pending))
+	}
 	anyOf := r.Policy == v1alpha1.ConditionPolicyAnyOf
 	known, waits := !anyOf && len(r.Evidence) > 0, false
 	for i := range r.Evidence {
-		e := &r.Evidence[i]
-		event := "condition/" + e.Condition
-		if e.Requirement != "" {
-			event = "requirement/" + e.Requirement
+		piece := &r.Evidence[i]
+		event := "condition/" + piece.Condition
+		if piece.Requirement != "" {
+			event = "requirement/" + piece.Requirement
 		}
 		var at time.Time
-		satisfied := e.Satisfied != nil && *e.Satisfied
-		pending := !satisfied && e.Satisfied != nil && released.IsZero()
-		if satisfied && e.Since != nil && (released.IsZero() || !e.Since.After(released)) {
-			at = e.Since.Time // a later change hides when it was first true
+		satisfied := piece.Satisfied != nil && *piece.Satisfied
+		pending := !satisfied && piece.Satisfied != nil && released.IsZero()
+		if satisfied && piece.Since != nil && (released.IsZero() || !piece.Since.After(released)) {
+			at = piece.Since.Time // a later change hides when it was first true
 		}
-		m.add(event, at, pending)
+		add(event, at, pending)
 		known, waits = known && !at.IsZero(), waits || pending && !anyOf
 		if at.After(verdict) {
 			verdict = at
@@ -87,9 +80,9 @@ func timelineOf(r *RuleExplanation, created time.Time) RuleTimeline {
 	if !known {
 		verdict = time.Time{}
 	}
-	m.add("evidence", verdict, waits)
-	m.add("released", released, released.IsZero() && r.State == v1alpha1.NodeStateHeld)
-	return RuleTimeline{Rule: r.Rule, Policy: r.Policy, Milestones: m.all}
+	add("evidence", verdict, waits)
+	add("released", released, released.IsZero() && r.State == v1alpha1.NodeStateHeld)
+	return out
 }
 
 // Text implements Report: a chart with one bar for each milestone.
