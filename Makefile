@@ -132,9 +132,9 @@ UNIT = go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' $(PKGS) | \
 	sed -nE '/ github.com\/nodegate\/nodegate\/test\/cluster /!s/^([^ ]*)\.test .*/\1/p'
 
 # Of all packages, as many as may run servers come first, beginning with those that take longest. Beside them run those
-# that start no server.
+# that start no server. The next longest follows at once, so that shorter ones are left for the end.
 ALL = $(filter ./...,$(PKGS))
-ORDER = $(if $(ALL),./test/realnode ./test/integration/install $$units ./test/...)
+ORDER = $(if $(ALL),./test/realnode ./test/integration/install $$units ./test/e2e/kill ./test/...)
 .PHONY: test
 test: CHECK ?= $(if $(ALL),-least test/count.txt)
 test: ## Run everything that must pass, from nothing; PKGS=./some/... for a part, K8S=1.32 on an older Kubernetes.
