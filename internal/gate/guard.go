@@ -43,22 +43,22 @@ type HoldState string
 
 // The states of an eviction guard.
 const (
-	// HoldNone: the guard does not act.
+	// HoldNone: the guard denies nothing.
 	HoldNone HoldState = ""
 	// HoldActive: evictions of the node's pods are denied.
 	HoldActive HoldState = "Active"
 	// HoldEnded: maxHoldSeconds have passed and the rule still does not hold. Pods that are due are evicted.
 	HoldEnded HoldState = "Ended"
-	// HoldEnding: the rule no longer guards the node, which has not recovered. First the pods that are due are evicted.
+	// HoldEnding: the rule no longer guards the node, and the node has not recovered. Pods that are due are evicted.
 	HoldEnding HoldState = "Ending"
 )
 
 // Hold describes a rule's eviction guard on a node.
 type Hold struct {
 	State HoldState
-	// Since is when the rule ceased to hold. Until is when the guard ends, unless the rule holds again by then.
+	// Since is when the rule stopped holding. Until is when the guard ends if the rule does not hold again.
 	Since, Until time.Time
-	// Calm is, if the rule holds again, when the guard ends, provided that no taint of the node controller is left.
+	// Calm is when the guard ends if the rule holds again and the node controller's taint is gone.
 	Calm time.Time
 	// RecheckAt is when the state may change even if nothing else does. Zero means never.
 	RecheckAt time.Time
@@ -74,7 +74,7 @@ func HoldOf(in Input) Hold {
 		return Ending(in)
 	}
 	if in.State.Record.GuardedSince.IsZero() && !in.State.Released && !EvictsPods(in.Node) {
-		return Hold{} // a new node has lost nothing yet; the leader would not finish the eviction of what is denied
+		return Hold{} // a node that was never in service, and no pods are evicted from it
 	}
 	hold := Hold{State: HoldActive, Since: in.State.Record.GuardedSince.Time}
 	switch {
@@ -129,8 +129,8 @@ func (h Hold) released(in Input) Hold {
 	return h
 }
 
-// RecordedHold returns the state by the leader's record, for a replica that cannot evaluate the rule. If the leader has
-// not recorded the end in time, the replica waits for recordLag and no longer.
+// RecordedHold returns the state by the leader's record, for a replica that cannot evaluate the rule. If the leader
+// does not record the end, the guard ends recordLag later.
 func RecordedHold(in Input) Hold {
 	rec := &in.State.Record
 	switch {
@@ -154,8 +154,8 @@ func RecordedHold(in Input) Hold {
 // calm returns how long a rule must hold before its guard ends.
 func calm(rule *ruleset.Rule) time.Duration { return max(rule.Spec.ReadyWindow(), leastCalm) }
 
-// recovering is the hold while the rule holds again: link and verdict may flap, and the node controller has not done
-// yet. Only when that has lasted, and its taint is still there, the end of the hold counts.
+// recovering returns the state while the rule holds again. The guard ends at Calm, because a link may flap and the
+// node controller still deletes pods. If the node controller's taint is there longer, it ends after maxHoldSeconds.
 func (h Hold) recovering(in Input) Hold {
 	if h.Since.IsZero() {
 		return Hold{}
@@ -175,7 +175,7 @@ func (h Hold) recovering(in Input) Hold {
 	return h
 }
 
-// lostAt returns when the rule ceased to hold, but not before the rule's spec asked for this evidence.
+// lostAt returns when the rule stopped holding: not before the guard was added to the rule, or the node created.
 func lostAt(in Input) time.Time {
 	since := in.Verdict.Since
 	for _, t := range []time.Time{in.Rule.GuardSince, in.Node.CreationTimestamp.Time} {
@@ -210,7 +210,7 @@ func OfNodeController(t *corev1.Taint) bool {
 // guard writes the start and the end of the guard into the record.
 func (n *subject) guard() {
 	n.d.Hold = HoldOf(n.Input)
-	if n.Rule.Mode == ruleset.DryRun { // admission rehearses by itself; a guard from before the dry-run ends
+	if n.Rule.Mode == ruleset.DryRun { // the record has only a guard from before the dry-run, which ends
 		n.d.Hold = Ending(n.Input)
 	}
 	n.recheck(n.d.Hold.RecheckAt)

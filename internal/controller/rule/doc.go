@@ -1,6 +1,6 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rule is the controller that looks after the rules themselves: their finalizer, and their status, which it
-// writes from the fleet's memory, coalesced. It never writes a node.
+// Package rule reconciles the finalizer and the status of rules. It writes the status from the fleet's counts, at most
+// once in two seconds for each rule. It also hands over nodes for replacement, and adds no taint.
 package rule

@@ -15,7 +15,7 @@ import (
 	"github.com/nodegate/nodegate/internal/guard"
 )
 
-// Reasons and actions of events on rules; besides, the reasons of the conditions that they tell of.
+// Reasons and actions of events on rules, besides the reasons of the conditions that they report.
 const (
 	reasonCleanupIncomplete  = "CleanupIncomplete"
 	reasonNodesTurnedUnready = "NodesTurnedUnready"
@@ -27,7 +27,7 @@ const (
 	actionReplace  = "Replace"
 )
 
-// announce tells, as Warnings on the rule, what a status that was written says for the first time.
+// announce emits warnings about the conditions that are new in a status that was written.
 func (r *Reconciler) announce(rule *v1alpha1.NodeReadinessRule, before *v1alpha1.NodeReadinessRuleStatus,
 	m *fleet.Material) {
 	if ready := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady); m.Warning != "" &&

@@ -12,28 +12,28 @@ import (
 )
 
 const (
-	// manyNodes is how many nodes make it an event that they turn unready for one cause.
+	// manyNodes is the number of nodes that must be not ready for one cause to be reported.
 	manyNodes = 3
-	// settled is for how long no further node has to follow before it is reported, so that it is reported once.
+	// settled is how long no more nodes may follow before a cause is reported, so that it is reported once.
 	settled = 2 * time.Second
-	// patience bounds the wait where more and more nodes follow.
+	// patience is the longest wait while more nodes follow.
 	patience = 10 * time.Second
 )
 
-// massFailures are the causes for which nodes in service do not satisfy a rule, by what is missing. A process starts
-// with what it finds: what was so before is no news. Nil: it has not started.
+// massFailures has the causes for which nodes in service are not ready under a rule, by what is missing. It is nil
+// until the first count, which is not reported: these nodes may have been not ready for long.
 type massFailures map[string]*massFailure
 
 // massFailure is one cause.
 type massFailure struct {
-	// nodes is how many there are, reported how many there were when it was last reported, or since.
+	// nodes is the number of nodes, and reported the lowest number since the last report.
 	nodes, reported int
-	// began is when there were many that have not been reported, grew is when the last one came.
+	// began is when there were enough nodes for a report, and grew is when the last one followed.
 	began, grew time.Time
 }
 
-// observe takes over how many nodes each cause has, and returns those causes that are to be reported now, and when to
-// look again; 0: when something changes.
+// observe stores the number of nodes of each cause. It returns the causes to report now, and when to look again, or 0
+// if nothing changes by the passage of time.
 func (o massFailures) observe(causes []fleet.Cause, now time.Time) (news []fleet.Cause, again time.Duration) {
 	there := map[string]bool{}
 	for _, c := range causes {
@@ -71,7 +71,7 @@ func (o massFailures) observe(causes []fleet.Cause, now time.Time) (news []fleet
 	return news, again
 }
 
-// know takes over what is there, as reported.
+// know stores the causes as reported.
 func know(causes []fleet.Cause) massFailures {
 	o := massFailures{}
 	for _, c := range causes {
@@ -80,7 +80,7 @@ func know(causes []fleet.Cause) massFailures {
 	return o
 }
 
-// reportMassFailures reports as one event on the rule that many nodes in service have turned unready for one cause, and
+// reportMassFailures emits one event on the rule when many nodes in service have become not ready for one cause. It
 // returns when to look again.
 func (r *Reconciler) reportMassFailures(rule *v1alpha1.NodeReadinessRule, causes []fleet.Cause,
 	now time.Time) time.Duration {

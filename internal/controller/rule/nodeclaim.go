@@ -57,8 +57,7 @@ func (r *Reconciler) nodeClaim(ctx context.Context, node *corev1.Node) (*unstruc
 	return found[0], nil
 }
 
-// claims reports whether a NodeClaim is about a node. It names the node when that is registered, and before that the
-// machine.
+// claims reports whether a NodeClaim is about a node. It names a registered node, and before that the machine.
 func claims(claim *unstructured.Unstructured, node *corev1.Node) bool {
 	name, _, _ := unstructured.NestedString(claim.Object, "status", "nodeName")
 	if name != "" {

@@ -36,23 +36,23 @@ const (
 	// statusRate and statusBurst bound the status writes of all rules together, per second. One with 50 nodes costs the
 	// API server as much as the patches of nearly three nodes.
 	statusRate, statusBurst = 5, 10
-	// cleanupPatience is for how long a node that cannot be written to holds up a deleted rule.
+	// cleanupPatience is how long a deleted rule waits for nodes that cannot be updated.
 	cleanupPatience = 60 * time.Second
-	// pendingPatience is for how long a rule may wait for its evidence to be read for the first time before that is said.
+	// pendingPatience is how long the evidence of a rule may take to be read before the status reports it.
 	pendingPatience = 15 * time.Second
-	// conflictDelay is when to look again at a rule that another client has written.
+	// conflictDelay is the delay before the next try after a conflict with another writer.
 	conflictDelay = 100 * time.Millisecond
 	// maxNames is the number of nodes that a message names.
 	maxNames = 5
 )
 
-// Reconciler looks after one rule.
+// Reconciler reconciles the finalizer and the status of rules.
 type Reconciler struct {
 	// Client reads from a cache that has seen this process's own writes, and writes.
 	Client client.Client
 	// Live reads and writes past the cache: the first write through Client starts a watch of all objects of the kind.
 	Live client.Client
-	// Fleet knows what has become of the nodes.
+	// Fleet has the state of all nodes.
 	Fleet *fleet.Fleet
 	// Expired reports whether a node waits for its replacement under a rule by the evidence that there is now.
 	Expired func(context.Context, *corev1.Node, *ruleset.Rule) bool
@@ -60,9 +60,9 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// GuardProblem says why the eviction guard of a rule cannot be relied on.
+	// GuardProblem returns why the eviction guard of a rule may not work, or nil.
 	GuardProblem func(*ruleset.Rule) *guard.Problem
-	// StateMetrics tells in a metric when a rule was last reconciled.
+	// StateMetrics turns on the metrics of --enable-node-state-metrics.
 	StateMetrics bool
 
 	mu    sync.Mutex
@@ -73,19 +73,19 @@ type Reconciler struct {
 // progress is what a process remembers of a rule.
 type progress struct {
 	uid types.UID
-	// passed is whether every node has been looked at once.
+	// passed reports whether every node was evaluated once.
 	passed bool
 	// wrote is when its status was last written.
 	wrote time.Time
-	// pendingSince is since when the rule waits for its evidence to be read for the first time; zero: it does not.
+	// pendingSince is when the rule began to wait for its evidence to be read. Zero: it does not wait.
 	pendingSince time.Time
-	// massFailures are the causes for which nodes in service are not ready, and what has been reported of them.
+	// massFailures counts nodes in service that are not ready, by cause.
 	massFailures massFailures
-	// search is for nodes that never became ready.
+	// search is the search for nodes to hand over for replacement.
 	search search
 }
 
-// Reconcile looks at one rule.
+// Reconcile reconciles one rule.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	rule := &v1alpha1.NodeReadinessRule{}
 	if err := r.Client.Get(ctx, req.NamespacedName, rule); err != nil {
@@ -97,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	compiled, pending := r.Fleet.Rule(rule.UID)
 	if compiled == nil || compiled.Generation != rule.Generation || foreign(compiled) {
-		return reconcile.Result{}, nil // it is looked at again when the fleet has taken it over, or is thawed
+		return reconcile.Result{}, nil // it is queued again when the fleet has this version, or may write it
 	}
 	if !rule.DeletionTimestamp.IsZero() {
 		return r.cleanUp(ctx, rule, compiled, pending)
@@ -121,15 +121,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return result, err
 }
 
-// foreign reports whether the rule must not be written: the CRD that is served lacks fields, which a write would lose,
-// or another controller acts on the rules.
+// foreign reports whether the rule must not be written: a write would lose fields that the served CRD lacks, or another
+// controller acts on the rules.
 func foreign(rule *ruleset.Rule) bool {
 	return slices.ContainsFunc(rule.Problems, func(p ruleset.Problem) bool {
 		return p.Reason == ruleset.ReasonForeignCRD || p.Reason == ruleset.ReasonOtherController
 	})
 }
 
-// patchFinalizers writes the finalizers that the rule has now, unless another client has written the rule meanwhile.
+// patchFinalizers writes the rule's finalizers. It fails if another client has written the rule.
 func (r *Reconciler) patchFinalizers(ctx context.Context, rule *v1alpha1.NodeReadinessRule) error {
 	before := rule.DeepCopy()
 	if !controllerutil.RemoveFinalizer(before, v1alpha1.Finalizer) {
@@ -138,7 +138,7 @@ func (r *Reconciler) patchFinalizers(ctx context.Context, rule *v1alpha1.NodeRea
 	return r.Client.Patch(ctx, rule, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// retry tells a concurrent writer from a failure.
+// retry returns the result for an error: a conflict is tried again, and a rule that is gone is no failure.
 func retry(err error, format string, args ...any) (reconcile.Result, error) {
 	switch {
 	case apierrors.IsConflict(err):
@@ -149,9 +149,8 @@ func retry(err error, format string, args ...any) (reconcile.Result, error) {
 	return reconcile.Result{}, fmt.Errorf(format+": %w", append(args, err)...)
 }
 
-// cleanUp lets a deleted rule go as soon as no node has anything of it, or those that do have been waited for long
-// enough: what they have is removed when they can be written to again. A node that has not been looked at since the
-// rule was deleted is waited for as well: a patch of it may be on its way that was made before.
+// cleanUp removes the finalizer of a deleted rule when no node has anything of it, or after cleanupPatience. It also
+// waits for nodes that were not evaluated since the deletion: an earlier patch may still be on its way.
 func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	pending int) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(rule, v1alpha1.Finalizer) {
@@ -178,7 +177,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	return reconcile.Result{}, nil
 }
 
-// leftovers are the nodes that have anything that the rule wrote.
+// leftovers returns the names of the nodes that have anything that the rule wrote.
 func (r *Reconciler) leftovers(ctx context.Context, rule *ruleset.Rule) ([]string, error) {
 	nodes := &corev1.NodeList{}
 	if err := r.Client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
@@ -193,8 +192,8 @@ func (r *Reconciler) leftovers(ctx context.Context, rule *ruleset.Rule) ([]strin
 	return names, nil
 }
 
-// report writes the status, if it says something new and it is time. While it is not, nothing is gathered: in a burst
-// every node asks for a report.
+// report writes the status if it has changed and the limits allow it. Otherwise it collects nothing: in a burst, every
+// node asks for a report.
 func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	pending int) (reconcile.Result, error) {
 	if ready, err := r.firstPassDone(ctx, rule, compiled, pending); err != nil || !ready {
@@ -210,7 +209,7 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	}
 	material, known := r.Fleet.Material(rule.UID)
 	if !known || material.Rule != compiled {
-		return reconcile.Result{}, nil // the rule has changed meanwhile, and is queued
+		return reconcile.Result{}, nil // the rule has changed and is queued
 	}
 	material.ReplaceProblem = r.replaceProblem(rule)
 	again := reconcile.Result{RequeueAfter: r.reportMassFailures(rule, material.Causes, now)}
@@ -235,8 +234,8 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	return again, nil
 }
 
-// evidencePending is for how long to say nothing of a rule whose evidence is just being read: after each start of the
-// operator it is, for a moment, and a rule in force would seem not to be.
+// evidencePending returns how long to wait with the status of a rule whose evidence is being read. This happens after
+// each start of the operator, and the status would say for a moment that the rule is not in force.
 func (r *Reconciler) evidencePending(rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	now time.Time) time.Duration {
 	pending := slices.ContainsFunc(compiled.Problems,
@@ -254,8 +253,8 @@ func (r *Reconciler) evidencePending(rule *v1alpha1.NodeReadinessRule, compiled 
 	return p.pendingSince.Add(pendingPatience).Sub(now)
 }
 
-// firstPassDone reports whether every node has been looked at once since this process leads: an earlier status would
-// replace a true one by a half-known one, and forget what a status of the incumbent controller says.
+// firstPassDone reports whether this leader has evaluated every node once. An earlier status would count only some
+// nodes, and overwrite what the incumbent controller's status says.
 func (r *Reconciler) firstPassDone(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	pending int) (bool, error) {
 	if r.passed(rule) {
@@ -282,7 +281,7 @@ func (r *Reconciler) passed(rule *v1alpha1.NodeReadinessRule) bool {
 	return r.progress(rule).passed
 }
 
-// progress is what is remembered of a rule. The caller holds r.mu.
+// progress returns what the process remembers of a rule. The caller holds r.mu.
 func (r *Reconciler) progress(rule *v1alpha1.NodeReadinessRule) *progress {
 	p := r.known[rule.Name]
 	if p == nil || p.uid != rule.UID {
@@ -302,8 +301,8 @@ func (r *Reconciler) forget(rule string) {
 	fleet.ForgetRule(rule)
 }
 
-// inheritedLeft reports whether a taint that the incumbent controller left on a node that the rule does not match is
-// still to be taken off: only that controller's status tells of it.
+// inheritedLeft reports whether a node that the rule does not match still has a taint of the incumbent controller. Only
+// that controller's status names these nodes.
 func (r *Reconciler) inheritedLeft(ctx context.Context, rule *ruleset.Rule) (bool, error) {
 	nodes := &corev1.NodeList{}
 	if err := r.Client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
@@ -318,7 +317,7 @@ func (r *Reconciler) inheritedLeft(ctx context.Context, rule *ruleset.Rule) (boo
 	return false, nil
 }
 
-// untilTurn is for how long a rule's next status write has to wait for its last one, or for those of other rules.
+// untilTurn returns how long the rule's next status write must wait for its last one, or for those of other rules.
 func (r *Reconciler) untilTurn(rule *v1alpha1.NodeReadinessRule, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -331,7 +330,7 @@ func (r *Reconciler) untilTurn(rule *v1alpha1.NodeReadinessRule, now time.Time) 
 	return 0
 }
 
-// admit is for how long a status write has to wait for those of other rules; 0, if it is to happen now.
+// admit returns how long a status write must wait for those of other rules. If it returns 0, the write counts.
 func (r *Reconciler) admit(rule *v1alpha1.NodeReadinessRule, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -47,7 +47,7 @@ const (
 	replaceTries = 5
 )
 
-// search is what a process remembers of the search for nodes to hand over.
+// search is the state of the search for nodes to hand over.
 type search struct {
 	// next is when to search again, after the last node that was read.
 	next  time.Time
@@ -56,8 +56,8 @@ type search struct {
 	problem string
 }
 
-// replace hands over at most one node that never became ready, and returns when to look again; 0: when something
-// changes.
+// replace hands over at most one node that never became ready. It returns when to look again, or 0 if nothing changes
+// by the passage of time.
 func (r *Reconciler) replace(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule) (
 	time.Duration, error) {
 	now := r.Clock.Now()
@@ -105,14 +105,14 @@ func (r *Reconciler) replace(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	return 0, nil
 }
 
-// replaceProblem says why the last node could not be handed over; empty if it was, or there was none.
+// replaceProblem returns why the last node could not be handed over, or an empty text.
 func (r *Reconciler) replaceProblem(rule *v1alpha1.NodeReadinessRule) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.progress(rule).search.problem
 }
 
-// soon tells a concurrent writer, or an object that is gone, from a failure.
+// soon reports whether an error is a conflict, or of an object that is gone.
 func soon(err error) (time.Duration, error) {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return conflictDelay, nil
@@ -120,8 +120,8 @@ func soon(err error) (time.Duration, error) {
 	return 0, err
 }
 
-// tryExpired tries to hand over the nodes that wait for it, from where the last search ended, until one is handed over.
-// It reports whether it has read any.
+// tryExpired tries to hand over one of the nodes that wait for it, beginning where the last search ended. It reports
+// whether it has read any.
 func (r *Reconciler) tryExpired(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	s *search) (tried bool, err error) {
 	now := r.Clock.Now()
@@ -155,8 +155,8 @@ func (r *Reconciler) tryExpired(ctx context.Context, rule *v1alpha1.NodeReadines
 	return tries > 0, err
 }
 
-// handOver hands a node over if it runs no pods but those that are part of it, and its evidence is still missing. The
-// node and its pods are read from the API server. The cached node has to be the same.
+// handOver hands a node over if it runs only pods that are part of it, and its evidence is still missing. It reads the
+// node and its pods from the API server, and stops if the cached node is not the same.
 func (r *Reconciler) handOver(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	cached *corev1.Node) (done bool, err error) {
 	node := &corev1.Node{}
@@ -204,7 +204,7 @@ func (r *Reconciler) handOver(ctx context.Context, rule *v1alpha1.NodeReadinessR
 	return true, nil
 }
 
-// intend writes that a node is about to be handed over. Nothing is done for which that is not on the rule.
+// intend writes to the rule's status that a node is about to be handed over. This comes before the act.
 func (r *Reconciler) intend(ctx context.Context, rule *v1alpha1.NodeReadinessRule, node *corev1.Node,
 	method v1alpha1.ReplaceMethod) error {
 	s := rule.Status.Replacements.DeepCopy()
@@ -230,7 +230,7 @@ func (r *Reconciler) intend(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	return nil
 }
 
-// withdraw removes the annotation from nodes that were handed over and need no replacement any more.
+// withdraw removes the annotation from nodes that were handed over and no longer need a replacement.
 func (r *Reconciler) withdraw(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	now time.Time) error {
 	if rule.Status.Replacements == nil || compiled.Spec.Timeout.Replace.Annotation == nil {

@@ -42,8 +42,8 @@ const (
 	ReasonExhausted      = "ReplacementsExhausted"
 )
 
-// Status is a rule's status, as the fleet's material has it, with why its eviction guard cannot be relied on, if so.
-// Times of what has not changed are kept.
+// Status returns a rule's status from the fleet's material, and from why its eviction guard may not work, if so.
+// Entries that have not changed keep their times.
 func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.Problem,
 	now time.Time) v1alpha1.NodeReadinessRuleStatus {
 	s := v1alpha1.NodeReadinessRuleStatus{
@@ -91,7 +91,7 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 
 type setter func(conditionType string, status bool, reason, format string, args ...any)
 
-// modeConditions say whether the rule is valid and acts.
+// modeConditions sets the conditions that say whether the rule is valid and acts.
 func modeConditions(m *fleet.Material, set setter) {
 	switch m.Rule.Mode {
 	case ruleset.Enforced:
@@ -124,7 +124,7 @@ func modeConditions(m *fleet.Material, set setter) {
 	}
 }
 
-// warning follows what the condition Ready says of a rule in force.
+// warning returns the end of the message of the condition Ready of a rule in force.
 func warning(m *fleet.Material) string {
 	if m.Warning == "" {
 		return ""
@@ -132,7 +132,7 @@ func warning(m *fleet.Material) string {
 	return ". Warning: " + m.Warning
 }
 
-// nodeConditions say how the nodes stand.
+// nodeConditions sets the conditions about the rule's nodes.
 func nodeConditions(m *fleet.Material, set setter) {
 	c := m.Counts
 	switch {
@@ -163,8 +163,8 @@ func nodeConditions(m *fleet.Material, set setter) {
 	}
 }
 
-// conflicts says whether an older rule decides about something that this one asks for. That a probe does not run is
-// reported before that a taint is shared.
+// conflicts sets the condition that an older rule decides about a probe or a taint of this rule. A probe that does not
+// run is reported first.
 func conflicts(m *fleet.Material, set setter) {
 	var reasons, words []string
 	if m.Displaced > 0 {
@@ -188,7 +188,7 @@ func conflicts(m *fleet.Material, set setter) {
 	set(v1alpha1.ConditionConflicted, true, reasons[0], "%s", strings.Join(words, ". "))
 }
 
-// guardCondition says whether evictions are denied when they have to be.
+// guardCondition sets the condition that says whether the eviction guard works.
 func guardCondition(m *fleet.Material, problem *guard.Problem, set setter) {
 	switch {
 	case m.Rule.Mode == ruleset.DryRun:
@@ -213,7 +213,7 @@ func guardCondition(m *fleet.Material, problem *guard.Problem, set setter) {
 	}
 }
 
-// replacingCondition says whether nodes that never become ready are handed over.
+// replacingCondition sets the condition that says whether nodes that never become ready are handed over.
 func replacingCondition(m *fleet.Material, exhausted bool, set setter) {
 	switch {
 	case m.Rule.Mode == ruleset.DryRun:
@@ -258,7 +258,7 @@ func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {
 	}
 }
 
-// keepEvaluations keeps the times of entries that say the same as before, as after a restart.
+// keepEvaluations keeps the times of entries that have not changed.
 func keepEvaluations(before, after []v1alpha1.NodeEvaluation) []v1alpha1.NodeEvaluation {
 	times := make(map[string]*v1alpha1.NodeEvaluation, len(before))
 	for i := range before {
