@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package taints
+package taints_test
 
 import (
 	"encoding/json"
@@ -9,64 +9,66 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
+	. "github.com/nodegate/nodegate/test/story"
 )
 
 // A patch is planned on the node as read, and sent to one that another client has written meanwhile.
 func TestPatchAgainstConcurrentWriters(t *testing.T) {
-	annotated := func() *build.NodeWrapper { return fresh().Annotation("mine", "x") }
-	tainted := func() *build.NodeWrapper { return annotated().Taint("foreign.example.com/t", "", noSchedule) }
+	annotated := func() *build.NodeWrapper { return Fresh().Annotation("mine", "x") }
+	tainted := func() *build.NodeWrapper { return annotated().Taint("foreign.example.com/t", "", NoSchedule) }
 	held := func() *build.NodeWrapper {
-		return tainted().Taint(key, "pending", noSchedule).Annotation(recordKey, claimed(0))
+		return tainted().Taint(Key, "pending", NoSchedule).Annotation(RecordKey, Claimed(0))
 	}
-	completing := func() *build.NodeWrapper { return held().Condition(cni, "True", at(0)) }
+	completing := func() *build.NodeWrapper { return held().Condition(CNI, "True", At(0)) }
 	cases := map[string]struct {
 		read    *build.NodeWrapper
 		write   func(n *build.NodeWrapper)
 		refused bool
 	}{
-		"no other client has written": {read: fresh(), write: func(*build.NodeWrapper) {}},
-		"a heartbeat": {read: held().Condition(cni, "True", at(0)),
-			write: func(n *build.NodeWrapper) { n.Condition("Ready", "True", at(5)) }},
-		"a label": {read: held().Condition(cni, "True", at(0)),
+		"no other client has written": {read: Fresh(), write: func(*build.NodeWrapper) {}},
+		"a heartbeat": {read: held().Condition(CNI, "True", At(0)),
+			write: func(n *build.NodeWrapper) { n.Condition("Ready", "True", At(5)) }},
+		"a label": {read: held().Condition(CNI, "True", At(0)),
 			write: func(n *build.NodeWrapper) { n.Label("zone", "b") }},
 		"cordoned":                   {read: tainted(), write: func(n *build.NodeWrapper) { n.Cordoned() }},
 		"another annotation":         {read: annotated(), write: func(n *build.NodeWrapper) { n.Annotation("theirs", "y") }},
 		"another annotation changed": {read: annotated(), write: func(n *build.NodeWrapper) { n.Annotation("mine", "y") }},
-		"another annotation removed, not the last": {read: held().Condition(cni, "True", at(0)),
+		"another annotation removed, not the last": {read: held().Condition(CNI, "True", At(0)),
 			write: func(n *build.NodeWrapper) { n.Unannotate("mine") }},
-		"another node of the same name": {read: fresh(), write: func(n *build.NodeWrapper) { n.UID("uid-other") },
+		"another node of the same name": {read: Fresh(), write: func(n *build.NodeWrapper) { n.UID("uid-other") },
 			refused: true},
 		"the first taint": {read: annotated(),
-			write: func(n *build.NodeWrapper) { n.Taint("new", "", noExecute) }, refused: true},
+			write: func(n *build.NodeWrapper) { n.Taint("new", "", NoExecute) }, refused: true},
 		"a further taint": {read: tainted(),
-			write: func(n *build.NodeWrapper) { n.Taint("new", "", noExecute) }, refused: true},
+			write: func(n *build.NodeWrapper) { n.Taint("new", "", NoExecute) }, refused: true},
 		"a further taint, where ours goes": {read: completing(),
-			write: func(n *build.NodeWrapper) { n.Taint("new", "", noExecute) }, refused: true},
+			write: func(n *build.NodeWrapper) { n.Taint("new", "", NoExecute) }, refused: true},
 		"a taint taken off": {read: tainted(),
 			write: func(n *build.NodeWrapper) { n.Untaint("foreign.example.com/t") }, refused: true},
 		"a taint's value": {read: tainted(), write: func(n *build.NodeWrapper) {
-			n.Untaint("foreign.example.com/t").Taint("foreign.example.com/t", "v", noSchedule)
+			n.Untaint("foreign.example.com/t").Taint("foreign.example.com/t", "v", NoSchedule)
 		}, refused: true},
-		"the first annotation, where we make the map": {read: fresh(),
+		"the first annotation, where we make the map": {read: Fresh(),
 			write: func(n *build.NodeWrapper) { n.Annotation("theirs", "y") }, refused: true},
-		"our record made": {read: annotated(), write: func(n *build.NodeWrapper) { n.Annotation(recordKey, "{}") },
+		"our record made": {read: annotated(), write: func(n *build.NodeWrapper) { n.Annotation(RecordKey, "{}") },
 			refused: true},
-		"our record changed": {read: completing(), write: func(n *build.NodeWrapper) { n.Annotation(recordKey, "{}") },
+		"our record changed": {read: completing(), write: func(n *build.NodeWrapper) { n.Annotation(RecordKey, "{}") },
 			refused: true},
-		"our record removed": {read: completing(), write: func(n *build.NodeWrapper) { n.Unannotate(recordKey) },
+		"our record removed": {read: completing(), write: func(n *build.NodeWrapper) { n.Unannotate(RecordKey) },
 			refused: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, rule())
-			_, out, _ := w.pass(c.read.Obj(), at(10))
+			w := NewWorld(t, Rule())
+			_, out, _ := w.Pass(c.read.Obj(), At(10))
 			if out.Patch == nil {
 				t.Fatal("nothing is planned")
 			}
 			live := build.WrapNode(c.read.Obj())
 			c.write(live)
-			after, err := tryApply(t, live.Obj(), out.Patch)
+			after, err := TryApply(t, live.Obj(), out.Patch)
 			if c.refused {
 				if err == nil {
 					t.Errorf("it is accepted, and %v\nbecomes %v %v", live.Spec.Taints, after.Spec.Taints, after.Annotations)
@@ -77,7 +79,7 @@ func TestPatchAgainstConcurrentWriters(t *testing.T) {
 				t.Fatalf("it is refused: %v", err)
 			}
 			for k, v := range live.Annotations {
-				if k != recordKey && after.Annotations[k] != v {
+				if k != RecordKey && after.Annotations[k] != v {
 					t.Errorf("annotation %s is %q, was %q", k, after.Annotations[k], v)
 				}
 			}
@@ -107,7 +109,7 @@ func TestPatch(t *testing.T) {
 	record, marker := "/metadata/annotations/readiness.node.x-k8s.io~1rule-u-cni",
 		"/metadata/annotations/readiness.k8s.io~1bootstrap-completed-u-cni"
 	held := func() *build.NodeWrapper {
-		return fresh().Taint(key, "pending", noSchedule).Annotation(recordKey, claimed(0))
+		return Fresh().Taint(Key, "pending", NoSchedule).Annotation(RecordKey, Claimed(0))
 	}
 	cases := map[string]struct {
 		rule *build.RuleWrapper
@@ -115,37 +117,37 @@ func TestPatch(t *testing.T) {
 		want []string
 	}{
 		"a node with nothing": {
-			rule: rule(), node: fresh(),
+			rule: Rule(), node: Fresh(),
 			want: []string{"test /metadata/uid", "test /spec/taints", "add /spec/taints", "test /metadata/annotations",
 				"add /metadata/annotations"},
 		},
 		"a node with an empty map of annotations": {
-			rule: rule(), node: fresh().Annotation("x", "").Unannotate("x"),
+			rule: Rule(), node: Fresh().Annotation("x", "").Unannotate("x"),
 			want: []string{"test /metadata/uid", "test /spec/taints", "add /spec/taints", "test /metadata/annotations",
 				"add /metadata/annotations"},
 		},
 		"a node with other things": {
-			rule: rule(), node: fresh().Taint("x", "", noSchedule).Annotation("x", ""),
+			rule: Rule(), node: Fresh().Taint("x", "", NoSchedule).Annotation("x", ""),
 			want: []string{"test /metadata/uid", "test /spec/taints", "replace /spec/taints", "test " + record, "add " + record},
 		},
 		"the last taint goes, in the patch that sets the marker": {
-			rule: rule().BootstrapOnly(), node: held().Condition(cni, "True", at(0)),
+			rule: Rule().BootstrapOnly(), node: held().Condition(CNI, "True", At(0)),
 			want: []string{"test /metadata/uid", "test /spec/taints", "remove /spec/taints", "test " + marker, "add " + marker,
 				"test " + record, "add " + record},
 		},
 		"the last taint and the last annotation go": {
-			rule: rule().Deleted(at(0)), node: held(),
+			rule: Rule().Deleted(At(0)), node: held(),
 			want: []string{"test /metadata/uid", "test /spec/taints", "remove /spec/taints", "test " + record, "remove " +
 				record},
 		},
 		"only the record changes": {
-			rule: rule(), node: fresh().Condition(cni, "True", at(0)),
+			rule: Rule(), node: Fresh().Condition(CNI, "True", At(0)),
 			want: []string{"test /metadata/uid", "test /spec/taints", "test /metadata/annotations", "add /metadata/annotations"},
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, out, _ := newWorld(t, c.rule).pass(c.node.Obj(), at(10))
+			_, out, _ := NewWorld(t, c.rule).Pass(c.node.Obj(), At(10))
 			if diff := cmp.Diff(c.want, ops(t, out.Patch)); diff != "" {
 				t.Errorf("operations (-want +got):\n%s", diff)
 			}
@@ -153,33 +155,27 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-func TestAnnotationKeysAreEscaped(t *testing.T) {
-	if got := annotationPath("a/b~c"); got != "/metadata/annotations/a~1b~0c" {
-		t.Errorf("the path is %s", got)
-	}
-}
-
 func TestSameInputs(t *testing.T) {
-	base := func() *build.NodeWrapper { return fresh().Taint("x", "", noSchedule).Annotation("x", "") }
+	base := func() *build.NodeWrapper { return Fresh().Taint("x", "", NoSchedule).Annotation("x", "") }
 	cases := map[string]struct {
 		other *build.NodeWrapper
 		want  bool
 	}{
 		"the same":           {base(), true},
-		"a heartbeat":        {base().Condition(cni, "True", at(0)), true},
+		"a heartbeat":        {base().Condition(CNI, "True", At(0)), true},
 		"a label":            {base().Label("a", "b"), true},
 		"another UID":        {base().UID("other"), false},
-		"another taint":      {base().Taint("y", "", noSchedule), false},
+		"another taint":      {base().Taint("y", "", NoSchedule), false},
 		"another annotation": {base().Annotation("y", ""), false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := SameInputs(base().Obj(), c.other.Obj()); got != c.want {
+			if got := taints.SameInputs(base().Obj(), c.other.Obj()); got != c.want {
 				t.Errorf("same is %t, want %t", got, c.want)
 			}
 		})
 	}
-	if !SameInputs(fresh().Obj(), fresh().Annotation("x", "").Unannotate("x").Obj()) {
+	if !taints.SameInputs(Fresh().Obj(), Fresh().Annotation("x", "").Unannotate("x").Obj()) {
 		t.Error("no annotations and an empty map of them are not the same")
 	}
 }

@@ -1,76 +1,76 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package taints
+package gate_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/nodegate/nodegate/internal/gate"
-
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
+	. "github.com/nodegate/nodegate/test/story"
 )
 
 // A record that cannot be true is as if it were not there, and is replaced at the next occasion.
 func TestForgedRecords(t *testing.T) {
-	held := func(tells string) step {
-		return then(1, tells, "Held EvidenceMissing", added, recorded(claimed(1)))
+	held := func(tells string) Step {
+		return Then(1, tells, "Held EvidenceMissing", Added, Recorded(Claimed(1)))
 	}
-	stories := map[string]story{}
+	stories := map[string]Story{}
 	for name, value := range map[string]string{
 		"empty":                       ``,
 		"no JSON":                     `{{{`,
 		"JSON of another kind":        `["taint"]`,
 		"null":                        `null`,
 		"a time that is none":         `{"released":"yesterday"}`,
-		"released before it existed":  released(-1),
-		"released in a former life":   released(-86400),
-		"released far in the future":  released(86400),
-		"timed out before it existed": fmt.Sprintf(`{"timedOut":%q}`, stamp(-1)),
-		"timed out in the future":     fmt.Sprintf(`{"timedOut":%q}`, stamp(86400)),
+		"released before it existed":  Released(-1),
+		"released in a former life":   Released(-86400),
+		"released far in the future":  Released(86400),
+		"timed out before it existed": fmt.Sprintf(`{"timedOut":%q}`, Stamp(-1)),
+		"timed out in the future":     fmt.Sprintf(`{"timedOut":%q}`, Stamp(86400)),
 		"a taint that is none":        `{"taint":"x"}`,
 		"a taint of Kubernetes":       `{"taint":"node.kubernetes.io/not-ready=:NoExecute"}`,
 	} {
-		stories[name] = on(fresh().Annotation(recordKey, value),
-			rules(rule().Timeout(900, 0, v1alpha1.TimeoutActionRelease)),
-			func() step { s := held("seen"); s.recheck = 901; return s }(),
+		stories[name] = On(Fresh().Annotation(RecordKey, value),
+			Rules(Rule().Timeout(900, 0, v1alpha1.TimeoutActionRelease)),
+			func() Step { s := held("seen"); s.Recheck = 901; return s }(),
 		)
 	}
-	stories["a claim from the future was made at an unknown time"] = on(
-		fresh().Taint(key, "pending", noSchedule).Annotation(recordKey, claimed(86400)), rules(rule()),
-		then(1, "seen", "Held EvidenceMissing", recorded(`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`)),
+	stories["a claim from the future was made at an unknown time"] = On(
+		Fresh().Taint(Key, "pending", NoSchedule).Annotation(RecordKey, Claimed(86400)), Rules(Rule()),
+		Then(1, "seen", "Held EvidenceMissing", Recorded(`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`)),
 	)
-	stories["evidence counts from a time in the far future"] = on(fresh().BootID("b").Condition(cni, "True", at(0)).
-		Annotation(recordKey, fmt.Sprintf(`{"bootID":"b","notBefore":%q}`, stamp(86400))), rules(rule().RearmOnReboot()),
-		then(1, "seen", "Ready EvidenceHolds", recorded(fmt.Sprintf(`{"rule":"cni","released":%q,"bootID":"b"}`, stamp(1)))),
+	stories["evidence counts from a time in the far future"] = On(Fresh().BootID("b").Condition(CNI, "True", At(0)).
+		Annotation(RecordKey, fmt.Sprintf(`{"bootID":"b","notBefore":%q}`, Stamp(86400))), Rules(Rule().RearmOnReboot()),
+		Then(1, "seen", "Ready EvidenceHolds", Recorded(fmt.Sprintf(`{"rule":"cni","released":%q,"bootID":"b"}`, Stamp(1)))),
 	)
-	stories["on an existing node that is ready: it goes"] = on(
-		old().Condition(cni, "True", at(-900)).Annotation(recordKey, `{{{`), rules(rule()),
-		then(1, "seen", "Ready EvidenceHolds", clean),
+	stories["on an existing node that is ready: it goes"] = On(
+		Old().Condition(CNI, "True", At(-900)).Annotation(RecordKey, `{{{`), Rules(Rule()),
+		Then(1, "seen", "Ready EvidenceHolds", Clean),
 	)
-	stories["a field of a later version is kept while nothing else changes"] = on(fresh().
-		Taint(key, "pending", noSchedule).
-		Annotation(recordKey, `{"verdict":"x","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`), rules(rule()),
-		then(1, "seen", "Held EvidenceMissing"),
+	stories["a field of a later version is kept while nothing else changes"] = On(Fresh().
+		Taint(Key, "pending", NoSchedule).
+		Annotation(RecordKey, `{"verdict":"x","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`), Rules(Rule()),
+		Then(1, "seen", "Held EvidenceMissing"),
 	)
-	play(t, stories)
+	Play(t, stories)
 }
 
 func TestRecordRoundTrip(t *testing.T) {
-	node := fresh().Obj()
+	node := Fresh().Obj()
 	full := gate.Record{
-		Rule: "cni", Taint: pending, Since: metav1.NewTime(at(1)), Released: metav1.NewTime(at(2)),
-		TimedOut: metav1.NewTime(at(3)),
-		BootID:   "b1", NotBefore: metav1.NewTime(at(4)),
+		Rule: "cni", Taint: Pending, Since: metav1.NewTime(At(1)), Released: metav1.NewTime(At(2)),
+		TimedOut: metav1.NewTime(At(3)),
+		BootID:   "b1", NotBefore: metav1.NewTime(At(4)),
 	}
 	for name, want := range map[string]gate.Record{"full": full, "empty": {}, "one time": {Released: full.Released}} {
-		got, ok := gate.DecodeRecord(want.Encode(), node, at(5))
+		got, ok := gate.DecodeRecord(want.Encode(), node, At(5))
 		if !ok {
 			t.Errorf("%s: cannot be read: %s", name, want.Encode())
 		}
@@ -96,8 +96,8 @@ func TestParseTaint(t *testing.T) {
 		says string // part of the error
 	}{
 		"key, value and effect": {in: "example.com/a=b:NoSchedule", want: corev1.Taint{Key: "example.com/a", Value: "b",
-			Effect: noSchedule}},
-		"an empty value": {in: "a=:NoExecute", want: corev1.Taint{Key: "a", Effect: noExecute}},
+			Effect: NoSchedule}},
+		"an empty value": {in: "a=:NoExecute", want: corev1.Taint{Key: "a", Effect: NoExecute}},
 		"no value": {in: "a:PreferNoSchedule", want: corev1.Taint{Key: "a",
 			Effect: corev1.TaintEffectPreferNoSchedule}},
 		"no effect":            {in: "a=b", says: "must be key=value:effect"},
@@ -136,16 +136,16 @@ func TestParseTaint(t *testing.T) {
 
 // TestAClaimOfTheCreatingRequest: the API server sets the time of creation after the webhook has claimed.
 func TestAClaimOfTheCreatingRequest(t *testing.T) {
-	node := fresh().Obj()
-	r := gate.Record{Rule: "r", Taint: "a=b:NoSchedule", Since: metav1.NewTime(at(-1))}
-	if got, _ := gate.DecodeRecord(r.Encode(), node, at(5)); !got.Since.Equal(&node.CreationTimestamp) {
+	node := Fresh().Obj()
+	r := gate.Record{Rule: "r", Taint: "a=b:NoSchedule", Since: metav1.NewTime(At(-1))}
+	if got, _ := gate.DecodeRecord(r.Encode(), node, At(5)); !got.Since.Equal(&node.CreationTimestamp) {
 		t.Errorf("the claim is of %s, want the time of creation", got.Since)
 	}
 }
 
 func TestFind(t *testing.T) {
-	node := fresh().Taint("a", "1", noExecute).Taint("a", "2", noSchedule).Obj()
-	if got := gate.Find(node, &corev1.Taint{Key: "a", Value: "other", Effect: noSchedule}); got == nil ||
+	node := Fresh().Taint("a", "1", NoExecute).Taint("a", "2", NoSchedule).Obj()
+	if got := gate.Find(node, &corev1.Taint{Key: "a", Value: "other", Effect: NoSchedule}); got == nil ||
 		got.Value != "2" {
 		t.Errorf("found %v, want the one of the same key and effect", got)
 	}
@@ -197,34 +197,34 @@ func FuzzParseOverride(f *testing.F) {
 }
 
 func FuzzDecodeRecord(f *testing.F) {
-	for _, s := range []string{"", "{}", "null", "{{{", claimed(1), released(1), released(-1), reclaimed(5, 1),
+	for _, s := range []string{"", "{}", "null", "{{{", Claimed(1), Released(1), Released(-1), Reclaimed(5, 1),
 		`{"since":"0000-00-00"}`,
 		`{"taint":"node.kubernetes.io/x=:NoExecute"}`, `{"bootID":"b","notBefore":"2026-01-02T15:00:00+01:00"}`,
 		`{"released":"9999-12-31T23:59:59Z"}`} {
 		f.Add(s)
 	}
-	node := fresh().Obj()
+	node := Fresh().Obj()
 	f.Fuzz(func(t *testing.T, s string) {
-		r, ok := gate.DecodeRecord(s, node, at(10))
+		r, ok := gate.DecodeRecord(s, node, At(10))
 		if !ok && r != (gate.Record{}) {
 			t.Errorf("%q cannot be read and gives %+v", s, r)
 		}
 		for _, when := range []metav1.Time{r.Since, r.Released, r.TimedOut} {
-			if !when.IsZero() && (when.Time.Before(at(0)) || when.After(at(10).Add(gate.MaxClockSkew))) {
+			if !when.IsZero() && (when.Time.Before(At(0)) || when.After(At(10).Add(gate.MaxClockSkew))) {
 				t.Errorf("%q gives a time that cannot be: %s", s, when)
 			}
 		}
 		if _, err := gate.ParseTaint(r.Taint); r.Taint != "" && err != nil {
 			t.Errorf("%q gives a taint that no rule may have: %s", s, r.Taint)
 		}
-		again, ok := gate.DecodeRecord(r.Encode(), node, at(10))
+		again, ok := gate.DecodeRecord(r.Encode(), node, At(10))
 		if !ok || again.Encode() != r.Encode() {
 			t.Errorf("%q gives %s, and that again %s", s, r.Encode(), again.Encode())
 		}
 		// Every value of a node's annotation is applied without harm and settled by one patch.
-		newWorld(t, rule().RearmOnReboot()).pass(fresh().BootID("b").Annotation(recordKey, s).Obj(), at(10))
-		w := newWorld(t, rule())
-		w.gone = []string{"u-gone"}
-		w.pass(crowd(fresh(), 0, 3).Annotation(goneKey, s).Obj(), at(10))
+		NewWorld(t, Rule().RearmOnReboot()).Pass(Fresh().BootID("b").Annotation(RecordKey, s).Obj(), At(10))
+		w := NewWorld(t, Rule())
+		w.Gone = []string{"u-gone"}
+		w.Pass(Fresh().Annotation(v1alpha1.RecordAnnotationPrefix+"u-gone", s).Obj(), At(10))
 	})
 }

@@ -1,0 +1,286 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gate_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/build"
+	. "github.com/nodegate/nodegate/test/story"
+)
+
+func TestGate(t *testing.T) {
+	Play(t, map[string]Story{
+		"continuous: held until it holds, and again when it ceases to": On(Fresh(), Rules(Rule()),
+			Then(1, "nothing is reported", "Held EvidenceMissing", Added, Recorded(Claimed(1))),
+			Then(5, "False", "Held EvidenceMissing", Unready(5)),
+			Then(9, "True", "Ready EvidenceHolds", Ready(9), Removed, Recorded(Released(9))),
+			Then(20, "a heartbeat", "Ready EvidenceHolds", func(n *build.NodeWrapper) { n.Heartbeat(CNI, At(20)) }),
+			Then(25, "after a restart", "Ready EvidenceHolds", Restarted),
+			Then(30, "False again", "Held EvidenceMissing", Unready(30), Added, Recorded(Reclaimed(30, 9))),
+			Then(31, "after a restart", "Held EvidenceMissing", Restarted),
+			Then(32, "Unknown", "Held EvidenceMissing", func(n *build.NodeWrapper) { n.Condition(CNI, "Unknown", At(32)) }),
+			Then(40, "True again", "Ready EvidenceHolds", Ready(40), Removed, Recorded(Released(9))),
+			Then(50, "the condition is gone", "Held EvidenceMissing", func(n *build.NodeWrapper) { n.Without(CNI) }, Added),
+		),
+		"continuous: a new node that is ready when first seen is released without a taint, and counts from then on": On(
+			Fresh().Condition(CNI, "True", At(1)), Rules(Rule()),
+			Then(2, "first seen", "Ready EvidenceHolds", Recorded(Released(2))),
+		),
+		"continuous: an existing node that is ready has nothing written to it": On(Old().Condition(CNI, "True", At(-900)),
+			Rules(Rule()),
+			Then(2, "first seen", "Ready EvidenceHolds"),
+		),
+		"stale to the second, and fresh again with the condition True all through it": On(
+			Fresh().Condition(CNI, "True", At(0)),
+			Rules(func() *build.RuleWrapper {
+				r := Rule()
+				r.Spec.Conditions = nil
+				return r.FreshCondition(CNI, 60).
+					ReadySeconds(10)
+			}()),
+			Then(10, "released", "Ready EvidenceHolds", Recorded(Released(10)), Again(60)),
+			Then(59, "one second before", "Ready EvidenceHolds", Again(60)),
+			Then(60, "at the deadline", "Held EvidenceMissing", Added),
+			Then(101, "a heartbeat: the window begins", "Held ReadyWindow",
+				func(n *build.NodeWrapper) { n.Heartbeat(CNI, At(100)) }, Again(110)),
+			Then(102, "a restart within the window", "Held ReadyWindow", Restarted, Again(110)),
+			Then(109, "one second before its end", "Held ReadyWindow", Again(110)),
+			Then(110, "at its end", "Ready EvidenceHolds", Removed, Again(160)),
+		),
+		"a clock behind the API server's: times that are written are not from before the node": On(
+			Fresh().Condition(CNI, "True", At(-20)), Rules(Rule()),
+			Then(-10, "ready", "Ready EvidenceHolds", Recorded(Released(0))),
+			Then(-5, "unready", "Held EvidenceMissing", Unready(-5), Added, Recorded(Reclaimed(0, 0))),
+			Then(-1, "ready again", "Ready EvidenceHolds", Ready(-1), Removed, Recorded(Released(0))),
+		),
+		"cordoned nodes are held like others": On(Fresh().Cordoned(), Rules(Rule()),
+			Then(1, "new", "Held EvidenceMissing", Added),
+		),
+	})
+}
+
+func TestTerminatingNodesGetNothingAdded(t *testing.T) {
+	terminating := func(n *build.NodeWrapper) { n.Terminating(At(10)) }
+	Play(t, map[string]Story{
+		"no first claim": On(Fresh().Terminating(At(1)), Rules(Rule()),
+			Then(2, "seen", "Exempt Terminating"),
+		),
+		"no new claim": On(Fresh().Annotation(RecordKey, Released(1)), Rules(Rule()),
+			Then(20, "unready", "Exempt Terminating",
+				func(n *build.NodeWrapper) { n.Condition(CNI, "False", At(15)).Terminating(At(10)) }),
+		),
+		"no marker, record or boot ID where there is no claim": On(
+			Fresh().BootID("b1").Condition(CNI, "True", At(1)).Terminating(At(1)),
+			Rules(Rule().BootstrapOnly().RearmOnReboot()),
+			Then(2, "seen", "Ready EvidenceHolds"),
+		),
+		"a claim stands until it is ready": On(Fresh(), Rules(Rule()),
+			Then(1, "claimed", "Held EvidenceMissing", Added),
+			Then(11, "terminating", "Held EvidenceMissing", terminating),
+			Then(12, "ready", "Ready EvidenceHolds", Ready(12), Removed),
+		),
+		"the taint of an edited rule is not put on it, the old one stays": On(Fresh(), Rules(Rule()),
+			Then(1, "claimed", "Held EvidenceMissing", Added),
+			Then(11, "edited", "Held EvidenceMissing", Rules(Rule().Generation(2).Taint("example.com/new", "", NoExecute)),
+				terminating),
+			Then(12, "ready", "Ready EvidenceHolds", Ready(12), Removed),
+		),
+		"a taint that a user has removed is not added again": On(Fresh(), Rules(Rule()),
+			Then(1, "claimed", "Held EvidenceMissing", Added),
+			Then(11, "taken off", "Exempt Terminating", func(n *build.NodeWrapper) { n.Terminating(At(10)).Untaint(Key) },
+				Clean),
+		),
+		"an override to hold adds nothing": On(Fresh().Terminating(At(1)).Annotation(v1alpha1.OverrideAnnotation, "Hold"),
+			Rules(Rule()),
+			Then(2, "seen", "Exempt Terminating"),
+		),
+	})
+}
+
+func TestWindows(t *testing.T) {
+	Play(t, map[string]Story{
+		"readySeconds, to the second": On(Fresh(), Rules(Rule().ReadySeconds(10)),
+			Then(1, "held", "Held EvidenceMissing", Added),
+			Then(20, "the window begins", "Held ReadyWindow", Ready(20), Again(30)),
+			Then(29, "one second before", "Held ReadyWindow", Again(30)),
+			Then(30, "at its end", "Ready EvidenceHolds", Removed),
+		),
+		"readySeconds begins again after a break": On(Fresh(), Rules(Rule().ReadySeconds(10)),
+			Then(5, "ready", "Held ReadyWindow", Ready(5), Added, Again(15)),
+			Then(14, "a break", "Held EvidenceMissing", Unready(14)),
+			Then(15, "ready", "Held ReadyWindow", Ready(15), Again(25)),
+		),
+		"a new node that is ready, but not for long enough, is held": On(Fresh().Condition(CNI, "True", At(0)),
+			Rules(Rule().ReadySeconds(10)),
+			Then(1, "seen", "Held ReadyWindow", Added, Again(10)),
+		),
+		"a node in service that is ready, but not for long enough, is left alone": On(Old().Condition(CNI, "True", At(0)),
+			Rules(Rule().ReadySeconds(10)),
+			Then(1, "seen", "Ready ReadyWindow", Again(10)),
+		),
+		"a restart does not shorten readySeconds": On(Fresh(), Rules(Rule().ReadySeconds(10)),
+			Then(5, "ready", "Held ReadyWindow", Ready(5), Added, Again(15)),
+			Then(14, "restarted", "Held ReadyWindow", Restarted, Again(15)),
+			Then(15, "at its end", "Ready EvidenceHolds", Removed),
+		),
+		"unreadySeconds, to the second": On(Fresh().Annotation(RecordKey, Released(0)), Rules(Rule().UnreadySeconds(30)),
+			Then(5, "the window begins", "Ready UnreadyWindow", Unready(5), Again(35)),
+			Then(34, "one second before", "Ready UnreadyWindow", Again(35)),
+			Then(35, "at its end", "Held EvidenceMissing", Added),
+		),
+		"unreadySeconds of a condition that is missing begins again with the process": On(
+			Fresh().Annotation(RecordKey, Released(0)), Rules(Rule().UnreadySeconds(30)),
+			Then(5, "seen", "Ready UnreadyWindow", Again(35)),
+			Then(34, "restarted", "Ready UnreadyWindow", Restarted, Again(64)),
+			Then(63, "one second before", "Ready UnreadyWindow", Again(64)),
+			Then(64, "at its end", "Held EvidenceMissing", Added),
+		),
+		"a condition that grows stale within unreadySeconds does not lengthen it": On(
+			Fresh().Annotation(RecordKey, Released(0)), Rules(func() *build.RuleWrapper {
+				r := Rule().
+					UnreadySeconds(30)
+				r.Spec.Conditions = nil
+				return r.FreshCondition(CNI, 20)
+			}()),
+			Then(5, "False", "Ready UnreadyWindow", Unready(5), Again(35)),
+			Then(26, "stale", "Ready UnreadyWindow", Again(35)),
+			Then(35, "at its end", "Held EvidenceMissing", Added),
+		),
+		"unreadySeconds does not delay a node's first claim": On(Fresh(), Rules(Rule().UnreadySeconds(30)),
+			Then(1, "new", "Held EvidenceMissing", Added),
+		),
+		"unreadySeconds does not delay the first claim on an existing node that never was ready": On(
+			Old().Condition(CNI, "False", At(-2*86400)), Rules(Rule().UnreadySeconds(30)),
+			Then(1, "seen", "Held EvidenceMissing", Added),
+		),
+		"it does not where the rule was created within the window": On(Old().Condition(CNI, "False", At(-6)),
+			Rules(InForce(Rule().Created(At(-5)).UnreadySeconds(30), -5)),
+			Then(1, "seen", "Held EvidenceMissing", Added),
+		),
+		"nor in the second in which the node ceased to be ready": On(Old().Condition(CNI, "False", At(-5)),
+			Rules(InForce(Rule().Created(At(-5)).UnreadySeconds(30), -5)),
+			Then(1, "seen", "Held EvidenceMissing", Added),
+		),
+		"it does where the rule was resumed within the window": On(Old().Condition(CNI, "False", At(-6)),
+			Rules(InForce(Rule().UnreadySeconds(30), -5)),
+			Then(1, "seen", "Ready UnreadyWindow", Again(24)),
+		),
+		"it does where that was a second after": On(Old().Condition(CNI, "False", At(-4)),
+			Rules(InForce(Rule().UnreadySeconds(30), -5)),
+			Then(1, "seen", "Ready UnreadyWindow", Again(26)),
+		),
+		"unreadySeconds delays a claim on an existing node that was ready under the rule": On(
+			Old().Condition(CNI, "False", At(0)), Rules(Rule().UnreadySeconds(30)),
+			Then(1, "seen", "Ready UnreadyWindow", Again(30)),
+		),
+		"minimumHoldSeconds, to the second, from the node's creation": On(Fresh().Condition(CNI, "True", At(0)),
+			Rules(Rule().MinimumHoldSeconds(60)),
+			Then(1, "ready at once", "Held MinimumHold", Added, Again(60)),
+			Then(59, "one second before", "Held MinimumHold", Again(60)),
+			Then(60, "at its end", "Ready EvidenceHolds", Removed),
+		),
+		"minimumHoldSeconds does not hold a node that has been in service": On(Fresh().Annotation(RecordKey, Released(1)),
+			Rules(Rule().MinimumHoldSeconds(600)),
+			Then(5, "unready", "Held EvidenceMissing", Unready(5), Added),
+			Then(9, "ready", "Ready EvidenceHolds", Ready(9), Removed),
+		),
+		"the later of readySeconds and minimumHoldSeconds decides": On(Fresh().Condition(CNI, "True", At(20)),
+			Rules(Rule().ReadySeconds(50).MinimumHoldSeconds(60)),
+			Then(21, "seen", "Held ReadyWindow", Added, Again(60)),
+			Then(60, "minimum hold over", "Held ReadyWindow", Again(70)),
+			Then(70, "window over", "Ready EvidenceHolds", Removed),
+		),
+	})
+}
+
+func TestTimeout(t *testing.T) {
+	const keep, release = v1alpha1.TimeoutActionKeep, v1alpha1.TimeoutActionRelease
+	held := Then(10, "held", "Held EvidenceMissing", Added)
+	from := func(s Step, Recheck int) Step { s.Recheck = Recheck; return s }
+	letPass := fmt.Sprintf(`{"rule":"cni","timedOut":"%s"}`, Stamp(910))
+	Play(t, map[string]Story{
+		"Release: from the claim, to the second, and no claim again until it was ready once": On(
+			Fresh().Condition(CNI, "False", At(5)), Rules(Rule().Timeout(900, 0, release)),
+			from(held, 910),
+			Then(909, "one second before", "Held EvidenceMissing", Restarted, Again(910)),
+			Then(910, "at the deadline", "Exempt TimedOut", TimedOut, Removed, Recorded(letPass)),
+			Then(5000, "later", "Exempt TimedOut"),
+			Then(5001, "restarted", "Exempt TimedOut", Restarted),
+			Then(5002, "False for another reason", "Exempt TimedOut", Unready(5002)),
+			Then(6000, "ready", "Ready EvidenceHolds", Ready(6000), Recorded(Released(6000))),
+			Then(7000, "not ready", "Held EvidenceMissing", Unready(7000), Added, Again(7900)),
+		),
+		"Release: ready for a shorter time than readySeconds is not ready once": On(Fresh().Annotation(RecordKey, letPass),
+			Rules(Rule().Timeout(900, 0, release).ReadySeconds(30)),
+			Then(1000, "ready", "Ready TimedOut", Ready(1000), Again(1030)),
+			Then(1029, "not ready", "Exempt TimedOut", Unready(1029)),
+		),
+		"Release with bootstrap-only: final until re-armed": On(Fresh().BootID("b1").Condition(CNI, "False", At(5)),
+			Rules(Rule().BootstrapOnly().RearmOnReboot().Timeout(900, 0, release)),
+			from(held, 910),
+			Then(910, "at the deadline", "Exempt TimedOut", TimedOut, Removed),
+			Then(1000, "ready", "Exempt TimedOut", Ready(1000)),
+			Then(1001, "not ready", "Exempt TimedOut", Unready(1001)),
+			Then(2000, "rebooted", "Held Rearmed",
+				func(n *build.NodeWrapper) { n.BootID("b2").Condition("Ready", "True", At(2000)) }, Rearmed, Added, Again(-1)),
+		),
+		"Keep: says so once, and holds on": On(Fresh().Condition(CNI, "False", At(5)), Rules(Rule().Timeout(900, 0, keep)),
+			from(held, 910),
+			Then(909, "one second before", "Held EvidenceMissing", Again(910)),
+			Then(910, "at the deadline", "Held EvidenceMissing", TimedOut),
+			Then(5000, "later", "Held EvidenceMissing", Restarted),
+			Then(6000, "ready", "Ready EvidenceHolds", Ready(6000), Removed, Recorded(Released(6000))),
+			Then(7000, "held again", "Held EvidenceMissing", Unready(7000), Added, Again(7900)),
+			Then(7900, "again at the deadline", "Held EvidenceMissing", TimedOut),
+		),
+		"no action is Keep": On(Fresh().Condition(CNI, "False", At(5)), Rules(Rule().Timeout(900, 0, "")),
+			from(held, 910),
+			Then(910, "at the deadline", "Held EvidenceMissing", TimedOut),
+		),
+		"Keep, edited to Release after it has ended": On(Fresh().Condition(CNI, "False", At(5)),
+			Rules(Rule().Timeout(900, 0, keep)),
+			from(held, 910),
+			Then(910, "at the deadline", "Held EvidenceMissing", TimedOut),
+			Then(1000, "edited", "Exempt TimedOut", Rules(Rule().Generation(2).Timeout(900, 0, release)), Removed),
+		),
+		"appearSeconds runs while a condition has not appeared": On(Fresh(), Rules(Rule().Timeout(900, 300, release)),
+			from(held, 310),
+			Then(309, "one second before", "Held EvidenceMissing", Again(310)),
+			Then(310, "at the deadline", "Exempt TimedOut", TimedOut, Removed),
+		),
+		"appearSeconds does not matter once it has appeared": On(Fresh(), Rules(Rule().Timeout(900, 300, release)),
+			from(held, 310),
+			Then(305, "appeared", "Held EvidenceMissing", Unready(305), Again(910)),
+			Then(310, "past appearSeconds", "Held EvidenceMissing", Again(910)),
+			Then(910, "at the deadline", "Exempt TimedOut", TimedOut, Removed),
+		),
+		"appearSeconds alone": On(Fresh(), Rules(Rule().Timeout(0, 300, keep)),
+			from(held, 310),
+			Then(310, "at the deadline", "Held EvidenceMissing", TimedOut),
+		),
+		"from the node's creation, where an admission policy made the claim, which has no clock": On(Fresh().
+			Taint(Key, "pending", NoSchedule).Annotation(RecordKey, `{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
+			Rules(Rule().Timeout(900, 0, release)),
+			Then(50, "seen", "Held EvidenceMissing", Again(900)),
+			Then(899, "one second before", "Held EvidenceMissing", Again(900)),
+			Then(900, "at the deadline", "Exempt TimedOut", TimedOut, Removed),
+		),
+		"from when it is first seen, where an admission policy made the claim on a node that was there already": On(Fresh().
+			Taint(Key, "pending", NoSchedule).
+			Annotation(RecordKey, `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","late":true}`),
+			Rules(Rule().Timeout(900, 0, release)),
+			Then(5000, "seen", "Held EvidenceMissing",
+				Recorded(`{"rule":"cni","taint":"`+Pending+`","since":"2026-01-02T16:23:20Z","counted":true}`), Again(5900)),
+			Then(5900, "at the deadline", "Exempt TimedOut", TimedOut, Removed),
+		),
+		"from its adoption, if another client had added the taint": On(Fresh().Taint(Key, "kubelet", NoSchedule),
+			Rules(Rule().Timeout(900, 0, release)),
+			Then(50, "adopted", "Held EvidenceMissing", Adopted, Tainted{Key + "=kubelet:NoSchedule"}, Again(950)),
+			Then(950, "at the deadline", "Exempt TimedOut", TimedOut, Removed),
+		),
+	})
+}

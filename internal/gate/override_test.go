@@ -1,0 +1,128 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gate_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/test/build"
+	. "github.com/nodegate/nodegate/test/story"
+)
+
+func TestParseOverride(t *testing.T) {
+	cases := map[string]struct {
+		value string
+		want  gate.Override
+		says  string // part of the error
+	}{
+		"Release": {value: "Release", want: gate.Override{Action: gate.OverrideRelease}},
+		"Hold":    {value: "Hold", want: gate.Override{Action: gate.OverrideHold}},
+		"with blanks": {value: " Hold ; until=2026-01-02T15:00:30Z ",
+			want: gate.Override{Action: gate.OverrideHold, Until: At(30)}},
+		"until": {value: "Release;until=2026-01-02T15:00:30Z",
+			want: gate.Override{Action: gate.OverrideRelease, Until: At(30)}},
+		"until, in another zone": {value: "Release;until=2026-01-02T16:00:30+01:00",
+			want: gate.Override{Action: gate.OverrideRelease, Until: At(30)}},
+		"empty":                   {value: "", says: "must be Release or Hold"},
+		"another word":            {value: "Drain", says: "must be Release or Hold"},
+		"in lower case":           {value: "hold", says: "must be Release or Hold"},
+		"until of nothing":        {value: ";until=2026-01-02T15:00:30Z", says: "must be Release or Hold"},
+		"another option":          {value: "Hold;for=5m", says: "must be until="},
+		"nothing after the ;":     {value: "Hold;", says: "must be until="},
+		"no time":                 {value: "Hold;until=tomorrow", says: "RFC 3339"},
+		"two of them":             {value: "Hold;until=2026-01-02T15:00:30Z;Release", says: "RFC 3339"},
+		"a time without its zone": {value: "Hold;until=2026-01-02T15:00:30", says: "RFC 3339"},
+		"a day":                   {value: "Hold;until=2026-01-02", says: "RFC 3339"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := gate.ParseOverride(c.value)
+			if c.says != "" {
+				if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(),
+					v1alpha1.OverrideAnnotation) {
+					t.Errorf("error %v, want one on %s that says %q", err, v1alpha1.OverrideAnnotation, c.says)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got, cmp.Comparer(time.Time.Equal)); diff != "" {
+				t.Errorf("override (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOverride(t *testing.T) {
+	set := func(value string) func(*build.NodeWrapper) {
+		return func(n *build.NodeWrapper) { n.Annotation(v1alpha1.OverrideAnnotation, value) }
+	}
+	lift := func(n *build.NodeWrapper) { n.Unannotate(v1alpha1.OverrideAnnotation) }
+	held := Then(1, "held", "Held EvidenceMissing", Added)
+	untilThirty := ";until=2026-01-02T15:00:30Z"
+	Play(t, map[string]Story{
+		"Release takes the taint off and keeps it off, until it is lifted": On(Fresh(), Rules(Rule()),
+			held,
+			Then(10, "set", "Exempt OverrideRelease", set("Release"), Removed,
+				map[string]string{v1alpha1.OverrideAnnotation: "Release", RecordKey: `{"rule":"cni","counted":true}`}),
+			Then(11, "unready for another reason", "Exempt OverrideRelease", Unready(11)),
+			Then(12, "lifted", "Held EvidenceMissing", lift, Added),
+		),
+		"Release ends, to the second": On(Fresh(), Rules(Rule()),
+			held,
+			Then(10, "set", "Exempt OverrideRelease", set("Release"+untilThirty), Removed, Again(30)),
+			Then(29, "one second before", "Exempt OverrideRelease", Again(30)),
+			Then(30, "at its end", "Held EvidenceMissing", Added),
+		),
+		"Release removes a taint that another client had added": On(
+			Fresh().Taint(Key, "kubelet", NoSchedule).Annotation(v1alpha1.OverrideAnnotation, "Release"), Rules(Rule()),
+			Then(1, "seen", "Exempt OverrideRelease", Removed),
+		),
+		"Hold puts the taint on a ready node and keeps it there, until it is lifted": On(
+			Fresh().Condition(CNI, "True", At(0)), Rules(Rule()),
+			Then(1, "ready", "Ready EvidenceHolds", Recorded(Released(1))),
+			Then(10, "set", "Held OverrideHold", set("Hold"), Added),
+			Then(20, "later", "Held OverrideHold"),
+			Then(30, "lifted", "Ready EvidenceHolds", lift, Removed, Recorded(Released(1))),
+		),
+		"Hold ends, to the second": On(Fresh().Condition(CNI, "True", At(0)).Annotation(RecordKey, Released(1)),
+			Rules(Rule()),
+			Then(10, "set", "Held OverrideHold", set("Hold"+untilThirty), Added, Again(30)),
+			Then(29, "one second before", "Held OverrideHold", Again(30)),
+			Then(30, "at its end", "Ready EvidenceHolds", Removed),
+		),
+		"Hold overrules a completed bootstrap, which stays completed": On(Fresh().Annotation(MarkerKey, IsMarked),
+			Rules(Rule().BootstrapOnly()),
+			Then(10, "set", "Held OverrideHold", set("Hold"), Added),
+			Then(30, "lifted", "Ready BootstrapCompleted", lift, Removed),
+		),
+		"Hold does not wait for room under the limit, which counts the node": On(Old().Condition(CNI, "True", At(0)),
+			Rules(Rule().MaxUnavailable("0")),
+			Then(10, "set", "Held OverrideHold", set("Hold"), Refuse{"cni"}, Added,
+				map[string]string{v1alpha1.OverrideAnnotation: "Hold", RecordKey: Counted(Reclaimed(10, 10))}),
+		),
+		"neither moves a rule in dry-run": On(Fresh().Annotation(v1alpha1.OverrideAnnotation, "Hold"),
+			Rules(Rule().DryRun(true)),
+			Then(10, "seen", "Exempt DryRun"),
+		),
+		"one that cannot be read is none": On(Fresh().Annotation(v1alpha1.OverrideAnnotation, "Release please"),
+			Rules(Rule()),
+			held,
+		),
+		"it overrules every rule of the node": On(Fresh(), Rules(Rule(), RuleOf("disk", Disk, "readiness.k8s.io/disk")),
+			Then(1, "held", "Held EvidenceMissing, disk Held EvidenceMissing", Added,
+				Change("added disk readiness.k8s.io/disk=pending:NoSchedule"),
+				Tainted{Pending, "readiness.k8s.io/disk=pending:NoSchedule"}),
+			Then(10, "set", "Exempt OverrideRelease, disk Exempt OverrideRelease", set("Release"), Removed,
+				Change("removed disk readiness.k8s.io/disk=pending:NoSchedule")),
+		),
+	})
+}

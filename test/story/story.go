@@ -1,0 +1,450 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package story plays stories of one node under its rules, without a server. Each step is a pass of the node controller,
+// whose patch is applied as the API server does. A second pass must plan nothing.
+package story
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4" // the one that the API server applies patches with
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+// The conditions, the taint and the annotations of the stories.
+const (
+	CNI  = "example.com/CNI"
+	Disk = "example.com/Disk"
+
+	Key        = "readiness.k8s.io/cni"
+	NoSchedule = corev1.TaintEffectNoSchedule
+	NoExecute  = corev1.TaintEffectNoExecute
+
+	CompletedAt = "startup.k8s.io/completedAt"
+
+	RecordKey = "readiness.node.x-k8s.io/rule-u-cni"
+	MarkerKey = "readiness.k8s.io/bootstrap-completed-u-cni"
+	OldMarker = "readiness.k8s.io/bootstrap-completed-cni"
+	IsMarked  = `{"rule-name":"cni"}`
+	Pending   = Key + "=pending:NoSchedule"
+)
+
+// Ready reports the CNI's condition as True.
+func Ready(seconds int) func(*build.NodeWrapper) {
+	return func(n *build.NodeWrapper) { n.Condition(CNI, "True", At(seconds)) }
+}
+
+// Unready reports the CNI's condition as False.
+func Unready(seconds int) func(*build.NodeWrapper) {
+	return func(n *build.NodeWrapper) { n.Condition(CNI, "False", At(seconds)) }
+}
+
+// Claimed is the record of a node that the rule holds since then.
+func Claimed(since int) string {
+	return fmt.Sprintf(`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","since":"%s"}`, Stamp(since))
+}
+
+// Foreign makes a record say that another client had added the taint.
+func Foreign(record string) string { return strings.TrimSuffix(record, "}") + `,"adopted":true}` }
+
+// Released is the record of a node that was released then.
+func Released(at int) string { return fmt.Sprintf(`{"rule":"cni","released":"%s"}`, Stamp(at)) }
+
+// Counted makes a record say that its claim used the limit.
+func Counted(record string) string {
+	return strings.Replace(record, `,"released"`, `,"limited":true,"released"`, 1)
+}
+
+// Reclaimed is the record of a node that was released, and is held since then.
+func Reclaimed(since, releasedAt int) string {
+	return fmt.Sprintf(`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","since":"%s","released":"%s"}`,
+		Stamp(since), Stamp(releasedAt))
+}
+
+// Start is when all stories begin.
+var Start = time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
+
+// At is so many seconds after the start.
+func At(seconds int) time.Time { return Start.Add(time.Duration(seconds) * time.Second) }
+
+// Stamp is At, as records have it.
+func Stamp(seconds int) string { return At(seconds).Format(time.RFC3339) }
+
+// Rule is an enforced rule of the workers on the condition and taint of the CNI, created a day before the start, and
+// in force since then.
+func Rule() *build.RuleWrapper { return RuleOf("cni", CNI, Key) }
+
+// RuleOf is such a rule of any name.
+func RuleOf(name, condition, taintKey string) *build.RuleWrapper {
+	return InForce(build.MakeRule(name).UID("u-"+name).Generation(1).Created(At(-86400)).Selector("pool", "workers").
+		Condition(condition).Taint(taintKey, "pending", NoSchedule), -86400)
+}
+
+// InForce makes the status of a rule say since when it is in force.
+func InForce(r *build.RuleWrapper, since int) *build.RuleWrapper {
+	hash := ruleset.Compile(r.Obj(), nil, Start).SelectorHash
+	r.Status.Conditions = nil
+	return r.StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue).StatusInForce(At(since), hash)
+}
+
+// Incumbents is what the incumbent controller leaves: a status with its nodes and no condition of ours.
+func Incumbents() *build.RuleWrapper {
+	return build.MakeRule("cni").UID("u-cni").Generation(1).Created(At(-86400)).Selector("pool", "workers").
+		Condition(CNI).Taint(Key, "pending", NoSchedule).StatusNode("n1", v1alpha1.TaintPresent)
+}
+
+// Fresh is a node of the workers that has joined at the start, without any condition, taint or annotation.
+func Fresh() *build.NodeWrapper {
+	return build.MakeNode("n1").UID("uid-n1").Label("pool", "workers").Created(At(0))
+}
+
+// Old is such a node that was there before the rules.
+func Old() *build.NodeWrapper { return Fresh().Created(At(-2 * 86400)) }
+
+// World is what a test's passes have in common.
+type World struct {
+	t        *testing.T
+	Objects  []*build.RuleWrapper // the rules
+	compiled map[types.UID]*ruleset.Rule
+	observed map[types.UID]readiness.Observed
+	Gone     []string // references to rules that are known to be gone
+	Refuse   []string // names of rules whose budget is used up
+}
+
+// NewWorld returns a world with these rules.
+func NewWorld(t *testing.T, rules ...*build.RuleWrapper) *World {
+	return &World{t: t, Objects: rules, compiled: map[types.UID]*ruleset.Rule{},
+		observed: map[types.UID]readiness.Observed{}}
+}
+
+// Restart forgets what a process remembers.
+func (w *World) Restart() {
+	w.compiled, w.observed = map[types.UID]*ruleset.Rule{}, map[types.UID]readiness.Observed{}
+}
+
+// Set returns the rules, compiled.
+func (w *World) Set(now time.Time) *ruleset.Set {
+	set := ruleset.NewSet()
+	for _, obj := range w.Objects {
+		r := ruleset.Compile(obj.Obj(), w.compiled[obj.NodeReadinessRule.UID], now)
+		w.compiled[r.UID] = r
+		set = set.With(r)
+	}
+	return set
+}
+
+// Decide decides as the node controller does.
+func (w *World) Decide(node *corev1.Node, now time.Time) (taints.Swept, []gate.Decision) {
+	w.t.Helper()
+	set := w.Set(now)
+	swept := taints.Sweep(node, set, func(ref string) bool { return slices.Contains(w.Gone, ref) })
+	override, _ := gate.OverrideOf(node, now)
+	out := gate.DecideNode(&gate.NodeInput{
+		Node: node, Swept: swept.Node, Rules: set, Evidence: &readiness.Evidence{}, Override: override, Now: now,
+		Observed: func(r *ruleset.Rule) readiness.Observed { return w.observed[r.UID] },
+		Reserve:  func(r *ruleset.Rule, _ time.Time) bool { return !slices.Contains(w.Refuse, r.Name) },
+	})
+	for i, d := range out.Decisions {
+		if d.Was.Matches {
+			w.observed[d.Rule.UID] = out.Verdicts[i].Observed
+		}
+	}
+	return swept, out.Decisions
+}
+
+// Pass is one pass over a node, and what the API server has made of it. A second pass must plan nothing.
+func (w *World) Pass(node *corev1.Node, now time.Time) (*corev1.Node, taints.Outcome, []gate.Decision) {
+	w.t.Helper()
+	before := node.DeepCopy()
+	swept, decisions := w.Decide(node, now)
+	out := taints.Plan(node, swept, decisions, now)
+	if diff := cmp.Diff(before, node); diff != "" {
+		w.t.Errorf("the node as read was changed (-before +after):\n%s", diff)
+	}
+	if out.Patch == nil && len(out.Changes) > 0 {
+		w.t.Errorf("changes without a patch: %v", changesOf(out))
+	}
+	after := apply(w.t, node, out.Patch)
+
+	swept, again := w.Decide(after, now)
+	if second := taints.Plan(after, swept, again, now); second.Patch != nil {
+		w.t.Errorf("a second pass plans %s\nafter %s\non %v", second.Patch, out.Patch, after.Annotations)
+	}
+	for i := range again {
+		if i < len(decisions) && decisions[i].Rule.UID == again[i].Rule.UID && !again[i].Frozen &&
+			decisions[i].Claim != again[i].Claim {
+			w.t.Errorf("%s: a second pass decides otherwise: claim %t, then %t", again[i].Rule.Name, decisions[i].Claim,
+				again[i].Claim)
+		}
+	}
+	return after, out, decisions
+}
+
+// apply is the node as the API server stores it when it gets the patch.
+func apply(t *testing.T, node *corev1.Node, patch []byte) *corev1.Node {
+	t.Helper()
+	after, err := TryApply(t, node, patch)
+	if err != nil {
+		t.Fatalf("the patch is refused: %v\n%s", err, patch)
+	}
+	return after
+}
+
+// TryApply is apply, and returns the error if the patch is refused.
+func TryApply(t *testing.T, node *corev1.Node, patch []byte) (*corev1.Node, error) {
+	t.Helper()
+	if patch == nil {
+		return node.DeepCopy(), nil
+	}
+	doc, err := json.Marshal(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		t.Fatalf("not a JSON Patch: %v\n%s", err, patch)
+	}
+	doc, err = p.Apply(doc)
+	if err != nil {
+		return nil, err
+	}
+	after := &corev1.Node{}
+	if err := json.Unmarshal(doc, after); err != nil {
+		t.Fatalf("not a node any more: %v", err)
+	}
+	return after, nil
+}
+
+// Formatted are a node's taints in words.
+func Formatted(node *corev1.Node) []string {
+	var out []string
+	for _, t := range node.Spec.Taints {
+		out = append(out, gate.FormatTaint(t))
+	}
+	return out
+}
+
+// states are what the rules say about the node, each as "rule State Reason".
+func states(decisions []gate.Decision) []string {
+	var out []string
+	for _, d := range decisions {
+		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Rule.Name, d.State, d.Reason)))
+	}
+	return out
+}
+
+// changesOf is what a patch does, each as "operation rule taint".
+func changesOf(o taints.Outcome) []string {
+	var out []string
+	for _, c := range o.Changes {
+		name, taint := "-", ""
+		if c.Rule != nil {
+			name = c.Rule.Name
+		}
+		if c.Taint.Key != "" {
+			taint = gate.FormatTaint(c.Taint)
+		}
+		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Operation, name, taint)))
+	}
+	return out
+}
+
+// Step is one pass in a story: what has happened before it, and what it must come to.
+type Step struct {
+	tells string
+	at    int // seconds after the start
+	node  func(n *build.NodeWrapper)
+	Rules []*build.RuleWrapper // instead of those before
+	gone,
+	refuse []string // from now on; an empty list ends it
+	restart bool // the process starts over before the step
+
+	taints      []string          // all of them
+	states      []string          // of all rules
+	changes     []string          // of the patch; none: there must be no patch, but for records
+	annotations map[string]string // all of them, where given
+	Recheck     int               // seconds after the start, 0: none, or do not care: -1
+	quiet       bool              // there must be no patch
+}
+
+// What a step may say besides its time, its name, and the states of all rules. A step that says nothing about the patch
+// must not write one.
+type (
+	Change  string   // of the patch
+	Changes []string // of the patch
+	Tainted []string // all taints of the node; default: the one of the rule "cni", if that holds the node
+	Gone    []string // references to rules that are known to be gone from now on
+	Refuse  []string // names of rules whose limit is used up from now on
+	Again   int      // when to look again, in seconds after the start; -1: any time, or none
+	Word    int
+)
+
+// The words of a step.
+const (
+	Restarted Word = iota // the process starts over before the step
+	Written               // there is a patch, which changes records only
+	Quiet                 // there is no patch, although annotations are given
+)
+
+// The changes of the rule "cni".
+const (
+	Added    Change = "added cni " + Pending
+	Removed  Change = "removed cni " + Pending
+	Adopted  Change = "adopted cni " + Pending
+	TimedOut Change = "timedOut cni " + Pending
+	Rearmed  Change = "rearmed cni " + Pending
+)
+
+// A node without taints, and one without annotations.
+var (
+	Untainted = Tainted(nil)
+	Clean     = map[string]string{} // no annotation is left
+)
+
+// Recorded is the annotations of a node that has this record only.
+func Recorded(record string) map[string]string { return map[string]string{RecordKey: record} }
+
+// Rules are the rules of a story or a step.
+func Rules(r ...*build.RuleWrapper) []*build.RuleWrapper { return r }
+
+// Then is a step: when, what happened, what all rules say afterwards ("State Reason" of the rule "cni", or with the
+// rule's name before it), and the rest in any order.
+func Then(at int, tells, states string, more ...any) Step {
+	s := Step{at: at, tells: tells, quiet: true}
+	if states != "" {
+		s.states = strings.Split(states, ", ")
+	}
+	for i, state := range s.states {
+		if unicode.IsUpper(rune(state[0])) {
+			s.states[i] = "cni " + state
+		}
+		if strings.HasPrefix(s.states[i], "cni Held") {
+			s.taints = []string{Pending}
+		}
+	}
+	for _, m := range more {
+		switch m := m.(type) {
+		case func(*build.NodeWrapper):
+			s.node = m
+		case []*build.RuleWrapper:
+			s.Rules = m
+		case Change:
+			s.changes, s.quiet = append(s.changes, string(m)), false
+		case Changes:
+			s.changes, s.quiet = m, false
+		case Tainted:
+			s.taints = m
+		case map[string]string:
+			s.annotations, s.quiet = m, false
+		case Gone:
+			s.gone = m
+		case Refuse:
+			s.refuse = m
+		case Again:
+			s.Recheck = int(m)
+		case Word:
+			s.restart = s.restart || m == Restarted
+			s.quiet = m == Quiet || m != Written && s.quiet
+		default:
+			panic(fmt.Sprintf("%s: a step cannot say %#v", tells, m))
+		}
+	}
+	return s
+}
+
+// Story plays steps, one after the other, with one node.
+type Story struct {
+	rules []*build.RuleWrapper
+	node  *build.NodeWrapper
+	steps []Step
+}
+
+// On is the story of a node under rules.
+func On(node *build.NodeWrapper, rules []*build.RuleWrapper, steps ...Step) Story {
+	return Story{rules: rules, node: node, steps: steps}
+}
+
+// Play plays stories, each as a subtest.
+func Play(t *testing.T, stories map[string]Story) {
+	t.Helper()
+	for name, s := range stories {
+		t.Run(name, func(t *testing.T) {
+			w := NewWorld(t, s.rules...)
+			node := s.node.Obj()
+			for i, step := range s.steps {
+				node = w.step(fmt.Sprintf("step %d, %s", i+1, step.tells), step, node)
+			}
+		})
+	}
+}
+
+func (w *World) step(name string, s Step, node *corev1.Node) *corev1.Node {
+	w.t.Helper()
+	if s.restart {
+		w.Restart()
+	}
+	if s.node != nil {
+		n := build.WrapNode(node)
+		s.node(n)
+		node = n.Obj()
+	}
+	if s.Rules != nil {
+		w.Objects = s.Rules
+	}
+	if s.gone != nil {
+		w.Gone = s.gone
+	}
+	if s.refuse != nil {
+		w.Refuse = s.refuse
+	}
+	after, out, decisions := w.Pass(node, At(s.at))
+	check := func(what string, want, got any) {
+		w.t.Helper()
+		if diff := cmp.Diff(want, got); diff != "" {
+			w.t.Errorf("%s: %s (-want +got):\n%s", name, what, diff)
+		}
+	}
+	check("taints", s.taints, Formatted(after))
+	check("states", s.states, states(decisions))
+	check("changes", s.changes, changesOf(out))
+	if s.annotations != nil {
+		have := after.Annotations
+		if have == nil {
+			have = map[string]string{}
+		}
+		check("annotations", s.annotations, have)
+	}
+	if s.quiet && out.Patch != nil {
+		w.t.Errorf("%s: there is something to write: %s", name, out.Patch)
+	}
+	if s.Recheck >= 0 {
+		want, got := time.Time{}, time.Time{}
+		if s.Recheck > 0 {
+			want = At(s.Recheck)
+		}
+		for _, d := range decisions {
+			if !d.RecheckAt.IsZero() && (got.IsZero() || d.RecheckAt.Before(got)) {
+				got = d.RecheckAt
+			}
+		}
+		check("looks again", want, got)
+	}
+	return after
+}
