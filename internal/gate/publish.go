@@ -31,7 +31,7 @@ import (
 // The state is that without an override. In the modes of a rule:
 //
 //	Enforced                        the condition is kept up to date
-//	Suspended                       False becomes Unknown; nothing else changes
+//	Suspended                       False becomes Unknown, unless another rule publishes it now; nothing else changes
 //	Frozen                          nothing changes
 //	DryRun, Deleting, not matched,  the condition is removed
 //	or another type
@@ -183,6 +183,16 @@ func (p *publisher) taken(conditionType string) bool {
 	return slices.ContainsFunc(p.contents, func(c publication) bool { return c.wanted == conditionType })
 }
 
+// updated reports whether a rule that is in force publishes a condition.
+func (p *publisher) updated(conditionType string) bool {
+	for i := range p.contents {
+		if p.contents[i].wanted == conditionType && !p.out.Decisions[i].Rule.Inert() {
+			return true
+		}
+	}
+	return false
+}
+
 // wanted returns the type of the condition that a rule publishes on the node, or keeps as it is.
 func (p *publisher) wanted(d *Decision, publishes bool) string {
 	if d.Rule.Inert() {
@@ -207,7 +217,7 @@ func (p *publisher) decide(i int) {
 	switch {
 	case d.Rule.Mode == ruleset.Suspended:
 		d.setPublished(was)
-		if c != nil && c.Status == corev1.ConditionFalse {
+		if c != nil && c.Status == corev1.ConditionFalse && !p.updated(was) {
 			p.change(i, was, c, &publication{status: corev1.ConditionUnknown,
 				reason: v1alpha1.PublishedReasonPrefix + ReasonSuspended, why: "the rule is suspended"})
 		}

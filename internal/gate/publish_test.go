@@ -164,6 +164,9 @@ func TestModesOfARuleThatPublishes(t *testing.T) {
 			node: was(isTrue), record: verdictType},
 		"suspended: none is added": {rules: []*build.RuleWrapper{publishing("r").Suspend(true)},
 			node: node().Condition("A", isFalse, now.Add(-time.Hour))},
+		"suspended, and another rule publishes on": {
+			rules: []*build.RuleWrapper{publishing("r").Selector("pool", "b").Suspend(true), publishing("s")},
+			node:  was(isFalse), want: []string{"False NotReady"}, record: verdictType},
 		"frozen: False stays": {rules: []*build.RuleWrapper{publishing("r")},
 			node: was(isFalse), frozen: true, record: verdictType},
 		"dry-run": {rules: []*build.RuleWrapper{publishing("r").DryRun(true)},
