@@ -44,13 +44,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:go
 			continue
 		}
 		had, has := was.claim(r.Metadata.UID), is.claim(r.Metadata.UID)
-		if is.record(r.Metadata.UID).BootID == h.bootID && was.record(r.Metadata.UID).BootID != h.bootID {
-			h.under(r.Metadata.UID).found = v.Started.After(h.booted)
-		}
-		if was.record(r.Metadata.UID).BootID != "" && h.bootedUnder(is, r) && !h.bootedUnder(was, r) {
-			m.check("booting", m.holds(shown, r, v, true) != no, "rule %s, which does not hold, takes the boot of node %s for ended",
-				r.Metadata.Name, is.Metadata.Name)
-		}
+		m.boots(was, is, shown, r, v)
 		switch {
 		case had == "" && has != "":
 			m.closed(shown, r, v)

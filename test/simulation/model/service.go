@@ -61,6 +61,18 @@ func (m *Model) booting(shown *node, r *rule, v *View) {
 	}
 }
 
+// boots notes what a write does about a node's last reboot: the rule that takes it for over holds.
+func (m *Model) boots(was, is, shown *node, r *rule, v *View) {
+	h, before := m.node(is.Metadata.UID), was.record(r.Metadata.UID).BootID
+	if is.record(r.Metadata.UID).BootID == h.bootID && before != h.bootID {
+		h.under(r.Metadata.UID).found = v.Started.After(h.booted)
+	}
+	if before != "" && h.bootedUnder(is, r) && !h.bootedUnder(was, r) {
+		m.check("booting", m.holds(shown, r, v, true) != no,
+			"rule %s does not hold on node %s, and takes its reboot for over", r.Metadata.Name, is.Metadata.Name)
+	}
+}
+
 // bootedUnder reports whether a node has become ready under a rule since its last reboot, as its record says.
 func (h *nodeHistory) bootedUnder(n *node, r *rule) bool {
 	rec := n.record(r.Metadata.UID)
