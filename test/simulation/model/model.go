@@ -7,7 +7,6 @@ package model
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -149,12 +148,7 @@ func (m *Model) Actor(d Document) {
 		return
 	}
 	h := m.node(n.Metadata.UID)
-	claimed := map[string]bool{}
-	for key, value := range n.Metadata.Annotations {
-		if strings.HasPrefix(key, recordPrefix) {
-			claimed[claimIn(value)] = true
-		}
-	}
+	claimed := n.claims()
 	for _, t := range n.Spec.Taints {
 		if !claimed[t.id()] && (h.last == nil || !h.last.has(t.id())) {
 			h.foreign[t.id()] = true

@@ -136,7 +136,7 @@ func (m *Model) ours(was, is, shown *node) {
 	}
 	bare := func(n *node) node {
 		other := *n
-		other.Spec.Taints, other.Metadata.Annotations, other.Status.Conditions = nil, nil, nil
+		other.Spec.Taints, other.Metadata.Annotations, other.Status.Conditions, other.records = nil, nil, nil, nil
 		return other
 	}
 	m.check("ours", reflect.DeepEqual(bare(was), bare(is)),

@@ -49,6 +49,7 @@ type node struct {
 		Allocatable map[string]string
 		NodeInfo    struct{ BootID string }
 	}
+	records map[string]record // by rule, as far as they were read
 }
 
 type pod struct {
@@ -191,14 +192,9 @@ func (r record) started() bool {
 	return r.Counted || r.Existing || !r.Released.IsZero() || !r.TimedOut.IsZero() || !r.RearmedAt.IsZero() && !r.Starting
 }
 
-// claim is the taint that a rule's record on the node claims, as key:effect.
-func (n *node) claim(ruleUID string) string {
-	return claimIn(n.Metadata.Annotations[recordPrefix+ruleUID])
-}
-
-func claimIn(annotation string) string {
-	var r record
-	if annotation == "" || json.Unmarshal([]byte(annotation), &r) != nil || r.Taint == "" {
+// claim is the taint that a record claims, as key:effect.
+func (r record) claim() string {
+	if r.Taint == "" {
 		return ""
 	}
 	key, effect, _ := strings.Cut(r.Taint, ":")
@@ -206,9 +202,29 @@ func claimIn(annotation string) string {
 	return key + ":" + effect
 }
 
+// claim is the taint that a rule's record on the node claims.
+func (n *node) claim(ruleUID string) string { return n.record(ruleUID).claim() }
+
+// claims are the taints that any record on the node claims.
+func (n *node) claims() map[string]bool {
+	out := map[string]bool{}
+	for key := range n.Metadata.Annotations {
+		if uid, ok := strings.CutPrefix(key, recordPrefix); ok {
+			out[n.claim(uid)] = true
+		}
+	}
+	return out
+}
+
 func (n *node) record(ruleUID string) record {
-	var r record
-	_ = json.Unmarshal([]byte(n.Metadata.Annotations[recordPrefix+ruleUID]), &r)
+	r, known := n.records[ruleUID]
+	if !known {
+		_ = json.Unmarshal([]byte(n.Metadata.Annotations[recordPrefix+ruleUID]), &r)
+		if n.records == nil {
+			n.records = map[string]record{}
+		}
+		n.records[ruleUID] = r
+	}
 	return r
 }
 

@@ -79,15 +79,12 @@ func (m *Model) restNode(n *node, v *View) {
 	for _, d := range v.Rules {
 		known[read[rule](d).Metadata.UID] = true
 	}
-	claimed := map[string]bool{}
-	for key, value := range n.Metadata.Annotations {
+	claimed := n.claims()
+	for key := range n.Metadata.Annotations {
 		for _, prefix := range []string{recordPrefix, markerPrefix} {
 			if uid, ok := strings.CutPrefix(key, prefix); ok {
 				m.check("left", known[uid], "node %s has annotation %s of a rule that is gone", n.Metadata.Name, key)
 			}
-		}
-		if strings.HasPrefix(key, recordPrefix) {
-			claimed[claimIn(value)] = true
 		}
 	}
 	m.restPublished(n, v)
