@@ -133,6 +133,8 @@ var mutants = []mutant{
 		`; end.After(now) && !MUTANT {`, "replaces", 5000},
 	{"a node under an override is handed over", "internal/gate/replace.go", `o.Action != OverrideNone {`,
 		`o.Action != OverrideNone && !MUTANT {`, "replaces", 5000},
+	{"a node is handed over by what was known of it before", "internal/controller/rule/replace.go",
+		`	if !r.Expired(`, `	if !MUTANT && !r.Expired(`, "replaces", 5000},
 	{"a node that has changed is handed over", "internal/controller/rule/replace.go",
 		`"resourceVersion": node.ResourceVersion,`,
 		`"resourceVersion": map[bool]string{false: node.ResourceVersion}[MUTANT],`, "replaces", 5000},
