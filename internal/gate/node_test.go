@@ -52,13 +52,11 @@ func TestNode(t *testing.T) {
 	second := rule("second", "B").Created(now.Add(-2 * time.Hour))
 	second.Spec.Requirements = []v1alpha1.Requirement{{Name: "first",
 		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "first"}}}
-	limited := rule("limited", "A").Created(now).MaxUnavailable("0")
 
 	for name, c := range map[string]struct {
-		node    *build.NodeWrapper
-		rules   []*build.RuleWrapper
-		refuses bool
-		want    map[string]string
+		node  *build.NodeWrapper
+		rules []*build.RuleWrapper
+		want  map[string]string
 	}{
 		"a rule that has nothing to do with the node is left out": {
 			node: node(), rules: []*build.RuleWrapper{elsewhere, rule("first", "A")},
@@ -73,18 +71,9 @@ func TestNode(t *testing.T) {
 			rules: []*build.RuleWrapper{second, rule("first", "A")},
 			want:  map[string]string{"first": "Ready EvidenceHolds", "second": "Ready EvidenceHolds"},
 		},
-		"maxUnavailable has room": {
-			node: node(), rules: []*build.RuleWrapper{limited}, want: map[string]string{"limited": "Held EvidenceMissing"},
-		},
-		"maxUnavailable has no room": {
-			node: node(), rules: []*build.RuleWrapper{limited}, refuses: true,
-			want: map[string]string{"limited": "Exempt OverBudget"},
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := input(c.node.Obj(), c.rules...)
-			in.Reserve = func(*ruleset.Rule, time.Time) bool { return !c.refuses }
-			if diff := cmp.Diff(c.want, states(DecideNode(in))); diff != "" {
+			if diff := cmp.Diff(c.want, states(DecideNode(input(c.node.Obj(), c.rules...)))); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})

@@ -46,13 +46,9 @@ func static(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodA
 
 var _ = Describe("Pods on a node", func() {
 	DescribeTable("existingNodes: Idle holds a node that was there before",
-		func(ctx context.Context, run func(w *world), labels map[string]string, held bool) {
+		func(ctx context.Context, run func(w *world), held bool) {
 			w := newWorld(ctx)
-			n := build.MakeNode("idle-" + w.pool)
-			for k, v := range labels {
-				n.Label(k, v)
-			}
-			node := w.createNode(n)
+			node := w.createNode(build.MakeNode("idle-" + w.pool))
 			rule := w.createRule(network().ExistingNodes(v1alpha1.ExistingNodesIdle))
 			w.inForce(rule, node.CreationTimestamp.Add(10*time.Second))
 			if run != nil {
@@ -61,19 +57,18 @@ var _ = Describe("Pods on a node", func() {
 			w.reconcile(node.Name)
 			Expect(w.held(node.Name)).To(Equal(held))
 		},
-		Entry("that is empty", nil, nil, true),
+		Entry("that is empty", nil, true),
 		Entry("with pods that are part of it, or of the system", func(w *world) {
 			name := "idle-" + w.pool
 			w.runPod(name, "default", "agent", ofDaemonSet)
 			w.runPod(name, "default", "static", static)
 			w.runPod(name, "kube-system", "dns")
 			w.runPod(name, "kube-public", "info")
-		}, nil, true),
-		Entry("not one with a pod of a user", func(w *world) { w.runPod("idle-"+w.pool, "default", "app") }, nil, false),
+		}, true),
+		Entry("not one with a pod of a user", func(w *world) { w.runPod("idle-"+w.pool, "default", "app") }, false),
 		Entry("one on which a user's pod has ended", func(w *world) {
 			w.runPod("idle-"+w.pool, "default", "job", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
-		}, nil, true),
-		Entry("not one of the control plane", nil, map[string]string{"node-role.kubernetes.io/control-plane": ""}, false),
+		}, true),
 	)
 
 	It("that were there before the gate are counted, once", func(ctx context.Context) {

@@ -47,22 +47,6 @@ var _ = Describe("A node under a rule", func() {
 		Expect(w.material(rule).Counts).To(Equal(v1alpha1.NodeCounts{Matched: 1, Ready: 1}))
 	})
 
-	It("is changed in one patch when three rules with three taints change at once", func() {
-		for i := range 3 {
-			r := network().Taint(fmt.Sprintf("%s-%d", taintKey, i), "x", corev1.TaintEffectNoSchedule)
-			r.Name = fmt.Sprintf("rule-%d", i)
-			w.createRule(r)
-		}
-		w.createNode(build.MakeNode("a").Taint("example.com/foreign", "", corev1.TaintEffectNoExecute))
-		w.reconcile("a")
-		Expect(w.requests.Load()).To(BeEquivalentTo(1))
-		Expect(w.taintKeys("a")).To(Equal([]string{"example.com/foreign", taintKey + "-0", taintKey + "-1", taintKey + "-2"}))
-		w.setCondition("a", corev1.ConditionTrue)
-		w.reconcile("a")
-		Expect(w.requests.Load()).To(BeEquivalentTo(2))
-		Expect(w.taintKeys("a")).To(Equal([]string{"example.com/foreign"}))
-	})
-
 	It("never is without a taint while the rule's taint is edited", func() {
 		rule := w.createRule(network())
 		w.createNode(build.MakeNode("a"))
@@ -73,19 +57,6 @@ var _ = Describe("A node under a rule", func() {
 		Expect(w.requests.Load()).To(Equal(sent+1), "one patch takes the old one off and puts the new one on")
 		Expect(w.taintKeys("a")).To(Equal([]string{taintKey + "-new"}))
 		Expect(w.events()).To(ContainElement(ContainSubstring("the rule has another taint now")))
-	})
-
-	It("loses what the rule manages when it is relabelled, and nothing else", func() {
-		w.createRule(network())
-		w.createNode(build.MakeNode("a").Taint("example.com/foreign", "", corev1.TaintEffectNoSchedule))
-		w.reconcile("a")
-		w.update("a", func(n *corev1.Node) { delete(n.Labels, pool) })
-		w.reconcile("a")
-		Expect(w.taintKeys("a")).To(Equal([]string{"example.com/foreign"}))
-		Expect(w.node("a").Annotations).To(BeEmpty())
-		w.update("a", func(n *corev1.Node) { n.Labels[pool] = w.pool })
-		w.reconcile("a")
-		Expect(w.held("a")).To(BeTrue())
 	})
 
 	It("loses what a rule put there that was deleted while the operator was down", func() {
@@ -123,15 +94,6 @@ var _ = Describe("A node under a rule", func() {
 		w.reconcile("a")
 		Expect(w.held("a")).To(BeTrue())
 		Expect(w.requests.Load()).To(BeZero())
-	})
-
-	It("does not lose taints of Kubernetes to a forged record", func() {
-		w.createNode(build.MakeNode("a").
-			Taint("node.kubernetes.io/unschedulable", "", corev1.TaintEffectNoSchedule).
-			Annotation(v1alpha1.RecordAnnotationPrefix+"forged", `{"taint":"node.kubernetes.io/unschedulable=:NoSchedule"}`))
-		w.reconcile("a")
-		Expect(w.taintKeys("a")).To(Equal([]string{"node.kubernetes.io/unschedulable"}))
-		Expect(w.node("a").Annotations).To(BeEmpty())
 	})
 
 	It("completes a bootstrap-only rule in the patch that releases it, and is held again after a reboot", func() {
@@ -271,18 +233,6 @@ var _ = Describe("A write that meets another", func() {
 		Expect(keys).To(HaveLen(21))
 		Expect(keys[0]).To(Equal("example.com/foreign-01"))
 		Expect(keys[19:]).To(Equal([]string{"example.com/late", taintKey}))
-	})
-
-	It("keeps annotations that a user has added meanwhile on a node without any", func() {
-		w.createRule(network())
-		w.createNode(build.MakeNode("a"))
-		w.between = func() {
-			w.update("a", func(n *corev1.Node) { n.Annotations = map[string]string{"example.com/theirs": "1"} })
-		}
-		w.reconcile("a")
-		w.reconcile("a")
-		Expect(w.node("a").Annotations).To(HaveKeyWithValue("example.com/theirs", "1"))
-		Expect(w.held("a")).To(BeTrue())
 	})
 
 	It("is undone if its rule was deleted while the write was under way", func() {
@@ -443,18 +393,6 @@ var _ = Describe("The limit", func() {
 			all(names)
 		}
 		Expect(heldOf(names)).To(Equal(60))
-	})
-
-	It("never limits nodes that were never in service", func() {
-		w.createRule(network().MaxUnavailable("0"))
-		w.createNode(build.MakeNode("a"))
-		w.reconcile("a")
-		Expect(w.held("a")).To(BeTrue())
-		w.setCondition("a", corev1.ConditionTrue)
-		w.reconcile("a")
-		w.setCondition("a", corev1.ConditionFalse)
-		w.reconcile("a")
-		Expect(w.held("a")).To(BeFalse(), "0 means: never again")
 	})
 })
 
