@@ -381,7 +381,6 @@ var _ = Describe("pause and resume", func() {
 		Expect(err).To(ContainSubstring(says))
 	},
 		Entry("an unknown rule", `error: nodereadinessrules.readiness.node.x-k8s.io "nope" not found`, "pause", "nope", "-y"),
-		Entry("a timeline of two nodes", "exactly one node name is required", "timeline", "x", "y"),
 		Entry("missing permissions", "permission denied", "pause", "--all", "-y", "--as", "guest"),
 	)
 })

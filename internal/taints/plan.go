@@ -175,26 +175,16 @@ func claimOf(d *gate.Decision, r gate.Record) *claim {
 
 // unknownRules keeps the claims of rules that this process does not know and that may exist.
 func (p *planner) unknownRules(decisions []gate.Decision) {
-	unknown := 0
-	for key := range p.node.Annotations {
-		if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) {
-			unknown++
+	known := func(key string) bool {
+		for i := range decisions {
+			if decisions[i].Rule.RecordKey() == key {
+				return true
+			}
 		}
-	}
-	for i := range decisions {
-		if decisions[i].Was.HasRecord {
-			unknown--
-		}
-	}
-	if unknown == 0 {
-		return
-	}
-	known := map[string]bool{}
-	for i := range decisions {
-		known[decisions[i].Rule.RecordKey()] = true
+		return false
 	}
 	for key, value := range p.node.Annotations {
-		if !strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || known[key] {
+		if !strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || known(key) {
 			continue
 		}
 		for _, t := range gate.ClaimIn(value) {
