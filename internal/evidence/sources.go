@@ -110,10 +110,10 @@ func watchOf(key string, pods *ruleset.Pods) *Watch {
 		w.Object, w.Strip, w.Namespace = &appsv1.DaemonSet{}, compileDaemonSet, namespace
 	case daemonPods:
 		w.Object, w.Strip, w.Namespace, w.OfDaemonSets = &corev1.Pod{}, stripDaemonPod, namespace, true
-		w.Options.FieldSelector = notEnded
+		w.Options.FieldSelector = NotEnded.String()
 	default:
 		w.Object, w.Strip, w.Namespace = &corev1.Pod{}, stripPod, pods.Namespace
-		w.Options.LabelSelector, w.Options.FieldSelector = pods.Labels.String(), notEnded
+		w.Options.LabelSelector, w.Options.FieldSelector = pods.Labels.String(), NotEnded.String()
 	}
 	return w
 }
@@ -348,11 +348,11 @@ func only[T any](objects []any) []T {
 	return out
 }
 
-// notEnded selects pods that have not ended.
-var notEnded = fields.AndSelectors(
+// NotEnded selects pods that have not ended.
+var NotEnded = fields.AndSelectors(
 	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
-).String()
+)
 
 // NodesOf returns the nodes that an object belongs to.
 func NodesOf(o any) []string {

@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -115,11 +114,7 @@ func (c *Cluster) Nodes(ctx context.Context, selector labels.Selector) ([]*corev
 
 // Pods returns all pods that have not ended.
 func (c *Cluster) Pods(ctx context.Context) ([]*corev1.Pod, error) {
-	running := client.MatchingFieldsSelector{Selector: fields.AndSelectors(
-		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
-		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
-	)}
-	return List[*corev1.Pod](ctx, c, "pods", &corev1.PodList{}, running)
+	return List[*corev1.Pod](ctx, c, "pods", &corev1.PodList{}, client.MatchingFieldsSelector{Selector: evidence.NotEnded})
 }
 
 // lease returns the lease of a name that was renewed last, and whether its holder leads; nil if there is none or it
