@@ -1,8 +1,8 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package story plays stories of one node under its rules, without a server. Each step is a pass of the node controller,
-// whose patch is applied as the API server does. A second pass must plan nothing.
+// Package story plays stories of one node under its rules, without a server. Each step is a pass of the node
+// controller, whose patch is applied as the API server does. A second pass must plan nothing.
 package story
 
 import (
@@ -287,13 +287,20 @@ type Step struct {
 // What a step may say besides its time, its name, and the states of all rules. A step that says nothing about the patch
 // must not write one.
 type (
-	Change  string   // of the patch
-	Changes []string // of the patch
-	Tainted []string // all taints of the node; default: the one of the rule "cni", if that holds the node
-	Gone    []string // references to rules that are known to be gone from now on
-	Refuse  []string // names of rules whose limit is used up from now on
-	Again   int      // when to look again, in seconds after the start; -1: any time, or none
-	Word    int
+	// Change is a change of the patch.
+	Change string
+	// Changes are all changes of the patch.
+	Changes []string
+	// Tainted are all taints of the node; by default the one of the rule "cni", if that holds the node.
+	Tainted []string
+	// Gone are references to rules that are known to be gone from now on.
+	Gone []string
+	// Refuse are names of rules whose limit is used up from now on.
+	Refuse []string
+	// Again is when to look again, in seconds after the start; -1: any time, or none.
+	Again int
+	// Word is one of the words below.
+	Word int
 )
 
 // The words of a step.

@@ -28,7 +28,8 @@ func TestCompile(t *testing.T) {
 	both := func() *build.RuleWrapper { return probes().Health("disk_pressure") }
 	entry := func(parts ...string) []agentcfg.Rule {
 		r := both().NodeReadinessRule
-		e := agentcfg.Rule{Name: r.Name, UID: r.UID, CreationTimestamp: r.CreationTimestamp, NodeSelector: r.Spec.NodeSelector}
+		e := agentcfg.Rule{Name: r.Name, UID: r.UID, CreationTimestamp: r.CreationTimestamp,
+			NodeSelector: r.Spec.NodeSelector}
 		for _, p := range parts {
 			switch p {
 			case "probes":
@@ -46,13 +47,14 @@ func TestCompile(t *testing.T) {
 		previous []agentcfg.Rule
 		want     []agentcfg.Rule
 	}{
-		"probes and health":                               {both(), nil, entry("probes", "health", "conditions")},
-		"a rule without either does not concern agents":   {prober("a"), nil, []agentcfg.Rule{}},
-		"probes alone bring no conditions along":          {probes(), nil, entry("probes")},
-		"in dry-run: its probes are evidence":             {both().DryRun(true), nil, entry("probes")},
-		"in dry-run, with health alone":                   {prober("a").Health("kubelet").DryRun(true), nil, []agentcfg.Rule{}},
+		"probes and health":                             {both(), nil, entry("probes", "health", "conditions")},
+		"a rule without either does not concern agents": {prober("a"), nil, []agentcfg.Rule{}},
+		"probes alone bring no conditions along":        {probes(), nil, entry("probes")},
+		"in dry-run: its probes are evidence":           {both().DryRun(true), nil, entry("probes")},
+		"in dry-run, with health alone": {prober("a").Health("kubelet").DryRun(true), nil,
+			[]agentcfg.Rule{}},
 		"suspended: its verdict is the one in the record": {both().Suspend(true), nil, entry("probes", "health")},
-		"being deleted":                                   {both().Deleted(time.Now()), nil, []agentcfg.Rule{}},
+		"being deleted": {both().Deleted(time.Now()), nil, []agentcfg.Rule{}},
 		"frozen: as it was before": {prober("a").MaxUnavailable("nonsense"), entry("probes", "conditions"),
 			entry("probes", "conditions")},
 		"frozen, and its former entry is unknown": {both().MaxUnavailable("nonsense"), nil, []agentcfg.Rule{}},

@@ -83,7 +83,8 @@ func (d *desk) restart(key client.ObjectKey) {
 		},
 	})
 	d.Reconciler = &Reconciler{Client: counting, Recorder: d.recorder, Key: key,
-		Account: client.ObjectKey{Namespace: key.Namespace, Name: account}, Rules: func() *ruleset.Set { return set(d.rules...) }}
+		Account: client.ObjectKey{Namespace: key.Namespace, Name: account},
+		Rules:   func() *ruleset.Set { return set(d.rules...) }}
 }
 
 func (d *desk) reconcile() {
