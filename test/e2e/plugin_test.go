@@ -65,7 +65,7 @@ func TestThePluginAndTheOperatorAgree(t *testing.T) {
 	p.Eventually("the nodes are held", p.held(true))
 
 	p.tells(fmt.Sprintf("Node %s is held by rule %s", first, p.Name), "why", first)
-	p.tells("is on the node: added by this rule", "why", first) // as the events say
+	p.tells("is on the node: added by this rule", "why", first) // as the record says
 
 	// Release and its undo wait for the operator: what they are about has happened when they end.
 	p.says("released", "release", first, "--yes", "--timeout=120s")
