@@ -264,11 +264,11 @@ func (s *Server) update(r *Request, before *Object, after metav1.Object) (*Objec
 	if v := after.GetResourceVersion(); v != "" && v != strconv.FormatInt(before.Version, 10) {
 		return nil, apierrors.NewConflict(r.Kind.Resource(), r.Name, fmt.Errorf("the object has been modified"))
 	}
-	if after.GetUID() != "" && after.GetUID() != before.Meta.GetUID() {
-		return nil, s.otherUID(r, before, after)
+	if err := identified(r, after, before.Meta); err != nil {
+		return nil, err
 	}
-	prepareUpdate(r.Sub, after, before.Meta)
 	s.prune(r.Kind, after)
+	prepareUpdate(r.Sub, after, s.shown(before).Meta)
 	if s.Admit != nil {
 		if err := s.Admit(r, before.Meta, after); err != nil {
 			return nil, err
@@ -282,13 +282,6 @@ func (s *Server) update(r *Request, before *Object, after metav1.Object) (*Objec
 		return s.shown(s.drop(before, after)), nil
 	}
 	return s.shown(s.store(r.Kind, before, after)), nil
-}
-
-func (s *Server) otherUID(r *Request, before *Object, after metav1.Object) error {
-	return apierrors.NewConflict(r.Kind.Resource(), r.Name,
-		//nolint:staticcheck // the API server's own words
-		fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", after.GetUID(),
-			before.Meta.GetUID()))
 }
 
 // store makes an object the present one. One that is as before is not written.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -18,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -39,6 +41,10 @@ func (s *Server) changed(r *Request, before *Object) (metav1.Object, error) {
 					err.Error(), 0, false)
 			}
 		case types.StrategicMergePatchType:
+			if r.Kind != Nodes && r.Kind != Pods {
+				return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "", r.Kind.Resource(), r.Name, "", 0,
+					false)
+			}
 			raw, err = strategicpatch.StrategicMergePatch(before.JSON(), r.Body, before.Meta)
 		default:
 			raw, err = jsonpatch.MergePatch(before.JSON(), r.Body)
@@ -46,10 +52,13 @@ func (s *Server) changed(r *Request, before *Object) (metav1.Object, error) {
 		if err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
-		r = &Request{Kind: r.Kind, Body: raw}
+		r = &Request{Kind: r.Kind, Name: r.Name, Verb: r.Verb, Body: raw}
 	}
 	after, err := r.Kind.decode(r)
-	if err != nil {
+	switch {
+	case err != nil && r.Verb == "patch":
+		return nil, invalid(r, "patch", err.Error())
+	case err != nil:
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	return after, nil
@@ -124,6 +133,30 @@ func prepareRule(sub string, o, old *unstructured.Unstructured) {
 	if !reflect.DeepEqual(o.Object["spec"], old.Object["spec"]) {
 		o.SetGeneration(old.GetGeneration() + 1)
 	}
+}
+
+// identified refuses a write that is about another object, or adds finalizers to one that is being deleted. Custom
+// resources are not updated without their version.
+func identified(r *Request, obj, before metav1.Object) error {
+	_, custom := obj.(*unstructured.Unstructured)
+	switch other := obj.GetUID() != "" && obj.GetUID() != before.GetUID(); {
+	case other && r.Verb == "patch":
+		return invalid(r, "metadata.uid", "field is immutable")
+	case other:
+		return apierrors.NewConflict(r.Kind.Resource(), r.Name, fmt.Errorf("the UID is that of another object"))
+	case custom && obj.GetResourceVersion() == "":
+		return invalid(r, "metadata.resourceVersion", "must be specified for an update")
+	case before.GetDeletionTimestamp() != nil && slices.ContainsFunc(obj.GetFinalizers(), func(f string) bool {
+		return !slices.Contains(before.GetFinalizers(), f)
+	}):
+		return invalid(r, "metadata.finalizers", "no new finalizers can be added if the object is being deleted")
+	}
+	return nil
+}
+
+func invalid(r *Request, at, why string) error {
+	return apierrors.NewInvalid(schema.GroupKind{Kind: string(r.Kind)}, r.Name,
+		field.ErrorList{field.Invalid(field.NewPath(at), nil, why)})
 }
 
 // validate refuses what the server would, as far as the operator's writes may come near it.

@@ -138,9 +138,9 @@ var mutants = []mutant{
 	{"a node that has changed is handed over", "internal/controller/rule/replace.go",
 		`"resourceVersion": node.ResourceVersion,`,
 		`"resourceVersion": map[bool]string{false: node.ResourceVersion}[MUTANT],`, "replaces", 5000},
-	{"a NodeClaim is deleted that is another one than was read", "internal/controller/rule/nodeclaim.go",
-		`	err := r.Live.Delete(`, `	if now := claim.DeepCopy(); MUTANT && r.Live.Get(ctx, client.ObjectKeyFromObject(claim), now) == nil {
-		uid, version = now.GetUID(), now.GetResourceVersion()
+	{"a NodeClaim that was created again is deleted", "internal/controller/rule/nodeclaim.go",
+		`	err := r.Live.Delete(`, `	if MUTANT { // no preconditions
+		uid, version = "", ""
 	}
 	err := r.Live.Delete(`, "replaces", 5000},
 	{"a NodeClaim that has changed is deleted", "internal/controller/rule/nodeclaim.go", `ResourceVersion: &version}`,
@@ -160,7 +160,8 @@ var mutants = []mutant{
 }`, "starts", 3000},
 }
 
-// TestMutants looks whether each mutant still has its text. With -play it plays stories with each until one fails.
+// TestMutants looks whether each mutant still has its text. With -play it plays stories with each until one fails, and
+// with all of them it writes the table of the README.
 func TestMutants(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
@@ -188,18 +189,41 @@ func TestMutants(t *testing.T) {
 	if !*play {
 		return
 	}
-	program := compile(t, root, sources)
+	program, table := compile(t, root, sources), strings.Builder{}
 	for i := range mutants {
 		m := &mutants[i]
 		if !strings.HasPrefix(m.name, *only) {
 			continue
 		}
-		found, err := find(t, program, i, sources[filepath.Join(root, m.file)])
-		if err != nil || !slices.Contains(strings.Split(m.predicate, "|"), found[:max(0, strings.Index(found, ":"))]) {
-			t.Errorf("%s: want %s to fail, got %q (%v)", m.name, m.predicate, found, err)
+		found, story, err := find(t, program, i, sources[filepath.Join(root, m.file)])
+		predicate, why, _ := strings.Cut(found, ":")
+		if err != nil || !slices.Contains(strings.Split(m.predicate, "|"), predicate) {
+			t.Errorf("%s: want %s to fail, got %q (%s, %v)", m.name, m.predicate, found, story, err)
 			continue
 		}
-		t.Logf("%-70s %s", m.name, found)
+		row := fmt.Sprintf("| %s | %s | `%s` |\n", m.name, story, predicate)
+		t.Logf("%s%s", row, why)
+		table.WriteString(row)
+	}
+	if *only == "" && !t.Failed() {
+		writeTable(t, table.String())
+	}
+}
+
+// writeTable replaces the table at the end of the README.
+func writeTable(t *testing.T, rows string) {
+	t.Helper()
+	const file, head = "../README.md", "| Mutant | Story, or seed | Predicate |\n|---|---|---|\n"
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _, found := strings.Cut(string(raw), head)
+	if !found {
+		t.Fatalf("%s has no table", file)
+	}
+	if err := os.WriteFile(file, []byte(text+head+rows), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -248,14 +272,14 @@ var failure = regexp.MustCompile(`(?m)(?:FAIL: TestScripts/(\S+) .*\n)?` +
 	`^\s*simulation_test\.go:\d+: (?:(seed \d+): )?(.*)$`)
 
 // find plays stories with a mutant, first those that are kept, and returns the failure, and the story or the seed.
-func find(t *testing.T, program string, n int, source string) (string, error) {
+func find(t *testing.T, program string, n int, source string) (failed, story string, err error) {
 	t.Helper()
 	m := &mutants[n]
 	args := []string{"-test.timeout=1h", "-first=1", "-shrink=0", fmt.Sprintf("-seeds=%d", m.seeds)}
 	if filepath.Ext(m.file) == ".yaml" {
 		changed := filepath.Join(t.TempDir(), "policy.yaml")
 		if err := os.WriteFile(changed, []byte(strings.Replace(source, m.old, m.new, 1)), 0o600); err != nil {
-			return "", err
+			return "", "", err
 		}
 		args = append(args, "-policy="+changed)
 	}
@@ -271,10 +295,10 @@ func find(t *testing.T, program string, n int, source string) (string, error) {
 		switch {
 		case err == nil:
 		case match == nil:
-			return "", fmt.Errorf("%w: %s", err, out)
+			return "", "", fmt.Errorf("%w: %s", err, out)
 		default:
-			return match[3] + " (" + match[1] + match[2] + ")", nil
+			return match[3], strings.TrimSuffix(match[1], ".json") + match[2], nil
 		}
 	}
-	return "", nil
+	return "", "", nil
 }
