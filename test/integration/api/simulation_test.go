@@ -25,8 +25,8 @@ import (
 )
 
 // request is one request to the real API server and to that of the simulation. In the body, the preconditions and the
-// version, $NAME is the object's name; $UID and $VERSION are those of the object before the request, and $OLD is its
-// version before the one before. The body of a delete is its options.
+// version, $NAME is the object's name; $UID and $VERSION are those of the object before the request, and $OLD is an
+// earlier version. The body of a delete is its options.
 type request struct{ verb, body string }
 
 // Verbs. What follows a slash is the subresource.
@@ -193,9 +193,9 @@ func TestTheSimulationsAPIServerAnswersLikeARealOne(t *testing.T) {
 			if kind == simulated.Pods {
 				same.namespace = "default"
 			}
-			real, imitated := *same, *same
-			real.ask = func(q *simulated.Request) error { return ask(t, q, ours, foreign) }
-			real.get = func() []byte {
+			actual, imitated := *same, *same
+			actual.ask = func(q *simulated.Request) error { return ask(t, q, ours, foreign) }
+			actual.get = func() []byte {
 				at := path(kind, same.namespace, same.name)
 				raw, err := server.Clientset.CoreV1().RESTClient().Get().AbsPath(at).DoRaw(t.Context())
 				if err != nil {
@@ -212,7 +212,7 @@ func TestTheSimulationsAPIServerAnswersLikeARealOne(t *testing.T) {
 				return nil
 			}
 			for i, r := range requests {
-				if diff := cmp.Diff(real.send(t, r), imitated.send(t, r)); diff != "" {
+				if diff := cmp.Diff(actual.send(t, r), imitated.send(t, r)); diff != "" {
 					t.Errorf("%s, %s: request %d, %s %s: the simulation differs (-real +simulation):\n%s", kind, name, i+1, r.verb,
 						r.body, diff)
 					break
@@ -277,8 +277,8 @@ func shown(kind simulated.Kind, o *unstructured.Unstructured) map[string]any {
 	}
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, c := range conditions {
-		c := c.(map[string]any)
-		maps.DeleteFunc(c, func(field string, _ any) bool { return field != "type" && field != "status" })
+		fields, _ := c.(map[string]any)
+		maps.DeleteFunc(fields, func(field string, _ any) bool { return field != "type" && field != "status" })
 	}
 	out["conditions"] = conditions
 	switch kind {
