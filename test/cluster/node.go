@@ -137,7 +137,7 @@ func nodeStatus(name string) corev1.NodeStatus {
 			KernelVersion:           "6.8.0",
 			OSImage:                 "Example Linux 2026.07",
 			ContainerRuntimeVersion: "containerd://2.1.0",
-			KubeletVersion:          "v1.36.3",
+			KubeletVersion:          "v1.37.2",
 			OperatingSystem:         "linux",
 			Architecture:            "amd64",
 		},
