@@ -12,7 +12,7 @@ import (
 )
 
 // Move judges one write of a replica.
-func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:gocyclo // one predicate after the other
+func (m *Model) Move(kind string, before, after Document, v *View) {
 	switch kind {
 	case "pods":
 		m.evicted(before, after)
@@ -40,59 +40,65 @@ func (m *Model) Move(kind string, before, after Document, v *View) { //nolint:go
 		r := read[rule](d)
 		m.frozen(was, is, r, v)
 		m.stands(was, is, r, v)
-		if m.rules[r.Metadata.UID] == nil || shown == nil {
-			continue
-		}
-		had, has := was.claim(r.Metadata.UID), is.claim(r.Metadata.UID)
-		m.boots(was, is, shown, r, v)
-		switch {
-		case had == "" && has != "":
-			m.closed(shown, r, v)
-			h.under(r.Metadata.UID).claimer, h.under(r.Metadata.UID).forced = v.Process, shown.override() == "Hold"
-			h.last = is
-			if !was.has(has) { // else it is adopted
-				m.booting(shown, r, v)
-				m.spared(shown, r, v)
-				h.under(r.Metadata.UID).served = h.under(r.Metadata.UID).served || m.arrived(shown, r, v)
-				h.under(r.Metadata.UID).used = m.limit(shown, r, v)
-			}
-		case had != "" && has == "":
-			m.opened(shown, r, v)
-		case has == "" && was.Metadata.Annotations[r.key()] == "" && is.Metadata.Annotations[r.key()] != "" &&
-			r.Spec.ExistingNodes == "Idle" && m.holds(shown, r, v, true) == no:
-			h.under(r.Metadata.UID).busy = v.busy(shown)
-		}
-		if has == "" {
-			h.under(r.Metadata.UID).used = false
-		}
-		if !was.marked(r) && is.marked(r) {
-			m.completes(was, shown, r, v)
-		}
-		if was.record(r.Metadata.UID).Released.IsZero() && !is.record(r.Metadata.UID).Released.IsZero() {
-			m.rules[r.Metadata.UID].ready = m.now()
-		}
-		if was.Metadata.Annotations[r.key()] != "" && is.Metadata.Annotations[r.key()] == "" {
-			h.under(r.Metadata.UID).records++
-		}
-		switch guards := !is.record(r.Metadata.UID).GuardedSince.IsZero(); {
-		case guards:
-			h.guarded = true
-		case !was.record(r.Metadata.UID).GuardedSince.IsZero() && m.holds(shown, r, v, false) != no:
-			h.guarded = false // the node has recovered: its pods stay
-		}
-		if !r.Spec.NodeSelector.matches(shown.Metadata.Labels) && is.record(r.Metadata.UID).Released.IsZero() {
-			u := h.under(r.Metadata.UID) // whether a node that comes back is in service is open
-			u.opened, u.served, u.reborn, u.busy = false, false, false, false
-		}
-		if has == "" && (had != "" || was.Metadata.Annotations[r.key()] != is.Metadata.Annotations[r.key()]) ||
-			!was.marked(r) && is.marked(r) {
-			if r.Spec.NodeSelector.matches(shown.Metadata.Labels) && shown.override() == "" {
-				holds, u := m.holds(shown, r, v, true), h.under(r.Metadata.UID)
-				u.opened, u.perhaps = u.opened || holds == yes, u.perhaps || holds == unknown
-			}
+		if m.rules[r.Metadata.UID] != nil && shown != nil {
+			m.moveUnder(was, is, shown, r, v)
 		}
 	}
 	h.last = is
+}
+
+// moveUnder judges one write of a node by one rule.
+func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:gocyclo // one predicate after the other
+	uid, h := r.Metadata.UID, m.node(is.Metadata.UID)
+	u := h.under(uid)
+	had, has := was.claim(uid), is.claim(uid)
+	m.boots(was, is, shown, r, v)
+	switch {
+	case had == "" && has != "":
+		m.closed(shown, r, v)
+		u.claimer, u.forced = v.Process, shown.override() == "Hold"
+		h.last = is
+		if !was.has(has) { // else it is adopted
+			m.booting(shown, r, v)
+			m.spared(shown, r, v)
+			u.served = u.served || m.arrived(shown, r, v)
+			u.used = m.limit(shown, r, v)
+		}
+	case had != "" && has == "":
+		m.opened(shown, r, v)
+	case has == "" && was.Metadata.Annotations[r.key()] == "" && is.Metadata.Annotations[r.key()] != "" &&
+		r.Spec.ExistingNodes == "Idle" && m.holds(shown, r, v, true) == no:
+		u.busy = v.busy(shown)
+	}
+	if has == "" {
+		u.used = false
+	}
+	if !was.marked(r) && is.marked(r) {
+		m.completes(was, shown, r, v)
+	}
+	if was.record(uid).Released.IsZero() && !is.record(uid).Released.IsZero() {
+		m.rules[uid].ready = m.now()
+	}
+	if was.Metadata.Annotations[r.key()] != "" && is.Metadata.Annotations[r.key()] == "" {
+		u.records++
+	}
+	switch guards := !is.record(uid).GuardedSince.IsZero(); {
+	case guards:
+		h.guarded = true
+	case !was.record(uid).GuardedSince.IsZero() && m.holds(shown, r, v, false) != no:
+		h.guarded = false // the node has recovered: its pods stay
+	}
+	if !r.Spec.NodeSelector.matches(shown.Metadata.Labels) && is.record(uid).Released.IsZero() {
+		// Whether a node that comes back is in service is open.
+		u.opened, u.served, u.reborn, u.busy = false, false, false, false
+	}
+	if has == "" && (had != "" || was.Metadata.Annotations[r.key()] != is.Metadata.Annotations[r.key()]) ||
+		!was.marked(r) && is.marked(r) {
+		if r.Spec.NodeSelector.matches(shown.Metadata.Labels) && shown.override() == "" {
+			holds := m.holds(shown, r, v, true)
+			u.opened, u.perhaps = u.opened || holds == yes, u.perhaps || holds == unknown
+		}
+	}
 }
 
 // swept notes that the record of a rule that is gone is removed: nothing is evicted for it.
