@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -144,29 +143,17 @@ func (c *Cluster) healthz(port int) func(context.Context) error {
 func probe(transport http.RoundTripper, url string) func(context.Context) error {
 	client := &http.Client{Transport: transport}
 	return func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-		if err != nil {
-			return err
+		status, body, err := GetWith(ctx, client, url, "")
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("%s: %d: %s", url, status, failedChecks(body))
 		}
-		resp, err := client.Do(req)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = resp.Body.Close() }()
-		body, err := io.ReadAll(io.LimitReader(resp.Body, 4096))
-		if err != nil {
-			return err
-		}
-		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s: %s: %s", url, resp.Status, failedChecks(body))
-		}
-		return nil
+		return err
 	}
 }
 
 // failedChecks picks out of a healthz answer what has failed.
-func failedChecks(body []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(body)), "\n")
+func failedChecks(body string) string {
+	lines := strings.Split(strings.TrimSpace(body), "\n")
 	failed := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !strings.HasPrefix(l, "[-]") })
 	if len(failed) == 0 {
 		failed = lines

@@ -127,11 +127,19 @@ func Metric(metrics, name string) (float64, error) {
 
 // Get returns the status and the body of a URL.
 func Get(ctx context.Context, url string) (status int, body string, err error) {
+	return GetWith(ctx, http.DefaultClient, url, "")
+}
+
+// GetWith is Get by a client, and with a bearer token unless that is empty.
+func GetWith(ctx context.Context, by *http.Client, url, bearer string) (status int, body string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return 0, "", err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	if bearer != "" {
+		req.Header.Set("Authorization", "Bearer "+bearer)
+	}
+	resp, err := by.Do(req)
 	if err != nil {
 		return 0, "", err
 	}

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -126,16 +125,7 @@ func on(t *testing.T, n *Node, line string) {
 
 // healthy wants a node's agent to answer 200, or 503 because of one check, which may take others with it.
 func healthy(ctx context.Context, n *Node, failing string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.Address+":25001/health", http.NoBody)
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
+	status, body, err := cluster.GetWith(ctx, client, "http://"+n.Address+":25001/health", "")
 	if err != nil {
 		return err
 	}
@@ -145,7 +135,7 @@ func healthy(ctx context.Context, n *Node, failing string) error {
 			Passed bool   `json:"passed"`
 		} `json:"checks"`
 	}{}
-	if err := json.Unmarshal(body, &answer); err != nil {
+	if err := json.Unmarshal([]byte(body), &answer); err != nil {
 		return fmt.Errorf("%s answers %q: %w", n.Name, body, err)
 	}
 	found := failing == ""
@@ -156,8 +146,8 @@ func healthy(ctx context.Context, n *Node, failing string) error {
 	if failing != "" {
 		want = http.StatusServiceUnavailable
 	}
-	if resp.StatusCode != want || !found || len(answer.Checks) != strings.Count(served, "- {name:") {
-		return fmt.Errorf("%s answers %s: %s", n.Name, resp.Status, body)
+	if status != want || !found || len(answer.Checks) != strings.Count(served, "- {name:") {
+		return fmt.Errorf("%s answers %d: %s", n.Name, status, body)
 	}
 	return nil
 }

@@ -4,11 +4,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -148,23 +146,11 @@ const answer = `{"status":"ready","checks":[{"name":"node_ready","passed":true,"
 
 // answers checks that the answer is that.
 func answers(ctx context.Context, address string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/health", http.NoBody)
-	if err != nil {
-		return err
+	_, body, err := cluster.Get(ctx, "http://"+address+"/health")
+	if err == nil && body != answer {
+		err = fmt.Errorf("it answers %s", body)
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	if !bytes.Equal(body, []byte(answer)) {
-		return fmt.Errorf("it answers %s", body)
-	}
-	return nil
+	return err
 }
 
 // serveConstant is the floor.
