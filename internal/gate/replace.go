@@ -18,10 +18,10 @@ import (
 // replacementWindow is the time that maxPerHour is about.
 const replacementWindow = time.Hour
 
-// expired reports whether the timeout of a node has ended that was never released under the rule and is held by it.
+// expired reports whether the timeout of a held node has ended that was never released under the rule.
 // Whether it was released before a reboot is not known of all nodes: what is not known counts as released.
 func (s *State) expired(rec *Record) bool {
-	return s.Claimed && !s.Released && !rec.TimedOut.IsZero() && !rec.Existing && !rec.Counted &&
+	return !s.Released && !rec.TimedOut.IsZero() && !rec.Existing && !rec.Counted &&
 		(rec.RearmedAt.IsZero() || rec.Starting)
 }
 
@@ -36,7 +36,7 @@ func Replaceable(rule *ruleset.Rule, node *corev1.Node, now time.Time) bool {
 		return false
 	}
 	s := StateOf(rule, node, now)
-	return s.Matches && s.Present && !s.Rebooted && s.expired(&s.Record)
+	return s.Matches && s.Claimed && s.Present && !s.Rebooted && s.expired(&s.Record)
 }
 
 // becameReady is when the node became ready for the first time, or earlier; zero if that is not known. A record also

@@ -43,7 +43,12 @@ func TestANodeWaitsForItsReplacement(t *testing.T) {
 		"overridden after its timeout": {replaces(), fresh(), []scene{begins, ends,
 			{at: 102, tells: "held", node: overridden("Hold"), want: "Held OverrideHold", taints: taint},
 			{at: 103, tells: "released", node: overridden("Release"), want: "Exempt OverrideRelease"},
-			{at: 104, tells: "lifted", node: overridden("x;"), want: held, taints: taint}}},
+			{at: 104, tells: "lifted", node: func(n *build.NodeWrapper) { n.Unannotate(v1alpha1.OverrideAnnotation) },
+				want: held, taints: taint, expired: true}}},
+		"let pass, and the rule is edited": {rule("r", "A").Timeout(100, 0, v1alpha1.TimeoutActionRelease), fresh(), []scene{
+			begins, {at: 101, tells: "timed out", want: "Exempt TimedOut"},
+			{at: 102, tells: "edited", rule: func(r *build.RuleWrapper) { r.Replace(100, 1, "") }, want: held, taints: taint,
+				expired: true}}},
 		"overridden in its start": {replaces(), fresh(), []scene{begins,
 			{at: 5, tells: "held", node: overridden("Hold"), want: "Held OverrideHold", taints: taint, start: Excluded},
 			{at: 500, tells: "lifted", node: func(n *build.NodeWrapper) { n.Unannotate(v1alpha1.OverrideAnnotation) },
