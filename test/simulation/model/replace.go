@@ -191,15 +191,6 @@ func (m *Model) restReplaced(r *rule, v *View) {
 	if h == nil || r.Spec.Timeout.Action != "Replace" || v.frozen(r) != "" {
 		return
 	}
-	hour, row, waits := 0, 0, ""
-	for _, o := range h.handed {
-		if m.now().Sub(o.at) < time.Hour {
-			hour++
-		}
-		if o.generation == r.Metadata.Generation {
-			row++
-		}
-	}
 	for _, d := range v.Nodes {
 		n := read[node](d)
 		_, handed := h.handed[n.Metadata.UID]
@@ -212,14 +203,24 @@ func (m *Model) restReplaced(r *rule, v *View) {
 			marked = v.claimOf(n) == nil
 		}
 		if !marked && m.waitsForReplacement(n, r, v) {
-			waits = n.Metadata.Name
-			if handed {
-				hour, row = hour-1, row-1
-			}
+			hour, row := m.handedOver(r, n.Metadata.UID)
+			m.check("replaces", hour >= max(1, r.Spec.Timeout.Replace.MaxPerHour) || row >= mostInARow,
+				"rule %s does not hand over node %s, and has handed over %d", r.Metadata.Name, n.Metadata.Name, cmp.Or(row, hour))
 		}
 	}
-	m.check("replaces", waits == "" || hour >= max(1, r.Spec.Timeout.Replace.MaxPerHour) || row >= mostInARow,
-		"rule %s does not hand over node %s, and has handed over %d", r.Metadata.Name, waits, cmp.Or(row, hour))
+}
+
+// handedOver counts the nodes that a rule has handed over but one: within the last hour, and since it was edited.
+func (m *Model) handedOver(r *rule, but string) (hour, row int) {
+	for uid, o := range m.rules[r.Metadata.UID].handed {
+		if uid != but && m.now().Sub(o.at) < time.Hour {
+			hour++
+		}
+		if uid != but && o.generation == r.Metadata.Generation {
+			row++
+		}
+	}
+	return hour, row
 }
 
 // staysWith: the rule does not hold the node, or may not hand it over.
