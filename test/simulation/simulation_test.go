@@ -159,7 +159,9 @@ func TestStarts(t *testing.T) {
 // TestScripts plays the scripts of faults that were found, twice: both runs must write the same.
 func TestScripts(t *testing.T) {
 	served := definitions(t)
-	for file, s := range keptScripts(t) {
+	scripts := keptScripts(t)
+	for _, file := range slices.Sorted(maps.Keys(scripts)) {
+		s := scripts[file]
 		t.Run(file, func(t *testing.T) {
 			result, again := world.Play(s, served), world.Play(s, served)
 			if result.Digest != again.Digest || result.Failure != again.Failure {

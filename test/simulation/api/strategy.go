@@ -42,8 +42,8 @@ func (s *Server) changed(r *Request, before *Object) (metav1.Object, error) {
 			}
 		case types.StrategicMergePatchType:
 			if r.Kind != Nodes && r.Kind != Pods {
-				return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "", r.Kind.Resource(), r.Name, "", 0,
-					false)
+				return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "", r.Kind.Resource(), r.Name,
+					"", 0, false)
 			}
 			raw, err = strategicpatch.StrategicMergePatch(before.JSON(), r.Body, before.Meta)
 		default:

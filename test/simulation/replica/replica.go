@@ -115,7 +115,8 @@ func (r *Replica) Since(t time.Time) time.Duration { return r.Now().Sub(t) }
 func (r *Replica) Start() {
 	r.Up, r.started = true, r.Now()
 	r.process, r.heard = r.process+2, &ears{rules: map[string]model.Document{},
-		claims: map[string]model.Document{}, edited: map[string]bool{}, pruned: map[string]bool{}, seen: map[types.UID]*v1alpha1.NodeReadinessRule{}}
+		claims: map[string]model.Document{}, edited: map[string]bool{},
+		pruned: map[string]bool{}, seen: map[types.UID]*v1alpha1.NodeReadinessRule{}}
 	r.stores = map[api.Kind]*store{}
 	for _, k := range []api.Kind{api.Nodes, api.Rules, api.CRDs} {
 		r.stores[k] = newStore(k, nil)

@@ -19,7 +19,8 @@ import (
 
 func claimName(n int) string { return fmt.Sprintf("c%d", n) }
 
-// doClaim is Karpenter, and an administrator who deletes NodeClaims. A NodeClaim that is created again has the same name.
+// doClaim is Karpenter, and an administrator who deletes NodeClaims. A NodeClaim that is created again has the same
+// name.
 func (w *World) doClaim(s *script.Step) {
 	name := claimName(s.Node)
 	o := w.server.Get(api.NodeClaims, name)
@@ -39,8 +40,8 @@ func (w *World) doClaim(s *script.Step) {
 	}
 }
 
-// launch makes a NodeClaim and its node. Some nodes do not name their owner, or name another one; some NodeClaims do not
-// name the node yet.
+// launch makes a NodeClaim and its node. Some nodes do not name their owner, or name another one; some NodeClaims do
+// not name the node yet.
 func (w *World) launch(s *script.Step) {
 	name := claimName(s.Node)
 	if w.server.Get(api.NodeClaims, name) != nil || w.server.Get(api.Nodes, nodeName(s.Node)) != nil {
