@@ -195,8 +195,8 @@ func (r *Reconciler) recovered(ctx context.Context, node *corev1.Node, rule *rul
 // evictPod evicts as the node controller does: it sets the condition DisruptionTarget, and then deletes the pod.
 func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev1.Pod, rule *ruleset.Rule) error {
 	if err := r.announceDisruption(ctx, pod, rule); err != nil {
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return nil // it is gone, or another one has its name
+		if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) && r.gone(ctx, pod) {
+			return nil
 		}
 		return fmt.Errorf("announcing the eviction of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
@@ -213,6 +213,14 @@ func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev
 		"Evicted from node %s because of its NoExecute taints: the eviction guard of rule %s has ended", node.Name,
 		rule.Name)
 	return nil
+}
+
+// gone reports whether a pod is gone; another one may have its name. The API server refuses a patch of another UID as
+// invalid, and so does a policy that refuses it.
+func (r *Reconciler) gone(ctx context.Context, pod *corev1.Pod) bool {
+	now := &corev1.Pod{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(pod), now)
+	return apierrors.IsNotFound(err) || err == nil && now.UID != pod.UID
 }
 
 // announceDisruption sets DisruptionTarget, which distinguishes an eviction from other deletions.

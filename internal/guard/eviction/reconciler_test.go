@@ -53,6 +53,8 @@ type world struct {
 	// refused is the pod that a policy keeps from being deleted.
 	refused  string
 	attempts int
+	// replaced, where set, runs before the next announcement of an eviction.
+	replaced func()
 	// stale, where set, is the node as the cache still has it.
 	stale *corev1.Node
 	set   *ruleset.Set
@@ -95,6 +97,14 @@ func newWorld(ctx context.Context) *world {
 	w.clock = clocktesting.NewFakePassiveClock(w.start)
 	w.rules(w.link())
 	watched := interceptor.NewClient(server.Client, interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch,
+			opts ...client.SubResourcePatchOption) error {
+			if w.replaced != nil {
+				w.replaced()
+				w.replaced = nil
+			}
+			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 			if err := w.failing; err != nil {
 				w.failing = nil
@@ -230,6 +240,18 @@ var _ = Describe("Finishing evictions", func() {
 			Expect(w.deletes).To(Equal([]string{"b-due", "a-refused"}))
 			Expect(w.refusals()).To(BeEmpty(), "what is gone is forgotten")
 		})
+
+	It("leaves a pod alone that has been created again under the same name", func(ctx context.Context) {
+		w := newWorld(ctx)
+		due := w.pod("due", 5)
+		w.replaced = func() {
+			Expect(server.Client.Delete(ctx, due, client.GracePeriodSeconds(0))).To(Succeed())
+			due = w.pod("due", -1)
+		}
+		Expect(w.at(61)).To(BeZero(), "the former one is gone, and no API server refuses it")
+		Expect(w.deletes).To(BeEmpty())
+		Expect(w.get(due).Status.Conditions).To(BeEmpty())
+	})
 
 	It("evicts nothing from a node that is ready again, though the cache does not know yet", func(ctx context.Context) {
 		w := newWorld(ctx)
