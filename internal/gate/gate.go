@@ -161,10 +161,10 @@ func (n *subject) next() move {
 		n.recheck(n.Override.Until)
 		return held(ReasonOverrideHold)
 	case bootstrapOnly && n.d.Marked:
-		n.d.RecheckAt = time.Time{}
+		n.ignoreEvidence()
 		return ready(ReasonCompleted)
 	case bootstrapOnly && n.passes():
-		n.d.RecheckAt = time.Time{}
+		n.ignoreEvidence()
 		return exempt(ReasonTimedOut)
 	case n.holds():
 		return ready(ReasonEvidenceHolds)
@@ -317,6 +317,12 @@ func (n *subject) takesExisting() bool {
 		return known && !busy
 	}
 	return false
+}
+
+// ignoreEvidence forgets when the evidence may change. The guard goes on.
+func (n *subject) ignoreEvidence() {
+	n.d.RecheckAt = time.Time{}
+	n.recheck(n.d.Hold.RecheckAt)
 }
 
 // recheck requests another decision at a time, if that is in the future.

@@ -41,6 +41,20 @@ func TestTheGuardOfAFrozenRuleGoesOnByItsRecord(t *testing.T) {
 	}
 }
 
+// TestTheGuardOfACompletedRuleEnds: the rule ignores the evidence from then on, but not the guard.
+func TestTheGuardOfACompletedRuleEnds(t *testing.T) {
+	r := rule("r", "A").BootstrapOnly().EvictionGuard(600)
+	compiled := ruleset.Compile(r.Obj(), nil, now)
+	rec := Record{Released: metav1.NewTime(now), GuardedSince: metav1.NewTime(now.Add(-5 * time.Second))}
+	n := node().Condition("A", "True", now.Add(-time.Second)).Annotation(compiled.RecordKey(), rec.Encode()).
+		Annotation(compiled.MarkerKey(), "{}").Obj()
+	out := DecideNode(input(n, r))
+	if d := out.Decisions[0]; d.Reason != ReasonCompleted || d.Hold.State != HoldActive ||
+		!out.RecheckAt.Equal(now.Add(9*time.Second)) {
+		t.Errorf("%s, guard %s, looks again at %v", d.Reason, d.Hold.State, out.RecheckAt)
+	}
+}
+
 // TestAGuardThatEndsOtherwiseThanByRecovery: what is due is evicted before the record goes.
 func TestAGuardThatEndsOtherwiseThanByRecovery(t *testing.T) {
 	const evicting = corev1.TaintNodeUnreachable
