@@ -235,9 +235,10 @@ func TestRearmOnReboot(t *testing.T) {
 			Then(53, "later", "Held Rearmed"),
 			Then(60, "reported", "Ready EvidenceHolds", func(n *build.NodeWrapper) { n.Heartbeat(CNI, At(-40)) }, Removed),
 		),
-		"dry-run reports it and starts nothing over": On(joined(), Rules(r()),
+		"dry-run reports it; only the record knows of the boot": On(joined(), Rules(r()),
 			inService,
-			Then(51, "rebooted", "Exempt DryRun", Rules(r().DryRun(true)), reboot(50)),
+			Then(51, "rebooted", "Exempt DryRun", Rules(r().DryRun(true)), reboot(50), Written),
+			Then(60, "reported", "Ready EvidenceHolds", func(n *build.NodeWrapper) { n.Heartbeat(CNI, At(60)) }, Written),
 		),
 	})
 }

@@ -79,6 +79,11 @@ func TestARebootThatIsFoundLater(t *testing.T) {
 			{at: 2, tells: "lost", node: is("False", 2), asks: true, want: "Held EvidenceMissing", taints: taint},
 			{at: 10, tells: "rebooted", node: reboot(9), want: "Held Rearmed", taints: taint,
 				record: []string{`"limited":true`, `"bootID":"b2"`}}}},
+		"in dry-run, on a node whose clock is ahead: the boot is confirmed": {rearming(), []scene{seen,
+			{at: 5, tells: "in dry-run", rule: func(r *build.RuleWrapper) { r.DryRun(true) }, want: "Ready EvidenceHolds"},
+			{at: 10, tells: "rebooted", node: func(n *build.NodeWrapper) { reboot(9)(n); reported(4000)(n) },
+				want: "Exempt DryRun", record: started},
+			{at: 130, tells: "kubelet reports", node: kubelet(130), want: "Ready EvidenceHolds"}}},
 		"bootstrap-only: the node starts over within the limit": {rearming().BootstrapOnly(), []scene{
 			{at: 1, tells: "completes", want: "Ready EvidenceHolds"},
 			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), full: true, asks: true, want: "Exempt OverBudget",

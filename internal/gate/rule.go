@@ -174,7 +174,8 @@ func departed(in Input, d Decision) Decision {
 	return d
 }
 
-// dryRun ends the claim, keeps the rest of the record, and reports what the rule would do if it were enforced.
+// dryRun ends the claim, keeps the rest of the record, and reports what the rule would do if it were enforced. A record
+// that stays follows the node's reboots: otherwise each pass would find the boot again and never confirm it.
 func dryRun(in Input, d Decision) Decision {
 	would := decide(in, d)
 	d.WouldClaim = would.Claim && !in.State.Present
@@ -187,6 +188,9 @@ func dryRun(in Input, d Decision) Decision {
 	r := in.State.Record
 	r.dropClaim()
 	r.TimedOut = metav1.Time{}
+	if w := &would.Record; r.BootID != "" {
+		r.BootID, r.NotBefore, r.RearmedAt, r.Former = w.BootID, w.NotBefore, w.RearmedAt, w.Former
+	}
 	d.Hold = would.Hold
 	d.Hold.remember(&r, in.stamp())
 	d.setRecord(r)
