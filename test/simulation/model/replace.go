@@ -210,10 +210,13 @@ func (m *Model) restReplaced(r *rule, v *View) {
 	}
 }
 
+// searchInterval is how late the operator may see that an hour has passed.
+const searchInterval = 30 * time.Second
+
 // handedOver counts the nodes that a rule has handed over but one: within the last hour, and since it was edited.
 func (m *Model) handedOver(r *rule, but string) (hour, row int) {
 	for uid, o := range m.rules[r.Metadata.UID].handed {
-		if uid != but && m.now().Sub(o.at) < time.Hour {
+		if uid != but && m.now().Sub(o.at) < time.Hour+searchInterval {
 			hour++
 		}
 		if uid != but && o.generation == r.Metadata.Generation {
