@@ -192,10 +192,13 @@ func (m *Model) pods(n *node, r *rule, pods []Document, now time.Time) answer {
 			case c.LastTransitionTime.After(now), p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp):
 				best = max(best, unknown)
 			case r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened:
-				if n.Status.NodeInfo.BootID != h.bootID || !h.under(r.Metadata.UID).seen {
+				rec := n.record(r.Metadata.UID)
+				if n.Status.NodeInfo.BootID != h.bootID || rec.BootID != h.bootID || !h.under(r.Metadata.UID).seen {
 					best = max(best, unknown)
 				} else if !p.Status.ContainerStatuses[0].State.Running.StartedAt.Before(h.boot) {
-					best = max(best, unknownUntil(!now.Before(h.booted.Add(11*time.Minute)) && n.condition("Ready").Status == "True"))
+					// A leader that comes later sees the boot by a later heartbeat, and has it confirmed first.
+					confirmed := !now.Before(h.booted.Add(11*time.Minute)) && !now.Before(rec.RearmedAt.Add(11*time.Minute))
+					best = max(best, unknownUntil(confirmed && n.condition("Ready").Status == "True"))
 				} else if now.After(h.booted.Add(2 * time.Minute)) { // once the boot is confirmed, a live list decides
 					best = max(best, unknown)
 				}
