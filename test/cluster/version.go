@@ -16,6 +16,7 @@ type Feature struct{ name, since string }
 var (
 	MutatingAdmissionPolicies = Feature{"MutatingAdmissionPolicy of admissionregistration.k8s.io/v1", "1.36"}
 	ResourceSlices            = Feature{"ResourceSlice of resource.k8s.io/v1", "1.34"}
+	SimulatedAnswers          = Feature{"the answers that the simulation imitates", "1.36"}
 	StatusRatcheting          = Feature{"status updates of objects whose unchanged spec a newer CRD refuses", "1.33"}
 )
 

@@ -183,6 +183,7 @@ type answer struct {
 
 // TestTheSimulationsAPIServerAnswersLikeARealOne sends the same requests to both.
 func TestTheSimulationsAPIServerAnswersLikeARealOne(t *testing.T) {
+	server.Needs(t, cluster.SimulatedAnswers)
 	ours, foreign := served(t, false), served(t, true)
 	cluster.Must(t, server.InstallCRD(t.Context(), ours))
 	n := 0
