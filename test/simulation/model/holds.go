@@ -140,14 +140,17 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 		}
 		h := m.node(n.Metadata.UID)
 		if r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
+			ahead := h.boot.After(h.booted.Add(4 * time.Minute))
 			switch {
 			case n.Status.NodeInfo.BootID != h.bootID: // as shown: from before the boot
 				return unknown
-			case !h.under(r.Metadata.UID).seen, h.boot.After(h.booted.Add(4*time.Minute)) && // a wrong clock
+			case !h.under(r.Metadata.UID).seen, ahead &&
 				(now.After(h.booted.Add(2*time.Minute)) || !c.LastHeartbeatTime.After(now.Add(6*time.Minute))):
 				return unknown
 			case c.LastHeartbeatTime.Before(h.boot):
 				return no
+			case ahead: // such a time counts once the boot is confirmed
+				return unknown
 			}
 			return unknownUntil(!now.Before(h.booted.Add(time.Minute)))
 		}
