@@ -14,6 +14,7 @@ import (
 )
 
 func TestAStartThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
+	Must(t, takeSlot()) // the wait for it is no part of the start
 	assets, err := Assets(t.Context(), os.Stderr)
 	Must(t, err)
 	for name, test := range map[string]struct {
