@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -97,7 +96,7 @@ func reportedAge(node *corev1.Node) time.Duration {
 // write that object meanwhile.
 func admissionPatch(node *corev1.Node, taints []corev1.Taint, annotations map[string]string) []byte {
 	var ops []operation
-	if !equality.Semantic.DeepEqual(node.Spec.Taints, taints) {
+	if !ruleset.SameTaints(node.Spec.Taints, taints) {
 		ops = append(ops, operation{Op: "add", Path: "/spec/taints", Value: raw(taints)})
 	}
 	if len(node.Annotations) == 0 && len(annotations) > 0 {

@@ -10,7 +10,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
 // operation is one operation of a JSON Patch, RFC 6902.
@@ -26,14 +27,14 @@ type operation struct {
 // heartbeats, do not matter.
 func patch(node *corev1.Node, taints []corev1.Taint, annotations map[string]string) []byte {
 	changes := annotationChanges(node.Annotations, annotations)
-	if len(changes) == 0 && equality.Semantic.DeepEqual(node.Spec.Taints, taints) {
+	if len(changes) == 0 && ruleset.SameTaints(node.Spec.Taints, taints) {
 		return nil
 	}
 	ops := []operation{
 		{Op: "test", Path: "/metadata/uid", Value: raw(node.UID)},
 		{Op: "test", Path: "/spec/taints", Value: rawTaints(node.Spec.Taints)},
 	}
-	if !equality.Semantic.DeepEqual(node.Spec.Taints, taints) {
+	if !ruleset.SameTaints(node.Spec.Taints, taints) {
 		ops = append(ops, taintOperation(node.Spec.Taints, taints))
 	}
 	return encode(append(ops, changes...))
@@ -117,7 +118,7 @@ func rawTaints(taints []corev1.Taint) json.RawMessage {
 
 // SameInputs reports whether the test operations of a patch have the same result for two versions of a node.
 func SameInputs(a, b *corev1.Node) bool {
-	return a.UID == b.UID && equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints) &&
+	return a.UID == b.UID && ruleset.SameTaints(a.Spec.Taints, b.Spec.Taints) &&
 		maps.Equal(a.Annotations, b.Annotations)
 }
 

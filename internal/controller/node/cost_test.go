@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
@@ -137,6 +138,28 @@ func TestRecordsDoNotDoubleANode(t *testing.T) {
 		if with >= 2*without {
 			t.Errorf("%d bytes with %d records, %d without", with, rules, without)
 		}
+	}
+}
+
+// TestAHeartbeatCostsNoAllocation: of a node that 50 rules have tainted, when nothing but its heartbeats changes.
+func TestAHeartbeatCostsNoAllocation(t *testing.T) {
+	r, before := settled(50, 0)
+	for i := range 50 {
+		before.Spec.Taints = append(before.Spec.Taints,
+			corev1.Taint{Key: fmt.Sprintf("readiness.k8s.io/taint-%d", i), TimeAdded: &before.CreationTimestamp})
+	}
+	after := before.DeepCopy()
+	for i := range after.Status.Conditions {
+		after.Status.Conditions[i].LastHeartbeatTime.Time = r.Clock.Now()
+	}
+	relevant, update := r.Relevant(), event.TypedUpdateEvent[*corev1.Node]{ObjectOld: before, ObjectNew: after}
+	n := testing.AllocsPerRun(20, func() {
+		if relevant.Update(update) {
+			t.Fatal("a heartbeat alone changes no verdict")
+		}
+	})
+	if n > 0 {
+		t.Errorf("%v allocations for a heartbeat, want 0", n)
 	}
 }
 

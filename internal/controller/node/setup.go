@@ -94,7 +94,7 @@ func judgedChanged(before, after *corev1.Node) bool {
 
 // writtenChanged reports whether a field has changed that this controller writes.
 func writtenChanged(before, after *corev1.Node) bool {
-	return !equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
+	return !ruleset.SameTaints(before.Spec.Taints, after.Spec.Taints) ||
 		annotationsChanged(before.Annotations, after.Annotations)
 }
 

@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
 // Workers is the number of nodes that are reconciled at a time.
@@ -27,7 +27,7 @@ func Relevant() predicate.TypedPredicate[*corev1.Node] {
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
 			return (guarded(e.ObjectOld) || guarded(e.ObjectNew)) &&
 				(!maps.Equal(e.ObjectOld.Annotations, e.ObjectNew.Annotations) ||
-					!equality.Semantic.DeepEqual(e.ObjectOld.Spec.Taints, e.ObjectNew.Spec.Taints))
+					!ruleset.SameTaints(e.ObjectOld.Spec.Taints, e.ObjectNew.Spec.Taints))
 		},
 	}
 }
