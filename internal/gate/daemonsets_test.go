@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gate
+package gate_test
 
 import (
 	"testing"
@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	. "github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
@@ -60,8 +61,13 @@ func TestSinceWhenANodeIsInService(t *testing.T) {
 			c.rec(&rec)
 			n.Annotation(compiled.RecordKey(), rec.Encode())
 		}
-		s := StateOf(compiled, n.Obj(), now)
-		got := s.service(compiled, n.Obj())
+		var got readiness.Service
+		in := input(n.Obj(), agents())
+		in.Evaluate = func(r *ruleset.Rule, f *readiness.Facts, at time.Time) readiness.Verdict {
+			got = f.Service
+			return readiness.Evaluate(r, f, at)
+		}
+		DecideNode(in)
 		if !got.Released.Equal(c.want.Released) || got.Undisrupted != c.want.Undisrupted {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gate
+package gate_test
 
 import (
 	"testing"
@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	. "github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
@@ -87,7 +88,7 @@ func TestExistingNodesIdleIsDecidedOnce(t *testing.T) {
 	for _, age := range []time.Duration{2 * time.Hour, 11 * time.Minute} { // before the rule, and relabelled
 		d, after := decided(r, node().Created(now.Add(-age)), false, false, true)
 		if again, _ := decided(r, build.WrapNode(after), false, false, false); d.Reason != ReasonExistingNode ||
-			!d.RecheckAt.Equal(now.Add(podsRetry)) || again.Reason != ReasonEvidenceMissing {
+			!d.RecheckAt.Equal(now.Add(30*time.Second)) || again.Reason != ReasonEvidenceMissing {
 			t.Errorf("%s until its pods are known, asked again at %s; idle: %s", d.Reason, d.RecheckAt, again.Reason)
 		}
 	}

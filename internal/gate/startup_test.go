@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gate
+package gate_test
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	. "github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/test/build"
 )
 

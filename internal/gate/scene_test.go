@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gate
+package gate_test
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/nodegate/nodegate/internal/readiness"
-	"github.com/nodegate/nodegate/internal/ruleset"
+	. "github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/story"
 )
 
 func second(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
@@ -48,63 +48,50 @@ type scene struct {
 // objective is the startup objective of all stories that look at the start.
 const objective = 300 * time.Second
 
-// tell plays a story. What is decided is applied to the node as package taints does, for a taint of one rule.
+// tell plays a story: each scene is a pass of package story, whose patch is applied.
 func tell(t *testing.T, r *build.RuleWrapper, n *build.NodeWrapper, scenes ...scene) {
 	t.Helper()
-	var compiled *ruleset.Rule
-	var observed readiness.Observed
+	w := story.NewWorld(t, r)
 	obj := n.Obj()
-	frozen := ""
 	for i, s := range scenes {
 		name := fmt.Sprintf("scene %d, %s", i+1, s.tells)
 		if s.restarted {
-			compiled, observed = nil, readiness.Observed{}
+			w.Restart()
 		}
 		if s.rule != nil {
 			s.rule(r.Generation(r.NodeReadinessRule.Generation + 1))
 		}
 		if s.node != nil {
-			w := build.WrapNode(obj)
-			s.node(w)
-			obj = w.Obj()
+			changed := build.WrapNode(obj)
+			s.node(changed)
+			obj = changed.Obj()
 		}
 		if s.frozen != "" {
-			frozen = strings.TrimPrefix(s.frozen, "-")
+			w.Frozen = strings.TrimPrefix(s.frozen, "-")
 		}
-		at := second(s.at)
-		compiled = ruleset.Compile(r.Obj(), compiled, at)
-		used := compiled
-		if frozen != "" {
-			used = compiled.Freeze(ruleset.Problem{Reason: frozen, Message: "x"})
+		w.Refuse, w.Evicted, w.Objective = nil, s.evicted, 0
+		if s.full {
+			w.Refuse = []string{r.Name}
 		}
-		override, _ := OverrideOf(obj, at)
-		asked := false
-		within := time.Duration(0)
 		if s.start != "" {
-			within = objective
+			w.Objective = objective
 		}
-		out := DecideNode(&NodeInput{
-			Node: obj, Swept: obj, Rules: ruleset.NewSet(used), Evidence: &readiness.Evidence{}, Override: override, Now: at,
-			Observed: func(*ruleset.Rule) readiness.Observed { return observed },
-			Reserve:  func(*ruleset.Rule, time.Time) bool { asked = true; return !s.full },
-			Evicted:  func(*ruleset.Rule) bool { return s.evicted }, Objective: within,
-		})
-		d := out.Decisions[0]
-		observed = out.Verdicts[0].Observed
 		before := obj
-		obj = carriedOut(obj, &d)
+		after, _, decisions := w.Pass(before, second(s.at))
+		obj = after
+		d := decisions[0]
 		got := strings.TrimSpace(fmt.Sprintf("%s %s %s", d.State, d.Reason, d.Hold.State))
-		if taints := listed(obj); got != s.want || taints != s.taints || asked != s.asks {
-			t.Fatalf("%s: %q with taints %q, asks %t; want %q, %q, %t (record %v)", name, got, taints, asked, s.want, s.taints,
-				s.asks, obj.Annotations)
+		if taints := listed(obj); got != s.want || taints != s.taints || d.Limited != s.asks {
+			t.Fatalf("%s: %q with taints %q, asks %t; want %q, %q, %t (record %v)", name, got, taints, d.Limited, s.want,
+				s.taints, s.asks, obj.Annotations)
 		}
-		if d.Expired != s.expired || d.Expired && !Replaceable(used, obj, at) {
-			t.Errorf("%s: expired is %t, by the node alone %t", name, d.Expired, Replaceable(used, obj, at))
+		if d.Expired != s.expired || d.Expired && !Replaceable(d.Rule, obj, second(s.at)) {
+			t.Errorf("%s: expired is %t, by the node alone %t", name, d.Expired, Replaceable(d.Rule, obj, second(s.at)))
 		}
 		if s.start != "" && string(d.Startup) != strings.TrimPrefix(string(s.start), "-") {
 			t.Errorf("%s: the start is %q, not %q", name, d.Startup, s.start)
 		}
-		value := obj.Annotations[compiled.RecordKey()]
+		value := obj.Annotations[d.Rule.RecordKey()]
 		for _, part := range s.record {
 			if !strings.Contains(value, part) {
 				t.Errorf("%s: the record is %s, without %s", name, value, part)
@@ -113,8 +100,8 @@ func tell(t *testing.T, r *build.RuleWrapper, n *build.NodeWrapper, scenes ...sc
 		if s.record != nil && len(s.record) == 0 && value != "" {
 			t.Errorf("%s: the record is %s", name, value)
 		}
-		if s.untouched && (before.Annotations[compiled.RecordKey()] != value || listed(before) != s.taints) {
-			t.Errorf("%s: the record was %s, and is %s", name, before.Annotations[compiled.RecordKey()], value)
+		if s.untouched && (before.Annotations[d.Rule.RecordKey()] != value || listed(before) != s.taints) {
+			t.Errorf("%s: the record was %s, and is %s", name, before.Annotations[d.Rule.RecordKey()], value)
 		}
 	}
 }
@@ -128,29 +115,4 @@ func listed(n *corev1.Node) string {
 		out = append(out, taint.Key)
 	}
 	return strings.Join(out, " ")
-}
-
-// carriedOut is the node as a decision leaves it.
-func carriedOut(n *corev1.Node, d *Decision) *corev1.Node {
-	if d.Frozen {
-		return n
-	}
-	w := build.WrapNode(n)
-	if was, err := ParseTaint(d.Was.Record.Taint); err == nil {
-		w.Untaint(was.Key)
-	} else if d.Manages() {
-		w.Untaint(d.Rule.Taint.Key)
-	}
-	if d.Claim && d.Rule.Taint != nil {
-		w.Taint(d.Rule.Taint.Key, d.Rule.Taint.Value, d.Rule.Taint.Effect)
-	}
-	w.Unannotate(d.Rule.RecordKey())
-	if d.Record != (Record{}) {
-		w.Annotation(d.Rule.RecordKey(), d.Record.Encode())
-	}
-	w.Unannotate(d.Rule.MarkerKey())
-	if d.Marked {
-		w.Annotation(d.Rule.MarkerKey(), "{}")
-	}
-	return w.Obj()
 }
