@@ -226,9 +226,9 @@ func (m *Model) satisfied(n *node, other *rule, v *View, late bool) answer {
 	case other.Spec.bootstrap() && (n.marked(other) || other.Spec.Timeout.Action == "Release"):
 		return unknown // it may have let the node pass for good
 	}
-	holds := m.holds(n, other, v, late)
-	if s := other.Spec.Stabilization; s.ReadySeconds+s.UnreadySeconds > 0 && !late {
-		return unknown
+	holds, windows := m.holds(n, other, v, late), other.Spec.Stabilization
+	if v.Process != 0 && (holds == yes && windows.ReadySeconds > 0 || holds == no && windows.UnreadySeconds > 0) {
+		return unknown // a window may not be over: only at rest all are
 	}
 	return holds
 }

@@ -37,13 +37,18 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 			claimed++
 		}
 	}
-	if strings.Contains(string(r.Spec.MaxUnavailable), "%") && len(m.nodes) > len(v.Nodes) {
-		return true // a node that has just been deleted may count still
+	if v.share(r) {
+		return true
 	}
 	m.check("limit", claimed <= allowed(r.Spec.MaxUnavailable, all),
 		"rule %s claims %d nodes in service of %d, by node %s",
 		r.Metadata.Name, claimed, all, shown.Metadata.Name)
 	return true
+}
+
+// share reports whether a limit is a percentage of a number that may include nodes that are gone.
+func (v *View) share(r *rule) bool {
+	return v.Leaving && strings.Contains(string(r.Spec.MaxUnavailable), "%")
 }
 
 func allowed(limit json.RawMessage, of int) int {

@@ -12,13 +12,15 @@ import (
 
 // View is what a replica was shown when it made a write.
 type View struct {
-	// Process tells processes apart, also those of one replica; Started is when it started.
+	// Process tells processes apart, also those of one replica; 0: at rest. Started is when it started.
 	Process int
 	Started time.Time
 	// Now is its time.
 	Now time.Time
 	// Nodes are those of its cache, by name; Rules are those that its handler has heard of.
 	Nodes, Rules map[string]Document
+	// Leaving is whether its cache has lost nodes that its controller has not looked for since: they count still.
+	Leaving bool
 	// Claims are the NodeClaims as it last read them, by name.
 	Claims map[string]Document
 	// Pods are those of its watches, by watch; a watch that has not listed is not among them.

@@ -58,7 +58,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		m.closed(shown, r, v)
 		u.claimer, u.forced = v.Process, shown.override() == "Hold"
 		h.last = is
-		if !was.has(has) { // else it is adopted
+		if !was.has(has) || shown.claimedByAnother(uid, has) { // else it is adopted
 			m.booting(shown, r, v)
 			m.spared(shown, r, v)
 			u.served = u.served || m.arrived(shown, r, v)
@@ -87,6 +87,9 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		h.guarded = true
 	case !was.record(uid).GuardedSince.IsZero() && m.holds(shown, r, v, false) != no:
 		h.guarded = false // the node has recovered: its pods stay
+	}
+	if is.record(uid).BootID == "" {
+		u.seen = false // a rule that begins to match the node again does not know when it booted
 	}
 	if !r.Spec.NodeSelector.matches(shown.Metadata.Labels) && is.record(uid).Released.IsZero() {
 		// Whether a node that comes back is in service is open.

@@ -216,6 +216,17 @@ func (n *node) claims() map[string]bool {
 	return out
 }
 
+// claimedByAnother reports whether the record of another rule claims a taint: then a rule that claims it, too, does not
+// adopt it.
+func (n *node) claimedByAnother(ruleUID, taintID string) bool {
+	for key := range n.Metadata.Annotations {
+		if uid, ok := strings.CutPrefix(key, recordPrefix); ok && uid != ruleUID && n.claim(uid) == taintID {
+			return true
+		}
+	}
+	return false
+}
+
 func (n *node) record(ruleUID string) record {
 	r, known := n.records[ruleUID]
 	if !known {

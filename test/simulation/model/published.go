@@ -37,7 +37,7 @@ func (m *Model) publishes(was, is *node, v *View) {
 
 // marks: a condition that becomes False is within maxUnavailable, by what the replica was shown and has written.
 func (m *Model) marks(r *rule, t string, v *View) {
-	if r.Spec.MaxUnavailable == nil || len(m.rules[r.Metadata.UID].inForce) > 1 {
+	if r.Spec.MaxUnavailable == nil || len(m.rules[r.Metadata.UID].inForce) > 1 || v.share(r) {
 		return
 	}
 	marked, all := 0, 0

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/simulation/api"
@@ -87,6 +88,7 @@ func (r *Replica) view() *model.View {
 	for name, o := range r.stores[api.Nodes].objects {
 		v.Nodes[name] = o
 	}
+	v.Leaving = r.leaving()
 	maps.Copy(v.Rules, r.heard.rules)
 	v.Claims = maps.Clone(r.heard.claims)
 	for key, f := range r.evidence {
@@ -103,4 +105,22 @@ func (r *Replica) view() *model.View {
 		v.Running = append(v.Running, o)
 	}
 	return v
+}
+
+// leaving reports whether a node is gone from the store, and the controller of nodes has not looked for it since.
+func (r *Replica) leaving() bool {
+	nodes, stored := r.controllers[0], r.stores[api.Nodes].objects
+	for _, n := range nodes.source.pending {
+		if n.after == nil {
+			return true
+		}
+	}
+	for _, requests := range []map[reconcile.Request]bool{nodes.queue.ready, nodes.queue.working} {
+		for request := range requests {
+			if stored[request.Name] == nil {
+				return true
+			}
+		}
+	}
+	return false
 }

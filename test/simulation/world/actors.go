@@ -103,6 +103,7 @@ func (w *World) send(r api.Request) {
 
 func (w *World) doRule(s *script.Step) {
 	name := ruleName(s.Rule)
+	before := w.server.Get(api.Rules, name)
 	switch s.Do {
 	case "rule.create":
 		body := fmt.Sprintf(`{"apiVersion":"readiness.node.x-k8s.io/v1alpha1","kind":"NodeReadinessRule",`+
@@ -115,5 +116,7 @@ func (w *World) doRule(s *script.Step) {
 	case "rule.delete":
 		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Rules, Name: name})
 	}
-	w.Model.RuleWritten(document(w.server.Get(api.Rules, name)))
+	if after := w.server.Get(api.Rules, name); after != before { // else a foreign CRD may only show it without some fields
+		w.Model.RuleWritten(document(after))
+	}
 }

@@ -129,7 +129,7 @@ func (w *World) rest() {
 	w.recover()
 	w.wrote = w.now
 	beat := w.now
-	for turn := 0; w.now.Sub(w.wrote) < quiet; turn++ {
+	for turn := 0; ; turn++ {
 		if turn == maxTurns {
 			w.Model.Fail("quiescence", fmt.Sprintf("the replicas still write after %d turns", maxTurns))
 			return
@@ -142,6 +142,9 @@ func (w *World) rest() {
 		w.evict()
 		if w.Model.Failure != "" {
 			return
+		}
+		if w.now.Sub(w.wrote) >= quiet { // what is due now is done
+			break
 		}
 		next := beat
 		for _, r := range w.replicas {
