@@ -124,6 +124,17 @@ var mutants = []mutant{
 		return frozen(in, d)
 	case in.Rule.Mode == ruleset.Deleting:
 		return departed`, "left|frozen", 2000},
+	{"a taint that another rule claims needs no limit", "internal/gate/gate.go",
+		`n.State.Present && !n.State.Shared //`, `n.State.Present && (MUTANT || !n.State.Shared) //`, "limit", 5000},
+	{"the guard of a completed rule has no end", "internal/gate/gate.go",
+		`	n.recheck(n.d.Hold.RecheckAt)`, `	if !MUTANT {
+		n.recheck(n.d.Hold.RecheckAt)
+	}`, "evicted", 20000},
+	{"in dry-run each pass finds a reboot again", "internal/gate/rule.go",
+		`if w := &would.Record; r.BootID != "" {`, `if w := &would.Record; r.BootID != "" && !MUTANT {`, "quiescence", 20000},
+	{"a node that is held again after its timeout waits for a restart", "internal/gate/replace.go",
+		`	return !s.Released && !rec.TimedOut`, `	return (s.Claimed || !MUTANT) && !s.Released && !rec.TimedOut`,
+		"replaces", 20000},
 	{"any number of published conditions becomes False", "internal/fleet/marks.go",
 		`	if state.places() <= 0 {`, `	if !MUTANT && state.places() <= 0 {`, "marked", 5000},
 	{"a published condition is written over another one", "internal/gate/publish.go",
