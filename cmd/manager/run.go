@@ -6,7 +6,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,8 +48,17 @@ func run(ctx context.Context, o *options) error {
 	if !o.election.enabled {
 		ctrl.Log.Info("Running without leader election: this must be the only replica")
 	}
+	limitMemory(ctx)
 	ctrl.Log.Info("Starting", "version", version.Version, "commit", version.Commit())
 	return operator.Run(ctx, mgr, settings)
+}
+
+// limitMemory lets garbage be collected in time for the memory to stay below 90 % of the container's limit, also after
+// that limit was changed in place. GOMEMLIMIT in the environment takes precedence. An error is logged: the operator
+// does not depend on it.
+func limitMemory(ctx context.Context) {
+	logger := slog.New(logr.ToSlogHandler(ctrl.Log))
+	_, _ = memlimit.Set(memlimit.WithLogger(logger), memlimit.WithRefreshInterval(ctx, time.Minute))
 }
 
 // kubeconfig returns the configuration of the cluster that --kubeconfig, KUBECONFIG or the pod names.

@@ -92,6 +92,11 @@ func chart(t *testing.T, action, path string, more ...string) {
 // replaces them.
 func install(t *testing.T) {
 	chart(t, "install", earlier(t), "--create-namespace", "--set", "podLabels.version=earlier")
+	// 90 % of the chart's 1Gi, read from the container's cgroup.
+	logs := kubectl(t, "-n", "nodegate-system", "logs", "deployment/nodegate-manager")
+	if want := `"GOMEMLIMIT":966367641`; !strings.Contains(logs, want) {
+		t.Errorf("the operator's log does not say %s:\n%s", want, logs)
+	}
 }
 
 // upgrade brings an earlier version to this one, with a rule, a node that is held and one that is not, while the leader
