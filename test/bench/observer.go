@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	toolswatch "k8s.io/client-go/tools/watch"
@@ -26,9 +25,9 @@ import (
 
 // observer sees the nodes by a watch of its own, and when their taints change.
 type observer struct {
-	client kubernetes.Interface
-	cancel context.CancelFunc
-	done   <-chan struct{}
+	client   kubernetes.Interface
+	cancel   context.CancelFunc
+	watching sync.WaitGroup
 
 	mu      sync.Mutex
 	index   map[string]int
@@ -54,44 +53,69 @@ func newObserver(c kubernetes.Interface, names []string) *observer {
 
 // start begins to watch. The context is for the start only.
 func (o *observer) start(ctx context.Context) error {
-	list, err := o.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	version, err := o.list(ctx)
 	if err != nil {
-		return fmt.Errorf("listing nodes: %w", err)
-	}
-	now := time.Now()
-	for i := range list.Items {
-		o.see(&list.Items[i], now)
+		return err
 	}
 	ctx, o.cancel = context.WithCancel(context.Background())
-	w, err := toolswatch.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
-		WatchFuncWithContext: o.client.CoreV1().Nodes().Watch,
+	o.watching.Go(func() {
+		// An API server that is busy ends the watch, and may no longer know its version: then all nodes are listed again.
+		for ctx.Err() == nil {
+			if err = o.follow(ctx, version); apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+				version, err = o.list(ctx)
+			}
+			if err != nil {
+				o.fail(err)
+				return
+			}
+		}
 	})
-	if err != nil {
-		return fmt.Errorf("watching nodes: %w", err)
-	}
-	go o.follow(w.ResultChan())
-	o.done = w.Done()
 	return nil
 }
 
 func (o *observer) stop() {
 	if o.cancel != nil {
 		o.cancel()
-		<-o.done
+		o.watching.Wait()
 	}
 }
 
-func (o *observer) follow(events <-chan watch.Event) {
-	for e := range events {
-		now := time.Now()
-		if node, ok := e.Object.(*corev1.Node); ok {
-			o.see(node, now)
-			continue
-		}
-		o.mu.Lock()
-		o.err = fmt.Errorf("watching nodes: %w", apierrors.FromObject(e.Object))
-		o.mu.Unlock()
+// list looks at all nodes, and returns the version from which on they are to be watched.
+func (o *observer) list(ctx context.Context) (version string, err error) {
+	list, err := o.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", fmt.Errorf("listing nodes: %w", err)
 	}
+	now := time.Now()
+	for i := range list.Items {
+		o.see(&list.Items[i], now)
+	}
+	return list.ResourceVersion, nil
+}
+
+// follow looks at the nodes that change, until the context or the watch ends.
+func (o *observer) follow(ctx context.Context, version string) error {
+	w, err := toolswatch.NewRetryWatcherWithContext(ctx, version, &cache.ListWatch{
+		WatchFuncWithContext: o.client.CoreV1().Nodes().Watch,
+	})
+	if err != nil {
+		return fmt.Errorf("watching nodes: %w", err)
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		node, ok := e.Object.(*corev1.Node)
+		if !ok {
+			return fmt.Errorf("watching nodes: %w", apierrors.FromObject(e.Object))
+		}
+		o.see(node, time.Now())
+	}
+	return nil
+}
+
+func (o *observer) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = err
 }
 
 func (o *observer) see(node *corev1.Node, now time.Time) {
