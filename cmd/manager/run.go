@@ -29,6 +29,7 @@ const leaseName = "nodegate.readiness.node.x-k8s.io"
 
 // run runs the operator until the context ends.
 func run(ctx context.Context, o *options) error {
+	limitMemory(ctx)
 	cfg, err := kubeconfig()
 	if err != nil {
 		return err
@@ -48,7 +49,6 @@ func run(ctx context.Context, o *options) error {
 	if !o.election.enabled {
 		ctrl.Log.Info("Running without leader election: this must be the only replica")
 	}
-	limitMemory(ctx)
 	ctrl.Log.Info("Starting", "version", version.Version, "commit", version.Commit())
 	return operator.Run(ctx, mgr, settings)
 }
