@@ -141,7 +141,7 @@ func (n *subject) rearm() {
 // cameInService reports whether the node was in service when the rule began to match it. If that is unknown, it counts
 // as in service.
 func (n *subject) cameInService() (came, known bool) {
-	if n.Occupied == nil || !n.adds() || n.State.HasRecord || n.State.Released || n.State.Present || n.State.Claimed ||
+	if n.Occupied == nil || !n.adds() || n.State.HasRecord || n.State.Released || n.adopts() || n.State.Claimed ||
 		n.Now.Sub(n.Node.CreationTimestamp.Time) <= ServiceAge || n.holds() {
 		return false, true
 	}
@@ -152,7 +152,7 @@ func (n *subject) cameInService() (came, known bool) {
 // next chooses the transition. The first case that applies decides.
 func (n *subject) next() move {
 	bootstrapOnly := n.Rule.Spec.BootstrapOnly()
-	present := n.State.Present && !n.State.Shared // a taint to adopt
+	present := n.adopts()
 	switch {
 	case n.Override.Action == OverrideRelease:
 		n.recheck(n.Override.Until)
@@ -297,6 +297,9 @@ func (n *subject) holds() bool {
 
 // adds reports whether the rule may add anything to this node.
 func (n *subject) adds() bool { return n.Node.DeletionTimestamp.IsZero() }
+
+// adopts reports whether the node has the rule's taint, and not because another rule claims it.
+func (n *subject) adopts() bool { return n.State.Present && !n.State.Shared }
 
 // passes reports whether the timeout has passed, and its action releases the node.
 func (n *subject) passes() bool { return !n.rec.TimedOut.IsZero() && n.Rule.Spec.Timeout.Releases() }

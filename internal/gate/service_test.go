@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	. "github.com/nodegate/nodegate/internal/gate"
@@ -29,7 +30,7 @@ func decided(r *build.RuleWrapper, n *build.NodeWrapper, occupied, busy, unknown
 	})
 	d := out.Decisions[0]
 	if !d.Record.Empty() {
-		obj.Annotations = map[string]string{compiled.RecordKey(): d.Record.Encode()}
+		metav1.SetMetaDataAnnotation(&obj.ObjectMeta, compiled.RecordKey(), d.Record.Encode())
 	}
 	return d, obj
 }
@@ -56,6 +57,9 @@ func TestANodeThatRunsPodsWhenItComesToMatchIsInService(t *testing.T) {
 			node: node().Created(now.Add(-10 * time.Minute)), want: "EvidenceMissing"},
 		"one that is tainted already is held": {rule: rule("r", "A").MaxUnavailable("1"),
 			node: old().Taint("example.com/r", "", corev1.TaintEffectNoSchedule), want: "EvidenceMissing"},
+		"one that another rule has tainted is not": {rule: rule("r", "A").MaxUnavailable("1"),
+			node: old().Taint("example.com/r", "", corev1.TaintEffectNoSchedule).
+				Annotation("readiness.node.x-k8s.io/rule-other", `{"taint":"example.com/r=:NoSchedule"}`), want: "OverBudget"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, after := decided(c.rule, c.node, !c.idle, true, false)

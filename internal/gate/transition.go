@@ -63,7 +63,7 @@ func (n *subject) hold() {
 	n.rec.Limited = limited
 	if n.rec.Taint == "" {
 		n.rec.Since = n.claim()
-		n.rec.Adopted = n.State.Present && !n.State.Shared
+		n.rec.Adopted = n.adopts()
 	}
 	if n.rec.Taint == "" || n.adds() { // an edited taint replaces the old one, where something may be added
 		n.rec.Taint = FormatTaint(*n.Rule.Taint)

@@ -125,7 +125,10 @@ var mutants = []mutant{
 	case in.Rule.Mode == ruleset.Deleting:
 		return departed`, "left|frozen", 2000},
 	{"a taint that another rule claims needs no limit", "internal/gate/gate.go",
-		`n.State.Present && !n.State.Shared //`, `n.State.Present && (MUTANT || !n.State.Shared) //`, "limit", 5000},
+		`	present := n.adopts()`, `	present := n.adopts() || MUTANT && n.State.Present`, "limit", 5000},
+	{"an old node with pods is new to a rule if another one has tainted it", "internal/gate/gate.go",
+		`n.State.Released || n.adopts() ||`, `n.State.Released || n.adopts() || MUTANT && n.State.Present ||`,
+		"spared|limit", 20000},
 	{"the guard of a completed rule has no end", "internal/gate/gate.go",
 		`	n.recheck(n.d.Hold.RecheckAt)`, `	if !MUTANT {
 		n.recheck(n.d.Hold.RecheckAt)
