@@ -47,16 +47,17 @@ verify_modules() {
 	fi
 }
 
-# verify_scripts lets the shell that a script names parse it.
+# verify_scripts lets the shell that a script names parse it, and checks that it can be run.
 verify_scripts() {
 	git ls-files --cached --others --exclude-standard -- '*.sh' .ci/run | while IFS= read -r file; do
+		[ -x "$file" ] || echo "$file" >>"$1"
 		case $(head -n 1 "$file") in
 		*bash*) bash -n "$file" || echo "$file" >>"$1" ;;
 		*) sh -n "$file" || echo "$file" >>"$1" ;;
 		esac
 	done
 	if [ -s "$1" ]; then
-		fault "do not parse:" $(cat "$1")
+		fault "do not parse, or are not executable:" $(cat "$1")
 	fi
 }
 

@@ -82,7 +82,7 @@ func (c *Cluster) writeKubeconfig(path, user string, groups ...string) (string, 
 
 // Kubeconfig writes a kubeconfig file for a server until the test ends, and returns its path. Without ca, clients
 // accept any certificate. token may be empty.
-func Kubeconfig(t *testing.T, server string, ca []byte, token string) string {
+func Kubeconfig(t testing.TB, server string, ca []byte, token string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	Must(t, clientcmd.WriteToFile(clientcmdapi.Config{

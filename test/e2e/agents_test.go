@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,8 +26,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -85,14 +85,7 @@ func (a *agents) kubeconfig(pod *corev1.Pod) string {
 		Name: pod.Spec.ServiceAccountName}}
 	a.Must(a.Client.SubResource("token").Create(a.T.Context(), account, request))
 	config := a.Config()
-	path := filepath.Join(a.dir, pod.Name+".kubeconfig")
-	a.Must(clientcmd.WriteToFile(clientcmdapi.Config{
-		CurrentContext: "c",
-		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: request.Status.Token}},
-	}, path))
-	return path
+	return cluster.Kubeconfig(a.T, config.Host, config.CAData, request.Status.Token)
 }
 
 // mount follows the operator's ConfigMap into a directory, as kubelet does, until the test ends.
@@ -187,15 +180,17 @@ func (a *agents) answers(url string, status int, text string) {
 func TestExampleCNIProbe(t *testing.T) {
 	e := newPool(t, 0)
 	a := e.installAgents()
-	calico := startEndpoint(t, calicoAddress)
+	var calico atomic.Int64 // what its endpoint answers
+	calico.Store(http.StatusServiceUnavailable)
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(int(calico.Load()))
+	}))
+	t.Cleanup(endpoint.Close)
+	_, port, err := net.SplitHostPort(endpoint.Listener.Addr().String())
+	e.Must(err)
 	text, err := os.ReadFile(cluster.Example("cni-probe", "rule.yaml"))
 	e.Must(err)
-	if calico.address != calicoAddress {
-		t.Logf("%s is taken: the example asks %s here", calicoAddress, calico.address)
-		_, port, err := net.SplitHostPort(calico.address)
-		e.Must(err)
-		text = bytes.Replace(text, []byte("port: 9099"), []byte("port: "+port), 1)
-	}
+	text = bytes.Replace(text, []byte("port: 9099"), []byte("port: "+port), 1)
 	const taint, condition = "readiness.k8s.io/NetworkReady", "projectcalico.org/CalicoReady"
 	rule := e.ApplyText(string(text))[0]
 	// Of nodes that were there before, the limit would leave one open.
@@ -222,7 +217,7 @@ func TestExampleCNIProbe(t *testing.T) {
 	for _, node := range e.Nodes {
 		reported(node, "False NodegateProbeFailed")
 	}
-	calico.answer(t, http.StatusOK)
+	calico.Store(http.StatusOK)
 	for i, node := range e.Nodes {
 		reported(node, "True NodegateProbeSucceeded")
 		e.taints(i)

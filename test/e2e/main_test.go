@@ -6,7 +6,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -27,13 +26,6 @@ var clusters = cluster.Shared(func(ctx context.Context) (*cluster.Cluster, error
 })
 
 func TestMain(m *testing.M) {
-	if address := os.Getenv(endpointEnv); address != "" {
-		if err := serveEndpoint(address); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
 	logf.SetLogger(klog.Background())
 	clusters.Main(m)
 }

@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,7 +20,6 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/haproxy"
 )
 
 // served is a rule that has the agents look at all that they can look at without the API server.
@@ -38,11 +39,10 @@ spec:
     - {name: network, timeoutSeconds: 5, network: {resolve: [service.test], defaultGateway: true}}
 `
 
-// agentsAnswer breaks one node in each way that its agent looks for, for real, while the other one stays well. An
-// HAProxy takes the node out each time, and in again.
+// agentsAnswer breaks one node in each way that its agent looks for, for real, while the other one stays well.
 func agentsAnswer(t *testing.T) {
 	ctx := t.Context()
-	resolver := startResolver(t)
+	startResolver(t)
 	node, other := lab.Nodes()[0], lab.Nodes()[1]
 	for _, n := range []*Node{node, other} {
 		on(t, n, "mkdir -p /var/lib/small /var/lib/data && mount -t tmpfs -o size=1m tmpfs /var/lib/small && mount -t "+
@@ -51,15 +51,11 @@ func agentsAnswer(t *testing.T) {
 	kubectl(t, "label", "node", "--overwrite", node.Name, other.Name, "example.com/pool=served")
 	apply(t, served)
 	kubectl(t, "-n", "nodegate-system", "rollout", "status", "daemonset/nodegate-agent", "--timeout=180s")
-	well := func(n *Node) {
+	answers := func(n *Node, failing string) {
 		t.Helper()
-		eventually(t, n.Name+" is well", func() error { return healthy(ctx, n, "") })
+		eventually(t, fmt.Sprintf("%s fails for %q", n.Name, failing), func() error { return healthy(ctx, n, failing) })
 	}
-	well(node)
-	well(other)
-	b := balance(t, "10")
-	var want []haproxy.Change
-
+	answers(node, "")
 	for _, fault := range []struct {
 		check         string
 		breaks, fixed func()
@@ -69,39 +65,16 @@ func agentsAnswer(t *testing.T) {
 			func() { cluster.Must(t, node.Runtime.Resume()) }},
 		{"filesystem_ro", func() { on(t, node, "mount -o remount,bind,ro /var/lib/data") },
 			func() { on(t, node, "mount -o remount,bind,rw /var/lib/data") }},
-		{"filesystem_ro", func() { on(t, node, "mount -o remount,ro /var/lib/data") },
-			func() { on(t, node, "mount -o remount,rw /var/lib/data") }},
 		{"disk_pressure", func() { on(t, node, "head -c 1000000 /dev/zero > /var/lib/small/full") },
 			func() { on(t, node, "rm /var/lib/small/full") }},
 		{"network", func() { on(t, node, "ip route del default") },
 			func() { on(t, node, "ip route add default via "+Gateway) }},
 	} {
-		began := time.Now()
 		fault.breaks()
-		eventually(t, node.Name+" fails for "+fault.check, func() error { return healthy(ctx, node, fault.check) })
-		eventually(t, other.Name+" is well while "+fault.check+" fails on "+node.Name,
-			func() error { return healthy(ctx, other, "") })
-		b.out(t, node, other)
-		t.Logf("%s: out after %s", fault.check, time.Since(began).Round(100*time.Millisecond))
+		answers(node, fault.check)
+		answers(other, "")
 		fault.fixed()
-		well(node)
-		b.in(t, node)
-		want = append(want, wentOutAndIn(node.Name)...)
-	}
-	b.noneFailed(t)
-	if diff := cmp.Diff(want, b.health.Changes(t)); diff != "" {
-		t.Errorf("HAProxy's changes, -want +got:\n%s", diff)
-	}
-	b.clients.Stop()
-
-	resolver.stop()
-	for _, n := range []*Node{node, other} {
-		eventually(t, "no resolver answers", func() error { return healthy(ctx, n, "network") })
-		b.isOut(t, n)
-	}
-	resolver.start(t)
-	for _, n := range []*Node{node, other} {
-		b.isIn(t, n)
+		answers(node, "")
 	}
 	kubectl(t, "delete", "nrr", "served", "--timeout=60s")
 	for _, n := range []*Node{node, other} {
@@ -112,6 +85,42 @@ func agentsAnswer(t *testing.T) {
 			return nil
 		})
 		on(t, n, "umount /var/lib/small /var/lib/data")
+	}
+}
+
+// updatesAgents replaces the agents one after another. Each says that it ends before it does, and the next one follows
+// when its successor answers.
+func updatesAgents(t *testing.T) {
+	codes := make([][]int, 2) // the codes of each node's agent in their order, 0 for none
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+			ready := 0
+			for i, n := range lab.Nodes()[:2] {
+				code, _, _ := cluster.GetWith(context.Background(), client, "http://"+n.Address+":25001/health", "")
+				if len(codes[i]) == 0 || codes[i][len(codes[i])-1] != code {
+					codes[i] = append(codes[i], code)
+				}
+				if code == http.StatusOK {
+					ready++
+				}
+			}
+			if ready == 0 {
+				t.Errorf("no agent answers that its node is ready: %v", codes)
+			}
+		}
+	})
+	chart(t, "upgrade", filepath.Join(checkout, "charts", "nodegate"), "--reset-then-reuse-values",
+		"--set", `agent.podAnnotations.example\.com/turn=second`, "--set", "agent.minReadySeconds=10")
+	kubectl(t, "-n", "nodegate-system", "rollout", "status", "daemonset/nodegate-agent", "--timeout=180s")
+	stop()
+	asking.Wait()
+	for _, got := range codes {
+		if diff := cmp.Diff([]int{200, 404, 0, 200}, got); diff != "" {
+			t.Errorf("the answers of a node, -want +got:\n%s", diff)
+		}
 	}
 }
 
@@ -152,24 +161,12 @@ func healthy(ctx context.Context, n *Node, failing string) error {
 	return nil
 }
 
-// resolver is the nodes'. It answers each question for a name with one address.
-type resolver struct{ conn net.PacketConn }
-
-func startResolver(t *testing.T) *resolver {
-	t.Helper()
-	r := &resolver{}
-	r.start(t)
-	t.Cleanup(r.stop)
-	return r
-}
-
-func (r *resolver) stop() { _ = r.conn.Close() }
-
-func (r *resolver) start(t *testing.T) {
+// startResolver starts the nodes' resolver, which answers each question for a name with one address.
+func startResolver(t *testing.T) {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", Gateway+":53")
 	cluster.Must(t, err)
-	r.conn = conn
+	t.Cleanup(func() { _ = conn.Close() })
 	go func() {
 		buffer := make([]byte, 4096)
 		for {

@@ -120,12 +120,6 @@ func kubectl(t *testing.T, args ...string) string {
 // example applies a file of examples/, with what it has on other clusters replaced.
 func example(t *testing.T, file string, replace ...string) {
 	t.Helper()
-	apply(t, exampleText(t, file, replace...))
-}
-
-// exampleText is a file of examples/, with what it has elsewhere replaced.
-func exampleText(t *testing.T, file string, replace ...string) string {
-	t.Helper()
 	text, err := os.ReadFile(filepath.Join(checkout, "examples", file))
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +129,7 @@ func exampleText(t *testing.T, file string, replace ...string) string {
 			t.Fatalf("%s does not contain %q", file, replace[i])
 		}
 	}
-	return strings.NewReplacer(replace...).Replace(string(text))
+	apply(t, strings.NewReplacer(replace...).Replace(string(text)))
 }
 
 func apply(t *testing.T, text string) {

@@ -21,7 +21,7 @@ const (
 func uninstall(t *testing.T) {
 	n := lab.Nodes()[0].Name
 	kubectl(t, "taint", "node", n, foreign+"=yes:NoSchedule")
-	kubectl(t, "label", "node", n, "kubernetes.azure.com/mode-", "node-role.kubernetes.io/worker=")
+	kubectl(t, "label", "node", n, "--overwrite", "node-role.kubernetes.io/worker=")
 	eventually(t, "it is held", func() error { return tainted(t.Context(), n, networkTaint, true) })
 
 	follow(t, documented(t, removal, "In order", ""))
@@ -147,7 +147,7 @@ func nothingLeft(t *testing.T) {
 	t.Helper()
 	for _, node := range lab.Nodes() {
 		text := kubectl(t, "get", "node", node.Name, "-o", "yaml")
-		for _, trace := range []string{networkTaint, storageTaint, removed, "startup.k8s.io/initializing",
+		for _, trace := range []string{networkTaint, storageTaint, removed,
 			"readiness.node.x-k8s.io", "readiness.k8s.io/bootstrap"} {
 			if strings.Contains(text, trace) {
 				t.Errorf("%s is left on %s", trace, node.Name)

@@ -19,16 +19,13 @@ import (
 const (
 	// migration is the page that takesOver goes by.
 	migration = "docs/migrate-from-node-readiness-controller.md"
-	// reporterImage is the image of the incumbent controller's reporter.
-	reporterImage = "registry.k8s.io/node-readiness-controller/node-readiness-reporter:v0.1.1"
 
 	networkTaint, storageTaint = "readiness.k8s.io/NetworkReady", "readiness.k8s.io/StorageReady"
 	networkRule, storageRule   = "network-readiness-rule", "storage-readiness-rule"
 )
 
 // takesOver goes by the page about coming from the incumbent controller, on a cluster that looks as that controller
-// leaves it. Its images are not at hand: what it has written is written here in its place, and its reporter's pods wait
-// for their image until they are given ours.
+// leaves it. Its images are not at hand: what it and its reporter have written is written here in their place.
 func takesOver(t *testing.T) {
 	ctx := t.Context()
 	nodes := atLeast(t, 4)
@@ -75,15 +72,7 @@ func takesOver(t *testing.T) {
 	}
 
 	// What is held goes on to be held for its reason, and no longer.
-	apply(t, reporter(t, Image))
-	kubectl(t, "-n", "kube-system", "rollout", "status", "daemonset/cni-reporter", "--timeout=180s")
-	eventually(t, "our reporter, in the place of the other, says that Calico is not ready",
-		condition(ctx, held.Name, "False", "EndpointNotReady"))
-	if err := tainted(ctx, held.Name, networkTaint, true); err != nil {
-		t.Error(err)
-	}
-	post(t, "http://"+held.Address+":9099/ready")
-	eventually(t, "then that it is", condition(ctx, held.Name, "True", "EndpointOK"))
+	report(t, held.Name, "projectcalico.org/CalicoReady", "True")
 	eventually(t, "the node is released", func() error { return tainted(ctx, held.Name, networkTaint, false) })
 	uid := kubectl(t, "get", "nrr", networkRule, "-o", "jsonpath={.metadata.uid}")
 	eventually(t, "it is marked as the others are", says(ctx, `{"rule-name":"`+networkRule+`"}`, "get", "node", held.Name,
@@ -100,9 +89,7 @@ func takesOver(t *testing.T) {
 	if diff := cmp.Diff([]string{held.Name + " is released"}, storage()); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", storageTaint, diff)
 	}
-	for _, manifest := range []string{"namespace/nrr-system", "daemonset/cni-reporter", "daemonset/calico-node"} {
-		kubectl(t, "-n", "kube-system", "delete", manifest, "--timeout=120s")
-	}
+	kubectl(t, "delete", "namespace", "nrr-system", "--timeout=120s")
 	follow(t, documented(t, removal, "In order", "")) // the rules have their finalizer from the other controller
 	nothingLeft(t)
 }
@@ -128,10 +115,6 @@ func incumbent(t *testing.T, held, completed, completedEarlier, relabelled strin
 	kubectl(t, "-n", "kube-system", "delete", "daemonset", "cni-reporter", "calico-node", "--ignore-not-found",
 		"--timeout=120s")
 	kubectl(t, "label", "node", "--overwrite", held, completed, completedEarlier, "example.com/pool=inherited")
-	// where the stand-in for Calico runs
-	kubectl(t, "label", "node", "--overwrite", held, "node-role.kubernetes.io/worker=")
-	apply(t, calico)
-	apply(t, reporter(t, reporterImage))
 
 	kubectl(t, "apply", "-f", "testdata/incumbent/definition.yaml")
 	kubectl(t, "wait", "--for=condition=Established", "crd/nodereadinessrules.readiness.node.x-k8s.io", "--timeout=60s")
@@ -182,19 +165,6 @@ func writeStatus(t *testing.T, rule string, taints map[string]string) {
 		t.Fatal(err)
 	}
 	kubectl(t, "patch", "nrr", rule, "--subresource=status", "--type=merge", "-p", string(patch))
-}
-
-// reporter is the manifest of the incumbent's reporter with one image or the other, and nothing else different.
-func reporter(t *testing.T, image string) string {
-	t.Helper()
-	return exampleText(t, "cni-readiness/calico-rbac-node-status-patch-role.yaml") + "---\n" +
-		exampleText(t, "cni-readiness/cni-reporter-ds.yaml", "image: ghcr.io/nodegate/nodegate:v0.1.0", "image: "+image)
-}
-
-// condition wants a reporter to have said something of Calico on a node.
-func condition(ctx context.Context, node, status, reason string) func() error {
-	return says(ctx, status+" "+reason, "get", "node", node, "-o",
-		`jsonpath={range .status.conditions[?(@.type=="projectcalico.org/CalicoReady")]}{.status} {.reason}{end}`)
 }
 
 // counts are the nodes of a rule, by its status.

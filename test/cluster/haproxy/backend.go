@@ -6,7 +6,6 @@ package haproxy
 import (
 	"encoding/csv"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -84,34 +83,4 @@ func (s Statistics) Is(server string, want Fields) error {
 func (b Backend) Becomes(t testing.TB, server string, want Fields) {
 	t.Helper()
 	cluster.Eventually(t, "HAProxy's statistics of "+b.name, func() error { return b.Statistics(t).Is(server, want) })
-}
-
-// Change is one of a server's state.
-type Change struct {
-	Server string
-	// State is UP or DOWN.
-	State string
-	// Why is HAProxy's reason, such as "Layer7 wrong status, code: 503".
-	Why string
-}
-
-// changes are HAProxy's lines about them in the raw format, without what comes before a message in others.
-var changes = regexp.MustCompile(
-	`(?m)^Server (\S+)/(\S+) is (UP|DOWN)(?: \(agent\))?, reason: (.*?)(?:, info: .*|, check duration: .*|\. .*)?$`)
-
-// Changes are those of the backend's servers, in their order, that HAProxy has logged. The configuration has to say
-// "log stdout format raw local0", and "log global" for the backend.
-func (b Backend) Changes(t testing.TB) []Change {
-	t.Helper()
-	return parseChanges(b.h.log(t), b.name)
-}
-
-func parseChanges(log, backend string) []Change {
-	var all []Change
-	for _, m := range changes.FindAllStringSubmatch(log, -1) {
-		if m[1] == backend {
-			all = append(all, Change{Server: m[2], State: m[3], Why: m[4]})
-		}
-	}
-	return all
 }

@@ -23,7 +23,6 @@ import (
 type Clients struct {
 	whose     func(body string) string
 	transport *http.Transport
-	stop      func()
 
 	mu     sync.Mutex
 	asked  []int          // requests that have ended, by client
@@ -61,17 +60,13 @@ func StartClients(t testing.TB, network, address string, whose func(body string)
 			}
 		})
 	}
-	c.stop = sync.OnceFunc(func() {
+	t.Cleanup(func() {
 		cancel()
 		all.Wait()
 		c.transport.CloseIdleConnections()
 	})
-	t.Cleanup(c.stop)
 	return c
 }
-
-// Stop ends the clients before the test does.
-func (c *Clients) Stop() { c.stop() }
 
 func (c *Clients) ask() (string, error) {
 	client := &http.Client{Transport: c.transport, Timeout: requestLimit}

@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"testing"
 
 	"github.com/nodegate/nodegate/test/cluster"
@@ -18,10 +17,7 @@ import (
 )
 
 // HAProxy is a running HAProxy.
-type HAProxy struct {
-	dir     string
-	process *cluster.Component
-}
+type HAProxy struct{ dir string }
 
 // socket is HAProxy's runtime API.
 const socket = "admin.sock"
@@ -41,42 +37,33 @@ const unprivileged = `    uid 65534
 // sockets in the configuration are those in a directory of its own, see Path.
 func Start(t testing.TB, c *cluster.Cluster, config string) *HAProxy {
 	t.Helper()
-	h, err := launch(t.Context(), c, needs.Command(t, "haproxy", "haproxy"), config)
-	cluster.Must(t, err)
-	t.Cleanup(func() {
-		_ = h.process.Kill()
-		if t.Failed() {
-			t.Logf("HAProxy:\n%s", connects.ReplaceAllString(h.log(t), ""))
-		}
-		_ = os.RemoveAll(h.dir)
-	})
-	return h
-}
-
-func launch(ctx context.Context, c *cluster.Cluster, path, config string) (*HAProxy, error) {
 	dir, err := os.MkdirTemp(c.Dir(), "haproxy-")
-	if err != nil {
-		return nil, err
-	}
+	cluster.Must(t, err)
 	h := &HAProxy{dir: dir}
 	own := ours
 	if os.Geteuid() == 0 {
 		own += unprivileged
 	}
 	for name, text := range map[string]string{"ours.cfg": own, "haproxy.cfg": config} {
-		if err := os.WriteFile(h.Path(name), []byte(text), 0o600); err != nil {
-			return nil, err
-		}
+		cluster.Must(t, os.WriteFile(h.Path(name), []byte(text), 0o600))
 	}
-	h.process, err = c.Run(ctx, cluster.Process{
-		Name: filepath.Base(dir), Path: path,
+	process, err := c.Run(t.Context(), cluster.Process{
+		Name: filepath.Base(dir), Path: needs.Command(t, "haproxy", "haproxy"),
 		Args: []string{"-db", "-C", dir, "-f", h.Path("ours.cfg"), "-f", h.Path("haproxy.cfg")},
 		Ready: func(ctx context.Context) error {
 			_, err := h.Command(ctx, "show info")
 			return err
 		},
 	})
-	return h, err
+	cluster.Must(t, err)
+	t.Cleanup(func() {
+		_ = process.Kill()
+		if t.Failed() {
+			t.Logf("HAProxy:\n%s", process.LogTail(200))
+		}
+		_ = os.RemoveAll(h.dir)
+	})
+	return h
 }
 
 // Path is where a file of the configuration is.
@@ -94,16 +81,4 @@ func (h *HAProxy) Command(ctx context.Context, command string) (string, error) {
 	}
 	out, err := io.ReadAll(conn)
 	return string(out), err
-}
-
-// connects are HAProxy's lines about connections, of which there may be many.
-var connects = regexp.MustCompile(`(?m)^Connect from .*\n`)
-
-func (h *HAProxy) log(t testing.TB) string {
-	t.Helper()
-	text, err := os.ReadFile(h.process.LogFile())
-	if err != nil {
-		t.Error(err)
-	}
-	return string(text)
 }

@@ -5,16 +5,12 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -89,40 +85,4 @@ func newNode(t *testing.T, name string) {
 func setReady(t *testing.T, name, status, reason string) {
 	t.Helper()
 	shared(t).SetReady(name, status, reason)
-}
-
-// condition waits until the node has a condition with this status and reason.
-func condition(t *testing.T, node string, conditionType corev1.NodeConditionType, status, reason string) {
-	t.Helper()
-	e := shared(t)
-	e.Eventually("the condition "+string(conditionType), func() error {
-		n := e.Node(node)
-		if c := cluster.ConditionOf(n, conditionType); c == nil || string(c.Status) != status || c.Reason != reason {
-			return fmt.Errorf("%+v", n.Status.Conditions)
-		}
-		return nil
-	})
-}
-
-// newRules writes the configuration of an agent and returns its path.
-func newRules(t *testing.T, rules ...config.Rule) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), config.Key)
-	writeRules(t, path, rules...)
-	return path
-}
-
-// writeRules replaces a configuration in one step. Its rules match all nodes.
-func writeRules(t *testing.T, path string, rules ...config.Rule) {
-	t.Helper()
-	for i := range rules {
-		rules[i].NodeSelector.MatchExpressions = []v1alpha1.NodeSelectorRequirement{
-			{Key: "example.com/absent", Operator: "DoesNotExist"},
-		}
-	}
-	file := config.File{APIVersion: config.APIVersion, Kind: config.Kind, Rules: rules}
-	raw, err := file.Encode()
-	cluster.Must(t, err)
-	cluster.Must(t, os.WriteFile(path+".new", raw, 0o600))
-	cluster.Must(t, os.Rename(path+".new", path))
 }

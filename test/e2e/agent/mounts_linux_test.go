@@ -4,7 +4,6 @@
 package agent
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -40,27 +39,6 @@ func TestAMountThatTurnsReadOnlyBeforeAnybodyAsks(t *testing.T) {
 	if err := unix.Mount("", filepath.Join(root, "data"), "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY,
 		""); err != nil {
 		t.Fatal(err)
-	}
-	if a := p.Health(t, "?check=filesystem_ro"); a.Code != 503 || a.Checks[0].Reason != "read-only: /data" {
-		t.Errorf("status %d: %s", a.Code, a.Raw)
-	}
-}
-
-// TestADiskWithErrors: the kernel stops writes to an ext4 after an error, in its own words. /health says it.
-func TestADiskWithErrors(t *testing.T) {
-	mkfs := needs.Command(t, "mkfs.ext4", "e2fsprogs")
-	binary(t)
-	if !needs.Isolated(t) {
-		return
-	}
-	root := t.TempDir()
-	device := needs.Loop(t, filepath.Join(root, "data"), 16<<20, "ext4", mkfs, "-q", "-e", "remount-ro")
-	p := startAgent(t, "127.0.0.1", "", "/nonexistent", "--host-root", root)
-	if a := p.Health(t, "?check=filesystem_ro"); a.Code != 200 {
-		t.Fatalf("before: status %d: %s", a.Code, a.Raw)
-	}
-	if err := os.WriteFile("/sys/fs/ext4/"+device+"/trigger_fs_error", []byte("1"), 0o600); err != nil {
-		needs.Missing(t, fmt.Sprintf("ext4 cannot be made to fail (%v)", err))
 	}
 	if a := p.Health(t, "?check=filesystem_ro"); a.Code != 503 || a.Checks[0].Reason != "read-only: /data" {
 		t.Errorf("status %d: %s", a.Code, a.Raw)

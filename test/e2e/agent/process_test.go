@@ -32,16 +32,8 @@ func env(variables ...string) []string {
 // launch starts an agent that runs until the test ends.
 func launch(t *testing.T, variables []string, args ...string) *process {
 	t.Helper()
-	return launchWith(t, nil, variables, args...)
-}
-
-func launchWith(t *testing.T, file *os.File, variables []string, args ...string) *process {
-	t.Helper()
 	cmd := exec.Command(binary(t), args...)
 	cmd.Env = env(variables...)
-	if file != nil {
-		cmd.ExtraFiles = []*os.File{file}
-	}
 	return launchCommand(t, cmd)
 }
 
@@ -68,17 +60,11 @@ func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 // otherwise, and waits until it listens.
 func startAgent(t *testing.T, address, node, kubeconfig string, args ...string) *process {
 	t.Helper()
-	return startAgentWith(t, nil, address, node, kubeconfig, args...)
-}
-
-// startAgentWith starts an agent that has a file open as /proc/self/fd/3.
-func startAgentWith(t *testing.T, file *os.File, address, node, kubeconfig string, args ...string) *process {
-	t.Helper()
 	variables := []string{"NODE_NAME=" + node}
 	if node == "" {
 		variables = nil
 	}
-	p := launchWith(t, file, variables, append([]string{
+	p := launch(t, variables, append([]string{
 		"--kubeconfig", kubeconfig, "--listen-address", address, "--listen-port=0", "--metrics-bind-address",
 		net.JoinHostPort(address, "0"),
 		"--drain-time=0",

@@ -116,35 +116,26 @@ func TestTheSeedsTable(t *testing.T) {
 }
 
 // unavailableRows have agents start, with a node that is not ready, while the API server does not tell. The first
-// answer must come within the limit already.
+// answer must come within the limit already. TestTheAPIServerGoesAndComes has a server that is paused, or stopped.
 func unavailableRows(t *testing.T) {
 	const node = "unavailable"
 	newNode(t, node)
 	setReady(t, node, "False", "KubeletNotReady")
-	kubeconfig := account(t, "unavailable", getting)
-	outages := apiOutages(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // and no server accepts
 	cluster.Must(t, err)
 	defer silent.Close() //nolint:errcheck // done with it
 	here := shared(t).Config()
 	for _, row := range []struct {
 		name, kubeconfig, log string
-		outage                string
 	}{
-		{"the API server is paused", kubeconfig, warning, "paused"},
-		{"the API server is stopped: connections are refused", kubeconfig, warning, "stopped"},
 		{"the API server's address accepts connections and says nothing",
 			cluster.Kubeconfig(t, "https://"+silent.Addr().String(), nil, "unknown"),
-			warning, ""},
-		{"the API server forbids", account(t, "forbidden", nothing), refused, ""},
-		{"the API server does not know who asks", cluster.Kubeconfig(t, here.Host, here.CAData, "unknown"), refused, ""},
-		{"the API server shows another certificate", cluster.Kubeconfig(t, here.Host, otherCA(t), "unknown"), warning, ""},
+			warning},
+		{"the API server forbids", account(t, "forbidden", nothing), refused},
+		{"the API server does not know who asks", cluster.Kubeconfig(t, here.Host, here.CAData, "unknown"), refused},
+		{"the API server shows another certificate", cluster.Kubeconfig(t, here.Host, otherCA(t), "unknown"), warning},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if o, ok := outages[row.outage]; ok {
-				o.begin()
-				defer o.end()
-			}
 			p := startAgent(t, "127.0.0.1", node, row.kubeconfig)
 			a := p.Health(t, "")
 			t.Logf("%d ms: %s", a.TotalMillis, a.Raw)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -121,22 +120,4 @@ func TestFromAKyvernoPolicy(t *testing.T) {
 	e.Must(e.alive(kept)())
 	e.noneDeleted(kept)
 	p.Done("kubectl delete clusterpolicy kosmos-node-not-ready")
-}
-
-// TestWhatThePolicyLetsPass: the node is ready again, and the node controller is late.
-func TestWhatThePolicyLetsPass(t *testing.T) {
-	e := newEnv(t)
-	e.policed()
-	node := e.node("late", true)
-	pods := e.pods(node, 3, 0)
-	e.SetKubelet(node, false)
-	e.deniedAtLeast(pods, attempts)
-
-	e.Must(e.ControllerManager.Pause())
-	t.Cleanup(func() { _ = e.ControllerManager.Resume() })
-	e.SetKubelet(node, true)
-	e.Eventually("the node is ready again", e.ready(node, corev1.ConditionTrue))
-	e.tryAgain(node)
-	e.Must(e.ControllerManager.Resume())
-	e.Eventually("the pods are evicted from a node that is ready", e.gone(pods))
 }

@@ -105,26 +105,6 @@ func (e *env) preempt(node string) {
 	e.Discard(p)
 }
 
-func TestANodeIsLetGo(t *testing.T) {
-	e := parallel(t)
-	e.rule(600)
-	node := e.node("n", true)
-	pods := e.pods(node, 2, 1)
-	e.SetKubelet(node, false)
-	e.deniedAtLeast(pods, attempts)
-	e.PatchNode(node, fmt.Sprintf(`{"metadata":{"annotations":{%q:"Release"}}}`, v1alpha1.OverrideAnnotation))
-	e.Eventually("what was kept from eviction is evicted", e.gone(pods))
-	e.Eventually("the operator has evicted each pod once", func() error { // the log may be a moment behind
-		all := e.deletions()
-		for _, p := range pods {
-			if n := all[deletion{cluster.OperatorUser, p.Name, 200}]; n != 1 {
-				return fmt.Errorf("pod %s %d times", p.Name, n)
-			}
-		}
-		return nil
-	})
-}
-
 func TestADryRunDeniesNothingAndSaysWhatItWould(t *testing.T) {
 	e := parallel(t)
 	rule := e.rule(600, func(r *v1alpha1.NodeReadinessRule) { r.Spec.DryRun = true })

@@ -17,8 +17,8 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// TestAReplicaOnADeadNodeIsReplaced runs the operator's Deployment on simulated nodes, with its own tolerations and its
-// own affinity: each replica has a node of its own, and the one on a dead node gets a successor.
+// TestAReplicaOnADeadNodeIsReplaced runs the operator's Deployment on simulated nodes, with its own tolerations, for a
+// shorter time, and its own affinity: each replica has a node of its own, and the one on a dead node gets a successor.
 func TestAReplicaOnADeadNodeIsReplaced(t *testing.T) {
 	e := parallel(t)
 	objects, err := cluster.ReadConfig("manager/deployment.yaml")
@@ -28,6 +28,11 @@ func TestAReplicaOnADeadNodeIsReplaced(t *testing.T) {
 	d.Name, d.Namespace = e.name, metav1.NamespaceDefault
 	d.Spec.Template.Spec.ServiceAccountName = "" // that of config/rbac is not there
 	d.Spec.Template.Spec.NodeSelector = map[string]string{label: e.name}
+	for i, toleration := range d.Spec.Template.Spec.Tolerations {
+		if toleration.TolerationSeconds != nil { // the test does not wait for as long
+			d.Spec.Template.Spec.Tolerations[i].TolerationSeconds = new(int64(1))
+		}
+	}
 	dead, second := e.node("a", true), e.node("b", true)
 	e.Create(d)
 	runOn := func(want ...string) func() error {

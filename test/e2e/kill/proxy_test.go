@@ -186,10 +186,3 @@ func (p *proxy) springs(k kind, after bool) bool {
 	p.armed.n--
 	return p.armed.n == 0
 }
-
-// sprung reports whether the trap has killed the replica.
-func (p *proxy) sprung() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.armed != nil && p.armed.n <= 0
-}

@@ -16,7 +16,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -45,29 +44,6 @@ func TestInstalled(t *testing.T) {
 	}
 	if p := watch.CompareCRD(served, ours(t)); p != nil {
 		t.Errorf("what this version carries is older than config/crd: %s", p)
-	}
-}
-
-func TestDiscovery(t *testing.T) {
-	d, err := discovery.NewDiscoveryClientForConfig(server.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := d.ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := metav1.Verbs{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
-	want := []metav1.APIResource{
-		{Name: "nodereadinessrules", SingularName: "nodereadinessrule", Kind: "NodeReadinessRule",
-			ShortNames: []string{"nrr"}, Verbs: all},
-		{Name: "nodereadinessrules/status", Kind: "NodeReadinessRule", Verbs: metav1.Verbs{"get", "patch", "update"}},
-	}
-	for i := range list.APIResources {
-		list.APIResources[i].StorageVersionHash = ""
-	}
-	if diff := cmp.Diff(want, list.APIResources); diff != "" {
-		t.Errorf("as the API is found, neither namespaced nor without its short name (-want +got):\n%s", diff)
 	}
 }
 

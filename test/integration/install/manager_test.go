@@ -391,9 +391,13 @@ func (m *process) checkMetrics(t *testing.T, g *WithT) {
 			status, body, err = get(t.Context(), "https://"+m.metrics+"/metrics", bearer)
 			return status, err
 		}).Should(Equal(want), "what %q gets", who)
-		if shown := strings.Contains(body,
-			`node_readiness_taint_operations_total{operation="add",rule="network"}`); shown != (want == http.StatusOK) {
-			t.Errorf("%q is shown metrics: %t\n%s", who, shown, body)
+		for _, metric := range []string{
+			`node_readiness_taint_operations_total{operation="add",rule="network"}`,
+			`node_readiness_rule_nodes{rule="network",state="held"}`, "node_readiness_build_info",
+		} {
+			if shown := strings.Contains(body, metric); shown != (want == http.StatusOK) {
+				t.Errorf("%q is shown %s: %t\n%s", who, metric, shown, body)
+			}
 		}
 	}
 	if status, _, err := get(t.Context(), "http://"+m.metrics+"/metrics", ""); err == nil && status == http.StatusOK {
