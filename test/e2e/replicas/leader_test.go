@@ -16,19 +16,6 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-func TestALeaderThatEndsHandsOverAtOnce(t *testing.T) {
-	e := newPool(t, 0)
-	first := e.replica(cluster.OperatorOptions{Name: "first"})
-	leader := e.leads("")
-	second := e.replica(cluster.OperatorOptions{Name: "second"})
-	e.Must(first.Stop())
-	if e.leader() == leader {
-		t.Error("a leader that has ended holds the lease, which the next one has to wait out")
-	}
-	e.leads(leader)
-	e.Must(second.Stop())
-}
-
 // TestALeaderThatWasFrozen is stopped in the middle of its writes, for longer than its lease. The other replica
 // finishes what it began, and then everything turns out otherwise. When the first one goes on, it still has writes to
 // make by what it knew before: none of them may be carried out.
