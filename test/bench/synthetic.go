@@ -109,10 +109,16 @@ func (l *lab) contest(ctx context.Context, name string) error {
 	if err == nil {
 		err = l.failover(ctx)
 	}
-	if err == nil && l.outage {
-		p, err = l.limited(ctx)
+	if err != nil || !l.outage && l.churn == 0 {
+		return err
 	}
-	if err == nil && l.churn > 0 {
+	if p, err = l.run(ctx, name, 0); err != nil {
+		return err
+	}
+	if l.outage {
+		err = l.limited(ctx, p)
+	}
+	if l.churn > 0 {
 		part("churn", func() error { return l.churned(ctx, p) })
 	}
 	return err
@@ -334,21 +340,15 @@ func (l *lab) failover(ctx context.Context) error {
 }
 
 // limited measures an outage of all nodes and its end under maxUnavailable.
-func (l *lab) limited(ctx context.Context) (*process, error) {
+func (l *lab) limited(ctx context.Context, p *process) error {
 	limit := intstr.FromString("30%")
-	p, err := l.run(ctx, operatorName, 0)
-	if err != nil {
-		return p, err
-	}
 	for _, rule := range l.server.Rules() {
 		next := rule.DeepCopy()
 		next.Spec.MaxUnavailable = &limit
 		next.Generation++
 		l.server.Put("nodereadinessrules", next)
 	}
-	if err := errors.Join(l.looked(ctx, p), l.quiet(ctx)); err != nil {
-		return p, err
-	}
+	err := errors.Join(l.looked(ctx, p), l.quiet(ctx))
 	held := (l.nodes*3 + 9) / 10
 	part := func(title string, status corev1.ConditionStatus, missing int) {
 		if err == nil {
@@ -370,7 +370,7 @@ func (l *lab) limited(ctx context.Context) (*process, error) {
 	if err == nil {
 		err = l.statuses(ctx, l.nodes, 0)
 	}
-	return p, err
+	return err
 }
 
 // churned lets 1 % of the nodes a minute leave and join, flap, or both, and checks the counts at the end.
