@@ -121,10 +121,10 @@ func TestAnAPIServerThatIsTooOld(t *testing.T) {
 	})
 	rule := compiled(t, v1alpha1.Requirement{Name: "gpus",
 		Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.example.com", Minimum: 1}})
-	const want = "the evidence of requirement gpus cannot be read: the API server does not serve ResourceSlices of " +
-		"resource.k8s.io/v1, which need Kubernetes 1.34"
-	if p := Read(t.Context(), clients, ruleset.NewSet(rule)).Unavailable(rule); p == nil || p.Message != want {
-		t.Errorf("a snapshot says %v", p)
+	const why = "the API server does not serve ResourceSlices of resource.k8s.io/v1, which need Kubernetes 1.34"
+	const want = "the evidence of requirement gpus cannot be read: " + why
+	if got := Read(t.Context(), clients, ruleset.NewSet(rule)).Unread(&rule.Requirements[0]); got != why {
+		t.Errorf("a snapshot says %q", got)
 	}
 	s := New(ClientInformers{Clients: clients}, nothing{})
 	s.SetRules(t.Context(), ruleset.NewSet(rule))

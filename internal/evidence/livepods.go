@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -25,9 +26,11 @@ func AllPods(ctx context.Context, live client.Reader, node string) ([]corev1.Pod
 // ListPods returns AllPods without those that have ended.
 func ListPods(ctx context.Context, live client.Reader, node string) ([]corev1.Pod, error) {
 	pods, err := AllPods(ctx, live, node)
-	return slices.DeleteFunc(pods, func(p corev1.Pod) bool {
-		return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-	}), err
+	return slices.DeleteFunc(pods, func(p corev1.Pod) bool { return ended(&p) }), err
+}
+
+func ended(pod *corev1.Pod) bool {
+	return !NotEnded.Matches(fields.Set{"status.phase": string(pod.Status.Phase)})
 }
 
 // PartOfNode reports whether a pod is part of its node: static, or of a DaemonSet.

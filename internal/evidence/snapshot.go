@@ -6,12 +6,12 @@ package evidence
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
-	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,7 +28,7 @@ type Snapshot struct {
 	failed  map[string]string           // by key: why it could not be read
 }
 
-// Read reads the evidence for the rules of a set. Unavailable and Unread tell what could not be read.
+// Read reads the evidence for the rules of a set. Unread tells what could not be read.
 func Read(ctx context.Context, clients kubernetes.Interface, set *ruleset.Set) *Snapshot {
 	return newSnapshot(set, func(s *Snapshot, key string, p *ruleset.Pods) error {
 		watch := ClientInformers{Clients: clients}.listWatch(watchOf(key, p))
@@ -73,39 +73,33 @@ func (s *Snapshot) add(key string, object any) {
 // object of a kind, that kind counts as not read.
 func Of(objects []runtime.Object, set *ruleset.Set) *Snapshot {
 	return newSnapshot(set, func(s *Snapshot, key string, p *ruleset.Pods) error {
-		there := false
+		watch := watchOf(key, p)
+		kind, there := reflect.TypeOf(watch.Object), false
 		for _, o := range objects {
-			of, counts := belongs(o, key, p)
-			there = there || of
-			if counts {
+			if reflect.TypeOf(o) != kind {
+				continue
+			}
+			there = true
+			if watch.selects(o) {
 				s.add(key, o)
 			}
 		}
 		if !there {
-			return fmt.Errorf("the file has no %s", kindOf(key))
+			return fmt.Errorf("the file has no %ss", kind.Elem().Name())
 		}
 		return nil
 	})
 }
 
-// belongs reports whether an object has the kind of a key, and whether a watch of the key would return it.
-func belongs(o runtime.Object, key string, p *ruleset.Pods) (of, counts bool) {
-	kind, namespace, _ := strings.Cut(key, "/")
-	switch o := o.(type) {
-	case *storagev1.CSINode:
-		return kind == csiNodes, kind == csiNodes
-	case *resourcev1.ResourceSlice:
-		return kind == resourceSlices, kind == resourceSlices
-	case *appsv1.DaemonSet:
-		return kind == daemonSets, kind == daemonSets && o.Namespace == namespace
-	case *corev1.Pod:
-		ended := o.Status.Phase == corev1.PodSucceeded || o.Status.Phase == corev1.PodFailed
-		if kind == daemonPods {
-			return true, !ended && o.Namespace == namespace
-		}
-		return p != nil, p != nil && !ended && o.Namespace == p.Namespace && p.Labels.Matches(labels.Set(o.Labels))
+// selects reports whether the watch returns an object of its kind.
+func (w *Watch) selects(o runtime.Object) bool {
+	if pod, ok := o.(*corev1.Pod); ok && ended(pod) {
+		return false
 	}
-	return false, false
+	object, err := meta.Accessor(o)
+	selector, invalid := labels.Parse(w.Options.LabelSelector)
+	return err == nil && invalid == nil && selector.Matches(labels.Set(object.GetLabels())) &&
+		(w.Namespace == "" || w.Namespace == object.GetNamespace())
 }
 
 // DaemonSets returns the DaemonSets of a namespace.
@@ -127,16 +121,6 @@ func (s *Snapshot) Gather(set *ruleset.Set, node string, e *readiness.Evidence) 
 	})
 }
 
-// Unavailable returns why a rule cannot be evaluated, or nil if it can.
-func (s *Snapshot) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
-	return unavailable(rule, func(key string) (reason, why string) {
-		if failure := s.failed[key]; failure != "" {
-			return ReasonUnavailable, "cannot be read: " + failure
-		}
-		return "", ""
-	})
-}
-
 // Unread returns why a requirement cannot be evaluated, or "" if it can.
 func (s *Snapshot) Unread(r *ruleset.Requirement) string {
 	for _, key := range keysOf(r) {
@@ -145,16 +129,4 @@ func (s *Snapshot) Unread(r *ruleset.Requirement) string {
 		}
 	}
 	return ""
-}
-
-func kindOf(key string) string {
-	switch kind, _, _ := strings.Cut(key, "/"); kind {
-	case csiNodes:
-		return "CSINodes"
-	case resourceSlices:
-		return "ResourceSlices"
-	case daemonSets:
-		return "DaemonSets"
-	}
-	return "Pods"
 }

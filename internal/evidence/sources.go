@@ -201,31 +201,23 @@ func selectsNothing(p *ruleset.Pods) bool {
 	return !selectable
 }
 
-// Unavailable returns why a rule cannot be evaluated: evidence cannot be read, or has not been read yet. It returns nil
-// if all evidence has been read.
+// Unavailable returns the first requirement of a rule whose evidence cannot be read, or has not been read yet, or nil if
+// all evidence has been read.
 func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return unavailable(rule, func(key string) (reason, why string) {
-		running := s.running[key]
-		switch {
-		case running != nil && running.Failed() != "":
-			return ReasonUnavailable, "cannot be read: " + running.Failed()
-		case running != nil && running.Synced():
-			return "", ""
-		}
-		return ReasonPending, "has not been read yet"
-	})
-}
-
-// unavailable returns the first requirement of a rule whose evidence is missing by the function why, or nil.
-func unavailable(rule *ruleset.Rule, why func(key string) (reason, text string)) *ruleset.Problem {
 	for i := range rule.Requirements {
 		for _, key := range keysOf(&rule.Requirements[i]) {
-			if reason, text := why(key); reason != "" {
-				return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,
-					Message: fmt.Sprintf("the evidence of requirement %s %s", rule.Requirements[i].Name, text)}
+			reason, why := ReasonPending, "has not been read yet"
+			if running := s.running[key]; running != nil {
+				if failure := running.Failed(); failure != "" {
+					reason, why = ReasonUnavailable, "cannot be read: "+failure
+				} else if running.Synced() {
+					continue
+				}
 			}
+			return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,
+				Message: fmt.Sprintf("the evidence of requirement %s %s", rule.Requirements[i].Name, why)}
 		}
 	}
 	return nil
