@@ -17,16 +17,13 @@ import (
 // of the configuration: the check of a rule that matches only other nodes passes. Without a rule with health, the
 // default check is node_ready. Invalid checks are returned as problems; they fail.
 func suiteFor(env checks.Environment, rules, all []config.Rule) (*checks.Suite, []error) {
-	evidence := evidenceOf(rules)
+	rules = slices.DeleteFunc(slices.Clone(rules), func(r config.Rule) bool { return r.Health == nil })
 	var ofRules []checks.Check
 	var problems []error
 	for _, rule := range rules {
-		if rule.Health == nil {
-			continue
-		}
 		for j := range rule.Health.Checks {
 			spec := &rule.Health.Checks[j]
-			c, err := checks.FromSpec(spec, env, evidence)
+			c, err := checks.FromSpec(spec, env, rules)
 			if err != nil {
 				err = fmt.Errorf("rule %s: check %s: %w", rule.Name, spec.Name, err)
 				problems = append(problems, err)
@@ -35,9 +32,9 @@ func suiteFor(env checks.Environment, rules, all []config.Rule) (*checks.Suite, 
 			ofRules = append(ofRules, c)
 		}
 	}
-	others := checks.Builtin(env, evidence)
-	for _, e := range evidence {
-		others = append(others, checks.Rule(env.Node, e))
+	others := checks.Builtin(env, rules)
+	for _, rule := range rules {
+		others = append(others, checks.Rule(env.Node, rule))
 	}
 	for i := range all { // what is left of them are the rules that match only other nodes
 		if all[i].Health != nil {
@@ -45,17 +42,6 @@ func suiteFor(env checks.Environment, rules, all []config.Rule) (*checks.Suite, 
 		}
 	}
 	return checks.NewSuite(ofRules, others...), problems
-}
-
-func evidenceOf(rules []config.Rule) []checks.Evidence {
-	var out []checks.Evidence
-	for i := range rules {
-		if r := &rules[i]; r.Health != nil {
-			out = append(out, checks.Evidence{Name: r.Name, UID: r.UID, Conditions: r.Conditions, AnyOf: r.AnyOf,
-				Elsewhere: r.Elsewhere})
-		}
-	}
-	return out
 }
 
 // probesFor returns the probes of a node: the agent's own, and those of the rules that match. If two of them publish

@@ -201,8 +201,8 @@ func selectsNothing(p *ruleset.Pods) bool {
 	return !selectable
 }
 
-// Unavailable returns the first requirement of a rule whose evidence cannot be read, or has not been read yet, or nil if
-// all evidence has been read.
+// Unavailable returns the first requirement of a rule whose evidence cannot be read, or has not been read yet. It
+// returns nil if all evidence has been read.
 func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()

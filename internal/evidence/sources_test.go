@@ -133,7 +133,9 @@ var _ = Describe("A snapshot of evidence", func() {
 		Expect(err).NotTo(HaveOccurred())
 
 		s := Read(ctx, clients, set)
-		Expect(s.Unavailable(set.All()[0])).To(BeNil())
+		for i := range set.All()[0].Requirements {
+			Expect(s.Unread(&set.All()[0].Requirements[i])).To(BeEmpty())
+		}
 		e := &readiness.Evidence{}
 		s.Gather(set, "s1", e)
 		Expect(e.Pods[set.All()[0].Pods()[0]]).To(HaveExactElements(HaveField("Name", "seen")))
@@ -148,9 +150,6 @@ var _ = Describe("A snapshot of evidence", func() {
 		Expect(err).NotTo(HaveOccurred())
 		set := setOf(initPods("default"))
 		s := Read(ctx, clients, set)
-		problem := s.Unavailable(set.All()[0])
-		Expect(problem).NotTo(BeNil())
-		Expect(problem.Reason).To(Equal(ReasonUnavailable))
 		Expect(s.Unread(&set.All()[0].Requirements[0])).To(ContainSubstring("pods is forbidden"))
 	})
 })

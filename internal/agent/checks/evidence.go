@@ -9,33 +9,21 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/internal/readiness/condition"
 )
 
-// Evidence is what a rule requires of the node.
-type Evidence struct {
-	// Name and UID are the rule's.
-	Name string
-	UID  types.UID
-	// Conditions are the conditions that it requires. With AnyOf, one of them is enough.
-	Conditions []v1alpha1.ConditionRequirement
-	AnyOf      bool
-	// Elsewhere reports whether the rule requires evidence that the agent does not see, such as pods.
-	Elsewhere bool
-}
-
 // judge returns the required conditions that the node does not meet, as a message; empty if it meets them.
-func (e *Evidence) judge(node *corev1.Node, now time.Time) string {
+func judge(r *config.Rule, node *corev1.Node, now time.Time) string {
 	var missing []string
-	for i := range e.Conditions {
-		j := condition.Judge(&e.Conditions[i], node, time.Time{}, now)
+	for i := range r.Conditions {
+		j := condition.Judge(&r.Conditions[i], node, time.Time{}, now)
 		switch {
 		case !j.Satisfied:
-			missing = append(missing, condition.Message(&e.Conditions[i], j))
-		case e.AnyOf:
+			missing = append(missing, condition.Message(&r.Conditions[i], j))
+		case r.AnyOf:
 			return ""
 		}
 	}
@@ -46,8 +34,8 @@ func (e *Evidence) judge(node *corev1.Node, now time.Time) string {
 const heldBack = "the operator holds the node: see the status of the rule"
 
 // recorded returns the operator's verdict from its record on the node; empty if there is none.
-func (e *Evidence) recorded(node *corev1.Node) v1alpha1.HealthVerdict {
-	value := node.Annotations[v1alpha1.RecordAnnotationPrefix+string(e.UID)]
+func recorded(r *config.Rule, node *corev1.Node) v1alpha1.HealthVerdict {
+	value := node.Annotations[v1alpha1.RecordAnnotationPrefix+string(r.UID)]
 	if value == "" {
 		return ""
 	}
@@ -60,9 +48,9 @@ func (e *Evidence) recorded(node *corev1.Node) v1alpha1.HealthVerdict {
 
 // verdict decides whether the node may get traffic under the rule: by the operator's verdict, which includes all
 // evidence, windows, limits and overrides. Without one, it decides by the evidence that the agent sees.
-func (e *Evidence) verdict(node *corev1.Node, now time.Time) Result {
-	missing := e.judge(node, now)
-	switch e.recorded(node) {
+func verdict(r *config.Rule, node *corev1.Node, now time.Time) Result {
+	missing := judge(r, node, now)
+	switch recorded(r, node) {
 	case v1alpha1.HealthReady:
 		return Pass()
 	case v1alpha1.HealthNotReady:
@@ -71,30 +59,30 @@ func (e *Evidence) verdict(node *corev1.Node, now time.Time) Result {
 		}
 		return Fail(missing)
 	}
-	return e.visible(missing)
+	return visible(r, missing)
 }
 
 // visible decides by the evidence that the agent sees. missing is the result of judge.
-func (e *Evidence) visible(missing string) Result {
-	satisfied := len(e.Conditions) > 0 && missing == ""
+func visible(r *config.Rule, missing string) Result {
+	satisfied := len(r.Conditions) > 0 && missing == ""
 	switch {
-	case missing != "" && (!e.Elsewhere || !e.AnyOf):
+	case missing != "" && (!r.Elsewhere || !r.AnyOf):
 		return Fail(missing)
-	case e.Elsewhere && (!e.AnyOf || !satisfied):
+	case r.Elsewhere && (!r.AnyOf || !satisfied):
 		return FailedOpen("the rule requires evidence that the agent does not see")
 	}
 	return Pass()
 }
 
-// conditions decides whether the node's current conditions meet the rule. If other evidence of the rule may take their
+// conditionsOf decides whether the node's conditions meet the rule now. If other evidence of the rule may take their
 // place, its verdict counts.
-func (e *Evidence) conditions(node *corev1.Node, now time.Time) Result {
-	missing := e.judge(node, now)
+func conditionsOf(r *config.Rule, node *corev1.Node, now time.Time) Result {
+	missing := judge(r, node, now)
 	switch {
 	case missing == "":
 		return Pass()
-	case e.AnyOf && e.Elsewhere:
-		return e.verdict(node, now)
+	case r.AnyOf && r.Elsewhere:
+		return verdict(r, node, now)
 	}
 	return Fail(missing)
 }

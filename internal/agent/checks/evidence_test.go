@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
@@ -46,7 +47,7 @@ func TestEvidenceIsJudgedAsTheOperatorDoes(t *testing.T) {
 	seen := map[[2]bool]int{} // by policy and verdict
 	for range 20000 {
 		node := build.MakeNode("n")
-		e := Evidence{AnyOf: random.IntN(2) == 0}
+		e := config.Rule{AnyOf: random.IntN(2) == 0}
 		for _, name := range []string{"A", "B"} {
 			if random.IntN(4) > 0 {
 				since := now.Add(-time.Duration(random.IntN(4)) * time.Minute)
@@ -72,7 +73,7 @@ func TestEvidenceIsJudgedAsTheOperatorDoes(t *testing.T) {
 		want := readiness.Evaluate(&ruleset.Rule{Spec: spec}, &readiness.Facts{Node: obj}, now).Ready
 		first, second := satisfied(&e.Conditions[0], obj, now), satisfied(&e.Conditions[1], obj, now)
 		documented := first && second || e.AnyOf && (first || second)
-		if got := e.judge(obj, now) == ""; got != want || got != documented {
+		if got := judge(&e, obj, now) == ""; got != want || got != documented {
 			t.Fatalf("the agent: %t, the operator: %t, the documentation: %t:\n%+v\n%+v",
 				got, want, documented, spec, obj.Status.Conditions)
 		}

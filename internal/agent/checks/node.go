@@ -4,6 +4,7 @@
 package checks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/agent/config"
+	"github.com/nodegate/nodegate/internal/readiness/condition"
 )
 
 // Node is a snapshot of what the agent knows about its node.
@@ -81,20 +84,14 @@ func nodeCheck(name string, source NodeSource, judge func(*corev1.Node) Result) 
 // NodeReady passes when the node's condition Ready is True. A failure has the reason of the condition.
 func NodeReady(source NodeSource) Check {
 	return nodeCheck(NameNodeReady, source, func(node *corev1.Node) Result {
-		for i := range node.Status.Conditions {
-			c := &node.Status.Conditions[i]
-			if c.Type != corev1.NodeReady {
-				continue
-			}
-			if c.Status == corev1.ConditionTrue {
-				return Pass()
-			}
-			if c.Reason != "" {
-				return Fail(c.Reason)
-			}
-			return Fail(fmt.Sprintf("Ready is %s", c.Status))
+		c := condition.Find(node, string(corev1.NodeReady))
+		switch {
+		case c == nil:
+			return Fail("the node has no Ready condition")
+		case c.Status == corev1.ConditionTrue:
+			return Pass()
 		}
-		return Fail("the node has no Ready condition")
+		return Fail(cmp.Or(c.Reason, fmt.Sprintf("Ready is %s", c.Status)))
 	})
 }
 
@@ -110,10 +107,10 @@ func Schedulable(source NodeSource) Check {
 
 // CustomConditions passes when the node's conditions meet the rules, and the conditions of params are True. params may
 // be nil.
-func CustomConditions(source NodeSource, rules []Evidence, params *v1alpha1.CustomConditionsCheck) Check {
+func CustomConditions(source NodeSource, rules []config.Rule, params *v1alpha1.CustomConditionsCheck) Check {
 	all := rules
 	if params != nil {
-		named := Evidence{}
+		named := config.Rule{}
 		for _, t := range params.Types {
 			named.Conditions = append(named.Conditions, v1alpha1.ConditionRequirement{Type: t,
 				RequiredStatus: v1alpha1.ConditionTrue})
@@ -123,7 +120,7 @@ func CustomConditions(source NodeSource, rules []Evidence, params *v1alpha1.Cust
 	return nodeCheck(NameCustomConditions, source, func(node *corev1.Node) Result {
 		results := make([]Result, len(all))
 		for i := range all {
-			results[i] = all[i].conditions(node, time.Now())
+			results[i] = conditionsOf(&all[i], node, time.Now())
 		}
 		return combine(results)
 	})
@@ -137,17 +134,17 @@ func Unconfigured(source NodeSource) []Check {
 
 // Rule passes if the operator's verdict in the rule's record is ready. Without a verdict, the node's current conditions
 // decide. If they cannot decide, because the rule requires other evidence, the check fails open.
-func Rule(source NodeSource, rule Evidence) Check {
+func Rule(source NodeSource, rule config.Rule) Check {
 	return nodeCheck(NameRulePrefix+rule.Name, source,
-		func(node *corev1.Node) Result { return rule.verdict(node, time.Now()) })
+		func(node *corev1.Node) Result { return verdict(&rule, node, time.Now()) })
 }
 
 // Rules passes if Rule passes for all the rules.
-func Rules(source NodeSource, rules []Evidence) Check {
+func Rules(source NodeSource, rules []config.Rule) Check {
 	return nodeCheck(NameRules, source, func(node *corev1.Node) Result {
 		results := make([]Result, len(rules))
 		for i := range rules {
-			switch r := rules[i].verdict(node, time.Now()); {
+			switch r := verdict(&rules[i], node, time.Now()); {
 			case !r.Passed:
 				results[i] = Fail(rules[i].Name + ": " + r.Reason)
 			case r.FailOpen != "":

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -93,7 +94,7 @@ func TestCustomConditions(t *testing.T) {
 			nil, Pass()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, _ := CustomConditions(fixed(Node{Object: node}), []Evidence{{Conditions: c.requirements}},
+			got, _ := CustomConditions(fixed(Node{Object: node}), []config.Rule{{Conditions: c.requirements}},
 				&v1alpha1.CustomConditionsCheck{Types: c.types}).Instant()
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -103,7 +104,8 @@ func TestCustomConditions(t *testing.T) {
 	t.Run("a stale one counts as Unknown", func(t *testing.T) {
 		stale := []v1alpha1.ConditionRequirement{{Type: "example.com/A", RequiredStatus: "True",
 			MaxAgeSeconds: new(int32(60))}}
-		if got, _ := CustomConditions(fixed(Node{Object: node}), []Evidence{{Conditions: stale}}, nil).Instant(); got.Passed {
+		rules := []config.Rule{{Conditions: stale}}
+		if got, _ := CustomConditions(fixed(Node{Object: node}), rules, nil).Instant(); got.Passed {
 			t.Error("passed")
 		}
 	})
@@ -145,18 +147,19 @@ func TestRules(t *testing.T) {
 	elsewhere := FailedOpen("the rule requires evidence that the agent does not see")
 	for _, c := range []struct {
 		name string
-		rule Evidence
+		rule config.Rule
 		want Result
 	}{
-		{"holds", Evidence{Conditions: need("A")}, Pass()},
-		{"does not hold", Evidence{Conditions: need("A", "B")}, Fail(b)},
-		{"one suffices", Evidence{Conditions: need("A", "B"), AnyOf: true}, Pass()},
-		{"one would suffice", Evidence{Conditions: need("B"), AnyOf: true}, Fail(b)},
-		{"more is needed than can be seen", Evidence{Conditions: need("A"), Elsewhere: true}, elsewhere},
-		{"what can be seen is lacking already", Evidence{Conditions: need("B"), Elsewhere: true}, Fail(b)},
-		{"what can be seen suffices", Evidence{Conditions: need("A"), AnyOf: true, Elsewhere: true}, Pass()},
-		{"what can be seen does not, the rest may", Evidence{Conditions: need("B"), AnyOf: true, Elsewhere: true}, elsewhere},
-		{"nothing can be seen", Evidence{AnyOf: true, Elsewhere: true}, elsewhere},
+		{"holds", config.Rule{Conditions: need("A")}, Pass()},
+		{"does not hold", config.Rule{Conditions: need("A", "B")}, Fail(b)},
+		{"one suffices", config.Rule{Conditions: need("A", "B"), AnyOf: true}, Pass()},
+		{"one would suffice", config.Rule{Conditions: need("B"), AnyOf: true}, Fail(b)},
+		{"more is needed than can be seen", config.Rule{Conditions: need("A"), Elsewhere: true}, elsewhere},
+		{"what can be seen is lacking already", config.Rule{Conditions: need("B"), Elsewhere: true}, Fail(b)},
+		{"what can be seen suffices", config.Rule{Conditions: need("A"), AnyOf: true, Elsewhere: true}, Pass()},
+		{"what can be seen does not, the rest may", config.Rule{Conditions: need("B"), AnyOf: true, Elsewhere: true},
+			elsewhere},
+		{"nothing can be seen", config.Rule{AnyOf: true, Elsewhere: true}, elsewhere},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got, _ := Rule(fixed(Node{Object: node}), c.rule).Instant(); got != c.want {
@@ -167,19 +170,19 @@ func TestRules(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		record string
-		rule   Evidence
+		rule   config.Rule
 		want   Result
 	}{
 		{"the operator says Ready, regardless of what the agent sees", `{"health":"Ready"}`,
-			Evidence{Conditions: need("B"), Elsewhere: true}, Pass()},
+			config.Rule{Conditions: need("B"), Elsewhere: true}, Pass()},
 		{"the operator says NotReady: what is seen here is the reason", `{"rule":"r","health":"NotReady"}`,
-			Evidence{Conditions: need("B")}, Fail(b)},
-		{"NotReady, and nothing is seen here", `{"health":"NotReady"}`, Evidence{Conditions: need("A"), Elsewhere: true},
+			config.Rule{Conditions: need("B")}, Fail(b)},
+		{"NotReady, and nothing is seen here", `{"health":"NotReady"}`, config.Rule{Conditions: need("A"), Elsewhere: true},
 			Fail("the operator holds the node: see the status of the rule")},
-		{"a record without a verdict", `{"taint":"a=:NoSchedule"}`, Evidence{Conditions: need("A"), Elsewhere: true},
+		{"a record without a verdict", `{"taint":"a=:NoSchedule"}`, config.Rule{Conditions: need("A"), Elsewhere: true},
 			elsewhere},
-		{"an unknown verdict", `{"health":"Splendid"}`, Evidence{Conditions: need("A"), Elsewhere: true}, elsewhere},
-		{"a record that cannot be read", `{{{`, Evidence{Conditions: need("B")}, Fail(b)},
+		{"an unknown verdict", `{"health":"Splendid"}`, config.Rule{Conditions: need("A"), Elsewhere: true}, elsewhere},
+		{"a record that cannot be read", `{{{`, config.Rule{Conditions: need("B")}, Fail(b)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.rule.UID = "u1"
@@ -195,27 +198,27 @@ func TestRules(t *testing.T) {
 			`{"health":"Ready"}`: Pass(), `{"health":"NotReady"}`: Fail(b), "": elsewhere,
 		} {
 			judged := fixed(Node{Object: build.WrapNode(node).Annotation("readiness.node.x-k8s.io/rule-u1", record).Obj()})
-			if got, _ := CustomConditions(judged, []Evidence{{UID: "u1", Conditions: need("B")}},
+			if got, _ := CustomConditions(judged, []config.Rule{{UID: "u1", Conditions: need("B")}},
 				nil).Instant(); got != Fail(b) {
 				t.Errorf("all must hold, record %s: got %+v", record, got)
 			}
-			if got, _ := CustomConditions(judged, []Evidence{{UID: "u1", Conditions: need("B"), AnyOf: true, Elsewhere: true}},
-				nil).Instant(); got != want {
+			anyOf := []config.Rule{{UID: "u1", Conditions: need("B"), AnyOf: true, Elsewhere: true}}
+			if got, _ := CustomConditions(judged, anyOf, nil).Instant(); got != want {
 				t.Errorf("any may hold, record %s: got %+v", record, got)
 			}
 		}
 	})
 	t.Run("all together", func(t *testing.T) {
 		source := fixed(Node{Object: node})
-		x, y, z := Evidence{Name: "x", Conditions: need("A")}, Evidence{Name: "y", Conditions: need("B")},
-			Evidence{Name: "z", Elsewhere: true}
+		x, y, z := config.Rule{Name: "x", Conditions: need("A")}, config.Rule{Name: "y", Conditions: need("B")},
+			config.Rule{Name: "z", Elsewhere: true}
 		for _, c := range []struct {
-			rules []Evidence
+			rules []config.Rule
 			want  Result
 		}{
 			{nil, Pass()},
-			{[]Evidence{x, z}, FailedOpen("z: " + elsewhere.FailOpen)},
-			{[]Evidence{x, y, z}, Fail("y: " + b)},
+			{[]config.Rule{x, z}, FailedOpen("z: " + elsewhere.FailOpen)},
+			{[]config.Rule{x, y, z}, Fail("y: " + b)},
 		} {
 			if got, _ := Rules(source, c.rules).Instant(); got != c.want {
 				t.Errorf("got %+v", got)

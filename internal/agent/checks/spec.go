@@ -13,6 +13,7 @@ import (
 	securejoin "github.com/cyphar/filepath-securejoin"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/agent/config"
 )
 
 // Environment has what all checks have in common.
@@ -37,9 +38,9 @@ var builtin = []string{
 	NameCustomConditions, NameRules, NameSchedulable,
 }
 
-// Builtin returns the checks that need no parameters, with default parameters. rules is the evidence of all rules with
-// health that match the node.
-func Builtin(env Environment, rules []Evidence) []Check {
+// Builtin returns the checks that need no parameters, with default parameters. rules are all rules with health that
+// match the node.
+func Builtin(env Environment, rules []config.Rule) []Check {
 	all := make([]Check, len(builtin))
 	for i, name := range builtin {
 		all[i], _ = FromSpec(&v1alpha1.HealthCheck{Name: name}, env, rules) // valid, because it has no parameters
@@ -47,9 +48,9 @@ func Builtin(env Environment, rules []Evidence) []Check {
 	return all
 }
 
-// FromSpec returns a check that a rule configures. rules is the evidence of all rules with health that match the node.
-// An invalid check is an error.
-func FromSpec(spec *v1alpha1.HealthCheck, env Environment, rules []Evidence) (Check, error) {
+// FromSpec returns a check that a rule configures. rules are all rules with health that match the node. An invalid
+// check is an error.
+func FromSpec(spec *v1alpha1.HealthCheck, env Environment, rules []config.Rule) (Check, error) {
 	c, err := bySpec(spec, env, rules)
 	if err != nil {
 		return Check{}, err
@@ -63,7 +64,7 @@ func FromSpec(spec *v1alpha1.HealthCheck, env Environment, rules []Evidence) (Ch
 	return c, nil
 }
 
-func bySpec(spec *v1alpha1.HealthCheck, env Environment, rules []Evidence) (Check, error) {
+func bySpec(spec *v1alpha1.HealthCheck, env Environment, rules []config.Rule) (Check, error) {
 	switch spec.Name {
 	case NameNodeReady:
 		return NodeReady(env.Node), nil
@@ -87,7 +88,7 @@ func bySpec(spec *v1alpha1.HealthCheck, env Environment, rules []Evidence) (Chec
 		return Schedulable(env.Node), nil
 	}
 	if name, ok := strings.CutPrefix(spec.Name, NameRulePrefix); ok {
-		i := slices.IndexFunc(rules, func(e Evidence) bool { return e.Name == name })
+		i := slices.IndexFunc(rules, func(r config.Rule) bool { return r.Name == name })
 		if i < 0 {
 			return Always(spec.Name, FailedOpen("the rule has no health, or does not match this node")), nil
 		}
