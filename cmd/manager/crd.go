@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"time"
@@ -14,9 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
-	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 
@@ -28,7 +28,7 @@ const establishLimit = time.Minute
 
 // newApplyCRDCommand returns the command that the chart runs before an upgrade, because Helm never upgrades a CRD.
 func newApplyCRDCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "apply-crd",
 		Short: "Create the CRD of the rules, or update it to this version",
 		Long: `Create the CRD NodeReadinessRule, or replace its spec with that of this version, and wait until the API server
@@ -47,10 +47,6 @@ rules.`,
 			return applyCRD(cmd.Context(), client.CustomResourceDefinitions(), cmd.OutOrStdout())
 		},
 	}
-	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
-	config.RegisterFlags(goFlags)
-	cmd.Flags().AddGoFlagSet(goFlags)
-	return cmd
 }
 
 func applyCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, out io.Writer) error {
@@ -94,21 +90,13 @@ func applyCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionIn
 
 // waitUntilServed waits until the API server serves the CRD.
 func waitUntilServed(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface) error {
-	ctx, cancel := context.WithTimeout(ctx, establishLimit)
-	defer cancel()
-	for {
-		found, err := crds.Get(ctx, crd.Name, metav1.GetOptions{})
-		if err == nil {
-			for _, c := range found.Status.Conditions {
-				if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
-					return nil
-				}
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the CRD is written, but the API server does not serve it yet: %w", context.Cause(ctx))
-		case <-time.After(200 * time.Millisecond):
-		}
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, establishLimit, true,
+		func(ctx context.Context) (bool, error) {
+			found, err := crds.Get(ctx, crd.Name, metav1.GetOptions{})
+			return err == nil && apihelpers.IsCRDConditionTrue(found, apiextensionsv1.Established), nil
+		})
+	if err != nil {
+		return fmt.Errorf("the CRD is written, but the API server does not serve it yet: %w", err)
 	}
+	return nil
 }

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"slices"
@@ -16,11 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
@@ -66,87 +63,71 @@ removes the taints of a rule from all nodes before the rule is gone. A rule that
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "Delete all rules of the cluster.")
 	cmd.Flags().DurationVar(&timeout, "timeout", 2*time.Minute, "How long to wait until the rules are gone.")
-	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
-	config.RegisterFlags(goFlags)
-	cmd.Flags().AddGoFlagSet(goFlags)
 	return cmd
 }
 
 // deleteRules deletes the rules of these names, or all if there are none, and waits for them. It retries after
 // every error until the context ends.
 func deleteRules(ctx context.Context, c client.Client, names []string, out io.Writer) error {
-	d := &ruleDeletion{client: c, names: names, out: out, deleted: map[string]bool{}}
+	var left []string // the rules that the last look has found
 	var last error
 	err := wait.PollUntilContextCancel(ctx, deletePoll, true, func(ctx context.Context) (bool, error) {
-		left, err := d.step(ctx)
+		found, err := findRules(ctx, c, names)
+		if err == nil {
+			before := left
+			left = nil
+			for i := range found {
+				left = append(left, found[i].Name)
+				err = errors.Join(err, deleteRule(ctx, c, &found[i]))
+			}
+			for _, name := range before {
+				if !slices.Contains(left, name) {
+					fmt.Fprintf(out, "nodereadinessrule.readiness.node.x-k8s.io/%s deleted\n", name)
+				}
+			}
+		}
 		if ctx.Err() == nil { // else it says only that the time is over
 			last = err
 		}
-		return err == nil && left == 0, nil
+		return err == nil && len(left) == 0, nil
 	})
 	switch {
 	case err == nil:
 		return nil
 	case last != nil:
 		return fmt.Errorf("deleting rules: %w", last)
-	case len(d.left) == 0:
+	case len(left) == 0:
 		return fmt.Errorf("deleting rules: %w", err)
 	}
 	return fmt.Errorf("timed out waiting for the deletion of %s: the operator must remove their taints first; is it "+
-		"running?",
-		strings.Join(d.left, ", "))
+		"running?", strings.Join(left, ", "))
 }
 
-// ruleDeletion is what has been done so far.
-type ruleDeletion struct {
-	client  client.Client
-	names   []string
-	out     io.Writer
-	deleted map[string]bool
-	left    []string
+// deleteRule deletes a rule that was found, unless it is being deleted. A user may have created another one of the same
+// name since.
+func deleteRule(ctx context.Context, c client.Client, rule *v1alpha1.NodeReadinessRule) error {
+	if !rule.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	err := c.Delete(ctx, rule, client.Preconditions{UID: &rule.UID})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
 }
 
-// step deletes what is there and not being deleted yet. It returns how many are not gone.
-func (d *ruleDeletion) step(ctx context.Context) (int, error) {
-	rules, err := d.find(ctx)
-	if err != nil {
-		return 0, err
-	}
-	d.left = nil
-	for i := range rules {
-		rule := &rules[i]
-		d.left = append(d.left, rule.Name)
-		if rule.DeletionTimestamp.IsZero() {
-			// Only the one that was found: a user may have created another one since.
-			opts := client.Preconditions{UID: &rule.UID}
-			if err := d.client.Delete(ctx, rule, opts); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-				return len(d.left), err
-			}
-		}
-		d.deleted[rule.Name] = true
-	}
-	for name := range d.deleted {
-		if !slices.Contains(d.left, name) {
-			delete(d.deleted, name)
-			if _, err := fmt.Fprintf(d.out, "nodereadinessrule.readiness.node.x-k8s.io/%s deleted\n", name); err != nil {
-				return 0, err
-			}
-		}
-	}
-	return len(d.left), nil
-}
-
-// find returns the rules to delete that exist. With names, it reads each of them, which needs no permission to list.
-func (d *ruleDeletion) find(ctx context.Context) ([]v1alpha1.NodeReadinessRule, error) {
-	if len(d.names) == 0 {
+// findRules returns the rules to delete that exist. With names, it reads each of them, which needs no permission to
+// list.
+func findRules(ctx context.Context, c client.Client, names []string) ([]v1alpha1.NodeReadinessRule, error) {
+	if len(names) == 0 {
 		list := &v1alpha1.NodeReadinessRuleList{}
-		err := d.client.List(ctx, list)
+		err := c.List(ctx, list)
 		return list.Items, ignoreGone(err)
 	}
 	var found []v1alpha1.NodeReadinessRule
-	for _, name := range d.names {
-		rule := v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		switch err := d.client.Get(ctx, client.ObjectKeyFromObject(&rule), &rule); {
+	for _, name := range names {
+		rule := v1alpha1.NodeReadinessRule{}
+		switch err := c.Get(ctx, client.ObjectKey{Name: name}, &rule); {
 		case err == nil:
 			found = append(found, rule)
 		case ignoreGone(err) != nil:
@@ -158,8 +139,8 @@ func (d *ruleDeletion) find(ctx context.Context) ([]v1alpha1.NodeReadinessRule, 
 
 // ignoreGone ignores that a rule does not exist, or that the CRD and all rules are deleted.
 func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+	if meta.IsNoMatchError(err) {
 		return nil
 	}
-	return err
+	return client.IgnoreNotFound(err)
 }

@@ -127,7 +127,6 @@ func (o *options) bind(fs *pflag.FlagSet) {
 
 	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
 	o.logging.BindFlags(goFlags)
-	config.RegisterFlags(goFlags)
 	fs.AddGoFlagSet(goFlags)
 }
 
@@ -171,6 +170,9 @@ func newCommand() *cobra.Command {
 		},
 	}
 	o.bind(cmd.Flags())
+	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
+	config.RegisterFlags(goFlags)
+	cmd.PersistentFlags().AddGoFlagSet(goFlags)
 	cmd.AddCommand(newApplyCRDCommand(), newDeleteRulesCommand())
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	return cmd
