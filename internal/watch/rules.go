@@ -8,8 +8,10 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -29,17 +31,23 @@ type Rules struct {
 	// writing is held while a change is made and the subscribers are called, so that they see all changes in order.
 	writing     sync.Mutex
 	subscribers []func(*ruleset.Set)
+	compiled    *ruleset.Set
 
-	mu       sync.Mutex
-	compiled *ruleset.Set
-	frozen   *ruleset.Problem // because of the CRD
-	other    *ruleset.Problem // because another controller runs
-	served   *ruleset.Set
+	served atomic.Pointer[served]
+}
+
+// served is the current snapshot, and why all its rules are frozen: because of the CRD, or because another controller
+// runs.
+type served struct {
+	set           *ruleset.Set
+	frozen, other *ruleset.Problem
 }
 
 // NewRules returns an empty snapshot.
 func NewRules(c clock.PassiveClock) *Rules {
-	return &Rules{clock: c, compiled: ruleset.NewSet(), served: ruleset.NewSet(), synced: func() bool { return false }}
+	r := &Rules{clock: c, compiled: ruleset.NewSet(), synced: func() bool { return false }}
+	r.served.Store(&served{set: ruleset.NewSet()})
+	return r
 }
 
 // SetupWithCache watches the rules through an informer cache, whether or not this replica leads.
@@ -65,24 +73,23 @@ func (r *Rules) HasSynced() bool { return r.synced() }
 
 // WaitForSync waits until HasSynced or the end of the context.
 func (r *Rules) WaitForSync(ctx context.Context) error {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !r.synced() {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for rules: %w", ctx.Err())
-		case <-tick.C:
-		}
+	err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
+		return r.synced(), nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for rules: %w", err)
 	}
 	return nil
 }
 
 // Set returns the current snapshot.
-func (r *Rules) Set() *ruleset.Set {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.served
-}
+func (r *Rules) Set() *ruleset.Set { return r.served.Load().set }
+
+// Frozen returns the problem that the served CRD is not ours, or nil.
+func (r *Rules) Frozen() *ruleset.Problem { return r.served.Load().frozen }
+
+// OtherController returns the problem that another controller acts on the rules, or nil.
+func (r *Rules) OtherController() *ruleset.Problem { return r.served.Load().other }
 
 // Subscribe calls a function with the current snapshot, now and after each change. Calls are in order, never
 // concurrent.
@@ -125,7 +132,7 @@ func (r *Rules) thaw(ctx context.Context, live client.Reader, after After, froze
 func (r *Rules) reread(rules []v1alpha1.NodeReadinessRule, frozen *ruleset.Problem) bool {
 	r.writing.Lock()
 	defer r.writing.Unlock()
-	if r.frozen != frozen {
+	if r.Frozen() != frozen {
 		return false
 	}
 	compiled := r.compiled
@@ -136,7 +143,7 @@ func (r *Rules) reread(rules []v1alpha1.NodeReadinessRule, frozen *ruleset.Probl
 		}
 	}
 	if compiled != r.compiled || frozen != nil {
-		r.serve(compiled, nil)
+		r.serve(compiled, nil, r.OtherController())
 	}
 	return true
 }
@@ -145,16 +152,15 @@ func (r *Rules) reread(rules []v1alpha1.NodeReadinessRule, frozen *ruleset.Probl
 func (r *Rules) Freeze(p *ruleset.Problem) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
-	if p == nil && r.frozen == nil {
-		return
+	now := *r.served.Load()
+	switch {
+	case p == nil && now.frozen == nil:
+	case p != nil && now.frozen != nil && *p == *now.frozen:
+		now.frozen = p // a thaw compares pointers: one that has begun must not end this freeze
+		r.served.Store(&now)
+	default:
+		r.serve(r.compiled, p, now.other)
 	}
-	if p != nil && r.frozen != nil && *p == *r.frozen {
-		r.mu.Lock()
-		r.frozen = p // a thaw compares pointers: one that has begun must not end this freeze
-		r.mu.Unlock()
-		return
-	}
-	r.serve(r.compiled, p)
 }
 
 // giveWay freezes all rules because another controller acts on them. With nil it unfreezes them. It reports whether
@@ -162,28 +168,11 @@ func (r *Rules) Freeze(p *ruleset.Problem) {
 func (r *Rules) giveWay(other *ruleset.Problem) bool {
 	r.writing.Lock()
 	defer r.writing.Unlock()
-	if (other == nil) == (r.other == nil) {
+	if (other == nil) == (r.OtherController() == nil) {
 		return false
 	}
-	r.mu.Lock()
-	r.other = other
-	r.mu.Unlock()
-	r.serve(r.compiled, r.frozen)
+	r.serve(r.compiled, r.Frozen(), other)
 	return true
-}
-
-// OtherController returns the problem that another controller acts on the rules, or nil.
-func (r *Rules) OtherController() *ruleset.Problem {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.other
-}
-
-// Frozen returns the problem that the served CRD is not ours, or nil.
-func (r *Rules) Frozen() *ruleset.Problem {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.frozen
 }
 
 func (r *Rules) put(obj any) {
@@ -198,7 +187,7 @@ func (r *Rules) put(obj any) {
 	if before != nil && before.Equivalent(after) {
 		return // only its status has changed
 	}
-	r.serve(r.compiled.With(after), r.frozen)
+	r.serve(r.compiled.With(after), r.Frozen(), r.OtherController())
 }
 
 func (r *Rules) drop(obj any) {
@@ -211,24 +200,23 @@ func (r *Rules) drop(obj any) {
 	}
 	r.writing.Lock()
 	defer r.writing.Unlock()
-	r.serve(r.compiled.Without(rule.UID), r.frozen)
+	r.serve(r.compiled.Without(rule.UID), r.Frozen(), r.OtherController())
 }
 
 // serve makes a set the current snapshot, and calls the subscribers. The caller holds r.writing.
-func (r *Rules) serve(compiled *ruleset.Set, frozen *ruleset.Problem) {
+func (r *Rules) serve(compiled *ruleset.Set, frozen, other *ruleset.Problem) {
 	before := r.Set()
-	served := compiled.FreezeInvalid(before).FreezeDependents(before)
-	if problem := cmp.Or(r.other, frozen); problem != nil {
+	set := compiled.FreezeInvalid(before).FreezeDependents(before)
+	if problem := cmp.Or(other, frozen); problem != nil {
 		rules := make([]*ruleset.Rule, 0, len(compiled.All()))
 		for _, rule := range compiled.All() {
 			rules = append(rules, rule.FreezeLike(before.Rule(rule.UID), *problem))
 		}
-		served = ruleset.NewSet(rules...)
+		set = ruleset.NewSet(rules...)
 	}
-	r.mu.Lock()
-	r.compiled, r.frozen, r.served = compiled, frozen, served
-	r.mu.Unlock()
+	r.compiled = compiled
+	r.served.Store(&served{set: set, frozen: frozen, other: other})
 	for _, f := range r.subscribers {
-		f(served)
+		f(set)
 	}
 }
