@@ -4,8 +4,8 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -33,10 +33,7 @@ func (o *agentOptions) configMap(own string) (*types.NamespacedName, error) {
 	}
 	namespace, name, given := strings.Cut(o.config, "/")
 	if !given {
-		namespace, name = own, o.config
-		if raw, err := os.ReadFile(namespaceFile); namespace == "" && err == nil {
-			namespace = strings.TrimSpace(string(raw))
-		}
+		namespace, name = cmp.Or(own, ownNamespace()), o.config
 		if namespace == "" {
 			return nil, nil
 		}

@@ -6,8 +6,6 @@ package main
 import (
 	"errors"
 	"flag"
-	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -130,24 +128,6 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.AddGoFlagSet(goFlags)
 }
 
-// validate says which flag is wrong.
-func (o *options) validate() error {
-	errs := o.webhooks.validate()
-	if o.workers.nodes < 1 {
-		errs = append(errs, fmt.Errorf("--node-concurrent-reconciles: must be at least 1, not %d", o.workers.nodes))
-	}
-	if o.workers.rules < 1 {
-		errs = append(errs, fmt.Errorf("--rule-concurrent-reconciles: must be at least 1, not %d", o.workers.rules))
-	}
-	if o.serving.objective < 0 {
-		errs = append(errs, fmt.Errorf("--startup-objective: must not be negative, but is %s", o.serving.objective))
-	}
-	if _, err := o.agents.configMap(o.election.namespace); err != nil {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
 func newCommand() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
@@ -161,12 +141,12 @@ func newCommand() *cobra.Command {
 			ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.logging)))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, outside := os.Stat(namespaceFile)
-			err := o.election.settle(cmd.Flags().Changed("leader-elect"), outside == nil)
-			if err := errors.Join(o.validate(), err); err != nil {
+			settings, err := o.settings()
+			err = errors.Join(err, o.election.settle(cmd.Flags().Changed("leader-elect"), ownNamespace() != ""))
+			if err != nil {
 				return err
 			}
-			return run(cmd.Context(), o)
+			return run(cmd.Context(), o, settings)
 		},
 	}
 	o.bind(cmd.Flags())

@@ -22,7 +22,7 @@ func parsed(t *testing.T, args ...string) *options {
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.validate(); err != nil {
+	if _, err := o.settings(); err != nil {
 		t.Fatal(err)
 	}
 	return o

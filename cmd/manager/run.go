@@ -4,9 +4,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -28,7 +32,7 @@ import (
 const leaseName = "nodegate.readiness.node.x-k8s.io"
 
 // run runs the operator until the context ends.
-func run(ctx context.Context, o *options) error {
+func run(ctx context.Context, o *options, settings *operator.Options) error {
 	limitMemory(ctx)
 	cfg, err := kubeconfig()
 	if err != nil {
@@ -40,10 +44,6 @@ func run(ctx context.Context, o *options) error {
 	mgr, err := ctrl.NewManager(cfg, managed)
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
-	}
-	settings, err := o.settings()
-	if err != nil {
-		return err
 	}
 	metrics.Registry.MustRegister(version.BuildInfo())
 	if !o.election.enabled {
@@ -70,25 +70,35 @@ func kubeconfig() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// settings returns the settings of the replica, as the flags say.
+// settings returns the settings of the replica, or says which flags are wrong.
 func (o *options) settings() (*operator.Options, error) {
-	agents, err := o.agents.configMap(o.election.namespace)
-	if err != nil {
-		return nil, err
+	agents, wrongAgents := o.agents.configMap(o.election.namespace)
+	webhooks, wrongWebhooks := o.webhooks.settings()
+	errs := []error{wrongWebhooks}
+	if o.workers.nodes < 1 {
+		errs = append(errs, fmt.Errorf("--node-concurrent-reconciles: must be at least 1, not %d", o.workers.nodes))
 	}
-	webhooks, err := o.webhooks.settings()
-	if err != nil {
-		return nil, err
+	if o.workers.rules < 1 {
+		errs = append(errs, fmt.Errorf("--rule-concurrent-reconciles: must be at least 1, not %d", o.workers.rules))
+	}
+	if o.serving.objective < 0 {
+		errs = append(errs, fmt.Errorf("--startup-objective: must not be negative, but is %s", o.serving.objective))
 	}
 	return &operator.Options{
-		Namespace: o.webhooks.namespaceOrDefault(), NodeStateMetrics: o.serving.nodeStates,
-		StartupObjective: o.serving.objective,
-		NodeWorkers:      o.workers.nodes, RuleWorkers: o.workers.rules,
+		Namespace:        cmp.Or(o.webhooks.namespace, ownNamespace(), "nodegate-system"),
+		NodeStateMetrics: o.serving.nodeStates, StartupObjective: o.serving.objective,
+		NodeWorkers: o.workers.nodes, RuleWorkers: o.workers.rules,
 		TransientTaintPrefixes: o.evidence.transientTaintPrefixes,
 		NodeAdmission:          node.Mode(o.webhooks.nodeAdmission), NodePolicy: o.webhooks.nodePolicy, Webhooks: webhooks,
 		UnguardedRecords: !o.webhooks.recordGuard,
 		AgentConfig:      agents, AgentAccount: o.agents.account,
-	}, nil
+	}, errors.Join(append(errs, wrongAgents)...)
+}
+
+// ownNamespace returns the namespace of the operator's pod; empty outside of a cluster.
+func ownNamespace() string {
+	raw, _ := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	return strings.TrimSpace(string(raw))
 }
 
 func restConfig(cfg *rest.Config, o *clientOptions) *rest.Config {

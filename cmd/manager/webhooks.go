@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/pflag"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -71,7 +69,8 @@ func (o *webhookOptions) bind(fs *pflag.FlagSet) {
 		"Name of the MutatingAdmissionPolicy for nodes, and of its binding.")
 }
 
-func (o *webhookOptions) validate() []error {
+// settings returns the settings of the webhooks, or nil if none are served. The error says which flags are wrong.
+func (o *webhookOptions) settings() (*operator.WebhookOptions, error) {
 	var errs []error
 	switch node.Mode(o.nodeAdmission) {
 	case node.ModeAuto, node.ModePolicy, node.ModeOff:
@@ -94,9 +93,10 @@ func (o *webhookOptions) validate() []error {
 			o.nodeFailurePolicy))
 	}
 	if !o.enabled {
-		return errs
+		return nil, errors.Join(errs...)
 	}
-	if _, _, err := o.hostPort(); err != nil {
+	host, port, err := o.hostPort()
+	if err != nil {
 		errs = append(errs, fmt.Errorf("--webhook-bind-address: %w", err))
 	}
 	switch o.certs {
@@ -114,7 +114,10 @@ func (o *webhookOptions) validate() []error {
 	if o.name == "" {
 		errs = append(errs, errors.New("--webhook-name: must not be empty"))
 	}
-	return errs
+	return &operator.WebhookOptions{
+		Host: host, Port: port, Name: o.name, CertDir: o.certDir, CertFiles: o.certs == certsFiles,
+		GuardUsers: o.guardUsers, NodeFailurePolicy: admissionregistrationv1.FailurePolicyType(o.nodeFailurePolicy),
+	}, errors.Join(errs...)
 }
 
 func (o *webhookOptions) hostPort() (string, int, error) {
@@ -127,32 +130,4 @@ func (o *webhookOptions) hostPort() (string, int, error) {
 		return "", 0, fmt.Errorf("must end with a port from 1 to 65535, not %q", port)
 	}
 	return host, n, nil
-}
-
-// namespaceFile tells a pod which namespace it is in.
-const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-func (o *webhookOptions) namespaceOrDefault() string {
-	if o.namespace != "" {
-		return o.namespace
-	}
-	if raw, err := os.ReadFile(namespaceFile); err == nil && len(raw) > 0 {
-		return strings.TrimSpace(string(raw))
-	}
-	return "nodegate-system"
-}
-
-// settings are the settings of the webhooks; nil if none are served.
-func (o *webhookOptions) settings() (*operator.WebhookOptions, error) {
-	if !o.enabled {
-		return nil, nil
-	}
-	host, port, err := o.hostPort()
-	if err != nil {
-		return nil, fmt.Errorf("--webhook-bind-address: %w", err)
-	}
-	return &operator.WebhookOptions{
-		Host: host, Port: port, Name: o.name, CertDir: o.certDir, CertFiles: o.certs == certsFiles,
-		GuardUsers: o.guardUsers, NodeFailurePolicy: admissionregistrationv1.FailurePolicyType(o.nodeFailurePolicy),
-	}, nil
 }
