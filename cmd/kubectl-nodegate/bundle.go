@@ -252,5 +252,5 @@ func (p *plugin) explanations(ctx context.Context, c *input.Cluster, b *bundle) 
 	for _, node := range nodes {
 		all = append(all, world.Node(node))
 	}
-	b.addYAML("explanations.yaml", map[string]any{"apiVersion": "v1", "kind": "List", "items": all})
+	b.addYAML("explanations.yaml", report.NewNodes(all))
 }

@@ -137,13 +137,9 @@ func (o *printing) style(p *plugin) report.Style {
 	return style
 }
 
-// print prints a report as text or as an object; several nodes as one List.
+// print prints a report as text or as an object.
 func (o *printing) print(p *plugin, r report.Report) error {
-	nodes, several := r.(report.Nodes)
 	if o.text() {
-		if several && len(nodes) == 0 {
-			fmt.Fprintln(p.streams.ErrOut, "No nodes found.")
-		}
 		fmt.Fprint(p.streams.Out, r.Text(o.style(p)))
 		return nil
 	}
@@ -151,25 +147,19 @@ func (o *printing) print(p *plugin, r report.Report) error {
 	if err != nil {
 		return err
 	}
-	reports := []report.Report{r}
-	if several {
-		reports = reports[:0]
-		for _, n := range nodes {
-			reports = append(reports, n)
-		}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r)
+	if err != nil {
+		return err
 	}
-	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
-	for _, r := range reports {
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r)
-		if err != nil {
-			return err
-		}
-		list.Items = append(list.Items, unstructured.Unstructured{Object: object})
+	return printer.PrintObj(&unstructured.Unstructured{Object: object}, p.streams.Out)
+}
+
+// printNodes prints a table of nodes, or a List.
+func (o *printing) printNodes(p *plugin, nodes []*report.NodeExplanation) error {
+	if len(nodes) == 0 && o.text() {
+		fmt.Fprintln(p.streams.ErrOut, "No nodes found.")
 	}
-	if !several {
-		return printer.PrintObj(&list.Items[0], p.streams.Out)
-	}
-	return printer.PrintObj(list, p.streams.Out)
+	return o.print(p, report.NewNodes(nodes))
 }
 
 // selectNodes returns the nodes of a command line, named as NAME, node NAME or node/NAME, or selected by labels.

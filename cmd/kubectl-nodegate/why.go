@@ -46,12 +46,12 @@ func (p *plugin) why(ctx context.Context, c *input.Cluster, args []string, selec
 	if err != nil {
 		return err
 	}
-	var all report.Nodes
+	var all []*report.NodeExplanation
 	for _, node := range nodes {
 		all = append(all, world.Node(node))
 	}
 	if len(all) == 0 || len(all) > 1 && !out.text() {
-		return out.print(p, all)
+		return out.printNodes(p, all)
 	}
 	for i, e := range all {
 		if i > 0 {
@@ -134,7 +134,7 @@ func (p *plugin) get(ctx context.Context, c *input.Cluster, args []string, o *ge
 	if o.rule != "" && world.Rules.Named(o.rule) == nil {
 		return noRule(o.rule)
 	}
-	list := report.Nodes{}
+	var list []*report.NodeExplanation
 	for _, node := range nodes {
 		e := world.Node(node)
 		if o.selects(e) {
@@ -147,7 +147,7 @@ func (p *plugin) get(ctx context.Context, c *input.Cluster, args []string, o *ge
 		}
 		return nil
 	}
-	return o.out.print(p, list)
+	return o.out.printNodes(p, list)
 }
 
 // selects reports whether a node is listed. It moves the rule that the user asks for to the front.

@@ -54,7 +54,7 @@ var OperatorLabels = client.MatchingLabels{
 
 // Cluster reads from an API server.
 type Cluster struct {
-	client.WithWatch
+	client.Client
 	Clients kubernetes.Interface
 }
 
@@ -69,12 +69,12 @@ var Scheme = func() *runtime.Scheme {
 
 // New returns a cluster for a configuration, without a request to the server.
 func New(config *rest.Config) (*Cluster, error) {
-	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme})
+	c, err := client.New(config, client.Options{Scheme: Scheme})
 	if err != nil {
 		return nil, Explain(err, "connecting to the cluster")
 	}
 	clients, err := kubernetes.NewForConfig(config)
-	return &Cluster{WithWatch: c, Clients: clients}, Explain(err, "connecting to the cluster")
+	return &Cluster{Client: c, Clients: clients}, Explain(err, "connecting to the cluster")
 }
 
 // List lists objects, page by page. The kind of list must be that of T.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
@@ -222,14 +224,23 @@ func (p *page) others(e *NodeExplanation) {
 	}
 }
 
-// Nodes is a list of nodes that is printed as a table.
-type Nodes []*NodeExplanation
+// Nodes is a List of nodes.
+type Nodes struct {
+	metav1.TypeMeta `json:",inline"`
 
-// Text implements Report: nodes are grouped by the rule and the reason that concern them most.
-func (l Nodes) Text(style Style) string {
+	Items []*NodeExplanation `json:"items"`
+}
+
+// NewNodes returns a List of nodes.
+func NewNodes(nodes []*NodeExplanation) *Nodes {
+	return &Nodes{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: append([]*NodeExplanation{}, nodes...)}
+}
+
+// Text implements Report: a table in which nodes are grouped by the rule and the reason that concern them most.
+func (l *Nodes) Text(style Style) string {
 	p := &page{Style: style}
 	groups := map[string][]*NodeExplanation{}
-	for _, e := range l {
+	for _, e := range l.Items {
 		key := "no rule selects it"
 		if len(e.Rules) > 0 {
 			key = "rule " + e.Rules[0].Rule + ": " + stateWords(&e.Rules[0])

@@ -4,6 +4,7 @@
 package report
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -151,8 +152,5 @@ func (c *chart) bar(m *Milestone, policy v1alpha1.ConditionPolicy) {
 		cells := int(timelineWidth * after.Seconds() / c.end.Sub(c.created).Seconds())
 		bar, when = strings.Repeat("█", min(timelineWidth, cells)), after.String()
 	}
-	pad := func(text string, width int) string {
-		return text + strings.Repeat(" ", max(0, width-len([]rune(text))))
-	}
-	c.WriteString("  " + pad(m.words(policy), c.width) + "  " + pad(bar, timelineWidth) + "  " + when + "\n")
+	fmt.Fprintf(c, "  %-*s  %-*s  %s\n", c.width, m.words(policy), timelineWidth, bar, when)
 }
