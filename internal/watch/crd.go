@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -28,13 +27,8 @@ func FollowCRD(
 	if err != nil {
 		return nil, err
 	}
-	informer, err := informers.GetInformer(ctx, &apiextensionsv1.CustomResourceDefinition{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return nil, fmt.Errorf("watching the CRD: %w", err)
-	}
-	look := func(obj any) {
-		served, ok := obj.(*apiextensionsv1.CustomResourceDefinition)
-		if !ok || served.Name != crd.Name {
+	look := func(served *apiextensionsv1.CustomResourceDefinition) {
+		if served.Name != crd.Name {
 			return
 		}
 		problem := CompareCRD(ours, served)
@@ -46,13 +40,8 @@ func FollowCRD(
 			log.FromContext(ctx).Info("Frozen: "+problem.Message, "crd", served.Name)
 		}
 	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: look, UpdateFunc: func(_, obj any) { look(obj) },
-	})
-	if err != nil {
-		return nil, fmt.Errorf("watching the CRD: %w", err)
-	}
-	return registration.HasSynced, nil
+	ignore := func(*apiextensionsv1.CustomResourceDefinition) {} // the informer of rules sees that they are gone
+	return Follow(ctx, informers, &apiextensionsv1.CustomResourceDefinition{}, look, ignore)
 }
 
 // CompareCRD returns a problem that names the fields of ours that the served CRD lacks, or nil if it has them all. More

@@ -6,6 +6,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // interval is the shortest time between two attempts to reach the API server. The longest is twice as long.
@@ -26,6 +29,36 @@ const interval = time.Second
 func NewInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Duration,
 	indexers cache.Indexers) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(Patient(lw), object, resync, indexers)
+}
+
+// Follow calls changed with each object of a type that is created or updated, and gone with each that is deleted. The
+// function that it returns reports whether all objects that existed at the start have been seen.
+func Follow[T client.Object](ctx context.Context, informers ctrlcache.Cache, empty T, changed,
+	gone func(T)) (cache.InformerSynced, error) {
+	informer, err := informers.GetInformer(ctx, empty, ctrlcache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watching %T: %w", empty, err)
+	}
+	registration, err := informer.AddEventHandler(handler(changed, gone))
+	if err != nil {
+		return nil, fmt.Errorf("watching %T: %w", empty, err)
+	}
+	return registration.HasSynced, nil
+}
+
+func handler[T client.Object](changed, gone func(T)) cache.ResourceEventHandler {
+	typed := func(f func(T), o any) {
+		if deleted, ok := o.(cache.DeletedFinalStateUnknown); ok {
+			o = deleted.Obj
+		}
+		if object, ok := o.(T); ok {
+			f(object)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) { typed(changed, o) }, UpdateFunc: func(_, o any) { typed(changed, o) },
+		DeleteFunc: func(o any) { typed(gone, o) },
+	}
 }
 
 // Patient repeats each request until the API server can be reached, and returns any answer to the caller.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,19 +51,11 @@ func NewRules(c clock.PassiveClock) *Rules {
 
 // SetupWithCache watches the rules through an informer cache, whether or not this replica leads.
 func (r *Rules) SetupWithCache(ctx context.Context, informers cache.Cache) error {
-	informer, err := informers.GetInformer(ctx, &v1alpha1.NodeReadinessRule{}, cache.BlockUntilSynced(false))
+	synced, err := Follow(ctx, informers, &v1alpha1.NodeReadinessRule{}, r.put, r.drop)
 	if err != nil {
-		return fmt.Errorf("watching rules: %w", err)
+		return err
 	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { r.put(obj) },
-		UpdateFunc: func(_, obj any) { r.put(obj) },
-		DeleteFunc: func(obj any) { r.drop(obj) },
-	})
-	if err != nil {
-		return fmt.Errorf("watching rules: %w", err)
-	}
-	r.synced = registration.HasSynced
+	r.synced = synced
 	return nil
 }
 
@@ -175,11 +166,7 @@ func (r *Rules) giveWay(other *ruleset.Problem) bool {
 	return true
 }
 
-func (r *Rules) put(obj any) {
-	rule, ok := obj.(*v1alpha1.NodeReadinessRule)
-	if !ok {
-		return
-	}
+func (r *Rules) put(rule *v1alpha1.NodeReadinessRule) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	before := r.compiled.Rule(rule.UID)
@@ -190,14 +177,7 @@ func (r *Rules) put(obj any) {
 	r.serve(r.compiled.With(after), r.Frozen(), r.OtherController())
 }
 
-func (r *Rules) drop(obj any) {
-	if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
-	}
-	rule, ok := obj.(*v1alpha1.NodeReadinessRule)
-	if !ok {
-		return
-	}
+func (r *Rules) drop(rule *v1alpha1.NodeReadinessRule) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	r.serve(r.compiled.Without(rule.UID), r.Frozen(), r.OtherController())

@@ -46,7 +46,7 @@ func TestSubscribersSeeEveryChangeButNotAStatusWrite(t *testing.T) {
 	if len(*seen) != 2 || (*seen)[1].Rule("u1").Mode != ruleset.Suspended {
 		t.Errorf("told %d times", len(*seen))
 	}
-	c.drop(toolscache.DeletedFinalStateUnknown{Obj: network().Obj()})
+	handler(c.put, c.drop).OnDelete(toolscache.DeletedFinalStateUnknown{Obj: network().Obj()})
 	if len(*seen) != 3 || len((*seen)[2].All()) != 0 {
 		t.Errorf("told %d times", len(*seen))
 	}

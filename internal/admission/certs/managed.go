@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/nodegate/nodegate/internal/admission"
+	"github.com/nodegate/nodegate/internal/watch"
 )
 
 // Managed are the settings of a certificate that the operator keeps itself.
@@ -84,21 +84,15 @@ func (k *keeper) follow(ctx context.Context, mgr manager.Manager) (cache.Cache, 
 	if err != nil {
 		return nil, fmt.Errorf("creating a cache for the webhooks' certificate: %w", err)
 	}
-	check := func(any) {
+	check := func(client.Object) {
 		select {
 		case k.changed <- struct{}{}:
 		default:
 		}
 	}
 	for o := range watched {
-		informer, err := changes.GetInformer(ctx, o, cache.BlockUntilSynced(false))
-		if err != nil {
-			return nil, fmt.Errorf("watching for changes of the webhooks' certificate: %w", err)
-		}
-		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc: check, UpdateFunc: func(_, o any) { check(o) }, DeleteFunc: check,
-		}); err != nil {
-			return nil, fmt.Errorf("watching for changes of the webhooks' certificate: %w", err)
+		if _, err := watch.Follow(ctx, changes, o, check, check); err != nil {
+			return nil, err
 		}
 	}
 	return changes, nil

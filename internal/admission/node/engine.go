@@ -14,7 +14,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nodegate/nodegate/internal/admission"
+	"github.com/nodegate/nodegate/internal/watch"
 )
 
 // Mode is the setting that selects an engine.
@@ -173,25 +173,16 @@ func (e *Engine) SetupWithManager(ctx context.Context, mgr manager.Manager) erro
 		"policy":  &admissionregistrationv1.MutatingAdmissionPolicy{},
 		"binding": &admissionregistrationv1.MutatingAdmissionPolicyBinding{},
 	} {
-		if err := e.follow(ctx, policies, part, object); err != nil {
-			return fmt.Errorf("watching %T %q: %w", object, e.policy, err)
+		see := func(there bool) func(client.Object) {
+			return func(client.Object) {
+				if before, after := e.set(part, there); before != after {
+					log.FromContext(ctx).Info("Another engine taints nodes now", "was", before, "now", after)
+				}
+			}
+		}
+		if _, err := watch.Follow(ctx, policies, object, see(true), see(false)); err != nil {
+			return fmt.Errorf("looking for the policy %q: %w", e.policy, err)
 		}
 	}
 	return mgr.Add(admission.EveryReplica(policies.Start))
-}
-
-func (e *Engine) follow(ctx context.Context, policies cache.Cache, part string, object client.Object) error {
-	informer, err := policies.GetInformer(ctx, object, cache.BlockUntilSynced(false))
-	if err != nil {
-		return err
-	}
-	see := func(there bool) {
-		if before, after := e.set(part, there); before != after {
-			log.FromContext(ctx).Info("Another engine taints nodes now", "was", before, "now", after)
-		}
-	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { see(true) }, DeleteFunc: func(any) { see(false) },
-	})
-	return err
 }
