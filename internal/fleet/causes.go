@@ -47,17 +47,17 @@ func (c causes) sorted() []Cause {
 }
 
 // cause describes the missing evidence. It is empty if nothing is missing, or if the rule does not match the node.
-func cause(o *Outcome) string {
-	if !o.matches {
+func cause(e *Entry) string {
+	if !e.matches {
 		return ""
 	}
 	var missing []string
-	for _, r := range o.Results {
+	for _, r := range e.Results {
 		if r.CurrentStatus != r.RequiredStatus {
 			missing = append(missing, "condition "+r.Type+" is "+string(r.CurrentStatus))
 		}
 	}
-	for _, r := range o.Requirements {
+	for _, r := range e.Requirements {
 		if !r.Satisfied {
 			missing = append(missing, "requirement "+r.Name+" is not satisfied")
 		}

@@ -24,23 +24,23 @@ func TestCauses(t *testing.T) {
 	}
 	f, r := New(&heard{}), rule("")
 	f.SetRules(ruleset.NewSet(r), nil, now)
-	record := func(name string, state gate.State, o Outcome) {
-		f.Record(build.MakeNode(name).UID(name).Obj(), []Entry{{Rule: r, Current: &state, Outcome: o}}, now)
+	record := func(name string, state gate.State, o Missing) {
+		f.Record(build.MakeNode(name).UID(name).Obj(), []Entry{{Rule: r, Current: &state, Missing: o}}, now)
 	}
-	waiting := func(pod string, more ...v1alpha1.RequirementEvaluationResult) Outcome {
-		return Outcome{Requirements: append([]v1alpha1.RequirementEvaluationResult{
+	waiting := func(pod string, more ...v1alpha1.RequirementEvaluationResult) Missing {
+		return Missing{Requirements: append([]v1alpha1.RequirementEvaluationResult{
 			{Name: "warm-up", Message: "pod " + pod + " is not ready"}}, more...)}
 	}
 	csi := v1alpha1.RequirementEvaluationResult{Name: "csi", Satisfied: true}
-	record("n-1", inService, Outcome{Results: condition("False")})
-	record("n-4", inService, Outcome{Results: condition("Unknown")})
-	record("n-3", inService, Outcome{Results: condition("Unknown")})
-	record("ready", inService, Outcome{})
-	record("joining", gate.State{Matches: true}, Outcome{Results: condition("Unknown")})
-	record("other", gate.State{Released: true}, Outcome{Results: condition("Unknown")})
+	record("n-1", inService, Missing{Results: condition("False")})
+	record("n-4", inService, Missing{Results: condition("Unknown")})
+	record("n-3", inService, Missing{Results: condition("Unknown")})
+	record("ready", inService, Missing{})
+	record("joining", gate.State{Matches: true}, Missing{Results: condition("Unknown")})
+	record("other", gate.State{Released: true}, Missing{Results: condition("Unknown")})
 	record("n-5", inService, waiting("init-x7k2p", csi))
 	record("n-6", inService, waiting("init-9jw4q", csi))
-	record("n-7", inService, Outcome{Results: condition("False"),
+	record("n-7", inService, Missing{Results: condition("False"),
 		Requirements: []v1alpha1.RequirementEvaluationResult{{Name: "csi"}}})
 	want := []Cause{
 		{What: "condition a is Unknown", Count: 2, Nodes: []string{"n-3", "n-4"}},

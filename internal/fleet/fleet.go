@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ type Entry struct {
 	// Current is the state of the node under the rule.
 	Current *gate.State
 	Outcome
+	Missing
 	// Observed and HeartbeatDecides are from the last verdict.
 	Observed         readiness.Observed
 	HeartbeatDecides bool
@@ -70,7 +72,7 @@ type nodes struct {
 	uids   []types.UID
 	// created are the times of their creation, in seconds since 1970.
 	created []uint32
-	byName  []int32 // the numbers of the nodes that there are, sorted by name
+	order   []int32 // the result of byName; nil after a node was added or removed
 	free    []int32
 }
 
@@ -87,9 +89,7 @@ func (n *nodes) add(name string) int32 {
 		i = int32(len(n.names)) //nolint:gosec // there are fewer nodes
 		n.names, n.uids, n.created = append(n.names, name), append(n.uids, ""), append(n.created, 0)
 	}
-	n.number[name] = i
-	at, _ := n.position(name)
-	n.byName = slices.Insert(n.byName, at, i)
+	n.number[name], n.order = i, nil
 	return i
 }
 
@@ -101,22 +101,19 @@ func (n *nodes) is(i int32, node *corev1.Node) {
 
 func (n *nodes) remove(name string) {
 	i := n.number[name]
-	if at, ok := n.position(name); ok {
-		n.byName = slices.Delete(n.byName, at, at+1)
-	}
 	delete(n.number, name)
-	n.names[i], n.uids[i] = "", ""
+	n.names[i], n.uids[i], n.order = "", "", nil
 	n.free = append(n.free, i)
 }
 
-// position returns the position of a name in byName, and whether it is there.
-func (n *nodes) position(name string) (int, bool) {
-	if last := len(n.byName); last == 0 || n.names[n.byName[last-1]] < name {
-		return last, false
+// byName returns the numbers of the nodes that there are, sorted by name.
+func (n *nodes) byName() []int32 {
+	if n.order == nil {
+		n.order = slices.SortedFunc(maps.Values(n.number), func(a, b int32) int {
+			return strings.Compare(n.names[a], n.names[b])
+		})
 	}
-	return slices.BinarySearchFunc(n.byName, name, func(i int32, name string) int {
-		return strings.Compare(n.names[i], name)
-	})
+	return n.order
 }
 
 // New returns an empty fleet.
@@ -164,7 +161,11 @@ func (f *Fleet) Mute(uid types.UID) {
 // caller enqueues them.
 func (f *Fleet) SetRules(set *ruleset.Set, nodes []*corev1.Node, now time.Time) []string {
 	f.mu.Lock()
-	f.addAll(nodes)
+	for _, node := range nodes {
+		if _, known := f.number[node.Name]; !known {
+			f.is(f.add(node.Name), node)
+		}
+	}
 	affected := make([]bool, len(f.names))
 	var changed []string
 	for _, state := range f.rules {
@@ -192,7 +193,7 @@ func (f *Fleet) SetRules(set *ruleset.Set, nodes []*corev1.Node, now time.Time) 
 	f.rules = rules
 	f.snapshot.Store(next)
 	var names []string
-	for _, n := range f.byName {
+	for _, n := range f.byName() {
 		if affected[n] {
 			names = append(names, f.names[n])
 		}
@@ -200,20 +201,6 @@ func (f *Fleet) SetRules(set *ruleset.Set, nodes []*corev1.Node, now time.Time) 
 	f.mu.Unlock()
 	f.tell(changed, nil)
 	return names
-}
-
-// addAll numbers the new nodes in the order of their names, so that each is appended to byName and moves no other.
-func (f *Fleet) addAll(nodes []*corev1.Node) {
-	var fresh []*corev1.Node
-	for _, node := range nodes {
-		if _, known := f.number[node.Name]; !known {
-			fresh = append(fresh, node)
-		}
-	}
-	slices.SortFunc(fresh, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
-	for _, node := range fresh {
-		f.is(f.add(node.Name), node)
-	}
 }
 
 // read builds the state of a rule from all nodes. before is its previous state, or nil for a new rule.
@@ -364,7 +351,7 @@ func (f *Fleet) Expired(rule types.UID) []string {
 	defer f.mu.Unlock()
 	state := f.state(rule)
 	var names []string
-	for _, n := range f.byName {
+	for _, n := range f.byName() {
 		if p := state.at(n); p.expired {
 			names = append(names, f.names[n])
 		}

@@ -82,7 +82,7 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 	m.countAll(state)
 	var listed [lastRank + 1]ranked
 	why := causes{}
-	for _, n := range f.byName {
+	for _, n := range f.byName() {
 		p := state.at(n)
 		if p.outcome == none {
 			continue
@@ -211,7 +211,7 @@ func (m *Material) list(numbers []int32, state *ruleState) {
 			return
 		}
 		name, p := state.nodes.names[n], &state.pairs[n]
-		evaluation, failure := describe(name, &state.outcomes[p.outcome].Outcome, p.changed)
+		evaluation, failure := describe(name, &state.outcomes[p.outcome], p.changed)
 		entries, bytes := 1, len(name)+4
 		if evaluation != nil {
 			entries, bytes = entries+1, bytes+encodedSize(evaluation)
@@ -234,7 +234,7 @@ func (m *Material) list(numbers []int32, state *ruleState) {
 	}
 }
 
-func describe(name string, e *Outcome, changed uint32) (*v1alpha1.NodeEvaluation, *v1alpha1.NodeFailure) {
+func describe(name string, e *stored, changed uint32) (*v1alpha1.NodeEvaluation, *v1alpha1.NodeFailure) {
 	at := metav1.Unix(int64(changed), 0)
 	if e.State == v1alpha1.NodeStateFailed {
 		return nil, &v1alpha1.NodeFailure{NodeName: name, Reason: e.Reason, Message: Clip(e.Message), LastEvaluationTime: at}

@@ -4,7 +4,6 @@
 package fleet
 
 import (
-	"encoding/binary"
 	"hash/maphash"
 	"slices"
 	"time"
@@ -26,10 +25,6 @@ type Outcome struct {
 	Message string
 	// Present is whether the rule's taint is on the node.
 	Present bool
-	// Results are the results of the conditions, on a node that is not ready.
-	Results []v1alpha1.ConditionEvaluationResult
-	// Requirements are the results of the requirements, on a node that is not ready.
-	Requirements []v1alpha1.RequirementEvaluationResult
 	// Warning says why the rule's evidence is weaker than it looks. It is usually empty.
 	Warning string
 	// Shared is whether an older claim decides about the rule's taint.
@@ -47,43 +42,29 @@ type Outcome struct {
 	matches, pending bool
 }
 
-// same reports whether a status would say the same about both.
-func (o *Outcome) same(p *Outcome) bool {
-	return o.State == p.State && o.Reason == p.Reason && o.Message == p.Message && o.Warning == p.Warning &&
-		o.Present == p.Present && o.Shared == p.Shared && o.Displaced == p.Displaced &&
-		o.Published == p.Published &&
-		o.matches == p.matches && o.pending == p.pending &&
-		o.WouldClaim == p.WouldClaim && o.WouldRelease == p.WouldRelease && o.Risky == p.Risky && o.Hold == p.Hold &&
-		slices.Equal(o.Results, p.Results) && slices.Equal(o.Requirements, p.Requirements)
+// Missing are the results of a rule's evidence on a node that is not ready.
+type Missing struct {
+	Results      []v1alpha1.ConditionEvaluationResult
+	Requirements []v1alpha1.RequirementEvaluationResult
+}
+
+// same reports whether a status would say the same about the node of an entry.
+func (s *stored) same(e *Entry) bool {
+	return s.Outcome == e.Outcome && slices.Equal(s.Results, e.Results) && slices.Equal(s.Requirements, e.Requirements)
 }
 
 var seed = maphash.MakeSeed()
 
-// hash is equal for outcomes that are the same.
-func (o *Outcome) hash() uint64 {
+// hash is equal for entries that are the same.
+func (e *Entry) hash() uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
-	text := func(all ...string) {
-		for _, s := range all {
-			var size [4]byte
-			binary.LittleEndian.PutUint32(size[:], uint32(len(s))) //nolint:gosec // messages are bounded
-			_, _ = h.Write(size[:])
-			_, _ = h.WriteString(s)
-		}
+	maphash.WriteComparable(&h, e.Outcome)
+	for _, r := range e.Results {
+		maphash.WriteComparable(&h, r)
 	}
-	text(string(o.State), o.Reason, o.Message, o.Warning, o.Displaced, string(o.Hold), string(o.Published))
-	for _, b := range []bool{o.Present, o.Shared, o.WouldClaim, o.WouldRelease, o.Risky, o.matches, o.pending} {
-		if b {
-			_ = h.WriteByte(1)
-		} else {
-			_ = h.WriteByte(0)
-		}
-	}
-	for _, r := range o.Results {
-		text(r.Type, string(r.CurrentStatus), string(r.RequiredStatus), string(r.DefaultStatus))
-	}
-	for _, r := range o.Requirements {
-		text(r.Name, r.Message)
+	for _, r := range e.Requirements {
+		maphash.WriteComparable(&h, r)
 	}
 	return h.Sum64()
 }
@@ -126,6 +107,7 @@ func moment(n int64) time.Time {
 // stored is an outcome, and the number of nodes that have it.
 type stored struct {
 	Outcome
+	Missing
 	nodes int
 	cause string
 	hash  uint64
@@ -192,7 +174,7 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 		if at := e.Current.ReadyAt(s.rule); at.After(s.readyAt) {
 			s.readyAt = at
 		}
-		same = before.outcome != none && s.outcomes[before.outcome].same(&e.Outcome)
+		same = before.outcome != none && s.outcomes[before.outcome].same(e)
 		if same && !fresh {
 			after.changed = before.changed
 		}
@@ -203,7 +185,7 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 		after.outcome = before.outcome
 	default:
 		if e != nil {
-			after.outcome = s.store(&e.Outcome)
+			after.outcome = s.store(e)
 		}
 		s.drop(before.outcome)
 	}
@@ -237,16 +219,16 @@ func (s *ruleState) hold(n int32, e *Entry, fresh bool, now time.Time) {
 }
 
 // store counts one more node for an outcome, and returns its index.
-func (s *ruleState) store(o *Outcome) uint32 {
-	if o.pending {
+func (s *ruleState) store(e *Entry) uint32 {
+	if e.pending {
 		s.pending++
 	}
-	hash := o.hash()
-	if i, ok := s.byHash[hash]; ok && s.outcomes[i].same(o) {
+	hash := e.hash()
+	if i, ok := s.byHash[hash]; ok && s.outcomes[i].same(e) {
 		s.outcomes[i].nodes++
 		return i
 	}
-	fresh := stored{Outcome: *o, nodes: 1, cause: cause(o), hash: hash}
+	fresh := stored{Outcome: e.Outcome, Missing: e.Missing, nodes: 1, cause: cause(e), hash: hash}
 	var i uint32
 	if last := len(s.unused) - 1; last >= 0 {
 		i, s.unused = s.unused[last], s.unused[:last]

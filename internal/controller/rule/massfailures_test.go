@@ -106,10 +106,12 @@ var _ = Describe("Nodes in service that turn unready together", func() {
 		unready := func(i int) {
 			standing := gate.StateOf(d.compiled, d.nodes[i], d.clock.Now())
 			standing.Released = true
-			d.Fleet.Record(d.nodes[i], []fleet.Entry{{Rule: d.compiled, Current: &standing, Outcome: fleet.Outcome{
-				State: v1alpha1.NodeStateHeld, Reason: gate.ReasonEvidenceMissing,
-				Results: []v1alpha1.ConditionEvaluationResult{
-					{Type: "example.com/Ready", CurrentStatus: "Unknown", RequiredStatus: "True"}}}}}, d.clock.Now())
+			d.Fleet.Record(d.nodes[i], []fleet.Entry{{
+				Rule: d.compiled, Current: &standing,
+				Outcome: fleet.Outcome{State: v1alpha1.NodeStateHeld, Reason: gate.ReasonEvidenceMissing},
+				Missing: fleet.Missing{Results: []v1alpha1.ConditionEvaluationResult{
+					{Type: "example.com/Ready", CurrentStatus: "Unknown", RequiredStatus: "True"}}},
+			}}, d.clock.Now())
 		}
 		for i := range d.nodes {
 			d.saw(i, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
