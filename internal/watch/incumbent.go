@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -49,18 +50,12 @@ type sighting struct {
 
 // Start implements manager.Runnable: it looks every ten seconds.
 func (i *Incumbents) Start(ctx context.Context) error {
-	tick := time.NewTicker(lookForIncumbents)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := i.Look(ctx); err != nil && ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "Cannot check whether another controller acts on the rules")
 		}
-	}
+	}, lookForIncumbents)
+	return nil
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica answers readiness probes and webhooks.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
@@ -89,12 +88,4 @@ func (c *Certificate) succeed() {
 	defer c.mu.Unlock()
 	c.problem, c.trusted = nil, true
 	problems.Set(0)
-}
-
-func addAll(mgr manager.Manager, runnables ...manager.Runnable) error {
-	var errs []error
-	for _, r := range runnables {
-		errs = append(errs, mgr.Add(r))
-	}
-	return errors.Join(errs...)
 }

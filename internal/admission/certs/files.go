@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -36,32 +37,28 @@ func FromFiles(mgr manager.Manager, dir string) (*Certificate, error) {
 		}
 		return nil
 	})
-	if err := addAll(mgr, follow); err != nil {
+	if err := mgr.Add(follow); err != nil {
 		return nil, fmt.Errorf("watching the webhooks' certificate in %s: %w", dir, err)
 	}
 	return c, nil
 }
 
 // findFiles waits for readable files. It returns nil if the context ends first.
-func (c *Certificate) findFiles(ctx context.Context, dir string) *certwatcher.CertWatcher {
-	logged := ""
-	tick := time.NewTicker(retryFiles)
-	defer tick.Stop()
-	for {
-		watcher, err := certwatcher.New(filepath.Join(dir, certFile), filepath.Join(dir, keyFile))
+func (c *Certificate) findFiles(ctx context.Context, dir string) (watcher *certwatcher.CertWatcher) {
+	logger, logged := log.FromContext(ctx).WithName("certs"), ""
+	_ = wait.PollUntilContextCancel(ctx, retryFiles, true, func(context.Context) (bool, error) {
+		found, err := certwatcher.New(filepath.Join(dir, certFile), filepath.Join(dir, keyFile))
 		if err == nil {
-			log.FromContext(ctx).WithName("certs").Info("Serving webhooks with a certificate from files", "dir", dir)
-			return watcher
+			logger.Info("Serving webhooks with a certificate from files", "dir", dir)
+			watcher = found
+			return true, nil
 		}
 		if err = fmt.Errorf("the webhooks' certificate in %s: %w", dir, err); logged != err.Error() {
 			logged = err.Error()
-			log.FromContext(ctx).WithName("certs").Error(err, "Webhooks cannot be served yet")
+			logger.Error(err, "Webhooks cannot be served yet")
 		}
 		c.fail(err)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+		return false, nil
+	})
+	return watcher
 }

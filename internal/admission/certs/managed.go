@@ -6,6 +6,7 @@ package certs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -59,7 +60,7 @@ func (m Managed) Add(ctx context.Context, mgr manager.Manager) (*Certificate, er
 	if err != nil {
 		return nil, err
 	}
-	err = addAll(mgr, admission.EveryReplica(changes.Start), admission.EveryReplica(k.run))
+	err = errors.Join(mgr.Add(admission.EveryReplica(changes.Start)), mgr.Add(admission.EveryReplica(k.run)))
 	if err != nil {
 		return nil, fmt.Errorf("managing the webhooks' certificate: %w", err)
 	}
