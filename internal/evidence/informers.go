@@ -5,6 +5,7 @@ package evidence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -105,13 +106,12 @@ func (c ClientInformers) Follow(ctx context.Context, w *Watch) Informer {
 
 // prepare adds the functions of the watch. The function that it returns reports whether Changed has seen all objects.
 func (i *informer) prepare(w *Watch) (cache.InformerSynced, error) {
-	if err := i.SetTransform(w.Strip); err != nil {
-		return nil, err
-	}
-	if err := i.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-		cache.DefaultWatchErrorHandler(ctx, r, err)
-		i.fail(err, i.Synced())
-	}); err != nil {
+	err := errors.Join(i.SetTransform(w.Strip),
+		i.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+			cache.DefaultWatchErrorHandler(ctx, r, err)
+			i.fail(err, i.Synced())
+		}))
+	if err != nil {
 		return nil, err
 	}
 	registration, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{

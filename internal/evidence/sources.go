@@ -16,6 +16,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -103,7 +104,7 @@ func watchOf(key string, pods *ruleset.Pods) *Watch {
 	w := &Watch{}
 	switch kind, namespace, _ := strings.Cut(key, "/"); kind {
 	case csiNodes:
-		w.Object, w.Strip = &storagev1.CSINode{}, stripMeta
+		w.Object, w.Strip = &storagev1.CSINode{}, cache.TransformStripManagedFields()
 	case resourceSlices:
 		w.Object, w.Strip = &resourcev1.ResourceSlice{}, stripSlice
 	case daemonSets:

@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -55,13 +54,6 @@ func stripSlice(o any) (any, error) {
 func compileDaemonSet(o any) (any, error) {
 	if set, ok := o.(*appsv1.DaemonSet); ok {
 		return ruleset.CompileDaemonSet(set), nil
-	}
-	return o, nil
-}
-
-func stripMeta(o any) (any, error) {
-	if accessor, err := meta.Accessor(o); err == nil {
-		accessor.SetManagedFields(nil)
 	}
 	return o, nil
 }

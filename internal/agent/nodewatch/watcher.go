@@ -70,8 +70,9 @@ type Watcher struct {
 	Options
 
 	mu       sync.Mutex
-	answered chan struct{} // closed at the first answer or error
-	known    bool          // the API server has answered: object, or nil if there is none
+	answered chan struct{} // closed at the first answer or error, by answer
+	answer   func()
+	known    bool // the API server has answered: object, or nil if there is none
 	object   *corev1.Node
 	readAt   time.Time // of the last answer
 	err      error     // why the API server is unavailable; nil: it is available
@@ -86,7 +87,9 @@ type Watcher struct {
 
 // New returns a watcher.
 func New(o Options) *Watcher {
-	return &Watcher{Options: o, answered: make(chan struct{}), failed: make(chan struct{}, 1)}
+	answered := make(chan struct{})
+	return &Watcher{Options: o, answered: answered, answer: sync.OnceFunc(func() { close(answered) }),
+		failed: make(chan struct{}, 1)}
 }
 
 // OnChange registers a function to call after each change. It must return at once. Call OnChange before Run.
@@ -255,7 +258,7 @@ func (w *Watcher) found() {
 		w.Log.Info("The Kubernetes API is available again", "node", w.Name)
 	}
 	w.err = nil
-	w.closeAnswered()
+	w.answer()
 }
 
 // lose notes that the API server is unavailable. It warns if that is new, and then once a minute.
@@ -271,7 +274,7 @@ func (w *Watcher) lose(err error) {
 		w.warned = now
 		w.warn(err)
 	}
-	w.closeAnswered()
+	w.answer()
 	w.mu.Unlock()
 	if isNew {
 		w.notify()
@@ -291,14 +294,6 @@ func (w *Watcher) warn(err error) {
 		what = "Kubernetes API does not let this agent read its node"
 	}
 	w.Log.Warn(what+" ("+describe(err)+")."+answer, "node", w.Name)
-}
-
-func (w *Watcher) closeAnswered() {
-	select {
-	case <-w.answered:
-	default:
-		close(w.answered)
-	}
 }
 
 func (w *Watcher) notify() {
