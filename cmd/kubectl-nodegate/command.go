@@ -103,13 +103,10 @@ const (
 func newPrinting(cmd *cobra.Command, more ...string) *printing {
 	flags := genericclioptions.NewPrintFlags("")
 	flags.NamePrintFlags = nil // a report has no name
-	flags.JSONYamlPrintFlags.AddFlags(cmd)
-	flags.TemplatePrinterFlags.AddFlags(cmd)
+	flags.AddFlags(cmd)
 	more = append(more, outputWide)
-	cmd.Flags().StringVarP(flags.OutputFormat, "output", "o", "", fmt.Sprintf(
-		"Output format. One of: (%s). The default is a text for people; wide adds details.",
-		strings.Join(append(flags.AllowedFormats(), more...), ", ")))
-	flags.OutputFlagSpecified = func() bool { return cmd.Flag("output").Changed }
+	cmd.Flag("output").Usage = fmt.Sprintf("Output format. One of: (%s). The default is a text for people; wide adds "+
+		"details.", strings.Join(append(flags.AllowedFormats(), more...), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions( // it fails only without such a flag
 		append([]string{"json", "yaml"}, more...), cobra.ShellCompDirectiveNoFileComp))
 	cmd.PreRunE = func(*cobra.Command, []string) error { // before a request to the server

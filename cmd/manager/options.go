@@ -26,7 +26,6 @@ type options struct {
 	workers  workerOptions
 	webhooks webhookOptions
 	agents   agentOptions
-	evidence evidenceOptions
 	logging  zap.Options
 }
 
@@ -98,16 +97,15 @@ func (o *clientOptions) bind(fs *pflag.FlagSet) {
 		"--kube-api-qps.")
 }
 
-type workerOptions struct{ nodes, rules int }
+// workerOptions are about the controllers.
+type workerOptions struct {
+	nodes, rules           int
+	transientTaintPrefixes []string
+}
 
 func (o *workerOptions) bind(fs *pflag.FlagSet) {
 	fs.IntVar(&o.nodes, "node-concurrent-reconciles", 16, "Number of nodes that are reconciled at the same time.")
 	fs.IntVar(&o.rules, "rule-concurrent-reconciles", 4, "Number of rules that are reconciled at the same time.")
-}
-
-type evidenceOptions struct{ transientTaintPrefixes []string }
-
-func (o *evidenceOptions) bind(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.transientTaintPrefixes, "transient-taint-prefixes", ruleset.DefaultTransientTaintPrefixes,
 		"Prefixes of the keys of temporary taints. The operator ignores temporary taints when it decides which DaemonSets "+
 			"belong on a node. Taints of rules, and taints under node.kubernetes.io/ and node.cloudprovider.kubernetes.io/, "+
@@ -121,7 +119,6 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	o.workers.bind(fs)
 	o.webhooks.bind(fs)
 	o.agents.bind(fs)
-	o.evidence.bind(fs)
 
 	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
 	o.logging.BindFlags(goFlags)

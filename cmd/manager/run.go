@@ -88,7 +88,7 @@ func (o *options) settings() (*operator.Options, error) {
 		Namespace:        cmp.Or(o.webhooks.namespace, ownNamespace(), "nodegate-system"),
 		NodeStateMetrics: o.serving.nodeStates, StartupObjective: o.serving.objective,
 		NodeWorkers: o.workers.nodes, RuleWorkers: o.workers.rules,
-		TransientTaintPrefixes: o.evidence.transientTaintPrefixes,
+		TransientTaintPrefixes: o.workers.transientTaintPrefixes,
 		NodeAdmission:          node.Mode(o.webhooks.nodeAdmission), NodePolicy: o.webhooks.nodePolicy, Webhooks: webhooks,
 		UnguardedRecords: !o.webhooks.recordGuard,
 		AgentConfig:      agents, AgentAccount: o.agents.account,

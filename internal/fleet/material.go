@@ -80,7 +80,7 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 	}
 	m.MaxUnavailable = state.rule.MaxUnavailable(m.Released)
 	m.countAll(state)
-	var listed [lastRank + 1]ranked
+	var ranked [lastRank + 1][]int32
 	why := causes{}
 	for _, n := range f.byName() {
 		p := state.at(n)
@@ -92,40 +92,17 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 			why.add(o.cause, f.names[n])
 		}
 		if o.matches || o.State == v1alpha1.NodeStateFailed {
-			listed[rank(&o.Outcome)].add(n, &o.Outcome)
+			r := rank(&o.Outcome)
+			ranked[r] = append(ranked[r], n)
 		}
 	}
 	m.Causes = why.sorted()
-	for i := range listed {
-		m.name(&listed[i], f.names)
-		m.list(listed[i].first, state)
+	for _, numbers := range ranked {
+		for _, n := range numbers {
+			m.list(n, state)
+		}
 	}
 	return m, true
-}
-
-// ranked holds the first nodes of one rank, in the order of their names.
-type ranked struct{ first, toTaint, toUntaint []int32 }
-
-func (r *ranked) add(n int32, o *Outcome) {
-	if len(r.first) <= v1alpha1.MaxStatusNodes {
-		r.first = append(r.first, n)
-	}
-	if o.WouldClaim && len(r.toTaint) < maxNames {
-		r.toTaint = append(r.toTaint, n)
-	}
-	if o.WouldRelease && len(r.toUntaint) < maxNames {
-		r.toUntaint = append(r.toUntaint, n)
-	}
-}
-
-// name adds names to the lists of a dry-run.
-func (m *Material) name(r *ranked, names []string) {
-	for _, n := range r.toTaint[:min(len(r.toTaint), maxNames-len(m.NamesToTaint))] {
-		m.NamesToTaint = append(m.NamesToTaint, names[n])
-	}
-	for _, n := range r.toUntaint[:min(len(r.toUntaint), maxNames-len(m.NamesToUntaint))] {
-		m.NamesToUntaint = append(m.NamesToUntaint, names[n])
-	}
 }
 
 // countAll counts all nodes by their outcomes.
@@ -204,33 +181,38 @@ func rank(o *Outcome) int {
 	return lastRank
 }
 
-// list adds nodes to the lists until they are full.
-func (m *Material) list(numbers []int32, state *ruleState) {
-	for _, n := range numbers {
-		if m.Truncated {
-			return
-		}
-		name, p := state.nodes.names[n], &state.pairs[n]
-		evaluation, failure := describe(name, &state.outcomes[p.outcome], p.changed)
-		entries, bytes := 1, len(name)+4
-		if evaluation != nil {
-			entries, bytes = entries+1, bytes+encodedSize(evaluation)
-		}
-		if failure != nil {
-			entries, bytes = entries+1, bytes+encodedSize(failure)
-		}
-		if m.entries+entries > v1alpha1.MaxStatusNodes || m.bytes+bytes > v1alpha1.MaxStatusNodesBytes {
-			m.Truncated = true
-			return
-		}
-		m.entries, m.bytes = m.entries+entries, m.bytes+bytes
-		m.Applied = append(m.Applied, name)
-		if evaluation != nil {
-			m.Evaluations = append(m.Evaluations, *evaluation)
-		}
-		if failure != nil {
-			m.Failed = append(m.Failed, *failure)
-		}
+// list adds a node to the lists until they are full.
+func (m *Material) list(n int32, state *ruleState) {
+	name, p := state.nodes.names[n], &state.pairs[n]
+	o := &state.outcomes[p.outcome]
+	if o.WouldClaim && len(m.NamesToTaint) < maxNames {
+		m.NamesToTaint = append(m.NamesToTaint, name)
+	}
+	if o.WouldRelease && len(m.NamesToUntaint) < maxNames {
+		m.NamesToUntaint = append(m.NamesToUntaint, name)
+	}
+	if m.Truncated {
+		return
+	}
+	evaluation, failure := describe(name, o, p.changed)
+	entries, bytes := 1, len(name)+4
+	if evaluation != nil {
+		entries, bytes = entries+1, bytes+encodedSize(evaluation)
+	}
+	if failure != nil {
+		entries, bytes = entries+1, bytes+encodedSize(failure)
+	}
+	if m.entries+entries > v1alpha1.MaxStatusNodes || m.bytes+bytes > v1alpha1.MaxStatusNodesBytes {
+		m.Truncated = true
+		return
+	}
+	m.entries, m.bytes = m.entries+entries, m.bytes+bytes
+	m.Applied = append(m.Applied, name)
+	if evaluation != nil {
+		m.Evaluations = append(m.Evaluations, *evaluation)
+	}
+	if failure != nil {
+		m.Failed = append(m.Failed, *failure)
 	}
 }
 

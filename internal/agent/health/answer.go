@@ -97,7 +97,7 @@ func (h *Handler) collect(ctx context.Context, suite *checks.Suite, names []stri
 	began := time.Now()
 	outcomes := make([]checks.Outcome, len(names))
 	groups := make([]*checks.Group, len(names))
-	var slow []int
+	var all sync.WaitGroup
 	for i, name := range names {
 		groups[i] = suite.Group(name)
 		if groups[i] == nil {
@@ -106,12 +106,8 @@ func (h *Handler) collect(ctx context.Context, suite *checks.Suite, names []stri
 		}
 		var ok bool
 		if outcomes[i], ok = groups[i].Instant(); !ok {
-			slow = append(slow, i)
+			all.Go(func() { outcomes[i] = groups[i].Do(ctx) })
 		}
-	}
-	var all sync.WaitGroup
-	for _, i := range slow {
-		all.Go(func() { outcomes[i] = groups[i].Do(ctx) })
 	}
 	all.Wait()
 	a := &Answer{Status: StatusReady, Checks: make([]CheckAnswer, 0, len(names)+1), drainStatus: h.DrainStatus}
