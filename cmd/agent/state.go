@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -69,16 +70,13 @@ func (f *stateFile) current(file *config.File, node *corev1.Node) (_ *config.Fil
 		f.saved = nil
 	}
 	fresh = file != nil && node != nil
-	if f.saved != nil && file == nil {
-		file = f.saved.Config
+	if f.saved != nil {
+		file, labels = cmp.Or(file, f.saved.Config), f.saved.Labels
 	}
 	if node != nil {
-		return file, node.Labels, fresh, file != nil
+		labels = node.Labels
 	}
-	if f.saved != nil {
-		return file, f.saved.Labels, fresh, true
-	}
-	return file, nil, false, false
+	return file, labels, fresh, file != nil && (node != nil || f.saved != nil)
 }
 
 // save writes the state if it has changed. It only logs a failure, because the agent works without the file.

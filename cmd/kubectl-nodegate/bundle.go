@@ -19,8 +19,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -36,28 +34,28 @@ var ours = client.MatchingLabels{"app.kubernetes.io/name": "nodegate"}
 
 // bundled are the kinds of objects in a bundle. Secrets are not among them.
 var bundled = []struct {
-	group, version, kind string
-	options              []client.ListOption
+	apiVersion, kind string
+	options          []client.ListOption
 }{
-	{v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "NodeReadinessRule", nil},
-	{"", "v1", "Node", nil},
-	{"", "v1", "Event", []client.ListOption{client.MatchingFields{"involvedObject.kind": "Node"}}},
-	{"", "v1", "Event", []client.ListOption{client.MatchingFields{"involvedObject.kind": "NodeReadinessRule"}}},
-	{"", "v1", "Event", []client.ListOption{client.InNamespace(input.Namespace)}},
-	{"", "v1", "Pod", []client.ListOption{ours}},
-	{"", "v1", "ServiceAccount", []client.ListOption{ours}},
-	{"", "v1", "ConfigMap", []client.ListOption{ours}},
-	{"", "v1", "Service", []client.ListOption{ours}},
-	{"apps", "v1", "Deployment", []client.ListOption{ours}},
-	{"apps", "v1", "DaemonSet", []client.ListOption{ours}},
-	{"coordination.k8s.io", "v1", "Lease", []client.ListOption{client.InNamespace(input.Namespace)}},
-	{"admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", []client.ListOption{ours}},
-	{"admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", []client.ListOption{ours}},
-	{"admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", []client.ListOption{ours}},
-	{"admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", []client.ListOption{ours}},
-	{"apiextensions.k8s.io", "v1", "CustomResourceDefinition", []client.ListOption{&client.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", crd.Name),
-	}}},
+	{v1alpha1.GroupVersion.String(), "NodeReadinessRule", nil},
+	{"v1", "Node", nil},
+	{"v1", "Event", []client.ListOption{client.MatchingFields{"involvedObject.kind": "Node"}}},
+	{"v1", "Event", []client.ListOption{client.MatchingFields{"involvedObject.kind": "NodeReadinessRule"}}},
+	{"v1", "Event", []client.ListOption{client.InNamespace(input.Namespace)}},
+	{"v1", "Pod", []client.ListOption{ours}},
+	{"v1", "ServiceAccount", []client.ListOption{ours}},
+	{"v1", "ConfigMap", []client.ListOption{ours}},
+	{"v1", "Service", []client.ListOption{ours}},
+	{"apps/v1", "Deployment", []client.ListOption{ours}},
+	{"apps/v1", "DaemonSet", []client.ListOption{ours}},
+	{"coordination.k8s.io/v1", "Lease", []client.ListOption{client.InNamespace(input.Namespace)}},
+	{"admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", []client.ListOption{ours}},
+	{"admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", []client.ListOption{ours}},
+	{"admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", []client.ListOption{ours}},
+	{"admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", []client.ListOption{ours}},
+	{"apiextensions.k8s.io/v1", "CustomResourceDefinition", []client.ListOption{
+		client.MatchingFields{"metadata.name": crd.Name},
+	}},
 }
 
 const (
@@ -151,7 +149,8 @@ func (b *bundle) objects(ctx context.Context, c *input.Cluster) {
 	found := map[string][]any{}
 	for _, k := range bundled {
 		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(schema.GroupVersionKind{Group: k.group, Version: k.version, Kind: k.kind + "List"})
+		list.SetAPIVersion(k.apiVersion)
+		list.SetKind(k.kind + "List")
 		items, err := input.List[*unstructured.Unstructured](ctx, c, k.kind, list, k.options...)
 		b.problem(err)
 		for _, item := range items {
