@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,56 +23,56 @@ import (
 
 // Snapshot is evidence that was read once and is not watched, for the kubectl plugin.
 type Snapshot struct {
-	objects map[string]map[string][]any // by key, by node
-	failed  map[string]string           // by key: why it could not be read
+	objects map[key]map[string][]any // by key, by node
+	failed  map[key]string           // by key: why it could not be read
 }
 
 // Read reads the evidence for the rules of a set. Unread tells what could not be read.
 func Read(ctx context.Context, clients kubernetes.Interface, set *ruleset.Set) *Snapshot {
-	return newSnapshot(set, func(s *Snapshot, key string, p *ruleset.Pods) error {
-		watch := ClientInformers{Clients: clients}.listWatch(watchOf(key, p))
+	return newSnapshot(set, func(s *Snapshot, k key) error {
+		watch := ClientInformers{Clients: clients}.listWatch(watchOf(k))
 		return pager.New(watch.ListWithContext).EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
-			s.add(key, o)
+			s.add(k, o)
 			return nil
 		})
 	})
 }
 
 // newSnapshot calls a function for each key that the rules of a set need.
-func newSnapshot(set *ruleset.Set, fill func(s *Snapshot, key string, p *ruleset.Pods) error) *Snapshot {
-	s := &Snapshot{objects: map[string]map[string][]any{}, failed: map[string]string{}}
-	for key, pods := range neededBy(set) {
-		s.objects[key] = map[string][]any{}
-		if err := fill(s, key, pods); err != nil {
-			delete(s.objects, key)
-			s.failed[key] = explain(err)
+func newSnapshot(set *ruleset.Set, fill func(s *Snapshot, k key) error) *Snapshot {
+	s := &Snapshot{objects: map[key]map[string][]any{}, failed: map[key]string{}}
+	for k := range neededBy(set) {
+		s.objects[k] = map[string][]any{}
+		if err := fill(s, k); err != nil {
+			delete(s.objects, k)
+			s.failed[k] = explain(err)
 		}
 	}
 	return s
 }
 
 // add stores an object in the form that a watch of the key has.
-func (s *Snapshot) add(key string, object any) {
+func (s *Snapshot) add(k key, object any) {
 	switch o := object.(type) {
 	case *appsv1.DaemonSet:
 		object = ruleset.CompileDaemonSet(o)
 	case *corev1.Pod:
-		if pod, ok := readiness.DaemonPodOf(o); ok && strings.HasPrefix(key, daemonPods+"/") {
+		if pod, ok := readiness.DaemonPodOf(o); ok && k.kind == daemonPods {
 			node := readiness.NodeOf(o)
-			s.objects[key][node] = append(s.objects[key][node], []readiness.DaemonPod{pod})
+			s.objects[k][node] = append(s.objects[k][node], []readiness.DaemonPod{pod})
 			return
 		}
 	}
 	for _, node := range NodesOf(object) {
-		s.objects[key][node] = append(s.objects[key][node], object)
+		s.objects[k][node] = append(s.objects[k][node], object)
 	}
 }
 
 // Of returns a snapshot of the objects of a file: pods, DaemonSets, CSINodes and ResourceSlices. If the file has no
 // object of a kind, that kind counts as not read.
 func Of(objects []runtime.Object, set *ruleset.Set) *Snapshot {
-	return newSnapshot(set, func(s *Snapshot, key string, p *ruleset.Pods) error {
-		watch := watchOf(key, p)
+	return newSnapshot(set, func(s *Snapshot, k key) error {
+		watch := watchOf(k)
 		kind, there := reflect.TypeOf(watch.Object), false
 		for _, o := range objects {
 			if reflect.TypeOf(o) != kind {
@@ -81,7 +80,7 @@ func Of(objects []runtime.Object, set *ruleset.Set) *Snapshot {
 			}
 			there = true
 			if watch.selects(o) {
-				s.add(key, o)
+				s.add(k, o)
 			}
 		}
 		if !there {
@@ -104,7 +103,7 @@ func (w *Watch) selects(o runtime.Object) bool {
 
 // DaemonSets returns the DaemonSets of a namespace.
 func (s *Snapshot) DaemonSets(namespace string) []*ruleset.DaemonSet {
-	return only[*ruleset.DaemonSet](s.objects[daemonSets+"/"+namespace][noNode])
+	return only[*ruleset.DaemonSet](s.objects[key{kind: daemonSets, namespace: namespace}][noNode])
 }
 
 // Complete returns the set with the DaemonSets of the snapshot in its rules, and the default transient taints.
@@ -115,17 +114,17 @@ func (s *Snapshot) Complete(set *ruleset.Set) *ruleset.Set {
 
 // Gather fills in the evidence on a node for all rules of a set.
 func (s *Snapshot) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
-	gather(set, e, nil, func(key string) ([]any, bool) {
-		byNode, ok := s.objects[key]
+	gather(set, e, nil, func(k key) ([]any, bool) {
+		byNode, ok := s.objects[k]
 		return byNode[node], ok
 	})
 }
 
 // Unread returns why a requirement cannot be evaluated, or "" if it can.
 func (s *Snapshot) Unread(r *ruleset.Requirement) string {
-	for _, key := range keysOf(r) {
-		if s.failed[key] != "" {
-			return s.failed[key]
+	for _, k := range keysOf(r) {
+		if s.failed[k] != "" {
+			return s.failed[k]
 		}
 	}
 	return ""

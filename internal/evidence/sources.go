@@ -6,7 +6,7 @@ package evidence
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +16,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/nodegate/nodegate/internal/readiness"
@@ -45,7 +46,7 @@ type Sources struct {
 	listener  Listener
 
 	mu      sync.Mutex
-	running map[string]Informer
+	running map[key]Informer
 	devices map[string]map[pool]int64 // by node: the last complete counts
 	absent  map[string]absences       // by node
 }
@@ -55,7 +56,7 @@ type absences map[types.UID]time.Time
 
 // New returns Sources without watches.
 func New(informers Informers, listener Listener) *Sources {
-	return &Sources{informers: informers, listener: listener, running: map[string]Informer{},
+	return &Sources{informers: informers, listener: listener, running: map[key]Informer{},
 		devices: map[string]map[pool]int64{}, absent: map[string]absences{}}
 }
 
@@ -64,35 +65,33 @@ func (s *Sources) SetRules(ctx context.Context, set *ruleset.Set) {
 	needed := neededBy(set)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for key, pods := range needed {
-		if s.running[key] == nil {
-			s.running[key] = s.informers.Follow(ctx, s.watchFor(key, pods))
+	for k := range needed {
+		if s.running[k] == nil {
+			s.running[k] = s.informers.Follow(ctx, s.watchFor(k))
 		}
 	}
 }
 
 // StopUnused stops the watches that none of the sets needs.
-func (s *Sources) StopUnused(sets ...*ruleset.Set) {
-	needed := neededBy(sets...)
+func (s *Sources) StopUnused(used ...*ruleset.Set) {
+	needed := neededBy(used...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for key, running := range s.running {
-		if _, wanted := needed[key]; !wanted {
+	for k, running := range s.running {
+		if !needed.Has(k) {
 			running.Stop()
-			delete(s.running, key)
+			delete(s.running, k)
 		}
 	}
 }
 
-// neededBy returns the keys of all watches that sets need, and the requirement of each key of pods.
-func neededBy(sets ...*ruleset.Set) map[string]*ruleset.Pods {
-	needed := map[string]*ruleset.Pods{}
-	for _, set := range sets {
+// neededBy returns the keys of all watches that sets of rules need.
+func neededBy(all ...*ruleset.Set) sets.Set[key] {
+	needed := sets.New[key]()
+	for _, set := range all {
 		for _, rule := range set.All() {
 			for i := range rule.Requirements {
-				for _, key := range keysOf(&rule.Requirements[i]) {
-					needed[key] = rule.Requirements[i].Pods
-				}
+				needed.Insert(keysOf(&rule.Requirements[i])...)
 			}
 		}
 	}
@@ -100,30 +99,30 @@ func neededBy(sets ...*ruleset.Set) map[string]*ruleset.Pods {
 }
 
 // watchOf returns the watch of a key, without its functions.
-func watchOf(key string, pods *ruleset.Pods) *Watch {
-	w := &Watch{}
-	switch kind, namespace, _ := strings.Cut(key, "/"); kind {
+func watchOf(k key) *Watch {
+	w := &Watch{Namespace: k.namespace}
+	switch k.kind {
 	case csiNodes:
 		w.Object, w.Strip = &storagev1.CSINode{}, cache.TransformStripManagedFields()
 	case resourceSlices:
 		w.Object, w.Strip = &resourcev1.ResourceSlice{}, stripSlice
 	case daemonSets:
-		w.Object, w.Strip, w.Namespace = &appsv1.DaemonSet{}, compileDaemonSet, namespace
+		w.Object, w.Strip = &appsv1.DaemonSet{}, compileDaemonSet
 	case daemonPods:
-		w.Object, w.Strip, w.Namespace, w.OfDaemonSets = &corev1.Pod{}, stripDaemonPod, namespace, true
+		w.Object, w.Strip, w.OfDaemonSets = &corev1.Pod{}, stripDaemonPod, true
 		w.Options.FieldSelector = NotEnded.String()
-	default:
-		w.Object, w.Strip, w.Namespace = &corev1.Pod{}, stripPod, pods.Namespace
-		w.Options.LabelSelector, w.Options.FieldSelector = pods.Labels.String(), NotEnded.String()
+	case selectedPods:
+		w.Object, w.Strip = &corev1.Pod{}, stripPod
+		w.Options.LabelSelector, w.Options.FieldSelector = k.labels, NotEnded.String()
 	}
 	return w
 }
 
 // watchFor returns the watch of a key that notifies the listener.
-func (s *Sources) watchFor(key string, pods *ruleset.Pods) *Watch {
-	w := watchOf(key, pods)
+func (s *Sources) watchFor(k key) *Watch {
+	w := watchOf(k)
 	w.Changed, w.StateChanged = s.changed, s.listener.AvailabilityChanged
-	if _, ok := w.Object.(*appsv1.DaemonSet); ok {
+	if k.kind == daemonSets {
 		w.Changed = s.daemonSetsChanged
 	}
 	return w
@@ -141,7 +140,7 @@ func (s *Sources) daemonSetsChanged(objects ...any) {
 func (s *Sources) DaemonSets(namespace string) []*ruleset.DaemonSet {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if running := s.running[daemonSets+"/"+namespace]; running != nil {
+	if running := s.running[key{kind: daemonSets, namespace: namespace}]; running != nil {
 		return only[*ruleset.DaemonSet](running.ByNode(noNode))
 	}
 	return nil
@@ -162,37 +161,44 @@ func (s *Sources) changed(objects ...any) {
 	}
 }
 
-// Kinds of watches. In a key, a namespace follows the last two.
+// key identifies a watch. Only some kinds have a namespace, and only pods have a selector of labels.
+type key struct{ kind, namespace, labels string }
+
+// Kinds of watches.
 const (
 	csiNodes       = "csinodes"
 	resourceSlices = "resourceslices"
 	daemonSets     = "daemonsets"
 	daemonPods     = "daemonpods"
+	selectedPods   = "pods"
 )
 
 // noNode is the node of DaemonSets in the index: they belong to no certain node.
 const noNode = ""
 
 // podsKey returns the key of the watch for a requirement of pods.
-func podsKey(p *ruleset.Pods) string { return "pods/" + p.Namespace + "/" + p.Labels.String() }
+func podsKey(p *ruleset.Pods) key {
+	return key{kind: selectedPods, namespace: p.Namespace, labels: p.Labels.String()}
+}
 
 // keysOf returns the keys of the watches that a requirement needs.
-func keysOf(r *ruleset.Requirement) []string {
+func keysOf(r *ruleset.Requirement) []key {
 	switch {
 	case r.Pods != nil && selectsNothing(r.Pods): // an invalid selector, which as a string would select all pods
 		return nil
 	case r.Pods != nil:
-		return []string{podsKey(r.Pods)}
+		return []key{podsKey(r.Pods)}
 	case r.DaemonSets != nil:
-		keys := make([]string, 0, 2*len(r.DaemonSets.Namespaces))
+		keys := make([]key, 0, 2*len(r.DaemonSets.Namespaces))
 		for _, namespace := range r.DaemonSets.Namespaces {
-			keys = append(keys, daemonSets+"/"+string(namespace), daemonPods+"/"+string(namespace))
+			keys = append(keys, key{kind: daemonSets, namespace: string(namespace)},
+				key{kind: daemonPods, namespace: string(namespace)})
 		}
 		return keys
 	case r.CSIDriver != nil:
-		return []string{csiNodes}
+		return []key{{kind: csiNodes}}
 	case r.Devices != nil:
-		return []string{resourceSlices}
+		return []key{{kind: resourceSlices}}
 	}
 	return nil
 }
@@ -208,9 +214,9 @@ func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range rule.Requirements {
-		for _, key := range keysOf(&rule.Requirements[i]) {
+		for _, k := range keysOf(&rule.Requirements[i]) {
 			reason, why := ReasonPending, "has not been read yet"
-			if running := s.running[key]; running != nil {
+			if running := s.running[k]; running != nil {
 				if failure := running.Failed(); failure != "" {
 					reason, why = ReasonUnavailable, "cannot be read: "+failure
 				} else if running.Synced() {
@@ -245,8 +251,8 @@ func (s *Sources) Peek(set *ruleset.Set, node string, e *readiness.Evidence) {
 			delete(s.devices, node)
 		}
 	}()
-	gather(set, e, s.devices[node], func(key string) ([]any, bool) {
-		running := s.running[key]
+	gather(set, e, s.devices[node], func(k key) ([]any, bool) {
+		running := s.running[k]
 		if running == nil {
 			return nil, false
 		}
@@ -281,7 +287,7 @@ func (s *Sources) Forget(node string) {
 // gather fills in the evidence on a node for all rules of a set. objects returns the node's objects of a key, or false
 // if the key is not watched.
 func gather(
-	set *ruleset.Set, e *readiness.Evidence, known map[pool]int64, objects func(key string) ([]any, bool),
+	set *ruleset.Set, e *readiness.Evidence, known map[pool]int64, objects func(key) ([]any, bool),
 ) {
 	if !set.Gathers() {
 		return
@@ -303,30 +309,26 @@ func gather(
 			}
 		}
 	}
-	if found, ok := objects(csiNodes); ok {
+	if found, ok := objects(key{kind: csiNodes}); ok {
 		for _, n := range only[*storagev1.CSINode](found) {
 			e.CSINode = n
 		}
 	}
-	if found, ok := objects(resourceSlices); ok {
+	if found, ok := objects(key{kind: resourceSlices}); ok {
 		e.Devices = devices(only[*resourcev1.ResourceSlice](found), known)
 	}
 }
 
-func gatherDaemonPods(q *ruleset.DaemonSets, e *readiness.Evidence, objects func(key string) ([]any, bool)) {
+func gatherDaemonPods(q *ruleset.DaemonSets, e *readiness.Evidence, objects func(key) ([]any, bool)) {
 	for _, namespace := range q.Namespaces {
-		found, ok := objects(daemonPods + "/" + string(namespace))
+		found, ok := objects(key{kind: daemonPods, namespace: string(namespace)})
 		if _, known := e.DaemonPods[string(namespace)]; !ok || known {
 			continue
 		}
 		if e.DaemonPods == nil {
 			e.DaemonPods = map[string][]readiness.DaemonPod{}
 		}
-		var pods []readiness.DaemonPod
-		for _, some := range only[[]readiness.DaemonPod](found) {
-			pods = append(pods, some...)
-		}
-		e.DaemonPods[string(namespace)] = pods
+		e.DaemonPods[string(namespace)] = slices.Concat(only[[]readiness.DaemonPod](found)...)
 	}
 }
 

@@ -104,8 +104,8 @@ func start(ctx context.Context, config *rest.Config, set *ruleset.Set) (*Sources
 	return s, h
 }
 
-func clientInformer(s *Sources, key string) *informer {
-	i, ok := s.running[key].(*informer)
+func clientInformer(s *Sources, k key) *informer {
+	i, ok := s.running[k].(*informer)
 	Expect(ok).To(BeTrue())
 	return i
 }
