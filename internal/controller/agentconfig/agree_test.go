@@ -14,6 +14,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/agent/checks"
+	"github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
@@ -97,7 +98,7 @@ func TestTheAgentReadsWhatTheOperatorWrites(t *testing.T) {
 		v1alpha1.HealthNotReady: false} {
 		record := gate.Record{Rule: "r", Taint: "example.com/a=:NoSchedule", Health: verdict}
 		node := build.MakeNode("n").Annotation(v1alpha1.RecordAnnotationPrefix+"u1", record.Encode()).Obj()
-		check := checks.Rule(known{Object: node}, checks.Evidence{Name: "r", UID: "u1", Elsewhere: true})
+		check := checks.Rule(known{Object: node}, config.Rule{Name: "r", UID: "u1", Elsewhere: true})
 		if got, _ := check.Instant(); got.Passed != passes || got.FailOpen != "" {
 			t.Errorf("%s: got %+v", verdict, got)
 		}
