@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,16 +65,5 @@ func sameAsJSON(t *testing.T, s string) {
 	got, ok := ReadRecord(s)
 	if ok != (err == nil) || !cmp.Equal(want, got) {
 		t.Errorf("%s: got %+v, %v; want %+v, %v", s, got, ok, want, err)
-	}
-}
-
-func BenchmarkReadRecord(b *testing.B) {
-	r := Record{Rule: "network", Taint: "readiness.k8s.io/network=pending:NoSchedule"}
-	r.Since = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	value := r.Encode()
-	for b.Loop() {
-		if _, ok := ReadRecord(value); !ok {
-			b.Fatal(value)
-		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // removal is the page about uninstalling.
@@ -18,9 +20,7 @@ const removal = "docs/uninstall.md"
 func documented(t *testing.T, page, under, begin string) [][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(checkout, page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	var out [][]string
 	code, heading := false, ""
 	for line := range strings.Lines(strings.ReplaceAll(string(text), "\\\n", " ")) {
@@ -66,9 +66,7 @@ func follow(t *testing.T, commands [][]string, pairs ...string) string {
 		default:
 			t.Fatalf("%q is nothing that can be run here", args)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		cluster.Must(t, err)
 		t.Log(out)
 		printed.WriteString(out)
 	}

@@ -6,7 +6,6 @@ package realnode
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -53,18 +52,12 @@ func TestRealNodes(t *testing.T) {
 func earlier(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(checkout, "charts", "nodegate"))); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, os.CopyFS(dir, os.DirFS(filepath.Join(checkout, "charts", "nodegate"))))
 	file := filepath.Join(dir, "Chart.yaml")
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	text = regexp.MustCompile(`(?m)^version: .*`).ReplaceAll(text, []byte("version: 0.0.1"))
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, os.WriteFile(file, text, 0o600))
 	return dir
 }
 
@@ -119,13 +112,9 @@ func report(t *testing.T, node, conditionType, status string) {
 func watchTaints(t *testing.T, key string) (changes func() []string) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(lab.Cluster.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	list, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	had := map[string]bool{}
 	has := func(n *corev1.Node) bool {
 		return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
@@ -134,9 +123,7 @@ func watchTaints(t *testing.T, key string) (changes func() []string) {
 		had[list.Items[i].Name] = has(&list.Items[i])
 	}
 	w, err := client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	t.Cleanup(w.Stop)
 	var seen []string
 	done := make(chan struct{})
@@ -177,9 +164,7 @@ func waitsForNetwork(t *testing.T) {
 	pods := []string{"get", "pods", "-l", "app=web", "-o"}
 
 	// The network comes, and kubelet calls the node Ready; what makes the network is not.
-	if err := n.ConfigureNetwork(); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, n.ConfigureNetwork())
 	eventually(t, "kubelet says that the node is Ready", says(ctx, "True", "get", "node", n.Name, "-o",
 		`jsonpath={.status.conditions[?(@.type=="Ready")].status}`))
 	eventually(t, "the reporter says that Calico is not", says(ctx, "False", "get", "node", n.Name, "-o",
@@ -266,16 +251,9 @@ var client = &http.Client{Timeout: 10 * time.Second}
 
 func get(t *testing.T, url string) string {
 	t.Helper()
-	resp, err := client.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(body)
+	_, body, err := cluster.GetWith(t.Context(), client, url, "")
+	cluster.Must(t, err)
+	return body
 }
 
 func post(t *testing.T, url string) {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const (
@@ -111,9 +113,7 @@ func helm(ctx context.Context, args ...string) (string, error) {
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := lab.Kubectl(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	return strings.TrimSpace(out)
 }
 
@@ -121,9 +121,7 @@ func kubectl(t *testing.T, args ...string) string {
 func example(t *testing.T, file string, replace ...string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(checkout, "examples", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	for i := 0; i < len(replace); i += 2 {
 		if !strings.Contains(string(text), replace[i]) {
 			t.Fatalf("%s does not contain %q", file, replace[i])
@@ -134,17 +132,13 @@ func example(t *testing.T, file string, replace ...string) {
 
 func apply(t *testing.T, text string) {
 	t.Helper()
-	if err := lab.Apply(t.Context(), text); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, lab.Apply(t.Context(), text))
 }
 
 func addNode(t *testing.T, o NodeOptions) *Node {
 	t.Helper()
 	n, err := lab.AddNode(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	return n
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const (
@@ -161,9 +162,7 @@ func writeStatus(t *testing.T, rule string, taints map[string]string) {
 	}
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"observedGeneration": 1, "appliedNodes": applied,
 		"nodeEvaluations": evaluations}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	kubectl(t, "patch", "nrr", rule, "--subresource=status", "--type=merge", "-p", string(patch))
 }
 

@@ -34,9 +34,7 @@ type Statistics map[string]Fields
 func (b Backend) Statistics(t testing.TB) Statistics {
 	t.Helper()
 	text, err := b.h.Command(t.Context(), "show stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	s, err := parseStatistics(text, b.name)
 	if err != nil {
 		t.Fatalf("reading the statistics: %v\n%s", err, text)

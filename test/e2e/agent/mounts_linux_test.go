@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/needs"
 )
 
@@ -22,15 +23,11 @@ func TestAMountThatTurnsReadOnlyBeforeAnybodyAsks(t *testing.T) {
 	}
 	root := t.TempDir()
 	for _, name := range []string{"data", "meant"} {
-		if err := os.Mkdir(filepath.Join(root, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		cluster.Must(t, os.Mkdir(filepath.Join(root, name), 0o700))
 	}
 	mount := func(name string, flags uintptr) {
 		t.Helper()
-		if err := unix.Mount("tmpfs", filepath.Join(root, name), "tmpfs", flags, "size=1m"); err != nil {
-			t.Fatal(err)
-		}
+		cluster.Must(t, unix.Mount("tmpfs", filepath.Join(root, name), "tmpfs", flags, "size=1m"))
 		t.Cleanup(func() { _ = unix.Unmount(filepath.Join(root, name), unix.MNT_DETACH) })
 	}
 	mount("data", 0)

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // kind is a kind of write of the operator.
@@ -114,9 +116,7 @@ type proxy struct {
 func newProxy(t *testing.T, target string, transport http.RoundTripper) (*proxy, string) {
 	t.Helper()
 	to, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	p := &proxy{upstream: &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to) },
 		Transport:     transport,

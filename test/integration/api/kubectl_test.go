@@ -21,14 +21,13 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/watch"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // TestInstalled: the API server takes the CRD as it is, within its cost budgets, and serves all of it.
 func TestInstalled(t *testing.T) {
 	served := &apiextensionsv1.CustomResourceDefinition{}
-	if err := kube.Get(t.Context(), client.ObjectKey{Name: crd.Name}, served); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, kube.Get(t.Context(), client.ObjectKey{Name: crd.Name}, served))
 	status := map[apiextensionsv1.CustomResourceDefinitionConditionType]apiextensionsv1.ConditionStatus{}
 	for _, c := range served.Status.Conditions {
 		status[c.Type] = c.Status
@@ -50,26 +49,18 @@ func TestInstalled(t *testing.T) {
 // TestColumns: what "kubectl get nrr" shows, and with -o wide besides.
 func TestColumns(t *testing.T) {
 	u := rule(t, group, "columns", changed(t, plainSpec, "dryRun: true"))
-	if err := create(t, u); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, create(t, u))
 	defer remove(t, u)
 	status := `{"status":{"nodes":{"matched":9,"ready":5,"held":4,"exempt":0,"failed":0,"pending":0},
 		"conditions":[{"type":"Enforcing","status":"True","reason":"No"},
 			{"type":"Ready","status":"True","reason":"InForce"}]}}`
 	status = strings.ReplaceAll(status, `"reason"`, `"lastTransitionTime":"2026-01-02T03:04:05Z","message":"","reason"`)
-	if err := kube.Status().Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(status))); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, kube.Status().Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(status))))
 	raw, err := rawClient(t).Get().Resource("nodereadinessrules").Name("columns").
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	table := &metav1.Table{}
-	if err := json.Unmarshal(raw, table); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, json.Unmarshal(raw, table))
 	type column struct {
 		Name  string
 		Wide  bool
@@ -109,9 +100,7 @@ func TestSelectableFields(t *testing.T) {
 		"select-b": changed(t, plainSpec, "{enforcementMode: bootstrap-only, taint: {key: example.com/other}, dryRun: true}"),
 	} {
 		u := rule(t, group, name, spec)
-		if err := create(t, u); err != nil {
-			t.Fatal(err)
-		}
+		cluster.Must(t, create(t, u))
 		defer remove(t, u)
 	}
 	for selector, want := range map[string][]string{

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // TestWhatIsStoredCanBeRead: one stored rule that the Go types cannot decode would fail the operator's list of all
@@ -88,8 +89,6 @@ func rawClient(t *testing.T) rest.Interface {
 	c.GroupVersion = &v1alpha1.GroupVersion
 	c.NegotiatedSerializer = serializer.NewCodecFactory(clientgoscheme.Scheme).WithoutConversion()
 	out, err := rest.RESTClientFor(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster.Must(t, err)
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // wholeSpec is the API as it is laid out, every field of it.
@@ -54,13 +55,9 @@ suspend: false
 func TestWholeAPI(t *testing.T) {
 	t.Run("is known to the Go types, field by field", func(t *testing.T) {
 		spec := v1alpha1.NodeReadinessRuleSpec{}
-		if err := yaml.UnmarshalStrict([]byte(wholeSpec), &spec); err != nil {
-			t.Fatal(err)
-		}
+		cluster.Must(t, yaml.UnmarshalStrict([]byte(wholeSpec), &spec))
 		written, err := yaml.Marshal(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		cluster.Must(t, err)
 		// What is said as by default is not written again.
 		defaults := "{stabilization: {minimumHoldSeconds: null}, dryRun: null, suspend: null}"
 		want := rule(t, group, "x", changed(t, wholeSpec, defaults))
@@ -71,9 +68,7 @@ func TestWholeAPI(t *testing.T) {
 	t.Run("is accepted", func(t *testing.T) {
 		sent := rule(t, group, "whole", wholeSpec)
 		stored := sent.DeepCopy()
-		if err := create(t, stored, client.DryRunAll); err != nil {
-			t.Fatal(err)
-		}
+		cluster.Must(t, create(t, stored, client.DryRunAll))
 		if diff := cmp.Diff(sent.Object["spec"], stored.Object["spec"]); diff != "" {
 			t.Errorf("reads back otherwise than it was written (-written +read):\n%s", diff)
 		}
