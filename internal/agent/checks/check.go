@@ -5,6 +5,7 @@ package checks
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -91,12 +92,10 @@ func oneLine(s string) string {
 	if len(s) > maxReason {
 		s = s[:maxReason]
 	}
-	clean := make([]rune, 0, len(s))
-	for _, r := range s {
+	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' {
-			r = ' '
+			return ' '
 		}
-		clean = append(clean, r)
-	}
-	return string(clean)
+		return r
+	}, s)
 }
