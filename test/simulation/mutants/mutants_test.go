@@ -40,10 +40,11 @@ var mutants = []mutant{
 	{"the limit is always granted", "internal/fleet/limit.go",
 		`before >= state.available()`, `!MUTANT && before >= state.available()`, "limit", 3000},
 	{"rules act before their evidence has been read", "internal/evidence/sources.go",
-		`		return ReasonPending, "has not been read yet"`, `		if MUTANT {
-			return "", ""
-		}
-		return ReasonPending, "has not been read yet"`, "frozen", 1000},
+		`			return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,`,
+		`			if MUTANT && reason == ReasonPending {
+				continue
+			}
+			return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,`, "frozen", 1000},
 	{"suspended rules claim", "internal/gate/rule.go", `	case in.Rule.Inert():
 		return frozen(in, d)`, `	case in.Rule.Mode == ruleset.Frozen || !MUTANT && in.Rule.Inert():
 		return frozen(in, d)`, "frozen", 3000},
@@ -105,13 +106,12 @@ var mutants = []mutant{
 		`case r.Pods != nil && selectsNothing(r.Pods):`, `case !MUTANT && r.Pods != nil && selectsNothing(r.Pods):`,
 		"watched", 3000},
 	{"19: evidence that cannot be read any more is believed", "internal/evidence/sources.go",
-		`case running != nil && running.Failed() != "":`, `case !MUTANT && running != nil && running.Failed() != "":`,
-		"frozen", 5000},
+		`running.Failed(); failure != "" {`, `running.Failed(); !MUTANT && failure != "" {`, "frozen", 5000},
 	{"a foreign CRD that comes back does not end the thaw", "internal/watch/rules.go",
-		`		r.frozen = p //`, `		if MUTANT {
-			p = r.frozen
+		`		now.frozen = p //`, `		if MUTANT {
+			p = now.frozen
 		}
-		r.frozen = p //`, "frozen", 5000},
+		now.frozen = p //`, "frozen", 5000},
 	{"an ended guard is forgotten while its rule is frozen", "internal/guard/eviction/reconciler.go",
 		`		if frozen && gate.Evicts(node) {`, `		if frozen && gate.Evicts(node) && (!MUTANT || len(ended) > 0) {`,
 		"evicted", 20000},
