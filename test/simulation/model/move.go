@@ -4,6 +4,7 @@
 package model
 
 import (
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -36,7 +37,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	m.publishes(was, is, v)
 	m.marksReplaced(was, is)
 	m.swept(was, is, v)
-	for _, d := range v.Rules {
+	for _, d := range sorted(v.Rules) {
 		r := read[rule](d)
 		m.frozen(was, is, r, v)
 		m.stands(was, is, r, v)
@@ -136,7 +137,7 @@ func (m *Model) ours(was, is, shown *node) {
 	for _, id := range difference(was.Spec.Taints, is.Spec.Taints) {
 		m.check("ours", asked[id], "taint %s of node %s is of no rule", id, is.Metadata.Name)
 	}
-	for key := range union(was.Metadata.Annotations, is.Metadata.Annotations) {
+	for key := range sorted(union(was.Metadata.Annotations, is.Metadata.Annotations)) {
 		if was.Metadata.Annotations[key] != is.Metadata.Annotations[key] {
 			m.check("ours", strings.HasPrefix(key, recordPrefix) || strings.HasPrefix(key, markerPrefix) ||
 				strings.HasPrefix(key, replaced) || key == "example.com/completed",
@@ -166,6 +167,17 @@ func difference(a, b []taint) []string {
 		}
 	}
 	return out
+}
+
+// sorted ranges over a map in the order of its keys, so that a script fails in the same way each time.
+func sorted[V any](of map[string]V) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for _, key := range slices.Sorted(maps.Keys(of)) {
+			if !yield(key, of[key]) {
+				return
+			}
+		}
+	}
 }
 
 func union(a, b map[string]string) map[string]string {

@@ -95,7 +95,7 @@ func (m *Model) restPublished(n *node, v *View) {
 			types[t] = true
 		}
 	}
-	for t := range types {
+	for t := range sorted(types) {
 		c := n.condition(t)
 		if c.Type != "" && !c.ours() {
 			continue

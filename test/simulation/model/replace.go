@@ -191,7 +191,7 @@ func (m *Model) restReplaced(r *rule, v *View) {
 	if h == nil || r.Spec.Timeout.Action != "Replace" || v.frozen(r) != "" {
 		return
 	}
-	for _, d := range v.Nodes {
+	for _, d := range sorted(v.Nodes) {
 		n := read[node](d)
 		_, handed := h.handed[n.Metadata.UID]
 		marked, claims := n.Metadata.Annotations[replaced+r.Metadata.Name] != "", r.Spec.Timeout.Replace.Method == "NodeClaim"

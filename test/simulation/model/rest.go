@@ -80,7 +80,7 @@ func (m *Model) restNode(n *node, v *View) {
 		known[read[rule](d).Metadata.UID] = true
 	}
 	claimed := n.claims()
-	for key := range n.Metadata.Annotations {
+	for key := range sorted(n.Metadata.Annotations) {
 		for _, prefix := range []string{recordPrefix, markerPrefix} {
 			if uid, ok := strings.CutPrefix(key, prefix); ok {
 				m.check("left", known[uid], "node %s has annotation %s of a rule that is gone", n.Metadata.Name, key)
@@ -88,7 +88,7 @@ func (m *Model) restNode(n *node, v *View) {
 		}
 	}
 	m.restPublished(n, v)
-	for id := range m.taintsOf(n, v) {
+	for id := range sorted(m.taintsOf(n, v)) {
 		want := m.taintWanted(n, id, v)
 		if want == unknown {
 			continue
@@ -198,7 +198,7 @@ func (m *Model) restRule(r *rule, v *View) {
 		return
 	}
 	matched, held := 0, 0
-	for _, d := range v.Nodes {
+	for _, d := range sorted(v.Nodes) {
 		n := read[node](d)
 		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) {
 			continue
@@ -249,7 +249,7 @@ func (m *Model) room(r *rule, v *View) {
 		return
 	}
 	claimed, all, open := 0, 0, ""
-	for _, d := range v.Nodes {
+	for _, d := range sorted(v.Nodes) {
 		n := read[node](d)
 		used := m.node(n.Metadata.UID).under(r.Metadata.UID).used
 		if !s.NodeSelector.matches(n.Metadata.Labels) || n.Spec.Unschedulable && !used {

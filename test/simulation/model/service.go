@@ -134,7 +134,7 @@ func (m *Model) Overruled(before, after Document) {
 	if was == nil || is == nil {
 		return
 	}
-	for key := range union(was.Metadata.Annotations, is.Metadata.Annotations) {
+	for key := range sorted(union(was.Metadata.Annotations, is.Metadata.Annotations)) {
 		if key == override || strings.HasPrefix(key, markerPrefix) {
 			m.check("overruled", was.Metadata.Annotations[key] == is.Metadata.Annotations[key],
 				"annotation %s of node %s was written by an account that may not", key, is.Metadata.Name)
