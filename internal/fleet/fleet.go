@@ -4,7 +4,6 @@
 package fleet
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -72,7 +71,7 @@ type nodes struct {
 	uids   []types.UID
 	// created are the times of their creation, in seconds since 1970.
 	created []uint32
-	order   []int32 // the result of byName; nil after a node was added or removed
+	byName  []int32 // the numbers of the nodes that there are, sorted by name
 	free    []int32
 }
 
@@ -89,7 +88,9 @@ func (n *nodes) add(name string) int32 {
 		i = int32(len(n.names)) //nolint:gosec // there are fewer nodes
 		n.names, n.uids, n.created = append(n.names, name), append(n.uids, ""), append(n.created, 0)
 	}
-	n.number[name], n.order = i, nil
+	n.number[name] = i
+	at, _ := n.position(name)
+	n.byName = slices.Insert(n.byName, at, i)
 	return i
 }
 
@@ -101,19 +102,20 @@ func (n *nodes) is(i int32, node *corev1.Node) {
 
 func (n *nodes) remove(name string) {
 	i := n.number[name]
+	if at, ok := n.position(name); ok {
+		n.byName = slices.Delete(n.byName, at, at+1)
+	}
 	delete(n.number, name)
-	n.names[i], n.uids[i], n.order = "", "", nil
+	n.names[i], n.uids[i] = "", ""
 	n.free = append(n.free, i)
 }
 
-// byName returns the numbers of the nodes that there are, sorted by name.
-func (n *nodes) byName() []int32 {
-	if n.order == nil {
-		n.order = slices.SortedFunc(maps.Values(n.number), func(a, b int32) int {
-			return strings.Compare(n.names[a], n.names[b])
-		})
-	}
-	return n.order
+// position returns the position of a name in byName, and whether it is there. A join thus moves numbers, and sorts
+// nothing.
+func (n *nodes) position(name string) (int, bool) {
+	return slices.BinarySearchFunc(n.byName, name, func(i int32, name string) int {
+		return strings.Compare(n.names[i], name)
+	})
 }
 
 // New returns an empty fleet.
@@ -161,11 +163,7 @@ func (f *Fleet) Mute(uid types.UID) {
 // caller enqueues them.
 func (f *Fleet) SetRules(set *ruleset.Set, nodes []*corev1.Node, now time.Time) []string {
 	f.mu.Lock()
-	for _, node := range nodes {
-		if _, known := f.number[node.Name]; !known {
-			f.is(f.add(node.Name), node)
-		}
-	}
+	f.addAll(nodes)
 	affected := make([]bool, len(f.names))
 	var changed []string
 	for _, state := range f.rules {
@@ -193,7 +191,7 @@ func (f *Fleet) SetRules(set *ruleset.Set, nodes []*corev1.Node, now time.Time) 
 	f.rules = rules
 	f.snapshot.Store(next)
 	var names []string
-	for _, n := range f.byName() {
+	for _, n := range f.byName {
 		if affected[n] {
 			names = append(names, f.names[n])
 		}
@@ -201,6 +199,17 @@ func (f *Fleet) SetRules(set *ruleset.Set, nodes []*corev1.Node, now time.Time) 
 	f.mu.Unlock()
 	f.tell(changed, nil)
 	return names
+}
+
+// addAll adds the new nodes in the order of their names, so that each is appended to byName and moves no other.
+func (f *Fleet) addAll(nodes []*corev1.Node) {
+	for _, node := range slices.SortedFunc(slices.Values(nodes), func(a, b *corev1.Node) int {
+		return strings.Compare(a.Name, b.Name)
+	}) {
+		if _, known := f.number[node.Name]; !known {
+			f.is(f.add(node.Name), node)
+		}
+	}
 }
 
 // read builds the state of a rule from all nodes. before is its previous state, or nil for a new rule.
@@ -351,7 +360,7 @@ func (f *Fleet) Expired(rule types.UID) []string {
 	defer f.mu.Unlock()
 	state := f.state(rule)
 	var names []string
-	for _, n := range f.byName() {
+	for _, n := range f.byName {
 		if p := state.at(n); p.expired {
 			names = append(names, f.names[n])
 		}

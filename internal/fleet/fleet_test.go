@@ -227,8 +227,8 @@ func TestOutcomesAreStoredOnce(t *testing.T) {
 	for _, n := range nodes {
 		f.Forget(n.Name, now)
 	}
-	if m, _ := f.Material(r.UID); m.Counts.Matched != 0 || len(f.byName()) != 0 || len(f.free) != 100 {
-		t.Errorf("%+v, %d nodes", m.Counts, len(f.byName()))
+	if m, _ := f.Material(r.UID); m.Counts.Matched != 0 || len(f.byName) != 0 || len(f.free) != 100 {
+		t.Errorf("%+v, %d nodes", m.Counts, len(f.byName))
 	}
 }
 

@@ -82,7 +82,7 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 	m.countAll(state)
 	var ranked [lastRank + 1][]int32
 	why := causes{}
-	for _, n := range f.byName() {
+	for _, n := range f.byName {
 		p := state.at(n)
 		if p.outcome == none {
 			continue
