@@ -59,7 +59,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		m.closed(shown, r, v)
 		u.claimer, u.forced = v.Process, shown.override() == "Hold"
 		h.last = is
-		if !was.has(has) || shown.claimedByAnother(uid, has) { // else it is adopted
+		if !was.has(has) || v.claimedByAnother(shown, uid, has) { // else it is adopted
 			m.booting(shown, r, v)
 			m.spared(shown, r, v)
 			u.served = u.served || m.arrived(shown, r, v)

@@ -216,11 +216,11 @@ func (n *node) claims() map[string]bool {
 	return out
 }
 
-// claimedByAnother reports whether the record of another rule claims a taint: then a rule that claims it, too, does not
-// adopt it.
-func (n *node) claimedByAnother(ruleUID, taintID string) bool {
-	for key := range n.Metadata.Annotations {
-		if uid, ok := strings.CutPrefix(key, recordPrefix); ok && uid != ruleUID && n.claim(uid) == taintID {
+// claimedByAnother reports whether another rule claims a taint: then a rule that claims it, too, does not adopt it.
+// What a rule that is gone has claimed may be adopted.
+func (v *View) claimedByAnother(n *node, ruleUID, taintID string) bool {
+	for _, d := range v.Rules {
+		if uid := read[rule](d).Metadata.UID; uid != ruleUID && n.claim(uid) == taintID {
 			return true
 		}
 	}
