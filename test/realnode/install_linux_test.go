@@ -156,7 +156,7 @@ func waitsForNetwork(t *testing.T) {
 	_, err := lab.Tool(ctx, "env", "CALICO_MANIFEST="+manifest, "PATH="+lab.Cluster.Assets()+":"+os.Getenv("PATH"), "sh",
 		filepath.Join(checkout, "examples", "cni-readiness", "apply-calico.sh"))
 	cluster.Must(t, err)
-	n := addNode(t, NodeOptions{WithoutNetwork: true})
+	n := addNode(t, false)
 	eventually(t, "the node registers", says(ctx, n.Name, "get", "node", n.Name, "-o", "jsonpath={.metadata.name}"))
 	kubectl(t, "label", "node", n.Name, "node-role.kubernetes.io/worker=")
 	eventually(t, "it is held", func() error { return tainted(ctx, n.Name, "readiness.k8s.io/NetworkReady", true) })
@@ -203,7 +203,7 @@ spec:
       containers:
       - name: calico-node
         image: IMAGE
-        args: [serve, -listen=:9099, -ready-after=24h]
+        args: [serve, -listen=:9099, -unready]
 `, "IMAGE", PodImage)
 
 // web is a workload that runs on some nodes.

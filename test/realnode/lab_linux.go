@@ -32,8 +32,6 @@ type Options struct {
 	Assets string
 	// Images are the tars that each node imports.
 	Images []string
-	// AuditPolicy is the API server's.
-	AuditPolicy string
 	// Log gets a line for each step.
 	Log io.Writer
 }
@@ -45,7 +43,7 @@ func Start(ctx context.Context, dir string, o Options) (*Lab, error) {
 	}
 	cluster, err := cluster.Start(ctx, cluster.Options{
 		Assets: o.Assets, Dir: filepath.Join(dir, "cluster"), Address: Gateway, ControllerManager: true, Scheduler: true,
-		AuditPolicy: o.AuditPolicy, Log: o.Log,
+		Log: o.Log,
 		// Webhooks behind a Service are called at their endpoints: no kube-proxy serves ClusterIPs where the API server is.
 		APIServerArgs:         []string{"--enable-aggregator-routing=true"},
 		ControllerManagerArgs: []string{"--node-monitor-period=1s", "--node-monitor-grace-period=10s"},

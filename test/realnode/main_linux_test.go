@@ -97,7 +97,7 @@ func startLab(dir string) error {
 		return err
 	}
 	for range 2 {
-		if _, err := lab.AddNode(ctx, NodeOptions{}); err != nil {
+		if _, err := lab.AddNode(ctx, true); err != nil {
 			return err
 		}
 	}
@@ -135,9 +135,9 @@ func apply(t *testing.T, text string) {
 	cluster.Must(t, lab.Apply(t.Context(), text))
 }
 
-func addNode(t *testing.T, o NodeOptions) *Node {
+func addNode(t *testing.T, network bool) *Node {
 	t.Helper()
-	n, err := lab.AddNode(t.Context(), o)
+	n, err := lab.AddNode(t.Context(), network)
 	cluster.Must(t, err)
 	return n
 }

@@ -37,32 +37,24 @@ type Node struct {
 	stdin  io.Closer
 }
 
-// NodeOptions say how a node differs.
-type NodeOptions struct {
-	// Labels are those that kubelet registers the node with.
-	Labels map[string]string
-	// WithoutNetwork leaves out the configuration of the pods' network until ConfigureNetwork: the node registers, and is
-	// not ready.
-	WithoutNetwork bool
-}
-
-// AddNode starts a node. It is registered some seconds later.
-func (l *Lab) AddNode(ctx context.Context, o NodeOptions) (*Node, error) {
+// AddNode starts a node. It is registered some seconds later. Without the configuration of the pods' network, it is not
+// ready until ConfigureNetwork.
+func (l *Lab) AddNode(ctx context.Context, network bool) (*Node, error) {
 	number := len(l.nodes) + 1
 	n := &Node{lab: l, number: number, Name: "node" + strconv.Itoa(number), Address: nodeAddress(number)}
 	n.dir = filepath.Join(l.Dir, n.Name)
-	if err := n.start(ctx, o); err != nil {
+	if err := n.start(ctx, network); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", n.Name, err)
 	}
 	l.nodes = append(l.nodes, n)
 	return n, nil
 }
 
-func (n *Node) start(ctx context.Context, o NodeOptions) error {
+func (n *Node) start(ctx context.Context, network bool) error {
 	if err := os.MkdirAll(filepath.Join(n.dir, cniDir), 0o755); err != nil {
 		return err
 	}
-	if !o.WithoutNetwork {
+	if network {
 		if err := n.ConfigureNetwork(); err != nil {
 			return err
 		}
@@ -76,7 +68,7 @@ func (n *Node) start(ctx context.Context, o NodeOptions) error {
 	if err := n.startRuntime(ctx); err != nil {
 		return err
 	}
-	if err := n.startKubelet(ctx, o); err != nil {
+	if err := n.startKubelet(ctx); err != nil {
 		return err
 	}
 	return n.startProxy(ctx)
@@ -168,7 +160,7 @@ func (n *Node) ctr(ctx context.Context, args ...string) (string, error) {
 	return n.Run(ctx, append([]string{"ctr", "--address=" + runtimeSocket, "--namespace=k8s.io"}, args...)...)
 }
 
-func (n *Node) startKubelet(ctx context.Context, o NodeOptions) error {
+func (n *Node) startKubelet(ctx context.Context) error {
 	cgroup, err := makeCgroup(filepath.Base(n.lab.Dir), n.Name)
 	if err != nil {
 		return fmt.Errorf("making its cgroup: %w", err)
@@ -184,13 +176,6 @@ func (n *Node) startKubelet(ctx context.Context, o NodeOptions) error {
 	args := []string{"--config=" + config, "--kubeconfig=" + kubeconfig, "--root-dir=/var/lib/kubelet",
 		"--cert-dir=/var/lib/kubelet/pki",
 		"--hostname-override=" + n.Name, "--node-ip=" + n.Address}
-	if len(o.Labels) > 0 {
-		var labels []string
-		for k, v := range o.Labels {
-			labels = append(labels, k+"="+v)
-		}
-		args = append(args, "--node-labels="+strings.Join(labels, ","))
-	}
 	p := n.process("kubelet", filepath.Join(n.lab.Cluster.Assets(), "kubelet"), args...)
 	p.Ready = func(ctx context.Context) error { // it serves before it has registered
 		return n.Command(ctx, "/bin/bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/10248").Run()

@@ -99,7 +99,7 @@ func takesOver(t *testing.T) {
 func atLeast(t *testing.T, number int) []*Node {
 	t.Helper()
 	for len(lab.Nodes()) < number {
-		addNode(t, NodeOptions{})
+		addNode(t, true)
 	}
 	for _, n := range lab.Nodes() {
 		eventually(t, n.Name+" registers", says(t.Context(), n.Name, "get", "node", n.Name, "-o",

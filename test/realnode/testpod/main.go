@@ -4,7 +4,7 @@
 // Testpod is what the pods of the tests with real nodes run. Without arguments it does nothing until it is told to end,
 // as what keeps a sandbox does.
 //
-//	testpod serve -listen=:8080 -ready-after=5s
+//	testpod serve -listen=:8080 -unready
 package main
 
 import (
@@ -38,11 +38,11 @@ func run(args []string) error {
 	}
 	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
 	listen := fs.String("listen", ":8080", "address")
-	readyAfter := fs.Duration("ready-after", 0, "when /readyz begins to answer 200")
+	unready := fs.Bool("unready", false, "answer 503 on /readyz until a client has posted to /ready")
 	if err := fs.Parse(args[1:]); err != nil {
 		return err
 	}
-	server := &http.Server{Addr: *listen, Handler: handler(*readyAfter), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Addr: *listen, Handler: handler(!*unready), ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)
 	go func() { failed <- server.ListenAndServe() }()
 	select {
@@ -53,29 +53,21 @@ func run(args []string) error {
 	}
 }
 
-// handler answers who and since when it is on /, and 200 or 503 on /readyz and /readiness: by the time, until a client
-// has posted to /ready or /unready.
-func handler(readyAfter time.Duration) http.Handler {
-	started := time.Now()
-	var said atomic.Pointer[bool]
+// handler answers who it is on /, and 200 or 503 on /readyz and /readiness.
+func handler(isReady bool) http.Handler {
+	var ready atomic.Bool
+	ready.Store(isReady)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintf(w, "%s on %s since %s\n", os.Getenv("POD_NAME"), os.Getenv("NODE_NAME"),
-			started.UTC().Format(time.RFC3339Nano))
+		_, _ = fmt.Fprintf(w, "%s on %s\n", os.Getenv("POD_NAME"), os.Getenv("NODE_NAME"))
 	})
 	readiness := func(w http.ResponseWriter, _ *http.Request) {
-		ready := time.Since(started) >= readyAfter
-		if s := said.Load(); s != nil {
-			ready = *s
-		}
-		if !ready {
+		if !ready.Load() {
 			http.Error(w, "not ready", http.StatusServiceUnavailable)
 		}
 	}
 	mux.HandleFunc("GET /readyz", readiness)
 	mux.HandleFunc("GET /readiness", readiness) // as Calico calls it
-	for path, value := range map[string]bool{"/ready": true, "/unready": false} {
-		mux.HandleFunc("POST "+path, func(http.ResponseWriter, *http.Request) { said.Store(&value) })
-	}
+	mux.HandleFunc("POST /ready", func(http.ResponseWriter, *http.Request) { ready.Store(true) })
 	return mux
 }
