@@ -27,8 +27,8 @@ import (
 )
 
 const (
-	nodes = 100
-	pods  = 300 // three fill a node
+	nodes = 200
+	pods  = 600 // three fill a node
 
 	poolKey   = "example.com/pool"
 	pool      = "burst"
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// burst is 100 nodes that join while 300 pods wait for them.
+// burst is 200 nodes that join while 600 pods wait for them.
 type burst struct {
 	*cluster.Env
 	ledger   *ledger.Ledger
