@@ -114,8 +114,7 @@ func (p *plugin) findings(ctx context.Context, r *input.Rule, set *ruleset.Set, 
 	var out []report.Finding
 	add := func(severity, code, field, message string) {
 		out = append(out, report.Finding{Source: r.Source, Rule: r.Content.GetName(), Severity: severity, Code: code,
-			Field:   field,
-			Message: message})
+			Field: field, Message: message})
 	}
 	faults, err := input.Check(ctx, r.Content)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 )
@@ -59,10 +60,8 @@ func (w *World) Node(node *corev1.Node) *report.NodeExplanation {
 		Terminating: !node.DeletionTimestamp.IsZero(), Maintenance: node.Annotations[v1alpha1.MaintenanceAnnotation],
 		Override: override(node, w.Now), Operator: w.Operator, Rules: []report.RuleExplanation{},
 	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			e.Ready = string(c.Status)
-		}
+	if c := condition.Find(node, string(corev1.NodeReady)); c != nil {
+		e.Ready = string(c.Status)
 	}
 	for i := range all.Decisions {
 		x := &explainer{World: w, node: node, all: all, d: &all.Decisions[i], verdict: &all.Verdicts[i]}
