@@ -88,16 +88,3 @@ func TestNodeIsToBeLookedAtAgainAtTheFirstDeadline(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
-
-func TestEvaluateCanBeMeasured(t *testing.T) {
-	in := input(node().Obj(), rule("first", "A"))
-	var measured []string
-	in.Evaluate = func(r *ruleset.Rule, f *readiness.Facts, at time.Time) readiness.Verdict {
-		measured = append(measured, r.Name)
-		return readiness.Evaluate(r, f, at)
-	}
-	DecideNode(in)
-	if diff := cmp.Diff([]string{"first"}, measured); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
-}
