@@ -83,8 +83,8 @@ type TaintID struct {
 // TaintIDOf returns the identity of a taint.
 func TaintIDOf(t corev1.Taint) TaintID { return TaintID{t.Key, t.Effect} }
 
-// SameTaints reports whether two lists of taints are equal, in the same order. Each heartbeat asks it, so it works without
-// reflection.
+// SameTaints reports whether two lists of taints are equal, in the same order. Each heartbeat asks it, so it works
+// without reflection.
 func SameTaints(a, b []corev1.Taint) bool {
 	return slices.EqualFunc(a, b, func(x, y corev1.Taint) bool {
 		return x.Key == y.Key && x.Value == y.Value && x.Effect == y.Effect && x.TimeAdded.Equal(y.TimeAdded)
