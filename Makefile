@@ -125,7 +125,7 @@ RUN_TESTS = rm -rf bin/slots && mkdir -p bin/slots && touch $$(seq -f bin/slots/
 	$(GO) build -o bin/ ./hack/testcheck && export NODEGATE_SLOTS="$(CURDIR)/bin/slots" && \
 	export KUBECONFIG=/dev/null GINKGO_NO_COLOR=true && bin/testcheck -events bin/tests.json $(CHECK) -- \
 	$(GOTESTSUM) --jsonfile bin/tests.json --format pkgname --format-hide-empty-pkg -- \
-	-race -shuffle=on -count=1 -vet=off -timeout 30m -p $(PARALLEL)
+	-race -shuffle=on -count=1 -vet=off -timeout 60m -p $(PARALLEL)
 
 # The packages of PKGS that start no server: their tests do not import test/cluster.
 UNIT = go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' $(PKGS) | \

@@ -23,8 +23,8 @@ const (
 	// idleFor is for how long a process must ask for nothing to count as done: more than the two seconds after which
 	// the operator writes a status again.
 	idleFor = 3 * time.Second
-	// idleLimit is when it should be.
-	idleLimit = 2 * time.Minute
+	// idleLimit is when it should be: events and statuses of a burst come after its last patch.
+	idleLimit = 10 * time.Minute
 )
 
 // auditPolicy makes the API server log each request of the contestants, and no others.
@@ -48,6 +48,7 @@ type requests struct {
 	ruleWrites           int // finalizers
 	other                map[string]int
 	all                  int                    // but watches, and the looks for other controllers
+	latest               string                 // of all
 	watches              int                    // that have ended
 	statusTimes          map[string][]time.Time // rule by rule
 	failed               map[string]int         // by what was asked for and the answer
@@ -64,7 +65,7 @@ func (r *requests) count(e *auditv1.Event) {
 	if e.Verb == "list" && resource == "leases" && code < 400 {
 		return // every ten seconds each replica looks for other controllers, idle or not
 	}
-	r.all++
+	r.all, r.latest = r.all+1, fmt.Sprintf("%s %s %s", e.Verb, resource, object.Name)
 	if code >= 400 {
 		r.failed[fmt.Sprintf("%s %s: %d", e.Verb, resource, code)]++
 	}
@@ -145,7 +146,7 @@ func (l *auditLog) quiet(ctx context.Context, user string, r *requests) error {
 			last = time.Now()
 		}
 		if time.Now().After(limit) {
-			return fmt.Errorf("it still sends requests %s after its work was done", idleLimit)
+			return fmt.Errorf("it still sends requests %s after its work was done, the latest: %s", idleLimit, r.latest)
 		}
 	}
 	return nil

@@ -22,7 +22,7 @@ const (
 	// stopGrace is how long a component may take to end in order before it is killed.
 	stopGrace = time.Minute
 	// readyLimit bounds the wait for a component also where the caller's context has no deadline.
-	readyLimit = 2 * time.Minute
+	readyLimit = 5 * time.Minute
 	// quotedLines is how much of its log an error quotes when a component died.
 	quotedLines = 10
 )

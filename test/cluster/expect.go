@@ -12,7 +12,7 @@ import (
 
 const (
 	// Limit is how long something may take that is not measured: the machine may be slow and busy.
-	Limit    = 4 * time.Minute
+	Limit    = 8 * time.Minute
 	interval = 25 * time.Millisecond
 )
 

@@ -27,8 +27,8 @@ type OperatorOptions struct {
 	Name string
 	// Binary is the path of another operator than this checkout's.
 	Binary string
-	// Webhooks serves the webhooks and registers them with the API server. With Standby they are only served.
-	Webhooks, Standby bool
+	// Webhooks serves the webhooks and registers them with the API server.
+	Webhooks bool
 	// Policies installs the admission policies.
 	Policies bool
 	// Elect takes part in leader election.
@@ -98,7 +98,7 @@ func (c *Cluster) installOperator(ctx context.Context, o OperatorOptions, webhoo
 	if o.Policies {
 		files = append(files, NodeAdmissionPolicy, RecordGuard)
 	}
-	if _, err := c.ApplyConfig(ctx, nil, files...); err != nil || !o.Webhooks || o.Standby {
+	if _, err := c.ApplyConfig(ctx, nil, files...); err != nil || !o.Webhooks {
 		return err
 	}
 	_, port, err := net.SplitHostPort(webhooks)

@@ -68,11 +68,11 @@ func TestThePluginAndTheOperatorAgree(t *testing.T) {
 	p.tells("is on the node: added by this rule", "why", first) // as the record says
 
 	// Release and its undo wait for the operator: what they are about has happened when they end.
-	p.says("released", "release", first, "--yes", "--timeout=120s")
+	p.says("released", "release", first, "--yes", "--timeout=5m")
 	p.Must(p.Tainted(first, cluster.GPUTaint, false)())
 	p.Must(p.Tainted(second, cluster.GPUTaint, true)())
 	p.tells(fmt.Sprintf("Node %s is released by its override", first), "why", first)
-	p.says("override removed", "release", "--undo", first, "--yes", "--timeout=120s")
+	p.says("override removed", "release", "--undo", first, "--yes", "--timeout=5m")
 	p.Must(p.Tainted(first, cluster.GPUTaint, true)())
 
 	// A paused rule changes nothing: nodes stay held although their evidence holds, until the rule is resumed.
@@ -90,10 +90,10 @@ func TestThePluginAndTheOperatorAgree(t *testing.T) {
 	p.ReportAll(false)
 	p.Eventually("the nodes are held again", p.held(true))
 
-	p.says("held", "hold", first, "--duration=1h", "--yes", "--timeout=120s")
+	p.says("held", "hold", first, "--duration=1h", "--yes", "--timeout=5m")
 	p.ReportAll(true)
 	p.Eventually("the other node is released", p.Tainted(second, cluster.GPUTaint, false))
 	p.tells(fmt.Sprintf("Node %s is held by its override", first), "why", first)
-	p.says("override removed", "release", "--undo", first, "--yes", "--timeout=120s")
+	p.says("override removed", "release", "--undo", first, "--yes", "--timeout=5m")
 	p.Must(p.Tainted(first, cluster.GPUTaint, false)())
 }

@@ -50,7 +50,7 @@ func agentsAnswer(t *testing.T) {
 	}
 	kubectl(t, "label", "node", "--overwrite", node.Name, other.Name, "example.com/pool=served")
 	apply(t, served)
-	kubectl(t, "-n", "nodegate-system", "rollout", "status", "daemonset/nodegate-agent", "--timeout=180s")
+	kubectl(t, "-n", "nodegate-system", "rollout", "status", "daemonset/nodegate-agent", "--timeout=5m")
 	answers := func(n *Node, failing string) {
 		t.Helper()
 		eventually(t, fmt.Sprintf("%s fails for %q", n.Name, failing), func() error { return healthy(ctx, n, failing) })
@@ -76,7 +76,7 @@ func agentsAnswer(t *testing.T) {
 		fault.fixed()
 		answers(node, "")
 	}
-	kubectl(t, "delete", "nrr", "served", "--timeout=60s")
+	kubectl(t, "delete", "nrr", "served", "--timeout=5m")
 	for _, n := range []*Node{node, other} {
 		eventually(t, n.Name+"'s agent has forgotten the rule", func() error {
 			if body := get(t, "http://"+n.Address+":25001/health"); strings.Contains(body, "disk_pressure") {
@@ -114,7 +114,7 @@ func updatesAgents(t *testing.T) {
 	})
 	chart(t, "upgrade", filepath.Join(checkout, "charts", "nodegate"), "--reset-then-reuse-values",
 		"--set", `agent.podAnnotations.example\.com/turn=second`, "--set", "agent.minReadySeconds=10")
-	kubectl(t, "-n", "nodegate-system", "rollout", "status", "daemonset/nodegate-agent", "--timeout=180s")
+	kubectl(t, "-n", "nodegate-system", "rollout", "status", "daemonset/nodegate-agent", "--timeout=5m")
 	stop()
 	asking.Wait()
 	for _, got := range codes {

@@ -50,11 +50,11 @@ spec:
 	refused("binding a pod to the node", err)
 
 	apply(t, pod("tolerant", "nodeName: "+node+"\n  tolerations: [{key: readiness.k8s.io/Closed, operator: Exists}]"))
-	kubectl(t, "wait", "--for=condition=Ready", "pod/tolerant", "--timeout=120s")
+	kubectl(t, "wait", "--for=condition=Ready", "pod/tolerant", "--timeout=5m")
 	report(t, node, "example.com/Open", "True")
 	eventually(t, "the node is released", func() error { return tainted(ctx, node, "readiness.k8s.io/Closed", false) })
 	apply(t, pod("placed", "nodeName: "+node))
-	kubectl(t, "wait", "--for=condition=Ready", "pod/placed", "--timeout=120s")
-	kubectl(t, "delete", "pod", "placed", "unplaced", "tolerant", "--timeout=60s")
-	kubectl(t, "delete", "nrr", "closed", "--timeout=60s")
+	kubectl(t, "wait", "--for=condition=Ready", "pod/placed", "--timeout=5m")
+	kubectl(t, "delete", "pod", "placed", "unplaced", "tolerant", "--timeout=5m")
+	kubectl(t, "delete", "nrr", "closed", "--timeout=5m")
 }

@@ -107,7 +107,7 @@ func installDocumented(t *testing.T, more ...string) {
 	commands := documented(t, "README.md", "Install", "helm install")
 	commands[0] = append(commands[0], more...)
 	follow(t, commands, inThisLab()...)
-	kubectl(t, "-n", "nodegate-system", "rollout", "status", "deployment/nodegate-manager", "--timeout=180s")
+	kubectl(t, "-n", "nodegate-system", "rollout", "status", "deployment/nodegate-manager", "--timeout=5m")
 }
 
 // inThisLab is what is called otherwise in the pages.

@@ -75,7 +75,7 @@ func chart(t *testing.T, action, path string, more ...string) {
 	if !strings.Contains(out, "STATUS: deployed") {
 		t.Errorf("helm says:\n%s", out)
 	}
-	kubectl(t, "-n", "nodegate-system", "rollout", "status", "deployment/nodegate-manager", "--timeout=180s")
+	kubectl(t, "-n", "nodegate-system", "rollout", "status", "deployment/nodegate-manager", "--timeout=5m")
 }
 
 // install installs the earlier chart. Its pods have a label that those of the upgrade do not have, so that the upgrade
@@ -179,7 +179,7 @@ func waitsForNetwork(t *testing.T) {
 	}
 
 	post(t, "http://"+n.Address+":9099/ready")
-	kubectl(t, "rollout", "status", "deployment/web", "--timeout=180s")
+	kubectl(t, "rollout", "status", "deployment/web", "--timeout=5m")
 	if err := tainted(ctx, n.Name, "readiness.k8s.io/NetworkReady", false); err != nil {
 		t.Error(err)
 	}

@@ -20,7 +20,7 @@ const (
 	// checkout is the project's root.
 	checkout = "../.."
 	// patience bounds what comes soon or not at all.
-	patience = 3 * time.Minute
+	patience = 5 * time.Minute
 )
 
 var (

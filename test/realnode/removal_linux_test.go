@@ -36,7 +36,7 @@ func uninstall(t *testing.T) {
 // as the page says.
 func uninstallsInAnyOrder(t *testing.T) {
 	inOrder := documented(t, removal, "In order", "")
-	deleteNamespace := func(t *testing.T) { kubectl(t, "delete", "namespace", "nodegate-system", "--timeout=180s") }
+	deleteNamespace := func(t *testing.T) { kubectl(t, "delete", "namespace", "nodegate-system", "--timeout=5m") }
 	for _, order := range []struct {
 		name  string
 		more  []string // of the installation
@@ -48,7 +48,7 @@ func uninstallsInAnyOrder(t *testing.T) {
 	}{
 		{name: "the release first, with its rules", chart: true, wrong: uninstallRelease, then: inOrder[2:]},
 		{name: "the CRD first", chart: true, wrong: func(t *testing.T) {
-			kubectl(t, "delete", "crd", definition, "--timeout=120s")
+			kubectl(t, "delete", "crd", definition, "--timeout=5m")
 		}, then: documented(t, removal, "The CRD was deleted first", "")},
 		{name: "the operator first", held: true, wrong: func(t *testing.T) {
 			uninstallRelease(t)
@@ -126,8 +126,8 @@ spec:
   terminationGracePeriodSeconds: 0
   containers: [{name: main, image: IMAGE}]
 `, "NODE", lab.Nodes()[1].Name, "IMAGE", PodImage))
-	kubectl(t, "wait", "--for=condition=Ready", "pod/passing", "--timeout=120s")
-	kubectl(t, "delete", "pod", "passing", "--timeout=120s")
+	kubectl(t, "wait", "--for=condition=Ready", "pod/passing", "--timeout=5m")
+	kubectl(t, "delete", "pod", "passing", "--timeout=5m")
 }
 
 // join has a node join, as far as the API server goes, and leave.
@@ -137,7 +137,7 @@ func join(t *testing.T, name, label string) error {
 		fill(`{apiVersion: v1, kind: Node, metadata: {name: NAME, labels: {example.com/pool: removed, LABEL}}}`,
 			"NAME", name, ", LABEL", strings.TrimSuffix(", "+label, ", ")), "create", "-f", "-")
 	if err == nil {
-		kubectl(t, "delete", "node", name, "--timeout=60s")
+		kubectl(t, "delete", "node", name, "--timeout=5m")
 	}
 	return err
 }

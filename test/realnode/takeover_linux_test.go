@@ -90,7 +90,7 @@ func takesOver(t *testing.T) {
 	if diff := cmp.Diff([]string{held.Name + " is released"}, storage()); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", storageTaint, diff)
 	}
-	kubectl(t, "delete", "namespace", "nrr-system", "--timeout=120s")
+	kubectl(t, "delete", "namespace", "nrr-system", "--timeout=5m")
 	follow(t, documented(t, removal, "In order", "")) // the rules have their finalizer from the other controller
 	nothingLeft(t)
 }
@@ -104,7 +104,7 @@ func atLeast(t *testing.T, number int) []*Node {
 	for _, n := range lab.Nodes() {
 		eventually(t, n.Name+" registers", says(t.Context(), n.Name, "get", "node", n.Name, "-o",
 			"jsonpath={.metadata.name}"))
-		kubectl(t, "wait", "--for=condition=Ready", "node", n.Name, "--timeout=120s")
+		kubectl(t, "wait", "--for=condition=Ready", "node", n.Name, "--timeout=5m")
 	}
 	return lab.Nodes()
 }
@@ -114,11 +114,11 @@ func atLeast(t *testing.T, number int) []*Node {
 func incumbent(t *testing.T, held, completed, completedEarlier, relabelled string) {
 	t.Helper()
 	kubectl(t, "-n", "kube-system", "delete", "daemonset", "cni-reporter", "calico-node", "--ignore-not-found",
-		"--timeout=120s")
+		"--timeout=5m")
 	kubectl(t, "label", "node", "--overwrite", held, completed, completedEarlier, "example.com/pool=inherited")
 
 	kubectl(t, "apply", "-f", "testdata/incumbent/definition.yaml")
-	kubectl(t, "wait", "--for=condition=Established", "crd/nodereadinessrules.readiness.node.x-k8s.io", "--timeout=60s")
+	kubectl(t, "wait", "--for=condition=Established", "crd/nodereadinessrules.readiness.node.x-k8s.io", "--timeout=5m")
 	eventually(t, "rules can be written", func() error {
 		_, err := lab.Kubectl(t.Context(), "apply", "-f", "testdata/incumbent/rules.yaml")
 		return err
@@ -129,7 +129,7 @@ func incumbent(t *testing.T, held, completed, completedEarlier, relabelled strin
 		t.Fatalf("the CRD is not the other controller's: %v", err)
 	}
 	kubectl(t, "apply", "-f", "testdata/incumbent/controller.yaml")
-	kubectl(t, "-n", "nrr-system", "rollout", "status", "deployment/nrr-controller-manager", "--timeout=120s")
+	kubectl(t, "-n", "nrr-system", "rollout", "status", "deployment/nrr-controller-manager", "--timeout=5m")
 
 	for node, storage := range map[string]string{held: "False", completed: "True", completedEarlier: "True"} {
 		report(t, node, "projectcalico.org/CalicoReady", "False") // which is no matter for a node that was ready once

@@ -34,8 +34,6 @@ const (
 	pool      = "burst"
 	condition = "example.com/CNIReady"
 	taintKey  = "readiness.example.com/cni"
-
-	limit = 4 * time.Minute
 )
 
 func TestMain(m *testing.M) {
@@ -158,7 +156,7 @@ func (b *burst) rule(admission v1alpha1.NodeAdmissionPolicy) {
 // starts it again.
 func (b *burst) run(kill bool) {
 	b.T.Helper()
-	ctx, cancel := context.WithTimeout(b.T.Context(), 2*limit)
+	ctx, cancel := context.WithTimeout(b.T.Context(), 2*cluster.Limit)
 	defer cancel()
 	b.Must(b.Deploy(ctx, pool, pods, "10", map[string]string{poolKey: pool}))
 	b.await(ctx, "the pods are there", func(s ledger.Snapshot) int { return s.Pods })
@@ -192,7 +190,7 @@ func (b *burst) run(kill bool) {
 // await waits until all pods are counted.
 func (b *burst) await(ctx context.Context, what string, count func(ledger.Snapshot) int) {
 	b.T.Helper()
-	err := cluster.Poll(ctx, limit, func() error {
+	err := cluster.Poll(ctx, cluster.Limit, func() error {
 		if n := count(b.ledger.Snapshot()); n != pods {
 			return errors.Join(b.follower.Err(), fmt.Errorf("%d of %d", n, pods))
 		}

@@ -47,7 +47,7 @@ var clusters = cluster.Shared(func(ctx context.Context) (*cluster.Cluster, error
 			"--node-monitor-period=500ms", "--node-monitor-grace-period=20s",
 			"--node-eviction-rate=100", "--secondary-node-eviction-rate=100", "--unhealthy-zone-threshold=1",
 		},
-	}, cluster.OperatorOptions{Webhooks: true, Elect: true})
+	}, cluster.OperatorOptions{Webhooks: true})
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ func TestWhatIsNeverDenied(t *testing.T) {
 	})
 	e.Must(e.alive(witness)())
 	t.Run("kubectl drain", func(t *testing.T) {
-		kubectl("drain", node, "--force", "--ignore-daemonsets", "--timeout=60s")
+		kubectl("drain", node, "--force", "--ignore-daemonsets", "--timeout="+cluster.Limit.String())
 		e.Eventually("all pods go", e.gone(pods))
 	})
 }

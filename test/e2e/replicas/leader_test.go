@@ -56,7 +56,7 @@ func TestALeaderThatWasFrozen(t *testing.T) {
 	e.Must(first.Resume())
 	select {
 	case <-first.Exited():
-	case <-time.After(time.Minute):
+	case <-time.After(cluster.Limit):
 		t.Error("the replica that lost its lease goes on")
 	}
 	e.Consistently("no node is tainted again", 3*time.Second, func() error { return undone(changes) })

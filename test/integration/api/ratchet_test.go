@@ -92,7 +92,7 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 	installVariant(t, ratchet, func(*apiextensionsv1.JSONSchemaProps) {})
 	NewWithT(t).Eventually(func() error {
 		return create(t, rule(t, ratchet, "probe", changed(t, plainSpec, "taint: null")), client.DryRunAll)
-	}).WithTimeout(2*time.Minute).Should(HaveOccurred(), "the API server validates by the stricter CRD")
+	}).WithTimeout(cluster.Limit).Should(HaveOccurred(), "the API server validates by the stricter CRD")
 
 	edit := func(t *testing.T, name, spec string, opts ...client.PatchOption) error {
 		t.Helper()

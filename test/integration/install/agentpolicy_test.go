@@ -169,7 +169,7 @@ func (c *confined) ready(as client.Client) {
 			return errors.New("the policy about everything else is not in force")
 		}
 		return c.patch(as, conditionPatch(current(c.node.Name), "NodegateProbeFailed"))
-	}).WithTimeout(60*time.Second).Should(Succeed(), "the policy lets an agent publish what a rule's probe does")
+	}).WithTimeout(cluster.Limit).Should(Succeed(), "the policy lets an agent publish what a rule's probe does")
 	for _, name := range []string{"example.com/Forbidden", current(c.node.Name)} {
 		cluster.Must(c.t, c.patch(kube, fmt.Sprintf(`{"status":{"conditions":[{"$patch":"delete","type":%q}]}}`, name)))
 	}
@@ -320,7 +320,7 @@ func TestAgentPolicyWithoutItsParameter(t *testing.T) {
 	NewWithT(t).Eventually(func() bool {
 		return apierrors.IsUnauthorized(c.patch(as, conditionPatch("example.com/Probed", "Test")))
 	}).
-		WithTimeout(2*time.Minute).Should(BeTrue(), "the API server has seen that it is gone")
+		WithTimeout(cluster.Limit).Should(BeTrue(), "the API server has seen that it is gone")
 	cluster.Must(t, c.patch(kube, conditionPatch("Ready", "KubeletNotReady")))
 }
 
@@ -365,7 +365,7 @@ func TestAgentPolicyOnLargeNodes(t *testing.T) {
 	NewWithT(t).Eventually(func() error {
 		return c.patch(as,
 			string(patch))
-	}).WithTimeout(60 * time.Second).Should(Succeed())
+	}).WithTimeout(cluster.Limit).Should(Succeed())
 	if got := c.stored().Status.Conditions; !slices.ContainsFunc(got,
 		func(x corev1.NodeCondition) bool { return string(x.Type) == types[len(types)-1] }) {
 		t.Error("the last one is not stored")

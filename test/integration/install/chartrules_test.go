@@ -87,7 +87,7 @@ func chartRulesOnAFirstInstall(t *testing.T, empty *cluster.Cluster) {
 // nodes. The job may do nothing else. No kubelet runs the job: the test does, with the job's service account.
 func TestChartUninstall(t *testing.T) {
 	g := NewWithT(t)
-	g.SetDefaultEventuallyTimeout(2 * time.Minute)
+	g.SetDefaultEventuallyTimeout(cluster.Limit)
 	g.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	ctx := t.Context()
 	at := []string{"third", "-n", "third", "--kubeconfig", control.Kubeconfig()}

@@ -43,7 +43,7 @@ const conditionType = "example.com/CNIReady"
 // needs no other permissions, and uses each of them.
 func TestTheOperatorRuns(t *testing.T) {
 	g := NewWithT(t)
-	g.SetDefaultEventuallyTimeout(2 * time.Minute)
+	g.SetDefaultEventuallyTimeout(cluster.Limit)
 	g.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	ctx := t.Context()
 	withAgents(t) // to whose ServiceAccount it writes

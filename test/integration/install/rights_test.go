@@ -152,8 +152,8 @@ func TestUserRoles(t *testing.T) {
 			return out
 		}
 		eventually := NewWithT(t).Eventually // a binding takes effect a moment later
-		eventually(granted).WithArguments("").WithTimeout(time.Minute).Should(ConsistOf(want.rules), role)
-		eventually(granted).WithArguments("status").WithTimeout(time.Minute).Should(ConsistOf(want.status), role)
+		eventually(granted).WithArguments("").WithTimeout(cluster.Limit).Should(ConsistOf(want.rules), role)
+		eventually(granted).WithArguments("status").WithTimeout(cluster.Limit).Should(ConsistOf(want.status), role)
 		if allowed(t, role, &authorizationv1.ResourceAttributes{Resource: "nodes", Verb: "patch"}) {
 			t.Errorf("the %s may patch nodes", role)
 		}
