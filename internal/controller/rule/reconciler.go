@@ -34,9 +34,10 @@ const (
 	// statusInterval is the least time between two status writes of one rule; the first one is at once.
 	statusInterval = 2 * time.Second
 	// statusRate and statusBurst bound the status writes of all rules together, per second. One with 50 nodes costs the
-	// API server as much as the patches of nearly three nodes.
-	statusRate, statusBurst = 5, 10
-	// cleanupPatience is how long a deleted rule waits for nodes that cannot be updated.
+	// API server as much as the patches of nearly three nodes: while thousands of nodes change, five a second would take
+	// a third of what it can do.
+	statusRate, statusBurst = 2, 50
+	// cleanupPatience is how long a deleted rule waits without any progress for nodes that cannot be updated.
 	cleanupPatience = 60 * time.Second
 	// pendingPatience is how long the evidence of a rule may take to be read before the status reports it.
 	pendingPatience = 15 * time.Second
@@ -79,6 +80,9 @@ type progress struct {
 	wrote time.Time
 	// pendingSince is when the rule began to wait for its evidence to be read. Zero: it does not wait.
 	pendingSince time.Time
+	// unclean is the least number of nodes that a deleted rule has waited for, and uncleanSince when it got so small.
+	unclean      int
+	uncleanSince time.Time
 	// massFailures counts nodes in service that are not ready, by cause.
 	massFailures massFailures
 	// search is the search for nodes to hand over for replacement.
@@ -149,8 +153,8 @@ func retry(err error, format string, args ...any) (reconcile.Result, error) {
 	return reconcile.Result{}, fmt.Errorf(format+": %w", append(args, err)...)
 }
 
-// cleanUp removes the finalizer of a deleted rule when no node has anything of it, or after cleanupPatience. It also
-// waits for nodes that were not evaluated since the deletion: an earlier patch may still be on its way.
+// cleanUp removes the finalizer of a deleted rule when no node has anything of it, or when cleanupPatience has ended.
+// It also waits for nodes that were not evaluated since the deletion: an earlier patch may still be on its way.
 func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	pending int) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(rule, v1alpha1.Finalizer) {
@@ -160,9 +164,10 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	patience := rule.DeletionTimestamp.Add(cleanupPatience).Sub(r.Clock.Now())
-	if (len(left) > 0 || pending > 0) && patience > 0 {
-		return reconcile.Result{RequeueAfter: patience}, nil // or earlier, when the fleet reports a change
+	if n := len(left) + pending; n > 0 {
+		if wait := r.waitFor(n, rule); wait > 0 {
+			return reconcile.Result{RequeueAfter: wait}, nil // or earlier, when the fleet reports a change
+		}
 	}
 	if len(left) > 0 {
 		log.FromContext(ctx).Info("Removing the finalizer of a deleted rule, although nodes could not be "+
@@ -175,6 +180,19 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 		return retry(err, "removing the finalizer from rule %q", rule.Name)
 	}
 	return reconcile.Result{}, nil
+}
+
+// waitFor returns how long a deleted rule still waits for n nodes. A fleet takes as long as it takes while it gets
+// cleaner: an operator that is uninstalled when the rules are gone leaves nothing behind.
+func (r *Reconciler) waitFor(n int, rule *v1alpha1.NodeReadinessRule) time.Duration {
+	now := r.Clock.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.progress(rule)
+	if p.uncleanSince.IsZero() || n < p.unclean {
+		p.unclean, p.uncleanSince = n, now
+	}
+	return p.uncleanSince.Add(cleanupPatience).Sub(now)
 }
 
 // leftovers returns the names of the nodes that have anything that the rule wrote.
