@@ -29,7 +29,7 @@ const (
 	// ten. The times are those at which the API server received the writes: the margin is for the way there, which is
 	// long where the machine is busy.
 	statusInterval, statusMargin = 2 * time.Second, time.Second
-	statusRate, statusBurst      = 5, 10
+	statusRate, statusBurst      = 2, 50
 )
 
 func (r *results) targets() []measure.Target {
@@ -155,7 +155,7 @@ func (r *results) statusWrites() measure.Target {
 	if least < math.MaxInt64 {
 		fine += fmt.Sprintf(", at least %.1f s between two of a rule", least.Seconds())
 	}
-	return counted("status writes at most one per rule in 2 s, 5/s in all", complaints, fine)
+	return counted("status writes at most one per rule in 2 s, 2/s in all", complaints, fine)
 }
 
 // paceComplaint says whether status writes came faster than they may.
