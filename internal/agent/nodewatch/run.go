@@ -85,16 +85,26 @@ func (w *Watcher) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	backoff := NewBackoff()
 	for ctx.Err() == nil {
-		version, err = w.watch(ctx, client, version)
-		switch {
-		case isForbidden(err):
+		began := time.Now()
+		next, failed := w.watch(ctx, client, version)
+		version = next
+		if isForbidden(failed) {
 			return w.poll(ctx, client)
-		case err != nil:
-			// A list shows whether the API server is available, and the version from which to watch.
-			if version, err = w.list(ctx, client); err != nil {
-				return err
-			}
+		}
+		if failed == nil {
+			continue
+		}
+		// A list shows whether the API server is available, and the version from which to watch.
+		if version, err = w.list(ctx, client); err != nil {
+			return err
+		}
+		// An overloaded API server may answer lists and refuse watches. The next watch has what changes meanwhile.
+		if time.Since(began) > lastRetry {
+			backoff = NewBackoff()
+		} else {
+			Sleep(ctx, Delay(&backoff, failed), nil)
 		}
 	}
 	return nil
@@ -104,7 +114,7 @@ func (w *Watcher) follow(ctx context.Context) error {
 func (w *Watcher) list(ctx context.Context, client rest.Interface) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, RequestLimit)
 	defer cancel()
-	nodes := &corev1.NodeList{}
+	began, nodes := time.Now(), &corev1.NodeList{}
 	err = client.Get().Resource("nodes").VersionedParams(w.only(metav1.ListOptions{}),
 		parameterCodec).MaxRetries(0).Do(ctx).Into(nodes)
 	if err != nil {
@@ -114,7 +124,7 @@ func (w *Watcher) list(ctx context.Context, client rest.Interface) (version stri
 	if len(nodes.Items) > 0 {
 		node = &nodes.Items[0]
 	}
-	w.store(node)
+	w.store(began, node)
 	return nodes.ResourceVersion, nil
 }
 
@@ -151,10 +161,10 @@ func (w *Watcher) watch(ctx context.Context, client rest.Interface, version stri
 		case watch.Error:
 			return version, apierrors.FromObject(event.Object)
 		case watch.Deleted:
-			w.store(nil)
+			w.store(time.Now(), nil)
 		case watch.Added, watch.Modified:
 			if node, ok := event.Object.(*corev1.Node); ok {
-				w.store(node)
+				w.store(began, node)
 			}
 		}
 		if o, ok := event.Object.(*corev1.Node); ok && o.ResourceVersion != "" {

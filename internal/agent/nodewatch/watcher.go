@@ -60,7 +60,8 @@ type Options struct {
 //	state        watching  known  err   answer                                      leaves by
 //	starting     no        no     nil   Wait: until the first answer, 1 s at most   list: watching. error: unavailable
 //	watching     yes       yes    nil   memory                                      end of the watch: between
-//	between      no        yes    nil   memory for 0.9 s, then one read             list: watching. error: unavailable
+//	between      no        yes    nil   memory for 0.9 s, then one read             list, at times a pause: watching.
+//	                                                                                error: unavailable
 //	polling      no        yes    nil   memory for 0.9 s, then one read             error: unavailable. At times: list
 //	unavailable  no        any    set   memory, marked as unavailable               after a backoff: list
 //
@@ -213,13 +214,13 @@ func (w *Watcher) refresh() <-chan struct{} {
 func (w *Watcher) read(ctx context.Context, client rest.Interface) bool {
 	ctx, cancel := context.WithTimeout(ctx, RequestLimit)
 	defer cancel()
-	node := &corev1.Node{}
+	began, node := time.Now(), &corev1.Node{}
 	err := client.Get().Resource("nodes").Name(w.Name).MaxRetries(0).Do(ctx).Into(node)
 	switch {
 	case err == nil:
-		w.store(node)
+		w.store(began, node)
 	case apierrors.IsNotFound(err):
-		w.store(nil)
+		w.store(began, nil)
 	default:
 		w.lose(err)
 		return false
@@ -227,13 +228,15 @@ func (w *Watcher) read(ctx context.Context, client rest.Interface) bool {
 	return true
 }
 
-// store stores an answer of the API server; nil means that the node does not exist.
-func (w *Watcher) store(node *corev1.Node) {
+// store stores an answer of the API server to a request that began at this time; nil means that the node does not
+// exist. Of two concurrent requests, the newer state counts. Of two in a row, the second answer counts: after a restore
+// of etcd, it has an older resource version.
+func (w *Watcher) store(began time.Time, node *corev1.Node) {
 	if node != nil {
 		node = strip(node)
 	}
 	w.mu.Lock()
-	if node == nil || !Older(node, w.object) { // a slower read may return an older state
+	if !began.Before(w.readAt) || node != nil && !Older(node, w.object) {
 		w.object = node
 	}
 	w.known, w.readAt = true, time.Now()

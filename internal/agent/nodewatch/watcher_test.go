@@ -80,6 +80,7 @@ func TestTheNodeIsWatched(t *testing.T) {
 		a.endWatch(io.ErrUnexpectedEOF)
 		expect(t, w, "True")
 		expectAsked(t, a, "list", "watch from 100")
+		time.Sleep(2 * lastRetry)
 		a.event(t, "ERROR", new(apierrors.NewResourceExpired("too old").Status()))
 		expectAsked(t, a, "list", "watch from 100")
 		expect(t, w, "True")
@@ -89,15 +90,59 @@ func TestTheNodeIsWatched(t *testing.T) {
 	})
 }
 
+// TestAWatchThatFailsAtOnceIsNoLoop: an API server answers lists, and refuses or cuts each watch.
+func TestAWatchThatFailsAtOnceIsNoLoop(t *testing.T) {
+	for name, err := range map[string]error{
+		"refused": apierrors.NewTooManyRequests("busy", 0),
+		"cut":     io.ErrUnexpectedEOF,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &api{node: node("7", "True"), errs: map[string]error{"watch": err}}
+				w, _ := start(t, Options{Connect: a.connect})
+				expect(t, w, "True")
+				time.Sleep(10 * time.Minute)
+				if n := len(a.asked()); n < 2*10 || n > 2*50 {
+					t.Errorf("%d requests in ten minutes", n)
+				}
+				a.set(func() { a.errs = nil })
+				time.Sleep(lastRetry)
+				expect(t, w, "True") // from memory, as it is watched
+			})
+		})
+	}
+}
+
 func TestAnOlderAnswerDoesNotOvertakeANewerOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &api{node: node("90", "False")}
+		a := &api{node: node("7", "False")}
 		w, _ := start(t, Options{Connect: a.connect})
 		synctest.Wait()
+		began := time.Now() // a read that takes a second
+		time.Sleep(time.Second)
 		a.event(t, "MODIFIED", node("101", "True"))
 		expect(t, w, "True")
-		a.endWatch(io.ErrUnexpectedEOF) // and the list that follows is a stale one
+		for _, old := range []*corev1.Node{node("90", "False"), nil} {
+			w.store(began, old)
+			expect(t, w, "True")
+		}
+		w.store(began, node("102", "Unknown")) // its request began earlier, and was served later
+		expect(t, w, "Unknown")
+	})
+}
+
+// TestAnAPIServerThatWasRestored from a backup has older versions of the node, which count.
+func TestAnAPIServerThatWasRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{node: node("7", "False")}
+		w, _ := start(t, Options{Connect: a.connect})
+		time.Sleep(time.Second)
+		a.event(t, "MODIFIED", node("101", "True"))
 		expect(t, w, "True")
+		a.set(func() { a.node = node("90", "False") })
+		time.Sleep(time.Minute)
+		a.endWatch(io.ErrUnexpectedEOF)
+		expect(t, w, "False")
 	})
 }
 
