@@ -14,19 +14,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// plan returns the conditions to write and to remove. observed are the node's conditions, written is when this agent
-// last wrote each of them, and gone are the types that no probe publishes any more.
+// plan returns the conditions to write. observed are the node's conditions, and written is when this agent last wrote
+// each of them. anyway says that the agent sends a patch also if plan returns nothing.
 //
 // A change of status or reason is written at once. Everything else waits for the heartbeat, also a change of only the
 // message, which may contain a time or a percentage. The heartbeat is due a fixed time after this agent's own last
 // write, by its monotonic clock, because the times in conditions may come from a wrong clock. For a condition that the
 // agent has not written since it started, the observed time counts, unless it is in the future or before the node's
-// boot. A write includes heartbeats that are due soon, so that conditions are written together.
+// boot. If the clock was set forward, the observed time counts, too, because a rule may find the condition too old. A
+// write includes heartbeats that are due soon, so that conditions are written together.
 func plan(
-	observed []corev1.NodeCondition, want map[string]desired, written map[string]time.Time, gone []string,
+	observed []corev1.NodeCondition, want map[string]desired, written map[string]time.Time, anyway bool,
 	now, boot time.Time,
-) (write []corev1.NodeCondition, remove []string) {
-	var soon []corev1.NodeCondition
+) []corev1.NodeCondition {
+	var write, soon []corev1.NodeCondition
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		d := want[name]
 		c := corev1.NodeCondition{
@@ -44,7 +45,7 @@ func plan(
 			later = d.checkedAt.Truncate(time.Second).After(last)
 			trusted = !last.After(now) && !last.Before(boot)
 		}
-		age := now.Sub(last)
+		age := max(now.Sub(last), now.Sub(heartbeat(before)))
 		switch {
 		case before == nil || before.Status != c.Status || before.Reason != c.Reason,
 			!trusted, later && age >= d.heartbeat:
@@ -53,16 +54,10 @@ func plan(
 			soon = append(soon, c)
 		}
 	}
-	for _, name := range gone {
-		if _, again := want[name]; !again && find(observed, name) != nil {
-			remove = append(remove, name)
-		}
-	}
-	if len(write) > 0 || len(remove) > 0 {
+	if anyway || len(write) > 0 {
 		write = append(write, soon...)
 	}
-	slices.Sort(remove)
-	return write, slices.Compact(remove)
+	return write
 }
 
 func heartbeat(c *corev1.NodeCondition) time.Time {

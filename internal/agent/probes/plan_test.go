@@ -35,11 +35,10 @@ func TestPlan(t *testing.T) {
 		name     string
 		observed []corev1.NodeCondition
 		want     map[string]desired
-		gone     []string
+		anyway   bool
 		written  map[string]time.Time
 		boot     time.Time
 		write    []corev1.NodeCondition
-		remove   []string
 	}{
 		{name: "nothing to do"},
 		{
@@ -101,6 +100,13 @@ func TestPlan(t *testing.T) {
 			write:    []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
 		},
 		{
+			name:     "the clock was set forward since the agent wrote: due",
+			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(time.Hour))},
+			written:  map[string]time.Time{"A": ago(time.Second)},
+			want:     map[string]desired{"A": want("True", "ok", t0)},
+			write:    []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+		},
+		{
 			name:     "the reason alone changes: the transition time stays",
 			observed: []corev1.NodeCondition{condition("A", "False", "x", since, ago(time.Second))},
 			want:     map[string]desired{"A": want("False", "y", t0)},
@@ -122,20 +128,18 @@ func TestPlan(t *testing.T) {
 			write: []corev1.NodeCondition{condition("A", "False", "no", t0, t0), condition("B", "True", "ok", since, t0)},
 		},
 		{
-			name:     "what is gone is removed, if it is there and no probe wants it again",
-			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, t0), condition("C", "True", "ok", since, t0)},
-			want:     map[string]desired{"C": want("True", "ok", t0)}, gone: []string{"C", "B", "A", "A"}, remove: []string{"A"},
+			name:     "a patch that removes another condition takes along what would be due before long",
+			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(150*time.Second))},
+			want:     map[string]desired{"A": want("True", "ok", t0)}, anyway: true,
+			write: []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			write, remove := plan(c.observed, c.want, c.written, c.gone, t0, c.boot)
+			write := plan(c.observed, c.want, c.written, c.anyway, t0, c.boot)
 			if diff := cmp.Diff(c.write, write); diff != "" {
 				t.Errorf("write: -want +got:\n%s", diff)
 			}
-			if diff := cmp.Diff(c.remove, remove); diff != "" {
-				t.Errorf("remove: -want +got:\n%s", diff)
-			}
-			if again, _ := plan(write, c.want, nil, nil, t0, time.Time{}); len(write) == len(c.want) && len(again) > 0 {
+			if again := plan(write, c.want, nil, false, t0, time.Time{}); len(write) == len(c.want) && len(again) > 0 {
 				t.Errorf("a second pass writes %v", again)
 			}
 		})

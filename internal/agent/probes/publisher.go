@@ -57,7 +57,6 @@ type Publisher struct {
 	mu      sync.Mutex
 	running map[string]*worker   // by condition type
 	written map[string]time.Time // by condition type: the run whose result was last written
-	gone    map[string]bool      // published types to remove
 	seen    *corev1.Node         // the last answer to a patch
 	sweep   bool                 // the last value of Set's complete
 	lastErr string               // of the last write, so that a lasting failure is logged once
@@ -72,12 +71,12 @@ type worker struct {
 // New returns a publisher.
 func New(o Options) *Publisher {
 	return &Publisher{Options: o, wake: make(chan struct{}, 1), booted: readBootTime(), running: map[string]*worker{},
-		written: map[string]time.Time{}, gone: map[string]bool{}}
+		written: map[string]time.Time{}}
 }
 
-// Set replaces the probes, which run until ctx ends. Unchanged probes continue. The conditions of removed probes are
-// removed. No two probes publish the same condition. complete says that there are no other probes: then conditions that
-// an agent has published before, by their reasons, and that no probe publishes are removed, too.
+// Set replaces the probes, which run until ctx ends. Unchanged probes continue. No two probes publish the same
+// condition. complete says that there are no other probes: then the publisher removes the conditions that an agent has
+// published, by their reasons, and that no probe publishes now.
 func (p *Publisher) Set(ctx context.Context, probes []Probe, complete bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +86,6 @@ func (p *Publisher) Set(ctx context.Context, probes []Probe, complete bool) {
 		probe := &probes[i]
 		name := probe.ConditionType
 		keep[name] = true
-		delete(p.gone, name)
 		old := p.running[name]
 		if old != nil && old.probe.Identity == probe.Identity {
 			continue
@@ -104,7 +102,6 @@ func (p *Publisher) Set(ctx context.Context, probes []Probe, complete bool) {
 		if !keep[name] {
 			w.stop()
 			delete(p.running, name)
-			p.gone[name] = true
 		}
 	}
 	p.enqueue()
@@ -199,7 +196,6 @@ func (p *Publisher) sync(ctx context.Context) error {
 	p.Metrics.wrote("success")
 	p.mu.Lock()
 	for _, name := range remove {
-		delete(p.gone, name)
 		delete(p.written, name)
 	}
 	for _, c := range write {
@@ -221,14 +217,10 @@ func (p *Publisher) due() (write []corev1.NodeCondition, remove []string) {
 			want[name] = *w.want
 		}
 	}
-	var gone []string
-	for name := range p.gone {
-		gone = append(gone, name)
-	}
 	if p.sweep {
-		gone = append(gone, orphans(observed, func(name string) bool { return p.running[name] != nil })...)
+		remove = orphans(observed, func(name string) bool { return p.running[name] != nil })
 	}
-	return plan(observed, want, p.written, gone, time.Now(), p.bootTime())
+	return plan(observed, want, p.written, remove != nil, time.Now(), p.bootTime()), remove
 }
 
 // readBootTime returns when this machine booted, or zero if that is unknown.

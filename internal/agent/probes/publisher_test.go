@@ -6,6 +6,7 @@ package probes
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,5 +87,26 @@ func TestAProbeThatHangs(t *testing.T) {
 		close(free)
 		cancel()
 		synctest.Wait()
+	})
+}
+
+// TestTheConditionOfAnotherReporterStays: the API server refuses its removal, and with it all that is in the patch.
+func TestTheConditionOfAnotherReporterStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := build.MakeNode("n").Obj()
+		node.Status.Conditions = []corev1.NodeCondition{
+			condition("A", "True", "CalicoIsUp", t0, t0), condition("B", "True", ReasonSucceeded, t0, t0),
+		}
+		fails := checks.Check{Run: func(context.Context) checks.Result { return checks.Fail("no") }}
+		p := newPublisher(node)
+		p.Set(t.Context(), []Probe{
+			{ConditionType: "A", Check: fails, Period: time.Hour, FailureThreshold: 3},
+			{ConditionType: "B", Check: fails, Period: time.Hour, FailureThreshold: 3},
+		}, true)
+		synctest.Wait()
+		p.Set(t.Context(), nil, true)
+		if write, remove := p.due(); len(write) > 0 || !slices.Equal(remove, []string{"B"}) {
+			t.Errorf("writes %v, removes %v", write, remove)
+		}
 	})
 }
