@@ -13,10 +13,11 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/probes"
 )
 
-// suiteFor returns the checks of a node. rules are the rules that match the node, the oldest first. all are all rules
-// of the configuration: the check of a rule that matches only other nodes passes. Without a rule with health, the
-// default check is node_ready. Invalid checks are returned as problems; they fail.
-func suiteFor(env checks.Environment, rules, all []config.Rule) (*checks.Suite, []error) {
+// suiteFor returns the checks of a node. before are the checks until now; nil: none. rules are the rules that match the
+// node, the oldest first. all are all rules of the configuration: the check of a rule that matches only other nodes
+// passes. Without a rule with health, the default check is node_ready. Invalid checks are returned as problems; they
+// fail.
+func suiteFor(env checks.Environment, before *checks.Suite, rules, all []config.Rule) (*checks.Suite, []error) {
 	rules = slices.DeleteFunc(slices.Clone(rules), func(r config.Rule) bool { return r.Health == nil })
 	var ofRules []checks.Check
 	var problems []error
@@ -41,7 +42,7 @@ func suiteFor(env checks.Environment, rules, all []config.Rule) (*checks.Suite, 
 			others = append(others, checks.Always(checks.NameRulePrefix+all[i].Name, checks.Pass()))
 		}
 	}
-	return checks.NewSuite(ofRules, others...), problems
+	return checks.NewSuite(before, ofRules, others...), problems
 }
 
 // probesFor returns the probes of a node: the agent's own, and those of the rules that match. If two of them publish

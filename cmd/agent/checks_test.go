@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/checks"
 	"github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 type fixed checks.Node
@@ -63,7 +65,7 @@ func TestSuite(t *testing.T) {
 			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			suite, problems := suiteFor(checksEnvironment(), c.rules, []config.Rule{a, b})
+			suite, problems := suiteFor(checksEnvironment(), nil, c.rules, []config.Rule{a, b})
 			if len(problems) > 0 {
 				t.Error(problems)
 			}
@@ -83,7 +85,7 @@ func TestSuite(t *testing.T) {
 func TestACheckThatNoRuleGivesAsksWhetherTheNodeIsReady(t *testing.T) {
 	env := checks.Environment{Node: fixed(checks.Node{Object: build.MakeNode("n").
 		Condition("Ready", "False", time.Now()).Obj()})}
-	suite, _ := suiteFor(env, nil, nil)
+	suite, _ := suiteFor(env, nil, nil, nil)
 	for _, name := range []string{"http:ingress", "rule:ingress"} {
 		if r := suite.Group(name).Do(t.Context()).Result; r.Passed || r.FailOpen != "" {
 			t.Errorf("%s: %+v", name, r)
@@ -106,7 +108,7 @@ func TestTheSameCheckOfTwoRulesMustPassForBoth(t *testing.T) {
 		for _, p := range paths {
 			rules = append(rules, healthRule("r", disk(p)))
 		}
-		suite, _ := suiteFor(checksEnvironment(), rules, rules)
+		suite, _ := suiteFor(checksEnvironment(), nil, rules, rules)
 		return suite.Group("disk_pressure").Do(t.Context()).Result
 	}
 	if r := run(dir, "/"); !r.Passed {
@@ -119,8 +121,28 @@ func TestTheSameCheckOfTwoRulesMustPassForBoth(t *testing.T) {
 	}
 }
 
+// TestAnEditOfARuleKeepsTheResultsOfOthers: else the requests to all nodes would wait for their slow checks at once.
+func TestAnEditOfARuleKeepsTheResultsOfOthers(t *testing.T) {
+	cached := healthRule("cached", v1alpha1.HealthCheck{Name: "disk_pressure", CacheSeconds: 60,
+		Disk: &v1alpha1.DiskCheck{Paths: []string{t.TempDir()}}})
+	before, _ := suiteFor(checksEnvironment(), nil, []config.Rule{cached}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go before.Run(ctx)
+	cluster.Eventually(t, "a result", func() error {
+		if _, ok := before.Group("disk_pressure").Instant(); !ok {
+			return errors.New("none yet")
+		}
+		return nil
+	})
+	after, _ := suiteFor(checksEnvironment(), before, []config.Rule{cached, healthRule("new", checkNamed("kubelet"))}, nil)
+	if _, ok := after.Group("disk_pressure").Instant(); !ok {
+		t.Error("the result is lost")
+	}
+}
+
 func TestACheckThatCannotWorkFailsAndIsTold(t *testing.T) {
-	suite, problems := suiteFor(checksEnvironment(),
+	suite, problems := suiteFor(checksEnvironment(), nil,
 		[]config.Rule{healthRule("a", checkNamed("http:x"), checkNamed("later"))}, nil)
 	if len(problems) != 2 || !strings.Contains(problems[1].Error(),
 		`rule a: check later: this agent does not know the check "later"`) {

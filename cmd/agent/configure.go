@@ -38,6 +38,7 @@ func (a *agent) follow(ctx context.Context) {
 	defer all.Wait()
 	all.Go(func() { a.loader.Run(ctx) })
 	state := readState(a.stateFile, a.nodeName, a.log)
+	defer state.start()()
 	end := func() {} // ends the background checks
 	defer func() { end() }()
 	before := ""
@@ -54,7 +55,7 @@ func (a *agent) follow(ctx context.Context) {
 			if before != "" { // the saved state was of another node
 				before = ""
 				end()
-				a.suite.Store(a.unconfigured())
+				a.use(a.unconfigured())
 				a.probes.Set(ctx, a.own, false)
 			}
 			continue
@@ -71,8 +72,8 @@ func (a *agent) follow(ctx context.Context) {
 		end()
 		suiteCtx, cancel := context.WithCancel(ctx)
 		end = cancel
-		suite, problems := suiteFor(a.env, rules, file.Rules)
-		a.suite.Store(suite)
+		suite, problems := suiteFor(a.env, a.suite.Load(), rules, file.Rules)
+		a.use(suite)
 		all.Go(func() { suite.Run(suiteCtx) })
 		wanted, more := probesFor(a.env, a.own, rules)
 		// Conditions of former probes are removed only when it is certain that no rule wants them.

@@ -149,7 +149,13 @@ func (a *agent) makeHealth() {
 		},
 		Metrics: health.NewMetrics(a.registry),
 	}
-	a.suite.Store(a.unconfigured())
+	a.use(a.unconfigured())
+}
+
+// use makes these the checks of requests.
+func (a *agent) use(suite *checks.Suite) {
+	a.suite.Store(suite)
+	a.handler.Metrics.Forget()
 }
 
 // unconfigured returns the checks of an agent without rules: it has no configuration file, or could not read it yet.
@@ -158,7 +164,7 @@ func (a *agent) unconfigured() *checks.Suite {
 	if a.options.config != "" {
 		others = checks.Unconfigured(a.env.Node)
 	}
-	return checks.NewSuite(nil, append(others, checks.Builtin(a.env, nil)...)...)
+	return checks.NewSuite(a.suite.Load(), nil, append(others, checks.Builtin(a.env, nil)...)...)
 }
 
 // makeProbes creates the publisher of conditions.

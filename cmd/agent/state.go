@@ -11,7 +11,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,11 +34,12 @@ type stateFile struct {
 	path, node string
 	log        *slog.Logger
 	saved      *savedState // nil if there is none
+	unwritten  chan []byte // the last state that is not in the file yet
 }
 
 // readState reads the state of a node, if there is one.
 func readState(path, node string, log *slog.Logger) *stateFile {
-	f := &stateFile{path: path, node: node, log: log}
+	f := &stateFile{path: path, node: node, log: log, unwritten: make(chan []byte, 1)}
 	if path == "" {
 		return f
 	}
@@ -79,7 +80,7 @@ func (f *stateFile) current(file *config.File, node *corev1.Node) (_ *config.Fil
 	return file, labels, fresh, file != nil && (node != nil || f.saved != nil)
 }
 
-// save writes the state if it has changed. It only logs a failure, because the agent works without the file.
+// save remembers the state, and has it written if it has changed.
 func (f *stateFile) save(file *config.File, node *corev1.Node) {
 	if s := f.saved; s != nil && s.UID == node.UID && s.Config == file && maps.Equal(s.Labels, node.Labels) {
 		return
@@ -88,14 +89,35 @@ func (f *stateFile) save(file *config.File, node *corev1.Node) {
 	if f.path == "" {
 		return
 	}
-	raw, err := json.Marshal(f.saved)
-	if err == nil {
-		err = os.WriteFile(f.path+".new", raw, 0o600)
+	raw, _ := json.Marshal(f.saved) // it was read from JSON: cannot fail
+	select {
+	case <-f.unwritten: // the new state replaces it
+	default:
 	}
-	if err == nil {
-		err = os.Rename(f.path+".new", f.path)
-	}
-	if err != nil {
-		f.log.Warn("The state cannot be saved", "file", filepath.Clean(f.path), "error", err.Error())
+	f.unwritten <- raw
+}
+
+// start writes states in the background: the disk may hang. It only logs a failure, because the agent works without
+// the file. stop waits for the last write, for a second at most.
+func (f *stateFile) start() (stop func()) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for raw := range f.unwritten {
+			err := os.WriteFile(f.path+".new", raw, 0o600)
+			if err == nil {
+				err = os.Rename(f.path+".new", f.path)
+			}
+			if err != nil {
+				f.log.Warn("The state cannot be saved", "file", f.path, "error", err.Error())
+			}
+		}
+	}()
+	return func() {
+		close(f.unwritten)
+		select {
+		case <-ended:
+		case <-time.After(time.Second):
+		}
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -110,6 +112,29 @@ func TestARestartInAnOutageChangesNothing(t *testing.T) {
 	a.defaults(t, "node_ready")
 }
 
+// TestAStateFileOnADiskThatHangs: the rules come into force, and the agent ends.
+func TestAStateFileOnADiskThatHangs(t *testing.T) {
+	node := build.MakeNode("x").UID("uid-1").Label("pool", "workers").Obj()
+	kubeconfig, _ := fakeAPI(t, node)
+	dir := t.TempDir()
+	rules, state := filepath.Join(dir, "rules.json"), filepath.Join(dir, "state.json")
+	cluster.Must(t, syscall.Mkfifo(state+".new", 0o600)) // no process reads it: to open it hangs
+	writeConfig(t, rules)
+	a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig", kubeconfig, "--config", rules,
+		"--state-file", state)
+	a.defaults(t, "node_ready")
+	writeConfig(t, rules, config.Rule{Name: "workers", UID: "1",
+		NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"pool": "workers"}},
+		Health:       &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{{Name: "schedulable"}}},
+	})
+	a.defaults(t, "schedulable")
+	a.stop()
+	<-a.ended
+	reader, err := os.OpenFile(state+".new", os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	cluster.Must(t, err)
+	cluster.Must(t, reader.Close())
+}
+
 // TestWithoutAConfiguration: what is judged by rules passes, and says in the body, the header and the metric that it
 // could not judge.
 func TestWithoutAConfiguration(t *testing.T) {
@@ -170,6 +195,12 @@ func TestARuleInDryRunEmptiesNoPool(t *testing.T) {
 	}
 	if got := a.Health(t, "?check=bogus"); got.Code != 503 {
 		t.Errorf("another name: %+v", got)
+	}
+	// No balancer asks for it again: else the gauge would stay at 1, and the alert would fire for ever.
+	writeConfig(t, rules, rule)
+	a.defaults(t, "http:ingress")
+	if _, got := a.Get(t, "metrics", "/metrics"); strings.Contains(got, `check_fail_open{check="http:*"}`) {
+		t.Errorf("the check is gone, and its gauge is there:\n%s", got)
 	}
 
 	// The same for an agent that knows neither its rules nor its labels. What needs only the node still runs.

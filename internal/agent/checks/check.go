@@ -60,6 +60,9 @@ func Misconfigured(reason string) Result { return Result{Reason: oneLine(reason)
 type Check struct {
 	// Name is the name in the query parameter check.
 	Name string
+	// Identity is the same for checks that do the same: a new Suite continues with the runner of the one before. Empty:
+	// it does not.
+	Identity string
 	// Timeout is how long the check may run before it counts as failed. 0: DefaultTimeout.
 	Timeout time.Duration
 	// Period makes the check run in the background this often, and requests get the last result. 0: requests run it.

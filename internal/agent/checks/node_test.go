@@ -258,7 +258,7 @@ func TestABusyMachineIsNotANodeThatIsNotReady(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source := starved{c.node, make(chan struct{})}
 				for _, ofRules := range [][]Check{{NodeReady(source)}, {NodeReady(source), NodeReady(source)}} {
-					g := NewSuite(ofRules).Group(NameNodeReady)
+					g := NewSuite(nil, ofRules).Group(NameNodeReady)
 					for _, want := range c.want {
 						if diff := cmp.Diff(want, g.Do(t.Context()).Result); diff != "" {
 							t.Errorf("-want +got:\n%s", diff)

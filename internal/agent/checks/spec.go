@@ -4,6 +4,7 @@
 package checks
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,8 +59,10 @@ func FromSpec(spec *v1alpha1.HealthCheck, env Environment, rules []config.Rule) 
 	if spec.TimeoutSeconds != nil && *spec.TimeoutSeconds > 0 {
 		c.Timeout = time.Duration(*spec.TimeoutSeconds) * time.Second
 	}
-	if c.Instant == nil && spec.CacheSeconds > 0 { // a result from memory needs no cache
+	if c.Instant == nil { // a result from memory needs no cache, and has no run
 		c.Period = time.Duration(spec.CacheSeconds) * time.Second
+		identity, _ := json.Marshal(spec) // strings and numbers: cannot fail
+		c.Identity = string(identity)
 	}
 	return c, nil
 }

@@ -13,6 +13,7 @@ import (
 // Suite is an immutable set of checks by name.
 type Suite struct {
 	groups   map[string]*Group
+	known    map[string]*Runner // by Check.Identity
 	defaults []string
 }
 
@@ -27,24 +28,44 @@ type Group struct {
 // NewSuite returns a suite of the checks that rules configure, and of others. If several rules configure a check of the
 // same name, all of them must pass. Of the others, only the first one of each name counts, and none if a rule
 // configures that name. One of them is node_ready.
-func NewSuite(ofRules []Check, others ...Check) *Suite {
-	s := &Suite{groups: make(map[string]*Group, len(ofRules)+len(others))}
+//
+// The suite takes over the runners of before, which may be nil. Otherwise a change of any rule would forget the results
+// of slow checks, and start one more run beside each one that hangs.
+func NewSuite(before *Suite, ofRules []Check, others ...Check) *Suite {
+	s := &Suite{groups: make(map[string]*Group, len(ofRules)+len(others)), known: map[string]*Runner{}}
 	for _, c := range ofRules {
 		if s.groups[c.Name] == nil {
 			s.groups[c.Name] = &Group{Name: c.Name}
 			s.defaults = append(s.defaults, c.Name)
 		}
-		s.groups[c.Name].runners = append(s.groups[c.Name].runners, NewRunner(c))
+		g := s.groups[c.Name]
+		if r := s.runner(before, c); !slices.Contains(g.runners, r) {
+			g.runners = append(g.runners, r)
+		}
 	}
 	for _, c := range others {
 		if s.groups[c.Name] == nil {
-			s.groups[c.Name] = &Group{Name: c.Name, runners: []*Runner{NewRunner(c)}}
+			s.groups[c.Name] = &Group{Name: c.Name, runners: []*Runner{s.runner(before, c)}}
 		}
 	}
 	if len(s.defaults) == 0 {
 		s.defaults = []string{NameNodeReady}
 	}
 	return s
+}
+
+// runner returns the runner of the check in before, or a new one.
+func (s *Suite) runner(before *Suite, c Check) *Runner {
+	if c.Identity == "" {
+		return NewRunner(c)
+	}
+	if s.known[c.Identity] == nil && before != nil {
+		s.known[c.Identity] = before.known[c.Identity]
+	}
+	if s.known[c.Identity] == nil {
+		s.known[c.Identity] = NewRunner(c)
+	}
+	return s.known[c.Identity]
 }
 
 // Group returns what the name runs, or nil if the suite has no check of that name. If no rule in force defines

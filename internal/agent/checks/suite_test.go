@@ -4,8 +4,11 @@
 package checks
 
 import (
+	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -38,4 +41,32 @@ func TestWithoutTheNodesFiles(t *testing.T) {
 			t.Errorf("%s of a rule: -want +got:\n%s", name, diff)
 		}
 	}
+}
+
+// TestANewSuiteContinuesWithTheRunners: a rule was edited, and the others' checks are as before.
+func TestANewSuiteContinuesWithTheRunners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		slow := Check{Name: "slow", Identity: "1", Timeout: time.Minute, Period: time.Hour,
+			Run: func(context.Context) Result {
+				runs++
+				time.Sleep(10 * time.Second)
+				return Pass()
+			}}
+		ready := Always(NameNodeReady, Pass())
+		ctx, cancel := context.WithCancel(t.Context())
+		before := NewSuite(nil, []Check{slow, slow}, ready)
+		go before.Run(ctx)
+		time.Sleep(time.Minute)
+		cancel()
+		synctest.Wait()
+		after := NewSuite(before, []Check{slow}, ready)
+		if o, ok := after.Group("slow").Instant(); !ok || !o.Passed || runs != 1 {
+			t.Errorf("after %d runs: %+v", runs, o)
+		}
+		slow.Identity = "2"
+		if _, ok := NewSuite(after, []Check{slow}, ready).Group("slow").Instant(); ok {
+			t.Error("another check has the result of this one")
+		}
+	})
 }

@@ -31,7 +31,7 @@ func testHandler(all ...checks.Check) *Handler {
 		checks.Always("open", checks.FailedOpen("no answer")),
 		checks.Always("misconfigured", checks.Misconfigured("NODE_NAME is not set")),
 	}, all...)
-	suite := checks.NewSuite(nil, all...)
+	suite := checks.NewSuite(nil, nil, all...)
 	return &Handler{
 		Suite: func() *checks.Suite { return suite }, Maintenance: func() string { return "" }, DrainStatus: 503,
 		Starting: func() bool { return true }, Metrics: NewMetrics(prometheus.NewRegistry()),
@@ -242,7 +242,7 @@ func TestAgentCheckLine(t *testing.T) {
 		t.Run(c.check, func(t *testing.T) {
 			h := testHandler(checks.Always("long", checks.Fail("#"+strings.Repeat("x", 200))))
 			all := h.Suite()
-			suite := checks.NewSuite([]checks.Check{checks.Always(c.check, all.Group(c.check).Do(t.Context()).Result)})
+			suite := checks.NewSuite(nil, []checks.Check{checks.Always(c.check, all.Group(c.check).Do(t.Context()).Result)})
 			h.Suite = func() *checks.Suite { return suite }
 			if got := h.agentCheckLine(t.Context()); got != c.want {
 				t.Errorf("got %q", got)

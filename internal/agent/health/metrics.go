@@ -54,3 +54,7 @@ func (m *Metrics) observe(name string, o checks.Outcome) {
 	m.results.WithLabelValues(name, result).Inc()
 	m.failOpen.WithLabelValues(name).Set(open)
 }
+
+// Forget removes the last results, because the checks have changed. Otherwise a check that no longer exists would look
+// fail-open forever.
+func (m *Metrics) Forget() { m.failOpen.Reset() }
