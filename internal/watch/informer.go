@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -92,8 +93,9 @@ func ask[T any](ctx context.Context, options metav1.ListOptions, call func(conte
 	}
 }
 
-// away reports whether no API server answered: there was no connection, or a proxy answered in its place.
+// away reports whether no API server answered: there was no connection, it ended without an answer, as that to a load
+// balancer without a backend does, or a proxy answered in its place.
 func away(err error) bool {
 	var connection *net.OpError
-	return errors.As(err, &connection) || apierrors.IsServiceUnavailable(err)
+	return errors.As(err, &connection) || utilnet.IsProbableEOF(err) || apierrors.IsServiceUnavailable(err)
 }

@@ -6,9 +6,11 @@ package watch
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -142,6 +144,7 @@ func TestAway(t *testing.T) {
 	}{
 		"no listener":                {&net.OpError{Op: "dial", Err: errors.New("connection refused")}, true},
 		"a load balancer says so":    {apierrors.NewServiceUnavailable("no backend"), true},
+		"a load balancer hangs up":   {&url.Error{Op: "Get", URL: "https://lb", Err: io.EOF}, true},
 		"the kind is not served yet": {apierrors.NewNotFound(corev1.Resource("nodes"), ""), false},
 		"the version is too old":     {apierrors.NewResourceExpired("too old"), false},
 		"the client ends":            {context.Canceled, false},
