@@ -129,7 +129,10 @@ func (r *Rules) reread(rules []v1alpha1.NodeReadinessRule, frozen *ruleset.Probl
 	compiled := r.compiled
 	for i := range rules {
 		before := compiled.Rule(rules[i].UID)
-		if after := ruleset.Compile(&rules[i], before, r.clock.Now()); before != nil && !before.Equivalent(after) {
+		if before == nil || rules[i].Generation < before.Generation {
+			continue // the informer has a newer version than the list
+		}
+		if after := ruleset.Compile(&rules[i], before, r.clock.Now()); !before.Equivalent(after) {
 			compiled = compiled.With(after)
 		}
 	}

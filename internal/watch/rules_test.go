@@ -101,6 +101,12 @@ func TestAThawReadsTheRulesAgain(t *testing.T) {
 		t.Errorf("mode %s, limited %t, frozen %v", r.Mode, r.Limited(), c.Frozen())
 	}
 	var late []func()
+	c.put(network().Generation(2).Suspend(true).Obj())
+	c.Freeze(&ruleset.Problem{Reason: ruleset.ReasonForeignCRD})
+	c.reread([]v1alpha1.NodeReadinessRule{*network().Obj()}, c.Frozen())
+	if c.Set().Named("net").Mode != ruleset.Suspended {
+		t.Error("an older list took the place of an edit")
+	}
 	c.Freeze(&ruleset.Problem{Reason: ruleset.ReasonForeignCRD})
 	c.thaw(t.Context(), live, func(_ time.Duration, f func()) { late = append(late, f) }, c.Frozen(), settled)
 	c.Freeze(&ruleset.Problem{Reason: ruleset.ReasonForeignCRD})
