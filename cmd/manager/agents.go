@@ -4,7 +4,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -25,15 +24,15 @@ func (o *agentOptions) bind(fs *pflag.FlagSet) {
 			"that lists the conditions that they may publish.")
 }
 
-// configMap is where the agents' configuration goes; nil for nowhere. Outside of a cluster the operator has no
-// namespace of its own but that of its lease.
+// configMap returns where the agents' configuration goes, or nil if it is not written. own is the namespace of a name
+// without one.
 func (o *agentOptions) configMap(own string) (*types.NamespacedName, error) {
 	if o.config == "" {
 		return nil, nil
 	}
 	namespace, name, given := strings.Cut(o.config, "/")
 	if !given {
-		namespace, name = cmp.Or(own, ownNamespace()), o.config
+		namespace, name = own, o.config
 		if namespace == "" {
 			return nil, nil
 		}

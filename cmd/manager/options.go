@@ -138,8 +138,9 @@ func newCommand() *cobra.Command {
 			ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.logging)))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			settings, err := o.settings()
-			err = errors.Join(err, o.election.settle(cmd.Flags().Changed("leader-elect"), ownNamespace() != ""))
+			own := ownNamespace()
+			settings, err := o.settings(own)
+			err = errors.Join(err, o.election.settle(cmd.Flags().Changed("leader-elect"), own != ""))
 			if err != nil {
 				return err
 			}

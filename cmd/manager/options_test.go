@@ -22,7 +22,7 @@ func parsed(t *testing.T, args ...string) *options {
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.settings(); err != nil {
+	if _, err := o.settings(""); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -63,19 +63,19 @@ func TestTheCommandLineOfTheIncumbent(t *testing.T) {
 		"no election": {args: []string{"--leader-elect=false"},
 			does: func(o *options) bool { return !managerOptions(o).LeaderElection }},
 		"webhooks": {args: []string{"--enable-webhook"},
-			does: func(o *options) bool { s, err := o.settings(); return err == nil && s.Webhooks != nil }},
+			does: func(o *options) bool { s, err := o.settings(""); return err == nil && s.Webhooks != nil }},
 		"no webhooks": {args: []string{"--enable-webhook=false"},
-			does: func(o *options) bool { s, err := o.settings(); return err == nil && s.Webhooks == nil }},
+			does: func(o *options) bool { s, err := o.settings(""); return err == nil && s.Webhooks == nil }},
 		"metrics of node states": {args: []string{"--enable-node-state-metrics"},
-			does: func(o *options) bool { s, err := o.settings(); return err == nil && s.NodeStateMetrics }},
+			does: func(o *options) bool { s, err := o.settings(""); return err == nil && s.NodeStateMetrics }},
 		"the startup objective by default": {
 			does: func(o *options) bool {
-				s, err := o.settings()
+				s, err := o.settings("")
 				return err == nil && s.StartupObjective == 5*time.Minute
 			}},
 		"a startup objective": {args: []string{"--startup-objective=90s"},
 			does: func(o *options) bool {
-				s, err := o.settings()
+				s, err := o.settings("")
 				return err == nil && s.StartupObjective == 90*time.Second
 			}},
 		"no limit of requests": {args: []string{"--kube-api-qps=-1", "--kube-api-burst=-1"},
@@ -98,6 +98,31 @@ func TestTheCommandLineOfTheIncumbent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if o := parsed(t, c.args...); !c.does(o) {
 				t.Errorf("%s does something else: %+v", strings.Join(c.args, " "), o)
+			}
+		})
+	}
+}
+
+func TestTheAgentsConfigurationIsInTheOperatorsNamespace(t *testing.T) {
+	for name, c := range map[string]struct {
+		args      []string
+		own, want string
+	}{
+		"in a cluster":                       {own: "own", want: "own/nodegate-agent-config"},
+		"with a lease in another namespace":  {[]string{"--leader-election-namespace=x"}, "own", "own/nodegate-agent-config"},
+		"outside of a cluster, with a lease": {[]string{"--leader-election-namespace=x"}, "", "x/nodegate-agent-config"},
+		"outside of a cluster, without one":  {},
+		"elsewhere":                          {[]string{"--agent-config=y/z"}, "own", "y/z"},
+		"not written":                        {[]string{"--agent-config="}, "own", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := parsed(t, c.args...).settings(c.own)
+			got := ""
+			if err == nil && s.AgentConfig != nil {
+				got = s.AgentConfig.String()
+			}
+			if err != nil || got != c.want {
+				t.Errorf("%q, %v; want %q", got, err, c.want)
 			}
 		})
 	}

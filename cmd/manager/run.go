@@ -70,9 +70,10 @@ func kubeconfig() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// settings returns the settings of the replica, or says which flags are wrong.
-func (o *options) settings() (*operator.Options, error) {
-	agents, wrongAgents := o.agents.configMap(o.election.namespace)
+// settings returns the settings of the replica, or says which flags are wrong. own is the operator's namespace. Outside
+// of a cluster it is empty, and the namespace of the lease takes its place for the agents' configuration.
+func (o *options) settings(own string) (*operator.Options, error) {
+	agents, wrongAgents := o.agents.configMap(cmp.Or(own, o.election.namespace))
 	webhooks, wrongWebhooks := o.webhooks.settings()
 	errs := []error{wrongWebhooks}
 	if o.workers.nodes < 1 {
@@ -85,7 +86,7 @@ func (o *options) settings() (*operator.Options, error) {
 		errs = append(errs, fmt.Errorf("--startup-objective: must not be negative, but is %s", o.serving.objective))
 	}
 	return &operator.Options{
-		Namespace:        cmp.Or(o.webhooks.namespace, ownNamespace(), "nodegate-system"),
+		Namespace:        cmp.Or(o.webhooks.namespace, own, "nodegate-system"),
 		NodeStateMetrics: o.serving.nodeStates, StartupObjective: o.serving.objective,
 		NodeWorkers: o.workers.nodes, RuleWorkers: o.workers.rules,
 		TransientTaintPrefixes: o.workers.transientTaintPrefixes,
