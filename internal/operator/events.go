@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record/util"
 	"k8s.io/client-go/tools/reference"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -108,7 +109,7 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 		namespace = metav1.NamespaceDefault
 	}
 	e := &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%x", about.Name, now.UnixNano())},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: util.GenerateEventName(about.Name, now.UnixNano())},
 		EventTime:  metav1.NewMicroTime(now), ReportingController: "nodegate", ReportingInstance: r.source,
 		Type: eventType, Reason: reason, Action: action, Regarding: *about, Note: note,
 	}
@@ -176,7 +177,9 @@ func (r *Recorder) send(ctx context.Context, e *eventsv1.Event) error {
 			}
 		}
 	}
-	if _, err := r.sink.Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{}); err != nil {
+	// It exists already if the answer to an earlier attempt was lost.
+	if _, err := r.sink.Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating an event: %w", err)
 	}
 	r.known.Add(key, &series{namespace: e.Namespace, name: e.Name, count: 1, last: e.EventTime.Time})

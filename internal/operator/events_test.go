@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/lru"
@@ -70,6 +71,33 @@ func TestEventsThatRepeatAreCounted(t *testing.T) {
 	}
 	if len(counts) != 1 || counts["Added taint a"] != 2 {
 		t.Errorf("counted %v, want the first one twice", counts)
+	}
+}
+
+func TestAnEventWhoseAnswerWasLostIsNotDropped(t *testing.T) {
+	r, _, written := newTestRecorder(1)
+	r.Eventf(build.MakeNode("n1").UID("u-n1").Obj(), nil, corev1.EventTypeNormal, "TaintAdded", "AddTaint", "a")
+	e := <-r.queue
+	if err := r.send(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	r.known.Clear() // nothing is known of an attempt without an answer
+	if err := r.send(t.Context(), e); err != nil {
+		t.Error(err)
+	}
+	if got := written(t); len(got) != 1 || got[0].Series != nil {
+		t.Errorf("written: %+v", got)
+	}
+}
+
+func TestEventsOfLongNamesAreValid(t *testing.T) {
+	r, _, written := newTestRecorder(1)
+	name := strings.Repeat("n", 250)
+	r.Eventf(build.MakeNode(name).UID("u").Obj(), nil, corev1.EventTypeNormal, "TaintAdded", "AddTaint", "a")
+	for _, e := range written(t) {
+		if e.Regarding.Name != name || len(validation.IsDNS1123Subdomain(e.Name)) > 0 {
+			t.Errorf("event %q about %q", e.Name, e.Regarding.Name)
+		}
 	}
 }
 
