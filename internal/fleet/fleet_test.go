@@ -313,6 +313,12 @@ func TestRecordTellsOfChangesOnlyAndKeepsTheTimeOfTheLastOne(t *testing.T) {
 	if got := m.Evaluations[0].LastEvaluationTime.Time; !got.Equal(now) {
 		t.Errorf("last changed at %s, want %s", got, now)
 	}
+	cordoned := entry(r, build.WrapNode(nodes[0]).Cordoned().Obj(), v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
+	f.Record(nodes[0], []Entry{cordoned}, now)
+	if rules, _ := h.take(); len(rules) != 1 {
+		t.Errorf("told %d times that the limit is a share of fewer nodes", len(rules))
+	}
+	f.Rule(r.UID)
 	ready := entry(r, nodes[0], v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
 	f.Mute(r.UID)
 	f.Record(nodes[0], []Entry{ready}, now)

@@ -197,7 +197,7 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 		s.pairs = append(s.pairs, make([]pair, missing)...)
 	}
 	s.pairs[n] = after
-	return !same || fresh || before.expired != after.expired
+	return !same || fresh || before.expired != after.expired || before.counted != after.counted
 }
 
 // hold stores the start of the hold: the time of the claim. The claim of an admission policy has no time. It was made
