@@ -4,8 +4,6 @@
 package rule
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,8 +28,7 @@ const (
 // announce emits warnings about the conditions that are new in a status that was written.
 func (r *Reconciler) announce(rule *v1alpha1.NodeReadinessRule, before *v1alpha1.NodeReadinessRuleStatus,
 	m *fleet.Material) {
-	if ready := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady); m.Warning != "" &&
-		(ready == nil || !strings.Contains(ready.Message, m.Warning)) {
+	if text := warned(&rule.Status); text != "" && text != warned(before) {
 		r.warn(rule, reasonWeakEvidence, actionEvaluate, "%s", m.Warning)
 	}
 	bad := map[string]metav1.ConditionStatus{

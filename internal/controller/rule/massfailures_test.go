@@ -5,6 +5,7 @@ package rule
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,6 +99,22 @@ var _ = Describe("Evidence that says less than it seems to", func() {
 		Expect(d.events()).To(BeEmpty())
 		Expect(d.condition(v1alpha1.ConditionReady).Message).To(Equal("The rule is valid and in force"))
 	})
+
+	DescribeTable("is reported once, however often the status changes", func(ctx context.Context, dryRun bool,
+		warning string) {
+		d := newDesk(ctx, network().DryRun(dryRun), node("a"))
+		for _, state := range []v1alpha1.NodeState{v1alpha1.NodeStateExempt, v1alpha1.NodeStateReady} {
+			d.record(0, fleet.Outcome{State: state, Warning: warning})
+			d.step(time.Minute)
+			d.reconcile()
+			d.takeOver()
+		}
+		Expect(d.events()).To(ConsistOf("Warning WeakEvidence " + warning))
+		Expect(d.condition(v1alpha1.ConditionReady).Message).To(ContainSubstring(". Warning: no probe"))
+	},
+		Entry("in dry-run", true, "no probe"),
+		Entry("although it is too long for the status", false, strings.Repeat("no probe ", 100)),
+	)
 })
 
 var _ = Describe("Nodes in service that turn unready together", func() {

@@ -99,7 +99,7 @@ func modeConditions(m *fleet.Material, set setter) {
 		set(v1alpha1.ConditionEnforcing, true, ReasonInForce, "Nodes that do not satisfy the rule are tainted")
 	case ruleset.DryRun:
 		set(v1alpha1.ConditionReady, false, ReasonDryRun, "The rule is valid and in dry-run: see status.dryRunResults for "+
-			"what it would do")
+			"what it would do%s", warning(m))
 		set(v1alpha1.ConditionEnforcing, false, ReasonDryRun, "spec.dryRun is true")
 	case ruleset.Suspended:
 		why := "spec.suspend is true"
@@ -124,12 +124,24 @@ func modeConditions(m *fleet.Material, set setter) {
 	}
 }
 
-// warning returns the end of the message of the condition Ready of a rule in force.
+// warningMark precedes the warning in the message of the condition Ready.
+const warningMark = ". Warning: "
+
+// warning returns the end of the message of the condition Ready of a rule that is in force or in dry-run.
 func warning(m *fleet.Material) string {
 	if m.Warning == "" {
 		return ""
 	}
-	return ". Warning: " + m.Warning
+	return warningMark + m.Warning
+}
+
+// warned returns the warning in a status, which may be cut off.
+func warned(s *v1alpha1.NodeReadinessRuleStatus) string {
+	if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); ready != nil {
+		_, text, _ := strings.Cut(ready.Message, warningMark)
+		return text
+	}
+	return ""
 }
 
 // nodeConditions sets the conditions about the rule's nodes.
