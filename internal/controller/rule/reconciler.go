@@ -106,13 +106,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !rule.DeletionTimestamp.IsZero() {
 		return r.cleanUp(ctx, rule, compiled, pending)
 	}
-	if controllerutil.AddFinalizer(rule, v1alpha1.Finalizer) {
-		if err := r.patchFinalizers(ctx, rule); err != nil {
+	if !controllerutil.ContainsFinalizer(rule, v1alpha1.Finalizer) {
+		if err := r.patchFinalizers(ctx, rule, controllerutil.AddFinalizer); err != nil {
 			return retry(err, "adding the finalizer to rule %q", rule.Name)
 		}
 	}
 	result, err := r.report(ctx, rule, compiled, pending)
-	if err == nil && compiled.Spec.Timeout.Replaces() && pending == 0 && r.passed(rule) {
+	if !compiled.Spec.Timeout.Replaces() {
+		replacementsExhausted.DeleteLabelValues(rule.Name)
+	} else if err == nil && pending == 0 && r.passed(rule) {
 		var again time.Duration
 		again, err = r.replace(ctx, rule, compiled)
 		if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
@@ -133,12 +135,11 @@ func foreign(rule *ruleset.Rule) bool {
 	})
 }
 
-// patchFinalizers writes the rule's finalizers. It fails if another client has written the rule.
-func (r *Reconciler) patchFinalizers(ctx context.Context, rule *v1alpha1.NodeReadinessRule) error {
+// patchFinalizers adds or removes the finalizer. It fails if another client has written the rule.
+func (r *Reconciler) patchFinalizers(ctx context.Context, rule *v1alpha1.NodeReadinessRule,
+	change func(client.Object, string) bool) error {
 	before := rule.DeepCopy()
-	if !controllerutil.RemoveFinalizer(before, v1alpha1.Finalizer) {
-		controllerutil.AddFinalizer(before, v1alpha1.Finalizer)
-	}
+	change(rule, v1alpha1.Finalizer)
 	return r.Client.Patch(ctx, rule, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
@@ -175,8 +176,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 		r.warn(rule, reasonCleanupIncomplete, actionCleanUp,
 			"%d nodes could not be cleaned up; the operator retries: %s", len(left), ruleset.Few(left, maxNames, len(left)))
 	}
-	controllerutil.RemoveFinalizer(rule, v1alpha1.Finalizer)
-	if err := r.patchFinalizers(ctx, rule); err != nil {
+	if err := r.patchFinalizers(ctx, rule, controllerutil.RemoveFinalizer); err != nil {
 		return retry(err, "removing the finalizer from rule %q", rule.Name)
 	}
 	return reconcile.Result{}, nil

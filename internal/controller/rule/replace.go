@@ -61,17 +61,20 @@ type search struct {
 func (r *Reconciler) replace(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule) (
 	time.Duration, error) {
 	now := r.Clock.Now()
-	if compiled.Mode != ruleset.Enforced && compiled.Mode != ruleset.DryRun {
-		return 0, nil
-	}
 	allowance := gate.AllowanceOf(compiled.Spec.Timeout.Replace, rule.Status.Replacements, rule.Generation, "", now)
 	exhausted := 0.0
 	if allowance.Exhausted {
 		exhausted = 1
 	}
 	replacementsExhausted.WithLabelValues(rule.Name).Set(exhausted)
-	if err := r.withdraw(ctx, rule, compiled, now); err != nil {
-		return soon(err)
+	if compiled.Mode != ruleset.Enforced && compiled.Mode != ruleset.DryRun {
+		return 0, nil
+	}
+	switch err := r.withdraw(ctx, rule, compiled, now); {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return conflictDelay, nil
+	case err != nil:
+		return 0, err
 	}
 	r.mu.Lock()
 	s := &r.progress(rule).search
@@ -110,14 +113,6 @@ func (r *Reconciler) replaceProblem(rule *v1alpha1.NodeReadinessRule) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.progress(rule).search.problem
-}
-
-// soon reports whether an error is a conflict, or of an object that is gone.
-func soon(err error) (time.Duration, error) {
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return conflictDelay, nil
-	}
-	return 0, err
 }
 
 // tryExpired tries to hand over one of the nodes that wait for it, beginning where the last search ended. It reports

@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	nodecontroller "github.com/nodegate/nodegate/internal/controller/node"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
@@ -121,8 +123,8 @@ func (p *provider) start() {
 	GinkgoHelper()
 	p.dead, p.events, p.compiled = false, events.NewFakeRecorder(1000), nil
 	f := fleet.New(deaf{})
-	p.nodes = &nodecontroller.Reconciler{Client: server.Client, Live: server.Client, Fleet: f, Recorder: p.events,
-		Clock: p.clock}
+	p.nodes = &nodecontroller.Reconciler{Client: server.Client, Live: server.Client, Fleet: f,
+		Evidence: evidence.New(nil, nil), Recorder: p.events, Clock: p.clock}
 	c := interceptor.NewClient(server.Client, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, k client.ObjectKey, o client.Object,
 			opts ...client.GetOption) error {
@@ -338,6 +340,8 @@ var _ = Describe("Nodes that never become ready", func() {
 		p.play(9)
 		Expect(p.handed).To(HaveLen(3))
 		Expect(p.told(ReasonExhausted)).To(Equal(1))
+		exhausted := func() float64 { return testutil.ToFloat64(replacementsExhausted.WithLabelValues(p.pool)) }
+		Expect(exhausted()).To(BeEquivalentTo(1))
 		p.ready(0)
 		p.play(6)
 		Expect(p.handed).To(HaveLen(6), "after a node became ready")
@@ -345,9 +349,21 @@ var _ = Describe("Nodes that never become ready", func() {
 		p.start()
 		p.play(2)
 		Expect(p.handed).To(HaveLen(6), "after a restart")
-		p.edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.Timeout.Replace.MaxPerHour = new(int32(10)) })
-		p.play(2)
+		Expect(exhausted()).To(BeEquivalentTo(1))
+		p.edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.Suspend = true })
+		p.play(1)
+		Expect(exhausted()).To(BeZero(), "suspended")
+		p.edit(func(s *v1alpha1.NodeReadinessRuleSpec) {
+			s.Suspend, s.Timeout.Replace.MaxPerHour = false, new(int32(10))
+		})
+		p.play(3)
 		Expect(len(p.handed)).To(BeNumerically(">", 6), "after an edit")
+		p.edit(func(s *v1alpha1.NodeReadinessRuleSpec) {
+			s.Timeout.Action, s.Timeout.Replace = v1alpha1.TimeoutActionKeep, nil
+		})
+		_, err := p.rules.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p.rule)})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(replacementsExhausted.DeleteLabelValues(p.pool)).To(BeFalse(), "the rule replaces no nodes")
 	})
 
 	DescribeTable("are not handed over", func(ctx context.Context, prevent, allow func(*provider)) {
