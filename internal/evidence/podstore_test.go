@@ -232,6 +232,10 @@ func TestRemembersSinceWhenADaemonSetHasNoPod(t *testing.T) {
 	if got = pass(noon.Add(4*time.Minute), "b"); !got[0].Equal(noon.Add(4 * time.Minute)) {
 		t.Error("of a node that was gone", got)
 	}
+	s.devices["n"] = map[pool]int64{{}: 1}
+	if s.StopUnused(ruleset.NewSet()); len(s.absent)+len(s.devices) != 0 {
+		t.Error("what no rule asks for is kept")
+	}
 	pass(noon)
 	if len(s.absent) != 0 {
 		t.Error("nodes that miss nothing are kept")

@@ -72,7 +72,7 @@ func (s *Sources) SetRules(ctx context.Context, set *ruleset.Set) {
 	}
 }
 
-// StopUnused stops the watches that none of the sets needs.
+// StopUnused stops the watches that none of the sets needs, and forgets what was observed by them.
 func (s *Sources) StopUnused(used ...*ruleset.Set) {
 	needed := neededBy(used...)
 	s.mu.Lock()
@@ -82,6 +82,12 @@ func (s *Sources) StopUnused(used ...*ruleset.Set) {
 			running.Stop()
 			delete(s.running, k)
 		}
+	}
+	if !needed.Has(key{kind: resourceSlices}) {
+		clear(s.devices)
+	}
+	if len(needed) == 0 {
+		clear(s.absent)
 	}
 }
 
@@ -233,6 +239,9 @@ func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 // Gather fills in the evidence on a node for all rules of a set, with since when the node has had no pod of a
 // DaemonSet. It is called by one goroutine at a time for each node.
 func (s *Sources) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
+	if !set.Gathers() {
+		return
+	}
 	s.Peek(set, node, e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -289,9 +298,6 @@ func (s *Sources) Forget(node string) {
 func gather(
 	set *ruleset.Set, e *readiness.Evidence, known map[pool]int64, objects func(key) ([]any, bool),
 ) {
-	if !set.Gathers() {
-		return
-	}
 	for _, rule := range set.All() {
 		for i := range rule.Requirements {
 			r := &rule.Requirements[i]

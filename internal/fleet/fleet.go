@@ -71,8 +71,10 @@ type nodes struct {
 	uids   []types.UID
 	// created are the times of their creation, in seconds since 1970.
 	created []uint32
-	byName  []int32 // the numbers of the nodes that there are, sorted by name
-	free    []int32
+	// recorded are the numbers of their last Records.
+	recorded []int
+	byName   []int32 // the numbers of the nodes that there are, sorted by name
+	free     []int32
 }
 
 // add returns the number of a node.
@@ -86,7 +88,8 @@ func (n *nodes) add(name string) int32 {
 		n.names[i], n.uids[i] = name, ""
 	} else {
 		i = int32(len(n.names)) //nolint:gosec // there are fewer nodes
-		n.names, n.uids, n.created = append(n.names, name), append(n.uids, ""), append(n.created, 0)
+		n.names, n.uids = append(n.names, name), append(n.uids, "")
+		n.created, n.recorded = append(n.created, 0), append(n.recorded, 0)
 	}
 	n.number[name] = i
 	at, _ := n.position(name)
@@ -201,6 +204,26 @@ func (f *Fleet) SetRules(set *ruleset.Set, nodes []*corev1.Node, now time.Time) 
 	return names
 }
 
+// Records returns the number of the last Record.
+func (f *Fleet) Records() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pass
+}
+
+// RecordedSince returns the names of the nodes with a Record after the one with a number.
+func (f *Fleet) RecordedSince(record int) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var names []string
+	for _, n := range f.byName {
+		if f.recorded[n] > record {
+			names = append(names, f.names[n])
+		}
+	}
+	return names
+}
+
 // addAll adds the new nodes in the order of their names, so that each is appended to byName and moves no other.
 func (f *Fleet) addAll(nodes []*corev1.Node) {
 	for _, node := range slices.SortedFunc(slices.Values(nodes), func(a, b *corev1.Node) int {
@@ -290,6 +313,7 @@ func (f *Fleet) Record(node *corev1.Node, entries []Entry, now time.Time) {
 	fresh := f.uids[n] != node.UID
 	f.is(n, node)
 	f.pass++
+	f.recorded[n] = f.pass
 	var changed []string
 	put := func(state *ruleState, e *Entry) {
 		if state.put(n, e, fresh, now) && !state.told {

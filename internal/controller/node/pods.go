@@ -6,6 +6,7 @@ package node
 import (
 	"context"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,13 +21,18 @@ import (
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
-// livePods lists the pods of a namespace on a node from the API server. A list that fails finds none: the node stays
-// held, and is looked at again.
-func (r *Reconciler) livePods(ctx context.Context, node, namespace string, selector labels.Selector) []*corev1.Pod {
+// podsRetry is the delay before the pods of a rebooted node are listed again after a list has failed.
+const podsRetry = 30 * time.Second
+
+// livePods lists the pods of a namespace on the node of a pass from the API server. A list that fails finds none: the
+// node stays held, and is reconciled again.
+func (r *Reconciler) livePods(ctx context.Context, p *pass, namespace string, selector labels.Selector) []*corev1.Pod {
 	list := &corev1.PodList{}
-	if err := r.Live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{"spec.nodeName": node},
+	if err := r.Live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{"spec.nodeName": p.node.Name},
 		client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		log.FromContext(ctx).Error(err, "Cannot list the pods of a node that has rebooted", "namespace", namespace)
+		log.FromContext(ctx).Error(err, "Cannot list the pods of a node that has rebooted, retrying later", "namespace",
+			namespace)
+		p.errLive = err
 		return nil
 	}
 	pods := make([]*corev1.Pod, len(list.Items))

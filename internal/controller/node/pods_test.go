@@ -5,6 +5,7 @@ package node
 
 import (
 	"context"
+	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -35,6 +36,34 @@ func (w *world) runPod(node, namespace, name string, edits ...func(*corev1.Pod))
 	DeferCleanup(func(ctx context.Context) {
 		Expect(client.IgnoreNotFound(server.Client.Delete(ctx, p, client.GracePeriodSeconds(0)))).To(Succeed())
 	})
+}
+
+// TestPodsThatCannotBeListed: the node is reconciled again even if nothing else changes, and is not replaced for it.
+func TestPodsThatCannotBeListed(t *testing.T) {
+	rule := build.MakeRule("unlisted").RearmOnReboot().Replace(60, 20, "")
+	rule.Spec.Requirements = []v1alpha1.Requirement{{Name: "pod", Pods: &v1alpha1.PodsRequirement{
+		Namespace: "kube-system", Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"app": "x"}}}}}
+	s := begins(t, rule)
+	boots := func(id string) func(*build.NodeWrapper) {
+		return func(w *build.NodeWrapper) { w.BootID(id).Condition("Ready", corev1.ConditionTrue, s.clock.Now()) }
+	}
+	s.at(0, boots("a"))
+	s.at(10, boots("b"))
+	s.at(900) // only a list of pods decides from now on
+	s.unlisted = true
+	if result, err := s.r.Reconcile(t.Context(), request("n")); err != nil || result.RequeueAfter != podsRetry {
+		t.Errorf("reconciled again after %s, %v", result.RequeueAfter, err)
+	}
+	if s.r.Expired(t.Context(), s.node, s.rule) {
+		t.Error("replaced for pods that are not known")
+	}
+	s.unlisted = false
+	if result, err := s.r.Reconcile(t.Context(), request("n")); err != nil || result.RequeueAfter != 0 {
+		t.Errorf("listed, and reconciled again after %s, %v", result.RequeueAfter, err)
+	}
+	if !s.r.Expired(t.Context(), s.node, s.rule) {
+		t.Error("not replaced, although its pod is missing")
+	}
 }
 
 func ofDaemonSet(p *corev1.Pod) {

@@ -45,7 +45,7 @@ type Reconciler struct {
 	Live client.Reader
 	// Fleet has the rules, and stores the verdicts.
 	Fleet *fleet.Fleet
-	// Evidence reads evidence that is not on the node itself. It may be nil in tests.
+	// Evidence reads evidence that is not on the node itself.
 	Evidence *evidence.Sources
 	// Recorder records events on nodes.
 	Recorder events.EventRecorder
@@ -92,6 +92,7 @@ type pass struct {
 	pods      []corev1.Pod // of the node, if listed
 	errPods   error
 	listed    bool
+	errLive   error // why the pods of a rebooted node could not be listed
 }
 
 // Reconcile implements reconcile.Reconciler for one node.
@@ -102,9 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			r.forget(req.Name, r.Clock.Now())
 			r.ownWrites.forget(req.Name)
 			r.policyClaims.forget(req.Name)
-			if r.Evidence != nil {
-				r.Evidence.Forget(req.Name)
-			}
+			r.Evidence.Forget(req.Name)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("reading node %q: %w", req.Name, err)
@@ -123,7 +122,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	r.countPolicyClaims(p)
 	outcome := taints.Plan(node, p.swept, p.decisions, p.now)
 	if outcome.Patch == nil {
-		r.startups.settle(node.Name, p.set, p.decisions, false, r.StartupObjective, p.now)
+		r.startups.settle(node.Name, p.set, p.decisions, false, p.now)
 		return r.finish(ctx, p, node, outcome)
 	}
 	return r.write(ctx, p, outcome)
@@ -137,9 +136,7 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 			"ignored", err)
 	}
 	p.evidence = &readiness.Evidence{}
-	if r.Evidence != nil {
-		r.Evidence.Gather(p.set, p.node.Name, p.evidence)
-	}
+	r.Evidence.Gather(p.set, p.node.Name, p.evidence)
 	in := r.input(ctx, p)
 	in.Swept, in.Orphans, in.Override, in.Evaluate = p.swept.Node, p.swept.Published, override, r.measured
 	in.Reserve = func(rule *ruleset.Rule, since time.Time) bool {
@@ -155,7 +152,12 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 	}
 	out := gate.DecideNode(in)
 	p.decisions, p.verdicts, p.recheck, p.changes = out.Decisions, out.Verdicts, out.RecheckAt, out.Conditions
-	r.startups.observe(p.node, p.decisions, p.verdicts, r.StartupObjective, p.now)
+	// Without the permission, the rule is frozen. Its nodes are reconciled again when it is in force.
+	if again := p.now.Add(podsRetry); p.errLive != nil && !apierrors.IsForbidden(p.errLive) &&
+		(p.recheck.IsZero() || again.Before(p.recheck)) {
+		p.recheck = again
+	}
+	r.startups.observe(p.node, p.decisions, p.verdicts, p.now)
 }
 
 // input is what decisions about the node read. They reserve nothing.
@@ -167,22 +169,20 @@ func (r *Reconciler) input(ctx context.Context, p *pass) *gate.NodeInput {
 		Busy:     func() (bool, bool) { return r.busy(ctx, p) },
 		Occupied: func(taint *corev1.Taint) (bool, bool) { return r.occupied(ctx, p, taint) },
 		Live: func(namespace string, selector labels.Selector) []*corev1.Pod {
-			return r.livePods(ctx, p.node.Name, namespace, selector)
+			return r.livePods(ctx, p, namespace, selector)
 		},
 	}
 }
 
 // Expired reports whether a node waits for its replacement under a rule by the evidence that there is now. The fleet
-// knows what there was when the node was last reconciled.
+// knows what there was when the node was last reconciled. A node whose pods cannot be listed does not.
 func (r *Reconciler) Expired(ctx context.Context, node *corev1.Node, rule *ruleset.Rule) bool {
 	look := r.Fleet.Look(node)
 	p := &pass{node: node, set: look.Rules, look: look, now: r.Clock.Now(), evidence: &readiness.Evidence{}}
-	if r.Evidence != nil {
-		r.Evidence.Peek(p.set, node.Name, p.evidence)
-	}
+	r.Evidence.Peek(p.set, node.Name, p.evidence)
 	decisions := gate.DecideNode(r.input(ctx, p)).Decisions
 	i := slices.IndexFunc(decisions, func(d gate.Decision) bool { return d.Rule == rule })
-	return i >= 0 && decisions[i].Expired
+	return i >= 0 && decisions[i].Expired && p.errLive == nil
 }
 
 // measured evaluates a rule, and measures how long that takes.
@@ -210,7 +210,7 @@ func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome)
 		r.ownWrites.expect(written)
 		r.announce(ctx, p, written, outcome)
 		r.reportLeft(ctx, p, written)
-		r.startups.settle(p.node.Name, p.set, p.decisions, true, r.StartupObjective, p.now)
+		r.startups.settle(p.node.Name, p.set, p.decisions, true, p.now)
 		return r.finish(ctx, p, written, outcome)
 	case apierrors.IsNotFound(err):
 		r.unreserve(p)
@@ -266,7 +266,7 @@ func (r *Reconciler) fail(p *pass, outcome taints.Outcome, reason string, err er
 // forget drops a deleted node.
 func (r *Reconciler) forget(node string, now time.Time) {
 	r.Fleet.Forget(node, now)
-	r.startups.forgetNode(node, r.StartupObjective, now)
+	r.startups.forgetNode(node, now)
 }
 
 func (r *Reconciler) unreserve(p *pass) {

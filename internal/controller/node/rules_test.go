@@ -5,6 +5,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,6 +36,15 @@ func (i *slowInformer) Failed() string      { return "" }
 func (i *slowInformer) ByNode(string) []any { return nil }
 func (i *slowInformer) Stop()               { i.stopped = true }
 
+// noEvidence is evidence that has been read: there is none.
+func noEvidence() *evidence.Sources { return evidence.New(readInformers{}, unheard{}) }
+
+type readInformers struct{}
+
+func (readInformers) Follow(context.Context, *evidence.Watch) evidence.Informer {
+	return &slowInformer{synced: true}
+}
+
 type unheard struct{}
 
 func (unheard) RuleChanged(string)     {}
@@ -52,6 +62,25 @@ func waitingRule(name, selector, required string) *ruleset.Rule {
 			Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"app": v1alpha1.LabelValue(selector)}}}}}
 	}
 	return ruleset.Compile(r, nil, time.Unix(1e9, 0))
+}
+
+// TestANodeThatJoinsWhileRulesChangeIsReconciledAgain: a worker may reconcile it with the former rules, although the
+// list of nodes for the new ones was read before.
+func TestANodeThatJoinsWhileRulesChangeIsReconciledAgain(t *testing.T) {
+	s := begins(t, build.MakeRule("joins").Condition(pieceA))
+	s.r.Fleet = fleet.New(unheard{})
+	joined := s.node
+	s.node, s.listed = nil, func() {
+		s.node = joined
+		s.at(0)
+	}
+	names, err := s.r.SetRules(t.Context(), ruleset.NewSet(s.rule))
+	if err != nil || !slices.Equal(names, []string{"n"}) || len(s.node.Spec.Taints) > 0 {
+		t.Errorf("reconciled again: %v, %v; taints %v", names, err, s.node.Spec.Taints)
+	}
+	if names, err = s.r.SetRules(t.Context(), ruleset.NewSet(s.rule)); err != nil || len(names) > 0 {
+		t.Errorf("without a change: %v, %v", names, err)
+	}
 }
 
 func TestEvidenceThatIsNotReadYetIsNotMissing(t *testing.T) {

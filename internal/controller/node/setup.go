@@ -22,8 +22,10 @@ import (
 )
 
 // SetRules gives the rules to the fleet, and starts the watches of their evidence. It returns the nodes that a changed
-// rule concerns.
+// rule concerns, and those that were reconciled with the former rules after the list of nodes was read: the list may
+// lack such a node, or its new labels.
 func (r *Reconciler) SetRules(ctx context.Context, set *ruleset.Set) ([]string, error) {
+	before := r.Fleet.Records()
 	list := &corev1.NodeList{}
 	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
@@ -32,14 +34,13 @@ func (r *Reconciler) SetRules(ctx context.Context, set *ruleset.Set) ([]string, 
 	for i := range list.Items {
 		nodes[i] = &list.Items[i]
 	}
-	if r.Evidence != nil {
-		r.Evidence.SetRules(ctx, set)
-		wanted := set
-		set = r.judgeable(wanted)
-		r.Evidence.StopUnused(wanted, set)
-	}
+	r.Evidence.SetRules(ctx, set)
+	wanted := set
+	set = r.judgeable(wanted)
+	r.Evidence.StopUnused(wanted, set)
 	r.startups.setRules(r.Fleet.Rules(), set, r.StartupObjective)
-	return r.Fleet.SetRules(set, nodes, r.Clock.Now()), nil
+	names := r.Fleet.SetRules(set, nodes, r.Clock.Now())
+	return append(names, r.Fleet.RecordedSince(before)...), nil
 }
 
 // judgeable returns the set in which every rule is frozen whose evidence cannot be read, or has not been read yet.

@@ -29,6 +29,8 @@ type startups struct {
 	nodes map[string]*start
 	// led is when this process began to reconcile nodes.
 	led time.Time
+	// objective is Reconciler.StartupObjective, from setRules.
+	objective time.Duration
 }
 
 // start is a node that is starting.
@@ -40,9 +42,7 @@ type start struct {
 }
 
 // observe updates the accounts of a node that is starting.
-func (s *startups) observe(node *corev1.Node, decisions []gate.Decision, verdicts []readiness.Verdict,
-	objective time.Duration, now time.Time,
-) {
+func (s *startups) observe(node *corev1.Node, decisions []gate.Decision, verdicts []readiness.Verdict, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.led.IsZero() {
@@ -50,7 +50,7 @@ func (s *startups) observe(node *corev1.Node, decisions []gate.Decision, verdict
 	}
 	of := s.nodes[node.Name]
 	if of != nil && of.uid != node.UID {
-		s.forget(node.Name, objective, now)
+		s.forget(node.Name, now)
 		of = nil
 	}
 	for i := range decisions {
@@ -76,9 +76,7 @@ func (s *startups) observe(node *corev1.Node, decisions []gate.Decision, verdict
 }
 
 // settle counts the starts that the decisions about a node have ended. The decisions must be on the node.
-func (s *startups) settle(node string, rules *ruleset.Set, decisions []gate.Decision, wrote bool,
-	objective time.Duration, now time.Time,
-) {
+func (s *startups) settle(node string, rules *ruleset.Set, decisions []gate.Decision, wrote bool, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.nodes[node]
@@ -105,13 +103,13 @@ func (s *startups) settle(node string, rules *ruleset.Set, decisions []gate.Deci
 			continue
 		}
 		if result, over := resultOf(d); over {
-			a.count(result, objective, now)
+			a.count(result, s.objective, now)
 			delete(of.accounts, d.Rule.UID)
 		}
 	}
 	for uid := range left { // the rule is gone, or does not select the node any more
 		if rule := rules.Rule(uid); rule != nil && rule.Mode == ruleset.Enforced {
-			of.accounts[uid].count(string(gate.Excluded), objective, now)
+			of.accounts[uid].count(string(gate.Excluded), s.objective, now)
 		}
 		delete(of.accounts, uid)
 	}
@@ -137,13 +135,13 @@ func resultOf(d *gate.Decision) (result string, over bool) {
 }
 
 // forgetNode counts the starts of a deleted node.
-func (s *startups) forgetNode(node string, objective time.Duration, now time.Time) {
+func (s *startups) forgetNode(node string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forget(node, objective, now)
+	s.forget(node, now)
 }
 
-func (s *startups) forget(node string, objective time.Duration, now time.Time) {
+func (s *startups) forget(node string, now time.Time) {
 	of := s.nodes[node]
 	if of == nil {
 		return
@@ -154,7 +152,7 @@ func (s *startups) forget(node string, objective time.Duration, now time.Time) {
 	}
 	for _, a := range of.accounts {
 		a.observe(a.rule, nil, now)
-		a.count(deleted, objective, now)
+		a.count(deleted, s.objective, now)
 	}
 }
 
@@ -185,14 +183,15 @@ func (s *startups) setRules(before, after *ruleset.Set, objective time.Duration)
 		for _, result := range []gate.Startup{gate.Ready, gate.TimedOut, deleted, gate.Excluded} {
 			startupResults.WithLabelValues(rule.Name, string(result))
 		}
-		for _, in := range met {
-			if objective > 0 {
+		if objective > 0 {
+			for _, in := range met {
 				startupObjective.WithLabelValues(rule.Name, in)
 			}
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.objective = objective
 	for name, of := range s.nodes {
 		for uid := range of.accounts {
 			if after.Rule(uid) == nil {

@@ -37,8 +37,10 @@ type starting struct {
 	obj   *build.RuleWrapper
 	rule  *ruleset.Rule
 	r     *Reconciler
-	// lost: the answer to the next patch is lost.
-	lost bool
+	// lost: the answer to the next patch is lost. unlisted: pods cannot be listed.
+	lost, unlisted bool
+	// listed is called after the next list.
+	listed func()
 }
 
 func (s *starting) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
@@ -52,8 +54,15 @@ func (s *starting) Get(_ context.Context, _ client.ObjectKey, obj client.Object,
 }
 
 func (s *starting) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if _, pods := list.(*corev1.PodList); pods && s.unlisted {
+		return apierrors.NewTooManyRequests("busy", 1)
+	}
 	if out, ok := list.(*corev1.NodeList); ok && s.node != nil {
 		out.Items = []corev1.Node{*s.node}
+	}
+	if f := s.listed; f != nil {
+		s.listed = nil
+		f()
 	}
 	return nil
 }
@@ -106,8 +115,8 @@ func begins(t *testing.T, r *build.RuleWrapper) *starting {
 
 // lead makes another process the leader.
 func (s *starting) lead() {
-	s.r = &Reconciler{Client: s, Live: s, Fleet: fleet.New(&world{}), Recorder: &events.FakeRecorder{}, Clock: s.clock,
-		StartupObjective: 5 * time.Minute}
+	s.r = &Reconciler{Client: s, Live: s, Fleet: fleet.New(&world{}), Evidence: noEvidence(),
+		Recorder: &events.FakeRecorder{}, Clock: s.clock, StartupObjective: 5 * time.Minute}
 	s.edit(func(*build.RuleWrapper) {})
 }
 

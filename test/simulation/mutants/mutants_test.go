@@ -170,7 +170,7 @@ var mutants = []mutant{
 	{"starts are counted before they are recorded", "internal/controller/node/reconciler.go",
 		`	return r.write(ctx, p, outcome)
 }`, `	if MUTANT {
-		r.startups.settle(node.Name, p.set, p.decisions, true, r.StartupObjective, p.now)
+		r.startups.settle(node.Name, p.set, p.decisions, true, p.now)
 	}
 	return r.write(ctx, p, outcome)
 }`, "starts", 3000},
