@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,8 +71,8 @@ func settled(rules, publishing int) (*Reconciler, *corev1.Node) {
 		node.Condition(condition, corev1.ConditionTrue, now.Add(-time.Hour)).Annotation(rule.RecordKey(), record.Encode())
 	}
 	obj := node.Obj()
-	r := &Reconciler{Client: oneNode{node: obj}, Fleet: fleet.New(&world{}), Recorder: &events.FakeRecorder{},
-		Clock: clocktesting.NewFakePassiveClock(now)}
+	r := &Reconciler{Client: oneNode{node: obj}, Fleet: fleet.New(&world{}), Evidence: noEvidence(),
+		Recorder: &events.FakeRecorder{}, Clock: clocktesting.NewFakePassiveClock(now)}
 	r.Fleet.SetRules(ruleset.NewSet(compiled...), []*corev1.Node{obj}, now)
 	return r, obj
 }
@@ -119,6 +120,18 @@ func TestCachedNodesShareTheirStrings(t *testing.T) {
 	const limit = 13 << 10
 	if each := (after.HeapAlloc - before.HeapAlloc) / 100; each > limit {
 		t.Errorf("a cached node takes %d bytes, want at most %d", each, limit)
+	}
+}
+
+func TestLongStringsAreNotKept(t *testing.T) {
+	s := &sharedStrings{}
+	for _, v := range []string{strings.Repeat("x", maxSharedBytes), strings.Repeat("x", maxSharedBytes+1)} {
+		if s.get(v) != v {
+			t.Error("another string is returned")
+		}
+	}
+	if len(s.young) != 1 {
+		t.Errorf("%d strings are kept, want the shorter one", len(s.young))
 	}
 }
 

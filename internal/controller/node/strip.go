@@ -38,17 +38,19 @@ func Strip(obj any) (any, error) {
 
 // sharedStrings has one copy of each string that was cached lately. It keeps at least the last maxShared distinct
 // strings, and at most twice as many: when young is full, it becomes old, and what is not used again goes with it.
-// Package unique does not do, since it forgets a string at the next garbage collection unless its handle is kept.
+// Package unique does not do, since it forgets a string at the next garbage collection unless its handle is kept. Long
+// strings are not kept: a reporter with a new message in each heartbeat could fill the memory with them.
 type sharedStrings struct {
 	mu         sync.Mutex
 	young, old map[string]string
 }
 
-const maxShared = 1 << 15
+// maxShared is a number of strings, maxSharedBytes the length of the longest one.
+const maxShared, maxSharedBytes = 1 << 15, 512
 
 func (s *sharedStrings) get(v string) string {
-	if v == "" {
-		return ""
+	if v == "" || len(v) > maxSharedBytes {
+		return v
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
