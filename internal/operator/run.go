@@ -39,6 +39,7 @@ import (
 	"github.com/nodegate/nodegate/internal/controller/node"
 	"github.com/nodegate/nodegate/internal/controller/rule"
 	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/guard/eviction"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/watch"
@@ -124,6 +125,7 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 	if err != nil {
 		return err
 	}
+	r.Rules.Subscribe(forgetMetrics(env.After, r.Rules.Set))
 	for _, add := range []func(context.Context, manager.Manager, *Options) error{
 		r.addToManager, r.addAgentConfig(recorder), r.addChecks, r.addWebhooks, r.addIncumbents(env),
 	} {
@@ -135,6 +137,28 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 		return fmt.Errorf("running: %w", err)
 	}
 	return nil
+}
+
+// metricsKept is how long the metrics of a deleted rule are kept: nodes may still be reconciled with the rule.
+const metricsKept = time.Minute
+
+// forgetMetrics returns a subscriber of the rules that drops the metrics of deleted rules. Webhooks of every replica
+// count by rule.
+func forgetMetrics(after watch.After, rules func() *ruleset.Set) func(*ruleset.Set) {
+	before := ruleset.NewSet()
+	return func(set *ruleset.Set) {
+		for _, rule := range before.All() {
+			if set.Named(rule.Name) != nil {
+				continue
+			}
+			after(metricsKept, func() {
+				if rules().Named(rule.Name) == nil {
+					fleet.ForgetRule(rule.Name)
+				}
+			})
+		}
+		before = set
+	}
 }
 
 // addToManager adds the controllers, which run while this replica leads.

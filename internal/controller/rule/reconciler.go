@@ -316,7 +316,6 @@ func (r *Reconciler) forget(rule string) {
 	r.mu.Lock()
 	delete(r.known, rule)
 	r.mu.Unlock()
-	fleet.ForgetRule(rule)
 }
 
 // inheritedLeft reports whether a node that the rule does not match still has a taint of the incumbent controller. Only

@@ -364,9 +364,6 @@ var _ = Describe("A deleted rule", func() {
 		d.cleaned(0)
 		d.reconcile()
 		Expect(gone(ctx, d)).To(BeTrue())
-		replacementsExhausted.WithLabelValues("network").Set(1)
-		d.reconcile()
-		Expect(replacementsExhausted.DeleteLabelValues("network")).To(BeFalse(), "the metrics of a deleted rule")
 	})
 
 	It("waits for a node that has not been looked at since: a patch from before may be on its way",
