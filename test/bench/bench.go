@@ -131,7 +131,7 @@ func (b *bench) connect() (err error) {
 	}
 	b.writer = newWriter(meta, b.rules, writers)
 	for i := range b.nodes {
-		b.writer.names = append(b.writer.names, fmt.Sprintf("node-%d", i))
+		b.writer.names = append(b.writer.names, nodeName(i))
 	}
 	b.watch = newObserver(b.admin, b.writer.names)
 	return nil

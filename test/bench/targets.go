@@ -25,8 +25,8 @@ const (
 	maxStart = 10 * time.Second
 	// maxRuleBytes is what a rule's JSON must stay under.
 	maxRuleBytes = 64 << 10
-	// The operator writes a rule's status at most once in two seconds, and ten statuses a second in all, with a burst of
-	// ten. The times are those at which the API server received the writes: the margin is for the way there, which is
+	// The operator writes a rule's status at most once in two seconds, and two statuses a second in all, after a burst of
+	// 50. The times are those at which the API server received the writes: the margin is for the way there, which is
 	// long where the machine is busy.
 	statusInterval, statusMargin = 2 * time.Second, time.Second
 	statusRate, statusBurst      = 2, 50

@@ -149,12 +149,12 @@ func (c *Cluster) start(ctx context.Context, o Options) error {
 		}
 	}
 	if o.Scheduler {
-		if c.Scheduler, err = c.newScheduler(chosen[2], o.SchedulerArgs); err != nil {
+		if c.Scheduler, err = c.newScheduler(chosen[2]); err != nil {
 			return err
 		}
 	}
 	if o.Kwok {
-		if c.Kwok, err = c.newKwok(chosen[3], o.KwokArgs); err != nil {
+		if c.Kwok, err = c.newKwok(chosen[3]); err != nil {
 			return err
 		}
 	}

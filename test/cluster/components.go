@@ -105,14 +105,13 @@ func (c *Cluster) newControllerManager(port int, extra []string) (*Component, er
 	}), nil
 }
 
-func (c *Cluster) newScheduler(port int, extra []string) (*Component, error) {
+func (c *Cluster) newScheduler(port int) (*Component, error) {
 	args, err := c.clientArgs("kube-scheduler", "system:kube-scheduler", port)
 	if err != nil {
 		return nil, err
 	}
 	return c.component(Process{
-		Name: "kube-scheduler", Path: c.binary("kube-scheduler"),
-		Args: append(args, extra...), Ready: c.healthz(port),
+		Name: "kube-scheduler", Path: c.binary("kube-scheduler"), Args: args, Ready: c.healthz(port),
 	}), nil
 }
 

@@ -23,7 +23,7 @@ const (
 	KubeletAnnotation = "localcluster.test/kubelet"
 )
 
-func (c *Cluster) newKwok(port int, extra []string) (*Component, error) {
+func (c *Cluster) newKwok(port int) (*Component, error) {
 	config := filepath.Join(c.dir.path, "kwok.yaml")
 	if err := os.WriteFile(config, kwokConfig, 0o600); err != nil {
 		return nil, err
@@ -37,12 +37,12 @@ func (c *Cluster) newKwok(port int, extra []string) (*Component, error) {
 	return c.component(Process{
 		Name: "kwok",
 		Path: c.binary("kwok"),
-		Args: append([]string{
+		Args: []string{
 			"--kubeconfig=" + kubeconfig, "--config=" + config,
 			"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=" + ManagedAnnotation + "=fake",
 			"--server-address=" + address,
 			"--cidr=10.244.0.0/16",
-		}, extra...),
+		},
 		// It reads a configuration from its home directory too, which is not to matter here.
 		Env:   []string{"KWOK_WORKDIR=" + c.dir.path},
 		Ready: probe(nil, "http://"+address+"/healthz"),

@@ -28,7 +28,7 @@ type Options struct {
 	CRD bool
 
 	// These are appended to the arguments of the component, so that they win over the same flag set here.
-	APIServerArgs, ControllerManagerArgs, SchedulerArgs, KwokArgs []string
+	APIServerArgs, ControllerManagerArgs []string
 
 	// AuditPolicy is the text of an audit policy. If set, the API server writes what it says to AuditLog.
 	AuditPolicy string
