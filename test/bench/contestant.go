@@ -83,7 +83,7 @@ func (o *options) command(name, operator, kubeconfig string, elect bool) (p clus
 		fmt.Sprintf("--node-concurrent-reconciles=%d", workers),
 	}}
 	if limit := o.memoryTarget(); limit > 0 {
-		p.Env = append(p.Env, fmt.Sprintf("GOMEMLIMIT=%d", limit/10*9))
+		p.Env = append(p.Env, fmt.Sprintf("GOMEMLIMIT=%d", min(limit/10*9, limit-64<<20)))
 	}
 	return p, base
 }
