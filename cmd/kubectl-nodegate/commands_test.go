@@ -254,6 +254,19 @@ var _ = Describe("release and hold", func() {
 		Expect(override(ctx, "tried")).To(BeEmpty())
 	})
 
+	It("change the other nodes if one is deleted meanwhile", func(ctx context.Context) {
+		var nodes []*corev1.Node
+		for i := range 3 {
+			nodes = append(nodes, create(ctx, build.MakeNode(fmt.Sprintf("leaving-%d", i)).Label("test", "leaving").Obj()))
+		}
+		c := calling("y\n")
+		c.plugin.asks = func() bool { return server.Client.Delete(ctx, nodes[0]) == nil }
+		Expect(c.run(ctx, "release", "-l", "test=leaving", "--timeout=0")).To(Equal(1))
+		Expect(c.err.String()).To(HaveSuffix("error: nodes \"leaving-0\" not found\n"))
+		Expect(override(ctx, "leaving-1")).To(Equal("Release"))
+		Expect(override(ctx, "leaving-2")).To(Equal("Release"))
+	})
+
 	It("take nodes by their labels", func(ctx context.Context) {
 		for i := range 7 {
 			create(ctx, build.MakeNode(fmt.Sprintf("labelled-%d", i)).Label("test", "labelled").Obj())

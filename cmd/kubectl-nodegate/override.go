@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -184,6 +185,9 @@ func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.No
 		var still []*corev1.Node
 		for _, node := range waiting {
 			fresh, err := c.Node(ctx, node.Name)
+			if apierrors.IsNotFound(err) {
+				continue
+			}
 			if err != nil {
 				return false, err
 			}
