@@ -190,8 +190,6 @@ func podsKey(p *ruleset.Pods) key {
 // keysOf returns the keys of the watches that a requirement needs.
 func keysOf(r *ruleset.Requirement) []key {
 	switch {
-	case r.Pods != nil && selectsNothing(r.Pods): // an invalid selector, which as a string would select all pods
-		return nil
 	case r.Pods != nil:
 		return []key{podsKey(r.Pods)}
 	case r.DaemonSets != nil:
@@ -207,11 +205,6 @@ func keysOf(r *ruleset.Requirement) []key {
 		return []key{{kind: resourceSlices}}
 	}
 	return nil
-}
-
-func selectsNothing(p *ruleset.Pods) bool {
-	_, selectable := p.Labels.Requirements()
-	return !selectable
 }
 
 // Unavailable returns the first requirement of a rule whose evidence cannot be read, or has not been read yet. It

@@ -4,6 +4,7 @@
 package readiness
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/validation"
 )
 
 func TestRequirements(t *testing.T) {
@@ -78,6 +80,28 @@ func TestRequirements(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestInvalidRulesAreEvaluatedToo: a rule that is frozen because its spec is invalid is evaluated with all others, and
+// must not keep the node from them.
+func TestInvalidRulesAreEvaluatedToo(t *testing.T) {
+	pod := initPod("a", noon)
+	validation.Run(t, func(t *testing.T, c validation.Case) {
+		obj := build.MakeRule("r").UID("u").Obj()
+		if json.Unmarshal(c.Spec, &obj.Spec) != nil {
+			return // the operator cannot read it at all
+		}
+		rule := ruleset.Compile(obj, nil, noon)
+		pods := map[*ruleset.Pods][]*corev1.Pod{}
+		for _, p := range rule.Pods() {
+			pods[p] = []*corev1.Pod{pod}
+		}
+		facts := &Facts{Node: build.MakeNode("n").Obj(), Rules: ruleset.NewSet(rule), Evidence: &Evidence{Pods: pods}}
+		v := Evaluate(rule, facts, noon)
+		if got := len(v.Results); got != len(obj.Spec.Conditions)+len(obj.Spec.Requirements) {
+			t.Errorf("%d results", got)
+		}
+	})
 }
 
 func TestThePolicyCoversConditionsAndRequirementsAlike(t *testing.T) {

@@ -39,7 +39,7 @@ func (r *Result) Message() string {
 	case q.RuleSatisfied != "":
 		return r.ruleMessage(q.RuleSatisfied)
 	}
-	return fmt.Sprintf("requirement %s is of a kind that this version does not support", r.Name)
+	return fmt.Sprintf("requirement %s is invalid, or of a kind that this version does not support", r.Name)
 }
 
 func (r *Result) driverMessage(q *v1alpha1.CSIDriverRequirement) string {

@@ -16,7 +16,7 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset/expression"
 )
 
-// Requirement is a compiled requirement. Exactly one of its kinds is set.
+// Requirement is a compiled requirement. Exactly one of its kinds is set, or none if the requirement is invalid.
 type Requirement struct {
 	Name          string
 	Pods          *Pods
@@ -74,7 +74,12 @@ func (v *validator) requirements(spec *v1alpha1.NodeReadinessRuleSpec) []Require
 			v.invalid(field+".name", "is required, and must be different for each requirement")
 		}
 		names[r.Name] = true
-		out = append(out, v.requirement(field, r))
+		problems := len(v.problems)
+		compiled := v.requirement(field, r)
+		if len(v.problems) > problems { // it is evaluated even though the rule is frozen, and must not be watched
+			compiled = Requirement{Name: r.Name}
+		}
+		out = append(out, compiled)
 	}
 	v.limits(spec)
 	return out
@@ -133,10 +138,12 @@ func (v *validator) pods(field string, p *v1alpha1.PodsRequirement) *Pods {
 	selector, err := p.Selector.AsSelector()
 	if err != nil {
 		v.invalid(field+".selector", "%v", err)
-		selector = labels.Nothing()
 	}
 	if p.Namespace == "" {
 		v.invalid(field+".namespace", "is required")
+	}
+	if p.MinReady != nil && *p.MinReady < 1 {
+		v.invalid(field+".minReady", "must be at least 1")
 	}
 	oneOf(v, field+".readyWhen", p.ReadyWhen, v1alpha1.PodReadyPolicyPodReady, v1alpha1.PodReadyPolicyAnnotation,
 		v1alpha1.PodReadyPolicyPodReadyOrAnnotation)
@@ -153,7 +160,6 @@ func (v *validator) daemonSets(field string, q *v1alpha1.DaemonSetsRequirement) 
 		selector, err := q.Selector.AsSelector()
 		if err != nil {
 			v.invalid(field+".selector", "%v", err)
-			selector = labels.Nothing()
 		}
 		out.Labels = selector
 	}
@@ -163,7 +169,6 @@ func (v *validator) daemonSets(field string, q *v1alpha1.DaemonSetsRequirement) 
 	for i, namespace := range q.Namespaces {
 		if len(validation.IsDNS1123Label(string(namespace))) > 0 {
 			v.invalid(fmt.Sprintf("%s.namespaces[%d]", field, i), "must be the name of a namespace, without wildcards")
-			out.Namespaces = nil // an empty one would be watched as all namespaces
 		}
 	}
 	oneOf(v, field+".untolerated", q.Untolerated, v1alpha1.UntoleratedIgnore, v1alpha1.UntoleratedHold)

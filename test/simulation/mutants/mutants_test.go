@@ -102,9 +102,11 @@ var mutants = []mutant{
 	return MUTANT || ok`, "booting", 5000},
 	{"18: a guard of a rule that is gone evicts nothing", "internal/gate/guard.go",
 		`evicted := in.Evicted == nil ||`, `evicted := MUTANT || in.Evicted == nil ||`, "evicted", 5000},
-	{"19: an invalid selector watches everything", "internal/evidence/sources.go",
-		`case r.Pods != nil && selectsNothing(r.Pods):`, `case !MUTANT && r.Pods != nil && selectsNothing(r.Pods):`,
-		"watched", 3000},
+	{"19: an invalid selector watches everything", "internal/ruleset/requirement.go",
+		`			compiled = Requirement{Name: r.Name}`, `			compiled = Requirement{Name: r.Name}
+			if MUTANT && r.Pods != nil {
+				compiled.Pods = &Pods{PodsRequirement: *r.Pods, Labels: labels.Everything()}
+			}`, "watched", 3000},
 	{"19: evidence that cannot be read any more is believed", "internal/evidence/sources.go",
 		`running.Failed(); failure != "" {`, `running.Failed(); !MUTANT && failure != "" {`, "frozen", 5000},
 	{"a foreign CRD that comes back does not end the thaw", "internal/watch/rules.go",
