@@ -59,7 +59,7 @@ const (
 // podsFound describes the pods of a requirement on a node.
 type podsFound struct {
 	ready      int
-	waiting    []waitingPod  // the first that do not count
+	waiting    []waitingPod  // those that do not count
 	deadlocked *corev1.Pod   // one that can never run: it does not tolerate taint, and the taint waits for it
 	taint      *corev1.Taint // the rule's
 	probeless  *corev1.Pod   // one that has a container without a readiness probe, if that matters
@@ -93,7 +93,7 @@ func judgePods(rule *ruleset.Rule, p *ruleset.Pods, facts *Facts, now time.Time)
 		default:
 			counted = append(counted, since)
 		}
-		if why != podCounts && len(out.waiting) < maxWaiting {
+		if why != podCounts {
 			out.waiting = append(out.waiting, waitingPod{pod, why})
 		}
 		if why != podForeign {
@@ -114,12 +114,13 @@ func judgePods(rule *ruleset.Rule, p *ruleset.Pods, facts *Facts, now time.Time)
 	return j, out
 }
 
-// notice stores the first pod that can never run, and the first one without a readiness probe.
+// notice stores the first pod by name that can never run, and the first one without a readiness probe.
 func (f *podsFound) notice(rule *ruleset.Rule, p *ruleset.Pods, pod *corev1.Pod) {
-	if f.probeless == nil && p.ReadyWhen != v1alpha1.PodReadyPolicyAnnotation && probeless(pod) != "" {
+	before := func(first *corev1.Pod) bool { return first == nil || pod.Name < first.Name }
+	if before(f.probeless) && p.ReadyWhen != v1alpha1.PodReadyPolicyAnnotation && probeless(pod) != "" {
 		f.probeless = pod
 	}
-	if f.deadlocked == nil && rule.Taint != nil && rule.Taint.Effect != corev1.TaintEffectPreferNoSchedule &&
+	if before(f.deadlocked) && ruleset.Repels(rule.Taint) &&
 		pod.Spec.NodeName == "" && pod.DeletionTimestamp.IsZero() &&
 		ruleset.Toleration(pod.Spec.Tolerations, rule.Taint) == nil {
 		f.deadlocked, f.taint = pod, rule.Taint

@@ -4,6 +4,7 @@
 package readiness
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,6 +156,30 @@ func TestPods(t *testing.T) {
 				t.Errorf("%q", got)
 			}
 		})
+	}
+}
+
+// TestTheOrderOfPodsDoesNotMatter: a cache returns them in any order, and the status must not change with it.
+func TestTheOrderOfPodsDoesNotMatter(t *testing.T) {
+	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Obj()
+	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system"}}}
+	rule := ruleset.Compile(r, nil, noon)
+	var pods []*corev1.Pod
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		pods = append(pods, initPod(name, noon, unready, func(p *corev1.Pod) {
+			p.Spec.NodeName = ""
+			p.Spec.Containers[0] = corev1.Container{Name: "of-" + name}
+		}))
+	}
+	says := func() string {
+		v := Evaluate(rule, &Facts{Node: build.MakeNode("n").Obj(),
+			Evidence: &Evidence{Pods: map[*ruleset.Pods][]*corev1.Pod{rule.Pods()[0]: pods}}}, noon)
+		return v.Results[0].Message() + "\n" + v.Warning()
+	}
+	got := says()
+	slices.Reverse(pods)
+	if again := says(); again != got || !strings.Contains(got, "pod c waits to be scheduled and 2 more; pod a can never") {
+		t.Errorf("got  %s\nthen %s", got, again)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -103,8 +102,8 @@ func (f *podsFound) message(p *ruleset.Pods) string {
 		for i, w := range f.waiting {
 			why[i] = fmt.Sprintf("pod %s %s", w.pod.Name, w.words(p))
 		}
-		slices.Sort(why)
-		text += ": " + strings.Join(why, ", ")
+		slices.Sort(why) // a cache has no order
+		text += ": " + ruleset.Few(why, maxWaiting, len(why))
 	}
 	if f.deadlocked != nil {
 		text += fmt.Sprintf("; pod %s can never run here: it does not tolerate this rule's own taint %s",
