@@ -102,14 +102,12 @@ func (r *Reconciler) guards(node *corev1.Node) (active bool, ended []*ruleset.Ru
 		switch guard.HoldOn(rule, node, now).State {
 		case gate.HoldActive:
 			active = true
-		case gate.HoldEnded:
-			if rule.Mode == ruleset.Enforced {
-				ended = append(ended, rule)
-			} else {
+		case gate.HoldEnded, gate.HoldEnding:
+			if rule.Inert() {
 				frozen = true
+			} else {
+				ended = append(ended, rule)
 			}
-		case gate.HoldEnding:
-			ended = append(ended, rule)
 		}
 	}
 	return active, ended, frozen

@@ -188,6 +188,11 @@ func (w *world) at(seconds int) reconcile.Result {
 	return result
 }
 
+func withoutGuard(r *build.RuleWrapper) {
+	r.Spec.EvictionGuard = nil
+	r.Health("rules")
+}
+
 var _ = Describe("Finishing evictions", func() {
 	It("evicts what is due when the hold has ended, once, and announces it", func(ctx context.Context) {
 		w := newWorld(ctx)
@@ -308,7 +313,7 @@ var _ = Describe("Finishing evictions", func() {
 		Entry("the rule's deletion", func(r *build.RuleWrapper) { r.Deleted(time.Now()) }),
 		Entry("dry-run", func(r *build.RuleWrapper) { r.DryRun(true) }),
 		Entry("another selector", func(r *build.RuleWrapper) { r.Selector("kosmos.io/node", "false") }),
-		Entry("an edit that removes it", func(r *build.RuleWrapper) { r.Spec.EvictionGuard = nil; r.Health("rules") }),
+		Entry("an edit that removes it", withoutGuard),
 	)
 
 	It("waits for a pod that becomes due just after the end: a replica may have denied it", func(ctx context.Context) {
@@ -345,17 +350,23 @@ var _ = Describe("Finishing evictions", func() {
 		Expect(w.Evicted(node, w.set.Named("link"))).To(BeTrue())
 	})
 
-	It("evicts nothing for a suspended rule", func(ctx context.Context) {
+	DescribeTable("evicts nothing for a suspended rule, whose guard has ended by", func(ctx context.Context,
+		recorded int, end func(*build.RuleWrapper)) {
 		w := newWorld(ctx)
 		w.pod("due", 5)
-		w.rules(w.link().Suspend(true))
-		w.recorded(0)
+		rule := w.link()
+		end(rule)
+		w.rules(rule.Suspend(true))
+		w.recorded(recorded)
 		Expect(w.at(300).RequeueAfter).To(Equal(watchEvery), "nothing else tells when the rule is resumed")
 		Expect(w.deletes).To(BeEmpty())
-		w.rules(w.link())
+		w.rules(rule.Suspend(false))
 		w.at(301)
 		Expect(w.deletes).To(Equal([]string{"due"}))
-	})
+	},
+		Entry("maxHoldSeconds", 0, func(*build.RuleWrapper) {}),
+		Entry("an edit that removes it", 30, withoutGuard),
+	)
 
 	It("is content with a node that is gone", func(ctx context.Context) {
 		w := newWorld(ctx)
