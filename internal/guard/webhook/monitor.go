@@ -60,8 +60,8 @@ type Monitor struct {
 }
 
 type bypass struct {
-	pod, node string
-	at        time.Time
+	rule, pod, node string
+	at              time.Time
 }
 
 // Start implements manager.Runnable.
@@ -74,8 +74,10 @@ func (m *Monitor) Start(ctx context.Context) error {
 	return nil
 }
 
-// Look reads the webhook's configuration, and calls Changed if the result differs from the last one.
+// Look reads the webhook's configuration, and calls Changed if the result differs from the last one. It also ends what
+// Bypassed has recorded.
 func (m *Monitor) Look(ctx context.Context) error {
+	m.endBypasses()
 	problem, err := m.look(ctx)
 	if err != nil {
 		return err
@@ -145,13 +147,30 @@ func (m *Monitor) notAsked(conditions []admissionregistrationv1.MatchCondition) 
 	return ""
 }
 
+// endBypasses drops what Bypassed has recorded more than bypassedFor ago.
+func (m *Monitor) endBypasses() {
+	var ended []string
+	m.mu.Lock()
+	for rule, b := range m.bypassed {
+		if m.Clock.Since(b.at) >= bypassedFor {
+			delete(m.bypassed, rule)
+			ended = append(ended, b.rule)
+		}
+	}
+	m.mu.Unlock()
+	for _, rule := range ended {
+		m.Changed(rule)
+	}
+}
+
 // Bypassed records that a pod was evicted although a rule guards it.
 func (m *Monitor) Bypassed(rule *ruleset.Rule, pod *corev1.Pod) {
 	m.mu.Lock()
 	if m.bypassed == nil {
 		m.bypassed = map[types.UID]bypass{}
 	}
-	m.bypassed[rule.UID] = bypass{pod: pod.Namespace + "/" + pod.Name, node: pod.Spec.NodeName, at: m.Clock.Now()}
+	m.bypassed[rule.UID] = bypass{rule: rule.Name, pod: pod.Namespace + "/" + pod.Name, node: pod.Spec.NodeName,
+		at: m.Clock.Now()}
 	m.mu.Unlock()
 	m.Changed(rule.Name)
 }
@@ -169,7 +188,7 @@ func (m *Monitor) Problem(rule *ruleset.Rule) *guard.Problem {
 		return &guard.Problem{Reason: guard.ReasonNotLookedAt, Message: "the webhook's configuration has not been read yet"}
 	case m.problem != nil:
 		return m.problem
-	case bypassed && m.Clock.Now().Sub(b.at) < bypassedFor:
+	case bypassed:
 		return &guard.Problem{Reason: guard.ReasonGuardBypassed, Message: fmt.Sprintf(
 			"pod %s was evicted from node %s although it was guarded: a user other than %s evicts pods, or the webhook could "+
 				"not be reached",

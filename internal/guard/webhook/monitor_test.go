@@ -115,6 +115,8 @@ var _ = Describe("Why a guard cannot be relied on", func() {
 		Expect(m.Problem(rule)).To(HaveValue(HaveField("Message",
 			ContainSubstring("pod default/web-0 was evicted from node n1"))))
 		m.Clock = clocktesting.NewFakePassiveClock(time.Now().Add(61 * time.Minute))
+		Expect(m.Look(ctx)).To(Succeed())
 		Expect(m.Problem(rule)).To(BeNil())
+		Expect(*changed).To(HaveLen(3), "the rule's status must no longer say so")
 	})
 })
