@@ -4,6 +4,7 @@
 package guard
 
 import (
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,10 @@ import (
 	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
+
+// maxToleration is the largest tolerationSeconds that fits into a Duration: 292 years. A pod with more stays forever. The
+// node controller decides in the same way about the largest value of all.
+const maxToleration = int64(math.MaxInt64 / time.Second)
 
 // Due returns when a pod is due for eviction by a node's NoExecute taints, or false if it may stay forever. The time
 // counts as in the node controller (k8s.io/kubernetes, pkg/controller/tainteviction): from the taint, or from when the
@@ -26,10 +31,11 @@ func Due(pod *corev1.Pod, nodeTaints []corev1.Taint) (time.Time, bool) {
 		}
 		after := time.Duration(0)
 		if toleration := ruleset.Toleration(pod.Spec.Tolerations, t); toleration != nil {
-			if toleration.TolerationSeconds == nil {
+			seconds := toleration.TolerationSeconds
+			if seconds == nil || *seconds > maxToleration {
 				continue
 			}
-			after = time.Duration(max(0, *toleration.TolerationSeconds)) * time.Second
+			after = time.Duration(max(0, *seconds)) * time.Second
 		}
 		start := bound
 		if t.TimeAdded != nil && t.TimeAdded.After(start) {

@@ -5,6 +5,7 @@ package guard
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -279,6 +280,8 @@ func TestDue(t *testing.T) {
 		"tolerated forever":           {p().Tolerate(away.Key, -1), []corev1.Taint{away}, -1},
 		"tolerated for a time":        {p().Tolerate(away.Key, 300), []corev1.Taint{away}, 400},
 		"tolerated for no time":       {p().Tolerate(away.Key, 0), []corev1.Taint{away}, 100},
+		"tolerated for 400 years":     {p().Tolerate(away.Key, 400*365*86400), []corev1.Taint{away}, -1},
+		"tolerated for ages":          {p().Tolerate(away.Key, math.MaxInt64), []corev1.Taint{away}, -1},
 		"every key tolerated":         {p().Tolerate("", -1), []corev1.Taint{away}, -1},
 		"the first toleration counts": {p().Tolerate(away.Key, 300).Tolerate("", -1), []corev1.Taint{away}, 400},
 		"the earliest of several taints": {p().Tolerate(away.Key, 300).Tolerate("b", 10),
