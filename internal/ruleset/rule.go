@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -279,5 +280,5 @@ func (r *Rule) Equivalent(o *Rule) bool {
 	// One generation can have two specs: a CRD that lacks fields prunes them from what is read.
 	return r.UID == o.UID && r.Generation == o.Generation && equality.Semantic.DeepEqual(r.Spec, o.Spec) &&
 		r.Mode == o.Mode &&
-		r.InForceSince.Equal(o.InForceSince) && len(r.Inherited) == len(o.Inherited)
+		r.InForceSince.Equal(o.InForceSince) && maps.Equal(r.Inherited, o.Inherited)
 }

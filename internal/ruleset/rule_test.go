@@ -375,3 +375,9 @@ func TestEquivalent(t *testing.T) {
 		})
 	}
 }
+	inheriting := func(node string) *Rule {
+		return Compile(valid().StatusNode(node, v1alpha1.TaintPresent).Obj(), base, at(5))
+	}
+	if inheriting("n1").Equivalent(inheriting("n2")) {
+		t.Error("equivalent, although the taint is inherited on another node")
+	}
