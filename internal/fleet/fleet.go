@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -238,6 +239,7 @@ func (f *Fleet) addAll(nodes []*corev1.Node) {
 // read builds the state of a rule from all nodes. before is its previous state, or nil for a new rule.
 func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node, now time.Time) *ruleState {
 	state := newRuleState(rule, &f.nodes)
+	kept := before != nil && sameEvidence(before.rule.Spec, rule.Spec)
 	pending := Entry{Rule: rule, Outcome: Outcome{State: v1alpha1.NodeStatePending, pending: true}}
 	if rule.JustInForce {
 		pending.Observed.Since = rule.InForceSince // what is missing now was missing then
@@ -251,7 +253,9 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 		n, e := f.number[node.Name], pending
 		e.Current, e.Present = &current, current.Present
 		if old := before.at(n); old.outcome != none {
-			e.Observed, e.HeartbeatDecides = old.observed(), old.heartbeat
+			if e.HeartbeatDecides, e.Observed.Watched = old.heartbeat, old.watched; kept {
+				e.Observed = old.observed()
+			}
 		}
 		state.put(n, &e, true, now)
 	}
@@ -264,6 +268,13 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 		}
 	}
 	return state
+}
+
+// sameEvidence reports whether two versions of a rule require the same. If not, since when the former held says nothing
+// about the latter.
+func sameEvidence(a, b *v1alpha1.NodeReadinessRuleSpec) bool {
+	return a == b || a.ConditionPolicy == b.ConditionPolicy && equality.Semantic.DeepEqual(a.Conditions, b.Conditions) &&
+		equality.Semantic.DeepEqual(a.Requirements, b.Requirements)
 }
 
 // Look is the input of a reconcile of one node, read under one lock.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -348,6 +349,30 @@ func TestWhatWasSeenOfANodeIsNotTakenForItsNamesakes(t *testing.T) {
 	look = f.Look(build.WrapNode(nodes[0]).UID("another").Obj())
 	if got := look.Observed(r.UID); !got.Since.IsZero() {
 		t.Errorf("observed of the namesake: %+v", got)
+	}
+}
+
+func TestWhatWasSeenOfEvidenceIsNotTakenForOtherEvidence(t *testing.T) {
+	r := rule("")
+	f, _, nodes := fleetOf(r, 1)
+	e := entry(r, nodes[0], v1alpha1.NodeStateHeld, gate.ReasonReadyWindow)
+	e.Observed = readiness.Observed{Ready: true, Since: now, Refreshed: now, Watched: true}
+	f.Record(nodes[0], []Entry{e}, now)
+	edit := func(change func(*v1alpha1.NodeReadinessRuleSpec)) readiness.Observed {
+		edited := *r
+		edited.Spec = r.Spec.DeepCopy()
+		change(edited.Spec)
+		f.SetRules(ruleset.NewSet(&edited), nodes, now)
+		look := f.Look(nodes[0])
+		return look.Observed(r.UID)
+	}
+	if diff := cmp.Diff(e.Observed, edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.Taint.Value = "x" })); diff != "" {
+		t.Errorf("after another edit (-want +got):\n%s", diff)
+	}
+	want := readiness.Observed{Since: r.InForceSince, Watched: true}
+	got := edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.Conditions[0].Type = "example.com/Other" })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("after an edit of the evidence (-want +got):\n%s", diff)
 	}
 }
 
