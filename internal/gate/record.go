@@ -142,7 +142,7 @@ func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 	for _, t := range []*metav1.Time{
 		&r.Since, &r.Released, &r.TimedOut, &r.GuardedSince, &r.GuardEnded, &r.RearmedAt, &r.Former,
 	} {
-		if t.Time.Before(node.CreationTimestamp.Time) || t.Time.After(now.Add(MaxClockSkew)) {
+		if t.Time.Before(node.CreationTimestamp.Time) || t.Time.After(now.Add(ruleset.MaxClockSkew)) {
 			*t = metav1.Time{}
 		}
 	}
@@ -152,14 +152,12 @@ func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 	if r.Health != v1alpha1.HealthReady && r.Health != v1alpha1.HealthNotReady {
 		r.Health = ""
 	}
-	if r.NotBefore.After(now.Add(MaxClockSkew)) { // by kubelet's clock, which may be behind; a past one does no harm
+	// NotBefore is by kubelet's clock, which may be behind. A time in the past does no harm.
+	if r.NotBefore.After(now.Add(ruleset.MaxClockSkew)) {
 		r.NotBefore = metav1.Time{}
 	}
 	return r, true
 }
-
-// MaxClockSkew is the most by which the clock of another replica may be ahead of this process's clock.
-const MaxClockSkew = 5 * time.Minute
 
 // FormatTaint formats a taint as key=value:effect.
 func FormatTaint(t corev1.Taint) string { return t.Key + "=" + t.Value + ":" + string(t.Effect) }

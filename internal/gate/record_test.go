@@ -14,6 +14,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	. "github.com/nodegate/nodegate/test/story"
 )
 
@@ -210,7 +211,7 @@ func FuzzDecodeRecord(f *testing.F) {
 			t.Errorf("%q cannot be read and gives %+v", s, r)
 		}
 		for _, when := range []metav1.Time{r.Since, r.Released, r.TimedOut} {
-			if !when.IsZero() && (when.Time.Before(At(0)) || when.After(At(10).Add(gate.MaxClockSkew))) {
+			if !when.IsZero() && (when.Time.Before(At(0)) || when.After(At(10).Add(ruleset.MaxClockSkew))) {
 				t.Errorf("%q gives a time that cannot be: %s", s, when)
 			}
 		}

@@ -141,7 +141,7 @@ func (s *State) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
 // By a clock that was wrong at the boot, no evidence would count until that time.
 func bootHeartbeat(node *corev1.Node, now time.Time) time.Time {
 	if c := condition.Find(node, string(corev1.NodeReady)); c != nil && !c.LastHeartbeatTime.IsZero() &&
-		!c.LastHeartbeatTime.After(now.Add(MaxClockSkew)) {
+		!c.LastHeartbeatTime.After(now.Add(ruleset.MaxClockSkew)) {
 		return c.LastHeartbeatTime.Time
 	}
 	return now.Truncate(time.Second)

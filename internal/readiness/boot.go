@@ -30,9 +30,6 @@ import (
 const (
 	confirmAfter = 2 * time.Minute
 	lastWait     = 10 * time.Minute
-	// maxClockSkew is the most by which a node's clock may be ahead. Later heartbeats do not tell what is from before a
-	// boot.
-	maxClockSkew = 5 * time.Minute
 )
 
 // Boot describes the last boot of a node. With the zero value, all evidence counts.
@@ -95,10 +92,11 @@ func nodeReady(node *corev1.Node) *corev1.NodeCondition {
 	return nil
 }
 
-// judgeCondition evaluates a condition. If its heartbeat is in the future, it counts after the boot is confirmed.
+// judgeCondition evaluates a condition. A heartbeat in the future does not tell whether it is from before the boot, so
+// the condition then counts after the boot is confirmed.
 func (f *Facts) judgeCondition(c *v1alpha1.ConditionRequirement, now time.Time) judgement {
 	j := condition.Judge(c, f.Node, f.Boot.Bound, now)
-	if boot := f.bootState(now); boot == booting && j.Heartbeat.After(now.Add(maxClockSkew)) {
+	if boot := f.bootState(now); boot == booting && j.Heartbeat.After(now.Add(ruleset.MaxClockSkew)) {
 		j = condition.Judge(c, f.Node, j.Heartbeat.Add(1), now)
 		f.Boot.await(boot, &j, now)
 	}

@@ -184,16 +184,20 @@ func modeOf(obj *v1alpha1.NodeReadinessRule, problems []Problem) Mode {
 	return Enforced
 }
 
+// MaxClockSkew is the most by which the clock of a node or of another replica may be ahead of this process's clock.
+const MaxClockSkew = 5 * time.Minute
+
 // inForce returns since when an enforced rule is in force with its selector, and whether no status says so yet. The
 // status tells, unless it was written before a dry-run or a suspension that has ended. A new rule is in force since its
-// creation. Any other rule is put in force now.
+// creation. Any other rule is put in force now. A time in the future, by a clock that was ahead, does not count: until
+// then, all new nodes would be existing nodes.
 func (r *Rule) inForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) (time.Time, bool) {
-	s := &obj.Status
-	if s.InForce != nil && s.InForce.SelectorHash == r.SelectorHash &&
+	s, latest := &obj.Status, now.Add(MaxClockSkew)
+	if s.InForce != nil && s.InForce.SelectorHash == r.SelectorHash && !s.InForce.Since.After(latest) &&
 		(r.outOfForce == 0 || s.ObservedGeneration > r.outOfForce) {
 		return s.InForce.Since.Time, false
 	}
-	if prev != nil && prev.Mode == Enforced && prev.SelectorHash == r.SelectorHash {
+	if prev != nil && prev.Mode == Enforced && prev.SelectorHash == r.SelectorHash && !prev.InForceSince.After(latest) {
 		return prev.InForceSince, true
 	}
 	if prev == nil && meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady) == nil {

@@ -138,6 +138,17 @@ func TestInForce(t *testing.T) {
 				compiled(known().StatusInForce(at(-300), hash(valid())).Generation(2).DryRun(true), at(-20)), at(-9)),
 			since: at(-10),
 		},
+		"a status by a clock that was a day ahead puts it in force": {
+			rule: known().StatusInForce(at(86400), hash(valid())),
+			prev: compiled(known().StatusInForce(at(86400), hash(valid())), at(86400)), since: at(0), just: true,
+		},
+		"and that stays so": {
+			rule: known().StatusInForce(at(86400), hash(valid())),
+			prev: compiled(known().StatusInForce(at(86400), hash(valid())), at(-20)), since: at(-20), just: true,
+		},
+		"a status by a clock that is a minute ahead holds": {
+			rule: known().StatusInForce(at(60), hash(valid())), since: at(60),
+		},
 		"an edited selector puts it in force": {
 			rule: known().StatusInForce(at(-300), hash(valid())).Selector("zone", "a"), prev: compiled(known(), at(-20)),
 			since: at(0), just: true,
@@ -374,10 +385,10 @@ func TestEquivalent(t *testing.T) {
 			}
 		})
 	}
-}
 	inheriting := func(node string) *Rule {
 		return Compile(valid().StatusNode(node, v1alpha1.TaintPresent).Obj(), base, at(5))
 	}
 	if inheriting("n1").Equivalent(inheriting("n2")) {
 		t.Error("equivalent, although the taint is inherited on another node")
 	}
+}

@@ -251,7 +251,7 @@ var requests = map[string]request{
 		}},
 	"a node that is older than the rule": {rules: one(), before: true, node: unmatched,
 		update: labelled},
-	"a node that is older than the time that the rule is in force": {rules: one(), stored: inForceTomorrow,
+	"a node that is older than the time that the rule is in force": {rules: one(), stored: inForceSoon,
 		node: unmatched, update: labelled},
 	"a node that is labelled with the taint on it": {rules: one(), update: labelled,
 		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
@@ -296,9 +296,9 @@ func deleted(ctx context.Context, rule *v1alpha1.NodeReadinessRule) {
 	Expect(server.Client.Delete(ctx, rule)).To(Succeed())
 }
 
-func inForceTomorrow(ctx context.Context, rule *v1alpha1.NodeReadinessRule) {
+func inForceSoon(ctx context.Context, rule *v1alpha1.NodeReadinessRule) {
 	rule.Status.ObservedGeneration = rule.Generation
-	rule.Status.InForce = &v1alpha1.InForce{Since: metav1.NewTime(time.Now().Add(24 * time.Hour)),
+	rule.Status.InForce = &v1alpha1.InForce{Since: metav1.NewTime(time.Now().Add(4 * time.Minute)),
 		SelectorHash: ruleset.Compile(rule, nil, time.Now()).SelectorHash}
 	Expect(server.Client.Status().Update(ctx, rule)).To(Succeed())
 }
