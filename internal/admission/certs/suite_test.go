@@ -4,6 +4,7 @@
 package certs
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -12,6 +13,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"maps"
 	"math/big"
 	"net"
 	"os"
@@ -219,6 +221,31 @@ var _ = Describe("A certificate that the operator keeps itself", func() {
 		}).Should(Succeed())
 	})
 })
+
+func TestACertificateFromTheFutureIsRenewed(t *testing.T) {
+	const day = 24 * time.Hour
+	k := &keeper{Managed: Managed{Namespace: "default", Name: "ahead", CALifetime: 3650 * day, Lifetime: 365 * day,
+		RenewBefore: 90 * day}}
+	now := time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
+	ahead, err := k.renew(nil, now.Add(20*day))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := k.renew(ahead, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(data[certFile], data[keyFile])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pair.Leaf.NotBefore.After(now) {
+		t.Errorf("the API server does not accept it before %s", pair.Leaf.NotBefore)
+	}
+	if again, err := k.renew(data, now); err != nil || !maps.EqualFunc(data, again, bytes.Equal) {
+		t.Errorf("it is renewed again (%v)", err)
+	}
+}
 
 var _ = Describe("A certificate from files", func() {
 	It("is waited for, served, and replaced without a restart", func(ctx context.Context) {
