@@ -6,16 +6,23 @@ package binding
 import (
 	"context"
 	"encoding/json"
+	"encoding/pem"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -62,13 +69,12 @@ func webhook(r *build.RuleWrapper) *Webhook {
 	return &Webhook{Rules: func() *ruleset.Set { return set }, Nodes: server.Client, Pods: server.Client}
 }
 
-func review(p *corev1.Pod, subresource string, object any) admission.Request {
+func review(p *corev1.Pod, kind string, object any) admission.Request {
 	raw, err := json.Marshal(object)
 	Expect(err).NotTo(HaveOccurred())
 	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Operation: admissionv1.Create, Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
-		SubResource: subresource,
-		Namespace:   p.Namespace, Name: p.Name, Object: runtime.RawExtension{Raw: raw},
+		Operation: admissionv1.Create, Kind: metav1.GroupVersionKind{Version: "v1", Kind: kind},
+		Namespace: p.Namespace, Name: p.Name, Object: runtime.RawExtension{Raw: raw},
 	}}
 }
 
@@ -81,14 +87,14 @@ var _ = DescribeTable("A pod that gets a node",
 			edit(r)
 		}
 		w := webhook(r)
-		got := w.Handle(ctx, review(p, "", p))
+		got := w.Handle(ctx, review(p, "Pod", p))
 		Expect(got.Allowed).To(Equal(allowed), "created on the node: %+v", got.Result)
 
 		bound := p.DeepCopy()
 		bound.Spec.NodeName = ""
 		Expect(server.Client.Create(ctx, bound)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(server.Client.Delete(ctx, bound)).To(Succeed()) })
-		got = w.Handle(ctx, review(p, "binding", &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node",
+		got = w.Handle(ctx, review(p, "Binding", &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node",
 			Name: p.Spec.NodeName}}))
 		Expect(got.Allowed).To(Equal(allowed), "bound to the node: %+v", got.Result)
 		if !allowed {
@@ -113,15 +119,52 @@ var _ = DescribeTable("A pod that gets a node",
 	Entry("a rule that is being deleted", func(r *build.RuleWrapper) { r.Deleted(time.Now()) }, pod("k", "held"), true),
 )
 
+// install makes the API server call the webhook as it is shipped.
+func install(ctx context.Context, w *Webhook) {
+	GinkgoHelper()
+	s := httptest.NewTLSServer(&admission.Webhook{Handler: w})
+	DeferCleanup(s.Close)
+	raw, err := os.ReadFile(filepath.Join(cluster.Root(), "config", "components", "pod-admission", "webhook_patch.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	var patch []struct {
+		Value admissionregistrationv1.ValidatingWebhook
+	}
+	Expect(yaml.Unmarshal(raw, &patch)).To(Succeed())
+	hook := patch[0].Value
+	Expect(*hook.ClientConfig.Service.Path).To(Equal(w.Path()))
+	hook.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: &s.URL,
+		CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})}
+	config := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "bindings"},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{hook}}
+	Expect(server.Client.Create(ctx, config)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) { Expect(server.Client.Delete(ctx, config)).To(Succeed()) })
+}
+
+var _ = Describe("The webhook as it is shipped", func() {
+	It("is asked about each way in which a pod gets a node", func(ctx context.Context) {
+		install(ctx, webhook(rule()))
+		refused := MatchError(ContainSubstring("rule cni holds it"))
+		Eventually(func() error { return server.Client.Create(ctx, pod("placed", "held"), client.DryRunAll) }).
+			Should(refused)
+		p := pod("bound", "")
+		Expect(server.Client.Create(ctx, p)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(server.Client.Delete(ctx, p)).To(Succeed()) })
+		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace},
+			Target: corev1.ObjectReference{Kind: "Node", Name: "held"}}
+		Expect(server.Client.SubResource("binding").Create(ctx, p, binding.DeepCopy(), client.DryRunAll)).To(refused)
+		Expect(server.Client.Create(ctx, binding, client.DryRunAll)).To(refused, "by the older resource")
+	})
+})
+
 var _ = Describe("What is not refused", func() {
 	It("is a pod that runs there already", func(ctx context.Context) {
 		p := pod("static", "held")
 		p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
-		Expect(webhook(rule()).Handle(ctx, review(p, "", p)).Allowed).To(BeTrue())
+		Expect(webhook(rule()).Handle(ctx, review(p, "Pod", p)).Allowed).To(BeTrue())
 	})
 	It("is a pod that cannot be read", func(ctx context.Context) {
 		p := pod("unknown", "held")
-		got := webhook(rule()).Handle(ctx, review(p, "binding",
+		got := webhook(rule()).Handle(ctx, review(p, "Binding",
 			&corev1.Binding{Target: corev1.ObjectReference{Name: "held"}}))
 		Expect(got.Allowed).To(BeTrue())
 	})
@@ -130,10 +173,10 @@ var _ = Describe("What is not refused", func() {
 			r := rule()
 			r.Spec.Taint.Value = "5"
 			p := pod("compares", "held", corev1.Toleration{Key: r.Spec.Taint.Key, Operator: corev1.TolerationOpGt, Value: than})
-			Expect(webhook(r).Handle(ctx, review(p, "", p)).Allowed).To(Equal(allowed))
+			Expect(webhook(r).Handle(ctx, review(p, "Pod", p)).Allowed).To(Equal(allowed))
 		}, Entry("5 is greater than 4", "4", true), Entry("5 is not greater than 5", "5", false))
 	It("is a review without an object", func(ctx context.Context) {
-		req := review(pod("x", "held"), "", nil)
+		req := review(pod("x", "held"), "Pod", nil)
 		req.Object.Raw = nil
 		got := webhook(rule()).Handle(ctx, req)
 		Expect(got.Allowed).To(BeTrue())

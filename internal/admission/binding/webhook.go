@@ -42,7 +42,7 @@ func (*Webhook) Path() string { return "/validate-bindings" }
 
 // Handle implements admission.Handler.
 func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.Response {
-	if req.Operation != admissionv1.Create || req.Resource.Resource != "pods" {
+	if req.Operation != admissionv1.Create {
 		return admission.Allowed("")
 	}
 	target, pod, err := read(&req)
@@ -105,12 +105,12 @@ func read(req *admission.Request) (target string, pod *corev1.Pod, err error) {
 	if len(req.Object.Raw) == 0 {
 		return "", nil, errors.New("the request has no object")
 	}
-	switch req.SubResource {
-	case "":
+	switch req.Kind.Kind {
+	case "Pod":
 		pod = &corev1.Pod{}
 		err = json.Unmarshal(req.Object.Raw, pod)
 		return pod.Spec.NodeName, pod, err
-	case "binding":
+	case "Binding": // of pods/binding, or of the older resource bindings, which does the same
 		binding := &corev1.Binding{}
 		err = json.Unmarshal(req.Object.Raw, binding)
 		return binding.Target.Name, nil, err
