@@ -105,8 +105,8 @@ func (n *subject) recall() {
 	if n.rec.Late && n.rec.Since.IsZero() && n.Rule.Spec.Timeout != nil {
 		n.rec.Since, n.rec.Late = n.stamp(), false
 	}
-	if n.rec.Taint != "" && !n.adds() {
-		if t, err := ParseTaint(n.rec.Taint); err != nil || Find(n.Node, &t) == nil {
+	if !n.adds() {
+		if t, claims := n.rec.Claim(); claims && Find(n.Node, &t) == nil {
 			n.rec.dropClaim()
 			n.State.Claimed = false
 		}

@@ -91,18 +91,17 @@ func DecideNode(in *NodeInput) Outcome {
 			continue
 		}
 		var verdict readiness.Verdict
+		if in.Observed != nil {
+			facts.Observed = in.Observed(rule)
+		}
 		if state.Matches || !state.Record.GuardedSince.IsZero() { // a guard ends without evictions where the node is good
 			facts.Boot, facts.Service = state.Boot, state.service(rule, in.Node)
-			if in.Observed != nil {
-				facts.Observed = in.Observed(rule)
-			}
 			verdict = evaluate(rule, facts, in.Now)
 			facts.Results = verdict.Results[len(verdict.Results):]
 		}
 		one := Input{
 			Rule: rule, Node: in.Swept, State: state, Verdict: verdict, Override: in.Override, Busy: in.Busy,
-			Occupied: in.Occupied, Watched: in.Observed != nil && in.Observed(rule).Watched,
-			Objective: in.Objective, Now: in.Now,
+			Occupied: in.Occupied, Watched: facts.Observed.Watched, Objective: in.Objective, Now: in.Now,
 		}
 		if in.Evicted != nil {
 			one.Evicted = func() bool { return in.Evicted(rule) }

@@ -131,10 +131,8 @@ func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 	if !ok {
 		return Record{}, false
 	}
-	if r.Taint != "" {
-		if _, err := ParseTaint(r.Taint); err != nil {
-			r.Taint = ""
-		}
+	if _, claims := r.Claim(); !claims {
+		r.Taint = ""
 	}
 	if !r.Since.IsZero() && r.Since.Time.Before(node.CreationTimestamp.Time) {
 		r.Since = node.CreationTimestamp
@@ -214,15 +212,17 @@ func Find(node *corev1.Node, t *corev1.Taint) *corev1.Taint {
 	return nil
 }
 
-// ClaimIn returns the taint that an encoded record claims, if it is one that a rule may have.
-func ClaimIn(record string) []corev1.Taint {
-	r, ok := ReadRecord(record)
-	if !ok || r.Taint == "" {
-		return nil
+// Claim returns the taint that the record claims, or false if it claims none that a rule may have.
+func (r *Record) Claim() (corev1.Taint, bool) {
+	if r.Taint == "" {
+		return corev1.Taint{}, false
 	}
 	t, err := ParseTaint(r.Taint)
-	if err != nil {
-		return nil
-	}
-	return []corev1.Taint{t}
+	return t, err == nil
+}
+
+// ClaimIn returns the taint that an encoded record claims; see Claim.
+func ClaimIn(record string) (corev1.Taint, bool) {
+	r, _ := ReadRecord(record)
+	return r.Claim()
 }

@@ -83,11 +83,11 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 // lapsed reports whether a claim is older than the time at which the rule was last put in force, and its taint is no
 // longer there. A user may have removed it while the rule was suspended. The limit applies before it is added again.
 func lapsed(rule *ruleset.Rule, node *corev1.Node, rec *Record) bool {
-	if rec.Taint == "" || rule.Inert() || !rule.Existing(node) || !rec.Since.Time.Before(rule.InForceSince) {
+	if rule.Inert() || !rule.Existing(node) || !rec.Since.Time.Before(rule.InForceSince) {
 		return false
 	}
-	t, err := ParseTaint(rec.Taint)
-	return err == nil && Find(node, &t) == nil
+	t, claims := rec.Claim()
+	return claims && Find(node, &t) == nil
 }
 
 // available reports whether a node is neither cordoned nor terminating.
@@ -153,10 +153,8 @@ func claimedByAnother(rule *ruleset.Rule, node *corev1.Node) bool {
 		if !strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || key == rule.RecordKey() {
 			continue
 		}
-		for _, t := range ClaimIn(value) {
-			if t.MatchTaint(rule.Taint) {
-				return true
-			}
+		if t, claims := ClaimIn(value); claims && t.MatchTaint(rule.Taint) {
+			return true
 		}
 	}
 	return false

@@ -37,7 +37,7 @@ const (
 	Rearmed Operation = "rearmed"
 	// Guarded: the eviction guard begins on the node.
 	Guarded Operation = "guarded"
-	// GuardEnded: the eviction guard ends after maxHoldSeconds, and pods that are due are evicted.
+	// GuardEnded: the eviction guard ends although the node is not ready, and pods that are due are evicted.
 	GuardEnded Operation = "guardEnded"
 	// Unguarded: the eviction guard ends because the rule holds again, or no longer guards.
 	Unguarded Operation = "unguarded"
@@ -142,7 +142,7 @@ func (p *planner) want(c *claim) {
 func (c *claim) brings() bool { return c.d != nil && !c.d.Frozen }
 
 func (p *planner) collect(d *gate.Decision) {
-	if was := claimOf(d, d.Was.Record); was != nil {
+	if was := claimOf(d, &d.Was.Record); was != nil {
 		p.manage(ruleset.TaintIDOf(was.taint))
 		p.before = append(p.before, was)
 	}
@@ -152,9 +152,9 @@ func (p *planner) collect(d *gate.Decision) {
 	if !d.Claim {
 		return
 	}
-	record := d.Was.Record
+	record := &d.Was.Record
 	if !d.Frozen {
-		record = d.Record
+		record = &d.Record
 	}
 	if c := claimOf(d, record); c != nil {
 		p.want(c)
@@ -162,12 +162,9 @@ func (p *planner) collect(d *gate.Decision) {
 }
 
 // claimOf returns the claim of a record, or nil if it has no valid one.
-func claimOf(d *gate.Decision, r gate.Record) *claim {
-	if r.Taint == "" {
-		return nil
-	}
-	t, err := gate.ParseTaint(r.Taint)
-	if err != nil {
+func claimOf(d *gate.Decision, r *gate.Record) *claim {
+	t, claims := r.Claim()
+	if !claims {
 		return nil
 	}
 	return &claim{d: d, taint: t, since: r.Since.Time}
@@ -187,7 +184,7 @@ func (p *planner) unknownRules(decisions []gate.Decision) {
 		if !strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || known(key) {
 			continue
 		}
-		for _, t := range gate.ClaimIn(value) {
+		if t, claims := gate.ClaimIn(value); claims {
 			p.want(&claim{taint: t, since: p.now})
 		}
 	}
@@ -376,8 +373,7 @@ func ruleTaint(d *gate.Decision) corev1.Taint {
 }
 
 func (p *planner) taintChanges(d *gate.Decision, had, has map[ruleset.TaintID]bool, add func(Operation, corev1.Taint)) {
-	was, err := gate.ParseTaint(d.Was.Record.Taint)
-	claimed := err == nil
+	was, claimed := d.Was.Record.Claim()
 	if !claimed && d.Was.Present && !d.Was.Shared && d.Manages() {
 		was = *d.Rule.Taint // another client's until now
 	}
@@ -387,8 +383,8 @@ func (p *planner) taintChanges(d *gate.Decision, had, has map[ruleset.TaintID]bo
 	if !d.Claim {
 		return
 	}
-	now, err := gate.ParseTaint(d.Record.Taint)
-	if err != nil {
+	now, claims := d.Record.Claim()
+	if !claims {
 		return
 	}
 	switch {

@@ -73,7 +73,9 @@ func Sweep(node *corev1.Node, set *ruleset.Set, gone func(ref string) bool) Swep
 		delete(s.Node.Annotations, key)
 		value := node.Annotations[key]
 		if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) {
-			s.Claims = append(s.Claims, gate.ClaimIn(value)...)
+			if t, claims := gate.ClaimIn(value); claims {
+				s.Claims = append(s.Claims, t)
+			}
 			s.sweepPublished(key, value)
 		} else if heir := set.Named(markedRule(value)); heir != nil {
 			s.Node.Annotations[heir.MarkerKey()] = marker(heir)

@@ -31,7 +31,7 @@ var changes = []struct {
 // taint explains the rule's taint on the node: who added it, and what the operator is about to do with it.
 func (x *explainer) taint(unread bool) *report.Taint {
 	want := x.d.Rule.Taint
-	if claimed, err := gate.ParseTaint(x.d.Was.Record.Taint); err == nil && (want == nil || !x.d.Was.Matches) {
+	if claimed, claims := x.d.Was.Record.Claim(); claims && (want == nil || !x.d.Was.Matches) {
 		want = &claimed // the rule was changed later
 	}
 	if want == nil {
@@ -87,11 +87,11 @@ func (x *explainer) by(on *corev1.Taint, sharers []string) string {
 	case !was.Claimed:
 		return report.ByForeign
 	}
-	claimed, err := gate.ParseTaint(was.Record.Taint)
+	claimed, claims := was.Record.Claim()
 	switch {
 	case len(sharers) > 0:
 		return report.ByUnknown
-	case was.Record.Adopted, err == nil && claimed.Value != on.Value: // the value is not the rule's
+	case was.Record.Adopted, claims && claimed.Value != on.Value: // the value is not the rule's
 		return report.ByOther
 	}
 	return report.ByRule
@@ -118,8 +118,8 @@ func otherTaints(node *corev1.Node, rules *ruleset.Set, decisions []gate.Decisio
 	for i := range node.Spec.Taints {
 		t := &node.Spec.Taints[i]
 		ours := slices.ContainsFunc(decisions, func(d gate.Decision) bool {
-			claimed, err := gate.ParseTaint(d.Was.Record.Taint)
-			return same(d.Rule.Taint, t) || err == nil && same(&claimed, t)
+			claimed, claims := d.Was.Record.Claim()
+			return same(d.Rule.Taint, t) || claims && same(&claimed, t)
 		})
 		if !ours {
 			out = append(out, report.OtherTaint{Taint: t.ToString(), By: usually(rules, t)})
