@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
@@ -55,10 +55,10 @@ func ParseOverride(value string) (Override, error) {
 	return o, nil
 }
 
-// OverrideOf returns the override in force on a node. It returns the zero value if there is none, or if it has ended.
-// If the annotation is invalid, it returns the zero value and an error.
-func OverrideOf(node *corev1.Node, now time.Time) (Override, error) {
-	value, ok := node.Annotations[v1alpha1.OverrideAnnotation]
+// OverrideOf returns the override in force on a node, or on a pod for its eviction. It returns the zero value if there
+// is none, or if it has ended. If the annotation is invalid, it returns the zero value and an error.
+func OverrideOf(obj metav1.Object, now time.Time) (Override, error) {
+	value, ok := obj.GetAnnotations()[v1alpha1.OverrideAnnotation]
 	if !ok {
 		return Override{}, nil
 	}

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// lateLimit is for how long after a rule holds again a deletion may come that was begun before. The node controller
-	// works through the pods of a node at its own rate, and does not stop when the node is ready again.
+	// lateLimit is how long after a node is ready again a deletion that began before is still denied. The node controller
+	// deletes the pods of a node at its own rate, and does not stop when the node is ready again.
 	lateLimit = 5 * time.Minute
 	// byTaintManager is the reason of the condition DisruptionTarget that the node controller sets on each pod before it
 	// deletes it (k8s.io/kubernetes, pkg/controller/tainteviction).
@@ -28,39 +28,39 @@ const (
 
 // Request is a request to delete a pod.
 type Request struct {
-	// User is the name of the user who asks, whose deletions are guarded against.
+	// User is the name of the user who makes the request. The caller has checked that it is a guarded user.
 	User string
 	// Pod is the pod as it is stored.
 	Pod *corev1.Pod
-	// Node is the pod's node; nil, where there is none.
+	// Node is the pod's node, or nil if there is none.
 	Node *corev1.Node
 	// Rules are all rules.
 	Rules *ruleset.Set
-	// Namespace is the operator's own.
+	// Namespace is the operator's own namespace.
 	Namespace string
 	Now       time.Time
 }
 
 // Decision is the answer.
 type Decision struct {
-	// Rule is the rule that denies the deletion; nil, where none does.
+	// Rule is the rule that denies the deletion, or nil if none does.
 	Rule *ruleset.Rule
-	// Hold is how its guard stands.
+	// Hold is the state of the rule's guard.
 	Hold gate.Hold
-	// Late: the rule holds again; the deletion was begun before that.
+	// Late says that the node is ready again, and that the deletion began before that.
 	Late bool
-	// Message explains it to the client.
+	// Message explains the denial to the client.
 	Message string
-	// Rehearsed are the rules in dry-run that would deny it.
+	// Rehearsed are the rules in dry-run that would deny the deletion.
 	Rehearsed []*ruleset.Rule
 }
 
-// Decide decides about a deletion.
+// Decide decides whether to deny a deletion.
 func Decide(r *Request) Decision {
 	if !guarded(r) {
 		return Decision{}
 	}
-	override, _ := gate.OverrideOf(r.Node, r.Now) // one that cannot be read is none
+	override, _ := gate.OverrideOf(r.Node, r.Now) // an invalid override is none
 	var out Decision
 	for _, rule := range r.Rules.All() {
 		if rule.Spec.EvictionGuard == nil {
@@ -72,13 +72,14 @@ func Decide(r *Request) Decision {
 		case rule.Mode == ruleset.DryRun:
 			out.Rehearsed = append(out.Rehearsed, rule)
 		case out.Rule == nil:
-			out.Rule, out.Hold, out.Late, out.Message = d.Rule, d.Hold, d.Late, d.Message
+			d.Rehearsed = out.Rehearsed
+			out = d
 		}
 	}
 	return out
 }
 
-// guarded reports whether there is anything to guard: what is never denied, regardless of the rules.
+// guarded reports whether a rule may deny the deletion. Some deletions are never denied, regardless of the rules.
 func guarded(r *Request) bool {
 	pod, node := r.Pod, r.Node
 	switch {
@@ -88,12 +89,10 @@ func guarded(r *Request) bool {
 		return false
 	case r.Namespace != "" && pod.Namespace == r.Namespace:
 		return false
-	case r.User == ControllerManager && Announced(pod) == nil: // some other controller of it, which must not be stopped
+	case r.User == ControllerManager && Announced(pod) == nil: // it is another controller, which must not be stopped
 		return false
 	}
-	if o, err := gate.ParseOverride(pod.Annotations[v1alpha1.OverrideAnnotation]); err == nil &&
-		o.Action == gate.OverrideRelease &&
-		(o.Until.IsZero() || r.Now.Before(o.Until)) {
+	if o, _ := gate.OverrideOf(pod, r.Now); o.Action == gate.OverrideRelease {
 		return false
 	}
 	return !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
@@ -101,8 +100,8 @@ func guarded(r *Request) bool {
 	})
 }
 
-// evictsOtherwise reports whether a taint evicts the pod for another reason than that the node is not ready: a user
-// has put it there for that.
+// evictsOtherwise reports whether a taint evicts the pod for another reason than that the node is not ready: a user has
+// added it for that purpose.
 func evictsOtherwise(t *corev1.Taint, r *Request) bool {
 	if t.Effect != corev1.TaintEffectNoExecute || gate.OfNodeController(t) || r.Rules.Manager(t) != nil {
 		return false
@@ -138,10 +137,10 @@ func decide(rule *ruleset.Rule, r *Request, override gate.Override) (Decision, b
 	return d, true
 }
 
-// HoldOn returns the state of a rule's guard on a node, as far as the node itself tells.
+// HoldOn returns the state of a rule's guard on a node, evaluated from the node alone.
 func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) gate.Hold {
 	state := gate.StateOf(rule, node, now)
-	override, _ := gate.OverrideOf(node, now) // one that cannot be read is none
+	override, _ := gate.OverrideOf(node, now) // an invalid override is none
 	in := gate.Input{Rule: rule, Node: node, State: state, Override: override, Now: now,
 		Evicted: func() bool { return state.Record.GuardEnded.IsZero() }} // until the leader has recorded the end
 	h := hold(&in)
@@ -151,14 +150,15 @@ func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) gate.Hold {
 	return h
 }
 
-// hold judges the rule where that can be done from the node alone, and fills in the verdict; else it goes by the
-// record. Nothing is remembered here from one request to the next: if the evidence does not tell since when the node is
-// ready again, that would always be now, and the guard would never end. The record has what the leader remembers.
+// hold returns the state of the guard, and fills in the verdict, if the node alone tells whether the rule holds.
+// Otherwise it returns the state by the record, which has what the leader remembers. Nothing is remembered here from
+// one request to the next: if the evidence does not tell since when the node is ready again, that would always be now,
+// and the guard would never end.
 func hold(in *gate.Input) gate.Hold {
 	if !judgeable(in.Rule) {
 		return gate.RecordedHold(*in)
 	}
-	in.Verdict = readiness.Evaluate(in.Rule, facts(in), in.Now)
+	in.Verdict = readiness.Evaluate(in.Rule, &readiness.Facts{Node: in.Node, Boot: in.State.Boot}, in.Now)
 	h := gate.HoldOf(*in)
 	if h.State == gate.HoldActive && in.Verdict.Ready && in.Verdict.Remembered {
 		return gate.RecordedHold(*in)
@@ -166,20 +166,16 @@ func hold(in *gate.Input) gate.Hold {
 	return h
 }
 
-func facts(in *gate.Input) *readiness.Facts {
-	return &readiness.Facts{Node: in.Node, Boot: in.State.Boot}
-}
-
-// judgeable reports whether the node alone tells whether the rule holds there. Any other evidence only the leader
-// gathers, and the guard of a frozen rule goes on by its record.
+// judgeable reports whether the node alone tells whether the rule holds there. Only the leader gathers other evidence,
+// and the guard of a frozen rule continues by its record.
 func judgeable(rule *ruleset.Rule) bool {
 	return !rule.Inert() && !slices.ContainsFunc(rule.Requirements, func(q ruleset.Requirement) bool {
 		return q.Resource == nil && q.Expression == nil
 	})
 }
 
-// late reports whether a deletion was begun before the rule held again, and nothing on the node asks for it any more.
-// How long ago that is only conditions tell. If their times do not tell it, the beginning of the deletion is the bound.
+// late reports whether a deletion began before the node was ready again, and no taint of the node requires it any more.
+// Only conditions tell how long ago that was. If their times do not, the start of the deletion is the bound.
 func late(rule *ruleset.Rule, r *Request, in gate.Input) bool {
 	began := Announced(r.Pod)
 	if began == nil || !in.Verdict.Ready || len(rule.Requirements) > 0 || !gate.Guards(in) ||
@@ -191,8 +187,8 @@ func late(rule *ruleset.Rule, r *Request, in gate.Input) bool {
 		r.Now.Sub(began.LastTransitionTime.Time) < rule.Spec.EvictionGuard.MaxHold()+lateLimit
 }
 
-// Announced is the condition by which the node controller announces that it is about to delete the pod; nil, where it
-// has not.
+// Announced returns the condition by which the node controller announces that it is about to delete the pod, or nil if
+// the pod does not have it.
 func Announced(pod *corev1.Pod) *corev1.PodCondition {
 	c := condition.OfPod(pod, corev1.DisruptionTarget)
 	if c == nil || c.Status != corev1.ConditionTrue || c.Reason != byTaintManager {

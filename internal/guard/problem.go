@@ -3,10 +3,10 @@
 
 package guard
 
-// Problem is why a rule's guard cannot be relied on.
+// Problem is the reason why a rule's guard may not work.
 type Problem struct{ Reason, Message string }
 
-// Reasons why a guard cannot be relied on.
+// Reasons why a guard may not work.
 const (
 	ReasonWebhookOff     = "WebhookOff"
 	ReasonWebhookMissing = "WebhookMissing"

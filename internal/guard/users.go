@@ -29,10 +29,10 @@ var neverGuarded = []string{
 	"statefulset-controller", "ttl-after-finished-controller",
 }
 
-// DefaultUsers returns the users whose deletions are guarded against by default.
+// DefaultUsers returns the users whose deletions are denied by default.
 func DefaultUsers() []string { return []string{NodeController, ControllerManager} }
 
-// ValidateUsers says which users' deletions cannot be guarded against.
+// ValidateUsers returns an error if the deletions of one of the users must not be denied.
 func ValidateUsers(users []string) error {
 	if len(users) == 0 {
 		return errors.New("must name at least one user")

@@ -23,10 +23,10 @@ const (
 
 var start = time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
 
-// at is so many seconds after the start.
 // withoutResults leaves out what TestResultsSayWhy looks at.
 var withoutResults = cmpopts.IgnoreFields(Verdict{}, "Results")
 
+// at is so many seconds after the start.
 func at(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 
 func rule() *build.RuleWrapper { return build.MakeRule("r").UID("r").Selector("pool", "workers") }

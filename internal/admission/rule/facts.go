@@ -31,13 +31,13 @@ const (
 type Cluster struct {
 	// Nodes reads nodes from a cache.
 	Nodes client.Reader
-	// Live reads what makes the pods that a rule waits for. Rules are written so seldom that it is not kept.
+	// Live reads workloads from the API server. Rules are written so seldom that a cache is not worth its memory.
 	Live client.Reader
 	// Namespace is the operator's own namespace.
 	Namespace string
 }
 
-// Facts are what is known for a rule. With an error they are what could be found out.
+// Facts returns the facts about the cluster for a rule. With an error, it returns the facts that could be read.
 func (c *Cluster) Facts(ctx context.Context, rule *ruleset.Rule) (lint.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -55,8 +55,8 @@ func (c *Cluster) Facts(ctx context.Context, rule *ruleset.Rule) (lint.Facts, er
 	return facts, errors.Join(append(errs, err)...)
 }
 
-// workloads are what makes the pods that a rule waits for: DaemonSets, and what is seen by its pods. Nil if the rule
-// waits for no pods, or if that cannot be found out.
+// workloads returns the DaemonSets in the namespaces that a rule requires, and the other workloads of the pods that it
+// requires. It returns nil if the rule requires neither, or if they cannot be read.
 func (c *Cluster) workloads(ctx context.Context, rule *ruleset.Rule) ([]lint.Workload, error) {
 	namespaces := rule.Namespaces()
 	if namespaces.Len() == 0 {
@@ -82,7 +82,7 @@ func (c *Cluster) workloads(ctx context.Context, rule *ruleset.Rule) ([]lint.Wor
 	return out, nil
 }
 
-// pods are the workloads that some pods belong to.
+// pods returns the workloads of some pods of a namespace.
 func (c *Cluster) pods(ctx context.Context, namespace string, which client.ListOption) ([]lint.Workload, error) {
 	list := &corev1.PodList{}
 	if err := c.Live.List(ctx, list, client.InNamespace(namespace), which, client.Limit(sample)); err != nil {

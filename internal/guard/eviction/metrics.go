@@ -13,4 +13,4 @@ const (
 )
 
 var evictions = fleet.NewCounterByRule("node_readiness_guard_evictions_total",
-	"Pods that the operator evicted because a rule's maxHoldSeconds had passed.")
+	"Pods that the operator evicted after a rule's eviction guard had ended.")

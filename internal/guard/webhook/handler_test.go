@@ -222,9 +222,7 @@ func FuzzHandle(f *testing.F) {
 	f.Add([]byte(`{`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		w := newWorld()
-		w.Recorder = events.NewFakeRecorder(0)
 		w.recorder.Events = nil
-		w.Recorder = w.recorder
 		answer := httptest.NewRecorder()
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, Path, bytes.NewReader(body))
 		req.Header.Set("Content-Type", "application/json")

@@ -272,9 +272,9 @@ func (l *linter) limit() {
 	when := "that loses its evidence, for example when one reporter breaks"
 	if spec.BootstrapOnly() {
 		switch {
-		case spec.ExistingNodesOrDefault() != "All" && !spec.RearmsOnReboot():
+		case spec.ExistingNodesOrDefault() != v1alpha1.ExistingNodesAll && !spec.RearmsOnReboot():
 			return
-		case spec.ExistingNodesOrDefault() != "All":
+		case spec.ExistingNodesOrDefault() != v1alpha1.ExistingNodesAll:
 			when = "that reboots"
 		default:
 			when = "that is not ready when the rule is created"

@@ -46,7 +46,7 @@ func (l *linter) workload(field string, p *ruleset.Pods, w *Workload) {
 			"it: add a toleration for %s",
 			w, t.ToString(), t.Key)
 	}
-	if p.MinReadySeconds > 0 || p.ReadyWhen == "Annotation" {
+	if p.MinReadySeconds > 0 || p.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation {
 		return
 	}
 	for i := range w.Pod.Containers {
