@@ -12,6 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 )
 
@@ -53,6 +56,27 @@ func TestExamples(t *testing.T) {
 	if checked < 15 {
 		t.Fatalf("only %d files and blocks with rules", checked)
 	}
+}
+
+// TestExamplesKeepAFleetInService: where nothing reports the evidence yet, an example holds few nodes in service, or its
+// page says how to prevent more.
+func TestExamplesKeepAFleetInService(t *testing.T) {
+	check := func(path, text string) {
+		page, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "README.md"))
+		for document := range strings.SplitSeq(text, "\n---\n") {
+			rule := &v1alpha1.NodeReadinessRule{}
+			if err := yaml.Unmarshal([]byte(document), rule); err != nil || rule.Kind != "NodeReadinessRule" {
+				continue
+			}
+			s := &rule.Spec
+			if s.Taint != nil && !s.DryRun && s.MaxUnavailable == nil && s.ExistingNodes == "" &&
+				!strings.Contains(string(page), "`existingNodes: None`") {
+				t.Errorf("%s: rule %s taints all nodes in service: give maxUnavailable or existingNodes", path, rule.Name)
+			}
+		}
+	}
+	walk(t, "../../examples", check)
+	walk(t, "../../config/samples", check)
 }
 
 func walk(t *testing.T, dir string, each func(path, text string)) {

@@ -121,8 +121,9 @@ func (e *env) csiNode(i int, driver string) *storagev1.CSINode {
 }
 
 func TestExampleGPU(t *testing.T) {
-	e := newExample(t, map[string]string{"example.com/accelerator": "nvidia"})
+	e := newPool(t, 0)
 	e.ApplyFile(cluster.Example("gpu", "rule.yaml"))
+	e.Join(2, map[string]string{"example.com/accelerator": "nvidia"})
 	e.taints(0, "readiness.k8s.io/GPUReady")
 	e.says("gpus", 0, "resource nvidia.com/gpu: none is allocatable, must be at least 1")
 	for i, node := range e.Nodes {
@@ -137,8 +138,9 @@ func TestExampleGPU(t *testing.T) {
 }
 
 func TestExampleTwoPhase(t *testing.T) {
-	e := newExample(t, map[string]string{cluster.PoolKey: "phased"})
+	e := newPool(t, 0)
 	e.ApplyFile(cluster.Example("two-phase", "rules.yaml"))
+	e.Join(2, map[string]string{cluster.PoolKey: "phased"})
 	e.taints(0, "readiness.k8s.io/Preinit", "readiness.k8s.io/Warming")
 	e.Report(e.Nodes[0], "example.com/Warm", true)
 	e.says("warming", 0, "rule preinit is not satisfied on this node")
