@@ -63,16 +63,17 @@ type healthOptions struct {
 func (o *healthOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.address, "listen-address", "", "IP address that serves /health and the agent-check. Default: all "+
 		"addresses.")
-	fs.IntVar(&o.port, "listen-port", 25001, "Port of /health. Environment: LISTEN_PORT.")
+	fs.IntVar(&o.port, "listen-port", 25001, "Port of /health. 0 takes a free port, which the log names. "+
+		"Environment: LISTEN_PORT.")
 	fs.IntVar(&o.agentCheckPort, "agent-check-port", 0, "Port of HAProxy's agent-check protocol. 0 turns it off.")
 	fs.IPNetSliceVar(&o.allowFrom, "allow-from", nil, "Networks (CIDR) of the clients of /health and the agent-check, "+
 		"which are your load balancers. The agent closes other connections at once. Default: all addresses.")
 	fs.StringVar(&o.apiUnavailable, "api-unavailable", unavailablePass,
 		"Result of the checks of the Node object while the API server is unavailable: pass, or last-known to use the last "+
 			"known state of the node.")
-	fs.IntVar(&o.drainStatus, "drain-status", 503, "HTTP status of /health while all checks pass but the node is in "+
-		"maintenance or the agent shuts down. With another value, also the status until a new agent can judge. Use 404 for "+
-		"HAProxy's \"http-check disable-on-404\".")
+	fs.IntVar(&o.drainStatus, "drain-status", 503, "HTTP status of /health, 400 to 599, while all checks pass but the "+
+		"node is in maintenance or the agent shuts down. With another value, also the status until a new agent can judge. "+
+		"Use 404 for HAProxy's \"http-check disable-on-404\".")
 	fs.DurationVar(&o.drainTime, "drain-time", 30*time.Second,
 		"How long /health answers with the drain status after SIGTERM: at least the load balancer's interval times its "+
 			"number of failures. A second signal ends the agent at once.")
