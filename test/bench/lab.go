@@ -91,12 +91,7 @@ func (l *lab) patched(node *corev1.Node) {
 	if err != nil || i >= len(l.taints) {
 		return
 	}
-	ours := 0
-	for t := range node.Spec.Taints {
-		if strings.HasPrefix(node.Spec.Taints[t].Key, taintKeyStem) {
-			ours++
-		}
-	}
+	ours := ourTaints(node)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if before := l.taints[i]; before != ours {

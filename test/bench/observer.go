@@ -118,13 +118,18 @@ func (o *observer) fail(err error) {
 	o.err = err
 }
 
-func (o *observer) see(node *corev1.Node, now time.Time) {
-	ours, record := 0, false
+// ourTaints counts the taints of contestants.
+func ourTaints(node *corev1.Node) (n int) {
 	for i := range node.Spec.Taints {
 		if strings.HasPrefix(node.Spec.Taints[i].Key, taintKeyStem) {
-			ours++
+			n++
 		}
 	}
+	return n
+}
+
+func (o *observer) see(node *corev1.Node, now time.Time) {
+	ours, record := ourTaints(node), false
 	for key := range node.Annotations {
 		record = record || strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix)
 	}
