@@ -66,9 +66,9 @@ func limitMemory(ctx context.Context) {
 		memlimit.WithRefreshInterval(ctx, time.Minute))
 }
 
-// goMemory returns how much of a container's limit, in bytes, is for Go: 90 %, without the 64 MiB that the program itself
-// needs where that is less. The kernel counts the program's pages, about 45 MiB, too. If Go took their place, they would
-// be read again and again.
+// goMemory returns how much of a container's limit, in bytes, is for Go: 90 %, or the limit without the 64 MiB that the
+// program itself needs, if that is less. The kernel counts the program's pages, about 45 MiB, too. If Go took their
+// place, they would be read again and again.
 func goMemory(limit uint64) uint64 {
 	const program = 64 << 20
 	return min(uint64(0.9*float64(limit)), max(limit, 2*program)-program)
