@@ -58,8 +58,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestExamplesKeepAFleetInService: where nothing reports the evidence yet, an example holds few nodes in service, or its
-// page says how to prevent more.
+// TestExamplesKeepAFleetInService: where nothing reports the evidence yet, an example holds few nodes in service, or
+// its page says how to prevent more.
 func TestExamplesKeepAFleetInService(t *testing.T) {
 	check := func(path, text string) {
 		page, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "README.md"))
