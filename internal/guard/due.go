@@ -13,8 +13,8 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// maxToleration is the largest tolerationSeconds that fits into a Duration: 292 years. A pod with more stays forever. The
-// node controller decides in the same way about the largest value of all.
+// maxToleration is the largest tolerationSeconds that fits into a Duration: 292 years. A pod with more stays forever.
+// The node controller decides in the same way about the largest value of all.
 const maxToleration = int64(math.MaxInt64 / time.Second)
 
 // Due returns when a pod is due for eviction by a node's NoExecute taints, or false if it may stay forever. The time
