@@ -19,6 +19,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -301,7 +302,7 @@ var _ = Describe("A write that meets another", func() {
 		rule := w.createRule(network().MaxUnavailable("1"))
 		w.createNode(build.MakeNode("a"))
 		w.createNode(build.MakeNode("b"))
-		w.inForce(rule, time.Now().Add(time.Hour)) // both were there before
+		w.inForce(rule, w.clock.Now().Add(ruleset.MaxClockSkew)) // both were there before
 		w.failing, w.lost = errors.New("connection reset by peer"), true
 		_, err := w.try("a")
 		Expect(err).To(HaveOccurred())
@@ -332,7 +333,7 @@ var _ = Describe("The limit", func() {
 			names = append(names, w.createNode(build.MakeNode(fmt.Sprintf("n%03d", i)).
 				Condition(cni, corev1.ConditionFalse, w.clock.Now().Add(-time.Duration(i)*time.Minute))).Name)
 		}
-		w.inForce(rule, time.Now().Add(time.Hour))
+		w.inForce(rule, w.clock.Now().Add(ruleset.MaxClockSkew))
 		return names
 	}
 	all := func(names []string) {
