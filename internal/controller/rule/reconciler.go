@@ -34,8 +34,7 @@ const (
 	// statusInterval is the least time between two status writes of one rule; the first one is at once.
 	statusInterval = 2 * time.Second
 	// statusRate and statusBurst bound the status writes of all rules together, per second. One with 50 nodes costs the
-	// API server as much as the patches of nearly three nodes: while thousands of nodes change, five a second would take
-	// a third of what it can do.
+	// API server as much as the patches of nearly three nodes.
 	statusRate, statusBurst = 2, 50
 	// cleanupPatience is how long a deleted rule waits without any progress for nodes that cannot be updated.
 	cleanupPatience = 60 * time.Second
