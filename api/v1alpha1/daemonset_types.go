@@ -3,7 +3,11 @@
 
 package v1alpha1
 
-import "time"
+import (
+	"time"
+
+	"k8s.io/utils/ptr"
+)
 
 // DaemonSetsRequirement requires each DaemonSet that belongs on the node to have a ready pod there. A DaemonSet belongs
 // on a node by the nodeName, nodeSelector, required node affinity and tolerations of its pods. Of the node's taints
@@ -93,16 +97,8 @@ const (
 
 // Disruption is for how long a DaemonSet counts after its pod has gone.
 func (r *DaemonSetsRequirement) Disruption() time.Duration {
-	if r.DisruptionSeconds == nil {
-		return 300 * time.Second
-	}
-	return time.Duration(*r.DisruptionSeconds) * time.Second
+	return seconds(r.DisruptionSeconds, 5*time.Minute)
 }
 
 // Least is how many DaemonSets must belong on the node at least.
-func (r *DaemonSetsRequirement) Least() int {
-	if r.MinMatching == nil {
-		return 1
-	}
-	return int(*r.MinMatching)
-}
+func (r *DaemonSetsRequirement) Least() int { return int(ptr.Deref(r.MinMatching, 1)) }

@@ -11,10 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 )
-
-// DefaultMaxHold is for how long an eviction guard keeps pods where maxHoldSeconds is not given.
-const DefaultMaxHold = 30 * time.Minute
 
 // AnyOf reports whether one piece of evidence suffices.
 func (s *NodeReadinessRuleSpec) AnyOf() bool { return s.ConditionPolicy == ConditionPolicyAnyOf }
@@ -31,50 +29,30 @@ func (s *NodeReadinessRuleSpec) RearmsOnReboot() bool {
 
 // ExistingNodesOrDefault is existingNodes, by default All.
 func (s *NodeReadinessRuleSpec) ExistingNodesOrDefault() ExistingNodesPolicy {
-	if s.ExistingNodes == "" {
-		return ExistingNodesAll
-	}
-	return s.ExistingNodes
+	return cmp.Or(s.ExistingNodes, ExistingNodesAll)
 }
 
 // ReadyWindow is for how long evidence must hold before a taint goes.
 func (s *NodeReadinessRuleSpec) ReadyWindow() time.Duration {
-	if s.Stabilization == nil {
-		return 0
-	}
-	return time.Duration(s.Stabilization.ReadySeconds) * time.Second
+	return time.Duration(ptr.Deref(s.Stabilization, Stabilization{}).ReadySeconds) * time.Second
 }
 
 // UnreadyWindow is for how long evidence must be missing before a released node is tainted again.
 func (s *NodeReadinessRuleSpec) UnreadyWindow() time.Duration {
-	if s.Stabilization == nil {
-		return 0
-	}
-	return time.Duration(s.Stabilization.UnreadySeconds) * time.Second
+	return time.Duration(ptr.Deref(s.Stabilization, Stabilization{}).UnreadySeconds) * time.Second
 }
 
 // MinimumHold is for how long from its creation a node is held in any case.
 func (s *NodeReadinessRuleSpec) MinimumHold() time.Duration {
-	if s.Stabilization == nil {
-		return 0
-	}
-	return time.Duration(s.Stabilization.MinimumHoldSeconds) * time.Second
+	return time.Duration(ptr.Deref(s.Stabilization, Stabilization{}).MinimumHoldSeconds) * time.Second
 }
 
 // After is for how long a node may be held; 0 means for ever.
-func (t *Timeout) After() time.Duration {
-	if t == nil {
-		return 0
-	}
-	return seconds(t.Seconds)
-}
+func (t *Timeout) After() time.Duration { return seconds(ptr.Deref(t, Timeout{}).Seconds, 0) }
 
 // AppearAfter is for how long a node may be held while evidence has not appeared; 0 means for ever.
 func (t *Timeout) AppearAfter() time.Duration {
-	if t == nil {
-		return 0
-	}
-	return seconds(t.AppearSeconds)
+	return seconds(ptr.Deref(t, Timeout{}).AppearSeconds, 0)
 }
 
 // Releases reports whether the timeout opens the gate.
@@ -89,43 +67,28 @@ func (t *Timeout) Replaces() bool {
 func (r *Replace) MethodOrDefault() ReplaceMethod { return cmp.Or(r.Method, ReplaceMethodAnnotation) }
 
 // PerHour is how many nodes may be handed over within an hour.
-func (r *Replace) PerHour() int {
-	if r.MaxPerHour == nil {
-		return 1
-	}
-	return int(*r.MaxPerHour)
-}
+func (r *Replace) PerHour() int { return int(ptr.Deref(r.MaxPerHour, 1)) }
 
 // ValueOrDefault is the value of the annotation.
 func (a *ReplaceAnnotation) ValueOrDefault() string { return cmp.Or(a.Value, "true") }
 
-func seconds(n *int32) time.Duration {
+func seconds(n *int32, byDefault time.Duration) time.Duration {
 	if n == nil {
-		return 0
+		return byDefault
 	}
 	return time.Duration(*n) * time.Second
 }
 
 // MaxAge is the age from which on the condition counts as Unknown; 0 means never.
-func (c *ConditionRequirement) MaxAge() time.Duration {
-	return seconds(c.MaxAgeSeconds)
-}
+func (c *ConditionRequirement) MaxAge() time.Duration { return seconds(c.MaxAgeSeconds, 0) }
 
 // Publishes returns the type of the node condition that the rule publishes; empty if it publishes none.
 func (s *NodeReadinessRuleSpec) Publishes() string {
-	if s.Publish == nil {
-		return ""
-	}
-	return s.Publish.ConditionType
+	return ptr.Deref(s.Publish, Publish{}).ConditionType
 }
 
 // MaxHold is for how long the guard keeps pods at most.
-func (g *EvictionGuard) MaxHold() time.Duration {
-	if g.MaxHoldSeconds == nil {
-		return DefaultMaxHold
-	}
-	return seconds(g.MaxHoldSeconds)
-}
+func (g *EvictionGuard) MaxHold() time.Duration { return seconds(g.MaxHoldSeconds, 30*time.Minute) }
 
 // Core is the taint as it stands in a node's spec, without a time.
 func (t *Taint) Core() corev1.Taint {
@@ -134,12 +97,9 @@ func (t *Taint) Core() corev1.Taint {
 
 // AsSelector compiles the selector. It returns an error for one that breaks the grammar of labels, or is empty.
 func (s *NodeSelector) AsSelector() (labels.Selector, error) {
-	ls := metav1.LabelSelector{}
-	if len(s.MatchLabels) > 0 {
-		ls.MatchLabels = make(map[string]string, len(s.MatchLabels))
-		for k, v := range s.MatchLabels {
-			ls.MatchLabels[k] = string(v)
-		}
+	ls := metav1.LabelSelector{MatchLabels: make(map[string]string, len(s.MatchLabels))}
+	for k, v := range s.MatchLabels {
+		ls.MatchLabels[k] = string(v)
 	}
 	for _, e := range s.MatchExpressions {
 		r := metav1.LabelSelectorRequirement{Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator)}

@@ -10,7 +10,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/nodegate/nodegate/internal/agent/checks"
 	"github.com/nodegate/nodegate/internal/agent/config"
+	"github.com/nodegate/nodegate/internal/agent/probes"
 )
 
 // makeLoader creates the loader of the configuration file.
@@ -72,10 +74,10 @@ func (a *agent) follow(ctx context.Context) {
 		end()
 		suiteCtx, cancel := context.WithCancel(ctx)
 		end = cancel
-		suite, problems := suiteFor(a.env, a.suite.Load(), rules, file.Rules)
+		suite, problems := checks.ForRules(a.env, a.suite.Load(), rules, file.Rules)
 		a.use(suite)
 		all.Go(func() { suite.Run(suiteCtx) })
-		wanted, more := probesFor(a.env, a.own, rules)
+		wanted, more := probes.ForRules(a.env, a.own, rules)
 		// Conditions of former probes are removed only when it is certain that no rule wants them.
 		a.probes.Set(ctx, wanted, fresh)
 		for _, err := range append(problems, more...) {

@@ -29,6 +29,14 @@ func writeConfig(t *testing.T, path string, rules ...config.Rule) {
 	cluster.Must(t, os.Rename(path+".new", path))
 }
 
+// workers returns a rule for the nodes of the pool of workers, with these health checks.
+func workers(checks ...v1alpha1.HealthCheck) config.Rule {
+	return config.Rule{Name: "workers", UID: "1",
+		NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"pool": "workers"}},
+		Health:       &v1alpha1.Health{Checks: checks},
+	}
+}
+
 // defaults waits until /health runs these checks by default.
 func (r *running) defaults(t *testing.T, want ...string) {
 	t.Helper()
@@ -52,13 +60,10 @@ func TestTheRulesDecideWhatRuns(t *testing.T) {
 	cluster.Must(t, err)
 	defer endpoint.Close()                             //nolint:errcheck // done with it
 	port := int32(endpoint.Addr().(*net.TCPAddr).Port) //nolint:errcheck // it is one
-	rule := config.Rule{Name: "workers", UID: "1",
-		NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"pool": "workers"}},
-		Conditions:   []v1alpha1.ConditionRequirement{{Type: own, RequiredStatus: "True"}},
-		Probes: []v1alpha1.Probe{{ConditionType: own, PeriodSeconds: new(int32(1)),
-			TCPSocket: &v1alpha1.TCPSocketAction{Port: port}}},
-		Health: &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{{Name: "node_ready"}, {Name: "rule:workers"}}},
-	}
+	rule := workers(v1alpha1.HealthCheck{Name: "node_ready"}, v1alpha1.HealthCheck{Name: "rule:workers"})
+	rule.Conditions = []v1alpha1.ConditionRequirement{{Type: own, RequiredStatus: "True"}}
+	rule.Probes = []v1alpha1.Probe{{ConditionType: own, PeriodSeconds: new(int32(1)),
+		TCPSocket: &v1alpha1.TCPSocketAction{Port: port}}}
 	file := filepath.Join(t.TempDir(), "rules.json")
 	writeConfig(t, file, rule)
 	args := []string{"--kubeconfig", shared(t).Account("kube-system", "publishing", watching, patching), "--config", file}
@@ -74,16 +79,6 @@ func TestTheRulesDecideWhatRuns(t *testing.T) {
 	becomes(t, node, own, "True", "NodegateProbeSucceeded")
 	a.Is(t, 200, false, "")
 
-	t.Run("a broken file leaves the last good one in force", func(t *testing.T) {
-		cluster.Must(t, os.WriteFile(file, []byte("{"), 0o600))
-		cluster.Eventually(t, "the log", func() error {
-			if n := a.Count("The last good one stays in force"); n == 0 {
-				return errors.New("it is not said")
-			}
-			return nil
-		})
-		a.defaults(t, "node_ready", "rule:workers")
-	})
 	t.Run("a probe that is no longer configured takes its condition along", func(t *testing.T) {
 		writeConfig(t, file)
 		a.defaults(t, "node_ready")
@@ -92,8 +87,7 @@ func TestTheRulesDecideWhatRuns(t *testing.T) {
 	t.Run("also while no agent runs", func(t *testing.T) {
 		writeConfig(t, file, rule)
 		becomes(t, node, own, "True", "NodegateProbeSucceeded")
-		a.stop()
-		<-a.ended
+		a.end()
 		writeConfig(t, file)
 		startAgent(t, env, args...)
 		goes(t, node, own)

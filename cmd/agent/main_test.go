@@ -32,6 +32,12 @@ type running struct {
 	err   error
 }
 
+// end ends the agent and waits for it.
+func (r *running) end() {
+	r.stop()
+	<-r.ended
+}
+
 // startAgent runs an agent with this environment and these arguments, on ports of the system's choice, until the test
 // ends.
 func startAgent(t *testing.T, env map[string]string, args ...string) *running {
@@ -52,8 +58,7 @@ func startAgent(t *testing.T, env map[string]string, args ...string) *running {
 		close(r.ended)
 	}()
 	t.Cleanup(func() {
-		r.stop()
-		<-r.ended
+		r.end()
 		if r.err != nil {
 			t.Errorf("the agent: %v", r.err)
 		}

@@ -233,7 +233,7 @@ func (a *agent) start(ctx context.Context) error {
 
 func (a *agent) serveHTTP(h http.Handler) func(context.Context, *health.Listener) error {
 	return func(ctx context.Context, l *health.Listener) error {
-		return health.Serve(ctx, l, health.NewServer(h, a.log))
+		return health.Serve(ctx, l, h, a.log)
 	}
 }
 

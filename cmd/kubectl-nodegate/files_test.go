@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -31,7 +32,7 @@ var _ = Describe("simulate", func() {
 	It("says what a rule would do in the cluster, and touches nothing", func(ctx context.Context) {
 		n := node(ctx, "simulated")
 		present := ruleFor(ctx, "present", "simulated")
-		rules := file("rule.yaml", asYAML(typedRule(network("simulated", "simulated"))))
+		rules := file("rule.yaml", asYAML(network("simulated", "simulated").Obj()))
 
 		code, out, err := nodegate(ctx, "simulate", "-f", rules)
 		Expect(err).To(BeEmpty())
@@ -53,13 +54,13 @@ var _ = Describe("simulate", func() {
 		list := &corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}}
 		for i := range 1000 {
 			n := build.MakeNode(fmt.Sprintf("n-%d", i)).UID(fmt.Sprint(i)).Created(reported.Add(-time.Hour)).Label("test", "off")
-			list.Items = append(list.Items, *typedNode(n.Condition(cni, "True", reported).Obj()))
+			list.Items = append(list.Items, *n.Condition(cni, "True", reported).Obj())
 		}
 		raw, marshalErr := json.Marshal(list)
 		Expect(marshalErr).NotTo(HaveOccurred())
 		fleet := file("nodes.json", string(raw))
-		rules := file("rule.yaml", asYAML(typedRule(build.MakeRule("off").Selector("test", "off").FreshCondition(cni,
-			60).Taint("readiness.k8s.io/off", "", "NoSchedule"))))
+		rules := file("rule.yaml", asYAML(build.MakeRule("off").Selector("test", "off").FreshCondition(cni, 60).
+			Taint("readiness.k8s.io/off", "", "NoSchedule").Obj()))
 
 		code, out, err := local(ctx, "simulate", "-f", rules, "--nodes", fleet)
 		Expect(code).To(Equal(0), err)
@@ -78,38 +79,23 @@ var _ = Describe("simulate", func() {
 		Expect(s.Rules[0].Totals.Ready).To(BeEquivalentTo(1000))
 	})
 
-	It("uses the rules and the evidence in the file of nodes", func(ctx context.Context) {
-		n := typedNode(build.MakeNode("one").UID("one").Created(time.Now().Add(-time.Hour)).Label("test", "off").Obj())
-		rule := network("off", "off").Obj()
-		rule.TypeMeta = typedRule(network("off", "off")).TypeMeta
-		rule.Spec.Conditions = nil
-		rule.Spec.Requirements = []v1alpha1.Requirement{{Name: "ebs", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs"}}}
-		rules := file("rule.yaml", asYAML(rule))
+	It("uses the evidence in the file of nodes", func(ctx context.Context) {
+		n := build.MakeNode("one").UID("one").Created(time.Now().Add(-time.Hour)).Label("test", "off").Obj()
+		rule := network("off", "off").BootstrapOnly().
+			DaemonSets("kube-system", func(q *v1alpha1.DaemonSetsRequirement) { q.Untolerated = v1alpha1.UntoleratedHold })
+		rule.Evidence(v1alpha1.Requirement{Name: "ebs", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs"}})
+		rules := file("rule.yaml", asYAML(rule.Obj()))
 
-		csi := "\n---\n{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {name: one}, spec: {drivers: [{name: ebs, " +
-			"nodeID: one}]}}"
-		code, _, err := local(ctx, "simulate", "-f", rules, "--nodes", file("nodes.yaml", asYAML(n)+csi))
-		Expect(code).To(Equal(0), err)
-		code, out, _ := local(ctx, "simulate", "-f", rules, "--nodes", file("bare.yaml", asYAML(n)))
-		Expect(code).To(Equal(2))
-		Expect(out).To(ContainSubstring("Could not be read: rule off, requirement ebs, counts as missing: the file has no " +
-			"CSINodes"))
-	})
-
-	It("finds the DaemonSets that belong on a node in the file of nodes", func(ctx context.Context) {
-		n := typedNode(build.MakeNode("one").UID("one").Created(time.Now().Add(-time.Hour)).Label("test", "off").Obj())
-		rule := network("off", "off").Obj()
-		rule.TypeMeta = typedRule(network("off", "off")).TypeMeta
-		rule.Spec.Conditions, rule.Spec.EnforcementMode = nil, v1alpha1.EnforcementModeBootstrapOnly
-		rule.Spec.Requirements = []v1alpha1.Requirement{{Name: "agents", DaemonSets: &v1alpha1.DaemonSetsRequirement{
-			Namespaces: []v1alpha1.NamespaceName{"kube-system"}, Untolerated: v1alpha1.UntoleratedHold}}}
-		pod := "\n---\n{apiVersion: v1, kind: Pod, metadata: {name: other, namespace: kube-system}}\n---\n"
-		nodes := file("nodes.yaml", asYAML(n)+pod+asYAML(typedDaemonSet("kube-system")))
-
-		code, out, err := local(ctx, "simulate", "-f", file("rule.yaml", asYAML(rule)), "--nodes", nodes)
+		whole := asYAML(n, build.MakePod("kube-system", "other").Obj(), build.MakeDaemonSet("kube-system", "init").Obj(),
+			&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "one"},
+				Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "ebs", NodeID: "one"}}}})
+		code, out, err := local(ctx, "simulate", "-f", rules, "--nodes", file("nodes.yaml", whole))
 		Expect(code).To(Equal(2), err)
 		Expect(out).To(ContainSubstring("kube-system/init"))
-		Expect(out).NotTo(ContainSubstring("Could not be read"))
+		Expect(out).NotTo(Or(ContainSubstring("Could not be read"), ContainSubstring("ebs")))
+		_, out, _ = local(ctx, "simulate", "-f", rules, "--nodes", file("bare.yaml", asYAML(n)))
+		Expect(out).To(ContainSubstring("Could not be read: rule off, requirement ebs, counts as missing: the file has no " +
+			"CSINodes"))
 	})
 
 	DescribeTable("says what to do about", func(ctx context.Context, says, content string, more ...string) {
@@ -134,12 +120,6 @@ var _ = Describe("simulate", func() {
 		Entry("a number that is none", "--allow-tainted: must be a number or a percentage", valid, "--allow-tainted=many"),
 		Entry("a time that is none", "--at: must be a time such as", valid, "--at=yesterday"),
 	)
-
-	It("says which flag is missing", func(ctx context.Context) {
-		code, _, err := local(ctx, "simulate")
-		Expect(code).To(Equal(1))
-		Expect(err).To(ContainSubstring("must specify one of -f and -k"))
-	})
 })
 
 const (
@@ -150,28 +130,23 @@ taint: {key: readiness.k8s.io/x, effect: NoSchedule}, enforcementMode: continuou
 )
 
 var _ = Describe("lint", func() {
-	It("has nothing to say about a good rule", func(ctx context.Context) {
-		gentle := file("x.yaml", strings.Replace(valid, "NoSchedule", "PreferNoSchedule", 1))
-		code, out, err := local(ctx, "lint", "-f", gentle, "--strict")
-		Expect(code).To(Equal(0), err)
-		Expect(out).To(Equal("1 rule checked: no findings.\n"))
-	})
-
-	It("advises what to set in autoscalers, which is no fault", func(ctx context.Context) {
-		code, out, err := local(ctx, "lint", "-f", file("x.yaml", valid), "--strict")
-		Expect(code).To(Equal(0), err)
-		Expect(out).To(And(ContainSubstring("rule x: advice: spec.taint.key: Karpenter treats keys under"),
-			ContainSubstring("rule x: advice: spec.maxUnavailable: cluster-autoscaler counts")))
-	})
-
-	It("warns, and fails only if that is asked for", func(ctx context.Context) {
-		evicting := file("x.yaml", strings.Replace(valid, "NoSchedule", "NoExecute", 1))
-		code, out, _ := local(ctx, "lint", "-f", evicting)
-		Expect(code).To(Equal(0))
-		Expect(out).To(ContainSubstring("rule x: warning: spec.maxUnavailable: NoExecute without maxUnavailable"))
-		code, _, _ = local(ctx, "lint", "-f", evicting, "--strict")
-		Expect(code).To(Equal(2))
-	})
+	DescribeTable("judges a valid rule, whose taint has the effect", func(ctx context.Context, effect, strict string,
+		want int, says ...string) {
+		code, out, err := local(ctx, "lint", "-f", file("x.yaml", strings.Replace(valid, "NoSchedule", effect, 1)),
+			"--strict="+strict)
+		Expect(code).To(Equal(want), err)
+		for _, text := range says {
+			Expect(out).To(ContainSubstring(text))
+		}
+	},
+		Entry("PreferNoSchedule: no findings", "PreferNoSchedule", "true", 0, "1 rule checked: no findings.\n"),
+		Entry("NoSchedule: advice, which is no fault", "NoSchedule", "true", 0,
+			"rule x: advice: spec.taint.key: Karpenter treats keys under",
+			"rule x: advice: spec.maxUnavailable: cluster-autoscaler counts"),
+		Entry("NoExecute: a warning", "NoExecute", "false", 0,
+			"rule x: warning: spec.maxUnavailable: NoExecute without maxUnavailable"),
+		Entry("NoExecute: a warning, which fails if that is asked for", "NoExecute", "true", 2),
+	)
 
 	It("finds what the API server would refuse", func(ctx context.Context) {
 		broken := strings.NewReplacer("NoSchedule", "Never", "nodeSelector: {matchLabels: {a: b}}",
@@ -196,16 +171,9 @@ var _ = Describe("lint", func() {
 	})
 
 	It("finds circles and deadlocks among the files", func(ctx context.Context) {
-		a, b := network("a", "l"), network("b", "l")
-		a.Spec.Requirements = []v1alpha1.Requirement{{Name: "b",
-			RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "b"}},
-			{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system",
-				Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}}}}
-		a.MaxUnavailable("1").DaemonSets("kube-system")
-		b.Spec.Requirements = []v1alpha1.Requirement{{Name: "a",
-			RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "a"}}}
-		code, out, _ := local(ctx, "lint", "-f", file("x.yaml", asYAML(typedRule(a), typedRule(b),
-			typedDaemonSet("kube-system"))))
+		a, b := requiring(network("a", "l"), "b", "kube-system"), requiring(network("b", "l"), "a", "")
+		code, out, _ := local(ctx, "lint", "-f", file("x.yaml", asYAML(a, b,
+			build.MakeDaemonSet("kube-system", "init").Obj())))
 		Expect(code).To(Equal(1))
 		Expect(out).To(ContainSubstring("rule a: error: spec.requirements: rules require each other in a cycle: a " +
 			"requires b requires a (Cycle)"))
@@ -218,13 +186,8 @@ var _ = Describe("lint", func() {
 	It("knows the cluster where it is asked to", func(ctx context.Context) {
 		node(ctx, "linted")
 		create(ctx, network("first", "linted").Obj())
-		rule := network("second", "linted").Taint("readiness.k8s.io/first", "", "NoSchedule")
-		rule.Spec.Requirements = []v1alpha1.Requirement{
-			{Name: "first", RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "nope"}},
-			{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "default",
-				Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}}}}
-		rule.MaxUnavailable("1").DaemonSets("default")
-		rules := file("x.yaml", asYAML(typedRule(rule)))
+		rules := file("x.yaml", asYAML(requiring(network("second", "linted").Taint("readiness.k8s.io/first", "",
+			"NoSchedule"), "nope", "default")))
 
 		_, out, _ := local(ctx, "lint", "-f", rules)
 		Expect(out).NotTo(Or(ContainSubstring("warning"), ContainSubstring("nope")),
@@ -234,13 +197,24 @@ var _ = Describe("lint", func() {
 		Expect(out).To(ContainSubstring("rule first has the same taint readiness.k8s.io/first:NoSchedule: on nodes that " +
 			"both select (1 at present)"))
 		Expect(out).To(ContainSubstring("rule nope does not exist"))
-		Expect(out).To(ContainSubstring("no workload in namespace default creates pods a=b"))
+		Expect(out).To(ContainSubstring("no workload in namespace default creates pods app=init"))
 		Expect(out).To(ContainSubstring("the rule waits for 0 of the DaemonSets in the cluster, and requires at least 1"))
 
-		create(ctx, typedDaemonSet("default"))
+		create(ctx, build.MakeDaemonSet("default", "init").Obj())
 		_, out, _ = nodegate(ctx, "lint", "-f", rules, "--live")
 		Expect(out).To(ContainSubstring("DaemonSet default/init does not tolerate this rule's own taint"))
 		Expect(out).To(ContainSubstring("leaves out DaemonSets that do not tolerate its own taint " +
 			"readiness.k8s.io/first:NoSchedule: default/init"))
 	})
 })
+
+// requiring makes a rule require another one and, if a namespace is given, the pods and the DaemonSets there.
+func requiring(r *build.RuleWrapper, rule, namespace string) *v1alpha1.NodeReadinessRule {
+	r.After(rule)
+	if namespace != "" {
+		r.Evidence(v1alpha1.Requirement{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: namespace,
+			Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"app": "init"}}}})
+		r.MaxUnavailable("1").DaemonSets(namespace)
+	}
+	return r.Obj()
+}

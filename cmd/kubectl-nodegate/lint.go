@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	ruleadmission "github.com/nodegate/nodegate/internal/admission/rule"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -102,8 +103,16 @@ func (p *plugin) live(ctx context.Context, files *ruleset.Set, facts *lint.Facts
 	for _, r := range files.All() {
 		set = set.With(r)
 	}
-	for _, problem := range c.Facts(ctx, set, facts) {
-		fmt.Fprintln(p.streams.ErrOut, "warning:", problem)
+	found, err := (&ruleadmission.Cluster{Nodes: c, Live: c}).Facts(ctx, set.All()...)
+	if err != nil {
+		fmt.Fprintln(p.streams.ErrOut, "warning:", input.Explain(err, "reading facts about the cluster"))
+	}
+	facts.Nodes, facts.Operator = found.Nodes, found.Operator
+	switch {
+	case found.Workloads != nil:
+		facts.Workloads = append(found.Workloads, facts.Workloads...) // not nil: they are known
+	case err != nil:
+		facts.Workloads = nil // those of the files are not all
 	}
 	return set, nil
 }

@@ -4,17 +4,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,22 +39,9 @@ var _ = BeforeSuite(func() {
 })
 
 // output is a buffer that may be read while it is written to.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
+type output struct{ *gbytes.Buffer }
 
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
+func (o output) String() string { return string(o.Contents()) }
 
 // call is a command line.
 type call struct {
@@ -65,9 +51,9 @@ type call struct {
 
 // calling is a call with this answer on stdin, or without a terminal if the answer is empty.
 func calling(answer string) *call {
-	c := &call{}
+	c := &call{out: output{gbytes.NewBuffer()}, err: output{gbytes.NewBuffer()}}
 	c.plugin = &plugin{
-		streams: genericiooptions.IOStreams{In: strings.NewReader(answer), Out: &c.out, ErrOut: &c.err},
+		streams: genericiooptions.IOStreams{In: strings.NewReader(answer), Out: c.out, ErrOut: c.err},
 		now:     time.Now, getenv: func(string) string { return "" }, asks: func() bool { return answer != "" },
 	}
 	return c

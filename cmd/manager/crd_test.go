@@ -21,13 +21,35 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-func TestApplyCRD(t *testing.T) {
+// TestCommands runs the commands beside the operator on one API server, one after the other.
+func TestCommands(t *testing.T) {
 	server := cluster.ForTest(t, cluster.Options{CRD: true})
 	client, err := apiextensions.NewForConfig(server.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
 	crds := client.CustomResourceDefinitions()
+	t.Run("delete-rules", func(t *testing.T) { deletes(t, server, crds) }) // in the end also the CRD
+	t.Run("apply-crd", func(t *testing.T) { applies(t, crds) })
+}
+
+// deleteDefinition deletes the CRD, and waits until it is gone.
+func deleteDefinition(t *testing.T, crds apiextensions.CustomResourceDefinitionInterface) {
+	t.Helper()
+	if err := crds.Delete(t.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			_, err := crds.Get(ctx, crd.Name, metav1.GetOptions{})
+			return apierrors.IsNotFound(err), nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func applies(t *testing.T, crds apiextensions.CustomResourceDefinitionInterface) {
 	apply := func(want string) {
 		t.Helper()
 		out := &bytes.Buffer{}
@@ -47,7 +69,7 @@ func TestApplyCRD(t *testing.T) {
 		return definition
 	}
 
-	apply("unchanged") // the server is started with it
+	apply("created")
 	ours := found()
 
 	another := ours.DeepCopy()
@@ -57,7 +79,7 @@ func TestApplyCRD(t *testing.T) {
 	spec := schema.Properties["spec"]
 	delete(spec.Properties, "probes")
 	schema.Properties["spec"] = spec
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the API server writes its status meanwhile
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the API server writes its status meanwhile
 		another.ResourceVersion = found().ResourceVersion
 		_, err := crds.Update(t.Context(), another, metav1.UpdateOptions{FieldManager: "helm"})
 		return err
@@ -74,17 +96,4 @@ func TestApplyCRD(t *testing.T) {
 		t.Error("a field of this version is missing")
 	}
 	apply("unchanged")
-
-	if err := crds.Delete(t.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true,
-		func(ctx context.Context) (bool, error) {
-			_, err := crds.Get(ctx, crd.Name, metav1.GetOptions{})
-			return apierrors.IsNotFound(err), nil
-		})
-	if err != nil {
-		t.Fatal(err)
-	}
-	apply("created")
 }

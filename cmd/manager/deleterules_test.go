@@ -12,31 +12,24 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
-
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-func TestDeleteRules(t *testing.T) {
-	server := cluster.ForTest(t, cluster.Options{CRD: true})
+func deletes(t *testing.T, server *cluster.Cluster, crds apiextensions.CustomResourceDefinitionInterface) {
 	create := func(names ...string) {
 		t.Helper()
 		for _, name := range names {
-			rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: name,
-				Finalizers: []string{v1alpha1.Finalizer}}}
-			rule.Spec.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{"a": "b"}
-			rule.Spec.Conditions = []v1alpha1.ConditionRequirement{{Type: "example.com/Ready",
-				RequiredStatus: v1alpha1.ConditionTrue}}
-			rule.Spec.Taint = &v1alpha1.Taint{Key: "readiness.k8s.io/Ready", Effect: "NoSchedule"}
-			rule.Spec.EnforcementMode = v1alpha1.EnforcementModeContinuous
+			rule := build.MakeRule(name).Selector("a", "b").Condition("example.com/Ready").
+				Taint("readiness.k8s.io/Ready", "", "NoSchedule").Obj()
+			rule.Finalizers = []string{v1alpha1.Finalizer}
 			if err := server.Client.Create(t.Context(), rule); err != nil {
 				t.Fatal(err)
 			}
@@ -145,7 +138,7 @@ func TestDeleteRules(t *testing.T) {
 		t.Errorf("what the API server refuses is not told: %v", err)
 	}
 
-	deleteDefinition(t, server)
+	deleteDefinition(t, crds)
 	for _, names := range [][]string{nil, {"network"}} {
 		if err := deleteRules(ctx, server.Client, names, out); err != nil {
 			t.Errorf("without the CRD there is nothing to delete: %v", err)
@@ -157,25 +150,6 @@ func TestDeleteRules(t *testing.T) {
 		if err := deleteRules(ctx, fresh, names, out); err != nil {
 			t.Errorf("nor for a client that has just started: %v", err)
 		}
-	}
-}
-
-func deleteDefinition(t *testing.T, server *cluster.Cluster) {
-	t.Helper()
-	c, err := apiextensions.NewForConfig(server.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.CustomResourceDefinitions().Delete(t.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true,
-		func(ctx context.Context) (bool, error) {
-			_, err := c.CustomResourceDefinitions().Get(ctx, crd.Name, metav1.GetOptions{})
-			return apierrors.IsNotFound(err), nil
-		})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -11,10 +11,12 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/client-go/rest"
+
+	"github.com/nodegate/nodegate/internal/operator"
 )
 
-// parsed returns the options of a command line that is in order.
-func parsed(t *testing.T, args ...string) *options {
+// parsed returns the options of a command line that is in order, and the settings that it makes.
+func parsed(t *testing.T, args ...string) (*options, *operator.Options) {
 	t.Helper()
 	o := &options{}
 	fs := pflag.NewFlagSet("manager", pflag.ContinueOnError)
@@ -22,10 +24,11 @@ func parsed(t *testing.T, args ...string) *options {
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.settings(""); err != nil {
+	s, err := o.settings("")
+	if err != nil {
 		t.Fatal(err)
 	}
-	return o
+	return o, s
 }
 
 // TestTheCommandLineOfTheIncumbent has each of its flags, with a value that its users give, and what it does.
@@ -33,70 +36,65 @@ func TestTheCommandLineOfTheIncumbent(t *testing.T) {
 	client := func(o *options) *rest.Config { return restConfig(&rest.Config{}, &o.client) }
 	for name, c := range map[string]struct {
 		args []string
-		want bool
-		does func(*options) bool
+		does func(*options, *operator.Options) bool
 	}{
 		"metrics off": {args: []string{"--metrics-bind-address=0"},
-			does: func(o *options) bool { return managerOptions(o).Metrics.BindAddress == "0" }},
+			does: func(o *options, _ *operator.Options) bool { return managerOptions(o).Metrics.BindAddress == "0" }},
 		"metrics over HTTPS": {args: []string{"--metrics-bind-address=:8443", "--metrics-secure=true"},
-			does: func(o *options) bool {
+			does: func(o *options, _ *operator.Options) bool {
 				m := managerOptions(o).Metrics
 				return m.BindAddress == ":8443" && m.SecureServing && m.FilterProvider != nil
 			}},
 		"metrics over HTTP, with a directory that only HTTPS uses": {
 			args: []string{"--metrics-bind-address=:8080", "--metrics-secure=false", "--metrics-cert-dir=/certs"},
-			does: func(o *options) bool {
+			does: func(o *options, _ *operator.Options) bool {
 				m := managerOptions(o).Metrics
 				return m.BindAddress == ":8080" && !m.SecureServing && m.FilterProvider == nil
 			}},
 		"a certificate for metrics": {args: []string{"--metrics-cert-dir=/certs"},
-			does: func(o *options) bool { return managerOptions(o).Metrics.CertDir == "/certs" }},
+			does: func(o *options, _ *operator.Options) bool { return managerOptions(o).Metrics.CertDir == "/certs" }},
 		"probes": {args: []string{"--health-probe-bind-address=:9081"},
-			does: func(o *options) bool { return managerOptions(o).HealthProbeBindAddress == ":9081" }},
+			does: func(o *options, _ *operator.Options) bool { return managerOptions(o).HealthProbeBindAddress == ":9081" }},
 		"pprof": {args: []string{"--pprof-bind-address=127.0.0.1:6060"},
-			does: func(o *options) bool { return managerOptions(o).PprofBindAddress == "127.0.0.1:6060" }},
+			does: func(o *options, _ *operator.Options) bool {
+				return managerOptions(o).PprofBindAddress == "127.0.0.1:6060"
+			}},
 		"an election": {args: []string{"--leader-elect", "--leader-election-namespace=nrr-system"},
-			does: func(o *options) bool {
+			does: func(o *options, _ *operator.Options) bool {
 				m := managerOptions(o)
 				return m.LeaderElection && m.LeaderElectionNamespace == "nrr-system"
 			}},
 		"no election": {args: []string{"--leader-elect=false"},
-			does: func(o *options) bool { return !managerOptions(o).LeaderElection }},
+			does: func(o *options, _ *operator.Options) bool { return !managerOptions(o).LeaderElection }},
 		"webhooks": {args: []string{"--enable-webhook"},
-			does: func(o *options) bool { s, err := o.settings(""); return err == nil && s.Webhooks != nil }},
+			does: func(_ *options, s *operator.Options) bool { return s.Webhooks != nil }},
 		"no webhooks": {args: []string{"--enable-webhook=false"},
-			does: func(o *options) bool { s, err := o.settings(""); return err == nil && s.Webhooks == nil }},
+			does: func(_ *options, s *operator.Options) bool { return s.Webhooks == nil }},
 		"metrics of node states": {args: []string{"--enable-node-state-metrics"},
-			does: func(o *options) bool { s, err := o.settings(""); return err == nil && s.NodeStateMetrics }},
+			does: func(_ *options, s *operator.Options) bool { return s.NodeStateMetrics }},
 		"the startup objective by default": {
-			does: func(o *options) bool {
-				s, err := o.settings("")
-				return err == nil && s.StartupObjective == 5*time.Minute
-			}},
+			does: func(_ *options, s *operator.Options) bool { return s.StartupObjective == 5*time.Minute }},
 		"a startup objective": {args: []string{"--startup-objective=90s"},
-			does: func(o *options) bool {
-				s, err := o.settings("")
-				return err == nil && s.StartupObjective == 90*time.Second
-			}},
+			does: func(_ *options, s *operator.Options) bool { return s.StartupObjective == 90*time.Second }},
 		"no limit of requests": {args: []string{"--kube-api-qps=-1", "--kube-api-burst=-1"},
-			does: func(o *options) bool { return client(o).QPS < 0 }},
+			does: func(o *options, _ *operator.Options) bool { return client(o).QPS < 0 }},
 		"no limit of requests, regardless of the burst": {args: []string{"--kube-api-qps=-1", "--kube-api-burst=100"},
-			does: func(o *options) bool { return client(o).QPS < 0 }},
+			does: func(o *options, _ *operator.Options) bool { return client(o).QPS < 0 }},
 		"a limit of requests": {args: []string{"--kube-api-qps=50", "--kube-api-burst=70"},
-			does: func(o *options) bool { return client(o).QPS == 50 && client(o).Burst == 70 }},
+			does: func(o *options, _ *operator.Options) bool { return client(o).QPS == 50 && client(o).Burst == 70 }},
 		"a limit of requests without one of bursts": {args: []string{"--kube-api-qps=50", "--kube-api-burst=-1"},
-			does: func(o *options) bool { return client(o).QPS == 50 && client(o).Burst == 100 }},
+			does: func(o *options, _ *operator.Options) bool { return client(o).QPS == 50 && client(o).Burst == 100 }},
 		"workers": {args: []string{"--node-concurrent-reconciles=10", "--rule-concurrent-reconciles=5"},
-			does: func(o *options) bool { return o.workers.nodes == 10 && o.workers.rules == 5 }},
+			does: func(o *options, _ *operator.Options) bool { return o.workers.nodes == 10 && o.workers.rules == 5 }},
 		"a log for people": {args: []string{"--zap-devel", "--zap-encoder=console", "--zap-log-level=debug",
 			"--zap-stacktrace-level=panic", "--zap-time-encoding=rfc3339"},
-			does: func(o *options) bool {
+			does: func(o *options, _ *operator.Options) bool {
 				return o.logging.Development && o.logging.NewEncoder != nil && o.logging.Level.Enabled(zapcore.DebugLevel) &&
 					!o.logging.StacktraceLevel.Enabled(zapcore.ErrorLevel) && o.logging.TimeEncoder != nil
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if o := parsed(t, c.args...); !c.does(o) {
+			if o, s := parsed(t, c.args...); !c.does(o, s) {
 				t.Errorf("%s does something else: %+v", strings.Join(c.args, " "), o)
 			}
 		})
@@ -116,7 +114,8 @@ func TestTheAgentsConfigurationIsInTheOperatorsNamespace(t *testing.T) {
 		"not written":                        {[]string{"--agent-config="}, "own", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := parsed(t, c.args...).settings(c.own)
+			o, _ := parsed(t, c.args...)
+			s, err := o.settings(c.own)
 			got := ""
 			if err == nil && s.AgentConfig != nil {
 				got = s.AgentConfig.String()

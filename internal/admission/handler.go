@@ -5,12 +5,14 @@ package admission
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -21,6 +23,23 @@ type Handler interface {
 	admission.Handler
 	// Path is the URL path, as in the webhook's configuration.
 	Path() string
+}
+
+// Decode decodes an object of a request. It has the one version that the webhook's configuration names.
+func Decode[T any](raw []byte) (*T, error) {
+	if len(raw) == 0 {
+		return nil, errors.New("the request has no object")
+	}
+	object := new(T)
+	if err := json.Unmarshal(raw, object); err != nil {
+		return nil, err
+	}
+	return object, nil
+}
+
+// Unreadable allows a request whose object cannot be read, because a fault of the operator must not block requests.
+func Unreadable(kind string, err error) admission.Response {
+	return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: cannot read the %s of the request: %v", kind, err))
 }
 
 // Server serves handlers. webhook.Server implements it.
@@ -35,12 +54,10 @@ func Register(server Server, handlers ...Handler) {
 	}
 }
 
-var failed = prometheus.NewCounterVec(prometheus.CounterOpts{
+var failed = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 	Name: "node_readiness_webhook_failures_total",
 	Help: "Requests that a webhook failed to review and therefore allowed, by the webhook's path.",
 }, []string{"path"})
-
-func init() { metrics.Registry.MustRegister(failed) }
 
 // careful allows a request if its handler panics, because a fault of the operator must not block requests.
 type careful struct{ Handler }

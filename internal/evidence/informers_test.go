@@ -4,17 +4,18 @@
 package evidence
 
 import (
-	"context"
 	"net/http"
-	"sync/atomic"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -24,27 +25,151 @@ import (
 	"github.com/nodegate/nodegate/test/build"
 )
 
-type nothing struct{}
+// init removes a handler of client-go that sleeps after an error, by the time of another test's bubble.
+func init() { utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] }
 
-func (nothing) NodesChanged(...string) {}
-func (nothing) AvailabilityChanged()   {}
+// settled returns how often availability has changed since the last time, once nothing happens any more.
+func (h *heard) settled() (availability int) {
+	time.Sleep(5 * time.Minute) // informers try again within one
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	availability, h.availability = h.availability, 0
+	return availability
+}
 
-func compiled(t *testing.T, requirement v1alpha1.Requirement) *ruleset.Rule {
-	t.Helper()
+// api is an API server in memory that refuses all that is about some resources.
+type api struct {
+	*fake.Clientset
+	mu      sync.Mutex
+	refused map[string]error
+	watches map[string]apiwatch.Interface
+}
+
+func newAPI(objects ...runtime.Object) *api {
+	a := &api{Clientset: fake.NewClientset(objects...), refused: map[string]error{},
+		watches: map[string]apiwatch.Interface{}}
+	refusal := func(action clienttesting.Action) error {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.refused[action.GetResource().Resource]
+	}
+	a.PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		err := refusal(action)
+		return err != nil, nil, err
+	})
+	a.PrependWatchReactor("*", func(action clienttesting.Action) (bool, apiwatch.Interface, error) {
+		if err := refusal(action); err != nil {
+			return true, nil, err
+		}
+		resource, options := action.GetResource(), metav1.ListOptions{}
+		if w, ok := action.(clienttesting.WatchActionImpl); ok {
+			options = w.ListOptions
+		}
+		if options.SendInitialEvents != nil {
+			return true, nil, apierrors.NewBadRequest("an older server wants a list first")
+		}
+		w, err := a.Tracker().Watch(resource, action.GetNamespace(), options)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.watches[resource.Resource] = w
+		return true, w, err
+	})
+	return a
+}
+
+// refuse refuses requests about a resource from now on, and ends its watch. Without an error it ends that.
+func (a *api) refuse(resource string, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refused[resource] = err
+	if w := a.watches[resource]; w != nil && err != nil {
+		w.Stop()
+	}
+}
+
+func forbidden(resource string) error {
+	return apierrors.NewForbidden(corev1.Resource(resource), "", nil)
+}
+
+// compiled is a rule with one requirement, which is called a.
+func compiled(requirement v1alpha1.Requirement) *ruleset.Rule {
 	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "", corev1.TaintEffectNoSchedule).Obj()
+	requirement.Name = "a"
 	r.Spec.Requirements = []v1alpha1.Requirement{requirement}
 	return ruleset.Compile(r, nil, time.Now())
+}
+
+func daemonSetsOf(namespace v1alpha1.NamespaceName) v1alpha1.Requirement {
+	return v1alpha1.Requirement{DaemonSets: &v1alpha1.DaemonSetsRequirement{
+		Namespaces: []v1alpha1.NamespaceName{namespace}}}
+}
+
+func TestEvidenceThatCannotBeReadIsAProblemUntilItCan(t *testing.T) {
+	const cannot = "spec.requirements[0]: the evidence of requirement a cannot be read: "
+	for name, tc := range map[string]struct {
+		rule     *ruleset.Rule
+		resource string
+		err      error
+		says     string
+		lost     bool // permissions may be taken away later
+	}{
+		"pods": {compiled(initPods("kube-system")), "pods", forbidden("pods"), "pods is forbidden", true},
+		"DaemonSets": {compiled(daemonSetsOf("kube-system")), "daemonsets", forbidden("daemonsets"),
+			"daemonsets is forbidden", true},
+		// Kubernetes 1.33 answers like this.
+		"an API server that is too old": {compiled(v1alpha1.Requirement{
+			Devices: &v1alpha1.DevicesRequirement{Driver: "gpu", Minimum: 1}}), "resourceslices",
+			&apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure,
+				Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}},
+			"the API server does not serve ResourceSlices of resource.k8s.io/v1, which need Kubernetes 1.34", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAPI()
+				a.refuse(tc.resource, tc.err)
+				set := ruleset.NewSet(tc.rule)
+				h := &heard{}
+				s := New(ClientInformers{Clients: a}, h)
+				s.SetRules(t.Context(), set)
+				refused := func() {
+					t.Helper()
+					if why := Read(t.Context(), a, set).Unread(&tc.rule.Requirements[0]); !strings.HasPrefix(why, tc.says) {
+						t.Errorf("a snapshot says %q", why)
+					}
+					told := h.settled()
+					if p := s.Unavailable(tc.rule); told == 0 || p == nil || p.Reason != ReasonUnavailable ||
+						!strings.HasPrefix(p.String(), cannot) || !strings.Contains(p.Message, tc.says) {
+						t.Errorf("told %d times, %v", told, p)
+					}
+				}
+				allowed := func() {
+					t.Helper()
+					a.refuse(tc.resource, nil)
+					if told := h.settled(); told == 0 || s.Unavailable(tc.rule) != nil {
+						t.Errorf("told %d times, %v", told, s.Unavailable(tc.rule))
+					}
+				}
+				refused()
+				allowed()
+				if tc.lost {
+					a.refuse(tc.resource, tc.err)
+					refused()
+					allowed()
+				}
+			})
+		})
+	}
 }
 
 // TestAListDoesNotEndTheFailureOfAWatch: without the permission to watch, a reflector lists again and again, and what
 // it has read is not kept up to date.
 func TestAListDoesNotEndTheFailureOfAWatch(t *testing.T) {
-	clients := fake.NewClientset()
 	changes := 0
 	f := &failures{changed: func() { changes++ }}
-	lw := f.told(ClientInformers{clients}.listWatch(&Watch{Object: &corev1.Pod{}, Namespace: "kube-system"}),
+	lw := f.told(ClientInformers{newAPI()}.listWatch(&Watch{Object: &corev1.Pod{}, Namespace: "kube-system"}),
 		func(error) {})
-	f.fail(apierrors.NewForbidden(corev1.Resource("pods"), "", nil), true)
+	f.fail(forbidden("pods"), true)
 	if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil || f.Failed() == "" {
 		t.Errorf("after a list: %q, %v", f.Failed(), err)
 	}
@@ -53,87 +178,11 @@ func TestAListDoesNotEndTheFailureOfAWatch(t *testing.T) {
 	}
 }
 
-func TestAPermissionThatIsTakenAwayIsAProblemUntilItIsBack(t *testing.T) {
-	var forbidden atomic.Bool
-	clients := fake.NewClientset()
-	clients.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-		if forbidden.Load() {
-			return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "", nil)
-		}
-		return true, &corev1.PodList{}, nil
-	})
-	watches := make(chan *apiwatch.FakeWatcher, 100)
-	clients.PrependWatchReactor("pods", func(clienttesting.Action) (bool, apiwatch.Interface, error) {
-		if forbidden.Load() {
-			return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "", nil)
-		}
-		w := apiwatch.NewFakeWithOptions(apiwatch.FakeOptions{ChannelSize: 1})
-		w.Action(apiwatch.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1",
-			Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}})
-		watches <- w
-		return true, w, nil
-	})
-	rule := compiled(t, v1alpha1.Requirement{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system",
-		Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}}})
-	s := New(ClientInformers{Clients: clients}, nothing{})
-	s.SetRules(t.Context(), ruleset.NewSet(rule))
-	until := func(what string, met func(*ruleset.Problem) bool) {
-		t.Helper()
-		if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true,
-			func(context.Context) (bool, error) {
-				return met(s.Unavailable(rule)), nil
-			}); err != nil {
-			t.Fatalf("%s: %v", what, s.Unavailable(rule))
-		}
-	}
-	until("it has been read", func(p *ruleset.Problem) bool { return p == nil })
-	forbidden.Store(true)
-	(<-watches).Stop()
-	until("it is forbidden", func(p *ruleset.Problem) bool { return p != nil && p.Reason == ReasonUnavailable })
-	forbidden.Store(false)
-	until("it is allowed again", func(p *ruleset.Problem) bool { return p == nil })
-}
-
 func TestAnInvalidSelectorIsNotWatched(t *testing.T) {
-	selector := v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}
-	selector.MatchLabels = map[string]v1alpha1.LabelValue{"not a label": "b"}
-	rule := compiled(t, v1alpha1.Requirement{Name: "init",
-		Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system", Selector: selector}})
-	if len(rule.Problems) == 0 {
-		t.Fatal("the rule is valid")
-	}
-	if needed := neededBy(ruleset.NewSet(rule)); len(needed) > 0 {
+	requirement := initPods("kube-system")
+	requirement.Pods.Selector.MatchLabels["not a label"] = "b"
+	rule := compiled(requirement)
+	if needed := neededBy(ruleset.NewSet(rule)); len(rule.Problems) == 0 || len(needed) > 0 {
 		t.Errorf("watches %v", needed)
-	}
-}
-
-// TestAnAPIServerThatIsTooOld: Kubernetes 1.33 answers like this, to a list and to a watch.
-func TestAnAPIServerThatIsTooOld(t *testing.T) {
-	lacks := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure,
-		Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
-		Message: "the server could not find the requested resource"}}
-	clients := fake.NewClientset()
-	clients.PrependReactor("list", "resourceslices", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, lacks
-	})
-	clients.PrependWatchReactor("resourceslices", func(clienttesting.Action) (bool, apiwatch.Interface, error) {
-		return true, nil, lacks
-	})
-	rule := compiled(t, v1alpha1.Requirement{Name: "gpus",
-		Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.example.com", Minimum: 1}})
-	const why = "the API server does not serve ResourceSlices of resource.k8s.io/v1, which need Kubernetes 1.34"
-	const want = "the evidence of requirement gpus cannot be read: " + why
-	if got := Read(t.Context(), clients, ruleset.NewSet(rule)).Unread(&rule.Requirements[0]); got != why {
-		t.Errorf("a snapshot says %q", got)
-	}
-	s := New(ClientInformers{Clients: clients}, nothing{})
-	s.SetRules(t.Context(), ruleset.NewSet(rule))
-	var last *ruleset.Problem
-	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 10*time.Second, true,
-		func(context.Context) (bool, error) {
-			last = s.Unavailable(rule)
-			return last != nil && last.Reason == ReasonUnavailable && last.Message == want, nil
-		}); err != nil {
-		t.Errorf("the sources say %v", last)
 	}
 }

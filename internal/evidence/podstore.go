@@ -38,18 +38,6 @@ type slimPod struct {
 	pod  readiness.DaemonPod
 }
 
-// stripDaemonPod replaces a pod by a slimPod.
-func stripDaemonPod(o any) (any, error) {
-	pod, ok := o.(*corev1.Pod)
-	if !ok {
-		return o, nil
-	}
-	out := &slimPod{node: readiness.NodeOf(pod), ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name,
-		ResourceVersion: pod.ResourceVersion}}
-	out.pod, out.kept = readiness.DaemonPodOf(pod)
-	return out, nil
-}
-
 // followDaemonPods fills a store for a watch until the context ends.
 func (c ClientInformers) followDaemonPods(ctx context.Context, w *Watch) Informer {
 	ctx, cancel := context.WithCancel(ctx)
@@ -62,7 +50,7 @@ func (c ClientInformers) followDaemonPods(ctx context.Context, w *Watch) Informe
 }
 
 // Transformer implements cache.TransformingStore, so that the first list is never in memory as a whole.
-func (*podStore) Transformer() cache.TransformFunc { return stripDaemonPod }
+func (*podStore) Transformer() cache.TransformFunc { return transform(stripDaemonPod) }
 
 // Add implements cache.ReflectorStore.
 func (s *podStore) Add(o any) error { return s.apply(o, false) }
@@ -145,15 +133,13 @@ func slim(o any) (*slimPod, error) {
 	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = gone.Obj
 	}
-	stripped, err := stripDaemonPod(o)
-	if err != nil {
-		return nil, err
+	if pod, ok := o.(*corev1.Pod); ok {
+		o = stripDaemonPod(pod)
 	}
-	p, ok := stripped.(*slimPod)
-	if !ok {
-		return nil, fmt.Errorf("expected a pod, not a %T", o)
+	if p, ok := o.(*slimPod); ok {
+		return p, nil
 	}
-	return p, nil
+	return nil, fmt.Errorf("expected a pod, not a %T", o)
 }
 
 // Synced implements Informer.

@@ -4,24 +4,17 @@
 package evidence
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	apiwatch "k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -139,76 +132,50 @@ func TestTheStoreOfPodsTellsOfWhatItKeeps(t *testing.T) {
 	}
 }
 
-// daemonSetRule is a rule of the DaemonSets of kube-system.
-func daemonSetRule() *ruleset.Rule {
-	r := build.MakeRule("r").UID("u").Selector("a", "b").DaemonSets("kube-system").MaxUnavailable("1").
-		Taint("example.com/t", "", corev1.TaintEffectNoSchedule)
-	return ruleset.Compile(r.Obj(), nil, time.Now())
-}
-
 func TestGathersDaemonSetsAndTheirPods(t *testing.T) {
 	born := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	agent := build.MakeDaemonSet("kube-system", "agent")
-	clients := fake.NewClientset(agent.Obj(), agent.Pod("n", born).Obj(), build.MakeDaemonSet("default", "other").Obj(),
-		build.MakePod("kube-system", "foreign").Node("n").Obj())
-	var forbidden atomic.Bool
-	clients.PrependWatchReactor("*", func(a clienttesting.Action) (bool, apiwatch.Interface, error) {
-		if w, ok := a.(clienttesting.WatchActionImpl); ok && w.ListOptions.SendInitialEvents != nil {
-			return true, nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil) // the server wants a list first
-		}
-		return false, nil, nil
-	})
-	clients.PrependReactor("list", "daemonsets", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-		if forbidden.Load() {
-			return true, nil, apierrors.NewForbidden(corev1.Resource("daemonsets"), "", nil)
-		}
-		return false, nil, nil
-	})
-	rule := daemonSetRule()
-	check := func(name string, set *ruleset.Set, sets []*ruleset.DaemonSet, gather func(*readiness.Evidence)) {
+	objects := []apiruntime.Object{agent.Obj(), agent.Pod("n", born).Obj(), build.MakeDaemonSet("default", "other").Obj(),
+		build.MakePod("kube-system", "foreign").Node("n").Obj()}
+	rule := compiled(daemonSetsOf("kube-system"))
+	set := ruleset.NewSet(rule)
+	check := func(t *testing.T, from interface {
+		Gather(*ruleset.Set, string, *readiness.Evidence)
+		DaemonSets(string) []*ruleset.DaemonSet
+	}) {
 		t.Helper()
-		e := &readiness.Evidence{}
-		gather(e)
+		e, sets := &readiness.Evidence{}, from.DaemonSets("kube-system")
+		from.Gather(set, "n", e)
 		if pods := e.DaemonPods["kube-system"]; len(pods) != 1 || pods[0].Name != "agent-n" || len(sets) != 1 ||
 			sets[0].Name != "agent" {
-			t.Errorf("%s: pods %v, DaemonSets %v of %d rules", name, pods, sets, len(set.All()))
+			t.Errorf("pods %v, DaemonSets %v", pods, sets)
 		}
 	}
-	set := ruleset.NewSet(rule)
-	snapshot := Read(t.Context(), clients, set)
-	check("a snapshot", set, snapshot.DaemonSets("kube-system"),
-		func(e *readiness.Evidence) { snapshot.Gather(set, "n", e) })
-	file := Of([]apiruntime.Object{agent.Obj(), agent.Pod("n", born).Obj()}, set)
-	check("a file", set, file.DaemonSets("kube-system"), func(e *readiness.Evidence) { file.Gather(set, "n", e) })
-	if why := Of([]apiruntime.Object{agent.Obj()}, set).Unread(&rule.Requirements[0]); why != "the file has no Pods" {
-		t.Error(why)
-	}
-
-	forbidden.Store(true)
-	s := New(ClientInformers{Clients: clients}, nothing{})
-	s.SetRules(t.Context(), set)
-	until := func(what string, met func() bool) {
-		t.Helper()
-		if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true,
-			func(context.Context) (bool, error) { return met(), nil }); err != nil {
-			t.Fatalf("%s: %v", what, s.Unavailable(rule))
+	t.Run("read once", func(t *testing.T) { check(t, Read(t.Context(), newAPI(objects...), set)) })
+	t.Run("from a file", func(t *testing.T) {
+		check(t, Of(objects, set))
+		if why := Of(objects[:1], set).Unread(&rule.Requirements[0]); why != "the file has no Pods" {
+			t.Error(why)
 		}
-	}
-	until("the missing permission is named", func() bool {
-		p := s.Unavailable(rule)
-		return p != nil && p.Reason == ReasonUnavailable && strings.Contains(p.Message, "forbidden")
 	})
-	forbidden.Store(false)
-	until("all has been read", func() bool { return s.Unavailable(rule) == nil })
-	check("watches", set, s.DaemonSets("kube-system"), func(e *readiness.Evidence) { s.Gather(set, "n", e) })
-	s.StopUnused(ruleset.NewSet())
-	if len(s.running) != 0 {
-		t.Error("watches go on that no rule needs")
-	}
+	t.Run("watched", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			h := &heard{}
+			s := New(ClientInformers{Clients: newAPI(objects...)}, h)
+			s.SetRules(t.Context(), set)
+			if h.settled(); s.Unavailable(rule) != nil {
+				t.Error(s.Unavailable(rule))
+			}
+			check(t, s)
+			if s.StopUnused(ruleset.NewSet()); len(s.running) != 0 {
+				t.Error("watches go on that no rule needs")
+			}
+		})
+	})
 }
 
 func TestRemembersSinceWhenADaemonSetHasNoPod(t *testing.T) {
-	s, set := New(nil, nothing{}), ruleset.NewSet(daemonSetRule())
+	s, set := New(nil, &heard{}), ruleset.NewSet(compiled(daemonSetsOf("kube-system")))
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	pass := func(at time.Time, asks ...types.UID) (since []time.Time) {
 		e := &readiness.Evidence{}

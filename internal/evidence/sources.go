@@ -111,14 +111,14 @@ func watchOf(k key) *Watch {
 	case csiNodes:
 		w.Object, w.Strip = &storagev1.CSINode{}, cache.TransformStripManagedFields()
 	case resourceSlices:
-		w.Object, w.Strip = &resourcev1.ResourceSlice{}, stripSlice
+		w.Object, w.Strip = &resourcev1.ResourceSlice{}, transform(stripSlice)
 	case daemonSets:
-		w.Object, w.Strip = &appsv1.DaemonSet{}, compileDaemonSet
+		w.Object, w.Strip = &appsv1.DaemonSet{}, transform(compileDaemonSet)
 	case daemonPods:
-		w.Object, w.Strip, w.OfDaemonSets = &corev1.Pod{}, stripDaemonPod, true
+		w.Object, w.Strip, w.OfDaemonSets = &corev1.Pod{}, transform(stripDaemonPod), true
 		w.Options.FieldSelector = NotEnded.String()
 	case selectedPods:
-		w.Object, w.Strip = &corev1.Pod{}, stripPod
+		w.Object, w.Strip = &corev1.Pod{}, transform(stripPod)
 		w.Options.LabelSelector, w.Options.FieldSelector = k.labels, NotEnded.String()
 	}
 	return w

@@ -142,16 +142,6 @@ var _ = Describe("A snapshot of evidence", func() {
 		Expect(e.CSINode.Spec.Drivers[0].Name).To(Equal("ebs"))
 		Expect(e.Devices).To(BeNil(), "no rule requires devices, so they are not read")
 	})
-
-	It("says what may not be read", func(ctx context.Context) {
-		config := rest.CopyConfig(server.Config())
-		config.Impersonate.UserName = "guest"
-		clients, err := kubernetes.NewForConfig(config)
-		Expect(err).NotTo(HaveOccurred())
-		set := setOf(initPods("default"))
-		s := Read(ctx, clients, set)
-		Expect(s.Unread(&set.All()[0].Requirements[0])).To(ContainSubstring("pods is forbidden"))
-	})
 })
 
 var _ = Describe("The sources of evidence", func() {
@@ -209,22 +199,6 @@ var _ = Describe("The sources of evidence", func() {
 		Expect(gathered(s, set, "n2").Devices).To(BeEmpty())
 	})
 
-	It("say which evidence a rule cannot be judged by, and why", func(ctx context.Context) {
-		guest := rest.CopyConfig(server.Config())
-		guest.Impersonate = rest.ImpersonationConfig{UserName: "guest"}
-		set := setOf(initPods("kube-system"))
-		s, h := start(ctx, guest, set)
-		Eventually(func() string {
-			p := s.Unavailable(set.All()[0])
-			Expect(p).NotTo(BeNil())
-			return p.Reason + ": " + p.String()
-		}).Should(And(HavePrefix("EvidenceUnavailable: spec.requirements[0]: the evidence of requirement a cannot be read"),
-			ContainSubstring("forbidden")))
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		Expect(h.availability).To(BeNumerically(">", 0))
-	})
-
 	It("end what no rule needs any more", func(ctx context.Context) {
 		set := setOf(initPods("default"))
 		s, _ := start(ctx, server.Config(), set)
@@ -239,8 +213,7 @@ var _ = Describe("The sources of evidence", func() {
 func TestStripKeepsNothingElse(t *testing.T) {
 	p := pod("a", "n", nil)
 	p.Spec.Volumes = []corev1.Volume{{Name: strings.Repeat("x", 10)}}
-	got, err := stripPod(p)
-	if stripped, ok := got.(*corev1.Pod); err != nil || !ok || len(stripped.Spec.Volumes) != 0 {
-		t.Errorf("%v, %v", got, err)
+	if stripped, ok := stripPod(p).(*corev1.Pod); !ok || len(stripped.Spec.Volumes) != 0 {
+		t.Errorf("%v", stripped)
 	}
 }

@@ -7,16 +7,25 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
+	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// stripPod drops all fields of a pod except its metadata, node, tolerations and readiness.
-func stripPod(o any) (any, error) {
-	pod, ok := o.(*corev1.Pod)
-	if !ok {
+// transform returns a transform of the objects of a type. Others stay as they are.
+func transform[T any](f func(T) any) cache.TransformFunc {
+	return func(o any) (any, error) {
+		if object, ok := o.(T); ok {
+			return f(object), nil
+		}
 		return o, nil
 	}
+}
+
+// stripPod drops all fields of a pod except its metadata, node, tolerations and readiness.
+func stripPod(pod *corev1.Pod) any {
 	pod.ManagedFields = nil
 	kept := corev1.PodSpec{NodeName: pod.Spec.NodeName, Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations}
 	for i := range pod.Spec.Containers {
@@ -34,26 +43,25 @@ func stripPod(o any) (any, error) {
 			State: c.State})
 	}
 	pod.Status = status
-	return pod, nil
+	return pod
 }
 
 // stripSlice drops all fields of devices except the name and taints.
-func stripSlice(o any) (any, error) {
-	slice, ok := o.(*resourcev1.ResourceSlice)
-	if !ok {
-		return o, nil
-	}
+func stripSlice(slice *resourcev1.ResourceSlice) any {
 	slice.ManagedFields = nil
 	for i := range slice.Spec.Devices {
 		slice.Spec.Devices[i] = resourcev1.Device{Name: slice.Spec.Devices[i].Name, Taints: slice.Spec.Devices[i].Taints}
 	}
-	return slice, nil
+	return slice
+}
+
+// stripDaemonPod replaces a pod by a slimPod.
+func stripDaemonPod(pod *corev1.Pod) any {
+	out := &slimPod{node: readiness.NodeOf(pod), ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name,
+		ResourceVersion: pod.ResourceVersion}}
+	out.pod, out.kept = readiness.DaemonPodOf(pod)
+	return out
 }
 
 // compileDaemonSet replaces a DaemonSet by its compiled form.
-func compileDaemonSet(o any) (any, error) {
-	if set, ok := o.(*appsv1.DaemonSet); ok {
-		return ruleset.CompileDaemonSet(set), nil
-	}
-	return o, nil
-}
+func compileDaemonSet(set *appsv1.DaemonSet) any { return ruleset.CompileDaemonSet(set) }

@@ -4,10 +4,7 @@
 package fleet
 
 import (
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,19 +23,11 @@ func publishing(limit string, generation int64) *ruleset.Rule {
 	return ruleset.Compile(r.Obj(), nil, now)
 }
 
-// marking is a fleet under a rule that publishes a condition, with maxUnavailable: 1.
-type marking struct {
-	*testing.T
-	*Fleet
-	*heard
-	rule  *ruleset.Rule
-	nodes []*corev1.Node
-}
+// marking is a scene of a rule that publishes a condition, with maxUnavailable: 1.
+type marking struct{ *scene }
 
 func newMarking(t *testing.T, nodes int) *marking {
-	m := &marking{T: t, rule: publishing("1", 1)}
-	m.Fleet, m.heard, m.nodes = fleetOf(m.rule, nodes)
-	return m
+	return &marking{newScene(t, publishing("1", 1), nodes)}
 }
 
 // mark makes the condition False on node i, or takes that back, and records what has become of the node.
@@ -48,7 +37,7 @@ func (m *marking) mark(i int, marked bool, state v1alpha1.NodeState) {
 		n.Condition(verdict, corev1.ConditionFalse, now).Reason(verdict, "NodegateRuleNotReady", "")
 	}
 	m.nodes[i] = n.Obj()
-	m.Record(m.nodes[i], []Entry{entry(m.rule, m.nodes[i], state, gate.ReasonEvidenceMissing)}, now)
+	m.records(i, m.entry(i, state, gate.ReasonEvidenceMissing))
 }
 
 // asks checks which nodes may be marked, of some that ask in this order: a "+" behind the number.
@@ -59,39 +48,6 @@ func (m *marking) asks(when, want string) {
 		if granted := m.ReserveFalse(m.rule.UID, m.nodes[i].Name); granted != strings.HasSuffix(ask, "+") {
 			m.Errorf("%s: node %d may be marked: %t", when, i, granted)
 		}
-	}
-}
-
-// wakes checks which nodes were told since the last time that there is a place.
-func (m *marking) wakes(when string, want ...int) {
-	m.Helper()
-	names := make([]string, len(want))
-	for i, n := range want {
-		names[i] = m.nodes[n].Name
-	}
-	if _, woken := m.take(); !slices.Equal(woken, names) && len(woken)+len(names) > 0 {
-		m.Errorf("%s: woken %v, want %v", when, woken, names)
-	}
-}
-
-func TestPlacesForMarksAreExactUnderConcurrency(t *testing.T) {
-	r := publishing("30%", 1)
-	f, _, nodes := fleetOf(r, 100)
-	var granted atomic.Int32
-	var all sync.WaitGroup
-	for _, n := range nodes {
-		all.Go(func() {
-			if f.ReserveFalse(r.UID, n.Name) {
-				granted.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	if granted.Load() != 30 {
-		t.Errorf("granted %d, want 30", granted.Load())
-	}
-	if f.ReserveFalse("unknown", nodes[0].Name) {
-		t.Error("granted under a rule that is not known")
 	}
 }
 

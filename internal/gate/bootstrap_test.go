@@ -30,9 +30,6 @@ func TestBootstrapOnly(t *testing.T) {
 			Then(1, "seen", "Ready EvidenceHolds", Change("completed cni"),
 				map[string]string{RecordKey: Released(1), MarkerKey: IsMarked}),
 		),
-		"the marker by UID is honoured": On(Fresh().Annotation(MarkerKey, IsMarked), Rules(once()),
-			Then(1, "seen", "Ready BootstrapCompleted"),
-		),
 		"the marker by UID is honoured, regardless of its value": On(Fresh().Annotation(MarkerKey, "true"), Rules(once()),
 			Then(1, "seen", "Ready BootstrapCompleted"),
 		),
@@ -42,11 +39,6 @@ func TestBootstrapOnly(t *testing.T) {
 		"a marked node loses the taint that the incumbent left": On(
 			Fresh().Taint(Key, "pending", NoSchedule).Annotation(OldMarker, IsMarked), Rules(once()),
 			Then(1, "seen", "Ready BootstrapCompleted", Removed, map[string]string{OldMarker: IsMarked}),
-		),
-		"a marker of another rule is none": On(Fresh().Annotation(MarkerKey, IsMarked),
-			Rules(once(), RuleOf("disk", Disk, "readiness.k8s.io/disk").BootstrapOnly()),
-			Then(1, "seen", "Ready BootstrapCompleted, disk Held EvidenceMissing",
-				Change("added disk readiness.k8s.io/disk=pending:NoSchedule"), Tainted{"readiness.k8s.io/disk=pending:NoSchedule"}),
 		),
 		"both markers of the rule are removed, and no others": On(Fresh().Annotation(MarkerKey, IsMarked).
 			Annotation(OldMarker, IsMarked).Annotation("readiness.k8s.io/bootstrap-completed-u-other", "{}").
@@ -59,7 +51,8 @@ func TestBootstrapOnly(t *testing.T) {
 			Then(1, "completes", "Ready EvidenceHolds", Change("completed cni")),
 			Then(2, "out", "cni", func(n *build.NodeWrapper) { n.Unlabel("pool").Condition(CNI, "False", At(2)) },
 				map[string]string{MarkerKey: IsMarked}),
-			Then(3, "in", "Ready BootstrapCompleted", func(n *build.NodeWrapper) { n.Label("pool", "workers") }),
+			Then(3, "the marker alone concerns the rule", "cni"),
+			Then(4, "in", "Ready BootstrapCompleted", func(n *build.NodeWrapper) { n.Label("pool", "workers") }),
 		),
 		"a completed rule that becomes continuous holds the node again, as one in service": On(
 			Fresh().Annotation(MarkerKey, IsMarked).Condition(CNI, "False", At(0)), Rules(once()),
@@ -74,11 +67,6 @@ func TestCompletionAnnotation(t *testing.T) {
 	r := func() *build.RuleWrapper { return Rule().CompletionAnnotation(CompletedAt) }
 	unix := func(seconds int) string { return fmt.Sprint(At(seconds).Unix()) }
 	Play(t, map[string]Story{
-		"is set in the patch that takes the taint off": On(Fresh(), Rules(r().BootstrapOnly()),
-			Then(1, "held", "Held EvidenceMissing", Added, Recorded(Claimed(1))),
-			Then(9, "ready", "Ready EvidenceHolds", Ready(9), Removed, Change("completed cni"),
-				map[string]string{RecordKey: Released(9), MarkerKey: IsMarked, CompletedAt: unix(9)}),
-		),
 		"is set where the node is ready when first seen": On(Fresh().Condition(CNI, "True", At(0)), Rules(r()),
 			Then(1, "seen", "Ready EvidenceHolds", map[string]string{RecordKey: Released(1), CompletedAt: unix(1)}),
 		),
@@ -96,10 +84,6 @@ func TestCompletionAnnotation(t *testing.T) {
 			Then(1, "held", "Held EvidenceMissing", Added, Again(11)),
 			Then(11, "timed out", "Exempt TimedOut", TimedOut, Removed,
 				Recorded(fmt.Sprintf(`{"rule":"cni","timedOut":%q}`, Stamp(11)))),
-		),
-		"is not set by an override": On(Fresh().Annotation(v1alpha1.OverrideAnnotation, "Release"), Rules(r()),
-			Then(1, "seen", "Exempt OverrideRelease", map[string]string{
-				v1alpha1.OverrideAnnotation: "Release", RecordKey: `{"rule":"cni","counted":true}`}),
 		),
 		"is removed by a reboot, and set again": On(Fresh().BootID("b2").Annotation(RecordKey, `{"bootID":"b1"}`).
 			Annotation(MarkerKey, IsMarked).Annotation(CompletedAt, "5").Condition("Ready", "True", At(50)),
@@ -131,13 +115,6 @@ func TestRearmOnReboot(t *testing.T) {
 	joined := func() *build.NodeWrapper { return Fresh().BootID("b1").Condition(CNI, "True", At(-1)) }
 	inService := Then(1, "in service", "Ready EvidenceHolds", record(`"released":%q,"bootID":"b1"`, Stamp(1)))
 	Play(t, map[string]Story{
-		"the boot ID is recorded, of a node that is held too, and that is no reboot": On(Fresh().BootID("b1"), Rules(r()),
-			Then(1, "seen", "Held EvidenceMissing", Added, record(`"taint":%q,"since":%q,"bootID":"b1"`, Pending, Stamp(1))),
-		),
-		"the boot ID of an existing node is recorded, and does not gate it": On(
-			Old().BootID("b1").Condition(CNI, "True", At(-900)), Rules(r()),
-			Then(1, "seen", "Ready EvidenceHolds", record(`"bootID":"b1"`)),
-		),
 		"an empty boot ID is none": On(joined().BootID(""), Rules(r()),
 			Then(1, "not known yet", "Ready EvidenceHolds", record(`"released":%q`, Stamp(1))),
 			Then(2, "known", "Ready EvidenceHolds", func(n *build.NodeWrapper) { n.BootID("b1") },
@@ -156,14 +133,6 @@ func TestRearmOnReboot(t *testing.T) {
 				record(`"released":%q,"bootID":"b2"`, Stamp(64))),
 			Then(70, "no second time", "Ready EvidenceHolds", func(n *build.NodeWrapper) { n.Heartbeat(CNI, At(70)) }),
 		),
-		"bootstrap-only: the marker goes, and comes back": On(joined(), Rules(r().BootstrapOnly()),
-			Then(1, "completed", "Ready EvidenceHolds", Change("completed cni")),
-			Then(51, "rebooted", "Held Rearmed", reboot(50), Rearmed, Added,
-				record(`"taint":%q,"since":%q,"bootID":"b2","notBefore":%q,"rearmedAt":%q,"former":%q`, Pending, Stamp(51),
-					Stamp(50), Stamp(51), Stamp(1))),
-			Then(64, "reported", "Ready EvidenceHolds", func(n *build.NodeWrapper) { n.Heartbeat(CNI, At(64)) }, Removed,
-				Change("completed cni")),
-		),
 		"bootstrap-only, marked in the older form: that marker goes": On(joined().Annotation(OldMarker, IsMarked),
 			Rules(r().BootstrapOnly()),
 			Then(1, "completed", "Ready BootstrapCompleted", Written),
@@ -177,10 +146,6 @@ func TestRearmOnReboot(t *testing.T) {
 			Then(60, "rebooted and reported", "Ready EvidenceHolds",
 				func(n *build.NodeWrapper) { n.BootID("b2").Condition("Ready", "True", At(50)).Heartbeat(CNI, At(55)) }, Rearmed),
 		),
-		"no window and no budget delays the claim": On(joined(), Rules(r().UnreadySeconds(300).MaxUnavailable("0")),
-			inService,
-			Then(51, "rebooted", "Held Rearmed", reboot(50), Refuse{"cni"}, Rearmed, Added),
-		),
 		"existingNodes None does not exempt a rebooted node": On(Old().BootID("b1").Condition(CNI, "False", At(-900)),
 			Rules(r().ExistingNodes(v1alpha1.ExistingNodesNone)),
 			Then(1, "exempt", "Exempt ExistingNode", record(`"bootID":"b1"`)),
@@ -192,14 +157,6 @@ func TestRearmOnReboot(t *testing.T) {
 			Then(51, "rebooted", "Held Rearmed", reboot(50), Rearmed, Again(151)),
 			Then(150, "one second before", "Held Rearmed", Again(151)),
 			Then(151, "at the deadline", "Exempt TimedOut", TimedOut, Removed),
-		),
-		"two reboots": On(joined(), Rules(r()),
-			inService,
-			Then(51, "the first", "Held Rearmed", reboot(50), Rearmed, Added),
-			Then(81, "the second", "Held Rearmed",
-				func(n *build.NodeWrapper) { n.BootID("b3").Heartbeat("Ready", At(80)).Heartbeat(CNI, At(79)) }, Rearmed,
-				record(`"taint":%q,"since":%q,"bootID":"b3","notBefore":%q,"rearmedAt":%q,"former":%q`, Pending, Stamp(81),
-					Stamp(80), Stamp(81), Stamp(51))),
 		),
 		"a rule that does not re-arm does not look": On(joined(), Rules(Rule()),
 			Then(1, "in service", "Ready EvidenceHolds", record(`"released":%q`, Stamp(1))),
@@ -234,11 +191,6 @@ func TestRearmOnReboot(t *testing.T) {
 			Then(51, "rebooted", "Held Rearmed", reboot(-50), Rearmed, Added),
 			Then(53, "later", "Held Rearmed"),
 			Then(60, "reported", "Ready EvidenceHolds", func(n *build.NodeWrapper) { n.Heartbeat(CNI, At(-40)) }, Removed),
-		),
-		"dry-run reports it; only the record knows of the boot": On(joined(), Rules(r()),
-			inService,
-			Then(51, "rebooted", "Exempt DryRun", Rules(r().DryRun(true)), reboot(50), Written),
-			Then(60, "reported", "Ready EvidenceHolds", func(n *build.NodeWrapper) { n.Heartbeat(CNI, At(60)) }, Written),
 		),
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
 // # The states of a node under a rule
@@ -209,7 +210,7 @@ func (n *subject) leave() move {
 		m.reason = ReasonRearmed
 	}
 	m.timed = true
-	m.limited = (n.Rule.Taint != nil || n.Rule.HoldsByVerdict()) && n.Rule.Limited() && n.State.Counted
+	m.limited = Holds(n.Rule) && n.Rule.Limited() && n.State.Counted
 	return m
 }
 
@@ -311,7 +312,7 @@ func (n *subject) takesExisting() bool {
 	case v1alpha1.ExistingNodesAll:
 		return true
 	case v1alpha1.ExistingNodesIdle:
-		busy, known := true, n.State.Record.Existing || controlPlane(n.Node)
+		busy, known := true, n.State.Record.Existing || ruleset.ControlPlane(n.Node.Labels)
 		if !known && n.Busy != nil {
 			busy, known = n.Busy()
 		}

@@ -73,25 +73,26 @@ func HoldOf(in Input) Hold {
 	if !Guards(in) {
 		return Ending(in)
 	}
-	if in.State.Record.GuardedSince.IsZero() && !in.State.Released && !EvictsPods(in.Node) {
-		return Hold{} // a node that was never in service, and no pods are evicted from it
+	released := in.Override.Action == OverrideRelease
+	since := in.State.Record.GuardedSince.Time
+	if since.IsZero() {
+		// From a node that was never in service, pods are evicted only if it has a taint for that.
+		if released || in.Verdict.Ready || !in.State.Released && !EvictsPods(in.Node) {
+			return Hold{}
+		}
+		since = lostAt(in)
 	}
-	hold := Hold{State: HoldActive, Since: in.State.Record.GuardedSince.Time}
+	hold := Hold{State: HoldActive, Since: since, Until: since.Add(in.Rule.Spec.EvictionGuard.MaxHold())}
 	switch {
-	case in.Override.Action == OverrideRelease:
-		return hold.released(in)
+	case released && in.Verdict.Ready:
+		return Hold{}
 	case in.Verdict.Ready:
 		return hold.recovering(in)
-	}
-	if hold.Since.IsZero() {
-		hold.Since = lostAt(in)
-	}
-	hold.Until = hold.Since.Add(in.Rule.Spec.EvictionGuard.MaxHold())
-	if in.Now.Before(hold.Until) {
+	case released || !in.Now.Before(hold.Until): // pods that are due are evicted
+		hold.State = HoldEnded
+	default:
 		hold.RecheckAt = hold.Until
-		return hold
 	}
-	hold.State = HoldEnded
 	return hold
 }
 
@@ -117,16 +118,6 @@ func Ending(in Input) Hold {
 		hold.Until = in.Now
 	}
 	return hold
-}
-
-// released returns the state on a node with the override Release: the guard ends at once, and pods that are due are
-// evicted.
-func (h Hold) released(in Input) Hold {
-	if h.Since.IsZero() || in.Verdict.Ready {
-		return Hold{}
-	}
-	h.State, h.Until = HoldEnded, h.Since.Add(in.Rule.Spec.EvictionGuard.MaxHold())
-	return h
 }
 
 // RecordedHold returns the state by the leader's record, for a replica that cannot evaluate the rule. If the leader
@@ -157,10 +148,6 @@ func calm(rule *ruleset.Rule) time.Duration { return max(rule.Spec.ReadyWindow()
 // recovering returns the state while the rule holds again. The guard ends at Calm, because a link may flap and the
 // node controller still deletes pods. If the node controller's taint is there longer, it ends after maxHoldSeconds.
 func (h Hold) recovering(in Input) Hold {
-	if h.Since.IsZero() {
-		return Hold{}
-	}
-	h.Until = h.Since.Add(in.Rule.Spec.EvictionGuard.MaxHold())
 	h.Calm = in.Verdict.Since.Add(calm(in.Rule))
 	switch {
 	case in.Now.Before(h.Calm):

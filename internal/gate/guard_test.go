@@ -15,33 +15,6 @@ import (
 	"github.com/nodegate/nodegate/test/build"
 )
 
-func TestTheGuardOfAFrozenRuleGoesOnByItsRecord(t *testing.T) {
-	compiled := ruleset.Compile(rule("guarding", "A").EvictionGuard(600).Obj(), nil,
-		now).Freeze(ruleset.Problem{Message: "x"})
-	for name, c := range map[string]struct {
-		since time.Duration
-		want  HoldState
-	}{
-		"it guards":                     {since: 5 * time.Second, want: HoldActive},
-		"it guards no longer than that": {since: 50 * time.Second, want: HoldEnded},
-		"it does not begin to guard":    {},
-	} {
-		n := node().Created(now.Add(-time.Hour)).Obj()
-		in := Input{Rule: compiled, Node: n, Now: now.Add(650 * time.Second)}
-		if c.since > 0 {
-			record := Record{GuardedSince: metav1.NewTime(now.Add(time.Minute - c.since))}
-			if c.want == HoldEnded {
-				record.GuardEnded = metav1.NewTime(now)
-			}
-			n.Annotations = map[string]string{compiled.RecordKey(): record.Encode()}
-		}
-		in.State = StateOf(compiled, n, in.Now)
-		if got := Decide(in).Hold.State; got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-	}
-}
-
 // TestTheGuardOfACompletedRuleEnds: the rule ignores the evidence from then on, but not the guard.
 func TestTheGuardOfACompletedRuleEnds(t *testing.T) {
 	r := rule("r", "A").BootstrapOnly().EvictionGuard(600)
@@ -73,7 +46,6 @@ func TestAGuardThatEndsOtherwiseThanByRecovery(t *testing.T) {
 		"deleted": {scene{rule: func(r *build.RuleWrapper) { r.Deleted(second(20)) }, want: "Ending"}, ""},
 		"dry-run": {scene{rule: func(r *build.RuleWrapper) { r.DryRun(true) }, want: "Exempt DryRun Ending"},
 			"Exempt DryRun"},
-		"relabelled": {scene{node: relabel, want: "Ending"}, ""},
 		"edited": {scene{rule: func(r *build.RuleWrapper) { r.Spec.EvictionGuard = nil; r.Health("rules") },
 			want: "Held EvidenceMissing Ending"}, "Held EvidenceMissing"},
 	} {
@@ -98,13 +70,6 @@ func TestAGuardThatEndsOtherwiseThanByRecovery(t *testing.T) {
 			scene{at: 20, tells: "relabelled", node: relabel, want: "Ending", taints: evicting, record: ending},
 			scene{at: 30, tells: "back, and still tainted", taints: evicting, record: none,
 				node: func(n *build.NodeWrapper) { n.Condition("Ready", "True", second(30)) }})
-	})
-	t.Run("a node that has recovered is left alone", func(t *testing.T) {
-		tell(t, guarding(), inService(), lost,
-			scene{at: 20, tells: "back, and still tainted", taints: evicting, want: "Ready EvidenceHolds Active",
-				node: func(n *build.NodeWrapper) { n.Condition("Ready", "True", second(20)) }},
-			scene{at: 21, tells: "deleted", rule: func(r *build.RuleWrapper) { r.Deleted(second(21)) }, taints: evicting,
-				record: none})
 	})
 	t.Run("bootstrap-only, completed while it is active: it outlasts recovery", func(t *testing.T) {
 		tell(t, guarding().BootstrapOnly(), node().Created(second(-60)).Condition("Ready", "False", second(-60)).

@@ -24,14 +24,6 @@ const (
 func TestHealthInTheRecord(t *testing.T) {
 	healthy := func() *build.RuleWrapper { return Rule().Health("rules") }
 	Play(t, map[string]Story{
-		"with the taint, in the same patch, and only when it changes": On(Fresh(), Rules(healthy()),
-			Then(1, "nothing is reported", "Held EvidenceMissing", Added, Recorded(judged(Claimed(1), isNotReady))),
-			Then(5, "False", "Held EvidenceMissing", Unready(5)),
-			Then(9, "True", "Ready EvidenceHolds", Ready(9), Removed, Recorded(judged(Released(9), isReady))),
-			Then(20, "a heartbeat", "Ready EvidenceHolds", func(n *build.NodeWrapper) { n.Heartbeat(CNI, At(20)) }),
-			Then(25, "after a restart", "Ready EvidenceHolds", Restarted),
-			Then(30, "False again", "Held EvidenceMissing", Unready(30), Added, Recorded(judged(Reclaimed(30, 9), isNotReady))),
-		),
 		"an existing node that is ready: the verdict is all that is remembered": On(Old().Condition(CNI, "True", At(-900)),
 			Rules(healthy()),
 			Then(2, "first seen", "Ready EvidenceHolds", Recorded(`{"rule":"cni",`+isReady+`}`)),
@@ -80,10 +72,6 @@ func TestARuleWithoutATaint(t *testing.T) {
 			Then(60, "not yet", "Held EvidenceMissing", Restarted, Untainted, Again(61)),
 			Then(61, "released", "Exempt TimedOut", Change("timedOut cni"),
 				Recorded(`{"rule":"cni","released":"`+Stamp(1)+`","timedOut":"`+Stamp(61)+`",`+isReady+`}`)),
-		),
-		"a person holds a node back with it": On(
-			Old().Condition(CNI, "True", At(-900)).Annotation(v1alpha1.OverrideAnnotation, "Hold"), Rules(bare()),
-			Then(1, "Hold", "Held OverrideHold", Untainted, Written),
 		),
 		"the taint is taken away from the rule, and comes back": On(Fresh(), Rules(Rule().Health("rules")),
 			Then(1, "held by the taint", "Held EvidenceMissing", Added),

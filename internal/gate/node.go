@@ -109,7 +109,7 @@ func DecideNode(in *NodeInput) Outcome {
 		d := Decide(one)
 		verdict.Observed.Watched = rule.Mode == ruleset.Enforced && (one.Watched || !state.Rebooted)
 		if d.Limited && !in.Reserve(rule, verdict.Since) {
-			d = d.Refuse()
+			d = *d.refused
 		}
 		out.recheck(d.RecheckAt)
 		if chained {

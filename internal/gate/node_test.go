@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
 	. "github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -50,9 +49,7 @@ func states(o Outcome) map[string]string {
 func TestNode(t *testing.T) {
 	elsewhere := rule("elsewhere", "A").Selector("pool", "b")
 	// older, and still judged after the one that it requires
-	second := rule("second", "B").Created(now.Add(-2 * time.Hour))
-	second.Spec.Requirements = []v1alpha1.Requirement{{Name: "first",
-		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "first"}}}
+	second := rule("second", "B").Created(now.Add(-2 * time.Hour)).After("first")
 
 	for name, c := range map[string]struct {
 		node  *build.NodeWrapper
@@ -86,5 +83,14 @@ func TestNodeIsToBeLookedAtAgainAtTheFirstDeadline(t *testing.T) {
 		rule("slow", "A").ReadySeconds(300), rule("fast", "B").ReadySeconds(30))
 	if got := DecideNode(in).RecheckAt; !got.Equal(now.Add(30 * time.Second)) {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestTheYoungerOfTwoRulesWithOneProbeIsDisplaced(t *testing.T) {
+	out := DecideNode(input(node().Obj(), rule("older", "A").Created(now.Add(-9*time.Hour)).Probe("example.com/P", 1),
+		rule("younger", "A").Probe("example.com/P", 2)))
+	const want = "condition example.com/P is published by the older rule older"
+	if older, younger := out.Decisions[0].Unpublished, out.Decisions[1].Unpublished; older != "" || younger != want {
+		t.Errorf("%q, %q", older, younger)
 	}
 }

@@ -278,11 +278,9 @@ func (d *Decision) setPublished(conditionType string) {
 	if d.Frozen {
 		return
 	}
-	if d.Record.Published = conditionType; d.Record.Empty() {
-		d.Record = Record{}
-		return
-	}
-	d.Record.Rule = d.Rule.Name
+	r := d.Record
+	r.Published = conditionType
+	d.setRecord(r)
 }
 
 // SameConditions reports whether two versions of a node have the same conditions of the types that change. If not,

@@ -271,9 +271,7 @@ func TestALongMessageIsCut(t *testing.T) {
 
 // TestARequiredRuleThatMayHoldDoesNotRefute: whether the other rule holds is not known while its evidence is missing.
 func TestARequiredRuleThatMayHoldDoesNotRefute(t *testing.T) {
-	second := rule("second", "B").Publish(verdictType)
-	second.Spec.Requirements = []v1alpha1.Requirement{{Name: "first",
-		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "first"}}}
+	second := rule("second", "B").Publish(verdictType).After("first")
 	n := func() *build.NodeWrapper { return node().Condition("B", isTrue, now.Add(-time.Hour)) }
 	for want, of := range map[string]*build.NodeWrapper{
 		"Unknown EvidenceUnknown": n(),

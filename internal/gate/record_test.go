@@ -63,33 +63,6 @@ func TestForgedRecords(t *testing.T) {
 	Play(t, stories)
 }
 
-func TestRecordRoundTrip(t *testing.T) {
-	node := Fresh().Obj()
-	full := gate.Record{
-		Rule: "cni", Taint: Pending, Since: metav1.NewTime(At(1)), Released: metav1.NewTime(At(2)),
-		TimedOut: metav1.NewTime(At(3)),
-		BootID:   "b1", NotBefore: metav1.NewTime(At(4)),
-	}
-	for name, want := range map[string]gate.Record{"full": full, "empty": {}, "one time": {Released: full.Released}} {
-		got, ok := gate.DecodeRecord(want.Encode(), node, At(5))
-		if !ok {
-			t.Errorf("%s: cannot be read: %s", name, want.Encode())
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-	want := `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule",` +
-		`"since":"2026-01-02T15:00:01Z","released":"2026-01-02T15:00:02Z",` +
-		`"timedOut":"2026-01-02T15:00:03Z","bootID":"b1","notBefore":"2026-01-02T15:00:04Z"}`
-	if diff := cmp.Diff(want, full.Encode()); diff != "" {
-		t.Errorf("the format on nodes has changed (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(`{}`, gate.Record{}.Encode()); diff != "" {
-		t.Errorf("nothing (-want +got):\n%s", diff)
-	}
-}
-
 func TestParseTaint(t *testing.T) {
 	cases := map[string]struct {
 		in   string
@@ -102,13 +75,11 @@ func TestParseTaint(t *testing.T) {
 		"no value": {in: "a:PreferNoSchedule", want: corev1.Taint{Key: "a",
 			Effect: corev1.TaintEffectPreferNoSchedule}},
 		"no effect":            {in: "a=b", says: "must be key=value:effect"},
-		"an empty effect":      {in: "a=b:", says: "unknown effect"},
 		"an unknown effect":    {in: "a=b:NoWay", says: "unknown effect"},
 		"no key":               {in: "=b:NoSchedule", says: "key"},
 		"empty":                {in: "", says: "must be key=value:effect"},
 		"a bad key":            {in: "a b=c:NoSchedule", says: "key"},
 		"a bad value":          {in: "a=b c:NoSchedule", says: "value"},
-		"a long value":         {in: "a=" + strings.Repeat("x", 64) + ":NoSchedule", says: "value"},
 		"a value with a =":     {in: "a=b=c:NoSchedule", says: "value"},
 		"a value with a colon": {in: "a=b:c:NoSchedule", says: "value"},
 		"kubelet's":            {in: "node.kubernetes.io/not-ready=:NoExecute", says: "belong to Kubernetes"},
@@ -141,18 +112,6 @@ func TestAClaimOfTheCreatingRequest(t *testing.T) {
 	r := gate.Record{Rule: "r", Taint: "a=b:NoSchedule", Since: metav1.NewTime(At(-1))}
 	if got, _ := gate.DecodeRecord(r.Encode(), node, At(5)); !got.Since.Equal(&node.CreationTimestamp) {
 		t.Errorf("the claim is of %s, want the time of creation", got.Since)
-	}
-}
-
-func TestFind(t *testing.T) {
-	node := Fresh().Taint("a", "1", NoExecute).Taint("a", "2", NoSchedule).Obj()
-	if got := gate.Find(node, &corev1.Taint{Key: "a", Value: "other", Effect: NoSchedule}); got == nil ||
-		got.Value != "2" {
-		t.Errorf("found %v, want the one of the same key and effect", got)
-	}
-	if gate.Find(node, &corev1.Taint{Key: "a", Effect: corev1.TaintEffectPreferNoSchedule}) != nil ||
-		gate.Find(node, nil) != nil {
-		t.Error("found what is not there")
 	}
 }
 

@@ -29,7 +29,7 @@ func (s *State) expired(rec *Record) bool {
 // also knows that evidence is missing, and which pods run on the node.
 func Replaceable(rule *ruleset.Rule, node *corev1.Node, now time.Time) bool {
 	if rule.Mode != ruleset.Enforced || !rule.Spec.Timeout.Replaces() || !node.DeletionTimestamp.IsZero() ||
-		controlPlane(node) || v1alpha1.InMaintenance(node.Annotations) {
+		ruleset.ControlPlane(node.Labels) || v1alpha1.InMaintenance(node.Annotations) {
 		return false
 	}
 	if o, err := OverrideOf(node, now); err != nil || o.Action != OverrideNone {

@@ -66,8 +66,7 @@ type Decision struct {
 	Was State
 	// Claim reports whether the rule wants its taint on the node.
 	Claim bool
-	// Limited says that the claim is on a node in service, and needs maxUnavailable. If that does not allow it, use
-	// Refuse.
+	// Limited says that the claim is on a node in service, and needs maxUnavailable. DecideNode asks for it.
 	Limited bool
 	// State and Reason are for the rule's status. State is empty if the rule does not match the node.
 	State  v1alpha1.NodeState
@@ -97,8 +96,9 @@ type Decision struct {
 	WouldClaim, WouldRelease bool
 
 	// Frozen says that nothing of the rule is changed on the node.
-	Frozen  bool
-	refused *Decision
+	Frozen bool
+
+	refused *Decision // instead of this one, if Limited and maxUnavailable does not allow the claim
 }
 
 // Decide makes the decision of one rule about one node. Of several modes the first counts: deleting, frozen, dry-run,
@@ -116,14 +116,6 @@ func Decide(in Input) Decision {
 		return dryRun(in, d)
 	}
 	return decide(in, d)
-}
-
-// Refuse returns the decision for a claim that maxUnavailable does not allow.
-func (d Decision) Refuse() Decision {
-	if d.refused == nil {
-		return d
-	}
-	return *d.refused
 }
 
 // frozen changes nothing, except that the override Release still releases a node of a suspended rule.

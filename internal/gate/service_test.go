@@ -98,6 +98,30 @@ func TestExistingNodesIdleIsDecidedOnce(t *testing.T) {
 	}
 }
 
+// TestBusyIsAskedOnlyIfItMakesADifference: the answer may need a list of pods.
+func TestBusyIsAskedOnlyIfItMakesADifference(t *testing.T) {
+	old := func() *build.NodeWrapper { return node().Created(now.Add(-2 * time.Hour)) }
+	for name, c := range map[string]struct {
+		node   *build.NodeWrapper
+		policy v1alpha1.ExistingNodesPolicy
+		want   string
+	}{
+		"the control plane": {old().Label("node-role.kubernetes.io/control-plane", ""), "Idle", ReasonExistingNode},
+		"a new node":        {node(), "Idle", ReasonEvidenceMissing},
+		"a tainted node":    {old().Taint(taint, "", corev1.TaintEffectNoSchedule), "Idle", ReasonEvidenceMissing},
+		"a released node": {old().Annotation("readiness.node.x-k8s.io/rule-uid-of-r",
+			`{"released":"2026-01-02T03:04:00Z"}`), "Idle", ReasonEvidenceMissing},
+		"All":  {old(), "All", ReasonEvidenceMissing},
+		"None": {old(), "None", ReasonExistingNode},
+	} {
+		in := input(c.node.Obj(), rule("r", "A").ExistingNodes(c.policy))
+		in.Busy = func() (bool, bool) { t.Errorf("%s: asked", name); return false, true }
+		if got := DecideNode(in).Decisions[0].Reason; got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 func TestAClaimThatUsedTheLimitCountsOnACordonedNode(t *testing.T) {
 	compiled := ruleset.Compile(rule("r", "A").MaxUnavailable("1").Obj(), nil, now)
 	n := node().Created(now.Add(-2 * time.Hour)).Obj()

@@ -86,15 +86,6 @@ func TestAStartEndsOnce(t *testing.T) {
 			{at: 60, tells: "rebooted after it", node: reboot("b3", 60), want: "Held Rearmed", taints: taint, start: none},
 			again(61, "Held Rearmed", taint, none),
 			{at: 90, tells: "ready", node: is("True", 90), want: "Ready EvidenceHolds", start: none}}},
-		"rearmOn edited away after a reboot": {rule("r", "A").RearmOnReboot(), fresh().BootID("b1"), []scene{begins,
-			{at: 5, tells: "ready", node: is("True", 5), want: "Ready EvidenceHolds", start: Ready},
-			{at: 60, tells: "rebooted", node: reboot("b2", 60), want: "Held Rearmed", taints: taint, start: none},
-			{at: 61, tells: "edited", rule: func(r *build.RuleWrapper) { r.Spec.RearmOn = nil }, node: is("False", 61),
-				want: "Held EvidenceMissing", taints: taint, start: none, record: []string{`"counted":true`}},
-			{at: 90, tells: "ready", node: is("True", 90), want: "Ready EvidenceHolds", start: none}}},
-		"suspended": {rule("r", "A"), fresh(), []scene{begins,
-			{at: 5, tells: "suspended", rule: suspend, want: "Held Suspended", taints: taint, start: none, untouched: true},
-			{at: 10, tells: "resumed", rule: resume, want: "Held EvidenceMissing", taints: taint, start: none}}},
 		"no hold": {rule("r", "A").Untainted().EvictionGuard(60), fresh(), []scene{
 			{at: 1, tells: "seen", want: "Held EvidenceMissing", start: none}}},
 	} {

@@ -58,9 +58,7 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 	if ok {
 		s.Record, _ = DecodeRecord(value, node, now)
 	}
-	_, marked := node.Annotations[rule.MarkerKey()]
-	_, oldMarked := node.Annotations[rule.OldMarkerKey()]
-	s.Completed = marked || oldMarked
+	s.Completed = Marked(rule, node)
 	s.Present = Find(node, rule.Taint) != nil
 	s.Shared = s.Present && s.Record.Taint == "" && claimedByAnother(rule, node)
 	if _, inherited := rule.Inherited[node.Name]; inherited && s.Present && !ok &&
@@ -95,14 +93,11 @@ func available(node *corev1.Node) bool {
 	return !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero()
 }
 
-// controlPlane reports whether a node is a control-plane node.
-func controlPlane(node *corev1.Node) bool {
-	for _, role := range []string{"control-plane", "master"} {
-		if _, ok := node.Labels["node-role.kubernetes.io/"+role]; ok {
-			return true
-		}
-	}
-	return false
+// Marked reports whether a node has a completion marker of a rule, in the current or the older form.
+func Marked(rule *ruleset.Rule, node *corev1.Node) bool {
+	_, marked := node.Annotations[rule.MarkerKey()]
+	_, oldMarked := node.Annotations[rule.OldMarkerKey()]
+	return marked || oldMarked
 }
 
 // service returns since when the node is in service, for requirements of DaemonSets. A node that existed before the
@@ -171,10 +166,8 @@ func (s *State) Concerns(rule *ruleset.Rule, node *corev1.Node) bool {
 
 // Leftover reports whether a node has anything that a rule wrote. The deletion of a rule waits for that.
 func Leftover(rule *ruleset.Rule, node *corev1.Node) bool {
-	for _, key := range []string{rule.RecordKey(), rule.MarkerKey(), rule.OldMarkerKey()} {
-		if _, ok := node.Annotations[key]; ok {
-			return true
-		}
+	if _, recorded := node.Annotations[rule.RecordKey()]; recorded || Marked(rule, node) {
+		return true
 	}
 	_, inherited := rule.Inherited[node.Name]
 	return inherited && Find(node, rule.Taint) != nil && !claimedByAnother(rule, node)

@@ -44,15 +44,10 @@ func TestASuspendedRuleIsFrozen(t *testing.T) {
 			{at: 20, tells: "ready", node: is("True", 20), want: "Held Suspended", taints: taint, untouched: true},
 			{at: 21, tells: "restarted", restarted: true, want: "Held Suspended", taints: taint, untouched: true},
 			{at: 30, tells: "resumed", rule: resume, want: "Ready EvidenceHolds"}}},
-		"the health verdict stays": {rule("r", "A").Health("rules"), fresh(), []scene{held, suspended,
-			{at: 20, tells: "ready", node: is("True", 20), want: "Held Suspended", taints: taint, untouched: true,
-				record: []string{`"health":"NotReady"`}}}},
 		"without a taint the verdict is all that stays": {rule("r", "A").Untainted().Health("rules"), fresh(), []scene{
 			{at: 1, tells: "held", want: "Held EvidenceMissing", record: []string{`"health":"NotReady"`}},
 			{at: 10, tells: "suspended, and ready", rule: suspend, node: is("True", 10), want: "Held Suspended",
 				untouched: true}}},
-		"bootstrap is not completed": {rule("r", "A").BootstrapOnly(), fresh(), []scene{held, suspended,
-			{at: 20, tells: "ready", node: is("True", 20), want: "Held Suspended", taints: taint, untouched: true}}},
 		"new nodes, and recreated ones, are not tainted": {rule("r", "A").Suspend(true), fresh(), []scene{
 			{at: 1, tells: "new", want: "Exempt Suspended", record: none},
 			{at: 2, tells: "ready", node: is("True", 2), want: "Ready Suspended", record: none}}},
@@ -74,8 +69,6 @@ func TestASuspendedRuleIsFrozen(t *testing.T) {
 				want: "Exempt Suspended", untouched: true}}},
 		"an override Hold does not": {rule("r", "A").Suspend(true), fresh(), []scene{
 			{at: 1, tells: "hold", node: overridden("Hold"), want: "Exempt Suspended", record: none}}},
-		"a taint that is removed by hand is not put back": {rule("r", "A"), fresh(), []scene{held, suspended,
-			{at: 20, tells: "removed", node: untaint, want: "Exempt Suspended", untouched: true, record: []string{`"taint"`}}}},
 		"and not at resume, where maxUnavailable has no room": {limited, fresh(), []scene{held, suspended,
 			{at: 20, tells: "removed", node: untaint, want: "Exempt Suspended", untouched: true},
 			{at: 60, tells: "resumed", rule: resume, full: true, asks: true, want: "Exempt OverBudget", record: none},
@@ -90,7 +83,7 @@ func TestASuspendedRuleIsFrozen(t *testing.T) {
 			{at: 60, tells: "resumed", rule: resume, full: true, asks: true, want: "Exempt OverBudget"},
 			{at: 61, tells: "restarted", restarted: true, rule: inForceFrom(60), asks: true, want: "Held EvidenceMissing",
 				taints: taint}}},
-		"resume is within unreadySeconds": {limited.Clone(), fresh().Condition("A", "True", now), []scene{
+		"resume is within unreadySeconds": {build.WrapRule(limited.Obj()), fresh().Condition("A", "True", now), []scene{
 			{at: 1, tells: "in service", want: "Ready EvidenceHolds"},
 			{at: 10, tells: "suspended", rule: suspend, want: "Ready Suspended", untouched: true},
 			{at: 50, tells: "lost", node: is("False", 50), want: "Exempt Suspended", untouched: true},
@@ -136,6 +129,10 @@ func TestTheGuardOfASuspendedRule(t *testing.T) {
 			{at: 70, tells: "at its end", want: "Exempt Suspended Ended", taints: unreachable, untouched: true},
 			{at: 80, tells: "resumed", rule: resume, want: "Held EvidenceMissing Ended", taints: unreachable,
 				record: []string{`"guardEnded"`}}},
+		"of a frozen rule denies until its end, too": {
+			{at: 11, tells: "lost", node: lost, want: "Held EvidenceMissing Active", taints: unreachable},
+			{at: 69, tells: "frozen", frozen: "x", want: "Exempt NotInForce Active", taints: unreachable, untouched: true},
+			{at: 70, tells: "at its end", want: "Exempt NotInForce Ended", taints: unreachable, untouched: true}},
 	} {
 		t.Run(name, func(t *testing.T) { tell(t, guarding(), inService(), scenes...) })
 	}

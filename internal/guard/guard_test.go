@@ -60,17 +60,12 @@ func announced(second int) *build.PodWrapper {
 
 func TestDecide(t *testing.T) {
 	const denied, allowed = true, false
-	chained := func() *build.RuleWrapper {
-		r := rule()
-		r.Spec.Requirements = []v1alpha1.Requirement{{Name: "other",
-			RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "other"}}}
-		return r
-	}
+	chained := func() *build.RuleWrapper { return rule().After("other") }
 	// resource requires what has no time, fresh what is reported again and again.
 	resource := func() *build.RuleWrapper {
-		r := rule()
-		r.Spec.Conditions, r.Spec.Requirements = nil, []v1alpha1.Requirement{{Name: "gpus",
-			Resource: &v1alpha1.ResourceRequirement{Name: "example.com/gpu", Minimum: apiresource.MustParse("1")}}}
+		r := rule().Evidence(v1alpha1.Requirement{Name: "gpus",
+			Resource: &v1alpha1.ResourceRequirement{Name: "example.com/gpu", Minimum: apiresource.MustParse("1")}})
+		r.Spec.Conditions = nil
 		return r
 	}
 	gpus := func(n string) *build.NodeWrapper {
@@ -84,9 +79,8 @@ func TestDecide(t *testing.T) {
 		return r
 	}
 	agents := func() *build.RuleWrapper {
-		r := rule().MaxUnavailable("1")
-		r.Spec.Conditions, r.Spec.Requirements = nil, []v1alpha1.Requirement{{Name: "agents",
-			DaemonSets: &v1alpha1.DaemonSetsRequirement{Namespaces: []v1alpha1.NamespaceName{"kube-system"}}}}
+		r := rule().MaxUnavailable("1").DaemonSets("kube-system")
+		r.Spec.Conditions = nil
 		return r
 	}
 	ended := fmt.Sprintf(`{"guardedSince":%q,"guardEnded":%q}`, stamp(0), stamp(4))

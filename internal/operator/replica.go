@@ -53,6 +53,7 @@ type Environment struct {
 // Replica is one replica of the operator. The leader runs Nodes, Status, Evictions and Monitor; every replica serves
 // Webhooks.
 type Replica struct {
+	env *Environment
 	// Rules are watched as soon as New has returned. CRDSeen reports whether the served CRD has been compared with
 	// ours.
 	Rules   *watch.Rules
@@ -97,12 +98,12 @@ func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watching nodes: %w", err)
 	}
-	r := &Replica{Rules: rules}
+	r := &Replica{env: env, Rules: rules}
 	if r.CRDSeen, err = watch.FollowCRD(ctx, env.Cache, env.Live, rules, env.After); err != nil {
 		return nil, err
 	}
-	r.addControllers(env, o)
-	r.addEvictionGuard(env, o, func() bool { return rules.HasSynced() && nodes.HasSynced() })
+	r.addControllers(o)
+	r.addEvictionGuard(o, func() bool { return rules.HasSynced() && nodes.HasSynced() })
 	cluster := &ruleadmission.Cluster{Nodes: env.Cache, Live: env.Live, Namespace: o.Namespace}
 	r.Webhooks = append(r.Webhooks,
 		&ruleadmission.Webhook{Rules: rules.Set, Facts: cluster.Facts, Clock: env.Clock},
@@ -112,8 +113,8 @@ func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 	return r, nil
 }
 
-func (r *Replica) addControllers(env *Environment, o *Options) {
-	h := &hub{}
+func (r *Replica) addControllers(o *Options) {
+	env, h := r.env, &hub{}
 	r.StatusQueue, r.nodesQueue = &h.rules, &h.nodes
 	r.Fleet = fleet.New(h)
 	r.Monitor = &webhook.Monitor{Live: env.Live, Rules: r.Rules.Set, Changed: h.RuleChanged, Clock: env.Clock}
@@ -137,10 +138,11 @@ func (r *Replica) addControllers(env *Environment, o *Options) {
 }
 
 // addEvictionGuard adds the webhook that denies evictions, and the controller that evicts after a guard has ended.
-func (r *Replica) addEvictionGuard(env *Environment, o *Options, synced func() bool) {
+func (r *Replica) addEvictionGuard(o *Options, synced func() bool) {
 	if o.Webhooks == nil {
 		return
 	}
+	env := r.env
 	r.Evictions = &eviction.Reconciler{
 		Nodes: env.Cache, Live: env.Direct, Rules: r.Rules.Set, Namespace: o.Namespace,
 		Bypassed: r.Monitor.Bypassed, Recorder: env.Recorder, Clock: env.Clock,

@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -127,7 +126,7 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 	}
 	r.Rules.Subscribe(forgetMetrics(env.After, r.Rules.Set))
 	for _, add := range []func(context.Context, manager.Manager, *Options) error{
-		r.addToManager, r.addAgentConfig(recorder), r.addChecks, r.addWebhooks, r.addIncumbents(env),
+		r.addToManager, r.addAgentConfig, r.addChecks, r.addWebhooks, r.addIncumbents,
 	} {
 		if err := add(ctx, mgr, o); err != nil {
 			return err
@@ -201,45 +200,47 @@ func (r *Replica) controllers(c cache.Cache, o *Options) []controller.Controller
 }
 
 // addAgentConfig adds the controller that writes the node agents' configuration.
-func (r *Replica) addAgentConfig(recorder events.EventRecorder) func(context.Context, manager.Manager, *Options) error {
-	return func(_ context.Context, mgr manager.Manager, o *Options) error {
-		if o.AgentConfig == nil {
-			ctrl.Log.Info("Not writing the node agents' configuration: --agent-config is empty, " +
-				"or the operator runs outside a cluster and has no namespace")
-			return nil
-		}
-		account := types.NamespacedName{Namespace: o.AgentConfig.Namespace, Name: o.AgentAccount}
-		c := &agentconfig.Reconciler{Recorder: recorder, Key: *o.AgentConfig, Account: account}
-		return c.SetupWithManager(mgr, r.Rules)
+func (r *Replica) addAgentConfig(_ context.Context, mgr manager.Manager, o *Options) error {
+	if o.AgentConfig == nil {
+		ctrl.Log.Info("Not writing the node agents' configuration: --agent-config is empty, " +
+			"or the operator runs outside a cluster and has no namespace")
+		return nil
 	}
+	account := types.NamespacedName{Namespace: o.AgentConfig.Namespace, Name: o.AgentAccount}
+	c := &agentconfig.Reconciler{Recorder: r.env.Recorder, Key: *o.AgentConfig, Account: account}
+	return c.SetupWithManager(mgr, r.Rules)
 }
 
 const actionFreeze = "FreezeRules"
 
 // addIncumbents adds the check that freezes all rules while another controller acts on them. The first check comes
 // before any controller starts.
-func (r *Replica) addIncumbents(env *Environment) func(context.Context, manager.Manager, *Options) error {
-	return func(ctx context.Context, mgr manager.Manager, _ *Options) error {
-		tell := func(ctx context.Context, p *ruleset.Problem) {
-			served := &apiextensionsv1.CustomResourceDefinition{}
-			if err := env.Live.Get(ctx, client.ObjectKey{Name: crd.Name}, served); err == nil {
-				env.Recorder.Eventf(served, nil, corev1.EventTypeWarning, p.Reason, actionFreeze, "%s", p.Message)
-			}
+func (r *Replica) addIncumbents(ctx context.Context, mgr manager.Manager, _ *Options) error {
+	env := r.env
+	tell := func(ctx context.Context, p *ruleset.Problem) {
+		served := &apiextensionsv1.CustomResourceDefinition{}
+		if err := env.Live.Get(ctx, client.ObjectKey{Name: crd.Name}, served); err == nil {
+			env.Recorder.Eventf(served, nil, corev1.EventTypeWarning, p.Reason, actionFreeze, "%s", p.Message)
 		}
-		i := &watch.Incumbents{Live: env.Live, Rules: r.Rules, Clock: env.Clock, Tell: tell}
-		if err := i.Look(ctx); err != nil {
-			ctrl.Log.Error(err, "Cannot check whether another controller acts on the rules")
+	}
+	i := &watch.Incumbents{Live: env.Live, Rules: r.Rules, Clock: env.Clock, Tell: tell}
+	if err := i.Look(ctx); err != nil {
+		ctrl.Log.Error(err, "Cannot check whether another controller acts on the rules")
+	}
+	if err := mgr.Add(i); err != nil {
+		return fmt.Errorf("adding the search for other controllers: %w", err)
+	}
+	return addReadyzChecks(mgr, map[string]healthz.Checker{"no-other-controller": passes(r.Rules.OtherController)})
+}
+
+// passes returns a check that fails while there is a problem. The body of /readyz only names the check that fails. The
+// log has the error.
+func passes(problem func() *ruleset.Problem) healthz.Checker {
+	return func(*http.Request) error {
+		if p := problem(); p != nil {
+			return errors.New(p.String())
 		}
-		if err := mgr.Add(i); err != nil {
-			return fmt.Errorf("adding the search for other controllers: %w", err)
-		}
-		alone := func(*http.Request) error {
-			if p := r.Rules.OtherController(); p != nil {
-				return errors.New(p.String())
-			}
-			return nil
-		}
-		return addReadyzChecks(mgr, map[string]healthz.Checker{"no-other-controller": alone})
+		return nil
 	}
 }
 
@@ -263,17 +264,12 @@ func (r *Replica) addChecks(_ context.Context, mgr manager.Manager, _ *Options) 
 		}
 		return nil
 	}
-	// The body of /readyz only names the check that fails. The log has the error.
-	served := func(*http.Request) error {
-		if p := r.Rules.Frozen(); p != nil {
-			return errors.New(p.String())
-		}
-		return nil
-	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the liveness check: %w", err)
 	}
-	return addReadyzChecks(mgr, map[string]healthz.Checker{"caches-synced": ready, "served-crd-is-ours": served})
+	return addReadyzChecks(mgr, map[string]healthz.Checker{
+		"caches-synced": ready, "served-crd-is-ours": passes(r.Rules.Frozen),
+	})
 }
 
 func addReadyzChecks(mgr manager.Manager, checks map[string]healthz.Checker) error {

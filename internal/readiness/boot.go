@@ -4,7 +4,6 @@
 package readiness
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -111,25 +110,37 @@ func (f *Facts) podsSince(boot bootState, p *ruleset.Pods) []*corev1.Pod {
 	return f.Evidence.Pods[p]
 }
 
-// proves reports whether a pod has certainly started since the boot.
-func (b *Boot) proves(boot bootState, pod *corev1.Pod, now time.Time) bool {
+// starts are the starts of the first and the last of a pod's containers, or zero if not all of them run.
+type starts struct{ first, last stamp }
+
+func startsOf(pod *corev1.Pod) starts {
+	var out starts
+	for i := range pod.Status.ContainerStatuses {
+		running := pod.Status.ContainerStatuses[i].State.Running
+		if running == nil {
+			return starts{}
+		}
+		at := stampOf(running.StartedAt)
+		out.last = max(out.last, at)
+		if i == 0 || at < out.first {
+			out.first = at
+		}
+	}
+	return out
+}
+
+// prove reports whether a pod has certainly started since the boot.
+func (s starts) prove(b *Boot, boot bootState, now time.Time) bool {
+	run := s.last != 0
 	switch {
 	case boot == settled || boot == final:
 		return true
-	case !b.Former.IsZero() && allStarted(pod, func(at time.Time) bool { return at.Before(b.Former) }):
+	case !b.Former.IsZero() && run && s.last.time().Before(b.Former):
 		return false
 	case boot == confirmed:
 		return true
 	}
-	return allStarted(pod, func(at time.Time) bool { return !at.Before(b.Bound) && !at.After(now) })
-}
-
-// allStarted reports whether a pod has containers, all of them run, and the function accepts all their start times.
-func allStarted(pod *corev1.Pod, is func(time.Time) bool) bool {
-	return len(pod.Status.ContainerStatuses) > 0 &&
-		!slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-			return c.State.Running == nil || !is(c.State.Running.StartedAt.Time)
-		})
+	return run && !s.first.time().Before(b.Bound) && !s.last.time().After(now)
 }
 
 // await makes a judgement that is not satisfied wait for kubelet's next heartbeat, and for the next state of the boot.

@@ -5,7 +5,6 @@ package readiness
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -18,16 +17,9 @@ import (
 // The operator was away while the node rebooted: it booted at -65 s, its pod started at -60 s, and the operator saw the
 // boot at 0 s with a Ready heartbeat of -5 s, which is all that it knows of the time of the boot.
 func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
-	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
-	pods := v1alpha1.PodsRequirement{Namespace: "kube-system",
-		Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"startup.k8s.io/component": "init"}}}
 	started := initPod("a", at(-60))
-	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Obj()
-	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "init", Pods: &pods}}
-	rule := ruleset.Compile(r, nil, noon)
-	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "named",
-		CEL: &v1alpha1.CELRequirement{Expression: "node.metadata.name == 'n'"}}}
-	expression := ruleset.Compile(r, nil, noon)
+	rule := requiring(t, v1alpha1.Requirement{Name: "init", Pods: &usual})
+	expression := requiring(t, named)
 
 	for name, c := range map[string]struct {
 		rule      *ruleset.Rule
@@ -82,9 +74,7 @@ func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
 }
 
 func TestAClockThatIsFarAheadDoesNotProveThatAReportIsFromAfterTheBoot(t *testing.T) {
-	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
-	rule := ruleset.Compile(build.MakeRule("r").UID("u").Selector("a", "b").Condition("A").
-		Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Obj(), nil, noon)
+	rule := compile(rule().Condition("A"))
 	for now, want := range map[int]bool{0: false, 119: false, 120: true} {
 		n := build.MakeNode("n").Created(at(-86400)).Condition("A", "True", at(3500)).Condition("Ready", "True", at(3500)).
 			Heartbeat("Ready", at(3600+now)).Obj()

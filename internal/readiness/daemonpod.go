@@ -25,7 +25,7 @@ type DaemonPod struct {
 	Owner unique.Handle[types.UID]
 
 	created, deleted, ready stamp
-	first, last             stamp // of the starts of its containers, if all run
+	starts                  starts
 	flags                   podFlags
 }
 
@@ -62,6 +62,7 @@ func DaemonPodOf(pod *corev1.Pod) (DaemonPod, bool) {
 	}
 	out := DaemonPod{
 		Name: strings.Clone(pod.Name), Owner: unique.Make(owner.UID), created: stampOf(pod.CreationTimestamp),
+		starts: startsOf(pod),
 	}
 	if at := pod.DeletionTimestamp; at != nil { // it is the end of the grace period
 		out.deleted = max(1, stampOf(*at))
@@ -83,22 +84,7 @@ func DaemonPodOf(pod *corev1.Pod) (DaemonPod, bool) {
 		c.Reason == corev1.PodReasonUnschedulable {
 		out.flags |= podIsUnschedulable
 	}
-	out.keepStarts(pod)
 	return out, true
-}
-
-// keepStarts stores when the first and the last of a pod's containers started, if all run.
-func (p *DaemonPod) keepStarts(pod *corev1.Pod) {
-	if !allStarted(pod, func(time.Time) bool { return true }) {
-		return
-	}
-	for i := range pod.Status.ContainerStatuses {
-		at := stampOf(pod.Status.ContainerStatuses[i].State.Running.StartedAt)
-		p.last = max(p.last, at)
-		if i == 0 || at < p.first {
-			p.first = at
-		}
-	}
 }
 
 // readySince returns since when a pod is ready, or zero if it is not.
@@ -108,18 +94,4 @@ func (p *DaemonPod) readySince(now time.Time) time.Time {
 		return p.created.time()
 	}
 	return since
-}
-
-// proves reports whether a pod has certainly started since the boot; see Boot.proves.
-func (p *DaemonPod) proves(b *Boot, boot bootState, now time.Time) bool {
-	runs := p.last != 0
-	switch {
-	case boot == settled || boot == final:
-		return true
-	case !b.Former.IsZero() && runs && p.last.time().Before(b.Former):
-		return false
-	case boot == confirmed:
-		return true
-	}
-	return runs && !p.first.time().Before(b.Bound) && !p.last.time().After(now)
 }

@@ -113,7 +113,7 @@ func (f *Facts) daemonSet(q *ruleset.DaemonSets, d *ruleset.DaemonSet, pods []Da
 			continue
 		}
 		why, since := p.judge(q, d, now)
-		if (why == podCounts || why == podTooYoung) && !p.proves(&f.Boot, boot, now) {
+		if (why == podCounts || why == podTooYoung) && !p.starts.prove(&f.Boot, boot, now) {
 			why = podBeforeBoot
 		}
 		if why == podCounts && (!out.ready || since.Before(out.since)) {

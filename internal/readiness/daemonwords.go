@@ -26,22 +26,10 @@ func (f *daemonSetsFound) message(q *ruleset.DaemonSets) string {
 
 // words returns why a DaemonSet does not count.
 func (w *waitingDaemonSet) words() string {
-	pod := fmt.Sprintf("pod %s of DaemonSet %s", w.pod, w.set)
-	switch w.why {
-	case podAbsent:
+	if w.why == podAbsent {
 		return w.absent()
-	case podTerminating:
-		return pod + " is terminating"
-	case podUnscheduled:
-		return pod + " waits to be scheduled"
-	case podUnschedulable:
-		return pod + " cannot be scheduled"
-	case podBeforeBoot:
-		return pod + " has not started since the node booted"
-	case podTooYoung:
-		return pod + " has not been ready for long enough"
 	}
-	return pod + " is not ready"
+	return fmt.Sprintf("pod %s of DaemonSet %s %s", w.pod, w.set, w.why.words())
 }
 
 func (w *waitingDaemonSet) absent() string {

@@ -14,15 +14,6 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Causes of judgements; see package condition.
-const (
-	CauseReported   = condition.CauseReported
-	CauseMissing    = condition.CauseMissing
-	CauseDefault    = condition.CauseDefault
-	CauseStale      = condition.CauseStale
-	CauseBeforeBoot = condition.CauseBeforeBoot
-)
-
 // judgement is the evaluation of one piece of evidence.
 type judgement = condition.Judgement
 
@@ -55,7 +46,7 @@ type found struct {
 
 // Default returns the status that the rule's defaultStatus assumed, or "" if it was not used.
 func (r *Result) Default() v1alpha1.ConditionStatus {
-	if r.Cause != CauseDefault {
+	if r.Cause != condition.CauseDefault {
 		return ""
 	}
 	return r.Status
@@ -92,7 +83,7 @@ func (v *Verdict) Refuted(anyOf bool) bool {
 
 func (r *Result) refuted() bool {
 	switch {
-	case r.Satisfied || r.Cause != CauseReported:
+	case r.Satisfied || r.Cause != condition.CauseReported:
 		return false
 	case r.requirement == nil:
 		return r.Status != v1alpha1.ConditionUnknown

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/readiness/condition"
@@ -56,6 +57,23 @@ const (
 	podTooYoung
 )
 
+// words says why a pod does not count, for a sentence about it.
+func (s podState) words() string {
+	switch s {
+	case podTerminating:
+		return "is terminating"
+	case podUnscheduled:
+		return "waits to be scheduled"
+	case podUnschedulable:
+		return "cannot be scheduled"
+	case podBeforeBoot:
+		return "has not started since the node booted"
+	case podTooYoung:
+		return "has not been ready for long enough"
+	}
+	return "is not ready"
+}
+
 // podsFound describes the pods of a requirement on a node.
 type podsFound struct {
 	ready      int
@@ -75,14 +93,14 @@ const maxWaiting = 3
 
 // judgePods evaluates a requirement of pods.
 func judgePods(rule *ruleset.Rule, p *ruleset.Pods, facts *Facts, now time.Time) (judgement, podsFound) {
-	want := int(minReady(p))
+	want := minReady(p)
 	out := podsFound{}
 	var counted, coming []time.Time
 	seen := false
 	boot := facts.bootState(now)
 	for _, pod := range facts.podsSince(boot, p) {
 		why, since := judgePod(p, pod, now)
-		if why != podForeign && !facts.Boot.proves(boot, pod, now) {
+		if why != podForeign && !startsOf(pod).prove(&facts.Boot, boot, now) {
 			why = podBeforeBoot
 		}
 		seen = seen || why != podForeign
@@ -127,12 +145,7 @@ func (f *podsFound) notice(rule *ruleset.Rule, p *ruleset.Pods, pod *corev1.Pod)
 	}
 }
 
-func minReady(p *ruleset.Pods) int32 {
-	if p.MinReady == nil {
-		return 1
-	}
-	return *p.MinReady
-}
+func minReady(p *ruleset.Pods) int { return int(ptr.Deref(p.MinReady, 1)) }
 
 func owned(p *ruleset.Pods, pod *corev1.Pod) bool {
 	if p.OwnerDaemonSet == "" {

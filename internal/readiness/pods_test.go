@@ -18,7 +18,9 @@ import (
 	"github.com/nodegate/nodegate/test/build"
 )
 
-var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+// usual is a requirement of initPods.
+var usual = v1alpha1.PodsRequirement{Namespace: "kube-system",
+	Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"startup.k8s.io/component": "init"}}}
 
 // initPod is a pod of DaemonSet startup-init that is ready since the given time, with a readiness probe.
 func initPod(name string, ready time.Time, edit ...func(*corev1.Pod)) *corev1.Pod {
@@ -38,14 +40,24 @@ func initPod(name string, ready time.Time, edit ...func(*corev1.Pod)) *corev1.Po
 	return p
 }
 
+// requiring compiles a rule of one requirement.
+func requiring(t *testing.T, q v1alpha1.Requirement) *ruleset.Rule {
+	t.Helper()
+	compiled := compile(rule().Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Evidence(q))
+	if len(compiled.Problems) > 0 {
+		t.Fatal(compiled.Problems)
+	}
+	return compiled
+}
+
+func unprobed(p *corev1.Pod) { p.Spec.Containers[0].ReadinessProbe = nil }
+
 func unready(p *corev1.Pod) {
 	p.Status.Conditions[0].Status = corev1.ConditionFalse
 	p.Status.ContainerStatuses[0].Ready = false
 }
 
 func TestPods(t *testing.T) {
-	usual := v1alpha1.PodsRequirement{Namespace: "kube-system",
-		Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"startup.k8s.io/component": "init"}}}
 	with := func(f func(*v1alpha1.PodsRequirement)) v1alpha1.PodsRequirement {
 		p := *usual.DeepCopy()
 		f(&p)
@@ -56,8 +68,7 @@ func TestPods(t *testing.T) {
 		p.ReadyAnnotation = &v1alpha1.AnnotationMatch{Key: "startup.k8s.io/ready", Value: "true"}
 	})
 	say := func(p *corev1.Pod) { p.Annotations = map[string]string{"startup.k8s.io/ready": "true"} }
-	probeless := func(p *corev1.Pod) { p.Spec.Containers[0].ReadinessProbe = nil }
-	before := noon.Add(-time.Minute)
+	before := start.Add(-time.Minute)
 
 	for name, tc := range map[string]struct {
 		require   v1alpha1.PodsRequirement
@@ -68,45 +79,37 @@ func TestPods(t *testing.T) {
 		recheck   time.Time
 		says      string
 	}{
-		"no pod": {require: usual, says: "0 of 1 pods startup.k8s.io/component=init of namespace kube-system are ready on " +
-			"this node"},
 		"a ready pod": {require: usual, pods: []*corev1.Pod{initPod("a", before)}, ready: true, since: before,
 			says: "1 of 1 pods"},
 		"a pod that has become ready by a clock that is ahead": {require: usual, ready: true, since: before,
-			pods: []*corev1.Pod{initPod("a", noon.Add(time.Hour), func(p *corev1.Pod) {
+			pods: []*corev1.Pod{initPod("a", start.Add(time.Hour), func(p *corev1.Pod) {
 				p.CreationTimestamp = metav1.NewTime(before)
 			})}},
-		"and one that has been created for too short a time": {require: usual, recheck: noon.Add(time.Second),
-			pods: []*corev1.Pod{initPod("a", noon.Add(time.Hour), probeless, func(p *corev1.Pod) {
-				p.CreationTimestamp = metav1.NewTime(noon.Add(-9 * time.Second))
+		"and one that has been created for too short a time": {require: usual, recheck: start.Add(time.Second),
+			pods: []*corev1.Pod{initPod("a", start.Add(time.Hour), unprobed, func(p *corev1.Pod) {
+				p.CreationTimestamp = metav1.NewTime(start.Add(-9 * time.Second))
 			})}},
-		"a start in the future proves no boot": {require: usual, notBefore: noon.Add(-time.Second),
-			recheck: noon.Add(confirmAfter - time.Second), says: "has not started",
-			pods: []*corev1.Pod{initPod("a", noon.Add(time.Hour))}},
+		"a start in the future proves no boot": {require: usual, notBefore: start.Add(-time.Second),
+			recheck: start.Add(confirmAfter - time.Second), says: "has not started",
+			pods: []*corev1.Pod{initPod("a", start.Add(time.Hour))}},
 		"a pod that is not ready": {require: usual, pods: []*corev1.Pod{initPod("a", before, unready)},
 			says: "pod a has a container that is not ready: init"},
 		"a terminating pod does not count": {require: usual, says: "pod a is terminating",
-			pods: []*corev1.Pod{initPod("a", before, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} })}},
+			pods: []*corev1.Pod{initPod("a", before, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: start} })}},
 		"a pod of another owner does not open the gate": {
 			require: with(func(p *v1alpha1.PodsRequirement) { p.OwnerDaemonSet = "other" }),
 			pods:    []*corev1.Pod{initPod("a", before)},
 			says:    "pod a is not of DaemonSet other"},
-		"a pod of the DaemonSet does": {
-			require: with(func(p *v1alpha1.PodsRequirement) { p.OwnerDaemonSet = "startup-init" }),
-			pods:    []*corev1.Pod{initPod("a", before)},
-			ready:   true, since: before},
 		"a pod of the previous boot still looks ready": {require: usual, pods: []*corev1.Pod{initPod("a", before)},
-			notBefore: noon.Add(-time.Second), recheck: noon.Add(confirmAfter - time.Second),
+			notBefore: start.Add(-time.Second), recheck: start.Add(confirmAfter - time.Second),
 			says: "pod a has not started since the node booted"},
 		"a container without a probe is not ready at once": {require: usual,
-			pods: []*corev1.Pod{initPod("a", noon.Add(-9*time.Second), probeless)}, recheck: noon.Add(time.Second),
+			pods: []*corev1.Pod{initPod("a", start.Add(-9*time.Second), unprobed)}, recheck: start.Add(time.Second),
 			says: "pod a has not been ready for long enough"},
-		"but after ten seconds": {require: usual, pods: []*corev1.Pod{initPod("a", noon.Add(-10*time.Second), probeless)},
-			ready: true, since: noon},
+		"but after ten seconds": {require: usual, pods: []*corev1.Pod{initPod("a", start.Add(-10*time.Second), unprobed)},
+			ready: true, since: start},
 		"minReadySeconds, a second before": {require: with(func(p *v1alpha1.PodsRequirement) { p.MinReadySeconds = 30 }),
-			pods: []*corev1.Pod{initPod("a", noon.Add(-29*time.Second))}, recheck: noon.Add(time.Second)},
-		"two are wanted": {require: with(func(p *v1alpha1.PodsRequirement) { p.MinReady = new(int32(2)) }),
-			pods: []*corev1.Pod{initPod("a", before), initPod("b", before, unready)}, says: "1 of 2 pods"},
+			pods: []*corev1.Pod{initPod("a", start.Add(-29*time.Second))}, recheck: start.Add(time.Second)},
 		"two are there, since the second was": {
 			require: with(func(p *v1alpha1.PodsRequirement) { p.MinReady = new(int32(2)) }),
 			pods:    []*corev1.Pod{initPod("a", before), initPod("b", before.Add(time.Second))}, ready: true,
@@ -119,7 +122,7 @@ func TestPods(t *testing.T) {
 			p.ReadyWhen, p.ReadyAnnotation = v1alpha1.PodReadyPolicyAnnotation, annotated.ReadyAnnotation
 		}), pods: []*corev1.Pod{initPod("a", before)}, says: "pod a does not have annotation startup.k8s.io/ready=true"},
 		"an annotation of the previous boot": {require: annotated, pods: []*corev1.Pod{initPod("a", before, say)},
-			notBefore: noon, recheck: noon.Add(confirmAfter),
+			notBefore: start, recheck: start.Add(confirmAfter),
 			says: "has not started since the node booted"},
 		"a pod that waits for the very taint that waits for it": {require: usual,
 			pods: []*corev1.Pod{initPod("a", before, unready, func(p *corev1.Pod) {
@@ -135,16 +138,11 @@ func TestPods(t *testing.T) {
 			})}, says: "pod a waits to be scheduled"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Obj()
-			r.Spec.Requirements = []v1alpha1.Requirement{{Name: "init", Pods: &tc.require}}
-			rule := ruleset.Compile(r, nil, noon)
-			if len(rule.Problems) > 0 {
-				t.Fatal(rule.Problems)
-			}
+			rule := requiring(t, v1alpha1.Requirement{Name: "init", Pods: &tc.require})
 			facts := &Facts{Node: build.MakeNode("n").Obj(), Boot: Boot{Bound: tc.notBefore, SeenAt: tc.notBefore},
-				Observed: Observed{Ready: tc.ready, Since: noon.Add(-time.Hour)},
+				Observed: Observed{Ready: tc.ready, Since: start.Add(-time.Hour)},
 				Evidence: &Evidence{Pods: map[*ruleset.Pods][]*corev1.Pod{rule.Pods()[0]: tc.pods}}}
-			v := Evaluate(rule, facts, noon)
+			v := Evaluate(rule, facts, start)
 			if v.Ready != tc.ready || !v.RecheckAt.Equal(tc.recheck) || !tc.since.IsZero() && !v.Since.Equal(tc.since) {
 				t.Errorf("ready %t since %s, recheck at %s", v.Ready, v.Since, v.RecheckAt)
 			}
@@ -161,19 +159,17 @@ func TestPods(t *testing.T) {
 
 // TestTheOrderOfPodsDoesNotMatter: a cache returns them in any order, and the status must not change with it.
 func TestTheOrderOfPodsDoesNotMatter(t *testing.T) {
-	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Obj()
-	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system"}}}
-	rule := ruleset.Compile(r, nil, noon)
+	rule := requiring(t, v1alpha1.Requirement{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system"}})
 	var pods []*corev1.Pod
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		pods = append(pods, initPod(name, noon, unready, func(p *corev1.Pod) {
+		pods = append(pods, initPod(name, start, unready, func(p *corev1.Pod) {
 			p.Spec.NodeName = ""
 			p.Spec.Containers[0] = corev1.Container{Name: "of-" + name}
 		}))
 	}
 	says := func() string {
 		v := Evaluate(rule, &Facts{Node: build.MakeNode("n").Obj(),
-			Evidence: &Evidence{Pods: map[*ruleset.Pods][]*corev1.Pod{rule.Pods()[0]: pods}}}, noon)
+			Evidence: &Evidence{Pods: map[*ruleset.Pods][]*corev1.Pod{rule.Pods()[0]: pods}}}, start)
 		return v.Results[0].Message() + "\n" + v.Warning()
 	}
 	got := says()
@@ -184,39 +180,35 @@ func TestTheOrderOfPodsDoesNotMatter(t *testing.T) {
 }
 
 func TestWarnsOfPodsWithoutReadinessProbe(t *testing.T) {
-	probeless := func(p *corev1.Pod) { p.Spec.Containers[0].ReadinessProbe = nil }
-	usual := v1alpha1.PodsRequirement{Namespace: "kube-system", OwnerDaemonSet: "startup-init",
-		Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"startup.k8s.io/component": "init"}}}
 	for name, tc := range map[string]struct {
 		edit func(*v1alpha1.PodsRequirement)
 		pod  *corev1.Pod
 		want string
 	}{
-		"with a probe": {pod: initPod("a", noon)},
-		"without": {pod: initPod("a", noon, probeless),
+		"with a probe": {pod: initPod("a", start)},
+		"without": {pod: initPod("a", start, unprobed),
 			want: "requirement init: container init of its pods has no readiness probe, so it counts as ready 10s after its " +
 				"start, even if it does not work"},
 		"without, and with a time of its own": {edit: func(p *v1alpha1.PodsRequirement) { p.MinReadySeconds = 3 },
-			pod: initPod("a", noon, probeless),
+			pod: initPod("a", start, unprobed),
 			want: "requirement init: container init of its pods has no readiness probe, so it counts as ready 3s after its " +
 				"start, even if it does not work"},
-		"without, of another owner": {pod: initPod("a", noon, probeless, func(p *corev1.Pod) { p.OwnerReferences = nil })},
+		"without, of another owner": {pod: initPod("a", start, unprobed, func(p *corev1.Pod) { p.OwnerReferences = nil })},
 		"where the annotation decides": {edit: func(p *v1alpha1.PodsRequirement) {
 			p.ReadyWhen, p.ReadyAnnotation = v1alpha1.PodReadyPolicyAnnotation,
 				&v1alpha1.AnnotationMatch{Key: "startup.k8s.io/ready", Value: "true"}
-		}, pod: initPod("a", noon, probeless)},
+		}, pod: initPod("a", start, unprobed)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require := *usual.DeepCopy()
+			require.OwnerDaemonSet = "startup-init"
 			if tc.edit != nil {
 				tc.edit(&require)
 			}
-			r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Obj()
-			r.Spec.Requirements = []v1alpha1.Requirement{{Name: "init", Pods: &require}}
-			rule := ruleset.Compile(r, nil, noon)
+			rule := requiring(t, v1alpha1.Requirement{Name: "init", Pods: &require})
 			facts := &Facts{Node: build.MakeNode("n").Obj(),
 				Evidence: &Evidence{Pods: map[*ruleset.Pods][]*corev1.Pod{rule.Pods()[0]: {tc.pod}}}}
-			verdict := Evaluate(rule, facts, noon)
+			verdict := Evaluate(rule, facts, start)
 			if got := verdict.Warning(); got != tc.want {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}
@@ -225,7 +217,7 @@ func TestWarnsOfPodsWithoutReadinessProbe(t *testing.T) {
 }
 
 func TestNodeOf(t *testing.T) {
-	waiting := initPod("a", noon, func(p *corev1.Pod) {
+	waiting := initPod("a", start, func(p *corev1.Pod) {
 		p.Spec.NodeName = ""
 		required := &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
@@ -233,8 +225,8 @@ func TestNodeOf(t *testing.T) {
 		p.Spec.Affinity = &corev1.Affinity{
 			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
 	})
-	anywhere := initPod("b", noon, func(p *corev1.Pod) { p.Spec.NodeName = "" })
-	if got := NodeOf(initPod("c", noon)) + NodeOf(waiting) + NodeOf(anywhere); got != "nmade-for" {
+	anywhere := initPod("b", start, func(p *corev1.Pod) { p.Spec.NodeName = "" })
+	if got := NodeOf(initPod("c", start)) + NodeOf(waiting) + NodeOf(anywhere); got != "nmade-for" {
 		t.Error(got)
 	}
 }
@@ -270,19 +262,17 @@ func TestCSIDriversAndDevices(t *testing.T) {
 			"devices of driver none.example.com: none is published, must be at least 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "v", corev1.TaintEffectNoSchedule).Obj()
-			r.Spec.Requirements = []v1alpha1.Requirement{tc.require}
-			rule := ruleset.Compile(r, nil, noon)
+			rule := requiring(t, tc.require)
 			facts := &Facts{Node: build.MakeNode("n").Obj(), Evidence: &Evidence{CSINode: node,
 				Devices: map[string]int64{"gpu.example.com": 2, "nic.example.com": 1}}}
-			verdict := Evaluate(rule, facts, noon)
+			verdict := Evaluate(rule, facts, start)
 			if verdict.Ready != tc.ready {
 				t.Errorf("ready %t", verdict.Ready)
 			}
 			if got := verdict.Results[0].Message(); !strings.Contains(got, tc.says) {
 				t.Errorf("%q does not say %q", got, tc.says)
 			}
-			if Evaluate(rule, &Facts{Node: facts.Node}, noon).Ready {
+			if Evaluate(rule, &Facts{Node: facts.Node}, start).Ready {
 				t.Error("ready without any evidence")
 			}
 		})

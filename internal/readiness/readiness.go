@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -138,7 +139,7 @@ func (t *tally) add(j judgement) {
 		s.revived = j.Revived
 	}
 	s.awaits = s.awaits || j.Awaits
-	t.missing = t.missing || !j.Satisfied && j.Cause == CauseMissing
+	t.missing = t.missing || !j.Satisfied && j.Cause == condition.CauseMissing
 	if !j.ChangesAt.IsZero() && (t.recheck.IsZero() || j.ChangesAt.Before(t.recheck)) {
 		t.recheck = j.ChangesAt
 	}

@@ -11,8 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/ruleset/expression"
 )
@@ -79,7 +81,7 @@ func judgeRequirement(rule *ruleset.Rule, r *ruleset.Requirement, facts *Facts, 
 	undated := r.CSIDriver != nil || r.Resource != nil || r.Devices != nil || r.Expression != nil
 	if boot == booting && undated && out.Satisfied {
 		out.judgement = requirement(false, false)
-		out.Cause = CauseBeforeBoot
+		out.Cause = condition.CauseBeforeBoot
 		facts.Boot.await(boot, &out.judgement, now)
 	}
 	return out
@@ -87,12 +89,12 @@ func judgeRequirement(rule *ruleset.Rule, r *ruleset.Requirement, facts *Facts, 
 
 // requirement returns the judgement of a requirement whose evidence has no time.
 func requirement(satisfied, missing bool) judgement {
-	j := judgement{Satisfied: satisfied, Status: v1alpha1.ConditionFalse, Cause: CauseReported}
+	j := judgement{Satisfied: satisfied, Status: v1alpha1.ConditionFalse, Cause: condition.CauseReported}
 	if satisfied {
 		j.Status = v1alpha1.ConditionTrue
 	}
 	if missing && !satisfied {
-		j.Cause = CauseMissing
+		j.Cause = condition.CauseMissing
 	}
 	return j
 }
@@ -110,17 +112,11 @@ func (f *Facts) csiDriver(name string) *storagev1.CSINodeDriver {
 
 // volumes returns the number of volumes that a driver can attach. A driver that does not report one has no limit.
 func volumes(d *storagev1.CSINodeDriver) int32 {
-	if d.Allocatable == nil || d.Allocatable.Count == nil {
-		return math.MaxInt32
-	}
-	return *d.Allocatable.Count
+	return ptr.Deref(ptr.Deref(d.Allocatable, storagev1.VolumeNodeResources{}).Count, math.MaxInt32)
 }
 
 func minimumVolumes(r *v1alpha1.CSIDriverRequirement) int32 {
-	if r.MinimumAllocatable == nil {
-		return 0
-	}
-	return *r.MinimumAllocatable
+	return ptr.Deref(r.MinimumAllocatable, 0)
 }
 
 func (f *Facts) evaluate(p *expression.Program) (bool, error) {

@@ -17,6 +17,10 @@ import (
 	"github.com/nodegate/nodegate/test/validation"
 )
 
+// named is evidence that the node of these tests has.
+var named = v1alpha1.Requirement{Name: "named",
+	CEL: &v1alpha1.CELRequirement{Expression: "node.metadata.name == 'n'"}}
+
 func TestRequirements(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	gpus := func(least string) v1alpha1.Requirement {
@@ -62,12 +66,7 @@ func TestRequirements(t *testing.T) {
 		"a rule that is not there": {require: phase, message: "rule first does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "", corev1.TaintEffectNoSchedule).Obj()
-			r.Spec.Requirements = []v1alpha1.Requirement{tc.require}
-			rule := ruleset.Compile(r, nil, at)
-			if len(rule.Problems) > 0 {
-				t.Fatal(rule.Problems)
-			}
+			rule := requiring(t, tc.require)
 			facts := &Facts{Node: node, Evidence: &Evidence{Rules: tc.rules}}
 			v := Evaluate(rule, facts, at)
 			if v.Ready != tc.ready || v.NeverAppeared != (!tc.ready && !tc.appeared) {
@@ -85,19 +84,19 @@ func TestRequirements(t *testing.T) {
 // TestInvalidRulesAreEvaluatedToo: a rule that is frozen because its spec is invalid is evaluated with all others, and
 // must not keep the node from them.
 func TestInvalidRulesAreEvaluatedToo(t *testing.T) {
-	pod := initPod("a", noon)
+	pod := initPod("a", start)
 	validation.Run(t, func(t *testing.T, c validation.Case) {
 		obj := build.MakeRule("r").UID("u").Obj()
 		if json.Unmarshal(c.Spec, &obj.Spec) != nil {
 			return // the operator cannot read it at all
 		}
-		rule := ruleset.Compile(obj, nil, noon)
+		rule := ruleset.Compile(obj, nil, start)
 		pods := map[*ruleset.Pods][]*corev1.Pod{}
 		for _, p := range rule.Pods() {
 			pods[p] = []*corev1.Pod{pod}
 		}
 		facts := &Facts{Node: build.MakeNode("n").Obj(), Rules: ruleset.NewSet(rule), Evidence: &Evidence{Pods: pods}}
-		v := Evaluate(rule, facts, noon)
+		v := Evaluate(rule, facts, start)
 		if got := len(v.Results); got != len(obj.Spec.Conditions)+len(obj.Spec.Requirements) {
 			t.Errorf("%d results", got)
 		}
@@ -105,17 +104,12 @@ func TestInvalidRulesAreEvaluatedToo(t *testing.T) {
 }
 
 func TestThePolicyCoversConditionsAndRequirementsAlike(t *testing.T) {
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "",
-		corev1.TaintEffectNoSchedule).Condition("example.com/Ready").Obj()
-	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "e",
-		CEL: &v1alpha1.CELRequirement{Expression: "node.metadata.name == 'n'"}}}
-	facts := &Facts{Node: build.MakeNode("n").Created(at).Condition("example.com/Ready", corev1.ConditionFalse, at).Obj()}
-	if Evaluate(ruleset.Compile(r, nil, at), facts, at).Ready {
+	r := rule().Condition(cni).Evidence(named)
+	facts := &Facts{Node: node().Condition(cni, corev1.ConditionFalse, at(0)).Obj()}
+	if Evaluate(compile(r), facts, start).Ready {
 		t.Error("allOf holds with a condition that does not")
 	}
-	r.Spec.ConditionPolicy = v1alpha1.ConditionPolicyAnyOf
-	if !Evaluate(ruleset.Compile(r, nil, at), facts, at).Ready {
+	if !Evaluate(compile(r.AnyOf()), facts, start).Ready {
 		t.Error("anyOf does not hold with a requirement that does")
 	}
 }

@@ -21,7 +21,7 @@ func (r *Result) Message() string {
 		return condition.Message(r.condition, r.judgement)
 	}
 	switch q := r.requirement; {
-	case r.Cause == CauseBeforeBoot:
+	case r.Cause == condition.CauseBeforeBoot:
 		return fmt.Sprintf("requirement %s may be from before the node booted", r.Name)
 	case q.Pods != nil:
 		return r.found.pods.message(q.Pods)
@@ -95,7 +95,7 @@ func (r *Result) ruleMessage(name string) string {
 }
 
 func (f *podsFound) message(p *ruleset.Pods) string {
-	want := int(minReady(p))
+	want := minReady(p)
 	text := fmt.Sprintf("%d of %d pods %s of namespace %s are ready on this node", f.ready, want, p.Labels, p.Namespace)
 	if f.ready < want && len(f.waiting) > 0 {
 		why := make([]string, len(f.waiting))
@@ -117,21 +117,16 @@ func (w *waitingPod) words(p *ruleset.Pods) string {
 	switch w.why {
 	case podForeign:
 		return "is not of DaemonSet " + p.OwnerDaemonSet
-	case podTerminating:
-		return "is terminating"
 	case podUnscheduled:
-		return "waits to be scheduled" + unscheduled(w.pod)
-	case podBeforeBoot:
-		return "has not started since the node booted"
+		return w.why.words() + unscheduled(w.pod)
 	case podUnannotated:
 		return fmt.Sprintf("does not have annotation %s=%s", p.ReadyAnnotation.Key, p.ReadyAnnotation.Value)
-	case podTooYoung:
-		return "has not been ready for long enough"
+	case podUnready:
+		if c := unreadyContainer(w.pod); c != "" {
+			return fmt.Sprintf("has a container that is not ready: %s", c)
+		}
 	}
-	if c := unreadyContainer(w.pod); c != "" {
-		return fmt.Sprintf("has a container that is not ready: %s", c)
-	}
-	return "is not ready"
+	return w.why.words()
 }
 
 func unscheduled(pod *corev1.Pod) string {

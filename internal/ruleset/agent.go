@@ -72,12 +72,7 @@ func (v *validator) agent(spec *v1alpha1.NodeReadinessRuleSpec) {
 }
 
 func (v *validator) probe(field string, p *v1alpha1.Probe) {
-	actions := 0
-	for _, given := range []bool{p.HTTPGet != nil, p.TCPSocket != nil, p.GRPC != nil, p.File != nil, p.Check != ""} {
-		if given {
-			actions++
-		}
-	}
+	actions := count(p.HTTPGet != nil, p.TCPSocket != nil, p.GRPC != nil, p.File != nil, p.Check != "")
 	switch {
 	case actions == 0:
 		v.unsupported(field, "has no action that this version supports")

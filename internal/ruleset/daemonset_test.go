@@ -81,10 +81,8 @@ func TestTheDaemonSetsThatBelongOnANode(t *testing.T) {
 		edit func(*v1alpha1.DaemonSetsRequirement)
 		want string
 	}{
-		"everywhere":             {set: agent(), want: belongs},
-		"of another namespace":   {set: build.MakeDaemonSet("default", "agent").Tolerate("")},
-		"by a label of the node": {set: agent().Select("disk", "ssd"), want: belongs},
-		"by another label":       {set: agent().Select("disk", "hdd")},
+		"of another namespace": {set: build.MakeDaemonSet("default", "agent").Tolerate("")},
+		"by another label":     {set: agent().Select("disk", "hdd")},
 		"by the node's name": {set: agent().Template(func(p *corev1.PodSpec) { p.NodeName = "n" }),
 			want: belongs},
 		"by another node's name": {set: agent().Template(func(p *corev1.PodSpec) { p.NodeName = "m" })},
@@ -187,12 +185,7 @@ func TestARuleIsTheSameUntilItsDaemonSetsChange(t *testing.T) {
 
 func TestRulesThatWaitForEachOthersDaemonSetsAreFrozen(t *testing.T) {
 	after := func(names ...string) func(*v1alpha1.NodeReadinessRule) {
-		return func(r *v1alpha1.NodeReadinessRule) {
-			for _, n := range names {
-				r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: "after-" + n,
-					RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: n}})
-			}
-		}
+		return func(r *v1alpha1.NodeReadinessRule) { *r = *build.WrapRule(r).After(names...).Obj() }
 	}
 	noAgents := func(r *v1alpha1.NodeReadinessRule) { r.Spec.Requirements = r.Spec.Requirements[1:] }
 	agent := func(tolerates ...string) *build.DaemonSetWrapper {
@@ -207,8 +200,6 @@ func TestRulesThatWaitForEachOthersDaemonSetsAreFrozen(t *testing.T) {
 		sets  []*build.DaemonSetWrapper
 		want  map[string]string // by rule: words of the problem
 	}{
-		"one that only waits": {rules: []*Rule{requires("a"), requires("b", after("x"), noAgents)},
-			sets: []*build.DaemonSetWrapper{agent("a")}},
 		"two": {rules: []*Rule{requires("a"), requires("b", after("a"), noAgents)},
 			sets: []*build.DaemonSetWrapper{agent("a")},
 			want: map[string]string{"a": "DaemonSet kube-system/agent does not tolerate taint example.com/b:NoSchedule " +

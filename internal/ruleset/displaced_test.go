@@ -29,8 +29,6 @@ func TestDisplaced(t *testing.T) {
 		"conditions of their own": {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 2, "y")}},
 		"the older one publishes": {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 2, "x")},
 			want: map[string]string{"a": "condition x is published by the older rule b"}},
-		"of two of one age, the first by name": {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 1, "x")},
-			want: map[string]string{"b": "condition x is published by the older rule a"}},
 		"of several conditions, the first is told": {rules: []*build.RuleWrapper{prober("a", 1, "w", "x", "y"),
 			prober("b", 2, "y", "x")},
 			want: map[string]string{"a": "condition x is published by the older rule b"}},

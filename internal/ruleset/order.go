@@ -57,9 +57,6 @@ func (s *Set) order() {
 	}
 }
 
-// Cycle returns the names on the way from a rule back to itself, or nil if it does not require itself.
-func (s *Set) Cycle(rule *Rule) []string { return namesOf(path(rule, rule, s.required)) }
-
 // path returns the rules on a way from one rule to another, with both ends, or nil if there is none. next returns the
 // rules that are one step away.
 func path(from, to *Rule, next func(*Rule) []*Rule) []*Rule {
@@ -133,8 +130,9 @@ func (s *Set) FreezeInvalid(before *Set) *Set {
 // condition that a rule publishes. The operator writes such a condition only when it changes.
 func (s *Set) Invalid(rule *Rule) []Problem {
 	var out []Problem
-	if cycle := s.Cycle(rule); cycle != nil {
-		out = append(out, CycleProblem(cycle))
+	if cycle := path(rule, rule, s.required); cycle != nil {
+		out = append(out, Problem{Field: "spec.requirements", Reason: ReasonCycle,
+			Message: "rules require each other in a cycle: " + strings.Join(namesOf(cycle), " requires ")})
 	}
 	for i := range rule.Spec.Conditions {
 		c := &rule.Spec.Conditions[i]
@@ -190,10 +188,4 @@ func (r *Rule) waitsFor(causes map[string]Problem) (p Problem, field string) {
 		}
 	}
 	return Problem{}, ""
-}
-
-// CycleProblem returns the problem of rules that require each other.
-func CycleProblem(cycle []string) Problem {
-	return Problem{Field: "spec.requirements", Reason: ReasonCycle,
-		Message: fmt.Sprintf("rules require each other in a cycle: %s", strings.Join(cycle, " requires "))}
 }

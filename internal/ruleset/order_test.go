@@ -23,12 +23,9 @@ func chain(lines ...string) *Set {
 	for i, line := range lines {
 		name, required, _ := strings.Cut(line, ":")
 		r := build.MakeRule(name).UID("uid-"+name).Created(born.Add(time.Duration(i)*time.Hour)).Selector("pool", "a").
-			Condition("example.com/Ready").Taint("example.com/"+name, "", corev1.TaintEffectNoSchedule).Obj()
-		for n := range strings.FieldsSeq(required) {
-			r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: "after-" + n,
-				RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: n}})
-		}
-		rules = append(rules, Compile(r, nil, born))
+			Condition("example.com/Ready").Taint("example.com/"+name, "", corev1.TaintEffectNoSchedule).
+			After(strings.Fields(required)...)
+		rules = append(rules, Compile(r.Obj(), nil, born))
 	}
 	return NewSet(rules...)
 }
@@ -45,7 +42,7 @@ func TestEachRuleComesAfterThoseThatItRequires(t *testing.T) {
 		"one that does not exist": {chain("a: missing"), []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, names(tc.set.Ordered())); diff != "" {
+			if diff := cmp.Diff(tc.want, namesOf(tc.set.Ordered())); diff != "" {
 				t.Error(diff)
 			}
 			if got := tc.set.FreezeInvalid(NewSet()); got != tc.set {
@@ -145,9 +142,6 @@ func TestRulesThatReadWhatTheyPublishAreInvalid(t *testing.T) {
 		}
 		return r.Publish("example.com/" + publishes)
 	}
-	requiring := rule("a", "X", "A")
-	requiring.Spec.Requirements = []v1alpha1.Requirement{{Name: "b",
-		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "b"}}}
 	aged := rule("b", "X", "")
 	aged.Spec.Conditions[0] = v1alpha1.ConditionRequirement{Type: "example.com/A", RequiredStatus: "True",
 		MaxAgeSeconds: new(int32(60))}
@@ -159,7 +153,7 @@ func TestRulesThatReadWhatTheyPublishAreInvalid(t *testing.T) {
 			map[string]string{"a": ReasonCycle}},
 		"two rules": {[]*build.RuleWrapper{rule("a", "B", "A"), rule("b", "A", "B")},
 			map[string]string{"a": ReasonCycle, "b": ReasonCycle}},
-		"by a required rule": {[]*build.RuleWrapper{requiring, rule("b", "A", "")},
+		"by a required rule": {[]*build.RuleWrapper{rule("a", "X", "A").After("b"), rule("b", "A", "")},
 			map[string]string{"a": ReasonCycle, "b": ReasonCycle}},
 		"one only reads":              {[]*build.RuleWrapper{rule("a", "X", "A"), rule("b", "A", "B")}, nil},
 		"a publisher that is deleted": {[]*build.RuleWrapper{rule("a", "B", "A").Deleted(born), rule("b", "A", "B")}, nil},

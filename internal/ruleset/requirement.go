@@ -103,13 +103,8 @@ func (v *validator) limits(spec *v1alpha1.NodeReadinessRuleSpec) {
 
 func (v *validator) requirement(field string, r *v1alpha1.Requirement) Requirement {
 	out := Requirement{Name: r.Name, CSIDriver: r.CSIDriver, Resource: r.Resource, Devices: r.Devices}
-	kinds := 0
-	for _, given := range []bool{r.Pods != nil, r.DaemonSets != nil, r.CSIDriver != nil, r.Resource != nil,
-		r.Devices != nil, r.CEL != nil, r.RuleSatisfied != nil} {
-		if given {
-			kinds++
-		}
-	}
+	kinds := count(r.Pods != nil, r.DaemonSets != nil, r.CSIDriver != nil, r.Resource != nil, r.Devices != nil,
+		r.CEL != nil, r.RuleSatisfied != nil)
 	switch {
 	case kinds == 0:
 		v.unsupported(field, "has no kind of evidence that this version supports")

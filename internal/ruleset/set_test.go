@@ -15,32 +15,22 @@ func member(name, uid string, created int) *Rule {
 	return Compile(build.MakeRule(name).UID(uid).Created(at(created)).Obj(), nil, start)
 }
 
-func names(rules []*Rule) []string {
-	var out []string
-	for _, r := range rules {
-		out = append(out, r.Name)
-	}
-	return out
-}
-
 func TestSet(t *testing.T) {
 	base := NewSet(member("c", "1", 0), member("b", "2", 5), member("a", "3", 5))
 	cases := map[string]struct {
 		set  *Set
 		want []string
 	}{
-		"older ones first, then by name":             {base, []string{"c", "a", "b"}},
-		"with another":                               {base.With(member("d", "4", 3)), []string{"c", "d", "a", "b"}},
-		"with a later version of one":                {base.With(member("c", "1", 0)), []string{"c", "a", "b"}},
-		"with one that was re-created under a name":  {base.With(member("c", "9", 9)), []string{"a", "b", "c"}},
+		"older ones first, then by name":            {base, []string{"c", "a", "b"}},
+		"with a later version of one":               {base.With(member("c", "1", 0)), []string{"c", "a", "b"}},
+		"with one that was re-created under a name": {base.With(member("c", "9", 9)), []string{"a", "b", "c"}},
 		"without one":                                {base.Without("2"), []string{"c", "a"}},
 		"without one that is not there":              {base.Without("7"), []string{"c", "a", "b"}},
-		"without all":                                {base.Without("1").Without("2").Without("3"), nil},
 		"the set itself is not changed by any of it": {base, []string{"c", "a", "b"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, names(c.set.All())); diff != "" {
+			if diff := cmp.Diff(c.want, namesOf(c.set.All())); diff != "" {
 				t.Errorf("rules (-want +got):\n%s", diff)
 			}
 			for _, r := range c.set.All() {

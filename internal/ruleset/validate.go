@@ -60,6 +60,14 @@ func (p Problem) String() string {
 var reservedTaintPrefixes = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/",
 	"node-role.kubernetes.io/"}
 
+// ControlPlaneLabels are the labels of control-plane nodes, in the current and the older form.
+var ControlPlaneLabels = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
+
+// ControlPlane reports whether a node with these labels is a control-plane node.
+func ControlPlane(nodeLabels map[string]string) bool {
+	return slices.ContainsFunc(ControlPlaneLabels, func(key string) bool { _, ok := nodeLabels[key]; return ok })
+}
+
 // kubernetesTransient are the prefixes of those taints that Kubernetes adds and removes while a node runs.
 var kubernetesTransient = reservedTaintPrefixes[:2]
 
@@ -76,14 +84,8 @@ func ValidateTaintKey(key string) string {
 // grammar is the regular expression at the end of a message of apimachinery. The words before it say the same.
 var grammar = regexp.MustCompile(`,? regex used for validation is '[^']*'`)
 
-// Validate checks a spec as the CRD's schema does, because another version of the schema may have accepted it. It also
-// finds what this version does not support.
-func Validate(spec *v1alpha1.NodeReadinessRuleSpec) []Problem {
-	_, problems := compileSpec(spec)
-	return problems
-}
-
-// compileSpec validates a spec and compiles its requirements.
+// compileSpec compiles the requirements of a spec. It checks the spec as the CRD's schema does, because another version
+// of the schema may have accepted it, and finds what this version does not support.
 func compileSpec(spec *v1alpha1.NodeReadinessRuleSpec) ([]Requirement, []Problem) {
 	v := validator{}
 	v.selector(&spec.NodeSelector)
@@ -271,6 +273,17 @@ func oneOf[S ~string](v *validator, field string, value S, supported ...S) {
 	if value != "" && !slices.Contains(supported, value) {
 		v.unknown(field, string(value))
 	}
+}
+
+// count returns how many of some fields are given.
+func count(given ...bool) int {
+	n := 0
+	for _, is := range given {
+		if is {
+			n++
+		}
+	}
+	return n
 }
 
 func (v *validator) unknown(field, value string) {

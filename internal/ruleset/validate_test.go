@@ -27,7 +27,7 @@ func TestValidate(t *testing.T) {
 			return
 		}
 		var got []string
-		for _, p := range Validate(&spec) {
+		for _, p := range Compile(&v1alpha1.NodeReadinessRule{Spec: spec}, nil, start).Problems {
 			got = append(got, p.Reason+" "+p.Field)
 			if p.Message == "" || !strings.HasPrefix(p.String(), p.Field+": ") {
 				t.Errorf("%q does not say what is wrong", p.String())

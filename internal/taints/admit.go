@@ -64,13 +64,8 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 // admits reports whether the request makes the node match the rule, so that the rule claims its taint.
 func admits(rule *ruleset.Rule, old, node *corev1.Node) bool {
 	if rule.Mode != ruleset.Enforced || rule.Taint == nil || rule.Spec.NodeAdmission == v1alpha1.NodeAdmissionNone ||
-		!rule.Matches(node.Labels) {
+		!rule.Matches(node.Labels) || gate.Marked(rule, node) {
 		return false
-	}
-	for _, key := range []string{rule.MarkerKey(), rule.OldMarkerKey()} {
-		if _, completed := node.Annotations[key]; completed {
-			return false
-		}
 	}
 	if old == nil {
 		return true
@@ -97,15 +92,11 @@ func reportedAge(node *corev1.Node) time.Duration {
 func admissionPatch(node *corev1.Node, taints []corev1.Taint, annotations map[string]string) []byte {
 	var ops []operation
 	if !ruleset.SameTaints(node.Spec.Taints, taints) {
-		ops = append(ops, operation{Op: "add", Path: "/spec/taints", Value: raw(taints)})
+		ops = append(ops, operation{Op: "add", Path: "/spec/taints", Value: taints})
 	}
-	if len(node.Annotations) == 0 && len(annotations) > 0 {
-		ops = append(ops, operation{Op: "add", Path: "/metadata/annotations", Value: raw(annotations)})
-	} else {
-		for _, op := range annotationChanges(node.Annotations, annotations) {
-			if op.Op != "test" {
-				ops = append(ops, op)
-			}
+	for _, op := range annotationChanges(node.Annotations, annotations) {
+		if op.Op != "test" {
+			ops = append(ops, op)
 		}
 	}
 	return encode(ops)

@@ -14,25 +14,25 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// operation is one operation of a JSON Patch, RFC 6902.
+// operation is one operation of a JSON Patch, RFC 6902. A nil value is omitted, as "remove" needs it.
 type operation struct {
-	Op    string          `json:"op"`
-	Path  string          `json:"path"`
-	Value json.RawMessage `json:"value,omitempty"`
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
 }
 
 // patch returns the JSON Patch that changes a node's taints and annotations to the wanted ones, or nil if nothing
 // changes. Its test operations make the API server refuse it with status 422 if the node is another one of the same
-// name, or if another client has meanwhile written the taints or one of these annotations. Other changes, such as
-// heartbeats, do not matter.
+// name, or if another client has meanwhile written the taints or one of these annotations; or any annotation, if the
+// patch replaces the whole map. Other changes, such as heartbeats, do not matter.
 func patch(node *corev1.Node, taints []corev1.Taint, annotations map[string]string) []byte {
 	changes := annotationChanges(node.Annotations, annotations)
 	if len(changes) == 0 && ruleset.SameTaints(node.Spec.Taints, taints) {
 		return nil
 	}
 	ops := []operation{
-		{Op: "test", Path: "/metadata/uid", Value: raw(node.UID)},
-		{Op: "test", Path: "/spec/taints", Value: rawTaints(node.Spec.Taints)},
+		{Op: "test", Path: "/metadata/uid", Value: node.UID},
+		{Op: "test", Path: "/spec/taints", Value: tested(node.Spec.Taints)},
 	}
 	if !ruleset.SameTaints(node.Spec.Taints, taints) {
 		ops = append(ops, taintOperation(node.Spec.Taints, taints))
@@ -45,7 +45,11 @@ func encode(ops []operation) []byte {
 	if len(ops) == 0 {
 		return nil
 	}
-	return raw(ops)
+	out, err := json.Marshal(ops)
+	if err != nil { // strings, times and taints: cannot happen
+		return nil
+	}
+	return out
 }
 
 func taintOperation(have, want []corev1.Taint) operation {
@@ -53,43 +57,56 @@ func taintOperation(have, want []corev1.Taint) operation {
 	case len(want) == 0:
 		return operation{Op: "remove", Path: "/spec/taints"}
 	case len(have) == 0:
-		return operation{Op: "add", Path: "/spec/taints", Value: raw(want)}
+		return operation{Op: "add", Path: "/spec/taints", Value: want}
 	}
-	return operation{Op: "replace", Path: "/spec/taints", Value: raw(want)}
+	return operation{Op: "replace", Path: "/spec/taints", Value: want}
 }
+
+// wholeMap is the number of changed annotations from which on a patch may replace the whole map of them.
+const wholeMap = 16
 
 func annotationChanges(have, want map[string]string) []operation {
 	if maps.Equal(have, want) {
 		return nil
 	}
 	if len(have) == 0 { // "add" would replace a map that another client has created meanwhile
-		return []operation{
-			{Op: "test", Path: "/metadata/annotations", Value: null},
-			{Op: "add", Path: "/metadata/annotations", Value: raw(want)},
-		}
+		return wholeChange(null, want)
 	}
 	var ops []operation
+	changed, others, paths := 0, 0, 0 // the number of changes, and bytes
 	for _, key := range slices.Sorted(maps.Keys(have)) {
-		if _, stays := want[key]; !stays {
-			ops = append(ops,
-				operation{Op: "test", Path: annotationPath(key), Value: raw(have[key])},
-				operation{Op: "remove", Path: annotationPath(key)})
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(want)) {
-		before, had := have[key]
-		if had && before == want[key] {
+		before := have[key]
+		after, stays := want[key]
+		if stays && before == after {
+			others += len(key) + len(before)
 			continue
 		}
-		test := null
-		if had {
-			test = raw(before)
+		op := operation{Op: "remove", Path: annotationPath(key)}
+		if stays {
+			op.Op, op.Value = "add", after
 		}
-		ops = append(ops,
-			operation{Op: "test", Path: annotationPath(key), Value: test},
-			operation{Op: "add", Path: annotationPath(key), Value: raw(want[key])})
+		changed, paths = changed+1, paths+len(op.Path)
+		ops = append(ops, operation{Op: "test", Path: op.Path, Value: before}, op)
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if _, had := have[key]; !had {
+			path := annotationPath(key)
+			changed, paths = changed+1, paths+len(path)
+			ops = append(ops, operation{Op: "test", Path: path, Value: null}, operation{Op: "add", Path: path, Value: want[key]})
+		}
+	}
+	// The API server applies two operations faster than a hundred. They are also shorter, unless the annotations that do
+	// not change are long.
+	if changed >= wholeMap && others < paths {
+		return wholeChange(have, want)
 	}
 	return ops
+}
+
+// wholeChange replaces the map of annotations, unless another client has written any of them.
+func wholeChange(have any, want map[string]string) []operation {
+	const path = "/metadata/annotations"
+	return []operation{{Op: "test", Path: path, Value: have}, {Op: "add", Path: path, Value: want}}
 }
 
 var null = json.RawMessage("null")
@@ -101,19 +118,12 @@ func annotationPath(key string) string {
 	return "/metadata/annotations/" + pointer.Replace(key)
 }
 
-func raw(v any) json.RawMessage {
-	out, err := json.Marshal(v)
-	if err != nil { // strings, times and taints: cannot happen
-		return null
-	}
-	return out
-}
-
-func rawTaints(taints []corev1.Taint) json.RawMessage {
+// tested returns the value that taints have in a test operation.
+func tested(taints []corev1.Taint) any {
 	if len(taints) == 0 {
 		return null
 	}
-	return raw(taints)
+	return taints
 }
 
 // SameInputs reports whether the test operations of a patch have the same result for two versions of a node.

@@ -5,9 +5,12 @@ package taints_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
@@ -132,8 +135,8 @@ func TestPatch(t *testing.T) {
 		},
 		"the last taint goes, in the patch that sets the marker": {
 			rule: Rule().BootstrapOnly(), node: held().Condition(CNI, "True", At(0)),
-			want: []string{"test /metadata/uid", "test /spec/taints", "remove /spec/taints", "test " + marker, "add " + marker,
-				"test " + record, "add " + record},
+			want: []string{"test /metadata/uid", "test /spec/taints", "remove /spec/taints", "test " + record, "add " + record,
+				"test " + marker, "add " + marker},
 		},
 		"the last taint and the last annotation go": {
 			rule: Rule().Deleted(At(0)), node: held(),
@@ -150,6 +153,53 @@ func TestPatch(t *testing.T) {
 			_, out, _ := NewWorld(t, c.rule).Pass(c.node.Obj(), At(10))
 			if diff := cmp.Diff(c.want, ops(t, out.Patch)); diff != "" {
 				t.Errorf("operations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Many records are written as one map, unless other clients have more in it than that saves.
+func TestPatchOfManyRecords(t *testing.T) {
+	const many = 16
+	plan := func(t *testing.T, n int, node *build.NodeWrapper) (*corev1.Node, []byte) {
+		t.Helper()
+		var rules []*build.RuleWrapper
+		for i := range n {
+			name := fmt.Sprintf("rule-%d", i)
+			rules = append(rules, RuleOf(name, CNI, "example.com/"+name))
+		}
+		before := node.Obj()
+		_, out, _ := NewWorld(t, rules...).Pass(before, At(10))
+		return before, out.Patch
+	}
+	cases := map[string]struct {
+		rules      int
+		annotation string
+		whole      bool
+	}{
+		"many":                       {many, "x", true},
+		"fewer":                      {many - 1, "x", false},
+		"others have much in it":     {many, strings.Repeat("x", 5000), false},
+		"others have less than that": {many, strings.Repeat("x", 500), true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			before, patch := plan(t, c.rules, Fresh().Annotation("mine", c.annotation))
+			after, err := TryApply(t, before, patch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(after.Annotations) != c.rules+1 || after.Annotations["mine"] != c.annotation {
+				t.Errorf("the annotations are %v", after.Annotations)
+			}
+			live := before.DeepCopy()
+			live.Annotations["theirs"] = "y"
+			if _, err := TryApply(t, live, patch); (err != nil) != c.whole {
+				t.Errorf("after another client's annotation the answer is %v", err)
+			}
+			live.Annotations = map[string]string{"mine": "y"}
+			if after, err := TryApply(t, live, patch); err == nil && after.Annotations["mine"] != "y" {
+				t.Error("another client's change is lost")
 			}
 		})
 	}

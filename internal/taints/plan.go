@@ -50,8 +50,8 @@ type Change struct {
 	Rule *ruleset.Rule
 	// Taint is the taint. It is empty for Completed.
 	Taint corev1.Taint
-	// Decision is the rule's decision. It is zero if Rule is nil.
-	Decision gate.Decision
+	// Decision is the rule's decision, or nil if Rule is nil.
+	Decision *gate.Decision
 }
 
 // Outcome is the result of a plan.
@@ -67,10 +67,7 @@ type Outcome struct {
 // Plan builds the one patch for a node from the decisions of all rules. original is the node as it was read, and swept
 // is the same node without what deleted rules left. Plan does not change other taints and annotations.
 func Plan(original *corev1.Node, swept Swept, decisions []gate.Decision, now time.Time) Outcome {
-	p := &planner{original: original, node: swept.Node, now: now, swept: swept.Claims}
-	for _, t := range swept.Claims {
-		p.manage(ruleset.TaintIDOf(t))
-	}
+	p := &planner{node: swept.Node, now: now, swept: swept.Claims, managed: slices.Clone(swept.Claims)}
 	for i := range decisions {
 		p.collect(&decisions[i])
 	}
@@ -108,33 +105,34 @@ func (c *claim) older(o *claim) int {
 }
 
 type planner struct {
-	original *corev1.Node
-	node     *corev1.Node
-	now      time.Time
+	node *corev1.Node
+	now  time.Time
 
 	after   map[ruleset.TaintID][]*claim // who wants which taint from now on
-	managed map[ruleset.TaintID]bool     // which taints to remove if no rule claims them
+	managed []corev1.Taint               // which taints to remove if no rule claims them
 	before  []*claim                     // who wanted which taint until now
 	swept   []corev1.Taint               // what rules wanted that are gone
 	buffer  []byte                       // for records
 }
 
 // manage makes the plan remove a taint of the node if no rule wants it.
-func (p *planner) manage(t ruleset.TaintID) {
-	if len(p.node.Spec.Taints) == 0 {
-		return
+func (p *planner) manage(t corev1.Taint) {
+	if has(p.node.Spec.Taints, &t) && !has(p.managed, &t) { // no allocation for a taint that is not there
+		p.managed = append(p.managed, t)
 	}
-	if p.managed == nil {
-		p.managed = map[ruleset.TaintID]bool{}
-	}
-	p.managed[t] = true
+}
+
+// has reports whether a list has a taint with the same key and effect.
+func has(taints []corev1.Taint, t *corev1.Taint) bool {
+	return slices.ContainsFunc(taints, func(o corev1.Taint) bool { return o.MatchTaint(t) })
 }
 
 func (p *planner) want(c *claim) {
 	if p.after == nil {
 		p.after = map[ruleset.TaintID][]*claim{}
 	}
-	p.after[ruleset.TaintIDOf(c.taint)] = append(p.after[ruleset.TaintIDOf(c.taint)], c)
+	id := ruleset.TaintIDOf(c.taint)
+	p.after[id] = append(p.after[id], c)
 }
 
 // brings reports whether a claim may add a taint that is not on the node. An unknown or frozen rule only keeps what is
@@ -143,11 +141,11 @@ func (c *claim) brings() bool { return c.d != nil && !c.d.Frozen }
 
 func (p *planner) collect(d *gate.Decision) {
 	if was := claimOf(d, &d.Was.Record); was != nil {
-		p.manage(ruleset.TaintIDOf(was.taint))
+		p.manage(was.taint)
 		p.before = append(p.before, was)
 	}
 	if d.Manages() {
-		p.manage(ruleset.TaintIDOf(*d.Rule.Taint))
+		p.manage(*d.Rule.Taint)
 	}
 	if !d.Claim {
 		return
@@ -208,21 +206,19 @@ func (p *planner) shared() map[types.UID]bool {
 // taints returns the wanted list of taints: in the current order, with new ones at the end.
 func (p *planner) taints() []corev1.Taint {
 	out := make([]corev1.Taint, 0, len(p.node.Spec.Taints)+len(p.after))
-	there := map[ruleset.TaintID]bool{}
 	for _, t := range p.node.Spec.Taints {
 		claims := p.after[ruleset.TaintIDOf(t)]
-		if len(claims) == 0 && p.managed[ruleset.TaintIDOf(t)] {
+		if len(claims) == 0 && has(p.managed, &t) {
 			continue
 		}
-		there[ruleset.TaintIDOf(t)] = true
 		if len(claims) > 0 {
 			t.Value = p.value(t, claims)
 		}
 		out = append(out, t)
 	}
 	var fresh []*claim
-	for i, claims := range p.after {
-		if n := slices.IndexFunc(claims, (*claim).brings); n >= 0 && !there[i] {
+	for _, claims := range p.after {
+		if n := slices.IndexFunc(claims, (*claim).brings); n >= 0 && !has(out, &claims[n].taint) {
 			fresh = append(fresh, claims[n])
 		}
 	}
@@ -246,13 +242,11 @@ func (p *planner) value(t corev1.Taint, claims []*claim) string {
 	if !oldest.brings() {
 		return t.Value
 	}
-	if slices.ContainsFunc(p.swept, func(s corev1.Taint) bool {
-		return ruleset.TaintIDOf(s) == ruleset.TaintIDOf(t) && s.Value == t.Value
-	}) {
+	if slices.ContainsFunc(p.swept, func(s corev1.Taint) bool { return s.MatchTaint(&t) && s.Value == t.Value }) {
 		return oldest.taint.Value
 	}
 	for _, b := range p.before {
-		if ruleset.TaintIDOf(b.taint) != ruleset.TaintIDOf(t) {
+		if !b.taint.MatchTaint(&t) {
 			continue
 		}
 		edited := b.d == oldest.d && b.taint.Value != oldest.taint.Value
@@ -319,7 +313,6 @@ func (p *planner) mark(out *annotations, d *gate.Decision) {
 
 // changes lists the operations of the patch, rule by rule.
 func (p *planner) changes(decisions []gate.Decision, taints []corev1.Taint) []Change {
-	had, has := idsOf(p.node.Spec.Taints), idsOf(taints)
 	var out []Change
 	for i := range decisions {
 		d := &decisions[i]
@@ -327,7 +320,7 @@ func (p *planner) changes(decisions []gate.Decision, taints []corev1.Taint) []Ch
 			continue
 		}
 		add := func(op Operation, t corev1.Taint) {
-			out = append(out, Change{Operation: op, Rule: d.Rule, Taint: t, Decision: *d})
+			out = append(out, Change{Operation: op, Rule: d.Rule, Taint: t, Decision: d})
 		}
 		if d.Rearmed {
 			add(Rearmed, ruleTaint(d))
@@ -336,16 +329,16 @@ func (p *planner) changes(decisions []gate.Decision, taints []corev1.Taint) []Ch
 			add(TimedOut, ruleTaint(d))
 		}
 		guardChanges(d, add)
-		p.taintChanges(d, had, has, add)
+		p.taintChanges(d, taints, add)
 		if d.Marked && !d.Was.Completed {
 			add(Completed, corev1.Taint{})
 		}
 	}
 	for _, t := range p.swept {
 		reported := slices.ContainsFunc(out, func(c Change) bool {
-			return c.Operation == Removed && ruleset.TaintIDOf(c.Taint) == ruleset.TaintIDOf(t)
+			return c.Operation == Removed && c.Taint.MatchTaint(&t)
 		})
-		if had[ruleset.TaintIDOf(t)] && !has[ruleset.TaintIDOf(t)] && !reported {
+		if has(p.node.Spec.Taints, &t) && !has(taints, &t) && !reported {
 			out = append(out, Change{Operation: Removed, Taint: t})
 		}
 	}
@@ -372,12 +365,13 @@ func ruleTaint(d *gate.Decision) corev1.Taint {
 	return *d.Rule.Taint
 }
 
-func (p *planner) taintChanges(d *gate.Decision, had, has map[ruleset.TaintID]bool, add func(Operation, corev1.Taint)) {
+func (p *planner) taintChanges(d *gate.Decision, taints []corev1.Taint, add func(Operation, corev1.Taint)) {
+	before := p.node.Spec.Taints
 	was, claimed := d.Was.Record.Claim()
 	if !claimed && d.Was.Present && !d.Was.Shared && d.Manages() {
 		was = *d.Rule.Taint // another client's until now
 	}
-	if was.Key != "" && had[ruleset.TaintIDOf(was)] && !has[ruleset.TaintIDOf(was)] {
+	if has(before, &was) && !has(taints, &was) {
 		add(Removed, was)
 	}
 	if !d.Claim {
@@ -388,22 +382,11 @@ func (p *planner) taintChanges(d *gate.Decision, had, has map[ruleset.TaintID]bo
 		return
 	}
 	switch {
-	case !had[ruleset.TaintIDOf(now)] && has[ruleset.TaintIDOf(now)]:
-		add(Added, now)
-	case had[ruleset.TaintIDOf(now)] && !claimed && p.unclaimed(ruleset.TaintIDOf(now)):
+	case !has(before, &now):
+		if has(taints, &now) {
+			add(Added, now)
+		}
+	case !claimed && !slices.ContainsFunc(p.before, func(c *claim) bool { return c.taint.MatchTaint(&now) }):
 		add(Adopted, now)
 	}
-}
-
-// unclaimed reports whether no rule has claimed a taint before.
-func (p *planner) unclaimed(i ruleset.TaintID) bool {
-	return !slices.ContainsFunc(p.before, func(c *claim) bool { return ruleset.TaintIDOf(c.taint) == i })
-}
-
-func idsOf(taints []corev1.Taint) map[ruleset.TaintID]bool {
-	out := make(map[ruleset.TaintID]bool, len(taints))
-	for _, t := range taints {
-		out[ruleset.TaintIDOf(t)] = true
-	}
-	return out
 }

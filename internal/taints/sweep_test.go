@@ -38,10 +38,6 @@ func TestSweep(t *testing.T) {
 	}
 	reserved := `{"taint":"node.kubernetes.io/unreachable=:NoExecute"}`
 	Play(t, map[string]Story{
-		"claim and record of a rule that is gone go": On(held(), Rules(Rule()),
-			Then(1, "gone", is, Gone{"u-gone"}, Change("removed - "+goneTaint), Tainted(crowded(0, 3)),
-				mine()),
-		),
 		"those of a rule that is not known, and not known to be gone, stay": On(held(), Rules(Rule()),
 			Then(1, "not known", is, Tainted(append(crowded(0, 3), goneTaint)), mine(goneKey, goneRecord)),
 			Then(2, "gone", is, Gone{"u-gone"}, Change("removed - "+goneTaint), Tainted(crowded(0, 3)),
@@ -99,10 +95,6 @@ func TestSweep(t *testing.T) {
 			Annotation(goneKey, `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`), Rules(Rule()),
 			Then(1, "gone", "Held EvidenceMissing", Gone{"u-gone"}, Adopted, Recorded(Foreign(Claimed(1)))),
 		),
-		"no rules are left at all": On(held(), Rules(),
-			Then(1, "gone", "", Gone{"u-gone"}, Change("removed - "+goneTaint), Tainted(crowded(0, 3)),
-				map[string]string{"mine": "x"}),
-		),
 	})
 }
 
@@ -116,19 +108,5 @@ func TestUnknownRules(t *testing.T) {
 	}
 	if got := taints.UnknownRules(Fresh().Obj(), set); got != nil {
 		t.Errorf("unknown rules on a node without annotations: %v", got)
-	}
-}
-
-func TestSweepLeavesTheNodeAsRead(t *testing.T) {
-	set := ruleset.NewSet(ruleset.Compile(Rule().Obj(), nil, Start))
-	node := Fresh().Annotation(goneMarker, IsMarked).Annotation(goneKey, goneRecord).Obj()
-	before := node.DeepCopy()
-	taints.Sweep(node, set, func(string) bool { return true })
-	if diff := cmp.Diff(before, node); diff != "" {
-		t.Errorf("the node as read was changed (-before +after):\n%s", diff)
-	}
-	if s := taints.Sweep(Fresh().Obj(), set,
-		func(string) bool { t.Error("asked about a rule that nothing mentions"); return true }); s.Claims != nil {
-		t.Errorf("claims on a node without annotations: %v", s.Claims)
 	}
 }

@@ -36,7 +36,7 @@ func FollowCRD(
 		case problem == nil && rules.Frozen() != nil:
 			rules.thaw(ctx, live, after, rules.Frozen(), settled)
 		case problem != nil:
-			rules.Freeze(problem)
+			rules.freeze(problem)
 			log.FromContext(ctx).Info("Frozen: "+problem.Message, "crd", served.Name)
 		}
 	}

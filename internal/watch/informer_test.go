@@ -8,141 +8,76 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"net/url"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// long is for what comes soon or not at all.
-const long = time.Minute
+var errRefused = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 
-// freeAddress is an address of the loopback interface without a listener.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	address, err := cluster.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return address
-}
-
-// serve answers at the address.
-func serve(t *testing.T, address string, handler http.HandlerFunc) {
-	t.Helper()
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: handler, ReadHeaderTimeout: long}}
-	server.Start()
-	t.Cleanup(server.Close)
-}
-
-func nodesAt(t *testing.T, address string) cache.ListerWatcher {
-	t.Helper()
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://" + address})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "nodes", "", fields.Everything())
-}
-
-// counted counts the attempts.
-func counted(lw cache.ListerWatcher, attempts *atomic.Int32) cache.ListerWatcher {
-	inner := cache.ToListerWatcherWithContext(lw)
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (out runtime.Object, err error) {
-			attempts.Add(1)
-			return inner.ListWithContext(ctx, options)
-		},
-		WatchFuncWithContext: inner.WatchWithContext,
-	}
-}
-
-func TestWaitsForAServerThatIsAway(t *testing.T) {
-	address := freeAddress(t)
-	var attempts atomic.Int32
-	type result struct {
-		list runtime.Object
-		err  error
-	}
-	done := make(chan result, 1)
-	go func() {
-		list, err := Patient(counted(nodesAt(t, address), &attempts)).ListWithContext(t.Context(), metav1.ListOptions{})
-		done <- result{list, err}
-	}()
-	for deadline := time.Now().Add(long); attempts.Load() < 2; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it does not try again")
-		}
-	}
-	select {
-	case r := <-done:
-		t.Fatalf("it gave up: %v, %v", r.list, r.err)
-	default:
-	}
-	serve(t, address, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"kind":"NodeList","apiVersion":"v1","items":[{"metadata":{"name":"n-1"}}]}`))
-	})
-	select {
-	case r := <-done:
-		if r.err != nil {
-			t.Fatal(r.err)
-		}
-		if nodes, ok := r.list.(*corev1.NodeList); !ok || len(nodes.Items) != 1 {
-			t.Fatalf("got %v, want the one node", r.list)
-		}
-	case <-time.After(long):
-		t.Fatal("it does not notice that the server is back")
-	}
-}
-
-func TestGivesUpWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	_, err := Patient(nodesAt(t, freeAddress(t))).WatchWithContext(ctx, metav1.ListOptions{})
-	if err == nil {
-		t.Fatal("watches without a server")
-	}
-}
-
-func TestHandsOnWhatTheServerSays(t *testing.T) {
-	address := freeAddress(t)
-	var asked atomic.Int32
-	serve(t, address, func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		http.Error(w, "no", http.StatusForbidden)
-	})
-	_, err := Patient(nodesAt(t, address)).WatchWithContext(t.Context(), metav1.ListOptions{})
-	if !apierrors.IsForbidden(err) {
-		t.Errorf("got %v, want that it is forbidden", err)
-	}
-	if n := asked.Load(); n != 1 {
-		t.Errorf("asked %d times, want once", n)
+func TestPatient(t *testing.T) {
+	forbidden := apierrors.NewForbidden(corev1.Resource("nodes"), "", nil)
+	for name, tc := range map[string]struct {
+		answers     []error // the last one is repeated
+		want        error
+		least, most int // requests
+	}{
+		"waits for a server that is away":    {[]error{errRefused, errRefused, errRefused, nil}, nil, 4, 4},
+		"returns what the server says":       {[]error{forbidden}, forbidden, 1, 1},
+		"also after it was away":             {[]error{errRefused, forbidden}, forbidden, 2, 2},
+		"every second or two, until it ends": {[]error{errRefused}, errRefused, 11, 21},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				answer := func() error {
+					asked++
+					return tc.answers[min(asked, len(tc.answers))-1]
+				}
+				lw := Patient(&cache.ListWatch{
+					ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+						return &corev1.NodeList{}, answer()
+					},
+					WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+						return watch.NewEmptyWatch(), answer()
+					},
+				})
+				for _, ask := range []func(context.Context) error{
+					func(ctx context.Context) error { _, err := lw.ListWithContext(ctx, metav1.ListOptions{}); return err },
+					func(ctx context.Context) error { _, err := lw.WatchWithContext(ctx, metav1.ListOptions{}); return err },
+				} {
+					asked = 0
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+					if err := ask(ctx); !errors.Is(err, tc.want) || asked < tc.least || asked > tc.most {
+						t.Errorf("asked %d times, %v", asked, err)
+					}
+					cancel()
+				}
+			})
+		})
 	}
 }
 
 func TestAway(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	_, refused := net.Dial("tcp", l.Addr().String())
 	for name, tc := range map[string]struct {
 		err  error
 		want bool
 	}{
-		"no listener":                {&net.OpError{Op: "dial", Err: errors.New("connection refused")}, true},
+		"no listener":                {&url.Error{Op: "Get", URL: "https://lb", Err: refused}, true},
 		"a load balancer says so":    {apierrors.NewServiceUnavailable("no backend"), true},
 		"a load balancer hangs up":   {&url.Error{Op: "Get", URL: "https://lb", Err: io.EOF}, true},
 		"the kind is not served yet": {apierrors.NewNotFound(corev1.Resource("nodes"), ""), false},

@@ -23,9 +23,10 @@ import (
 // Field numbers of the protobuf messages of k8s.io/api/core/v1/generated.proto and
 // k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
 const (
-	nodeMetadata, nodeStatus, listItems = 1, 3, 2
+	nodeMetadata, nodeSpec, nodeStatus, listItems = 1, 2, 3, 2
 
 	metadataManagedFields                                   = 17
+	specTaints, statusConditions                            = 5, 4
 	statusImages, statusVolumesInUse, statusVolumesAttached = 8, 9, 10
 )
 
@@ -39,7 +40,11 @@ func (n *leanNode) Unmarshal(data []byte) error {
 		switch field {
 		case nodeMetadata:
 			return true, unmarshal(value, n.ObjectMeta.Unmarshal, skip(metadataManagedFields))
+		case nodeSpec:
+			n.Spec.Taints = grow(n.Spec.Taints, value, specTaints)
+			return true, n.Spec.Unmarshal(value)
 		case nodeStatus:
+			n.Status.Conditions = grow(n.Status.Conditions, value, statusConditions)
 			return true, unmarshal(value, n.Status.Unmarshal,
 				skip(statusImages, statusVolumesInUse, statusVolumesAttached))
 		}
@@ -67,6 +72,19 @@ func skip(fields ...protowire.Number) func(protowire.Number, []byte) (bool, erro
 	return func(field protowire.Number, _ []byte) (bool, error) {
 		return slices.Contains(fields, field), nil
 	}
+}
+
+// grow makes room for the messages of a repeated field. Otherwise the slice doubles each time that it is full, and up
+// to half of what the cache keeps of it is empty.
+func grow[T any](s []T, data []byte, field protowire.Number) []T {
+	n := 0
+	_ = unmarshal(data, func([]byte) error { return nil }, func(f protowire.Number, _ []byte) (bool, error) {
+		if f == field {
+			n++
+		}
+		return false, nil
+	})
+	return slices.Grow(s, n)
 }
 
 // unmarshal splits an encoded message. It calls take with each field that has a length. Runs of fields that take does

@@ -6,6 +6,7 @@ package watch
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -68,14 +69,29 @@ func TestALeanNodeHasAllOtherFields(t *testing.T) {
 	}
 }
 
+func TestALeanNodeKeepsNoEmptyRoom(t *testing.T) {
+	node := &corev1.Node{Spec: corev1.NodeSpec{Taints: make([]corev1.Taint, 50)},
+		Status: corev1.NodeStatus{Conditions: make([]corev1.NodeCondition, 50)}}
+	raw, err := node.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := &leanNode{}
+	if err := got.Unmarshal(raw); err != nil {
+		t.Fatal(err)
+	}
+	if taints, conditions := cap(got.Spec.Taints), cap(got.Status.Conditions); max(taints, conditions) > 60 {
+		t.Errorf("there is room for %d taints and %d conditions", taints, conditions)
+	}
+}
+
 // TestTheCacheReadsLeanNodes lets an informer read nodes from a server: from a list, and then from a watch.
 func TestTheCacheReadsLeanNodes(t *testing.T) {
 	listed, watched := anyNode(1), anyNode(2)
 	listed.Name, watched.Name, listed.Namespace, watched.Namespace = "listed", "watched", "", ""
 	codec := protobuf.NewSerializer(clientscheme.Scheme, clientscheme.Scheme)
 	frames := protobuf.NewRawSerializer(clientscheme.Scheme, clientscheme.Scheme)
-	address := freeAddress(t)
-	serve(t, address, func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
 		query := r.URL.Query()
 		switch {
@@ -102,8 +118,9 @@ func TestTheCacheReadsLeanNodes(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}
-	})
-	informer := LeanNodes(&rest.Config{Host: "http://" + address})(nil, &corev1.Node{}, 0, cache.Indexers{})
+	}))
+	t.Cleanup(server.Close)
+	informer := LeanNodes(&rest.Config{Host: server.URL})(nil, &corev1.Node{}, 0, cache.Indexers{})
 	go informer.Run(t.Context().Done())
 	for _, want := range []*corev1.Node{listed, watched} {
 		var got any

@@ -142,19 +142,17 @@ func (r *Rules) reread(rules []v1alpha1.NodeReadinessRule, frozen *ruleset.Probl
 	return true
 }
 
-// Freeze freezes all rules because of the served CRD. With nil it unfreezes them.
-func (r *Rules) Freeze(p *ruleset.Problem) {
+// freeze freezes all rules because the served CRD is not ours.
+func (r *Rules) freeze(p *ruleset.Problem) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	now := *r.served.Load()
-	switch {
-	case p == nil && now.frozen == nil:
-	case p != nil && now.frozen != nil && *p == *now.frozen:
+	if now.frozen != nil && *p == *now.frozen {
 		now.frozen = p // a thaw compares pointers: one that has begun must not end this freeze
 		r.served.Store(&now)
-	default:
-		r.serve(r.compiled, p, now.other)
+		return
 	}
+	r.serve(r.compiled, p, now.other)
 }
 
 // giveWay freezes all rules because another controller acts on them. With nil it unfreezes them. It reports whether

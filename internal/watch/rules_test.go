@@ -46,19 +46,14 @@ func TestSubscribersSeeEveryChangeButNotAStatusWrite(t *testing.T) {
 	if len(*seen) != 2 || (*seen)[1].Rule("u1").Mode != ruleset.Suspended {
 		t.Errorf("told %d times", len(*seen))
 	}
+	var late []*ruleset.Set
+	c.Subscribe(func(s *ruleset.Set) { late = append(late, s) })
+	if len(late) != 1 || late[0] != c.Set() {
+		t.Errorf("a late subscriber is told %d times what there is", len(late))
+	}
 	handler(c.put, c.drop).OnDelete(toolscache.DeletedFinalStateUnknown{Obj: network().Obj()})
 	if len(*seen) != 3 || len((*seen)[2].All()) != 0 {
 		t.Errorf("told %d times", len(*seen))
-	}
-}
-
-func TestALateSubscriberIsToldWhatThereIs(t *testing.T) {
-	c, _ := newRules()
-	c.put(network().Obj())
-	got := 0
-	c.Subscribe(func(s *ruleset.Set) { got = len(s.All()) })
-	if got != 1 {
-		t.Errorf("told of %d rules, want 1", got)
 	}
 }
 
@@ -75,13 +70,13 @@ func TestFreezeFreezesAllRulesAndThawsThem(t *testing.T) {
 	c, seen := newRules()
 	c.put(network().Obj())
 	p := ruleset.Problem{Reason: ruleset.ReasonForeignCRD, Message: "not ours"}
-	c.Freeze(&p)
-	c.Freeze(&p)
+	c.freeze(&p)
+	c.freeze(&p)
 	c.put(network().Generation(2).DryRun(true).Obj())
 	if len(*seen) != 3 || c.Set().Rule("u1").Mode != ruleset.Frozen || c.Frozen() == nil {
 		t.Errorf("told %d times, mode %v", len(*seen), c.Set().Rule("u1").Mode)
 	}
-	c.Freeze(nil)
+	c.reread(nil, c.Frozen())
 	if c.Set().Rule("u1").Mode != ruleset.DryRun || c.Frozen() != nil {
 		t.Errorf("mode %v after the thaw", c.Set().Rule("u1").Mode)
 	}
@@ -95,21 +90,21 @@ func TestAThawReadsTheRulesAgain(t *testing.T) {
 	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(network().MaxUnavailable("1").Obj()).Build()
 	c, _ := newRules()
 	c.put(network().Obj()) // as a CRD without the field has it
-	c.Freeze(&ruleset.Problem{Reason: ruleset.ReasonForeignCRD})
+	c.freeze(&ruleset.Problem{Reason: ruleset.ReasonForeignCRD})
 	c.thaw(t.Context(), live, func(_ time.Duration, f func()) { f() }, c.Frozen(), settled)
 	if r := c.Set().Named("net"); r.Mode != ruleset.Enforced || !r.Limited() || c.Frozen() != nil {
 		t.Errorf("mode %s, limited %t, frozen %v", r.Mode, r.Limited(), c.Frozen())
 	}
 	var late []func()
 	c.put(network().Generation(2).Suspend(true).Obj())
-	c.Freeze(&ruleset.Problem{Reason: ruleset.ReasonForeignCRD})
+	c.freeze(&ruleset.Problem{Reason: ruleset.ReasonForeignCRD})
 	c.reread([]v1alpha1.NodeReadinessRule{*network().Obj()}, c.Frozen())
 	if c.Set().Named("net").Mode != ruleset.Suspended {
 		t.Error("an older list took the place of an edit")
 	}
-	c.Freeze(&ruleset.Problem{Reason: ruleset.ReasonForeignCRD})
+	c.freeze(&ruleset.Problem{Reason: ruleset.ReasonForeignCRD})
 	c.thaw(t.Context(), live, func(_ time.Duration, f func()) { late = append(late, f) }, c.Frozen(), settled)
-	c.Freeze(&ruleset.Problem{Reason: ruleset.ReasonForeignCRD})
+	c.freeze(&ruleset.Problem{Reason: ruleset.ReasonForeignCRD})
 	if late[0](); c.Frozen() == nil {
 		t.Error("the foreign CRD is back, and the rules are thawed")
 	}

@@ -8,17 +8,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	webhooks "github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -47,7 +46,7 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	}
 	target, pod, err := read(&req)
 	if err != nil {
-		return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: cannot read the pod of the request: %v", err))
+		return webhooks.Unreadable("pod", err)
 	}
 	holding := w.holding(ctx, target)
 	if len(holding) == 0 {
@@ -77,7 +76,7 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if len(reasons) == 0 {
 		return admission.Allowed("")
 	}
-	return refusal(fmt.Sprintf("pod %s/%s cannot run on node %s yet: %s", req.Namespace, req.Name, target,
+	return admission.Denied(fmt.Sprintf("pod %s/%s cannot run on node %s yet: %s", req.Namespace, req.Name, target,
 		strings.Join(reasons, "; ")))
 }
 
@@ -116,10 +115,4 @@ func read(req *admission.Request) (target string, pod *corev1.Pod, err error) {
 		return binding.Target.Name, nil, err
 	}
 	return "", nil, nil
-}
-
-func refusal(message string) admission.Response {
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
-	}}}
 }

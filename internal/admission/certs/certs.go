@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
@@ -20,12 +21,10 @@ const (
 	keyFile  = "tls.key"
 )
 
-var problems = prometheus.NewGauge(prometheus.GaugeOpts{
+var problems = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 	Name: "node_readiness_webhook_certificate_problem",
 	Help: "1 while this replica has no valid certificate for its webhooks or cannot renew it, otherwise 0.",
 })
-
-func init() { metrics.Registry.MustRegister(problems) }
 
 // Certificate holds the webhook server's certificate once there is one. It is safe for concurrent use.
 type Certificate struct {

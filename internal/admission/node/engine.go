@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
@@ -51,18 +52,16 @@ const (
 )
 
 var (
-	admittedTaints = prometheus.NewCounterVec(prometheus.CounterOpts{
+	admittedTaints = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "node_readiness_admitted_taints_total",
 		Help: "Taints that were added in the request that made a node match a rule, by engine: policy or webhook. The API " +
 			"server may call the webhook more than once for a node.",
 	}, []string{"engine"})
-	engineInfo = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	engineInfo = promauto.With(metrics.Registry).NewGaugeVec(prometheus.GaugeOpts{
 		Name: "node_readiness_node_admission_engine",
 		Help: "1 for the engine that taints nodes in the request that makes them match a rule: policy, webhook or none.",
 	}, []string{"engine"})
 )
-
-func init() { metrics.Registry.MustRegister(admittedTaints, engineInfo) }
 
 // CountPolicyTaint counts a taint that the policy has added to a node. The controller finds it and calls this function.
 func CountPolicyTaint() { admittedTaints.WithLabelValues(string(EnginePolicy)).Inc() }

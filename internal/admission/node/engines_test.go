@@ -34,15 +34,18 @@ const (
 	held     = taintKey + "=pending:NoSchedule"
 )
 
-// request is one case: the rules that there are, a node that is created, by a kubelet or an administrator, and perhaps
-// an update by an administrator.
+// request is one case: the rules that there are, by default the usual one, a node that is created, by default one that
+// it selects, by a kubelet or an administrator, and perhaps an update by an administrator.
 type request struct {
 	rules func(pool string) []*build.RuleWrapper
 	// stored changes a rule further once it is stored.
 	stored func(ctx context.Context, rule *v1alpha1.NodeReadinessRule)
 	// before is created before the rules are, in another second.
 	before bool
-	node   func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper
+	// unmatched: the first rule does not select the node when it is created.
+	unmatched bool
+	// brings changes the node before it is created.
+	brings func(node *build.NodeWrapper, first *v1alpha1.NodeReadinessRule)
 	admin  bool
 	update func(node *corev1.Node, pool string)
 	// kubelet: the update is by the node's kubelet.
@@ -50,7 +53,8 @@ type request struct {
 	// cleaned lets the operator take off what it has put on before.
 	cleaned bool
 
-	// What is stored in the end, but for the taints of Kubernetes itself.
+	// What is stored in the end, but for the taints of Kubernetes itself. gates: the usual taint and its claim.
+	gates  bool
 	taints []string
 	claims map[string]string // by the rule's name, without its pool
 }
@@ -79,14 +83,6 @@ func selecting(key, operator string, values ...string) func(string) []*build.Rul
 	}
 }
 
-func member(pool string, _ []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-	return build.MakeNode(pool).Label(poolKey, pool)
-}
-
-func unmatched(pool string, _ []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-	return build.MakeNode(pool)
-}
-
 func labelled(node *corev1.Node, pool string) { node.Labels = map[string]string{poolKey: pool} }
 
 func admissionNone(r *build.RuleWrapper) { r.Spec.NodeAdmission = v1alpha1.NodeAdmissionNone }
@@ -94,17 +90,14 @@ func admissionNone(r *build.RuleWrapper) { r.Spec.NodeAdmission = v1alpha1.NodeA
 var gated = map[string]string{"": held}
 
 var requests = map[string]request{
-	"gates a node that registers": {rules: one(), node: member, taints: []string{held}, claims: gated},
-	"gates a node that an administrator creates": {rules: one(), node: member, admin: true, taints: []string{held},
-		claims: gated},
-	"leaves a node alone that no rule matches": {rules: one(), node: unmatched},
-	"gates a node that is labelled later": {rules: one(), node: unmatched, update: labelled, taints: []string{held},
-		claims: gated},
+	"gates a node that registers":                {gates: true},
+	"gates a node that an administrator creates": {admin: true, gates: true},
+	"leaves a node alone that no rule matches":   {unmatched: true},
+	"gates a node that is labelled later":        {unmatched: true, update: labelled, gates: true},
 	// NodeRestriction would refuse an update of which a taint is part.
-	"leaves a node alone that its kubelet labels": {rules: one(), node: unmatched, update: labelled, kubelet: true},
-	"leaves a node to rules that are frozen":      {rules: circle, stored: frozen(0), node: member},
-	"gates for a rule that was frozen before it was edited": {rules: one(), stored: frozen(-1), node: member,
-		taints: []string{held}, claims: gated},
+	"leaves a node alone that its kubelet labels":           {unmatched: true, update: labelled, kubelet: true},
+	"leaves a node to rules that are frozen":                {rules: circle, stored: frozen(0)},
+	"gates for a rule that was frozen before it was edited": {stored: frozen(-1), gates: true},
 	"gates by a label that kubelets cannot set": {
 		rules: func(pool string) []*build.RuleWrapper {
 			r := network(pool)
@@ -112,70 +105,54 @@ var requests = map[string]request{
 				pool: ""}}
 			return []*build.RuleWrapper{r}
 		},
-		node: unmatched, update: func(node *corev1.Node, pool string) {
+		unmatched: true, update: func(node *corev1.Node, pool string) {
 			node.Labels = map[string]string{"node-role.kubernetes.io/" + pool: ""}
 		},
-		taints: []string{held}, claims: gated,
+		gates: true,
 	},
-	"In": {rules: selecting("example.com/kind", "In", "gpu", "tpu"),
-		node: with("example.com/kind", "tpu"), taints: []string{held}, claims: gated},
+	"In": {rules: selecting("example.com/kind", "In", "gpu", "tpu"), brings: with("example.com/kind", "tpu"), gates: true},
 	"In, another value": {rules: selecting("example.com/kind", "In", "gpu", "tpu"),
-		node: with("example.com/kind", "cpu")},
-	"In, no such label": {rules: selecting("example.com/kind", "In", "gpu", "tpu"), node: member},
+		brings: with("example.com/kind", "cpu")},
+	"In, no such label": {rules: selecting("example.com/kind", "In", "gpu", "tpu")},
 	"NotIn": {rules: selecting("kubernetes.azure.com/mode", "NotIn", "system"),
-		node: with("kubernetes.azure.com/mode", "user"), taints: []string{held}, claims: gated},
-	"NotIn, no such label": {rules: selecting("kubernetes.azure.com/mode", "NotIn", "system"), node: member,
-		taints: []string{held}, claims: gated},
+		brings: with("kubernetes.azure.com/mode", "user"), gates: true},
+	"NotIn, no such label": {rules: selecting("kubernetes.azure.com/mode", "NotIn", "system"), gates: true},
 	"NotIn, the value": {rules: selecting("kubernetes.azure.com/mode", "NotIn", "system"),
-		node: with("kubernetes.azure.com/mode", "system")},
-	"Exists": {rules: selecting("example.com/kind", "Exists"), node: with("example.com/kind", ""),
-		taints: []string{held}, claims: gated},
-	"Exists, no such label": {rules: selecting("example.com/kind", "Exists"), node: member},
-	"DoesNotExist": {rules: selecting("example.com/kind", "DoesNotExist"), node: member,
-		taints: []string{held}, claims: gated},
+		brings: with("kubernetes.azure.com/mode", "system")},
+	"Exists": {rules: selecting("example.com/kind", "Exists"), brings: with("example.com/kind", ""),
+		gates: true},
+	"Exists, no such label": {rules: selecting("example.com/kind", "Exists")},
+	"DoesNotExist":          {rules: selecting("example.com/kind", "DoesNotExist"), gates: true},
 	"DoesNotExist, but it does": {rules: selecting("example.com/kind", "DoesNotExist"),
-		node: with("example.com/kind", "gpu")},
-	"keeps the taints that the node brings": {rules: one(),
-		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-			return member(pool, rules).Taint("a.example.com/x", "1", corev1.TaintEffectNoSchedule).Taint("b.example.com/y", "",
-				corev1.TaintEffectNoExecute)
-		},
-		taints: []string{"a.example.com/x=1:NoSchedule", "b.example.com/y=:NoExecute", held}, claims: gated},
-	"leaves its taint as the node brings it": {rules: one(),
-		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-			return member(pool, rules).Taint(taintKey, "booting", corev1.TaintEffectNoSchedule)
-		},
-		taints: []string{taintKey + "=booting:NoSchedule"}, claims: gated},
-	"keeps the annotations that the node brings": {rules: one(),
-		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-			return member(pool, rules).Annotation("example.com/note", "x")
-		},
-		taints: []string{held}, claims: gated},
-	"a taint without a value": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Value = "" }), node: member,
+		brings: with("example.com/kind", "gpu")},
+	"keeps the taints that the node brings": {brings: func(n *build.NodeWrapper, _ *v1alpha1.NodeReadinessRule) {
+		n.Taint("a.example.com/x", "1", corev1.TaintEffectNoSchedule).Taint("b.example.com/y", "", "NoExecute")
+	}, taints: []string{"a.example.com/x=1:NoSchedule", "b.example.com/y=:NoExecute", held}, claims: gated},
+	"leaves its taint as the node brings it": {brings: func(n *build.NodeWrapper, _ *v1alpha1.NodeReadinessRule) {
+		n.Taint(taintKey, "booting", corev1.TaintEffectNoSchedule)
+	}, taints: []string{taintKey + "=booting:NoSchedule"}, claims: gated},
+	"keeps the annotations that the node brings": {gates: true,
+		brings: func(n *build.NodeWrapper, _ *v1alpha1.NodeReadinessRule) { n.Annotation("example.com/note", "x") }},
+	"a taint without a value": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Value = "" }),
 		taints: []string{taintKey + "=:NoSchedule"}, claims: map[string]string{"": taintKey + "=:NoSchedule"}},
 	"a taint that evicts, at birth": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "NoExecute" }),
-		node:   member,
 		taints: []string{taintKey + "=pending:NoExecute"}, claims: map[string]string{"": taintKey + "=pending:NoExecute"}},
 	"a taint that evicts is not put on a node that may run pods": {
-		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "NoExecute" }), node: unmatched, update: labelled},
-	"dry-run": {rules: one(func(r *build.RuleWrapper) { r.DryRun(true) }), node: member},
-	"dry-run, an update": {rules: one(func(r *build.RuleWrapper) { r.DryRun(true) }), node: unmatched,
+		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "NoExecute" }), unmatched: true, update: labelled},
+	"dry-run":   {rules: one(func(r *build.RuleWrapper) { r.DryRun(true) })},
+	"suspended": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) })},
+	"suspended, an update": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }), unmatched: true,
 		update: labelled},
-	"suspended": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }), node: member},
-	"suspended, an update": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }), node: unmatched,
-		update: labelled},
-	"nodeAdmission: None": {rules: one(admissionNone), node: member},
-	"None, an update":     {rules: one(admissionNone), node: unmatched, update: labelled},
-	"being deleted":       {rules: one(), stored: deleted, node: member},
-	"a rule without a taint": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint = nil; r.Spec.Health = health() }),
-		node: member},
+	"nodeAdmission: None":    {rules: one(admissionNone)},
+	"being deleted":          {stored: deleted},
+	"a rule without a taint": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint = nil; r.Spec.Health = health() })},
 	"two rules": {
 		rules: func(pool string) []*build.RuleWrapper {
 			second := network(pool).Taint("readiness.example.com/storage", "", corev1.TaintEffectPreferNoSchedule)
 			second.Name += "-storage"
 			return []*build.RuleWrapper{network(pool), second}
 		},
-		node: member, taints: []string{held, "readiness.example.com/storage=:PreferNoSchedule"},
+		taints: []string{held, "readiness.example.com/storage=:PreferNoSchedule"},
 		claims: map[string]string{"": held, "-storage": "readiness.example.com/storage=:PreferNoSchedule"},
 	},
 	"two rules with one taint": {
@@ -184,7 +161,7 @@ var requests = map[string]request{
 			second.Name += "-storage"
 			return []*build.RuleWrapper{network(pool), second}
 		},
-		node: member, taints: []string{held}, claims: map[string]string{"": held, "-storage": held},
+		taints: []string{held}, claims: map[string]string{"": held, "-storage": held},
 	},
 	"a hundred rules": {
 		rules: func(pool string) []*build.RuleWrapper {
@@ -197,93 +174,75 @@ var requests = map[string]request{
 			}
 			return out
 		},
-		node: func(pool string, _ []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-			return build.MakeNode(pool).Label(poolKey, pool+"-7")
-		},
+		brings: func(n *build.NodeWrapper, _ *v1alpha1.NodeReadinessRule) { n.Label(poolKey, n.Name+"-7") },
 		taints: []string{"readiness.example.com/t14=:NoSchedule", "readiness.example.com/t15=:NoSchedule"},
 		claims: map[string]string{"-14": "readiness.example.com/t14=:NoSchedule",
 			"-15": "readiness.example.com/t15=:NoSchedule"},
 	},
 	"a rule whose taint would be invalid: its key": {
-		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Key = "not a key" }), node: member},
+		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Key = "not a key" })},
 	"a rule whose taint would be invalid: its prefix": {
-		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Key = "node.kubernetes.io/out-of-service" }), node: member},
+		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Key = "node.kubernetes.io/out-of-service" })},
 	"a rule whose taint would be invalid: its value": {
-		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Value = `"}` }), node: member},
+		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Value = `"}` })},
 	"a rule whose taint would be invalid: too long": {
-		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Value = strings.Repeat("x", 64) }), node: member},
+		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Value = strings.Repeat("x", 64) })},
 	"a rule whose taint would be invalid: its effect": {
-		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "Never" }), node: member},
-	"a forged record": {rules: one(), node: forged(poolKey), taints: []string{held}, claims: gated},
-	"a forged record of a rule that does not match": {rules: one(), node: forged("example.com/other")},
+		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "Never" })},
+	"a forged record": {brings: forged, gates: true},
+	"a forged record of a rule that does not match": {unmatched: true, brings: forged},
 	"a forged record of a rule that is suspended": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }),
-		node: forged(poolKey)},
-	"a node with a completion marker": {rules: one(), admin: true,
-		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-			return member(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+string(rules[0].UID), "{}")
+		brings: forged},
+	"a node with a completion marker": {admin: true, brings: completed},
+	"an update after completion":      {admin: true, unmatched: true, update: labelled, brings: completed},
+	"an update after completion, in the older form": {admin: true, unmatched: true, update: labelled,
+		brings: func(n *build.NodeWrapper, rule *v1alpha1.NodeReadinessRule) {
+			n.Annotation(v1alpha1.BootstrapAnnotationPrefix+rule.Name, "{}")
 		}},
-	"an update after completion": {rules: one(), admin: true, update: labelled,
-		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-			return unmatched(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+string(rules[0].UID), "{}")
-		}},
-	"an update after completion, in the older form": {rules: one(), admin: true, update: labelled,
-		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-			return unmatched(pool, rules).Annotation(v1alpha1.BootstrapAnnotationPrefix+rules[0].Name, "{}")
-		}},
-	"an update that changes nothing relevant": {rules: one(), node: member, cleaned: true,
-		update: func(node *corev1.Node, _ string) {
-			node.Labels["example.com/other"] = "x"
-		}},
-	"an update of annotations": {rules: one(), node: member, cleaned: true, update: func(node *corev1.Node, _ string) {
+	"an update that changes nothing relevant": {cleaned: true, update: func(node *corev1.Node, _ string) {
+		node.Labels["example.com/other"] = "x"
+	}},
+	"an update of annotations": {cleaned: true, update: func(node *corev1.Node, _ string) {
 		node.Annotations = map[string]string{"example.com/note": "x"}
 	}},
-	"a node that was ten minutes old when kubelet last reported": {rules: one(), node: aged(9 * time.Minute),
-		update: labelled, taints: []string{held}, claims: gated},
-	"a node that was older when kubelet last reported": {rules: one(), node: aged(11 * time.Minute), update: labelled},
-	"a node whose kubelet has not reported when": {rules: one(), update: labelled, taints: []string{held}, claims: gated,
-		node: func(pool string, _ []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-			return build.MakeNode(pool).Condition("Ready", "False", time.Now()).Heartbeat("Ready", time.Time{})
-		}},
-	"a node that registers is new, regardless of its kubelet": {rules: one(), taints: []string{held}, claims: gated,
-		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-			n := aged(time.Hour)(pool, rules)
-			return n.Label(poolKey, pool)
-		}},
-	"a node that is older than the rule": {rules: one(), before: true, node: unmatched,
+	"a node that was ten minutes old when kubelet last reported": {unmatched: true, brings: aged(9 * time.Minute),
+		update: labelled, gates: true},
+	"a node that was older when kubelet last reported": {unmatched: true, brings: aged(11 * time.Minute),
 		update: labelled},
-	"a node that is older than the time that the rule is in force": {rules: one(), stored: inForceSoon,
-		node: unmatched, update: labelled},
-	"a node that is labelled with the taint on it": {rules: one(), update: labelled,
-		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-			return unmatched(pool, rules).Taint(taintKey, "mine", corev1.TaintEffectNoSchedule)
-		},
-		taints: []string{taintKey + "=mine:NoSchedule"}},
-	"a node that may join in any case": {rules: one(), admin: true,
-		node: func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-			return member(pool, rules).Label("node-restriction.kubernetes.io/skip-admission", "")
+	"a node whose kubelet has not reported when": {unmatched: true, update: labelled, gates: true,
+		brings: func(n *build.NodeWrapper, _ *v1alpha1.NodeReadinessRule) {
+			n.Condition("Ready", "False", time.Now()).Heartbeat("Ready", time.Time{})
 		}},
+	"a node that registers is new, regardless of its kubelet": {gates: true, brings: aged(time.Hour)},
+	"a node that is older than the rule":                      {before: true, unmatched: true, update: labelled},
+	"a node that is older than the time that the rule is in force": {stored: inForceSoon,
+		unmatched: true, update: labelled},
+	"a node that is labelled with the taint on it": {unmatched: true, update: labelled,
+		brings: func(n *build.NodeWrapper, _ *v1alpha1.NodeReadinessRule) {
+			n.Taint(taintKey, "mine", corev1.TaintEffectNoSchedule)
+		}, taints: []string{taintKey + "=mine:NoSchedule"}},
+	"a node that may join in any case": {admin: true, brings: with("node-restriction.kubernetes.io/skip-admission", "")},
 }
 
 // aged is a node whose kubelet reports Ready so long after its creation.
-func aged(by time.Duration) func(string, []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-	return func(pool string, _ []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-		return build.MakeNode(pool).Condition("Ready", "True", time.Now()).Heartbeat("Ready", time.Now().Add(by))
+func aged(by time.Duration) func(*build.NodeWrapper, *v1alpha1.NodeReadinessRule) {
+	return func(n *build.NodeWrapper, _ *v1alpha1.NodeReadinessRule) {
+		n.Condition("Ready", "True", time.Now()).Heartbeat("Ready", time.Now().Add(by))
 	}
 }
 
-func with(key, value string) func(string, []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-	return func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-		return member(pool, rules).Label(key, value)
-	}
+func with(key, value string) func(*build.NodeWrapper, *v1alpha1.NodeReadinessRule) {
+	return func(n *build.NodeWrapper, _ *v1alpha1.NodeReadinessRule) { n.Label(key, value) }
+}
+
+func completed(n *build.NodeWrapper, rule *v1alpha1.NodeReadinessRule) {
+	n.Annotation(v1alpha1.BootstrapAnnotationPrefix+string(rule.UID), "{}")
 }
 
 // forged is a node with a record that says that it is in service already.
-func forged(key string) func(string, []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-	return func(pool string, rules []*v1alpha1.NodeReadinessRule) *build.NodeWrapper {
-		now := time.Now().UTC().Add(2 * time.Second).Format(time.RFC3339)
-		return build.MakeNode(pool).Label(key, pool).Annotation(v1alpha1.RecordAnnotationPrefix+string(rules[0].UID),
-			`{"released":"`+now+`"}`)
-	}
+func forged(n *build.NodeWrapper, rule *v1alpha1.NodeReadinessRule) {
+	n.Annotation(v1alpha1.RecordAnnotationPrefix+string(rule.UID),
+		`{"released":"`+time.Now().UTC().Add(2*time.Second).Format(time.RFC3339)+`"}`)
 }
 
 func health() *v1alpha1.Health {
@@ -307,11 +266,7 @@ func inForceSoon(ctx context.Context, rule *v1alpha1.NodeReadinessRule) {
 func circle(pool string) []*build.RuleWrapper {
 	first, second := network(pool), network(pool)
 	second.Name += "-second"
-	for rule, other := range map[*build.RuleWrapper]string{first: second.Name, second: first.Name} {
-		rule.Spec.Requirements = []v1alpha1.Requirement{{Name: "other",
-			RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: other}}}
-	}
-	return []*build.RuleWrapper{first, second}
+	return []*build.RuleWrapper{first.After(second.Name), second.After(first.Name)}
 }
 
 // frozen says in the status of a rule that it is frozen, for a generation that is so many later.
@@ -388,6 +343,12 @@ var pools int
 
 // run carries a case out, and returns the node as it is in the end.
 func (c *request) run(ctx context.Context, kind Kind) {
+	if c.rules == nil {
+		c.rules = one()
+	}
+	if c.gates {
+		c.taints, c.claims = []string{held}, gated
+	}
 	pools++
 	pool := fmt.Sprintf("pool-%d", pools)
 	var rules []*v1alpha1.NodeReadinessRule
@@ -406,7 +367,14 @@ func (c *request) run(ctx context.Context, kind Kind) {
 	if !c.before {
 		create()
 	}
-	node := c.node(pool, rules).Obj()
+	wanted := build.MakeNode(pool)
+	if !c.unmatched {
+		wanted.Label(poolKey, pool)
+	}
+	if c.brings != nil {
+		c.brings(wanted, rules[0])
+	}
+	node := wanted.Obj()
 	as := server.Client
 	if !c.admin {
 		kubelet, err := server.As("system:node:"+node.Name, "system:nodes")

@@ -5,8 +5,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -16,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	webhooks "github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 )
@@ -46,14 +45,14 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if req.Operation == admissionv1.Update && slices.Contains(req.UserInfo.Groups, user.NodesGroup) {
 		return admission.Allowed("")
 	}
-	node, err := decode(req.Object.Raw)
+	node, err := webhooks.Decode[corev1.Node](req.Object.Raw)
 	if err != nil {
-		return unreadable(err)
+		return webhooks.Unreadable("node", err)
 	}
 	var old *corev1.Node
 	if req.Operation == admissionv1.Update {
-		if old, err = decode(req.OldObject.Raw); err != nil {
-			return unreadable(err)
+		if old, err = webhooks.Decode[corev1.Node](req.OldObject.Raw); err != nil {
+			return webhooks.Unreadable("node", err)
 		}
 	}
 	admitted := taints.Admit(w.Rules(), old, node, w.Clock.Now())
@@ -69,21 +68,4 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	log.FromContext(ctx).V(2).Info("Tainted node", "node", node.Name, "operation", req.Operation, "rules",
 		len(admitted.Claims))
 	return response
-}
-
-// unreadable allows a request whose review cannot be read, because a fault here must not keep a node out.
-func unreadable(err error) admission.Response {
-	return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: cannot read the node of the request: %v", err))
-}
-
-// decode decodes a node of the one version that the configuration names.
-func decode(raw []byte) (*corev1.Node, error) {
-	node := &corev1.Node{}
-	if len(raw) == 0 {
-		return nil, fmt.Errorf("the request has no object")
-	}
-	if err := json.Unmarshal(raw, node); err != nil {
-		return nil, err
-	}
-	return node, nil
 }

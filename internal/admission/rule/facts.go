@@ -7,8 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,34 +20,28 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset/lint"
 )
 
-const (
-	// patience is the longest time that the author of a rule waits for warnings. The API server waits a second longer.
-	patience = 2 * time.Second
-	// sample is the number of pods that are read. The pods of one workload are alike.
-	sample = 50
-)
+// sample is the number of pods that are read. The pods of one workload are alike.
+const sample = 50
 
-// Cluster reads the facts for warnings.
+// Cluster reads the facts for warnings. The plugin uses it, too.
 type Cluster struct {
 	// Nodes reads nodes from a cache.
 	Nodes client.Reader
 	// Live reads workloads from the API server. Rules are written so seldom that a cache is not worth its memory.
 	Live client.Reader
-	// Namespace is the operator's own namespace.
+	// Namespace is the operator's own namespace. If it is empty, the operator is looked for in all namespaces.
 	Namespace string
 }
 
-// Facts returns the facts about the cluster for a rule. With an error, it returns the facts that could be read.
-func (c *Cluster) Facts(ctx context.Context, rule *ruleset.Rule) (lint.Facts, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+// Facts returns the facts about the cluster for some rules. With an error, it returns the facts that could be read.
+func (c *Cluster) Facts(ctx context.Context, rules ...*ruleset.Rule) (lint.Facts, error) {
 	facts := lint.Facts{}
 	nodes := &corev1.NodeList{}
 	errs := []error{c.Nodes.List(ctx, nodes, client.UnsafeDisableDeepCopy)}
 	for i := range nodes.Items {
 		facts.Nodes = append(facts.Nodes, &nodes.Items[i])
 	}
-	workloads, err := c.workloads(ctx, rule)
+	workloads, err := c.workloads(ctx, rules)
 	facts.Workloads, errs = workloads, append(errs, err)
 	operator, err := c.pods(ctx, c.Namespace, client.MatchingLabels{"app.kubernetes.io/name": "nodegate",
 		"app.kubernetes.io/component": "manager"})
@@ -55,20 +49,28 @@ func (c *Cluster) Facts(ctx context.Context, rule *ruleset.Rule) (lint.Facts, er
 	return facts, errors.Join(append(errs, err)...)
 }
 
-// workloads returns the DaemonSets in the namespaces that a rule requires, and the other workloads of the pods that it
-// requires. It returns nil if the rule requires neither, or if they cannot be read.
-func (c *Cluster) workloads(ctx context.Context, rule *ruleset.Rule) ([]lint.Workload, error) {
-	namespaces := rule.Namespaces()
+// workloads returns the DaemonSets in the namespaces that rules require, and the other workloads of the pods that they
+// require. It returns nil if no rule requires either, or if they cannot be read.
+func (c *Cluster) workloads(ctx context.Context, rules []*ruleset.Rule) ([]lint.Workload, error) {
+	namespaces, required := sets.New[string](), []*ruleset.Pods{}
+	for _, rule := range rules {
+		namespaces, required = namespaces.Union(rule.Namespaces()), append(required, rule.Pods()...)
+	}
 	if namespaces.Len() == 0 {
 		return nil, nil
 	}
 	out := []lint.Workload{}
-	for _, p := range rule.Pods() {
+	for _, p := range required {
 		pods, err := c.pods(ctx, p.Namespace, client.MatchingLabelsSelector{Selector: p.Labels})
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, slices.DeleteFunc(pods, func(w lint.Workload) bool { return w.Kind == "DaemonSet" })...)
+		for _, w := range pods {
+			same := func(o lint.Workload) bool { return o.String() == w.String() && maps.Equal(o.Labels, w.Labels) }
+			if w.Kind != "DaemonSet" && !slices.ContainsFunc(out, same) { // rules may require the same pods
+				out = append(out, w)
+			}
+		}
 	}
 	for _, namespace := range sets.List(namespaces) {
 		list := &appsv1.DaemonSetList{}

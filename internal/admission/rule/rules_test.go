@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	webhooks "github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/ruleset/lint"
 	"github.com/nodegate/nodegate/test/build"
@@ -30,18 +31,8 @@ func network(name string) *build.RuleWrapper {
 		Selector("example.com/pool", "workers").Taint("readiness.k8s.io/"+name, "pending", corev1.TaintEffectNoSchedule)
 }
 
-func requires(r *build.RuleWrapper, names ...string) *build.RuleWrapper {
-	for _, n := range names {
-		r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: n,
-			RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: n}})
-	}
-	return r
-}
-
 func expression(r *build.RuleWrapper, text string) *build.RuleWrapper {
-	r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: "cel",
-		CEL: &v1alpha1.CELRequirement{Expression: text}})
-	return r
+	return r.Evidence(v1alpha1.Requirement{Name: "cel", CEL: &v1alpha1.CELRequirement{Expression: text}})
 }
 
 func serve(rules ...*build.RuleWrapper) *Webhook {
@@ -52,7 +43,7 @@ func serve(rules ...*build.RuleWrapper) *Webhook {
 	set := ruleset.NewSet(compiled...)
 	return &Webhook{
 		Rules: func() *ruleset.Set { return set },
-		Facts: func(context.Context, *ruleset.Rule) (lint.Facts, error) {
+		Facts: func(context.Context, ...*ruleset.Rule) (lint.Facts, error) {
 			return lint.Facts{}, errors.New("nothing is known")
 		},
 		Clock: clocktesting.NewFakePassiveClock(now),
@@ -102,18 +93,18 @@ func TestRules(t *testing.T) {
 		"an expression that is fixed": {old: expression(network("a"), bad),
 			rule: expression(network("a"), "true")},
 
-		"a circle of one": {rule: requires(network("a"), "a"), refused: []string{"spec.requirements", "a requires a"}},
-		"a circle of three": {others: []*build.RuleWrapper{requires(network("b"), "c"), requires(network("c"), "a")},
-			rule: requires(network("a"), "b"), refused: []string{"a requires b requires c requires a"}},
-		"a chain": {others: []*build.RuleWrapper{requires(network("b"), "c"), network("c")},
-			rule: requires(network("a"), "b")},
-		"a circle that is there and not touched": {others: []*build.RuleWrapper{requires(network("b"), "a")},
-			old: requires(network("a"), "b"), rule: requires(network("a"), "b").Suspend(true)},
-		"a circle that is there and opened": {others: []*build.RuleWrapper{requires(network("b"), "a")},
-			old: requires(network("a"), "b"), rule: network("a")},
+		"a circle of one": {rule: network("a").After("a"), refused: []string{"spec.requirements", "a requires a"}},
+		"a circle of three": {others: []*build.RuleWrapper{network("b").After("c"), network("c").After("a")},
+			rule: network("a").After("b"), refused: []string{"a requires b requires c requires a"}},
+		"a chain": {others: []*build.RuleWrapper{network("b").After("c"), network("c")},
+			rule: network("a").After("b")},
+		"a circle that is there and not touched": {others: []*build.RuleWrapper{network("b").After("a")},
+			old: network("a").After("b"), rule: network("a").After("b").Suspend(true)},
+		"a circle that is there and opened": {others: []*build.RuleWrapper{network("b").After("a")},
+			old: network("a").After("b"), rule: network("a")},
 
-		"the removal of the finalizer": {others: []*build.RuleWrapper{requires(network("b"), "a")},
-			old: requires(network("a"), "b").Deleted(now), rule: requires(network("a"), "b")},
+		"the removal of the finalizer": {others: []*build.RuleWrapper{network("b").After("a")},
+			old: network("a").After("b").Deleted(now), rule: network("a").After("b")},
 		"a rule that is being deleted": {old: network("a").Deleted(now), rule: expression(network("a"), bad).Deleted(now)},
 		"a label":                      {old: expression(network("a"), bad), rule: expression(network("a"), bad)},
 	} {
@@ -157,7 +148,8 @@ func FuzzRules(f *testing.F) {
 		if got.Allowed {
 			return
 		}
-		if rule, err := decode(object); err != nil || !rule.DeletionTimestamp.IsZero() || operation == "DELETE" {
+		rule, err := webhooks.Decode[v1alpha1.NodeReadinessRule](object)
+		if err != nil || !rule.DeletionTimestamp.IsZero() || operation == "DELETE" {
 			t.Errorf("refused: %+v", got.Result)
 		}
 	})

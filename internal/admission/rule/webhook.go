@@ -5,10 +5,9 @@ package rule
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -19,16 +18,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	webhooks "github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/ruleset/lint"
 )
+
+// patience is the longest time that the author of a rule waits for warnings. The API server waits a second longer.
+const patience = 2 * time.Second
 
 // Webhook is the validating webhook for rules.
 type Webhook struct {
 	// Rules returns the current snapshot of all rules.
 	Rules func() *ruleset.Set
-	// Facts reads the facts about the cluster for a rule.
-	Facts func(context.Context, *ruleset.Rule) (lint.Facts, error)
+	// Facts reads the facts about the cluster for rules.
+	Facts func(context.Context, ...*ruleset.Rule) (lint.Facts, error)
 	// Clock tells the time.
 	Clock clock.PassiveClock
 }
@@ -41,14 +44,14 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if req.Operation != admissionv1.Create && req.Operation != admissionv1.Update || req.SubResource != "" {
 		return admission.Allowed("")
 	}
-	obj, err := decode(req.Object.Raw)
+	obj, err := webhooks.Decode[v1alpha1.NodeReadinessRule](req.Object.Raw)
 	if err != nil {
-		return unreadable(err)
+		return webhooks.Unreadable("rule", err)
 	}
 	old := &v1alpha1.NodeReadinessRule{}
 	if req.Operation == admissionv1.Update {
-		if old, err = decode(req.OldObject.Raw); err != nil {
-			return unreadable(err)
+		if old, err = webhooks.Decode[v1alpha1.NodeReadinessRule](req.OldObject.Raw); err != nil {
+			return webhooks.Unreadable("rule", err)
 		}
 	}
 	if !obj.DeletionTimestamp.IsZero() || equality.Semantic.DeepEqual(old.Spec, obj.Spec) {
@@ -61,6 +64,8 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 			faults).Status()
 		return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	facts, err := w.Facts(ctx, rule)
 	if err != nil { // what is not known brings no warning
 		log.FromContext(ctx).V(2).Info("Checking a rule without all facts", "rule", obj.Name, "error", err.Error())
@@ -113,19 +118,4 @@ func required(spec *v1alpha1.NodeReadinessRuleSpec) []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-func unreadable(err error) admission.Response {
-	return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: cannot read the rule of the request: %v", err))
-}
-
-func decode(raw []byte) (*v1alpha1.NodeReadinessRule, error) {
-	if len(raw) == 0 {
-		return nil, errors.New("the request has no object")
-	}
-	rule := &v1alpha1.NodeReadinessRule{}
-	if err := json.Unmarshal(raw, rule); err != nil {
-		return nil, err
-	}
-	return rule, nil
 }

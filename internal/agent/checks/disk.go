@@ -4,6 +4,7 @@
 package checks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -28,9 +29,7 @@ type usage struct {
 // DiskPressure passes while the filesystem of each path has the minimum share of bytes and inodes free. hostRoot is
 // where the node's root directory is mounted; empty: /. params may be nil.
 func DiskPressure(hostRoot string, params *v1alpha1.DiskCheck) Check {
-	if params == nil {
-		params = &v1alpha1.DiskCheck{}
-	}
+	params = cmp.Or(params, &v1alpha1.DiskCheck{})
 	paths := params.Paths
 	if len(paths) == 0 {
 		paths = []string{DefaultDiskPath}

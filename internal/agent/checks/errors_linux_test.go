@@ -81,13 +81,9 @@ func TestTheWriteTest(t *testing.T) {
 	}
 
 	// A full filesystem is disk_pressure's to judge.
-	if err := os.WriteFile(filepath.Join(kubelet, "full"), make([]byte, 64<<10), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(kubelet, "full"), make([]byte, 64<<10), 0o600))
 	open("/var/lib/kubelet: no space left on device")
-	if err := os.Remove(filepath.Join(kubelet, "full")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(kubelet, "full")))
 	mountAt(t, "", kubelet, "", unix.MS_REMOUNT|unix.MS_RDONLY, "size=64k")
 	finds(t, FilesystemRO(env, writing, 1), "cannot be written to: /var/lib/kubelet: read-only file system")
 	finds(t, FilesystemRO(env, nil, 1), "") // it writes only if a rule asks for it
@@ -98,13 +94,9 @@ func TestTheWriteTest(t *testing.T) {
 	if os.Geteuid() == 0 {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		if err := unix.Setfsuid(65534); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Setfsuid(65534))
 		r := (&writeTest{root: root, paths: []string{"/var/lib/kubelet"}}).test()
-		if err := unix.Setfsuid(0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Setfsuid(0))
 		if !r.Passed || !strings.Contains(r.FailOpen, "permission denied") {
 			t.Errorf("a directory of another user: %+v", r)
 		}
@@ -128,26 +120,18 @@ func TestLinksOfTheNode(t *testing.T) {
 	}
 	root := t.TempDir()
 	for _, dir := range []string{"var/lib", "data/k", "run/containerd"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
 	}
 	for link, to := range map[string]string{"var/lib/kubelet": "/data/k", "var/run": "/run"} {
-		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(to, filepath.Join(root, link)))
 	}
 	attach(t, "tmpfs", filepath.Join(root, "data/k"), "tmpfs", 0, "size=1m")
 	finds(t, DiskPressure(root, nil), "")
 	socket := filepath.Join(root, "run/containerd/containerd.sock")
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = unix.Close(fd) }()
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: socket}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Bind(fd, &unix.SockaddrUnix{Name: socket}))
 	params := &v1alpha1.ContainerRuntimeCheck{Socket: "/var/run/containerd/containerd.sock"}
 	finds(t, ContainerRuntime(root, params), "connection refused") // and not "no socket"
 }

@@ -56,9 +56,7 @@ type mount struct {
 // since it was first seen. Mounts that were read-only from the start, and mounts of single pods, do not count. If
 // params ask for it, FilesystemRO also writes, at most once in each period; 0 means 30 s. params may be nil.
 func FilesystemRO(env Environment, params *v1alpha1.FilesystemCheck, period time.Duration) Check {
-	if params == nil {
-		params = &v1alpha1.FilesystemCheck{}
-	}
+	params = cmp.Or(params, &v1alpha1.FilesystemCheck{})
 	f := &filesystems{
 		hostRoot: env.HostRoot, file: mountInfo, ignore: params.IgnorePaths, memory: cmp.Or(env.Mounts, &Mounts{}),
 	}

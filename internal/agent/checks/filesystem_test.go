@@ -15,15 +15,14 @@ import (
 func TestFilesystemRO(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mountinfo")
 	fixture, err := os.ReadFile("testdata/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	write := func(content string) {
+	must(t, err)
+	put := func(root, path, text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		path = filepath.Join(root, path)
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
+	write := func(content string) { t.Helper(); put("", file, content) }
 	look := func(f *filesystems, want Result) {
 		t.Helper()
 		if diff := cmp.Diff(want, f.look()); diff != "" {
@@ -65,6 +64,10 @@ func TestFilesystemRO(t *testing.T) {
 		f.hostRoot = "/host"
 		look(f, Pass()) // it may be meant to be so
 	})
+	t.Run("a path with characters that the kernel escapes", func(t *testing.T) {
+		write(strings.NewReplacer(`\134 ro`, `\134 rw`, "/dev/sda3 rw", "/dev/sda3 ro").Replace(healthy))
+		look(start(), Fail(`read-only: /mnt/with space\`))
+	})
 	t.Run("a path to ignore is left out", func(t *testing.T) {
 		write(string(fixture))
 		look(start("/data"), Pass())
@@ -83,12 +86,7 @@ func TestFilesystemRO(t *testing.T) {
 			f.hostRoot = node
 			write(string(fixture)) // nothing in it is below the node's root directory
 			look(f, Pass())
-			if err := os.MkdirAll(filepath.Join(node, "proc", "1"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(node, "proc", "1", "mountinfo"), fixture, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			put(node, nodeMountInfo, string(fixture))
 			look(f, Fail("read-only: /data"))
 		})
 	t.Run("an overlay of lower directories only is meant to be read-only", func(t *testing.T) {
@@ -106,30 +104,18 @@ func TestFilesystemRO(t *testing.T) {
 	})
 	t.Run("errors that grow, where the kernel's table says nothing of them", func(t *testing.T) {
 		node := t.TempDir()
-		put := func(path, text string) {
-			t.Helper()
-			path = filepath.Join(node, path)
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		put("proc/1/mountinfo", "31 27 8:2 / /data rw - ext4 /dev/sda2 rw\n")
-		put("sys/fs/ext4/sda2/errors_count", "3\n") // of another boot
-		put("proc/fs/ext4/sda2/options", "rw\nerrors=remount-ro\n")
-		put("sys/dev/block/x", "")
-		if err := os.Symlink("../../devices/sda/sda2", filepath.Join(node, "sys/dev/block/8:2")); err != nil {
-			t.Fatal(err)
-		}
+		put(node, nodeMountInfo, "31 27 8:2 / /data rw - ext4 /dev/sda2 rw\n")
+		put(node, "sys/fs/ext4/sda2/errors_count", "3\n") // of another boot
+		put(node, "proc/fs/ext4/sda2/options", "rw\nerrors=remount-ro\n")
+		put(node, "sys/dev/block/x", "")
+		must(t, os.Symlink("../../devices/sda/sda2", filepath.Join(node, "sys/dev/block/8:2")))
 		f := start()
 		f.hostRoot = node
 		look(f, Pass())
-		put("sys/fs/ext4/sda2/errors_count", "4\n")
+		put(node, "sys/fs/ext4/sda2/errors_count", "4\n")
 		look(f, Fail("read-only: /data"))
 		look(f, Fail("read-only: /data"))
-		put("proc/fs/ext4/sda2/options", "rw\nerrors=continue\n")
+		put(node, "proc/fs/ext4/sda2/options", "rw\nerrors=continue\n")
 		look(f, Pass())
 	})
 	t.Run("a table that cannot be read fails", func(t *testing.T) {
@@ -138,22 +124,6 @@ func TestFilesystemRO(t *testing.T) {
 			t.Error("passed")
 		}
 	})
-}
-
-func TestParseMountInfo(t *testing.T) {
-	file, err := os.Open("testdata/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close() //nolint:errcheck // only read
-	mounts, err := parseMountInfo(file, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := mount{id: 33, path: `/mnt/with space\`, kind: "xfs", device: mounts[4].device, readOnly: true}
-	if diff := cmp.Diff(want, mounts[4], cmp.AllowUnexported(mount{})); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
 }
 
 func TestPathsOnTheNode(t *testing.T) {
@@ -176,9 +146,7 @@ func TestPathsOnTheNode(t *testing.T) {
 
 func FuzzParseMountInfo(f *testing.F) {
 	fixture, err := os.ReadFile("testdata/mountinfo")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Add(string(fixture))
 	f.Add(`1 2 3 4 \ rw - a b c`)
 	f.Fuzz(func(_ *testing.T, s string) { _, _ = parseMountInfo(strings.NewReader(s), "/host") })

@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
-	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,17 +15,15 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-func actionFor(t *testing.T, server *httptest.Server) *v1alpha1.HTTPGetAction {
+func portOf(server *httptest.Server) int32 {
+	return int32(server.Listener.Addr().(*net.TCPAddr).Port) //nolint:errcheck // it is one
+}
+
+func runHTTP(ctx context.Context, t *testing.T, a *v1alpha1.HTTPGetAction) Result {
 	t.Helper()
-	u, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(u.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &v1alpha1.HTTPGetAction{Port: int32(port)}
+	c, err := HTTP("http:test", a, Environment{}.Dialer())
+	must(t, err)
+	return c.Run(ctx)
 }
 
 func TestHTTP(t *testing.T) {
@@ -44,65 +40,39 @@ func TestHTTP(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	run := func(change func(*v1alpha1.HTTPGetAction)) Result {
-		t.Helper()
-		a := actionFor(t, server)
-		change(a)
-		c, err := HTTP("http:test", a, Environment{}.Dialer())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c.Run(t.Context())
-	}
+	port := portOf(server)
 	for _, c := range []struct {
 		name   string
-		change func(*v1alpha1.HTTPGetAction)
+		action v1alpha1.HTTPGetAction
 		want   Result
 	}{
-		{"2xx by default", func(*v1alpha1.HTTPGetAction) {}, Pass()},
-		{"another status", func(a *v1alpha1.HTTPGetAction) { a.Path = "/broken" }, Fail("HTTP status 500")},
-		{"a redirect is not followed", func(a *v1alpha1.HTTPGetAction) { a.Path = "/redirect" }, Fail("HTTP status 302")},
-		{"expected statuses", func(a *v1alpha1.HTTPGetAction) {
-			a.Path, a.ExpectedStatuses = "/redirect",
-				[]string{"200", "3xx"}
-		}, Pass()},
-		{"headers, Host among them, and a query", func(a *v1alpha1.HTTPGetAction) {
-			a.Path = "/header?verbose=1"
-			a.Headers = []v1alpha1.HTTPHeader{{Name: "x-token", Value: "a b"}, {Name: "Host", Value: "router.example"}}
-		}, Pass()},
+		{"2xx by default", v1alpha1.HTTPGetAction{}, Pass()},
+		{"another status", v1alpha1.HTTPGetAction{Path: "/broken"}, Fail("HTTP status 500")},
+		{"a redirect is not followed", v1alpha1.HTTPGetAction{Path: "/redirect"}, Fail("HTTP status 302")},
+		{"expected statuses", v1alpha1.HTTPGetAction{Path: "/redirect", ExpectedStatuses: []string{"200", "3xx"}}, Pass()},
+		{"headers, Host among them, and a query", v1alpha1.HTTPGetAction{Path: "/header?verbose=1",
+			Headers: []v1alpha1.HTTPHeader{{Name: "x-token", Value: "a b"}, {Name: "Host", Value: "router.example"}}}, Pass()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, run(c.change)); diff != "" {
+			c.action.Port = port
+			if diff := cmp.Diff(c.want, runHTTP(t.Context(), t, &c.action)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
-	t.Run("no server listens", func(t *testing.T) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = l.Close()
-		port := l.Addr().(*net.TCPAddr).Port //nolint:errcheck // it is one
-		r := run(func(a *v1alpha1.HTTPGetAction) { a.Port = int32(port) })
-		if diff := cmp.Diff(Fail("connect: connection refused"), r); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
-	})
+	server.Close()
+	gone := runHTTP(t.Context(), t, &v1alpha1.HTTPGetAction{Port: port})
+	if diff := cmp.Diff(Fail("connect: connection refused"), gone); diff != "" {
+		t.Errorf("no server listens: -want +got:\n%s", diff)
+	}
 }
 
 func TestHTTPVerifiesCertificates(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
-	a := actionFor(t, server)
-	a.Scheme = "HTTPS"
 	for _, skip := range []bool{false, true} {
-		a.InsecureSkipVerify = skip
-		c, err := HTTP("http:test", a, Environment{}.Dialer())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r := c.Run(t.Context()); r.Passed != skip {
+		a := &v1alpha1.HTTPGetAction{Port: portOf(server), Scheme: "HTTPS", InsecureSkipVerify: skip}
+		if r := runHTTP(t.Context(), t, a); r.Passed != skip {
 			t.Errorf("insecureSkipVerify %t: %+v", skip, r)
 		}
 	}
@@ -113,13 +83,9 @@ func TestHTTPTimesOut(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-gone }))
 	defer server.Close()
 	defer close(gone)
-	c, err := HTTP("http:test", actionFor(t, server), Environment{}.Dialer())
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), 1)
 	defer cancel()
-	if diff := cmp.Diff(Fail("timed out"), c.Run(ctx)); diff != "" {
+	if diff := cmp.Diff(Fail("timed out"), runHTTP(ctx, t, &v1alpha1.HTTPGetAction{Port: portOf(server)})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -131,9 +97,7 @@ func TestParseStatuses(t *testing.T) {
 		}
 	}
 	s, err := parseStatuses([]string{"200-204", "401", "5xx"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for code, want := range map[int]bool{199: false, 200: true, 204: true, 205: false, 401: true, 402: false, 499: false,
 		500: true, 599: true} {
 		if s.contains(code) != want {

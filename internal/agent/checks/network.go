@@ -4,6 +4,7 @@
 package checks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +20,7 @@ import (
 // (ARP or neighbour discovery), regardless of what it does with packets. Default routes are those of the main table and
 // of VRFs, each with all its next hops; one that is reachable is enough. params may be nil.
 func Network(params *v1alpha1.NetworkCheck) Check {
-	if params == nil {
-		params = &v1alpha1.NetworkCheck{}
-	}
+	params = cmp.Or(params, &v1alpha1.NetworkCheck{})
 	return Check{Name: NameNetwork, Run: func(ctx context.Context) Result {
 		results := slices.Repeat([]Result{Pass()}, len(params.Resolve)+1)
 		var all sync.WaitGroup

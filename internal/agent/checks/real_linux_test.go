@@ -6,7 +6,6 @@ package checks
 import (
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,22 +20,11 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/child"
 	"github.com/nodegate/nodegate/test/needs"
 )
 
 // These tests see checks fail on the real thing, in namespaces of their own.
-
-// serveEnv makes the test binary serve /healthz and /healthz/ready on this address, as kubelet and a router do.
-const serveEnv = "CHECKS_TEST_SERVE"
-
-func TestMain(m *testing.M) {
-	if address := os.Getenv(serveEnv); address != "" {
-		ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
-		fmt.Fprintln(os.Stderr, http.ListenAndServe(address, ok))
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
 
 // finds waits until the check finds a failure for this reason, or passes where there is none.
 func finds(t *testing.T, c Check, reason string) Outcome {
@@ -57,9 +45,7 @@ func finds(t *testing.T, c Check, reason string) Outcome {
 func background(t *testing.T, cmd *exec.Cmd) *os.Process {
 	t.Helper()
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-	if err := needs.Start(cmd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, child.Start(cmd))
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -67,19 +53,10 @@ func background(t *testing.T, cmd *exec.Cmd) *os.Process {
 	return cmd.Process
 }
 
-func signal(t *testing.T, p *os.Process, s os.Signal) {
-	t.Helper()
-	if err := p.Signal(s); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // attach mounts something until the test ends. Directories are made.
 func attach(t *testing.T, source, target, kind string, flags uintptr, data string) {
 	t.Helper()
-	if err := os.MkdirAll(target, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(target, 0o700))
 	mountAt(t, source, target, kind, flags, data)
 	t.Cleanup(func() {
 		if err := unix.Unmount(target, unix.MNT_DETACH); err != nil {
@@ -106,85 +83,19 @@ func TestDiskPressureOnAFilesystemThatFillsUp(t *testing.T) {
 	finds(t, c, "")
 
 	full := filepath.Join(dir, "full")
-	if err := os.WriteFile(full, make([]byte, 15<<19), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(full, make([]byte, 15<<19), 0o600))
 	finds(t, c, "of bytes free, 10% required")
-	if err := os.Remove(full); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(full))
 	finds(t, c, "")
 
 	small := filepath.Join(dir, "small")
-	if err := os.Mkdir(small, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(small, 0o700))
 	for i := range 960 {
-		if err := os.WriteFile(filepath.Join(small, fmt.Sprint(i)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(small, fmt.Sprint(i)), nil, 0o600))
 	}
 	finds(t, c, "of inodes free, 5% required")
-	if err := os.RemoveAll(small); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(small))
 	finds(t, c, "")
-}
-
-func TestFilesystemsThatTurnReadOnly(t *testing.T) {
-	if !needs.Isolated(t) {
-		return
-	}
-	root := t.TempDir()
-	data, bound, always := filepath.Join(root, "data"), filepath.Join(root, "bound"), filepath.Join(root, "always")
-	attach(t, "tmpfs", data, "tmpfs", 0, "size=1m")
-	attach(t, data, bound, "", unix.MS_BIND, "")
-	attach(t, "tmpfs", always, "tmpfs", unix.MS_RDONLY, "size=1m")
-	c := FilesystemRO(Environment{HostRoot: root}, nil, 0)
-	finds(t, c, "")
-
-	mountAt(t, "", bound, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
-	finds(t, c, "read-only: /bound")
-	mountAt(t, "", bound, "", unix.MS_REMOUNT|unix.MS_BIND, "")
-	finds(t, c, "")
-
-	// What a kernel does after an error: the filesystem can no longer be written to, the mount as such could.
-	mountAt(t, "", data, "", unix.MS_REMOUNT|unix.MS_RDONLY, "size=1m")
-	finds(t, c, "read-only: /bound, /data")
-	// also by an agent that starts only now
-	finds(t, FilesystemRO(Environment{HostRoot: root}, nil, 0), "read-only: /bound")
-	mountAt(t, "", data, "", unix.MS_REMOUNT, "size=1m")
-	finds(t, c, "")
-}
-
-func TestServersThatArePaused(t *testing.T) {
-	if !needs.Isolated(t) {
-		return
-	}
-	for name, c := range map[string]struct {
-		check   Check
-		address string
-		limit   time.Duration
-	}{
-		"kubelet":            {Kubelet(), "127.0.0.1:10248", time.Second},
-		"OpenShift's router": {OKDRouter(), "127.0.0.1:1936", 5 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			finds(t, c.check, "connection refused")
-			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), serveEnv+"="+c.address)
-			server := background(t, cmd)
-			finds(t, c.check, "")
-			signal(t, server, unix.SIGSTOP)
-			if o := finds(t, c.check, "timed out"); o.Duration < c.limit || o.Duration > c.limit+40*time.Second {
-				t.Errorf("it took %s, the limit is %s", o.Duration, c.limit)
-			}
-			signal(t, server, unix.SIGCONT)
-			finds(t, c.check, "")
-			signal(t, server, unix.SIGKILL)
-			finds(t, c.check, "connection refused")
-		})
-	}
 }
 
 // command runs a command to its end.
@@ -211,47 +122,6 @@ func twoNetworks(t *testing.T, ip, nsenter string) (here, there func(args string
 		command(t, nsenter, append([]string{"--target", pid, "--net", ip}, strings.Fields(args)...)...)
 	}
 	return here, there, pid
-}
-
-func TestNetworkWithoutARouteOrAGateway(t *testing.T) {
-	ip, nsenter := needs.Command(t, "ip", "iproute2"), needs.Command(t, "nsenter", "util-linux")
-	if !needs.Isolated(t) {
-		return
-	}
-	here, there, pid := twoNetworks(t, ip, nsenter)
-	c := Network(nil)
-	finds(t, c, "there is no default route")
-
-	here("link add uplink type veth peer name gateway netns " + pid)
-	here("address add 192.0.2.2/24 dev uplink")
-	here("link set uplink up")
-	there("address add 192.0.2.1/24 dev gateway")
-	there("link set gateway up")
-	here("route add default via 192.0.2.1")
-	finds(t, c, "")
-
-	// Neighbours that were found are believed in for a while: both forget.
-	there("address delete 192.0.2.1/24 dev gateway")
-	here("neighbour flush dev uplink")
-	finds(t, c, "the default gateway 192.0.2.1: does not answer on the link")
-	there("address add 192.0.2.1/24 dev gateway")
-	finds(t, c, "")
-
-	there("link set gateway down")
-	finds(t, c, "the link uplink is down")
-	there("link set gateway up")
-	finds(t, c, "")
-
-	here("route delete default")
-	finds(t, c, "there is no default route")
-
-	here("-6 address add 2001:db8::2/64 dev uplink nodad")
-	there("-6 address add 2001:db8::1/64 dev gateway nodad")
-	here("-6 route add default via 2001:db8::1 dev uplink")
-	finds(t, c, "")
-	there("-6 address delete 2001:db8::1/64 dev gateway")
-	here("-6 neighbour flush dev uplink")
-	finds(t, c, "the default gateway 2001:db8::1: does not answer on the link")
 }
 
 // TestAddressesOfServices: in IPVS mode kube-proxy makes the address of every Service a local one.
@@ -291,8 +161,8 @@ func TestAddressesOfServices(t *testing.T) {
 	}
 }
 
-// TestNetworkBySeveralWays has links to a gateway each, in a network namespace of its own.
-func TestNetworkBySeveralWays(t *testing.T) {
+// TestNetwork has two links to a gateway each, in a network namespace of its own.
+func TestNetwork(t *testing.T) {
 	ip, nsenter := needs.Command(t, "ip", "iproute2"), needs.Command(t, "nsenter", "util-linux")
 	if !needs.Isolated(t) {
 		return
@@ -325,8 +195,19 @@ func TestNetworkBySeveralWays(t *testing.T) {
 	there("address delete 192.0.2.1/24 dev gw2")
 	here("neighbour flush dev up2")
 	finds(t, c, "the default gateway 192.0.2.1: does not answer on the link")
+	finds(t, c, "the link up1 is down")
 	there("link set gw1 up")
 	here("route flush exact default")
+	finds(t, c, "there is no default route")
+
+	here("-6 address add 2001:db8::2/64 dev up1 nodad")
+	there("-6 address add 2001:db8::1/64 dev gw1 nodad")
+	here("-6 route add default via 2001:db8::1 dev up1")
+	finds(t, c, "")
+	there("-6 address delete 2001:db8::1/64 dev gw1")
+	here("-6 neighbour flush dev up1")
+	finds(t, c, "the default gateway 2001:db8::1: does not answer on the link")
+	here("-6 route delete default")
 
 	here("-4 route add default via inet6 fe80::2 dev up2") // without -4 it is an IPv6 route
 	finds(t, c, "")
@@ -343,18 +224,12 @@ func TestNetworkBySeveralWays(t *testing.T) {
 	finds(t, c, "the link tun0 is down") // it has no carrier
 	here("route flush exact default")
 	tun, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0) // as a VPN's daemon has it open
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = unix.Close(tun) }()
 	name, err := unix.NewIfreq("tun0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	name.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
-	if err := unix.IoctlIfreq(tun, unix.TUNSETIFF, name); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.IoctlIfreq(tun, unix.TUNSETIFF, name))
 	here("route replace default via 192.0.9.1")
 	finds(t, c, "") // there is no neighbour to look for
 	here("route flush exact default")
@@ -390,23 +265,34 @@ func TestNetworkWithASilentResolver(t *testing.T) {
 	}
 	etc := t.TempDir()
 	for file, content := range map[string]string{
-		"resolv.conf": "nameserver 127.0.0.1\n", "nsswitch.conf": "hosts: dns\n", "hosts": "",
+		"resolv.conf": "nameserver 127.0.0.1\n", "nsswitch.conf": "hosts: files dns\n", "hosts": "192.0.2.7 node.example\n",
 	} {
-		if err := os.WriteFile(filepath.Join(etc, file), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(etc, file), []byte(content), 0o600))
 	}
 	attach(t, etc, "/etc", "", unix.MS_BIND, "")
-	c := Network(&v1alpha1.NetworkCheck{Resolve: []string{"node.example"}, DefaultGateway: new(false)})
-	resolver, err := net.ListenPacket("udp", "127.0.0.1:53")
-	if err != nil {
-		t.Fatal(err)
+	resolving := func(hosts ...string) Check {
+		return Network(&v1alpha1.NetworkCheck{Resolve: hosts, DefaultGateway: new(false)})
 	}
-	finds(t, c, "resolving node.example: no answer")
+	resolver, err := net.ListenPacket("udp", "127.0.0.1:53")
+	must(t, err)
+	finds(t, resolving("node.example"), "")
+	finds(t, resolving("unknown.example"), "resolving unknown.example: no answer")
 	go answer(resolver)
-	finds(t, c, "")
 	finds(t, Network(&v1alpha1.NetworkCheck{Resolve: []string{"node.example", "unknown.example"}}),
 		"resolving unknown.example: no such host; there is no default route")
-	_ = resolver.Close()
-	finds(t, c, "resolving node.example: ")
+	must(t, resolver.Close())
+}
+
+// answer is a resolver that knows no name, until the connection is closed. See RFC 1035, section 4.1.1.
+func answer(conn net.PacketConn) {
+	buffer := make([]byte, 512)
+	for {
+		n, client, err := conn.ReadFrom(buffer)
+		if err != nil {
+			return
+		}
+		buffer[2] |= 0x80 // a response
+		buffer[3] = 3     // NXDOMAIN
+		_, _ = conn.WriteTo(buffer[:n], client)
+	}
 }

@@ -38,18 +38,12 @@ func (f *fakeRuntime) Status(ctx context.Context, _ *runtimeapi.StatusRequest) (
 func serveRuntime(t *testing.T, f *fakeRuntime) (hostRoot string) {
 	t.Helper()
 	hostRoot, err := os.MkdirTemp("", "cri") // a test's own directory may be too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(hostRoot) })
 	socket := filepath.Join(hostRoot, criSockets[1])
-	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(socket), 0o700))
 	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := grpc.NewServer()
 	runtimeapi.RegisterRuntimeServiceServer(server, f)
 	go func() { _ = server.Serve(l) }()
@@ -92,18 +86,18 @@ func TestContainerRuntime(t *testing.T) {
 		if diff := cmp.Diff(Fail("no socket at /run/my.sock"), r); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
+		r = ContainerRuntime(t.TempDir(), nil).Run(t.Context())
+		if r.Passed || !strings.HasPrefix(r.Reason, "no CRI socket at the default paths") {
+			t.Errorf("got %+v", r)
+		}
 	})
 	t.Run("no server listens on the socket", func(t *testing.T) {
 		root, err := os.MkdirTemp("", "cri")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = os.RemoveAll(root) })
 		socket := filepath.Join(root, "my.sock")
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		l.SetUnlinkOnClose(false)
 		_ = l.Close()
 		r := ContainerRuntime(root, &v1alpha1.ContainerRuntimeCheck{Socket: "/my.sock"}).Run(t.Context())

@@ -49,6 +49,38 @@ func Builtin(env Environment, rules []config.Rule) []Check {
 	return all
 }
 
+// ForRules returns the checks of a node. before are the checks until now; nil: none. rules are the rules that match the
+// node, the oldest first. all are all rules of the configuration: the check of a rule that matches only other nodes
+// passes. Without a rule with health, the default check is node_ready. Invalid checks are returned as problems; they
+// fail.
+func ForRules(env Environment, before *Suite, rules, all []config.Rule) (*Suite, []error) {
+	rules = slices.DeleteFunc(slices.Clone(rules), func(r config.Rule) bool { return r.Health == nil })
+	var ofRules []Check
+	var problems []error
+	for _, rule := range rules {
+		for j := range rule.Health.Checks {
+			spec := &rule.Health.Checks[j]
+			c, err := FromSpec(spec, env, rules)
+			if err != nil {
+				err = fmt.Errorf("rule %s: check %s: %w", rule.Name, spec.Name, err)
+				problems = append(problems, err)
+				c = Always(spec.Name, Fail(err.Error()))
+			}
+			ofRules = append(ofRules, c)
+		}
+	}
+	others := Builtin(env, rules)
+	for _, rule := range rules {
+		others = append(others, Rule(env.Node, rule))
+	}
+	for i := range all { // what is left of them are the rules that match only other nodes
+		if all[i].Health != nil {
+			others = append(others, Always(NameRulePrefix+all[i].Name, Pass()))
+		}
+	}
+	return NewSuite(before, ofRules, others...), problems
+}
+
 // FromSpec returns a check that a rule configures. rules are all rules with health that match the node. An invalid
 // check is an error.
 func FromSpec(spec *v1alpha1.HealthCheck, env Environment, rules []config.Rule) (Check, error) {

@@ -5,6 +5,7 @@ package health
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,11 +23,7 @@ import (
 // TestOneClientDoesNotKeepOthersOut: the connections of one address beyond its limit are closed, those of others are
 // served.
 func TestOneClientDoesNotKeepOthersOut(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	limited := NewListener(l, nil, NewMetrics(prometheus.NewRegistry()))
+	limited, address := listen(t, NewMetrics(prometheus.NewRegistry()))
 	accepted := make(chan net.Conn, 2*maxPerClient)
 	go func() {
 		for {
@@ -37,11 +34,10 @@ func TestOneClientDoesNotKeepOthersOut(t *testing.T) {
 			accepted <- conn
 		}
 	}()
-	defer l.Close() //nolint:errcheck // done with it
 	dial := func(from string) net.Conn {
 		t.Helper()
 		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-		conn, err := dialer.Dial("tcp", l.Addr().String())
+		conn, err := dialer.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,28 +67,17 @@ func TestOneClientDoesNotKeepOthersOut(t *testing.T) {
 // how to open one that has sent a request, and how to wait until n of them are idle.
 func served(t *testing.T, slots int, h http.Handler) (open func(path string) net.Conn, idle func(n int)) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	limited := NewListener(l, nil, NewMetrics(prometheus.NewRegistry()))
+	limited, address := listen(t, NewMetrics(prometheus.NewRegistry()))
 	limited.slots = make(chan struct{}, slots)
-	server := NewServer(h, slog.New(slog.DiscardHandler))
-	server.ConnState = limited.connState
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(limited) }()
 	t.Cleanup(func() {
-		_ = server.Close()
-		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
-		}
-		if n := len(limited.slots); n > 1 { // Accept may hold one
+		if n := len(limited.slots); n > 0 {
 			t.Errorf("%d slots are still occupied", n)
 		}
 	})
+	serving(t, func(ctx context.Context) error { return Serve(ctx, limited, h, slog.New(slog.DiscardHandler)) })
 	open = func(path string) net.Conn {
 		t.Helper()
-		conn, err := net.Dial("tcp", l.Addr().String())
+		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,8 +22,8 @@ const (
 	shutdownTimeout   = 5 * time.Second
 )
 
-// NewServer returns an HTTP server that limits what a client can send.
-func NewServer(h http.Handler, log *slog.Logger) *http.Server {
+// newServer returns an HTTP server that limits what a client can send.
+func newServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:                      h,
 		ReadHeaderTimeout:            readHeaderTimeout,
@@ -36,8 +36,9 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// Serve serves until ctx ends, and then waits for the requests in progress.
-func Serve(ctx context.Context, l *Listener, server *http.Server) error {
+// Serve serves h until ctx ends, and then waits for the requests in progress. It limits what a client can send.
+func Serve(ctx context.Context, l *Listener, h http.Handler, log *slog.Logger) error {
+	server := newServer(h, log)
 	l.firstLine = firstLineTimeout
 	server.ConnState = l.connState
 	stopped := make(chan struct{})

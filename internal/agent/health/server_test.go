@@ -14,29 +14,38 @@ import (
 	"time"
 )
 
+// listen returns a listener on a free port, which metrics count, and its address.
+func listen(t *testing.T, metrics *Metrics) (l *Listener, address string) {
+	t.Helper()
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = plain.Close() })
+	return NewListener(plain, nil, metrics), plain.Addr().String()
+}
+
+// serving serves on a listener until the test ends.
+func serving(t *testing.T, serve func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // serveTest serves the handler on real sockets, and returns the addresses for HTTP and for the agent-check.
 func serveTest(t *testing.T, h *Handler) (web, agent string) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 2)
-	listen := func(serve func(*Listener) error) string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		go func() { ended <- serve(NewListener(l, nil, h.Metrics)) }()
-		return l.Addr().String()
-	}
-	web = listen(func(l *Listener) error { return Serve(ctx, l, NewServer(h, slog.New(slog.DiscardHandler))) })
-	agent = listen(func(l *Listener) error { return h.ServeAgentCheck(ctx, l) })
-	t.Cleanup(func() {
-		cancel()
-		for range 2 {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	byHTTP, web := listen(t, h.Metrics)
+	serving(t, func(ctx context.Context) error { return Serve(ctx, byHTTP, h, slog.New(slog.DiscardHandler)) })
+	byLine, agent := listen(t, h.Metrics)
+	serving(t, func(ctx context.Context) error { return h.ServeAgentCheck(ctx, byLine) })
 	return web, agent
 }
 
@@ -74,20 +83,24 @@ func TestRawRequests(t *testing.T) {
 // are slow. The agent-check's clients say nothing at all.
 func TestAFirstLineThatDoesNotCome(t *testing.T) {
 	web, agent := serveTest(t, testHandler())
-	lasts := func(request string) time.Duration {
-		began := time.Now()
-		if got := exchange(t, web, request); got != "" {
-			t.Errorf("%q is answered: %q", request, got)
-		}
-		return time.Since(began)
-	}
-	for _, request := range []string{"", "GET /heal"} {
-		if d := lasts(request); d < firstLineTimeout || d >= readHeaderTimeout {
-			t.Errorf("%q: cut after %s", request, d)
-		}
-	}
-	if d := lasts("GET /health HTTP/1.1\r\nHost: x\r\n"); d < readHeaderTimeout {
-		t.Errorf("slow headers: cut after %s", d)
+	for name, c := range map[string]struct {
+		request        string
+		after, earlier time.Duration // than this
+	}{
+		"nothing":              {"", firstLineTimeout, readHeaderTimeout},
+		"half of a first line": {"GET /heal", firstLineTimeout, readHeaderTimeout},
+		"slow headers":         {"GET /health HTTP/1.1\r\nHost: x\r\n", readHeaderTimeout, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			if got := exchange(t, web, c.request); got != "" {
+				t.Errorf("it is answered: %q", got)
+			}
+			if d := time.Since(began); d < c.after || d >= c.earlier {
+				t.Errorf("cut after %s", d)
+			}
+		})
 	}
 	if got := exchange(t, agent, ""); got != "up 100%" {
 		t.Errorf("the agent-check: %q", got)
@@ -95,7 +108,7 @@ func TestAFirstLineThatDoesNotCome(t *testing.T) {
 }
 
 func TestTheServerBoundsWhatAClientMayTake(t *testing.T) {
-	s := NewServer(nil, slog.New(slog.DiscardHandler))
+	s := newServer(nil, slog.New(slog.DiscardHandler))
 	if s.ReadHeaderTimeout == 0 || s.ReadTimeout == 0 || s.WriteTimeout == 0 || s.IdleTimeout == 0 ||
 		s.MaxHeaderBytes == 0 {
 		t.Errorf("something is without a bound: %+v", s)

@@ -157,31 +157,24 @@ func node(version string, ready corev1.ConditionStatus) *corev1.Node {
 	return n
 }
 
-// entry is a line of the log.
-type entry struct {
-	at   time.Time
-	text string
-}
-
 // memory is a log that remembers.
 type memory struct {
+	slog.Handler
 	mu      sync.Mutex
-	entries []entry
+	entries []slog.Record
 }
 
 func (m *memory) Enabled(context.Context, slog.Level) bool { return true }
-func (m *memory) WithAttrs([]slog.Attr) slog.Handler       { return m }
-func (m *memory) WithGroup(string) slog.Handler            { return m }
 
 func (m *memory) Handle(_ context.Context, r slog.Record) error { //nolint:gocritic // slog's own signature
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.entries = append(m.entries, entry{r.Time, r.Message})
+	m.entries = append(m.entries, r)
 	return nil
 }
 
 // take returns what was logged since it was called last.
-func (m *memory) take() []entry {
+func (m *memory) take() []slog.Record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.entries

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -61,6 +60,9 @@ func TestTheNodeIsWatched(t *testing.T) {
 		expectAsked(t, a, "list", "watch from 100")
 		time.Sleep(4 * time.Minute)
 		expect(t, w, "False") // from memory, however old
+		if n := w.Wait(context.Background()); n.Object == nil {
+			t.Errorf("got %+v", n)
+		}
 		expectAsked(t, a)
 
 		a.event(t, "MODIFIED", node("101", "True"))
@@ -157,15 +159,15 @@ func TestTheWarningComesOnChangeAndThenOnceAMinute(t *testing.T) {
 			t.Fatalf("%d warnings in ten minutes: %v", len(warnings), warnings)
 		}
 		for i, e := range warnings {
-			if !strings.Contains(e.text, "Kubernetes API appears to be down (connect: connection refused). Assuming node is "+
+			if !strings.Contains(e.Message, "Kubernetes API appears to be down (connect: connection refused). Assuming node is "+
 				"ready.") {
-				t.Errorf("it says %q", e.text)
+				t.Errorf("it says %q", e.Message)
 			}
-			if i == 0 && !e.at.Equal(began) {
-				t.Errorf("the first after %s", e.at.Sub(began))
+			if i == 0 && !e.Time.Equal(began) {
+				t.Errorf("the first after %s", e.Time.Sub(began))
 			}
-			if i > 0 && (e.at.Sub(warnings[i-1].at) < warnPeriod || e.at.Sub(warnings[i-1].at) > warnPeriod+lastRetry) {
-				t.Errorf("%s between two", e.at.Sub(warnings[i-1].at))
+			if i > 0 && (e.Time.Sub(warnings[i-1].Time) < warnPeriod || e.Time.Sub(warnings[i-1].Time) > warnPeriod+lastRetry) {
+				t.Errorf("%s between two", e.Time.Sub(warnings[i-1].Time))
 			}
 		}
 
@@ -174,7 +176,7 @@ func TestTheWarningComesOnChangeAndThenOnceAMinute(t *testing.T) {
 			time.Sleep(wait)
 			synctest.Wait()
 			for _, e := range log.take() {
-				all = append(all, e.text)
+				all = append(all, e.Message)
 			}
 			return all
 		}
@@ -216,7 +218,7 @@ func TestTheWarningSaysWhatIsAnswered(t *testing.T) {
 				a.endWatch(io.ErrUnexpectedEOF)
 				time.Sleep(RequestLimit)
 				synctest.Wait()
-				if got := log.take(); len(got) != 1 || !strings.HasSuffix(got[0].text, c.want) {
+				if got := log.take(); len(got) != 1 || !strings.HasSuffix(got[0].Message, c.want) {
 					t.Errorf("got %v", got)
 				}
 				if n, ok := w.Current(); !ok || n.Unavailable == "" || n.Object == nil || n.TrustLast != c.options.TrustLast {
@@ -266,7 +268,7 @@ func TestWithoutThePermissionToWatchTheNodeIsRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := &api{node: node("7", "False"), errs: errs}
-				w, _ := start(t, Options{Connect: a.connect})
+				w, log := start(t, Options{Connect: a.connect})
 				expect(t, w, "False")
 				a.asked()
 
@@ -292,6 +294,9 @@ func TestWithoutThePermissionToWatchTheNodeIsRead(t *testing.T) {
 				time.Sleep(2 * freshFor)
 				if n := w.Wait(context.Background()); n.Object != nil || n.Unavailable != "" {
 					t.Errorf("got %+v", n)
+				}
+				if got := log.take(); len(got) != 0 {
+					t.Errorf("logged: %v", got)
 				}
 				a.set(func() { a.errs = map[string]error{"get": errHangs, "list": errHangs, "watch": errHangs} })
 				time.Sleep(2 * freshFor)
@@ -423,18 +428,6 @@ func TestOlder(t *testing.T) {
 	} {
 		if got := Older(c.a, c.b); got != c.want {
 			t.Errorf("%s: %t", c.name, got)
-		}
-	}
-}
-
-func TestDescribe(t *testing.T) {
-	for want, err := range map[string]error{
-		"no answer within 1s":         &url.Error{Op: "Get", URL: "https://api", Err: context.DeadlineExceeded},
-		"connect: connection refused": &url.Error{Op: "Get", URL: "https://api", Err: errRefused},
-		"EOF":                         io.EOF,
-	} {
-		if got := describe(err); got != want {
-			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

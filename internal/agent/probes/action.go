@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/checks"
+	"github.com/nodegate/nodegate/internal/agent/config"
 )
 
 // Defaults of a rule's probe.
@@ -31,8 +33,36 @@ const (
 	DefaultFailureThreshold = 3
 )
 
-// FromSpec returns a probe that a rule configures. An invalid probe reports that in its condition.
-func FromSpec(spec *v1alpha1.Probe, env checks.Environment) Probe {
+// ForRules returns the probes of a node: the agent's own, and those of the rules that match. If two of them publish the
+// same condition, the first one does, and the other one is returned as a problem.
+func ForRules(env checks.Environment, own []Probe, rules []config.Rule) ([]Probe, []error) {
+	out := slices.Clone(own)
+	var problems []error
+	owner := map[string]string{}
+	for i := range own {
+		owner[own[i].ConditionType] = "the reporter"
+	}
+	for _, rule := range rules {
+		for j := range rule.Probes {
+			name := rule.Probes[j].ConditionType
+			switch {
+			case owner[name] != "":
+				problems = append(problems,
+					fmt.Errorf("rule %s: the condition %s is published by %s", rule.Name, name, owner[name]))
+			case name == "" || v1alpha1.KubernetesCondition(name): // the API refuses these, unless the CRD is another version's
+				problems = append(problems, fmt.Errorf("rule %s: the condition %s belongs to kubelet or the cloud provider",
+					rule.Name, name))
+			default:
+				owner[name] = "the older rule " + rule.Name
+				out = append(out, fromSpec(&rule.Probes[j], env))
+			}
+		}
+	}
+	return out, problems
+}
+
+// fromSpec returns a probe that a rule configures. An invalid probe reports that in its condition.
+func fromSpec(spec *v1alpha1.Probe, env checks.Environment) Probe {
 	identity, _ := json.Marshal(spec) // strings and numbers: cannot fail
 	p := Probe{
 		ConditionType:    spec.ConditionType,
@@ -80,7 +110,7 @@ func action(spec *v1alpha1.Probe, env checks.Environment) (checks.Check, error) 
 		if env.NoHostRoot {
 			return checks.Check{}, checks.ErrNoHostRoot
 		}
-		return checks.Check{Run: file(spec.File, env.HostRoot, time.Now)}, nil
+		return checks.Check{Run: file(spec.File, env.HostRoot)}, nil
 	case spec.Check != "" && !strings.Contains(spec.Check, ":"): // no probe runs a check that rules define
 		return checks.FromSpec(&v1alpha1.HealthCheck{Name: spec.Check}, env, nil)
 	}
@@ -125,7 +155,7 @@ func grpcHealth(a *v1alpha1.GRPCAction, dialer *net.Dialer) func(context.Context
 	}
 }
 
-func file(a *v1alpha1.FileAction, hostRoot string, now func() time.Time) func(context.Context) checks.Result {
+func file(a *v1alpha1.FileAction, hostRoot string) func(context.Context) checks.Result {
 	return func(context.Context) checks.Result {
 		path, err := checks.HostPath(hostRoot, a.Path)
 		var info os.FileInfo
@@ -139,7 +169,7 @@ func file(a *v1alpha1.FileAction, hostRoot string, now func() time.Time) func(co
 			return checks.Fail(err.Error())
 		}
 		limit := seconds(a.MaxAgeSeconds, 0)
-		if age := now().Sub(info.ModTime()); limit > 0 && age > limit {
+		if age := time.Since(info.ModTime()); limit > 0 && age > limit {
 			// Not the age, which would change the message with each run.
 			return checks.Fail(fmt.Sprintf("%s was last changed at %s, more than %s ago", a.Path,
 				info.ModTime().UTC().Format(time.RFC3339), limit))

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/checks"
+	"github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/internal/version"
 )
 
@@ -44,7 +46,7 @@ func once(t *testing.T, p *Probe) Finding {
 
 func run(t *testing.T, spec v1alpha1.Probe) Finding {
 	t.Helper()
-	p := FromSpec(&spec, checks.Environment{})
+	p := fromSpec(&spec, checks.Environment{})
 	return once(t, &p)
 }
 
@@ -83,36 +85,31 @@ func TestGRPC(t *testing.T) {
 }
 
 func TestFile(t *testing.T) {
-	root := t.TempDir()
-	path := filepath.Join(root, "ready")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(path, t0, t0); err != nil {
-		t.Fatal(err)
-	}
-	maxAge := int32(60)
-	at := func(now time.Time, a v1alpha1.FileAction) checks.Result {
-		return file(&a, root, func() time.Time { return now })(t.Context())
-	}
-	for _, c := range []struct {
-		name string
-		got  checks.Result
-		want checks.Result
-	}{
-		{"it is there", at(t0, v1alpha1.FileAction{Path: "/ready"}), checks.Pass()},
-		{"it is not", at(t0, v1alpha1.FileAction{Path: "/missing"}), checks.Fail("there is no file /missing")},
-		{"it is exactly as old as it may be", at(t0.Add(time.Minute), v1alpha1.FileAction{Path: "/ready",
-			MaxAgeSeconds: &maxAge}), checks.Pass()},
-		{"it is older", at(t0.Add(time.Minute+1), v1alpha1.FileAction{Path: "/ready", MaxAgeSeconds: &maxAge}),
-			checks.Fail("/ready was last changed at 2026-01-01T12:00:00Z, more than 1m0s ago")},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, c.got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
+	synctest.Test(t, func(t *testing.T) {
+		root := t.TempDir()
+		path := filepath.Join(root, "ready")
+		for _, err := range []error{os.WriteFile(path, nil, 0o600), os.Chtimes(path, time.Now(), time.Now()),
+			os.Symlink("/ready", filepath.Join(root, "link"))} {
+			if err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
+		}
+		finds := func(when, path, want string) {
+			t.Helper()
+			spec := v1alpha1.Probe{File: &v1alpha1.FileAction{Path: path, MaxAgeSeconds: new(int32(60))}}
+			p := fromSpec(&spec, checks.Environment{HostRoot: root})
+			if f := once(t, &p); f.OK != (want == "") || !f.OK && f.Message != want {
+				t.Errorf("%s: got %+v", when, f)
+			}
+		}
+		finds("it is there", "/ready", "")
+		finds("an absolute link leads to the node's file, not to the agent's own", "/link", "")
+		finds("it is not there", "/missing", "there is no file /missing")
+		time.Sleep(time.Minute)
+		finds("it is exactly as old as it may be", "/ready", "")
+		time.Sleep(time.Nanosecond)
+		finds("it is older", "/ready", "/ready was last changed at 2000-01-01T00:00:00Z, more than 1m0s ago")
+	})
 }
 
 func TestOnlyThisNodeIsAsked(t *testing.T) {
@@ -131,13 +128,13 @@ func TestOnlyThisNodeIsAsked(t *testing.T) {
 }
 
 func TestProbesOfRules(t *testing.T) {
-	p := FromSpec(&v1alpha1.Probe{ConditionType: "example.com/A", File: &v1alpha1.FileAction{Path: "/x"}},
+	p := fromSpec(&v1alpha1.Probe{ConditionType: "example.com/A", File: &v1alpha1.FileAction{Path: "/x"}},
 		checks.Environment{})
 	if p.Period != 30*time.Second || p.Check.Timeout != 10*time.Second || p.SuccessThreshold != 1 ||
 		p.FailureThreshold != 3 || p.Heartbeat != 5*time.Minute {
 		t.Errorf("the defaults: %+v", p)
 	}
-	other := FromSpec(&v1alpha1.Probe{ConditionType: "example.com/A", File: &v1alpha1.FileAction{Path: "/y"}},
+	other := fromSpec(&v1alpha1.Probe{ConditionType: "example.com/A", File: &v1alpha1.FileAction{Path: "/y"}},
 		checks.Environment{})
 	if p.Identity == other.Identity {
 		t.Error("a probe that has changed is taken for the same")
@@ -154,6 +151,32 @@ func TestProbesOfRules(t *testing.T) {
 	}
 	if f := run(t, v1alpha1.Probe{Check: checks.NameFilesystem}); f.Reason == ReasonInvalid {
 		t.Errorf("a check by name: %+v", f)
+	}
+}
+
+func TestTheOlderRulePublishes(t *testing.T) {
+	probe := func(name string, port int32) v1alpha1.Probe {
+		return v1alpha1.Probe{ConditionType: name, TCPSocket: &v1alpha1.TCPSocketAction{Port: port}}
+	}
+	old := config.Rule{Name: "old", Probes: []v1alpha1.Probe{probe("example.com/A", 1)}}
+	young := config.Rule{Name: "young", Probes: []v1alpha1.Probe{probe("example.com/A", 2), probe("example.com/B", 3),
+		probe("Ready", 4)}}
+	got, problems := ForRules(checks.Environment{}, nil, []config.Rule{old, young})
+	if len(got) != 2 || got[0].ConditionType != "example.com/A" || got[1].ConditionType != "example.com/B" {
+		t.Errorf("got %+v", got)
+	}
+	var texts []string
+	for _, p := range problems {
+		texts = append(texts, p.Error())
+	}
+	if diff := cmp.Diff([]string{
+		"rule young: the condition example.com/A is published by the older rule old",
+		"rule young: the condition Ready belongs to kubelet or the cloud provider",
+	}, texts); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if single, _ := ForRules(checks.Environment{}, nil, []config.Rule{old}); single[0].Identity != got[0].Identity {
+		t.Error("it is not the older one's")
 	}
 }
 
@@ -285,43 +308,18 @@ func TestTheReportersEnvironment(t *testing.T) {
 
 // TestWithoutTheNodesFiles: a probe of files that the agent does not see must not look at the agent's own.
 func TestWithoutTheNodesFiles(t *testing.T) {
-	here := filepath.Join(t.TempDir(), "ready")
-	if err := os.WriteFile(here, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for name, spec := range map[string]v1alpha1.Probe{
-		"file":  {File: &v1alpha1.FileAction{Path: here}},
+		"file":  {File: &v1alpha1.FileAction{Path: "/"}},
 		"check": {Check: checks.NameFilesystem},
 	} {
-		p := FromSpec(&spec, checks.Environment{NoHostRoot: true})
+		p := fromSpec(&spec, checks.Environment{NoHostRoot: true})
 		want := Finding{Reason: ReasonInvalid, Message: "the agent does not see the node's files: --host-root is none"}
 		if diff := cmp.Diff(want, once(t, &p)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}
-	p := FromSpec(&v1alpha1.Probe{Check: checks.NameKubelet}, checks.Environment{NoHostRoot: true})
+	p := fromSpec(&v1alpha1.Probe{Check: checks.NameKubelet}, checks.Environment{NoHostRoot: true})
 	if f := once(t, &p); f.Reason == ReasonInvalid {
 		t.Errorf("a check that needs no files: %+v", f)
-	}
-}
-
-// TestAFileBehindAnAbsoluteLinkOfTheNode: the link leads to the node's file, not into the agent's own.
-func TestAFileBehindAnAbsoluteLinkOfTheNode(t *testing.T) {
-	root := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(root, "run"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(root, "run", "ready"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(root, "var"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/run", filepath.Join(root, "var", "run")); err != nil {
-		t.Fatal(err)
-	}
-	p := FromSpec(&v1alpha1.Probe{File: &v1alpha1.FileAction{Path: "/var/run/ready"}}, checks.Environment{HostRoot: root})
-	if f := once(t, &p); !f.OK {
-		t.Errorf("got %+v", f)
 	}
 }

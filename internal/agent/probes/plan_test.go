@@ -31,6 +31,10 @@ func want(status, reason string, checkedAt time.Time) desired {
 func TestPlan(t *testing.T) {
 	since := t0.Add(-time.Hour)
 	ago := func(d time.Duration) time.Time { return t0.Add(-d) }
+	observed := func(heartbeat time.Time) []corev1.NodeCondition {
+		return []corev1.NodeCondition{condition("A", "True", "ok", since, heartbeat)}
+	}
+	isOK, renewed := map[string]desired{"A": want("True", "ok", t0)}, observed(t0)
 	for _, c := range []struct {
 		name     string
 		observed []corev1.NodeCondition
@@ -43,27 +47,24 @@ func TestPlan(t *testing.T) {
 		{name: "nothing to do"},
 		{
 			name:  "a condition that is not there is written, and has turned now",
-			want:  map[string]desired{"A": want("True", "ok", t0)},
+			want:  isOK,
 			write: []corev1.NodeCondition{condition("A", "True", "ok", t0, t0)},
 		},
 		{
 			name:     "one that is as it shall be is left alone, a second before its heartbeat is due",
-			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(299*time.Second))},
-			want:     map[string]desired{"A": want("True", "ok", t0)},
+			observed: observed(ago(299 * time.Second)), want: isOK,
 		},
 		{
 			name:     "the heartbeat is due: the transition time stays",
-			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(300*time.Second))},
-			want:     map[string]desired{"A": want("True", "ok", t0)},
-			write:    []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+			observed: observed(ago(300 * time.Second)), want: isOK, write: renewed,
 		},
 		{
 			name:     "a heartbeat is due, but no run has found anything since",
-			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(time.Hour))},
+			observed: observed(ago(time.Hour)),
 			want:     map[string]desired{"A": want("True", "ok", ago(time.Hour))},
 		},
 		{
-			name: "the status turns", observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(time.Second))},
+			name: "the status turns", observed: observed(ago(time.Second)),
 			want:  map[string]desired{"A": want("False", "ok", t0)},
 			write: []corev1.NodeCondition{condition("A", "False", "ok", t0, t0)},
 		},
@@ -71,40 +72,35 @@ func TestPlan(t *testing.T) {
 			name: "the message alone changes: that waits for the heartbeat",
 			observed: []corev1.NodeCondition{message("it expired 1s ago", condition("A", "True", "ok", since,
 				ago(299*time.Second)))},
-			want: map[string]desired{"A": want("True", "ok", t0)},
+			want: isOK,
 		},
 		{
 			name: "and is written with it",
 			observed: []corev1.NodeCondition{message("it expired 1s ago", condition("A", "True", "ok", since,
 				ago(300*time.Second)))},
-			want:  map[string]desired{"A": want("True", "ok", t0)},
-			write: []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+			want: isOK, write: renewed,
 		},
 		{
 			name:     "a heartbeat in the future is not trusted by an agent that has not written it",
-			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(-time.Hour))},
-			want:     map[string]desired{"A": want("True", "ok", t0)},
-			write:    []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+			observed: observed(ago(-time.Hour)), want: isOK, write: renewed,
 		},
 		{
 			name:     "what the agent wrote itself counts, regardless of the clock: not yet due",
-			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(-time.Hour))},
+			observed: observed(ago(-time.Hour)),
 			written:  map[string]time.Time{"A": ago(299 * time.Second)}, boot: ago(-time.Hour),
-			want: map[string]desired{"A": want("True", "ok", t0)},
+			want: isOK,
 		},
 		{
 			name:     "what the agent wrote itself counts, regardless of the clock: due",
-			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(-time.Hour))},
+			observed: observed(ago(-time.Hour)),
 			written:  map[string]time.Time{"A": ago(300 * time.Second)},
-			want:     map[string]desired{"A": want("True", "ok", t0)},
-			write:    []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+			want:     isOK, write: renewed,
 		},
 		{
 			name:     "the clock was set forward since the agent wrote: due",
-			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(time.Hour))},
+			observed: observed(ago(time.Hour)),
 			written:  map[string]time.Time{"A": ago(time.Second)},
-			want:     map[string]desired{"A": want("True", "ok", t0)},
-			write:    []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+			want:     isOK, write: renewed,
 		},
 		{
 			name:     "the reason alone changes: the transition time stays",
@@ -114,9 +110,8 @@ func TestPlan(t *testing.T) {
 		},
 		{
 			name:     "a heartbeat from before the boot is due",
-			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(time.Minute))},
-			want:     map[string]desired{"A": want("True", "ok", t0)}, boot: ago(30 * time.Second),
-			write: []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+			observed: observed(ago(time.Minute)),
+			want:     isOK, boot: ago(30 * time.Second), write: renewed,
 		},
 		{
 			name: "what is written takes along what would be due before long, and nothing else",
@@ -129,9 +124,8 @@ func TestPlan(t *testing.T) {
 		},
 		{
 			name:     "a patch that removes another condition takes along what would be due before long",
-			observed: []corev1.NodeCondition{condition("A", "True", "ok", since, ago(150*time.Second))},
-			want:     map[string]desired{"A": want("True", "ok", t0)}, anyway: true,
-			write: []corev1.NodeCondition{condition("A", "True", "ok", since, t0)},
+			observed: observed(ago(150 * time.Second)),
+			want:     isOK, anyway: true, write: renewed,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -67,7 +68,7 @@ func TestTheAPITheOperatorAndTheAgentKnowTheSameChecks(t *testing.T) {
 		t.Errorf("the agent knows %q, the schema %q", known, inSchema)
 	}
 	for _, name := range inSchema {
-		if problems := ruleset.Validate(&prober("a").Health(name).Spec); len(problems) > 0 {
+		if problems := ruleset.Compile(prober("a").Health(name).Obj(), nil, time.Time{}).Problems; len(problems) > 0 {
 			t.Errorf("the operator: %v", problems)
 		}
 		if _, err := checks.FromSpec(&v1alpha1.HealthCheck{Name: name}, env, nil); err != nil {
@@ -77,7 +78,7 @@ func TestTheAPITheOperatorAndTheAgentKnowTheSameChecks(t *testing.T) {
 	for _, name := range named(t, "spec", "probes", "[]", "check") {
 		r := prober("a")
 		r.Spec.Probes = []v1alpha1.Probe{{ConditionType: "example.com/A", Check: name}}
-		if problems := ruleset.Validate(&r.Spec); len(problems) > 0 {
+		if problems := ruleset.Compile(r.Obj(), nil, time.Time{}).Problems; len(problems) > 0 {
 			t.Errorf("the operator: %v", problems)
 		}
 		runs := func(c checks.Check) bool { return c.Name == name && c.Run != nil }

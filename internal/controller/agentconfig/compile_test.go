@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	agentcfg "github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
@@ -38,6 +39,8 @@ func TestCompile(t *testing.T) {
 				e.Health = r.Spec.Health
 			case "conditions":
 				e.Conditions = r.Spec.Conditions
+			case "elsewhere":
+				e.Elsewhere = true
 			}
 		}
 		return []agentcfg.Rule{e}
@@ -47,7 +50,10 @@ func TestCompile(t *testing.T) {
 		previous []agentcfg.Rule
 		want     []agentcfg.Rule
 	}{
-		"probes and health":                             {both(), nil, entry("probes", "health", "conditions")},
+		"probes and health": {both(), nil, entry("probes", "health", "conditions")},
+		"evidence that only the operator sees": {both().Evidence(v1alpha1.Requirement{Name: "driver",
+			CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}}), nil,
+			entry("probes", "health", "conditions", "elsewhere")},
 		"a rule without either does not concern agents": {prober("a"), nil, []agentcfg.Rule{}},
 		"probes alone bring no conditions along":        {probes(), nil, entry("probes")},
 		"in dry-run: its probes are evidence":           {both().DryRun(true), nil, entry("probes")},

@@ -5,23 +5,22 @@ package agentconfig
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 var (
-	writes = prometheus.NewCounter(prometheus.CounterOpts{
+	writes = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{
 		Name: "node_readiness_agent_config_writes_total",
 		Help: "Writes of the node agents' configuration.",
 	})
-	size = prometheus.NewGauge(prometheus.GaugeOpts{
+	size = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 		Name: "node_readiness_agent_config_bytes",
 		Help: "Size of the node agents' configuration. A ConfigMap holds 1 MiB.",
 	})
-	current = prometheus.NewGauge(prometheus.GaugeOpts{
+	current = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
 		Name: "node_readiness_agent_config_current",
 		Help: "1 if the node agents' configuration is up to date, 0 if it could not be written or is too large. Only the " +
 			"leader writes it.",
 	})
 )
-
-func init() { metrics.Registry.MustRegister(writes, size, current) }

@@ -40,14 +40,21 @@ const (
 	actionOverride    = "OverrideNode"
 )
 
+// logged is what the log says of one change.
+type logged struct {
+	Operation taints.Operation `json:"operation"`
+	Rule      string           `json:"rule"`
+	Taint     string           `json:"taint"`
+}
+
 // note is what an event says of one change: what happened, and why.
 type note struct{ eventType, reason, action, what, why string }
 
-// announce reports what an accepted patch has done: in the log, in the metrics, and as events on the node, at most one
-// for each reason, which names all its rules and taints.
+// announce reports what an accepted patch has done: in the metrics, in one line of the log, and as events on the node,
+// at most one for each reason, which names all its rules and taints.
 func (r *Reconciler) announce(ctx context.Context, p *pass, written *corev1.Node, outcome taints.Outcome) {
-	logger := log.FromContext(ctx)
 	var reasons []string
+	changes := make([]logged, 0, len(outcome.Changes))
 	notes, about := map[string][]note{}, map[string]*ruleset.Rule{}
 	for i := range outcome.Changes {
 		c := &outcome.Changes[i]
@@ -55,7 +62,7 @@ func (r *Reconciler) announce(ctx context.Context, p *pass, written *corev1.Node
 		if c.Rule != nil {
 			rule = c.Rule.Name
 		}
-		logger.Info("Changed node", "operation", c.Operation, "rule", rule, "taint", c.Taint.ToString())
+		changes = append(changes, logged{c.Operation, rule, c.Taint.ToString()})
 		n := p.note(c, rule)
 		if notes[n.reason] == nil {
 			reasons, about[n.reason] = append(reasons, n.reason), c.Rule
@@ -63,6 +70,9 @@ func (r *Reconciler) announce(ctx context.Context, p *pass, written *corev1.Node
 		notes[n.reason] = append(notes[n.reason], n)
 		r.measure(p, c, rule)
 		r.Escapes.late(c, p.node.Name)
+	}
+	if len(changes) > 0 {
+		log.FromContext(ctx).Info("Changed node", "changes", changes)
 	}
 	for _, reason := range reasons {
 		n := notes[reason][0]
@@ -129,11 +139,11 @@ func (p *pass) note(c *taints.Change, rule string) note {
 		return note{normal, reasonNodeRearmed, actionRearm, fmt.Sprintf("The node rebooted: rule %s treats it as a new node",
 			rule), ""}
 	case taints.Guarded:
-		return guardNote(warning, gate.GuardBegan(&c.Decision), p.missing(c.Rule))
+		return guardNote(warning, gate.GuardBegan(c.Decision), p.missing(c.Rule))
 	case taints.GuardEnded:
-		return guardNote(warning, gate.GuardEnded(&c.Decision, p.why(c)), p.missing(c.Rule))
+		return guardNote(warning, gate.GuardEnded(c.Decision, p.why(c)), p.missing(c.Rule))
 	}
-	return guardNote(normal, gate.GuardDropped(&c.Decision), p.why(c))
+	return guardNote(normal, gate.GuardDropped(c.Decision), p.why(c))
 }
 
 func guardNote(eventType string, e gate.GuardEvent, why string) note {
@@ -206,7 +216,7 @@ func (r *Reconciler) measure(p *pass, c *taints.Change, rule string) {
 	case taints.Added, taints.Removed:
 		taintOperations.WithLabelValues(rule, taintOperation[c.Operation]).Inc()
 		for i := range p.decisions {
-			if v := p.verdicts[i]; p.decisions[i].Rule == c.Rule && !v.Since.IsZero() {
+			if v := &p.verdicts[i]; p.decisions[i].Rule == c.Rule && !v.Since.IsZero() {
 				reconciliationLatency.WithLabelValues(rule, latencyOperation[c.Operation]).
 					Observe(max(0, p.now.Sub(v.Since).Seconds()))
 			}

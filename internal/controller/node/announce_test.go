@@ -17,6 +17,7 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster/suite"
 )
 
 func TestOneWriteMakesOneEventForEachReason(t *testing.T) {
@@ -32,17 +33,13 @@ func TestOneWriteMakesOneEventForEachReason(t *testing.T) {
 		p.decisions, p.verdicts = append(p.decisions, d), append(p.verdicts, readiness.Verdict{})
 		operation := taints.Added
 		if i == 19 {
-			operation = taints.Removed
+			operation, d.Reason, d.Claim = taints.Removed, gate.ReasonEvidenceMissing, true
 		}
-		outcome.Changes = append(outcome.Changes, taints.Change{Operation: operation, Rule: rule, Decision: d,
+		outcome.Changes = append(outcome.Changes, taints.Change{Operation: operation, Rule: rule, Decision: &d,
 			Taint: corev1.Taint{Key: fmt.Sprintf("t%d", i), Effect: corev1.TaintEffectNoSchedule}})
 	}
 	r.announce(t.Context(), p, node, outcome)
-	close(recorder.Events)
-	var all []string
-	for e := range recorder.Events {
-		all = append(all, e)
-	}
+	all := suite.Events(recorder)
 	if len(all) != 2 || !strings.Contains(all[0], reasonTaintAdded) || !strings.Contains(all[1], reasonTaintRemoved) {
 		t.Fatalf("%d events: %v", len(all), all)
 	}
@@ -51,7 +48,7 @@ func TestOneWriteMakesOneEventForEachReason(t *testing.T) {
 			t.Errorf("%q does not say %q", all[0], want)
 		}
 	}
-	if strings.Count(all[0], "minimumHoldSeconds") != 1 {
-		t.Errorf("%q", all[0])
+	if strings.Count(all[0], "minimumHoldSeconds") != 1 || !strings.Contains(all[1], "the rule has another taint now") {
+		t.Errorf("%q", all)
 	}
 }

@@ -42,47 +42,39 @@ func (r *Reconciler) livePods(ctx context.Context, p *pass, namespace string, se
 	return pods
 }
 
-// running lists the pods of the node of a pass, once.
-func (r *Reconciler) running(ctx context.Context, p *pass) ([]corev1.Pod, error) {
+// runs reports whether a pod that counts runs on the node of a pass, if the pods can be listed. It lists them once.
+func (r *Reconciler) runs(ctx context.Context, p *pass, counts func(*corev1.Pod) bool) (runs, known bool) {
 	if !p.listed {
 		p.pods, p.errPods = evidence.ListPods(ctx, r.Live, p.node.Name)
 		p.listed = true
 	}
-	return p.pods, p.errPods
-}
-
-// busy reports whether pods run on a node that are neither part of it nor of the system, if the pods can be listed.
-func (r *Reconciler) busy(ctx context.Context, p *pass) (busy, known bool) {
-	pods, err := r.running(ctx, p)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Cannot find out whether the node is idle, retrying later")
+	if p.errPods != nil {
+		log.FromContext(ctx).Error(p.errPods, "Cannot find out whether pods run on the node, retrying later")
 		return false, false
 	}
-	for i := range pods {
-		if ns := pods[i].Namespace; !evidence.PartOfNode(&pods[i]) && ns != metav1.NamespaceSystem &&
-			ns != metav1.NamespacePublic {
+	for i := range p.pods {
+		if counts(&p.pods[i]) {
 			return true, true
 		}
 	}
 	return false, true
+}
+
+// busy reports whether pods run on a node that are neither part of it nor of the system, if the pods can be listed.
+func (r *Reconciler) busy(ctx context.Context, p *pass) (busy, known bool) {
+	return r.runs(ctx, p, func(pod *corev1.Pod) bool {
+		return !evidence.PartOfNode(pod) && pod.Namespace != metav1.NamespaceSystem && pod.Namespace != metav1.NamespacePublic
+	})
 }
 
 // occupied reports whether a pod runs on a node that a taint would evict or refuse; without a taint, whether any pod
 // does that is not part of the node.
 func (r *Reconciler) occupied(ctx context.Context, p *pass, taint *corev1.Taint) (occupied, known bool) {
-	pods, err := r.running(ctx, p)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Cannot find out whether the node is in service, retrying later")
-		return false, false
-	}
-	for i := range pods {
-		_, static := pods[i].Annotations[corev1.MirrorPodAnnotationKey]
-		if !static && (taint == nil && !evidence.PartOfNode(&pods[i]) ||
-			taint != nil && ruleset.Toleration(pods[i].Spec.Tolerations, taint) == nil) {
-			return true, true
-		}
-	}
-	return false, true
+	return r.runs(ctx, p, func(pod *corev1.Pod) bool {
+		_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
+		return !static && (taint == nil && !evidence.PartOfNode(pod) ||
+			taint != nil && ruleset.Toleration(pod.Spec.Tolerations, taint) == nil)
+	})
 }
 
 // Escapes counts pods that were bound to a node before its gate stood, although admission should have tainted it.

@@ -12,7 +12,6 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -20,19 +19,13 @@ import (
 )
 
 // runPod stores a pod on a node.
-func (w *world) runPod(node, namespace, name string, edits ...func(*corev1.Pod)) {
+func (w *world) runPod(node string, pod *build.PodWrapper) {
 	GinkgoHelper()
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-" + node}}
-	p.Spec = corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/c:1"}}}
-	for _, edit := range edits {
-		edit(p)
-	}
-	phase := p.Status.Phase
+	p := pod.Node(node).Obj()
+	status := p.Status
 	Expect(server.Client.Create(w.ctx, p)).To(Succeed())
-	if phase != "" {
-		p.Status.Phase = phase
-		Expect(server.Client.Status().Update(w.ctx, p)).To(Succeed())
-	}
+	p.Status = status
+	Expect(server.Client.Status().Update(w.ctx, p)).To(Succeed())
 	DeferCleanup(func(ctx context.Context) {
 		Expect(client.IgnoreNotFound(server.Client.Delete(ctx, p, client.GracePeriodSeconds(0)))).To(Succeed())
 	})
@@ -40,9 +33,9 @@ func (w *world) runPod(node, namespace, name string, edits ...func(*corev1.Pod))
 
 // TestPodsThatCannotBeListed: the node is reconciled again even if nothing else changes, and is not replaced for it.
 func TestPodsThatCannotBeListed(t *testing.T) {
-	rule := build.MakeRule("unlisted").RearmOnReboot().Replace(60, 20, "")
-	rule.Spec.Requirements = []v1alpha1.Requirement{{Name: "pod", Pods: &v1alpha1.PodsRequirement{
-		Namespace: "kube-system", Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"app": "x"}}}}}
+	rule := build.MakeRule("unlisted").RearmOnReboot().Replace(60, 20, "").
+		Evidence(v1alpha1.Requirement{Name: "pod", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system",
+			Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"app": "x"}}}})
 	s := begins(t, rule)
 	boots := func(id string) func(*build.NodeWrapper) {
 		return func(w *build.NodeWrapper) { w.BootID(id).Condition("Ready", corev1.ConditionTrue, s.clock.Now()) }
@@ -66,38 +59,26 @@ func TestPodsThatCannotBeListed(t *testing.T) {
 	}
 }
 
-func ofDaemonSet(p *corev1.Pod) {
-	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "ds", UID: "ds",
-		Controller: new(true)}}
-}
-
-func static(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }
-
 var _ = Describe("Pods on a node", func() {
 	DescribeTable("existingNodes: Idle holds a node that was there before",
-		func(ctx context.Context, run func(w *world), held bool) {
+		func(ctx context.Context, held bool, pods ...*build.PodWrapper) {
 			w := newWorld(ctx)
 			node := w.createNode(build.MakeNode("idle-" + w.pool))
 			rule := w.createRule(network().ExistingNodes(v1alpha1.ExistingNodesIdle))
 			w.inForce(rule, node.CreationTimestamp.Add(10*time.Second))
-			if run != nil {
-				run(w)
+			for _, p := range pods {
+				w.runPod(node.Name, p)
 			}
 			w.reconcile(node.Name)
 			Expect(w.held(node.Name)).To(Equal(held))
 		},
-		Entry("that is empty", nil, true),
-		Entry("with pods that are part of it, or of the system", func(w *world) {
-			name := "idle-" + w.pool
-			w.runPod(name, "default", "agent", ofDaemonSet)
-			w.runPod(name, "default", "static", static)
-			w.runPod(name, "kube-system", "dns")
-			w.runPod(name, "kube-public", "info")
-		}, true),
-		Entry("not one with a pod of a user", func(w *world) { w.runPod("idle-"+w.pool, "default", "app") }, false),
-		Entry("one on which a user's pod has ended", func(w *world) {
-			w.runPod("idle-"+w.pool, "default", "job", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
-		}, true),
+		Entry("that is empty", true),
+		Entry("with pods that are part of it, or of the system", true,
+			build.MakeDaemonSet("default", "agent").Pod("x", time.Now()),
+			build.MakePod("default", "static").Annotation(corev1.MirrorPodAnnotationKey, "x"),
+			build.MakePod("kube-system", "dns"), build.MakePod("kube-public", "info")),
+		Entry("not one with a pod of a user", false, build.MakePod("default", "app")),
+		Entry("one on which a user's pod has ended", true, build.MakePod("default", "job").Phase(corev1.PodSucceeded)),
 	)
 
 	It("that were there before the gate are counted, once", func(ctx context.Context) {
@@ -105,11 +86,11 @@ var _ = Describe("Pods on a node", func() {
 		w.Escapes = NewEscapes(server.Client, func() bool { return true })
 		rule := w.createRule(network())
 		node := w.createNode(build.MakeNode("late-"+w.pool).Condition(cni, corev1.ConditionFalse, w.clock.Now()))
-		w.runPod(node.Name, "default", "escaped")
-		w.runPod(node.Name, "default", "agent", ofDaemonSet)
-		w.runPod(node.Name, "default", "tolerant", func(p *corev1.Pod) {
-			p.Spec.Tolerations = []corev1.Toleration{{Key: taintKey, Operator: corev1.TolerationOpExists}}
-		})
+		w.runPod(node.Name, build.MakePod("default", "escaped"))
+		w.runPod(node.Name, build.MakeDaemonSet("default", "agent").Pod("x", time.Now()))
+		tolerant := build.MakePod("default", "tolerant")
+		tolerant.Spec.Tolerations = []corev1.Toleration{{Key: taintKey, Operator: corev1.TolerationOpExists}}
+		w.runPod(node.Name, tolerant)
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan struct{})
 		go func() {

@@ -6,18 +6,15 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -64,49 +61,19 @@ var _ = Describe("A rule that publishes a condition", func() {
 		Expect(w.requests.Load()).To(BeEquivalentTo(4))
 	})
 
-	It("removes it with the rule, and the record after it, wherever the operator is killed", func() {
-		rule := w.createRule(network().Untainted().Publish(verdictType))
-		w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionTrue, w.clock.Now()))
-		w.reconcile("a")
-		Expect(published("a")).To(Equal("True NodegateRuleReady"))
-		w.editRule(rule, func(s *v1alpha1.NodeReadinessRuleSpec) { s.DryRun = true })
-		w.failing = errors.New("killed")
-		_, err := w.try("a")
-		Expect(err).To(HaveOccurred())
-		w.failing = nil
-		w.restart()
-		w.rules()
-		w.reconcile("a")
-		Expect(published("a")).To(BeEmpty())
-		compiled := w.Fleet.Rules().Rule(rule.UID)
-		Expect(gate.Leftover(compiled, w.node("a"))).To(BeTrue(), "the record says so until the condition is gone")
-		w.reconcile("a")
-		Expect(w.node("a").Annotations[compiled.RecordKey()]).NotTo(ContainSubstring(verdictType))
-	})
-
-	It("is swept from a node that the operator could not write to while the rule was deleted", func() {
+	It("is swept, as the taint is, from a node of a rule that was deleted while the operator was down", func() {
 		rule := w.createRule(network().Publish(verdictType))
-		w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionTrue, w.clock.Now()))
+		w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionFalse, w.clock.Now()))
 		w.reconcile("a")
+		Expect(w.held("a")).To(BeTrue())
 		Expect(server.Client.Delete(w.ctx, rule)).To(Succeed())
 		w.restart()
 		w.rules()
 		w.reconcile("a")
+		Expect(w.taintKeys("a")).To(BeEmpty())
 		Expect(published("a")).To(BeEmpty())
 		w.reconcile("a")
-		Expect(w.node("a").Annotations).NotTo(HaveKey(v1alpha1.RecordAnnotationPrefix + string(rule.UID)))
-	})
-
-	It("does not publish on a node that was created again under the same name", func() {
-		w.createRule(network().Publish(verdictType))
-		old := w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionFalse, w.clock.Now()))
-		w.reported = func() {
-			Expect(server.Client.Delete(w.ctx, old)).To(Succeed())
-			w.createNode(build.MakeNode("a"))
-		}
-		Expect(w.reconcile("a").RequeueAfter).To(Equal(conflictDelay))
-		Expect(w.reported).To(BeNil())
-		Expect(published("a")).To(BeEmpty())
+		Expect(w.node("a").Annotations).To(BeEmpty())
 	})
 
 	It("does not touch a condition of another controller, and says so", func() {
@@ -176,44 +143,5 @@ var _ = Describe("A rule that publishes a condition", func() {
 		w.step(15 * time.Minute)
 		w.reconcile("a")
 		Expect(network()).To(Equal(corev1.ConditionUnknown), "the reporter is silent")
-	})
-
-	// remediate deletes the nodes on which the condition is False, as a remediator does, and looks at all others until
-	// nothing changes any more. It returns how many it has deleted.
-	remediate := func() (deleted int) {
-		for range 10 {
-			nodes := &corev1.NodeList{}
-			Expect(server.Client.List(w.ctx, nodes, client.MatchingLabels{"test": w.pool})).To(Succeed())
-			for i := range nodes.Items {
-				if published(nodes.Items[i].Name) == "False NodegateRuleNotReady" {
-					deleted++
-					Expect(server.Client.Delete(w.ctx, &nodes.Items[i])).To(Succeed())
-				}
-				w.reconcile(nodes.Items[i].Name)
-			}
-		}
-		return deleted
-	}
-
-	It("lets a remediator delete one node of a fleet whose reporter is broken", func() {
-		w.createRule(network().Publish(verdictType).MaxUnavailable("1"))
-		for i := range 40 {
-			name := fmt.Sprintf("node-%d", i)
-			w.createNode(build.MakeNode(name).Condition(cni, corev1.ConditionTrue, w.clock.Now()))
-			w.reconcile(name)
-		}
-		w.step(time.Minute)
-		for i := range 40 {
-			w.setCondition(fmt.Sprintf("node-%d", i), corev1.ConditionFalse)
-		}
-		Expect(remediate()).To(Equal(1))
-
-		By("a replacement that the broken reporter calls not ready, too")
-		w.createNode(build.MakeNode("new").Condition(cni, corev1.ConditionFalse, w.clock.Now()))
-		Expect(remediate()).To(Equal(0))
-
-		By("a replacement that becomes ready")
-		w.setCondition("new", corev1.ConditionTrue)
-		Expect(remediate()).To(Equal(1), "the reporter works again, as far as the operator can tell")
 	})
 })

@@ -54,14 +54,14 @@ func (unheard) AvailabilityChanged()   {}
 
 func waitingRule(name, selector, required string) *ruleset.Rule {
 	r := build.MakeRule(name).UID("u-"+name).Selector("pool", "a").Created(time.Unix(1e9, 0)).
-		Taint("example.com/"+name, "", corev1.TaintEffectNoSchedule).Obj()
-	r.Spec.Requirements = []v1alpha1.Requirement{{Name: "x",
-		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: required}}}
-	if selector != "" {
-		r.Spec.Requirements = []v1alpha1.Requirement{{Name: "x", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system",
-			Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"app": v1alpha1.LabelValue(selector)}}}}}
+		Taint("example.com/"+name, "", corev1.TaintEffectNoSchedule)
+	if selector == "" {
+		r.After(required)
+	} else {
+		r.Evidence(v1alpha1.Requirement{Name: "x", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system",
+			Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"app": v1alpha1.LabelValue(selector)}}}})
 	}
-	return ruleset.Compile(r, nil, time.Unix(1e9, 0))
+	return ruleset.Compile(r.Obj(), nil, time.Unix(1e9, 0))
 }
 
 // TestANodeThatJoinsWhileRulesChangeIsReconciledAgain: a worker may reconcile it with the former rules, although the

@@ -258,16 +258,6 @@ func TestWhatAStartWasSpentOn(t *testing.T) {
 			s.at(40, func(w *build.NodeWrapper) { w.Unannotate(v1alpha1.OverrideAnnotation) })
 			s.at(60, s.is(pieceA, "True", 60), s.is(pieceB, "True", 60))
 		}, sums{"startups excluded": 1}},
-		"suspended meanwhile": {two(), func(s *starting) {
-			s.at(0)
-			s.clock.SetTime(s.begin.Add(10 * time.Second))
-			s.edit(func(r *build.RuleWrapper) { r.Suspend(true) })
-			s.at(10)
-			s.clock.SetTime(s.begin.Add(30 * time.Second))
-			s.edit(func(r *build.RuleWrapper) { r.Suspend(false) })
-			s.at(31)
-			s.at(60, s.is(pieceA, "True", 60), s.is(pieceB, "True", 60))
-		}, sums{"startups excluded": 1}},
 		"not selected any more": {two(), func(s *starting) {
 			s.at(0)
 			s.at(20, func(w *build.NodeWrapper) { w.Label(pool, "b") })

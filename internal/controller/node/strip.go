@@ -23,6 +23,8 @@ func Strip(obj any) (any, error) {
 	node.Status.Images = nil
 	node.Status.VolumesInUse = nil
 	node.Status.VolumesAttached = nil
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
 	shareAll(node.Labels)
 	shareAll(node.Annotations)
 	for i := range node.Spec.Taints {
@@ -41,7 +43,7 @@ func Strip(obj any) (any, error) {
 // Package unique does not do, since it forgets a string at the next garbage collection unless its handle is kept. Long
 // strings are not kept: a reporter with a new message in each heartbeat could fill the memory with them.
 type sharedStrings struct {
-	mu         sync.Mutex
+	mu         sync.Mutex // Strip holds it for a whole node
 	young, old map[string]string
 }
 
@@ -52,8 +54,6 @@ func (s *sharedStrings) get(v string) string {
 	if v == "" || len(v) > maxSharedBytes {
 		return v
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if kept, ok := s.young[v]; ok {
 		return kept
 	}

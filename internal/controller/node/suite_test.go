@@ -159,13 +159,6 @@ func (w *world) createRule(r *build.RuleWrapper) *v1alpha1.NodeReadinessRule {
 	return rule
 }
 
-func (w *world) editRule(rule *v1alpha1.NodeReadinessRule, edit func(*v1alpha1.NodeReadinessRuleSpec)) {
-	Expect(server.Client.Get(w.ctx, client.ObjectKeyFromObject(rule), rule)).To(Succeed())
-	edit(&rule.Spec)
-	Expect(server.Client.Update(w.ctx, rule)).To(Succeed())
-	w.rules()
-}
-
 // inForce lets a rule be in force since a time, as its status says after the first full pass.
 func (w *world) inForce(rule *v1alpha1.NodeReadinessRule, since time.Time) {
 	Expect(server.Client.Get(w.ctx, client.ObjectKeyFromObject(rule), rule)).To(Succeed())
@@ -239,17 +232,7 @@ func (w *world) material(rule *v1alpha1.NodeReadinessRule) fleet.Material {
 	return m
 }
 
-func (w *world) events() []string {
-	var out []string
-	for {
-		select {
-		case e := <-w.recorder.Events:
-			out = append(out, e)
-		default:
-			return out
-		}
-	}
-}
+func (w *world) events() []string { return suite.Events(w.recorder) }
 
 // network is the usual rule.
 func network() *build.RuleWrapper {

@@ -28,32 +28,36 @@ var (
 
 var (
 	rulesDesc = prometheus.NewDesc("node_readiness_rules_total", "Number of rules.", nil, nil)
-	nodesDesc = prometheus.NewDesc("node_readiness_rule_nodes",
-		"Nodes that a rule matches, by state: held or released.", []string{"rule", "state"}, nil)
-	statesDesc = prometheus.NewDesc("node_readiness_rule_node_states",
-		"Nodes that a rule matches, by the state that its status shows: ready, held, exempt, failed or pending.",
-		[]string{"rule", "state"}, nil)
-	byStateDesc = prometheus.NewDesc("node_readiness_nodes_by_state",
+	descs     = []*prometheus.Desc{rulesDesc}
+
+	nodesDesc  = desc("node_readiness_rule_nodes", "Nodes that a rule matches, by state: held or released.", "state")
+	statesDesc = desc("node_readiness_rule_node_states",
+		"Nodes that a rule matches, by the state that its status shows: ready, held, exempt, failed or pending.", "state")
+	byStateDesc = desc("node_readiness_nodes_by_state",
 		"Nodes that a rule matches: ready, not_ready, or bootstrapping if a bootstrap-only rule holds them. Only with "+
-			"--enable-node-state-metrics.", []string{"rule", "state"}, nil)
-	guardedDesc = prometheus.NewDesc("node_readiness_guarded_nodes",
-		"Nodes whose pods a rule guards against eviction.", []string{"rule"}, nil)
-	publishedDesc = prometheus.NewDesc("node_readiness_published_nodes",
-		"Nodes with the condition that a rule publishes, by its status: True, False or Unknown.",
-		[]string{"rule", "status"}, nil)
-	modeDesc = prometheus.NewDesc("node_readiness_rule_mode",
-		"1 for the mode of a rule: Enforced, Suspended, DryRun, Frozen or Deleting.", []string{"rule", "mode"}, nil)
-	overBudgetDesc = prometheus.NewDesc("node_readiness_over_budget_nodes",
-		"Nodes that are not ready, but are not tainted because of the rule's maxUnavailable.", []string{"rule"}, nil)
-	oldestHoldDesc = prometheus.NewDesc("node_readiness_oldest_hold_seconds",
-		"Time since the rule tainted the node that it has held the longest; 0 if it holds no node.",
-		[]string{"rule"}, nil)
-	blockedDesc = prometheus.NewDesc("node_readiness_blocked_nodes",
+			"--enable-node-state-metrics.", "state")
+	guardedDesc   = desc("node_readiness_guarded_nodes", "Nodes whose pods a rule guards against eviction.")
+	publishedDesc = desc("node_readiness_published_nodes",
+		"Nodes with the condition that a rule publishes, by its status: True, False or Unknown.", "status")
+	modeDesc = desc("node_readiness_rule_mode",
+		"1 for the mode of a rule: Enforced, Suspended, DryRun, Frozen or Deleting.", "mode")
+	overBudgetDesc = desc("node_readiness_over_budget_nodes",
+		"Nodes that are not ready, but are not tainted because of the rule's maxUnavailable.")
+	oldestHoldDesc = desc("node_readiness_oldest_hold_seconds",
+		"Time since the rule tainted the node that it has held the longest; 0 if it holds no node.")
+	blockedDesc = desc("node_readiness_blocked_nodes",
 		"Held nodes by the evidence that they wait for: a condition's type, or requirement/<name>. Only for rules with "+
-			"conditionPolicy allOf.", []string{"rule", "condition"}, nil)
-	overriddenDesc = prometheus.NewDesc("node_readiness_overridden_nodes",
-		"Nodes on which the override annotation decides instead of the rule.", []string{"rule"}, nil)
+			"conditionPolicy allOf.", "condition")
+	overriddenDesc = desc("node_readiness_overridden_nodes",
+		"Nodes on which the override annotation decides instead of the rule.")
 )
+
+// desc describes a metric with a label for the rule and perhaps more.
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	d := prometheus.NewDesc(name, help, append([]string{"rule"}, labels...), nil)
+	descs = append(descs, d)
+	return d
+}
 
 // Collector exposes the fleet's counts. Only the leader has any.
 type Collector struct {
@@ -66,17 +70,9 @@ type Collector struct {
 
 // Describe implements prometheus.Collector.
 func (c Collector) Describe(ch chan<- *prometheus.Desc) {
-	ch <- rulesDesc
-	ch <- nodesDesc
-	ch <- statesDesc
-	ch <- byStateDesc
-	ch <- modeDesc
-	ch <- overBudgetDesc
-	ch <- overriddenDesc
-	ch <- guardedDesc
-	ch <- publishedDesc
-	ch <- oldestHoldDesc
-	ch <- blockedDesc
+	for _, d := range descs {
+		ch <- d
+	}
 }
 
 // Collect implements prometheus.Collector.

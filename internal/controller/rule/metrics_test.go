@@ -67,40 +67,28 @@ func TestNodesByState(t *testing.T) {
 		f.Record(node, entries, now)
 	}
 
-	of := func(metric string, values ...string) string {
-		return "# HELP " + metric + " " + help[metric] + "\n# TYPE " + metric + " gauge\n" + strings.Join(values, "\n") + "\n"
+	// of is a metric of both rules as it is served: each value begins with the state.
+	of := func(metric string, ofBootstrap, ofContinuous []string) string {
+		text := "# HELP " + metric + " " + help[metric] + "\n# TYPE " + metric + " gauge\n"
+		for i, values := range [][]string{ofBootstrap, ofContinuous} {
+			for _, v := range values {
+				state, n, _ := strings.Cut(v, " ")
+				text += fmt.Sprintf("%s{rule=%q,state=%q} %s\n", metric, []string{"bootstrap", "continuous"}[i], state, n)
+			}
+		}
+		return text
 	}
-	want := of("node_readiness_rule_nodes",
-		`node_readiness_rule_nodes{rule="bootstrap",state="held"} 4`,
-		`node_readiness_rule_nodes{rule="bootstrap",state="released"} 5`,
-		`node_readiness_rule_nodes{rule="continuous",state="held"} 4`,
-		`node_readiness_rule_nodes{rule="continuous",state="released"} 5`,
-	) + of("node_readiness_rule_node_states",
-		`node_readiness_rule_node_states{rule="bootstrap",state="exempt"} 1`,
-		`node_readiness_rule_node_states{rule="bootstrap",state="failed"} 2`,
-		`node_readiness_rule_node_states{rule="bootstrap",state="held"} 2`,
-		`node_readiness_rule_node_states{rule="bootstrap",state="pending"} 2`,
-		`node_readiness_rule_node_states{rule="bootstrap",state="ready"} 2`,
-		`node_readiness_rule_node_states{rule="continuous",state="exempt"} 1`,
-		`node_readiness_rule_node_states{rule="continuous",state="failed"} 2`,
-		`node_readiness_rule_node_states{rule="continuous",state="held"} 2`,
-		`node_readiness_rule_node_states{rule="continuous",state="pending"} 2`,
-		`node_readiness_rule_node_states{rule="continuous",state="ready"} 2`,
-	)
+	coarse := []string{"held 4", "released 5"}
+	finer := []string{"exempt 1", "failed 2", "held 2", "pending 2", "ready 2"}
+	want := of("node_readiness_rule_nodes", coarse, coarse) + of("node_readiness_rule_node_states", finer, finer)
 	later := clocktesting.NewFakePassiveClock(now.Add(time.Minute))
 	names := []string{"node_readiness_rule_nodes", "node_readiness_rule_node_states", "node_readiness_nodes_by_state"}
 	collector := Collector{Fleet: f, Clock: later}
 	if err := testutil.CollectAndCompare(collector, strings.NewReader(want), names...); err != nil {
 		t.Errorf("without --enable-node-state-metrics: %v", err)
 	}
-	want += of("node_readiness_nodes_by_state",
-		`node_readiness_nodes_by_state{rule="bootstrap",state="bootstrapping"} 4`,
-		`node_readiness_nodes_by_state{rule="bootstrap",state="not_ready"} 0`,
-		`node_readiness_nodes_by_state{rule="bootstrap",state="ready"} 5`,
-		`node_readiness_nodes_by_state{rule="continuous",state="bootstrapping"} 0`,
-		`node_readiness_nodes_by_state{rule="continuous",state="not_ready"} 4`,
-		`node_readiness_nodes_by_state{rule="continuous",state="ready"} 5`,
-	)
+	want += of("node_readiness_nodes_by_state", []string{"bootstrapping 4", "not_ready 0", "ready 5"},
+		[]string{"bootstrapping 0", "not_ready 4", "ready 5"})
 	if err := testutil.CollectAndCompare(Collector{Fleet: f, NodeStates: true, Clock: later}, strings.NewReader(want),
 		names...); err != nil {
 		t.Errorf("with --enable-node-state-metrics: %v", err)

@@ -160,7 +160,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	if !controllerutil.ContainsFinalizer(rule, v1alpha1.Finalizer) {
 		return reconcile.Result{}, nil
 	}
-	left, err := r.leftovers(ctx, compiled)
+	left, err := r.nodesWith(ctx, func(n *corev1.Node) bool { return gate.Leftover(compiled, n) })
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -194,15 +194,15 @@ func (r *Reconciler) waitFor(n int, rule *v1alpha1.NodeReadinessRule) time.Durat
 	return p.uncleanSince.Add(cleanupPatience).Sub(now)
 }
 
-// leftovers returns the names of the nodes that have anything that the rule wrote.
-func (r *Reconciler) leftovers(ctx context.Context, rule *ruleset.Rule) ([]string, error) {
+// nodesWith returns the names of the nodes that a function selects.
+func (r *Reconciler) nodesWith(ctx context.Context, selects func(*corev1.Node) bool) ([]string, error) {
 	nodes := &corev1.NodeList{}
 	if err := r.Client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	var names []string
 	for i := range nodes.Items {
-		if gate.Leftover(rule, &nodes.Items[i]) {
+		if selects(&nodes.Items[i]) {
 			names = append(names, nodes.Items[i].Name)
 		}
 	}
@@ -280,11 +280,8 @@ func (r *Reconciler) firstPassDone(ctx context.Context, rule *v1alpha1.NodeReadi
 	if pending > 0 {
 		return false, nil
 	}
-	if len(compiled.Inherited) > 0 {
-		left, err := r.inheritedLeft(ctx, compiled)
-		if err != nil || left {
-			return false, err
-		}
+	if left, err := r.inherited(ctx, compiled); err != nil || len(left) > 0 {
+		return false, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -317,20 +314,16 @@ func (r *Reconciler) forget(rule string) {
 	r.mu.Unlock()
 }
 
-// inheritedLeft reports whether a node that the rule does not match still has a taint of the incumbent controller. Only
-// that controller's status names these nodes.
-func (r *Reconciler) inheritedLeft(ctx context.Context, rule *ruleset.Rule) (bool, error) {
-	nodes := &corev1.NodeList{}
-	if err := r.Client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("listing nodes: %w", err)
+// inherited returns the nodes that the rule does not match and that still have a taint of the incumbent controller.
+// Only that controller's status names these nodes.
+func (r *Reconciler) inherited(ctx context.Context, rule *ruleset.Rule) ([]string, error) {
+	if len(rule.Inherited) == 0 {
+		return nil, nil
 	}
-	for i := range nodes.Items {
-		n := &nodes.Items[i]
-		if _, inherited := rule.Inherited[n.Name]; inherited && !rule.Matches(n.Labels) && gate.Find(n, rule.Taint) != nil {
-			return true, nil
-		}
-	}
-	return false, nil
+	return r.nodesWith(ctx, func(n *corev1.Node) bool {
+		_, inherited := rule.Inherited[n.Name]
+		return inherited && !rule.Matches(n.Labels) && gate.Find(n, rule.Taint) != nil
+	})
 }
 
 // untilTurn returns how long the rule's next status write must wait for its last one, or for those of other rules.

@@ -129,13 +129,7 @@ func (d *desk) condition(conditionType string) metav1.Condition {
 
 func (d *desk) step(t time.Duration) { d.clock.SetTime(d.clock.Now().Add(t)) }
 
-func (d *desk) events() []string {
-	var out []string
-	for len(d.recorder.Events) > 0 {
-		out = append(out, <-d.recorder.Events)
-	}
-	return out
-}
+func (d *desk) events() []string { return suite.Events(d.recorder) }
 
 func network() *build.RuleWrapper {
 	return build.MakeRule("network").Selector("pool", "a").Condition("example.com/Ready").
@@ -232,7 +226,7 @@ var _ = Describe("A rule", func() {
 	})
 
 	It("says what a dry-run would do", func(ctx context.Context) {
-		d := newDesk(ctx, network().DryRun(true), node("a"))
+		d := newDesk(ctx, network().EvictionGuard(60).DryRun(true), node("a"))
 		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: gate.ReasonDryRun, WouldClaim: true, Risky: true})
 		d.reconcile()
 		r := d.read().Status.DryRunResults
@@ -241,6 +235,9 @@ var _ = Describe("A rule", func() {
 		Expect(r.Summary).To(Equal("Of 1 matching nodes, 1 would be tainted (1 of them because evidence is missing) and 0 " +
 			"would be untainted"))
 		Expect(d.condition(v1alpha1.ConditionEnforcing).Status).To(Equal(metav1.ConditionFalse))
+		guarding := d.condition(v1alpha1.ConditionGuarding)
+		Expect(guarding.Status).To(Equal(metav1.ConditionFalse))
+		Expect(guarding.Reason).To(Equal(ReasonDryRun))
 	})
 
 	It("says that its limit keeps nodes from being held, and that an older claim decides about its taint",
@@ -275,9 +272,7 @@ var _ = Describe("A rule", func() {
 	It("keeps its object under 64 KiB with 5000 nodes", func(ctx context.Context) {
 		d := newDesk(ctx, network())
 		for i := range 5000 {
-			n := build.MakeNode(fmt.Sprintf("ip-10-0-%03d-%03d.eu-central-1.compute.internal", i/250, i%250)).Label("pool",
-				"a").Obj()
-			d.nodes = append(d.nodes, n)
+			d.nodes = append(d.nodes, node(fmt.Sprintf("ip-10-0-%03d-%03d.eu-central-1.compute.internal", i/250, i%250)))
 			d.saw(i, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
 		}
 		d.reconcile()

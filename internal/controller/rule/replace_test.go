@@ -31,6 +31,7 @@ import (
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster/suite"
 )
 
 const (
@@ -38,8 +39,6 @@ const (
 	// step is a little more than the time between two searches.
 	step = replaceInterval + time.Second
 )
-
-var errKilled = errors.New("the operator is killed")
 
 // provider is a pool of nodes with a remediator, or with a stand-in for Karpenter: it deletes each node that is handed
 // over, and makes a new one that never becomes ready. Nodes are judged by the real controller.
@@ -58,9 +57,6 @@ type provider struct {
 	keeps bool
 	// handed is when each node was handed over.
 	handed map[types.UID]time.Time
-	// killAt is the write of the rule's controller at which the operator is killed, before or after it; 0: it is not.
-	killAt, writes int
-	after, dead    bool
 	// unreadable: pods cannot be listed.
 	unreadable bool
 }
@@ -68,10 +64,10 @@ type provider struct {
 var providers atomic.Int32
 
 // newProvider makes a rule that replaces nodes, by the annotation, or without a key by the NodeClaim, and its nodes.
-func newProvider(ctx context.Context, key string, perHour int32, nodes int) *provider {
+func newProvider(ctx context.Context, key string, nodes int) *provider {
 	p := &provider{ctx: ctx, pool: fmt.Sprintf("provider-%d", providers.Add(1)), handed: map[types.UID]time.Time{},
 		clock: clocktesting.NewFakePassiveClock(time.Now().Add(time.Second))}
-	p.rule = network().Named(p.pool).Selector("pool", p.pool).Replace(1, perHour, key).Obj()
+	p.rule = network().Named(p.pool).Selector("pool", p.pool).Replace(1, 20, key).Obj()
 	Expect(server.Client.Create(ctx, p.rule)).To(Succeed())
 	DeferCleanup(p.cleanUp)
 	for range nodes {
@@ -121,31 +117,16 @@ func (p *provider) claim(name string) *unstructured.Unstructured {
 // start is a new process: nothing is remembered but what the API server knows.
 func (p *provider) start() {
 	GinkgoHelper()
-	p.dead, p.events, p.compiled = false, events.NewFakeRecorder(1000), nil
+	p.events, p.compiled = events.NewFakeRecorder(1000), nil
 	f := fleet.New(deaf{})
 	p.nodes = &nodecontroller.Reconciler{Client: server.Client, Live: server.Client, Fleet: f,
 		Evidence: evidence.New(nil, nil), Recorder: p.events, Clock: p.clock}
 	c := interceptor.NewClient(server.Client, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, k client.ObjectKey, o client.Object,
-			opts ...client.GetOption) error {
-			return p.alive(func() error { return c.Get(ctx, k, o, opts...) })
-		},
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
 			if _, pods := l.(*corev1.PodList); pods && p.unreadable {
 				return errors.New("pods cannot be listed")
 			}
-			return p.alive(func() error { return c.List(ctx, l, opts...) })
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch,
-			opts ...client.PatchOption) error {
-			return p.write(func() error { return c.Patch(ctx, o, patch, opts...) })
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			return p.write(func() error { return c.Delete(ctx, o, opts...) })
-		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object,
-			opts ...client.SubResourceUpdateOption) error {
-			return p.write(func() error { return c.SubResource(sub).Update(ctx, o, opts...) })
+			return c.List(ctx, l, opts...)
 		},
 	})
 	p.rules = &Reconciler{Client: c, Live: c, Fleet: f, Recorder: p.events, Clock: p.clock, Expired: p.nodes.Expired}
@@ -162,28 +143,6 @@ func (p *provider) takeOver() {
 	}
 	_, err := p.nodes.SetRules(p.ctx, ruleset.NewSet(p.compiled))
 	Expect(err).NotTo(HaveOccurred())
-}
-
-func (p *provider) alive(do func() error) error {
-	if p.dead {
-		return errKilled
-	}
-	return do()
-}
-
-func (p *provider) write(do func() error) error {
-	if p.dead {
-		return errKilled
-	}
-	p.writes++
-	if p.writes != p.killAt {
-		return do()
-	}
-	p.dead = true
-	if p.after {
-		_ = do()
-	}
-	return errKilled
 }
 
 func (p *provider) read() *v1alpha1.NodeReadinessRule {
@@ -219,11 +178,7 @@ func (p *provider) play(steps int) {
 			p.look(n.Name)
 		}
 		_, err := p.rules.Reconcile(p.ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p.rule)})
-		if p.dead {
-			p.start()
-		} else {
-			Expect(err).NotTo(HaveOccurred())
-		}
+		Expect(err).NotTo(HaveOccurred())
 		p.remediate()
 		p.clock.SetTime(p.clock.Now().Add(step))
 	}
@@ -265,26 +220,23 @@ func (p *provider) ready(i int) {
 	Expect(server.Client.Status().Update(p.ctx, n)).To(Succeed())
 }
 
-func (p *provider) annotate(key, value string) {
+// maintain sets the maintenance annotation of all nodes; null removes it.
+func (p *provider) maintain(value string) {
 	GinkgoHelper()
 	for _, n := range p.list() {
 		Expect(server.Client.Patch(p.ctx, &n, client.RawPatch(types.MergePatchType,
-			fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, key, value)))).To(Succeed())
+			fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, v1alpha1.MaintenanceAnnotation, value)))).To(Succeed())
 	}
 }
 
 // told counts events of a reason.
 func (p *provider) told(reason string) (n int) {
-	for {
-		select {
-		case e := <-p.events.Events:
-			if strings.Contains(e, reason) {
-				n++
-			}
-		default:
-			return n
+	for _, e := range suite.Events(p.events) {
+		if strings.Contains(e, reason) {
+			n++
 		}
 	}
+	return n
 }
 
 func (p *provider) condition() *metav1.Condition {
@@ -297,46 +249,18 @@ var _ = Describe("Nodes that never become ready", func() {
 			To(Succeed())
 	})
 
-	// By the annotation, moments alternate: test/e2e/kill kills the operator before and after each of these writes.
-	DescribeTable("three are handed over, wherever the operator is killed, and then it stops", func(ctx context.Context,
-		key string) {
-		for at, killed := 1, true; killed; at++ {
-			moments := []bool{false, true}
-			if key == markKey {
-				moments = []bool{at%2 == 0}
-			}
-			for _, after := range moments {
-				p := newProvider(ctx, key, 20, 2)
-				p.killAt, p.after = at, after
-				p.play(9)
-				Expect(p.handed).To(HaveLen(3), "killed at write %d, after it: %t", at, after)
-				Expect(p.read().Status.Replacements.Last).To(HaveLen(3))
-				Expect(p.condition()).To(HaveField("Reason", ReasonExhausted))
-				killed = p.writes >= at
-			}
-			Expect(killed || at > 9).To(BeTrue(), "there are only %d writes at which the operator could be killed", at-1)
-		}
-	}, Entry("by the annotation", markKey), Entry("by the NodeClaim", ""))
-
-	It("one in an hour is handed over, wherever the operator is killed", func(ctx context.Context) {
-		for at := 1; at < 12; at++ {
-			p := newProvider(ctx, markKey, 1, 4)
-			p.killAt, p.after = at, at%2 == 0
-			p.play(5)
-			Expect(p.handed).To(HaveLen(1), "killed at write %d", at)
-			for hour := 1; hour < 4; hour++ {
-				p.clock.SetTime(p.clock.Now().Add(time.Hour - 5*step - time.Second))
-				p.play(1)
-				Expect(p.handed).To(HaveLen(min(hour, 3)), "a second before hour %d, killed at write %d", hour, at)
-				p.play(4)
-				Expect(p.handed).To(HaveLen(min(hour+1, 3)), "after hour %d, killed at write %d", hour, at)
-			}
-		}
+	It("are handed over by their NodeClaims, which may only name them, three in a row", func(ctx context.Context) {
+		p := newProvider(ctx, "", 2)
+		p.own("", "")
+		p.play(9)
+		Expect(p.handed).To(HaveLen(3))
+		Expect(p.read().Status.Replacements.Last).To(HaveLen(3))
+		Expect(p.condition()).To(HaveField("Reason", ReasonExhausted))
 	})
 
 	It("tells once that it has stopped; a node that becomes ready lets it go on, and so does an edit", func(
 		ctx context.Context) {
-		p := newProvider(ctx, markKey, 20, 2)
+		p := newProvider(ctx, markKey, 2)
 		p.play(9)
 		Expect(p.handed).To(HaveLen(3))
 		Expect(p.told(ReasonExhausted)).To(Equal(1))
@@ -367,7 +291,7 @@ var _ = Describe("Nodes that never become ready", func() {
 	})
 
 	DescribeTable("are not handed over", func(ctx context.Context, prevent, allow func(*provider)) {
-		p := newProvider(ctx, markKey, 20, 1)
+		p := newProvider(ctx, markKey, 1)
 		prevent(p)
 		p.play(5)
 		Expect(p.handed).To(BeEmpty())
@@ -378,56 +302,24 @@ var _ = Describe("Nodes that never become ready", func() {
 			Expect(p.handed).NotTo(BeEmpty())
 		}
 	},
-		Entry("while a pod of a user runs there", func(p *provider) { p.runPod("app") }, func(p *provider) {
-			Expect(server.Client.DeleteAllOf(p.ctx, &corev1.Pod{}, client.InNamespace("default"),
-				client.GracePeriodSeconds(0))).To(Succeed())
+		Entry("while a pod of a user runs there, beside pods that are part of the node", func(p *provider) {
+			p.runPods(build.MakePod("default", "app"), build.MakeDaemonSet("default", "agent").Pod("x", time.Now()),
+				build.MakePod("default", "static").Annotation(corev1.MirrorPodAnnotationKey, "x"))
+		}, func(p *provider) {
+			Expect(server.Client.Delete(p.ctx, build.MakePod("default", "app").Obj(), client.GracePeriodSeconds(0))).
+				To(Succeed())
 		}),
 		Entry("while pods cannot be listed", func(p *provider) { p.unreadable = true },
 			func(p *provider) { p.unreadable = false }),
-		Entry("in maintenance", func(p *provider) { p.annotate(v1alpha1.MaintenanceAnnotation, `"disk"`) },
-			func(p *provider) { p.annotate(v1alpha1.MaintenanceAnnotation, "null") }),
-		Entry("under an override", func(p *provider) { p.annotate(v1alpha1.OverrideAnnotation, `"Hold"`) }, nil),
 		Entry("in dry-run", func(p *provider) { p.edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.DryRun = true }) }, nil),
 		Entry("by a suspended rule", func(p *provider) {
 			p.play(1)
 			p.edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.Suspend = true })
 		}, func(p *provider) { p.edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.Suspend = false }) }),
-		Entry("by a leader that does not know the newest rule", func(p *provider) {
-			p.play(1)
-			p.stale()
-		}, (*provider).start),
-		Entry("that was written since the cache has seen it", func(p *provider) {
-			p.play(1)
-			p.staleNode()
-		}, (*provider).start),
 	)
 
-	It("are kept if the evidence came after the node was last looked at", func(ctx context.Context) {
-		p := newProvider(ctx, markKey, 20, 1)
-		p.play(1)
-		p.look(p.list()[0].Name)
-		p.ready(0)
-		_, err := p.rules.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p.rule)})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(p.list()[0].Annotations).NotTo(HaveKey(markKey))
-		Expect(p.read().Status.Replacements).To(BeNil(), "no intention")
-	})
-
-	It("are handed over although pods of DaemonSets and static pods run there", func(ctx context.Context) {
-		p := newProvider(ctx, markKey, 20, 1)
-		p.runPod("agent", func(pod *corev1.Pod) {
-			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "ds", UID: "ds",
-				Controller: new(true)}}
-		})
-		p.runPod("static", func(pod *corev1.Pod) {
-			pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
-		})
-		p.play(3)
-		Expect(p.handed).NotTo(BeEmpty())
-	})
-
 	It("lose the annotation when they are released after all, or are in maintenance", func(ctx context.Context) {
-		p := newProvider(ctx, markKey, 20, 2)
+		p := newProvider(ctx, markKey, 2)
 		p.keeps = true
 		p.play(4)
 		Expect(p.handed).To(HaveLen(2))
@@ -435,17 +327,17 @@ var _ = Describe("Nodes that never become ready", func() {
 		p.play(1)
 		Expect(p.list()[0].Annotations).NotTo(HaveKey(markKey))
 		Expect(p.list()[1].Annotations).To(HaveKey(markKey))
-		p.annotate(v1alpha1.MaintenanceAnnotation, `"disk"`)
+		p.maintain(`"disk"`)
 		p.play(1)
 		Expect(p.list()[1].Annotations).NotTo(HaveKey(markKey))
-		p.annotate(v1alpha1.MaintenanceAnnotation, "null")
+		p.maintain("null")
 		p.play(1)
 		Expect(p.list()[1].Annotations).To(HaveKey(markKey))
 		Expect(p.read().Status.Replacements.Last).To(HaveLen(2), "each counts once")
 	})
 
 	DescribeTable("keep a NodeClaim that is not theirs", func(ctx context.Context, change func(*provider), says string) {
-		p := newProvider(ctx, "", 20, 1)
+		p := newProvider(ctx, "", 1)
 		other := p.claim(p.pool + "-other")
 		Expect(server.Client.Create(ctx, other)).To(Succeed())
 		change(p)
@@ -461,20 +353,12 @@ var _ = Describe("Nodes that never become ready", func() {
 			Expect(server.Client.Get(p.ctx, client.ObjectKeyFromObject(other), other)).To(Succeed())
 			p.own(other.GetName(), other.GetUID())
 		}, "not about this node"),
-		Entry("which was created again", func(p *provider) { p.own(p.list()[0].Name, "former") }, "not about this node"),
 		Entry("where none is", func(p *provider) {
 			p.own("", "")
 			Expect(server.Client.Delete(p.ctx, p.claim(p.list()[0].Name))).To(Succeed())
 			p.handed[p.list()[0].UID] = p.clock.Now()
 		}, "0 NodeClaims are about node"),
 	)
-
-	It("are found by the NodeClaim that names them, if they name none", func(ctx context.Context) {
-		p := newProvider(ctx, "", 20, 1)
-		p.own("", "")
-		p.play(3)
-		Expect(p.handed).NotTo(BeEmpty())
-	})
 })
 
 // own gives the first node another owner; without a name it has none.
@@ -489,65 +373,14 @@ func (p *provider) own(name string, uid types.UID) {
 	Expect(server.Client.Update(p.ctx, n)).To(Succeed())
 }
 
-// runPod runs a pod on the first node.
-func (p *provider) runPod(name string, edits ...func(*corev1.Pod)) {
+// runPods runs pods on the first node.
+func (p *provider) runPods(pods ...*build.PodWrapper) {
 	GinkgoHelper()
-	on := p.list()[0].Name
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-" + on}}
-	pod.Spec = corev1.PodSpec{NodeName: on, Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/c:1"}}}
-	for _, edit := range edits {
-		edit(pod)
+	for _, w := range pods {
+		pod := w.Node(p.list()[0].Name).Obj()
+		Expect(server.Client.Create(p.ctx, pod)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) {
+			Expect(client.IgnoreNotFound(server.Client.Delete(ctx, pod, client.GracePeriodSeconds(0)))).To(Succeed())
+		})
 	}
-	Expect(server.Client.Create(p.ctx, pod)).To(Succeed())
-	DeferCleanup(func(ctx context.Context) {
-		Expect(client.IgnoreNotFound(server.Client.Delete(ctx, pod, client.GracePeriodSeconds(0)))).To(Succeed())
-	})
-}
-
-// stale lets the rule's controller read the rule as it is now from then on, while another leader writes it.
-func (p *provider) stale() {
-	GinkgoHelper()
-	old := p.read().DeepCopy()
-	p.reads(func(o client.Object) bool {
-		rule, ok := o.(*v1alpha1.NodeReadinessRule)
-		if ok {
-			old.DeepCopyInto(rule)
-		}
-		return ok
-	})
-	p.annotateRule()
-}
-
-// staleNode lets the rule's controller read the first node as it is now from then on, while another client writes it.
-func (p *provider) staleNode() {
-	GinkgoHelper()
-	old := p.list()[0]
-	p.reads(func(o client.Object) bool {
-		node, ok := o.(*corev1.Node)
-		if ok {
-			old.DeepCopyInto(node)
-		}
-		return ok
-	})
-	p.annotate("example.com/written", `"now"`)
-}
-
-// reads lets the rule's controller read what fill fills in, and everything else from the API server.
-func (p *provider) reads(fill func(client.Object) bool) {
-	p.rules.Client = interceptor.NewClient(server.Client, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, k client.ObjectKey, o client.Object,
-			opts ...client.GetOption) error {
-			if fill(o) {
-				return nil
-			}
-			return c.Get(ctx, k, o, opts...)
-		},
-	})
-}
-
-// annotateRule writes the rule as another client.
-func (p *provider) annotateRule() {
-	GinkgoHelper()
-	p.read().Annotations = map[string]string{"example.com/written": "now"}
-	Expect(server.Client.Update(p.ctx, p.rule)).To(Succeed())
 }

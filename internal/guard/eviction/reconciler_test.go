@@ -76,12 +76,11 @@ func (w *world) rules(rules ...*build.RuleWrapper) {
 // recorded writes the record of the guard: since the start, and ended at a second, or not with 0.
 func (w *world) recorded(ended int) *corev1.Node {
 	GinkgoHelper()
-	node := &corev1.Node{}
-	Expect(server.Client.Get(w.ctx, client.ObjectKey{Name: w.node}, node)).To(Succeed())
 	record := gate.Record{GuardedSince: metav1.NewTime(w.start)}
 	if ended > 0 {
 		record.GuardEnded = metav1.NewTime(w.start.Add(time.Duration(ended) * time.Second))
 	}
+	node := get(w, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node}})
 	node = build.WrapNode(node).Annotation("readiness.node.x-k8s.io/rule-u-link", record.Encode()).Obj()
 	Expect(server.Client.Update(w.ctx, node)).To(Succeed())
 	return node
@@ -149,8 +148,7 @@ func newWorld(ctx context.Context) *world {
 // ready makes the node's kubelet say so.
 func (w *world) ready(status corev1.ConditionStatus) {
 	GinkgoHelper()
-	node := &corev1.Node{}
-	Expect(server.Client.Get(w.ctx, client.ObjectKey{Name: w.node}, node)).To(Succeed())
+	node := get(w, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node}})
 	node = build.WrapNode(node).Condition("Ready", status, w.clock.Now()).Obj()
 	Expect(server.Client.Status().Update(w.ctx, node)).To(Succeed())
 }
@@ -163,11 +161,11 @@ func (w *world) pod(name string, seconds int64) *corev1.Pod {
 	return p
 }
 
-func (w *world) get(p *corev1.Pod) *corev1.Pod {
+// get reads an object again.
+func get[T client.Object](w *world, o T) T {
 	GinkgoHelper()
-	now := &corev1.Pod{}
-	Expect(server.Client.Get(w.ctx, client.ObjectKeyFromObject(p), now)).To(Succeed())
-	return now
+	Expect(server.Client.Get(w.ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
+	return o
 }
 
 // refusals are the pods that are tried again later, after one more look.
@@ -202,7 +200,7 @@ var _ = Describe("Finishing evictions", func() {
 		Expect(w.at(61).RequeueAfter).To(BeNumerically("~", 44*time.Second, 3*time.Second),
 			"five seconds after the other one is due")
 		Expect(w.deletes).To(Equal([]string{"due"}))
-		now := w.get(due)
+		now := get(w, due)
 		Expect(now.DeletionTimestamp).NotTo(BeNil())
 		Expect(now.Status.Conditions).To(ContainElement(And(HaveField("Type", corev1.DisruptionTarget),
 			HaveField("Status", corev1.ConditionTrue),
@@ -211,8 +209,8 @@ var _ = Describe("Finishing evictions", func() {
 		Expect(w.deletes).To(Equal([]string{"due"}), "a pod that is terminating is left alone")
 		w.at(120)
 		Expect(w.deletes).To(Equal([]string{"due", "later"}))
-		Expect(w.get(later).DeletionTimestamp).NotTo(BeNil())
-		Expect(w.get(never).DeletionTimestamp).To(BeNil())
+		Expect(get(w, later).DeletionTimestamp).NotTo(BeNil())
+		Expect(get(w, never).DeletionTimestamp).To(BeNil())
 	})
 
 	It("goes on after a deletion that failed", func(ctx context.Context) {
@@ -222,7 +220,7 @@ var _ = Describe("Finishing evictions", func() {
 		w.failing = fmt.Errorf("no answer")
 		_, err := w.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKey{Name: w.node}})
 		Expect(err).To(MatchError(ContainSubstring("no answer")))
-		Expect(w.get(due).DeletionTimestamp).To(BeNil())
+		Expect(get(w, due).DeletionTimestamp).To(BeNil())
 		w.at(62)
 		Expect(w.deletes).To(Equal([]string{"due"}))
 	})
@@ -255,35 +253,18 @@ var _ = Describe("Finishing evictions", func() {
 		}
 		Expect(w.at(61)).To(BeZero(), "the former one is gone, and no API server refuses it")
 		Expect(w.deletes).To(BeEmpty())
-		Expect(w.get(due).Status.Conditions).To(BeEmpty())
+		Expect(get(w, due).Status.Conditions).To(BeEmpty())
 	})
 
 	It("evicts nothing from a node that is ready again, though the cache does not know yet", func(ctx context.Context) {
 		w := newWorld(ctx)
 		due := w.pod("due", 5)
-		stale := &corev1.Node{}
-		Expect(server.Client.Get(ctx, client.ObjectKey{Name: w.node}, stale)).To(Succeed())
-		// It was recorded as lost, so that the guard outlasts recovery.
-		stale = build.WrapNode(stale).Annotation("readiness.node.x-k8s.io/rule-u-link",
-			fmt.Sprintf(`{"guardedSince":%q}`, w.start.UTC().Format(time.RFC3339))).Obj()
-		Expect(server.Client.Update(ctx, stale)).To(Succeed())
-		w.stale = stale
+		w.stale = w.recorded(0) // so that the guard outlasts recovery
 		w.clock.SetTime(w.start.Add(60 * time.Second))
 		w.ready(corev1.ConditionTrue)
 		w.at(61)
 		Expect(w.deletes).To(BeEmpty())
-		Expect(w.get(due).DeletionTimestamp).To(BeNil())
-	})
-
-	It("evicts nothing where nothing asks for it", func(ctx context.Context) {
-		w := newWorld(ctx)
-		due := w.pod("due", 5)
-		node := &corev1.Node{}
-		Expect(server.Client.Get(ctx, client.ObjectKey{Name: w.node}, node)).To(Succeed())
-		node.Spec.Taints = nil
-		Expect(server.Client.Update(ctx, node)).To(Succeed())
-		w.at(61)
-		Expect(w.get(due).DeletionTimestamp).To(BeNil())
+		Expect(get(w, due).DeletionTimestamp).To(BeNil())
 	})
 
 	DescribeTable("evicts what is due, and then says so, when the guard ends by", func(ctx context.Context,
@@ -303,8 +284,8 @@ var _ = Describe("Finishing evictions", func() {
 		Expect(w.Evicted(node, w.set.All()[0])).To(BeFalse())
 		w.at(31)
 		Expect(w.deletes).To(Equal([]string{"due"}))
-		Expect(w.get(due).DeletionTimestamp).NotTo(BeNil())
-		Expect(w.get(later).DeletionTimestamp).To(BeNil(), "the node controller evicts it when it is due")
+		Expect(get(w, due).DeletionTimestamp).NotTo(BeNil())
+		Expect(get(w, later).DeletionTimestamp).To(BeNil(), "the node controller evicts it when it is due")
 		Expect(w.Evicted(node, w.set.All()[0])).To(BeTrue())
 		Expect(told).To(Equal([]string{w.node}))
 		w.at(32)
@@ -372,7 +353,6 @@ var _ = Describe("Finishing evictions", func() {
 		w := newWorld(ctx)
 		w.node += "-gone"
 		Expect(w.at(61)).To(BeZero())
-		w.node = w.node[:len(w.node)-len("-gone")]
 	})
 })
 
@@ -381,7 +361,7 @@ var _ = Describe("Watching guarded pods", func() {
 	evict := func(ctx context.Context, w *world, p *corev1.Pod, after time.Duration) {
 		GinkgoHelper()
 		Expect(server.Client.Delete(ctx, p)).To(Succeed())
-		p = w.get(p)
+		p = get(w, p)
 		announced := p.DeletionTimestamp.Add(after - time.Duration(*p.DeletionGracePeriodSeconds)*time.Second)
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget,
 			Status: corev1.ConditionTrue,

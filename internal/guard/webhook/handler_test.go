@@ -178,6 +178,12 @@ func TestHandle(t *testing.T) {
 			if got := len(w.recorder.Events); got != c.events {
 				t.Errorf("%d events, want %d", got, c.events)
 			}
+			reason := map[bool]string{true: "EvictionDenied", false: "EvictionWouldBeDenied"}[c.denied]
+			for len(w.recorder.Events) > 0 {
+				if got := <-w.recorder.Events; !strings.HasPrefix(got, "Warning "+reason+" ") {
+					t.Errorf("the event is %q, want %s", got, reason)
+				}
+			}
 		})
 	}
 }
@@ -197,47 +203,22 @@ func TestEventsAreNoFlood(t *testing.T) {
 	}
 }
 
-// FuzzHandle sends reviews over HTTP, as the API server would, that are of all kinds: nothing may crash, and nothing be
-// denied but the deletion of the guarded pod by the guarded user.
+// FuzzHandle sends requests of all kinds: nothing may crash, and nothing be denied but a deletion by a guarded user.
 func FuzzHandle(f *testing.F) {
-	review := func(change ...func(*admissionv1.AdmissionRequest)) []byte {
-		req := deletion(f, guarded(0), change...)
-		raw, err := json.Marshal(admissionv1.AdmissionReview{
-			TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
-			Request:  &req.AdmissionRequest})
-		if err != nil {
-			f.Fatal(err)
-		}
-		return raw
+	good := deletion(f, guarded(0)).OldObject.Raw
+	for _, raw := range []string{string(good), `{"metadata":{"deletionTimestamp":"x"}}`, "null", "{", ""} {
+		f.Add("DELETE", guard.NodeController, []byte(raw))
 	}
-	f.Add(review())
-	f.Add(review(func(r *admissionv1.AdmissionRequest) {
-		r.OldObject.Raw = []byte(`{"metadata":{"deletionTimestamp":"x"}}`)
-	}))
-	f.Add(review(func(r *admissionv1.AdmissionRequest) { r.UserInfo.Username = "jane" }))
-	f.Add(review(func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = []byte(`null`) }))
-	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`))
-	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v9","kind":"AdmissionReview","request":{"uid":"1"}}`))
-	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod"}`))
-	f.Add([]byte(`{`))
-	f.Fuzz(func(t *testing.T, body []byte) {
+	f.Add("DELETE", "jane", good)
+	f.Add("UPDATE", guard.NodeController, good)
+	f.Fuzz(func(t *testing.T, operation, user string, raw []byte) {
 		w := newWorld()
 		w.recorder.Events = nil
-		answer := httptest.NewRecorder()
-		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, Path, bytes.NewReader(body))
-		req.Header.Set("Content-Type", "application/json")
-		(&admission.Webhook{Handler: w.Handler}).ServeHTTP(answer, req)
-		out := admissionv1.AdmissionReview{}
-		if err := json.Unmarshal(answer.Body.Bytes(), &out); err != nil || out.Response == nil {
-			t.Fatalf("answered %d %q", answer.Code, answer.Body)
-		}
-		if out.Response.Allowed || out.Response.Result == nil || out.Response.Result.Code != http.StatusForbidden {
-			return // what is no review at all is answered by an error, which failurePolicy ignores
-		}
-		in := admissionv1.AdmissionReview{}
-		if err := json.Unmarshal(body, &in); err != nil || in.Request == nil || in.Request.Operation != admissionv1.Delete ||
-			in.Request.UserInfo.Username != guard.NodeController && in.Request.UserInfo.Username != guard.ControllerManager {
-			t.Errorf("denied: %s", body)
+		got := w.Handle(t.Context(), deletion(t, guarded(0), by(user), func(r *admissionv1.AdmissionRequest) {
+			r.Operation, r.OldObject.Raw = admissionv1.Operation(operation), raw
+		}))
+		if !got.Allowed && (operation != "DELETE" || !slices.Contains(guard.DefaultUsers(), user)) {
+			t.Errorf("denied: %+v", got.Result)
 		}
 	})
 }

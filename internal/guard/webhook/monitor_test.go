@@ -4,119 +4,115 @@
 package webhook
 
 import (
-	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/cluster/suite"
 )
 
-var server *cluster.Cluster
-
-func TestGuard(t *testing.T) {
-	suite.Run(t, "The monitor of the eviction guard's webhook")
-}
-
-var _ = BeforeSuite(func() { server = suite.Server() })
-
-const configuration = "nodegate-webhook"
-
-// monitor is a Monitor for one rule, with the shipped configuration and the node controller's account on the API
-// server.
-func monitor(ctx context.Context, users ...string) (*Monitor, *ruleset.Rule, *[]string) {
-	GinkgoHelper()
-	rule := ruleset.Compile(build.MakeRule("link").UID("u-link").Selector("a",
-		"b").Condition("Ready").EvictionGuard(60).Obj(), nil, time.Now())
-	changed := &[]string{}
-	installed, err := server.ApplyConfig(ctx, nil, cluster.ValidatingWebhooks)
-	Expect(err).NotTo(HaveOccurred())
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "node-controller"}}
-	Expect(client.IgnoreAlreadyExists(server.Client.Create(ctx, account))).To(Succeed())
-	DeferCleanup(func(ctx context.Context) {
-		for _, o := range installed {
-			Expect(client.IgnoreNotFound(server.Client.Delete(ctx, o))).To(Succeed())
-		}
-	})
-	if len(users) == 0 {
-		users = guard.DefaultUsers()
+// monitor is a Monitor for one rule. The API server has the shipped configuration and, if asked to, the node
+// controller's account. The names of the rules that it tells of are appended to changed.
+func monitor(t *testing.T, account bool, changed *[]string) (*Monitor, *ruleset.Rule) {
+	t.Helper()
+	installed, err := cluster.ReadConfig(cluster.ValidatingWebhooks)
+	if err != nil {
+		t.Fatal(err)
 	}
+	server := fake.NewClientBuilder().WithScheme(cluster.Scheme())
+	for _, o := range installed {
+		server.WithObjects(o)
+	}
+	if account {
+		server.WithObjects(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system",
+			Name: "node-controller"}})
+	}
+	rule := ruleset.Compile(build.MakeRule("link").UID("u-link").Selector("a", "b").Condition("Ready").EvictionGuard(60).
+		Obj(), nil, start)
 	return &Monitor{
-		Live: server.Client, Rules: func() *ruleset.Set { return ruleset.NewSet(rule) }, Users: users,
-		Configuration: configuration,
-		Changed:       func(rule string) { *changed = append(*changed, rule) },
-		Clock:         clocktesting.NewFakePassiveClock(time.Now()),
-	}, rule, changed
+		Live: server.Build(), Rules: func() *ruleset.Set { return ruleset.NewSet(rule) }, Users: guard.DefaultUsers(),
+		Configuration: "nodegate-webhook", Changed: func(rule string) { *changed = append(*changed, rule) },
+		Clock: clocktesting.NewFakePassiveClock(start),
+	}, rule
 }
 
-var _ = Describe("Why a guard cannot be relied on", func() {
-	reason := func(p *guard.Problem) string {
-		if p == nil {
-			return ""
-		}
-		return p.Reason
+func look(t *testing.T, m *Monitor) {
+	t.Helper()
+	if err := m.Look(t.Context()); err != nil {
+		t.Fatal(err)
 	}
+}
 
-	It("is nothing, where all is well", func(ctx context.Context) {
-		m, rule, changed := monitor(ctx)
-		Expect(reason(m.Problem(rule))).To(Equal(guard.ReasonNotLookedAt))
-		Expect(m.Look(ctx)).To(Succeed())
-		Expect(m.Problem(rule)).To(BeNil())
-		Expect(*changed).To(Equal([]string{"link"}))
-		Expect(m.Look(ctx)).To(Succeed())
-		Expect(*changed).To(HaveLen(1), "nothing has changed")
-	})
+func TestWhyAGuardCannotBeReliedOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit      func(*Monitor)
+		noAccount bool
+		unread    bool // the configuration has not been read
+		reason    string
+		says      string
+	}{
+		"all is well":            {},
+		"not read yet":           {unread: true, reason: guard.ReasonNotLookedAt},
+		"no webhooks are served": {edit: func(m *Monitor) { m.Configuration = "" }, reason: guard.ReasonWebhookOff},
+		"the API server does not know the webhook": {edit: func(m *Monitor) { m.Configuration = "other" },
+			reason: guard.ReasonWebhookMissing},
+		"the API server does not ask about a user": {edit: func(m *Monitor) { m.Users = append(m.Users, "jane") },
+			reason: guard.ReasonUnknownUser, says: "does not have jane"},
+		"the node controller has no account": {edit: func(m *Monitor) { m.Users = []string{guard.NodeController} },
+			noAccount: true, reason: guard.ReasonUnknownUser},
+		"it has none, and the controller manager is guarded against": {
+			edit:      func(m *Monitor) { m.Users = []string{guard.NodeController, guard.ControllerManager} },
+			noAccount: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, rule := monitor(t, !c.noAccount, &[]string{})
+			if c.edit != nil {
+				c.edit(m)
+			}
+			if !c.unread {
+				look(t, m)
+			}
+			got := m.Problem(rule)
+			if got == nil {
+				got = &guard.Problem{}
+			}
+			if got.Reason != c.reason || !strings.Contains(got.Message, c.says) {
+				t.Errorf("got %+v, want %s, %q", got, c.reason, c.says)
+			}
+		})
+	}
+}
 
-	It("is that no webhooks are served", func(ctx context.Context) {
-		m, rule, _ := monitor(ctx)
-		m.Configuration = ""
-		Expect(reason(m.Problem(rule))).To(Equal(guard.ReasonWebhookOff))
-	})
-
-	It("is that the API server does not know the webhook", func(ctx context.Context) {
-		m, rule, _ := monitor(ctx)
-		m.Configuration = "other"
-		Expect(m.Look(ctx)).To(Succeed())
-		Expect(reason(m.Problem(rule))).To(Equal(guard.ReasonWebhookMissing))
-	})
-
-	It("is that the API server does not ask about a user", func(ctx context.Context) {
-		m, rule, _ := monitor(ctx, guard.NodeController, guard.ControllerManager, "jane")
-		Expect(m.Look(ctx)).To(Succeed())
-		Expect(m.Problem(rule)).To(HaveValue(HaveField("Message", ContainSubstring("does not have jane"))))
-	})
-
-	It("is that the node controller has no account, if no other user is guarded against", func(ctx context.Context) {
-		m, rule, _ := monitor(ctx, guard.NodeController)
-		both, ruleOfBoth, _ := monitor(ctx, guard.NodeController, guard.ControllerManager)
-		Expect(server.Client.Delete(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system",
-			Name: "node-controller"}})).To(Succeed())
-		Expect(m.Look(ctx)).To(Succeed())
-		Expect(reason(m.Problem(rule))).To(Equal(guard.ReasonUnknownUser))
-		Expect(both.Look(ctx)).To(Succeed())
-		Expect(both.Problem(ruleOfBoth)).To(BeNil())
-	})
-
-	It("is, for an hour, that a guarded pod was evicted", func(ctx context.Context) {
-		m, rule, changed := monitor(ctx)
-		Expect(m.Look(ctx)).To(Succeed())
-		m.Bypassed(rule, build.MakePod("default", "web-0").Node("n1").Obj())
-		Expect(*changed).To(Equal([]string{"link", "link"}))
-		Expect(m.Problem(rule)).To(HaveValue(HaveField("Message",
-			ContainSubstring("pod default/web-0 was evicted from node n1"))))
-		m.Clock = clocktesting.NewFakePassiveClock(time.Now().Add(61 * time.Minute))
-		Expect(m.Look(ctx)).To(Succeed())
-		Expect(m.Problem(rule)).To(BeNil())
-		Expect(*changed).To(HaveLen(3), "the rule's status must no longer say so")
-	})
-})
+func TestAnEvictedPodIsReportedForAnHour(t *testing.T) {
+	var changed []string
+	m, rule := monitor(t, true, &changed)
+	told := func(times int) {
+		t.Helper()
+		if !slices.Equal(changed, slices.Repeat([]string{"link"}, times)) {
+			t.Errorf("told of %v, want %d times", changed, times)
+		}
+	}
+	look(t, m)
+	look(t, m) // nothing has changed
+	told(1)
+	m.Bypassed(rule, build.MakePod("default", "web-0").Node("n1").Obj())
+	told(2)
+	if p := m.Problem(rule); p == nil || !strings.Contains(p.Message, "pod default/web-0 was evicted from node n1") {
+		t.Errorf("got %+v", p)
+	}
+	m.Clock = clocktesting.NewFakePassiveClock(start.Add(61 * time.Minute))
+	look(t, m)
+	told(3) // the rule's status must no longer say so
+	if p := m.Problem(rule); p != nil {
+		t.Errorf("got %+v", p)
+	}
+}

@@ -4,7 +4,6 @@
 package explain
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -32,10 +31,13 @@ const (
 	taint = "readiness.k8s.io/NetworkReady"
 )
 
-func network() *build.RuleWrapper {
-	return build.MakeRule("network").UID("u1").Created(ago(time.Hour)).Selector("pool", "a").Condition(cni).
+// filed is the rule as a file has it; network, as the API server does.
+func filed() *build.RuleWrapper {
+	return build.MakeRule("network").Selector("pool", "a").Condition(cni).
 		Taint(taint, "pending", corev1.TaintEffectNoSchedule)
 }
+
+func network() *build.RuleWrapper { return filed().UID("u1").Generation(1).Created(ago(time.Hour)) }
 
 func worker() *build.NodeWrapper {
 	return build.MakeNode("worker-3").UID("n").Created(ago(20*time.Minute)).Label("pool", "a").Condition("Ready", "True",
@@ -43,17 +45,15 @@ func worker() *build.NodeWrapper {
 }
 
 func record(n *build.NodeWrapper, uid string, r gate.Record) *build.NodeWrapper {
-	raw, err := json.Marshal(r)
-	if err != nil {
-		panic(err)
-	}
-	return n.Annotation(v1alpha1.RecordAnnotationPrefix+uid, string(raw))
+	return n.Annotation(v1alpha1.RecordAnnotationPrefix+uid, r.Encode())
 }
 
 // held is a node with the taint and the record of rule network.
-func held() *build.NodeWrapper {
-	return record(worker().Taint(taint, "pending", corev1.TaintEffectNoSchedule), "u1",
-		gate.Record{Rule: "network", Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(13 * time.Minute))})
+func held() *build.NodeWrapper { return holding(worker(), 13*time.Minute) }
+
+func holding(n *build.NodeWrapper, since time.Duration) *build.NodeWrapper {
+	return record(n.Taint(taint, "pending", corev1.TaintEffectNoSchedule), "u1",
+		gate.Record{Rule: "network", Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(since))})
 }
 
 // explained explains a node under rules.
@@ -62,10 +62,8 @@ func explained(n *build.NodeWrapper, rules ...*build.RuleWrapper) *report.NodeEx
 }
 
 func world(n *build.NodeWrapper, rules ...*build.RuleWrapper) *World {
-	w := &World{Rules: ruleset.NewSet(), Now: now, Nodes: func() ([]*corev1.Node,
-		error) {
-		return []*corev1.Node{n.Obj()}, nil
-	}}
+	w := &World{Rules: ruleset.NewSet(), Now: now,
+		Nodes: func() ([]*corev1.Node, error) { return []*corev1.Node{n.Obj()}, nil }}
 	for _, r := range rules {
 		w.Rules, w.Stored = w.Rules.With(ruleset.Compile(r.Obj(), nil, now)), append(w.Stored, *r.Obj())
 	}
@@ -75,8 +73,7 @@ func world(n *build.NodeWrapper, rules ...*build.RuleWrapper) *World {
 
 func requires(r *build.RuleWrapper, q v1alpha1.Requirement) *build.RuleWrapper {
 	q.Name = "q"
-	r.Spec.Requirements = append(r.Spec.Requirements, q)
-	return r
+	return r.Evidence(q)
 }
 
 func TestSummary(t *testing.T) {

@@ -23,23 +23,12 @@ import (
 	"github.com/nodegate/nodegate/test/build"
 )
 
-// filed is a rule as a file has it; stored, as the API server does.
-func filed() *build.RuleWrapper {
-	return build.MakeRule("network").Selector("pool", "a").Condition(cni).Taint(taint, "pending",
-		corev1.TaintEffectNoSchedule)
-}
-
-func stored() *build.RuleWrapper { return filed().UID("u1").Generation(1).Created(ago(time.Hour)) }
-
 func numbered(i int) *build.NodeWrapper {
-	return build.MakeNode(fmt.Sprintf("worker-%d", i)).UID(fmt.Sprintf("n%d",
-		i)).Created(ago(20*time.Minute)).Label("pool", "a")
+	return build.MakeNode(fmt.Sprintf("worker-%d", i)).UID(fmt.Sprintf("n%d", i)).Created(ago(20*time.Minute)).
+		Label("pool", "a")
 }
 
-func heldBefore(i int) *build.NodeWrapper {
-	return record(numbered(i).Taint(taint, "pending", corev1.TaintEffectNoSchedule), "u1",
-		gate.Record{Rule: "network", Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(10 * time.Minute))})
-}
+func heldBefore(i int) *build.NodeWrapper { return holding(numbered(i), 10*time.Minute) }
 
 func released(i int) *build.NodeWrapper {
 	return record(numbered(i), "u1", gate.Record{Released: metav1.NewTime(ago(15 * time.Minute))})
@@ -91,11 +80,6 @@ func TestSimulation(t *testing.T) {
 			totals: report.Totals{TaintsAdded: 2, TaintsAddedInService: 2, NeverReported: 1,
 				NodeCounts: v1alpha1.NodeCounts{Matched: 3, Ready: 1, Held: 2}},
 		},
-		"a new rule that leaves alone what is there": {
-			in:     simulation(only(filed().ExistingNodes(v1alpha1.ExistingNodesNone)), nil, numbered(1)),
-			change: report.ChangeCreated, mode: "Enforced", want: map[string]string{"worker-1": "None ExistingNode"},
-			totals: report.Totals{NodeCounts: v1alpha1.NodeCounts{Matched: 1, Exempt: 1}},
-		},
 		"the limit takes those first that are longest not ready": {
 			in: simulation(only(filed().MaxUnavailable("1")), nil,
 				bad(numbered(1), time.Minute), bad(numbered(2), time.Hour), bad(numbered(3), 30*time.Minute)),
@@ -106,7 +90,7 @@ func TestSimulation(t *testing.T) {
 				NodeCounts: v1alpha1.NodeCounts{Matched: 3, Held: 1, Exempt: 2}},
 		},
 		"the limit has the room of nodes that are released": {
-			in: simulation(only(filed().MaxUnavailable("1")), only(stored().MaxUnavailable("1")),
+			in: simulation(only(filed().MaxUnavailable("1")), only(network().MaxUnavailable("1")),
 				bad(released(1), time.Minute), good(record(heldBefore(2), "u1", gate.Record{Taint: taint + "=pending:NoSchedule",
 					Since: metav1.NewTime(ago(10 * time.Minute)), Released: metav1.NewTime(ago(15 * time.Minute))}))),
 			change: report.ChangeUnchanged, mode: "Enforced",
@@ -115,17 +99,17 @@ func TestSimulation(t *testing.T) {
 				NodeCounts: v1alpha1.NodeCounts{Matched: 2, Ready: 1, Held: 1}},
 		},
 		"an unchanged rule changes nothing": {
-			in: simulation(only(filed()), only(stored()), heldBefore(1)), change: report.ChangeUnchanged, mode: "Enforced",
+			in: simulation(only(filed()), only(network()), heldBefore(1)), change: report.ChangeUnchanged, mode: "Enforced",
 			want:   map[string]string{"worker-1": "Stays EvidenceMissing"},
 			totals: report.Totals{NeverReported: 1, NodeCounts: v1alpha1.NodeCounts{Matched: 1, Held: 1}},
 		},
 		"a rule with another key puts that on": {
-			in:     simulation(only(filed().Taint("readiness.k8s.io/Other", "", "NoSchedule")), only(stored()), heldBefore(1)),
+			in:     simulation(only(filed().Taint("readiness.k8s.io/Other", "", "NoSchedule")), only(network()), heldBefore(1)),
 			change: report.ChangeEdited, mode: "Enforced", want: map[string]string{"worker-1": "Added EvidenceMissing"},
 			totals: report.Totals{TaintsAdded: 1, NeverReported: 1, NodeCounts: v1alpha1.NodeCounts{Matched: 1, Held: 1}},
 		},
 		"a rule for other nodes lets go of these": {
-			in: simulation(only(filed().Selector("pool", "b")), only(stored()), heldBefore(1), numbered(2).Label("pool",
+			in: simulation(only(filed().Selector("pool", "b")), only(network()), heldBefore(1), numbered(2).Label("pool",
 				"b")),
 			change: report.ChangeEdited, mode: "Enforced", want: map[string]string{"worker-1": "Removed ",
 				"worker-2": "Added EvidenceMissing"},
@@ -133,21 +117,16 @@ func TestSimulation(t *testing.T) {
 				NodeCounts: v1alpha1.NodeCounts{Matched: 1, Held: 1}},
 		},
 		"a rule that goes into dry-run opens all": {
-			in: simulation(only(filed().DryRun(true)), only(stored()),
+			in: simulation(only(filed().DryRun(true)), only(network()),
 				heldBefore(1)), change: report.ChangeEdited, mode: "DryRun",
 			want:   map[string]string{"worker-1": "Removed DryRun"},
 			totals: report.Totals{TaintsRemoved: 1, NodeCounts: v1alpha1.NodeCounts{Matched: 1, Exempt: 1}},
 		},
 		"a rule that is suspended keeps what stands": {
-			in:     simulation(only(filed().Suspend(true)), only(stored()), heldBefore(1), bad(released(2), time.Minute)),
+			in:     simulation(only(filed().Suspend(true)), only(network()), heldBefore(1), bad(released(2), time.Minute)),
 			change: report.ChangeEdited, mode: "Suspended", want: map[string]string{"worker-1": "Stays Suspended",
 				"worker-2": "None Suspended"},
 			totals: report.Totals{NeverReported: 1, NodeCounts: v1alpha1.NodeCounts{Matched: 2, Held: 1, Exempt: 1}},
-		},
-		"a node that a person has released stays open": {
-			in:     simulation(only(filed()), nil, numbered(1).Annotation(v1alpha1.OverrideAnnotation, "Release")),
-			change: report.ChangeCreated, mode: "Enforced", want: map[string]string{"worker-1": "None OverrideRelease"},
-			totals: report.Totals{NodeCounts: v1alpha1.NodeCounts{Matched: 1, Exempt: 1}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,20 +160,16 @@ func TestEnforceSaysWhatADryRunRuleWouldDo(t *testing.T) {
 }
 
 func TestRulesThatDependOnEachOther(t *testing.T) {
-	second := build.MakeRule("second").Selector("pool", "a").Taint("example.com/second", "", "NoSchedule")
-	second.Spec.Requirements = []v1alpha1.Requirement{{Name: "first",
-		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "network"}}}
-	got := simulation(only(second), only(stored()), heldBefore(1), released(2).Condition(cni, "True",
+	second := build.MakeRule("second").Selector("pool", "a").Taint("example.com/second", "", "NoSchedule").
+		After("network")
+	got := simulation(only(second), only(network()), heldBefore(1), released(2).Condition(cni, "True",
 		ago(time.Hour))).Run()
 	if diff := cmp.Diff(map[string]string{"worker-1": "Added EvidenceMissing", "worker-2": "None EvidenceHolds"},
 		fates(&got.Rules[0])); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 
-	first := filed()
-	first.Spec.Requirements = []v1alpha1.Requirement{{Name: "second",
-		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "second"}}}
-	got = simulation([]*build.RuleWrapper{first, second}, nil, numbered(1)).Run()
+	got = simulation([]*build.RuleWrapper{filed().After("second"), second}, nil, numbered(1)).Run()
 	for _, r := range got.Rules {
 		if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "cycle") || len(r.Nodes) > 0 {
 			t.Errorf("a circle: %+v", r)
@@ -203,8 +178,7 @@ func TestRulesThatDependOnEachOther(t *testing.T) {
 }
 
 func TestEvidenceThatIsNotThere(t *testing.T) {
-	rule := filed()
-	rule.Spec.Requirements = []v1alpha1.Requirement{{Name: "ebs", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs"}}}
+	rule := filed().Evidence(v1alpha1.Requirement{Name: "ebs", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs"}})
 	got := simulation(only(rule), nil, numbered(1)).Run()
 	want := []string{"rule network, requirement ebs, counts as missing: the file has no CSINodes"}
 	if diff := cmp.Diff(want, got.Unread); diff != "" {

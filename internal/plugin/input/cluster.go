@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -22,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -36,7 +34,6 @@ import (
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/ruleset/lint"
 )
 
 const (
@@ -190,44 +187,6 @@ func Compile(rules []v1alpha1.NodeReadinessRule, now time.Time) *ruleset.Set {
 		compiled = append(compiled, r)
 	}
 	return ruleset.NewSet(compiled...).FreezeInvalid(ruleset.NewSet()).FreezeDependents(ruleset.NewSet())
-}
-
-// Facts adds what the warnings about rules need to know of the cluster. It adds nothing for what it cannot read, and
-// returns the errors.
-func (c *Cluster) Facts(ctx context.Context, set *ruleset.Set, facts *lint.Facts) (problems []error) {
-	nodes, err := c.Nodes(ctx, labels.Everything())
-	if facts.Nodes = nodes; err != nil {
-		problems = append(problems, err)
-	}
-	var unread error
-	namespaces := sets.New[string]()
-	for _, rule := range set.All() {
-		namespaces = namespaces.Union(rule.Namespaces())
-	}
-	workloads := append([]lint.Workload{}, facts.Workloads...)
-	for _, namespace := range sets.List(namespaces) {
-		for _, list := range []client.ObjectList{
-			&appsv1.DaemonSetList{}, &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.PodList{},
-		} {
-			what := "workloads of namespace " + namespace
-			found, err := List[runtime.Object](ctx, c, what, list, client.InNamespace(namespace))
-			unread = errors.Join(unread, err)
-			workloads = append(workloads, workloadsOf(found)...)
-		}
-	}
-	switch {
-	case namespaces.Len() == 0:
-	case unread != nil:
-		facts.Workloads, problems = nil, append(problems, unread)
-	default:
-		facts.Workloads = workloads
-	}
-	operator, err := List[runtime.Object](ctx, c, "the operator's deployment", &appsv1.DeploymentList{}, OperatorLabels)
-	if err != nil {
-		problems = append(problems, err)
-	}
-	facts.Operator = workloadsOf(operator)
-	return problems
 }
 
 // Explain adds to an error of the API server what the plugin did and what the user can do.

@@ -4,7 +4,6 @@
 package expression
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -65,30 +64,6 @@ func object(name string, of fields) *apiservercel.DeclType {
 }
 
 func init() { text.MaxElements = maxString }
-
-// Fields returns the sorted paths of all fields that an expression may read. "[]" stands for the entries of a list,
-// "{}" for those of a map.
-func Fields() []string {
-	var out []string
-	walk("node", nodeType, &out)
-	slices.Sort(out)
-	return out
-}
-
-func walk(path string, t *apiservercel.DeclType, out *[]string) {
-	switch {
-	case t.IsObject():
-		for _, name := range slices.Sorted(maps.Keys(t.Fields)) {
-			walk(path+"."+name, t.Fields[name].Type, out)
-		}
-	case t.IsList():
-		walk(path+"[]", t.ElemType, out)
-	case t.IsMap():
-		walk(path+"{}", t.ElemType, out)
-	default:
-		*out = append(*out, path)
-	}
-}
 
 // Value is the value of the variable node.
 type Value map[string]any

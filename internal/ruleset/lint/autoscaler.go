@@ -88,12 +88,7 @@ func (l *linter) autoscalerLimit(t *corev1.Taint) {
 	}
 	all, selected := usualFleet, usualFleet
 	if l.facts.Nodes != nil {
-		all, selected = len(l.facts.Nodes), 0
-		for _, n := range l.facts.Nodes {
-			if l.rule.Matches(n.Labels) {
-				selected++
-			}
-		}
+		all, selected = len(l.facts.Nodes), len(l.facts.selected(l.rule))
 	}
 	// Other nodes may be not ready for other reasons, so the limit must be lower.
 	most := l.rule.MaxUnavailable(selected)

@@ -146,13 +146,28 @@ func (l *linter) rest() []*ruleset.Rule {
 	if l.others == nil {
 		return nil
 	}
-	out := make([]*ruleset.Rule, 0, len(l.others.All()))
-	for _, r := range l.others.All() {
-		if r.Name != l.rule.Name && r.Mode != ruleset.Deleting {
-			out = append(out, r)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(l.others.All()), func(r *ruleset.Rule) bool {
+		return r.Name == l.rule.Name || r.Mode == ruleset.Deleting
+	})
+}
+
+// overlapping returns the rules with other names that may select the same nodes.
+func (l *linter) overlapping() []*ruleset.Rule {
+	return slices.DeleteFunc(l.rest(), func(r *ruleset.Rule) bool {
+		return ruleset.Disjoint(l.rule.Selector, r.Selector)
+	})
+}
+
+// selected returns the nodes that all of these rules select.
+func (f *Facts) selected(by ...*ruleset.Rule) []*corev1.Node {
+	return slices.DeleteFunc(slices.Clone(f.Nodes), func(n *corev1.Node) bool {
+		return slices.ContainsFunc(by, func(r *ruleset.Rule) bool { return !r.Matches(n.Labels) })
+	})
+}
+
+// probes reports whether a rule has a probe that publishes a condition.
+func probes(r *ruleset.Rule, condition string) bool {
+	return slices.ContainsFunc(r.Spec.Probes, func(p v1alpha1.Probe) bool { return p.ConditionType == condition })
 }
 
 func (l *linter) sharedTaint() {
@@ -160,39 +175,30 @@ func (l *linter) sharedTaint() {
 	if t == nil {
 		return
 	}
-	for _, o := range l.rest() {
-		if o.Taint == nil || o.Taint.Key != t.Key || o.Taint.Effect != t.Effect ||
-			ruleset.Disjoint(l.rule.Selector, o.Selector) {
-			continue
+	for _, o := range l.overlapping() {
+		if o.Taint != nil && o.Taint.MatchTaint(t) {
+			l.warn(SharedTaint, "spec.taint", "rule %s has the same taint %s:%s: on %s it stays until both rules are "+
+				"satisfied, and the rule that added it first sets its value",
+				o.Name, t.Key, t.Effect, l.whereBoth(o))
 		}
-		l.warn(SharedTaint, "spec.taint", "rule %s has the same taint %s:%s: on %s it stays until both rules are "+
-			"satisfied, and the rule that added it first sets its value",
-			o.Name, t.Key, t.Effect, l.whereBoth(o))
 	}
 }
 
 // whereBoth names nodes that another rule selects, too.
 func (l *linter) whereBoth(o *ruleset.Rule) string {
-	where := "nodes that both select"
-	if l.facts.Nodes != nil {
-		n := 0
-		for _, node := range l.facts.Nodes {
-			if l.rule.Matches(node.Labels) && o.Matches(node.Labels) {
-				n++
-			}
-		}
-		where += fmt.Sprintf(" (%d at present)", n)
+	const where = "nodes that both select"
+	if l.facts.Nodes == nil {
+		return where
 	}
-	return where
+	return fmt.Sprintf("%s (%d at present)", where, len(l.facts.selected(l.rule, o)))
 }
 
 // probes warns about conditions that another rule publishes, too. A rule that is not stored yet is the younger one.
 func (l *linter) probes() {
 	for i := range l.rule.Spec.Probes {
 		condition := l.rule.Spec.Probes[i].ConditionType
-		for _, o := range l.rest() {
-			publishes := slices.ContainsFunc(o.Spec.Probes, func(p v1alpha1.Probe) bool { return p.ConditionType == condition })
-			if !publishes || ruleset.Disjoint(l.rule.Selector, o.Selector) {
+		for _, o := range l.overlapping() {
+			if !probes(o, condition) {
 				continue
 			}
 			older := o.Name
@@ -213,13 +219,11 @@ func (l *linter) publish() {
 	if t == "" {
 		return
 	}
-	for _, o := range l.rest() {
-		probes := slices.ContainsFunc(o.Spec.Probes, func(p v1alpha1.Probe) bool { return p.ConditionType == t })
-		if !probes && o.Spec.Publishes() != t || ruleset.Disjoint(l.rule.Selector, o.Selector) {
-			continue
+	for _, o := range l.overlapping() {
+		if probes(o, t) || o.Spec.Publishes() == t {
+			l.warn(ConditionTaken, "spec.publish.conditionType", "rule %s publishes the condition %s, too: on %s only one of "+
+				"the two publishes it, a probe before a rule and an older rule before a younger one", o.Name, t, l.whereBoth(o))
 		}
-		l.warn(ConditionTaken, "spec.publish.conditionType", "rule %s publishes the condition %s, too: on %s only one of "+
-			"the two publishes it, a probe before a rule and an older rule before a younger one", o.Name, t, l.whereBoth(o))
 	}
 	if !l.rule.Limited() {
 		l.warn(PublishedUnlimited, "spec.maxUnavailable", "publish without maxUnavailable: if one reporter breaks, the "+
@@ -234,8 +238,8 @@ func (l *linter) replace() {
 	if !t.Replaces() {
 		return
 	}
-	for _, o := range l.rest() {
-		if o.Spec.Timeout.Replaces() && !ruleset.Disjoint(l.rule.Selector, o.Selector) {
+	for _, o := range l.overlapping() {
+		if o.Spec.Timeout.Replaces() {
 			l.warn(ReplacedTwice, "spec.timeout.replace.maxPerHour", "rule %s replaces nodes, too: on %s both may hand nodes "+
 				"over, and maxPerHour of both adds up", o.Name, l.whereBoth(o))
 		}
@@ -243,12 +247,8 @@ func (l *linter) replace() {
 	if t.Replace.MethodOrDefault() != v1alpha1.ReplaceMethodNodeClaim {
 		return
 	}
-	selected, foreign := 0, 0
-	for _, n := range l.facts.Nodes {
-		if !l.rule.Matches(n.Labels) {
-			continue
-		}
-		selected++
+	selected, foreign := l.facts.selected(l.rule), 0
+	for _, n := range selected {
 		if _, ok := n.Labels[nodePoolLabel]; !ok {
 			foreign++
 		}
@@ -256,7 +256,7 @@ func (l *linter) replace() {
 	if foreign > 0 {
 		l.warn(NoNodeClaim, "spec.timeout.replace.method", "%d of %d nodes that the rule selects do not have the label %s: "+
 			"Karpenter did not create them, and they have no NodeClaim; select by that label, or use method: Annotation",
-			foreign, selected, nodePoolLabel)
+			foreign, len(selected), nodePoolLabel)
 	}
 }
 

@@ -40,14 +40,7 @@ func compile(r *build.RuleWrapper) *ruleset.Rule { return ruleset.Compile(r.Obj(
 func waitsFor(r *build.RuleWrapper, p v1alpha1.PodsRequirement) *build.RuleWrapper {
 	p.Namespace = "kube-system"
 	p.Selector = v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"component": "init"}}
-	r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: "init", Pods: &p})
-	return r
-}
-
-func requires(r *build.RuleWrapper, name string) *build.RuleWrapper {
-	r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: "first",
-		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: name}})
-	return r
+	return r.Evidence(v1alpha1.Requirement{Name: "init", Pods: &p})
 }
 
 func daemonSet(namespace string, tolerations ...corev1.Toleration) Workload {
@@ -140,12 +133,6 @@ func TestWarnings(t *testing.T) {
 					"DoesNotExist"),
 			},
 		},
-		"not the same taint where one wants a label that the other does not": {
-			rule: build.MakeRule("a").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule).Selector("p",
-				"q").SelectorExpression("zone", "DoesNotExist"),
-			others: []*build.RuleWrapper{build.MakeRule("b").Condition("c").Taint(taint, "",
-				corev1.TaintEffectNoSchedule).SelectorExpression("zone", "Exists")},
-		},
 		"the same taint where nothing keeps them apart": {
 			rule: good(), want: []Code{SharedTaint},
 			others: []*build.RuleWrapper{build.MakeRule("a").Condition("c").Taint(taint, "",
@@ -155,17 +142,12 @@ func TestWarnings(t *testing.T) {
 			rule: good().Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoMaxUnavailable},
 			says: "that loses its evidence",
 		},
-		"eviction with a limit": {rule: good().Taint(taint, "", corev1.TaintEffectNoExecute).MaxUnavailable("30%")},
 		"eviction of all that is there when a bootstrap-only rule is created": {
 			rule: good().BootstrapOnly().Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoMaxUnavailable},
 			says: "when the rule is created",
 		},
 		"not eviction from new nodes only": {
 			rule: good().BootstrapOnly().ExistingNodes(v1alpha1.ExistingNodesNone).Taint(taint, "", corev1.TaintEffectNoExecute),
-		},
-		"a label that a kubelet cannot set": {
-			rule: good().SelectorExpression("node-role.kubernetes.io/worker", "Exists"), want: []Code{KubeletCannotLabel},
-			says: "node-role.kubernetes.io/worker",
 		},
 		"a label that kubelets may not set": {rule: good().Selector("node-restriction.kubernetes.io/pci", "yes"),
 			want: []Code{KubeletCannotLabel}},
@@ -228,8 +210,6 @@ func TestWarnings(t *testing.T) {
 			rule:  waitsFor(good(), v1alpha1.PodsRequirement{MinReadySeconds: 30}),
 			facts: Facts{Workloads: []Workload{probeless}},
 		},
-		"nothing about DaemonSets that tolerate the taint": {rule: agents(good()),
-			facts: Facts{Workloads: []Workload{agent("cni", taint)}}},
 		"nothing about DaemonSets that are not known": {rule: agents(good())},
 		"a DaemonSet without a toleration": {rule: agents(good()),
 			facts: Facts{Workloads: []Workload{agent("cni", taint), agent("logs")}}, want: []Code{LeftOut},
@@ -244,7 +224,7 @@ func TestWarnings(t *testing.T) {
 			facts: Facts{Workloads: []Workload{agent("logs")}}, want: []Code{Deadlock},
 			says: "never have a pod on the nodes that wait for them: kube-system/logs: add a toleration"},
 		"a DaemonSet that another rule keeps away, which waits for this one": {rule: agents(good()),
-			others: []*build.RuleWrapper{requires(other(), "good").Taint("readiness.k8s.io/other", "", "NoSchedule")},
+			others: []*build.RuleWrapper{other().After("good").Taint("readiness.k8s.io/other", "", "NoSchedule")},
 			facts:  Facts{Workloads: []Workload{agent("cni", taint)}}, want: []Code{Deadlock},
 			says: "DaemonSet kube-system/cni does not tolerate taint readiness.k8s.io/other:NoSchedule of rule other, and " +
 				"that rule waits for this one"},
@@ -256,11 +236,11 @@ func TestWarnings(t *testing.T) {
 			rule: good(), facts: Facts{Operator: []Workload{daemonSet("nodegate-system")}}, want: []Code{Deadlock},
 			says: "cannot start and does not remove it",
 		},
-		"a rule that is required and is not there": {rule: requires(good(), "preinit"), others: []*build.RuleWrapper{},
+		"a rule that is required and is not there": {rule: good().After("preinit"), others: []*build.RuleWrapper{},
 			want: []Code{UnknownRule}},
-		"a rule that is required for other nodes": {rule: requires(good(), "other"),
+		"a rule that is required for other nodes": {rule: good().After("other"),
 			others: []*build.RuleWrapper{other().Selector(pool, "gpus")}, want: []Code{NeverSatisfied}},
-		"not a rule that is required, and unknown": {rule: requires(good(), "preinit")},
+		"not a rule that is required, and unknown": {rule: good().After("preinit")},
 		"several things at a time, in a fixed order": {rule: other().Taint("example.com/net", "",
 			corev1.TaintEffectNoExecute), want: []Code{NoMaxUnavailable, UnknownToAutoscalers}},
 	} {
@@ -296,7 +276,7 @@ func TestWarnings(t *testing.T) {
 }
 
 func TestProblems(t *testing.T) {
-	a, b := requires(good(), "other"), requires(other(), "good")
+	a, b := good().After("other"), other().After("good")
 	rule, others := compile(a), ruleset.NewSet(compile(b))
 
 	got := Problems(rule, others)
@@ -307,7 +287,7 @@ func TestProblems(t *testing.T) {
 	if got := Problems(rule, nil); len(got) != 0 {
 		t.Errorf("no others: got %v", got)
 	}
-	if got := Problems(compile(requires(good(), "good")), nil); len(got) != 1 {
+	if got := Problems(compile(good().After("good")), nil); len(got) != 1 {
 		t.Errorf("a rule that requires itself: got %v", got)
 	}
 	if got := Problems(compile(good().Taint("node.kubernetes.io/x", "", corev1.TaintEffectNoSchedule)),

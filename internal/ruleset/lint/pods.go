@@ -151,12 +151,6 @@ func tolerates(pod *corev1.PodSpec, t *corev1.Taint) bool {
 	return o != nil && (t.Effect != corev1.TaintEffectNoExecute || o.TolerationSeconds == nil)
 }
 
-// The labels of control-plane nodes.
-const (
-	controlPlaneLabel    = "node-role.kubernetes.io/control-plane"
-	oldControlPlaneLabel = "node-role.kubernetes.io/master"
-)
-
 // controlPlane warns about a rule that selects control-plane nodes, unless its selector names their label.
 func (l *linter) controlPlane() {
 	if l.rule.Taint == nil {
@@ -167,17 +161,15 @@ func (l *linter) controlPlane() {
 		return
 	}
 	for _, r := range requirements {
-		if needs(r) && (r.Key() == controlPlaneLabel || r.Key() == oldControlPlaneLabel) {
+		if needs(r) && slices.Contains(ruleset.ControlPlaneLabels, r.Key()) {
 			return // on purpose
 		}
 	}
-	const todo = "exclude them with {key: " + controlPlaneLabel + ", operator: DoesNotExist}"
+	const todo = "exclude them with {key: node-role.kubernetes.io/control-plane, operator: DoesNotExist}"
 	if l.facts.Nodes != nil {
 		var names []string
-		for _, n := range l.facts.Nodes {
-			_, is := n.Labels[controlPlaneLabel]
-			_, was := n.Labels[oldControlPlaneLabel]
-			if (is || was) && l.rule.Matches(n.Labels) {
+		for _, n := range l.facts.selected(l.rule) {
+			if ruleset.ControlPlane(n.Labels) {
 				names = append(names, n.Name)
 			}
 		}
@@ -189,7 +181,7 @@ func (l *linter) controlPlane() {
 	}
 	for _, arch := range []string{"amd64", "arm64"} {
 		typical := labels.Set{corev1.LabelOSStable: "linux", corev1.LabelArchStable: arch,
-			corev1.LabelHostname: "control-plane", controlPlaneLabel: ""}
+			corev1.LabelHostname: "control-plane", ruleset.ControlPlaneLabels[0]: ""}
 		if l.rule.Selector.Matches(typical) {
 			l.warn(ControlPlane, "spec.nodeSelector", "selects nodes of the control plane, too: if you do not want "+
 				"this, %s", todo)
