@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net/http"
 	"os"
 	"os/exec"
@@ -33,10 +34,10 @@ var envtestBinaries = []string{"etcd", "kube-apiserver", "kubectl"}
 
 // envtest downloads binaries with setup-envtest. If that fails, it says so and leaves the binaries to be built.
 type envtest struct {
-	dir      string // of the module that pins setup-envtest
-	index    string
-	version  string // of Kubernetes
-	progress *progress
+	dir     string // of the module that pins setup-envtest
+	index   string
+	version string // of Kubernetes
+	log     *log.Logger
 }
 
 func (e *envtest) obtain(ctx context.Context, names []string, dir string) error {
@@ -50,15 +51,14 @@ func (e *envtest) obtain(ctx context.Context, names []string, dir string) error 
 		return ctx.Err()
 	}
 	if err != nil {
-		e.progress.say("no download of envtest's binaries (%v)", err)
+		e.log.Printf("no download of envtest's binaries (%v)", err)
 		return nil
 	}
-	e.progress.say("downloaded %s in %s", strings.Join(wanted, ", "), time.Since(start).Round(time.Second))
+	e.log.Printf("downloaded %s in %s", strings.Join(wanted, ", "), time.Since(start).Round(time.Second))
 	return nil
 }
 
 func (e *envtest) download(ctx context.Context, wanted []string, dir string) error {
-	e.progress.show("looking for envtest's download")
 	if err := e.reachable(ctx); err != nil {
 		return err
 	}

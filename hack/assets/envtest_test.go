@@ -9,6 +9,7 @@ import (
 	"compress/gzip"
 	"crypto/sha512"
 	"fmt"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -22,7 +23,7 @@ import (
 func download(t *testing.T, index string) ([]string, string) {
 	t.Helper()
 	dir, printed := t.TempDir(), &bytes.Buffer{}
-	e := &envtest{dir: "envtest", index: index, version: "v1.36.3", progress: newProgress(printed)}
+	e := &envtest{dir: "envtest", index: index, version: "v1.36.3", log: log.New(printed, "", 0)}
 	if err := e.obtain(t.Context(), controlPlane, dir); err != nil {
 		t.Errorf("a failed download must leave the rest to the build: %v", err)
 	}

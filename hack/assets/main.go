@@ -9,9 +9,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -38,8 +41,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	node := flags.Bool("node", false, "also kubelet and kube-proxy")
 	minor := flags.String("kubernetes", "", "minor version of Kubernetes, such as 1.32; the newest by default")
-	download := flags.Bool("download", true, "try envtest's download before building from source")
-	index := flags.String("index", envtestIndex, "where the envtest releases are listed")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -63,23 +64,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if *node {
 		want = append(append([]string{}, controlPlane...), nodeBinaries...)
 	}
-	progress := newProgress(stderr)
-	ensure := func(p pins, given string, want []string, first ...obtainer) (string, error) {
-		obtainers := first
-		if *download {
-			obtainers = append(obtainers, &envtest{
-				dir: filepath.Join(src, "envtest"), index: *index, version: p.kubernetes, progress: progress,
-			})
-		}
-		obtainers = append(obtainers, &compiler{pins: p, progress: progress})
-		s := &store{cache: cache, key: p.key(), given: given, obtainers: obtainers, progress: progress}
-		return s.ensure(ctx, want)
+	logger := log.New(stderr, "assets: ", 0)
+	ensure := func(p pins, want []string, first ...obtainer) (string, error) {
+		download := &envtest{dir: filepath.Join(src, "envtest"), index: envtestIndex, version: p.kubernetes, log: logger}
+		obtainers := slices.Concat(first, []obtainer{download, &compiler{pins: p, log: logger}})
+		s := &store{dir: filepath.Join(cache, p.key()), obtainers: obtainers, log: logger}
+		return s.dir, s.ensure(ctx, want)
 	}
-	dir := ""
-	if *minor == "" || p.is(*minor) {
-		dir, err = ensure(p, os.Getenv("KUBEBUILDER_ASSETS"), want)
-	} else {
+	dir := os.Getenv("KUBEBUILDER_ASSETS")
+	switch {
+	case *minor != "" && !p.is(*minor):
 		dir, err = other(src, *minor, *node, p, ensure)
+	case dir != "" && len(missing(dir, want)) == 0:
+		dir, err = filepath.Abs(dir)
+	default:
+		if dir != "" {
+			logger.Printf("KUBEBUILDER_ASSETS=%s lacks %s and is not used", dir, strings.Join(missing(dir, want), ", "))
+		}
+		dir, err = ensure(p, want)
 	}
 	if err != nil {
 		return err
@@ -94,7 +96,7 @@ var shared = []string{"etcd", "kwok"}
 // other makes sure of the control plane of another minor version, with links to the binaries that all versions share.
 // KUBEBUILDER_ASSETS is not used, because its binaries are of an unknown version.
 func other(
-	src, minor string, node bool, base pins, ensure func(pins, string, []string, ...obtainer) (string, error),
+	src, minor string, node bool, base pins, ensure func(pins, []string, ...obtainer) (string, error),
 ) (string, error) {
 	if node {
 		return "", errors.New("-node: kubelet and kube-proxy are there for the default version of Kubernetes only")
@@ -103,11 +105,11 @@ func other(
 	if err != nil {
 		return "", fmt.Errorf("-kubernetes=%s: %w", minor, err)
 	}
-	from, err := ensure(base, "", shared)
+	from, err := ensure(base, shared)
 	if err != nil {
 		return "", err
 	}
-	return ensure(p, "", controlPlane, linker{from: from, only: shared})
+	return ensure(p, controlPlane, linker(from))
 }
 
 // sourceDir is the directory of this command's source, which holds the modules that pin the binaries. It

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -39,16 +40,23 @@ func TestAnotherVersionIsNotTakenFromTheGivenBinaries(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range []struct {
-		args []string
-		want string
-	}{{nil, given}, {[]string{"-kubernetes=1.32"}, want}} {
-		var stdout, stderr bytes.Buffer
-		if err := run(t.Context(), c.args, &stdout, &stderr); err != nil {
+	prints := func(want string, args ...string) (stderr bytes.Buffer) {
+		t.Helper()
+		var stdout bytes.Buffer
+		if err := run(t.Context(), args, &stdout, &stderr); err != nil {
 			t.Fatal(err)
 		}
-		if stdout.String() != c.want+"\n" {
-			t.Errorf("%q prints %q, not %s", c.args, stdout.String(), c.want)
+		if stdout.String() != want+"\n" {
+			t.Errorf("%q prints %q, not %s", args, stdout.String(), want)
 		}
+		return stderr
+	}
+	prints(given)
+	prints(want, "-kubernetes=1.32")
+	if err := os.Remove(filepath.Join(given, "kwok")); err != nil {
+		t.Fatal(err)
+	}
+	if said := prints(filepath.Join(cache, base.key())); !strings.Contains(said.String(), "lacks kwok") {
+		t.Errorf("it says %q", said.String())
 	}
 }

@@ -95,7 +95,7 @@ func TestASharedBinaryIsLinkedAndNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := (linker{from: from, only: shared}).obtain(t.Context(), controlPlane, to); err != nil {
+	if err := linker(from).obtain(t.Context(), controlPlane, to); err != nil {
 		t.Fatal(err)
 	}
 	if got := present(to, controlPlane); !slices.Equal(got, shared) {

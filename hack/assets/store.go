@@ -5,9 +5,9 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,76 +22,49 @@ type obtainer interface {
 	obtain(ctx context.Context, names []string, dir string) error
 }
 
-// linker obtains the binaries that a directory already has. If only names some, it takes no others.
-type linker struct {
-	from string
-	only []string
-}
+// linker obtains the shared binaries as links to those of another directory.
+type linker string
 
-func (l linker) obtain(_ context.Context, names []string, dir string) error {
-	for _, name := range present(l.from, names) {
-		if l.only != nil && !slices.Contains(l.only, name) {
-			continue
-		}
-		if err := os.Symlink(filepath.Join(l.from, name), filepath.Join(dir, name)); err != nil {
-			return err
+func (from linker) obtain(_ context.Context, names []string, dir string) error {
+	for _, name := range present(string(from), names) {
+		if slices.Contains(shared, name) {
+			if err := os.Symlink(filepath.Join(string(from), name), filepath.Join(dir, name)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// store keeps complete binaries in directories of the user's cache. A binary gets there only by a rename, so that the
+// store keeps complete binaries in a directory of the user's cache. A binary gets there only by a rename, so that the
 // remains of an interrupted run are never taken for one.
 type store struct {
-	cache     string
-	key       string
-	given     string // KUBEBUILDER_ASSETS
+	dir       string
 	obtainers []obtainer
-	progress  *progress
+	log       *log.Logger
 }
 
-// ensure returns a directory that has all the named binaries.
-func (s *store) ensure(ctx context.Context, want []string) (string, error) {
-	dir, obtainers := filepath.Join(s.cache, s.key), s.obtainers
-	given, err := filepath.Abs(s.given)
-	if err != nil {
-		return "", err
-	}
-	switch has := present(s.given, want); {
-	case len(has) == len(want):
-		return given, nil
-	case len(has) > 0:
-		// A directory of links to the given binaries and to our own. Its name includes the names of the given binaries,
-		// because they may change later.
-		obtainers = append([]obtainer{linker{from: given}, linker{from: dir}}, obtainers...)
-		dir += fmt.Sprintf("-with-%x", sha256.Sum256([]byte(given+"\x00"+strings.Join(has, ","))))[:16]
-	case s.given != "":
-		s.progress.say("KUBEBUILDER_ASSETS=%s has none of the binaries and is not used", s.given)
-	}
-	return dir, s.fill(ctx, dir, want, obtainers)
-}
-
-// fill adds the missing binaries to dir.
-func (s *store) fill(ctx context.Context, dir string, want []string, obtainers []obtainer) error {
-	if len(missing(dir, want)) == 0 {
+// ensure adds the missing binaries.
+func (s *store) ensure(ctx context.Context, want []string) error {
+	if len(missing(s.dir, want)) == 0 {
 		return nil
 	}
-	if err := os.MkdirAll(s.cache, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(s.dir), 0o755); err != nil {
 		return err
 	}
-	unlock, err := s.lock(ctx, dir+".lock")
+	unlock, err := s.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	lacking := missing(dir, want) // another process may have built them while this one waited
-	tmp := dir + ".tmp"           // of this process, which has the lock; a process that was killed may have left files
+	lacking := missing(s.dir, want) // another process may have built them while this one waited
+	tmp := s.dir + ".tmp"           // of this process, which has the lock; a process that was killed may have left files
 	defer func() { _ = os.RemoveAll(tmp) }()
 	_ = os.RemoveAll(tmp)
 	if err := os.MkdirAll(tmp, 0o755); err != nil {
 		return err
 	}
-	for _, o := range obtainers {
+	for _, o := range s.obtainers {
 		if rest := missing(tmp, lacking); len(rest) > 0 {
 			if err := o.obtain(ctx, rest, tmp); err != nil {
 				return err
@@ -101,11 +74,11 @@ func (s *store) fill(ctx context.Context, dir string, want []string, obtainers [
 	if rest := missing(tmp, lacking); len(rest) > 0 {
 		return fmt.Errorf("could not get %s", strings.Join(rest, ", "))
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
 	}
 	for _, name := range lacking {
-		if err := os.Rename(filepath.Join(tmp, name), filepath.Join(dir, name)); err != nil {
+		if err := os.Rename(filepath.Join(tmp, name), filepath.Join(s.dir, name)); err != nil {
 			return err
 		}
 	}
@@ -113,14 +86,15 @@ func (s *store) fill(ctx context.Context, dir string, want []string, obtainers [
 }
 
 // lock lets only one process at a time fill a directory. The kernel releases the lock when its owner ends.
-func (s *store) lock(ctx context.Context, path string) (unlock func(), err error) {
+func (s *store) lock(ctx context.Context) (unlock func(), err error) {
+	path := s.dir + ".lock"
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		s.progress.say("waiting for another process that is building the binaries")
+		s.log.Print("waiting for another process that is building the binaries")
 	}
 	for errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {
 		select {
@@ -141,7 +115,7 @@ func (s *store) lock(ctx context.Context, path string) (unlock func(), err error
 func present(dir string, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		info, err := os.Stat(filepath.Join(dir, name))
-		return dir == "" || err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 || info.Size() == 0
+		return err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 || info.Size() == 0
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,8 +41,8 @@ func (f *fakeBuild) obtain(_ context.Context, names []string, dir string) error 
 	return nil
 }
 
-func newStore(cache string, given string, obtainers ...obtainer) *store {
-	return &store{cache: cache, key: "v1", given: given, obtainers: obtainers, progress: newProgress(io.Discard)}
+func newStore(cache string, obtainers ...obtainer) *store {
+	return &store{dir: filepath.Join(cache, "v1"), obtainers: obtainers, log: log.New(io.Discard, "", 0)}
 }
 
 func names(t *testing.T, dir string) []string {
@@ -61,14 +62,13 @@ func names(t *testing.T, dir string) []string {
 
 func TestASecondCallBuildsNothing(t *testing.T) {
 	cache, build := filepath.Join(t.TempDir(), "a", "b"), &fakeBuild{}
-	s := newStore(cache, "", build)
+	s := newStore(cache, build)
 	for range 2 {
-		dir, err := s.ensure(t.Context(), controlPlane)
-		if err != nil {
+		if err := s.ensure(t.Context(), controlPlane); err != nil {
 			t.Fatal(err)
 		}
-		if dir != filepath.Join(cache, "v1") || len(missing(dir, controlPlane)) > 0 {
-			t.Errorf("directory %s lacks %v", dir, missing(dir, controlPlane))
+		if lacking := missing(s.dir, controlPlane); len(lacking) > 0 {
+			t.Errorf("the directory lacks %v", lacking)
 		}
 	}
 	if got := build.calls.Load(); got != 1 {
@@ -81,7 +81,7 @@ func TestASecondCallBuildsNothing(t *testing.T) {
 
 func TestABuildBrokenOffLeavesNothing(t *testing.T) {
 	cache, broken := t.TempDir(), errors.New("broken off")
-	if _, err := newStore(cache, "", &fakeBuild{fail: broken}).ensure(t.Context(), controlPlane); !errors.Is(err, broken) {
+	if err := newStore(cache, &fakeBuild{fail: broken}).ensure(t.Context(), controlPlane); !errors.Is(err, broken) {
 		t.Fatalf("error %v", err)
 	}
 	if got := names(t, cache); len(got) > 0 {
@@ -92,7 +92,7 @@ func TestABuildBrokenOffLeavesNothing(t *testing.T) {
 	if err := os.Mkdir(killed, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newStore(cache, "", &fakeBuild{}).ensure(t.Context(), controlPlane); err != nil {
+	if err := newStore(cache, &fakeBuild{}).ensure(t.Context(), controlPlane); err != nil {
 		t.Fatal(err)
 	}
 	if got := names(t, cache); !slices.Equal(got, []string{"v1"}) {
@@ -102,22 +102,21 @@ func TestABuildBrokenOffLeavesNothing(t *testing.T) {
 
 func TestAnIncompleteDirectoryIsCompleted(t *testing.T) {
 	cache, build := t.TempDir(), &fakeBuild{}
-	s := newStore(cache, "", build)
-	dir, err := s.ensure(t.Context(), controlPlane)
-	if err != nil {
+	s := newStore(cache, build)
+	if err := s.ensure(t.Context(), controlPlane); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "kubectl"), nil, 0o755); err != nil { // a disk that ran full
+	if err := os.WriteFile(filepath.Join(s.dir, "kubectl"), nil, 0o755); err != nil { // a disk that ran full
 		t.Fatal(err)
 	}
 	all := append(slices.Clone(controlPlane), nodeBinaries...)
-	if _, err := s.ensure(t.Context(), all); err != nil {
+	if err := s.ensure(t.Context(), all); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"kubectl", "kubelet", "kube-proxy"}; !slices.Equal(build.names, want) {
 		t.Errorf("built %v, not %v", build.names, want)
 	}
-	if lacking := missing(dir, all); len(lacking) > 0 {
+	if lacking := missing(s.dir, all); len(lacking) > 0 {
 		t.Errorf("the directory lacks %v", lacking)
 	}
 }
@@ -127,7 +126,7 @@ func TestOfSeveralProcessesOneBuilds(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			if _, err := newStore(cache, "", build).ensure(t.Context(), controlPlane); err != nil {
+			if err := newStore(cache, build).ensure(t.Context(), controlPlane); err != nil {
 				t.Error(err)
 			}
 		})
@@ -140,74 +139,21 @@ func TestOfSeveralProcessesOneBuilds(t *testing.T) {
 
 func TestAWaitEndsWithItsContext(t *testing.T) {
 	cache := t.TempDir()
-	s := newStore(cache, "", &fakeBuild{})
-	unlock, err := s.lock(t.Context(), filepath.Join(cache, "v1.lock"))
+	s := newStore(cache, &fakeBuild{})
+	unlock, err := s.lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := s.ensure(ctx, controlPlane); !errors.Is(err, context.DeadlineExceeded) {
+	if err := s.ensure(ctx, controlPlane); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
 }
 
-func TestGivenBinariesWin(t *testing.T) {
-	cache, given, build := t.TempDir(), t.TempDir(), &fakeBuild{}
-	give := func(names ...string) {
-		for _, name := range names {
-			if err := os.WriteFile(filepath.Join(given, name), []byte("given"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	s := newStore(cache, given, build)
-
-	if dir, err := s.ensure(t.Context(), controlPlane); err != nil || dir != filepath.Join(cache, "v1") {
-		t.Errorf("a directory that holds nothing: %s, %v", dir, err)
-	}
-	build.names = nil
-
-	give("etcd", "kube-apiserver", "kubectl")
-	dir, err := s.ensure(t.Context(), controlPlane)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range controlPlane {
-		content, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := "built"
-		if _, err := os.Stat(filepath.Join(given, name)); err == nil {
-			want = "given"
-		}
-		if string(content) != want {
-			t.Errorf("%s is %s, not %s", name, content, want)
-		}
-	}
-	if len(build.names) > 0 {
-		t.Errorf("built %v although the cache holds them", build.names)
-	}
-
-	fresh := newStore(t.TempDir(), given, build)
-	if _, err := fresh.ensure(t.Context(), controlPlane); err != nil {
-		t.Fatal(err)
-	}
-	if want := []string{"kube-controller-manager", "kube-scheduler", "kwok"}; !slices.Equal(build.names, want) {
-		t.Errorf("built %v, not %v", build.names, want)
-	}
-
-	give(controlPlane...)
-	build.names = nil
-	if dir, err := fresh.ensure(t.Context(), controlPlane); err != nil || dir != given || build.names != nil {
-		t.Errorf("a directory that holds all: %s, %v, built %v", dir, err, build.names)
-	}
-}
-
 func TestAVersionThatCannotBeObtainedIsAnError(t *testing.T) {
-	_, err := newStore(t.TempDir(), "").ensure(t.Context(), []string{"etcd"})
+	err := newStore(t.TempDir()).ensure(t.Context(), []string{"etcd"})
 	if err == nil || !strings.Contains(err.Error(), "etcd") {
 		t.Errorf("error %v", err)
 	}
