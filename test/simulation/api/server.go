@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 )
 
 // Kind is the plural name of a kind.
@@ -98,14 +99,7 @@ func (o *Object) Memo(of string, build func() any) any {
 }
 
 // Key is the object's namespace and name.
-func (o *Object) Key() string { return key(o.Meta.GetNamespace(), o.Meta.GetName()) }
-
-func key(namespace, name string) string {
-	if namespace == "" {
-		return name
-	}
-	return namespace + "/" + name
-}
+func (o *Object) Key() string { return cache.MetaObjectToName(o.Meta).String() }
 
 func encode(obj metav1.Object) []byte {
 	var v any = obj
@@ -208,7 +202,7 @@ func (s *Server) Cuts() int { return s.cuts }
 
 // Do carries a request out.
 func (s *Server) Do(r Request) (*Object, error) {
-	before := s.objects[r.Kind][key(r.Namespace, r.Name)]
+	before := s.objects[r.Kind][cache.NewObjectName(r.Namespace, r.Name).String()]
 	if r.Verb != "create" && before == nil {
 		return nil, apierrors.NewNotFound(r.Kind.Resource(), r.Name)
 	}
@@ -230,7 +224,7 @@ func (s *Server) create(r *Request) (*Object, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	if s.objects[r.Kind][key(obj.GetNamespace(), obj.GetName())] != nil {
+	if s.objects[r.Kind][cache.MetaObjectToName(obj).String()] != nil {
 		return nil, apierrors.NewAlreadyExists(r.Kind.Resource(), obj.GetName())
 	}
 	s.uids++
@@ -316,16 +310,16 @@ func (s *Server) drop(before *Object, last metav1.Object) *Object {
 
 // remove deletes an object, or marks it where finalizers or a grace period hold it.
 func (s *Server) remove(r *Request, before *Object) (*Object, error) {
-	if r.UID != "" && r.UID != before.Meta.GetUID() {
-		return nil, apierrors.NewConflict(r.Kind.Resource(), r.Name,
-			//nolint:staticcheck // the API server's own words
-			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", r.UID, before.Meta.GetUID()))
+	violated, version := "", before.Meta.GetResourceVersion()
+	switch uid := before.Meta.GetUID(); {
+	case r.UID != "" && r.UID != uid:
+		violated = fmt.Sprintf("UID in precondition: %v, UID in object meta: %v", r.UID, uid)
+	case r.Version != "" && r.Version != version:
+		violated = fmt.Sprintf("ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", r.Version, version)
 	}
-	if v := before.Meta.GetResourceVersion(); r.Version != "" && r.Version != v {
-		return nil, apierrors.NewConflict(r.Kind.Resource(), r.Name,
-			//nolint:staticcheck // the API server's own words
-			fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", r.Version,
-				v))
+	if violated != "" {
+		//nolint:staticcheck // the API server's own words
+		return nil, apierrors.NewConflict(r.Kind.Resource(), r.Name, fmt.Errorf("Precondition failed: %s", violated))
 	}
 	if s.Admit != nil {
 		if err := s.Admit(r, before.Meta, nil); err != nil {

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"strconv"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
@@ -211,18 +210,13 @@ func Define(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, error) 
 
 // Serve serves rules by this CRD from now on. It may cut watches so that they have to list again.
 func (s *Server) Serve(d *Definition, cut bool) {
-	copied := *d.object
-	crd := &copied
+	crd := new(*d.object)
 	before := s.objects[CRDs][crd.Name]
 	crd.UID, crd.Generation = "crd", 1
 	if before != nil {
 		crd.Generation = before.Meta.GetGeneration() + 1
 	}
-	s.version++
-	crd.ResourceVersion = strconv.FormatInt(s.version, 10)
-	after := &Object{Kind: CRDs, Version: s.version, Meta: crd}
-	s.objects[CRDs][crd.Name] = after
-	s.log[CRDs] = append(s.log[CRDs], Event{Version: s.version, Before: before, After: after})
+	s.store(CRDs, before, crd)
 	s.schema = d.schema
 	s.served++
 	if cut {

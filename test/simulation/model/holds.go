@@ -37,7 +37,7 @@ func (v *View) frozenBy(r *rule, seen map[string]bool) string {
 	for i := range r.Spec.Requirements {
 		q := &r.Spec.Requirements[i]
 		if p := q.Pods; p != nil {
-			_, listed := v.Pods[p.Namespace+"/"+p.Selector.String()]
+			_, listed := v.Pods[p.watch()]
 			if !listed && !v.Edited[r.Metadata.UID] && !v.Pruned[r.Metadata.UID] {
 				return "its pods have not been read"
 			}
@@ -79,7 +79,7 @@ func (m *Model) holds(n *node, r *rule, v *View, late bool) answer {
 		q := &r.Spec.Requirements[i]
 		switch {
 		case q.Pods != nil:
-			answer := m.pods(n, r, v.Pods[q.Pods.Namespace+"/"+q.Pods.Selector.String()], v.Now)
+			answer := m.pods(n, r, v.Pods[q.Pods.watch()], v.Now)
 			if h := m.node(n.Metadata.UID); answer == no && v.Process != 0 && r.Spec.rearms() && !h.boot.IsZero() &&
 				!h.under(r.Metadata.UID).opened && v.Now.After(h.booted.Add(2*time.Minute)) {
 				answer = unknown // once the boot is confirmed, a live list decides

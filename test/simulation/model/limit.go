@@ -19,8 +19,7 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 		return false
 	}
 	claimed, all := 0, 0
-	for _, d := range v.Nodes {
-		n := read[node](d)
+	for n := range each[node](v.Nodes) {
 		h := m.node(n.Metadata.UID)
 		u := h.under(r.Metadata.UID)
 		matches := r.Spec.NodeSelector.matches(n.Metadata.Labels)

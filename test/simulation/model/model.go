@@ -194,7 +194,7 @@ func (m *Model) RuleWritten(d Document) {
 	}
 	for i := range r.Spec.Requirements {
 		if p := r.Spec.Requirements[i].Pods; p != nil && p.Selector.valid() {
-			h.watches[p.Namespace+"/"+p.Selector.String()] = true
+			h.watches[p.watch()] = true
 		}
 	}
 	h.last = r

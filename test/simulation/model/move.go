@@ -37,8 +37,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	m.publishes(was, is, v)
 	m.marksReplaced(was, is)
 	m.swept(was, is, v)
-	for _, d := range sorted(v.Rules) {
-		r := read[rule](d)
+	for r := range each[rule](v.Rules) {
 		m.frozen(was, is, r, v)
 		m.stands(was, is, r, v)
 		if m.rules[r.Metadata.UID] != nil && shown != nil {
@@ -116,8 +115,8 @@ func (m *Model) swept(was, is *node, v *View) {
 }
 
 func (v *View) knows(uid string) bool {
-	for _, d := range v.Rules {
-		if read[rule](d).Metadata.UID == uid {
+	for r := range each[rule](v.Rules) {
+		if r.Metadata.UID == uid {
 			return true
 		}
 	}
@@ -169,7 +168,7 @@ func difference(a, b []taint) []string {
 	return out
 }
 
-// sorted ranges over a map in the order of its keys, so that a script fails in the same way each time.
+// sorted ranges over a map in the order of its keys.
 func sorted[V any](of map[string]V) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for _, key := range slices.Sorted(maps.Keys(of)) {

@@ -5,14 +5,16 @@ package model
 
 import (
 	"encoding/json"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 )
 
-// Document is one version of an object. Memo keeps what was read from it.
+// Document is one version of an object. Key is its namespace and name; Memo keeps what was read from it.
 type Document interface {
+	Key() string
 	JSON() []byte
 	Memo(of string, build func() any) any
 }
@@ -108,11 +110,16 @@ func (s *selector) String() string {
 	return strings.Join(parts, ",")
 }
 
+type podsRequirement struct {
+	Namespace string
+	Selector  selector
+}
+
+// watch is the key of the watch of these pods.
+func (p *podsRequirement) watch() string { return p.Namespace + "/" + p.Selector.String() }
+
 type requirement struct {
-	Pods *struct {
-		Namespace string
-		Selector  selector
-	}
+	Pods          *podsRequirement
 	Resource      *struct{ Name string } // the least quantity is 1
 	RuleSatisfied *struct{ Name string }
 }
@@ -219,8 +226,8 @@ func (n *node) claims() map[string]bool {
 // claimedByAnother reports whether another rule claims a taint: then a rule that claims it, too, does not adopt it.
 // What a rule that is gone has claimed may be adopted.
 func (v *View) claimedByAnother(n *node, ruleUID, taintID string) bool {
-	for _, d := range v.Rules {
-		if uid := read[rule](d).Metadata.UID; uid != ruleUID && n.claim(uid) == taintID {
+	for r := range each[rule](v.Rules) {
+		if uid := r.Metadata.UID; uid != ruleUID && n.claim(uid) == taintID {
 			return true
 		}
 	}
@@ -270,6 +277,17 @@ func (n *node) marked(r *rule) bool {
 func (n *node) override() string {
 	action, _, _ := strings.Cut(n.Metadata.Annotations[override], ";")
 	return action
+}
+
+// each ranges over objects in the order of their names, so that a script fails in the same way each time.
+func each[T any](of map[string]Document) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for _, d := range sorted(of) {
+			if !yield(read[T](d)) {
+				return
+			}
+		}
+	}
 }
 
 func read[T any](d Document) *T {

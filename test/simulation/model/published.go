@@ -41,8 +41,7 @@ func (m *Model) marks(r *rule, t string, v *View) {
 		return
 	}
 	marked, all := 0, 0
-	for _, d := range v.Nodes {
-		n := read[node](d)
+	for n := range each[node](v.Nodes) {
 		if c := n.condition(t); m.node(n.Metadata.UID).marker[t] == v.Process || c.ours() && c.Status == "False" &&
 			m.node(n.Metadata.UID).marker[t] != 0 {
 			marked++
@@ -102,8 +101,7 @@ func (m *Model) restPublished(n *node, v *View) {
 		}
 		m.check("published", c.Type == "" || named[t], "no record of node %s names its condition %s", n.Metadata.Name, t)
 		by, open := []*rule{}, false
-		for _, d := range v.Rules {
-			r := read[rule](d)
+		for r := range each[rule](v.Rules) {
 			if !m.rules[r.Metadata.UID].types[t] {
 				continue
 			}

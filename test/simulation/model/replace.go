@@ -174,8 +174,8 @@ func (m *Model) takes(before, after Document, v *View) {
 // claimOf is the NodeClaim by which a node can be handed over; nil if there is none, or it is not clear which it is.
 func (v *View) claimOf(n *node) *claim {
 	var of []*claim
-	for _, d := range v.Claims {
-		if c := read[claim](d); c.about(n) {
+	for c := range each[claim](v.Claims) {
+		if c.about(n) {
 			of = append(of, c)
 		}
 	}
@@ -191,8 +191,7 @@ func (m *Model) restReplaced(r *rule, v *View) {
 	if h == nil || r.Spec.Timeout.Action != "Replace" || v.frozen(r) != "" {
 		return
 	}
-	for _, d := range sorted(v.Nodes) {
-		n := read[node](d)
+	for n := range each[node](v.Nodes) {
 		_, handed := h.handed[n.Metadata.UID]
 		marked, claims := n.Metadata.Annotations[replaced+r.Metadata.Name] != "", r.Spec.Timeout.Replace.Method == "NodeClaim"
 		if marked && !claims && handed && len(h.handed) <= 20 {

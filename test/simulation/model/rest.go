@@ -3,66 +3,59 @@
 
 package model
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// End is how everything is when it has come to rest.
-type End struct {
-	Nodes, Rules, Pods, Claims []Document
-}
-
-// Rest judges the end of a story.
-func (m *Model) Rest(e *End) {
-	v := &View{Now: m.now(), Nodes: map[string]Document{}, Rules: map[string]Document{}, Pods: map[string][]Document{},
-		Claims: map[string]Document{}}
-	for _, d := range e.Rules {
-		r := read[rule](d)
-		v.Rules[r.Metadata.Name] = d
+// Rest judges the end of a story, when everything has come to rest.
+func (m *Model) Rest(nodes, rules, pods, claims []Document) {
+	v := &View{Now: m.now(), Nodes: named(nodes), Rules: named(rules), Claims: named(claims), Running: pods,
+		Pods: map[string][]Document{}}
+	for r := range each[rule](v.Rules) {
 		for i := range r.Spec.Requirements {
 			if p := r.Spec.Requirements[i].Pods; p != nil {
-				key := p.Namespace + "/" + p.Selector.String()
-				v.Pods[key] = nil
-				for _, d := range e.Pods {
-					if p.Selector.matches(read[pod](d).Metadata.Labels) {
-						v.Pods[key] = append(v.Pods[key], d)
-					}
-				}
+				v.Pods[p.watch()] = slices.DeleteFunc(slices.Clone(pods), func(d Document) bool {
+					return !p.Selector.matches(read[pod](d).Metadata.Labels)
+				})
 			}
 		}
 	}
-	v.Running = e.Pods
-	for _, d := range e.Claims {
-		v.Claims[read[claim](d).Metadata.Name] = d
+	for n := range each[node](v.Nodes) {
+		m.restNode(n, v)
 	}
-	for _, d := range e.Nodes {
-		v.Nodes[read[node](d).Metadata.Name] = d
+	for r := range each[rule](v.Rules) {
+		m.restRule(r, v)
 	}
-	for _, d := range e.Nodes {
-		m.restNode(read[node](d), v)
-	}
-	for _, d := range e.Rules {
-		m.restRule(read[rule](d), v)
-	}
-	m.restPods(e, v)
+	m.restPods(v)
 	m.restStarts(v)
+}
+
+// named are objects by their names.
+func named(objects []Document) map[string]Document {
+	out := map[string]Document{}
+	for _, d := range objects {
+		out[d.Key()] = d
+	}
+	return out
 }
 
 // restStarts: a start is counted once, with the record that says that it has ended, or when the node is deleted.
 func (m *Model) restStarts(v *View) {
 	m.Starts = map[string]int{}
-	named := map[string]int{}
+	rules := map[string]int{} // by name
 	for _, h := range m.rules {
-		named[h.last.Metadata.Name]++
+		rules[h.last.Metadata.Name]++
 	}
 	there := map[string]*node{}
-	for _, d := range v.Nodes {
-		n := read[node](d)
+	for n := range each[node](v.Nodes) {
 		there[n.Metadata.UID] = n
 	}
-	for name, d := range v.Rules {
-		if named[name] > 1 {
+	for r := range each[rule](v.Rules) {
+		name, rule, most := r.Metadata.Name, r.Metadata.UID, 0
+		if rules[name] > 1 {
 			continue
 		}
-		rule, most := read[rule](d).Metadata.UID, 0
 		for uid, h := range m.nodes {
 			most += h.under(rule).records
 			n := there[uid]
@@ -75,15 +68,11 @@ func (m *Model) restStarts(v *View) {
 }
 
 func (m *Model) restNode(n *node, v *View) {
-	known := map[string]bool{}
-	for _, d := range v.Rules {
-		known[read[rule](d).Metadata.UID] = true
-	}
 	claimed := n.claims()
 	for key := range sorted(n.Metadata.Annotations) {
 		for _, prefix := range []string{recordPrefix, markerPrefix} {
 			if uid, ok := strings.CutPrefix(key, prefix); ok {
-				m.check("left", known[uid], "node %s has annotation %s of a rule that is gone", n.Metadata.Name, key)
+				m.check("left", v.knows(uid), "node %s has annotation %s of a rule that is gone", n.Metadata.Name, key)
 			}
 		}
 	}
@@ -106,8 +95,8 @@ func (m *Model) restNode(n *node, v *View) {
 // taintsOf are the taints that some rule which selects the node asks for.
 func (m *Model) taintsOf(n *node, v *View) map[string]bool {
 	out := map[string]bool{}
-	for _, d := range v.Rules {
-		if r := read[rule](d); r.Spec.NodeSelector.matches(n.Metadata.Labels) {
+	for r := range each[rule](v.Rules) {
+		if r.Spec.NodeSelector.matches(n.Metadata.Labels) {
 			out[r.Spec.Taint.id()] = true
 		}
 	}
@@ -118,8 +107,7 @@ func (m *Model) taintsOf(n *node, v *View) map[string]bool {
 // it.
 func (m *Model) taintWanted(n *node, id string, v *View) answer {
 	managed, open := false, false
-	for _, d := range v.Rules {
-		r := read[rule](d)
+	for r := range each[rule](v.Rules) {
 		if r.Spec.Taint.id() != id || !r.Spec.NodeSelector.matches(n.Metadata.Labels) {
 			if n.claim(r.Metadata.UID) == id && (r.Spec.Taint.id() != id || v.frozen(r) != "") {
 				open = true
@@ -198,8 +186,7 @@ func (m *Model) restRule(r *rule, v *View) {
 		return
 	}
 	matched, held := 0, 0
-	for _, d := range sorted(v.Nodes) {
-		n := read[node](d)
+	for n := range each[node](v.Nodes) {
 		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) {
 			continue
 		}
@@ -249,8 +236,7 @@ func (m *Model) room(r *rule, v *View) {
 		return
 	}
 	claimed, all, open := 0, 0, ""
-	for _, d := range sorted(v.Nodes) {
-		n := read[node](d)
+	for n := range each[node](v.Nodes) {
 		used := m.node(n.Metadata.UID).under(r.Metadata.UID).used
 		if !s.NodeSelector.matches(n.Metadata.Labels) || n.Spec.Unschedulable && !used {
 			continue

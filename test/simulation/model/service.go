@@ -101,8 +101,8 @@ func (m *Model) evicted(before, after Document) {
 
 // restPods: where a guard has ended, no pod is left that a NoExecute taint evicts, but those that a policy protects.
 // The pods of frozen and suspended rules stay.
-func (m *Model) restPods(e *End, v *View) {
-	for _, d := range e.Pods {
+func (m *Model) restPods(v *View) {
+	for _, d := range v.Running {
 		p := read[pod](d)
 		n := read[node](v.Nodes[p.Spec.NodeName])
 		if n == nil || !n.evicts() || p.Metadata.Labels["example.com/protected"] != "" ||
@@ -110,8 +110,7 @@ func (m *Model) restPods(e *End, v *View) {
 			continue
 		}
 		stays := false
-		for _, d := range v.Rules {
-			r := read[rule](d)
+		for r := range each[rule](v.Rules) {
 			stays = stays || v.frozen(r) != "" && !n.record(r.Metadata.UID).GuardedSince.IsZero()
 		}
 		if !stays {

@@ -34,9 +34,9 @@ type mutant struct {
 
 var mutants = []mutant{
 	{"patches without the test of the UID", "internal/taints/patch.go",
-		`{Op: "test", Path: "/metadata/uid", Value: raw(node.UID)},`,
+		`{Op: "test", Path: "/metadata/uid", Value: node.UID},`,
 		`{Op: "test", Path: map[bool]string{false: "/metadata/uid", true: "/metadata/name"}[MUTANT],
-			Value: raw(map[bool]string{false: string(node.UID), true: node.Name}[MUTANT])},`, "ours", 5000},
+			Value: map[bool]string{false: string(node.UID), true: node.Name}[MUTANT]},`, "ours", 5000},
 	{"the limit is always granted", "internal/fleet/limit.go",
 		`before >= state.available()`, `!MUTANT && before >= state.available()`, "limit", 3000},
 	{"rules act before their evidence has been read", "internal/evidence/sources.go",

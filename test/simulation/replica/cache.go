@@ -4,6 +4,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -16,9 +17,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,7 +38,8 @@ func typed(o *api.Object) client.Object {
 			return o.Meta.(client.Object)
 		}
 		rule := &v1alpha1.NodeReadinessRule{}
-		must(runtime.DefaultUnstructuredConverter.FromUnstructured(o.Meta.(*unstructured.Unstructured).Object, rule))
+		content := o.Meta.(*unstructured.Unstructured).Object
+		utilruntime.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(content, rule))
 		return rule
 	}).(client.Object)
 }
@@ -47,9 +51,7 @@ func stripped(o *api.Object) client.Object {
 	}
 	return o.Memo("stripped", func() any {
 		out, err := node.Strip(typed(o).DeepCopyObject())
-		if err != nil {
-			panic(err)
-		}
+		utilruntime.Must(err)
 		return out
 	}).(client.Object)
 }
@@ -93,7 +95,7 @@ type queued struct {
 	pending []notice
 	initial int // of those, how many are of the list
 	armed   bool
-	hearing **api.Object // where to leave the object that it hears of
+	listens func(notice) // is told before it
 }
 
 type notice struct{ before, after *api.Object }
@@ -149,12 +151,7 @@ func (s *store) pull(server *api.Server, n int) {
 }
 
 func (s *store) apply(before, after *api.Object) {
-	name := ""
-	if after != nil {
-		name = after.Key()
-	} else {
-		name = before.Key()
-	}
+	name := cmp.Or(after, before).Key()
 	before = s.objects[name]
 	if after != nil && s.selects != nil && !s.selects(after) {
 		after = nil // what leaves the selection is deleted
@@ -211,8 +208,8 @@ func (q *queued) hear() {
 	if initial {
 		q.initial--
 	}
-	if q.hearing != nil {
-		*q.hearing = n.after
+	if q.listens != nil {
+		q.listens(n)
 	}
 	switch {
 	case n.before == nil:
@@ -233,9 +230,8 @@ type informer struct {
 
 func (i informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration,
 	error) {
-	h = listening{h, i.store.kind, i.replica}
 	q := i.store.subscribe(h)
-	q.hearing = &i.replica.hearing
+	q.listens = i.replica.heard.note
 	return q, nil
 }
 
@@ -249,7 +245,7 @@ type informers struct {
 
 func (c informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer,
 	error) {
-	return informer{store: c.replica.store(kindOf(obj)), replica: c.replica}, nil
+	return informer{store: c.replica.stores[kindOf(obj)], replica: c.replica}, nil
 }
 
 func (c informers) WaitForCacheSync(context.Context) bool { return true }
@@ -257,7 +253,7 @@ func (c informers) WaitForCacheSync(context.Context) bool { return true }
 // Get reads from the store. A write of this process is waited for.
 func (c informers) Get(_ context.Context, key client.ObjectKey, out client.Object, _ ...client.GetOption) error {
 	s := c.replica.caughtUp(c.replica.cached(kindOf(out)))
-	return found(s.kind, s.objects[storeKey(key)], key, out, stripped)
+	return found(s.kind, s.objects[toolscache.NamespacedNameAsObjectName(key).String()], key, out, stripped)
 }
 
 func (c informers) List(_ context.Context, out client.ObjectList, options ...client.ListOption) error {
@@ -284,7 +280,7 @@ type live struct{ replica *Replica }
 
 func (l live) Get(_ context.Context, key client.ObjectKey, out client.Object, _ ...client.GetOption) error {
 	kind := kindOf(out)
-	object := l.replica.server.Get(kind, storeKey(key))
+	object := l.replica.server.Get(kind, toolscache.NamespacedNameAsObjectName(key).String())
 	l.replica.claimed(object)
 	return found(kind, object, key, out, typed)
 }
@@ -306,13 +302,6 @@ func (r *Replica) claimed(o *api.Object) {
 	if o != nil && o.Kind == api.NodeClaims {
 		r.heard.claims[o.Key()] = o
 	}
-}
-
-func storeKey(key client.ObjectKey) string {
-	if key.Namespace == "" {
-		return key.Name
-	}
-	return key.Namespace + "/" + key.Name
 }
 
 func found(kind api.Kind, o *api.Object, key client.ObjectKey, out client.Object,
@@ -346,12 +335,7 @@ func list(objects []*api.Object, out client.ObjectList, read func(*api.Object) c
 	return meta.SetList(out, items)
 }
 
-type podField map[string]string
-
-func podFields(pod *corev1.Pod) podField {
-	return podField{"spec.nodeName": pod.Spec.NodeName, "status.phase": string(pod.Status.Phase),
+func podFields(pod *corev1.Pod) fields.Set {
+	return fields.Set{"spec.nodeName": pod.Spec.NodeName, "status.phase": string(pod.Status.Phase),
 		"metadata.name": pod.Name}
 }
-
-func (f podField) Has(field string) bool   { _, ok := f[field]; return ok }
-func (f podField) Get(field string) string { return f[field] }

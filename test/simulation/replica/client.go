@@ -10,7 +10,7 @@ import (
 	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,10 +47,11 @@ type Write struct {
 
 // Key is the key of the object that is written.
 func (w *Write) Key() string {
-	return storeKey(client.ObjectKey{Namespace: w.Namespace, Name: w.Name})
+	return toolscache.NewObjectName(w.Namespace, w.Name).String()
 }
 
-// writer is the client of a replica: it reads from the cache, and parks at each write.
+// writer is the client of a replica: it reads from the cache, and parks at each write. The operator neither creates nor
+// applies an object that the simulation has.
 type writer struct {
 	client.Client
 	reader  client.Reader
@@ -67,7 +68,10 @@ func (w writer) List(ctx context.Context, out client.ObjectList, o ...client.Lis
 	return w.reader.List(ctx, out, o...)
 }
 
-func (w writer) Status() client.SubResourceWriter { return status{w} }
+func (w writer) Status() client.SubResourceWriter {
+	w.sub = "status"
+	return status{writer: w}
+}
 
 func (w writer) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
 	body, err := patch.Data(obj)
@@ -85,10 +89,6 @@ func (w writer) Update(_ context.Context, obj client.Object, _ ...client.UpdateO
 	return w.do(api.Request{Verb: "update", Body: body}, obj)
 }
 
-func (w writer) Create(context.Context, client.Object, ...client.CreateOption) error {
-	panic("the simulation knows no object that the operator creates")
-}
-
 func (w writer) Delete(_ context.Context, obj client.Object, options ...client.DeleteOption) error {
 	o := client.DeleteOptions{}
 	o.ApplyOptions(options)
@@ -99,30 +99,19 @@ func (w writer) Delete(_ context.Context, obj client.Object, options ...client.D
 	return w.do(r, obj)
 }
 
-func (w writer) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-	panic("the simulation knows no object that the operator applies")
-}
-
 // status writes the subresource.
-type status struct{ writer }
-
-func (s status) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
-	panic("there is no such subresource")
+type status struct {
+	client.SubResourceWriter
+	writer writer
 }
 
 func (s status) Update(ctx context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
-	s.sub = "status"
 	return s.writer.Update(ctx, obj)
 }
 
 func (s status) Patch(ctx context.Context, obj client.Object, patch client.Patch,
 	_ ...client.SubResourcePatchOption) error {
-	s.sub = "status"
 	return s.writer.Patch(ctx, obj, patch)
-}
-
-func (s status) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
-	panic("the simulation knows no object that the operator applies")
 }
 
 // do parks until the write has met its fate.

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/test/simulation/api"
@@ -32,9 +34,9 @@ type following struct {
 // Follow implements evidence.Informers.
 func (f followers) Follow(_ context.Context, w *evidence.Watch) evidence.Informer {
 	chosen, err := labels.Parse(w.Options.LabelSelector)
-	must(err)
+	utilruntime.Must(err)
 	running, err := fields.ParseSelector(w.Options.FieldSelector)
-	must(err)
+	utilruntime.Must(err)
 	selects := func(o *api.Object) bool {
 		pod := o.Meta.(*corev1.Pod)
 		return pod.Namespace == w.Namespace && chosen.Matches(labels.Set(pod.Labels)) && running.Matches(podFields(pod))
@@ -44,10 +46,23 @@ func (f followers) Follow(_ context.Context, w *evidence.Watch) evidence.Informe
 	out.store.follows = out
 	f.replica.World.Watches(api.Pods, w.Namespace, w.Options.LabelSelector)
 	q := out.store.subscribe(nil)
-	q.handler = heard{out, q}
+	q.handler = toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			w.Changed(obj)
+			if initial && q.initial == 0 {
+				f.replica.after(0, w.StateChanged)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			if before.(*corev1.Pod).ResourceVersion != after.(*corev1.Pod).ResourceVersion {
+				w.Changed(before, after)
+			}
+		},
+		DeleteFunc: func(obj any) { w.Changed(obj) },
+	}
 	out.store.synced = func() {
 		if q.initial == 0 {
-			f.replica.background = append(f.replica.background, w.StateChanged)
+			f.replica.after(0, w.StateChanged)
 		}
 	}
 	f.replica.evidence[out.key] = out
@@ -86,7 +101,7 @@ func (f *following) ByNode(node string) []any {
 		o := f.store.objects[name]
 		pod := o.Memo("stripped", func() any {
 			pod, err := f.watch.Strip(typed(o).DeepCopyObject())
-			must(err)
+			utilruntime.Must(err)
 			return pod
 		})
 		if slices.Contains(evidence.NodesOf(pod), node) {
@@ -95,26 +110,3 @@ func (f *following) ByNode(node string) []any {
 	}
 	return out
 }
-
-// heard is the handler of a watch of pods.
-type heard struct {
-	f *following
-	q *queued
-}
-
-func (h heard) tell(objects ...any) { h.f.watch.Changed(objects...) }
-
-func (h heard) OnAdd(obj any, initial bool) {
-	h.tell(obj)
-	if initial && h.q.initial == 0 {
-		h.f.replica.background = append(h.f.replica.background, h.f.watch.StateChanged)
-	}
-}
-
-func (h heard) OnUpdate(before, after any) {
-	if before.(*corev1.Pod).ResourceVersion != after.(*corev1.Pod).ResourceVersion {
-		h.tell(before, after)
-	}
-}
-
-func (h heard) OnDelete(obj any) { h.tell(obj) }

@@ -6,28 +6,32 @@ package replica
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// queue is a controller's work queue: a set without order. It implements workqueue.TypedRateLimitingInterface.
+// queue is a controller's work queue: a set without order. Of workqueue.TypedRateLimitingInterface it implements what
+// the controllers and their sources call.
 type queue struct {
-	now      func() time.Time
-	ready    map[reconcile.Request]bool
-	later    map[reconcile.Request]time.Time
-	working  map[reconcile.Request]bool
-	failures map[reconcile.Request]int
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	limiter workqueue.TypedRateLimiter[reconcile.Request]
+	now     func() time.Time
+	ready   map[reconcile.Request]bool
+	later   map[reconcile.Request]time.Time
+	working map[reconcile.Request]bool
 }
 
 func newQueue(now func() time.Time) *queue {
 	return &queue{now: now, ready: map[reconcile.Request]bool{}, later: map[reconcile.Request]time.Time{},
-		working: map[reconcile.Request]bool{}, failures: map[reconcile.Request]int{}}
+		working: map[reconcile.Request]bool{},
+		limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](20*time.Millisecond, 15*time.Second)}
 }
 
 func (q *queue) Add(r reconcile.Request) {
@@ -43,29 +47,18 @@ func (q *queue) AddAfter(r reconcile.Request, d time.Duration) {
 	q.later[r] = at
 }
 
-func (q *queue) AddRateLimited(r reconcile.Request) {
-	q.failures[r]++
-	q.AddAfter(r, min(20*time.Millisecond<<min(q.failures[r]-1, 20), 15*time.Second))
-}
+func (q *queue) AddRateLimited(r reconcile.Request) { q.AddAfter(r, q.limiter.When(r)) }
 
-func (q *queue) Forget(r reconcile.Request)            { delete(q.failures, r) }
-func (q *queue) NumRequeues(r reconcile.Request) int   { return q.failures[r] }
-func (q *queue) Len() int                              { return len(q.ready) }
-func (q *queue) Get() (r reconcile.Request, shut bool) { return r, true }
-func (q *queue) Done(r reconcile.Request)              { delete(q.working, r) }
-func (q *queue) ShutDown()                             {}
-func (q *queue) ShutDownWithDrain()                    {}
-func (q *queue) ShuttingDown() bool                    { return false }
-func (q *queue) result(r reconcile.Request, res reconcile.Result, err error) {
+// done ends the work on a request.
+func (q *queue) done(r reconcile.Request, res reconcile.Result, err error) {
 	delete(q.working, r)
-	switch {
-	case err != nil:
+	if err != nil {
 		q.AddRateLimited(r)
-	case res.RequeueAfter > 0:
-		q.Forget(r)
+		return
+	}
+	q.limiter.Forget(r)
+	if res.RequeueAfter > 0 {
 		q.AddAfter(r, res.RequeueAfter)
-	default:
-		q.Forget(r)
 	}
 }
 
@@ -82,20 +75,20 @@ func (q *queue) due() []reconcile.Request {
 			out = append(out, r)
 		}
 	}
-	slices.SortFunc(out, func(a, b reconcile.Request) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(out, func(a, b reconcile.Request) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
 // next is when a request becomes ready; zero, if none does.
 func (q *queue) next() time.Time {
+	return earliest(slices.Collect(maps.Values(q.later))...)
+}
+
+// earliest is the first of some times; zero if there is none.
+func earliest(times ...time.Time) time.Time {
 	var first time.Time
-	for at := range maps.Values(q.later) {
-		if first.IsZero() || at.Before(first) {
+	for _, at := range times {
+		if first.IsZero() || !at.IsZero() && at.Before(first) {
 			first = at
 		}
 	}
@@ -103,38 +96,25 @@ func (q *queue) next() time.Time {
 }
 
 // enqueue is what source.Kind makes of a queue: a handler.
-type enqueue struct {
-	queue *queue
-	when  predicate.TypedPredicate[*corev1.Node]
-}
-
-var _ toolscache.ResourceEventHandler = enqueue{}
-
-func (e enqueue) add(obj any) {
-	e.queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj.(client.Object))})
-}
-
-func (e enqueue) OnAdd(obj any, initial bool) {
-	if n, ok := obj.(*corev1.Node); !ok || e.when == nil ||
-		e.when.Create(event.TypedCreateEvent[*corev1.Node]{Object: n, IsInInitialList: initial}) {
-		e.add(obj)
+func enqueue[T client.Object](q *queue, when ...predicate.TypedPredicate[T]) toolscache.ResourceEventHandler {
+	relevant := predicate.And(when...)
+	add := func(obj T, ok bool) {
+		if ok {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+		}
 	}
-}
-
-func (e enqueue) OnUpdate(before, after any) {
-	n, ok := after.(*corev1.Node)
-	if !ok || e.when == nil {
-		e.add(after)
-		return
-	}
-	if e.when.Update(event.TypedUpdateEvent[*corev1.Node]{ObjectOld: before.(*corev1.Node), ObjectNew: n}) {
-		e.add(after)
-	}
-}
-
-func (e enqueue) OnDelete(obj any) {
-	if n, ok := obj.(*corev1.Node); !ok || e.when == nil ||
-		e.when.Delete(event.TypedDeleteEvent[*corev1.Node]{Object: n}) {
-		e.add(obj)
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			e := event.TypedCreateEvent[T]{Object: obj.(T), IsInInitialList: initial}
+			add(e.Object, relevant.Create(e))
+		},
+		UpdateFunc: func(before, after any) {
+			e := event.TypedUpdateEvent[T]{ObjectOld: before.(T), ObjectNew: after.(T)}
+			add(e.ObjectNew, relevant.Update(e))
+		},
+		DeleteFunc: func(obj any) {
+			e := event.TypedDeleteEvent[T]{Object: obj.(T)}
+			add(e.Object, relevant.Delete(e))
+		},
 	}
 }

@@ -16,6 +16,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -31,7 +32,6 @@ import (
 
 // Replica is one process of the operator, which is killed and started again.
 type Replica struct {
-	Number int
 	// Up and Leads are whether it runs, and whether it leads. Deposed: it led, and has not noticed that it does not.
 	Up, Leads, Deposed bool
 	// Parked are the writes that wait for their fate, in the order in which they were made.
@@ -42,7 +42,6 @@ type Replica struct {
 	process int // counts the processes of all replicas
 	started time.Time
 	heard   *ears
-	hearing *api.Object
 	server  *api.Server
 
 	operator    *operator.Replica
@@ -102,7 +101,7 @@ func init() { ctrl.SetLogger(logr.Discard()) }
 
 // New is a replica that is down.
 func New(number int, w *World) *Replica {
-	return &Replica{Number: number, process: number, World: w, server: w.Server}
+	return &Replica{process: number, World: w, server: w.Server}
 }
 
 // Now is the process's clock.
@@ -134,7 +133,7 @@ func (r *Replica) Start() {
 		Direct: writer{reader: live{r}, replica: r, direct: true}, Informers: followers{r},
 		Recorder: silent{}, Clock: r, After: r.after, Admission: func() nodeadmission.Kind { return engine },
 	}, options)
-	must(err)
+	utilruntime.Must(err)
 }
 
 // after runs a function when a time has passed.
@@ -169,7 +168,7 @@ func (r *Replica) Kill() {
 	for t := range r.tasks {
 		t.stop()
 	}
-	*r = Replica{Number: r.Number, process: r.process, World: r.World, server: r.server}
+	*r = Replica{process: r.process, World: r.World, server: r.server}
 }
 
 // Lead makes the process the leader: its controllers start.
@@ -178,22 +177,16 @@ func (r *Replica) Lead() {
 	nodes := &controller{name: "node", reconciler: r.operator.Nodes, queue: newQueue(r.Now)}
 	rules := &controller{name: "rule", reconciler: r.operator.Status, queue: newQueue(r.Now)}
 	r.controllers = []*controller{nodes, rules}
-	must(r.operator.NodeRules.Start(r.ctx, nodes.queue))
-	must(r.operator.StatusQueue.Start(r.ctx, rules.queue))
-	nodes.source = r.stores[api.Nodes].subscribe(enqueue{nodes.queue, r.operator.Nodes.Relevant()})
-	rules.source = r.stores[api.Rules].subscribe(enqueue{queue: rules.queue})
+	utilruntime.Must(r.operator.NodeRules.Start(r.ctx, nodes.queue))
+	utilruntime.Must(r.operator.StatusQueue.Start(r.ctx, rules.queue))
+	nodes.source = r.stores[api.Nodes].subscribe(enqueue(nodes.queue, r.operator.Nodes.Relevant()))
+	rules.source = r.stores[api.Rules].subscribe(enqueue[*v1alpha1.NodeReadinessRule](rules.queue))
 	if r.operator.Evictions != nil {
 		evictions := &controller{name: "eviction", reconciler: r.operator.Evictions, queue: newQueue(r.Now)}
-		evictions.source = r.stores[api.Nodes].subscribe(enqueue{evictions.queue, eviction.Relevant()})
+		evictions.source = r.stores[api.Nodes].subscribe(enqueue(evictions.queue, eviction.Relevant()))
 		r.controllers = append(r.controllers, evictions)
 	}
 	r.progress()
-}
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
 }
 
 // progress lets the controllers begin once nodes and rules are synced.
@@ -203,8 +196,6 @@ func (r *Replica) progress() {
 		r.operator.NodeRules.Begin()
 	}
 }
-
-func (r *Replica) store(k api.Kind) *store { return r.stores[k] }
 
 // caughtUp is the store of a kind, which has seen this process's own writes.
 func (r *Replica) caughtUp(k api.Kind) *store {
@@ -242,16 +233,14 @@ func (r *Replica) watched(k api.Kind) []*store {
 // Deliver brings up to n events of a kind into its store.
 func (r *Replica) Deliver(k api.Kind, n int) {
 	for _, s := range r.watched(k) {
-		if s.follows == nil {
-			s.pull(r.server, n)
-			continue
-		}
-		if s.stale() && r.World.Forbidden() {
+		if s.follows != nil && s.stale() && r.World.Forbidden() {
 			s.follows.fail("pods is forbidden")
 			continue
 		}
 		s.pull(r.server, n)
-		s.follows.fail("")
+		if s.follows != nil {
+			s.follows.fail("")
+		}
 	}
 	if r.Up {
 		r.progress()
@@ -297,14 +286,13 @@ func (r *Replica) NotifyAll(k api.Kind) {
 
 // Background runs what was left to run in the background, and what was to run by now.
 func (r *Replica) Background() {
-	for i := 0; i < len(r.timers); {
-		if t := r.timers[i]; t.at.After(r.Now()) {
-			i++
-		} else {
-			r.timers = slices.Delete(r.timers, i, i+1)
-			r.background = append(r.background, t.f)
+	r.timers = slices.DeleteFunc(r.timers, func(t timer) bool {
+		if t.at.After(r.Now()) {
+			return false
 		}
-	}
+		r.background = append(r.background, t.f)
+		return true
+	})
 	for len(r.background) > 0 {
 		f := r.background[0]
 		r.background = r.background[1:]
@@ -350,7 +338,7 @@ func (r *Replica) start(c *controller, request reconcile.Request) {
 		t.yield = yield
 		deepen(0)
 		result, err := c.reconciler.Reconcile(ctx, request)
-		c.queue.result(request, result, err)
+		c.queue.done(request, result, err)
 	})
 	r.tasks[t] = true
 	r.resume(t)
@@ -409,21 +397,16 @@ func (r *Replica) Idle() bool {
 
 // Next is the process's next deadline; zero, if it has none.
 func (r *Replica) Next() time.Time {
-	var first time.Time
+	var all []time.Time
 	for _, t := range r.timers {
-		if first.IsZero() || t.at.Before(first) {
-			first = t.at
-		}
+		all = append(all, t.at)
 	}
 	for _, c := range r.controllers {
-		if r.Deposed {
-			break
-		}
-		if at := c.queue.next(); !at.IsZero() && (first.IsZero() || at.Before(first)) {
-			first = at
+		if !r.Deposed {
+			all = append(all, c.queue.next())
 		}
 	}
-	return first
+	return earliest(all...)
 }
 
 // silent records no events.

@@ -4,6 +4,7 @@
 package replica
 
 import (
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nodegate/nodegate/internal/fleet"
@@ -13,7 +14,7 @@ import (
 // played at the same time are counted together.
 func Starts() map[string]int {
 	families, err := metrics.Registry.Gather()
-	must(err)
+	utilruntime.Must(err)
 	out := map[string]int{}
 	for _, f := range families {
 		if f.GetName() != "node_readiness_startups_total" {

@@ -4,13 +4,12 @@
 package replica
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -31,40 +30,15 @@ type ears struct {
 	foreign bool
 }
 
-// listening is a handler that notes what it heard.
-type listening struct {
-	toolscache.ResourceEventHandler
-	kind    api.Kind
-	replica *Replica
-}
-
-func (l listening) OnAdd(obj any, initial bool) {
-	l.hear(obj)
-	l.ResourceEventHandler.OnAdd(obj, initial)
-}
-
-func (l listening) OnUpdate(before, after any) {
-	l.hear(after)
-	l.ResourceEventHandler.OnUpdate(before, after)
-}
-
-func (l listening) OnDelete(obj any) {
-	if l.kind == api.Rules {
-		delete(l.replica.heard.rules, obj.(client.Object).GetName())
-	}
-	l.ResourceEventHandler.OnDelete(obj)
-}
-
-func (l listening) hear(obj any) {
-	heard := l.replica.heard
-	switch o := obj.(type) {
-	case *apiextensionsv1.CustomResourceDefinition:
-		heard.foreign = o.Labels[ForeignLabel] != ""
-	case client.Object:
-		if l.kind != api.Rules {
-			return
-		}
-		heard.rule(l.replica.hearing)
+// note notes what a handler is about to be told.
+func (e *ears) note(n notice) {
+	switch o := cmp.Or(n.after, n.before); {
+	case o.Kind == api.Rules && n.after == nil:
+		delete(e.rules, o.Key())
+	case o.Kind == api.Rules:
+		e.rule(o)
+	case o.Kind == api.CRDs && n.after != nil:
+		e.foreign = o.Meta.GetLabels()[ForeignLabel] != ""
 	}
 }
 
@@ -83,14 +57,12 @@ func (e *ears) rule(o *api.Object) {
 // view is what the process was shown.
 func (r *Replica) view() *model.View {
 	v := &model.View{Process: r.process, Started: r.started, Now: r.Now(), Foreign: r.heard.foreign,
-		Nodes: map[string]model.Document{}, Rules: map[string]model.Document{}, Pods: map[string][]model.Document{},
+		Nodes: map[string]model.Document{}, Rules: maps.Clone(r.heard.rules), Claims: maps.Clone(r.heard.claims),
+		Pods: map[string][]model.Document{}, Leaving: r.leaving(),
 		Edited: maps.Clone(r.heard.edited), Pruned: maps.Clone(r.heard.pruned)}
 	for name, o := range r.stores[api.Nodes].objects {
 		v.Nodes[name] = o
 	}
-	v.Leaving = r.leaving()
-	maps.Copy(v.Rules, r.heard.rules)
-	v.Claims = maps.Clone(r.heard.claims)
 	for key, f := range r.evidence {
 		if !f.store.listed || f.told != "" {
 			continue
@@ -110,10 +82,8 @@ func (r *Replica) view() *model.View {
 // leaving reports whether a node is gone from the store, and the controller of nodes has not looked for it since.
 func (r *Replica) leaving() bool {
 	nodes, stored := r.controllers[0], r.stores[api.Nodes].objects
-	for _, n := range nodes.source.pending {
-		if n.after == nil {
-			return true
-		}
+	if slices.ContainsFunc(nodes.source.pending, func(n notice) bool { return n.after == nil }) {
+		return true
 	}
 	for _, requests := range []map[reconcile.Request]bool{nodes.queue.ready, nodes.queue.working} {
 		for request := range requests {

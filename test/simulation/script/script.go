@@ -6,7 +6,6 @@
 package script
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -106,18 +105,6 @@ func (s *Step) String() string {
 	text := fmt.Sprintf(format, s.Node, s.Rule, s.Pod, s.Replica, s.Of, s.Value, s.N)
 	text, _, _ = strings.Cut(text, "%!(EXTRA")
 	return text
-}
-
-// Known reports whether a step has a meaning.
-func Known(do string) bool { _, ok := words[do]; return ok }
-
-// Parse reads a script that was kept.
-func Parse(raw []byte) (*Script, error) {
-	s := &Script{}
-	if err := json.Unmarshal(raw, s); err != nil {
-		return nil, fmt.Errorf("reading a script: %w", err)
-	}
-	return s, nil
 }
 
 // Shrink leaves steps out while the script still fails, until none can be left out, or tries are used up.

@@ -24,7 +24,7 @@ func TestStoriesAreInWords(t *testing.T) {
 	for seed := range uint64(50) {
 		s := Generate(seed, 100)
 		for i := range s.Steps {
-			if text := s.Steps[i].String(); !Known(s.Steps[i].Do) || strings.Contains(text, "%!") {
+			if text := s.Steps[i].String(); text == s.Steps[i].Do || strings.Contains(text, "%!") {
 				t.Errorf("step %q: %s", s.Steps[i].Do, text)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/nodegate/nodegate/test/simulation/api"
 )
@@ -130,33 +132,25 @@ func (w *World) review(path string, user authenticationv1.UserInfo, sub string, 
 				answer.Result.Message))
 		case len(answer.Patch) > 0:
 			patch, err := jsonpatch.DecodePatch(answer.Patch)
-			must(err)
+			utilruntime.Must(err)
 			raw, err := patch.Apply(request.Object.Raw)
-			must(err)
+			utilruntime.Must(err)
 			node := after.(*corev1.Node)
 			*node = corev1.Node{}
-			must(json.Unmarshal(raw, node))
+			utilruntime.Must(json.Unmarshal(raw, node))
 		}
 		return nil
 	}
 	return nil
 }
 
+// encoded is an object as a review has it: nothing, if there is none.
 func encoded(o runtime.Object) []byte {
-	switch o := o.(type) {
-	case *corev1.Node:
-		if o == nil {
-			return nil
-		}
-	case *corev1.Pod:
-		if o == nil {
-			return nil
-		}
-	case nil:
+	raw, err := json.Marshal(o)
+	utilruntime.Must(err)
+	if string(raw) == "null" {
 		return nil
 	}
-	raw, err := json.Marshal(o)
-	must(err)
 	return raw
 }
 
@@ -166,14 +160,8 @@ func object(n *corev1.Node) map[string]any {
 		return nil
 	}
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(n)
-	must(err)
+	utilruntime.Must(err)
 	return out
-}
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
 }
 
 // evict does what the node controller does: it announces and deletes each pod that does not tolerate a NoExecute taint
@@ -194,7 +182,7 @@ func (w *World) evict() {
 			continue
 		}
 		w.podStatus(pod, "node-controller", func(p *corev1.Pod) {
-			p.Status.Conditions = append(withoutCondition(p.Status.Conditions, corev1.DisruptionTarget), corev1.PodCondition{
+			p.Status.Conditions = append(without(p.Status.Conditions, corev1.DisruptionTarget), corev1.PodCondition{
 				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager",
 				LastTransitionTime: metav1.NewTime(w.now.UTC().Truncate(1e9))})
 		})
@@ -214,12 +202,7 @@ func evicting(node *corev1.Node) string {
 	return strings.Join(all, ",")
 }
 
-func withoutCondition(conditions []corev1.PodCondition, t corev1.PodConditionType) []corev1.PodCondition {
-	var out []corev1.PodCondition
-	for i := range conditions {
-		if conditions[i].Type != t {
-			out = append(out, conditions[i])
-		}
-	}
-	return out
+// without removes the condition of a type.
+func without(conditions []corev1.PodCondition, t corev1.PodConditionType) []corev1.PodCondition {
+	return slices.DeleteFunc(conditions, func(c corev1.PodCondition) bool { return c.Type == t })
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/nodegate/nodegate/test/simulation/api"
 	"github.com/nodegate/nodegate/test/simulation/script"
@@ -72,7 +73,7 @@ func (w *World) launch(s *script.Step) {
 
 func (w *World) patchClaim(name, sub string, patch map[string]any) {
 	raw, err := json.Marshal(patch)
-	must(err)
+	utilruntime.Must(err)
 	w.send(api.Request{User: "karpenter", Verb: "patch", Patch: types.MergePatchType, Kind: api.NodeClaims, Name: name,
 		Sub: sub, Body: raw})
 }

@@ -147,7 +147,7 @@ func (w *World) lose(n int, lost bool) {
 		}
 	})
 	w.change(n, "node-controller", "", func(node *corev1.Node) {
-		node.Spec.Taints = without(node.Spec.Taints, corev1.TaintNodeUnreachable)
+		untaint(node, corev1.TaintNodeUnreachable)
 		if lost {
 			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnreachable,
 				Effect: corev1.TaintEffectNoExecute, TimeAdded: &now})
@@ -177,10 +177,7 @@ func (w *World) register(s *script.Step, edit func(*corev1.Node)) {
 	edit(node)
 	delete(w.lost, s.Node)
 	w.send(api.Request{User: "kubelet", Verb: "create", Kind: api.Nodes, Name: node.Name, Object: node})
-	w.change(s.Node, "node-controller", "", func(n *corev1.Node) {
-		n.Spec.Taints = without(n.Spec.Taints,
-			corev1.TaintNodeNotReady)
-	})
+	w.change(s.Node, "node-controller", "", func(n *corev1.Node) { untaint(n, corev1.TaintNodeNotReady) })
 }
 
 // replace is a remediator: it deletes a node that a rule has handed over, and another one registers.
@@ -198,21 +195,15 @@ func (w *World) replace(s *script.Step) {
 	}
 }
 
-func without(taints []corev1.Taint, key string) []corev1.Taint {
-	var out []corev1.Taint
-	for _, t := range taints {
-		if t.Key != key {
-			out = append(out, t)
-		}
-	}
-	return out
+func untaint(n *corev1.Node, key string) {
+	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 }
 
 // taint puts a taint on a node, or takes it off: key:effect.
 func (w *World) taint(s *script.Step) {
 	key, effect, _ := strings.Cut(s.Value, ":")
 	w.change(s.Node, "admin", "", func(n *corev1.Node) {
-		n.Spec.Taints = without(n.Spec.Taints, key)
+		untaint(n, key)
 		if s.Do == "node.taint" {
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffect(effect)})
 		}

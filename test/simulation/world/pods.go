@@ -95,6 +95,6 @@ func (w *World) started(n int, pod *corev1.Pod, ready bool) {
 			since = c.LastTransitionTime
 		}
 	}
-	pod.Status.Conditions = append(withoutCondition(pod.Status.Conditions, corev1.PodReady), corev1.PodCondition{
+	pod.Status.Conditions = append(without(pod.Status.Conditions, corev1.PodReady), corev1.PodCondition{
 		Type: corev1.PodReady, Status: status, LastTransitionTime: since})
 }

@@ -7,6 +7,7 @@ package world
 
 import (
 	"fmt"
+	"hash/fnv"
 	"strings"
 	"time"
 
@@ -156,7 +157,7 @@ func (w *World) rest() {
 			w.now = next
 		}
 	}
-	w.Model.Rest(w.end())
+	w.Model.Rest(w.all(api.Nodes), w.all(api.Rules), w.all(api.Pods), w.all(api.NodeClaims))
 }
 
 // recover starts all replicas, and ends those that have lost their lease.
@@ -228,18 +229,12 @@ func (w *World) answer(r *replica.Replica, k int, fate replica.Fate) {
 		}
 		w.wrote = w.now
 		w.writes++
-		w.digest = w.digest*31 + hash(req.Body)
+		body := fnv.New64a()
+		_, _ = body.Write(req.Body)
+		w.digest = w.digest*31 + body.Sum64()
 		w.Model.Move(string(req.Kind), document(before), document(after), write.View)
 		return object, nil
 	})
-}
-
-func hash(b []byte) uint64 {
-	h := uint64(14695981039346656037)
-	for _, c := range b {
-		h = (h ^ uint64(c)) * 1099511628211
-	}
-	return h
 }
 
 // document is an object for the model, nil for none.
@@ -250,17 +245,14 @@ func document(o *api.Object) model.Document {
 	return o
 }
 
-// end is how everything is.
-func (w *World) end() *model.End {
-	e := &model.End{}
-	for kind, out := range map[api.Kind]*[]model.Document{api.Nodes: &e.Nodes, api.Rules: &e.Rules, api.Pods: &e.Pods,
-		api.NodeClaims: &e.Claims} {
-		all, _ := w.server.List(kind)
-		for _, o := range all {
-			*out = append(*out, o)
-		}
+// all are the objects of a kind, for the model.
+func (w *World) all(kind api.Kind) []model.Document {
+	objects, _ := w.server.List(kind)
+	out := make([]model.Document, len(objects))
+	for i, o := range objects {
+		out[i] = o
 	}
-	return e
+	return out
 }
 
 // Predicate is the name of the predicate that a failure is of.
