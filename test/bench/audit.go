@@ -4,12 +4,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -17,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 const (
@@ -49,16 +48,14 @@ type requests struct {
 	other                map[string]int
 	all                  int                    // but watches, and the looks for other controllers
 	latest               string                 // of all
-	watches              int                    // that have ended
 	statusTimes          map[string][]time.Time // rule by rule
 	failed               map[string]int         // by what was asked for and the answer
 }
 
-// count adds a request. Watches are counted separately, when they end, as they do from time to time.
+// count adds a request.
 func (r *requests) count(e *auditv1.Event) {
 	if e.Verb == "watch" {
-		r.watches++
-		return
+		return // it is logged when it ends, as it does from time to time
 	}
 	object, code := ptr.Deref(e.ObjectRef, auditv1.ObjectReference{}), ptr.Deref(e.ResponseStatus, metav1.Status{}).Code
 	resource := strings.TrimSuffix(object.Resource+"/"+object.Subresource, "/")
@@ -101,34 +98,18 @@ func newAuditLog(path string) *auditLog { return &auditLog{path: path} }
 
 // read adds what is new of a user to the requests, and reports whether there was any.
 func (l *auditLog) read(user string, r *requests) (bool, error) {
-	f, err := os.Open(l.path)
+	events, offset, err := cluster.ReadAuditFrom[auditv1.Event](l.path, l.offset)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = f.Close() }()
-	if _, err := f.Seek(l.offset, io.SeekStart); err != nil {
-		return false, err
-	}
-	text, err := io.ReadAll(f)
-	if err != nil {
-		return false, err
-	}
-	text = text[:bytes.LastIndexByte(text, '\n')+1] // the rest is being written
-	l.offset += int64(len(text))
+	l.offset = offset
 	before := r.all
-	for line := range bytesLines(text) {
-		e := &auditv1.Event{}
-		if err := json.Unmarshal(line, e); err != nil {
-			return false, fmt.Errorf("%s: %w", l.path, err)
-		}
-		if e.User.Username == user {
-			r.count(e)
+	for i := range events {
+		if events[i].User.Username == user {
+			r.count(&events[i])
 		}
 	}
-	return r.all > before, nil
+	return r.all > before, err
 }
 
 // quiet waits until a user has asked for nothing for a while.
@@ -150,15 +131,4 @@ func (l *auditLog) quiet(ctx context.Context, user string, r *requests) error {
 		}
 	}
 	return nil
-}
-
-// bytesLines are the lines that have something in them.
-func bytesLines(text []byte) func(yield func([]byte) bool) {
-	return func(yield func([]byte) bool) {
-		for line := range bytes.Lines(text) {
-			if line = bytes.TrimRight(line, "\n"); len(line) > 0 && !yield(line) {
-				return
-			}
-		}
-	}
 }

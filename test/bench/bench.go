@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -43,7 +42,6 @@ type bench struct {
 	*options
 	cluster  *cluster.Cluster
 	operator string // the binary
-	scratch  string
 	admin    kubernetes.Interface
 	writer   *writer
 	watch    *observer
@@ -51,19 +49,17 @@ type bench struct {
 }
 
 func newBench(ctx context.Context, o *options) (b *bench, err error) {
-	b = &bench{options: o, operator: o.operator}
+	b = &bench{options: o}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())
 		}
 	}()
-	if b.scratch, err = os.MkdirTemp("", "nodegate-bench-"); err != nil {
-		return b, err
-	}
-	if err := b.findOperator(ctx); err != nil {
-		return b, err
-	}
 	if err := b.startCluster(ctx); err != nil {
+		return b, err
+	}
+	say("building the operator")
+	if b.operator, err = b.cluster.Binary(ctx, "manager"); err != nil {
 		return b, err
 	}
 	if err := b.connect(); err != nil {
@@ -73,35 +69,13 @@ func newBench(ctx context.Context, o *options) (b *bench, err error) {
 }
 
 func (b *bench) close() error {
-	var errs []error
 	if b.watch != nil {
 		b.watch.stop()
 	}
 	if b.cluster != nil {
-		errs = append(errs, b.cluster.Stop())
+		return b.cluster.Stop()
 	}
-	if b.scratch != "" {
-		errs = append(errs, os.RemoveAll(b.scratch))
-	}
-	return errors.Join(errs...)
-}
-
-// findOperator builds the operator if it is not given.
-func (b *bench) findOperator(ctx context.Context) error {
-	if b.operator != "" {
-		path, err := filepath.Abs(b.operator)
-		if err == nil {
-			_, err = os.Stat(path)
-		}
-		b.operator = path
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
-	defer cancel()
-	say("building the operator")
-	var err error
-	b.operator, err = cluster.BinaryIn(ctx, b.scratch, "manager")
-	return err
+	return nil
 }
 
 func (b *bench) startCluster(ctx context.Context) (err error) {
@@ -133,7 +107,7 @@ func (b *bench) connect() (err error) {
 	for i := range b.nodes {
 		b.writer.names = append(b.writer.names, nodeName(i))
 	}
-	b.watch = newObserver(b.admin, b.writer.names)
+	b.watch = newObserver(b.writer.names)
 	return nil
 }
 
@@ -168,9 +142,7 @@ func (b *bench) createNodes(ctx context.Context) error {
 	if err := b.createPods(ctx); err != nil {
 		return err
 	}
-	if err := b.watch.start(ctx); err != nil {
-		return err
-	}
+	b.watch.start(b.cluster)
 	say("warming up the API server")
 	for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse} {
 		if _, err := b.turn(ctx, status); err != nil {

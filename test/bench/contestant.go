@@ -4,16 +4,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -32,13 +30,10 @@ const (
 type contestant struct {
 	name, user string
 	process    cluster.Process
-	// apply makes it act, on nodes that it has only watched until then; finish undoes that.
-	apply  func(ctx context.Context) error
-	finish func(ctx context.Context) error
-	// metrics is where its own metrics are; empty if it has none.
-	metrics string
-	rules   int // how many it has
+	base       string // the URL below which its metrics are, or what the floor serves
 }
+
+func (c *contestant) isOperator() bool { return c.name == operatorName }
 
 func (b *bench) contestant(name string) (*contestant, error) {
 	c := &contestant{name: name, user: userStem + name}
@@ -46,38 +41,40 @@ func (b *bench) contestant(name string) (*contestant, error) {
 	if err != nil {
 		return nil, err
 	}
-	base := ""
-	c.process, base = b.command(name, b.operator, kubeconfig, false)
-	if name == operatorName {
-		c.rules, c.metrics, c.apply, c.finish = b.rules, base+"/metrics", b.createRules, b.deleteRules
-		return c, nil
+	c.process, c.base, err = b.command(name, b.operator, kubeconfig, false)
+	return c, err
+}
+
+// apply makes a contestant act, on nodes that it has only watched until then.
+func (b *bench) apply(ctx context.Context, c *contestant) error {
+	if c.isOperator() {
+		return b.createRules(ctx)
 	}
-	c.apply = func(ctx context.Context) error { return applyFloor(ctx, base) }
-	c.finish = func(context.Context) error { return nil }
-	return c, nil
+	return applyFloor(ctx, c.base)
 }
 
 // applyFloor makes the floor act.
 func applyFloor(ctx context.Context, base string) error {
-	_, err := request(ctx, http.MethodPost, base+"/apply")
-	return err
+	return cluster.Probe(nil, base+"/apply")(ctx)
 }
 
 // command returns how a contestant is started, and the URL below which its metrics are, or what the floor serves.
-func (o *options) command(name, operator, kubeconfig string, elect bool) (p cluster.Process, base string) {
-	address, probes := freeAddress(), freeAddress()
+func (o *options) command(name, operator, kubeconfig string, elect bool) (p cluster.Process, base string, err error) {
+	address, err := cluster.FreeAddress()
+	if err != nil {
+		return p, "", err
+	}
 	base = "http://" + address
 	if name == floorName {
 		self, err := os.Executable()
-		if err != nil {
-			self = os.Args[0]
-		}
-		return cluster.Process{Name: name, Path: self, Ready: answers(base + "/readyz"), Args: []string{
+		return cluster.Process{Name: name, Path: self, Ready: cluster.Probe(nil, base+"/readyz"), Args: []string{
 			"floor", "--kubeconfig=" + kubeconfig, "--address=" + address, fmt.Sprintf("--rules=%d", o.rules),
 			"--evidence=" + o.evidence,
-		}}, base
+		}}, base, err
 	}
-	p = cluster.Process{Name: name, Path: operator, Ready: answers("http://" + probes + "/readyz"), Args: []string{
+	probes, err := cluster.FreeAddress()
+	ready := cluster.Probe(nil, "http://"+probes+"/readyz")
+	p = cluster.Process{Name: name, Path: operator, Ready: ready, Args: []string{
 		"--kubeconfig=" + kubeconfig, fmt.Sprintf("--leader-elect=%t", elect), "--leader-election-namespace=default",
 		"--metrics-bind-address=" + address, "--metrics-secure=false", "--health-probe-bind-address=" + probes,
 		fmt.Sprintf("--node-concurrent-reconciles=%d", workers),
@@ -85,7 +82,7 @@ func (o *options) command(name, operator, kubeconfig string, elect bool) (p clus
 	if limit := o.memoryTarget(); limit > 0 {
 		p.Env = append(p.Env, fmt.Sprintf("GOMEMLIMIT=%d", min(limit/10*9, limit-64<<20)))
 	}
-	return p, base
+	return p, base, err
 }
 
 func (b *bench) createRules(ctx context.Context) error {
@@ -135,59 +132,18 @@ type ruleStatus struct {
 }
 
 func (b *bench) ruleStatuses(ctx context.Context) ([]ruleStatus, error) {
+	rules := &v1alpha1.NodeReadinessRuleList{}
+	if err := b.cluster.Client.List(ctx, rules); err != nil {
+		return nil, err
+	}
 	var out []ruleStatus
-	for i := range b.rules {
-		path := fmt.Sprintf("/apis/%s/nodereadinessrules/%s", v1alpha1.GroupVersion, ruleName(i))
-		raw, err := b.admin.Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(ctx)
+	for i := range rules.Items {
+		rule := &rules.Items[i]
+		raw, err := json.Marshal(rule)
 		if err != nil {
-			return nil, fmt.Errorf("reading rule %q: %w", ruleName(i), err)
+			return nil, err
 		}
-		rule := &v1alpha1.NodeReadinessRule{}
-		if err := json.Unmarshal(raw, rule); err != nil {
-			return nil, fmt.Errorf("reading rule %q: %w", ruleName(i), err)
-		}
-		s := ruleStatus{name: rule.Name, bytes: len(raw)}
-		if rule.Status.Nodes != nil {
-			s.nodes = *rule.Status.Nodes
-		}
-		out = append(out, s)
+		out = append(out, ruleStatus{rule.Name, ptr.Deref(rule.Status.Nodes, v1alpha1.NodeCounts{}), len(raw)})
 	}
 	return out, nil
-}
-
-// answers returns a function that asks for a 200.
-func answers(url string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		_, err := request(ctx, http.MethodGet, url)
-		return err
-	}
-}
-
-func request(ctx context.Context, method, url string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, url, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s %s: %s: %s", method, url, resp.Status, bytes.TrimSpace(body))
-	}
-	return body, nil
-}
-
-// freeAddress is a loopback port without a listener.
-func freeAddress() string {
-	address, err := cluster.FreeAddress()
-	if err != nil {
-		return "127.0.0.1:0"
-	}
-	return address
 }

@@ -147,7 +147,7 @@ func (f *floor) run(ctx context.Context, address string) error {
 func (f *floor) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {}) // served only once the cache is synced
-	mux.HandleFunc("POST /apply", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /apply", func(w http.ResponseWriter, _ *http.Request) {
 		f.enforced.Store(true)
 		nodes, err := f.nodes.List(labels.Everything())
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,8 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/rest"
 
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/test/bench/measure"
@@ -32,6 +30,7 @@ type lab struct {
 	server     *synthetic.Server
 	dir        string
 	kubeconfig string
+	operator   string // the binary
 	results    []pageLine
 
 	mu      sync.Mutex
@@ -59,17 +58,12 @@ func newLab(ctx context.Context, o *options) (*lab, func(), error) {
 		return nil, nil, err
 	}
 	l.kubeconfig = filepath.Join(l.dir, "kubeconfig")
-	config := clientcmdapi.Config{CurrentContext: "lab",
-		Contexts: map[string]*clientcmdapi.Context{"lab": {Cluster: "lab"}},
-		Clusters: map[string]*clientcmdapi.Cluster{"lab": {Server: url}}}
-	if err := clientcmd.WriteToFile(config, l.kubeconfig); err != nil {
+	if err := cluster.WriteKubeconfig(l.kubeconfig, &rest.Config{Host: url}); err != nil {
 		return nil, nil, err
 	}
-	if l.operator == "" {
-		say("building the operator")
-		if l.operator, err = cluster.BinaryIn(ctx, l.dir, "manager"); err != nil {
-			return nil, nil, err
-		}
+	say("building the operator")
+	if l.operator, err = cluster.BinaryIn(ctx, l.dir, "manager"); err != nil {
+		return nil, nil, err
 	}
 	say("creating %d nodes", o.nodes)
 	images := cluster.NewNode("", cluster.NodeOptions{}).Status.Images
@@ -165,10 +159,12 @@ type process struct {
 
 // run starts a contestant, and waits until it is ready.
 func (l *lab) run(ctx context.Context, name string, replica int) (*process, error) {
-	command, base := l.command(name, l.operator, l.kubeconfig, replica > 0)
+	command, base, err := l.command(name, l.operator, l.kubeconfig, replica > 0)
+	if err != nil {
+		return nil, err
+	}
 	p := &process{base: base, ready: command.Ready}
 	command.Name, command.Ready = fmt.Sprintf("%s-%d", name, replica), nil // with many nodes, that takes long
-	var err error
 	if p.Component, err = cluster.NewProcess(l.dir, command); err != nil {
 		return nil, err
 	}
@@ -195,12 +191,15 @@ func (l *lab) start(ctx context.Context, p *process) error {
 
 // reconciles is how many nodes the operator has looked at.
 func (p *process) reconciles(ctx context.Context) (int, error) {
-	text, err := request(ctx, http.MethodGet, p.base+"/metrics")
-	if err != nil {
-		return 0, err
+	_, text, err := cluster.Get(ctx, p.base+"/metrics")
+	sum := 0.0
+	for line := range strings.Lines(text) { // one for each result
+		if strings.HasPrefix(line, `controller_runtime_reconcile_total{controller="node",`) {
+			n, _ := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:len(line)-1], 64)
+			sum += n
+		}
 	}
-	n, err := sumMetric(text, "controller_runtime_reconcile_total", "node")
-	return int(n), err
+	return int(sum), err
 }
 
 // measured measures a part of the work of a process, and adds a line to the results.
@@ -224,6 +223,7 @@ func (l *lab) measured(p *process, phase string, part func() error) error {
 	defer l.mu.Unlock()
 	line := pageLine{Nodes: l.nodes, Rules: l.rules, Phase: phase, Wall: max(0, l.last.Sub(began).Seconds()),
 		CPU: (after - before).Seconds(), PeakMiB: float64(peak) / (1 << 20), Patches: float64(counts.NodePatches),
+		Refused: float64(counts.Refused), Other: float64(counts.RuleWrites),
 		Events: float64(counts.Events), StatusWrites: float64(counts.StatusWrites)}
 	if len(l.delays) > 0 {
 		line.P50 = measure.Percentile(l.delays, 50).Seconds()

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -32,7 +33,6 @@ type options struct {
 	nodes, rules, rounds int
 	heartbeats           int
 	evidenceOptions
-	operator string
 	// synthetic is whether a synthetic server takes the place of the control plane. Only then there are the other three.
 	synthetic, floor, outage bool
 	churn                    time.Duration
@@ -49,7 +49,6 @@ func (o *options) bind(fs *flag.FlagSet) {
 		"what rules go by: `conditions` of the node, or pods, one on each node")
 	fs.IntVar(&o.bystanders, "bystanders", 0,
 		"`number` of pods that no rule goes by: in the same namespace without the labels, and in another one with them")
-	fs.StringVar(&o.operator, "operator", "", "`file` of the operator's binary; by default it is built from cmd/manager")
 	fs.StringVar(&o.json, "json", "", "`file` for the numbers of the table, as JSON, for test/bench/chart")
 	fs.BoolVar(&o.synthetic, "synthetic", false, "measure against a small server in memory instead of a control plane")
 	fs.BoolVar(&o.floor, "floor", false, "with --synthetic: measure the floor, too")
@@ -156,8 +155,8 @@ func say(format string, args ...any) {
 type progress struct{}
 
 func (progress) Write(p []byte) (int, error) {
-	for line := range bytesLines(p) {
-		say("%s", line)
+	for line := range strings.Lines(string(p)) {
+		say("%s", strings.TrimRight(line, "\n"))
 	}
 	return len(p), nil
 }

@@ -14,10 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-	toolswatch "k8s.io/client-go/tools/watch"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
@@ -25,7 +22,6 @@ import (
 
 // observer sees the nodes by a watch of its own, and when their taints change.
 type observer struct {
-	client   kubernetes.Interface
 	cancel   context.CancelFunc
 	watching sync.WaitGroup
 
@@ -43,34 +39,31 @@ type observer struct {
 	all     chan struct{}
 }
 
-func newObserver(c kubernetes.Interface, names []string) *observer {
-	o := &observer{client: c, index: map[string]int{}, taints: make([]int, len(names)), records: make([]bool, len(names))}
+func newObserver(names []string) *observer {
+	o := &observer{index: map[string]int{}, taints: make([]int, len(names)), records: make([]bool, len(names))}
 	for i, name := range names {
 		o.index[name] = i
 	}
 	return o
 }
 
-// start begins to watch. The context is for the start only.
-func (o *observer) start(ctx context.Context) error {
-	version, err := o.list(ctx)
-	if err != nil {
-		return err
-	}
-	ctx, o.cancel = context.WithCancel(context.Background())
+// start begins to watch.
+func (o *observer) start(c *cluster.Cluster) {
+	ctx, cancel := context.WithCancel(context.Background())
+	o.cancel = cancel
 	o.watching.Go(func() {
 		// An API server that is busy ends the watch, and may no longer know its version: then all nodes are listed again.
 		for ctx.Err() == nil {
-			if err = o.follow(ctx, version); apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-				version, err = o.list(ctx)
+			ended, err := c.Watch(ctx, &corev1.NodeList{}, o.see)
+			if err == nil {
+				err = <-ended
 			}
-			if err != nil {
+			if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 				o.fail(err)
 				return
 			}
 		}
 	})
-	return nil
 }
 
 func (o *observer) stop() {
@@ -78,38 +71,6 @@ func (o *observer) stop() {
 		o.cancel()
 		o.watching.Wait()
 	}
-}
-
-// list looks at all nodes, and returns the version from which on they are to be watched.
-func (o *observer) list(ctx context.Context) (version string, err error) {
-	list, err := o.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return "", fmt.Errorf("listing nodes: %w", err)
-	}
-	now := time.Now()
-	for i := range list.Items {
-		o.see(&list.Items[i], now)
-	}
-	return list.ResourceVersion, nil
-}
-
-// follow looks at the nodes that change, until the context or the watch ends.
-func (o *observer) follow(ctx context.Context, version string) error {
-	w, err := toolswatch.NewRetryWatcherWithContext(ctx, version, &cache.ListWatch{
-		WatchFuncWithContext: o.client.CoreV1().Nodes().Watch,
-	})
-	if err != nil {
-		return fmt.Errorf("watching nodes: %w", err)
-	}
-	defer w.Stop()
-	for e := range w.ResultChan() {
-		node, ok := e.Object.(*corev1.Node)
-		if !ok {
-			return fmt.Errorf("watching nodes: %w", apierrors.FromObject(e.Object))
-		}
-		o.see(node, time.Now())
-	}
-	return nil
 }
 
 func (o *observer) fail(err error) {
@@ -128,7 +89,12 @@ func ourTaints(node *corev1.Node) (n int) {
 	return n
 }
 
-func (o *observer) see(node *corev1.Node, now time.Time) {
+func (o *observer) see(e watch.Event) error {
+	node, ok := e.Object.(*corev1.Node)
+	if !ok {
+		return fmt.Errorf("watching nodes: %T", e.Object)
+	}
+	now := time.Now()
 	ours, record := ourTaints(node), false
 	for key := range node.Annotations {
 		record = record || strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix)
@@ -140,11 +106,11 @@ func (o *observer) see(node *corev1.Node, now time.Time) {
 	o.version = max(o.version, version)
 	i, known := o.index[node.Name]
 	if !known {
-		return
+		return nil
 	}
 	o.records[i] = record
 	if o.taints[i] == ours {
-		return
+		return nil
 	}
 	o.taints[i] = ours
 	o.changes++
@@ -154,6 +120,7 @@ func (o *observer) see(node *corev1.Node, now time.Time) {
 			close(o.all)
 		}
 	}
+	return nil
 }
 
 // expect begins to look for the change of all nodes to a number of taints.

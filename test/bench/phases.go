@@ -4,20 +4,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"os"
 	"runtime"
-	"slices"
-	"strings"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/test/bench/measure"
@@ -41,18 +33,15 @@ var phaseTitles = [phaseCount]string{
 
 // measurement is what one contestant did in one phase of one round.
 type measurement struct {
-	wall               time.Duration // from the first write until the last change of a taint was seen
-	written            time.Duration // from the first write until the last one was acknowledged
-	p50, p90, p99, max time.Duration // from a condition's write until its taint's change was seen
-	usage              measure.Usage
-	peak               uint64
-	requests           requests
-	span               time.Duration // from the first write until all was quiet
-	changes, wrong     int           // of taints, as seen; nodes that are not as they should be
-	rules              []ruleStatus
-	wantHeld           int // nodes that each rule should hold
-	reconciles         int // of nodes, as the operator itself says
-	idleWrites         int // after a restart with nothing to do
+	wall           time.Duration // from the first write until the last change of a taint was seen
+	p50, p99       time.Duration // from a condition's write until its taint's change was seen
+	usage          measure.Usage
+	peak           uint64
+	requests       requests
+	changes, wrong int // of taints, as seen; nodes that are not as they should be
+	rules          []ruleStatus
+	wantHeld       int // nodes that each rule should hold
+	idleWrites     int // after a restart with nothing to do
 }
 
 // measure starts a contestant, takes it through all phases, and ends it.
@@ -68,19 +57,14 @@ func (b *bench) measure(ctx context.Context, name string) (phases []*measurement
 	if err != nil {
 		return nil, err
 	}
-	logFrom := sizeOf(p.LogFile())
-	defer func() {
-		err = errors.Join(err, p.Stop())
-		tellErrors(p.LogFile(), logFrom)
-	}()
+	defer func() { err = errors.Join(err, p.Stop()) }()
 	// What it asks for as it starts is not measured.
 	if err := b.audit.quiet(ctx, c.user, newRequests()); err != nil {
 		return nil, err
 	}
 	for phase := range phaseCount {
-		if phase == restarted && c.rules == 0 {
-			phases = append(phases, &measurement{requests: *newRequests()}) // the floor remembers nothing
-			continue
+		if phase == restarted && !c.isOperator() {
+			continue // the floor remembers nothing
 		}
 		m, err := b.phase(ctx, c, p, phase)
 		if err != nil {
@@ -88,16 +72,11 @@ func (b *bench) measure(ctx context.Context, name string) (phases []*measurement
 		}
 		say("  %-32s %s", phaseTitles[phase], m.summary(phase))
 		phases = append(phases, m)
-		if phase == beating && c.metrics != "" { // a restart makes them begin at zero
-			b.compareClaims(ctx, c, phases)
+	}
+	if c.isOperator() {
+		if err := b.deleteRules(ctx); err != nil {
+			return nil, fmt.Errorf("deleting the rules: %w", err)
 		}
-	}
-	finish, cancel := context.WithTimeout(ctx, b.phaseLimit())
-	defer cancel()
-	if err := c.finish(finish); err != nil {
-		return nil, fmt.Errorf("finishing: %w", err)
-	}
-	if c.rules > 0 {
 		b.checkCleaned(ctx, phases)
 	}
 	// So that nothing is under way when it is told to end.
@@ -114,10 +93,6 @@ func (b *bench) phase(ctx context.Context, c *contestant, p *cluster.Component, 
 	ctx, cancel := context.WithTimeout(ctx, b.phaseLimit())
 	defer cancel()
 	m := &measurement{requests: *newRequests()}
-	before, err := reconciles(ctx, c)
-	if err != nil {
-		return nil, err
-	}
 	runtime.GC() // of the bench, now rather than in the middle
 	if err := measure.ResetPeak(p.PID()); err != nil {
 		return nil, err
@@ -126,18 +101,16 @@ func (b *bench) phase(ctx context.Context, c *contestant, p *cluster.Component, 
 	if err != nil {
 		return nil, err
 	}
-	var began time.Time
 	switch phase {
 	case beating:
-		began, err = b.beat(ctx, m)
+		err = b.beat(ctx, m)
 	case restarted:
-		began, err = b.restart(ctx, c, p, m)
+		err = b.restart(ctx, c, p, m)
 		if err == nil { // as another process
-			before = 0
 			meter, err = measure.NewMeter(p.PID(), b.cluster.APIServer.PID(), b.cluster.Etcd.PID())
 		}
 	default:
-		began, err = b.change(ctx, c, phase, m)
+		err = b.change(ctx, c, phase, m)
 	}
 	if err != nil {
 		return nil, errors.Join(err, ended(p))
@@ -145,23 +118,17 @@ func (b *bench) phase(ctx context.Context, c *contestant, p *cluster.Component, 
 	if err := b.audit.quiet(ctx, c.user, &m.requests); err != nil {
 		return nil, err
 	}
-	m.span = time.Since(began)
 	if m.usage, err = meter.Usage(); err != nil {
 		return nil, errors.Join(err, ended(p))
 	}
 	if m.peak, err = measure.Peak(p.PID()); err != nil {
 		return nil, err
 	}
-	after, err := reconciles(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	m.reconciles = after - before
 	m.changes, m.wrong = b.watch.seenChanges()
 	if phase == restarted {
 		m.wrong-- // the one whose evidence has turned good
 	}
-	if c.rules > 0 {
+	if c.isOperator() {
 		m.wantHeld = b.nodes
 		switch phase {
 		case turnedTrue:
@@ -177,7 +144,7 @@ func (b *bench) phase(ctx context.Context, c *contestant, p *cluster.Component, 
 }
 
 // change carries out a phase in which taints change.
-func (b *bench) change(ctx context.Context, c *contestant, phase int, m *measurement) (time.Time, error) {
+func (b *bench) change(ctx context.Context, c *contestant, phase int, m *measurement) error {
 	want, status := b.rules, corev1.ConditionFalse
 	if phase == turnedTrue {
 		want, status = 0, corev1.ConditionTrue
@@ -187,8 +154,8 @@ func (b *bench) change(ctx context.Context, c *contestant, phase int, m *measure
 	var from []time.Time
 	if phase == applied {
 		began = time.Now()
-		if err := c.apply(ctx); err != nil {
-			return began, err
+		if err := b.apply(ctx, c); err != nil {
+			return err
 		}
 		acknowledged := time.Now()
 		for range b.nodes {
@@ -197,67 +164,64 @@ func (b *bench) change(ctx context.Context, c *contestant, phase int, m *measure
 	} else {
 		w, err := b.turn(ctx, status)
 		if err != nil {
-			return began, err
+			return err
 		}
 		began, from = w.first(), w.acknowledged
 	}
-	m.written = latest(from).Sub(began)
 	reached, err := b.watch.wait(ctx)
 	if err != nil {
-		return began, err
+		return err
 	}
 	m.wall = latest(reached).Sub(began)
 	delays := make([]time.Duration, len(reached))
 	for i := range reached {
 		delays[i] = max(0, reached[i].Sub(from[i])) // it may be seen before the acknowledgement is
 	}
-	m.p50, m.p90 = measure.Percentile(delays, 50), measure.Percentile(delays, 90)
-	m.p99, m.max = measure.Percentile(delays, 99), measure.Percentile(delays, 100)
-	return began, nil
+	m.p50, m.p99 = measure.Percentile(delays, 50), measure.Percentile(delays, 99)
+	return nil
 }
 
 // beat carries out the phase of heartbeats, in which nothing is to happen.
-func (b *bench) beat(ctx context.Context, m *measurement) (time.Time, error) {
+func (b *bench) beat(ctx context.Context, m *measurement) error {
 	b.watch.expect(b.rules) // as the phase before has left it
 	var began, ended time.Time
 	for i := range b.heartbeats {
 		w, err := b.writer.heartbeat(ctx, i%2 == 0)
 		if err != nil {
-			return began, err
+			return err
 		}
 		if began.IsZero() {
 			began = w.first()
 		}
 		ended = w.last()
 	}
-	m.written = ended.Sub(began)
-	m.wall = m.written
-	return began, b.watch.waitFor(ctx, b.writer.latest())
+	m.wall = ended.Sub(began)
+	return b.watch.waitFor(ctx, b.writer.latest())
 }
 
 // restart carries out the phase in which the process starts again, first with nothing to do, and then after the
 // evidence of one node has turned good. The time is that from the second start until that node's taints are gone.
-func (b *bench) restart(ctx context.Context, c *contestant, p *cluster.Component, m *measurement) (time.Time, error) {
+func (b *bench) restart(ctx context.Context, c *contestant, p *cluster.Component, m *measurement) error {
 	b.watch.expect(b.rules)
 	if err := errors.Join(p.Stop(), p.Start(ctx)); err != nil {
-		return time.Time{}, err
+		return err
 	}
 	idle := newRequests()
 	if err := b.audit.quiet(ctx, c.user, idle); err != nil {
-		return time.Time{}, err
+		return err
 	}
 	m.idleWrites = idle.nodePatches + idle.refused + idle.statusWrites + idle.ruleWrites + idle.events
 	if err := p.Stop(); err != nil {
-		return time.Time{}, err
+		return err
 	}
 	only := newWriter(b.writer.client, b.rules, 1)
 	only.names = b.writer.names[:1]
 	if _, err := b.turnWith(ctx, only, corev1.ConditionTrue); err != nil {
-		return time.Time{}, err
+		return err
 	}
 	began := time.Now()
 	if err := p.Start(ctx); err != nil {
-		return began, err
+		return err
 	}
 	err := cluster.Poll(ctx, b.phaseLimit(), func() error {
 		if n := b.watch.taintsOf(0); n > 0 {
@@ -266,72 +230,14 @@ func (b *bench) restart(ctx context.Context, c *contestant, p *cluster.Component
 		return nil
 	})
 	m.wall = time.Since(began)
-	return began, err
+	return err
 }
 
 func ended(p *cluster.Component) error {
 	if p.PID() == 0 {
-		return fmt.Errorf("the process has ended: see %s", p.LogFile())
+		return fmt.Errorf("the process has ended: %s", p.LogTail(20)) // the log goes with the cluster
 	}
 	return nil
-}
-
-// reconciles is how many nodes the operator says it has looked at.
-func reconciles(ctx context.Context, c *contestant) (int, error) {
-	if c.metrics == "" {
-		return 0, nil
-	}
-	text, err := request(ctx, http.MethodGet, c.metrics)
-	if err != nil {
-		return 0, fmt.Errorf("reading its metrics: %w", err)
-	}
-	n, err := sumMetric(text, "controller_runtime_reconcile_total", "node")
-	return int(n), err
-}
-
-// compareClaims tells where the operator's own metrics say something else than was seen.
-func (b *bench) compareClaims(ctx context.Context, c *contestant, phases []*measurement) {
-	text, err := request(ctx, http.MethodGet, c.metrics)
-	if err != nil {
-		say("  its metrics could not be read: %v", err)
-		return
-	}
-	operations, status, conflicts := 0, 0, 0
-	for i, m := range phases {
-		status += m.requests.statusWrites
-		conflicts += m.requests.refused
-		if i < beating {
-			operations += b.nodes * b.rules
-		}
-	}
-	for _, claim := range []struct {
-		metric string
-		seen   int
-	}{
-		{"node_readiness_taint_operations_total", operations},
-		{"node_readiness_status_writes_total", status},
-		{"node_readiness_patch_conflicts_total", conflicts},
-		{"node_readiness_failures_total", 0},
-		{"controller_runtime_reconcile_errors_total", 0},
-	} {
-		if got, err := sumMetric(text, claim.metric, ""); err != nil || got != float64(claim.seen) {
-			say("  its metric %s has %v (%v), but the bench counts %d", claim.metric, got, err, claim.seen)
-		}
-	}
-}
-
-// sumMetric adds up a metric over all labels, or over those that have a value of the label "controller".
-func sumMetric(text []byte, name, controller string) (sum float64, err error) {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	for _, m := range families[name].GetMetric() {
-		if controller == "" || slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool {
-			return l.GetName() == "controller" && l.GetValue() == controller
-		}) {
-			sum += m.GetCounter().GetValue()
-		}
-	}
-	return sum, err
 }
 
 // checkCleaned checks that deleted rules have left nothing on the nodes.
@@ -346,39 +252,4 @@ func (b *bench) checkCleaned(ctx context.Context, phases []*measurement) {
 		phases[len(phases)-1].wrong += b.watch.stained()
 		say("  %v", err)
 	}
-}
-
-func sizeOf(file string) int64 {
-	info, err := os.Stat(file)
-	if err != nil {
-		return 0
-	}
-	return info.Size()
-}
-
-// tellErrors tells what a contestant has logged as an error since its start.
-func tellErrors(file string, from int64) {
-	text, err := os.ReadFile(file)
-	if err != nil || int64(len(text)) < from {
-		return
-	}
-	const few = 5
-	n := 0
-	for line := range bytesLines(text[from:]) {
-		if s := string(line); isError(s) {
-			if n++; n <= few {
-				say("  logged: %s", s)
-			}
-		}
-	}
-	if n > few {
-		say("  and %d more errors", n-few)
-	}
-}
-
-// isError tells errors by the forms of zap's two encoders, of klog and of the floor.
-func isError(line string) bool {
-	return strings.Contains(line, `"level":"error"`) || strings.Contains(line, "\tERROR\t") ||
-		strings.HasPrefix(line, "error:") || strings.HasPrefix(line, "panic:") ||
-		len(line) > 5 && line[0] == 'E' && line[1] >= '0' && line[1] <= '1' && line[5] == ' '
 }

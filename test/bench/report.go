@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
@@ -43,143 +41,86 @@ func (r *results) series(name string, phase int, get func(*measurement) float64)
 	return out
 }
 
-// row is a line of the table.
-type row struct {
-	title  string
-	get    func(*measurement) float64
-	format func(float64) string
-	ratio  bool
-	phases []int // all, if none
-}
-
-func duration(d func(*measurement) time.Duration) func(*measurement) float64 {
-	return func(m *measurement) float64 { return d(m).Seconds() }
-}
-
-func count(n func(*measurement) int) func(*measurement) float64 {
-	return func(m *measurement) float64 { return float64(n(m)) }
-}
-
 var changing = []int{applied, turnedTrue, turnedFalse}
 
-var (
-	seconds  = measure.Number("%.2f s", 1)
-	millis   = measure.Number("%.0f ms", 1e-3)
-	mebibyte = measure.Number("%.0f MiB", 1<<20)
-	number   = measure.Number("%.0f", 1)
-)
+func wall(m *measurement) float64 { return m.wall.Seconds() }
+func p50(m *measurement) float64  { return m.p50.Seconds() }
+func p99(m *measurement) float64  { return m.p99.Seconds() }
+func cpu(m *measurement) float64  { return m.usage.Contestant.Seconds() }
+func peak(m *measurement) float64 { return float64(m.peak) / (1 << 20) }
 
-var rows = []row{
-	{"wall time", duration(func(m *measurement) time.Duration { return m.wall }), seconds, true, changing},
-	{"conditions written after", duration(func(m *measurement) time.Duration { return m.written }), seconds, false,
-		[]int{turnedTrue, turnedFalse, beating}},
-	{"p50", duration(func(m *measurement) time.Duration { return m.p50 }), millis, true, changing},
-	{"p90", duration(func(m *measurement) time.Duration { return m.p90 }), millis, true, changing},
-	{"p99", duration(func(m *measurement) time.Duration { return m.p99 }), millis, true, changing},
-	{"max", duration(func(m *measurement) time.Duration { return m.max }), millis, true, changing},
-	{"CPU", duration(func(m *measurement) time.Duration { return m.usage.Contestant }), seconds, true, nil},
-	{"CPU of the control plane", duration(func(m *measurement) time.Duration { return m.usage.ControlPlane }), seconds,
-		true, nil},
-	{"CPU of the bench", duration(func(m *measurement) time.Duration { return m.usage.Bench }), seconds, false, nil},
-	{"CPU of all others", duration(func(m *measurement) time.Duration { return m.usage.Others }), seconds, false, nil},
-	{"peak memory", func(m *measurement) float64 { return float64(m.peak) }, mebibyte, true, nil},
-	{"node patches", count(func(m *measurement) int { return m.requests.nodePatches }), number, false, nil},
-	{"node patches refused", count(func(m *measurement) int { return m.requests.refused }), number, false, nil},
-	{"events", count(func(m *measurement) int { return m.requests.events }), number, false, nil},
-	{"status writes", count(func(m *measurement) int { return m.requests.statusWrites }), number, false, nil},
-	{"other writes of rules", count(func(m *measurement) int { return m.requests.ruleWrites }), number, false, nil},
-	{"reconciles, by its metrics", count(func(m *measurement) int { return m.reconciles }), number, false, nil},
-	{"watches that ended", count(func(m *measurement) int { return m.requests.watches }), number, false, nil},
-	{"all requests", count(func(m *measurement) int { return m.requests.all }), number, false, nil},
-}
-
-// print prints the measurements, phase by phase, the targets, and the table of docs/performance.md.
+// print prints the targets, and the table.
 func (r *results) print(w io.Writer) error {
-	names := []string{operatorName, floorName}
-	for phase := range phaseCount {
-		title := phaseTitles[phase]
-		if phase == beating {
-			title = fmt.Sprintf("%s (%d of each node)", title, r.heartbeats)
-		}
-		var table []measure.Row
-		for _, row := range rows {
-			if row.phases != nil && !slices.Contains(row.phases, phase) {
-				continue
-			}
-			line := measure.Row{Title: row.title, Format: row.format, Ratios: row.ratio}
-			for _, name := range names {
-				line.Series = append(line.Series, r.series(name, phase, row.get))
-			}
-			table = append(table, line)
-		}
-		measure.Table(w, fmt.Sprintf("%d. %s", phase+1, title), names, []int{0}, table)
-	}
 	err := measure.Targets(w, r.targets())
-	fmt.Fprint(w, "\n"+r.page())
+	fmt.Fprint(w, "\n"+table(r.lines()))
 	return err
 }
 
-// pageLine is a line of the table of the page, and the JSON that charts are made from.
+// pageLine is a line of the table, and of the JSON that charts are made from: a contestant in a phase.
 type pageLine struct {
 	Nodes, Rules int
-	Phase        string
-	// Wall, P50 and P99 are in seconds; the ratios are those to the floor, 0 where there is none.
-	Wall, WallRatio, P50, P99, P99Ratio float64
-	CPU, CPURatio                       float64 // in seconds
-	PeakMiB                             float64
-	Patches, Events, StatusWrites       float64
+	// Phase begins with the contestant's name.
+	Phase string
+	// Wall, P50, P99 and the CPUs are in seconds.
+	Wall, P50, P99                                float64
+	CPU, ControlPlaneCPU, OthersCPU               float64
+	PeakMiB                                       float64
+	Patches, Refused, Events, StatusWrites, Other float64
+	// The ratios are those of the operator to the floor.
+	WallRatio, P99Ratio, CPURatio measure.Ratio
 }
 
 func (r *results) lines() []pageLine {
 	var out []pageLine
-	for phase := range phaseCount {
-		get := func(f func(*measurement) float64) float64 { return measure.Median(r.series(operatorName, phase, f)) }
-		ratio := func(f func(*measurement) float64) float64 {
-			if v := measure.Ratio(r.series(operatorName, phase, f), r.series(floorName, phase, f)); !math.IsNaN(v) {
-				return v
+	for _, name := range []string{floorName, operatorName} {
+		for phase := range phaseCount {
+			if len(r.measured[name][phase]) == 0 {
+				continue
 			}
-			return 0
+			get := func(f func(*measurement) float64) float64 { return measure.Median(r.series(name, phase, f)) }
+			count := func(n func(*requests) int) float64 {
+				return get(func(m *measurement) float64 { return float64(n(&m.requests)) })
+			}
+			line := pageLine{
+				Nodes: r.nodes, Rules: r.rules, Phase: name + ": " + phaseTitles[phase],
+				Wall: get(wall), P50: get(p50), P99: get(p99), CPU: get(cpu), PeakMiB: get(peak),
+				ControlPlaneCPU: get(func(m *measurement) float64 { return m.usage.ControlPlane.Seconds() }),
+				OthersCPU:       get(func(m *measurement) float64 { return m.usage.Others.Seconds() }),
+				Patches:         count(func(q *requests) int { return q.nodePatches }),
+				Refused:         count(func(q *requests) int { return q.refused }),
+				Events:          count(func(q *requests) int { return q.events }),
+				StatusWrites:    count(func(q *requests) int { return q.statusWrites }),
+				Other: count(func(q *requests) int {
+					return q.all - q.nodePatches - q.refused - q.events - q.statusWrites
+				}),
+			}
+			if name == operatorName {
+				line.WallRatio, line.P99Ratio = r.ratio(phase, wall), r.ratio(phase, p99)
+				line.CPURatio = r.ratio(phase, cpu)
+			}
+			out = append(out, line)
 		}
-		wall := duration(func(m *measurement) time.Duration { return m.wall })
-		p50 := duration(func(m *measurement) time.Duration { return m.p50 })
-		p99 := duration(func(m *measurement) time.Duration { return m.p99 })
-		cpu := duration(func(m *measurement) time.Duration { return m.usage.Contestant })
-		out = append(out, pageLine{
-			Nodes: r.nodes, Rules: r.rules, Phase: phaseTitles[phase],
-			Wall: get(wall), WallRatio: ratio(wall), P50: get(p50), P99: get(p99), P99Ratio: ratio(p99),
-			CPU: get(cpu), CPURatio: ratio(cpu),
-			PeakMiB:      get(func(m *measurement) float64 { return float64(m.peak) }) / (1 << 20),
-			Patches:      get(count(func(m *measurement) int { return m.requests.nodePatches })),
-			Events:       get(count(func(m *measurement) int { return m.requests.events })),
-			StatusWrites: get(count(func(m *measurement) int { return m.requests.statusWrites })),
-		})
 	}
 	return out
 }
 
-// page returns the table of docs/performance.md.
-func (r *results) page() string { return table(r.lines()) }
+// ratio compares the operator with the floor.
+func (r *results) ratio(phase int, get func(*measurement) float64) measure.Ratio {
+	return measure.RatioOf(r.series(operatorName, phase, get), r.series(floorName, phase, get))
+}
 
 func table(lines []pageLine) string {
 	b := &strings.Builder{}
 	fmt.Fprintln(b, "| Nodes x rules | Phase | Wall time | x floor | p50 | p99 | x floor | CPU | x floor | Memory | "+
-		"Patches | Events | Status writes |")
-	fmt.Fprintln(b, "|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+		"Patches | Refused | Events | Status writes | Other requests | CPU of the control plane | CPU of all others |")
+	fmt.Fprintln(b, "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, l := range lines {
 		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %s | %.0f ms | %.0f ms | %s | %.1f s | %s | "+
-			"%.0f MiB | %.0f | %.0f | %.0f |\n",
-			l.Nodes, l.Rules, l.Phase, l.Wall, times(l.WallRatio), l.P50*1000, l.P99*1000, times(l.P99Ratio), l.CPU,
-			times(l.CPURatio), l.PeakMiB, l.Patches, l.Events, l.StatusWrites)
+			"%.0f MiB | %.0f | %.0f | %.0f | %.0f | %.0f | %.1f s | %.1f s |\n",
+			l.Nodes, l.Rules, l.Phase, l.Wall, l.WallRatio, l.P50*1000, l.P99*1000, l.P99Ratio, l.CPU, l.CPURatio,
+			l.PeakMiB, l.Patches, l.Refused, l.Events, l.StatusWrites, l.Other, l.ControlPlaneCPU, l.OthersCPU)
 	}
 	return b.String()
-}
-
-// times formats a ratio, of which a phase may have none.
-func times(ratio float64) string {
-	if ratio == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.2f", ratio)
 }
 
 // writeJSON writes the lines to the file of --json, if it is given.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/bench/measure"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -58,17 +60,10 @@ func compare(lines []pageLine) {
 	for i := range lines {
 		l := &lines[i]
 		if f := floor[strings.TrimPrefix(l.Phase, operatorName+": ")]; f != nil {
+			ratio := func(a, b float64) measure.Ratio { return measure.RatioOf([]float64{a}, []float64{b}) }
 			l.WallRatio, l.P99Ratio, l.CPURatio = ratio(l.Wall, f.Wall), ratio(l.P99, f.P99), ratio(l.CPU, f.CPU)
 		}
 	}
-}
-
-// ratio is 0 where there is none.
-func ratio(a, b float64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return a / b
 }
 
 // contest takes a contestant through all parts that it knows.
@@ -182,6 +177,8 @@ func (l *lab) apply(ctx context.Context, name string, p *process) error {
 
 // steady sends heartbeats, and changes one node after the other among them if asked to.
 func (l *lab) steady(ctx context.Context, changes bool) error {
+	// The bench's own garbage collections, of all its nodes, would take the cores and count as the operator's delays.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	l.expect(-1)
 	heartbeat, change := time.NewTicker(time.Second/heartbeatsPerSecond), time.NewTicker(changeEvery)
 	defer heartbeat.Stop()

@@ -33,15 +33,14 @@ const (
 )
 
 func (r *results) targets() []measure.Target {
-	p99 := maxP99
+	mostP99 := maxP99
 	if r.rules == 1 {
-		p99 = maxP99One
+		mostP99 = maxP99One
 	}
 	out := []measure.Target{
-		r.timed("wall time", maxWall, func(m *measurement) float64 { return m.wall.Seconds() }, changing...),
-		r.timed("p99", p99, func(m *measurement) float64 { return m.p99.Seconds() }, changing...),
-		r.timed("CPU for heartbeats", maxHeartbeat,
-			func(m *measurement) float64 { return m.usage.Contestant.Seconds() }, beating),
+		r.timed("wall time", maxWall, wall, changing...),
+		r.timed("p99", mostP99, p99, changing...),
+		r.timed("CPU for heartbeats", maxHeartbeat, cpu, beating),
 	}
 	out = append(out, r.memory()...)
 	return append(out, r.nodePatches(), r.events(), r.statusWrites(), r.heartbeatRequests(), r.restarts(), r.ruleSize(),
@@ -50,19 +49,20 @@ func (r *results) targets() []measure.Target {
 
 // memory compares the most memory of all phases with the target, and that of the third burst with the first.
 func (r *results) memory() []measure.Target {
-	peak := func(phase int) float64 {
-		return measure.Median(r.series(operatorName, phase, func(m *measurement) float64 { return float64(m.peak) }))
+	var peaks []float64
+	for phase := range phaseCount {
+		peaks = append(peaks, measure.Median(r.series(operatorName, phase, peak)))
 	}
 	var out []measure.Target
 	if limit := r.memoryTarget(); limit > 0 {
-		most := slices.Max([]float64{peak(applied), peak(turnedTrue), peak(turnedFalse), peak(beating), peak(restarted)})
+		most := slices.Max(peaks)
 		out = append(out, measure.Target{Title: fmt.Sprintf("at most %d MiB of memory", limit>>20),
-			Reached: most <= float64(limit), Detail: mebibyte(most)})
+			Reached: most <= float64(limit>>20), Detail: fmt.Sprintf("%.0f MiB", most)})
 	}
 	const noise = 1.1
 	return append(out, measure.Target{Title: "the third burst needs no more memory than the first",
-		Reached: peak(turnedFalse) <= noise*peak(applied),
-		Detail:  mebibyte(peak(applied)) + ", " + mebibyte(peak(turnedFalse))})
+		Reached: peaks[turnedFalse] <= noise*peaks[applied],
+		Detail:  fmt.Sprintf("%.0f MiB, %.0f MiB", peaks[applied], peaks[turnedFalse])})
 }
 
 func (r *results) events() measure.Target {
@@ -86,9 +86,8 @@ func (r *results) restarts() measure.Target {
 		}
 		return ""
 	})
-	wall := measure.Median(r.series(operatorName, restarted, func(m *measurement) float64 { return m.wall.Seconds() }))
 	return counted("a restart writes nothing, and then the first patch within 10 s", complaints,
-		fmt.Sprintf("the first patch after %.1f s", wall))
+		fmt.Sprintf("the first patch after %.1f s", measure.Median(r.series(operatorName, restarted, wall))))
 }
 
 // timed compares the medians of operator and floor.
@@ -96,9 +95,9 @@ func (r *results) timed(title string, most float64, get func(*measurement) float
 	t := measure.Target{Title: fmt.Sprintf("%s at most %.2f x the floor", title, most), Reached: true}
 	var all []string
 	for _, phase := range phases {
-		v := measure.Ratio(r.series(operatorName, phase, get), r.series(floorName, phase, get))
-		t.Reached = t.Reached && v <= most // false for NaN
-		all = append(all, measure.Number("%.2f", 1)(v))
+		v := r.ratio(phase, get)
+		t.Reached = t.Reached && v.Median > 0 && v.Median <= most
+		all = append(all, v.String())
 	}
 	t.Detail = strings.Join(all, ", ")
 	return t
@@ -123,16 +122,8 @@ func counted(title, complaints, fine string) measure.Target {
 
 func (r *results) nodePatches() measure.Target {
 	complaints := r.operator(func(phase int, m *measurement) string {
-		sent, least, most := m.requests.nodePatches+m.requests.refused, r.nodes, r.nodes
-		switch phase {
-		case applied: // rules come one by one: a node may meet each on its own
-			most *= r.rules
-		case beating:
-			least, most = 0, 0
-		case restarted:
-			least, most = 1, 1
-		}
-		if sent < least || sent > most {
+		sent, most := m.requests.nodePatches+m.requests.refused, r.mostChanges(phase)
+		if sent < min(r.nodes, most) || sent > most {
 			return fmt.Sprintf("%d patches of %d nodes", sent, r.nodes)
 		}
 		return ""
@@ -162,26 +153,29 @@ func (r *results) statusWrites() measure.Target {
 func paceComplaint(byRule map[string][]time.Time) string {
 	var all []time.Time
 	for _, name := range slices.Sorted(maps.Keys(byRule)) {
-		times := slices.SortedFunc(slices.Values(byRule[name]), time.Time.Compare)
-		for i := range times {
-			for j := i + 1; j < len(times); j++ {
-				if span := times[j].Sub(times[i]); span+statusMargin < time.Duration(j-i)*statusInterval {
-					return fmt.Sprintf("%d writes of rule %s within %s", j-i+1, name, span.Round(time.Millisecond))
-				}
-			}
+		if tooFast(byRule[name], statusInterval, statusMargin) {
+			return fmt.Sprintf("more than one write in %s of rule %s", statusInterval, name)
 		}
-		all = append(all, times...)
+		all = append(all, byRule[name]...)
 	}
-	slices.SortFunc(all, time.Time.Compare)
-	for i := range all {
-		for j := i + 1; j < len(all); j++ {
-			span := all[j].Sub(all[i]) + statusMargin
-			if n := j - i + 1; float64(n) > statusBurst+statusRate*span.Seconds() {
-				return fmt.Sprintf("%d writes within %s", n, span.Round(time.Millisecond))
-			}
-		}
+	const interval = time.Second / statusRate
+	if tooFast(all, interval, statusMargin+(statusBurst-1)*interval) {
+		return fmt.Sprintf("more than %d writes a second", statusRate)
 	}
 	return ""
+}
+
+// tooFast reports whether any of the times is earlier than an interval after the one before, by more than a tolerance.
+// Times that are later make no room for others (the generic cell rate algorithm, ITU-T I.371).
+func tooFast(times []time.Time, interval, tolerance time.Duration) bool {
+	var due time.Time
+	for _, t := range slices.SortedFunc(slices.Values(times), time.Time.Compare) {
+		if t.Before(due.Add(-tolerance)) {
+			return true
+		}
+		due = latest([]time.Time{t, due}).Add(interval)
+	}
+	return false
 }
 
 func (r *results) heartbeatRequests() measure.Target {
@@ -229,9 +223,10 @@ func (r *results) correct() measure.Target {
 	return counted("every taint right, no flapping, every status true", complaints, "as seen after each phase")
 }
 
+// mostChanges returns how often a node's taints may change in a phase, over all nodes.
 func (r *results) mostChanges(phase int) int {
 	switch phase {
-	case applied:
+	case applied: // rules come one by one: a node may meet each on its own
 		return r.nodes * r.rules
 	case beating:
 		return 0

@@ -4,11 +4,9 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"net"
 	"net/http"
-	"os"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -16,53 +14,49 @@ import (
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
+// serve answers requests until the test ends, and returns the address.
+func serve(t *testing.T, answers http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(answers)
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
 func TestLoadCountsWhatIsAnswered(t *testing.T) {
 	var served, fail = make(chan struct{}, 1<<16), false
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		served <- struct{}{}
 		if fail {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 		_, _ = w.Write([]byte(answer))
-	})}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = server.Serve(l) }()
-	defer server.Close() //nolint:errcheck // done with it
+	})
 	o := &options{rate: 500, connections: 4, rounds: 1, duration: 100 * time.Millisecond}
-	took, err := atRate(t.Context(), l.Addr().String(), o)
+	took, err := atRate(t.Context(), address, o)
 	if err != nil || len(took) != 50 || len(served) != 50 {
 		t.Errorf("%d requests sent, %d served, 50 expected: %v", len(took), len(served), err)
 	}
 	before := len(served)
-	throughput, err := asFastAsItCan(t.Context(), l.Addr().String(), o)
+	throughput, err := asFastAsItCan(t.Context(), address, o)
 	if err != nil || throughput <= 0 || len(served) == before {
 		t.Errorf("%g requests a second, %d served: %v", throughput, len(served)-before, err)
 	}
 	fail = true
-	if _, err := atRate(t.Context(), l.Addr().String(), o); err == nil || !strings.Contains(err.Error(), "503") {
+	if _, err := atRate(t.Context(), address, o); err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("an answer that is no 200: %v", err)
 	}
 }
 
 func TestASlowAnswerCountsFromWhenItsRequestWasDue(t *testing.T) {
 	first := true
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		if first {
 			first = false
 			time.Sleep(200 * time.Millisecond)
 		}
 		_, _ = w.Write([]byte(answer))
-	})}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = server.Serve(l) }()
-	defer server.Close() //nolint:errcheck // done with it
-	took, err := atRate(t.Context(), l.Addr().String(),
+	})
+	took, err := atRate(t.Context(), address,
 		&options{rate: 100, connections: 1, rounds: 1, duration: 100 * time.Millisecond})
 	if err != nil || len(took) != 10 {
 		t.Fatalf("%d requests: %v", len(took), err)
@@ -98,29 +92,4 @@ func TestReport(t *testing.T) {
 	check(22<<20, measure.ErrMissed, "NOT reached  p99 under 1ms", "NOT reached  peak memory under 22 MiB")
 	constant.p99 = []float64{3000, 3000, 3000} // the machine is too busy
 	check(0, nil, "undecided    p99 under 1ms")
-}
-
-func TestOptions(t *testing.T) {
-	good := options{rate: 1000, connections: 8, rounds: 1, duration: time.Second}
-	if err := good.validate(); err != nil {
-		t.Error(err)
-	}
-	for _, change := range []func(*options){
-		func(o *options) { o.rate = 0 }, func(o *options) { o.rounds = 0 }, func(o *options) { o.duration = 0 },
-		func(o *options) { o.connections = 1001 },
-	} {
-		o := good
-		change(&o)
-		if o.validate() == nil {
-			t.Errorf("accepted: %+v", o)
-		}
-	}
-}
-
-func TestTheConstantIsNotStartedWithoutAPort(t *testing.T) {
-	defer func(args []string) { os.Args = args }(os.Args)
-	os.Args = []string{"agent", "constant", "no-port"}
-	if err := serveConstant(context.Background()); err == nil {
-		t.Error("it serves")
-	}
 }

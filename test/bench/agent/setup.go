@@ -12,10 +12,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sys/unix"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/config"
@@ -106,36 +104,14 @@ func (s *scene) start(ctx context.Context, name, path string, args func(port str
 		return err
 	}
 	component, err := s.cluster.Run(ctx, cluster.Process{
-		Name: name, Path: path, Args: args(port), Env: []string{"GOMAXPROCS=1"},
+		Name: name, Path: "taskset", Args: append([]string{"--cpu-list", "0", path}, args(port)...),
+		Env:   []string{"GOMAXPROCS=1"},
 		Ready: func(ctx context.Context) error { return answers(ctx, address) },
 	})
 	if err != nil {
 		return err
 	}
-	var first unix.CPUSet
-	first.Set(0)
-	if err := pin(component.PID(), &first); err != nil {
-		return fmt.Errorf("holding %s to one core: %w", name, err)
-	}
 	s.contestants[name] = &contestant{address: address, pid: component.PID()}
-	return nil
-}
-
-// pin holds all threads of a process to CPUs; those that it starts later inherit that.
-func pin(pid int, cpus *unix.CPUSet) error {
-	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return err
-	}
-	for _, t := range threads {
-		tid, err := strconv.Atoi(t.Name())
-		if err != nil {
-			return err
-		}
-		if err := unix.SchedSetaffinity(tid, cpus); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -165,7 +141,7 @@ func serveConstant(ctx context.Context) error {
 		_, _ = w.Write(body)
 	})
 	limited := health.NewListener(l, nil, health.NewMetrics(prometheus.NewRegistry()))
-	return health.Serve(ctx, limited, health.NewServer(h, slog.New(slog.DiscardHandler)))
+	return health.Serve(ctx, limited, h, slog.New(slog.DiscardHandler))
 }
 
 func (s *scene) close() error {

@@ -7,6 +7,7 @@ package measure
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -33,21 +34,33 @@ func Median(values []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// Ratio returns the ratio of the medians, or NaN if it is one to nothing.
-func Ratio(a, b []float64) float64 {
-	if m := Median(b); m != 0 {
-		return Median(a) / m
-	}
-	return math.NaN()
+// Ratio is a ratio to the floor, or zero if there is none.
+type Ratio struct {
+	// Median is the ratio of the medians. Least and Most are those of a round.
+	Median, Least, Most float64
 }
 
-// ratios returns the ratios round by round, without those to nothing.
-func ratios(a, b []float64) []float64 {
-	var out []float64
+// RatioOf compares two series, round by round.
+func RatioOf(a, b []float64) Ratio {
+	var each []float64
 	for i := range min(len(a), len(b)) {
 		if b[i] != 0 {
-			out = append(out, a[i]/b[i])
+			each = append(each, a[i]/b[i])
 		}
 	}
-	return out
+	if len(each) == 0 || Median(b) == 0 {
+		return Ratio{}
+	}
+	return Ratio{Median: Median(a) / Median(b), Least: slices.Min(each), Most: slices.Max(each)}
+}
+
+// String returns the ratio of the medians and, after several rounds, the others in parentheses.
+func (r Ratio) String() string {
+	switch {
+	case r == Ratio{}:
+		return "-"
+	case r.Least == r.Most:
+		return fmt.Sprintf("%.2f", r.Median)
+	}
+	return fmt.Sprintf("%.2f (%.2f-%.2f)", r.Median, r.Least, r.Most)
 }

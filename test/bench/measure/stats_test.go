@@ -57,11 +57,15 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-func TestRatios(t *testing.T) {
-	if diff := cmp.Diff([]float64{1.5, 0.25}, ratios([]float64{3, 1, 5, 7}, []float64{2, 4, 0})); diff != "" {
-		t.Errorf("a round with nothing to compare with is left out: %s", diff)
-	}
-	if got := Ratio([]float64{1}, []float64{0}); !math.IsNaN(got) {
-		t.Errorf("a ratio to nothing is %v", got)
+func TestRatioOf(t *testing.T) {
+	for want, series := range map[string][2][]float64{
+		"1.50 (0.50-3.00)": {{3, 1, 9}, {2, 2, 3}},
+		"1.50 (0.25-1.50)": {{3, 1, 5}, {2, 4, 0}}, // a round with nothing to compare with is left out
+		"1.50":             {{3}, {2}},
+		"-":                {{3, 3}, {0, 0}},
+	} {
+		if got := RatioOf(series[0], series[1]).String(); got != want {
+			t.Errorf("%v: %s, want %s", series, got, want)
+		}
 	}
 }

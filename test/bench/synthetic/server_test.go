@@ -54,6 +54,8 @@ func TestNodesArePatchedAndWatched(t *testing.T) {
 	}
 	if err := patch(`[{"op":"test","path":"/metadata/uid","value":"u1"},{"op":"test","path":"/spec/taints","value":null},
 		{"op":"add","path":"/spec/taints","value":[{"key":"a","effect":"NoSchedule"}]},
+		{"op":"test","path":"/metadata/annotations","value":null},
+		{"op":"add","path":"/metadata/annotations","value":{}},
 		{"op":"test","path":"/metadata/annotations/x~1y","value":null},
 		{"op":"add","path":"/metadata/annotations/x~1y","value":"1"}]`); err != nil {
 		t.Fatal(err)

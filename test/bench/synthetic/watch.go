@@ -5,20 +5,19 @@ package synthetic
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/types"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -167,83 +166,43 @@ func binaryFrames(w io.Writer) func(string, []byte) error {
 	}
 }
 
-var errTest = errors.New("the test failed")
+// patched is what a JSON Patch may change of a node, and the UID, which it may test.
+type patched struct {
+	Metadata struct {
+		UID         types.UID         `json:"uid,omitempty"`
+		Annotations map[string]string `json:"annotations,omitempty"`
+	} `json:"metadata"`
+	Spec struct {
+		Taints []corev1.Taint `json:"taints,omitempty"`
+	} `json:"spec"`
+}
 
-// patchNode carries out the operations of JSON Patch that the operator and the floor send. The caller holds s.mu.
+// patchNode carries out a JSON Patch of what the operator and the floor write. The caller holds s.mu.
 func (s *Server) patchNode(k *kind, before *corev1.Node, body []byte) (Object, int, error) {
-	var operations []struct {
-		Op, Path string
-		Value    json.RawMessage
+	var part patched
+	part.Metadata.UID, part.Metadata.Annotations, part.Spec.Taints = before.UID, before.Annotations, before.Spec.Taints
+	raw, err := json.Marshal(part)
+	if err != nil {
+		return nil, http.StatusInternalServerError, err
 	}
-	if err := json.Unmarshal(body, &operations); err != nil {
+	operations, err := jsonpatch.DecodePatch(body)
+	if err != nil {
 		return nil, http.StatusBadRequest, err
 	}
-	node := *before
-	annotations := map[string]string{}
-	maps.Copy(annotations, before.Annotations)
-	for _, o := range operations {
-		var err error
-		key, isKey := strings.CutPrefix(o.Path, "/metadata/annotations/")
-		switch {
-		case o.Path == "/metadata/uid":
-			err = test(o.Value, string(node.UID))
-		case o.Path == "/spec/taints" && o.Op == "test":
-			err = test(o.Value, before.Spec.Taints)
-		case o.Path == "/spec/taints":
-			node.Spec.Taints = nil
-			if o.Op != "remove" {
-				err = json.Unmarshal(o.Value, &node.Spec.Taints)
-			}
-		case isKey:
-			err = changeAnnotation(o.Op, strings.NewReplacer("~1", "/", "~0", "~").Replace(key), o.Value, annotations)
-		case o.Path == "/metadata/annotations" && o.Op == "test":
-			err = test(o.Value, annotations)
-		case o.Path == "/metadata/annotations":
-			clear(annotations)
-			err = json.Unmarshal(o.Value, &annotations)
-		default:
-			err = errors.New("not served: " + o.Op + " " + o.Path)
-		}
-		if err != nil {
-			s.counts.Refused++
-			return nil, http.StatusUnprocessableEntity, err
-		}
+	if raw, err = operations.Apply(raw); err != nil {
+		s.counts.Refused++
+		return nil, http.StatusUnprocessableEntity, err
 	}
-	node.Annotations = annotations
+	part = patched{}
+	if err := json.Unmarshal(raw, &part); err != nil {
+		return nil, http.StatusUnprocessableEntity, err
+	}
+	node := *before
+	node.Annotations, node.Spec.Taints = part.Metadata.Annotations, part.Spec.Taints
 	s.counts.NodePatches++
 	s.put(k, &node)
 	if s.Patched != nil {
 		s.Patched(&node)
 	}
 	return &node, 0, nil
-}
-
-// changeAnnotation carries out an operation on one annotation.
-func changeAnnotation(op, key string, raw json.RawMessage, annotations map[string]string) error {
-	value, had := annotations[key]
-	switch op {
-	case "test":
-		if !had && string(raw) == "null" {
-			return nil
-		}
-		return test(raw, value)
-	case "remove":
-		delete(annotations, key)
-		return nil
-	}
-	err := json.Unmarshal(raw, &value)
-	annotations[key] = value
-	return err
-}
-
-// test compares a value with the JSON of one; null is as good as an empty one.
-func test[T any](raw json.RawMessage, have T) error {
-	var want T
-	if err := json.Unmarshal(raw, &want); err != nil {
-		return err
-	}
-	if !equality.Semantic.DeepEqual(want, have) {
-		return errTest
-	}
-	return nil
 }
