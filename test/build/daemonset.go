@@ -38,10 +38,7 @@ func (d *DaemonSetWrapper) Created(t time.Time) *DaemonSetWrapper {
 
 // Label sets a label of the DaemonSet itself.
 func (d *DaemonSetWrapper) Label(key, value string) *DaemonSetWrapper {
-	if d.Labels == nil {
-		d.Labels = map[string]string{}
-	}
-	d.Labels[key] = value
+	metav1.SetMetaDataLabel(&d.ObjectMeta, key, value)
 	return d
 }
 

@@ -4,6 +4,7 @@
 package build
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,10 +47,7 @@ func (n *NodeWrapper) Terminating(t time.Time) *NodeWrapper {
 
 // Label sets a label.
 func (n *NodeWrapper) Label(key, value string) *NodeWrapper {
-	if n.Labels == nil {
-		n.Labels = map[string]string{}
-	}
-	n.Labels[key] = value
+	metav1.SetMetaDataLabel(&n.ObjectMeta, key, value)
 	return n
 }
 
@@ -61,10 +59,7 @@ func (n *NodeWrapper) Unlabel(key string) *NodeWrapper {
 
 // Annotation sets an annotation.
 func (n *NodeWrapper) Annotation(key, value string) *NodeWrapper {
-	if n.Annotations == nil {
-		n.Annotations = map[string]string{}
-	}
-	n.Annotations[key] = value
+	metav1.SetMetaDataAnnotation(&n.ObjectMeta, key, value)
 	return n
 }
 
@@ -82,13 +77,7 @@ func (n *NodeWrapper) Taint(key, value string, effect corev1.TaintEffect) *NodeW
 
 // Untaint removes the taints of a key.
 func (n *NodeWrapper) Untaint(key string) *NodeWrapper {
-	var rest []corev1.Taint
-	for _, t := range n.Spec.Taints {
-		if t.Key != key {
-			rest = append(rest, t)
-		}
-	}
-	n.Spec.Taints = rest
+	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 	return n
 }
 
@@ -121,24 +110,20 @@ func (n *NodeWrapper) Heartbeat(conditionType string, t time.Time) *NodeWrapper 
 
 // Without removes a condition.
 func (n *NodeWrapper) Without(conditionType string) *NodeWrapper {
-	var rest []corev1.NodeCondition
-	for _, c := range n.Status.Conditions {
-		if string(c.Type) != conditionType {
-			rest = append(rest, c)
-		}
-	}
-	n.Status.Conditions = rest
+	n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return string(c.Type) == conditionType
+	})
 	return n
 }
 
 func (n *NodeWrapper) condition(conditionType string) *corev1.NodeCondition {
-	for i := range n.Status.Conditions {
-		if string(n.Status.Conditions[i].Type) == conditionType {
-			return &n.Status.Conditions[i]
-		}
+	is := func(c corev1.NodeCondition) bool { return string(c.Type) == conditionType }
+	i := slices.IndexFunc(n.Status.Conditions, is)
+	if i < 0 {
+		i = len(n.Status.Conditions)
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeConditionType(conditionType)})
 	}
-	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeConditionType(conditionType)})
-	return &n.Status.Conditions[len(n.Status.Conditions)-1]
+	return &n.Status.Conditions[i]
 }
 
 // BootID sets the boot ID.

@@ -56,10 +56,7 @@ func (p *PodWrapper) Phase(phase corev1.PodPhase) *PodWrapper {
 
 // Annotation sets an annotation.
 func (p *PodWrapper) Annotation(key, value string) *PodWrapper {
-	if p.Annotations == nil {
-		p.Annotations = map[string]string{}
-	}
-	p.Annotations[key] = value
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value)
 	return p
 }
 

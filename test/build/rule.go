@@ -32,9 +32,6 @@ func WrapRule(rule *v1alpha1.NodeReadinessRule) *RuleWrapper { return &RuleWrapp
 // Obj is the rule.
 func (r *RuleWrapper) Obj() *v1alpha1.NodeReadinessRule { return r.DeepCopy() }
 
-// Clone is the same rule once more.
-func (r *RuleWrapper) Clone() *RuleWrapper { return &RuleWrapper{*r.DeepCopy()} }
-
 // UID sets the UID.
 func (r *RuleWrapper) UID(uid string) *RuleWrapper {
 	r.NodeReadinessRule.UID = types.UID(uid)
@@ -62,13 +59,10 @@ func (r *RuleWrapper) Deleted(t time.Time) *RuleWrapper {
 
 // Selector adds a label that nodes must have.
 func (r *RuleWrapper) Selector(key, value string) *RuleWrapper {
-	labels := map[string]v1alpha1.LabelValue{key: v1alpha1.LabelValue(value)}
-	for k, v := range r.Spec.NodeSelector.MatchLabels {
-		if k != key {
-			labels[k] = v
-		}
+	if r.Spec.NodeSelector.MatchLabels == nil {
+		r.Spec.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{}
 	}
-	r.Spec.NodeSelector.MatchLabels = labels
+	r.Spec.NodeSelector.MatchLabels[key] = v1alpha1.LabelValue(value)
 	return r
 }
 
@@ -99,14 +93,28 @@ func (r *RuleWrapper) Require(c v1alpha1.ConditionRequirement) *RuleWrapper {
 	return r
 }
 
+// Evidence requires evidence of any kind.
+func (r *RuleWrapper) Evidence(q v1alpha1.Requirement) *RuleWrapper {
+	r.Spec.Requirements = append(r.Spec.Requirements, q)
+	return r
+}
+
+// After requires other rules, each by a requirement called after-<name of the rule>.
+func (r *RuleWrapper) After(names ...string) *RuleWrapper {
+	for _, name := range names {
+		r.Evidence(v1alpha1.Requirement{Name: "after-" + name,
+			RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: name}})
+	}
+	return r
+}
+
 // DaemonSets requires the DaemonSets of a namespace, by a requirement called agents that edits may change.
 func (r *RuleWrapper) DaemonSets(namespace string, edits ...func(*v1alpha1.DaemonSetsRequirement)) *RuleWrapper {
 	q := &v1alpha1.DaemonSetsRequirement{Namespaces: []v1alpha1.NamespaceName{v1alpha1.NamespaceName(namespace)}}
 	for _, edit := range edits {
 		edit(q)
 	}
-	r.Spec.Requirements = append(r.Spec.Requirements, v1alpha1.Requirement{Name: "agents", DaemonSets: q})
-	return r
+	return r.Evidence(v1alpha1.Requirement{Name: "agents", DaemonSets: q})
 }
 
 // AnyOf makes one condition suffice.
@@ -118,12 +126,6 @@ func (r *RuleWrapper) AnyOf() *RuleWrapper {
 // Taint sets the taint.
 func (r *RuleWrapper) Taint(key, value string, effect corev1.TaintEffect) *RuleWrapper {
 	r.Spec.Taint = &v1alpha1.Taint{Key: key, Value: value, Effect: v1alpha1.TaintEffect(effect)}
-	return r
-}
-
-// Continuous enforces for as long as the node exists.
-func (r *RuleWrapper) Continuous() *RuleWrapper {
-	r.Spec.EnforcementMode = v1alpha1.EnforcementModeContinuous
 	return r
 }
 

@@ -4,11 +4,10 @@
 package cluster
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -25,10 +24,10 @@ const (
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.admin) }
 
 // Kubeconfig is the path of a kubeconfig file of the same administrator.
-func (c *Cluster) Kubeconfig() string { return filepath.Join(c.dir.path, "admin.kubeconfig") }
+func (c *Cluster) Kubeconfig() string { return filepath.Join(c.dir, "admin.kubeconfig") }
 
 // CAFile is the path of the certificate of the cluster's authority.
-func (c *Cluster) CAFile() string { return filepath.Join(c.dir.path, "pki", "ca.crt") }
+func (c *Cluster) CAFile() string { return filepath.Join(c.dir, "pki", "ca.crt") }
 
 // ConfigFor is the way in of a user, member of the groups, by a client certificate of the cluster's CA. With
 // "system:node:x" and "system:nodes" it is that of the kubelet of node x; with
@@ -52,32 +51,33 @@ func (c *Cluster) ConfigFor(user string, groups ...string) (*rest.Config, error)
 
 // KubeconfigFor writes a kubeconfig file for what ConfigFor returns, and returns its path.
 func (c *Cluster) KubeconfigFor(user string, groups ...string) (string, error) {
-	// The name must be good for a file and differ where the groups do.
-	sum := sha256.Sum256([]byte(strings.Join(append([]string{user}, groups...), "\x00")))
-	name := strings.NewReplacer(":", "-", "/", "-").Replace(user) + "-" + hex.EncodeToString(sum[:])[:8]
-	return c.writeKubeconfig(filepath.Join(c.dir.path, name+".kubeconfig"), user, groups...)
-}
-
-func (c *Cluster) writeKubeconfig(path, user string, groups ...string) (string, error) {
 	config, err := c.ConfigFor(user, groups...)
 	if err != nil {
 		return "", err
 	}
-	const name = "localcluster"
-	file := clientcmdapi.Config{
-		CurrentContext: name,
-		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: user}},
-		Clusters: map[string]*clientcmdapi.Cluster{
-			name: {Server: config.Host, CertificateAuthorityData: config.CAData},
-		},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{
-			user: {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData},
-		},
+	f, err := os.CreateTemp(c.dir, "*.kubeconfig")
+	if err != nil {
+		return "", err
 	}
-	if err := clientcmd.WriteToFile(file, path); err != nil {
-		return "", fmt.Errorf("writing the kubeconfig of %q: %w", user, err)
+	return f.Name(), errors.Join(f.Close(), WriteKubeconfig(f.Name(), config))
+}
+
+// WriteKubeconfig writes a kubeconfig file with the server and the credentials of a configuration.
+func WriteKubeconfig(path string, config *rest.Config) error {
+	err := clientcmd.WriteToFile(clientcmdapi.Config{
+		CurrentContext: "c",
+		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {
+			Server: config.Host, CertificateAuthorityData: config.CAData, InsecureSkipTLSVerify: config.Insecure,
+		}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": {
+			ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken,
+		}},
+	}, path)
+	if err != nil {
+		return fmt.Errorf("writing a kubeconfig: %w", err)
 	}
-	return path, nil
+	return nil
 }
 
 // Kubeconfig writes a kubeconfig file for a server until the test ends, and returns its path. Without ca, clients
@@ -85,12 +85,7 @@ func (c *Cluster) writeKubeconfig(path, user string, groups ...string) (string, 
 func Kubeconfig(t testing.TB, server string, ca []byte, token string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	Must(t, clientcmd.WriteToFile(clientcmdapi.Config{
-		CurrentContext: "c",
-		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
-		Clusters: map[string]*clientcmdapi.Cluster{
-			"c": {Server: server, CertificateAuthorityData: ca, InsecureSkipTLSVerify: ca == nil}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": {Token: token}},
-	}, path))
+	tls := rest.TLSClientConfig{CAData: ca, Insecure: ca == nil}
+	Must(t, WriteKubeconfig(path, &rest.Config{Host: server, BearerToken: token, TLSClientConfig: tls}))
 	return path
 }

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"math"
 	"os"
 )
 
@@ -14,20 +16,31 @@ import (
 // it. It ignores a last line without an end. The server answers a request before it writes its line, so a client that
 // has the answer may be ahead of the log.
 func ReadAudit[E any](path string) ([]E, error) {
-	raw, err := os.ReadFile(path)
+	out, _, err := ReadAuditFrom[E](path, 0)
+	return out, err
+}
+
+// ReadAuditFrom is ReadAudit for what comes after an offset. It returns the offset from which to go on.
+func ReadAuditFrom[E any](path string, offset int64) (out []E, next int64, err error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, offset, err
 	}
-	var out []E
+	defer func() { _ = f.Close() }()
+	raw, err := io.ReadAll(io.NewSectionReader(f, offset, math.MaxInt64-offset))
+	if err != nil {
+		return nil, offset, err
+	}
 	for line := range bytes.Lines(raw) {
 		if !bytes.HasSuffix(line, []byte("\n")) {
 			break
 		}
 		var e E
 		if err := json.Unmarshal(line, &e); err != nil {
-			return nil, fmt.Errorf("reading %s: %w\n%s", path, err, line)
+			return nil, offset, fmt.Errorf("reading %s: %w\n%s", path, err, line)
 		}
+		offset += int64(len(line))
 		out = append(out, e)
 	}
-	return out, nil
+	return out, offset, nil
 }

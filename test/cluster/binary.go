@@ -19,7 +19,7 @@ const BinEnv = "NODEGATE_BIN"
 func (c *Cluster) Binary(ctx context.Context, command string) (string, error) {
 	c.building.Lock()
 	defer c.building.Unlock()
-	return BinaryIn(ctx, filepath.Join(c.dir.path, "bin"), command)
+	return BinaryIn(ctx, filepath.Join(c.dir, "bin"), command)
 }
 
 // BinaryIn returns the path of one of the project's commands: in the directory that BinEnv names, or else in dir, where

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
@@ -73,41 +73,21 @@ func (c *Cluster) installCRD(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.InstallCRD(ctx, definition); err != nil {
+	if err := c.InstallCRD(definition); err != nil {
 		return err
 	}
 	return Poll(ctx, Limit, func() error { return c.Client.List(ctx, &v1alpha1.NodeReadinessRuleList{}) })
 }
 
-// InstallCRD creates a CustomResourceDefinition, or changes its spec, and waits until it is established.
-func (c *Cluster) InstallCRD(ctx context.Context, want *apiextensionsv1.CustomResourceDefinition) error {
-	err := Poll(ctx, Limit, func() error {
-		served := want.DeepCopy()
-		err := c.Client.Get(ctx, client.ObjectKeyFromObject(want), served)
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		if err != nil {
-			return c.Client.Create(ctx, served)
-		}
-		served.Spec = *want.Spec.DeepCopy()
-		return c.Client.Update(ctx, served)
-	})
-	if err != nil {
-		return fmt.Errorf("writing CustomResourceDefinition %q: %w", want.Name, err)
-	}
-	return Poll(ctx, Limit, func() error {
-		served := &apiextensionsv1.CustomResourceDefinition{}
-		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(want), served); err != nil {
-			return err
-		}
-		for _, condition := range served.Status.Conditions {
-			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
-				return nil
-			}
-		}
-		return errors.New("the CustomResourceDefinition is not established")
-	})
+// InstallCRD creates or replaces a CustomResourceDefinition, and waits until its resource is discovered.
+func (c *Cluster) InstallCRD(want *apiextensionsv1.CustomResourceDefinition) error {
+	return c.installCRDs(envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{want.DeepCopy()}})
+}
+
+func (c *Cluster) installCRDs(o envtest.CRDInstallOptions) error {
+	o.MaxTime, o.ErrorIfPathMissing = Limit, true
+	_, err := envtest.InstallCRDs(c.admin, o)
+	return err
 }
 
 // InstallPinnedCRD does the same with a file of a module that hack/tools/crds pins.
@@ -122,15 +102,7 @@ func (c *Cluster) InstallPinnedCRD(ctx context.Context, module, file string) err
 	if err := json.Unmarshal(out, &source); err != nil {
 		return err
 	}
-	raw, err := os.ReadFile(filepath.Join(source.Dir, file))
-	if err != nil {
-		return err
-	}
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(raw, definition); err != nil {
-		return fmt.Errorf("reading %s of %s: %w", file, module, err)
-	}
-	return c.InstallCRD(ctx, definition)
+	return c.installCRDs(envtest.CRDInstallOptions{Paths: []string{filepath.Join(source.Dir, file)}})
 }
 
 // Root returns the directory of the checkout: the nearest one above the working directory that has a go.mod. Tests,

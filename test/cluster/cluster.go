@@ -23,6 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// dirPattern is what the directories of clusters are called.
+const dirPattern = "nodegate-cluster-"
+
 // Cluster is a running control plane. Components that were not asked for are nil.
 type Cluster struct {
 	Etcd, APIServer, ControllerManager, Scheduler, Kwok *Component
@@ -34,7 +37,7 @@ type Cluster struct {
 	Operator *Operator
 
 	assets string
-	dir    *workDir
+	dir    string // of the cluster's files, temporary
 	guard  *guard
 	ca     *ca
 	// address is what the API server listens on, and url how to reach it there.
@@ -90,20 +93,20 @@ func (c *Cluster) prepare(ctx context.Context, o Options) error {
 	if c.assets, err = filepath.Abs(c.assets); err != nil {
 		return err
 	}
-	if err := c.checkBinaries(o.binaries()); err != nil {
+	if c.dir, err = os.MkdirTemp("", dirPattern); err != nil {
 		return err
 	}
-	if c.dir, err = newWorkDir(o.Dir); err != nil {
-		return fmt.Errorf("making the cluster's directory: %w", err)
+	if c.guard, err = newGuard(c.dir); err != nil {
+		return errors.Join(err, os.RemoveAll(c.dir))
 	}
 	if err := c.fillDir(o); err != nil {
-		return errors.Join(fmt.Errorf("preparing %s: %w", c.dir.path, err), c.dir.close())
+		return errors.Join(fmt.Errorf("preparing %s: %w", c.dir, err), c.guard.close())
 	}
 	return nil
 }
 
 func (c *Cluster) fillDir(o Options) error {
-	if err := os.MkdirAll(filepath.Join(c.dir.path, "logs"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(c.dir, "logs"), 0o700); err != nil {
 		return err
 	}
 	var err error
@@ -116,26 +119,21 @@ func (c *Cluster) fillDir(o Options) error {
 	}
 	first := services.IP.To4()
 	first[3]++
-	if err := c.ca.writePKI(filepath.Join(c.dir.path, "pki"), first, net.ParseIP(c.address)); err != nil {
+	if err := c.ca.writePKI(filepath.Join(c.dir, "pki"), first, net.ParseIP(c.address)); err != nil {
 		return err
 	}
 	if c.audit {
-		policy := filepath.Join(c.dir.path, "audit-policy.yaml")
+		policy := filepath.Join(c.dir, "audit-policy.yaml")
 		if err := os.WriteFile(policy, []byte(o.AuditPolicy), 0o600); err != nil {
 			return err
 		}
 	}
-	removed := ""
-	if c.dir.temporary {
-		removed = c.dir.path
-	}
-	c.guard, err = newGuard(removed)
-	return err
+	return nil
 }
 
 func (c *Cluster) start(ctx context.Context, o Options) error {
 	began := time.Now()
-	c.say("starting a control plane in %s", c.dir.path)
+	c.say("starting a control plane in %s", c.dir)
 	if !o.ControllerManager {
 		o.APIServerArgs = append([]string{"--disable-admission-plugins=ServiceAccount"}, o.APIServerArgs...)
 	}
@@ -203,7 +201,7 @@ func (c *Cluster) startAPIServer(ctx context.Context, port int, extra []string) 
 	if c.admin, err = c.ConfigFor(adminUser, adminGroup); err != nil {
 		return err
 	}
-	if _, err = c.writeKubeconfig(c.Kubeconfig(), adminUser, adminGroup); err != nil {
+	if err := WriteKubeconfig(c.Kubeconfig(), c.admin); err != nil {
 		return err
 	}
 	if err := c.connect(); err != nil {
@@ -257,8 +255,7 @@ func (c *Cluster) Run(ctx context.Context, p Process) (*Component, error) {
 	return component, nil
 }
 
-// Stop ends all processes of the cluster and removes its directory if it is a temporary one. It may be called
-// more than once.
+// Stop ends all processes of the cluster and removes its directory. It may be called more than once.
 func (c *Cluster) Stop() error { return c.stop() }
 
 func (c *Cluster) tearDown() error {
@@ -269,35 +266,22 @@ func (c *Cluster) tearDown() error {
 	for _, component := range slices.Backward(started) {
 		errs = append(errs, component.endWithCluster())
 	}
-	errs = append(errs, c.guard.close(), c.dir.close())
+	errs = append(errs, c.guard.close())
 	c.say("the control plane is stopped")
 	return errors.Join(errs...)
 }
 
 // Dir is the directory of the cluster's files; logs are in its subdirectory logs.
-func (c *Cluster) Dir() string { return c.dir.path }
+func (c *Cluster) Dir() string { return c.dir }
 
 // Assets is the directory of the binaries, kubectl among them.
 func (c *Cluster) Assets() string { return c.assets }
 
 // AuditLog is the file to which the API server writes what Options.AuditPolicy says.
-func (c *Cluster) AuditLog() string { return filepath.Join(c.dir.path, "logs", "audit.log") }
+func (c *Cluster) AuditLog() string { return filepath.Join(c.dir, "logs", "audit.log") }
 
 func (c *Cluster) say(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, _ = fmt.Fprintf(c.log, format+"\n", args...)
-}
-
-// binaries names what the options need.
-func (o Options) binaries() []string {
-	names := []string{"etcd", "kube-apiserver"}
-	for name, wanted := range map[string]bool{
-		"kube-controller-manager": o.ControllerManager, "kube-scheduler": o.Scheduler, "kwok": o.Kwok,
-	} {
-		if wanted {
-			names = append(names, name)
-		}
-	}
-	return names
 }

@@ -10,11 +10,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 
 	"k8s.io/client-go/rest"
 )
@@ -47,8 +44,8 @@ func (c *Cluster) newEtcd() *Component {
 			"--heartbeat-interval=20", "--election-timeout=200",
 			"--log-level=warn",
 		},
-		Ready: probe(&http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(c.dir.path, etcdSocket))
+		Ready: Probe(&http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(c.dir, etcdSocket))
 		}}, "http://etcd/health"),
 	})
 }
@@ -63,7 +60,7 @@ func (c *Cluster) newAPIServer(port int, extra []string) (*Component, error) {
 		"--bind-address=" + c.address, "--advertise-address=" + c.address, "--secure-port=" + strconv.Itoa(port),
 		"--tls-cert-file=pki/server.crt", "--tls-private-key-file=pki/server.key", "--client-ca-file=pki/ca.crt",
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=pki/sa.pub", "--service-account-signing-key-file=pki/sa.key",
+		"--service-account-key-file=pki/sa.key", "--service-account-signing-key-file=pki/sa.key",
 		"--service-cluster-ip-range=" + serviceCIDR,
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
@@ -83,12 +80,12 @@ func (c *Cluster) newAPIServer(port int, extra []string) (*Component, error) {
 		Name:  "kube-apiserver",
 		Path:  c.binary("kube-apiserver"),
 		Args:  append(args, extra...),
-		Ready: probe(transport, c.url+"/readyz"),
+		Ready: Probe(transport, c.url+"/readyz"),
 	}), nil
 }
 
 func (c *Cluster) newControllerManager(port int, extra []string) (*Component, error) {
-	args, err := c.clientArgs("kube-controller-manager", "system:kube-controller-manager", port)
+	args, err := c.clientArgs("system:kube-controller-manager", port)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +103,7 @@ func (c *Cluster) newControllerManager(port int, extra []string) (*Component, er
 }
 
 func (c *Cluster) newScheduler(port int) (*Component, error) {
-	args, err := c.clientArgs("kube-scheduler", "system:kube-scheduler", port)
+	args, err := c.clientArgs("system:kube-scheduler", port)
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +113,8 @@ func (c *Cluster) newScheduler(port int) (*Component, error) {
 }
 
 // clientArgs are what controller manager and scheduler have in common.
-func (c *Cluster) clientArgs(name, user string, port int) ([]string, error) {
-	kubeconfig, err := c.writeKubeconfig(filepath.Join(c.dir.path, name+".kubeconfig"), user)
+func (c *Cluster) clientArgs(user string, port int) ([]string, error) {
+	kubeconfig, err := c.KubeconfigFor(user)
 	if err != nil {
 		return nil, err
 	}
@@ -134,44 +131,24 @@ func (c *Cluster) clientArgs(name, user string, port int) ([]string, error) {
 func (c *Cluster) healthz(port int) func(context.Context) error {
 	roots := x509.NewCertPool()
 	roots.AddCert(c.ca.cert)
-	return probe(&http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}},
+	return Probe(&http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}},
 		fmt.Sprintf("https://127.0.0.1:%d/healthz", port))
 }
 
-// probe returns a function that asks the URL for a 200.
-func probe(transport http.RoundTripper, url string) func(context.Context) error {
+// Probe returns a function that asks the URL for a 200. A nil transport is the default one.
+func Probe(transport http.RoundTripper, url string) func(context.Context) error {
 	client := &http.Client{Transport: transport}
 	return func(ctx context.Context) error {
 		status, body, err := GetWith(ctx, client, url, "")
 		if err == nil && status != http.StatusOK {
-			err = fmt.Errorf("%s: %d: %s", url, status, failedChecks(body))
+			err = fmt.Errorf("%s: %d: %s", url, status, body)
 		}
 		return err
 	}
 }
 
-// failedChecks picks out of a healthz answer what has failed.
-func failedChecks(body string) string {
-	lines := strings.Split(strings.TrimSpace(body), "\n")
-	failed := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !strings.HasPrefix(l, "[-]") })
-	if len(failed) == 0 {
-		failed = lines
-	}
-	return strings.Join(failed, "; ")
-}
-
 func (c *Cluster) binary(name string) string { return filepath.Join(c.assets, name) }
 
 func (c *Cluster) component(p Process) *Component {
-	return newComponent(p, c.dir.path, filepath.Join(c.dir.path, "logs", p.Name+".log"), c.guard)
-}
-
-// checkBinaries tells early and by name what the directory of the binaries lacks.
-func (c *Cluster) checkBinaries(names []string) error {
-	for _, name := range names {
-		if _, err := os.Stat(c.binary(name)); err != nil {
-			return fmt.Errorf("the directory of the binaries: %w", err)
-		}
-	}
-	return nil
+	return newComponent(p, c.dir, filepath.Join(c.dir, "logs", p.Name+".log"), c.guard)
 }

@@ -8,18 +8,18 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"syscall"
+
+	"github.com/nodegate/nodegate/test/child"
 )
 
 // guard makes sure that no process of a cluster outlives its owner, which is the process that uses this package.
 // An owner that ends in order stops them itself. For one that is killed there are two means:
 //
-//   - On Linux the kernel kills each process when the thread that forked it ends (Pdeathsig). Go ends threads
-//     when it likes, so all forks are made by one that is kept for it.
+//   - On Linux the kernel kills each process (child.Start).
 //   - Everywhere a shell waits for the end of a pipe that only the owner holds open, and then kills the
-//     processes that it was told of and removes the temporary directory.
+//     processes that it was told of and removes the cluster's directory.
 type guard struct {
 	mu    sync.Mutex
 	shell *exec.Cmd
@@ -58,8 +58,8 @@ func newGuard(dir string) (*guard, error) {
 // start starts the command under guard, in a process group of its own, so that Ctrl-C reaches only the owner,
 // which then stops things in their order.
 func (g *guard) start(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = componentAttributes()
-	if err := onForkThread(cmd.Start); err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := child.Start(cmd); err != nil {
 		return err
 	}
 	g.tell("+", cmd.Process)
@@ -82,22 +82,4 @@ func (g *guard) close() error {
 	defer g.mu.Unlock()
 	_ = g.pipe.Close()
 	return g.shell.Wait()
-}
-
-var forks = sync.OnceValue(func() chan<- func() {
-	c := make(chan func())
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread lives as long as the process
-		for fork := range c {
-			fork()
-		}
-	}()
-	return c
-})
-
-// onForkThread calls f on the one thread that forks.
-func onForkThread(f func() error) error {
-	done := make(chan error)
-	forks() <- func() { done <- f() }
-	return <-done
 }

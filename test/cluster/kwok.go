@@ -24,12 +24,12 @@ const (
 )
 
 func (c *Cluster) newKwok(port int) (*Component, error) {
-	config := filepath.Join(c.dir.path, "kwok.yaml")
+	config := filepath.Join(c.dir, "kwok.yaml")
 	if err := os.WriteFile(config, kwokConfig, 0o600); err != nil {
 		return nil, err
 	}
 	// A kubelet's permissions are limited to its own node, and kwok acts as all kubelets.
-	kubeconfig, err := c.writeKubeconfig(filepath.Join(c.dir.path, "kwok.kubeconfig"), "localcluster-kwok", adminGroup)
+	kubeconfig, err := c.KubeconfigFor("localcluster-kwok", adminGroup)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (c *Cluster) newKwok(port int) (*Component, error) {
 			"--cidr=10.244.0.0/16",
 		},
 		// It reads a configuration from its home directory too, which is not to matter here.
-		Env:   []string{"KWOK_WORKDIR=" + c.dir.path},
-		Ready: probe(nil, "http://"+address+"/healthz"),
+		Env:   []string{"KWOK_WORKDIR=" + c.dir},
+		Ready: Probe(nil, "http://"+address+"/healthz"),
 	}), nil
 }

@@ -82,7 +82,7 @@ func (c *Cluster) StartOperator(ctx context.Context, o OperatorOptions) (*Operat
 	op := &Operator{MetricsURL: "http://" + metrics + "/metrics", ReadyURL: "http://" + probes + "/readyz"}
 	op.Component, err = c.Run(ctx, Process{
 		Name: o.Name, Path: binary, Args: append(args, o.Args...),
-		Ready: probe(nil, op.ReadyURL),
+		Ready: Probe(nil, op.ReadyURL),
 	})
 	return op, err
 }

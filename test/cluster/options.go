@@ -11,10 +11,6 @@ type Options struct {
 	// first time: that takes minutes and needs the checkout as working directory or one above it.
 	Assets string
 
-	// Dir is where the cluster keeps its files; it is made if need be, must hold nothing from another cluster
-	// and is kept by Stop. Empty means a temporary directory, which is removed.
-	Dir string
-
 	// Address is the IPv4 address that the API server listens on, and by which all know it. Empty means 127.0.0.1, where
 	// nothing from other network namespaces gets to.
 	Address string

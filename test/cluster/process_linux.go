@@ -5,15 +5,9 @@ package cluster
 
 import (
 	"errors"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
-
-// componentAttributes are those of a process that the kernel kills when the thread that forked it ends.
-func componentAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
 
 // waitStopped waits until SIGSTOP has stopped all threads of a child, or until the child is no more.
 func waitStopped(pid int) error {

@@ -13,15 +13,12 @@ import (
 // The signal is sent at once, but on a machine with more to do than it has processors the process gets it only
 // when it is its turn.
 func TestPauseReturnsOnceTheProcessHasStopped(t *testing.T) {
-	g, err := newGuard("")
-	Must(t, err)
 	dir := t.TempDir()
-	t.Cleanup(func() { _ = g.close() })
 	var components []*Component
 	for i := range 16 {
 		name := fmt.Sprintf("busy-%d", i)
-		busy := newComponent(Process{Name: name, Path: "/bin/sh", Args: []string{"-c", "while :; do :; done"}}, dir,
-			dir+"/"+name, g)
+		busy, err := NewProcess(dir, Process{Name: name, Path: "/bin/sh", Args: []string{"-c", "while :; do :; done"}})
+		Must(t, err)
 		Must(t, busy.Start(t.Context()))
 		t.Cleanup(func() { _ = busy.Kill() })
 		components = append(components, busy)
@@ -40,11 +37,8 @@ func TestPauseReturnsOnceTheProcessHasStopped(t *testing.T) {
 }
 
 func TestPauseOfAProcessThatDoesNotRunIsAnError(t *testing.T) {
-	g, err := newGuard("")
+	c, err := NewProcess(t.TempDir(), Process{Name: "true", Path: "/bin/sh", Args: []string{"-c", ":"}})
 	Must(t, err)
-	t.Cleanup(func() { _ = g.close() })
-	dir := t.TempDir()
-	c := newComponent(Process{Name: "true", Path: "/bin/sh", Args: []string{"-c", ":"}}, dir, dir+"/log", g)
 	if err := c.Pause(); err == nil {
 		t.Error("one that was never started was paused")
 	}

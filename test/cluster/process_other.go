@@ -10,14 +10,8 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
-
-// componentAttributes are those of a process that only the guard's shell kills when its owner is killed.
-func componentAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true}
-}
 
 // waitStopped waits until SIGSTOP has stopped a child.
 func waitStopped(pid int) error {

@@ -25,16 +25,17 @@ func TestAStartThatFailsSaysWhyAndLeavesNothing(t *testing.T) {
 			change: func(_ *testing.T, o *Options) { o.APIServerArgs = []string{"--no-such-flag"} },
 			want:   []string{"starting kube-apiserver", "unknown flag: --no-such-flag"},
 		},
-		"etcd cannot write": {
+		"etcd cannot start": {
 			change: func(t *testing.T, o *Options) {
-				o.Dir = t.TempDir()
-				Must(t, os.WriteFile(filepath.Join(o.Dir, "etcd"), nil, 0o600))
+				o.Assets = t.TempDir()
+				Must(t, os.Symlink(filepath.Join(assets, "kube-apiserver"), filepath.Join(o.Assets, "kube-apiserver")))
+				Must(t, os.WriteFile(filepath.Join(o.Assets, "etcd"), []byte("#!/bin/sh\necho no disk; exit 1\n"), 0o700))
 			},
-			want: []string{"starting etcd", "not a directory"},
+			want: []string{"starting etcd", "no disk"},
 		},
 		"a binary is missing": {
 			change: func(t *testing.T, o *Options) { o.Assets = t.TempDir() },
-			want:   []string{"the directory of the binaries", "etcd"},
+			want:   []string{"starting ", "no such file"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,8 +13,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -91,13 +93,18 @@ func ConditionOf(n *corev1.Node, conditionType corev1.NodeConditionType) *corev1
 	return nil
 }
 
-// Watch lists objects into list and then calls see for every version of each that is written from then on, in order,
-// until ctx ends: unlike an informer it leaves none out. It goes on where it was if the API server ends the watch. The
-// channel is closed after the last call.
+// Watch lists objects into list and calls see for each of them, and then for every version of each that is written from
+// then on, in order, until ctx ends: unlike an informer it leaves none out. It goes on where it was if the API server
+// ends the watch. The channel is closed after the last call.
 func (c *Cluster) Watch(
 	ctx context.Context, list client.ObjectList, see func(e watch.Event) error, options ...client.ListOption,
 ) (<-chan error, error) {
 	if err := c.Client.List(ctx, list, options...); err != nil {
+		return nil, err
+	}
+	if err := meta.EachListItem(list, func(o runtime.Object) error {
+		return see(watch.Event{Type: watch.Added, Object: o})
+	}); err != nil {
 		return nil, err
 	}
 	w, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &toolscache.ListWatch{

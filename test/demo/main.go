@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -44,9 +45,9 @@ func main() {
 }
 
 func run(ctx context.Context, screen *view.Screen, wait string, admission bool) (err error) {
-	patience, err := parseWait(wait)
+	seconds, err := strconv.ParseUint(cmp.Or(wait, forever), 10, 32)
 	if err != nil {
-		return err
+		return fmt.Errorf("DEMO_WAIT=%s: must be a number of seconds; 0 ends at once, and empty stays until Ctrl-C", wait)
 	}
 	screen.Step("Starting a Kubernetes control plane on this machine, and the operator")
 	o := cluster.Options{ControllerManager: true, Scheduler: true, Kwok: true, Log: screen}
@@ -66,12 +67,15 @@ func run(ctx context.Context, screen *view.Screen, wait string, admission bool) 
 		screen.Print(closingAdmission)
 	}
 	screen.Print(closingReal)
-	if patience == 0 {
+	if seconds == 0 {
 		return nil
 	}
 	screen.Print(lookAround(c))
-	return stay(ctx, c, patience)
+	return stay(ctx, c, time.Duration(seconds)*time.Second)
 }
+
+// forever is the number of seconds, a century, for those who give none.
+const forever = "3155760000"
 
 var errInterrupted = errors.New("interrupted")
 
@@ -81,20 +85,6 @@ func told(ctx context.Context, err error) error {
 		return errInterrupted
 	}
 	return err
-}
-
-// forever is for those who give no time.
-const forever = time.Duration(1<<63 - 1)
-
-func parseWait(s string) (time.Duration, error) {
-	if s = strings.TrimSpace(s); s == "" {
-		return forever, nil
-	}
-	seconds, err := strconv.Atoi(s)
-	if err != nil || seconds < 0 {
-		return 0, fmt.Errorf("DEMO_WAIT=%s: must be a number of seconds; 0 ends at once, and empty stays until Ctrl-C", s)
-	}
-	return time.Duration(seconds) * time.Second, nil
 }
 
 // stay leaves the cluster up for people to look around.

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -44,18 +43,5 @@ func TestEveryCommandSetsALogger(t *testing.T) {
 	}
 	if checked < 5 {
 		t.Errorf("only %d commands have a client of controller-runtime", checked)
-	}
-}
-
-func TestParseWait(t *testing.T) {
-	for text, want := range map[string]time.Duration{"": forever, " ": forever, "0": 0, "5": 5 * time.Second} {
-		if got, err := parseWait(text); err != nil || got != want {
-			t.Errorf("%q: %s, %v, want %s", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"x", "-1", "1s"} {
-		if _, err := parseWait(text); err == nil {
-			t.Errorf("%q: no error", text)
-		}
 	}
 }

@@ -298,19 +298,9 @@ func (d *demo) verdict(s ledger.Snapshot) error {
 
 // awaitCounts waits until the rule's status counts the nodes so.
 func (d *demo) awaitCounts(ctx context.Context, want v1alpha1.NodeCounts) error {
-	rule := &v1alpha1.NodeReadinessRule{}
-	for deadline := time.Now().Add(patience); ; {
-		if _, err := d.look(ctx); err != nil {
-			return err
-		}
-		if err := d.Client.Get(ctx, client.ObjectKey{Name: ruleName}, rule); err != nil {
-			return fmt.Errorf("reading the rule: %w", err)
-		}
-		if rule.Status.Nodes != nil && *rule.Status.Nodes == want {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("the rule's status counts %+v, not %+v", rule.Status.Nodes, want)
-		}
-	}
+	return d.await(ctx, fmt.Sprintf("the rule's status counts %+v", want), func(*ledger.Snapshot) bool {
+		rule := &v1alpha1.NodeReadinessRule{}
+		err := d.Client.Get(ctx, client.ObjectKey{Name: ruleName}, rule)
+		return err == nil && rule.Status.Nodes != nil && *rule.Status.Nodes == want
+	})
 }

@@ -20,78 +20,50 @@ import (
 
 const alerts = "docs/alerts.md"
 
-type prometheusRule struct {
-	Spec struct {
-		Groups []struct {
-			Name  string `json:"name"`
-			Rules []struct {
-				Alert       string            `json:"alert"`
-				Expr        string            `json:"expr"`
-				Annotations map[string]string `json:"annotations"`
-			} `json:"rules"`
-		} `json:"groups"`
-	} `json:"spec"`
+// readAlerts returns the alerts, and the file of rules for Prometheus that has them.
+func readAlerts(t *testing.T) (all []alert, file []byte) {
+	t.Helper()
+	var object map[string]json.RawMessage
+	must(t, yaml.UnmarshalStrict(read(t, "config/components/monitoring/prometheus_rule.yaml"), &object))
+	var spec struct{ Groups []struct{ Rules []alert } }
+	must(t, json.Unmarshal(object["spec"], &spec))
+	for _, g := range spec.Groups {
+		all = append(all, g.Rules...)
+	}
+	return all, object["spec"]
 }
 
-func readRule(t *testing.T) (rule prometheusRule, spec []byte) {
-	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(root, "config", "components", "monitoring", "prometheus_rule.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole := map[string]any{}
-	if err := yaml.UnmarshalStrict(raw, &whole); err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(raw, &rule); err != nil {
-		t.Fatal(err)
-	}
-	if spec, err = yaml.Marshal(whole["spec"]); err != nil {
-		t.Fatal(err)
-	}
-	return rule, spec
+type alert struct {
+	Alert, Expr string
+	Annotations map[string]string
 }
 
 // TestAlerts: each alert has its page, each page an alert, and all ask for metrics that there are.
 func TestAlerts(t *testing.T) {
-	rule, _ := readRule(t)
+	all, _ := readAlerts(t)
 	inRule, documented := sets.New[string](), sets.New[string]()
-	for _, g := range rule.Spec.Groups {
-		for _, r := range g.Rules {
-			inRule.Insert(r.Alert)
-			if want := "https://github.com/nodegate/nodegate/blob/main/docs/alerts.md#" +
-				strings.ToLower(r.Alert); r.Annotations["runbook_url"] != want {
-				t.Errorf("%s: runbook_url is %q, not %q", r.Alert, r.Annotations["runbook_url"], want)
-			}
-			known(t, r.Alert, r.Expr)
+	for _, a := range all {
+		inRule.Insert(a.Alert)
+		if want := "https://github.com/nodegate/nodegate/blob/main/docs/alerts.md#" +
+			strings.ToLower(a.Alert); a.Annotations["runbook_url"] != want {
+			t.Errorf("%s: runbook_url is %q, not %q", a.Alert, a.Annotations["runbook_url"], want)
 		}
+		known(t, a.Alert, a.Expr)
 	}
-	raw, err := os.ReadFile(filepath.Join(root, alerts))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range regexp.MustCompile(`(?m)^## (\S+)$`).FindAllStringSubmatch(string(raw), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^## (\S+)$`).FindAllStringSubmatch(string(read(t, alerts)), -1) {
 		documented.Insert(m[1])
 	}
 	same(t, "alerts", alerts, inRule, documented)
 }
 
 func TestDashboard(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join(root, "config", "monitoring", "dashboard.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	dashboard := struct {
+	var dashboard struct {
 		Panels []struct {
-			Title   string `json:"title"`
-			Targets []struct {
-				Expr string `json:"expr"`
-			} `json:"targets"`
-		} `json:"panels"`
-	}{}
-	if err := json.Unmarshal(raw, &dashboard); err != nil {
-		t.Fatal(err)
+			Title   string
+			Targets []struct{ Expr string }
+		}
 	}
+	must(t, json.Unmarshal(read(t, "config/monitoring/dashboard.json"), &dashboard))
 	if len(dashboard.Panels) == 0 {
 		t.Error("no panels")
 	}
@@ -122,25 +94,14 @@ func known(t *testing.T, what, expr string) {
 
 func TestPromtool(t *testing.T) {
 	promtool := needs.Command(t, "promtool", "prometheus")
-	_, spec := readRule(t)
+	_, rules := readAlerts(t)
 	dir := t.TempDir()
-	file := filepath.Join(dir, "rules.yaml")
-	if err := os.WriteFile(file, spec, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", "--lint=all", "--lint-fatal",
-		file).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	series, err := os.ReadFile(filepath.Join("testdata", "alerts.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests := filepath.Join(dir, "alerts.yaml")
-	if err := os.WriteFile(tests, series, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", tests).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+	file, tests := filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "alerts.yaml")
+	must(t, os.WriteFile(file, rules, 0o600))
+	must(t, os.WriteFile(tests, read(t, "test/docs/testdata/alerts.yaml"), 0o600))
+	for _, args := range [][]string{{"check", "rules", "--lint=all", "--lint-fatal", file}, {"test", "rules", tests}} {
+		if out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
 	}
 }

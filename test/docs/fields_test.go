@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -23,9 +24,7 @@ const reference = "docs/rule-reference.md"
 func fields(t *testing.T) sets.Set[string] {
 	t.Helper()
 	definition, err := crd.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := sets.New[string]()
 	for _, part := range []string{"spec", "status"} {
 		schema := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[part]
@@ -115,7 +114,7 @@ func TestFragments(t *testing.T) {
 				t.Fatalf("%v:\n%s", err, block[1])
 			}
 		}
-		for _, problem := range ruleset.Validate(spec) {
+		for _, problem := range ruleset.Compile(&v1alpha1.NodeReadinessRule{Spec: *spec}, nil, time.Time{}).Problems {
 			t.Errorf("%s:\n%s", problem.Message, block[1])
 		}
 	}

@@ -36,9 +36,7 @@ func pages(t *testing.T) []string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(out) < 5 {
 		t.Fatalf("only %q found: this test has gone blind", out)
 	}
@@ -74,12 +72,8 @@ func TestLinks(t *testing.T) {
 
 // TestMakeTargets finds each "make something" of the pages in the Makefile.
 func TestMakeTargets(t *testing.T) {
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	targets := sets.New[string]()
-	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z-]*):`).FindAllStringSubmatch(string(makefile), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z-]*):`).FindAllStringSubmatch(string(read(t, "Makefile")), -1) {
 		targets.Insert(m[1])
 	}
 	// In a block of code or in backquotes; several targets may follow, and variables.

@@ -25,11 +25,22 @@ type page struct {
 
 func open(t *testing.T, name string) page {
 	t.Helper()
+	return page{name: name, lines: strings.Split(string(read(t, name)), "\n")}
+}
+
+// read returns what is in a file of the checkout.
+func read(t *testing.T, name string) []byte {
+	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+	must(t, err)
+	return content
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return page{name: name, lines: strings.Split(string(content), "\n")}
 }
 
 var heading = regexp.MustCompile(`^(#+) +(.*)$`)

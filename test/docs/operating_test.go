@@ -30,9 +30,7 @@ func TestFlags(t *testing.T) {
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	help, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	flag := regexp.MustCompile(`^ +(?:-\w, )?--([a-z-]+).*?(?:\(default "?([^")]*)"?\))?$`)
 	defaults := map[string]string{}
 	inCode := sets.New[string]()
@@ -150,7 +148,5 @@ func walkGo(t *testing.T, dir string, visit func(path string, file *ast.File)) {
 		visit(filepath.ToSlash(rel), file)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }

@@ -6,7 +6,6 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -28,7 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -121,18 +119,14 @@ func (a *agents) mount() string {
 	return filepath.Join(dir, "rules.json")
 }
 
-// run runs the agent of a node, and returns the address of its /health.
-func (a *agents) run(node, config string) string {
+// run runs the agent of a node until the test ends.
+func (a *agents) run(node, config string) {
 	a.T.Helper()
 	pod := a.pod(node)
 	ds := &appsv1.DaemonSet{}
 	a.Must(a.Client.Get(a.T.Context(), client.ObjectKey{Namespace: cluster.Namespace, Name: agentName}, ds))
-	address, err := cluster.FreeAddress()
-	a.Must(err)
-	_, port, err := net.SplitHostPort(address)
-	a.Must(err)
 	instead := map[string]string{
-		"--config": config, "--host-root": "", "--listen-port": port, "--metrics-bind-address": "0", "--drain-time": "0s",
+		"--config": config, "--host-root": "", "--listen-port": "0", "--metrics-bind-address": "0", "--drain-time": "0s",
 		"--health-probe-bind-address": "0",
 		"--state-file":                filepath.Join(a.dir, node+".json"),
 	}
@@ -145,34 +139,16 @@ func (a *agents) run(node, config string) string {
 		}
 		args = append(args, flag+"="+value)
 	}
-	a.startAgent("agent-"+node, args, "NODE_NAME="+node)
-	return "http://127.0.0.1:" + port + "/health"
-}
-
-// startAgent runs the agent's binary until the test ends.
-func (e *env) startAgent(name string, args []string, env ...string) {
-	e.T.Helper()
-	binary, err := e.Binary(e.T.Context(), "agent")
-	e.Must(err)
-	c, err := e.Run(e.T.Context(), cluster.Process{Name: name, Path: binary, Args: args, Env: env})
-	e.Must(err)
-	e.T.Cleanup(func() {
-		if e.T.Failed() {
-			e.T.Logf("the log of %s:\n%s", name, c.LogTail(100))
+	binary, err := a.Binary(a.T.Context(), "agent")
+	a.Must(err)
+	c, err := a.Run(a.T.Context(), cluster.Process{Name: "agent-" + node, Path: binary, Args: args,
+		Env: []string{"NODE_NAME=" + node}})
+	a.Must(err)
+	a.T.Cleanup(func() {
+		if a.T.Failed() {
+			a.T.Logf("the log of the agent of %s:\n%s", node, c.LogTail(100))
 		}
-		e.Must(c.Stop())
-	})
-}
-
-// answers waits until /health answers with a status and a text.
-func (a *agents) answers(url string, status int, text string) {
-	a.T.Helper()
-	a.Eventually(fmt.Sprintf("%s answers %d", url, status), func() error {
-		got, body, err := cluster.Get(a.T.Context(), url)
-		if err == nil && (got != status || !strings.Contains(body, text)) {
-			err = fmt.Errorf("%d %s", got, body)
-		}
-		return err
+		a.Must(c.Stop())
 	})
 }
 
@@ -248,37 +224,5 @@ func (a *agents) policiesAreSound() {
 			}
 			return nil
 		})
-	}
-}
-
-// TestHealthWithoutATaint: a rule with health alone, and evidence that only the operator sees. Its verdict reaches the
-// agent by the node's record.
-func TestHealthWithoutATaint(t *testing.T) {
-	e := newExample(t, map[string]string{cluster.PoolKey: "balanced"})
-	a := e.installAgents()
-	rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: "balanced"}}
-	rule.Spec.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{cluster.PoolKey: "balanced"}
-	driver := &v1alpha1.CSIDriverRequirement{Name: "balanced.csi.example.com"}
-	rule.Spec.Requirements = []v1alpha1.Requirement{{Name: "driver", CSIDriver: driver}}
-	rule.Spec.Health = &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{{Name: "rules"}}}
-	e.Create(rule)
-	url := a.run(e.Nodes[0], a.mount())
-
-	a.answers(url, http.StatusServiceUnavailable, "the operator holds the node")
-	key := v1alpha1.RecordAnnotationPrefix + string(rule.UID)
-	record := struct{ Health v1alpha1.HealthVerdict }{}
-	e.Must(json.Unmarshal([]byte(e.Node(e.Nodes[0]).Annotations[key]), &record))
-	if record.Health != v1alpha1.HealthNotReady {
-		t.Errorf("the record says %q", record.Health)
-	}
-	csi := e.csiNode(0, driver.Name)
-	a.answers(url, http.StatusOK, "")
-	e.Must(e.Client.Delete(t.Context(), csi))
-	a.answers(url, http.StatusServiceUnavailable, "")
-	e.Must(e.Client.Delete(t.Context(), rule))
-	a.answers(url, http.StatusOK, "node_ready") // without a rule that check decides
-	e.Eventually("the rule is gone", e.Gone(rule))
-	if _, there := e.Node(e.Nodes[0]).Annotations[key]; there {
-		t.Error("the record of the deleted rule is there")
 	}
 }

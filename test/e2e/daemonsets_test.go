@@ -4,28 +4,21 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -43,19 +36,6 @@ const (
 	generation  = "example.com/generation"
 )
 
-// grantDaemonSets gives the operator the permission to read the DaemonSets of a namespace.
-func (e *env) grantDaemonSets(namespace string) {
-	e.T.Helper()
-	granted, err := e.ApplyConfig(e.T.Context(), func(o *unstructured.Unstructured) error {
-		o.SetNamespace(namespace)
-		return nil
-	}, "daemonset-evidence/role.yaml")
-	e.Must(err)
-	for _, o := range granted {
-		e.Discard(o)
-	}
-}
-
 // newNamespace makes a namespace in which pods can be created, and whose DaemonSets the operator may read. Discard it
 // after the nodes are created: pods end while their nodes are there.
 func (e *env) newNamespace() *corev1.Namespace {
@@ -66,7 +46,14 @@ func (e *env) newNamespace() *corev1.Namespace {
 		_, err := e.Clientset.CoreV1().ServiceAccounts(e.Name).Get(e.T.Context(), "default", metav1.GetOptions{})
 		return err
 	})
-	e.grantDaemonSets(e.Name)
+	granted, err := e.ApplyConfig(e.T.Context(), func(o *unstructured.Unstructured) error {
+		o.SetNamespace(e.Name)
+		return nil
+	}, "daemonset-evidence/role.yaml")
+	e.Must(err)
+	for _, o := range granted {
+		e.Discard(o)
+	}
 	return namespace
 }
 
@@ -75,28 +62,11 @@ func (e *env) newNamespace() *corev1.Namespace {
 func (e *env) followGates(key string) (l *ledger.Ledger, settle func()) {
 	e.T.Helper()
 	l = &ledger.Ledger{Taint: corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule}}
-	nodes := &corev1.NodeList{}
-	_, err := e.Watch(e.T.Context(), nodes, func(ev watch.Event) error {
-		if node, ok := ev.Object.(*corev1.Node); ok && ev.Type != watch.Deleted {
-			return l.Node(node)
-		}
-		return nil
-	})
+	f, err := ledger.Follow(e.T.Context(), e.Cluster, l, client.MatchingLabels{"app": "none"})
 	e.Must(err)
-	for i := range nodes.Items {
-		e.Must(l.Node(&nodes.Items[i]))
-	}
 	return l, func() {
 		e.T.Helper()
-		now := &corev1.NodeList{}
-		e.Must(e.Client.List(e.T.Context(), now))
-		e.Eventually("all versions of nodes are recorded", func() error {
-			settled, err := l.Settle(now.ResourceVersion, now.Items)
-			if err == nil && !settled {
-				err = errors.New("the watch has not reported the newest nodes")
-			}
-			return err
-		})
+		e.Must(f.Settle(e.T.Context()))
 	}
 }
 
@@ -413,14 +383,14 @@ func (g *generator) term() corev1.NodeSelectorTerm {
 
 // TestARolloutTaintsNoNode updates a DaemonSet on many nodes, which replaces each of its pods.
 func TestARolloutTaintsNoNode(t *testing.T) {
-	const nodes = 100
+	const nodes = 30
 	e := newPool(t, nodes)
 	e.Discard(e.newNamespace())
 	d := build.MakeDaemonSet(e.Name, "agent").Tolerate("").Obj()
 	d.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType,
 		RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.FromString("20%"))}}
 	e.Create(d)
-	e.Create(build.MakeRule(e.Name).Selector(cluster.PoolKey, e.Name).Continuous().MaxUnavailable("100%").
+	e.Create(build.MakeRule(e.Name).Selector(cluster.PoolKey, e.Name).MaxUnavailable("100%").
 		DaemonSets(e.Name).
 		Taint(agentsTaint, "", corev1.TaintEffectNoSchedule).Obj())
 	e.Eventually("all nodes are released", e.Counts(e.Name, v1alpha1.NodeCounts{Matched: nodes, Ready: nodes}))
@@ -451,56 +421,5 @@ func TestARolloutTaintsNoNode(t *testing.T) {
 		if gates := l.Gates(name); !slices.Equal(gates, []bool{false}) {
 			t.Errorf("node %s was tainted: %v", name, gates)
 		}
-	}
-}
-
-func TestExampleDaemonSets(t *testing.T) {
-	e := newPool(t, 0)
-	const taint = "readiness.k8s.io/AgentsReady"
-	rule := e.ApplyFile(cluster.Example("daemonsets", "rule.yaml"))[0]
-	in := func(reason, message string) {
-		e.Eventually("the rule is "+reason, func() error {
-			r := &v1alpha1.NodeReadinessRule{}
-			if err := e.Client.Get(t.Context(), client.ObjectKey{Name: rule.GetName()}, r); err != nil {
-				return err
-			}
-			c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
-			if c == nil || c.Reason != reason || !strings.Contains(c.Message, message) {
-				return fmt.Errorf("its conditions are %+v", r.Status.Conditions)
-			}
-			return nil
-		})
-	}
-	in("EvidenceUnavailable", `cannot watch resource "daemonsets"`) // the webhook may list them
-	e.grantDaemonSets(metav1.NamespaceSystem)
-	in("InForce", "")
-
-	set := func(name string) *build.DaemonSetWrapper {
-		return build.MakeDaemonSet(metav1.NamespaceSystem, name).Tolerate(taint)
-	}
-	e.Create(set("log-collector").Template(func(p *corev1.PodSpec) { // its pods cannot be scheduled
-		p.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1k")}
-	}).Obj())
-	e.Join(2, map[string]string{cluster.PoolKey: "workers"})
-	e.taints(0, taint)
-	e.says("agents", 0, "0 of the DaemonSets belong on this node, must be at least 1")
-	e.Create(set("agent").Obj())
-	e.taints(0)
-	e.taints(1)
-
-	// Who writes a rule with another taint is warned.
-	var warnings bytes.Buffer
-	config := e.Config()
-	config.WarningHandler = rest.NewWarningWriter(&warnings, rest.WarningWriterOptions{})
-	c, err := client.New(config, client.Options{Scheme: e.Client.Scheme()})
-	e.Must(err)
-	warned := build.MakeRule("warned").Selector(cluster.PoolKey, "workers").DaemonSets(metav1.NamespaceSystem).
-		BootstrapOnly().
-		Taint(agentsTaint, "", corev1.TaintEffectNoSchedule).Obj()
-	e.Must(c.Create(t.Context(), warned, client.DryRunAll))
-	const want = "leaves out DaemonSets that do not tolerate its own taint example.com/agents:NoSchedule: " +
-		"kube-system/agent"
-	if !strings.Contains(warnings.String(), want) {
-		t.Errorf("the warnings do not say %q:\n%s", want, &warnings)
 	}
 }

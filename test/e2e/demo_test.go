@@ -4,13 +4,12 @@
 package e2e
 
 import (
-	"bytes"
+	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -49,20 +48,32 @@ func TestDemo(t *testing.T) {
 			cmd.Env = append(os.Environ(), "DEMO_WAIT=", "TMPDIR="+tmp)
 			cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 			cmd.WaitDelay = 30 * time.Second
-			out := &output{interruptAt: test.interruptAt, interrupt: func() { _ = cmd.Process.Signal(os.Interrupt) }}
-			cmd.Stdout, cmd.Stderr = out, out
-			if err := cmd.Run(); (err != nil) != test.fails {
+			stdout, err := cmd.StdoutPipe()
+			cluster.Must(t, err)
+			cmd.Stderr = cmd.Stdout
+			cluster.Must(t, cmd.Start())
+			out, interrupted := "", false
+			for lines := bufio.NewReader(stdout); err == nil; {
+				var line string
+				line, err = lines.ReadString('\n')
+				out += line
+				if !interrupted && strings.Contains(line, test.interruptAt) {
+					interrupted = true
+					_ = cmd.Process.Signal(os.Interrupt)
+				}
+			}
+			if err := cmd.Wait(); (err != nil) != test.fails {
 				t.Errorf("%v\n%s", err, out)
 			}
 			for _, want := range test.says {
-				if !strings.Contains(out.String(), want) {
+				if !strings.Contains(out, want) {
 					t.Errorf("it does not say %q:\n%s", want, out)
 				}
 			}
-			if strings.Contains(out.String(), "\x1b") {
+			if strings.Contains(out, "\x1b") {
 				t.Errorf("there is no terminal, and it writes escape sequences: %q", out)
 			}
-			for line := range strings.Lines(out.String()) {
+			for line := range strings.Lines(out) {
 				line = strings.TrimSpace(strings.ReplaceAll(line, tmp, "/tmp"))
 				if utf8.RuneCountInString(line) > 120 || strings.Contains(line, "SetLogger") ||
 					strings.Contains(line, "goroutine ") {
@@ -95,33 +106,4 @@ func nothingLeft(t *testing.T, tmp string) {
 		}
 		return nil
 	})
-}
-
-// output keeps what a process writes, and interrupts it once at a certain point.
-type output struct {
-	interruptAt string
-	interrupt   func()
-
-	mu   sync.Mutex
-	text bytes.Buffer
-	done bool
-}
-
-// Write implements io.Writer.
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.text.Write(p)
-	if o.interruptAt != "" && !o.done && bytes.Contains(o.text.Bytes(), []byte(o.interruptAt)) {
-		o.done = true
-		o.interrupt()
-	}
-	return len(p), nil
-}
-
-// String is all of it.
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
 }

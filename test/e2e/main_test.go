@@ -15,7 +15,6 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -47,13 +46,6 @@ func (e *env) stopOperator() {
 			e.Must(e.Operator.Start(context.Background()))
 		}
 	})
-}
-
-func (e *env) create(r *build.RuleWrapper) *v1alpha1.NodeReadinessRule {
-	e.T.Helper()
-	rule := r.Obj()
-	e.Create(rule)
-	return rule
 }
 
 // held is a check: all nodes are held, or none of them is, and none has a record of a claim.

@@ -18,7 +18,7 @@ import (
 
 func TestAForeignCRDFreezesEverythingUntilItIsMended(t *testing.T) {
 	e := newPool(t, 2)
-	e.create(e.Rule().MaxUnavailable("100%"))
+	e.Create(e.Rule().MaxUnavailable("100%").Obj())
 	e.Eventually("the nodes are held", e.held(true))
 	ready := func() error { return ready(e.Operator) }
 	e.Eventually("the operator is ready", ready)
@@ -30,8 +30,8 @@ func TestAForeignCRDFreezesEverythingUntilItIsMended(t *testing.T) {
 	delete(spec.Properties, "maxUnavailable")
 	spec.XValidations = nil // one of them reads the field
 	foreign.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = spec
-	e.Must(e.InstallCRD(t.Context(), foreign))
-	t.Cleanup(func() { e.Must(e.InstallCRD(context.Background(), ours)) })
+	e.Must(e.InstallCRD(foreign))
+	t.Cleanup(func() { e.Must(e.InstallCRD(ours)) })
 	e.Eventually("readyz says why", func() error {
 		if err := ready(); err == nil || !strings.Contains(err.Error(), "[-]served-crd-is-ours") {
 			return fmt.Errorf("it says %w", err)
@@ -44,7 +44,7 @@ func TestAForeignCRDFreezesEverythingUntilItIsMended(t *testing.T) {
 	e.ReportAll(true)
 	e.Consistently("the frozen operator releases no node", 2*time.Second, e.held(true))
 
-	e.Must(e.InstallCRD(t.Context(), ours))
+	e.Must(e.InstallCRD(ours))
 	e.Eventually("the operator is ready again", ready)
 	for _, node := range e.Nodes {
 		e.Eventually("and does what is due", e.Tainted(node, cluster.GPUTaint, false))

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nodegate/nodegate/test/child"
 )
 
 // insideEnv names, in the environment of a test that runs in namespaces, that test.
@@ -52,7 +54,7 @@ func Isolated(t *testing.T) bool {
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
 	}
-	if err := Start(cmd); err != nil {
+	if err := child.Start(cmd); err != nil {
 		Missing(t, fmt.Sprintf("namespaces cannot be made (%v)", err))
 	}
 	err = cmd.Wait()

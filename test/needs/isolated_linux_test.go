@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nodegate/nodegate/test/child"
 )
 
 func TestIsolated(t *testing.T) {
@@ -73,7 +75,7 @@ func TestThatIsKilled(t *testing.T) {
 	_ = l.SetDeadline(time.Now().Add(time.Minute))
 	outside := exec.Command(os.Args[0], "-test.run=^TestThatIsKilled$")
 	outside.Env = append(os.Environ(), callEnv+"="+socket, "TMPDIR="+dir)
-	if err := Start(outside); err != nil {
+	if err := child.Start(outside); err != nil {
 		t.Fatal(err)
 	}
 	inside, err := l.Accept()

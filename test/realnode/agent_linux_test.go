@@ -43,7 +43,7 @@ spec:
 func agentsAnswer(t *testing.T) {
 	ctx := t.Context()
 	startResolver(t)
-	node, other := lab.Nodes()[0], lab.Nodes()[1]
+	node, other := lab.Nodes[0], lab.Nodes[1]
 	for _, n := range []*Node{node, other} {
 		on(t, n, "mkdir -p /var/lib/small /var/lib/data && mount -t tmpfs -o size=1m tmpfs /var/lib/small && mount -t "+
 			"tmpfs tmpfs /var/lib/data")
@@ -98,7 +98,7 @@ func updatesAgents(t *testing.T) {
 	asking.Go(func() {
 		for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
 			ready := 0
-			for i, n := range lab.Nodes()[:2] {
+			for i, n := range lab.Nodes[:2] {
 				code, _, _ := cluster.GetWith(context.Background(), client, "http://"+n.Address+":25001/health", "")
 				if len(codes[i]) == 0 || codes[i][len(codes[i])-1] != code {
 					codes[i] = append(codes[i], code)

@@ -12,7 +12,7 @@ import (
 // the pod tolerates the taint.
 func guardsBindings(t *testing.T) {
 	ctx := t.Context()
-	node := lab.Nodes()[1].Name
+	node := lab.Nodes[1].Name
 	kubectl(t, "label", "node", node, "--overwrite", "example.com/pool=closed")
 	apply(t, `apiVersion: readiness.node.x-k8s.io/v1alpha1
 kind: NodeReadinessRule
@@ -24,7 +24,7 @@ spec:
   podAdmission: Deny
   enforcementMode: continuous
 `)
-	eventually(t, "the node is held", func() error { return tainted(ctx, node, "readiness.k8s.io/Closed", true) })
+	eventually(t, "the node is held", func() error { return tainted(node, "readiness.k8s.io/Closed", true) })
 	pod := func(name, spec string) string {
 		return fill(`apiVersion: v1
 kind: Pod
@@ -51,8 +51,8 @@ spec:
 
 	apply(t, pod("tolerant", "nodeName: "+node+"\n  tolerations: [{key: readiness.k8s.io/Closed, operator: Exists}]"))
 	kubectl(t, "wait", "--for=condition=Ready", "pod/tolerant", "--timeout=5m")
-	report(t, node, "example.com/Open", "True")
-	eventually(t, "the node is released", func() error { return tainted(ctx, node, "readiness.k8s.io/Closed", false) })
+	report(t, node, "example.com/Open", true)
+	eventually(t, "the node is released", func() error { return tainted(node, "readiness.k8s.io/Closed", false) })
 	apply(t, pod("placed", "nodeName: "+node))
 	kubectl(t, "wait", "--for=condition=Ready", "pod/placed", "--timeout=5m")
 	kubectl(t, "delete", "pod", "placed", "unplaced", "tolerant", "--timeout=5m")

@@ -76,8 +76,8 @@ func follow(t *testing.T, commands [][]string, pairs ...string) string {
 // quickstart runs the commands of the quickstart, apart from those of kind and of the image, which the lab has.
 func quickstart(t *testing.T) {
 	const page = "docs/quickstart.md"
-	first := lab.Nodes()[0].Name
-	for _, other := range lab.Nodes()[1:] { // the page has one node
+	first := lab.Nodes[0].Name
+	for _, other := range lab.Nodes[1:] { // the page has one node
 		kubectl(t, "cordon", other.Name)
 		defer kubectl(t, "uncordon", other.Name)
 	}

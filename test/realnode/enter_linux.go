@@ -11,10 +11,11 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nodegate/nodegate/test/child"
 )
 
 // The program runs itself again, in another role each time; the environment tells which.
@@ -72,15 +73,13 @@ func enter(prepare func(dir string) error) (err error) {
 	if err := prepare(dir); err != nil {
 		return err
 	}
-	runtime.LockOSThread() // its end would end the lab
 	init := again(roleInit, dir)
 	init.Stdin = nil
 	init.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
-		Pdeathsig:  syscall.SIGKILL,
 		Setpgid:    true, // Ctrl-C is for this process only, which then ends the lab
 	}
-	if err := init.Start(); err != nil {
+	if err := child.Start(init); err != nil {
 		return fmt.Errorf("making namespaces: %w", err)
 	}
 	signals := make(chan os.Signal, 1)
@@ -95,11 +94,11 @@ func enter(prepare func(dir string) error) (err error) {
 	return nil
 }
 
-// again is this program in another role.
-func again(role, dir string, env ...string) *exec.Cmd {
+// again is this program in another role. Its temporary files are in the lab's directory.
+func again(role, dir string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
 	cmd.Args[0] = os.Args[0]
-	cmd.Env = append(append(os.Environ(), roleVariable+"="+role, dirVariable+"="+dir), env...)
+	cmd.Env = append(os.Environ(), roleVariable+"="+role, dirVariable+"="+dir, "TMPDIR="+dir)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return cmd
 }
@@ -142,13 +141,11 @@ func guard(dir string) (release func() error, err error) {
 
 // beInit is PID 1 of the lab: it runs the test, and takes the exit codes of all whose parents are gone.
 func beInit() error {
-	runtime.LockOSThread()
 	if err := mountLab(); err != nil {
 		return err
 	}
 	test := again(roleTest, os.Getenv(dirVariable))
-	test.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := test.Start(); err != nil {
+	if err := child.Start(test); err != nil {
 		return err
 	}
 	for {

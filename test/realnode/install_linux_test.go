@@ -4,20 +4,17 @@
 package realnode
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/needs"
@@ -84,7 +81,7 @@ func install(t *testing.T) {
 	chart(t, "install", earlier(t), "--create-namespace", "--set", "podLabels.version=earlier")
 	// 90 % of the chart's 1Gi, read from the container's cgroup. Each node has one of the two replicas. The API server
 	// cannot resolve the names of the nodes, so that "kubectl logs" has no answer.
-	logs, err := lab.Nodes()[0].Run(t.Context(), "/bin/sh", "-c",
+	logs, err := lab.Nodes[0].Run(t.Context(), "/bin/sh", "-c",
 		"cat /var/log/pods/nodegate-system_nodegate-manager-*/manager/*.log")
 	if want := `"GOMEMLIMIT":966367641`; err != nil || !strings.Contains(logs, want) {
 		t.Errorf("the operator's log does not say %s: %v\n%s", want, err, logs)
@@ -101,30 +98,23 @@ func upgrade(t *testing.T) {
 	}
 }
 
-// report writes a condition of a node, as a reporter does.
-func report(t *testing.T, node, conditionType, status string) {
+// report sets a condition of a node, as a reporter does.
+func report(t *testing.T, node, condition string, ready bool) {
 	t.Helper()
-	now := time.Now().UTC().Format(time.RFC3339)
-	kubectl(t, "patch", "node", node, "--subresource=status", "--type=strategic", "-p",
-		fmt.Sprintf(`{"status": {"conditions": [{"type": %q, "status": %q, "reason": "Test",
-			"lastHeartbeatTime": %q, "lastTransitionTime": %q}]}}`, conditionType, status, now, now))
+	cluster.Must(t, lab.Cluster.Report(t.Context(), node, condition, ready))
 }
 
 // watchTaints watches a taint on all nodes. The function that it returns tells each change since.
 func watchTaints(t *testing.T, key string) (changes func() []string) {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(lab.Cluster.Config())
-	cluster.Must(t, err)
-	list, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	nodes := lab.Cluster.Clientset.CoreV1().Nodes()
+	list, err := nodes.List(t.Context(), metav1.ListOptions{})
 	cluster.Must(t, err)
 	had := map[string]bool{}
-	has := func(n *corev1.Node) bool {
-		return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
-	}
 	for i := range list.Items {
-		had[list.Items[i].Name] = has(&list.Items[i])
+		had[list.Items[i].Name] = cluster.HasTaint(&list.Items[i], key)
 	}
-	w, err := client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	w, err := nodes.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 	cluster.Must(t, err)
 	t.Cleanup(w.Stop)
 	var seen []string
@@ -133,11 +123,11 @@ func watchTaints(t *testing.T, key string) (changes func() []string) {
 		defer close(done)
 		for e := range w.ResultChan() {
 			n, ok := e.Object.(*corev1.Node)
-			if !ok || had[n.Name] == has(n) {
+			if !ok || had[n.Name] == cluster.HasTaint(n, key) {
 				continue
 			}
-			had[n.Name] = has(n)
-			seen = append(seen, n.Name+map[bool]string{true: " is held", false: " is released"}[has(n)])
+			had[n.Name] = !had[n.Name]
+			seen = append(seen, n.Name+map[bool]string{true: " is held", false: " is released"}[had[n.Name]])
 		}
 	}()
 	return func() []string {
@@ -161,7 +151,7 @@ func waitsForNetwork(t *testing.T) {
 	n := addNode(t, false)
 	eventually(t, "the node registers", says(ctx, n.Name, "get", "node", n.Name, "-o", "jsonpath={.metadata.name}"))
 	kubectl(t, "label", "node", n.Name, "node-role.kubernetes.io/worker=")
-	eventually(t, "it is held", func() error { return tainted(ctx, n.Name, "readiness.k8s.io/NetworkReady", true) })
+	eventually(t, "it is held", func() error { return tainted(n.Name, "readiness.k8s.io/NetworkReady", true) })
 	apply(t, fill(web, "WORKLOAD", "web", "SELECTOR", `node-role.kubernetes.io/worker: ""`))
 	pods := []string{"get", "pods", "-l", "app=web", "-o"}
 
@@ -171,7 +161,7 @@ func waitsForNetwork(t *testing.T) {
 		`jsonpath={.status.conditions[?(@.type=="Ready")].status}`))
 	eventually(t, "the reporter says that Calico is not", says(ctx, "False", "get", "node", n.Name, "-o",
 		`jsonpath={.status.conditions[?(@.type=="projectcalico.org/CalicoReady")].status}`))
-	if err := tainted(ctx, n.Name, "readiness.k8s.io/NetworkReady", true); err != nil {
+	if err := tainted(n.Name, "readiness.k8s.io/NetworkReady", true); err != nil {
 		t.Error(err)
 	}
 	if bound := kubectl(t, append(pods, "jsonpath={.items[*].spec.nodeName}")...); bound != "" {
@@ -180,7 +170,7 @@ func waitsForNetwork(t *testing.T) {
 
 	post(t, "http://"+n.Address+":9099/ready")
 	kubectl(t, "rollout", "status", "deployment/web", "--timeout=5m")
-	if err := tainted(ctx, n.Name, "readiness.k8s.io/NetworkReady", false); err != nil {
+	if err := tainted(n.Name, "readiness.k8s.io/NetworkReady", false); err != nil {
 		t.Error(err)
 	}
 	for address := range strings.FieldsSeq(kubectl(t, append(pods, "jsonpath={.items[*].status.podIP}")...)) {
@@ -230,24 +220,10 @@ spec:
 `, "IMAGE", PodImage)
 
 // tainted wants a taint to be there, or not to be.
-func tainted(ctx context.Context, node, key string, want bool) error {
-	out, err := lab.Kubectl(ctx, "get", "node", node, "-o", "jsonpath={.spec.taints[*].key}")
-	if err != nil {
-		return err
-	}
-	for k := range strings.FieldsSeq(out) {
-		if k == key {
-			if want {
-				return nil
-			}
-			return fmt.Errorf("%s has %s", node, key)
-		}
-	}
-	if want {
-		return fmt.Errorf("%s does not have %s, but %s", node, key, out)
-	}
-	return nil
-}
+func tainted(node, key string, want bool) error { return checks().Tainted(node, key, want)() }
+
+// checks has the checks of the other end-to-end tests.
+func checks() *cluster.Env { return &cluster.Env{Cluster: lab.Cluster} }
 
 var client = &http.Client{Timeout: 10 * time.Second}
 

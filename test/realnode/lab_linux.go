@@ -6,7 +6,6 @@ package realnode
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,28 +21,20 @@ type Lab struct {
 	// Cluster is the control plane. It can be reached from the nodes.
 	Cluster *cluster.Cluster
 
-	nodes  []*Node
-	images []string
+	// Nodes are the nodes, in the order in which they were added.
+	Nodes []*Node
+
+	images []string // the tars that each node imports
 }
 
-// Options say what is different.
-type Options struct {
-	// Assets is the directory of the binaries, kubelet and kube-proxy among them.
-	Assets string
-	// Images are the tars that each node imports.
-	Images []string
-	// Log gets a line for each step.
-	Log io.Writer
-}
-
-// Start starts the control plane. Its controller manager notices within ten seconds that a kubelet is silent.
-func Start(ctx context.Context, dir string, o Options) (*Lab, error) {
+// Start starts the control plane with the binaries in a directory. Its controller manager notices within ten seconds
+// that a kubelet is silent. The nodes end with the lab.
+func Start(ctx context.Context, dir, assets string, images []string) (*Lab, error) {
 	if err := setUpNetwork(); err != nil {
 		return nil, err
 	}
 	cluster, err := cluster.Start(ctx, cluster.Options{
-		Assets: o.Assets, Dir: filepath.Join(dir, "cluster"), Address: Gateway, ControllerManager: true, Scheduler: true,
-		Log: o.Log,
+		Assets: assets, Address: Gateway, ControllerManager: true, Scheduler: true, Log: os.Stdout,
 		// Webhooks behind a Service are called at their endpoints: no kube-proxy serves ClusterIPs where the API server is.
 		APIServerArgs:         []string{"--enable-aggregator-routing=true"},
 		ControllerManagerArgs: []string{"--node-monitor-period=1s", "--node-monitor-grace-period=10s"},
@@ -51,22 +42,12 @@ func Start(ctx context.Context, dir string, o Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{Dir: dir, Cluster: cluster, images: o.Images}
-	return l, l.bindProxy(ctx)
-}
-
-// bindProxy gives kube-proxy's user its permissions, which a cluster's installer does.
-func (l *Lab) bindProxy(ctx context.Context) error {
-	_, err := l.Kubectl(ctx, "create", "clusterrolebinding", "kube-proxy", "--clusterrole=system:node-proxier",
+	l := &Lab{Dir: dir, Cluster: cluster, images: images}
+	// A cluster's installer gives kube-proxy's user its permissions.
+	_, err = l.Kubectl(ctx, "create", "clusterrolebinding", "kube-proxy", "--clusterrole=system:node-proxier",
 		"--user=system:kube-proxy")
-	return err
+	return l, err
 }
-
-// Stop ends the control plane; the nodes end with the lab.
-func (l *Lab) Stop() error { return l.Cluster.Stop() }
-
-// Nodes are the nodes, in the order in which they were added.
-func (l *Lab) Nodes() []*Node { return l.nodes }
 
 // Kubectl runs kubectl as an administrator, and returns what it prints.
 func (l *Lab) Kubectl(ctx context.Context, args ...string) (string, error) {
@@ -91,7 +72,7 @@ func (l *Lab) Tool(ctx context.Context, path string, args ...string) (string, er
 
 func (l *Lab) run(ctx context.Context, text, path string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = l.environment()
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Cluster.Kubeconfig(), "HOME="+l.Dir)
 	cmd.Stdin = strings.NewReader(text)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -99,8 +80,4 @@ func (l *Lab) run(ctx context.Context, text, path string, args ...string) (strin
 			strings.TrimSpace(string(out)))
 	}
 	return string(out), nil
-}
-
-func (l *Lab) environment() []string {
-	return append(os.Environ(), "KUBECONFIG="+l.Cluster.Kubeconfig(), "HOME="+l.Dir)
 }

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		code := m.Run()
-		if err := lab.Stop(); err != nil {
+		if err := lab.Cluster.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, "error:", err)
 			return 1
 		}
@@ -93,7 +93,7 @@ func startLab(dir string) error {
 	if err != nil {
 		return err
 	}
-	if lab, err = Start(ctx, dir, Options{Assets: assets, Images: tars, Log: os.Stdout}); err != nil {
+	if lab, err = Start(ctx, dir, assets, tars); err != nil {
 		return err
 	}
 	for range 2 {

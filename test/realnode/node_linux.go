@@ -40,13 +40,13 @@ type Node struct {
 // AddNode starts a node. It is registered some seconds later. Without the configuration of the pods' network, it is not
 // ready until ConfigureNetwork.
 func (l *Lab) AddNode(ctx context.Context, network bool) (*Node, error) {
-	number := len(l.nodes) + 1
+	number := len(l.Nodes) + 1
 	n := &Node{lab: l, number: number, Name: "node" + strconv.Itoa(number), Address: nodeAddress(number)}
 	n.dir = filepath.Join(l.Dir, n.Name)
 	if err := n.start(ctx, network); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", n.Name, err)
 	}
-	l.nodes = append(l.nodes, n)
+	l.Nodes = append(l.Nodes, n)
 	return n, nil
 }
 

@@ -19,14 +19,14 @@ const (
 
 // uninstall goes by the page, with what the parts before have left: rules of all kinds, and agents.
 func uninstall(t *testing.T) {
-	n := lab.Nodes()[0].Name
+	n := lab.Nodes[0].Name
 	kubectl(t, "taint", "node", n, foreign+"=yes:NoSchedule")
 	kubectl(t, "label", "node", n, "--overwrite", "node-role.kubernetes.io/worker=")
-	eventually(t, "it is held", func() error { return tainted(t.Context(), n, networkTaint, true) })
+	eventually(t, "it is held", func() error { return tainted(n, networkTaint, true) })
 
 	follow(t, documented(t, removal, "In order", ""))
 	nothingLeft(t)
-	if err := tainted(t.Context(), n, foreign, true); err != nil {
+	if err := tainted(n, foreign, true); err != nil {
 		t.Error(err)
 	}
 	kubectl(t, "taint", "node", n, foreign+"-")
@@ -70,9 +70,9 @@ func uninstallsInAnyOrder(t *testing.T) {
 		t.Run(order.name, func(t *testing.T) {
 			holdOne(t, order.chart, order.more...)
 			order.wrong(t)
-			n, other := lab.Nodes()[0].Name, lab.Nodes()[1].Name
-			if err := errors.Join(tainted(t.Context(), n, removed, order.held),
-				tainted(t.Context(), other, foreign, true)); err != nil {
+			n, other := lab.Nodes[0].Name, lab.Nodes[1].Name
+			if err := errors.Join(tainted(n, removed, order.held),
+				tainted(other, foreign, true)); err != nil {
 				t.Error(err)
 			}
 			usable(t)
@@ -81,7 +81,7 @@ func uninstallsInAnyOrder(t *testing.T) {
 			}
 			follow(t, order.then, inThisLab()...)
 			nothingLeft(t)
-			if err := tainted(t.Context(), other, foreign, true); err != nil {
+			if err := tainted(other, foreign, true); err != nil {
 				t.Error(err)
 			}
 		})
@@ -110,7 +110,7 @@ func holdOne(t *testing.T, chart bool, more ...string) {
 		apply(t, `{"apiVersion": "readiness.node.x-k8s.io/v1alpha1", "kind": "NodeReadinessRule",
 			"metadata": {"name": "removed"}, "spec": `+spec+`}`)
 	}
-	eventually(t, "the node is held", func() error { return tainted(t.Context(), nodes[0].Name, removed, true) })
+	eventually(t, "the node is held", func() error { return tainted(nodes[0].Name, removed, true) })
 }
 
 // usable is a cluster that nodes can join, and where pods come and go.
@@ -125,7 +125,7 @@ spec:
   tolerations: [{key: example.com/foreign, operator: Exists}]
   terminationGracePeriodSeconds: 0
   containers: [{name: main, image: IMAGE}]
-`, "NODE", lab.Nodes()[1].Name, "IMAGE", PodImage))
+`, "NODE", lab.Nodes[1].Name, "IMAGE", PodImage))
 	kubectl(t, "wait", "--for=condition=Ready", "pod/passing", "--timeout=5m")
 	kubectl(t, "delete", "pod", "passing", "--timeout=5m")
 }
@@ -145,7 +145,7 @@ func join(t *testing.T, name, label string) error {
 // nothingLeft wants nothing of Nodegate to be left: on nodes, of what the cluster has, and of what it made for itself.
 func nothingLeft(t *testing.T) {
 	t.Helper()
-	for _, node := range lab.Nodes() {
+	for _, node := range lab.Nodes {
 		text := kubectl(t, "get", "node", node.Name, "-o", "yaml")
 		for _, trace := range []string{networkTaint, storageTaint, removed,
 			"readiness.node.x-k8s.io", "readiness.k8s.io/bootstrap"} {

@@ -4,9 +4,7 @@
 package realnode
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -46,18 +44,14 @@ func takesOver(t *testing.T) {
 			networkRule: {Matched: 3, Ready: 2, Held: 1},
 			storageRule: {Matched: 3, Ready: 2, Held: 1},
 		} {
-			got, err := counts(ctx, rule)
-			if err != nil {
+			if err := checks().Counts(rule, want)(); err != nil {
 				return err
-			}
-			if got != want {
-				return fmt.Errorf("%s: %+v, want %+v", rule, got, want)
 			}
 		}
 		return nil
 	})
 	eventually(t, "the taint that only the old status told of is gone",
-		func() error { return tainted(ctx, relabelled, networkTaint, false) })
+		func() error { return tainted(relabelled, networkTaint, false) })
 	wantTaints(t, map[string][]string{
 		held.Name: {networkTaint + "=pending", storageTaint + "=waiting"},
 		completed: nil, completedEarlier: nil, relabelled: nil,
@@ -73,14 +67,14 @@ func takesOver(t *testing.T) {
 	}
 
 	// What is held goes on to be held for its reason, and no longer.
-	report(t, held.Name, "projectcalico.org/CalicoReady", "True")
-	eventually(t, "the node is released", func() error { return tainted(ctx, held.Name, networkTaint, false) })
+	report(t, held.Name, "projectcalico.org/CalicoReady", true)
+	eventually(t, "the node is released", func() error { return tainted(held.Name, networkTaint, false) })
 	uid := kubectl(t, "get", "nrr", networkRule, "-o", "jsonpath={.metadata.uid}")
 	eventually(t, "it is marked as the others are", says(ctx, `{"rule-name":"`+networkRule+`"}`, "get", "node", held.Name,
 		"-o",
 		`jsonpath={.metadata.annotations.readiness\.k8s\.io/bootstrap-completed-`+uid+`}`))
-	report(t, held.Name, "example.com/StorageReady", "True")
-	eventually(t, "so does the other rule", func() error { return tainted(ctx, held.Name, storageTaint, false) })
+	report(t, held.Name, "example.com/StorageReady", true)
+	eventually(t, "so does the other rule", func() error { return tainted(held.Name, storageTaint, false) })
 
 	got := network()
 	slices.Sort(got)
@@ -98,15 +92,15 @@ func takesOver(t *testing.T) {
 // atLeast are the nodes, with new ones where there are too few.
 func atLeast(t *testing.T, number int) []*Node {
 	t.Helper()
-	for len(lab.Nodes()) < number {
+	for len(lab.Nodes) < number {
 		addNode(t, true)
 	}
-	for _, n := range lab.Nodes() {
+	for _, n := range lab.Nodes {
 		eventually(t, n.Name+" registers", says(t.Context(), n.Name, "get", "node", n.Name, "-o",
 			"jsonpath={.metadata.name}"))
 		kubectl(t, "wait", "--for=condition=Ready", "node", n.Name, "--timeout=5m")
 	}
-	return lab.Nodes()
+	return lab.Nodes
 }
 
 // incumbent makes the cluster look as if that controller had run until now: one node held by both rules, two that have
@@ -131,9 +125,9 @@ func incumbent(t *testing.T, held, completed, completedEarlier, relabelled strin
 	kubectl(t, "apply", "-f", "testdata/incumbent/controller.yaml")
 	kubectl(t, "-n", "nrr-system", "rollout", "status", "deployment/nrr-controller-manager", "--timeout=5m")
 
-	for node, storage := range map[string]string{held: "False", completed: "True", completedEarlier: "True"} {
-		report(t, node, "projectcalico.org/CalicoReady", "False") // which is no matter for a node that was ready once
-		report(t, node, "example.com/StorageReady", storage)
+	for _, node := range []string{held, completed, completedEarlier} {
+		report(t, node, "projectcalico.org/CalicoReady", false) // which is no matter for a node that was ready once
+		report(t, node, "example.com/StorageReady", node != held)
 	}
 	uid := kubectl(t, "get", "nrr", networkRule, "-o", "jsonpath={.metadata.uid}")
 	const mark = `readiness.k8s.io/bootstrap-completed-`
@@ -164,19 +158,6 @@ func writeStatus(t *testing.T, rule string, taints map[string]string) {
 		"nodeEvaluations": evaluations}})
 	cluster.Must(t, err)
 	kubectl(t, "patch", "nrr", rule, "--subresource=status", "--type=merge", "-p", string(patch))
-}
-
-// counts are the nodes of a rule, by its status.
-func counts(ctx context.Context, rule string) (v1alpha1.NodeCounts, error) {
-	out, err := lab.Kubectl(ctx, "get", "nrr", rule, "-o", "jsonpath={.status.nodes}")
-	if err != nil {
-		return v1alpha1.NodeCounts{}, err
-	}
-	var got v1alpha1.NodeCounts
-	if out == "" {
-		return got, fmt.Errorf("%s has no counts", rule)
-	}
-	return got, json.Unmarshal([]byte(out), &got)
 }
 
 // wantTaints wants nodes to have just these taints of rules, with these values.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -111,12 +110,7 @@ func (c *Client) do(t *testing.T, server, path string) (*http.Response, string) 
 func (c *Client) Metric(t *testing.T, name string) float64 {
 	t.Helper()
 	_, text := c.Get(t, "metrics", "/metrics")
-	for line := range strings.Lines(text) {
-		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			cluster.Must(t, err)
-			return n
-		}
-	}
-	return 0
+	n, err := cluster.Metric(text, name)
+	cluster.Must(t, err)
+	return n
 }

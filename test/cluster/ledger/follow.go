@@ -27,9 +27,9 @@ type Follower struct {
 // version of any of them is left out.
 func Follow(ctx context.Context, c *cluster.Cluster, l *Ledger, labels client.MatchingLabels) (*Follower, error) {
 	f := &Follower{ledger: l, cluster: c, labels: labels}
-	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
+	pods := &corev1.PodList{}
 	var err error
-	f.nodes, err = c.Watch(ctx, nodes, func(e watch.Event) error {
+	f.nodes, err = c.Watch(ctx, &corev1.NodeList{}, func(e watch.Event) error {
 		node, ok := e.Object.(*corev1.Node)
 		if ok && e.Type == watch.Deleted {
 			l.NodeGone(node.Name)
@@ -39,11 +39,6 @@ func Follow(ctx context.Context, c *cluster.Cluster, l *Ledger, labels client.Ma
 	})
 	if err != nil {
 		return nil, fmt.Errorf("following nodes: %w", err)
-	}
-	for i := range nodes.Items {
-		if err := l.Node(&nodes.Items[i]); err != nil {
-			return nil, err
-		}
 	}
 	f.pods, err = c.Watch(ctx, pods, func(e watch.Event) error {
 		pod, ok := e.Object.(*corev1.Pod)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -34,4 +35,13 @@ func Server() *cluster.Cluster {
 	gomega.SetDefaultEventuallyTimeout(cluster.Limit)
 	gomega.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	return cluster.ForTest(ginkgo.GinkgoTB(), cluster.Options{CRD: true})
+}
+
+// Events returns the events that a recorder has, and empties it.
+func Events(recorder *events.FakeRecorder) []string {
+	var out []string
+	for len(recorder.Events) > 0 {
+		out = append(out, <-recorder.Events)
+	}
+	return out
 }

@@ -6,6 +6,7 @@ package view
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -132,11 +133,13 @@ func TestScreenOnATerminalRedrawsInPlace(t *testing.T) {
 	s.Step("two")
 	s.Show(after)
 
-	want := append([]string{"   0.5s  one"}, Table(after, report.Style{})...)
-	want = append(want, "", "  "+Summary(after), "", "   1.0s  two")
-	want = append(append(want, Table(after, report.Style{})...), "", "  "+Summary(after))
-	if diff := cmp.Diff(want, emulate(t, out.String())); diff != "" {
-		t.Errorf("what a terminal shows (-want +got):\n%s", diff)
+	frame := func(snapshot *ledger.Snapshot) string {
+		lines := append(Table(snapshot, report.Style{}), "", "  "+Summary(snapshot), "")
+		return strings.Join(lines, "\x1b[K\n") + "\x1b[J"
+	}
+	want := "   0.5s  one\n" + frame(example()) + "\x1b[8A" + frame(after) + "\n   1.0s  two\n" + frame(after)
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -147,7 +150,7 @@ func TestScreenOnAFileIsNoTerminal(t *testing.T) {
 	}
 	defer func() { _ = f.Close() }()
 	s := NewScreen(f, func(string) string { return "" })
-	if s.Terminal() || s.color {
+	if s.terminal || s.color {
 		t.Error("a file was taken for a terminal")
 	}
 }
@@ -161,62 +164,7 @@ func clock() func() time.Time {
 	}
 }
 
-// uncolored takes the colours off.
-func uncolored(s string) string {
-	for {
-		before, rest, found := strings.Cut(s, "\x1b[")
-		if !found {
-			return s
-		}
-		_, after, _ := strings.Cut(rest, "m")
-		s = before + after
-	}
-}
+var color = regexp.MustCompile("\x1b\\[[0-9]*m")
 
-// emulate is what a terminal shows in the end: of the escape sequences it knows cursor up, and erase to the end of the
-// line and of the screen.
-func emulate(t *testing.T, s string) []string {
-	t.Helper()
-	lines, row, column := []string{""}, 0, 0
-	put := func(text string) {
-		line := []rune(lines[row])
-		line = append(line[:min(column, len(line))], append([]rune(text),
-			line[min(column+len([]rune(text)), len(line)):]...)...)
-		lines[row] = string(line)
-		column += len([]rune(text))
-	}
-	for s != "" {
-		switch {
-		case strings.HasPrefix(s, "\x1b[K"):
-			lines[row] = string([]rune(lines[row])[:column])
-			s = s[3:]
-		case strings.HasPrefix(s, "\x1b[J"):
-			lines = append(lines[:row], string([]rune(lines[row])[:column]))
-			s = s[3:]
-		case strings.HasPrefix(s, "\x1b["):
-			number, rest, found := strings.Cut(s[2:], "A")
-			if !found {
-				t.Fatalf("unknown sequence at %q", s[:min(len(s), 10)])
-			}
-			up := 0
-			for _, digit := range number {
-				up = up*10 + int(digit-'0')
-			}
-			row -= up
-			s = rest
-		case s[0] == '\n':
-			row, column, s = row+1, 0, s[1:]
-			if row == len(lines) {
-				lines = append(lines, "")
-			}
-		default:
-			end := strings.IndexAny(s, "\x1b\n")
-			if end < 0 {
-				end = len(s)
-			}
-			put(s[:end])
-			s = s[end:]
-		}
-	}
-	return lines[:len(lines)-1]
-}
+// uncolored takes the colours off.
+func uncolored(s string) string { return color.ReplaceAllString(s, "") }

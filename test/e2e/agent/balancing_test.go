@@ -24,68 +24,92 @@ type member struct {
 	service       net.Listener
 	stopService   func()
 	agent         *process
+	// start starts the agent.
+	start func()
 }
 
-// fleet starts three nodes that are ready, each with a service that answers with its node's name.
-func fleet(t *testing.T, name string, args func(address string) []string) []*member {
+// fleet starts nodes that are ready, each with a service and an agent. A test ends the agents by a second signal.
+func fleet(t *testing.T, name string, n int, serve func(l net.Listener, node string),
+	args func(address string) []string) []*member {
 	t.Helper()
 	kubeconfig := account(t, name, watching)
 	var members []*member
-	for i := range 3 {
+	for i := range n {
 		m := &member{node: fmt.Sprintf("%s-%d", name, i), address: fmt.Sprintf("127.0.0.%d", 11+i)}
-		newNode(t, m.node)
-		setReady(t, m.node, "True", "KubeletReady")
-		m.serve(t)
-		// Who ends the agent decides when: by a second signal.
-		all := []string{"--drain-time=1h"}
-		if args != nil {
-			all = append(all, args(m.address)...)
+		newNode(t, m.node, "True")
+		var err error
+		m.service, err = net.Listen("tcp", net.JoinHostPort(m.address, "0"))
+		cluster.Must(t, err)
+		var serving sync.WaitGroup
+		serving.Go(func() { serve(m.service, m.node) })
+		m.stopService = func() {
+			_ = m.service.Close()
+			serving.Wait()
 		}
-		m.agent = startAgent(t, m.address, m.node, kubeconfig, all...)
-		m.agent.Is(t, 200, false, "")
+		t.Cleanup(m.stopService)
+		m.start = func() {
+			m.agent = startAgent(t, m.address, m.node, kubeconfig, append(args(m.address), "--drain-time=1h")...)
+			m.agent.Is(t, 200, false, "")
+		}
+		m.start()
 		members = append(members, m)
 	}
 	return members
 }
 
-// failed returns how often the agent has answered that the node is not ready.
-func (m *member) failed(t *testing.T) float64 {
-	t.Helper()
-	return m.agent.Metric(t, `node_readiness_agent_check_results_total{check="node_ready",result="failed"}`)
+// answerNames answers each request with the name of the node.
+func answerNames(l net.Listener, node string) {
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, node) })}
+	_ = server.Serve(l)
+	_ = server.Close() // the connections
 }
 
-func (m *member) serve(t *testing.T) {
+// results returns how often the agent has answered about the node's readiness, by the result.
+func (m *member) results(t *testing.T, result string) float64 {
 	t.Helper()
-	var err error
-	if m.service, err = net.Listen("tcp", net.JoinHostPort(m.address, "0")); err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter,
-		_ *http.Request) {
-		fmt.Fprint(w, m.node)
-	})}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = server.Serve(m.service)
-	}()
-	m.stopService = sync.OnceFunc(func() {
-		_ = server.Close()
-		<-ended
+	return m.agent.Metric(t, `node_readiness_agent_check_results_total{check="node_ready",result="`+result+`"}`)
+}
+
+// polled waits until HAProxy has got a result ten times more.
+func (m *member) polled(t *testing.T, result string) {
+	t.Helper()
+	before := m.results(t, result)
+	cluster.Eventually(t, "HAProxy polls the agent", func() error {
+		if n := m.results(t, result) - before; n < 10 {
+			return fmt.Errorf("%v times", n)
+		}
+		return nil
 	})
-	t.Cleanup(m.stopService)
+}
+
+// maintain puts the node into maintenance, or ends that.
+func (m *member) maintain(t *testing.T, value string) {
+	t.Helper()
+	shared(t).PatchNode(m.node, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, v1alpha1.MaintenanceAnnotation, value))
+}
+
+// flaps has the first node go NotReady and become ready again. HAProxy takes its server out, and back in.
+func flaps(t *testing.T, b haproxy.Backend, clients *haproxy.Clients, members []*member, down, up haproxy.Fields) {
+	t.Helper()
+	for _, m := range members {
+		clients.Reach(t, m.node)
+	}
+	first := members[0].node
+	setReady(t, first, "False")
+	b.Becomes(t, first, down)
+	clients.PassBy(t, first, members[1].node, members[2].node)
+	setReady(t, first, "True")
+	b.Becomes(t, first, up)
+	clients.Reach(t, first)
 }
 
 // outages takes the API server away from all agents, in two ways, and checks that HAProxy takes no server out.
 func outages(t *testing.T, b haproxy.Backend, members []*member) {
 	t.Helper()
-	checked := func(m *member) float64 {
-		return m.agent.Metric(t, `node_readiness_agent_check_results_total{check="node_ready",result="fail_open"}`)
-	}
 	before := b.Statistics(t)
 	failed := map[string]float64{}
 	for _, m := range members {
-		failed[m.node] = m.failed(t)
+		failed[m.node] = m.results(t, "failed")
 	}
 	for name, outage := range apiOutages(t) {
 		outage.begin()
@@ -96,13 +120,7 @@ func outages(t *testing.T, b haproxy.Backend, members []*member) {
 				}
 				return nil
 			})
-			seen := checked(m)
-			cluster.Eventually(t, name+": HAProxy asks", func() error {
-				if n := checked(m); n < seen+10 {
-					return fmt.Errorf("%v times", n-seen)
-				}
-				return nil
-			})
+			m.polled(t, "fail_open")
 		}
 		now := b.Statistics(t)
 		for _, m := range members {
@@ -110,7 +128,7 @@ func outages(t *testing.T, b haproxy.Backend, members []*member) {
 			if err := now.Is(m.node, haproxy.Fields{"status": "UP", "chkdown": before[m.node]["chkdown"]}); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			if n := m.failed(t) - failed[m.node]; n != 0 {
+			if n := m.results(t, "failed") - failed[m.node]; n != 0 {
 				t.Errorf("%s: %s has answered %v times that its node is not ready", name, m.node, n)
 			}
 		}
@@ -122,7 +140,7 @@ func outages(t *testing.T, b haproxy.Backend, members []*member) {
 }
 
 func TestHAProxyByHTTPChecks(t *testing.T) {
-	members := fleet(t, "by-http", nil)
+	members := fleet(t, "by-http", 3, answerNames, func(string) []string { return nil })
 	var servers []string
 	for _, m := range members {
 		_, port, err := net.SplitHostPort(m.agent.Addresses["health"])
@@ -137,23 +155,12 @@ func TestHAProxyByHTTPChecks(t *testing.T) {
 	}
 	clients := startClients(t, h)
 	ill, well, ending := members[0], members[1], members[2]
-	for _, m := range members {
-		clients.Reach(t, m.node)
-	}
-
-	// A node goes NotReady: HAProxy takes it out.
-	setReady(t, ill.node, "False", "KubeletNotReady")
-	b.Becomes(t, ill.node, haproxy.Fields{"status": "DOWN", "check_status": "L7STS", "check_code": "503",
-		"chkdown": "1"})
-	clients.PassBy(t, ill.node, well.node, ending.node)
-	setReady(t, ill.node, "True", "KubeletReady")
-	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "check_code": "200", "chkdown": "1"})
-	clients.Reach(t, ill.node)
+	down := haproxy.Fields{"status": "DOWN", "check_status": "L7STS", "check_code": "503", "chkdown": "1"}
+	flaps(t, b, clients, members, down, haproxy.Fields{"status": "UP", "check_code": "200", "chkdown": "1"})
 
 	// An agent ends: it answers 503 until HAProxy has noticed, and only then the node's services go.
 	ending.agent.signal(t, syscall.SIGTERM)
-	b.Becomes(t, ending.node, haproxy.Fields{"status": "DOWN", "check_status": "L7STS", "check_code": "503",
-		"chkdown": "1"})
+	b.Becomes(t, ending.node, down)
 	ending.agent.hurry(t)
 	clients.Settle(t)
 	ending.stopService()
@@ -161,7 +168,7 @@ func TestHAProxyByHTTPChecks(t *testing.T) {
 	if err := b.Statistics(t).Is(well.node, haproxy.Fields{"status": "UP", "chkdown": "0"}); err != nil {
 		t.Error(err)
 	}
-	if n := well.failed(t); n != 0 {
+	if n := well.results(t, "failed"); n != 0 {
 		t.Errorf("%s has answered %v times that its node is not ready", well.node, n)
 	}
 	noneFailed(t, b, clients)
@@ -169,7 +176,7 @@ func TestHAProxyByHTTPChecks(t *testing.T) {
 
 func TestHAProxyByAgentChecks(t *testing.T) {
 	ports := map[string]string{}
-	members := fleet(t, "by-agent", func(address string) []string {
+	members := fleet(t, "by-agent", 3, answerNames, func(address string) []string {
 		ports[address] = freePort(t)
 		return []string{"--agent-check-port", ports[address]}
 	})
@@ -185,23 +192,16 @@ func TestHAProxyByAgentChecks(t *testing.T) {
 	}
 	clients := startClients(t, h)
 	ill, well, ending := members[0], members[1], members[2]
-	for _, m := range members {
-		clients.Reach(t, m.node)
-	}
-
-	setReady(t, ill.node, "False", "KubeletNotReady")
-	b.Becomes(t, ill.node, haproxy.Fields{"status": "DOWN (agent)", "agent_status": "L7STS",
-		"last_agt": "via agent : down (node_ready: KubeletNotReady)"})
-	clients.PassBy(t, ill.node, well.node, ending.node)
-	setReady(t, ill.node, "True", "KubeletReady")
-	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "agent_status": "L7OK"})
-	clients.Reach(t, ill.node)
+	flaps(t, b, clients, members,
+		haproxy.Fields{"status": "DOWN (agent)", "agent_status": "L7STS",
+			"last_agt": "via agent : down (node_ready: KubeletNotReady)"},
+		haproxy.Fields{"status": "UP", "agent_status": "L7OK"})
 
 	// A weight of 0 takes new sessions away and does not cut the others; "up 100%" ends it.
-	shared(t).PatchNode(ill.node, `{"metadata":{"annotations":{"`+v1alpha1.MaintenanceAnnotation+`":"disk swap"}}}`)
+	ill.maintain(t, `"disk swap"`)
 	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "weight": "0"})
 	clients.PassBy(t, ill.node, well.node, ending.node)
-	shared(t).PatchNode(ill.node, `{"metadata":{"annotations":{"`+v1alpha1.MaintenanceAnnotation+`":null}}}`)
+	ill.maintain(t, "null")
 	b.Becomes(t, ill.node, haproxy.Fields{"status": "UP", "weight": "1"})
 	clients.Reach(t, ill.node)
 
@@ -217,16 +217,7 @@ func TestHAProxyByAgentChecks(t *testing.T) {
 		_, err := h.Command(t.Context(), "set server nodes/"+ill.node+" state "+state)
 		cluster.Must(t, err)
 		b.Becomes(t, ill.node, haproxy.Fields{"status": status})
-		polls := func() float64 {
-			return ill.agent.Metric(t, `node_readiness_agent_check_results_total{check="node_ready",result="passed"}`)
-		}
-		before := polls()
-		cluster.Eventually(t, "HAProxy polls the agent", func() error {
-			if n := polls() - before; n < 10 {
-				return fmt.Errorf("%v times", n)
-			}
-			return nil
-		})
+		ill.polled(t, "passed")
 		if err := b.Statistics(t).Is(ill.node, haproxy.Fields{"status": status}); err != nil {
 			t.Error(err)
 		}

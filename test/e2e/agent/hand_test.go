@@ -30,16 +30,6 @@ func TestStartedByHand(t *testing.T) {
 	for _, once := range []string{warning, "Assuming node is ready"} {
 		cluster.Eventually(t, "the warning", func() error { return wantCount(p, once, 1) })
 	}
-	a = p.Health(t, "?check=bogus")
-	want := strings.NewReplacer("node_ready", "bogus", "REASON", "Unknown check: bogus").Replace(notReady)
-	if a.Code != 503 || shape(a) != want {
-		t.Errorf("an unknown check: status %d: %s", a.Code, a.Raw)
-	}
-	a = p.Health(t, "?check=okd_router_1936")
-	if a.Code != 503 || a.Checks[0].Reason != "connect: connection refused" {
-		t.Errorf("there is no router: status %d: %s", a.Code, a.Raw)
-	}
-
 	t.Run("a second one says why it cannot start", func(t *testing.T) {
 		second := launch(t, []string{"NODE_NAME=x"})
 		<-second.exited

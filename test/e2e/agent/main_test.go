@@ -56,33 +56,27 @@ func binary(t *testing.T) string {
 // account is the kubeconfig of a service account with these permissions on nodes.
 func account(t *testing.T, name string, verbs []string) string {
 	t.Helper()
-	var rules []rbacv1.PolicyRule
-	if len(verbs) > 0 {
-		rules = []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: verbs},
-			{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
-		}
-	}
-	return shared(t).Account(agents, name, rules...)
+	return shared(t).Account(agents, name,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: verbs},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}})
 }
 
-func accountName(name string) string { return "system:serviceaccount:" + agents + ":" + name }
-
-// Permissions on nodes: what the agent's installation grants, what the fourth seed's role does, and none.
+// Permissions on nodes: what the agent's installation grants, and what the fourth seed's role does.
 var (
 	watching = []string{"get", "list", "watch"}
 	getting  = []string{"get", "list"}
-	nothing  []string
 )
 
-// newNode creates a node.
-func newNode(t *testing.T, name string) {
+// newNode creates a node whose kubelet reports its condition Ready.
+func newNode(t *testing.T, name, ready string) {
 	t.Helper()
 	shared(t).Create(build.MakeNode(name).Obj())
+	setReady(t, name, ready)
 }
 
 // setReady sets the node's condition Ready as a kubelet does.
-func setReady(t *testing.T, name, status, reason string) {
+func setReady(t *testing.T, name, status string) {
 	t.Helper()
-	shared(t).SetReady(name, status, reason)
+	reasons := map[string]string{"True": "KubeletReady", "False": "KubeletNotReady"}
+	shared(t).SetReady(name, status, reasons[status])
 }

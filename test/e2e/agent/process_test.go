@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/nodegate/nodegate/test/child"
 	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/agentclient"
-	"github.com/nodegate/nodegate/test/needs"
 )
 
 // process is an agent that runs.
@@ -41,7 +41,7 @@ func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{Client: agentclient.New(), cmd: cmd, exited: make(chan struct{})}
 	p.cmd.Stderr = p.Log
-	cluster.Must(t, needs.Start(p.cmd))
+	cluster.Must(t, child.Start(p.cmd))
 	go func() {
 		p.err = p.cmd.Wait()
 		close(p.exited)

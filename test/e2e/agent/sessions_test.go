@@ -7,15 +7,14 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/haproxy"
 )
@@ -45,23 +44,10 @@ func TestIdleSessions(t *testing.T) {
 		},
 	} {
 		t.Run(c.backend, func(t *testing.T) {
-			kubeconfig := account(t, c.backend, watching)
 			web, agentCheck := freePort(t), freePort(t)
-			var nodes []*sessionNode
-			for i := range 2 {
-				n := &sessionNode{name: fmt.Sprintf("%s-%d", c.backend, i), address: fmt.Sprintf("127.0.0.%d", 31+i)}
-				newNode(t, n.name)
-				setReady(t, n.name, "True", "KubeletReady")
-				n.serve(t)
-				n.start = func() *process {
-					p := startAgent(t, n.address, n.name, kubeconfig, "--listen-port", web, "--agent-check-port", agentCheck,
-						"--drain-status=404", "--drain-time=1h")
-					p.Is(t, 200, false, "")
-					return p
-				}
-				n.agent = n.start()
-				nodes = append(nodes, n)
-			}
+			nodes := fleet(t, c.backend, 2, repeat, func(string) []string {
+				return []string{"--listen-port", web, "--agent-check-port", agentCheck, "--drain-status=404"}
+			})
 			one, two := nodes[0], nodes[1]
 			h := haproxy.Start(t, clusters.Get(t), example(t, append([]string{
 				"bind :443", "bind unix@" + front, "default_backend nodes-by-agent-check", "default_backend " + c.backend,
@@ -73,21 +59,21 @@ func TestIdleSessions(t *testing.T) {
 			in := haproxy.Fields{"status": "UP", "weight": "1", "chkdown": "0"}
 			b.Becomes(t, "node-1", in)
 			b.Becomes(t, "node-2", in)
-			idle := sessionOn(t, h, one.name)
+			idle := sessionOn(t, h, one.node)
 
-			shared(t).PatchNode(one.name, `{"metadata":{"annotations":{"`+v1alpha1.MaintenanceAnnotation+`":"disk swap"}}}`)
+			one.maintain(t, `"disk swap"`)
 			b.Becomes(t, "node-1", c.drained)
 			idle.lives(t, "maintenance")
-			newSessions(t, h, two.name)
-			shared(t).PatchNode(one.name, `{"metadata":{"annotations":{"`+v1alpha1.MaintenanceAnnotation+`":null}}}`)
+			newSessions(t, h, two.node)
+			one.maintain(t, "null")
 			b.Becomes(t, "node-1", in)
 
 			one.agent.signal(t, syscall.SIGTERM)
 			b.Becomes(t, "node-1", c.drained)
-			newSessions(t, h, two.name)
+			newSessions(t, h, two.node)
 			one.agent.hurry(t)
 			b.Becomes(t, "node-1", c.missed)
-			one.agent = one.start()
+			one.start()
 			b.Becomes(t, "node-1", in)
 			idle.lives(t, "an update of the agent")
 
@@ -115,40 +101,20 @@ func example(t *testing.T, replace []string) string {
 	return strings.NewReplacer(replace...).Replace(string(text))
 }
 
-// sessionNode is a node with a service that says its node's name to each client, and then repeats what the client says.
-type sessionNode struct {
-	name, address string
-	service       net.Listener
-	agent         *process
-	start         func() *process
-}
-
-func (n *sessionNode) serve(t *testing.T) {
-	t.Helper()
-	var err error
-	n.service, err = net.Listen("tcp", net.JoinHostPort(n.address, "0"))
-	cluster.Must(t, err)
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			conn, err := n.service.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { _ = conn.Close() })
-			go func() {
-				fmt.Fprintln(conn, n.name)
-				lines := bufio.NewScanner(conn)
-				for lines.Scan() {
-					fmt.Fprintln(conn, lines.Text())
-				}
-			}()
+// repeat says its node's name to each client, and then repeats what the client says. The connections outlive the
+// service, as those of a dead node do.
+func repeat(l net.Listener, node string) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
 		}
-	})
-	t.Cleanup(func() {
-		_ = n.service.Close()
-		all.Wait()
-	})
+		go func() {
+			defer conn.Close() //nolint:errcheck // HAProxy has ended the session
+			fmt.Fprintln(conn, node)
+			_, _ = io.Copy(conn, conn)
+		}()
+	}
 }
 
 // session is a client's TCP session through HAProxy.

@@ -67,6 +67,7 @@ func (e *env) policed() []*unstructured.Unstructured {
 	return objects
 }
 
+// TestFromAKyvernoPolicy: the page's rule is that of examples/eviction-guard. It selects the nodes of other tests, too.
 func TestFromAKyvernoPolicy(t *testing.T) {
 	e := newEnv(t)
 	p := page.Open(e.Env, "migrate-from-kyverno-policy.md")

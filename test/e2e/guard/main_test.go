@@ -180,13 +180,9 @@ func (e *env) gone(pods []*corev1.Pod) func() error {
 }
 
 // rule creates the test's rule: the third seed's, for the test's own nodes.
-func (e *env) rule(maxHold int32, change ...func(*v1alpha1.NodeReadinessRule)) *v1alpha1.NodeReadinessRule {
+func (e *env) rule(maxHold int32) *v1alpha1.NodeReadinessRule {
 	e.T.Helper()
-	r := build.MakeRule(e.name).Selector(label, e.name).Condition("Ready").EvictionGuard(maxHold).Obj()
-	r.Spec.EnforcementMode = ""
-	for _, f := range change {
-		f(r)
-	}
+	r := build.MakeRule(e.name).Selector(label, e.name).Condition("Ready").EvictionGuard(maxHold).Untainted().Obj()
 	e.Create(r)
 	e.Eventually("the rule is observed", func() error {
 		if err := e.Client.Get(e.T.Context(), client.ObjectKeyFromObject(r), r); err != nil {

@@ -6,6 +6,7 @@ package page
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"os/exec"
@@ -110,6 +111,18 @@ func (p *Page) Must(command string, names ...string) string {
 		p.env.T.Fatalf("%s: %v\n%s", command, err, out)
 	}
 	return out
+}
+
+// Becomes repeats a command of the page until what it prints matches a regular expression.
+func (p *Page) Becomes(what, want, command string, names ...string) {
+	p.env.T.Helper()
+	p.env.Eventually(what, func() error {
+		out, err := p.Run(command, names...)
+		if err == nil && !regexp.MustCompile(want).MatchString(out) {
+			err = errors.New(out)
+		}
+		return err
+	})
 }
 
 // Shows runs a command that has to print what the page shows after it: each line of the page's sample, apart from times

@@ -6,7 +6,6 @@ package pages
 import (
 	"errors"
 	"os/exec"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -58,35 +57,20 @@ func TestTheFirstRule(t *testing.T) {
 
 	p.Must("kubectl apply -f network.yaml")
 	p.Must("kubectl get nrr network")
-	e.Eventually("the rehearsal names the node", func() error {
-		out := p.Must(`kubectl get nrr network -o jsonpath='{.status.dryRunResults.summary}{"\n"}` +
+	p.Becomes("the rehearsal names the node", `\["worker-1"\]`,
+		`kubectl get nrr network -o jsonpath='{.status.dryRunResults.summary}{"\n"}`+
 			`{.status.dryRunResults.nodesToTaint}{"\n"}'`)
-		if !strings.Contains(out, `["worker-1"]`) {
-			return errors.New(out)
-		}
-		return nil
-	})
 	e.Must(e.gates("worker-1", false)())
 
 	p.Must(`kubectl patch nrr network --type=merge -p '{"spec":{"dryRun":false}}'`)
 	p.Must("kubectl wait nrr/network --for=condition=Ready --timeout=60s")
 	gate("a node that was there is held", "worker-1", false, true)
-	e.Eventually("nodes are tainted at creation", func() error {
-		out := p.Must(`kubectl create -f probe.yaml --dry-run=server -o jsonpath='{.spec.taints}{"\n"}'`)
-		if !strings.Contains(out, networkTaint) {
-			return errors.New(out)
-		}
-		return nil
-	})
+	p.Becomes("nodes are tainted at creation", networkTaint,
+		`kubectl create -f probe.yaml --dry-run=server -o jsonpath='{.spec.taints}{"\n"}'`)
 	e.AddNode("worker-2", workers)
 	gate("a new node is held", "worker-2", true)
 
-	e.Eventually("the status counts both", func() error {
-		if out := p.Must("kubectl nodegate status"); !regexp.MustCompile(`network .* 2 +0 +2 `).MatchString(out) {
-			return errors.New(out)
-		}
-		return nil
-	})
+	p.Becomes("the status counts both", `network .* 2 +0 +2 `, "kubectl nodegate status")
 	p.Shows("kubectl nodegate status")
 	p.Shows("kubectl nodegate why NODE", "NODE", "worker-2")
 	p.Shows("kubectl get nrr network -o wide")

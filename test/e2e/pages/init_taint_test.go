@@ -133,23 +133,13 @@ func TestFromAnInitTaintWebhook(t *testing.T) {
 	p.Must("kubectl apply -f startup-taint.yaml")
 	p.Must(`kubectl wait nrr/startup-taint ` +
 		`--for=jsonpath='{.status.conditions[?(@.type=="Ready")].reason}'=DryRun --timeout=60s`)
-	e.Eventually("the rehearsal taints no node", func() error {
-		out := p.Must(`kubectl get nrr startup-taint -o jsonpath='{.status.nodes.pending} pending, ` +
+	p.Becomes("the rehearsal taints no node", "^0 pending, 0 to add: ",
+		`kubectl get nrr startup-taint -o jsonpath='{.status.nodes.pending} pending, `+
 			`{.status.dryRunResults.taintsToAdd} to add: {.status.dryRunResults.summary}'`)
-		if !strings.HasPrefix(out, "0 pending, 0 to add: ") {
-			return errors.New(out)
-		}
-		return nil
-	})
 
 	p.Must(`kubectl patch nrr startup-taint --type=merge -p '{"spec":{"dryRun":false}}'`)
-	e.Eventually("nodes are tainted at creation by the rule", func() error {
-		out, err := p.Run("kubectl create -f probe.yaml --dry-run=server -o jsonpath='{.metadata.annotations}'")
-		if err == nil && !strings.Contains(out, v1alpha1.RecordAnnotationPrefix) {
-			err = errors.New(out)
-		}
-		return err
-	})
+	p.Becomes("nodes are tainted at creation by the rule", v1alpha1.RecordAnnotationPrefix,
+		"kubectl create -f probe.yaml --dry-run=server -o jsonpath='{.metadata.annotations}'")
 	e.Eventually("the waiting nodes are taken over", e.recorded("waiting-0", "waiting-1", "opened-early"))
 	e.complete("opened-early", 1700000003)
 	e.Eventually("what the old controller opens too early is held again", e.gates("opened-early", true, false, true))

@@ -5,12 +5,12 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -19,37 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/config/crd"
-	"github.com/nodegate/nodegate/internal/watch"
 	"github.com/nodegate/nodegate/test/cluster"
 )
-
-// TestInstalled: the API server takes the CRD as it is, within its cost budgets, and serves all of it.
-func TestInstalled(t *testing.T) {
-	served := &apiextensionsv1.CustomResourceDefinition{}
-	cluster.Must(t, kube.Get(t.Context(), client.ObjectKey{Name: crd.Name}, served))
-	status := map[apiextensionsv1.CustomResourceDefinitionConditionType]apiextensionsv1.ConditionStatus{}
-	for _, c := range served.Status.Conditions {
-		status[c.Type] = c.Status
-	}
-	want := map[apiextensionsv1.CustomResourceDefinitionConditionType]apiextensionsv1.ConditionStatus{
-		apiextensionsv1.NamesAccepted: "True", apiextensionsv1.Established: "True",
-	}
-	if diff := cmp.Diff(want, status); diff != "" {
-		t.Errorf("its conditions; NonStructuralSchema would be one (-want +got):\n%s", diff)
-	}
-	if p := watch.CompareCRD(ours(t), served); p != nil {
-		t.Errorf("what is served lacks something: %s", p)
-	}
-	if p := watch.CompareCRD(served, ours(t)); p != nil {
-		t.Errorf("what this version carries is older than config/crd: %s", p)
-	}
-}
 
 // TestColumns: what "kubectl get nrr" shows, and with -o wide besides.
 func TestColumns(t *testing.T) {
 	u := rule(t, group, "columns", changed(t, plainSpec, "dryRun: true"))
-	cluster.Must(t, create(t, u))
+	cluster.Must(t, kube.Create(t.Context(), u))
 	defer remove(t, u)
 	status := `{"status":{"nodes":{"matched":9,"ready":5,"held":4,"exempt":0,"failed":0,"pending":0},
 		"conditions":[{"type":"Enforcing","status":"True","reason":"No"},
@@ -100,7 +76,7 @@ func TestSelectableFields(t *testing.T) {
 		"select-b": changed(t, plainSpec, "{enforcementMode: bootstrap-only, taint: {key: example.com/other}, dryRun: true}"),
 	} {
 		u := rule(t, group, name, spec)
-		cluster.Must(t, create(t, u))
+		cluster.Must(t, kube.Create(t.Context(), u))
 		defer remove(t, u)
 	}
 	for selector, want := range map[string][]string{
@@ -169,12 +145,6 @@ func TestEveryNumberIsBounded(t *testing.T) {
 
 // TestKubectl: the real kubectl finds the API and its texts.
 func TestKubectl(t *testing.T) {
-	kubectl := func(args ...string) (string, error) {
-		cmd := exec.Command(filepath.Join(server.Assets(), "kubectl"),
-			append([]string{"--kubeconfig", server.Kubeconfig(), "--cache-dir", t.TempDir()}, args...)...)
-		out, err := cmd.CombinedOutput()
-		return strings.Join(strings.Fields(string(out)), " "), err
-	}
 	for args, want := range map[string]string{
 		"explain nrr":                               `NodeReadinessRule says what "ready" means for a set of nodes`,
 		"explain nrr.spec.maxUnavailable":           "maxUnavailable limits how many nodes in service",
@@ -186,15 +156,15 @@ func TestKubectl(t *testing.T) {
 		"get nrr":                                   "No resources found",
 		"api-resources --api-group " + group:        "nodereadinessrules nrr " + group + "/v1alpha1 false NodeReadinessRule",
 	} {
-		got, err := kubectl(strings.Fields(args)...)
 		// For a moment after the CRD is written, the API server describes no rules.
-		for deadline := time.Now().Add(time.Minute); (err != nil || !strings.Contains(got, want)) &&
-			time.Now().Before(deadline); {
-			time.Sleep(200 * time.Millisecond)
-			got, err = kubectl(strings.Fields(args)...)
-		}
-		if err != nil || !strings.Contains(got, want) {
-			t.Errorf("kubectl %s\nsays:  %s (%v)\nwithout: %s", args, got, err, want)
-		}
+		cluster.Eventually(t, "kubectl "+args, func() error {
+			cmd := exec.Command(filepath.Join(server.Assets(), "kubectl"),
+				append(strings.Fields(args), "--kubeconfig", server.Kubeconfig(), "--cache-dir", t.TempDir())...)
+			out, err := cmd.CombinedOutput()
+			if got := strings.Join(strings.Fields(string(out)), " "); err != nil || !strings.Contains(got, want) {
+				return fmt.Errorf("it says %s (%w), without %s", got, err, want)
+			}
+			return nil
+		})
 	}
 }

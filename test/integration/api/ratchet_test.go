@@ -4,6 +4,7 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -83,25 +84,27 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 	}
 	installVariant(t, ratchet, lax)
 	for name, s := range stored {
-		if err := create(t, rule(t, ratchet, name, changed(t, plainSpec, s.breaks))); err != nil {
+		if err := kube.Create(t.Context(), rule(t, ratchet, name, changed(t, plainSpec, s.breaks))); err != nil {
 			t.Fatalf("storing %q under the laxer CRD: %v", name, err)
 		}
 	}
-	cluster.Must(t, create(t, rule(t, ratchet, "valid", plainSpec)))
-	installVariant(t, ratchet, func(*apiextensionsv1.JSONSchemaProps) {})
+	cluster.Must(t, kube.Create(t.Context(), rule(t, ratchet, "valid", plainSpec)))
+	installVariant(t, ratchet, asItIs)
 	NewWithT(t).Eventually(func() error {
-		return create(t, rule(t, ratchet, "probe", changed(t, plainSpec, "taint: null")), client.DryRunAll)
+		return kube.Create(t.Context(), rule(t, ratchet, "probe", changed(t, plainSpec, "taint: null")), client.DryRunAll)
 	}).WithTimeout(cluster.Limit).Should(HaveOccurred(), "the API server validates by the stricter CRD")
 
 	edit := func(t *testing.T, name, spec string, opts ...client.PatchOption) error {
 		t.Helper()
 		u := rule(t, ratchet, name, spec)
-		patch := map[string]any{"spec": u.Object["spec"]}
-		return kube.Patch(t.Context(), u, client.RawPatch(types.MergePatchType, asJSON(t, patch)), opts...)
+		patch, err := json.Marshal(map[string]any{"spec": u.Object["spec"]})
+		cluster.Must(t, err)
+		return kube.Patch(t.Context(), u, client.RawPatch(types.MergePatchType, patch), opts...)
 	}
 	for name, s := range stored {
 		t.Run(name, func(t *testing.T) {
-			if err := create(t, rule(t, ratchet, "as-new", changed(t, plainSpec, s.breaks)), client.DryRunAll); err == nil {
+			broken := rule(t, ratchet, "as-new", changed(t, plainSpec, s.breaks))
+			if err := kube.Create(t.Context(), broken, client.DryRunAll); err == nil {
 				t.Fatal("could be created under the CRD, so that this shows nothing")
 			}
 			for _, elsewhere := range []string{"suspend: true", "suspend: null", "dryRun: true",
@@ -142,7 +145,7 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 // removed, with our CRD in place.
 func TestIncumbentStatus(t *testing.T) {
 	u := rule(t, group, "taken-over", plainSpec)
-	cluster.Must(t, create(t, u))
+	cluster.Must(t, kube.Create(t.Context(), u))
 	defer remove(t, u)
 	status := fmt.Sprintf(`{"status":{"observedGeneration":1,"appliedNodes":["n1","n2"],
 		"failedNodes":[{"nodeName":"n3","reason":"EvaluationError","message":"m","lastEvaluationTime":%[1]q}],

@@ -4,7 +4,6 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -36,49 +35,28 @@ enforcementMode: continuous
 // rule makes a rule of a spec in YAML, in a group of the API.
 func rule(t *testing.T, group, name, spec string) *unstructured.Unstructured {
 	t.Helper()
-	content := map[string]any{}
-	if err := yaml.Unmarshal([]byte(spec), &content); err != nil {
-		t.Fatalf("reading a spec: %v\n%s", err, spec)
-	}
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": normal(t, content)}}
-	u.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: v1alpha1.GroupVersion.Version,
-		Kind: "NodeReadinessRule"})
-	u.SetName(name)
-	return u
-}
-
-// normal gives numbers the types that an unstructured object has.
-func normal(t *testing.T, v any) any {
-	t.Helper()
-	raw, err := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "X", "v": v})
-	cluster.Must(t, err)
-	if raw, err = yaml.YAMLToJSON(raw); err != nil {
-		t.Fatal(err)
-	}
 	u := &unstructured.Unstructured{}
-	cluster.Must(t, u.UnmarshalJSON(raw))
-	return u.Object["v"]
+	cluster.Must(t, u.UnmarshalJSON(fmt.Appendf(nil,
+		`{"apiVersion":"%s/v1alpha1","kind":"NodeReadinessRule","metadata":{"name":%q},"spec":%s}`, group, name,
+		asJSON(t, spec))))
+	return u
 }
 
 // changed is a spec with a merge patch (RFC 7396) applied, both in YAML: null takes a field away.
 func changed(t *testing.T, spec, change string) string {
 	t.Helper()
-	var docs [2][]byte
-	for i, doc := range []string{spec, change} {
-		raw, err := yaml.YAMLToJSON([]byte(doc))
-		if err != nil {
-			t.Fatalf("reading YAML: %v\n%s", err, doc)
-		}
-		docs[i] = raw
-	}
-	if strings.TrimSpace(change) == "" {
-		return spec
-	}
-	out, err := jsonpatch.MergePatch(docs[0], docs[1])
-	if err != nil {
-		t.Fatalf("changing a spec: %v\n%s", err, change)
-	}
+	out, err := jsonpatch.MergePatch(asJSON(t, spec), asJSON(t, change))
+	cluster.Must(t, err)
 	return string(out)
+}
+
+func asJSON(t *testing.T, text string) []byte {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatalf("reading YAML: %v\n%s", err, text)
+	}
+	return raw
 }
 
 // notChecked is what the API server adds when a fault of the schema kept it from evaluating the CEL rules.
@@ -118,22 +96,30 @@ func words(n int, format string) string {
 	return strings.Join(out, ", ")
 }
 
-// installVariant installs the CRD once more, under a group of its own and with its schema changed, and returns it.
-func installVariant(t *testing.T, group string,
-	change func(*apiextensionsv1.JSONSchemaProps)) *apiextensionsv1.CustomResourceDefinition {
+// installVariant installs a variant of the CRD, and waits until it is served.
+func installVariant(t *testing.T, group string, change func(*apiextensionsv1.JSONSchemaProps)) {
 	t.Helper()
-	variant := ours(t)
-	variant.Name, variant.Spec.Group = variant.Spec.Names.Plural+"."+group, group
-	variant.Annotations, variant.Spec.Names.ShortNames = nil, nil
-	change(variant.Spec.Versions[0].Schema.OpenAPIV3Schema)
-	cluster.Must(t, server.InstallCRD(t.Context(), variant))
+	cluster.Must(t, server.InstallCRD(variant(t, group, change)))
 	// It is discovered a moment before it is served.
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: v1alpha1.GroupVersion.Version,
 		Kind: "NodeReadinessRuleList"})
 	cluster.Eventually(t, "rules of group "+group+" are served", func() error { return kube.List(t.Context(), list) })
-	return variant
 }
+
+// variant is the CRD under a group of its own, with its schema changed.
+func variant(t *testing.T, group string,
+	change func(*apiextensionsv1.JSONSchemaProps)) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	out := ours(t)
+	out.Name, out.Spec.Group = out.Spec.Names.Plural+"."+group, group
+	out.Annotations, out.Spec.Names.ShortNames = nil, nil
+	change(out.Spec.Versions[0].Schema.OpenAPIV3Schema)
+	return out
+}
+
+// asItIs changes nothing.
+func asItIs(*apiextensionsv1.JSONSchemaProps) {}
 
 func ours(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
@@ -158,23 +144,10 @@ func walk(path string, s *apiextensionsv1.JSONSchemaProps, f func(path string, s
 	}
 }
 
-// create sends a rule to the API server; dry: without storing it.
-func create(t *testing.T, u *unstructured.Unstructured, opts ...client.CreateOption) error {
-	t.Helper()
-	return kube.Create(t.Context(), u, opts...)
-}
-
 // remove deletes a rule, which has no finalizer here.
 func remove(t *testing.T, u *unstructured.Unstructured) {
 	t.Helper()
 	if err := kube.Delete(t.Context(), u); client.IgnoreNotFound(err) != nil {
 		t.Errorf("deleting %s: %v", u.GetName(), err)
 	}
-}
-
-func asJSON(t *testing.T, v any) []byte {
-	t.Helper()
-	raw, err := json.Marshal(v)
-	cluster.Must(t, err)
-	return raw
 }

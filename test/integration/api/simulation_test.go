@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/test/cluster"
 	simulated "github.com/nodegate/nodegate/test/simulation/api"
 )
@@ -47,7 +46,8 @@ const (
 		`"status":{"conditions":[{"type":"A","status":"True"}],"nodeInfo":{"bootID":"x"}}}`
 	pod = `{"metadata":{"name":"$NAME","namespace":"default"},"spec":{"nodeName":"n",` +
 		`"containers":[{"name":"c","image":"registry.example.com/c:1"}]}}`
-	simulatedRule = `{"apiVersion":"simulated.example.com/v1alpha1","kind":"NodeReadinessRule",` +
+	simulatedGroup = "simulated.example.com"
+	simulatedRule  = `{"apiVersion":"` + simulatedGroup + `/v1alpha1","kind":"NodeReadinessRule",` +
 		`"metadata":{"name":"$NAME"},"spec":{"nodeSelector":{"matchLabels":{"a":"b"}},` +
 		`"conditions":[{"type":"A","requiredStatus":"True"}],"taint":{"key":"example.com/a","effect":"NoSchedule"},` +
 		`"enforcementMode":"continuous","existingNodes":"None"}}`
@@ -184,8 +184,14 @@ type answer struct {
 // TestTheSimulationsAPIServerAnswersLikeARealOne sends the same requests to both.
 func TestTheSimulationsAPIServerAnswersLikeARealOne(t *testing.T) {
 	server.Needs(t, cluster.SimulatedAnswers)
-	ours, foreign := served(t, false), served(t, true)
-	cluster.Must(t, server.InstallCRD(t.Context(), ours))
+	ours := variant(t, simulatedGroup, asItIs)
+	foreign := variant(t, simulatedGroup, func(root *apiextensionsv1.JSONSchemaProps) {
+		spec := root.Properties["spec"]
+		delete(spec.Properties, "existingNodes")
+		spec.XValidations = nil
+		root.Properties["spec"] = spec
+	})
+	installVariant(t, simulatedGroup, asItIs)
 	n := 0
 	for kind, named := range sequences {
 		for name, requests := range named {
@@ -306,7 +312,7 @@ func path(kind simulated.Kind, namespace, name string) string {
 	case simulated.Pods:
 		return "/api/v1/namespaces/" + namespace + "/pods/" + name
 	}
-	return "/apis/simulated.example.com/v1alpha1/nodereadinessrules/" + name
+	return "/apis/" + simulatedGroup + "/v1alpha1/nodereadinessrules/" + name
 }
 
 // ask sends a request to the real server.
@@ -334,7 +340,7 @@ func ask(t *testing.T, q *simulated.Request, ours, foreign *apiextensionsv1.Cust
 // serve replaces the CRD, and waits until rules are served by it.
 func serve(t *testing.T, by *apiextensionsv1.CustomResourceDefinition, whole bool) error {
 	t.Helper()
-	cluster.Must(t, server.InstallCRD(t.Context(), by))
+	cluster.Must(t, server.InstallCRD(by))
 	name := "served-" + map[bool]string{false: "foreign", true: "ours"}[whole]
 	return cluster.Poll(t.Context(), cluster.Limit, func() error {
 		rule := &unstructured.Unstructured{}
@@ -376,25 +382,6 @@ func imitate(t *testing.T, s *simulated.Server, q *simulated.Request,
 	}
 	_, err := s.Do(*q)
 	return err
-}
-
-// served is the CRD under another group, for this test, or one that lacks a field.
-func served(t *testing.T, foreign bool) *apiextensionsv1.CustomResourceDefinition {
-	t.Helper()
-	definition, err := crd.Load()
-	cluster.Must(t, err)
-	definition = definition.DeepCopy()
-	definition.Spec.Group = "simulated.example.com"
-	definition.Name = definition.Spec.Names.Plural + "." + definition.Spec.Group
-	definition.Annotations = nil
-	definition.Spec.Names.ShortNames = nil
-	if foreign {
-		spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-		delete(spec.Properties, "existingNodes")
-		spec.XValidations = nil
-		definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = spec
-	}
-	return definition
 }
 
 func define(t *testing.T, definition *apiextensionsv1.CustomResourceDefinition) *simulated.Definition {

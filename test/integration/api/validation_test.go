@@ -18,14 +18,20 @@ import (
 // group is the group of the API as it is installed.
 var group = v1alpha1.GroupVersion.Group
 
-// TestValidation is the API server's side of the table that ruleset.Validate is tested with.
+// TestValidation is the API server's side of the table that ruleset.Compile is tested with. What it accepts reads back
+// as it was written.
 func TestValidation(t *testing.T) {
 	validation.Run(t, func(t *testing.T, c validation.Case) {
-		err := create(t, rule(t, group, "case", string(c.Spec)), client.DryRunAll)
+		sent := rule(t, group, "case", string(c.Spec))
+		stored := sent.DeepCopy()
+		err := kube.Create(t.Context(), stored, client.DryRunAll)
 		if err == nil && len(c.Refused) > 0 {
 			t.Fatalf("accepted, but should be refused: %q", c.Refused)
 		}
 		if err == nil {
+			if diff := cmp.Diff(sent.Object["spec"], stored.Object["spec"]); diff != "" {
+				t.Errorf("reads back otherwise than it was written (-written +read):\n%s", diff)
+			}
 			return
 		}
 		validation.ReadAloud(t, err.Error())
@@ -37,7 +43,7 @@ func TestValidation(t *testing.T) {
 }
 
 func TestUnknownField(t *testing.T) {
-	err := create(t, rule(t, group, "case", changed(t, plainSpec, "conditons: []")), client.DryRunAll)
+	err := kube.Create(t.Context(), rule(t, group, "case", changed(t, plainSpec, "conditons: []")), client.DryRunAll)
 	if err == nil || !strings.Contains(err.Error(), `unknown field "spec.conditons"`) {
 		t.Errorf("a misspelt field, sent with strict validation as kubectl does: %v", err)
 	}

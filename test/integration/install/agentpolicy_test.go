@@ -4,7 +4,6 @@
 package install
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	. "github.com/onsi/gomega"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -26,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	agentcfg "github.com/nodegate/nodegate/internal/agent/config"
+	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -42,14 +41,8 @@ func boundToken(t *testing.T, node string) string {
 				AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}},
 		},
 	}
-	cluster.Must(t, kube.Create(t.Context(), pod))
-	t.Cleanup(func() { _ = kube.Delete(context.Background(), pod, client.GracePeriodSeconds(0)) })
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
-	}}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: agentAccount}}
-	cluster.Must(t, kube.SubResource("token").Create(t.Context(), account, request))
-	return request.Status.Token
+	create(t, pod)
+	return token(t, namespace, agentAccount, pod)
 }
 
 func clientWith(t *testing.T, token string) client.Client {
@@ -84,28 +77,17 @@ func confine(t *testing.T, name string, conditions ...string) *confined {
 	t.Helper()
 	withAgents(t)
 	publishes(t, append(conditions, current(name))...)
-	c := &confined{t: t, node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Labels: map[string]string{"example.com/pool": "workers"},
-		Annotations: map[string]string{"example.com/a": "b"},
-	}}}
-	cluster.Must(t, kube.Create(t.Context(), c.node))
-	t.Cleanup(func() { _ = kube.Delete(context.Background(), c.node) })
-	now := metav1.Now().Rfc3339Copy()
-	condition := func(name, reason string) corev1.NodeCondition {
-		return corev1.NodeCondition{Type: corev1.NodeConditionType(name), Status: corev1.ConditionTrue, Reason: reason,
-			LastHeartbeatTime: now, LastTransitionTime: now}
+	n := build.MakeNode(name).Label("example.com/pool", "workers").Annotation("example.com/a", "b").BootID("b")
+	for conditionType, reason := range map[string]string{"MemoryPressure": "KubeletHasSufficientMemory",
+		"Ready": "KubeletReady", "example.com/Theirs": "Theirs", "example.com/Former": "NodegateProbeSucceeded"} {
+		n.Condition(conditionType, corev1.ConditionTrue, time.Now()).Reason(conditionType, reason, "")
 	}
-	c.node.Status = corev1.NodeStatus{
-		Conditions: []corev1.NodeCondition{condition("MemoryPressure", "KubeletHasSufficientMemory"),
-			condition("example.com/Theirs", "Theirs"),
-			condition("example.com/Former", "NodegateProbeSucceeded"), condition("Ready", "KubeletReady")},
-		Addresses:    []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}},
-		Capacity:     corev1.ResourceList{"cpu": resource.MustParse("8")},
-		NodeInfo:     corev1.NodeSystemInfo{BootID: "b", KubeletVersion: "v1.36.0"},
-		Images:       []corev1.ContainerImage{{Names: []string{"registry.example.com/a:1"}, SizeBytes: 1}},
-		VolumesInUse: []corev1.UniqueVolumeName{"v"},
-	}
-	cluster.Must(t, kube.Status().Update(t.Context(), c.node))
+	c := &confined{t: t, node: n.Obj()}
+	c.node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}
+	c.node.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("8")}
+	c.node.Status.Images = []corev1.ContainerImage{{Names: []string{"registry.example.com/a:1"}, SizeBytes: 1}}
+	c.node.Status.VolumesInUse = []corev1.UniqueVolumeName{"v"}
+	create(t, c.node)
 	return c
 }
 

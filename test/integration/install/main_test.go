@@ -79,6 +79,13 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
+// create creates an object, which is deleted when the test ends.
+func create(t *testing.T, o client.Object) {
+	t.Helper()
+	cluster.Must(t, kube.Create(t.Context(), o))
+	t.Cleanup(func() { _ = kube.Delete(context.Background(), o, client.GracePeriodSeconds(0)) })
+}
+
 // clientFor returns a client that sends objects with strict field validation.
 func clientFor(config *rest.Config) (client.Client, error) {
 	c, err := client.New(config, client.Options{Scheme: cluster.Scheme()})

@@ -28,12 +28,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	agentcfg "github.com/nodegate/nodegate/internal/agent/config"
+	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -59,21 +59,11 @@ func TestTheOperatorRuns(t *testing.T) {
 		g.Expect(lease.Spec.HolderIdentity).To(HaveValue(Not(BeEmpty())))
 	}).Should(Succeed(), "the lease is held")
 
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1",
-		Labels: map[string]string{"example.com/pool": "workers"}}}
-	g.Expect(kube.Create(ctx, node)).To(Succeed())
-	t.Cleanup(func() { _ = kube.Delete(context.Background(), node) })
-	rule := &v1alpha1.NodeReadinessRule{
-		ObjectMeta: metav1.ObjectMeta{Name: "network"},
-		Spec: v1alpha1.NodeReadinessRuleSpec{
-			NodeSelector:    v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"example.com/pool": "workers"}},
-			Conditions:      []v1alpha1.ConditionRequirement{{Type: conditionType, RequiredStatus: v1alpha1.ConditionTrue}},
-			Taint:           &v1alpha1.Taint{Key: "readiness.k8s.io/NetworkReady", Value: "pending", Effect: "NoSchedule"},
-			EnforcementMode: v1alpha1.EnforcementModeContinuous,
-			Probes: []v1alpha1.Probe{{ConditionType: "example.com/Probed",
-				TCPSocket: &v1alpha1.TCPSocketAction{Port: 9099}}},
-		},
-	}
+	node := build.MakeNode("n1").Label("example.com/pool", "workers").Obj()
+	create(t, node)
+	rule := build.MakeRule("network").Selector("example.com/pool", "workers").Condition(conditionType).
+		Taint("readiness.k8s.io/NetworkReady", "pending", corev1.TaintEffectNoSchedule).
+		Probe("example.com/Probed", 9099).Obj()
 	g.Expect(kube.Create(ctx, rule)).To(Succeed())
 	g.Eventually(func(g Gomega) {
 		agents := &corev1.ConfigMap{}
@@ -87,10 +77,8 @@ func TestTheOperatorRuns(t *testing.T) {
 	tainted := func(want bool) func(g Gomega) {
 		return func(g Gomega) {
 			g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(node), node)).To(Succeed())
-			has := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
-				return t.Key == "readiness.k8s.io/NetworkReady" && t.Value == "pending" && t.Effect == corev1.TaintEffectNoSchedule
-			})
-			g.Expect(has).To(Equal(want), "taints: %v", node.Spec.Taints)
+			taint := corev1.Taint{Key: "readiness.k8s.io/NetworkReady", Value: "pending", Effect: corev1.TaintEffectNoSchedule}
+			g.Expect(slices.Contains(node.Spec.Taints, taint)).To(Equal(want), "taints: %v", node.Spec.Taints)
 		}
 	}
 	g.Eventually(tainted(true)).Should(Succeed(), "the node is held")
@@ -101,20 +89,11 @@ func TestTheOperatorRuns(t *testing.T) {
 		g.Expect(rule.Status.Nodes).To(HaveValue(Equal(v1alpha1.NodeCounts{Matched: 1, Held: 1})))
 	}).Should(Succeed(), "the finalizer and the status are written")
 
-	report := func(status corev1.ConditionStatus) {
-		t.Helper()
-		now := metav1.Now()
-		patch := fmt.Appendf(nil,
-			`{"status":{"conditions":[{"type":%q,"status":%q,"lastHeartbeatTime":%q,"lastTransitionTime":%q}]}}`,
-			conditionType, status, now.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
-		g.Expect(kube.Status().Patch(ctx, node, client.RawPatch("application/strategic-merge-patch+json",
-			patch))).To(Succeed())
-	}
 	// Several times, so that events repeat.
 	for range 3 {
-		report(corev1.ConditionTrue)
+		cluster.Must(t, control.Report(ctx, node.Name, conditionType, true))
 		g.Eventually(tainted(false)).Should(Succeed(), "the node is released")
-		report(corev1.ConditionFalse)
+		cluster.Must(t, control.Report(ctx, node.Name, conditionType, false))
 		g.Eventually(tainted(true)).Should(Succeed(), "the node is held again")
 	}
 	g.Eventually(func(g Gomega) {
@@ -211,19 +190,13 @@ func (m *process) callWebhooks(t *testing.T, g *WithT) {
 // in force: until all of that can be read.
 func createEvidenceRule(t *testing.T, g *WithT) *v1alpha1.NodeReadinessRule {
 	t.Helper()
-	rule := &v1alpha1.NodeReadinessRule{
-		ObjectMeta: metav1.ObjectMeta{Name: "evidence"},
-		Spec: v1alpha1.NodeReadinessRuleSpec{
-			NodeSelector: v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{"example.com/pool": "none"}},
-			Requirements: []v1alpha1.Requirement{
-				{Name: "pods", Pods: &v1alpha1.PodsRequirement{Namespace: metav1.NamespaceSystem,
-					Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"component": "init"}}}},
-				{Name: "driver", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}},
-				{Name: "devices", Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.example.com", Minimum: 1}},
-			},
-			Taint:           &v1alpha1.Taint{Key: "readiness.k8s.io/Evidence", Effect: "NoSchedule"},
-			EnforcementMode: v1alpha1.EnforcementModeContinuous,
-		},
+	rule := build.MakeRule("evidence").Selector("example.com/pool", "none").
+		Taint("readiness.k8s.io/Evidence", "", corev1.TaintEffectNoSchedule).Obj()
+	rule.Spec.Requirements = []v1alpha1.Requirement{
+		{Name: "pods", Pods: &v1alpha1.PodsRequirement{Namespace: metav1.NamespaceSystem,
+			Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"component": "init"}}}},
+		{Name: "driver", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}},
+		{Name: "devices", Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.example.com", Minimum: 1}},
 	}
 	g.Expect(kube.Create(t.Context(), rule)).To(Succeed())
 	ready := func(want metav1.ConditionStatus, message string) func(g Gomega) {
@@ -262,34 +235,17 @@ func checkAudit(t *testing.T) {
 		}
 	}
 	granted := map[string]bool{}
-	for _, o := range installed {
-		if name := o.GetName(); name != "nodegate-manager-role" && name != "nodegate-webhook-role" {
-			continue
-		}
-		role := &rbacv1.ClusterRole{} // a Role has rules of the same form
-		cluster.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, role))
-		for _, r := range role.Rules {
-			for _, group := range r.APIGroups {
-				for _, resource := range r.Resources {
-					for _, verb := range r.Verbs {
-						if key := permission(group, resource, verb); !unused[key] {
-							granted[key] = true
-						}
-					}
-				}
+	for id, verbs := range permissions(t, operator) {
+		resource, _, _ := strings.Cut(strings.TrimPrefix(id, ownNamespace), " ")
+		for _, verb := range verbs {
+			if key := resource + " " + verb; !unused[key] {
+				granted[key] = true
 			}
 		}
 	}
 	if diff := cmp.Diff(granted, used(t)); diff != "" {
 		t.Errorf("permissions and their use (-granted +used):\n%s", diff)
 	}
-}
-
-func permission(group, resource, verb string) string {
-	if group != "" {
-		resource += "." + group
-	}
-	return resource + " " + verb
 }
 
 // used returns what the operator has requested, by the API server's audit log. A refused request fails the test.
@@ -314,7 +270,7 @@ func used(t *testing.T) map[string]bool {
 		if e.ObjectRef.Subresource != "" {
 			resource += "/" + e.ObjectRef.Subresource
 		}
-		out[permission(e.ObjectRef.APIGroup, resource, e.Verb)] = true
+		out[schema.GroupResource{Group: e.ObjectRef.APIGroup, Resource: resource}.String()+" "+e.Verb] = true
 	}
 	return out
 }
@@ -322,7 +278,6 @@ func used(t *testing.T) map[string]bool {
 // process is the operator.
 type process struct {
 	*cluster.Component
-	binary                    string
 	probes, metrics, webhooks string
 }
 
@@ -331,8 +286,8 @@ func startManager(t *testing.T, environment ...string) *process {
 	t.Helper()
 	binary, err := control.Binary(t.Context(), "manager")
 	cluster.Must(t, err)
-	m := &process{binary: binary}
-	kubeconfig, err := kubeconfigAs(namespace, serviceAccount)
+	m := &process{}
+	kubeconfig, err := control.KubeconfigFor(operator, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
 	cluster.Must(t, err)
 	for _, address := range []*string{&m.probes, &m.metrics, &m.webhooks} {
 		*address, err = cluster.FreeAddress()
@@ -345,7 +300,7 @@ func startManager(t *testing.T, environment ...string) *process {
 		"--health-probe-bind-address="+m.probes, "--metrics-bind-address="+m.metrics,
 		"--webhook-bind-address="+m.webhooks, "--webhook-cert-dir="+t.TempDir())
 	m.Component, err = control.Run(t.Context(), cluster.Process{
-		Name: "manager-" + strings.ToLower(t.Name()), Path: m.binary, Args: args, Env: environment,
+		Name: "manager-" + strings.ToLower(t.Name()), Path: binary, Args: args, Env: environment,
 		Ready: func(ctx context.Context) error { return m.probe(ctx, "/readyz") },
 	})
 	cluster.Must(t, err)
@@ -375,9 +330,7 @@ func (m *process) probe(ctx context.Context, path string) error {
 func (m *process) checkMetrics(t *testing.T, g *WithT) {
 	t.Helper()
 	for _, name := range []string{"scraper", "other"} {
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
-		g.Expect(kube.Create(t.Context(), account)).To(Succeed())
-		t.Cleanup(func() { _ = kube.Delete(context.Background(), account) })
+		create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}})
 	}
 	bind(t, "nodegate-metrics-reader", rbacv1.Subject{Kind: "ServiceAccount", Namespace: "default", Name: "scraper"})
 	for who, want := range map[string]int{"": http.StatusUnauthorized, "other": http.StatusForbidden,
@@ -411,17 +364,15 @@ func get(ctx context.Context, url, bearer string) (int, string, error) {
 	return cluster.GetWith(ctx, c, url, bearer)
 }
 
-// token returns a token of a service account, as a pod gets it.
-func token(t *testing.T, ns, name string) string {
+// token returns a token of a service account, bound to a pod if there is one.
+func token(t *testing.T, ns, name string, pods ...*corev1.Pod) string {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}
+	for _, pod := range pods {
+		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name,
+			UID: pod.UID}
+	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
 	cluster.Must(t, kube.SubResource("token").Create(t.Context(), account, request))
 	return request.Status.Token
-}
-
-// kubeconfigAs writes a kubeconfig of a service account.
-func kubeconfigAs(ns, name string) (string, error) {
-	return control.KubeconfigFor("system:serviceaccount:"+ns+":"+name, "system:serviceaccounts",
-		"system:serviceaccounts:"+ns)
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -41,42 +43,35 @@ func TestThePolicyOfPublishedConditions(t *testing.T) {
 	as, err := clientFor(c)
 	cluster.Must(t, err)
 
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "published"}}
-	for _, name := range []string{"Ready", "example.com/Theirs", "example.com/Ours", "example.com/Old"} {
-		reason := "NodegateRuleReady"
-		if name == "Ready" || name == "example.com/Theirs" {
-			reason = "Theirs"
-		}
-		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
-			Type: corev1.NodeConditionType(name), Status: corev1.ConditionTrue, Reason: reason})
+	n := build.MakeNode("published")
+	for name, reason := range map[string]string{"Ready": "Theirs", "example.com/Theirs": "Theirs",
+		"example.com/Ours": "NodegateRuleReady", "example.com/Old": "NodegateRuleReady"} {
+		n.Condition(name, corev1.ConditionTrue, time.Now()).Reason(name, reason, "")
 	}
-	cluster.Must(t, kube.Create(t.Context(), node))
-	t.Cleanup(func() { _ = kube.Delete(context.Background(), node) })
+	node := n.Obj()
+	create(t, node)
 	patch := func(body string) error {
 		return as.Status().Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}},
 			client.RawPatch(types.StrategicMergePatchType, []byte(body)), client.DryRunAll)
 	}
-	condition := func(name, reason string) string {
-		return `{"status":{"conditions":[{"type":"` + name + `","status":"False","reason":"` + reason + `"}]}}`
-	}
 	g.Eventually(func() bool {
-		return apierrors.IsForbidden(patch(condition("Ready", "Forged")))
+		return apierrors.IsForbidden(patch(conditionPatch("Ready", "Forged")))
 	}).Should(BeTrue(), "the policy is in force")
 	for name, c := range map[string]struct {
 		body    string
 		refused string
 	}{
-		"a new condition":      {body: condition("example.com/New", "NodegateRuleNotReady")},
-		"its own condition":    {body: condition("example.com/Ours", "NodegateRuleNotReady")},
+		"a new condition":      {body: conditionPatch("example.com/New", "NodegateRuleNotReady")},
+		"its own condition":    {body: conditionPatch("example.com/Ours", "NodegateRuleNotReady")},
 		"its own is removed":   {body: `{"status":{"conditions":[{"$patch":"delete","type":"example.com/Old"}]}}`},
-		"another reason":       {condition("example.com/Ours", "Other"), "begins with NodegateRule"},
-		"another controller's": {condition("example.com/Theirs", "NodegateRuleReady"), "begins with NodegateRule"},
-		"kubelet's":            {condition("Ready", "NodegateRuleReady"), "begins with NodegateRule"},
+		"another reason":       {conditionPatch("example.com/Ours", "Other"), "begins with NodegateRule"},
+		"another controller's": {conditionPatch("example.com/Theirs", "NodegateRuleReady"), "begins with NodegateRule"},
+		"kubelet's":            {conditionPatch("Ready", "NodegateRuleReady"), "begins with NodegateRule"},
 		"another controller's is removed": {
 			`{"status":{"conditions":[{"$patch":"delete","type":"example.com/Theirs"}]}}`,
 			"begins with NodegateRule"},
-		"a type without a domain": {condition("New", "NodegateRuleReady"), "has a domain"},
-		"a type of Kubernetes":    {condition("node.kubernetes.io/New", "NodegateRuleReady"), "has a domain"},
+		"a type without a domain": {conditionPatch("New", "NodegateRuleReady"), "has a domain"},
+		"a type of Kubernetes":    {conditionPatch("node.kubernetes.io/New", "NodegateRuleReady"), "has a domain"},
 		"a label":                 {`{"metadata":{"labels":{"a":"b"}}}`, "metadata"},
 		"the capacity":            {`{"status":{"capacity":{"cpu":"1"}}}`, "nothing of a node's status"},
 	} {

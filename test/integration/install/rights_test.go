@@ -4,12 +4,10 @@
 package install
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
@@ -17,36 +15,28 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
 )
-
-// verbs are all verbs of RBAC for resources, except the special ones of a few resources.
-var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 
 // ownNamespace precedes a resource in the namespace of the operator.
 const ownNamespace = "its own namespace: "
 
-// anyone is a service account without a role, in a namespace of its own.
-const anyone = "system:serviceaccount:default:anyone"
-
 func TestPermissionsOfTheOperator(t *testing.T) {
 	checkPermissions(t, serviceAccount, map[string][]string{
-		"nodes":                           {"get", "list", "patch", "watch"},
-		"pods":                            {"delete", "list", "watch"},
-		"pods/status":                     {"patch"},
-		"serviceaccounts node-controller": {"get"},
-		"csinodes.storage.k8s.io":         {"list", "watch"},
-		"daemonsets.apps":                 {"list"},
-		"resourceslices.resource.k8s.io":  {"list", "watch"},
-		"nodereadinessrules.readiness.node.x-k8s.io": {"get", "list", "patch",
-			"watch"},
-		"nodereadinessrules/status.readiness.node.x-k8s.io": {"update"},
-		"events.events.k8s.io":                              {"create", "patch"},
-		"tokenreviews.authentication.k8s.io":                {"create"},
-		"subjectaccessreviews.authorization.k8s.io":         {"create"},
+		"nodes":                              {"get", "list", "patch", "watch"},
+		"pods":                               {"delete", "list", "watch"},
+		"pods/status":                        {"patch"},
+		"serviceaccounts node-controller":    {"get"},
+		"csinodes.storage.k8s.io":            {"list", "watch"},
+		"daemonsets.apps":                    {"list"},
+		"resourceslices.resource.k8s.io":     {"list", "watch"},
+		rules:                                {"get", "list", "patch", "watch"},
+		rulesStatus:                          {"update"},
+		"events.events.k8s.io":               {"create", "patch"},
+		"tokenreviews.authentication.k8s.io": {"create"},
+		"subjectaccessreviews.authorization.k8s.io": {"create"},
 		ownNamespace + "configmaps nodegate-agent-config": {"create", "get", "list",
 			"patch", "watch"},
 		ownNamespace + "events": {"create"},
@@ -71,6 +61,8 @@ const (
 	admissionGroup = ".admissionregistration.k8s.io"
 	webhookName    = "nodegate-webhook"
 	leaseName      = "nodegate.readiness.node.x-k8s.io"
+	rules          = "nodereadinessrules.readiness.node.x-k8s.io"
+	rulesStatus    = "nodereadinessrules/status.readiness.node.x-k8s.io"
 )
 
 func TestPermissionsOfTheAgents(t *testing.T) {
@@ -78,128 +70,81 @@ func TestPermissionsOfTheAgents(t *testing.T) {
 	checkPermissions(t, agentAccount, map[string][]string{"nodes": {"get", "list", "watch"}, "nodes/status": {"patch"}})
 }
 
-// checkPermissions asks the API server about every verb on every resource, without a name and with the names in want.
-// With a name, only verbs count that are not allowed without one. What every service account may do does not count.
+// checkPermissions compares what a service account may do everywhere, and in the operator's namespace.
 func checkPermissions(t *testing.T, account string, want map[string][]string) {
 	t.Helper()
-	user := "system:serviceaccount:" + namespace + ":" + account
-	served := resources(t)
-	maps.DeleteFunc(want, func(id string, _ []string) bool {
-		return strings.HasPrefix(id, "mutatingadmissionpolic") && !control.Has(t, cluster.MutatingAdmissionPolicies) ||
-			strings.HasPrefix(id, "resourceslices.") && !control.Has(t, cluster.ResourceSlices)
-	})
-	var diff string
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Second) {
-		got := map[string][]string{}
-		ask := func(ns string, r schema.GroupResource, name string) (out []string) {
-			resource, subresource, _ := strings.Cut(r.Resource, "/")
-			a := authorizationv1.ResourceAttributes{Namespace: ns, Group: r.Group, Resource: resource, Subresource: subresource,
-				Name: name}
-			for _, a.Verb = range verbs {
-				if allowed(t, user, &a) && !allowed(t, anyone, &a) {
-					out = append(out, a.Verb)
-				}
-			}
-			slices.Sort(out)
-			return out
+	NewWithT(t).Eventually(func() string { // RBAC takes effect a moment after it is written
+		return cmp.Diff(want, permissions(t, "system:serviceaccount:"+namespace+":"+account))
+	}).WithTimeout(cluster.Limit).Should(BeEmpty(), "-want +got")
+}
+
+// permissions returns the verbs that the API server allows a user, by resource and, where a permission is for one
+// object only, its name. What every service account may do does not count.
+func permissions(t *testing.T, user string) map[string][]string {
+	t.Helper()
+	everyone := allowed(t, "system:serviceaccount:default:anyone", "default")
+	out := allowed(t, user, "default")
+	for id, verbs := range allowed(t, user, namespace) {
+		if !slices.Equal(verbs, out[id]) {
+			out[ownNamespace+id] = verbs
 		}
-		for _, r := range served {
-			everywhere, own := ask("", r, ""), ask(namespace, r, "")
-			if len(everywhere) > 0 {
-				got[r.String()] = everywhere
-			}
-			if !slices.Equal(own, everywhere) {
-				got[ownNamespace+r.String()] = own
-			}
-			for id := range want {
-				rest, inOwn := strings.CutPrefix(id, ownNamespace)
-				resource, name, named := strings.Cut(rest, " ")
-				if !named || resource != r.String() {
-					continue
-				}
-				ns, unnamed := "", everywhere
-				if inOwn {
-					ns, unnamed = namespace, own
-				}
-				got[id] = slices.DeleteFunc(ask(ns, r, name), func(v string) bool { return slices.Contains(unnamed, v) })
-			}
-		}
-		if diff = cmp.Diff(want, got); diff == "" {
-			return
-		} // RBAC takes effect a moment after it is written
 	}
-	t.Errorf("the permissions of %s (-want +got):\n%s", account, diff)
+	maps.DeleteFunc(out, func(id string, verbs []string) bool { return slices.Equal(verbs, everyone[id]) })
+	return out
+}
+
+// allowed is permissions in a namespace.
+func allowed(t *testing.T, user, ns string) map[string][]string {
+	t.Helper()
+	as := rest.CopyConfig(config)
+	as.Impersonate.UserName = user
+	c, err := clientFor(as)
+	cluster.Must(t, err)
+	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: ns}}
+	cluster.Must(t, c.Create(t.Context(), review))
+	out := map[string][]string{}
+	for _, rule := range review.Status.ResourceRules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				id := schema.GroupResource{Group: group, Resource: resource}.String()
+				names := rule.ResourceNames
+				if len(names) == 0 {
+					names = []string{""} // all objects
+				}
+				for _, name := range names {
+					key := strings.TrimSpace(id + " " + name)
+					out[key] = append(out[key], rule.Verbs...)
+				}
+			}
+		}
+	}
+	for id, verbs := range out {
+		slices.Sort(verbs)
+		out[id] = slices.Compact(verbs)
+	}
+	return out
 }
 
 // TestUserRoles: what the roles for people allow.
 func TestUserRoles(t *testing.T) {
-	read := []string{"get", "list", "watch"}
-	write := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
-	for role, want := range map[string]struct{ rules, status []string }{
-		"viewer": {read, []string{"get"}},
-		"editor": {write, []string{"get"}},
-		"admin":  {verbs, []string{"get", "update", "patch"}},
+	for role, want := range map[string]map[string][]string{
+		"viewer": {rules: {"get", "list", "watch"}, rulesStatus: {"get"}},
+		"editor": {rules: {"create", "delete", "get", "list", "patch", "update", "watch"}, rulesStatus: {"get"}},
+		"admin": {rules: {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
+			rulesStatus: {"get", "patch", "update"}},
 	} {
 		bind(t, "nodegate-nodereadinessrule-"+role, rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: role})
-		granted := func(subresource string) (out []string) {
-			for _, verb := range verbs {
-				if allowed(t, role, &authorizationv1.ResourceAttributes{
-					Group: v1alpha1.GroupVersion.Group, Resource: "nodereadinessrules", Subresource: subresource, Verb: verb,
-				}) {
-					out = append(out, verb)
-				}
-			}
-			return out
-		}
-		eventually := NewWithT(t).Eventually // a binding takes effect a moment later
-		eventually(granted).WithArguments("").WithTimeout(cluster.Limit).Should(ConsistOf(want.rules), role)
-		eventually(granted).WithArguments("status").WithTimeout(cluster.Limit).Should(ConsistOf(want.status), role)
-		if allowed(t, role, &authorizationv1.ResourceAttributes{Resource: "nodes", Verb: "patch"}) {
-			t.Errorf("the %s may patch nodes", role)
-		}
+		NewWithT(t).Eventually(func() string { return cmp.Diff(want, permissions(t, role)) }).
+			WithTimeout(cluster.Limit).Should(BeEmpty(), role)
 	}
-}
-
-// resources are all resources and subresources that the API server serves.
-func resources(t *testing.T) []schema.GroupResource {
-	t.Helper()
-	d, err := discovery.NewDiscoveryClientForConfig(config)
-	cluster.Must(t, err)
-	_, lists, err := d.ServerGroupsAndResources()
-	cluster.Must(t, err)
-	versions, err := discovery.GroupVersionResources(lists)
-	cluster.Must(t, err)
-	all := map[schema.GroupResource]bool{}
-	for r := range versions {
-		all[r.GroupResource()] = true
-	}
-	if len(all) < 50 {
-		t.Fatalf("only %d resources are found", len(all))
-	}
-	return slices.Collect(maps.Keys(all))
-}
-
-func allowed(t *testing.T, user string, a *authorizationv1.ResourceAttributes) bool {
-	t.Helper()
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user, Groups: []string{"system:authenticated"}, ResourceAttributes: a,
-	}}
-	if account, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
-		its, _, _ := strings.Cut(account, ":")
-		review.Spec.Groups = append(review.Spec.Groups, "system:serviceaccounts", "system:serviceaccounts:"+its)
-	}
-	cluster.Must(t, kube.Create(t.Context(), review))
-	return review.Status.Allowed
 }
 
 // bind binds a cluster role to a subject for the rest of the test.
 func bind(t *testing.T, role string, subject rbacv1.Subject) {
 	t.Helper()
-	b := &rbacv1.ClusterRoleBinding{
+	create(t, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{subject},
-	}
-	cluster.Must(t, kube.Create(t.Context(), b))
-	t.Cleanup(func() { _ = kube.Delete(context.Background(), b) })
+	})
 }

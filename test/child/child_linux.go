@@ -1,7 +1,8 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package needs
+// Package child starts processes that do not outlive the one that starts them.
+package child
 
 import (
 	"os/exec"

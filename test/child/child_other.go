@@ -3,7 +3,7 @@
 
 //go:build !linux
 
-package needs
+package child
 
 import "os/exec"
 
