@@ -59,7 +59,7 @@ func (f *Fleet) Counts() []Counts {
 	for _, state := range f.rules {
 		m := Material{}
 		m.countAll(state)
-		c := Counts{Rule: state.rule.Name, Mode: state.rule.Mode, OverBudget: len(state.limit.waiting),
+		c := Counts{Rule: state.rule.Name, Mode: state.rule.Mode, OverBudget: state.limit.waiting.Len(),
 			BootstrapOnly: state.rule.Spec.BootstrapOnly()}
 		if state.rule.Spec.Publish != nil {
 			c.Published = map[corev1.ConditionStatus]int{corev1.ConditionTrue: 0, corev1.ConditionFalse: 0,

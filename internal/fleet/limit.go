@@ -4,11 +4,9 @@
 package fleet
 
 import (
-	"cmp"
-	"slices"
-	"strings"
 	"time"
 
+	"github.com/google/btree"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -22,9 +20,10 @@ type limit struct {
 	claimed  int
 	// reserved are the nodes with a granted claim that this process has not seen on the node yet.
 	reserved map[int32]struct{}
-	// waiting are the refused nodes, the longest unready first. since has the key of their order, by node.
-	waiting []waiter
-	since   map[int32]int64
+	// waiting are the refused nodes, the longest unready first, and of several the first by name. waiters has the same
+	// by node.
+	waiting *btree.BTreeG[*waiter]
+	waiters map[int32]*waiter
 	// woken is the number of waiting nodes that were enqueued because there is room, and have not called Reserve since.
 	woken int
 	marks
@@ -37,8 +36,11 @@ type waiter struct {
 	woken bool
 }
 
-func newLimit() limit {
-	return limit{reserved: map[int32]struct{}{}, since: map[int32]int64{}}
+func newLimit(n *nodes) limit {
+	before := func(a, b *waiter) bool {
+		return a.since < b.since || a.since == b.since && n.names[a.node] < n.names[b.node]
+	}
+	return limit{reserved: map[int32]struct{}{}, waiting: btree.NewG(32, before), waiters: map[int32]*waiter{}}
 }
 
 // count adds n, which is 1 or -1, to the counts that a pair belongs to.
@@ -74,34 +76,35 @@ func (s *ruleState) settle(n int32, e *Entry) {
 	}
 }
 
-// position returns the position of a node among the waiting ones, and whether it is there.
-func (s *ruleState) position(n int32, since int64) (int, bool) {
-	return slices.BinarySearchFunc(s.limit.waiting, n, func(w waiter, n int32) int {
-		return cmp.Or(cmp.Compare(w.since, since), strings.Compare(s.nodes.names[w.node], s.nodes.names[n]))
-	})
-}
-
-// wait adds a node to the waiting ones, and returns the number of nodes before it.
-func (s *ruleState) wait(n int32, since int64) int {
+// wait adds a node to the waiting ones.
+func (s *ruleState) wait(n int32, since int64) {
 	s.stopWaiting(n)
-	at, _ := s.position(n, since)
-	s.limit.waiting = slices.Insert(s.limit.waiting, at, waiter{since: since, node: n})
-	s.limit.since[n] = since
-	return at
+	w := &waiter{since: since, node: n}
+	s.limit.waiting.ReplaceOrInsert(w)
+	s.limit.waiters[n] = w
 }
 
 func (s *ruleState) stopWaiting(n int32) {
 	b := &s.limit
-	since, ok := b.since[n]
+	w, ok := b.waiters[n]
 	if !ok {
 		return
 	}
-	at, _ := s.position(n, since)
-	if b.waiting[at].woken {
+	if w.woken {
 		b.woken--
 	}
-	b.waiting = slices.Delete(b.waiting, at, at+1)
-	delete(b.since, n)
+	b.waiting.Delete(w)
+	delete(b.waiters, n)
+}
+
+// amongFirst reports whether a node is one of the first waiting ones.
+func (s *ruleState) amongFirst(count int, n int32) (found bool) {
+	s.limit.waiting.Ascend(func(w *waiter) bool {
+		found = count > 0 && w.node == n
+		count--
+		return count > 0 && !found
+	})
+	return found
 }
 
 // available returns the number of claims that the limit still allows.
@@ -122,7 +125,7 @@ func (f *Fleet) Reserve(rule types.UID, node string, since time.Time) bool {
 	if _, ok := state.limit.reserved[n]; ok {
 		return true
 	}
-	if before := state.wait(n, nanos(since)); before >= state.available() {
+	if state.wait(n, nanos(since)); !state.amongFirst(state.available(), n) {
 		return false
 	}
 	state.stopWaiting(n)
@@ -149,17 +152,18 @@ func (f *Fleet) Unreserve(rule types.UID, node string) {
 func (s *ruleState) wake(names []string) []string {
 	b := &s.limit
 	names = s.wakeDenied(names)
-	if len(b.waiting) == b.woken || !s.rule.Limited() {
+	if b.waiting.Len() == b.woken || !s.rule.Limited() {
 		return names
 	}
 	room := s.available() - b.woken
-	for i := 0; room > 0 && i < len(b.waiting); i++ {
-		if w := &b.waiting[i]; !w.woken {
+	b.waiting.Ascend(func(w *waiter) bool {
+		if room > 0 && !w.woken {
 			w.woken = true
 			b.woken++
 			room--
 			names = append(names, s.nodes.names[w.node])
 		}
-	}
+		return room > 0
+	})
 	return names
 }

@@ -73,11 +73,14 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 	if state == nil {
 		return Material{}, false
 	}
-	m := Material{Rule: state.rule, Released: state.limit.released, Waiting: len(state.limit.waiting),
+	m := Material{Rule: state.rule, Released: state.limit.released, Waiting: state.limit.waiting.Len(),
 		ReadyAt: state.readyAt}
-	for _, w := range state.limit.waiting[:min(fewNames, m.Waiting)] {
-		m.WaitingNodes = append(m.WaitingNodes, f.names[w.node])
-	}
+	state.limit.waiting.Ascend(func(w *waiter) bool {
+		if len(m.WaitingNodes) < fewNames {
+			m.WaitingNodes = append(m.WaitingNodes, f.names[w.node])
+		}
+		return len(m.WaitingNodes) < fewNames
+	})
 	m.MaxUnavailable = state.rule.MaxUnavailable(m.Released)
 	m.countAll(state)
 	var ranked [lastRank + 1][]int32

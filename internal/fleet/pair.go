@@ -133,7 +133,7 @@ type ruleState struct {
 
 func newRuleState(rule *ruleset.Rule, n *nodes) *ruleState {
 	return &ruleState{rule: rule, nodes: n, pairs: make([]pair, len(n.names)), outcomes: make([]stored, 1),
-		byHash: map[uint64]uint32{}, limit: newLimit(), held: map[int32]uint32{}}
+		byHash: map[uint64]uint32{}, limit: newLimit(n), held: map[int32]uint32{}}
 }
 
 // at returns the pair of a node; the state may be nil.
