@@ -23,73 +23,190 @@ import (
 // Field numbers of the protobuf messages of k8s.io/api/core/v1/generated.proto and
 // k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
 const (
-	nodeMetadata, nodeSpec, nodeStatus, listItems = 1, 2, 3, 2
-
+	listItems                                               = 2
+	nodeMetadata, nodeSpec, nodeStatus                      = 1, 2, 3
+	metadataLabels, metadataAnnotations                     = 11, 12
 	metadataManagedFields                                   = 17
-	specTaints, statusConditions                            = 5, 4
+	entryKey, entryValue                                    = 1, 2
+	specTaints                                              = 5
+	taintKey, taintValue, taintEffect                       = 1, 2, 3
+	statusConditions                                        = 4
 	statusImages, statusVolumesInUse, statusVolumesAttached = 8, 9, 10
+	conditionType, conditionStatus                          = 1, 2
+	conditionReason, conditionMessage                       = 5, 6
 )
 
-// leanNode is a node whose managed fields, images and volumes are skipped when it is decoded. They are most of a node's
-// bytes, each heartbeat sends them again, and no verdict depends on them.
-type leanNode struct{ corev1.Node }
+// Nodes are decoded without managed fields, images and volumes. They are most of a node's bytes, each heartbeat sends
+// them again, and no verdict depends on them. Strings that many nodes have, such as keys, types and messages, are
+// decoded to one shared string.
+type (
+	leanNode      struct{ corev1.Node }
+	leanNodeList  struct{ corev1.NodeList }
+	leanMetadata  metav1.ObjectMeta
+	leanSpec      corev1.NodeSpec
+	leanTaint     corev1.Taint
+	leanStatus    corev1.NodeStatus
+	leanCondition corev1.NodeCondition
+	leanEntry     struct{ key, value string } // of a map
+)
+
+// message is a protobuf message. take decodes or skips a field that has a length, or returns false. rest merges runs of
+// fields that take has not taken.
+type message interface {
+	take(field protowire.Number, value []byte) (bool, error)
+	rest(data []byte) error
+}
 
 // Unmarshal implements the interface that the protobuf serializer asks for.
 func (n *leanNode) Unmarshal(data []byte) error {
-	return unmarshal(data, n.Node.Unmarshal, func(field protowire.Number, value []byte) (bool, error) {
-		switch field {
-		case nodeMetadata:
-			return true, unmarshal(value, n.ObjectMeta.Unmarshal, skip(metadataManagedFields))
-		case nodeSpec:
-			n.Spec.Taints = grow(n.Spec.Taints, value, specTaints)
-			return true, n.Spec.Unmarshal(value)
-		case nodeStatus:
-			n.Status.Conditions = grow(n.Status.Conditions, value, statusConditions)
-			return true, unmarshal(value, n.Status.Unmarshal,
-				skip(statusImages, statusVolumesInUse, statusVolumesAttached))
-		}
-		return false, nil
-	})
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	return unmarshal(data, n)
 }
 
-// leanNodeList is a list of lean nodes.
-type leanNodeList struct{ corev1.NodeList }
+func (n *leanNode) rest(data []byte) error { return n.Node.Unmarshal(data) }
+
+func (n *leanNode) take(field protowire.Number, value []byte) (bool, error) {
+	switch field {
+	case nodeMetadata:
+		return true, unmarshal(value, (*leanMetadata)(&n.ObjectMeta))
+	case nodeSpec:
+		n.Spec.Taints = slices.Grow(n.Spec.Taints, count(value, specTaints))
+		return true, unmarshal(value, (*leanSpec)(&n.Spec))
+	case nodeStatus:
+		n.Status.Conditions = slices.Grow(n.Status.Conditions, count(value, statusConditions))
+		return true, unmarshal(value, (*leanStatus)(&n.Status))
+	}
+	return false, nil
+}
 
 // Unmarshal implements the interface that the protobuf serializer asks for.
-func (l *leanNodeList) Unmarshal(data []byte) error {
-	return unmarshal(data, l.NodeList.Unmarshal, func(field protowire.Number, value []byte) (bool, error) {
-		if field != listItems {
-			return false, nil
-		}
-		node := leanNode{}
-		err := node.Unmarshal(value)
-		l.Items = append(l.Items, node.Node)
-		return true, err
-	})
-}
+func (l *leanNodeList) Unmarshal(data []byte) error { return unmarshal(data, l) }
 
-func skip(fields ...protowire.Number) func(protowire.Number, []byte) (bool, error) {
-	return func(field protowire.Number, _ []byte) (bool, error) {
-		return slices.Contains(fields, field), nil
+func (l *leanNodeList) rest(data []byte) error { return l.NodeList.Unmarshal(data) }
+
+func (l *leanNodeList) take(field protowire.Number, value []byte) (bool, error) {
+	if field != listItems {
+		return false, nil
 	}
+	node := leanNode{}
+	err := node.Unmarshal(value)
+	l.Items = append(l.Items, node.Node)
+	return true, err
 }
 
-// grow makes room for the messages of a repeated field. Otherwise the slice doubles each time that it is full, and up
-// to half of what the cache keeps of it is empty.
-func grow[T any](s []T, data []byte, field protowire.Number) []T {
-	n := 0
-	_ = unmarshal(data, func([]byte) error { return nil }, func(f protowire.Number, _ []byte) (bool, error) {
+func (m *leanMetadata) rest(data []byte) error { return (*metav1.ObjectMeta)(m).Unmarshal(data) }
+
+func (m *leanMetadata) take(field protowire.Number, value []byte) (bool, error) {
+	switch field {
+	case metadataLabels:
+		return true, addEntry(&m.Labels, value)
+	case metadataAnnotations:
+		return true, addEntry(&m.Annotations, value)
+	}
+	return field == metadataManagedFields, nil
+}
+
+func (s *leanSpec) rest(data []byte) error { return (*corev1.NodeSpec)(s).Unmarshal(data) }
+
+func (s *leanSpec) take(field protowire.Number, value []byte) (bool, error) {
+	if field != specTaints {
+		return false, nil
+	}
+	s.Taints = append(s.Taints, corev1.Taint{})
+	return true, unmarshal(value, (*leanTaint)(&s.Taints[len(s.Taints)-1]))
+}
+
+func (t *leanTaint) rest(data []byte) error { return (*corev1.Taint)(t).Unmarshal(data) }
+
+func (t *leanTaint) take(field protowire.Number, value []byte) (bool, error) {
+	switch field {
+	case taintKey:
+		t.Key = shared.get(value)
+	case taintValue:
+		t.Value = shared.get(value)
+	case taintEffect:
+		t.Effect = corev1.TaintEffect(shared.get(value))
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+func (s *leanStatus) rest(data []byte) error { return (*corev1.NodeStatus)(s).Unmarshal(data) }
+
+func (s *leanStatus) take(field protowire.Number, value []byte) (bool, error) {
+	switch field {
+	case statusConditions:
+		s.Conditions = append(s.Conditions, corev1.NodeCondition{})
+		return true, unmarshal(value, (*leanCondition)(&s.Conditions[len(s.Conditions)-1]))
+	case statusImages, statusVolumesInUse, statusVolumesAttached:
+		return true, nil
+	}
+	return false, nil
+}
+
+func (c *leanCondition) rest(data []byte) error { return (*corev1.NodeCondition)(c).Unmarshal(data) }
+
+func (c *leanCondition) take(field protowire.Number, value []byte) (bool, error) {
+	switch field {
+	case conditionType:
+		c.Type = corev1.NodeConditionType(shared.get(value))
+	case conditionStatus:
+		c.Status = corev1.ConditionStatus(shared.get(value))
+	case conditionReason:
+		c.Reason = shared.get(value)
+	case conditionMessage:
+		c.Message = shared.get(value)
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// addEntry decodes an entry of a map.
+func addEntry(m *map[string]string, data []byte) error {
+	e := leanEntry{}
+	if err := unmarshal(data, &e); err != nil {
+		return err
+	}
+	if *m == nil {
+		*m = map[string]string{}
+	}
+	(*m)[e.key] = e.value
+	return nil
+}
+
+func (*leanEntry) rest([]byte) error { return nil }
+
+func (e *leanEntry) take(field protowire.Number, value []byte) (bool, error) {
+	switch field {
+	case entryKey:
+		e.key = shared.get(value)
+	case entryValue:
+		e.value = shared.get(value)
+	}
+	return true, nil
+}
+
+// count returns how often a message has a field. A slice that grows to a known length has no empty room: a slice that
+// doubles is half empty at worst, as long as the node is cached.
+func count(data []byte, field protowire.Number) (n int) {
+	for len(data) > 0 {
+		f, _, size := protowire.ConsumeField(data)
+		if size < 0 {
+			break // unmarshal reports it
+		}
 		if f == field {
 			n++
 		}
-		return false, nil
-	})
-	return slices.Grow(s, n)
+		data = data[size:]
+	}
+	return n
 }
 
-// unmarshal splits an encoded message. It calls take with each field that has a length. Runs of fields that take does
-// not take go to rest, which merges each run into what it has decoded before.
-func unmarshal(data []byte, rest func([]byte) error, take func(protowire.Number, []byte) (bool, error)) error {
+// unmarshal splits an encoded message into its fields.
+func unmarshal(data []byte, m message) error {
 	from := 0
 	for at := 0; at < len(data); {
 		field, kind, tag := protowire.ConsumeTag(data[at:])
@@ -103,20 +220,20 @@ func unmarshal(data []byte, rest func([]byte) error, take func(protowire.Number,
 		next := at + tag + size
 		if kind == protowire.BytesType {
 			value, _ := protowire.ConsumeBytes(data[at+tag:])
-			taken, err := take(field, value)
+			taken, err := m.take(field, value)
+			if err == nil && taken && from < at {
+				err = m.rest(data[from:at])
+			}
 			if err != nil {
 				return err
 			}
 			if taken {
-				if err := rest(data[from:at]); err != nil {
-					return err
-				}
 				from = next
 			}
 		}
 		at = next
 	}
-	return rest(data[from:])
+	return m.rest(data[from:])
 }
 
 // LeanNodes returns a NewInformer for controller-runtime's cache.Options. Its informer of nodes never decodes what

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,12 +17,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/randfill"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
 // anyNode returns a node with random values in all fields.
@@ -85,6 +89,65 @@ func TestALeanNodeKeepsNoEmptyRoom(t *testing.T) {
 	}
 }
 
+// TestCachedNodesShareTheirStrings measures what a hundred nodes under 50 rules cost, as they come from the API server.
+func TestCachedNodesShareTheirStrings(t *testing.T) {
+	raw := nodeUnder50Rules(t)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	cached := make([]leanNode, 100)
+	for i := range cached {
+		if i%5 == 0 {
+			runtime.GC() // nodes that come later must share the strings, too
+		}
+		if err := cached[i].Unmarshal(raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	runtime.KeepAlive(cached)
+	const limit = 13 << 10
+	if each := (after.HeapAlloc - before.HeapAlloc) / 100; each > limit {
+		t.Errorf("a cached node takes %d bytes, want at most %d", each, limit)
+	}
+}
+
+// nodeUnder50Rules returns an encoded node with 20 labels, and a condition and a record for each of 50 rules.
+func nodeUnder50Rules(tb testing.TB) []byte {
+	tb.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{},
+		Annotations: map[string]string{}}}
+	for i := range 20 {
+		node.Labels[fmt.Sprintf("example.com/label-%d", i)] = "value"
+	}
+	for i := range 50 {
+		node.Annotations[fmt.Sprintf("%s%036d", v1alpha1.RecordAnnotationPrefix, i)] = fmt.Sprintf(
+			`{"rule":"rule-%d","released":"2026-01-02T03:04:05Z"}`, i)
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Status: corev1.ConditionFalse,
+			Type:   corev1.NodeConditionType(fmt.Sprintf("example.com/Ready-%d", i)),
+			Reason: "NotReady", Message: fmt.Sprintf("what reporter %d says of the node", i),
+			LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()})
+	}
+	raw, err := node.Marshal()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return raw
+}
+
+func TestLongStringsAreNotKept(t *testing.T) {
+	s := &sharedStrings{}
+	for _, v := range []string{strings.Repeat("x", maxSharedBytes), strings.Repeat("x", maxSharedBytes+1)} {
+		if s.get([]byte(v)) != v {
+			t.Error("another string is returned")
+		}
+	}
+	if len(s.young) != 1 {
+		t.Errorf("%d strings are kept, want the shorter one", len(s.young))
+	}
+}
+
 // TestTheCacheReadsLeanNodes lets an informer read nodes from a server: from a list, and then from a watch.
 func TestTheCacheReadsLeanNodes(t *testing.T) {
 	listed, watched := anyNode(1), anyNode(2)
@@ -92,7 +155,7 @@ func TestTheCacheReadsLeanNodes(t *testing.T) {
 	codec := protobuf.NewSerializer(clientscheme.Scheme, clientscheme.Scheme)
 	frames := protobuf.NewRawSerializer(clientscheme.Scheme, clientscheme.Scheme)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
+		w.Header().Set("Content-Type", k8sruntime.ContentTypeProtobuf)
 		query := r.URL.Query()
 		switch {
 		case query.Get("sendInitialEvents") != "":
@@ -105,13 +168,13 @@ func TestTheCacheReadsLeanNodes(t *testing.T) {
 			}
 		default:
 			watched.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}
-			raw, err := runtime.Encode(codec, watched)
+			raw, err := k8sruntime.Encode(codec, watched)
 			if err != nil {
 				t.Error(err)
 			}
-			w.Header().Set("Content-Type", runtime.ContentTypeProtobuf+";stream=watch")
+			w.Header().Set("Content-Type", k8sruntime.ContentTypeProtobuf+";stream=watch")
 			out := protobuf.LengthDelimitedFramer.NewFrameWriter(w)
-			event := &metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: raw}}
+			event := &metav1.WatchEvent{Type: "ADDED", Object: k8sruntime.RawExtension{Raw: raw}}
 			if err := frames.Encode(event, out); err != nil {
 				t.Error(err)
 			}
@@ -145,19 +208,7 @@ func TestTheCacheReadsLeanNodes(t *testing.T) {
 }
 
 func BenchmarkDecodeNode(b *testing.B) {
-	node := anyNode(1)
-	for i := range 50 {
-		image := corev1.ContainerImage{SizeBytes: 1 << 26}
-		for _, name := range []string{"registry.example.com/team/application-%d@sha256:%064[1]d",
-			"registry.example.com/team/application-%d:v1.2.3"} {
-			image.Names = append(image.Names, fmt.Sprintf(name, i))
-		}
-		node.Status.Images = append(node.Status.Images, image)
-	}
-	raw, err := node.Marshal()
-	if err != nil {
-		b.Fatal(err)
-	}
+	raw := nodeUnder50Rules(b)
 	for name, decode := range map[string]func() error{
 		"full": func() error { return (&corev1.Node{}).Unmarshal(raw) },
 		"lean": func() error { return (&leanNode{}).Unmarshal(raw) },

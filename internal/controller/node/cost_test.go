@@ -7,8 +7,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -88,50 +86,6 @@ func BenchmarkUnchangedNode(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-// TestCachedNodesShareTheirStrings measures what a hundred nodes under 50 rules cost, as they come from the API server.
-func TestCachedNodesShareTheirStrings(t *testing.T) {
-	_, node := settled(50, 0)
-	raw, err := node.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	cached := make([]any, 100)
-	for i := range cached {
-		if i%5 == 0 {
-			runtime.GC() // nodes that come later must share the strings, too
-		}
-		fresh := &corev1.Node{}
-		if err := fresh.Unmarshal(raw); err != nil {
-			t.Fatal(err)
-		}
-		if cached[i], err = Strip(fresh); err != nil {
-			t.Fatal(err)
-		}
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	runtime.KeepAlive(cached)
-	const limit = 13 << 10
-	if each := (after.HeapAlloc - before.HeapAlloc) / 100; each > limit {
-		t.Errorf("a cached node takes %d bytes, want at most %d", each, limit)
-	}
-}
-
-func TestLongStringsAreNotKept(t *testing.T) {
-	s := &sharedStrings{}
-	for _, v := range []string{strings.Repeat("x", maxSharedBytes), strings.Repeat("x", maxSharedBytes+1)} {
-		if s.get(v) != v {
-			t.Error("another string is returned")
-		}
-	}
-	if len(s.young) != 1 {
-		t.Errorf("%d strings are kept, want the shorter one", len(s.young))
 	}
 }
 
