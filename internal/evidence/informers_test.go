@@ -94,10 +94,10 @@ func forbidden(resource string) error {
 
 // compiled is a rule with one requirement, which is called a.
 func compiled(requirement v1alpha1.Requirement) *ruleset.Rule {
-	r := build.MakeRule("r").UID("u").Selector("a", "b").Taint("example.com/t", "", corev1.TaintEffectNoSchedule).Obj()
 	requirement.Name = "a"
-	r.Spec.Requirements = []v1alpha1.Requirement{requirement}
-	return ruleset.Compile(r, nil, time.Now())
+	r := build.MakeRule("r").UID("u").Selector("a", "b").MaxUnavailable("1").
+		Taint("example.com/t", "", corev1.TaintEffectNoSchedule).Evidence(requirement)
+	return ruleset.Compile(r.Obj(), nil, time.Now())
 }
 
 func daemonSetsOf(namespace v1alpha1.NamespaceName) v1alpha1.Requirement {

@@ -41,7 +41,7 @@ func TestBootstrapOnly(t *testing.T) {
 			Then(1, "seen", "Ready BootstrapCompleted", Removed, map[string]string{OldMarker: IsMarked}),
 		),
 		"both markers of the rule are removed, and no others": On(Fresh().Annotation(MarkerKey, IsMarked).
-			Annotation(OldMarker, IsMarked).Annotation("readiness.k8s.io/bootstrap-completed-u-other", "{}").
+			Annotation(OldMarker, "").Annotation("readiness.k8s.io/bootstrap-completed-u-other", "{}").
 			Annotation("mine", "x"), Rules(once()),
 			Then(1, "deleted", "cni", Rules(once().Deleted(At(1))),
 				map[string]string{"readiness.k8s.io/bootstrap-completed-u-other": "{}", "mine": "x"}),

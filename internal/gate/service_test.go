@@ -120,6 +120,11 @@ func TestBusyIsAskedOnlyIfItMakesADifference(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
+	// The plugin does not know the answer.
+	if got := DecideNode(input(old().Obj(), rule("r", "A").ExistingNodes("Idle"))).Decisions[0].Reason; got !=
+		ReasonExistingNode {
+		t.Errorf("a node without knowledge of its pods: %s", got)
+	}
 }
 
 func TestAClaimThatUsedTheLimitCountsOnACordonedNode(t *testing.T) {

@@ -22,7 +22,7 @@ const (
 
 var start = time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
 
-// withoutResults leaves out what TestResultsSayWhy looks at.
+// withoutResults leaves out what TestResultsAreInTheRulesOrder looks at.
 var withoutResults = cmpopts.IgnoreFields(Verdict{}, "Results")
 
 // at is so many seconds after the start.

@@ -133,6 +133,10 @@ func TestWarnings(t *testing.T) {
 					"DoesNotExist"),
 			},
 		},
+		"not the same taint where one wants a label that the other does not": {
+			rule:   good().SelectorExpression("zone", "DoesNotExist"),
+			others: []*build.RuleWrapper{other().SelectorExpression("zone", "Exists")},
+		},
 		"the same taint where nothing keeps them apart": {
 			rule: good(), want: []Code{SharedTaint},
 			others: []*build.RuleWrapper{build.MakeRule("a").Condition("c").Taint(taint, "",
