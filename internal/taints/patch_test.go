@@ -161,17 +161,6 @@ func TestPatch(t *testing.T) {
 // Many records are written as one map, unless other clients have more in it than that saves.
 func TestPatchOfManyRecords(t *testing.T) {
 	const many = 16
-	plan := func(t *testing.T, n int, node *build.NodeWrapper) (*corev1.Node, []byte) {
-		t.Helper()
-		var rules []*build.RuleWrapper
-		for i := range n {
-			name := fmt.Sprintf("rule-%d", i)
-			rules = append(rules, RuleOf(name, CNI, "example.com/"+name))
-		}
-		before := node.Obj()
-		_, out, _ := NewWorld(t, rules...).Pass(before, At(10))
-		return before, out.Patch
-	}
 	cases := map[string]struct {
 		rules      int
 		annotation string
@@ -184,22 +173,29 @@ func TestPatchOfManyRecords(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			before, patch := plan(t, c.rules, Fresh().Annotation("mine", c.annotation))
-			after, err := TryApply(t, before, patch)
-			if err != nil {
-				t.Fatal(err)
+			var rules []*build.RuleWrapper
+			for i := range c.rules {
+				name := fmt.Sprintf("rule-%d", i)
+				rules = append(rules, RuleOf(name, CNI, "example.com/"+name))
 			}
-			if len(after.Annotations) != c.rules+1 || after.Annotations["mine"] != c.annotation {
-				t.Errorf("the annotations are %v", after.Annotations)
-			}
-			live := before.DeepCopy()
-			live.Annotations["theirs"] = "y"
-			if _, err := TryApply(t, live, patch); (err != nil) != c.whole {
-				t.Errorf("after another client's annotation the answer is %v", err)
-			}
-			live.Annotations = map[string]string{"mine": "y"}
-			if after, err := TryApply(t, live, patch); err == nil && after.Annotations["mine"] != "y" {
-				t.Error("another client's change is lost")
+			w, node := NewWorld(t, rules...), Fresh().Annotation("mine", c.annotation).Obj()
+			for second, status := range []corev1.ConditionStatus{"False", "True"} { // the records are new, and then they change
+				before := build.WrapNode(node).Condition(CNI, status, At(second)).Obj()
+				after, out, _ := w.Pass(before, At(second))
+				if len(after.Annotations) != c.rules+1 || after.Annotations["mine"] != c.annotation {
+					t.Errorf("the annotations are %v", after.Annotations)
+				}
+				live := before.DeepCopy()
+				live.Annotations["theirs"] = "y"
+				if _, err := TryApply(t, live, out.Patch); (err != nil) != c.whole {
+					t.Errorf("status %s: after another client's annotation the answer is %v", status, err)
+				}
+				live = before.DeepCopy()
+				live.Annotations["mine"] = "y"
+				if after, err := TryApply(t, live, out.Patch); err == nil && after.Annotations["mine"] != "y" {
+					t.Error("another client's change is lost")
+				}
+				node = after
 			}
 		})
 	}

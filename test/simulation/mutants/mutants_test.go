@@ -38,7 +38,7 @@ var mutants = []mutant{
 		`{Op: "test", Path: map[bool]string{false: "/metadata/uid", true: "/metadata/name"}[MUTANT],
 			Value: map[bool]string{false: string(node.UID), true: node.Name}[MUTANT]},`, "ours", 5000},
 	{"the limit is always granted", "internal/fleet/limit.go",
-		`before >= state.available()`, `!MUTANT && before >= state.available()`, "limit", 3000},
+		`!state.amongFirst(`, `!MUTANT && !state.amongFirst(`, "limit", 3000},
 	{"rules act before their evidence has been read", "internal/evidence/sources.go",
 		`			return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,`,
 		`			if MUTANT && reason == ReasonPending {
