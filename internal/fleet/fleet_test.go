@@ -189,7 +189,7 @@ func TestExactlyAsManyAreWokenAsHaveRoom(t *testing.T) {
 		}
 		s.records(i, over(i))
 	}
-	s.take()
+	s.wakes("while there is no room")
 	for i := range 3 {
 		s.Unreserve(s.rule.UID, s.nodes[i].Name)
 	}
