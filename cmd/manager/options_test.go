@@ -76,6 +76,8 @@ func TestTheCommandLineOfTheIncumbent(t *testing.T) {
 			does: func(_ *options, s *operator.Options) bool { return s.StartupObjective == 5*time.Minute }},
 		"a startup objective": {args: []string{"--startup-objective=90s"},
 			does: func(_ *options, s *operator.Options) bool { return s.StartupObjective == 90*time.Second }},
+		"answers are not compressed": {
+			does: func(o *options, _ *operator.Options) bool { return client(o).DisableCompression }},
 		"no limit of requests": {args: []string{"--kube-api-qps=-1", "--kube-api-burst=-1"},
 			does: func(o *options, _ *operator.Options) bool { return client(o).QPS < 0 }},
 		"no limit of requests, regardless of the burst": {args: []string{"--kube-api-qps=-1", "--kube-api-burst=100"},

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -17,8 +19,17 @@ import (
 	"github.com/nodegate/nodegate/internal/watch"
 )
 
+const (
+	// quietInterval is how long no rule must have changed before the nodes of changed rules are enqueued. Rules of one
+	// file arrive one after another, and a node gets one patch for all of them.
+	quietInterval = 100 * time.Millisecond
+	// maxIntervals is after how many intervals the nodes are enqueued, although rules still change.
+	maxIntervals = 20
+)
+
 // RulesSource is a source of the node controller. It puts the rules in force before the first node is reconciled, and
-// enqueues the nodes that a changed rule concerns behind all others. It implements evidence.Listener.
+// at once after each change. When no rule changes any more, it enqueues the nodes that changed rules concern behind all
+// others. It implements evidence.Listener.
 type RulesSource struct {
 	Rules *watch.Rules
 	Queue *Queue
@@ -26,13 +37,15 @@ type RulesSource struct {
 	Nodes func(context.Context) bool
 	// SetRules puts rules in force, and returns the nodes that a changed rule concerns.
 	SetRules func(context.Context, *ruleset.Set) ([]string, error)
-	// Go runs a function that may block, concurrently or later, never before Go has returned.
-	Go func(func())
+	// After runs a function that may block, concurrently or later, never before After has returned.
+	After watch.After
 
 	ctx     context.Context
 	pending atomic.Bool // putInForce is about to be called
 	mu      sync.Mutex
-	set     *ruleset.Set // the last one that Rules reported
+	set     *ruleset.Set     // the last one that Rules reported
+	waiting sets.Set[string] // nodes that wait until no rule changes; nil if there are none
+	changed bool             // a rule has changed in this interval
 }
 
 // Start implements source.Source.
@@ -74,7 +87,30 @@ func (s *RulesSource) putInForce() {
 		}
 		return
 	}
-	s.Queue.AddLow(names...)
+	if s.waiting != nil {
+		s.changed = true
+	} else {
+		s.waiting = sets.New[string]()
+		s.After(quietInterval, func() { s.enqueue(1) })
+	}
+	s.waiting.Insert(names...)
+}
+
+// enqueue enqueues the nodes of changed rules, or waits for another interval. It is called after the given number of
+// intervals.
+func (s *RulesSource) enqueue(intervals int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return
+	}
+	if s.changed && intervals < maxIntervals {
+		s.changed = false
+		s.After(quietInterval, func() { s.enqueue(intervals + 1) })
+		return
+	}
+	s.Queue.AddLow(sets.List(s.waiting)...)
+	s.waiting, s.changed = nil, false
 }
 
 // NodesChanged implements evidence.Listener.
@@ -85,7 +121,7 @@ func (s *RulesSource) AvailabilityChanged() {
 	if s.pending.Swap(true) {
 		return
 	}
-	s.Go(func() {
+	s.After(0, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.pending.Store(false)

@@ -129,7 +129,7 @@ func (r *Replica) addControllers(o *Options) {
 		TransientTaintPrefixes: o.TransientTaintPrefixes,
 	}
 	r.NodeRules = &controller.RulesSource{Rules: r.Rules, Queue: &h.nodes, Nodes: env.Cache.WaitForCacheSync,
-		SetRules: r.Nodes.SetRules, Go: func(f func()) { env.After(0, f) }}
+		SetRules: r.Nodes.SetRules, After: env.After}
 	r.Nodes.Evidence = evidence.New(env.Informers, r.NodeRules)
 	r.Status = &rule.Reconciler{
 		Client: env.Client, Live: env.Direct, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,

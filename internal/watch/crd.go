@@ -47,7 +47,7 @@ func FollowCRD(
 // CompareCRD returns a problem that names the fields of ours that the served CRD lacks, or nil if it has them all. More
 // fields do no harm.
 func CompareCRD(ours, served *apiextensionsv1.CustomResourceDefinition) *ruleset.Problem {
-	want, have := schema(ours), schema(served)
+	want, have := schemaOf(ours), schemaOf(served)
 	if preserves(have.XPreserveUnknownFields) {
 		return nil
 	}
@@ -62,8 +62,8 @@ func CompareCRD(ours, served *apiextensionsv1.CustomResourceDefinition) *ruleset
 	}
 }
 
-// schema is that of this version's objects; it has no fields if the version is not served.
-func schema(d *apiextensionsv1.CustomResourceDefinition) apiextensionsv1.JSONSchemaProps {
+// schemaOf returns the schema of this version's objects; it has no fields if the version is not served.
+func schemaOf(d *apiextensionsv1.CustomResourceDefinition) apiextensionsv1.JSONSchemaProps {
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
 		if v.Name == v1alpha1.GroupVersion.Version && v.Served && v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {

@@ -4,10 +4,13 @@
 package watch
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,9 +18,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -48,6 +53,11 @@ func lean(node *corev1.Node) *corev1.Node {
 	return node
 }
 
+// decoder returns a decoder with a cached node, or without one.
+func decoder(cached *corev1.Node) *nodeDecoder {
+	return &nodeDecoder{cached: func(string) *corev1.Node { return cached }}
+}
+
 func TestALeanNodeHasAllOtherFields(t *testing.T) {
 	for seed := range int64(200) {
 		node := anyNode(seed)
@@ -55,21 +65,75 @@ func TestALeanNodeHasAllOtherFields(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		full, got := &corev1.Node{}, &leanNode{}
+		full := &corev1.Node{}
 		if err := full.Unmarshal(raw); err != nil {
 			t.Fatal(err)
 		}
-		if err := got.Unmarshal(raw); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(lean(full), &got.Node); diff != "" {
-			t.Fatalf("seed %d (-want +got):\n%s", seed, diff)
+		for name, cached := range map[string]*corev1.Node{"nothing": nil, "this version": lean(full),
+			"a former version": edited(full), "another node": anyNode(seed + 1)} {
+			before, got := cached.DeepCopy(), &corev1.Node{}
+			if err := decoder(cached).decode(raw, got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(lean(full), got); diff != "" {
+				t.Fatalf("seed %d with %s cached (-want +got):\n%s", seed, name, diff)
+			}
+			if diff := cmp.Diff(before, cached); diff != "" {
+				t.Fatalf("seed %d: the cached node has changed (-before +after):\n%s", seed, diff)
+			}
 		}
 		for _, end := range []int{len(raw) - 1, len(raw) / 2, 1} {
-			if got, want := (&leanNode{}).Unmarshal(raw[:end]), full.Unmarshal(raw[:end]); (got == nil) != (want == nil) {
+			got, want := decoder(nil).decode(raw[:end], &corev1.Node{}), full.Unmarshal(raw[:end])
+			if (got == nil) != (want == nil) {
 				t.Fatalf("seed %d cut at %d: %v, want %v", seed, end, got, want)
 			}
 		}
+	}
+}
+
+// edited returns a copy of a node with other labels, annotations, taints and conditions.
+func edited(node *corev1.Node) *corev1.Node {
+	node = lean(node)
+	for key := range node.Labels {
+		node.Labels[key] += "x"
+		break
+	}
+	for key := range node.Annotations {
+		delete(node.Annotations, key)
+		node.Annotations[key+"x"] = ""
+		break
+	}
+	if n := len(node.Spec.Taints); n > 0 {
+		node.Spec.Taints = node.Spec.Taints[:n-1]
+	}
+	if n := len(node.Status.Conditions); n > 0 {
+		node.Status.Conditions = node.Status.Conditions[1:]
+	}
+	return node
+}
+
+func TestAHeartbeatLeavesLabelsAndAnnotationsInTheirPlace(t *testing.T) {
+	raw, cached := nodeUnder50Rules(t), &corev1.Node{}
+	if err := decoder(nil).decode(raw, cached); err != nil {
+		t.Fatal(err)
+	}
+	got := &corev1.Node{}
+	if err := decoder(cached).decode(raw, got); err != nil {
+		t.Fatal(err)
+	}
+	for name, pair := range map[string][2]map[string]string{
+		"labels": {cached.Labels, got.Labels}, "annotations": {cached.Annotations, got.Annotations},
+	} {
+		if reflect.ValueOf(pair[0]).Pointer() != reflect.ValueOf(pair[1]).Pointer() {
+			t.Errorf("the %s were decoded again", name)
+		}
+	}
+}
+
+func TestMetadataTwiceIsAnError(t *testing.T) {
+	raw := nodeUnder50Rules(t)
+	if err := decoder(nil).decode(slices.Concat(raw, raw), &corev1.Node{}); !errors.Is(err, errTwice) {
+		t.Errorf("%v, want %v", err, errTwice)
 	}
 }
 
@@ -80,8 +144,8 @@ func TestALeanNodeKeepsNoEmptyRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := &leanNode{}
-	if err := got.Unmarshal(raw); err != nil {
+	got := &corev1.Node{}
+	if err := decoder(nil).decode(raw, got); err != nil {
 		t.Fatal(err)
 	}
 	if taints, conditions := cap(got.Spec.Taints), cap(got.Status.Conditions); max(taints, conditions) > 60 {
@@ -91,16 +155,16 @@ func TestALeanNodeKeepsNoEmptyRoom(t *testing.T) {
 
 // TestCachedNodesShareTheirStrings measures what a hundred nodes under 50 rules cost, as they come from the API server.
 func TestCachedNodesShareTheirStrings(t *testing.T) {
-	raw := nodeUnder50Rules(t)
+	raw, d := nodeUnder50Rules(t), decoder(nil)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	cached := make([]leanNode, 100)
+	cached := make([]corev1.Node, 100)
 	for i := range cached {
 		if i%5 == 0 {
 			runtime.GC() // nodes that come later must share the strings, too
 		}
-		if err := cached[i].Unmarshal(raw); err != nil {
+		if err := d.decode(raw, &cached[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -207,16 +271,71 @@ func TestTheCacheReadsLeanNodes(t *testing.T) {
 	}
 }
 
-func BenchmarkDecodeNode(b *testing.B) {
-	raw := nodeUnder50Rules(b)
-	for name, decode := range map[string]func() error{
-		"full": func() error { return (&corev1.Node{}).Unmarshal(raw) },
-		"lean": func() error { return (&leanNode{}).Unmarshal(raw) },
+func TestOnlyNodesOfThisClientAreLean(t *testing.T) {
+	codecs := leanSerializer{serializer.WithoutConversionCodecFactory{CodecFactory: clientscheme.Codecs},
+		func(string) *corev1.Node { return nil }}
+	for name, c := range map[string]struct {
+		object, into k8sruntime.Object
+		codecs       k8sruntime.NegotiatedSerializer
+	}{
+		"an error":        {&metav1.Status{Status: "Failure", Message: "gone"}, nil, codecs},
+		"another kind":    {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, nil, codecs},
+		"another version": {&eventsv1.Event{Note: "x"}, &eventsv1.Event{}, codecs},
+		"another client": {&corev1.Node{Status: corev1.NodeStatus{VolumesInUse: []corev1.UniqueVolumeName{"x"}}}, nil,
+			clientscheme.Codecs.WithoutConversion()},
 	} {
+		t.Run(name, func(t *testing.T) {
+			codecs.SupportedMediaTypes() // more than once, as clients do
+			info, _ := k8sruntime.SerializerInfoForMediaType(c.codecs.SupportedMediaTypes(), k8sruntime.ContentTypeProtobuf)
+			kinds, _, err := clientscheme.Scheme.ObjectKinds(c.object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.object.GetObjectKind().SetGroupVersionKind(kinds[0])
+			raw, err := k8sruntime.Encode(info.Serializer, c.object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _, err := info.Serializer.Decode(raw, nil, c.into)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.object, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// BenchmarkDecode decodes an event of a watch: a node that has not changed.
+func BenchmarkDecode(b *testing.B) {
+	raw := nodeUnder50Rules(b)
+	cached := &corev1.Node{}
+	if err := decoder(nil).decode(raw, cached); err != nil {
+		b.Fatal(err)
+	}
+	object, err := (&k8sruntime.Unknown{TypeMeta: k8sruntime.TypeMeta{APIVersion: "v1", Kind: "Node"}, Raw: raw}).Marshal()
+	if err != nil {
+		b.Fatal(err)
+	}
+	event, err := (&metav1.WatchEvent{Type: "MODIFIED",
+		Object: k8sruntime.RawExtension{Raw: slices.Concat(envelopePrefix, object)}}).Marshal()
+	if err != nil {
+		b.Fatal(err)
+	}
+	full, lean := clientscheme.Codecs.WithoutConversion(), leanSerializer{
+		serializer.WithoutConversionCodecFactory{CodecFactory: clientscheme.Codecs},
+		func(string) *corev1.Node { return cached }}
+	for name, codecs := range map[string]k8sruntime.NegotiatedSerializer{"full": full, "lean": lean} {
+		info, _ := k8sruntime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), k8sruntime.ContentTypeProtobuf)
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := decode(); err != nil {
+				got := metav1.WatchEvent{}
+				if _, _, err := info.StreamSerializer.Decode(event, nil, &got); err != nil {
+					b.Fatal(err)
+				}
+				if node, _, err := info.Serializer.Decode(got.Object.Raw, nil, nil); err != nil || node == nil {
 					b.Fatal(err)
 				}
 			}

@@ -3,14 +3,12 @@
 
 package watch
 
-import "sync"
-
 // sharedStrings has one copy of each string that was cached lately. It keeps at least the last maxShared distinct
 // strings, and at most twice as many: when young is full, it becomes old, and what is not used again goes with it.
 // Package unique does not do, since it forgets a string at the next garbage collection unless its handle is kept. Long
-// strings are not kept: a reporter with a new message in each heartbeat could fill the memory with them.
+// strings are not kept: a reporter with a new message in each heartbeat could fill the memory with them. It is not safe
+// for concurrent use.
 type sharedStrings struct {
-	mu         sync.Mutex // leanNode holds it for a whole node
 	young, old map[string]string
 }
 
@@ -34,5 +32,3 @@ func (s *sharedStrings) get(v []byte) string {
 	s.young[kept] = kept
 	return kept
 }
-
-var shared sharedStrings

@@ -26,10 +26,10 @@ const (
 	// maxRuleBytes is what a rule's JSON must stay under.
 	maxRuleBytes = 64 << 10
 	// The operator writes a rule's status at most once in two seconds, and two statuses a second in all, after a burst of
-	// 50. The times are those at which the API server received the writes: the margin is for the way there, which is
+	// 20. The times are those at which the API server received the writes: the margin is for the way there, which is
 	// long where the machine is busy.
 	statusInterval, statusMargin = 2 * time.Second, time.Second
-	statusRate, statusBurst      = 2, 50
+	statusRate, statusBurst      = 2, 20
 )
 
 func (r *results) targets() []measure.Target {

@@ -35,7 +35,7 @@ const (
 	statusInterval = 2 * time.Second
 	// statusRate and statusBurst bound the status writes of all rules together, per second. One with 50 nodes costs the
 	// API server as much as the patches of nearly three nodes.
-	statusRate, statusBurst = 2, 50
+	statusRate, statusBurst = 2, 20
 	// cleanupPatience is how long a deleted rule waits without any progress for nodes that cannot be updated.
 	cleanupPatience = 60 * time.Second
 	// pendingPatience is how long the evidence of a rule may take to be read before the status reports it.

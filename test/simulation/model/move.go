@@ -4,6 +4,7 @@
 package model
 
 import (
+	"fmt"
 	"iter"
 	"maps"
 	"reflect"
@@ -74,7 +75,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		u.used = false
 	}
 	if !was.marked(r) && is.marked(r) {
-		m.completes(was, shown, r, v)
+		m.completes(was, is, shown, r, v)
 	}
 	if was.record(uid).Released.IsZero() && !is.record(uid).Released.IsZero() {
 		m.rules[uid].ready = m.now()
@@ -195,8 +196,19 @@ func (m *Model) frozen(was, is *node, r *rule, v *View) {
 		return
 	}
 	m.check("frozen", was.Metadata.Annotations[r.key()] == is.Metadata.Annotations[r.key()] &&
-		was.marked(r) == is.marked(r),
+		(was.marked(r) == is.marked(r) || inherits(was, is, r)),
 		"the record of rule %s on node %s is changed although %s", r.Metadata.Name, is.Metadata.Name, why)
+}
+
+// inherits reports whether a rule takes over the marker of a deleted rule of its name.
+func inherits(was, is *node, r *rule) bool {
+	for key, value := range was.Metadata.Annotations {
+		_, stays := is.Metadata.Annotations[key]
+		if !stays && strings.HasPrefix(key, markerPrefix) && value == fmt.Sprintf(`{"rule-name":%q}`, r.Metadata.Name) {
+			return true
+		}
+	}
+	return false
 }
 
 // stands: what a record claims is on the node after a write that is about taints.
@@ -244,12 +256,10 @@ func (m *Model) closed(shown *node, r *rule, v *View) {
 	}
 }
 
-// completes: a rule completes only where it holds. One that is created again takes over the markers of its name.
-func (m *Model) completes(was, shown *node, r *rule, v *View) {
-	for key := range was.Metadata.Annotations {
-		if strings.HasPrefix(key, markerPrefix) {
-			return
-		}
+// completes: a rule completes only where it holds, or inherits.
+func (m *Model) completes(was, is, shown *node, r *rule, v *View) {
+	if inherits(was, is, r) {
+		return
 	}
 	m.check("completes", m.holds(shown, r, v, false) != no, "rule %s does not hold on node %s, and completes",
 		r.Metadata.Name, shown.Metadata.Name)

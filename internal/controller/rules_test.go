@@ -1,0 +1,68 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodegate/nodegate/internal/controller"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// follow runs a source whose rules change a number of times, 50 ms apart. It returns the source's queue. Each change
+// concerns both nodes that there are.
+func follow(t *testing.T, changes int) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	t.Helper()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	t.Cleanup(queue.ShutDown)
+	calls := atomic.Int32{}
+	s := &controller.RulesSource{
+		Queue: &controller.Queue{}, After: func(d time.Duration, f func()) { time.AfterFunc(d, f) },
+		SetRules: func(context.Context, *ruleset.Set) ([]string, error) {
+			calls.Add(1)
+			return []string{"a", "b"}, nil
+		},
+	}
+	if err := s.Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	for i := range changes {
+		s.AvailabilityChanged()
+		time.Sleep(50 * time.Millisecond)
+		synctest.Wait()
+		if n := int(calls.Load()); n != i+1 {
+			t.Fatalf("the rules were put in force %d times after %d changes", n, i+1)
+		}
+	}
+	return queue
+}
+
+func TestNodesAreEnqueuedWhenNoRuleChangesAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := follow(t, 5)
+		if n := queue.Len(); n != 0 {
+			t.Errorf("%d nodes are enqueued while rules change", n)
+		}
+		time.Sleep(150 * time.Millisecond)
+		synctest.Wait()
+		if n := queue.Len(); n != 2 {
+			t.Errorf("%d nodes are enqueued, want 2", n)
+		}
+	})
+}
+
+func TestNodesAreEnqueuedAlthoughRulesStillChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if n := follow(t, 41).Len(); n != 2 {
+			t.Errorf("%d nodes are enqueued, want 2", n)
+		}
+	})
+}
