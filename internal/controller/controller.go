@@ -34,11 +34,11 @@ type Controller struct {
 
 // AddTo adds the controller to a manager.
 func (c *Controller) AddTo(mgr ctrl.Manager) error {
+	logger := mgr.GetLogger().WithValues("controller", c.Name)
 	running, err := crcontroller.New(c.Name, mgr, crcontroller.Options{
 		Reconciler:              c.Reconciler,
 		MaxConcurrentReconciles: c.Workers,
 		LogConstructor: func(req *reconcile.Request) logr.Logger {
-			logger := mgr.GetLogger().WithValues("controller", c.Name)
 			if req == nil {
 				return logger
 			}

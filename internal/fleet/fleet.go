@@ -227,12 +227,15 @@ func (f *Fleet) RecordedSince(record int) []string {
 
 // addAll adds the new nodes in the order of their names, so that each is appended to byName and moves no other.
 func (f *Fleet) addAll(nodes []*corev1.Node) {
-	for _, node := range slices.SortedFunc(slices.Values(nodes), func(a, b *corev1.Node) int {
-		return strings.Compare(a.Name, b.Name)
-	}) {
+	var fresh []*corev1.Node
+	for _, node := range nodes {
 		if _, known := f.number[node.Name]; !known {
-			f.is(f.add(node.Name), node)
+			fresh = append(fresh, node)
 		}
+	}
+	slices.SortFunc(fresh, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	for _, node := range fresh {
+		f.is(f.add(node.Name), node)
 	}
 }
 

@@ -74,28 +74,31 @@ func leanClient(config *rest.Config, cached func(name string) *corev1.Node) (res
 	config = rest.CopyConfig(config)
 	config.GroupVersion, config.APIPath = &corev1.SchemeGroupVersion, "/api"
 	config.ContentType = runtime.ContentTypeProtobuf
-	config.NegotiatedSerializer = leanSerializer{
-		WithoutConversionCodecFactory: serializer.WithoutConversionCodecFactory{CodecFactory: scheme.Codecs}, cached: cached,
-	}
+	config.NegotiatedSerializer = newLeanSerializer(cached)
 	return rest.RESTClientFor(config)
 }
 
-// leanSerializer decodes what comes in protobuf with a nodeDecoder.
+// leanSerializer decodes what comes in protobuf with a nodeDecoder, one for all requests.
 type leanSerializer struct {
 	serializer.WithoutConversionCodecFactory
-	cached func(name string) *corev1.Node
+	types []runtime.SerializerInfo
 }
 
-// SupportedMediaTypes implements runtime.NegotiatedSerializer.
-func (s leanSerializer) SupportedMediaTypes() []runtime.SerializerInfo {
-	all := slices.Clone(s.WithoutConversionCodecFactory.SupportedMediaTypes()) // all clients share the original
-	for i := range all {
-		if info := &all[i]; info.MediaType == runtime.ContentTypeProtobuf {
-			info.Serializer = &nodeDecoder{Serializer: info.Serializer, cached: s.cached}
+func newLeanSerializer(cached func(name string) *corev1.Node) leanSerializer {
+	s := leanSerializer{
+		WithoutConversionCodecFactory: serializer.WithoutConversionCodecFactory{CodecFactory: scheme.Codecs},
+		types:                         slices.Clone(scheme.Codecs.SupportedMediaTypes()), // all clients share the original
+	}
+	for i := range s.types {
+		if info := &s.types[i]; info.MediaType == runtime.ContentTypeProtobuf {
+			info.Serializer = &nodeDecoder{Serializer: info.Serializer, cached: cached}
 			info.StreamSerializer = &runtime.StreamSerializerInfo{
 				Serializer: eventDecoder{info.StreamSerializer.Serializer}, Framer: info.StreamSerializer.Framer,
 			}
 		}
 	}
-	return all
+	return s
 }
+
+// SupportedMediaTypes implements runtime.NegotiatedSerializer.
+func (s leanSerializer) SupportedMediaTypes() []runtime.SerializerInfo { return s.types }

