@@ -115,8 +115,8 @@ func ownNamespace() string {
 	return strings.TrimSpace(string(raw))
 }
 
-// restConfig returns the configuration of all requests. As the scheduler does, the operator asks for uncompressed
-// answers: a compressed watch of nodes costs it half as much CPU again, and it is near the API server.
+// restConfig returns the configuration of all requests. Like the scheduler, the operator asks for uncompressed answers:
+// API servers from 1.37 on compress watches, too, which costs CPU on both sides, and saves little where both are near.
 func restConfig(cfg *rest.Config, o *clientOptions) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.DisableCompression = true

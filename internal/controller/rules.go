@@ -28,8 +28,8 @@ const (
 )
 
 // RulesSource is a source of the node controller. It puts the rules in force before the first node is reconciled, and
-// at once after each change. When no rule changes any more, it enqueues the nodes that changed rules concern behind all
-// others. It implements evidence.Listener.
+// at once after each change. When no rule changes any more, or after two seconds, it enqueues the nodes that changed
+// rules concern, behind all others. It implements evidence.Listener.
 type RulesSource struct {
 	Rules *watch.Rules
 	Queue *Queue
@@ -73,18 +73,32 @@ func (s *RulesSource) Begin() {
 	s.Rules.Subscribe(func(set *ruleset.Set) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		first := s.set == nil
 		s.set = set
-		s.putInForce()
+		names := s.putInForce()
+		if first { // the controller has queued all nodes as well, and merges them
+			s.Queue.AddLow(names...)
+			return
+		}
+		s.enqueueSoon(names)
 	})
 }
 
-// putInForce puts the latest set in force. The caller holds s.mu.
-func (s *RulesSource) putInForce() {
+// putInForce puts the latest set in force, and returns the nodes that changed rules concern. The caller holds s.mu.
+func (s *RulesSource) putInForce() []string {
 	names, err := s.SetRules(s.ctx, s.set)
 	if err != nil {
 		if s.ctx.Err() == nil {
 			log.FromContext(s.ctx).Error(err, "Cannot apply changed rules")
 		}
+		return nil
+	}
+	return names
+}
+
+// enqueueSoon enqueues nodes when no rule changes any more. The caller holds s.mu.
+func (s *RulesSource) enqueueSoon(names []string) {
+	if len(names) == 0 {
 		return
 	}
 	if s.waiting != nil {
@@ -126,7 +140,7 @@ func (s *RulesSource) AvailabilityChanged() {
 		defer s.mu.Unlock()
 		s.pending.Store(false)
 		if s.ctx.Err() == nil {
-			s.putInForce()
+			s.enqueueSoon(s.putInForce())
 		}
 	})
 }

@@ -225,7 +225,7 @@ func (f *Fleet) RecordedSince(record int) []string {
 	return names
 }
 
-// addAll adds the new nodes in the order of their names, so that each is appended to byName and moves no other.
+// addAll adds the new nodes in the order of their names, so that the first ones are appended to byName and move none.
 func (f *Fleet) addAll(nodes []*corev1.Node) {
 	var fresh []*corev1.Node
 	for _, node := range nodes {

@@ -43,8 +43,8 @@ var envelopePrefix = []byte{'k', '8', 's', 0}
 
 // nodeDecoder decodes nodes without managed fields, images and volumes. They are most of a node's bytes, each heartbeat
 // sends them again, and no verdict depends on them. Labels and annotations that have not changed are those of the
-// cached node. Strings that many nodes have, such as keys, types and messages, are decoded to one shared string. It is
-// safe for concurrent use.
+// cached node. Strings that many nodes have, such as keys, types and messages, are decoded to one shared string. A
+// nodeDecoder is safe for concurrent use.
 type nodeDecoder struct {
 	runtime.Serializer // of all other objects
 	// cached returns the cached node with a name, or nil.
@@ -52,20 +52,21 @@ type nodeDecoder struct {
 
 	mu     sync.Mutex
 	shared sharedStrings
-	// node is being decoded, old is what is cached of it.
+	// node is being decoded. old is the cached node of its name, or an empty one; nil before the metadata.
 	node, old                   *corev1.Node
 	sameLabels, sameAnnotations bool
 	key, value                  []byte // of the last entry of a map
 }
 
-// message is a protobuf message. take decodes or skips a field that has a length, or returns false. rest merges runs of
-// fields that take has not taken.
+// message is a protobuf message. take decodes or skips a field that has a length, or returns false. rest merges or drops
+// runs of fields that take has not taken.
 type message interface {
 	take(field protowire.Number, value []byte) (bool, error)
 	rest(data []byte) error
 }
 
-// The messages that a node consists of. A taint and a condition are the last ones of the node that is being decoded.
+// The messages that a node consists of. taintMessage and conditionMessage decode into the node's last taint and
+// condition.
 type (
 	nodeMessage      nodeDecoder
 	metadataMessage  nodeDecoder
@@ -128,7 +129,9 @@ func (d *nodeDecoder) decode(data []byte, node *corev1.Node) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.node, d.old = node, nil
-	return unmarshal(data, (*nodeMessage)(d))
+	err := unmarshal(data, (*nodeMessage)(d))
+	d.node, d.old, d.key, d.value = nil, nil, nil, nil // a whole list would stay in memory with them
+	return err
 }
 
 func (m *nodeMessage) rest(data []byte) error { return m.node.Unmarshal(data) }
@@ -160,7 +163,7 @@ func (m *nodeMessage) take(field protowire.Number, value []byte) (bool, error) {
 	return false, nil
 }
 
-var errTwice = errors.New("a node with metadata twice")
+var errTwice = errors.New("the encoded node has metadata twice")
 
 func (m *metadataMessage) rest(data []byte) error { return m.node.ObjectMeta.Unmarshal(data) }
 
@@ -181,11 +184,12 @@ func (m *metadataMessage) take(field protowire.Number, value []byte) (bool, erro
 	return field == metadataManagedFields, nil
 }
 
-// same reports whether the entries of a map are those of the cached one. An encoded map is sorted by its keys.
+// same reports whether the entries of a map are those of the cached one. It relies on the order of an encoded map's keys
+// to notice a key that comes twice. Of a map in another order it reports false, and the map is decoded again.
 func (d *nodeDecoder) same(metadata []byte, field protowire.Number, old map[string]string) bool {
 	n, last := 0, []byte(nil)
 	for entry := range fields(metadata, field) {
-		if unmarshal(entry, (*entryMessage)(d)) != nil || n > 0 && bytes.Compare(last, d.key) >= 0 {
+		if d.readEntry(entry) != nil || n > 0 && bytes.Compare(last, d.key) >= 0 {
 			return false
 		}
 		if value, ok := old[string(d.key)]; !ok || value != string(d.value) {
@@ -198,7 +202,7 @@ func (d *nodeDecoder) same(metadata []byte, field protowire.Number, old map[stri
 
 // add decodes an entry of a map.
 func (d *nodeDecoder) add(to *map[string]string, old map[string]string, entry []byte) error {
-	if err := unmarshal(entry, (*entryMessage)(d)); err != nil {
+	if err := d.readEntry(entry); err != nil {
 		return err
 	}
 	if *to == nil {
@@ -206,6 +210,11 @@ func (d *nodeDecoder) add(to *map[string]string, old map[string]string, entry []
 	}
 	(*to)[d.shared.get(d.key)] = d.share(d.value, old[string(d.key)])
 	return nil
+}
+
+func (d *nodeDecoder) readEntry(entry []byte) error {
+	d.key, d.value = nil, nil
+	return unmarshal(entry, (*entryMessage)(d))
 }
 
 // share returns a string that is shared with others, such as the cached one.
@@ -357,8 +366,8 @@ func first(data []byte, field protowire.Number) []byte {
 	return nil
 }
 
-// count returns how often a message has a field. A slice that grows to a known length has no empty room: a slice that
-// doubles is half empty at worst, as long as the node is cached.
+// count returns how often a message has a field. The caller allocates room for exactly as many: a slice that grows by
+// append may be half empty, as long as the node is cached.
 func count(data []byte, field protowire.Number) (n int) {
 	for range fields(data, field) {
 		n++

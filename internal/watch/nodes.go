@@ -78,7 +78,7 @@ func leanClient(config *rest.Config, cached func(name string) *corev1.Node) (res
 	return rest.RESTClientFor(config)
 }
 
-// leanSerializer decodes what comes in protobuf with a nodeDecoder, one for all requests.
+// leanSerializer decodes protobuf with one nodeDecoder for all requests of a client.
 type leanSerializer struct {
 	serializer.WithoutConversionCodecFactory
 	types []runtime.SerializerInfo

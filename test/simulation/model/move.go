@@ -196,7 +196,7 @@ func (m *Model) frozen(was, is *node, r *rule, v *View) {
 		return
 	}
 	m.check("frozen", was.Metadata.Annotations[r.key()] == is.Metadata.Annotations[r.key()] &&
-		(was.marked(r) == is.marked(r) || inherits(was, is, r)),
+		(was.marked(r) == is.marked(r) || !was.marked(r) && inherits(was, is, r)),
 		"the record of rule %s on node %s is changed although %s", r.Metadata.Name, is.Metadata.Name, why)
 }
 
