@@ -58,8 +58,8 @@ type nodeDecoder struct {
 	key, value                  []byte // of the last entry of a map
 }
 
-// message is a protobuf message. take decodes or skips a field that has a length, or returns false. rest merges or drops
-// runs of fields that take has not taken.
+// message is a protobuf message. take decodes or skips a field that has a length, or returns false. rest merges or
+// drops runs of fields that take has not taken.
 type message interface {
 	take(field protowire.Number, value []byte) (bool, error)
 	rest(data []byte) error
@@ -184,8 +184,8 @@ func (m *metadataMessage) take(field protowire.Number, value []byte) (bool, erro
 	return field == metadataManagedFields, nil
 }
 
-// same reports whether the entries of a map are those of the cached one. It relies on the order of an encoded map's keys
-// to notice a key that comes twice. Of a map in another order it reports false, and the map is decoded again.
+// same reports whether the entries of a map are those of the cached one. It relies on the order of an encoded map's
+// keys to notice a key that comes twice. Of a map in another order it reports false, and the map is decoded again.
 func (d *nodeDecoder) same(metadata []byte, field protowire.Number, old map[string]string) bool {
 	n, last := 0, []byte(nil)
 	for entry := range fields(metadata, field) {
