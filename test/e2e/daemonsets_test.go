@@ -403,6 +403,9 @@ func TestARolloutTaintsNoNode(t *testing.T) {
 		return nil
 	})
 
+	// Times have a resolution of a second: a pod that is created in the second of its node's release is taken for the one
+	// that was ready then.
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 	l, settle := e.followGates(agentsTaint)
 	e.Edit(d, func() { d.Spec.Template.Annotations = map[string]string{"example.com/version": "2"} })
 	e.Eventually("the rollout is complete", func() error {
