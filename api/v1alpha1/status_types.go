@@ -141,7 +141,8 @@ type NodeEvaluation struct {
 type ConditionEvaluationResult struct {
 	// type is the condition's type.
 	Type string `json:"type"`
-	// currentStatus is the status that counts. It is Unknown for a condition that is missing or stale.
+	// currentStatus is the status that counts. It is Unknown for a condition that is missing or stale, or whose status is
+	// none of True, False and Unknown.
 	CurrentStatus ConditionStatus `json:"currentStatus"`
 	// requiredStatus is the status that the rule requires.
 	RequiredStatus ConditionStatus `json:"requiredStatus"`

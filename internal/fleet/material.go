@@ -5,7 +5,6 @@ package fleet
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -222,7 +221,7 @@ func (m *Material) list(n int32, state *ruleState) {
 func describe(name string, e *stored, changed uint32) (*v1alpha1.NodeEvaluation, *v1alpha1.NodeFailure) {
 	at := metav1.Unix(int64(changed), 0)
 	if e.State == v1alpha1.NodeStateFailed {
-		return nil, &v1alpha1.NodeFailure{NodeName: name, Reason: e.Reason, Message: Clip(e.Message), LastEvaluationTime: at}
+		return nil, &v1alpha1.NodeFailure{NodeName: name, Reason: e.Reason, Message: e.Message, LastEvaluationTime: at}
 	}
 	if e.pending {
 		return nil, nil
@@ -243,12 +242,4 @@ func encodedSize(v any) int {
 		return v1alpha1.MaxStatusNodesBytes
 	}
 	return len(raw) + 1
-}
-
-// Clip shortens a message to MaxStatusMessage bytes.
-func Clip(s string) string {
-	if len(s) <= v1alpha1.MaxStatusMessage {
-		return s
-	}
-	return strings.ToValidUTF8(s[:v1alpha1.MaxStatusMessage-3], "") + "..."
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/text"
 )
 
 // Outcome is what a rule's status says about a node. Many nodes share one Outcome.
@@ -163,7 +164,7 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 	var after pair
 	same := false
 	if e != nil {
-		e.matches = e.Current.Matches
+		e.matches, e.Message = e.Current.Matches, text.Clip(e.Message, v1alpha1.MaxStatusMessage)
 		after = pair{
 			since: nanos(e.Observed.Since), refreshed: nanos(e.Observed.Refreshed), ready: e.Observed.Ready,
 			watched:   e.Observed.Watched,

@@ -203,7 +203,7 @@ func (p *publisher) wanted(d *Decision, publishes bool) string {
 	}
 	t := d.Rule.Spec.Publish.ConditionType
 	if c := condition.Find(p.Node, t); c != nil && Published(p.Node, t) == nil {
-		d.Unpublished = fmt.Sprintf("condition %s is published by another controller, with reason %q", t, c.Reason)
+		d.Unpublished = fmt.Sprintf("condition %s is published by another controller, with reason %.64q", t, c.Reason)
 		return ""
 	}
 	return t

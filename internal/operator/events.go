@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,6 +26,8 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/nodegate/nodegate/internal/text"
 )
 
 const (
@@ -100,9 +101,7 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 		droppedEvents.Inc()
 		return
 	}
-	if note = fmt.Sprintf(note, args...); len(note) > maxNote {
-		note = strings.ToValidUTF8(note[:maxNote-3], "") + "..."
-	}
+	note = text.Clip(fmt.Sprintf(note, args...), maxNote)
 	now := r.clock.Now()
 	namespace := about.Namespace
 	if namespace == "" {

@@ -13,10 +13,14 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/text"
 )
 
-// Message describes the evidence. Statuses, events and the plugin all use it.
-func (r *Result) Message() string {
+// Message describes the evidence. Statuses, events, answers of webhooks and the plugin all use it. It is bounded, because
+// it may quote what is on a node or a pod.
+func (r *Result) Message() string { return text.Clip(r.words(), v1alpha1.MaxStatusMessage) }
+
+func (r *Result) words() string {
 	if r.condition != nil {
 		return condition.Message(r.condition, r.judgement)
 	}

@@ -12,9 +12,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -32,6 +34,22 @@ var _ = Describe("A rule that publishes a condition", func() {
 		}
 		return ""
 	}
+
+	It("counts a status that no condition has as Unknown, wherever it writes it", func() {
+		rule := w.createRule(network().Publish(verdictType))
+		w.createNode(build.MakeNode("odd").Condition(cni, "true", w.clock.Now()))
+		w.reconcile("odd")
+		Expect(published("odd")).To(Equal("Unknown NodegateRuleEvidenceUnknown"), "a remediator must not act on a typo")
+		m := w.material(rule)
+		Expect(server.Client.Get(w.ctx, client.ObjectKeyFromObject(rule), rule)).To(Succeed())
+		rule.Status.NodeEvaluations = m.Evaluations
+		Expect(server.Client.Status().Update(w.ctx, rule)).To(Succeed(), "one node must not make the rule's status invalid")
+
+		forged := build.WrapNode(w.node("odd")).Condition(verdictType, "\xffFalse", w.clock.Now()).
+			Reason(verdictType, "NodegateRuleForged", "").Obj()
+		d := &gate.Decision{Rule: w.Fleet.Rules().Rule(rule.UID)}
+		Expect(publishedStatus(d, forged)).To(Equal(corev1.ConditionUnknown), "it becomes a label of a metric")
+	})
 
 	It("keeps it on each node, with one patch for all rules after that of the taint, and only when it changes", func() {
 		rule := w.createRule(network().Publish(verdictType))

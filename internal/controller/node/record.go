@@ -10,6 +10,7 @@ import (
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -63,7 +64,7 @@ func results(of []readiness.Result) (
 		res := &of[i]
 		if res.Type == "" {
 			requirements = append(requirements, v1alpha1.RequirementEvaluationResult{
-				Name: res.Name, Satisfied: res.Satisfied, Message: fleet.Clip(res.Message()),
+				Name: res.Name, Satisfied: res.Satisfied, Message: res.Message(),
 			})
 			continue
 		}
@@ -80,7 +81,7 @@ func publishedStatus(d *gate.Decision, node *corev1.Node) corev1.ConditionStatus
 		return ""
 	}
 	if c := gate.Published(node, d.Rule.Spec.Publish.ConditionType); c != nil {
-		return c.Status
+		return condition.StatusOf(c)
 	}
 	return ""
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/text"
 )
 
 // Reasons of a rule's conditions.
@@ -58,7 +59,7 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 	s.Conditions = append(s.Conditions, rule.Status.Conditions...)
 	set := func(conditionType string, status bool, reason, format string, args ...any) {
 		c := metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason,
-			Message: fleet.Clip(fmt.Sprintf(format, args...)), ObservedGeneration: rule.Generation,
+			Message: text.Clip(fmt.Sprintf(format, args...), v1alpha1.MaxStatusMessage), ObservedGeneration: rule.Generation,
 			LastTransitionTime: metav1.NewTime(now)}
 		if status {
 			c.Status = metav1.ConditionTrue

@@ -27,14 +27,18 @@ const (
 	CauseStale Cause = "Stale"
 	// CauseBeforeBoot: the status was reported before the node's last boot.
 	CauseBeforeBoot Cause = "BeforeBoot"
+	// CauseInvalid: the status that was reported is none that a condition may have.
+	CauseInvalid Cause = "Invalid"
 )
 
 // Judgement is the evaluation of one piece of evidence.
 type Judgement struct {
 	// Satisfied reports whether the evidence is as the rule requires.
 	Satisfied bool
-	// Status is the status that counts.
+	// Status is the status that counts: True, False or Unknown.
 	Status v1alpha1.ConditionStatus
+	// Reported is the status that was reported, with CauseInvalid.
+	Reported string
 	// Cause is the reason for Status.
 	Cause Cause
 	// Since is when Satisfied last changed. Zero means unknown.
@@ -58,8 +62,11 @@ func Judge(c *v1alpha1.ConditionRequirement, node *corev1.Node, notBefore, now t
 		return judgeMissing(c)
 	}
 	j := Judgement{
-		Status: v1alpha1.ConditionStatus(found.Status), Cause: CauseReported,
+		Status: v1alpha1.ConditionStatus(StatusOf(found)), Cause: CauseReported,
 		Since: found.LastTransitionTime.Time, Heartbeat: found.LastHeartbeatTime.Time,
+	}
+	if string(j.Status) != string(found.Status) {
+		j.Cause, j.Reported = CauseInvalid, string(found.Status)
 	}
 	j.Satisfied = j.Status == c.RequiredStatus
 	if j.Heartbeat.IsZero() {
@@ -121,6 +128,15 @@ func Find(node *corev1.Node, conditionType string) *corev1.NodeCondition {
 	return nil
 }
 
+// StatusOf returns the status of a condition. The API server accepts any text there. What is not True or False counts as
+// Unknown, in all decisions and wherever the operator writes it.
+func StatusOf(c *corev1.NodeCondition) corev1.ConditionStatus {
+	if c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionFalse {
+		return c.Status
+	}
+	return corev1.ConditionUnknown
+}
+
 // OfPod returns the condition of a type of a pod, or nil.
 func OfPod(pod *corev1.Pod, conditionType corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
@@ -130,6 +146,9 @@ func OfPod(pod *corev1.Pod, conditionType corev1.PodConditionType) *corev1.PodCo
 	}
 	return nil
 }
+
+// maxReported is how many characters of an invalid status a message shows.
+const maxReported = 32
 
 // Message describes a condition and its judgement.
 func Message(c *v1alpha1.ConditionRequirement, j Judgement) string {
@@ -149,6 +168,9 @@ func Message(c *v1alpha1.ConditionRequirement, j Judgement) string {
 		}
 		return fmt.Sprintf("condition %s is stale: last reported at %s, at least %s ago%s",
 			c.Type, j.Heartbeat.UTC().Format(time.RFC3339), c.MaxAge(), must)
+	case CauseInvalid:
+		return fmt.Sprintf("condition %s is %.*q, which is not True, False or Unknown%s", c.Type, maxReported, j.Reported,
+			must)
 	case CauseBeforeBoot:
 		return fmt.Sprintf("condition %s has not been reported since the node booted%s", c.Type, must)
 	}

@@ -5,10 +5,12 @@ package condition
 
 import (
 	"cmp"
+	"strings"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/build"
@@ -37,6 +39,15 @@ func TestJudge(t *testing.T) {
 			required: v1alpha1.ConditionRequirement{DefaultStatus: "True"},
 			want:     Judgement{Status: "False", Cause: CauseReported, Since: at(-90), Heartbeat: at(-90)},
 			message:  "condition example.com/CNI is False, must be True"},
+		"a status that no condition has": {node: build.MakeNode("n").Condition(cni, "true", at(-90)),
+			want:    Judgement{Status: "Unknown", Cause: CauseInvalid, Reported: "true", Since: at(-90), Heartbeat: at(-90)},
+			message: `condition example.com/CNI is "true", which is not True, False or Unknown, must be True`},
+		"a status that no condition has, counted as the Unknown that the rule requires": {
+			node:     build.MakeNode("n").Condition(cni, "\xff"+corev1.ConditionStatus(strings.Repeat("é", 50)), at(-90)),
+			required: v1alpha1.ConditionRequirement{RequiredStatus: "Unknown"},
+			want: Judgement{Satisfied: true, Status: "Unknown", Cause: CauseInvalid, Reported: "\xff" + strings.Repeat("é", 50),
+				Since: at(-90), Heartbeat: at(-90)},
+			message: `condition example.com/CNI is "\xff` + strings.Repeat("é", 31) + `", which is not True, False or Unknown`},
 		"not reported": {node: build.MakeNode("n"),
 			want:    Judgement{Status: "Unknown", Cause: CauseMissing},
 			message: "condition example.com/CNI has not been reported, must be True"},
