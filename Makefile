@@ -73,8 +73,10 @@ WITH_ASSETS = dir="$$(hack/assets.sh $(if $(K8S),-kubernetes=$(K8S)))" && KUBEBU
 WITH_COMMANDS = echo "... building the commands" && $(GO) build $(SHIPPED) -o bin/test/ ./cmd/... && \
 	export NODEGATE_BIN="$(CURDIR)/bin/test" &&
 
-# Rules have a finalizer: they go first, while the operator is there to take their taints off the nodes.
+# Rules have a finalizer: they go first, while the operator is there to take their taints off the nodes, and their
+# completion markers.
 DELETE_RULES = if $(KUBECTL) get crd nodereadinessrules.readiness.node.x-k8s.io >/dev/null 2>&1; then \
+	$(KUBECTL) annotate nodereadinessrules.readiness.node.x-k8s.io --all readiness.node.x-k8s.io/remove-markers=true && \
 	$(KUBECTL) delete nodereadinessrules.readiness.node.x-k8s.io --all --timeout=$(CLEANUP_TIMEOUT); fi
 
 .PHONY: all

@@ -112,6 +112,7 @@ func deletedRules(rules []v1alpha1.NodeReadinessRule, now time.Time) ([]*v1alpha
 	compiled := make([]*ruleset.Rule, 0, len(rules))
 	for i := range rules {
 		r := ruleset.Compile(&rules[i], nil, now)
+		r.RemoveMarkers = true // no operator would remove them later
 		if r.Mode != ruleset.Deleting {
 			r = r.Freeze(ruleset.Problem{Reason: ruleset.ReasonUnsupported, Message: "no operator leads"})
 		} else if controllerutil.ContainsFinalizer(&rules[i], v1alpha1.Finalizer) {

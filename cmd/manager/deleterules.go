@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,7 +34,8 @@ func newDeleteRulesCommand() *cobra.Command {
 		Use:   "delete-rules [RULE...]",
 		Short: "Delete rules, and wait until the operator has removed their taints",
 		Long: `Delete the named rules, or all with --all, and wait until they are gone. The operator must be running: it
-removes the taints of a rule from all nodes before the rule is gone. A rule that does not exist counts as deleted.`,
+removes the taints of a rule from all nodes before the rule is gone. It also removes their completion markers, which it
+would otherwise keep for ten minutes. A rule that does not exist counts as deleted.`,
 		Args: func(_ *cobra.Command, names []string) error {
 			if all == (len(names) > 0) {
 				return errors.New("one or more rule names, or --all, are required")
@@ -103,13 +105,17 @@ func deleteRules(ctx context.Context, c client.Client, names []string, out io.Wr
 		"running?", strings.Join(left, ", "))
 }
 
-// deleteRule deletes a rule that was found, unless it is being deleted. A user may have created another one of the same
-// name since.
+// deleteRule deletes a rule that was found, with its completion markers, unless it is being deleted. Another user may
+// have created another rule of the same name since.
 func deleteRule(ctx context.Context, c client.Client, rule *v1alpha1.NodeReadinessRule) error {
-	if !rule.DeletionTimestamp.IsZero() {
-		return nil
+	var err error
+	if rule.Annotations[v1alpha1.RemoveMarkersAnnotation] != "true" {
+		err = c.Patch(ctx, rule, client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
+			`{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, rule.UID, v1alpha1.RemoveMarkersAnnotation)))
 	}
-	err := c.Delete(ctx, rule, client.Preconditions{UID: &rule.UID})
+	if err == nil && rule.DeletionTimestamp.IsZero() {
+		err = c.Delete(ctx, rule, client.Preconditions{UID: &rule.UID})
+	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}

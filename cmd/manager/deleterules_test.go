@@ -55,6 +55,9 @@ func deletes(t *testing.T, server *cluster.Cluster, crds apiextensions.CustomRes
 	// With an operator: the first look after a deletion finds the rule, and then it goes.
 	operated := interceptor.NewClient(server.Client, interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if o.GetAnnotations()[v1alpha1.RemoveMarkersAnnotation] != "true" {
+				t.Errorf("rule %s would leave its markers", o.GetName())
+			}
 			return errors.Join(c.Delete(ctx, o, opts...), release(ctx, o.GetName()))
 		},
 	})

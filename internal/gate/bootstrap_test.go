@@ -40,10 +40,14 @@ func TestBootstrapOnly(t *testing.T) {
 			Fresh().Taint(Key, "pending", NoSchedule).Annotation(OldMarker, IsMarked), Rules(once()),
 			Then(1, "seen", "Ready BootstrapCompleted", Removed, map[string]string{OldMarker: IsMarked}),
 		),
-		"both markers of the rule are removed, and no others": On(Fresh().Annotation(MarkerKey, IsMarked).
+		"the markers outlive the rule, for one of the same name": On(Fresh().Annotation(MarkerKey, IsMarked).
+			Annotation(OldMarker, ""), Rules(once()),
+			Then(1, "deleted", "cni", Rules(once().Deleted(At(1))), map[string]string{MarkerKey: IsMarked, OldMarker: ""}),
+		),
+		"both markers of the rule are removed on demand, and no others": On(Fresh().Annotation(MarkerKey, IsMarked).
 			Annotation(OldMarker, "").Annotation("readiness.k8s.io/bootstrap-completed-u-other", "{}").
 			Annotation("mine", "x"), Rules(once()),
-			Then(1, "deleted", "cni", Rules(once().Deleted(At(1))),
+			Then(1, "deleted", "cni", Rules(removing(once().Deleted(At(1)))),
 				map[string]string{"readiness.k8s.io/bootstrap-completed-u-other": "{}", "mine": "x"}),
 		),
 		"a completed node that is relabelled out and in stays completed": On(Fresh().Condition(CNI, "True", At(0)),
@@ -193,4 +197,10 @@ func TestRearmOnReboot(t *testing.T) {
 			Then(60, "reported", "Ready EvidenceHolds", func(n *build.NodeWrapper) { n.Heartbeat(CNI, At(-40)) }, Removed),
 		),
 	})
+}
+
+// removing makes the deletion of a rule remove its markers.
+func removing(r *build.RuleWrapper) *build.RuleWrapper {
+	r.Annotations = map[string]string{v1alpha1.RemoveMarkersAnnotation: "true"}
+	return r
 }

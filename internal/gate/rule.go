@@ -107,7 +107,8 @@ func Decide(in Input) Decision {
 	d := Decision{Rule: in.Rule, Was: in.State, Marked: in.State.Completed, RecheckAt: in.Verdict.RecheckAt}
 	switch {
 	case in.Rule.Mode == ruleset.Deleting:
-		return departed(in, Decision{Rule: in.Rule, Was: in.State})
+		// The marker stays for a rule of the same name: it would otherwise hold the node again.
+		return departed(in, Decision{Rule: in.Rule, Was: in.State, Marked: in.State.Completed && !in.Rule.RemoveMarkers})
 	case in.Rule.Inert():
 		return frozen(in, d)
 	case !in.State.Matches: // a completion marker stays: the node would otherwise be held again when it comes back

@@ -129,11 +129,12 @@ func TestLeftover(t *testing.T) {
 	}{
 		"nothing": {Rule(), Fresh().Taint(Key, "",
 			NoSchedule).Annotation("readiness.node.x-k8s.io/rule-u-other", "{}"), false},
-		"a record":                   {Rule(), Fresh().Annotation(RecordKey, "garbage"), true},
-		"a marker":                   {Rule(), Fresh().Annotation(MarkerKey, ""), true},
-		"a marker of the older form": {Rule(), Fresh().Annotation(OldMarker, ""), true},
-		"a taint of the incumbent":   {inherited, Fresh().Taint(Key, "", NoSchedule), true},
-		"no taint of the incumbent":  {inherited, Fresh(), false},
+		"a record":                          {Rule(), Fresh().Annotation(RecordKey, "garbage"), true},
+		"a marker, which outlives the rule": {Rule(), Fresh().Annotation(MarkerKey, "").Annotation(OldMarker, ""), false},
+		"a marker":                          {removing(Rule()), Fresh().Annotation(MarkerKey, ""), true},
+		"a marker of the older form":        {removing(Rule()), Fresh().Annotation(OldMarker, ""), true},
+		"a taint of the incumbent":          {inherited, Fresh().Taint(Key, "", NoSchedule), true},
+		"no taint of the incumbent":         {inherited, Fresh(), false},
 		"a taint of the incumbent that another rule claims by now": {
 			inherited, Fresh().Taint(Key, "", NoSchedule).Annotation("readiness.node.x-k8s.io/rule-u-disk",
 				`{"taint":"readiness.k8s.io/cni=:NoSchedule"}`), false,

@@ -164,9 +164,10 @@ func (s *State) Concerns(rule *ruleset.Rule, node *corev1.Node) bool {
 	return inherited
 }
 
-// Leftover reports whether a node has anything that a rule wrote. The deletion of a rule waits for that.
+// Leftover reports whether a node has anything that the deletion of a rule waits for: all that the rule wrote, except
+// completion markers, which outlive it.
 func Leftover(rule *ruleset.Rule, node *corev1.Node) bool {
-	if _, recorded := node.Annotations[rule.RecordKey()]; recorded || Marked(rule, node) {
+	if _, recorded := node.Annotations[rule.RecordKey()]; recorded || rule.RemoveMarkers && Marked(rule, node) {
 		return true
 	}
 	_, inherited := rule.Inherited[node.Name]

@@ -24,7 +24,7 @@ import (
 type Mode int
 
 const (
-	// Deleting: the operator removes the rule's taints, records and markers.
+	// Deleting: the operator removes the rule's taints and records.
 	Deleting Mode = iota
 	// Frozen: the rule is invalid. The operator changes nothing for it.
 	Frozen
@@ -73,6 +73,9 @@ type Rule struct {
 	// SelectorHash identifies the selector in the rule's status.
 	SelectorHash string
 
+	// RemoveMarkers says that the completion markers are removed when the rule is deleted.
+	RemoveMarkers bool
+
 	// Inherited are the nodes with the rule's taint, by the status that the incumbent controller has written.
 	Inherited map[string]struct{}
 
@@ -99,6 +102,7 @@ func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
 		CreatedAt:  obj.CreationTimestamp.Time,
 		Spec:       obj.Spec.DeepCopy(),
 	}
+	r.RemoveMarkers = obj.Annotations[v1alpha1.RemoveMarkersAnnotation] == "true"
 	r.keys.record = v1alpha1.RecordAnnotationPrefix + string(r.UID)
 	r.keys.marker = v1alpha1.BootstrapAnnotationPrefix + string(r.UID)
 	r.keys.oldMarker = v1alpha1.BootstrapAnnotationPrefix + r.Name
@@ -283,6 +287,6 @@ func (r *Rule) OldMarkerKey() string { return r.keys.oldMarker }
 func (r *Rule) Equivalent(o *Rule) bool {
 	// One generation can have two specs: a CRD that lacks fields prunes them from what is read.
 	return r.UID == o.UID && r.Generation == o.Generation && equality.Semantic.DeepEqual(r.Spec, o.Spec) &&
-		r.Mode == o.Mode &&
+		r.Mode == o.Mode && r.RemoveMarkers == o.RemoveMarkers &&
 		r.InForceSince.Equal(o.InForceSince) && maps.Equal(r.Inherited, o.Inherited)
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,6 +42,10 @@ func unknownRuleIn(key string, set *ruleset.Set) (ref string, ok bool) {
 	return "", false
 }
 
+// MarkersStay is how long completion markers outlive their rule. A rule of the same name that is created in that time
+// takes them over.
+const MarkersStay = 10 * time.Minute
+
 // Swept is a node without what deleted rules left.
 type Swept struct {
 	// Node is the node for all decisions.
@@ -50,19 +55,28 @@ type Swept struct {
 	// Published are the types of the conditions that deleted rules published. Such a record stays, with nothing else in
 	// it, until the condition is removed or another rule publishes it.
 	Published []string
+	// RecheckAt is when markers are removed that stay until then. Zero means that there are none.
+	RecheckAt time.Time
 }
 
-// Sweep removes what deleted rules left on a node; gone reports whether an unknown rule is deleted. If a rule exists
-// again under the same name, after a restore for example, the completion marker becomes that rule's. Otherwise the rule
-// would hold the whole fleet again.
-func Sweep(node *corev1.Node, set *ruleset.Set, gone func(ref string) bool) Swept {
+// Missing reports whether an unknown rule is deleted, and since when this process knows that it is missing.
+type Missing func(ref string) (since time.Time, gone bool)
+
+// Sweep removes what deleted rules left on a node. If a rule exists again under the same name, after a restore for
+// example, and is still bootstrap-only, the completion marker becomes that rule's. Otherwise the rule would hold the whole
+// fleet again.
+func Sweep(node *corev1.Node, set *ruleset.Set, missing Missing, now time.Time) Swept {
 	s := Swept{Node: node}
 	if len(UnknownRules(node, set)) == 0 {
 		return s
 	}
 	for _, key := range slices.Sorted(maps.Keys(node.Annotations)) {
 		ref, ok := unknownRuleIn(key, set)
-		if !ok || !gone(ref) {
+		if !ok {
+			continue
+		}
+		since, gone := missing(ref)
+		if !gone || s.awaits(key, node.Annotations[key], set, since.Add(MarkersStay), now) {
 			continue
 		}
 		if s.Node == node {
@@ -77,11 +91,22 @@ func Sweep(node *corev1.Node, set *ruleset.Set, gone func(ref string) bool) Swep
 				s.Claims = append(s.Claims, t)
 			}
 			s.sweepPublished(key, value)
-		} else if heir := set.Named(markedRule(value)); heir != nil {
+		} else if heir := heirOf(value, set); heir != nil {
 			s.Node.Annotations[heir.MarkerKey()] = marker(heir)
 		}
 	}
 	return s
+}
+
+// awaits reports whether an annotation is a marker that waits for a rule of the same name.
+func (s *Swept) awaits(key, value string, set *ruleset.Set, until, now time.Time) bool {
+	if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || heirOf(value, set) != nil || !now.Before(until) {
+		return false
+	}
+	if s.RecheckAt.IsZero() || until.Before(s.RecheckAt) {
+		s.RecheckAt = until
+	}
+	return true
 }
 
 // sweepPublished keeps the record of a deleted rule until the condition that the rule published is removed.
@@ -114,10 +139,14 @@ func marker(rule *ruleset.Rule) string {
 	return string(raw)
 }
 
-func markedRule(value string) string {
+// heirOf returns the bootstrap-only rule of the name that a marker has, or nil. To another rule, a marker means nothing.
+func heirOf(value string, set *ruleset.Set) *ruleset.Rule {
 	var m markerValue
 	if json.Unmarshal([]byte(value), &m) != nil {
-		return ""
+		return nil
 	}
-	return m.RuleName
+	if heir := set.Named(m.RuleName); heir != nil && heir.Spec.BootstrapOnly() {
+		return heir
+	}
+	return nil
 }

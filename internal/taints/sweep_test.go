@@ -15,10 +15,11 @@ import (
 )
 
 const (
-	goneKey    = "readiness.node.x-k8s.io/rule-u-gone"
-	goneMarker = "readiness.k8s.io/bootstrap-completed-u-gone"
-	goneTaint  = "example.com/gone=x:NoSchedule"
-	goneRecord = `{"rule":"gone","taint":"example.com/gone=x:NoSchedule","since":"2026-01-02T15:00:00Z"}`
+	goneKey       = "readiness.node.x-k8s.io/rule-u-gone"
+	goneMarker    = "readiness.k8s.io/bootstrap-completed-u-gone"
+	goneOldMarker = "readiness.k8s.io/bootstrap-completed-gone"
+	goneTaint     = "example.com/gone=x:NoSchedule"
+	goneRecord    = `{"rule":"gone","taint":"example.com/gone=x:NoSchedule","since":"2026-01-02T15:00:00Z"}`
 )
 
 func TestSweep(t *testing.T) {
@@ -70,9 +71,18 @@ func TestSweep(t *testing.T) {
 			Then(1, "not known", is, Tainted(crowded(0, 3)), mine(goneKey, "{{{")),
 			Then(2, "gone", is, Gone{"u-gone"}, Tainted(crowded(0, 3)), mine()),
 		),
-		"a marker of a rule that is gone goes": On(bystander().Annotation(goneMarker, `{"rule-name":"gone"}`).
-			Annotation("readiness.k8s.io/bootstrap-completed-gone", `{"rule-name":"gone"}`), Rules(Rule()),
-			Then(1, "gone", is, Gone{"u-gone", "gone"}, Tainted(crowded(0, 3)), mine()),
+		"markers of a rule that is gone stay for ten minutes": On(bystander().Annotation(goneMarker, `{"rule-name":"gone"}`).
+			Annotation(goneOldMarker, `{"rule-name":"gone"}`), Rules(Rule()),
+			Then(1, "gone", is, Gone{"u-gone", "gone"}, Tainted(crowded(0, 3)),
+				mine(goneMarker, `{"rule-name":"gone"}`, goneOldMarker, `{"rule-name":"gone"}`)),
+			Then(599, "not for that long", is, Tainted(crowded(0, 3))),
+			Then(600, "over", is, Tainted(crowded(0, 3)), mine()),
+		),
+		"a marker becomes that of a rule of the same name that comes within ten minutes, whatever the evidence is by then": On(
+			Fresh().Annotation(goneMarker, IsMarked), Rules(),
+			Then(1, "gone", "", Gone{"u-gone"}),
+			Then(599, "created again", "Ready BootstrapCompleted", Rules(Rule().BootstrapOnly()),
+				map[string]string{MarkerKey: IsMarked}),
 		),
 		"a marker of a rule that is not known to be gone stays": On(
 			bystander().Annotation(goneMarker, `{"rule-name":"cni"}`), Rules(Rule()),
@@ -88,7 +98,9 @@ func TestSweep(t *testing.T) {
 		),
 		"a marker whose value does not say whose it is goes": On(Fresh().Annotation(goneMarker, "true"),
 			Rules(Rule().BootstrapOnly()),
-			Then(1, "gone", "Held EvidenceMissing", Gone{"u-gone"}, Added, Recorded(Claimed(1))),
+			Then(1, "gone", "Held EvidenceMissing", Gone{"u-gone"}, Added,
+				map[string]string{RecordKey: Claimed(1), goneMarker: "true"}),
+			Then(600, "over", "Held EvidenceMissing", Recorded(Claimed(1))),
 		),
 		"a claim of a rule that was re-created is taken over, without a moment in which it does not stand": On(Fresh().
 			Taint(Key, "pending", NoSchedule).

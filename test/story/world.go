@@ -162,7 +162,9 @@ func (w *World) Set(now time.Time) *ruleset.Set {
 func (w *World) Decide(node *corev1.Node, now time.Time) (taints.Swept, []gate.Decision) {
 	w.t.Helper()
 	set := w.Set(now)
-	swept := taints.Sweep(node, set, func(ref string) bool { return slices.Contains(w.Gone, ref) })
+	swept := taints.Sweep(node, set, func(ref string) (time.Time, bool) {
+		return Start, slices.Contains(w.Gone, ref)
+	}, now)
 	override, _ := gate.OverrideOf(node, now)
 	out := gate.DecideNode(&gate.NodeInput{
 		Node: node, Swept: swept.Node, Rules: set, Evidence: &readiness.Evidence{}, Override: override, Now: now,

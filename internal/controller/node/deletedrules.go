@@ -7,11 +7,12 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/taints"
 )
 
 // maxGone is the largest number of deleted rules that are remembered. UIDs are never used twice, so forgetting one only
@@ -22,32 +23,54 @@ const maxGone = 10000
 // also be so new that only the admission policy has seen it. Its taint must not count as a leftover.
 type deletedRules struct {
 	mu   sync.Mutex
-	dead sets.Set[string]
+	dead map[string]time.Time // when it was first missed
 }
 
-// among asks the API server about the rules with the given UIDs or names, except those that it knows to be deleted. The
-// function that it returns reports whether a rule is deleted.
-func (s *deletedRules) among(ctx context.Context, live client.Reader, refs []string) (func(string) bool, error) {
+// among asks the API server about the rules with the given UIDs or names, except those that it knows to be deleted.
+func (s *deletedRules) among(ctx context.Context, live client.Reader, refs []string, now time.Time) (taints.Missing,
+	error) {
 	if len(refs) == 0 {
-		return func(string) bool { return false }, nil
+		return func(string) (time.Time, bool) { return time.Time{}, false }, nil
 	}
+	dead := make(map[string]time.Time, len(refs))
 	s.mu.Lock() // held over the list: a sweep over a fleet asks once
 	defer s.mu.Unlock()
-	if !s.dead.HasAll(refs...) {
-		rules := &v1alpha1.NodeReadinessRuleList{}
-		if err := live.List(ctx, rules); err != nil {
-			return nil, fmt.Errorf("listing rules: %w", err)
+	for _, ref := range refs {
+		if _, known := s.dead[ref]; !known {
+			if err := s.ask(ctx, live, refs, now); err != nil {
+				return nil, err
+			}
+			break
 		}
-		alive := sets.New[string]()
-		for i := range rules.Items {
-			alive.Insert(string(rules.Items[i].UID), rules.Items[i].Name)
-		}
-		if s.dead == nil || s.dead.Len() > maxGone {
-			s.dead = sets.New[string]()
-		}
-		s.dead.Insert(sets.New(refs...).Difference(alive).UnsortedList()...)
-		s.dead.Delete(alive.UnsortedList()...) // a name, unlike a UID, can come back
 	}
-	dead := s.dead.Intersection(sets.New(refs...))
-	return dead.Has, nil
+	for _, ref := range refs {
+		if since, gone := s.dead[ref]; gone {
+			dead[ref] = since
+		}
+	}
+	return func(ref string) (time.Time, bool) {
+		since, gone := dead[ref]
+		return since, gone
+	}, nil
+}
+
+// ask lists the rules, and stores which of the given ones are missing.
+func (s *deletedRules) ask(ctx context.Context, live client.Reader, refs []string, now time.Time) error {
+	rules := &v1alpha1.NodeReadinessRuleList{}
+	if err := live.List(ctx, rules); err != nil {
+		return fmt.Errorf("listing rules: %w", err)
+	}
+	if s.dead == nil || len(s.dead) > maxGone {
+		s.dead = map[string]time.Time{}
+	}
+	for _, ref := range refs {
+		if _, known := s.dead[ref]; !known {
+			s.dead[ref] = now
+		}
+	}
+	for i := range rules.Items {
+		delete(s.dead, string(rules.Items[i].UID))
+		delete(s.dead, rules.Items[i].Name) // a name, unlike a UID, can come back
+	}
+	return nil
 }

@@ -110,11 +110,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	look := r.Fleet.Look(node)
 	p := &pass{node: node, set: look.Rules, look: look, now: r.Clock.Now()}
-	gone, err := r.deleted.among(ctx, r.Live, taints.UnknownRules(node, p.set))
+	missing, err := r.deleted.among(ctx, r.Live, taints.UnknownRules(node, p.set), p.now)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("looking up rules with records on node %q: %w", node.Name, err)
 	}
-	p.swept = taints.Sweep(node, p.set, gone)
+	p.swept = taints.Sweep(node, p.set, missing, p.now)
 	if r.UnguardedRecords {
 		p.left, p.swept.Claims = p.swept.Claims, nil
 	}
@@ -152,12 +152,19 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 	}
 	out := gate.DecideNode(in)
 	p.decisions, p.verdicts, p.recheck, p.changes = out.Decisions, out.Verdicts, out.RecheckAt, out.Conditions
+	p.again(p.swept.RecheckAt)
 	// Without the permission, the rule is frozen. Its nodes are reconciled again when it is in force.
-	if again := p.now.Add(podsRetry); p.errLive != nil && !apierrors.IsForbidden(p.errLive) &&
-		(p.recheck.IsZero() || again.Before(p.recheck)) {
-		p.recheck = again
+	if p.errLive != nil && !apierrors.IsForbidden(p.errLive) {
+		p.again(p.now.Add(podsRetry))
 	}
 	r.startups.observe(p.node, p.decisions, p.verdicts, p.now)
+}
+
+// again requests another pass at a time, unless the time is zero.
+func (p *pass) again(at time.Time) {
+	if !at.IsZero() && (p.recheck.IsZero() || at.Before(p.recheck)) {
+		p.recheck = at
+	}
 }
 
 // input is what decisions about the node read. They reserve nothing.

@@ -255,13 +255,16 @@ var _ = Describe("A sweep over a fleet", func() {
 		})
 		var s deletedRules
 		const unknown = "00000000-0000-0000-0000-000000000001"
-		gone, err := s.among(ctx, live, []string{unknown, string(rule.UID)})
+		missing, err := s.among(ctx, live, []string{unknown, string(rule.UID)}, time.Unix(1, 0))
 		Expect(err).NotTo(HaveOccurred())
+		gone := func(ref string) bool { _, is := missing(ref); return is }
 		Expect(gone(unknown)).To(BeTrue())
 		Expect(gone(string(rule.UID))).To(BeFalse(), "the cache may not have seen it yet")
 		Expect(gone("00000000-0000-0000-0000-000000000002")).To(BeFalse(), "it was not looked up")
-		_, err = s.among(ctx, live, []string{unknown})
+		missing, err = s.among(ctx, live, []string{unknown}, time.Unix(2, 0))
 		Expect(err).NotTo(HaveOccurred())
+		since, _ := missing(unknown)
+		Expect(since).To(Equal(time.Unix(1, 0)))
 		Expect(lists).To(Equal(1))
 	})
 })

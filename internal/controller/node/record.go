@@ -25,7 +25,7 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 	entries := make([]fleet.Entry, 0, len(p.decisions))
 	for i := range p.decisions {
 		d, v := &p.decisions[i], &p.verdicts[i]
-		if d.State == "" && failed == nil && !gate.Leftover(d.Rule, node) {
+		if d.State == "" && failed == nil && !gate.Leftover(d.Rule, node) && !gate.Marked(d.Rule, node) {
 			continue
 		}
 		e := fleet.Entry{

@@ -37,8 +37,8 @@ type View struct {
 
 // Predicates are all predicates. One that is never decisive in many stories is not tested.
 var Predicates = []string{"blamed", "booting", "closed", "completes", "evicted", "evicts", "frozen", "gone",
-	"labelled", "left", "limit", "marked", "marker", "opened", "ours", "overruled", "published", "replaces", "room",
-	"spared", "stands", "status", "taints", "watched"}
+	"keeps", "labelled", "left", "limit", "marked", "marker", "opened", "ours", "overruled", "published", "replaces",
+	"room", "spared", "stands", "status", "taints", "watched"}
 
 // Model judges a story.
 type Model struct {

@@ -38,6 +38,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	m.publishes(was, is, v)
 	m.marksReplaced(was, is)
 	m.swept(was, is, v)
+	m.keeps(was, is)
 	for r := range each[rule](v.Rules) {
 		m.frozen(was, is, r, v)
 		m.stands(was, is, r, v)
@@ -112,6 +113,21 @@ func (m *Model) swept(was, is *node, v *View) {
 		if ok && is.Metadata.Annotations[key] == "" && !v.knows(uid) {
 			m.node(is.Metadata.UID).guarded = false
 		}
+	}
+}
+
+// keeps: the completion marker of a deleted rule stays for ten minutes, unless a rule of its name takes it over.
+func (m *Model) keeps(was, is *node) {
+	for key, value := range was.Metadata.Annotations {
+		uid, ok := strings.CutPrefix(key, markerPrefix)
+		h := m.rules[uid]
+		if !ok || h == nil || h.last.Metadata.DeletionTimestamp == nil || was.record(uid).BootID != is.record(uid).BootID {
+			continue
+		}
+		_, stays := is.Metadata.Annotations[key]
+		inherited := slices.Contains(slices.Collect(maps.Values(is.Metadata.Annotations)), value)
+		m.check("keeps", stays || inherited || m.now().Sub(*h.last.Metadata.DeletionTimestamp) >= 10*time.Minute,
+			"node %s loses annotation %s of a deleted rule", is.Metadata.Name, key)
 	}
 }
 

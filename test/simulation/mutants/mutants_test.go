@@ -122,10 +122,12 @@ var mutants = []mutant{
 		"evicted", 20000},
 	{"deleted rules leave their records", "internal/gate/rule.go",
 		`	case in.Rule.Mode == ruleset.Deleting:
-		return departed`, `	case in.Rule.Mode == ruleset.Deleting && MUTANT:
+`, `	case in.Rule.Mode == ruleset.Deleting && MUTANT:
 		return frozen(in, d)
 	case in.Rule.Mode == ruleset.Deleting:
-		return departed`, "left|frozen", 2000},
+`, "left|frozen", 2000},
+	{"the markers of a deleted rule are removed at once", "internal/taints/sweep.go",
+		`|| !now.Before(until) {`, `|| MUTANT || !now.Before(until) {`, "keeps", 3000},
 	{"a taint that another rule claims needs no limit", "internal/gate/gate.go",
 		`	present := n.adopts()`, `	present := n.adopts() || MUTANT && n.State.Present`, "limit", 5000},
 	{"an old node with pods is new to a rule if another one has tainted it", "internal/gate/gate.go",
