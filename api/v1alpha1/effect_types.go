@@ -54,7 +54,8 @@ type HealthCheck struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(node_ready|okd_router_1936|filesystem_ro|kubelet|container_runtime|disk_pressure|network|custom_conditions|rules|schedulable|(rule|http):[a-z0-9]([-a-z0-9.]*[a-z0-9])?)$')",message="must be one of node_ready, okd_router_1936, filesystem_ro, kubelet, container_runtime, disk_pressure, network, custom_conditions, rules, schedulable, or rule:<name of a rule>, or http:<a name of your own>"
 	Name string `json:"name"`
 
-	// timeoutSeconds is how long the check may run before it counts as failed. Default 1; okd_router_1936: 5.
+	// timeoutSeconds is how long the check may run before it counts as failed. Default 1; 5 for okd_router_1936
+	// and for a writeTest.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=60

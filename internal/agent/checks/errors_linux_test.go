@@ -4,12 +4,14 @@
 package checks
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"golang.org/x/sys/unix"
 
@@ -111,6 +113,37 @@ func TestTheWriteTest(t *testing.T) {
 			t.Fatalf("it has written again: %+v", o)
 		}
 	}
+}
+
+// TestTheWriteTestReachesTheDisk: a write ends in the page cache, whatever the disk does.
+func TestTheWriteTestReachesTheDisk(t *testing.T) {
+	root := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(root, "var/lib/kubelet"), 0o700))
+	for want, sync := range map[string]func(*os.File) error{
+		"":                   (*os.File).Sync,
+		"input/output error": func(*os.File) error { return &os.PathError{Op: "sync", Path: "x", Err: unix.EIO} },
+	} {
+		w := &writeTest{root: root, paths: []string{"/var/lib/kubelet"}, sync: sync}
+		if r := w.test(); r.Passed != (want == "") || !strings.Contains(r.Reason, want) {
+			t.Errorf("want %q, got %+v", want, r)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		free := make(chan struct{})
+		hangs := func(*os.File) error { <-free; return nil }
+		w := &writeTest{root: root, paths: []string{"/var/lib/kubelet"}, sync: hangs}
+		c := FilesystemRO(Environment{WriteRoot: root}, writing, 0)
+		c.Run = func(context.Context) Result { return w.result() }
+		r := NewRunner(c)
+		if o := r.Do(t.Context()); o.Passed || o.Reason != "timed out after 5s" {
+			t.Errorf("a disk that hangs: %+v", o)
+		}
+		close(free)
+		synctest.Wait()
+		if o := r.Do(t.Context()); !o.Passed {
+			t.Errorf("a disk that works again: %+v", o)
+		}
+	})
 }
 
 // TestLinksOfTheNode: an absolute link of the node leads to the node's files, not to the agent's own.

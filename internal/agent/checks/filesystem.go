@@ -65,7 +65,7 @@ func FilesystemRO(env Environment, params *v1alpha1.FilesystemCheck, period time
 	}
 	paths := slices.DeleteFunc(slices.Clone(writePaths), func(p string) bool { return slices.Contains(f.ignore, p) })
 	w := &writeTest{root: cmp.Or(env.WriteRoot, env.HostRoot), paths: paths, period: cmp.Or(period, writePeriod)}
-	return Check{Name: NameFilesystem, Run: func(context.Context) Result {
+	return Check{Name: NameFilesystem, Timeout: writeTimeout, Run: func(context.Context) Result {
 		return combine([]Result{f.look(), w.result()})
 	}}
 }

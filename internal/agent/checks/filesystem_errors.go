@@ -72,11 +72,15 @@ var writePaths = []string{
 // writePeriod is the minimum time between two writes if the rule has no cacheSeconds.
 const writePeriod = 30 * time.Second
 
+// writeTimeout is how long the check may run by default if it writes: a busy disk needs more than a second to sync.
+const writeTimeout = 5 * time.Second
+
 // writeTest writes a few bytes to a temporary file in each path.
 type writeTest struct {
 	root   string // the directory below which the paths are mounted
 	paths  []string
 	period time.Duration
+	sync   func(*os.File) error // nil: (*os.File).Sync
 
 	mu   sync.Mutex
 	at   time.Time
@@ -100,7 +104,7 @@ func (w *writeTest) test() Result {
 	for _, path := range w.paths {
 		dir, err := HostPath(w.root, path)
 		if err == nil {
-			err = write(dir)
+			err = w.write(dir)
 		}
 		switch {
 		case errors.Is(err, os.ErrNotExist):
@@ -124,8 +128,9 @@ func (w *writeTest) test() Result {
 }
 
 // write writes to an unnamed file, so that nothing remains if the agent is killed. On a filesystem without unnamed
-// files, it removes the file afterwards.
-func write(dir string) error {
+// files, it removes the file afterwards. Without the sync, the write would end in the page cache, even while the disk
+// hangs.
+func (w *writeTest) write(dir string) error {
 	file, err := os.OpenFile(dir, unnamed|os.O_RDWR, 0o600)
 	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.EISDIR) {
 		if file, err = os.CreateTemp(dir, ".nodegate-write-test-"); err == nil {
@@ -135,7 +140,13 @@ func write(dir string) error {
 	if err != nil {
 		return reason(err)
 	}
-	_, err = file.WriteString("nodegate\n")
+	sync := w.sync
+	if sync == nil {
+		sync = (*os.File).Sync
+	}
+	if _, err = file.WriteString("nodegate\n"); err == nil {
+		err = sync(file)
+	}
 	return reason(errors.Join(err, file.Close()))
 }
 

@@ -47,7 +47,7 @@ type Outcome struct {
 //
 //	1 s     checks
 //	1.5 s   checks of the Node object: the watcher of the node waits for the API server for 1 s
-//	5 s     okd_router_1936
+//	5 s     okd_router_1936, and filesystem_ro with the write test
 //	10 s    probes
 //	11 s    the probe of the reporter: its HTTP client waits for 10 s
 type Runner struct {
