@@ -15,13 +15,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// defaultRoutes returns the next hops of all default routes in the main table and in the tables of VRFs.
-func defaultRoutes() ([]route, error) {
-	links, err := netlink.LinkList()
+// defaultRoutes returns the next hops of all default routes in the main table and in the tables of VRFs. whole is false
+// if links or routes changed during each try, so that some may be missing.
+func defaultRoutes() (routes []route, whole bool, err error) {
+	links, whole, err := dump(netlink.LinkList)
 	if err != nil {
-		return nil, fmt.Errorf("listing the links: %w", err)
+		return nil, false, fmt.Errorf("listing the links: %w", err)
 	}
-	return defaultRoutesIn(routeTables(links))
+	routes, wholeRoutes, err := defaultRoutesIn(routeTables(links))
+	return routes, whole && wholeRoutes, err
+}
+
+// dumpTries is how often the agent asks the kernel for a list that changes while the kernel returns it.
+const dumpTries = 5
+
+// dump returns a list of the kernel. whole is false if each try was interrupted: entries may then be missing, even all.
+func dump[T any](list func() ([]T, error)) (found []T, whole bool, err error) {
+	for range dumpTries {
+		if found, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return found, err == nil, err
+		}
+	}
+	return found, false, nil
 }
 
 // routeTables returns the main table and those of the VRFs among the links.
@@ -35,25 +50,26 @@ func routeTables(links []netlink.Link) map[int]bool {
 	return tables
 }
 
-func defaultRoutesIn(tables map[int]bool) ([]route, error) {
-	var routes []route
+func defaultRoutesIn(tables map[int]bool) (routes []route, whole bool, err error) {
+	whole = true
 	filter := &netlink.Route{Table: unix.RT_TABLE_UNSPEC, Type: unix.RTN_UNICAST}
 	const by = netlink.RT_FILTER_TABLE | netlink.RT_FILTER_TYPE
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		found, err := netlink.RouteListFiltered(family, filter, by)
+		found, all, err := dump(func() ([]netlink.Route, error) { return netlink.RouteListFiltered(family, filter, by) })
 		if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) { // IPv6 is switched off
 			continue
 		}
-		if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // a concurrent change: the next run sees it
-			return nil, fmt.Errorf("listing the routes: %w", err)
+		if err != nil {
+			return nil, false, fmt.Errorf("listing the routes: %w", err)
 		}
+		whole = whole && all
 		for i := range found {
 			if r := &found[i]; tables[r.Table] && isDefault(r.Dst) {
 				routes = append(routes, nextHops(r)...)
 			}
 		}
 	}
-	return routes, nil
+	return routes, whole, nil
 }
 
 func isDefault(to *net.IPNet) bool {

@@ -28,7 +28,7 @@ func Network(params *v1alpha1.NetworkCheck) Check {
 			all.Go(func() { results[i] = lookUp(ctx, host) })
 		}
 		if params.DefaultGateway == nil || *params.DefaultGateway {
-			all.Go(func() { results[len(params.Resolve)] = checkGateway(ctx) })
+			all.Go(func() { results[len(params.Resolve)] = checkGateway(ctx, defaultRoutes) })
 		}
 		all.Wait()
 		return combine(results)
@@ -55,14 +55,21 @@ func lookUp(ctx context.Context, host string) Result {
 	return Fail(fmt.Sprintf("resolving %s: %s", host, why))
 }
 
-// checkGateway requires one reachable default gateway.
-func checkGateway(ctx context.Context) Result {
-	routes, err := defaultRoutes()
+// checkGateway requires one reachable default gateway. If the list of routes is not whole, a reachable one may be
+// missing there, and the check fails open.
+func checkGateway(ctx context.Context, list func() (routes []route, whole bool, err error)) Result {
+	routes, whole, err := list()
 	if err != nil {
 		return Fail(err.Error())
 	}
+	fail := Fail
+	if !whole {
+		fail = func(reason string) Result {
+			return FailedOpen("the links and routes of the node change too fast to be listed: " + reason)
+		}
+	}
 	if len(routes) == 0 {
-		return Fail("there is no default route")
+		return fail("there is no default route")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -79,7 +86,7 @@ func checkGateway(ctx context.Context) Result {
 		errs = append(errs, err.Error())
 	}
 	slices.Sort(errs)
-	return Fail(strings.Join(errs, "; "))
+	return fail(strings.Join(errs, "; "))
 }
 
 func checkRoute(ctx context.Context, r route) error {

@@ -17,6 +17,6 @@ const unnamed = 0 // a directory then: EISDIR
 
 func statfs(string) (usage, error) { return usage{}, errNotLinux }
 
-func defaultRoutes() ([]route, error) { return nil, errNotLinux }
+func defaultRoutes() ([]route, bool, error) { return nil, false, errNotLinux }
 
 func reachable(context.Context, net.IP, *net.Interface) error { return errNotLinux }

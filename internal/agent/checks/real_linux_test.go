@@ -4,12 +4,14 @@
 package checks
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -240,7 +242,7 @@ func TestNetwork(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	here("route add default via 192.0.1.1 table 10")
-	routes, err := defaultRoutesIn(map[int]bool{unix.RT_TABLE_MAIN: true, 10: true})
+	routes, _, err := defaultRoutesIn(map[int]bool{unix.RT_TABLE_MAIN: true, 10: true})
 	if err != nil || len(routes) != 1 || !routes[0].gateway.Equal(net.IPv4(192, 0, 1, 1)) {
 		t.Errorf("%+v, %v", routes, err)
 	}
@@ -257,6 +259,48 @@ func TestNetwork(t *testing.T) {
 	there("address delete 192.0.1.1/24 dev gw1")
 	here("neighbour flush dev up1")
 	finds(t, c, "the default gateway 192.0.1.1: does not answer on the link")
+}
+
+// TestNetworkWhileLinksChange: pods come and go on each node, each with a link.
+func TestNetworkWhileLinksChange(t *testing.T) {
+	ip := needs.Command(t, "ip", "iproute2")
+	if !needs.Isolated(t) {
+		return
+	}
+	veth := func(name string) *netlink.Veth {
+		return &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: name + "-peer"}
+	}
+	command(t, ip, "link", "set", "lo", "up")
+	command(t, ip, "route", "add", "default", "dev", "lo")
+	for i := range 50 { // so that a list takes more than one message of the kernel
+		must(t, netlink.LinkAdd(veth(fmt.Sprint("pod", i))))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var churn sync.WaitGroup
+	churn.Go(func() {
+		for ctx.Err() == nil {
+			link := veth("churn")
+			_ = netlink.LinkAdd(link)
+			_ = netlink.LinkDel(link)
+		}
+	})
+	c := Network(nil)
+	for range 300 {
+		if r := c.Run(t.Context()); !r.Passed {
+			t.Error(r.Reason)
+			break
+		}
+	}
+	cancel()
+	churn.Wait()
+	never := func() ([]route, error) { return nil, netlink.ErrDumpInterrupted }
+	if _, whole, err := dump(never); whole || err != nil {
+		t.Errorf("%t, %v", whole, err)
+	}
+	none := func() ([]route, bool, error) { return nil, false, nil }
+	if r := checkGateway(t.Context(), none); !r.Passed || !strings.Contains(r.FailOpen, "there is no default route") {
+		t.Errorf("a list that is not whole shows no gateway: %+v", r)
+	}
 }
 
 func TestNetworkWithASilentResolver(t *testing.T) {
