@@ -20,6 +20,11 @@ func (a *agent) makeLoader() {
 	if a.options.config == "" {
 		return
 	}
+	a.unknown = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "node_readiness_agent_config_unknown",
+		Help: "Checks and probes of the node's rules that this agent does not know: it skips them.",
+	})
+	a.registry.MustRegister(a.unknown)
 	a.loader = &config.Loader{Path: a.options.config, Log: a.log, Changed: a.enqueue}
 	a.watcher.OnChange(a.enqueue) // the node's labels decide which rules match
 	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -78,6 +83,13 @@ func (a *agent) follow(ctx context.Context) {
 		a.use(suite)
 		all.Go(func() { suite.Run(suiteCtx) })
 		wanted, more := probes.ForRules(a.env, a.own, rules)
+		unknown := len(problems)
+		for i := range wanted {
+			if wanted[i].Skip {
+				unknown++
+			}
+		}
+		a.unknown.Set(float64(unknown))
 		// Conditions of former probes are removed only when it is certain that no rule wants them.
 		a.probes.Set(ctx, wanted, fresh)
 		for _, err := range append(problems, more...) {

@@ -53,6 +53,7 @@ type agent struct {
 	probes   *probes.Publisher // nil: the agent publishes nothing
 	own      []probes.Probe    // of the reporter, which no rule configures
 	loader   *config.Loader    // nil: the agent has no configuration file
+	unknown  prometheus.Gauge  // how many checks and probes of rules this agent skips
 	wake     chan struct{}     // gets a value when the configuration or the node has changed
 
 	// serving continues while the agent drains.

@@ -34,7 +34,8 @@ const (
 )
 
 // ForRules returns the probes of a node: the agent's own, and those of the rules that match. If two of them publish the
-// same condition, the first one does, and the other one is returned as a problem.
+// same condition, the first one does, and the other one is returned as a problem. So is a probe that this agent does not
+// know, because the operator is newer: it is skipped.
 func ForRules(env checks.Environment, own []Probe, rules []config.Rule) ([]Probe, []error) {
 	out := slices.Clone(own)
 	var problems []error
@@ -54,15 +55,20 @@ func ForRules(env checks.Environment, own []Probe, rules []config.Rule) ([]Probe
 					rule.Name, name))
 			default:
 				owner[name] = "the older rule " + rule.Name
-				out = append(out, fromSpec(&rule.Probes[j], env))
+				p, err := fromSpec(&rule.Probes[j], env)
+				if err != nil {
+					problems = append(problems, fmt.Errorf("rule %s: the probe of %s: %w", rule.Name, name, err))
+				}
+				out = append(out, p)
 			}
 		}
 	}
 	return out, problems
 }
 
-// fromSpec returns a probe that a rule configures. An invalid probe reports that in its condition.
-func fromSpec(spec *v1alpha1.Probe, env checks.Environment) Probe {
+// fromSpec returns a probe that a rule configures. If this agent does not know it, the probe is skipped, and the error
+// says why.
+func fromSpec(spec *v1alpha1.Probe, env checks.Environment) (Probe, error) {
 	identity, _ := json.Marshal(spec) // strings and numbers: cannot fail
 	p := Probe{
 		ConditionType:    spec.ConditionType,
@@ -73,13 +79,9 @@ func fromSpec(spec *v1alpha1.Probe, env checks.Environment) Probe {
 		Heartbeat:        DefaultHeartbeat,
 	}
 	c, err := action(spec, env)
-	if err != nil {
-		p.SuccessThreshold, p.FailureThreshold = 1, 1
-		c = checks.Always("", checks.Misconfigured(err.Error()))
-	}
 	c.Timeout = seconds(spec.TimeoutSeconds, DefaultTimeout)
-	p.Check = c
-	return p
+	p.Check, p.Skip = c, err != nil
+	return p, err
 }
 
 func seconds(n *int32, def time.Duration) time.Duration {
@@ -108,13 +110,13 @@ func action(spec *v1alpha1.Probe, env checks.Environment) (checks.Check, error) 
 		return checks.Check{Run: grpcHealth(spec.GRPC, dialer)}, nil
 	case spec.File != nil:
 		if env.NoHostRoot {
-			return checks.Check{}, checks.ErrNoHostRoot
+			return checks.Always("", checks.Misconfigured(checks.ErrNoHostRoot.Error())), nil
 		}
 		return checks.Check{Run: file(spec.File, env.HostRoot)}, nil
 	case spec.Check != "" && !strings.Contains(spec.Check, ":"): // no probe runs a check that rules define
 		return checks.FromSpec(&v1alpha1.HealthCheck{Name: spec.Check}, env, nil)
 	}
-	return checks.Check{}, errors.New("the probe has no action that this agent knows")
+	return checks.Check{}, errors.New("this agent does not know its action")
 }
 
 func address(host string, port int32) string {

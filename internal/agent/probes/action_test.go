@@ -46,7 +46,7 @@ func once(t *testing.T, p *Probe) Finding {
 
 func run(t *testing.T, spec v1alpha1.Probe) Finding {
 	t.Helper()
-	p := fromSpec(&spec, checks.Environment{})
+	p, _ := fromSpec(&spec, checks.Environment{})
 	return once(t, &p)
 }
 
@@ -97,7 +97,7 @@ func TestFile(t *testing.T) {
 		finds := func(when, path, want string) {
 			t.Helper()
 			spec := v1alpha1.Probe{File: &v1alpha1.FileAction{Path: path, MaxAgeSeconds: new(int32(60))}}
-			p := fromSpec(&spec, checks.Environment{HostRoot: root})
+			p, _ := fromSpec(&spec, checks.Environment{HostRoot: root})
 			if f := once(t, &p); f.OK != (want == "") || !f.OK && f.Message != want {
 				t.Errorf("%s: got %+v", when, f)
 			}
@@ -128,13 +128,13 @@ func TestOnlyThisNodeIsAsked(t *testing.T) {
 }
 
 func TestProbesOfRules(t *testing.T) {
-	p := fromSpec(&v1alpha1.Probe{ConditionType: "example.com/A", File: &v1alpha1.FileAction{Path: "/x"}},
+	p, _ := fromSpec(&v1alpha1.Probe{ConditionType: "example.com/A", File: &v1alpha1.FileAction{Path: "/x"}},
 		checks.Environment{})
 	if p.Period != 30*time.Second || p.Check.Timeout != 10*time.Second || p.SuccessThreshold != 1 ||
 		p.FailureThreshold != 3 || p.Heartbeat != 5*time.Minute {
 		t.Errorf("the defaults: %+v", p)
 	}
-	other := fromSpec(&v1alpha1.Probe{ConditionType: "example.com/A", File: &v1alpha1.FileAction{Path: "/y"}},
+	other, _ := fromSpec(&v1alpha1.Probe{ConditionType: "example.com/A", File: &v1alpha1.FileAction{Path: "/y"}},
 		checks.Environment{})
 	if p.Identity == other.Identity {
 		t.Error("a probe that has changed is taken for the same")
@@ -145,8 +145,11 @@ func TestProbesOfRules(t *testing.T) {
 		"a check of a rule":            {Check: "rule:a"},
 		"a status that is none":        {HTTPGet: &v1alpha1.HTTPGetAction{Port: 1, ExpectedStatuses: []string{"ok"}}},
 	} {
-		if f := run(t, spec); f.OK || f.Reason != ReasonInvalid {
-			t.Errorf("%s: %+v", name, f)
+		spec.ConditionType = "example.com/A"
+		rule := config.Rule{Name: "newer", Probes: []v1alpha1.Probe{spec}}
+		got, problems := ForRules(checks.Environment{}, nil, []config.Rule{rule})
+		if len(got) != 1 || !got[0].Skip || len(problems) != 1 {
+			t.Errorf("%s: %+v, %v", name, got, problems)
 		}
 	}
 	if f := run(t, v1alpha1.Probe{Check: checks.NameFilesystem}); f.Reason == ReasonInvalid {
@@ -312,13 +315,13 @@ func TestWithoutTheNodesFiles(t *testing.T) {
 		"file":  {File: &v1alpha1.FileAction{Path: "/"}},
 		"check": {Check: checks.NameFilesystem},
 	} {
-		p := fromSpec(&spec, checks.Environment{NoHostRoot: true})
+		p, _ := fromSpec(&spec, checks.Environment{NoHostRoot: true})
 		want := Finding{Reason: ReasonInvalid, Message: "the agent does not see the node's files: --host-root is none"}
 		if diff := cmp.Diff(want, once(t, &p)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}
-	p := fromSpec(&v1alpha1.Probe{Check: checks.NameKubelet}, checks.Environment{NoHostRoot: true})
+	p, _ := fromSpec(&v1alpha1.Probe{Check: checks.NameKubelet}, checks.Environment{NoHostRoot: true})
 	if f := once(t, &p); f.Reason == ReasonInvalid {
 		t.Errorf("a check that needs no files: %+v", f)
 	}

@@ -53,6 +53,8 @@ type Probe struct {
 	SuccessThreshold, FailureThreshold int
 	// Heartbeat is how often the condition is written if nothing changes.
 	Heartbeat time.Duration
+	// Skip runs nothing and leaves the condition as it is: this agent does not know what the probe does.
+	Skip bool
 }
 
 // timedOut begins the message of a condition with ReasonTimedOut.

@@ -74,7 +74,7 @@ func New(o Options) *Publisher {
 		written: map[string]time.Time{}}
 }
 
-// Set replaces the probes, which run until ctx ends. Unchanged probes continue. No two probes publish the same
+// Set replaces the probes, which run until ctx ends. Unchanged probes continue. Skipped ones keep their condition. No two probes publish the same
 // condition. complete says that there are no other probes: then the publisher removes the conditions that an agent has
 // published, by their reasons, and that no probe publishes now.
 func (p *Publisher) Set(ctx context.Context, probes []Probe, complete bool) {
@@ -96,7 +96,9 @@ func (p *Publisher) Set(ctx context.Context, probes []Probe, complete bool) {
 		ctx, stop := context.WithCancel(ctx)
 		w := &worker{state: state{probe: probe}, stop: stop}
 		p.running[name] = w
-		go p.work(ctx, w)
+		if !probe.Skip {
+			go p.work(ctx, w)
+		}
 	}
 	for name, w := range p.running {
 		if !keep[name] {

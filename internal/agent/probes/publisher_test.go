@@ -16,7 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/checks"
+	"github.com/nodegate/nodegate/internal/agent/config"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -87,6 +89,21 @@ func TestAProbeThatHangs(t *testing.T) {
 		close(free)
 		cancel()
 		synctest.Wait()
+	})
+}
+
+// TestAProbeThatThisAgentDoesNotKnow: the condition is the one that an agent of the operator's version wrote.
+func TestAProbeThatThisAgentDoesNotKnow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := build.MakeNode("n").Obj()
+		node.Status.Conditions = []corev1.NodeCondition{condition("A", "True", ReasonSucceeded, t0, t0)}
+		wanted, _ := ForRules(checks.Environment{}, nil, []config.Rule{{Probes: []v1alpha1.Probe{{ConditionType: "A"}}}})
+		p := newPublisher(node)
+		p.Set(t.Context(), wanted, true)
+		synctest.Wait()
+		if write, remove := p.due(); len(write) > 0 || len(remove) > 0 {
+			t.Errorf("writes %v, removes %v", write, remove)
+		}
 	})
 }
 
