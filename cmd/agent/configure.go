@@ -26,7 +26,6 @@ func (a *agent) makeLoader() {
 	})
 	a.registry.MustRegister(a.unknown)
 	a.loader = &config.Loader{Path: a.options.config, Log: a.log, Changed: a.enqueue}
-	a.watcher.OnChange(a.enqueue) // the node's labels decide which rules match
 	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "node_readiness_agent_config_good", Help: "1 while the configuration file can be used, otherwise 0: the " +
 			"last good one stays in force.",
@@ -39,13 +38,14 @@ func (a *agent) makeLoader() {
 }
 
 // follow runs the checks and probes of the rules that match the node, until ctx ends. While the configuration or the
-// node's labels are unknown, the saved state counts. Without one, checks that depend on rules are marked as fail-open.
+// node is unknown, the saved state counts. Without one, checks that depend on rules are marked as fail-open.
 func (a *agent) follow(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
-	all.Go(func() { a.loader.Run(ctx) })
-	state := readState(a.stateFile, a.nodeName, a.log)
-	defer state.start()()
+	if a.loader != nil {
+		all.Go(func() { a.loader.Run(ctx) })
+	}
+	defer a.state.start()()
 	end := func() {} // ends the background checks
 	defer func() { end() }()
 	before := ""
@@ -53,11 +53,21 @@ func (a *agent) follow(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			if node := a.watcher.Object(); node != nil && a.watcher.Known() {
+				a.state.save(nil, node, true) // with the last heartbeats, whose age a rule may limit
+			}
 			return
 		case <-a.wake:
 		}
-		known, node := a.loader.Current(), a.watcher.Object()
-		file, labels, fresh, ok := state.current(known, node)
+		var loaded *config.File
+		if a.loader != nil {
+			loaded = a.loader.Current()
+		}
+		known, node := a.watcher.Known(), a.watcher.Object()
+		file, labels, fresh, ok := a.state.current(loaded, node, known)
+		if known && node != nil {
+			a.state.save(loaded, node, false)
+		}
 		if !ok {
 			if before != "" { // the saved state was of another node
 				before = ""
@@ -66,9 +76,6 @@ func (a *agent) follow(ctx context.Context) {
 				a.probes.Set(ctx, a.own, false)
 			}
 			continue
-		}
-		if fresh {
-			state.save(known, node)
 		}
 		rules := file.Select(labels)
 		now := fingerprint(rules, file, fresh)

@@ -92,8 +92,8 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.config, "config", "",
 		"File with the configuration that the operator compiles from the rules. The agent reads it again when it changes. "+
 			"Without it, the agent runs only the checks that requests name, and no probes.")
-	fs.StringVar(&o.stateFile, "state-file", "", "File in which the agent saves the last good configuration and its "+
-		"node's labels, so that a restart while the API server is unavailable changes nothing. Default: none.")
+	fs.StringVar(&o.stateFile, "state-file", "", "File in which the agent saves the last good configuration and the "+
+		"state of its node, so that a restart while the API server is unavailable changes nothing. Default: none.")
 	fs.BoolVar(&o.allowRemote, "allow-remote", false,
 		"Let checks and probes of rules connect to addresses of other machines.")
 	fs.StringVar(&o.logLevel, "log-level", "info", "error, warn, info or debug. Environment: LOG_LEVEL, or else RUST_LOG.")

@@ -47,6 +47,7 @@ type agent struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
 	watcher  *nodewatch.Watcher // nil: the node's name is unknown
+	state    *stateFile         // nil, as well
 	env      checks.Environment
 	suite    atomic.Pointer[checks.Suite]
 	handler  *health.Handler
@@ -96,18 +97,21 @@ func (a *agent) watchNode() {
 		a.log.Warn("NODE_NAME is not set: checks that need the node's name answer with status 500")
 		return
 	}
+	a.state = readState(a.stateFile, a.nodeName, a.log)
 	a.watcher = nodewatch.New(nodewatch.Options{
+		Last:      a.state.node(),
 		Name:      a.nodeName,
 		Connect:   a.connect,
 		TrustLast: a.health.apiUnavailable == unavailableLastKnown,
 		Quiet:     !a.serveHealth,
 		Log:       a.log,
 	})
+	a.watcher.OnChange(a.enqueue) // the node's labels decide which rules match
 	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "node_readiness_agent_api_available",
 		Help: "1 while the agent can read its node from the API server, otherwise 0.",
 	}, func() float64 {
-		if n, _ := a.watcher.Current(); n.Unavailable != "" || a.watcher.Object() == nil {
+		if !a.watcher.Known() || a.watcher.Unavailable() != nil || a.watcher.Object() == nil {
 			return 0
 		}
 		return 1
@@ -223,7 +227,7 @@ func (a *agent) start(ctx context.Context) error {
 		a.serving.Go(func() error { a.probes.Run(ctx); return nil })
 		a.probes.Set(ctx, a.own, false)
 	}
-	if a.options.config != "" {
+	if a.options.config != "" || a.watcher != nil && a.stateFile != "" {
 		a.serving.Go(func() error { a.follow(ctx); return nil })
 	}
 	if a.watcher != nil {

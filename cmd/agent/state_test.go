@@ -6,6 +6,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -78,6 +79,71 @@ func TestARestartInAnOutageChangesNothing(t *testing.T) {
 		return nil
 	})
 	a.defaults(t, "node_ready")
+}
+
+// TestARestartInAnOutageKeepsTheNode: without a configuration, too, maintenance and the last known node stay.
+func TestARestartInAnOutageKeepsTheNode(t *testing.T) {
+	node := build.MakeNode("kept").UID("uid-1").Annotation(v1alpha1.MaintenanceAnnotation, "disk swap").
+		Condition("Ready", "False", time.Now()).Obj()
+	kubeconfig, server := fakeAPI(t, node)
+	args := []string{"--kubeconfig", kubeconfig, "--state-file", filepath.Join(t.TempDir(), "state.json")}
+	env := map[string]string{"NODE_NAME": "kept"}
+	a := startAgent(t, env, args...)
+	a.Is(t, 503, false, "False")
+	a.end()
+	server.CloseClientConnections()
+	server.Close()
+	a = startAgent(t, env, args...)
+	cluster.Eventually(t, "maintenance", func() error {
+		got := a.Health(t, "")
+		if got.Code != 503 || got.FailOpen == "" || len(got.Checks) != 2 ||
+			got.Checks[1].Reason != "in maintenance: disk swap" {
+			return fmt.Errorf("%+v", got)
+		}
+		return nil
+	})
+	a.end()
+	a = startAgent(t, env, append(args, "--api-unavailable=last-known")...)
+	cluster.Eventually(t, "the last known state", func() error {
+		if got := a.Health(t, "?check=node_ready"); got.Checks[0].Passed {
+			return fmt.Errorf("%+v", got)
+		}
+		return nil
+	})
+}
+
+// TestTheStateIsWrittenOnChanges: a heartbeat comes every few minutes from each condition.
+func TestTheStateIsWrittenOnChanges(t *testing.T) {
+	f := readState(filepath.Join(t.TempDir(), "state.json"), "n", slog.New(slog.DiscardHandler))
+	node := build.MakeNode("n").UID("u").Condition("Ready", "True", time.Unix(1, 0)).Obj()
+	written := func(change func(*corev1.Node)) bool {
+		node = node.DeepCopy()
+		change(node)
+		f.save(nil, node, false)
+		select {
+		case <-f.unwritten:
+			return true
+		default:
+			return false
+		}
+	}
+	ready := func(n *corev1.Node) *corev1.NodeCondition { return &n.Status.Conditions[0] }
+	if !written(func(*corev1.Node) {}) {
+		t.Error("the first state is not written")
+	}
+	if written(func(n *corev1.Node) { ready(n).LastHeartbeatTime = metav1.Now(); n.ResourceVersion = "9" }) {
+		t.Error("a heartbeat is written")
+	}
+	for name, change := range map[string]func(*corev1.Node){
+		"status":      func(n *corev1.Node) { ready(n).Status = "False" },
+		"cordon":      func(n *corev1.Node) { n.Spec.Unschedulable = true },
+		"annotations": func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.MaintenanceAnnotation: "x"} },
+		"labels":      func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} },
+	} {
+		if !written(change) {
+			t.Errorf("%s: not written", name)
+		}
+	}
 }
 
 // TestAStateFileOnADiskThatHangs: the rules come into force, and the agent ends.

@@ -48,6 +48,8 @@ type Options struct {
 	Connect func() (*Client, error)
 	// TrustLast makes checks use the last known node while the API server is unavailable.
 	TrustLast bool
+	// Last is the node as an earlier process knew it, until the API server answers; nil: unknown.
+	Last *corev1.Node
 	// Quiet omits from warnings what the agent assumes meanwhile, for an agent that answers no load balancers.
 	Quiet bool
 	Log   *slog.Logger
@@ -89,7 +91,7 @@ type Watcher struct {
 // New returns a watcher.
 func New(o Options) *Watcher {
 	answered := make(chan struct{})
-	return &Watcher{Options: o, answered: answered, answer: sync.OnceFunc(func() { close(answered) }),
+	return &Watcher{Options: o, object: o.Last, answered: answered, answer: sync.OnceFunc(func() { close(answered) }),
 		failed: make(chan struct{}, 1)}
 }
 
@@ -146,6 +148,13 @@ func (w *Watcher) Answered() bool {
 	default:
 		return false
 	}
+}
+
+// Known reports whether the API server has answered once about the node. Before that, Object is Options.Last.
+func (w *Watcher) Known() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.known
 }
 
 // Object returns the last known node; nil if there is none.

@@ -24,6 +24,8 @@ const batchDelay = 50 * time.Millisecond
 
 // Source provides the node and a client.
 type Source interface {
+	// Known reports whether the API server has answered since the start. Before that, Object may be from a file.
+	Known() bool
 	// Object returns the last known node; nil if there is none.
 	Object() *corev1.Node
 	// Unavailable returns why the API server is unavailable; nil: it is available.
@@ -65,7 +67,8 @@ type Publisher struct {
 // worker is a probe that runs.
 type worker struct {
 	state
-	stop context.CancelFunc
+	early *Finding // that is not counted yet; nil: none
+	stop  context.CancelFunc
 }
 
 // New returns a publisher.
@@ -124,10 +127,21 @@ func (p *Publisher) work(ctx context.Context, w *worker) {
 		}
 		p.Metrics.ran(w.probe.ConditionType, finding, time.Since(began))
 		p.mu.Lock()
-		w.found(finding, find(p.conditions(), w.probe.ConditionType), time.Now(), p.bootTime())
+		w.early = &finding
+		p.count(w)
 		p.mu.Unlock()
 		p.enqueue()
 	}, w.probe.Period, jitter, false)
+}
+
+// count counts the last finding of a worker. Until the node's conditions are known, it waits: without a condition, one
+// failure would be enough. Of several findings that wait, only the last one counts. The caller holds the lock.
+func (p *Publisher) count(w *worker) {
+	if w.early == nil || p.seen == nil && !p.Source.Known() {
+		return
+	}
+	w.found(*w.early, find(p.conditions(), w.probe.ConditionType), time.Now(), p.bootTime())
+	w.early = nil
 }
 
 func (p *Publisher) enqueue() {
@@ -215,6 +229,7 @@ func (p *Publisher) due() (write []corev1.NodeCondition, remove []string) {
 	observed := p.conditions()
 	want := map[string]desired{}
 	for name, w := range p.running {
+		p.count(w)
 		if w.want != nil {
 			want[name] = *w.want
 		}
@@ -249,6 +264,9 @@ func (p *Publisher) bootTime() time.Time {
 // conditions returns the node's conditions from the watch or the last patch, the newer one. The caller holds the lock.
 func (p *Publisher) conditions() []corev1.NodeCondition {
 	watched := p.Source.Object()
+	if !p.Source.Known() {
+		watched = nil
+	}
 	if p.Source.Unavailable() != nil && p.seen != nil {
 		watched = nil // the last known node may be outdated
 	}

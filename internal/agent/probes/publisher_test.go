@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,9 +23,13 @@ import (
 	"github.com/nodegate/nodegate/test/build"
 )
 
-// still is a source with a node that nothing changes.
-type still struct{ node *corev1.Node }
+// still is a source with a node that nothing changes. With unknown, the API server has not answered yet.
+type still struct {
+	node    *corev1.Node
+	unknown *atomic.Bool
+}
 
+func (s still) Known() bool            { return s.unknown == nil || !s.unknown.Load() }
 func (s still) Object() *corev1.Node   { return s.node }
 func (s still) Unavailable() error     { return nil }
 func (s still) Client() rest.Interface { return nil }
@@ -42,7 +47,7 @@ func (p *Publisher) says(name string) Finding {
 }
 
 func newPublisher(node *corev1.Node) *Publisher {
-	return New(Options{Node: "n", Source: still{node}, Log: slog.New(slog.DiscardHandler),
+	return New(Options{Node: "n", Source: still{node: node}, Log: slog.New(slog.DiscardHandler),
 		Metrics: NewMetrics(prometheus.NewRegistry())})
 }
 
@@ -89,6 +94,38 @@ func TestAProbeThatHangs(t *testing.T) {
 		close(free)
 		cancel()
 		synctest.Wait()
+	})
+}
+
+// TestARestartKeepsTheThreshold: the condition on the node says how many failures it takes, so the count begins when it
+// is known.
+func TestARestartKeepsTheThreshold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := build.MakeNode("n").Obj()
+		node.Status.Conditions = []corev1.NodeCondition{condition("A", "True", ReasonSucceeded, t0, t0)}
+		source := still{node: nil, unknown: &atomic.Bool{}}
+		source.unknown.Store(true)
+		p := newPublisher(nil)
+		p.Source = source
+		p.Set(t.Context(), []Probe{{ConditionType: "A", Period: time.Second, Fixed: true, SuccessThreshold: 1,
+			FailureThreshold: 3, Check: checks.Check{Run: func(context.Context) checks.Result { return checks.Fail("no") }}}}, true)
+		time.Sleep(time.Minute + time.Second/2)
+		if f := p.says("A"); f != (Finding{}) {
+			t.Errorf("before the first answer: %+v", f)
+		}
+		p.mu.Lock()
+		source.node = node
+		source.unknown.Store(false)
+		p.Source = source
+		p.due() // as the loop does after the first answer
+		p.mu.Unlock()
+		if f := p.says("A"); f != (Finding{}) {
+			t.Errorf("after one failure: %+v", f)
+		}
+		time.Sleep(2 * time.Second)
+		if f := p.says("A"); f.Reason != ReasonFailed {
+			t.Errorf("after three failures: %+v", f)
+		}
 	})
 }
 

@@ -22,7 +22,7 @@ const writeLimit = 10 * time.Second
 // look makes sure that the node's conditions are known. If the agent may not read them, it sends an empty patch, whose
 // answer has them.
 func (p *Publisher) look(ctx context.Context, client rest.Interface) error {
-	if p.Source.Unavailable() == nil && p.Source.Object() != nil {
+	if p.Source.Known() && p.Source.Unavailable() == nil && p.Source.Object() != nil {
 		return nil
 	}
 	return p.write(ctx, client, nil, nil)
