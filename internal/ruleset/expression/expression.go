@@ -4,8 +4,10 @@
 package expression
 
 import (
+	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -18,7 +20,10 @@ const (
 	// rule of Kubernetes.
 	CostLimit = 1_000_000
 
-	// checkInterval is the number of steps of a comprehension after which the cost is checked.
+	// Timeout is the longest time that one evaluation takes. CEL's cost is an estimate.
+	Timeout = time.Second
+
+	// checkInterval is the number of steps of a comprehension after which the cost and the time are checked.
 	checkInterval = 100
 )
 
@@ -43,6 +48,9 @@ type Program struct{ program cel.Program }
 
 // Compile compiles an expression. The error names the line and the column.
 func Compile(text string) (*Program, error) {
+	if len(text) > maxLength {
+		return nil, fmt.Errorf("has %d bytes: at most %d are allowed", len(text), maxLength)
+	}
 	e, err := env()
 	if err != nil {
 		return nil, err
@@ -54,6 +62,9 @@ func Compile(text string) (*Program, error) {
 	if !ast.OutputType().IsExactType(cel.BoolType) {
 		return nil, fmt.Errorf("must be a bool, not %s: add a comparison", ast.OutputType())
 	}
+	if err := checkSearches(ast); err != nil {
+		return nil, err
+	}
 	program, err := e.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
 		cel.CostLimit(CostLimit), cel.InterruptCheckFrequency(checkInterval))
 	if err != nil {
@@ -63,9 +74,11 @@ func Compile(text string) (*Program, error) {
 }
 
 // Eval evaluates the expression for a node. It fails if the expression reads a field that the node does not have, or
-// costs too much.
+// costs or takes too much.
 func (p *Program) Eval(node Value) (bool, error) {
-	out, _, err := p.program.Eval(map[string]any{"node": map[string]any(node)})
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	defer cancel()
+	out, _, err := p.program.ContextEval(ctx, map[string]any{"node": map[string]any(node)})
 	if err != nil {
 		return false, fmt.Errorf("cannot be evaluated: %w", err)
 	}
