@@ -4,7 +4,6 @@
 package agentconfig
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,10 +48,10 @@ type Reconciler struct {
 	// Account is the agents' ServiceAccount.
 	Account client.ObjectKey
 
-	// last is the last configuration that was small enough, or nil. Rules that have become invalid keep their part of
+	// last is the last configuration that was written, or nil. Rules that have become invalid keep their part of
 	// it.
 	last *config.File
-	// refused is the last error about a configuration that is too large, so that it is reported once.
+	// refused is the last message about rules that are left out, so that it is emitted once.
 	refused string
 }
 
@@ -64,16 +63,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, fmt.Errorf("reading the agents' configuration: %w", err)
 	}
 	file := compile(r.Rules(), r.before(stored))
-	raw, conditions, err := encode(file)
+	raw, conditions, left, err := fit(file)
 	if err != nil {
 		current.Set(0)
-		if !errors.Is(err, config.ErrTooLarge) {
-			return reconcile.Result{}, reconcile.TerminalError(err)
-		}
-		r.tooLarge(ctx, file, err)
-		return reconcile.Result{}, nil // the last good one stays, until the rules change
+		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
-	r.refused = ""
 	// The permission to publish conditions comes first, and then the probes that publish them.
 	if err := r.allow(ctx, conditions); err != nil {
 		current.Set(0)
@@ -87,9 +81,45 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		log.FromContext(ctx).Info("Wrote the agents' configuration", "rules", len(file.Rules), "bytes", len(raw))
 	}
 	r.last = file
-	current.Set(1)
+	r.tooLarge(ctx, left)
+	if len(left) == 0 {
+		current.Set(1)
+	} else {
+		current.Set(0)
+	}
 	size.Set(float64(len(raw)))
 	return reconcile.Result{}, nil
+}
+
+// fit encodes the configuration. If it is too large, fit leaves out the largest rules, so that one rule does not stop
+// the others.
+func fit(file *config.File) (raw, conditions string, left []config.Rule, err error) {
+	for {
+		raw, conditions, err = encode(file)
+		if !errors.Is(err, config.ErrTooLarge) {
+			return raw, conditions, left, err
+		}
+		i := largest(file.Rules)
+		left = append(left, file.Rules[i])
+		file.Rules = slices.Delete(file.Rules, i, i+1)
+	}
+}
+
+// largest returns the index of the rule with the longest encoding.
+func largest(rules []config.Rule) int {
+	sizes := make([]int, len(rules))
+	for i := range rules {
+		sizes[i] = encodedSize(&rules[i])
+	}
+	return slices.Index(sizes, slices.Max(sizes))
+}
+
+func encodedSize(rule *config.Rule) int {
+	raw, err := json.Marshal(rule)
+	if err != nil { // strings and numbers: cannot happen
+		return 0
+	}
+	return len(raw)
 }
 
 func encode(file *config.File) (raw, conditions string, err error) {
@@ -145,45 +175,29 @@ func (r *Reconciler) write(ctx context.Context, raw string) error {
 	return nil
 }
 
-// tooLarge reports that the configuration is too large, and which rules are the largest.
-func (r *Reconciler) tooLarge(ctx context.Context, file *config.File, err error) {
-	text := fmt.Sprintf("%v; the last one stays in force. The largest rules: %s", err, largest(file))
-	if text == r.refused {
+// tooLarge reports the rules that are left out because the configuration is too large.
+func (r *Reconciler) tooLarge(ctx context.Context, left []config.Rule) {
+	const few = 3
+	words := make([]string, 0, few)
+	for i := range left[:min(few, len(left))] {
+		words = append(words, fmt.Sprintf("%s (%d bytes)", left[i].Name, encodedSize(&left[i])))
+	}
+	message := ""
+	if len(left) > 0 {
+		message = fmt.Sprintf("%v: the agents do not run the probes and health checks of the %d largest rules: %s",
+			config.ErrTooLarge, len(left), strings.Join(words, ", "))
+	}
+	if message == r.refused {
 		return
 	}
-	r.refused = text
-	log.FromContext(ctx).Error(err, "The agents' configuration is too large and was not written: the last one stays in "+
-		"force",
-		"largest", largest(file))
+	if r.refused = message; message == "" {
+		return
+	}
+	log.FromContext(ctx).Info("The agents' configuration is too large, so the largest rules are left out", "rules",
+		len(left), "largest", words)
 	on := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.Key.Namespace, Name: r.Key.Name},
 	}
-	r.Recorder.Eventf(on, nil, corev1.EventTypeWarning, reasonTooLarge, actionCompile, "%s", text)
-}
-
-// largest returns the names of the rules with the largest parts of the configuration.
-func largest(file *config.File) string {
-	const few = 3
-	type share struct {
-		name  string
-		bytes int
-	}
-	var shares []share
-	for i := range file.Rules {
-		raw, err := json.Marshal(&file.Rules[i])
-		if err != nil { // strings and numbers: cannot happen
-			continue
-		}
-		shares = append(shares, share{file.Rules[i].Name, len(raw)})
-	}
-	slices.SortFunc(shares, func(a, b share) int {
-		return cmp.Or(cmp.Compare(b.bytes, a.bytes),
-			strings.Compare(a.name, b.name))
-	})
-	var words []string
-	for _, s := range shares[:min(few, len(shares))] {
-		words = append(words, fmt.Sprintf("%s (%d bytes)", s.name, s.bytes))
-	}
-	return strings.Join(words, ", ")
+	r.Recorder.Eventf(on, nil, corev1.EventTypeWarning, reasonTooLarge, actionCompile, "%s", message)
 }

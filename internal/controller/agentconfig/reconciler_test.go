@@ -188,22 +188,27 @@ var _ = Describe("The agents' configuration", func() {
 		}
 	})
 
-	It("stays as it last was where it would not fit, and says so once, with the largest rules", func(ctx context.Context) {
+	It("leaves out only the largest rules where it would not fit, and says so once", func(ctx context.Context) {
 		d := newDesk(ctx)
-		d.rules = []*build.RuleWrapper{prober("small", "example.com/A")}
+		huge := func(name string, bytes int) *build.RuleWrapper {
+			r := prober(name, "example.com/"+name)
+			r.Spec.Probes[0].TCPSocket.Host = strings.Repeat("x", bytes)
+			return r
+		}
+		d.rules = []*build.RuleWrapper{huge("huge", agentcfg.MaxSize), prober("small", "example.com/A"),
+			huge("large", agentcfg.MaxSize/2), huge("larger", agentcfg.MaxSize/2+100)}
 		d.reconcile()
-		huge := prober("huge", "example.com/A")
-		huge.Spec.Probes[0].TCPSocket.Host = strings.Repeat("x", agentcfg.MaxSize)
-		d.rules = append(d.rules, huge)
 		d.reconcile()
-		d.reconcile()
-		Expect(d.names()).To(Equal([]string{"small"}))
+		Expect(d.names()).To(ConsistOf("small", "large"))
 		Expect(testutil.ToFloat64(current)).To(BeZero())
 		said := suite.Events(d.recorder)
 		Expect(said).To(HaveLen(1))
 		Expect(said[0]).To(And(HavePrefix("Warning AgentConfigTooLarge"),
-			ContainSubstring("the last one stays in force. The largest rules: huge (")))
-		d.rules = d.rules[:1]
+			MatchRegexp(`the 2 largest rules: huge \(\d+ bytes\), larger \(\d+ bytes\)`)))
+		d.rules = append(d.rules, prober("new", "example.com/B"))
+		d.reconcile()
+		Expect(d.names()).To(ConsistOf("small", "large", "new"), "other rules still reach the agents")
+		d.rules = d.rules[1:3]
 		d.reconcile()
 		Expect(testutil.ToFloat64(current)).To(BeEquivalentTo(1))
 		Expect(suite.Events(d.recorder)).To(BeEmpty())
