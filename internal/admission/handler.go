@@ -42,18 +42,6 @@ func Unreadable(kind string, err error) admission.Response {
 	return admission.Allowed("").WithWarnings(fmt.Sprintf("nodegate: cannot read the %s of the request: %v", kind, err))
 }
 
-// Server serves handlers. webhook.Server implements it.
-type Server interface {
-	Register(path string, handler http.Handler)
-}
-
-// Register serves the handlers.
-func Register(server Server, handlers ...Handler) {
-	for _, h := range handlers {
-		server.Register(h.Path(), &admission.Webhook{Handler: careful{h}})
-	}
-}
-
 var failed = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 	Name: "node_readiness_webhook_failures_total",
 	Help: "Requests that a webhook failed to review and therefore allowed, by the webhook's path.",

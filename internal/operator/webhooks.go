@@ -5,14 +5,14 @@ package operator
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
+	"net"
+	"strconv"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/internal/admission/certs"
@@ -45,15 +45,15 @@ func (r *Replica) addWebhooks(ctx context.Context, mgr manager.Manager, o *Optio
 	if err != nil {
 		return err
 	}
-	server := webhook.NewServer(webhook.Options{Host: o.Webhooks.Host, Port: o.Webhooks.Port, TLSOpts: []func(*tls.Config){
-		func(c *tls.Config) { c.GetCertificate = certificate.Get },
-	}})
-	admission.Register(server, r.Webhooks...)
+	server := &admission.Server{
+		Address:     net.JoinHostPort(o.Webhooks.Host, strconv.Itoa(o.Webhooks.Port)),
+		Certificate: certificate.Get, Handlers: r.Webhooks,
+	}
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("adding the webhook server: %w", err)
 	}
 	return addReadyzChecks(mgr, map[string]healthz.Checker{
-		"webhook-certificate": certificate.Ready, "webhook-server": server.StartedChecker(),
+		"webhook-certificate": certificate.Ready, "webhook-server": server.Ready,
 	})
 }
 

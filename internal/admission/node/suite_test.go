@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
@@ -63,12 +62,9 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	taken, err := cluster.TakePorts(1)
 	Expect(err).NotTo(HaveOccurred())
 	certificate, ca := makeCertificate()
-	s := webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: taken[0], TLSOpts: []func(*tls.Config){
-		func(c *tls.Config) {
-			c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certificate, nil }
-		},
-	}})
-	admission.Register(s, &Webhook{Rules: rules.Set, Acting: engine.Acting, Clock: clock.RealClock{}})
+	s := &admission.Server{Address: fmt.Sprintf("127.0.0.1:%d", taken[0]),
+		Certificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certificate, nil },
+		Handlers:    []admission.Handler{&Webhook{Rules: rules.Set, Acting: engine.Acting, Clock: clock.RealClock{}}}}
 	Expect(mgr.Add(s)).To(Succeed())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(running) }()
@@ -76,7 +72,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 		stop()
 		Eventually(ended).Should(Receive(BeNil()))
 	})
-	Eventually(func() error { return s.StartedChecker()(nil) }).Should(Succeed())
+	Eventually(func() error { return s.Ready(nil) }).Should(Succeed())
 	_, err = server.ApplyConfig(ctx, cluster.Local(fmt.Sprintf("https://localhost:%d", taken[0]), ca),
 		cluster.MutatingWebhooks)
 	Expect(err).NotTo(HaveOccurred())

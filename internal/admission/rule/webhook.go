@@ -5,6 +5,7 @@ package rule
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -39,6 +40,9 @@ type Webhook struct {
 // Path implements admission.Handler.
 func (*Webhook) Path() string { return "/validate-rules" }
 
+// AtOnce implements admission.Expensive: a review reads pods and DaemonSets from the API server.
+func (*Webhook) AtOnce() int64 { return 4 }
+
 // Handle implements admission.Handler.
 func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.Response {
 	if req.Operation != admissionv1.Create && req.Operation != admissionv1.Update || req.SubResource != "" {
@@ -56,6 +60,9 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	}
 	if !obj.DeletionTimestamp.IsZero() || equality.Semantic.DeepEqual(old.Spec, obj.Spec) {
 		return admission.Allowed("")
+	}
+	if message := oversized(&obj.Spec); message != "" {
+		return webhooks.Unreadable("rule", errors.New(message))
 	}
 	rule := ruleset.Compile(obj, nil, w.Clock.Now())
 	set := w.Rules()
@@ -75,6 +82,29 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 		response.Warnings = append(response.Warnings, warning.String())
 	}
 	return response
+}
+
+// oversized returns which list of a spec is longer than the CRD's schema allows, or "". Such a spec comes from a client
+// that forges reviews, and is not compiled: that could take minutes.
+func oversized(spec *v1alpha1.NodeReadinessRuleSpec) string {
+	health := 0
+	if spec.Health != nil {
+		health = len(spec.Health.Checks)
+	}
+	for _, list := range []struct {
+		name       string
+		items, max int
+	}{
+		{"nodeSelector.matchLabels", len(spec.NodeSelector.MatchLabels), 64},
+		{"nodeSelector.matchExpressions", len(spec.NodeSelector.MatchExpressions), 64},
+		{"conditions", len(spec.Conditions), 32}, {"requirements", len(spec.Requirements), 30},
+		{"probes", len(spec.Probes), 16}, {"health.checks", health, 32}, {"rearmOn", len(spec.RearmOn), 4},
+	} {
+		if list.items > list.max {
+			return fmt.Sprintf("spec.%s has %d entries, and at most %d are allowed", list.name, list.items, list.max)
+		}
+	}
+	return ""
 }
 
 // refuse returns the faults for which the request is refused: only faults that the old version does not have.
