@@ -209,6 +209,7 @@ var _ = Describe("The heartbeat filter", func() {
 			"their annotation":    {build.WrapNode(base.Obj()).Annotation("theirs", "2"), false},
 			"our annotation":      {build.WrapNode(base.Obj()).Annotation(v1alpha1.RecordAnnotationPrefix+"u", "{}"), true},
 			"the override":        {build.WrapNode(base.Obj()).Annotation(v1alpha1.OverrideAnnotation, "Hold"), true},
+			"maintenance":         {build.WrapNode(base.Obj()).Annotation(v1alpha1.MaintenanceAnnotation, "disk"), true},
 			"a label":             {build.WrapNode(base.Obj()).Label("x", "2"), true},
 			"a taint":             {build.WrapNode(base.Obj()).Untaint("t"), true},
 			"a status":            {build.WrapNode(base.Obj()).Condition(cni, corev1.ConditionFalse, now), true},
