@@ -45,6 +45,9 @@ var (
 // large is how many stories are enough for every predicate to be decisive.
 const large = 2000
 
+// several is how many stories are enough for every fault.
+const several = 500
+
 // definitions are our CRD, and one that lacks some of its fields.
 func definitions(t testing.TB) world.Definitions {
 	t.Helper()
@@ -89,7 +92,7 @@ func TestStories(t *testing.T) {
 	var mu sync.Mutex
 	var wait sync.WaitGroup
 	var failures atomic.Int64
-	next, decisive, writes, played := *first, map[string]int{}, 0, 0
+	next, decisive, met, writes, played := *first, map[string]int{}, map[string]world.Met{}, 0, 0
 	began, before := time.Now(), cpu(t)
 	for range 2 {
 		wait.Go(func() {
@@ -107,6 +110,9 @@ func TestStories(t *testing.T) {
 				for name, n := range result.Decisive {
 					decisive[name] += n
 				}
+				for name, n := range result.Faults {
+					met[name] = world.Met{Requests: met[name].Requests + n.Requests, Patches: met[name].Patches + n.Patches}
+				}
 				writes += result.Writes
 				played++
 				mu.Unlock()
@@ -122,6 +128,13 @@ func TestStories(t *testing.T) {
 		played, float64(played)/time.Since(began).Seconds(), float64(played)/used.Seconds(), writes)
 	for _, name := range slices.Sorted(maps.Keys(decisive)) {
 		t.Logf("%-12s %d decisive", name, decisive[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(world.Faults)) {
+		n, patches := met[name], world.Faults[name]
+		t.Logf("%5d requests, %5d patches of nodes: %s", n.Requests, n.Patches, name)
+		if played >= several && (n.Requests < 20 || patches && n.Patches < 10) {
+			t.Errorf("of %d stories, %d requests and %d patches of nodes met: %s", played, n.Requests, n.Patches, name)
+		}
 	}
 	if played < large {
 		return

@@ -177,6 +177,25 @@ func (s *Server) List(k Kind) ([]*Object, int64) {
 	return out, s.version
 }
 
+// ListAt are the objects of a kind as they were at a version.
+func (s *Server) ListAt(k Kind, version int64) []*Object {
+	objects := maps.Clone(s.objects[k])
+	for _, e := range slices.Backward(s.log[k]) {
+		switch {
+		case e.Version <= version:
+		case e.Before != nil:
+			objects[e.Before.Key()] = e.Before
+		default:
+			delete(objects, e.After.Key())
+		}
+	}
+	out := make([]*Object, 0, len(objects))
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		out = append(out, s.shown(objects[name]))
+	}
+	return out
+}
+
 // Since are the events of a kind after a version.
 func (s *Server) Since(k Kind, version int64) []Event {
 	at, _ := slices.BinarySearchFunc(s.log[k], version+1, func(e Event, v int64) int { return int(e.Version - v) })

@@ -81,6 +81,8 @@ type store struct {
 	selects  func(*api.Object) bool
 	listed   bool
 	cut      bool       // it has to list again
+	resumes  bool       // it has to connect again, and brings nothing meanwhile
+	oldest   int64      // the version of the first list; 0: the present one
 	follows  *following // of pods
 	at       int64      // the version up to which it knows
 	cuts     int
@@ -107,6 +109,18 @@ func (q *queued) HasSyncedChecker() toolscache.DoneChecker { return nil }
 
 func newStore(kind api.Kind, selects func(*api.Object) bool) *store {
 	return &store{kind: kind, selects: selects, objects: map[string]*api.Object{}}
+}
+
+// newStore is a store whose first list may be older than what the former process had seen.
+func (r *Replica) newStore(kind api.Kind, selects func(*api.Object) bool) *store {
+	s := newStore(kind, selects)
+	if r.oldest > 0 {
+		s.oldest = r.oldest
+		if former := r.former[kind]; former > s.oldest && r.server.Newer(kind, s.oldest) {
+			r.World.Met("a list is older than what the former process had seen", string(kind))
+		}
+	}
+	return s
 }
 
 func (s *store) subscribe(h toolscache.ResourceEventHandler) *queued {
@@ -138,6 +152,10 @@ func (s *store) stale() bool { return !s.listed || s.cut }
 func (s *store) pull(server *api.Server, n int) {
 	if s.stale() || s.kind == api.Rules && s.cuts != server.Cuts() {
 		s.relist(server)
+		return
+	}
+	if s.resumes {
+		s.resumes = false
 		return
 	}
 	for _, e := range server.Since(s.kind, s.at) {
@@ -174,6 +192,9 @@ func (s *store) apply(before, after *api.Object) {
 func (s *store) relist(server *api.Server) {
 	objects, version := server.List(s.kind)
 	first := !s.listed
+	if first && s.oldest > 0 {
+		objects, version = server.ListAt(s.kind, s.oldest), s.oldest
+	}
 	s.listed, s.cut, s.at, s.cuts = true, false, version, server.Cuts()
 	gone := maps.Clone(s.objects)
 	for _, o := range objects {
@@ -271,7 +292,7 @@ func (r *Replica) cached(kind api.Kind) api.Kind {
 		return kind
 	}
 	r.World.Watches(kind, "", "")
-	r.stores[kind] = newStore(kind, nil)
+	r.stores[kind] = r.newStore(kind, nil)
 	return kind
 }
 
@@ -280,6 +301,9 @@ type live struct{ replica *Replica }
 
 func (l live) Get(_ context.Context, key client.ObjectKey, out client.Object, _ ...client.GetOption) error {
 	kind := kindOf(out)
+	if err := l.replica.unread(kind); err != nil {
+		return err
+	}
 	object := l.replica.server.Get(kind, toolscache.NamespacedNameAsObjectName(key).String())
 	l.replica.claimed(object)
 	return found(kind, object, key, out, typed)
@@ -287,6 +311,9 @@ func (l live) Get(_ context.Context, key client.ObjectKey, out client.Object, _ 
 
 func (l live) List(_ context.Context, out client.ObjectList, options ...client.ListOption) error {
 	kind := kindOf(out)
+	if err := l.replica.unread(kind); err != nil {
+		return err
+	}
 	objects, _ := l.replica.server.List(kind)
 	for _, o := range objects {
 		if kind == api.Rules && l.replica.heard.rules[o.Key()] != nil {
@@ -295,6 +322,16 @@ func (l live) List(_ context.Context, out client.ObjectList, options ...client.L
 		l.replica.claimed(o)
 	}
 	return list(objects, out, typed, options)
+}
+
+// unread lets a live read fail, if it is to.
+func (r *Replica) unread(k api.Kind) error {
+	if r.Unread == 0 {
+		return nil
+	}
+	r.Unread--
+	r.World.Met("a live read fails", string(k))
+	return apierrors.NewInternalError(fmt.Errorf("etcd has no leader"))
 }
 
 // claimed notes a NodeClaim that was read.

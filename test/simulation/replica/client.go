@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -31,7 +32,10 @@ const (
 	Refused  Fate = "refused with 409"
 	Throttle Fate = "refused with 429"
 	Broken   Fate = "refused with 500"
+	Spoilt   Fate = "applied, and answered with 500"
 	Killed   Fate = "applied, and the process is killed"
+	Dead     Fate = "lost, and the process is killed"
+	Late     Fate = "under way, and the process is killed"
 )
 
 // Write is a request of a replica that waits for its fate.
@@ -39,7 +43,9 @@ type Write struct {
 	api.Request
 	Replica *Replica
 	// View is what the replica was shown when it made the write.
-	View   *model.View
+	View *model.View
+	// Sent is when it was made.
+	Sent   time.Time
 	task   *task
 	object *api.Object
 	err    error
@@ -124,7 +130,7 @@ func (w writer) do(r api.Request, obj client.Object) error {
 	if t == nil {
 		panic("a write outside of a reconciler: " + r.Name)
 	}
-	write := &Write{Request: r, Replica: w.replica, task: t}
+	write := &Write{Request: r, Replica: w.replica, Sent: w.replica.World.Now(), task: t}
 	if rule, ok := obj.(*v1alpha1.NodeReadinessRule); r.Kind == api.Nodes || r.Kind == api.NodeClaims ||
 		ok && rule.Status.Replacements != nil {
 		write.View = w.replica.view()
@@ -166,8 +172,13 @@ func (w *Write) Meet(fate Fate, do func(api.Request) (*api.Object, error)) {
 		w.err = apierrors.NewTooManyRequests("busy", 1)
 	case Broken:
 		w.err = apierrors.NewInternalError(fmt.Errorf("etcd has no leader"))
-	case Killed:
+	case Spoilt:
 		apply()
+		w.object, w.err = nil, apierrors.NewInternalError(fmt.Errorf("etcdserver: request timed out"))
+	case Killed, Dead, Late:
+		if fate == Killed {
+			apply()
+		}
 		w.Replica.Kill()
 		return
 	default:

@@ -42,7 +42,7 @@ func (f followers) Follow(_ context.Context, w *evidence.Watch) evidence.Informe
 		return pod.Namespace == w.Namespace && chosen.Matches(labels.Set(pod.Labels)) && running.Matches(podFields(pod))
 	}
 	out := &following{watch: w, replica: f.replica, key: w.Namespace + "/" + w.Options.LabelSelector,
-		store: newStore(api.Pods, selects)}
+		store: f.replica.newStore(api.Pods, selects)}
 	out.store.follows = out
 	f.replica.World.Watches(api.Pods, w.Namespace, w.Options.LabelSelector)
 	q := out.store.subscribe(nil)

@@ -7,7 +7,6 @@ package replica
 
 import (
 	"context"
-	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -36,10 +35,14 @@ type Replica struct {
 	Up, Leads, Deposed bool
 	// Parked are the writes that wait for their fate, in the order in which they were made.
 	Parked []*Write
+	// Unread is how many of the next reads past the cache fail.
+	Unread int
 	// World is what surrounds the process.
 	World *World
 
-	process int // counts the processes of all replicas
+	former  map[api.Kind]int64 // the version of which the former process knew
+	oldest  int64              // the version of the first lists; 0: the present one
+	process int                // counts the processes of all replicas
 	started time.Time
 	heard   *ears
 	server  *api.Server
@@ -67,6 +70,8 @@ type World struct {
 	Forbidden func() bool
 	// Watches is told of each watch of pods, and of reads and writes of pods and NodeClaims that would start one.
 	Watches func(kind api.Kind, namespace, labels string)
+	// Met is told of each fault that changed what happened, but those of writes.
+	Met func(fault, kind string)
 	// Webhooks is whether the webhooks are installed.
 	Webhooks bool
 }
@@ -110,6 +115,13 @@ func (r *Replica) Now() time.Time { return r.World.Now() }
 // Since is the time since another one, by the process's clock.
 func (r *Replica) Since(t time.Time) time.Duration { return r.Now().Sub(t) }
 
+// StartBehind starts the process. Its first lists come from an API server that is so many versions behind.
+func (r *Replica) StartBehind(versions int) {
+	_, now := r.server.List(api.CRDs)
+	r.oldest = max(1, now-int64(versions))
+	r.Start()
+}
+
 // Start starts the process.
 func (r *Replica) Start() {
 	r.Up, r.started = true, r.Now()
@@ -118,7 +130,7 @@ func (r *Replica) Start() {
 		pruned: map[string]bool{}, seen: map[types.UID]*v1alpha1.NodeReadinessRule{}}
 	r.stores = map[api.Kind]*store{}
 	for _, k := range []api.Kind{api.Nodes, api.Rules, api.CRDs} {
-		r.stores[k] = newStore(k, nil)
+		r.stores[k] = r.newStore(k, nil)
 	}
 	r.evidence, r.minimum, r.tasks = map[string]*following{}, map[api.Kind]int64{}, map[*task]bool{}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
@@ -168,7 +180,13 @@ func (r *Replica) Kill() {
 	for t := range r.tasks {
 		t.stop()
 	}
-	*r = Replica{process: r.process, World: r.World, server: r.server}
+	former := map[api.Kind]int64{}
+	for _, k := range api.Kinds {
+		for _, s := range r.watched(k) {
+			former[k] = max(former[k], s.at)
+		}
+	}
+	*r = Replica{process: r.process, World: r.World, server: r.server, former: former}
 }
 
 // Lead makes the process the leader: its controllers start.
@@ -247,10 +265,14 @@ func (r *Replica) Deliver(k api.Kind, n int) {
 	}
 }
 
-// Cut cuts the watches of a kind: they list again.
-func (r *Replica) Cut(k api.Kind) {
+// Cut cuts the watches of a kind: they list again, or resume, and bring nothing until then.
+func (r *Replica) Cut(k api.Kind, resume bool) {
 	for _, s := range r.watched(k) {
-		s.cut = true
+		if s.listed && r.server.Newer(k, s.at) {
+			r.World.Met(map[bool]string{true: "a watch is cut while events wait, and resumes",
+				false: "a watch is cut while events wait, and lists anew"}[resume], string(k))
+		}
+		s.cut, s.resumes = s.cut || !resume, resume
 	}
 }
 
@@ -298,115 +320,6 @@ func (r *Replica) Background() {
 		r.background = r.background[1:]
 		f()
 	}
-}
-
-// Work starts on the k-th request that is ready. It reports false if there is none.
-func (r *Replica) Work(k int) bool {
-	type ready struct {
-		controller *controller
-		request    reconcile.Request
-	}
-	var all []ready
-	for _, c := range r.controllers {
-		if r.begun && !r.Deposed && c.source.HasSynced() {
-			for _, request := range c.queue.due() {
-				all = append(all, ready{c, request})
-			}
-		}
-	}
-	if len(all) == 0 {
-		return false
-	}
-	next := all[k%len(all)]
-	delete(next.controller.queue.ready, next.request)
-	next.controller.queue.working[next.request] = true
-	r.start(next.controller, next.request)
-	return true
-}
-
-func (r *Replica) start(c *controller, request reconcile.Request) {
-	t := &task{controller: c, request: request}
-	ctx := r.ctx
-	t.next, t.stop = iter.Pull(func(yield func(*Write) bool) {
-		defer func() {
-			if p := recover(); p != nil {
-				if _, ok := p.(killed); !ok {
-					panic(p)
-				}
-			}
-		}()
-		t.yield = yield
-		deepen(0)
-		result, err := c.reconciler.Reconcile(ctx, request)
-		c.queue.done(request, result, err)
-	})
-	r.tasks[t] = true
-	r.resume(t)
-}
-
-// deepen makes room on the stack of a coroutine at once. Otherwise the stack is copied several times while it grows.
-//
-//go:noinline
-func deepen(at int) byte {
-	var room [30 << 10]byte
-	return room[at]
-}
-
-// resume lets a task go on until its next write, or its end.
-func (r *Replica) resume(t *task) {
-	if !r.tasks[t] {
-		return
-	}
-	r.current = t
-	w, more := t.next()
-	r.current = nil
-	if !more {
-		delete(r.tasks, t)
-		return
-	}
-	r.Parked = append(r.Parked, w)
-}
-
-// Idle reports whether nothing is left to do before the next deadline: no event, no request, no write.
-func (r *Replica) Idle() bool {
-	if !r.Up {
-		return true
-	}
-	if len(r.Parked) > 0 || len(r.background) > 0 {
-		return false
-	}
-	for _, k := range api.Kinds {
-		for _, s := range r.watched(k) {
-			if s.behind(r.server) && (s.follows == nil || s.follows.failed == "" || !r.World.Forbidden()) {
-				return false
-			}
-			for _, q := range s.handlers {
-				if len(q.pending) > 0 {
-					return false
-				}
-			}
-		}
-	}
-	for _, c := range r.controllers {
-		if r.begun && !r.Deposed && len(c.queue.due()) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// Next is the process's next deadline; zero, if it has none.
-func (r *Replica) Next() time.Time {
-	var all []time.Time
-	for _, t := range r.timers {
-		all = append(all, t.at)
-	}
-	for _, c := range r.controllers {
-		if !r.Deposed {
-			all = append(all, c.queue.next())
-		}
-	}
-	return earliest(all...)
 }
 
 // silent records no events.

@@ -4,7 +4,6 @@
 package script
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 )
@@ -65,11 +64,12 @@ func (g *generator) add(s ...Step) { g.script.Steps = append(g.script.Steps, s..
 
 // choose says which actors take part: each seed leaves about a third out.
 func (g *generator) choose() {
-	g.actors = []weighted{{60, (*generator).machinery}, {12, (*generator).reporters}, {6, (*generator).time}}
+	g.actors = []weighted{{60, (*generator).machinery}, {12, (*generator).reporters}, {6, (*generator).time},
+		{6, (*generator).fates}, {3, (*generator).watches}}
 	for _, a := range []weighted{
-		{6, (*generator).fates}, {3, (*generator).restarts}, {4, (*generator).reboots}, {4, (*generator).membership},
+		{3, (*generator).restarts}, {4, (*generator).reboots}, {4, (*generator).membership},
 		{4, (*generator).edits}, {3, (*generator).deletion}, {3, (*generator).people}, {6, (*generator).pods},
-		{1, (*generator).definition}, {2, (*generator).watches}, {3, (*generator).outages}, {3, (*generator).intruders},
+		{1, (*generator).definition}, {3, (*generator).outages}, {3, (*generator).intruders},
 		{3, (*generator).replacements},
 	} {
 		if g.IntN(3) > 0 {
@@ -141,19 +141,6 @@ func (g *generator) reporters() {
 }
 
 func (g *generator) time() { g.add(Step{Do: "pass", N: one(g, 1, 1, 5, 12, 30, 61, 130, 700)}) }
-
-func (g *generator) fates() {
-	fate := one(g, "applied, but the answer is lost", "lost on its way", "applied twice", "refused with 409",
-		"refused with 429",
-		"refused with 500", "applied, and the process is killed")
-	g.add(Step{Do: "answer", Replica: g.replica(), N: g.IntN(3), Of: fate})
-}
-
-func (g *generator) restarts() {
-	g.add(Step{Do: one(g, "kill", "kill", "down", "up", "handover"), Replica: g.replica()})
-}
-
-func (g *generator) watches() { g.add(Step{Do: "cut", Replica: g.replica(), Of: g.kind()}) }
 
 // reboots are those of one node, or of nodes in service while no replica runs: their pods start before kubelet reports
 // Ready, and some of what was reported is lost.
@@ -334,89 +321,4 @@ func (g *generator) definition() {
 func (g *generator) deletion() {
 	r := g.rule()
 	g.add(Step{Do: one(g, "rule.delete", "rule.create"), Rule: r, Value: g.spec(r)})
-}
-
-func (g *generator) edits() {
-	patch := one(g,
-		`{"dryRun":true}`, `{"dryRun":null}`, `{"suspend":true}`, `{"suspend":null}`, `{"maxUnavailable":1}`,
-		`{"maxUnavailable":null}`,
-		`{"taint":{"key":"example.com/t2"}}`, `{"taint":{"value":"v2"}}`,
-		`{"nodeSelector":{"matchLabels":{"example.com/pool":"b"}}}`,
-		`{"nodeSelector":{"matchLabels":{"example.com/pool":"a"}}}`,
-		`{"conditions":[{"type":"example.com/B","requiredStatus":"True"}]}`,
-		`{"requirements":[{"name":"pods","pods":{"namespace":"apps",`+
-			`"selector":{"matchExpressions":[{"key":"app","operator":"In","values":["x"]}]}}}]}`,
-		`{"requirements":[{"name":"pods","pods":{"namespace":"apps",`+
-			`"selector":{"matchExpressions":[{"key":"app","operator":"In","values":["not valid!"]}]}}}]}`,
-		`{"evictionGuard":{"maxHoldSeconds":60}}`, `{"evictionGuard":null}`,
-		`{"publish":{"conditionType":"example.com/P"}}`, `{"publish":null}`, `{"requirements":null}`)
-	if g.IntN(14) == 0 {
-		patch = fmt.Sprintf(`{"requirements":[{"name":"other","ruleSatisfied":{"name":"r%d"}}]}`, g.rule())
-	}
-	g.add(Step{Do: "rule.edit", Rule: g.rule(), Value: patch})
-}
-
-// spec is a rule's spec.
-func (g *generator) spec(rule int) string {
-	type object = map[string]any
-	spec := object{"nodeSelector": object{"matchLabels": object{"example.com/pool": one(g, "a", "a", "b")}}}
-	spec["taint"] = object{"key": one(g, "example.com/t1", "example.com/t1", "example.com/t2", "example.com/t3"),
-		"value": one(g, "", "v1"), "effect": one(g, "NoSchedule", "NoSchedule", "NoExecute")}
-	bootstrap := g.IntN(4) == 0
-	spec["enforcementMode"] = "continuous"
-	if bootstrap {
-		spec["enforcementMode"] = "bootstrap-only"
-	}
-	if g.IntN(3) == 0 {
-		spec["evictionGuard"] = object{"maxHoldSeconds": one(g, 20, 60, 600)}
-	}
-	condition := object{"type": one(g, "example.com/A", "example.com/A", "example.com/B", "Ready"),
-		"requiredStatus": one(g, "True", "True", "True", "False")}
-	if g.IntN(5) == 0 {
-		condition["maxAgeSeconds"] = 900
-	}
-	spec["conditions"] = []any{condition}
-	if g.IntN(3) == 0 {
-		requirement := object{"name": "pods", "pods": object{"namespace": "apps",
-			"selector": object{"matchLabels": object{"app": one(g, "x", "x", "y")}}}}
-		switch g.IntN(6) {
-		case 0:
-			requirement = object{"name": "gpu", "resource": object{"name": "example.com/gpu", "minimum": "1"}}
-		case 1, 2:
-			requirement = object{"name": "other", "ruleSatisfied": object{"name": fmt.Sprintf("r%d", 1+g.IntN(MaxRules))}}
-		}
-		spec["requirements"] = []any{requirement}
-		if g.IntN(3) > 0 {
-			delete(spec, "conditions")
-		} else if !bootstrap && g.IntN(3) == 0 {
-			spec["conditionPolicy"] = "anyOf"
-		}
-	}
-	g.options(spec)
-	if g.IntN(4) == 0 {
-		spec["timeout"] = object{"seconds": 60, "action": "Replace", "replace": json.RawMessage(g.replace(rule, false))}
-	}
-	raw, err := json.Marshal(spec)
-	if err != nil {
-		panic(err)
-	}
-	return string(raw)
-}
-
-// options adds what a rule may have besides.
-func (g *generator) options(spec map[string]any) {
-	maybe := func(of int, key string, value any) {
-		if g.IntN(of) == 0 {
-			spec[key] = value
-		}
-	}
-	maybe(4, "rearmOn", []any{"Reboot"})
-	maybe(3, "existingNodes", one(g, "None", "None", "Idle"))
-	maybe(3, "maxUnavailable", one[any](g, 1, "50%", 0))
-	maybe(4, "stabilization", map[string]any{one(g, "readySeconds", "unreadySeconds"): 10})
-	maybe(5, "timeout", map[string]any{"seconds": 60, "action": one(g, "Release", "Keep")})
-	maybe(12, "dryRun", true)
-	maybe(12, "suspend", true)
-	maybe(6, "completionAnnotation", "example.com/completed")
-	maybe(4, "publish", map[string]any{"conditionType": one(g, "example.com/P", "example.com/P", "example.com/Q")})
 }

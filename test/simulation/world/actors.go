@@ -49,15 +49,29 @@ func (w *World) do(s *script.Step) {
 		}
 	case "answer":
 		w.answer(r, s.N, replica.Fate(s.Of))
+	case "begin":
+		begin(r)
+	case "settle":
+		w.settle(r)
+	case "land":
+		w.land(s.N)
+	case "unread":
+		if r.Up {
+			r.Unread = s.N
+		}
 	case "pass":
 		w.now = w.now.Add(time.Duration(s.N) * time.Second)
 	case "calm":
 		w.calm()
 	case "cut":
-		r.Cut(api.Kind(s.Of))
+		r.Cut(api.Kind(s.Of), s.Value == "resumes")
 	case "kill":
 		r.Kill()
-		r.Start()
+		if s.N > 0 {
+			r.StartBehind(s.N)
+		} else {
+			r.Start()
+		}
 	case "down":
 		r.Kill()
 	case "up":

@@ -7,7 +7,6 @@ package world
 
 import (
 	"fmt"
-	"hash/fnv"
 	"strings"
 	"time"
 
@@ -58,6 +57,8 @@ type World struct {
 	reviews     int
 	writes      int
 	digest      uint64
+	late        []*replica.Write // of processes that are gone
+	faults      map[string]Met
 }
 
 // Result is what became of a story.
@@ -69,6 +70,8 @@ type Result struct {
 	Digest uint64
 	// Decisive counts, by predicate, how often it had something to say.
 	Decisive map[string]int
+	// Faults counts what met a fault that changed what happened.
+	Faults map[string]Met
 	// Starts is how many starts of nodes the operator may have counted, by rule.
 	Starts map[string]int
 }
@@ -76,12 +79,13 @@ type Result struct {
 // Play plays a script to its end.
 func Play(s *script.Script, definitions Definitions) Result {
 	w := &World{definitions: definitions, script: s, now: start, served: "ours", boots: map[int]int{},
-		lost: map[int]bool{}, evicted: map[types.UID]string{}}
+		lost: map[int]bool{}, evicted: map[types.UID]string{}, faults: map[string]Met{}}
 	w.Model = model.New(w.time)
 	w.server = api.New(w.time, definitions.CRDs["ours"])
 	w.server.Admit = w.admit
 	around := &replica.World{Server: w.server, Now: w.time, Forbidden: func() bool { return w.forbidden },
 		Watches:  func(k api.Kind, in, labels string) { w.Model.Watches(string(k), in, labels) },
+		Met:      func(fault, kind string) { w.met(fault, kind, false) },
 		Webhooks: s.Webhooks}
 	for i := range max(1, s.Replicas) {
 		r := replica.New(i, around)
@@ -91,7 +95,7 @@ func Play(s *script.Script, definitions Definitions) Result {
 	w.elect()
 	w.run()
 	return Result{Failure: w.Model.Failure, Writes: w.writes, Digest: w.digest, Decisive: w.Model.Decisive,
-		Starts: w.Model.Starts}
+		Faults: w.faults, Starts: w.Model.Starts}
 }
 
 func (w *World) time() time.Time { return w.now }
@@ -125,7 +129,10 @@ func (w *World) elect() {
 
 // rest lets everything come to rest, without further faults, and asks the model about the end.
 func (w *World) rest() {
-	w.forbidden = false
+	w.forbidden, w.late = false, nil
+	for _, r := range w.replicas {
+		r.Unread = 0
+	}
 	w.serve("ours", false)
 	w.recover()
 	w.wrote = w.now
@@ -201,40 +208,34 @@ func (w *World) calm() {
 }
 
 func (w *World) turn(r *replica.Replica) {
-	for _, k := range api.Kinds {
-		r.Deliver(k, -1)
-		r.NotifyAll(k)
-	}
-	r.Background()
+	tell(r)
 	for r.Work(0) {
 		w.drain(r)
 	}
 	w.drain(r)
 }
 
-// answer lets the k-th parked write of a replica meet its fate. A write that is not there has none.
-func (w *World) answer(r *replica.Replica, k int, fate replica.Fate) {
-	if len(r.Parked) == 0 {
-		return
+// tell delivers everything to a replica, and tells all of its handlers.
+func tell(r *replica.Replica) {
+	for _, k := range api.Kinds {
+		r.Deliver(k, -1)
+		r.NotifyAll(k)
 	}
-	k %= len(r.Parked)
-	write := r.Parked[k]
-	r.Parked = append(r.Parked[:k:k], r.Parked[k+1:]...)
-	write.Meet(fate, func(req api.Request) (*api.Object, error) {
-		before := w.server.Get(req.Kind, write.Key())
-		object, err := w.server.Do(req)
-		after := w.server.Get(req.Kind, write.Key())
-		if err != nil || before == after {
-			return object, err
-		}
-		w.wrote = w.now
-		w.writes++
-		body := fnv.New64a()
-		_, _ = body.Write(req.Body)
-		w.digest = w.digest*31 + body.Sum64()
-		w.Model.Move(string(req.Kind), document(before), document(after), write.View)
-		return object, nil
-	})
+	r.Background()
+}
+
+// begin starts all work that a replica has to do, and finishes none: its writes wait for their fates.
+func begin(r *replica.Replica) {
+	tell(r)
+	for r.Work(0) {
+	}
+}
+
+// settle lets one replica do everything that it has to do now.
+func (w *World) settle(r *replica.Replica) {
+	for turn := 0; turn < maxTurns && !r.Idle() && w.Model.Failure == ""; turn++ {
+		w.turn(r)
+	}
 }
 
 // document is an object for the model, nil for none.

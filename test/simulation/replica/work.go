@@ -1,0 +1,122 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replica
+
+import (
+	"iter"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodegate/nodegate/test/simulation/api"
+)
+
+// Work starts on the k-th request that is ready. It reports false if there is none.
+func (r *Replica) Work(k int) bool {
+	type ready struct {
+		controller *controller
+		request    reconcile.Request
+	}
+	var all []ready
+	for _, c := range r.controllers {
+		if r.begun && !r.Deposed && c.source.HasSynced() {
+			for _, request := range c.queue.due() {
+				all = append(all, ready{c, request})
+			}
+		}
+	}
+	if len(all) == 0 {
+		return false
+	}
+	next := all[k%len(all)]
+	delete(next.controller.queue.ready, next.request)
+	next.controller.queue.working[next.request] = true
+	r.start(next.controller, next.request)
+	return true
+}
+
+func (r *Replica) start(c *controller, request reconcile.Request) {
+	t := &task{controller: c, request: request}
+	ctx := r.ctx
+	t.next, t.stop = iter.Pull(func(yield func(*Write) bool) {
+		defer func() {
+			if p := recover(); p != nil {
+				if _, ok := p.(killed); !ok {
+					panic(p)
+				}
+			}
+		}()
+		t.yield = yield
+		deepen(0)
+		result, err := c.reconciler.Reconcile(ctx, request)
+		c.queue.done(request, result, err)
+	})
+	r.tasks[t] = true
+	r.resume(t)
+}
+
+// deepen makes room on the stack of a coroutine at once. Otherwise the stack is copied several times while it grows.
+//
+//go:noinline
+func deepen(at int) byte {
+	var room [30 << 10]byte
+	return room[at]
+}
+
+// resume lets a task go on until its next write, or its end.
+func (r *Replica) resume(t *task) {
+	if !r.tasks[t] {
+		return
+	}
+	r.current = t
+	w, more := t.next()
+	r.current = nil
+	if !more {
+		delete(r.tasks, t)
+		return
+	}
+	r.Parked = append(r.Parked, w)
+}
+
+// Idle reports whether nothing is left to do before the next deadline: no event, no request, no write.
+func (r *Replica) Idle() bool {
+	if !r.Up {
+		return true
+	}
+	if len(r.Parked) > 0 || len(r.background) > 0 {
+		return false
+	}
+	for _, k := range api.Kinds {
+		for _, s := range r.watched(k) {
+			if s.behind(r.server) && (s.follows == nil || s.follows.failed == "" || !r.World.Forbidden()) {
+				return false
+			}
+			for _, q := range s.handlers {
+				if len(q.pending) > 0 {
+					return false
+				}
+			}
+		}
+	}
+	for _, c := range r.controllers {
+		if r.begun && !r.Deposed && len(c.queue.due()) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Next is the process's next deadline; zero, if it has none.
+func (r *Replica) Next() time.Time {
+	var all []time.Time
+	for _, t := range r.timers {
+		all = append(all, t.at)
+	}
+	for _, c := range r.controllers {
+		if !r.Deposed {
+			all = append(all, c.queue.next())
+		}
+	}
+	return earliest(all...)
+}

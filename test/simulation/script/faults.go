@@ -1,0 +1,61 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package script
+
+// fates lets writes meet faults. Something changes before, everything is delivered and all work is started, so that
+// writes are under way.
+func (g *generator) fates() {
+	r := g.replica()
+	if g.IntN(3) > 0 {
+		g.reporters()
+	}
+	g.add(Step{Do: "begin", Replica: r})
+	for range 1 + g.IntN(3) {
+		g.fate(r)
+	}
+}
+
+func (g *generator) fate(r int) {
+	switch n := g.IntN(3); g.IntN(12) {
+	case 0:
+		g.add(Step{Do: "answer", Replica: r, N: n, Of: one(g, "applied, and the process is killed",
+			"lost, and the process is killed")}, Step{Do: "up", Replica: r})
+	case 1: // the write lands before or after the next process has looked
+		g.add(Step{Do: "answer", Replica: r, N: n, Of: "under way, and the process is killed"}, Step{Do: "up", Replica: r})
+		if g.IntN(2) == 0 {
+			g.add(Step{Do: "settle", Replica: g.replica()})
+		}
+		g.add(Step{Do: "pass", N: one(g, 0, 1, 12, 30)}, Step{Do: "land"})
+	case 2, 3: // the next leader has counted, and its own writes are under way, or have been made
+		g.add(Step{Do: "handover", Replica: 1 - r}, Step{Do: one(g, "begin", "begin", "begin", "settle"), Replica: 1 - r},
+			Step{Do: "answer", Replica: r, N: n, Of: "answered"}, Step{Do: "answer", Replica: r, N: n, Of: "answered"},
+			Step{Do: "settle", Replica: 1 - r}, Step{Do: "kill", Replica: r})
+	default:
+		g.add(Step{Do: "answer", Replica: r, N: n, Of: one(g, "applied, but the answer is lost", "lost on its way",
+			"applied twice", "refused with 409", "refused with 429", "refused with 500", "applied, and answered with 500")})
+	}
+}
+
+// restarts are those of processes, whose lists may be old.
+func (g *generator) restarts() {
+	s := Step{Do: one(g, "kill", "kill", "kill", "down", "up", "handover"), Replica: g.replica()}
+	if s.Do == "kill" {
+		s.N = one(g, 0, 0, 2, 5, 20)
+	}
+	g.add(s)
+}
+
+// watches cuts watches, also while events wait, and lets reads past the cache fail.
+func (g *generator) watches() {
+	r := g.replica()
+	switch g.IntN(3) {
+	case 0:
+		g.reporters()
+		g.add(Step{Do: "cut", Replica: r, Of: g.kind(), Value: one(g, "", "resumes")})
+	case 1:
+		g.add(Step{Do: "cut", Replica: r, Of: g.kind(), Value: one(g, "", "resumes")})
+	default:
+		g.add(Step{Do: "unread", Replica: r, N: one(g, 1, 1, 2, 5)})
+	}
+}

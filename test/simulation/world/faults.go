@@ -1,0 +1,115 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"hash/fnv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/nodegate/nodegate/test/simulation/api"
+	"github.com/nodegate/nodegate/test/simulation/replica"
+)
+
+// underWay is for how long a request of a process that is gone may still reach the API server.
+const underWay = time.Minute
+
+// Met is what met a fault.
+type Met struct {
+	// Requests is how many requests there were; Patches is how many of these were patches of nodes.
+	Requests, Patches int
+}
+
+// The faults that are no fates, as the table of faults has them.
+const (
+	landed  = "a write of a killed process lands later"
+	deposed = "a write of a deposed leader lands after the next one has counted"
+	changed = "the object changed while the patch was under way (422)"
+)
+
+// Faults are the faults that random stories must meet. True are those that patches of nodes meet.
+var Faults = map[string]bool{
+	string(replica.Refused): true, string(replica.Throttle): true, string(replica.Broken): true,
+	string(replica.Spoilt): true, string(replica.Lost): true, string(replica.Never): true, string(replica.Twice): true,
+	string(replica.Killed): true, string(replica.Dead): true, landed: true, deposed: true, changed: true,
+	"a live read fails": false, "a list is older than what the former process had seen": false,
+	"a watch is cut while events wait, and resumes": false, "a watch is cut while events wait, and lists anew": false,
+}
+
+// met counts a fault that changed what happened.
+func (w *World) met(fault, kind string, patch bool) {
+	m := w.faults[fault]
+	m.Requests++
+	if patch && kind == string(api.Nodes) {
+		m.Patches++
+	}
+	w.faults[fault] = m
+}
+
+// answer lets the k-th parked write of a replica meet its fate. A write that is not there has none.
+func (w *World) answer(r *replica.Replica, k int, fate replica.Fate) {
+	if len(r.Parked) == 0 {
+		return
+	}
+	k %= len(r.Parked)
+	write, leads := r.Parked[k], !r.Deposed
+	r.Parked = append(r.Parked[:k:k], r.Parked[k+1:]...)
+	if fate == replica.Late {
+		w.late = append(w.late, write)
+	}
+	tries, moved, failed := 0, 0, false
+	write.Meet(fate, func(req api.Request) (*api.Object, error) {
+		before := w.writes
+		object, err := w.apply(write, req)
+		tries++
+		moved += w.writes - before
+		failed = err != nil
+		if !leads && w.writes > before {
+			w.met(deposed, string(req.Kind), req.Verb == "patch")
+		}
+		if fate == replica.Through && req.Patch != "" && apierrors.IsInvalid(err) {
+			w.met(changed, string(req.Kind), true)
+		}
+		return object, err
+	})
+	if fate == replica.Late || fate == replica.Through || tries > 0 && moved == 0 ||
+		fate == replica.Twice && moved == 1 && !failed {
+		return // as without the fault
+	}
+	w.met(string(fate), string(write.Kind), write.Verb == "patch")
+}
+
+// land lets the k-th write of a process that is gone reach the API server.
+func (w *World) land(k int) {
+	if len(w.late) == 0 {
+		return
+	}
+	k %= len(w.late)
+	write, before := w.late[k], w.writes
+	w.late = append(w.late[:k:k], w.late[k+1:]...)
+	if w.now.Sub(write.Sent) > underWay {
+		return
+	}
+	if _, err := w.apply(write, write.Request); err == nil && w.writes > before {
+		w.met(landed, string(write.Kind), write.Verb == "patch")
+	}
+}
+
+// apply carries out a write of a replica, and lets the model judge it.
+func (w *World) apply(write *replica.Write, req api.Request) (*api.Object, error) {
+	before := w.server.Get(req.Kind, write.Key())
+	object, err := w.server.Do(req)
+	after := w.server.Get(req.Kind, write.Key())
+	if err != nil || before == after {
+		return object, err
+	}
+	w.wrote = w.now
+	w.writes++
+	body := fnv.New64a()
+	_, _ = body.Write(req.Body)
+	w.digest = w.digest*31 + body.Sum64()
+	w.Model.Move(string(req.Kind), document(before), document(after), write.View)
+	return object, nil
+}
