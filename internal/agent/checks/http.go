@@ -49,7 +49,7 @@ func HTTP(name string, a *v1alpha1.HTTPGetAction, dialer *net.Dialer) (Check, er
 	if err != nil {
 		return Check{}, err
 	}
-	target := actionURL(a)
+	target := actionURL(a).String()
 	client := newHTTPClient(&tls.Config{
 		InsecureSkipVerify: a.InsecureSkipVerify, //nolint:gosec // by the user's request; the kubelet's probes always do
 		ServerName:         a.ServerName,
@@ -61,7 +61,7 @@ func HTTP(name string, a *v1alpha1.HTTPGetAction, dialer *net.Dialer) (Check, er
 	return Check{Name: name, Run: func(ctx context.Context) Result {
 		code, err := get(ctx, client, target, header)
 		if err != nil {
-			return Fail(DialReason(err))
+			return Fail(actionAddress(a) + ": " + DialReason(err))
 		}
 		if !expected.contains(code) {
 			return Fail(fmt.Sprintf("HTTP status %d", code))
@@ -70,12 +70,18 @@ func HTTP(name string, a *v1alpha1.HTTPGetAction, dialer *net.Dialer) (Check, er
 	}}, nil
 }
 
-func actionURL(a *v1alpha1.HTTPGetAction) string {
-	host, scheme := cmp.Or(a.Host, "127.0.0.1"), cmp.Or(strings.ToLower(a.Scheme), "http")
-	path, query, _ := strings.Cut(a.Path, "?")
-	u := url.URL{Scheme: scheme, Host: net.JoinHostPort(host, strconv.Itoa(int(a.Port))), Path: cmp.Or(path, "/"),
-		RawQuery: query}
-	return u.String()
+// actionURL returns the URL of a request. Like the kubelet, it takes an encoded path as it is.
+func actionURL(a *v1alpha1.HTTPGetAction) *url.URL {
+	u, err := url.ParseRequestURI(cmp.Or(a.Path, "/"))
+	if err != nil { // such as a percent sign that encodes nothing
+		u = &url.URL{Path: a.Path}
+	}
+	u.Scheme, u.Host = cmp.Or(strings.ToLower(a.Scheme), "http"), actionAddress(a)
+	return u
+}
+
+func actionAddress(a *v1alpha1.HTTPGetAction) string {
+	return net.JoinHostPort(cmp.Or(a.Host, "127.0.0.1"), strconv.Itoa(int(a.Port)))
 }
 
 // statuses are ranges of HTTP status codes that mean success.

@@ -5,6 +5,7 @@ package checks
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -60,9 +61,19 @@ func TestHTTP(t *testing.T) {
 			}
 		})
 	}
+	for path, want := range map[string]string{
+		"/a%2Fb?c=%20": "/a%2Fb?c=%20", "/a b": "/a%20b", "//a": "//a", "/100%": "/100%25", "": "/",
+	} {
+		asked := ""
+		server.Config.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = r.RequestURI })
+		runHTTP(t.Context(), t, &v1alpha1.HTTPGetAction{Port: port, Path: path})
+		if asked != want {
+			t.Errorf("%s: asked for %s", path, asked)
+		}
+	}
 	server.Close()
 	gone := runHTTP(t.Context(), t, &v1alpha1.HTTPGetAction{Port: port})
-	if diff := cmp.Diff(Fail("connect: connection refused"), gone); diff != "" {
+	if diff := cmp.Diff(Fail(fmt.Sprintf("127.0.0.1:%d: connect: connection refused", port)), gone); diff != "" {
 		t.Errorf("no server listens: -want +got:\n%s", diff)
 	}
 }
@@ -85,7 +96,8 @@ func TestHTTPTimesOut(t *testing.T) {
 	defer close(gone)
 	ctx, cancel := context.WithTimeout(t.Context(), 1)
 	defer cancel()
-	if diff := cmp.Diff(Fail("timed out"), runHTTP(ctx, t, &v1alpha1.HTTPGetAction{Port: portOf(server)})); diff != "" {
+	want := Fail(server.Listener.Addr().String() + ": timed out")
+	if diff := cmp.Diff(want, runHTTP(ctx, t, &v1alpha1.HTTPGetAction{Port: portOf(server)})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -107,10 +119,10 @@ func TestParseStatuses(t *testing.T) {
 }
 
 func TestTheRouterAndKubeletAreWhereTheyAlwaysAre(t *testing.T) {
-	if actionURL(okdRouter) != "http://127.0.0.1:1936/healthz/ready" || OKDRouter().Timeout.String() != "5s" {
+	if actionURL(okdRouter).String() != "http://127.0.0.1:1936/healthz/ready" || OKDRouter().Timeout.String() != "5s" {
 		t.Error("okd_router_1936 is not the seed's")
 	}
-	if actionURL(kubelet) != "http://127.0.0.1:10248/healthz" {
+	if actionURL(kubelet).String() != "http://127.0.0.1:10248/healthz" {
 		t.Error("kubelet's port is another one")
 	}
 }

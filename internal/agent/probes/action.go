@@ -127,7 +127,7 @@ func tcp(a *v1alpha1.TCPSocketAction, dialer *net.Dialer) func(context.Context) 
 	return func(ctx context.Context) checks.Result {
 		conn, err := dialer.DialContext(ctx, "tcp", address(a.Host, a.Port))
 		if err != nil {
-			return checks.Fail(checks.DialReason(err))
+			return checks.Fail(address(a.Host, a.Port) + ": " + checks.DialReason(err))
 		}
 		_ = conn.Close()
 		return checks.Pass()
@@ -148,7 +148,7 @@ func grpcHealth(a *v1alpha1.GRPCAction, dialer *net.Dialer) func(context.Context
 		defer func() { _ = conn.Close() }()
 		resp, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{Service: a.Service})
 		if err != nil {
-			return checks.Fail(checks.GRPCReason(err, "timed out"))
+			return checks.Fail(address(a.Host, a.Port) + ": " + checks.GRPCReason(err, "timed out"))
 		}
 		if s := resp.GetStatus(); s != healthpb.HealthCheckResponse_SERVING {
 			return checks.Fail("the service is " + s.String())

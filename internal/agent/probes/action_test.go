@@ -69,7 +69,7 @@ func TestTCPSocket(t *testing.T) {
 	spec := v1alpha1.Probe{TCPSocket: &v1alpha1.TCPSocketAction{Port: port}}
 	succeeds(t, spec)
 	_ = l.Close()
-	fails(t, "connect: connection refused", spec)
+	fails(t, fmt.Sprintf("127.0.0.1:%d: connect: connection refused", port), spec)
 }
 
 func TestGRPC(t *testing.T) {
@@ -81,7 +81,7 @@ func TestGRPC(t *testing.T) {
 	defer server.Stop()
 	succeeds(t, v1alpha1.Probe{GRPC: &v1alpha1.GRPCAction{Port: port}})
 	fails(t, "the service is NOT_SERVING", v1alpha1.Probe{GRPC: &v1alpha1.GRPCAction{Port: port, Service: "cni"}})
-	fails(t, "unknown service", v1alpha1.Probe{GRPC: &v1alpha1.GRPCAction{Port: port, Service: "other"}})
+	fails(t, fmt.Sprintf("127.0.0.1:%d: unknown service", port), v1alpha1.Probe{GRPC: &v1alpha1.GRPCAction{Port: port, Service: "other"}})
 }
 
 func TestFile(t *testing.T) {
