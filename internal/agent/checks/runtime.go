@@ -37,18 +37,30 @@ func ContainerRuntime(hostRoot string, params *v1alpha1.ContainerRuntimeCheck) C
 		sockets = []string{params.Socket}
 	}
 	return Check{Name: NameContainerRuntime, Run: func(ctx context.Context) Result {
-		socket, err := firstSocket(hostRoot, sockets)
-		var conditions []*runtimeapi.RuntimeCondition
-		if err == nil {
-			conditions, err = criStatus(ctx, socket)
+		found, denied := existing(hostRoot, sockets)
+		for _, socket := range found {
+			conditions, err := criStatus(ctx, socket)
+			switch {
+			case status.Code(err) == codes.Unimplemented: // such as the containerd of Docker, beside cri-dockerd
+			case errors.Is(err, fs.ErrPermission):
+				denied = true
+			case err != nil:
+				return Fail(GRPCReason(err, "the runtime does not answer"))
+			default:
+				return judgeRuntime(conditions)
+			}
+		}
+		where := sockets[0]
+		if len(sockets) > 1 {
+			where = "the default sockets, such as " + where
 		}
 		switch {
-		case errors.Is(err, fs.ErrPermission):
+		case denied:
 			return Misconfigured("the agent may not use the container runtime's socket: set agent.runtimeSocket of the chart")
-		case err != nil:
-			return Fail(GRPCReason(err, "the runtime does not answer"))
+		case len(found) == 0:
+			return Fail("no socket at " + where)
 		}
-		return judgeRuntime(conditions)
+		return Fail("no runtime answers CRI at " + where)
 	}}
 }
 
@@ -61,9 +73,8 @@ func GRPCReason(err error, late string) string {
 	return s.Message()
 }
 
-// firstSocket returns the first socket that exists.
-func firstSocket(hostRoot string, sockets []string) (string, error) {
-	denied := false
+// existing returns the sockets that exist. denied reports whether the agent may not look at one of them.
+func existing(hostRoot string, sockets []string) (found []string, denied bool) {
 	for _, s := range sockets {
 		path, err := HostPath(hostRoot, s)
 		var info os.FileInfo
@@ -71,17 +82,11 @@ func firstSocket(hostRoot string, sockets []string) (string, error) {
 			info, err = os.Stat(path)
 		}
 		if err == nil && info.Mode()&os.ModeSocket != 0 {
-			return path, nil
+			found = append(found, path)
 		}
 		denied = denied || errors.Is(err, fs.ErrPermission)
 	}
-	if denied {
-		return "", fs.ErrPermission
-	}
-	if len(sockets) == 1 {
-		return "", fmt.Errorf("no socket at %s", sockets[0])
-	}
-	return "", fmt.Errorf("no CRI socket at the default paths, such as %s", sockets[0])
+	return found, denied
 }
 
 func criStatus(ctx context.Context, socket string) ([]*runtimeapi.RuntimeCondition, error) {

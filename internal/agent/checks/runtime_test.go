@@ -51,6 +51,27 @@ func serveRuntime(t *testing.T, f *fakeRuntime) (hostRoot string) {
 	return hostRoot
 }
 
+// TestContainerRuntimeBesideAnother: Docker's containerd has a socket, too, on which nothing serves CRI.
+func TestContainerRuntimeBesideAnother(t *testing.T) {
+	good := []*runtimeapi.RuntimeCondition{{Type: "RuntimeReady", Status: true}, {Type: "NetworkReady", Status: true}}
+	root := serveRuntime(t, &fakeRuntime{conditions: good})
+	socket := filepath.Join(root, criSockets[0])
+	must(t, os.MkdirAll(filepath.Dir(socket), 0o700))
+	l, err := net.Listen("unix", socket)
+	must(t, err)
+	other := grpc.NewServer()
+	go func() { _ = other.Serve(l) }()
+	t.Cleanup(other.Stop)
+	if diff := cmp.Diff(Pass(), ContainerRuntime(root, nil).Run(t.Context())); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	want := Fail("no runtime answers CRI at the default sockets, such as /run/containerd/containerd.sock")
+	must(t, os.Remove(filepath.Join(root, criSockets[1])))
+	if diff := cmp.Diff(want, ContainerRuntime(root, nil).Run(t.Context())); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestContainerRuntime(t *testing.T) {
 	condition := func(name string, status bool) *runtimeapi.RuntimeCondition {
 		return &runtimeapi.RuntimeCondition{Type: name, Status: status, Reason: "Why", Message: "not initialized"}
@@ -87,7 +108,7 @@ func TestContainerRuntime(t *testing.T) {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 		r = ContainerRuntime(t.TempDir(), nil).Run(t.Context())
-		if r.Passed || !strings.HasPrefix(r.Reason, "no CRI socket at the default paths") {
+		if r.Passed || !strings.HasPrefix(r.Reason, "no socket at the default sockets, such as ") {
 			t.Errorf("got %+v", r)
 		}
 	})
