@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -35,10 +36,22 @@ var neverWritten = []string{
 	"securityfs", "selinuxfs", "squashfs", "sysfs", "tracefs", "udf",
 }
 
-// ofPods are the directories in which container runtimes and the kubelet mount volumes of single pods.
+// ofPods are the directories in which container runtimes and the kubelet mount filesystems of single pods.
 var ofPods = []string{
-	"/run/containerd", "/run/containers", "/run/netns", "/var/lib/containerd", "/var/lib/containers/storage",
-	"/var/lib/docker", "/var/lib/kubelet/plugins", "/var/lib/kubelet/pods",
+	"/run/containerd", "/run/containers", "/run/k0s/containerd", "/run/k3s/containerd", "/run/netns",
+	"/var/lib/containerd", "/var/lib/containers/storage", "/var/lib/docker", "/var/lib/k0s/containerd",
+	"/var/lib/kubelet/plugins", "/var/lib/kubelet/pods", "/var/lib/rancher/k3s/agent/containerd",
+	"/var/lib/rancher/rke2/agent/containerd", "/var/snap/microk8s/common/run/containerd",
+	"/var/snap/microk8s/common/var/lib/containerd",
+}
+
+// ofPod is the part of the path of a volume that the kubelet mounts for a pod, wherever the kubelet has its directory.
+// A UID has 32 hexadecimal digits; that of a static pod has no dashes.
+var ofPod = regexp.MustCompile(`/pods/[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}/|/plugins/kubernetes\.io/`)
+
+// ofOnePod reports whether a mount belongs to a single pod.
+func (m mount) ofOnePod() bool {
+	return slices.ContainsFunc(ofPods, m.below) || ofPod.MatchString(m.path)
 }
 
 // mount is one mount of the node.
@@ -58,7 +71,7 @@ type mount struct {
 func FilesystemRO(env Environment, params *v1alpha1.FilesystemCheck, period time.Duration) Check {
 	params = cmp.Or(params, &v1alpha1.FilesystemCheck{})
 	f := &filesystems{
-		hostRoot: env.HostRoot, file: mountInfo, ignore: params.IgnorePaths, memory: cmp.Or(env.Mounts, &Mounts{}),
+		hostRoot: env.HostRoot, file: mountInfo, ignore: cleanPaths(params.IgnorePaths), memory: cmp.Or(env.Mounts, &Mounts{}),
 	}
 	if !params.WriteTest {
 		return Check{Name: NameFilesystem, Run: func(context.Context) Result { return f.look() }}
@@ -70,6 +83,15 @@ func FilesystemRO(env Environment, params *v1alpha1.FilesystemCheck, period time
 	}}
 }
 
+// cleanPaths returns the paths as the kernel writes them, such as /data for /data/.
+func cleanPaths(paths []string) []string {
+	clean := make([]string, len(paths))
+	for i, path := range paths {
+		clean[i] = filepath.Clean(path)
+	}
+	return clean
+}
+
 type filesystems struct {
 	hostRoot, file string
 	ignore         []string
@@ -79,8 +101,9 @@ type filesystems struct {
 // Mounts remembers the first state of each mount. It outlives its checks, which change with their parameters.
 type Mounts struct {
 	mu     sync.Mutex
-	seen   map[string]bool // by ID and path: whether the mount could be written to when it was first seen
-	errors map[string]int  // by device: how many errors its filesystem had when it was first seen
+	seen   map[string]bool   // by ID and path: whether the mount could be written to when it was first seen
+	errors map[string]int    // by device: how many errors its filesystem had when it was first seen
+	points map[string]string // by path of disk_pressure: where its filesystem is mounted
 }
 
 // RememberMounts remembers the current state of the mounts. If it cannot read them, the first check does.
@@ -127,7 +150,7 @@ func (f *filesystems) turned(mounts []mount) []string {
 	now, errs := make(map[string]bool, len(mounts)), map[string]int{}
 	var turned []string
 	for _, m := range mounts {
-		if slices.Contains(neverWritten, m.kind) || slices.ContainsFunc(ofPods, m.below) {
+		if slices.Contains(neverWritten, m.kind) || m.ofOnePod() {
 			continue
 		}
 		m.failed = m.failed || f.shutDown(m)

@@ -6,10 +6,13 @@ package checks
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
 func TestFilesystemRO(t *testing.T) {
@@ -71,6 +74,29 @@ func TestFilesystemRO(t *testing.T) {
 	t.Run("a path to ignore is left out", func(t *testing.T) {
 		write(string(fixture))
 		look(start("/data"), Pass())
+		f := FilesystemRO(Environment{}, &v1alpha1.FilesystemCheck{IgnorePaths: []string{"/data//"}}, 0)
+		if ignored := cleanPaths([]string{"/data//"}); !slices.Equal(ignored, []string{"/data"}) || f.Run == nil {
+			t.Errorf("ignored: %v", ignored)
+		}
+	})
+	t.Run("volumes of single pods, wherever the kubelet and the runtime have their directories", func(t *testing.T) {
+		const uid, ofStatic = "8a2b51a6-8e5c-4c7b-9d0e-0123456789ab", "0123456789abcdef0123456789abcdef"
+		for _, path := range []string{
+			"/var/lib/k0s/kubelet/pods/" + uid + "/volumes/kubernetes.io~csi/pv/mount",
+			"/data/kubelet/pods/" + ofStatic + "/volume-subpaths/a",
+			"/data/kubelet/plugins/kubernetes.io/csi/ebs.csi.aws.com/0a/globalmount",
+			"/var/snap/microk8s/common/var/lib/kubelet/pods/" + uid + "/volumes/a",
+			"/var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task/k8s.io/a/rootfs",
+			"/run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io/a/rootfs",
+			"/run/k0s/containerd/io.containerd.runtime.v2.task/k8s.io/a/rootfs",
+			"/var/lib/rancher/k3s/agent/containerd/a", "/var/lib/rancher/rke2/agent/containerd/a",
+			"/var/lib/k0s/containerd/a",
+		} {
+			write("35 27 8:4 / " + path + " rw shared:6 - ext4 /dev/sdb ro\n")
+			look(start(), Pass())
+		}
+		write("35 27 8:4 / /pods/of/mine rw shared:6 - ext4 /dev/sdb ro\n")
+		look(start(), Fail("read-only: /pods/of/mine"))
 	})
 	t.Run("another mount in the same place is looked at afresh", func(t *testing.T) {
 		f := start()
