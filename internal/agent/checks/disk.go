@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"k8s.io/utils/ptr"
 
@@ -26,9 +28,9 @@ type usage struct {
 	inodes, freeInodes uint64
 }
 
-// DiskPressure passes while the filesystem of each path has the minimum share of bytes and inodes free. hostRoot is
-// where the node's root directory is mounted; empty: /. params may be nil.
-func DiskPressure(hostRoot string, params *v1alpha1.DiskCheck) Check {
+// DiskPressure passes while the filesystem of each path has the minimum share of bytes and inodes free, and is mounted
+// where it was first seen. params may be nil.
+func DiskPressure(env Environment, params *v1alpha1.DiskCheck) Check {
 	params = cmp.Or(params, &v1alpha1.DiskCheck{})
 	paths := params.Paths
 	if len(paths) == 0 {
@@ -36,11 +38,15 @@ func DiskPressure(hostRoot string, params *v1alpha1.DiskCheck) Check {
 	}
 	minBytes := ptr.Deref(params.MinimumFreePercent, DefaultMinimumFreePercent)
 	minInodes := ptr.Deref(params.MinimumFreeInodesPercent, DefaultMinimumFreeInodesPercent)
+	memory := cmp.Or(env.Mounts, &Mounts{})
 	return Check{Name: NameDiskPressure, Run: func(context.Context) Result {
 		results := make([]Result, len(paths))
 		for i, path := range paths {
-			where, err := HostPath(hostRoot, path)
+			where, err := HostPath(env.HostRoot, path)
 			var u usage
+			if err == nil {
+				err = memory.unmounted(env.HostRoot, path, where)
+			}
 			if err == nil {
 				u, err = statfs(where)
 			}
@@ -54,6 +60,40 @@ func DiskPressure(hostRoot string, params *v1alpha1.DiskCheck) Check {
 		}
 		return combine(results)
 	}}
+}
+
+// unmounted returns an error if the filesystem of a path is not mounted any more: the directory below it is then on
+// another filesystem. where is the path in this process. A filesystem that is mounted later counts from then on.
+func (s *Mounts) unmounted(hostRoot, path, where string) error {
+	point, err := mountPoint(cmp.Or(hostRoot, "/"), where)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before := s.points[path]; before != "" && before != point && (mount{path: before}).below(strings.TrimSuffix(point, "/")) {
+		shown, _ := onNode(before, hostRoot)
+		return fmt.Errorf("its filesystem was mounted at %s and is not mounted any more", shown)
+	}
+	if s.points == nil {
+		s.points = map[string]string{}
+	}
+	s.points[path] = point
+	return nil
+}
+
+// mountPoint returns the directory at or above a path where its filesystem is mounted: its parent is on another device.
+func mountPoint(root, path string) (string, error) {
+	device, err := deviceOf(path)
+	if err != nil {
+		return "", err
+	}
+	for path = filepath.Clean(path); path != filepath.Clean(root) && path != "/"; path = filepath.Dir(path) {
+		if parent, err := deviceOf(filepath.Dir(path)); err != nil || parent != device {
+			return path, err
+		}
+	}
+	return path, nil
 }
 
 // problem returns an error that says which share is too small.

@@ -159,7 +159,7 @@ func TestLinksOfTheNode(t *testing.T) {
 		must(t, os.Symlink(to, filepath.Join(root, link)))
 	}
 	attach(t, "tmpfs", filepath.Join(root, "data/k"), "tmpfs", 0, "size=1m")
-	finds(t, DiskPressure(root, nil), "")
+	finds(t, DiskPressure(Environment{HostRoot: root}, nil), "")
 	socket := filepath.Join(root, "run/containerd/containerd.sock")
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	must(t, err)

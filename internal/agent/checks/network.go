@@ -6,7 +6,6 @@ package checks
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -16,16 +15,17 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// Network passes when the names resolve and a default gateway is reachable, which means that it answers on the link
+// Network passes when the names resolve, by the DNS servers of the node's own resolv.conf, and a default gateway is reachable, which means that it answers on the link
 // (ARP or neighbour discovery), regardless of what it does with packets. Default routes are those of the main table and
 // of VRFs, each with all its next hops; one that is reachable is enough. params may be nil.
-func Network(params *v1alpha1.NetworkCheck) Check {
+func Network(env Environment, params *v1alpha1.NetworkCheck) Check {
 	params = cmp.Or(params, &v1alpha1.NetworkCheck{})
 	return Check{Name: NameNetwork, Run: func(ctx context.Context) Result {
 		results := slices.Repeat([]Result{Pass()}, len(params.Resolve)+1)
+		resolver := readResolver(env.HostRoot) // it may change at any time
 		var all sync.WaitGroup
 		for i, host := range params.Resolve {
-			all.Go(func() { results[i] = lookUp(ctx, host) })
+			all.Go(func() { results[i] = resolver.lookUp(ctx, host) })
 		}
 		if params.DefaultGateway == nil || *params.DefaultGateway {
 			all.Go(func() { results[len(params.Resolve)] = checkGateway(ctx, defaultRoutes) })
@@ -39,20 +39,6 @@ func Network(params *v1alpha1.NetworkCheck) Check {
 type route struct {
 	link    int
 	gateway net.IP // nil: none. In an IPv4 route, it may be an IPv6 address
-}
-
-func lookUp(ctx context.Context, host string) Result {
-	_, err := (&net.Resolver{PreferGo: true}).LookupHost(ctx, host)
-	if err == nil {
-		return Pass()
-	}
-	why := err.Error()
-	if dns, ok := errors.AsType[*net.DNSError](err); ok {
-		if why = dns.Err; dns.IsTimeout {
-			why = "no answer"
-		}
-	}
-	return Fail(fmt.Sprintf("resolving %s: %s", host, why))
 }
 
 // checkGateway requires one reachable default gateway. If the list of routes is not whole, a reachable one may be

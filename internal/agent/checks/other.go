@@ -17,6 +17,8 @@ const unnamed = 0 // a directory then: EISDIR
 
 func statfs(string) (usage, error) { return usage{}, errNotLinux }
 
+func deviceOf(string) (uint64, error) { return 0, errNotLinux }
+
 func defaultRoutes() ([]route, bool, error) { return nil, false, errNotLinux }
 
 func reachable(context.Context, net.IP, *net.Interface) error { return errNotLinux }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
@@ -81,7 +83,7 @@ func TestDiskPressureOnAFilesystemThatFillsUp(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, DefaultDiskPath)
 	attach(t, "tmpfs", dir, "tmpfs", 0, "size=8m,nr_inodes=1000")
-	c := DiskPressure(root, nil)
+	c := DiskPressure(Environment{HostRoot: root}, nil)
 	finds(t, c, "")
 
 	full := filepath.Join(dir, "full")
@@ -98,6 +100,34 @@ func TestDiskPressureOnAFilesystemThatFillsUp(t *testing.T) {
 	finds(t, c, "of inodes free, 5% required")
 	must(t, os.RemoveAll(small))
 	finds(t, c, "")
+}
+
+// TestDiskPressureOfAFilesystemThatIsUnmounted: the directory below it is on another disk, which has room.
+func TestDiskPressureOfAFilesystemThatIsUnmounted(t *testing.T) {
+	if !needs.Isolated(t) {
+		return
+	}
+	root := t.TempDir()
+	mounted, dir := filepath.Join(root, "data"), filepath.Join(root, "data/volumes")
+	must(t, os.Mkdir(mounted, 0o700))
+	must(t, os.Mkdir(dir, 0o700))
+	env := Environment{HostRoot: root, Mounts: &Mounts{}}
+	check := func() Check {
+		c, err := FromSpec(&v1alpha1.HealthCheck{Name: NameDiskPressure, Disk: &v1alpha1.DiskCheck{
+			Paths: []string{"/data/volumes/"}, MinimumFreePercent: new(int32(0)), MinimumFreeInodesPercent: new(int32(0))}},
+			env, nil)
+		must(t, err)
+		return c
+	}
+	finds(t, check(), "")
+	mountAt(t, "tmpfs", mounted, "tmpfs", 0, "size=8m")
+	must(t, os.Mkdir(dir, 0o700))
+	finds(t, check(), "")
+	must(t, unix.Unmount(mounted, 0))
+	finds(t, check(), "/data/volumes/: its filesystem was mounted at /data and is not mounted any more")
+	attach(t, "tmpfs", mounted, "tmpfs", 0, "size=9m")
+	must(t, os.Mkdir(dir, 0o700))
+	finds(t, check(), "")
 }
 
 // command runs a command to its end.
@@ -178,7 +208,7 @@ func TestNetwork(t *testing.T) {
 		there("-6 address add fe80::" + leg + "/64 dev gw" + leg + " nodad")
 		there("link set gw" + leg + " up")
 	}
-	c := Network(nil)
+	c := Network(Environment{}, nil)
 
 	err := checkRoute(t.Context(), route{link: 1 << 20})
 	if err == nil || !strings.Contains(err.Error(), "the link 1048576: ") {
@@ -284,7 +314,7 @@ func TestNetworkWhileLinksChange(t *testing.T) {
 			_ = netlink.LinkDel(link)
 		}
 	})
-	c := Network(nil)
+	c := Network(Environment{}, nil)
 	for range 300 {
 		if r := c.Run(t.Context()); !r.Passed {
 			t.Error(r.Reason)
@@ -315,28 +345,84 @@ func TestNetworkWithASilentResolver(t *testing.T) {
 	}
 	attach(t, etc, "/etc", "", unix.MS_BIND, "")
 	resolving := func(hosts ...string) Check {
-		return Network(&v1alpha1.NetworkCheck{Resolve: hosts, DefaultGateway: new(false)})
+		return Network(Environment{}, &v1alpha1.NetworkCheck{Resolve: hosts, DefaultGateway: new(false)})
 	}
 	resolver, err := net.ListenPacket("udp", "127.0.0.1:53")
 	must(t, err)
 	finds(t, resolving("node.example"), "")
 	finds(t, resolving("unknown.example"), "resolving unknown.example: no answer")
 	go answer(resolver)
-	finds(t, Network(&v1alpha1.NetworkCheck{Resolve: []string{"node.example", "unknown.example"}}),
-		"resolving unknown.example: no such host; there is no default route")
+	finds(t, Network(Environment{}, &v1alpha1.NetworkCheck{Resolve: []string{"node.example", "unknown.example"}}),
+		"resolving unknown.example: no such host (127.0.0.1); there is no default route")
 	must(t, resolver.Close())
 }
 
-// answer is a resolver that knows no name, until the connection is closed. See RFC 1035, section 4.1.1.
-func answer(conn net.PacketConn) {
+// TestNetworkAsksTheNodesResolvers: the node's own, all at the same time. One that answers is enough.
+func TestNetworkAsksTheNodesResolvers(t *testing.T) {
+	if !needs.Isolated(t) {
+		return
+	}
+	command(t, needs.Command(t, "ip", "iproute2"), "link", "set", "lo", "up")
+	etc, root := t.TempDir(), t.TempDir()
+	must(t, os.WriteFile(filepath.Join(etc, "resolv.conf"), []byte("nameserver 127.0.0.9\n"), 0o600))
+	attach(t, etc, "/etc", "", unix.MS_BIND, "")
+	node := func(conf string) {
+		must(t, os.MkdirAll(filepath.Join(root, "run"), 0o700))
+		must(t, os.MkdirAll(filepath.Join(root, "etc"), 0o700))
+		must(t, os.WriteFile(filepath.Join(root, "run/resolv.conf"), []byte(conf), 0o600))
+	}
+	node("# by hand\nnameserver 127.0.0.2 # silent\nnameserver 127.0.0.3\nsearch first.example second.example\n")
+	must(t, os.Symlink("/run/resolv.conf", filepath.Join(root, "etc/resolv.conf")))
+	for _, silent := range []string{"127.0.0.2", "127.0.0.9"} {
+		conn, err := net.ListenPacket("udp", silent+":53")
+		must(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+	}
+	conn, err := net.ListenPacket("udp", "127.0.0.3:53")
+	must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	go answer(conn, "registry.example.", "short.second.example.")
+	resolving := func(host string) Check {
+		c, err := FromSpec(&v1alpha1.HealthCheck{Name: NameNetwork, Network: &v1alpha1.NetworkCheck{
+			Resolve: []string{host}, DefaultGateway: new(false)}}, Environment{HostRoot: root}, nil)
+		must(t, err)
+		return c
+	}
+	for _, host := range []string{"registry.example", "short", "127.0.0.1"} {
+		if o := NewRunner(resolving(host)).Do(t.Context()); !o.Passed {
+			t.Errorf("%s: %+v", host, o)
+		}
+	}
+	finds(t, resolving("unknown.example"), "resolving unknown.example: no answer (127.0.0.2), no such host (127.0.0.3)")
+	node("nameserver 127.0.0.2\n") // read each time
+	finds(t, resolving("registry.example"), "resolving registry.example: no answer (127.0.0.2)")
+	must(t, os.RemoveAll(filepath.Join(root, "etc")))
+	finds(t, resolving("registry.example"), "resolving registry.example: no answer (127.0.0.9)")
+}
+
+// answer is a resolver that knows only these names, until the connection is closed. See RFC 1035, section 4.1.1.
+func answer(conn net.PacketConn, names ...string) {
 	buffer := make([]byte, 512)
 	for {
 		n, client, err := conn.ReadFrom(buffer)
 		if err != nil {
 			return
 		}
-		buffer[2] |= 0x80 // a response
-		buffer[3] = 3     // NXDOMAIN
-		_, _ = conn.WriteTo(buffer[:n], client)
+		var query dnsmessage.Message
+		if query.Unpack(buffer[:n]) != nil || len(query.Questions) == 0 {
+			continue
+		}
+		reply := dnsmessage.Message{Header: query.Header, Questions: query.Questions}
+		reply.Response, reply.RCode = true, dnsmessage.RCodeNameError
+		if q := query.Questions[0]; slices.Contains(names, q.Name.String()) {
+			reply.RCode = dnsmessage.RCodeSuccess
+			if q.Type == dnsmessage.TypeA {
+				reply.Answers = []dnsmessage.Resource{{
+					Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 1},
+					Body:   &dnsmessage.AResource{A: [4]byte{192, 0, 2, 1}}}}
+			}
+		}
+		raw, _ := reply.Pack()
+		_, _ = conn.WriteTo(raw, client)
 	}
 }

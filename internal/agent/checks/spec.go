@@ -112,9 +112,9 @@ func bySpec(spec *v1alpha1.HealthCheck, env Environment, rules []config.Rule) (C
 	case NameContainerRuntime:
 		return env.ofFiles(ContainerRuntime(env.HostRoot, spec.ContainerRuntime)), nil
 	case NameDiskPressure:
-		return env.ofFiles(DiskPressure(env.HostRoot, spec.Disk)), nil
+		return env.ofFiles(DiskPressure(env, spec.Disk)), nil
 	case NameNetwork:
-		return Network(spec.Network), nil
+		return Network(env, spec.Network), nil
 	case NameCustomConditions:
 		return CustomConditions(env.Node, rules, spec.CustomConditions), nil
 	case NameRules:

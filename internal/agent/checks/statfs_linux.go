@@ -24,3 +24,10 @@ func statfs(path string) (usage, error) {
 		inodes: st.Files, freeInodes: min(st.Ffree, st.Files),
 	}, nil
 }
+
+// deviceOf returns the number of the device of a path's filesystem.
+func deviceOf(path string) (uint64, error) {
+	var st unix.Stat_t
+	err := unix.Stat(path, &st)
+	return uint64(st.Dev), err //nolint:unconvert // another type on some architectures
+}
