@@ -33,6 +33,7 @@ type api struct {
 	requests []string
 	times    []time.Time
 	stream   *io.PipeWriter // of the watch that is under way
+	proto    int            // major version of HTTP; 0: unknown
 }
 
 // tooMany is how many requests the server answers: a loop without a pause would keep the time of a test's bubble still.
@@ -73,7 +74,7 @@ func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 		body, stream := io.Pipe()
 		a.stream = stream
 		context.AfterFunc(r.Context(), func() { _ = body.CloseWithError(r.Context().Err()) })
-		return &http.Response{StatusCode: http.StatusOK, Header: asJSON, Body: body}, nil
+		return &http.Response{StatusCode: http.StatusOK, ProtoMajor: a.proto, Header: asJSON, Body: body}, nil
 	case verb == "list":
 		list := &corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}}
 		list.ResourceVersion = "100"
@@ -145,8 +146,8 @@ func (a *api) connect() (*Client, error) {
 		ContentConfig: rest.ContentConfig{GroupVersion: &schema.GroupVersion{Version: "v1"},
 			NegotiatedSerializer: codecs.WithoutConversion()},
 	}
-	client, err := rest.RESTClientForConfigAndClient(config, &http.Client{Transport: a})
-	return &Client{Interface: client, transport: &http.Transport{}}, err
+	client := &Client{transport: &http.Transport{}}
+	return client, client.connect(config, a)
 }
 
 // node is the node in some version, ready or not.

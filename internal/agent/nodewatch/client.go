@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,9 @@ const (
 	pingLimit = 1500 * time.Millisecond
 	// RequestLimit is how long the API server may take to answer.
 	RequestLimit = time.Second
+	// quietFor is how long a watch without HTTP/2 may be silent. There are no pings then, for example behind a proxy, but
+	// the API server sends a bookmark about once a minute.
+	quietFor = 2 * time.Minute
 )
 
 // Client is a client of the API server for nodes only. The clientset for all types needs more memory than the agent
@@ -33,6 +37,7 @@ const (
 type Client struct {
 	rest.Interface
 	transport *http.Transport
+	noPings   atomic.Bool // the last answer came over HTTP/1, which has no pings
 }
 
 // NewClient returns a client with the agent's time limits. It connects at the first request.
@@ -53,12 +58,29 @@ func NewClient(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuring the connection to the API server: %w", err)
 	}
-	client, err := rest.RESTClientForConfigAndClient(config, &http.Client{Transport: wrapped})
-	if err != nil {
+	client := &Client{transport: transport}
+	if err := client.connect(config, wrapped); err != nil {
 		return nil, fmt.Errorf("creating a client of the API server: %w", err)
 	}
-	return &Client{Interface: client, transport: transport}, nil
+	return client, nil
 }
+
+// connect sends the requests to next.
+func (c *Client) connect(config *rest.Config, next http.RoundTripper) (err error) {
+	c.Interface, err = rest.RESTClientForConfigAndClient(config, &http.Client{Transport: roundTripper(
+		func(r *http.Request) (*http.Response, error) {
+			resp, err := next.RoundTrip(r)
+			if err == nil {
+				c.noPings.Store(resp.ProtoMajor == 1)
+			}
+			return resp, err
+		})})
+	return err
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // Close closes idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }

@@ -135,7 +135,7 @@ func (w *Watcher) only(o metav1.ListOptions) *metav1.ListOptions {
 
 // watch follows the node from a version, until the watch ends, and returns the version from which to continue. Without
 // an error, the API server has ended the watch as requested.
-func (w *Watcher) watch(ctx context.Context, client rest.Interface, version string) (string, error) {
+func (w *Watcher) watch(ctx context.Context, client *Client, version string) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	seconds := int64(5*60 + rand.IntN(5*60)) //nolint:gosec // spreads load, keeps no secret
@@ -156,7 +156,14 @@ func (w *Watcher) watch(ctx context.Context, client rest.Interface, version stri
 	w.rewatch = firstRewatch
 	w.setWatching(true)
 	defer w.setWatching(false)
+	if client.noPings.Load() {
+		limit = time.AfterFunc(quietFor, cancel)
+		defer limit.Stop()
+	}
 	for event := range events.ResultChan() {
+		if client.noPings.Load() {
+			limit.Reset(quietFor)
+		}
 		switch event.Type {
 		case watch.Error:
 			return version, apierrors.FromObject(event.Object)

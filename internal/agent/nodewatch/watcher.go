@@ -77,6 +77,7 @@ type Watcher struct {
 	answer   func()
 	known    bool // the API server has answered: object, or nil if there is none
 	object   *corev1.Node
+	missing  bool      // the API server has answered that there is no node
 	readAt   time.Time // of the last answer
 	err      error     // why the API server is unavailable; nil: it is available
 	warned   time.Time
@@ -228,13 +229,24 @@ func (w *Watcher) read(ctx context.Context, client rest.Interface) bool {
 	switch {
 	case err == nil:
 		w.store(began, node)
-	case apierrors.IsNotFound(err):
+	case Gone(err, w.Name):
 		w.store(began, nil)
 	default:
 		w.lose(err)
 		return false
 	}
 	return true
+}
+
+// Gone reports whether the API server says that the node does not exist. A 404 of something in front of the API server
+// says nothing about the node: client-go fills in the name for these, too, and adds the cause UnexpectedServerResponse.
+func Gone(err error, node string) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Name == node && details.Kind == "nodes"
 }
 
 // store stores an answer of the API server to a request that began at this time; nil means that the node does not
@@ -248,10 +260,26 @@ func (w *Watcher) store(began time.Time, node *corev1.Node) {
 	if !began.Before(w.readAt) || node != nil && !Older(node, w.object) {
 		w.object = node
 	}
+	if was := w.missing; was != (w.object == nil) {
+		w.missing = !was
+		w.logMissing()
+	}
 	w.known, w.readAt = true, time.Now()
 	w.found()
 	w.mu.Unlock()
 	w.notify()
+}
+
+// logMissing logs that the node does not exist, or that it does. A wrong name of the node looks like a missing one.
+func (w *Watcher) logMissing() {
+	switch {
+	case !w.missing:
+		w.Log.Info("The node exists", "node", w.Name)
+	case w.Quiet:
+		w.Log.Warn("The node does not exist. Check NODE_NAME", "node", w.Name)
+	default:
+		w.Log.Warn("The node does not exist, so /health answers 503. Check NODE_NAME", "node", w.Name)
+	}
 }
 
 // Older reports whether a is an older state of the same node than b. It is false if the resource versions are no

@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/nodegate/nodegate/test/build"
@@ -86,7 +88,7 @@ func TestTheNodeIsWatched(t *testing.T) {
 		a.event(t, "ERROR", new(apierrors.NewResourceExpired("too old").Status()))
 		expectAsked(t, a, "list", "watch from 100")
 		expect(t, w, "True")
-		if got := log.take(); len(got) != 0 {
+		if got := log.take(); len(got) != 2 { // the end of the node, and the new one
 			t.Errorf("logged: %v", got)
 		}
 	})
@@ -295,7 +297,7 @@ func TestWithoutThePermissionToWatchTheNodeIsRead(t *testing.T) {
 				if n := w.Wait(context.Background()); n.Object != nil || n.Unavailable != "" {
 					t.Errorf("got %+v", n)
 				}
-				if got := log.take(); len(got) != 0 {
+				if got := log.take(); len(got) != 1 { // the end of the node
 					t.Errorf("logged: %v", got)
 				}
 				a.set(func() { a.errs = map[string]error{"get": errHangs, "list": errHangs, "watch": errHangs} })
@@ -458,4 +460,92 @@ func TestTheConnectionHasTheAgentsLimits(t *testing.T) {
 	if c.transport.TLSHandshakeTimeout != RequestLimit || c.transport.DialContext == nil {
 		t.Error("connecting has no limit")
 	}
+}
+
+// TestOnlyTheAPIServersWordIsTheEndOfTheNode: a proxy or a load balancer in front of it answers 404, too.
+func TestOnlyTheAPIServersWordIsTheEndOfTheNode(t *testing.T) {
+	nodes := schema.GroupResource{Resource: "nodes"}
+	foreign := apierrors.NewGenericServerResponse(404, "get", nodes, "n", "404 page not found", 0, true)
+	for name, err := range map[string]error{
+		"a page":           foreign,
+		"another resource": apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "n"),
+		"another node":     apierrors.NewNotFound(nodes, "m"),
+		"a path": &apierrors.StatusError{ErrStatus: metav1.Status{Status: "Failure", Code: 404,
+			Reason: metav1.StatusReasonNotFound, Message: "the server could not find the requested resource"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &api{node: node("7", "True"), errs: map[string]error{"list": errForbidden}}
+				w, _ := start(t, Options{Connect: a.connect})
+				expect(t, w, "True")
+				a.set(func() { a.errs["get"] = err })
+				time.Sleep(2 * freshFor)
+				if n := w.Wait(t.Context()); n.Unavailable == "" || n.Object == nil {
+					t.Errorf("got %+v", n)
+				}
+				a.set(func() { a.errs["get"], a.node = nil, nil })
+				time.Sleep(time.Minute)
+				expect(t, w, "would have to wait")
+				if n := w.Wait(t.Context()); n.Unavailable != "" || n.Object != nil {
+					t.Errorf("got %+v", n)
+				}
+			})
+		})
+	}
+}
+
+// TestALostAPIServerWithoutHTTP2: nothing asks whether the connection still works. Bookmarks come about once a minute.
+func TestALostAPIServerWithoutHTTP2(t *testing.T) {
+	for _, proto := range []int{1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			a := &api{node: node("7", "True"), errs: map[string]error{}, proto: proto}
+			w, _ := start(t, Options{Connect: a.connect})
+			expect(t, w, "True")
+			for range 10 {
+				time.Sleep(quietFor - time.Second)
+				a.event(t, "BOOKMARK", node("101", "True"))
+			}
+			a.asked()
+			a.set(func() { a.errs["list"] = errHangs })
+			time.Sleep(quietFor + 2*RequestLimit)
+			want := "True" // HTTP/2 asks by itself
+			if proto == 1 {
+				want = "unavailable: no answer within 1s"
+			}
+			expect(t, w, want)
+		})
+	}
+}
+
+// TestTheLogNamesAMissingNode: a wrong NODE_NAME looks like that.
+func TestTheLogNamesAMissingNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{}
+		w, log := start(t, Options{Connect: a.connect})
+		messages := func() (all []string) {
+			for _, r := range log.take() {
+				all = append(all, r.Message)
+			}
+			return all
+		}
+		expect(t, w, "none")
+		time.Sleep(time.Hour)
+		if diff := cmp.Diff([]string{"The node does not exist, so /health answers 503. Check NODE_NAME"},
+			messages()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		a.event(t, "ADDED", node("101", "True"))
+		expect(t, w, "True")
+		if diff := cmp.Diff([]string{"The node exists"}, messages()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		a.event(t, "MODIFIED", node("102", "True"))
+		expect(t, w, "True")
+		a.event(t, "DELETED", node("103", "True"))
+		expect(t, w, "none")
+		if diff := cmp.Diff([]string{"The node does not exist, so /health answers 503. Check NODE_NAME"},
+			messages()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
 }

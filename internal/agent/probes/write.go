@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/nodegate/nodegate/internal/agent/nodewatch"
 )
 
 // writeLimit is how long a write may take.
@@ -87,7 +89,7 @@ func (p *Publisher) patch(ctx context.Context, client rest.Interface, patch []by
 func (p *Publisher) answered(node *corev1.Node, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if apierrors.IsNotFound(err) {
+	if nodewatch.Gone(err, p.Node) {
 		p.seen = nil
 	}
 	if err != nil {
