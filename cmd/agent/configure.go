@@ -29,12 +29,7 @@ func (a *agent) makeLoader() {
 	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "node_readiness_agent_config_good", Help: "1 while the configuration file can be used, otherwise 0: the " +
 			"last good one stays in force.",
-	}, func() float64 {
-		if a.loader.Problem() != "" || a.loader.Current() == nil {
-			return 0
-		}
-		return 1
-	}))
+	}, func() float64 { return number(a.loader.Problem() == "" && a.loader.Current() != nil) }))
 }
 
 // follow runs the checks and probes of the rules that match the node, until ctx ends. While the configuration or the
@@ -99,6 +94,7 @@ func (a *agent) follow(ctx context.Context) {
 		a.unknown.Set(float64(unknown))
 		// Conditions of former probes are removed only when it is certain that no rule wants them.
 		a.probes.Set(ctx, wanted, fresh)
+		a.inForce.Store(true)
 		for _, err := range append(problems, more...) {
 			a.log.Warn("Ignoring a part of the configuration", "error", err.Error())
 		}

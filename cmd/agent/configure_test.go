@@ -9,7 +9,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -105,5 +107,59 @@ func goes(t *testing.T, node string, conditionType corev1.NodeConditionType) {
 			return fmt.Errorf("there is %+v", c)
 		}
 		return nil
+	})
+}
+
+// TestReadyzStopsARolloutOfAgentsThatCannotWork, and says why.
+func TestReadyzStopsARolloutOfAgentsThatCannotWork(t *testing.T) {
+	kubeconfig, _ := fakeAPI(t, build.MakeNode("x").UID("uid-1").Label("pool", "workers").Obj())
+	dir := t.TempDir()
+	rules := filepath.Join(dir, "rules.json")
+	impossible := v1alpha1.HealthCheck{Name: "disk_pressure"}
+	probe := workers(v1alpha1.HealthCheck{Name: "schedulable"})
+	probe.Probes = []v1alpha1.Probe{{ConditionType: "example.com/A", File: &v1alpha1.FileAction{Path: "/"}}}
+	ready := func(a *running, want int, text string) {
+		t.Helper()
+		cluster.Eventually(t, "/readyz", func() error {
+			if code, body := a.Get(t, "probes", "/readyz"); code != want || !strings.Contains(body, text) {
+				return fmt.Errorf("%d: %s", code, body)
+			}
+			return nil
+		})
+	}
+	start := func(env map[string]string) *running {
+		return startAgent(t, env, "--kubeconfig", kubeconfig, "--config", rules, "--host-root=none")
+	}
+	env := map[string]string{"NODE_NAME": "x"}
+	for name, c := range map[string]struct {
+		rule config.Rule
+		text string
+	}{
+		"a check": {workers(impossible), "disk_pressure: the agent does not see the node's files"},
+		"a probe": {probe, "the probe of example.com/A: the agent does not see the node's files"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			writeConfig(t, rules, c.rule)
+			a := start(env)
+			ready(a, 503, c.text)
+			time.Sleep(2 * time.Second)
+			ready(a, 503, c.text)
+			writeConfig(t, rules, workers(v1alpha1.HealthCheck{Name: "schedulable"}))
+			ready(a, 200, "")
+			writeConfig(t, rules, workers(impossible)) // a change of a rule does not end a rollout
+			a.defaults(t, "disk_pressure")
+			ready(a, 200, "")
+		})
+	}
+	t.Run("a configuration that cannot be used", func(t *testing.T) {
+		cluster.Must(t, os.WriteFile(rules, []byte("{}"), 0o600))
+		ready(start(env), 503, "the configuration")
+	})
+	t.Run("no configuration yet: the operator starts later", func(t *testing.T) {
+		cluster.Must(t, os.Remove(rules))
+		ready(start(env), 200, "")
+	})
+	t.Run("no name of the node", func(t *testing.T) {
+		ready(startAgent(t, nil, "--kubeconfig=/nonexistent"), 503, "NODE_NAME is not set")
 	})
 }

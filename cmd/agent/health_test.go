@@ -75,9 +75,12 @@ func TestOperations(t *testing.T) {
 	a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig=/nonexistent")
 	a.Health(t, "")
 	for path, server := range map[string]string{"/livez": "probes", "/readyz": "probes", "/healthz": "metrics"} {
-		if code, _ := a.Get(t, server, path); code != 200 {
-			t.Errorf("%s: %d", path, code)
-		}
+		cluster.Eventually(t, path, func() error {
+			if code, body := a.Get(t, server, path); code != 200 {
+				return fmt.Errorf("%d: %s", code, body)
+			}
+			return nil
+		})
 	}
 	_, metrics := a.Get(t, "metrics", "/metrics")
 	for _, line := range []string{

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -50,11 +51,41 @@ type options struct {
 	serveHealth bool
 }
 
+// networks is the value of a flag: networks (CIDR), separated by commas.
+type networks []net.IPNet
+
+func (n *networks) String() string {
+	all := make([]string, len(*n))
+	for i := range *n {
+		all[i] = (*n)[i].String()
+	}
+	return strings.Join(all, ",")
+}
+
+// Set adds networks.
+func (n *networks) Set(text string) error {
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		_, network, err := net.ParseCIDR(part)
+		if address, e := netip.ParseAddr(part); e == nil {
+			return fmt.Errorf("%s is an address: write it as the network %s/%d", part, part, address.BitLen())
+		}
+		if err != nil {
+			return fmt.Errorf("%q is not a network such as 192.0.2.0/24", part)
+		}
+		*n = append(*n, *network)
+	}
+	return nil
+}
+
+// Type is the name of the value in the help.
+func (n *networks) Type() string { return "networks" }
+
 type healthOptions struct {
 	address        string
 	port           int
 	agentCheckPort int
-	allowFrom      []net.IPNet
+	allowFrom      networks
 	apiUnavailable string
 	drainTime      time.Duration
 	drainStatus    int
@@ -66,7 +97,7 @@ func (o *healthOptions) bind(fs *pflag.FlagSet) {
 	fs.IntVar(&o.port, "listen-port", 25001, "Port of /health. 0 takes a free port, which the log names. "+
 		"Environment: LISTEN_PORT.")
 	fs.IntVar(&o.agentCheckPort, "agent-check-port", 0, "Port of HAProxy's agent-check protocol. 0 turns it off.")
-	fs.IPNetSliceVar(&o.allowFrom, "allow-from", nil, "Networks (CIDR) of the clients of /health and the agent-check, "+
+	fs.Var(&o.allowFrom, "allow-from", "Networks (CIDR) of the clients of /health and the agent-check, "+
 		"which are your load balancers. The agent closes other connections at once. Default: all addresses.")
 	fs.StringVar(&o.apiUnavailable, "api-unavailable", unavailablePass,
 		"Result of the checks of the Node object while the API server is unavailable: pass, or last-known to use the last "+
@@ -162,7 +193,46 @@ func (o *options) validate() error {
 	if o.health.address != "" && net.ParseIP(o.health.address) == nil {
 		errs = append(errs, fmt.Errorf("--listen-address: must be an IP address, not %q", o.health.address))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.validateAddresses()...)...)
+}
+
+// validateAddresses makes sure that the servers can have their ports, each its own.
+func (o *options) validateAddresses() (errs []error) {
+	type server struct{ flag, host, port string }
+	var servers []server
+	add := func(flag, address string) {
+		if address == "0" {
+			return
+		}
+		host, port, err := net.SplitHostPort(address)
+		if n, e := strconv.ParseUint(port, 10, 16); err != nil || e != nil {
+			errs = append(errs, fmt.Errorf("--%s: must be an address such as :9445 or 127.0.0.1:9445, or 0, not %q", flag,
+				address))
+			return
+		} else if n == 0 {
+			return
+		}
+		ip := net.ParseIP(host)
+		everywhere := host == "" || ip.IsUnspecified()
+		for _, s := range servers {
+			if s.port == port && (s.host == host || everywhere || s.host == "") {
+				errs = append(errs, fmt.Errorf("--%s: port %s is also that of --%s: choose another port", flag, port, s.flag))
+			}
+		}
+		if everywhere {
+			host = ""
+		}
+		servers = append(servers, server{flag, host, port})
+	}
+	if o.serveHealth {
+		add("listen-port", o.health.listenAddress(o.health.port))
+	}
+	if o.health.agentCheckPort != 0 {
+		add("agent-check-port", o.health.listenAddress(o.health.agentCheckPort))
+	}
+	add("metrics-bind-address", o.metricsAddress)
+	add("health-probe-bind-address", o.probeAddress)
+	return errs
 }
 
 // readReporter makes the agent a reporter if the environment variables of the incumbent's reporter are set. It then
@@ -223,11 +293,11 @@ func newCommand(lookup func(string) (string, bool)) *cobra.Command {
 			if err := fromEnvironment(cmd.Flags(), lookup); err != nil {
 				return err
 			}
-			if err := o.validate(); err != nil {
-				return err
-			}
 			log := newLogger(cmd.ErrOrStderr(), o.logLevel)
 			if err := o.readReporter(cmd.Flags(), lookup, log); err != nil {
+				return err
+			}
+			if err := o.validate(); err != nil {
 				return err
 			}
 			return run(cmd.Context(), o, log)

@@ -38,6 +38,7 @@ func parse(t *testing.T, env map[string]string, args ...string) (*options, error
 	if err := fromEnvironment(fs, func(name string) (string, bool) { v, ok := env[name]; return v, ok }); err != nil {
 		return o, err
 	}
+	o.serveHealth = true
 	return o, o.validate()
 }
 
@@ -60,6 +61,18 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+func TestAddressesThatDoNotCollide(t *testing.T) {
+	for _, args := range [][]string{
+		{"--listen-address=192.0.2.1", "--metrics-bind-address=127.0.0.1:25001"},
+		{"--metrics-bind-address=0"}, {"--listen-port=0", "--metrics-bind-address=127.0.0.1:0"},
+		{"--allow-from=192.0.2.0/24,fd00::/8"},
+	} {
+		if _, err := parse(t, nil, args...); err != nil {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
 func TestWhatIsWrongIsNamed(t *testing.T) {
 	for _, c := range []struct {
 		env  map[string]string
@@ -74,6 +87,14 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{nil, []string{"--listen-address=localhost"}, "--listen-address"},
 		{nil, []string{"--host-root=host"}, "--host-root"},
 		{nil, []string{"--allow-from=balancer"}, "--allow-from"},
+		{nil, []string{"--allow-from=10.0.0.1"}, "10.0.0.1/32"},
+		{nil, []string{"--allow-from=192.0.2.0/24,fd00::1"}, "fd00::1/128"},
+		{nil, []string{"--metrics-bind-address=9445"}, "--metrics-bind-address: must be an address such as :9445"},
+		{map[string]string{"METRICS_BIND_ADDRESS": "9445"}, nil, "--metrics-bind-address"},
+		{nil, []string{"--health-probe-bind-address=:http"}, "--health-probe-bind-address"},
+		{nil, []string{"--agent-check-port=25001"}, "--agent-check-port: port 25001 is also that of --listen-port"},
+		{nil, []string{"--metrics-bind-address=:25001"}, "--metrics-bind-address: port 25001 is also that of --listen-port"},
+		{nil, []string{"--health-probe-bind-address=127.0.0.1:9445"}, "is also that of --metrics-bind-address"},
 	} {
 		if _, err := parse(t, c.env, c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v %v: %v", c.env, c.args, err)

@@ -56,6 +56,8 @@ type agent struct {
 	loader   *config.Loader    // nil: the agent has no configuration file
 	unknown  prometheus.Gauge  // how many checks and probes of rules this agent skips
 	wake     chan struct{}     // gets a value when the configuration or the node has changed
+	inForce  atomic.Bool       // the agent runs the checks and probes of a configuration
+	unready  atomic.Pointer[string]
 
 	// serving continues while the agent drains.
 	serving *errgroup.Group
@@ -67,6 +69,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	a := &agent{options: o, log: log, registry: prometheus.NewRegistry(), wake: make(chan struct{}, 1)}
 	a.registry.MustRegister(version.BuildInfo(), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a.unready.Store(new("the agent has just started"))
 	a.watchNode()
 	a.makeHealth()
 	a.makeProbes()
@@ -98,6 +101,9 @@ func (a *agent) watchNode() {
 		return
 	}
 	a.state = readState(a.stateFile, a.nodeName, a.log)
+	if a.options.config == "" && a.state.saved != nil {
+		a.state.saved.Config = nil // the agent ran with rules before, and does not any more
+	}
 	a.watcher = nodewatch.New(nodewatch.Options{
 		Last:      a.state.node(),
 		Name:      a.nodeName,
@@ -109,13 +115,19 @@ func (a *agent) watchNode() {
 	a.watcher.OnChange(a.enqueue) // the node's labels decide which rules match
 	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "node_readiness_agent_api_available",
-		Help: "1 while the agent can read its node from the API server, otherwise 0.",
-	}, func() float64 {
-		if !a.watcher.Known() || a.watcher.Unavailable() != nil || a.watcher.Object() == nil {
-			return 0
-		}
+		Help: "1 while the API server answers the agent about its node, otherwise 0.",
+	}, func() float64 { return number(a.watcher.Known() && a.watcher.Unavailable() == nil) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "node_readiness_agent_node_missing",
+			Help: "1 if the API server says that the agent's node does not exist, otherwise 0.",
+		}, func() float64 { return number(a.watcher.Known() && a.watcher.Object() == nil) }))
+}
+
+func number(b bool) float64 {
+	if b {
 		return 1
-	}))
+	}
+	return 0
 }
 
 // connect reads how to reach the API server, again at each call.
@@ -200,7 +212,7 @@ func (a *agent) start(ctx context.Context) error {
 			a.serveHTTP(a.handler)},
 		{"agent-check", "--agent-check-port", a.health.listenAddress(a.health.agentCheckPort), a.health.agentCheckPort != 0,
 			a.health.allowFrom, a.handler.ServeAgentCheck},
-		{"probes", "--health-probe-bind-address", a.probeAddress, a.probeAddress != "0", nil, a.serveHTTP(liveness())},
+		{"probes", "--health-probe-bind-address", a.probeAddress, a.probeAddress != "0", nil, a.serveHTTP(a.kubeletProbes())},
 		{"metrics", "--metrics-bind-address", a.metricsAddress, a.metricsAddress != "0", nil, a.serveHTTP(a.operations())},
 	}
 	for _, s := range servers {
@@ -233,6 +245,7 @@ func (a *agent) start(ctx context.Context) error {
 	if a.watcher != nil {
 		a.serving.Go(func() error { a.watcher.Run(ctx); return nil })
 	}
+	a.serving.Go(func() error { a.prove(ctx); return nil })
 	return nil
 }
 

@@ -112,6 +112,22 @@ func TestARestartInAnOutageKeepsTheNode(t *testing.T) {
 	})
 }
 
+// TestAStateWithRulesThatTheAgentDoesNotGetAnyMore: it was restarted without --config.
+func TestAStateWithRulesThatTheAgentDoesNotGetAnyMore(t *testing.T) {
+	node := build.MakeNode("x").UID("uid-1").Label("pool", "workers").Obj()
+	kubeconfig, _ := fakeAPI(t, node)
+	dir := t.TempDir()
+	rules, env := filepath.Join(dir, "rules.json"), map[string]string{"NODE_NAME": "x"}
+	args := []string{"--kubeconfig", kubeconfig, "--state-file", filepath.Join(dir, "state.json")}
+	writeConfig(t, rules, workers(v1alpha1.HealthCheck{Name: "schedulable"}))
+	a := startAgent(t, env, append(args, "--config", rules)...)
+	a.defaults(t, "schedulable")
+	a.end()
+	a = startAgent(t, env, args...)
+	time.Sleep(time.Second / 5) // the state is in force at once
+	a.defaults(t, "node_ready")
+}
+
 // TestTheStateIsWrittenOnChanges: a heartbeat comes every few minutes from each condition.
 func TestTheStateIsWrittenOnChanges(t *testing.T) {
 	f := readState(filepath.Join(t.TempDir(), "state.json"), "n", slog.New(slog.DiscardHandler))

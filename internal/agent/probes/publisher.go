@@ -4,9 +4,12 @@
 package probes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,8 +70,10 @@ type Publisher struct {
 // worker is a probe that runs.
 type worker struct {
 	state
-	early *Finding // that is not counted yet; nil: none
-	stop  context.CancelFunc
+	early    *Finding // that is not counted yet; nil: none
+	problem  string   // why the probe is impossible
+	possible bool     // it had a result once
+	stop     context.CancelFunc
 }
 
 // New returns a publisher.
@@ -77,9 +82,9 @@ func New(o Options) *Publisher {
 		written: map[string]time.Time{}}
 }
 
-// Set replaces the probes, which run until ctx ends. Unchanged probes continue. Skipped ones keep their condition. No two probes publish the same
-// condition. complete says that there are no other probes: then the publisher removes the conditions that an agent has
-// published, by their reasons, and that no probe publishes now.
+// Set replaces the probes, which run until ctx ends. Unchanged probes continue. Skipped ones keep their condition. No
+// two probes publish the same condition. complete says that there are no other probes: then the publisher removes the
+// conditions that an agent has published, by their reasons, and that no probe publishes now.
 func (p *Publisher) Set(ctx context.Context, probes []Probe, complete bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +132,8 @@ func (p *Publisher) work(ctx context.Context, w *worker) {
 		}
 		p.Metrics.ran(w.probe.ConditionType, finding, time.Since(began))
 		p.mu.Lock()
-		w.early = &finding
+		w.early, w.problem = &finding, finding.Message
+		w.possible = w.possible || finding.Reason != ReasonInvalid
 		p.count(w)
 		p.mu.Unlock()
 		p.enqueue()
@@ -142,6 +148,18 @@ func (p *Publisher) count(w *worker) {
 	}
 	w.found(*w.early, find(p.conditions(), w.probe.ConditionType), time.Now(), p.bootTime())
 	w.early = nil
+}
+
+// Impossible returns why a probe was not possible until now; empty: each was possible once.
+func (p *Publisher) Impossible() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(p.running)) {
+		if w := p.running[name]; !w.possible && !w.probe.Skip {
+			return "the probe of " + name + ": " + cmp.Or(w.problem, "it runs for the first time")
+		}
+	}
+	return ""
 }
 
 func (p *Publisher) enqueue() {
