@@ -4,6 +4,7 @@
 package probes
 
 import (
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
