@@ -106,24 +106,27 @@ type DiskCheck struct {
 	// minimumFreePercent is how many percent of the bytes must be free. Default 10.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=100
+	// +kubebuilder:validation:Maximum=99
 	MinimumFreePercent *int32 `json:"minimumFreePercent,omitempty"`
 
 	// minimumFreeInodesPercent is how many percent of the inodes must be free. Default 5.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=100
+	// +kubebuilder:validation:Maximum=99
 	MinimumFreeInodesPercent *int32 `json:"minimumFreeInodesPercent,omitempty"`
 }
 
 // NetworkCheck is what must be reachable.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.defaultGateway) || self.defaultGateway || has(self.resolve) && self.resolve.size() > 0",message="give resolve, or leave defaultGateway true: otherwise the check looks at nothing"
 type NetworkCheck struct {
-	// resolve are host names that must resolve. At most 16. None by default.
+	// resolve are host names that one of the node's DNS servers must resolve. At most 16. None by default.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[-_0-9A-Za-z]+([.][-_0-9A-Za-z]+)*[.]?$')",message="must be a host name such as registry.example.com"
 	Resolve []string `json:"resolve,omitempty"`
 
 	// defaultGateway: false does not check the default gateway. The default is true.
@@ -233,6 +236,7 @@ type HTTPGetAction struct {
 	// allows them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([-_0-9A-Za-z]+([.][-_0-9A-Za-z]+)*[.]?|[0-9A-Fa-f]*:[:.0-9A-Fa-f]+(%[-_.0-9A-Za-z]+)?)?$')",message="must be a host name or an IP address, without a port"
 	Host string `json:"host,omitempty"`
 
 	// port is the port.
@@ -275,6 +279,7 @@ type HTTPGetAction struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=7
 	// +kubebuilder:validation:items:XValidation:rule="self.matches('^([1-5][0-9]{2}|[1-5]xx|[1-5][0-9]{2}-[1-5][0-9]{2})$')",message="must be a status code such as 204, a class such as 2xx or a range such as 200-299, from 100 to 599"
+	// +kubebuilder:validation:items:XValidation:rule="self.size() != 7 || self.substring(0, 3) <= self.substring(4)",message="the first status of a range must not be greater than the last one"
 	ExpectedStatuses []string `json:"expectedStatuses,omitempty"`
 }
 
@@ -297,6 +302,7 @@ type TCPSocketAction struct {
 	// host is the address to connect to. Default 127.0.0.1.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([-_0-9A-Za-z]+([.][-_0-9A-Za-z]+)*[.]?|[0-9A-Fa-f]*:[:.0-9A-Fa-f]+(%[-_.0-9A-Za-z]+)?)?$')",message="must be a host name or an IP address, without a port"
 	Host string `json:"host,omitempty"`
 
 	// port is the port.
@@ -311,6 +317,7 @@ type GRPCAction struct {
 	// host is the address to connect to. Default 127.0.0.1.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([-_0-9A-Za-z]+([.][-_0-9A-Za-z]+)*[.]?|[0-9A-Fa-f]*:[:.0-9A-Fa-f]+(%[-_.0-9A-Za-z]+)?)?$')",message="must be a host name or an IP address, without a port"
 	Host string `json:"host,omitempty"`
 
 	// port is the port.

@@ -23,6 +23,8 @@ const (
 	SharedTaint Code = "SharedTaint"
 	// ConditionTaken: another rule may publish the same condition on the same nodes.
 	ConditionTaken Code = "ConditionTaken"
+	// RemoteAddress: a probe or a health check asks another machine, which node agents do only with --allow-remote.
+	RemoteAddress Code = "RemoteAddress"
 	// NoMaxUnavailable: a NoExecute taint may evict the pods of any number of nodes at once.
 	NoMaxUnavailable Code = "NoMaxUnavailable"
 	// PublishedUnlimited: any number of nodes may be marked False for remediators at once.
@@ -108,6 +110,7 @@ func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	l := &linter{rule: rule, others: others, facts: facts}
 	l.sharedTaint()
 	l.probes()
+	l.remote()
 	l.limit()
 	l.publish()
 	l.replace()

@@ -240,6 +240,9 @@ func TestWarnings(t *testing.T) {
 			rule: good(), facts: Facts{Operator: []Workload{daemonSet("nodegate-system")}}, want: []Code{Deadlock},
 			says: "cannot start and does not remove it",
 		},
+		"probes and checks of another machine": {rule: asks("192.0.2.1", "node.example.com"),
+			want: []Code{RemoteAddress, RemoteAddress}, says: "spec.health.checks[0].httpGet.host: node agents connect"},
+		"probes and checks of the node itself": {rule: asks("::1", "localhost")},
 		"a rule that is required and is not there": {rule: good().After("preinit"), others: []*build.RuleWrapper{},
 			want: []Code{UnknownRule}},
 		"a rule that is required for other nodes": {rule: good().After("other"),
@@ -277,6 +280,16 @@ func TestWarnings(t *testing.T) {
 			}
 		})
 	}
+}
+
+// asks returns a rule with a probe and a check of these hosts.
+func asks(probe, check string) *build.RuleWrapper {
+	r := good()
+	r.Spec.Probes = []v1alpha1.Probe{{ConditionType: "example.com/A",
+		TCPSocket: &v1alpha1.TCPSocketAction{Host: probe, Port: 1}}}
+	r.Spec.Health = &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{{Name: "http:a",
+		HTTPGet: &v1alpha1.HTTPGetAction{Host: check, Port: 1}}}}
+	return r
 }
 
 func TestProblems(t *testing.T) {
