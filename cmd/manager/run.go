@@ -39,6 +39,9 @@ func run(ctx context.Context, o *options, settings *operator.Options) error {
 		return err
 	}
 	cfg = restConfig(cfg, &o.client)
+	if err := waitForAPIServer(ctx, cfg, o.serving.probeAddress); err != nil || ctx.Err() != nil {
+		return err
+	}
 	managed := managerOptions(o)
 	managed.Cache = operator.CacheOptions(cfg)
 	mgr, err := ctrl.NewManager(cfg, managed)

@@ -50,6 +50,7 @@ type Server struct {
 func (s *Server) handler() (http.Handler, error) {
 	mux, room := http.NewServeMux(), newRoom()
 	for _, h := range s.Handlers {
+		failed.WithLabelValues(h.Path()) // with the value 0, so that an alert on its first increase fires
 		// Without a request, the logger is for faults of clients that are not the API server.
 		hook := &admission.Webhook{Handler: careful{h}, LogConstructor: func(l logr.Logger, r *admission.Request) logr.Logger {
 			if r == nil {

@@ -4,6 +4,8 @@
 package fleet
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
@@ -13,9 +15,44 @@ var byRule []interface {
 	DeletePartialMatch(prometheus.Labels) int
 }
 
-// NewCounterByRule registers a counter with the label rule. ForgetRule drops its series.
-func NewCounterByRule(name, help string, labels ...string) *prometheus.CounterVec {
-	return register(prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, withRule(labels)))
+// Label is a label of a counter. Values are all its values, if they are known in advance.
+type Label struct {
+	Name   string
+	Values []string
+}
+
+// counters create the series of a rule, with the value 0.
+var counters []func(rule string)
+
+// NewCounterByRule registers a counter with the label rule. If all values of its other labels are known, ExportRule
+// creates its series. ForgetRule drops them.
+func NewCounterByRule(name, help string, labels ...Label) *prometheus.CounterVec {
+	names, series := []string{"rule"}, [][]string{nil}
+	for _, label := range labels {
+		names = append(names, label.Name)
+		var more [][]string
+		for _, former := range series {
+			for _, value := range label.Values {
+				more = append(more, append(slices.Clone(former), value))
+			}
+		}
+		series = more
+	}
+	counter := register(prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, names))
+	counters = append(counters, func(rule string) {
+		for _, values := range series {
+			counter.WithLabelValues(append([]string{rule}, values...)...)
+		}
+	})
+	return counter
+}
+
+// ExportRule creates the series of a rule's counters with the value 0, so that Prometheus sees their first increase, and
+// so that an alert on it fires.
+func ExportRule(rule string) {
+	for _, export := range counters {
+		export(rule)
+	}
 }
 
 // NewGaugeByRule registers a gauge with the label rule. ForgetRule drops its series.

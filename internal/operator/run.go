@@ -124,7 +124,7 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 	if err != nil {
 		return err
 	}
-	r.Rules.Subscribe(forgetMetrics(env.After, r.Rules.Set))
+	r.Rules.Subscribe(ruleMetrics(env.After, r.Rules.Set))
 	for _, add := range []func(context.Context, manager.Manager, *Options) error{
 		r.addToManager, r.addAgentConfig, r.addChecks, r.addWebhooks, r.addIncumbents,
 	} {
@@ -132,18 +132,49 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 			return err
 		}
 	}
-	if err := mgr.Start(ctx); err != nil {
+	if err := start(ctx, mgr); err != nil {
 		return fmt.Errorf("running: %w", err)
 	}
 	return nil
 }
 
+// start runs the manager until the context ends. If the context ends before all caches have synced, start does not wait
+// for the manager: until then it has no lease and has written nothing, but it would wait for its caches for ever, such
+// as for one whose permission is missing.
+func start(ctx context.Context, mgr manager.Manager) error {
+	synced, ended := make(chan struct{}), make(chan error, 1)
+	if err := mgr.Add(admission.EveryReplica(func(ctx context.Context) error {
+		close(synced)
+		<-ctx.Done()
+		return nil
+	})); err != nil {
+		return err
+	}
+	go func() { ended <- mgr.Start(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-synced:
+		return <-ended
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-synced:
+		return <-ended
+	default:
+		return nil
+	}
+}
+
 // metricsKept is how long the metrics of a deleted rule are kept: nodes may still be reconciled with the rule.
 const metricsKept = time.Minute
 
-// forgetMetrics returns a subscriber of the rules that drops the metrics of deleted rules. Webhooks of every replica
-// count by rule.
-func forgetMetrics(after watch.After, rules func() *ruleset.Set) func(*ruleset.Set) {
+// ruleMetrics returns a subscriber of the rules that creates the counters of new rules, and drops the metrics of deleted
+// ones. Every replica does so: webhooks of every replica count by rule, and a new leader's counters must be known to
+// Prometheus before they increase.
+func ruleMetrics(after watch.After, rules func() *ruleset.Set) func(*ruleset.Set) {
 	before := ruleset.NewSet()
 	return func(set *ruleset.Set) {
 		for _, rule := range before.All() {
@@ -155,6 +186,11 @@ func forgetMetrics(after watch.After, rules func() *ruleset.Set) func(*ruleset.S
 					fleet.ForgetRule(rule.Name)
 				}
 			})
+		}
+		for _, rule := range set.All() {
+			if before.Named(rule.Name) == nil {
+				fleet.ExportRule(rule.Name)
+			}
 		}
 		before = set
 	}

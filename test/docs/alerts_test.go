@@ -92,6 +92,35 @@ func known(t *testing.T, what, expr string) {
 	}
 }
 
+// TestEachAlertIsTested looks for a case in which each alert fires, and for one in which it does not.
+func TestEachAlertIsTested(t *testing.T) {
+	var file struct {
+		Tests []struct {
+			Cases []struct {
+				Name string            `json:"alertname"`
+				Fire []json.RawMessage `json:"exp_alerts"`
+			} `json:"alert_rule_test"`
+		}
+	}
+	must(t, yaml.Unmarshal(read(t, "test/docs/testdata/alerts.yaml"), &file))
+	fires, silent := sets.New[string](), sets.New[string]()
+	for _, test := range file.Tests {
+		for _, c := range test.Cases {
+			if len(c.Fire) > 0 {
+				fires.Insert(c.Name)
+			} else {
+				silent.Insert(c.Name)
+			}
+		}
+	}
+	all, _ := readAlerts(t)
+	for _, a := range all {
+		if !fires.Has(a.Alert) || !silent.Has(a.Alert) {
+			t.Errorf("test/docs/testdata/alerts.yaml: %s needs a case in which it fires, and one in which it does not", a.Alert)
+		}
+	}
+}
+
 func TestPromtool(t *testing.T) {
 	promtool := needs.Command(t, "promtool", "prometheus")
 	_, rules := readAlerts(t)

@@ -54,6 +54,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help: "Patches of the node's conditions, by result: success or error.",
 		}, []string{"result"}),
 	}
+	for _, result := range []string{"success", "error"} {
+		m.writes.WithLabelValues(result) // with the value 0, so that an alert on its first increase fires
+	}
 	r.MustRegister(m.runs, m.writes)
 	return m
 }

@@ -57,6 +57,7 @@ type Reconciler struct {
 
 // Reconcile writes the ConfigMap if it differs from the configuration of the rules.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	exportCurrent()
 	stored := &corev1.ConfigMap{}
 	if err := r.Client.Get(ctx, r.Key, stored); client.IgnoreNotFound(err) != nil {
 		current.Set(0)

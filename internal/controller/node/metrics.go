@@ -4,11 +4,15 @@
 package node
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 )
@@ -38,14 +42,16 @@ var (
 
 var (
 	taintOperations = fleet.NewCounterByRule("node_readiness_taint_operations_total",
-		"Taints that were added or removed, by rule and operation: add or remove.", "operation")
+		"Taints that were added or removed, by rule and operation: add or remove.",
+		fleet.Label{Name: "operation", Values: slices.Collect(maps.Values(taintOperation))})
 	adoptedTaints = fleet.NewCounterByRule("node_readiness_adopted_taints_total",
 		"Taints that were already on a node when a rule started to manage them.")
 	evaluationDuration = fleet.NewHistogramByRule("node_readiness_evaluation_duration_seconds",
 		"Time to evaluate one rule on one node.", prometheus.DefBuckets)
 	failures = fleet.NewCounterByRule("node_readiness_failures_total",
 		"Failed updates of nodes, by rule and reason: AddTaintError, RemoveTaintError, PublishError (the condition "+
-			"that a rule publishes), or EvaluationError (anything else).", "reason")
+			"that a rule publishes), or EvaluationError (anything else).", fleet.Label{Name: "reason",
+			Values: []string{failureAddTaint, failureRemoveTaint, failurePublish, failureEvaluation}})
 	bootstrapCompleted = fleet.NewCounterByRule("node_readiness_bootstrap_completed_total",
 		"Nodes that have completed a bootstrap-only rule.")
 	bootstrapDuration = fleet.NewHistogramByRule("node_readiness_bootstrap_duration_seconds",
@@ -60,28 +66,30 @@ var (
 		[]float64{5, 10, 20, 30, 45, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1200, 1800, 3600})
 	startupResults = fleet.NewCounterByRule("node_readiness_startups_total",
 		"Starts of nodes under a rule that have ended, by result: ready, timed_out, deleted, or excluded if the node "+
-			"was overridden, suspended or labelled late.", "result")
+			"was overridden, suspended or labelled late.", fleet.Label{Name: "result",
+			Values: []string{string(gate.Ready), string(gate.TimedOut), deleted, string(gate.Excluded)}})
 	startupObjective = fleet.NewCounterByRule("node_readiness_startup_objective_total",
-		"Starts of nodes under a rule, by whether the node was released within --startup-objective.", "met")
+		"Starts of nodes under a rule, by whether the node was released within --startup-objective.",
+		fleet.Label{Name: "met", Values: slices.Collect(maps.Values(met))})
 	blockedSeconds = fleet.NewCounterByRule("node_readiness_blocked_seconds_total",
-		"Time for which nodes that have started waited for a piece of evidence. Counted when the start ends.", "evidence")
+		"Time for which nodes that have started waited for a piece of evidence. Counted when the start ends.", fleet.Label{Name: "evidence"})
 	soleBlockerSeconds = fleet.NewCounterByRule("node_readiness_sole_blocker_seconds_total",
-		"Time for which nodes that have started waited for this piece of evidence only.", "evidence")
+		"Time for which nodes that have started waited for this piece of evidence only.", fleet.Label{Name: "evidence"})
 	lastBlocker = fleet.NewCounterByRule("node_readiness_last_blocker_total",
-		"Nodes that became ready, by the piece of evidence that they waited for last.", "evidence")
+		"Nodes that became ready, by the piece of evidence that they waited for last.", fleet.Label{Name: "evidence"})
 	reconciliationLatency = fleet.NewHistogramByRule("node_readiness_reconciliation_latency_seconds",
 		"Time from the change of the deciding evidence until the taint was added or removed. Transition times "+
 			"have a resolution of a second.",
 		[]float64{0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, "operation")
 	conditionFailures = fleet.NewCounterByRule("node_readiness_condition_failures_total",
 		"Evaluations in which a condition did not have the required status. Only with --enable-node-state-metrics.",
-		"condition")
+		fleet.Label{Name: "condition"})
 	timeouts = fleet.NewCounterByRule("node_readiness_timeouts_total", "Nodes on which a rule's timeout has ended.")
 	rearmed  = fleet.NewCounterByRule("node_readiness_rearmed_total",
 		"Nodes that a rule treated as new after a reboot.")
 	conditionChanges = fleet.NewCounterByRule("node_readiness_published_condition_changes_total",
 		"Changes of the node condition that a rule publishes, by its new status: True, False, Unknown or Removed.",
-		"status")
+		fleet.Label{Name: "status", Values: []string{"True", "False", "Unknown", "Removed"}})
 	escapedPods = fleet.NewCounterByRule("node_readiness_escaped_pods_total",
 		"Pods that were bound to a node before it was tainted, although admission should have tainted it at creation.")
 	conflicts = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{

@@ -156,8 +156,7 @@ func (s *startups) forget(node string, now time.Time) {
 	}
 }
 
-// setRules drops accounts and counters of deleted rules and of evidence that rules no longer have. It creates the
-// counters of new rules with the value 0, so that Prometheus sees their first increase.
+// setRules drops accounts and counters of deleted rules and of evidence that rules no longer have.
 func (s *startups) setRules(before, after *ruleset.Set, objective time.Duration) {
 	for _, rule := range before.All() {
 		now := after.Rule(rule.UID)
@@ -173,19 +172,6 @@ func (s *startups) setRules(before, after *ruleset.Set, objective time.Duration)
 				blockedSeconds.DeleteLabelValues(rule.Name, name)
 				soleBlockerSeconds.DeleteLabelValues(rule.Name, name)
 				lastBlocker.DeleteLabelValues(rule.Name, name)
-			}
-		}
-	}
-	for _, rule := range after.All() {
-		if rule.Mode != ruleset.Enforced || !gate.Holds(rule) {
-			continue
-		}
-		for _, result := range []gate.Startup{gate.Ready, gate.TimedOut, deleted, gate.Excluded} {
-			startupResults.WithLabelValues(rule.Name, string(result))
-		}
-		if objective > 0 {
-			for _, in := range met {
-				startupObjective.WithLabelValues(rule.Name, in)
 			}
 		}
 	}

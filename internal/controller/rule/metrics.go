@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
 )
 
@@ -21,7 +22,9 @@ var (
 		"When a rule was last reconciled, in seconds since 1970. Only with --enable-node-state-metrics.")
 	replacements = fleet.NewCounterByRule("node_readiness_replacements_total",
 		"Nodes that a rule handed over for replacement, by method, Annotation or NodeClaim, and result: done or failed.",
-		"method", "result")
+		fleet.Label{Name: "method", Values: []string{
+			string(v1alpha1.ReplaceMethodAnnotation), string(v1alpha1.ReplaceMethodNodeClaim)}},
+		fleet.Label{Name: "result", Values: []string{"done", "failed"}})
 	replacementsExhausted = fleet.NewGaugeByRule("node_readiness_replacements_exhausted",
 		"1 for a rule that replaces nodes and has stopped, because several in a row did not help; otherwise 0.")
 )
