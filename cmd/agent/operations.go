@@ -42,7 +42,7 @@ func (a *agent) kubeletProbes() http.Handler {
 // provePeriod is how often prove looks again.
 const provePeriod = time.Second
 
-// prove makes the agent ready as soon as each check and probe of the configuration was possible once, whatever its
+// prove makes the agent ready as soon as each check and probe of the configuration was possible once, with any
 // result: a rollout of agents that cannot work must stop. The agent then stays ready, because the kubelet must not
 // take away an agent when a rule or the node changes.
 func (a *agent) prove(ctx context.Context) {

@@ -78,7 +78,7 @@ func TestSweep(t *testing.T) {
 			Then(599, "not for that long", is, Tainted(crowded(0, 3))),
 			Then(600, "over", is, Tainted(crowded(0, 3)), mine()),
 		),
-		"a marker becomes that of a rule of the same name that comes within ten minutes, whatever the evidence is by then": On(
+		"a marker becomes that of a rule of the same name that comes within ten minutes, also without evidence by then": On(
 			Fresh().Annotation(goneMarker, IsMarked), Rules(),
 			Then(1, "gone", "", Gone{"u-gone"}),
 			Then(599, "created again", "Ready BootstrapCompleted", Rules(Rule().BootstrapOnly()),

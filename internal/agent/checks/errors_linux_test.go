@@ -115,7 +115,7 @@ func TestTheWriteTest(t *testing.T) {
 	}
 }
 
-// TestTheWriteTestReachesTheDisk: a write ends in the page cache, whatever the disk does.
+// TestTheWriteTestReachesTheDisk: a write ends in the page cache, also if the disk hangs.
 func TestTheWriteTestReachesTheDisk(t *testing.T) {
 	root := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(root, "var/lib/kubelet"), 0o700))

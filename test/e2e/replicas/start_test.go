@@ -59,7 +59,7 @@ func endsAtOnce(t *testing.T, replica *cluster.Component) {
 
 // TestAReplicaWithoutPermissionsEndsAtOnce sends SIGTERM to a replica whose caches never sync.
 func TestAReplicaWithoutPermissionsEndsAtOnce(t *testing.T) {
-	config, err := clusters.Get(t).ConfigFor("nobody", "system:authenticated")
+	config, err := clusters.Get(t).ConfigFor("powerless", "system:authenticated")
 	cluster.Must(t, err)
 	replica, probes := early(t, "forbidden", config)
 	cluster.Must(t, answers(t, "http://"+probes+"/readyz", http.StatusInternalServerError)())

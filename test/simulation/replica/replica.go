@@ -270,7 +270,7 @@ func (r *Replica) Cut(k api.Kind, resume bool) {
 	for _, s := range r.watched(k) {
 		if s.listed && r.server.Newer(k, s.at) {
 			r.World.Met(map[bool]string{true: "a watch is cut while events wait, and resumes",
-				false: "a watch is cut while events wait, and lists anew"}[resume], string(k))
+				false: "a watch is cut while events wait, and lists again"}[resume], string(k))
 		}
 		s.cut, s.resumes = s.cut || !resume, resume
 	}
