@@ -5,9 +5,8 @@ package evidence
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync/atomic"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/watch"
 )
 
@@ -65,95 +65,169 @@ type Informer interface {
 // ClientInformers starts informers of client-go.
 type ClientInformers struct{ Clients kubernetes.Interface }
 
-// informer is an informer of client-go, indexed by node.
+// informer stores the objects of a watch, indexed by node. A reflector fills it.
 type informer struct {
-	cache.SharedIndexInformer
+	cache.Indexer
 	failures
+	watch  *Watch
 	cancel context.CancelFunc
 }
 
 // failures stores why objects cannot be read.
+//
+//	           list stored, watch open
+//	not read ──────────────────────────► read
+//	    │ any error                       │ ▲
+//	    ▼                permission lost  ▼ │ a newer list stored, watch open
+//	  failed ◄─────────────────────────── failed
+//
+// A list alone does not end a failure, because the permission to watch may still be missing. Nor does an open watch: with
+// it, the API server may send a list first, and until this is stored, the objects are those from before the failure.
 type failures struct {
 	changed func()
-	failed  atomic.Pointer[string]
+
+	mu     sync.Mutex
+	synced bool
+	failed string
+	// stored and watching say what has succeeded since the last failure.
+	stored, watching bool
 }
 
 const nodeIndex = "node"
 
 // Follow implements Informers.
 func (c ClientInformers) Follow(ctx context.Context, w *Watch) Informer {
-	if w.OfDaemonSets {
-		return c.followDaemonPods(ctx, w)
-	}
 	ctx, cancel := context.WithCancel(ctx)
-	i := &informer{cancel: cancel, failures: failures{changed: w.StateChanged}}
-	i.SharedIndexInformer = watch.NewInformer(i.told(c.listWatch(w), func(error) {}), w.Object, 0, cache.Indexers{
-		nodeIndex: func(o any) ([]string, error) { return NodesOf(o), nil },
-	})
-	synced, err := i.prepare(w)
-	if err != nil { // it has not been started: cannot happen
-		i.fail(err, false)
-		return i
+	if w.OfDaemonSets {
+		s := &podStore{failures: failures{changed: w.StateChanged}, nodesChanged: w.Changed, cancel: cancel,
+			byNode: map[string][]readiness.DaemonPod{}}
+		c.fill(ctx, w, s, &s.failures)
+		return s
 	}
-	go i.RunWithContext(ctx)
-	go func() {
-		if cache.WaitForCacheSync(ctx.Done(), synced) {
-			w.StateChanged()
-		}
-	}()
+	i := &informer{failures: failures{changed: w.StateChanged}, watch: w, cancel: cancel,
+		Indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
+			nodeIndex: func(o any) ([]string, error) { return NodesOf(o), nil },
+		})}
+	c.fill(ctx, w, i, &i.failures)
 	return i
 }
 
-// prepare adds the functions of the watch. The function that it returns reports whether Changed has seen all objects.
-func (i *informer) prepare(w *Watch) (cache.InformerSynced, error) {
-	err := errors.Join(i.SetTransform(w.Strip),
-		i.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-			cache.DefaultWatchErrorHandler(ctx, r, err)
-			i.fail(err, i.Synced())
-		}))
-	if err != nil {
-		return nil, err
-	}
-	registration, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { w.Changed(o) },
-		UpdateFunc: func(before, after any) {
-			if version(before) != version(after) {
-				w.Changed(before, after)
-			}
-		},
-		DeleteFunc: func(o any) {
-			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = gone.Obj
-			}
-			w.Changed(o)
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return registration.HasSynced, nil
+// fill fills a store for a watch until the context ends.
+func (c ClientInformers) fill(ctx context.Context, w *Watch, s cache.ReflectorStore, f *failures) {
+	lw := f.told(watch.Patient(c.listWatch(w)))
+	reflector := cache.NewReflectorWithOptions(lw, w.Object, s, cache.ReflectorOptions{Name: "evidence"})
+	go reflector.RunWithContext(ctx)
 }
 
-// told calls a function with each error of a list or a watch. A watch that succeeds ends a failure. A list does not:
-// the permission to watch may still be missing.
-func (f *failures) told(lw cache.ListerWatcher, failed func(error)) *cache.ListWatch {
-	inner := cache.ToListerWatcherWithContext(lw)
-	tell := func(ctx context.Context, err error) {
-		if err != nil && ctx.Err() == nil {
-			failed(err)
-		}
+// Transformer implements cache.TransformingStore, so that the first list is never in memory as a whole.
+func (i *informer) Transformer() cache.TransformFunc { return i.watch.Strip }
+
+// Add implements cache.ReflectorStore.
+func (i *informer) Add(o any) error { return i.Update(o) }
+
+// Update implements cache.ReflectorStore.
+func (i *informer) Update(o any) error {
+	o, err := i.watch.Strip(o)
+	if err != nil {
+		return err
 	}
+	before, known, err := i.Get(o)
+	if err == nil {
+		err = i.Indexer.Update(o)
+	}
+	if err != nil {
+		return fmt.Errorf("storing evidence: %w", err)
+	}
+	i.tell(before, known, o)
+	return nil
+}
+
+// Delete implements cache.ReflectorStore.
+func (i *informer) Delete(o any) error {
+	o, err := i.watch.Strip(o)
+	if err == nil {
+		err = i.Indexer.Delete(o)
+	}
+	if err != nil {
+		return fmt.Errorf("dropping evidence: %w", err)
+	}
+	i.watch.Changed(o)
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (i *informer) Replace(list []any, version string) error {
+	former := map[string]any{}
+	for _, key := range i.ListKeys() {
+		former[key], _, _ = i.GetByKey(key)
+	}
+	next := make([]any, 0, len(list))
+	for _, o := range list {
+		o, err := i.watch.Strip(o)
+		if err != nil {
+			return err
+		}
+		next = append(next, o)
+	}
+	if err := i.Indexer.Replace(next, version); err != nil {
+		return fmt.Errorf("storing evidence: %w", err)
+	}
+	for _, o := range next {
+		key, err := cache.MetaNamespaceKeyFunc(o)
+		if err != nil { // it is stored: cannot happen
+			return fmt.Errorf("storing evidence: %w", err)
+		}
+		before, known := former[key]
+		delete(former, key)
+		i.tell(before, known, o)
+	}
+	for _, gone := range former {
+		i.watch.Changed(gone)
+	}
+	i.succeeded(&i.stored)
+	return nil
+}
+
+// tell calls Changed for an object that was stored, unless it is as it was before.
+func (i *informer) tell(before any, known bool, after any) {
+	switch {
+	case !known:
+		i.watch.Changed(after)
+	case version(before) != version(after):
+		i.watch.Changed(before, after)
+	}
+}
+
+// Stop implements Informer.
+func (i *informer) Stop() { i.cancel() }
+
+// ByNode implements Informer.
+func (i *informer) ByNode(node string) []any {
+	objects, err := i.ByIndex(nodeIndex, node)
+	if err != nil { // the index exists: cannot happen
+		return nil
+	}
+	return objects
+}
+
+// told notes each error of a list or a watch, and each watch that succeeds. An error of a watch that begins with a list
+// does not count: the reflector then lists by itself.
+func (f *failures) told(inner *cache.ListWatch) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := inner.ListWithContext(ctx, o)
-			tell(ctx, err)
+			if err != nil && ctx.Err() == nil {
+				f.fail(err)
+			}
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 			watching, err := inner.WatchWithContext(ctx, o)
-			tell(ctx, err)
-			if err == nil && f.failed.Swap(nil) != nil {
-				f.changed()
+			switch {
+			case err == nil:
+				f.succeeded(&f.watching)
+			case o.SendInitialEvents == nil && ctx.Err() == nil:
+				f.fail(err)
 			}
 			return watching, err
 		},
@@ -161,13 +235,29 @@ func (f *failures) told(lw cache.ListerWatcher, failed func(error)) *cache.ListW
 }
 
 // fail stores an error before the first list has succeeded, and the loss of a permission.
-func (f *failures) fail(err error, synced bool) {
-	if synced && !apierrors.IsForbidden(err) {
+func (f *failures) fail(err error) {
+	f.mu.Lock()
+	if f.synced && !apierrors.IsForbidden(err) {
+		f.mu.Unlock()
 		return
 	}
-	text := explain(err)
-	f.failed.Store(&text)
+	f.failed, f.stored, f.watching = explain(err), false, false
+	f.mu.Unlock()
 	f.changed()
+}
+
+// succeeded notes that a list is stored, or that a watch is open.
+func (f *failures) succeeded(what *bool) {
+	f.mu.Lock()
+	*what = true
+	ends := f.stored && f.watching && (!f.synced || f.failed != "")
+	if ends {
+		f.synced, f.failed = true, ""
+	}
+	f.mu.Unlock()
+	if ends {
+		f.changed()
+	}
 }
 
 // explain returns why a kind of evidence cannot be read. Only ResourceSlices can be missing: a list of the other kinds
@@ -181,25 +271,16 @@ func explain(err error) string {
 
 // Failed implements Informer.
 func (f *failures) Failed() string {
-	if text := f.failed.Load(); text != nil {
-		return *text
-	}
-	return ""
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failed
 }
 
 // Synced implements Informer.
-func (i *informer) Synced() bool { return i.HasSynced() }
-
-// Stop implements Informer.
-func (i *informer) Stop() { i.cancel() }
-
-// ByNode implements Informer.
-func (i *informer) ByNode(node string) []any {
-	objects, err := i.GetIndexer().ByIndex(nodeIndex, node)
-	if err != nil { // the index exists: cannot happen
-		return nil
-	}
-	return objects
+func (f *failures) Synced() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.synced
 }
 
 func version(o any) string {

@@ -88,6 +88,19 @@ func (a *api) refuse(resource string, err error) {
 	}
 }
 
+// streamLists makes each watch of a resource that asks for a list first return the same stream.
+func (a *api) streamLists(resource string) *apiwatch.FakeWatcher {
+	stream := apiwatch.NewFake()
+	a.PrependWatchReactor(resource, func(action clienttesting.Action) (bool, apiwatch.Interface, error) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		w, ok := action.(clienttesting.WatchActionImpl)
+		first := ok && w.ListOptions.SendInitialEvents != nil && a.refused[resource] == nil
+		return first, stream, nil
+	})
+	return stream
+}
+
 func forbidden(resource string) error {
 	return apierrors.NewForbidden(corev1.Resource(resource), "", nil)
 }
@@ -162,19 +175,43 @@ func TestEvidenceThatCannotBeReadIsAProblemUntilItCan(t *testing.T) {
 	}
 }
 
-// TestAListDoesNotEndTheFailureOfAWatch: without the permission to watch, a reflector lists again and again, and what
-// it has read is not kept up to date.
-func TestAListDoesNotEndTheFailureOfAWatch(t *testing.T) {
-	changes := 0
-	f := &failures{changed: func() { changes++ }}
-	lw := f.told(ClientInformers{newAPI()}.listWatch(&Watch{Object: &corev1.Pod{}, Namespace: "kube-system"}),
-		func(error) {})
-	f.fail(forbidden("pods"), true)
-	if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil || f.Failed() == "" {
-		t.Errorf("after a list: %q, %v", f.Failed(), err)
+// TestAFailureEndsWhenANewListIsStored: without the permission to watch, a reflector lists again and again, and what it
+// has read is not kept up to date. With it, a newer API server sends the list by the watch, after the watch is open.
+func TestAFailureEndsWhenANewListIsStored(t *testing.T) {
+	for name, rule := range map[string]*ruleset.Rule{
+		"pods": compiled(initPods("kube-system")), "pods of DaemonSets": compiled(daemonSetsOf("kube-system")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, h := newAPI(), &heard{}
+				s := New(ClientInformers{Clients: a}, h)
+				s.SetRules(t.Context(), ruleset.NewSet(rule))
+				if h.settled(); s.Unavailable(rule) != nil {
+					t.Fatal(s.Unavailable(rule))
+				}
+				a.refuse("pods", forbidden("pods"))
+				h.settled()
+				list := a.streamLists("pods")
+				a.refuse("pods", nil)
+				if h.settled(); s.Unavailable(rule) == nil {
+					t.Error("the watch is open, and the API server has sent nothing yet")
+				}
+				list.Action(apiwatch.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9",
+					Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}})
+				if told := h.settled(); told == 0 || s.Unavailable(rule) != nil {
+					t.Errorf("after the list: told %d times, %v", told, s.Unavailable(rule))
+				}
+			})
+		})
 	}
-	if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{}); err != nil || f.Failed() != "" || changes != 2 {
-		t.Errorf("after a watch: %q, %v, %d changes", f.Failed(), err, changes)
+	changes := 0
+	f := &failures{changed: func() { changes++ }, synced: true}
+	f.fail(forbidden("pods"))
+	if f.succeeded(&f.stored); f.Failed() == "" {
+		t.Error("a list ends the failure of a watch")
+	}
+	if f.succeeded(&f.watching); f.Failed() != "" || changes != 2 {
+		t.Errorf("after a watch: %q, %d changes", f.Failed(), changes)
 	}
 }
 

@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/nodegate/nodegate/internal/readiness"
-	"github.com/nodegate/nodegate/internal/watch"
 )
 
 // podStore stores the pods of DaemonSets of one namespace by node, with at most 200 bytes for each. An informer needs
@@ -23,7 +21,6 @@ import (
 type podStore struct {
 	failures
 	nodesChanged func(objects ...any)
-	synced       atomic.Bool
 	cancel       context.CancelFunc
 
 	mu     sync.Mutex
@@ -36,17 +33,6 @@ type slimPod struct {
 	node string
 	kept bool
 	pod  readiness.DaemonPod
-}
-
-// followDaemonPods fills a store for a watch until the context ends.
-func (c ClientInformers) followDaemonPods(ctx context.Context, w *Watch) Informer {
-	ctx, cancel := context.WithCancel(ctx)
-	s := &podStore{failures: failures{changed: w.StateChanged}, nodesChanged: w.Changed, cancel: cancel,
-		byNode: map[string][]readiness.DaemonPod{}}
-	lw := s.told(watch.Patient(c.listWatch(w)), func(err error) { s.fail(err, s.Synced()) })
-	reflector := cache.NewReflectorWithOptions(lw, &corev1.Pod{}, s, cache.ReflectorOptions{Name: "pods of DaemonSets"})
-	go reflector.RunWithContext(ctx)
-	return s
 }
 
 // Transformer implements cache.TransformingStore, so that the first list is never in memory as a whole.
@@ -123,9 +109,7 @@ func (s *podStore) Replace(list []any, _ string) error {
 			s.nodesChanged(&slimPod{node: node})
 		}
 	}
-	if !s.synced.Swap(true) {
-		s.changed()
-	}
+	s.succeeded(&s.stored)
 	return nil
 }
 
@@ -141,9 +125,6 @@ func slim(o any) (*slimPod, error) {
 	}
 	return nil, fmt.Errorf("expected a pod, not a %T", o)
 }
-
-// Synced implements Informer.
-func (s *podStore) Synced() bool { return s.synced.Load() }
 
 // Stop implements Informer.
 func (s *podStore) Stop() { s.cancel() }

@@ -161,8 +161,7 @@ var _ = Describe("The sources of evidence", func() {
 		Expect(pods[0].Name).To(Equal("named"))
 		Expect(pods[0].Spec.Containers).To(Equal([]corev1.Container{{Name: "c"}}))
 		Expect(pods[0].ManagedFields).To(BeEmpty())
-		Expect(clientInformer(s, podsKey(rule.Pods()[0])).GetIndexer().ListKeys()).To(ConsistOf("default/named",
-			"default/elsewhere"))
+		Expect(clientInformer(s, podsKey(rule.Pods()[0])).ListKeys()).To(ConsistOf("default/named", "default/elsewhere"))
 
 		Eventually(h.has("n1")).Should(BeTrue())
 		Eventually(h.has("n2")).Should(BeTrue(), "else it would be told of later")
@@ -206,7 +205,10 @@ var _ = Describe("The sources of evidence", func() {
 		informer := clientInformer(s, podsKey(set.All()[0].Pods()[0]))
 		s.StopUnused(ruleset.NewSet())
 		Expect(s.running).To(BeEmpty())
-		Eventually(informer.IsStopped).Should(BeTrue())
+		late := pod("late", "n1", map[string]string{"component": "init"})
+		Expect(server.Client.Create(ctx, late)).To(Succeed())
+		DeferCleanup(server.Client.Delete, late, client.GracePeriodSeconds(0))
+		Consistently(informer.ListKeys, "300ms").ShouldNot(ContainElement("default/late"))
 	})
 })
 
