@@ -75,7 +75,8 @@ type Decision struct {
 	Record Record
 	// Marked reports whether the node must have a completion marker.
 	Marked bool
-	// Opened says that the rule holds, and that this decision releases the node, or makes it count as released.
+	// Opened says that the rule holds, and that this decision releases the node, or makes it count as released. It also
+	// does so for the first time after a reboot.
 	Opened bool
 	// Rearmed says that the node must become ready again. Its completion marker is removed.
 	Rearmed bool

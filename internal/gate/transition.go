@@ -93,7 +93,7 @@ func (n *subject) open() {
 	untouched := n.State.Released && !n.State.Claimed && n.rec.TimedOut.IsZero() &&
 		n.Rule.Spec.ExistingNodesOrDefault() == v1alpha1.ExistingNodesAll && len(n.Rule.DaemonSets()) == 0
 	remember := n.adds() || n.State.Claimed
-	n.d.Opened = n.State.Claimed
+	n.d.Opened = n.State.Claimed || remember && !n.rec.RearmedAt.IsZero()
 	if !n.rec.RearmedAt.IsZero() && len(n.Rule.DaemonSets()) > 0 {
 		n.rec.Released = metav1.Time{} // those that were created before the reboot count from now on
 	}
