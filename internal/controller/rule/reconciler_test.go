@@ -225,6 +225,19 @@ var _ = Describe("A rule", func() {
 		Expect(d.read().Status.InForce.Since.Time).To(BeTemporally(">", d.rule.CreationTimestamp.Time))
 	})
 
+	It("remembers since when it is in force while a rule that it requires is suspended", func(ctx context.Context) {
+		d := newDesk(ctx, network())
+		d.reconcile()
+		d.step(time.Minute)
+		d.compiled = d.compiled.Freeze(ruleset.Problem{Reason: ruleset.ReasonSuspended, Message: "it requires rule a"})
+		d.Fleet.SetRules(ruleset.NewSet(d.compiled), nil, d.clock.Now())
+		d.reconcile()
+		Expect(d.condition(v1alpha1.ConditionReady).Reason).To(Equal(ReasonSuspended))
+		d.step(time.Minute)
+		d.restart()
+		Expect(d.compiled.InForceSince).To(BeTemporally("==", d.rule.CreationTimestamp.Time))
+	})
+
 	It("says what a dry-run would do", func(ctx context.Context) {
 		d := newDesk(ctx, network().EvictionGuard(60).DryRun(true), node("a"))
 		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: gate.ReasonDryRun, WouldClaim: true, Risky: true})

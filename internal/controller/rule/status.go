@@ -79,13 +79,13 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 		a := gate.AllowanceOf(t.Replace, s.Replacements, rule.Generation, "", now)
 		replacingCondition(m, a.Exhausted, set)
 	}
-	switch m.Rule.Mode {
-	case ruleset.Enforced:
-		s.InForce = &v1alpha1.InForce{Since: metav1.NewTime(m.Rule.InForceSince), SelectorHash: m.Rule.SelectorHash}
-	case ruleset.Frozen: // it may come back into force: what was exempt stays so
-		s.InForce = rule.Status.InForce
-	case ruleset.DryRun:
+	switch r := m.Rule; {
+	case r.Mode == ruleset.DryRun:
 		s.DryRunResults = dryRun(m)
+	case !r.Spec.DryRun && !r.InForceSince.IsZero(): // also while its evidence or another rule keeps it from acting
+		s.InForce = &v1alpha1.InForce{Since: metav1.NewTime(r.InForceSince), SelectorHash: r.SelectorHash}
+	case r.Mode == ruleset.Frozen: // invalid, until it is fixed: what was exempt stays so
+		s.InForce = rule.Status.InForce
 	}
 	return s
 }
