@@ -85,6 +85,32 @@ func definitions(t testing.TB) world.Definitions {
 	return out
 }
 
+// known are the faults of the operator that are not fixed yet, by the predicate that finds them. Each function takes out
+// of a step what the fault needs.
+var known = map[string]func(*script.Step){
+	// After the deletion of a rule that publishes a condition, a process whose first lists are older than what the process
+	// before it had seen can leave the condition on a node.
+	"published": func(s *script.Step) {
+		if s.Do == "kill" {
+			s.N = 0
+		}
+	},
+}
+
+// knownFailure reports whether a story fails by a known fault only: without what the fault needs, it does not fail.
+func knownFailure(s *script.Script, failure string, served world.Definitions) bool {
+	without := known[world.Predicate(failure)]
+	if without == nil {
+		return false
+	}
+	other := *s
+	other.Steps = slices.Clone(s.Steps)
+	for i := range other.Steps {
+		without(&other.Steps[i])
+	}
+	return world.Play(&other, served).Failure == ""
+}
+
 // TestStories plays the stories of seeds.
 func TestStories(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1600))
@@ -116,7 +142,11 @@ func TestStories(t *testing.T) {
 				writes += result.Writes
 				played++
 				mu.Unlock()
-				if result.Failure != "" && failures.Add(1) <= int64(*most) {
+				switch {
+				case result.Failure == "":
+				case knownFailure(s, result.Failure, served):
+					t.Logf("seed %d fails in a known way: %s", seed, result.Failure)
+				case failures.Add(1) <= int64(*most):
 					report(t, seed, s, result, served)
 				}
 			}
