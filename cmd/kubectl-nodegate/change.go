@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -117,22 +116,15 @@ func (p *plugin) apply(ctx context.Context, to *input.Cluster, c *changing, o cl
 	return c.print(p, o)
 }
 
-// annotate sets an annotation of nodes, or removes it if the value is nil. If a node was deleted meanwhile, it still
+// annotate sets an annotation of nodes, or removes it if the value is nil. If one node cannot be changed, it still
 // changes the others.
 func (p *plugin) annotate(ctx context.Context, to *input.Cluster, c *changing, nodes []*corev1.Node, key string,
 	value any) error {
-	var gone []error
+	var failed []error
 	for _, node := range nodes {
-		metadata := map[string]any{"annotations": map[string]any{key: value}}
-		err := p.apply(ctx, to, c, node, metadata, nil)
-		switch {
-		case apierrors.IsNotFound(err):
-			gone = append(gone, err)
-		case err != nil:
-			return err
-		}
+		failed = append(failed, p.apply(ctx, to, c, node, map[string]any{"annotations": map[string]any{key: value}}, nil))
 	}
-	return errors.Join(gone...)
+	return errors.Join(failed...)
 }
 
 // send sends a patch, as far as --dry-run allows.

@@ -356,6 +356,21 @@ var _ = Describe("pause and resume", func() {
 		Expect(err).To(ContainSubstring("Nothing to do"))
 	})
 
+	It("change rules whose status was written meanwhile, and go on after a failure", func(ctx context.Context) {
+		vanished, busy := ruleFor(ctx, "a-vanished", "p"), ruleFor(ctx, "busy", "p")
+		c := calling("y\n")
+		c.plugin.asks = func() bool {
+			Expect(server.Client.Delete(ctx, vanished)).To(Succeed())
+			busy.Status.ObservedGeneration = busy.Generation
+			Expect(server.Client.Status().Update(ctx, busy)).To(Succeed())
+			return true
+		}
+		Expect(c.run(ctx, "pause", "--all")).To(Equal(1))
+		Expect(c.err.String()).To(ContainSubstring(`"a-vanished" not found`))
+		Expect(c.out.String()).To(ContainSubstring("/busy paused\n"))
+		Expect(read(ctx, busy).Spec.Suspend).To(BeTrue())
+	})
+
 	It("say who may undo it", func(ctx context.Context) {
 		rule := network("gitops", "p").Obj()
 		rule.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "rules"}

@@ -96,20 +96,18 @@ func (p *plugin) pause(ctx context.Context, c *input.Cluster, names []string, o 
 	if !o.resume {
 		suspend, paused = true, p.now().UTC().Format(time.RFC3339)
 	}
-	for i := range todo {
+	var failed []error
+	for i := range todo { // in an incident, one rule that cannot be changed must not keep the others in force
 		rule := &todo[i]
-		metadata := map[string]any{ // the version makes the patch fail if the rule has changed meanwhile
-			"resourceVersion": rule.ResourceVersion, "annotations": map[string]any{v1alpha1.PausedAnnotation: paused},
-		}
+		metadata := map[string]any{"annotations": map[string]any{v1alpha1.PausedAnnotation: paused}}
 		if err := p.apply(ctx, c, o.changing, rule, metadata, map[string]any{"suspend": suspend}); err != nil {
-			return err
-		}
-		if o.dryRun != dryRunClient && rule.Spec.Suspend == o.resume {
-			return fmt.Errorf("rule %s: the server did not keep spec.suspend, because its CRD is not Nodegate's: apply "+
-				"Nodegate's CRD", rule.Name)
+			failed = append(failed, err)
+		} else if o.dryRun != dryRunClient && rule.Spec.Suspend == o.resume {
+			failed = append(failed, fmt.Errorf("rule %s: the server did not keep spec.suspend, because its CRD is not "+
+				"Nodegate's: apply Nodegate's CRD", rule.Name))
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // noRule is the error for a name that no rule has.
