@@ -31,8 +31,8 @@ const (
 	// nodegate resume" ends only suspensions that have it. The operator does not look at it.
 	PausedAnnotation = "readiness.node.x-k8s.io/paused"
 
-	// RemoveMarkersAnnotation, on a rule, with the value "true": if the rule is deleted, its completion markers are removed
-	// with it, and not kept for a rule of the same name. "manager delete-rules" sets it before an uninstallation.
+	// RemoveMarkersAnnotation, on a rule, with the value "true": if the rule is deleted, its completion markers are
+	// removed with it, and not kept for a rule of the same name. "manager delete-rules" sets it before an uninstallation.
 	RemoveMarkersAnnotation = "readiness.node.x-k8s.io/remove-markers"
 
 	// PublishedReasonPrefix begins the reasons of all node conditions that the operator publishes for rules, and marks

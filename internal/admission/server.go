@@ -52,12 +52,13 @@ func (s *Server) handler() (http.Handler, error) {
 	for _, h := range s.Handlers {
 		failed.WithLabelValues(h.Path()) // with the value 0, so that an alert on its first increase fires
 		// Without a request, the logger is for faults of clients that are not the API server.
-		hook := &admission.Webhook{Handler: careful{h}, LogConstructor: func(l logr.Logger, r *admission.Request) logr.Logger {
+		logger := func(l logr.Logger, r *admission.Request) logr.Logger {
 			if r == nil {
 				return logr.Discard()
 			}
 			return admission.DefaultLogConstructor(l, r)
-		}}
+		}
+		hook := &admission.Webhook{Handler: careful{h}, LogConstructor: logger}
 		next, err := admission.StandaloneWebhook(hook, admission.StandaloneOptions{MetricsPath: h.Path()})
 		if err != nil {
 			return nil, fmt.Errorf("serving %s: %w", h.Path(), err)

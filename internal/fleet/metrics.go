@@ -47,8 +47,8 @@ func NewCounterByRule(name, help string, labels ...Label) *prometheus.CounterVec
 	return counter
 }
 
-// ExportRule creates the series of a rule's counters with the value 0, so that Prometheus sees their first increase, and
-// so that an alert on it fires.
+// ExportRule creates the series of a rule's counters with the value 0, so that Prometheus sees their first increase,
+// and an alert on it fires.
 func ExportRule(rule string) {
 	for _, export := range counters {
 		export(rule)

@@ -16,8 +16,8 @@ import (
 	"github.com/nodegate/nodegate/internal/text"
 )
 
-// Message describes the evidence. Statuses, events, answers of webhooks and the plugin all use it. It is bounded, because
-// it may quote what is on a node or a pod.
+// Message describes the evidence. Statuses, events, answers of webhooks and the plugin all use it. It is bounded,
+// because it may quote what is on a node or a pod.
 func (r *Result) Message() string { return text.Clip(r.words(), v1alpha1.MaxStatusMessage) }
 
 func (r *Result) words() string {

@@ -63,8 +63,8 @@ type Swept struct {
 type Missing func(ref string) (since time.Time, gone bool)
 
 // Sweep removes what deleted rules left on a node. If a rule exists again under the same name, after a restore for
-// example, and is still bootstrap-only, the completion marker becomes that rule's. Otherwise the rule would hold the whole
-// fleet again.
+// example, and is still bootstrap-only, the completion marker becomes that rule's. Otherwise the rule would hold the
+// whole fleet again.
 func Sweep(node *corev1.Node, set *ruleset.Set, missing Missing, now time.Time) Swept {
 	s := Swept{Node: node}
 	if len(UnknownRules(node, set)) == 0 {
@@ -139,7 +139,8 @@ func marker(rule *ruleset.Rule) string {
 	return string(raw)
 }
 
-// heirOf returns the bootstrap-only rule of the name that a marker has, or nil. To another rule, a marker means nothing.
+// heirOf returns the bootstrap-only rule of the name that a marker has, or nil. To another rule, a marker means
+// nothing.
 func heirOf(value string, set *ruleset.Set) *ruleset.Rule {
 	var m markerValue
 	if json.Unmarshal([]byte(value), &m) != nil {

@@ -88,7 +88,7 @@ func TestHostileReviews(t *testing.T) {
 					}
 				}
 			})
-			transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // a test
+			transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 			defer transport.CloseIdleConnections()
 			var all sync.WaitGroup
 			for range 30 {

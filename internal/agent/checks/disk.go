@@ -71,7 +71,8 @@ func (s *Mounts) unmounted(hostRoot, path, where string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if before := s.points[path]; before != "" && before != point && (mount{path: before}).below(strings.TrimSuffix(point, "/")) {
+	before := s.points[path]
+	if before != "" && before != point && (mount{path: before}).below(strings.TrimSuffix(point, "/")) {
 		shown, _ := onNode(before, hostRoot)
 		return fmt.Errorf("its filesystem was mounted at %s and is not mounted any more", shown)
 	}

@@ -71,7 +71,8 @@ type mount struct {
 func FilesystemRO(env Environment, params *v1alpha1.FilesystemCheck, period time.Duration) Check {
 	params = cmp.Or(params, &v1alpha1.FilesystemCheck{})
 	f := &filesystems{
-		hostRoot: env.HostRoot, file: mountInfo, ignore: cleanPaths(params.IgnorePaths), memory: cmp.Or(env.Mounts, &Mounts{}),
+		hostRoot: env.HostRoot, file: mountInfo, ignore: cleanPaths(params.IgnorePaths),
+		memory: cmp.Or(env.Mounts, &Mounts{}),
 	}
 	if !params.WriteTest {
 		return Check{Name: NameFilesystem, Run: func(context.Context) Result { return f.look() }}

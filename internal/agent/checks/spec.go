@@ -51,8 +51,8 @@ func Builtin(env Environment, rules []config.Rule) []Check {
 
 // ForRules returns the checks of a node. before are the checks until now; nil: none. rules are the rules that match the
 // node, the oldest first. all are all rules of the configuration: the check of a rule that matches only other nodes
-// passes. Without a rule with health, the default check is node_ready. Checks that this agent does not know are returned
-// as problems. They fail open, because the operator may be newer than the agent.
+// passes. Without a rule with health, the default check is node_ready. Checks that this agent does not know are
+// returned as problems. They fail open, because the operator may be newer than the agent.
 func ForRules(env Environment, before *Suite, rules, all []config.Rule) (*Suite, []error) {
 	rules = slices.DeleteFunc(slices.Clone(rules), func(r config.Rule) bool { return r.Health == nil })
 	var ofRules []Check

@@ -242,7 +242,8 @@ func (w *Watcher) read(ctx context.Context, client rest.Interface) bool {
 // says nothing about the node: client-go fills in the name for these, too, and adds the cause UnexpectedServerResponse.
 func Gone(err error, node string) bool {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || !apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+	if !errors.As(err, &status) || !apierrors.IsNotFound(err) ||
+		apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 		return false
 	}
 	details := status.Status().Details

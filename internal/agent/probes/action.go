@@ -34,8 +34,8 @@ const (
 )
 
 // ForRules returns the probes of a node: the agent's own, and those of the rules that match. If two of them publish the
-// same condition, the first one does, and the other one is returned as a problem. So is a probe that this agent does not
-// know, because the operator is newer: it is skipped.
+// same condition, the first one does, and the other one is returned as a problem. So is a probe that this agent does
+// not know, because the operator is newer: it is skipped.
 func ForRules(env checks.Environment, own []Probe, rules []config.Rule) ([]Probe, []error) {
 	out := slices.Clone(own)
 	var problems []error

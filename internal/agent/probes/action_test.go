@@ -82,7 +82,8 @@ func TestGRPC(t *testing.T) {
 	defer server.Stop()
 	succeeds(t, v1alpha1.Probe{GRPC: &v1alpha1.GRPCAction{Port: port}})
 	fails(t, "the service is NOT_SERVING", v1alpha1.Probe{GRPC: &v1alpha1.GRPCAction{Port: port, Service: "cni"}})
-	fails(t, fmt.Sprintf("127.0.0.1:%d: unknown service", port), v1alpha1.Probe{GRPC: &v1alpha1.GRPCAction{Port: port, Service: "other"}})
+	fails(t, fmt.Sprintf("127.0.0.1:%d: unknown service", port), v1alpha1.Probe{
+		GRPC: &v1alpha1.GRPCAction{Port: port, Service: "other"}})
 }
 
 func TestFile(t *testing.T) {

@@ -108,7 +108,8 @@ func TestARestartKeepsTheThreshold(t *testing.T) {
 		p := newPublisher(nil)
 		p.Source = source
 		p.Set(t.Context(), []Probe{{ConditionType: "A", Period: time.Second, Fixed: true, SuccessThreshold: 1,
-			FailureThreshold: 3, Check: checks.Check{Run: func(context.Context) checks.Result { return checks.Fail("no") }}}}, true)
+			FailureThreshold: 3,
+			Check:            checks.Check{Run: func(context.Context) checks.Result { return checks.Fail("no") }}}}, true)
 		time.Sleep(time.Minute + time.Second/2)
 		if f := p.says("A"); f != (Finding{}) {
 			t.Errorf("before the first answer: %+v", f)

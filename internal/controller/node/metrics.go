@@ -72,7 +72,8 @@ var (
 		"Starts of nodes under a rule, by whether the node was released within --startup-objective.",
 		fleet.Label{Name: "met", Values: slices.Collect(maps.Values(met))})
 	blockedSeconds = fleet.NewCounterByRule("node_readiness_blocked_seconds_total",
-		"Time for which nodes that have started waited for a piece of evidence. Counted when the start ends.", fleet.Label{Name: "evidence"})
+		"Time for which nodes that have started waited for a piece of evidence. Counted when the start ends.",
+		fleet.Label{Name: "evidence"})
 	soleBlockerSeconds = fleet.NewCounterByRule("node_readiness_sole_blocker_seconds_total",
 		"Time for which nodes that have started waited for this piece of evidence only.", fleet.Label{Name: "evidence"})
 	lastBlocker = fleet.NewCounterByRule("node_readiness_last_blocker_total",

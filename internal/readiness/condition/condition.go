@@ -128,8 +128,8 @@ func Find(node *corev1.Node, conditionType string) *corev1.NodeCondition {
 	return nil
 }
 
-// StatusOf returns the status of a condition. The API server accepts any text there. What is not True or False counts as
-// Unknown, in all decisions and wherever the operator writes it.
+// StatusOf returns the status of a condition. The API server accepts any text there. What is not True or False counts
+// as Unknown, in all decisions and wherever the operator writes it.
 func StatusOf(c *corev1.NodeCondition) corev1.ConditionStatus {
 	if c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionFalse {
 		return c.Status

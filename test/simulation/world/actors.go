@@ -65,6 +65,19 @@ func (w *World) do(s *script.Step) {
 		w.calm()
 	case "cut":
 		r.Cut(api.Kind(s.Of), s.Value == "resumes")
+	case "kill", "down", "up", "handover":
+		w.doProcess(r, s)
+	case "crd":
+		w.serve(s.Value, s.N > 0)
+	case "evidence":
+		w.forbidden = s.Value == "forbidden"
+	}
+	w.evict()
+}
+
+// doProcess ends or starts the process of a replica, or makes it the leader.
+func (w *World) doProcess(r *replica.Replica, s *script.Step) {
+	switch s.Do {
 	case "kill":
 		r.Kill()
 		if s.N > 0 {
@@ -78,14 +91,9 @@ func (w *World) do(s *script.Step) {
 		if !r.Up {
 			r.Start()
 		}
-	case "handover":
+	default:
 		w.handover(r)
-	case "crd":
-		w.serve(s.Value, s.N > 0)
-	case "evidence":
-		w.forbidden = s.Value == "forbidden"
 	}
-	w.evict()
 }
 
 // handover makes another replica the leader. The old one does not start anything any more; its writes are still under
