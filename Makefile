@@ -203,6 +203,7 @@ manifests: ## Generate the CRD and the operator's role from the markers in the c
 	cp config/components/monitoring/prometheus_rule.yaml config/monitoring/dashboard.json charts/nodegate/files/
 	cp config/node-admission-policy/policy.yaml charts/nodegate/policies/node-admission.yaml
 	cp config/components/record-guard/policy.yaml charts/nodegate/policies/records.yaml
+	cp config/components/webhooks/policy.yaml charts/nodegate/policies/operator.yaml
 	cp config/components/published-conditions/policy.yaml charts/nodegate/policies/published-conditions.yaml
 
 .PHONY: generate

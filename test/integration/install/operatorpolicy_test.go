@@ -1,0 +1,149 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster"
+)
+
+// stolen returns a client with the operator's user name.
+func stolen(t *testing.T) client.Client {
+	t.Helper()
+	c := rest.CopyConfig(config)
+	c.Impersonate = rest.ImpersonationConfig{UserName: operator}
+	as, err := clientFor(c)
+	cluster.Must(t, err)
+	return as
+}
+
+// check reports whether an attempt was refused for a reason, or not refused if the reason is empty.
+func check(t *testing.T, err error, refused string) {
+	t.Helper()
+	switch {
+	case refused == "" && err != nil:
+		t.Errorf("refused: %v", err)
+	case refused != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), refused)):
+		t.Errorf("%v, want it refused for %q", err, refused)
+	}
+}
+
+// TestAStolenTokenAndWebhooks: the operator may change whom the API server trusts, and not what the API server sends,
+// or where.
+func TestAStolenTokenAndWebhooks(t *testing.T) {
+	as := stolen(t)
+	const trust = "the operator may change only caBundle and failurePolicy"
+	type hook = admissionregistrationv1.ValidatingWebhook
+	for name, c := range map[string]struct {
+		change  func(*admissionregistrationv1.ValidatingWebhookConfiguration)
+		refused string
+	}{
+		"caBundle": {change: func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			for i := range c.Webhooks {
+				c.Webhooks[i].ClientConfig.CABundle = []byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n")
+			}
+		}},
+		"failurePolicy": {change: func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Webhooks[0].FailurePolicy = new(admissionregistrationv1.Fail)
+		}},
+		"rules": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Webhooks[0].Rules[0].Resources = []string{"*"}
+		}, trust},
+		"a URL": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Webhooks[0].ClientConfig.Service, c.Webhooks[0].ClientConfig.URL = nil, new("https://example.com/")
+		}, trust},
+		"another Service": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Webhooks[0].ClientConfig.Service.Namespace = "default"
+		}, trust},
+		"another port": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Webhooks[0].ClientConfig.Service.Port = new(int32(444))
+		}, trust},
+		"a match condition": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Webhooks[1].MatchConditions = nil
+		}, trust},
+		"a namespace selector": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Webhooks[1].NamespaceSelector = nil
+		}, trust},
+		"a timeout": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Webhooks[0].TimeoutSeconds = new(int32(30))
+		}, trust},
+		"one webhook more": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			more := c.Webhooks[0].DeepCopy()
+			more.Name = "more.example.com"
+			c.Webhooks = append(c.Webhooks, *more)
+		}, trust},
+		"one webhook less": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Webhooks = c.Webhooks[:1]
+		}, trust},
+		"another webhook": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Webhooks[0].Name = "other.example.com"
+		}, trust},
+		"the order": {change: func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			slices.SortFunc(c.Webhooks, func(a, b hook) int { return strings.Compare(a.Name, b.Name) })
+		}},
+		"a label": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.Labels["a"] = "b"
+		}, "metadata"},
+		"an owner": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
+			c.OwnerReferences = append(c.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "default", UID: "u"})
+		}, "metadata"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+			cluster.Must(t, kube.Get(t.Context(), client.ObjectKey{Name: webhookName}, o))
+			c.change(o)
+			check(t, as.Update(t.Context(), o, client.DryRunAll), c.refused)
+		})
+	}
+	t.Run("the webhook that changes nodes", func(t *testing.T) {
+		o := &admissionregistrationv1.MutatingWebhookConfiguration{}
+		cluster.Must(t, kube.Get(t.Context(), client.ObjectKey{Name: webhookName}, o))
+		o.Webhooks[0].Rules[0].Resources = []string{"nodes", "secrets"}
+		check(t, as.Update(t.Context(), o, client.DryRunAll), trust)
+	})
+}
+
+// TestAStolenTokenAndPods: the operator may announce an eviction in the status of pods, and change nothing else there.
+func TestAStolenTokenAndPods(t *testing.T) {
+	g := NewWithT(t)
+	as := stolen(t)
+	pod := build.MakePod("default", "served").Node("served").Obj()
+	create(t, pod)
+	g.Expect(kube.Status().Patch(t.Context(), pod, client.RawPatch(types.StrategicMergePatchType, []byte(
+		`{"status":{"podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"}],"conditions":[{"type":"Ready","status":"True"}]}}`)))).
+		To(Succeed())
+	const evicted = `{"status":{"conditions":[{"type":"DisruptionTarget","status":"True","reason":"EvictionGuardEnded"}]}}`
+	const only = "only the condition DisruptionTarget"
+	for name, c := range map[string]struct{ body, refused string }{
+		"an eviction":  {body: evicted},
+		"an address":   {`{"status":{"podIP":"10.0.0.2","podIPs":[{"$patch":"replace"},{"ip":"10.0.0.2"}]}}`, only},
+		"the phase":    {`{"status":{"phase":"Failed"}}`, only},
+		"readiness":    {`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`, only},
+		"no readiness": {`{"status":{"conditions":[{"$patch":"delete","type":"Ready"}]}}`, only},
+		"a label":      {`{"metadata":{"labels":{"app":"web"}}}`, "metadata"},
+		"a note":       {`{"metadata":{"annotations":{"a":"b"}}}`, "metadata"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := as.Status().Patch(t.Context(), pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, []byte(c.body)),
+				client.DryRunAll)
+			check(t, err, c.refused)
+		})
+	}
+	g.Expect(as.Status().Patch(t.Context(), pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType,
+		[]byte(evicted)))).To(Succeed())
+	check(t, as.Status().Patch(t.Context(), pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType,
+		[]byte(`{"status":{"conditions":[{"$patch":"delete","type":"DisruptionTarget"}]}}`)), client.DryRunAll), only)
+}
