@@ -81,8 +81,8 @@ type informer struct {
 //	    ▼                permission lost  ▼ │ a newer list stored, watch open
 //	  failed ◄─────────────────────────── failed
 //
-// A list alone does not end a failure, because the permission to watch may still be missing. Nor does an open watch: with
-// it, the API server may send a list first, and until this is stored, the objects are those from before the failure.
+// A list alone does not end a failure, because the permission to watch may still be missing. Nor does an open watch:
+// with it, the API server may send a list first, and until this is stored, the objects are those from before the failure.
 type failures struct {
 	changed func()
 

@@ -172,8 +172,8 @@ func start(ctx context.Context, mgr manager.Manager) error {
 const metricsKept = time.Minute
 
 // ruleMetrics returns a subscriber of the rules that creates the counters of new rules, and drops the metrics of
-// deleted ones. Every replica does so: webhooks of every replica count by rule, and a new leader's counters must be known to
-// Prometheus before they increase.
+// deleted ones. Every replica does so: webhooks of every replica count by rule, and a new leader's counters must be
+// known to Prometheus before they increase.
 func ruleMetrics(after watch.After, rules func() *ruleset.Set) func(*ruleset.Set) {
 	before := ruleset.NewSet()
 	return func(set *ruleset.Set) {

@@ -85,11 +85,11 @@ func definitions(t testing.TB) world.Definitions {
 	return out
 }
 
-// known are the faults of the operator that are not fixed yet, by the predicate that finds them. Each function takes out
-// of a step what the fault needs.
+// known are the faults of the operator that are not fixed yet, by the predicate that finds them. Each function takes
+// out of a step what the fault needs.
 var known = map[string]func(*script.Step){
-	// After the deletion of a rule that publishes a condition, a process whose first lists are older than what the process
-	// before it had seen can leave the condition on a node.
+	// After the deletion of a rule that publishes a condition, a process whose first lists are older than what the
+	// process before it had seen can leave the condition on a node.
 	"published": func(s *script.Step) {
 		if s.Do == "kill" {
 			s.N = 0

@@ -17,8 +17,8 @@ import (
 
 // Network passes when the names resolve, by the DNS servers of the node's own resolv.conf, and a default gateway is
 // reachable, which means that it answers on the link (ARP or neighbour discovery), regardless of what it does with
-// packets. Default routes are those of the main table and of VRFs, each with all its next hops; one that is reachable is
-// enough. params may be nil.
+// packets. Default routes are those of the main table and of VRFs, each with all its next hops; one that is reachable
+// is enough. params may be nil.
 func Network(env Environment, params *v1alpha1.NetworkCheck) Check {
 	params = cmp.Or(params, &v1alpha1.NetworkCheck{})
 	return Check{Name: NameNetwork, Run: func(ctx context.Context) Result {

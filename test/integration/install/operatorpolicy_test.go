@@ -98,7 +98,8 @@ func TestAStolenTokenAndWebhooks(t *testing.T) {
 			c.Labels["a"] = "b"
 		}, "metadata"},
 		"an owner": {func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
-			c.OwnerReferences = append(c.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "default", UID: "u"})
+			c.OwnerReferences = append(c.OwnerReferences, metav1.OwnerReference{
+				APIVersion: "v1", Kind: "Namespace", Name: "default", UID: "u"})
 		}, "metadata"},
 	} {
 		t.Run(name, func(t *testing.T) {
