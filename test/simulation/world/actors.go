@@ -55,17 +55,13 @@ func (w *World) do(s *script.Step) {
 		w.settle(r)
 	case "land":
 		w.land(s.N)
-	case "unread":
-		if r.Up {
-			r.Unread = s.N
-		}
 	case "pass":
 		w.now = w.now.Add(time.Duration(s.N) * time.Second)
 	case "calm":
 		w.calm()
 	case "cut":
 		r.Cut(api.Kind(s.Of), s.Value == "resumes")
-	case "kill", "down", "up", "handover":
+	case "kill", "down", "up", "handover", "unread":
 		w.doProcess(r, s)
 	case "crd":
 		w.serve(s.Value, s.N > 0)
@@ -75,7 +71,7 @@ func (w *World) do(s *script.Step) {
 	w.evict()
 }
 
-// doProcess ends or starts the process of a replica, or makes it the leader.
+// doProcess ends or starts the process of a replica, makes it the leader, or lets its reads past the cache fail.
 func (w *World) doProcess(r *replica.Replica, s *script.Step) {
 	switch s.Do {
 	case "kill":
@@ -91,8 +87,12 @@ func (w *World) doProcess(r *replica.Replica, s *script.Step) {
 		if !r.Up {
 			r.Start()
 		}
-	default:
+	case "handover":
 		w.handover(r)
+	case "unread":
+		if r.Up {
+			r.Unread = s.N
+		}
 	}
 }
 
