@@ -82,7 +82,8 @@ type informer struct {
 //	  failed ◄─────────────────────────── failed
 //
 // A list alone does not end a failure, because the permission to watch may still be missing. Nor does an open watch:
-// with it, the API server may send a list first, and until this is stored, the objects are those from before the failure.
+// with it, the API server may send a list first, and until this is stored, the objects are those from before the
+// failure.
 type failures struct {
 	changed func()
 
