@@ -166,7 +166,13 @@ func TestTheStateIsWrittenOnChanges(t *testing.T) {
 func TestAStateFileOnADiskThatHangs(t *testing.T) {
 	node := build.MakeNode("x").UID("uid-1").Label("pool", "workers").Obj()
 	kubeconfig, _ := fakeAPI(t, node)
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "hangs")
+	cluster.Must(t, err)
+	t.Cleanup(func() { // the write that hung may still end meanwhile
+		for left := 100; left > 0 && os.RemoveAll(dir) != nil; left-- {
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
 	rules, state := filepath.Join(dir, "rules.json"), filepath.Join(dir, "state.json")
 	cluster.Must(t, syscall.Mkfifo(state+".new", 0o600)) // no process reads it: to open it hangs
 	writeConfig(t, rules)
