@@ -122,7 +122,7 @@ func TestSlowExpressions(t *testing.T) {
 		begin := time.Now() //nolint:forbidigo // the limit is one of real time
 		_, err = p.Eval(ValueOf(n))
 		took := time.Since(begin) //nolint:forbidigo // as above
-		if took > 15*Timeout { // with the race detector and beside other tests, too
+		if took > 15*Timeout {    // with the race detector and beside other tests, too
 			t.Errorf("%s took %v (%v)", text, took, err)
 		}
 	}
