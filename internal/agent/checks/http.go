@@ -61,7 +61,7 @@ func HTTP(name string, a *v1alpha1.HTTPGetAction, dialer *net.Dialer) (Check, er
 	return Check{Name: name, Run: func(ctx context.Context) Result {
 		code, err := get(ctx, client, target, header)
 		if err != nil {
-			return Fail(actionAddress(a) + ": " + DialReason(err))
+			return Fail(Address(a.Host, a.Port) + ": " + DialReason(err))
 		}
 		if !expected.contains(code) {
 			return Fail(fmt.Sprintf("HTTP status %d", code))
@@ -76,12 +76,13 @@ func actionURL(a *v1alpha1.HTTPGetAction) *url.URL {
 	if err != nil { // such as a percent sign that encodes nothing
 		u = &url.URL{Path: a.Path}
 	}
-	u.Scheme, u.Host = cmp.Or(strings.ToLower(a.Scheme), "http"), actionAddress(a)
+	u.Scheme, u.Host = cmp.Or(strings.ToLower(a.Scheme), "http"), Address(a.Host, a.Port)
 	return u
 }
 
-func actionAddress(a *v1alpha1.HTTPGetAction) string {
-	return net.JoinHostPort(cmp.Or(a.Host, "127.0.0.1"), strconv.Itoa(int(a.Port)))
+// Address returns the address of an action. Without a host, it is on the node itself.
+func Address(host string, port int32) string {
+	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), strconv.Itoa(int(port)))
 }
 
 // statuses are ranges of HTTP status codes that mean success.

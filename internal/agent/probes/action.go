@@ -4,7 +4,6 @@
 package probes
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -119,15 +117,11 @@ func action(spec *v1alpha1.Probe, env checks.Environment) (checks.Check, error) 
 	return checks.Check{}, errors.New("this agent does not know its action")
 }
 
-func address(host string, port int32) string {
-	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), strconv.Itoa(int(port)))
-}
-
 func tcp(a *v1alpha1.TCPSocketAction, dialer *net.Dialer) func(context.Context) checks.Result {
 	return func(ctx context.Context) checks.Result {
-		conn, err := dialer.DialContext(ctx, "tcp", address(a.Host, a.Port))
+		conn, err := dialer.DialContext(ctx, "tcp", checks.Address(a.Host, a.Port))
 		if err != nil {
-			return checks.Fail(address(a.Host, a.Port) + ": " + checks.DialReason(err))
+			return checks.Fail(checks.Address(a.Host, a.Port) + ": " + checks.DialReason(err))
 		}
 		_ = conn.Close()
 		return checks.Pass()
@@ -140,7 +134,7 @@ func grpcHealth(a *v1alpha1.GRPCAction, dialer *net.Dialer) func(context.Context
 		return dialer.DialContext(ctx, "tcp", address)
 	}
 	return func(ctx context.Context) checks.Result {
-		conn, err := grpc.NewClient("passthrough:///"+address(a.Host, a.Port), grpc.WithContextDialer(dial),
+		conn, err := grpc.NewClient("passthrough:///"+checks.Address(a.Host, a.Port), grpc.WithContextDialer(dial),
 			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
 		if err != nil {
 			return checks.Fail(err.Error())
@@ -148,7 +142,7 @@ func grpcHealth(a *v1alpha1.GRPCAction, dialer *net.Dialer) func(context.Context
 		defer func() { _ = conn.Close() }()
 		resp, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{Service: a.Service})
 		if err != nil {
-			return checks.Fail(address(a.Host, a.Port) + ": " + checks.GRPCReason(err, "timed out"))
+			return checks.Fail(checks.Address(a.Host, a.Port) + ": " + checks.GRPCReason(err, "timed out"))
 		}
 		if s := resp.GetStatus(); s != healthpb.HealthCheckResponse_SERVING {
 			return checks.Fail("the service is " + s.String())
