@@ -142,30 +142,25 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 // for the manager: until then it has no lease and has written nothing, but it would wait for its caches for ever, such
 // as for one whose permission is missing.
 func start(ctx context.Context, mgr manager.Manager) error {
-	synced, ended := make(chan struct{}), make(chan error, 1)
+	var synced atomic.Bool // the manager starts runnables when the caches are synced
 	if err := mgr.Add(admission.EveryReplica(func(ctx context.Context) error {
-		close(synced)
+		synced.Store(true)
 		<-ctx.Done()
 		return nil
 	})); err != nil {
 		return err
 	}
+	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	select {
 	case err := <-ended:
 		return err
-	case <-synced:
-		return <-ended
 	case <-ctx.Done():
 	}
-	select {
-	case err := <-ended:
-		return err
-	case <-synced:
-		return <-ended
-	default:
+	if !synced.Load() {
 		return nil
 	}
+	return <-ended
 }
 
 // metricsKept is how long the metrics of a deleted rule are kept: nodes may still be reconciled with the rule.
