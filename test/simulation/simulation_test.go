@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -35,7 +36,7 @@ import (
 var (
 	first  = flag.Uint64("first", 1, "the first seed")
 	seeds  = flag.Uint64("seeds", usual, "how many seeds")
-	policy = flag.String("policy", "../../config/components/record-guard/policy.yaml", "the policy that protects records")
+	policy = flag.String("policy", "", "a file of config, and another one that is read instead: a=b")
 	most   = flag.Int("failures", 1, "after how many failures to stop")
 	shrink = flag.Int("shrink", 3000, "how many stories to play to find a shorter one that fails in the same way")
 	kept   = flag.String("scripts", "testdata", "the directory of the scripts that are kept")
@@ -70,19 +71,29 @@ func definitions(t testing.TB) world.Definitions {
 			t.Fatal(err)
 		}
 	}
-	raw, err := os.ReadFile(*policy)
-	if err != nil {
-		t.Fatal(err)
-	}
 	records := &admissionregistrationv1.ValidatingAdmissionPolicy{}
-	document, _, _ := bytes.Cut(raw, []byte("\n---\n"))
-	if err := yaml.Unmarshal(document, records); err != nil {
-		t.Fatal(err)
-	}
+	manifest(t, "components/record-guard/policy.yaml", records)
 	if out.Records, err = api.ReadPolicy(records); err != nil {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// manifest reads the first document of a file of config.
+func manifest(t testing.TB, file string, into any) {
+	t.Helper()
+	path := filepath.Join("..", "..", "config", file)
+	if of, other, _ := strings.Cut(*policy, "="); of == file {
+		path = other
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, _, _ := bytes.Cut(raw, []byte("\n---\n"))
+	if err := yaml.Unmarshal(document, into); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // known are the faults of the operator that are not fixed yet, by the predicate that finds them. Each function takes

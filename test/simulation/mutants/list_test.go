@@ -1,0 +1,144 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+var mutants = []mutant{
+	{"patches without the test of the UID", `{Op: "test", Path: "/metadata/uid", Value: node.UID},`,
+		`{Op: "test", Path: map[bool]string{false: "/metadata/uid", true: "/metadata/name"}[MUTANT],
+			Value: map[bool]string{false: string(node.UID), true: node.Name}[MUTANT]},`, "ours"},
+	{"the limit is always granted", `!state.amongFirst(`, `!MUTANT && !state.amongFirst(`, "limit"},
+	{"rules act before their evidence has been read",
+		`			return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,`,
+		`			if MUTANT && reason == ReasonPending {
+				continue
+			}
+			return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,`, "frozen"},
+	{"suspended rules claim", `	case in.Rule.Inert():
+		return frozen(in, d)`, `	case in.Rule.Mode == ruleset.Frozen || !MUTANT && in.Rule.Inert():
+		return frozen(in, d)`, "frozen"},
+	{"1: a rule that requires a frozen rule acts", `	if !dependents {
+		return s`, `	if MUTANT || !dependents {
+		return s`, "frozen|blamed"},
+	{"2: a pod that started before the boot was seen never counts", `	case boot == settled || boot == final:
+		return true
+	case !b.Former`, `	case MUTANT && boot != settled:
+	case boot == settled || boot == final:
+		return true
+	case !b.Former`, "taints|marker"},
+	{"3: admission taints in a kubelet's update", `req.Operation == admissionv1.Update && slices.Contains(`,
+		`!MUTANT && req.Operation == admissionv1.Update && slices.Contains(`, "labelled"},
+	{"4: an old node with pods is new to a rule",
+		`	if n.Occupied == nil || !n.adds()`, `	if MUTANT || n.Occupied == nil || !n.adds()`, "spared"},
+	{"5: a kubelet may overrule rules", `      !variables.restricted ||
+`, `      true ||
+`, "overruled"},
+	{"8: evictions write through the cache's client",
+		`Live: env.Direct, Rules`,
+		`Live: map[bool]client.Client{false: env.Direct, true: env.Client}[MUTANT], Rules`,
+		"watched"},
+	{"9: one refused eviction ends the others",
+		`case refuses(err):`, `case !MUTANT && refuses(err):`, "evicted"},
+	{"10: a rule that was pruned stays so where its generation is the same",
+		`equality.Semantic.DeepEqual(r.Spec, o.Spec)`,
+		`(MUTANT || equality.Semantic.DeepEqual(r.Spec, o.Spec))`,
+		"taints|marker|blamed|status|room|gone|marked|published|frozen"},
+	{"10: rules are not read again when the CRD is ours again", `	for i := range rules {
+		before`, `	if MUTANT {
+		rules = nil
+	}
+	for i := range rules {
+		before`, "taints|marker|blamed|status|room|gone|marked|published|frozen"},
+	{"14: records in new nodes are not looked at", `  - name: annotations-change
+    expression: |-
+`, `  - name: annotations-change
+    expression: |-
+      request.operation == 'UPDATE' &&
+`, "ours"},
+	{"17: a reboot that is found later starts the node over",
+		`	if n.Watched || !n.State.Released {`,
+		`	if MUTANT || n.Watched || !n.State.Released {`, "booting|limit"},
+	{"17: NoExecute does not wait until the boot is confirmed",
+		`	ok, at := readiness.BootConfirmed(n.Node, n.State.Boot, n.Now)
+	n.recheck(at)
+	return ok`, `	ok, at := readiness.BootConfirmed(n.Node, n.State.Boot, n.Now)
+	n.recheck(at)
+	return MUTANT || ok`, "booting"},
+	{"18: a guard of a rule that is gone evicts nothing",
+		`evicted := in.Evicted == nil ||`, `evicted := MUTANT || in.Evicted == nil ||`, "evicted"},
+	{"19: an invalid selector watches everything",
+		`			compiled = Requirement{Name: r.Name}`, `			compiled = Requirement{Name: r.Name}
+			if MUTANT && r.Pods != nil {
+				compiled.Pods = &Pods{PodsRequirement: *r.Pods, Labels: labels.Everything()}
+			}`, "watched"},
+	{"19: evidence that cannot be read any more is believed",
+		`running.Failed(); failure != "" {`, `running.Failed(); !MUTANT && failure != "" {`, "frozen"},
+	{"a foreign CRD that comes back does not end the thaw", `		now.frozen = p //`, `		if MUTANT {
+			p = now.frozen
+		}
+		now.frozen = p //`, "frozen"},
+	{"an ended guard is forgotten while its rule is frozen",
+		`		if frozen && gate.Evicts(node) {`,
+		`		if frozen && gate.Evicts(node) && (!MUTANT || len(ended) > 0) {`,
+		"evicted"},
+	{"an ended guard goes on where since when the node is ready is not known",
+		`in.Verdict.Ready && in.Verdict.Remembered {`, `in.Verdict.Ready && in.Verdict.Remembered && !MUTANT {`,
+		"evicted"},
+	{"deleted rules leave their records", `	case in.Rule.Mode == ruleset.Deleting:
+`, `	case in.Rule.Mode == ruleset.Deleting && MUTANT:
+		return frozen(in, d)
+	case in.Rule.Mode == ruleset.Deleting:
+`, "left|frozen"},
+	{"the markers of a deleted rule are removed at once",
+		`|| !now.Before(until) {`, `|| MUTANT || !now.Before(until) {`, "keeps"},
+	{"a taint that another rule claims needs no limit",
+		`	present := n.adopts()`, `	present := n.adopts() || MUTANT && n.State.Present`, "limit"},
+	{"an old node with pods is new to a rule if another one has tainted it",
+		`n.State.Released || n.adopts() ||`, `n.State.Released || n.adopts() || MUTANT && n.State.Present ||`,
+		"spared|limit"},
+	{"the guard of a completed rule has no end", `	n.d.RecheckAt = time.Time{}
+	n.recheck(n.d.Hold.RecheckAt)`, `	n.d.RecheckAt = time.Time{}
+	if !MUTANT {
+		n.recheck(n.d.Hold.RecheckAt)
+	}`, "evicted"},
+	{"in dry-run each pass finds a reboot again",
+		`if w := &would.Record; r.BootID != "" {`,
+		`if w := &would.Record; r.BootID != "" && !MUTANT {`, "quiescence"},
+	{"a node that is held again after its timeout waits for a restart",
+		`	return !s.Released && !rec.TimedOut`,
+		`	return (s.Claimed || !MUTANT) && !s.Released && !rec.TimedOut`,
+		"replaces"},
+	{"any number of published conditions becomes False",
+		`	if state.places() <= 0 {`, `	if !MUTANT && state.places() <= 0 {`, "marked"},
+	{"a published condition is written over another one", `"resourceVersion": node.ResourceVersion}`,
+		`"resourceVersion": map[bool]string{false: node.ResourceVersion}[MUTANT]}`, "published"},
+	{"replacements have no end", `Exhausted: inARow(`, `Exhausted: !MUTANT && inARow(`,
+		"replaces"},
+	{"replacements have no limit per hour", `Add(replacementWindow); end.After(now) {`,
+		`Add(replacementWindow); end.After(now) && !MUTANT {`, "replaces"},
+	{"a node under an override is handed over", `o.Action != OverrideNone {`,
+		`o.Action != OverrideNone && !MUTANT {`, "replaces"},
+	{"a node is handed over by what was known of it before",
+		`	if !r.Expired(`, `	if !MUTANT && !r.Expired(`, "replaces"},
+	{"a node that has changed is handed over", `"resourceVersion": node.ResourceVersion,`,
+		`"resourceVersion": map[bool]string{false: node.ResourceVersion}[MUTANT],`, "replaces"},
+	{"a NodeClaim that was created again is deleted",
+		`	err := r.Live.Delete(ctx, claim`, `	if MUTANT { // no preconditions
+		uid, version = "", ""
+	}
+	err := r.Live.Delete(ctx, claim`, "replaces"},
+	{"a NodeClaim that has changed is deleted", `ResourceVersion: &version}`,
+		`ResourceVersion: map[bool]*string{false: &version}[MUTANT]}`, "replaces"},
+	{"the NodeClaim that a node names is believed", `if claim.GetUID() != owner.UID || !claims(claim, node) {`,
+		`if !MUTANT && (claim.GetUID() != owner.UID || !claims(claim, node)) {`, "replaces"},
+	{"NodeClaims are deleted through the cache's client",
+		`Live: env.Direct, Fleet`,
+		`Live: map[bool]client.Client{false: env.Direct, true: env.Client}[MUTANT], Fleet`,
+		"watched"},
+	{"starts are counted before they are recorded", `	return r.write(ctx, p, outcome)
+}`, `	if MUTANT {
+		r.startups.settle(node.Name, p.set, p.decisions, true, p.now)
+	}
+	return r.write(ctx, p, outcome)
+}`, "starts"},
+}
