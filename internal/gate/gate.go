@@ -101,7 +101,7 @@ func (n *subject) recall() {
 	case n.State.Rebooted:
 		n.rearm()
 	case n.rec.BootID == "" && n.adds():
-		n.rec.BootID = n.Node.Status.NodeInfo.BootID
+		n.rec.BootID = bootID(n.Node.Status.NodeInfo.BootID)
 	}
 	if n.rec.Late && n.rec.Since.IsZero() && n.Rule.Spec.Timeout != nil {
 		n.rec.Since, n.rec.Late = n.stamp(), false
@@ -124,7 +124,7 @@ func (n *subject) rearm() {
 	was := n.rec
 	n.rec = Record{
 		Taint: was.Taint, Limited: was.Limited, Since: n.stamp(),
-		BootID: n.Node.Status.NodeInfo.BootID, NotBefore: metav1.NewTime(n.State.Boot.Bound),
+		BootID: bootID(n.Node.Status.NodeInfo.BootID), NotBefore: metav1.NewTime(n.State.Boot.Bound),
 		RearmedAt: n.stamp(), Former: metav1.NewTime(n.State.Boot.Former),
 	}
 	n.rec.Starting, n.rec.Missed = n.starting(), was.Missed

@@ -4,6 +4,7 @@
 package gate_test
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,7 @@ func TestARebootThatIsFoundLater(t *testing.T) {
 	kubelet := func(at int) func(*build.NodeWrapper) {
 		return func(n *build.NodeWrapper) { n.Heartbeat("Ready", second(at)) }
 	}
+	long := strings.Repeat("b", 300<<10)
 	started := []string{`"bootID":"b2"`, `"notBefore"`, `"released":"2026-01-02T03:04:00Z"`}
 	for name, c := range map[string]struct {
 		rule   *build.RuleWrapper
@@ -65,6 +67,21 @@ func TestARebootThatIsFoundLater(t *testing.T) {
 			{at: 10, tells: "rebooted", node: reboot(9), want: "Held Suspended", taints: taint, untouched: true},
 			{at: 20, tells: "resumed", rule: resume, want: "Held Rearmed", taints: taint,
 				record: append([]string{`"limited":true`}, started...)}}},
+		"by IDs of 300 KB: the record keeps their hashes": {rearming(), []scene{
+			{at: 1, tells: "in service, and not ready", node: func(n *build.NodeWrapper) { is("False", 1)(n); n.BootID("b1") },
+				asks: true, want: "Held EvidenceMissing", taints: taint},
+			{at: 10, tells: "rebooted", node: func(n *build.NodeWrapper) { reboot(9)(n); n.BootID(long) },
+				want: "Held Rearmed", taints: taint, record: []string{`"bootID":"sha256:9939ed37ccf7325853dbd241a5c7ef7a"`}},
+			{at: 11, tells: "the same boot", want: "Held Rearmed", taints: taint, untouched: true},
+			{at: 20, tells: "reported since the boot", node: is("True", 20), want: "Ready EvidenceHolds"},
+			{at: 30, tells: "rebooted again", node: func(n *build.NodeWrapper) { reboot(29)(n); n.BootID(long + "b") },
+				want: "Held Rearmed", taints: taint}}},
+		"an earlier version kept a long ID as it was: no reboot": {rearming(), []scene{
+			{at: 1, tells: "seen", node: func(n *build.NodeWrapper) {
+				n.BootID(long[:99]).Annotation("readiness.node.x-k8s.io/rule-uid-of-r",
+					`{"rule":"r","released":"2026-01-02T03:04:00Z","bootID":"`+long[:99]+`"}`)
+			}, want: "Ready EvidenceHolds", record: []string{`"bootID":"sha256:`}},
+			{at: 2, tells: "the same boot", want: "Ready EvidenceHolds", untouched: true}}},
 		"NoExecute waits until the boot is confirmed": {evicting(), []scene{seen,
 			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), want: "Exempt Booting", record: started},
 			{at: 129, tells: "kubelet reports", node: kubelet(129), want: "Exempt Booting"},

@@ -4,9 +4,12 @@
 package gate
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,7 +45,7 @@ type Record struct {
 	Released metav1.Time `json:"released,omitzero"`
 	// TimedOut is when the rule's timeout passed. It is cleared when the rule holds.
 	TimedOut metav1.Time `json:"timedOut,omitzero"`
-	// BootID is the node's boot ID, if the rule re-arms on reboot.
+	// BootID is the node's boot ID, if the rule re-arms on reboot. See bootID.
 	BootID string `json:"bootID,omitempty"`
 	// NotBefore is, on a re-armed node, the Ready heartbeat in the version of the node that brought BootID. Evidence
 	// from before it does not count. It is cleared on release.
@@ -144,6 +147,7 @@ func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 			*t = metav1.Time{}
 		}
 	}
+	r.BootID = bootID(r.BootID)
 	if r.Published != "" && !ruleset.Publishable(r.Published) {
 		r.Published = ""
 	}
@@ -155,6 +159,19 @@ func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 		r.NotBefore = metav1.Time{}
 	}
 	return r, true
+}
+
+// maxBootID is the longest boot ID that a record keeps as it is. Linux's has 36 bytes.
+const maxBootID = 64
+
+// bootID returns a boot ID as records keep it. The API server accepts boot IDs of any length: a record that kept a very
+// long one would not fit in the node's annotations. A record cannot keep text that is not UTF-8 either.
+func bootID(id string) string {
+	if len(id) <= maxBootID && utf8.ValidString(id) {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "sha256:" + hex.EncodeToString(sum[:16])
 }
 
 // FormatTaint formats a taint as key=value:effect.

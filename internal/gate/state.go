@@ -122,7 +122,7 @@ func (s *State) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
 	}
 	rec := &s.Record
 	s.Boot = readiness.Boot{Bound: rec.NotBefore.Time, SeenAt: rec.RearmedAt.Time, Former: rec.Former.Time}
-	boot := node.Status.NodeInfo.BootID
+	boot := bootID(node.Status.NodeInfo.BootID)
 	if boot == "" || s.Record.BootID == "" || boot == s.Record.BootID {
 		return
 	}
