@@ -73,8 +73,9 @@ their records, explanations of all nodes, events, and the operator's and the age
 and versions.
 
 The plugin reads no Secrets. It replaces the values of environment variables, and removes
-annotations that may repeat them. What you have no permission to read is listed in errors.txt. Check
-the file before you share it: it has the names, labels and addresses of nodes.`,
+annotations that may repeat them. What you have no permission to read is listed in errors.txt; if
+nothing could be read, the command fails. Check the file before you share it: it has the names,
+labels and addresses of nodes.`,
 		Example: "  kubectl nodegate support-bundle\n  kubectl nodegate support-bundle --file - | tar tz",
 		Args:    cobra.NoArgs,
 		RunE: p.onCluster(func(ctx context.Context, c *input.Cluster, _ []string) error {
@@ -92,16 +93,22 @@ func (p *plugin) supportBundle(ctx context.Context, c *input.Cluster, file strin
 	}
 	out := p.streams.Out
 	if file != "-" {
-		created, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if err != nil {
-			return err
+		created, opened := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if opened != nil {
+			return opened
 		}
-		defer func() { err = errors.Join(err, created.Close()) }()
+		defer func() {
+			if err = errors.Join(err, created.Close()); err != nil {
+				_ = os.Remove(file) // an incomplete file would only mislead
+			}
+		}()
 		out = created
 	}
 	zipped := gzip.NewWriter(out)
 	b := &bundle{tar: tar.NewWriter(zipped), now: p.now()}
-	b.objects(ctx, c)
+	if err := b.objects(ctx, c); err != nil {
+		return fmt.Errorf("nothing could be read: %w", err)
+	}
 	b.logs(ctx, c)
 	p.explanations(ctx, c, b)
 	if b.errors.Len() > 0 {
@@ -145,22 +152,30 @@ func (b *bundle) problem(err error) {
 	}
 }
 
-func (b *bundle) objects(ctx context.Context, c *input.Cluster) {
-	found := map[string][]any{}
+// objects adds the objects of all kinds. It returns the first error if no kind could be read.
+func (b *bundle) objects(ctx context.Context, c *input.Cluster) error {
+	found, failed := map[string][]any{}, []error(nil)
 	for _, k := range bundled {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(k.apiVersion)
 		list.SetKind(k.kind + "List")
 		items, err := input.List[*unstructured.Unstructured](ctx, c, k.kind, list, k.options...)
-		b.problem(err)
+		if err != nil {
+			b.problem(err)
+			failed = append(failed, err)
+		}
 		for _, item := range items {
 			redact(item)
 			found[k.kind] = append(found[k.kind], item.Object)
 		}
 	}
+	if len(failed) == len(bundled) {
+		return failed[0]
+	}
 	for kind, items := range found {
 		b.addYAML(strings.ToLower(kind)+".yaml", map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 	}
+	return nil
 }
 
 // redact removes what may be secret: the values of environment variables, and annotations that repeat an object.
@@ -238,7 +253,7 @@ func (b *bundle) log(ctx context.Context, c *input.Cluster, pod *corev1.Pod, con
 // explanations adds the versions and the explanation of each node.
 func (p *plugin) explanations(ctx context.Context, c *input.Cluster, b *bundle) {
 	v := &report.Versions{TypeMeta: report.Type("Versions"), Plugin: version.Version, Commit: version.Commit()}
-	versions(ctx, c, v)
+	b.problem(versions(ctx, c, v))
 	b.addYAML("versions.yaml", v)
 	world, err := p.world(ctx, c)
 	if err != nil {

@@ -96,9 +96,21 @@ var _ = Describe("support-bundle", func() {
 	})
 
 	It("lists what it has no permission to read, and goes on", func(ctx context.Context) {
-		code, out, _ := nodegate(ctx, "support-bundle", "--file", "-", "--as", "guest")
-		Expect(code).To(Equal(0))
-		Expect(unpacked(out)).To(HaveKeyWithValue("nodegate/errors.txt", ContainSubstring("listing Node: permission denied")))
+		viewer(ctx)
+		Eventually(func(g Gomega) { // the API server takes a moment to see the permissions
+			code, out, err := nodegate(ctx, "support-bundle", "--file", "-", "--as", "viewer")
+			g.Expect(code).To(Equal(0), err)
+			g.Expect(unpacked(out)).To(HaveKeyWithValue("nodegate/errors.txt",
+				ContainSubstring("listing Pod: permission denied")))
+		}).Should(Succeed())
+	})
+
+	It("fails if it has no permission at all", func(ctx context.Context) {
+		name := filepath.Join(GinkgoT().TempDir(), "bundle.tar.gz")
+		code, _, err := nodegate(ctx, "support-bundle", "--file", name, "--as", "guest")
+		Expect(code).To(Equal(1))
+		Expect(err).To(HavePrefix("error: nothing could be read: listing NodeReadinessRule: permission denied"))
+		Expect(name).NotTo(BeAnExistingFile())
 	})
 })
 

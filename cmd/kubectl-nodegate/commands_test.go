@@ -76,14 +76,7 @@ var _ = Describe("why", func() {
 				Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}}}).
 			Evidence(v1alpha1.Requirement{Name: "ebs",
 				CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}}).Obj())
-		create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "viewer"}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list"}},
-			{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"nodereadinessrules"},
-				Verbs: []string{"list"}},
-		}})
-		create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "viewer"},
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "viewer"},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "viewer", APIGroup: rbacv1.GroupName}}})
+		viewer(ctx)
 
 		Eventually(func(g Gomega) { // the API server takes a moment to see the permissions
 			code, out, err := nodegate(ctx, "why", "secret", "--as", "viewer")
@@ -111,6 +104,18 @@ var _ = Describe("why", func() {
 		Entry("an unreachable server", "the server cannot be reached", "why", "x", "--server", "https://127.0.0.1:1"),
 	)
 })
+
+// viewer lets the user "viewer" list rules, and read nodes.
+func viewer(ctx context.Context) {
+	create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "viewer"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list"}},
+		{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"nodereadinessrules"},
+			Verbs: []string{"list"}},
+	}})
+	create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "viewer"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "viewer"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "viewer", APIGroup: rbacv1.GroupName}}})
+}
 
 var _ = Describe("timeline", func() {
 	It("shows when each thing happened that a node waited for, as text and as an object", func(ctx context.Context) {

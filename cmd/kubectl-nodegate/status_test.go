@@ -18,8 +18,8 @@ func TestFramesAreDrawnOverEachOther(t *testing.T) {
 	}
 }
 
-// What is wrong with a command line is found without a server.
-func TestCommandLinesThatAreRefused(t *testing.T) {
+// What is wrong with a command line is found without a server, and a server that does not answer is an error.
+func TestCommandLinesThatFail(t *testing.T) {
 	const ruleRequired, nodeRequired = "one or more rule names, or --all, are required",
 		"a node name or a selector (-l) is required"
 	for _, c := range []struct{ args, want string }{
@@ -34,7 +34,8 @@ func TestCommandLinesThatAreRefused(t *testing.T) {
 		{"maintenance a on --reason=false -y", "--reason: must not be"},
 		{"get pods", "only nodes can be listed"}, {"get", "only nodes can be listed"},
 		{"get pod/x", "only nodes can be listed"}, {"simulate", "must specify one of -f and -k"},
-		{"lint -k /nope", "error: -k: "},
+		{"lint -k /nope", "error: -k: "}, {"version", "the server cannot be reached"},
+		{"support-bundle --file -", "nothing could be read: listing NodeReadinessRule: the server cannot be reached"},
 	} {
 		call := calling("")
 		args := strings.Fields(c.args)

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -32,15 +33,16 @@ fields of this version. A different version is a warning, not an error.`,
 		Example: "  kubectl nodegate version\n  kubectl nodegate version --client",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			var failed error
 			v := &report.Versions{TypeMeta: report.Type("Versions"), Plugin: version.Version, Commit: version.Commit()}
 			if !clientOnly {
 				c, err := p.cluster()
 				if err != nil {
 					return err
 				}
-				versions(cmd.Context(), c, v)
+				failed = versions(cmd.Context(), c, v)
 			}
-			return out.print(p, v)
+			return errors.Join(out.print(p, v), failed)
 		},
 	}
 	cmd.Flags().BoolVar(&clientOnly, "client", false, "Show only the version of the plugin, without a request to the "+
@@ -60,8 +62,8 @@ func skew(plugin, image string) string {
 	return fmt.Sprintf("the operator is %s, the plugin is %s", tag, plugin)
 }
 
-// versions adds the versions in the cluster.
-func versions(ctx context.Context, c *input.Cluster, v *report.Versions) {
+// versions adds the versions in the cluster. It returns an error if it could read none.
+func versions(ctx context.Context, c *input.Cluster, v *report.Versions) error {
 	deployments, err := input.List[*appsv1.Deployment](ctx, c, "the operator's deployment", &appsv1.DeploymentList{},
 		input.OperatorLabels)
 	if err != nil {
@@ -78,22 +80,25 @@ func versions(ctx context.Context, c *input.Cluster, v *report.Versions) {
 		}
 	}
 	served := &apiextensionsv1.CustomResourceDefinition{}
-	err = c.Get(ctx, client.ObjectKey{Name: crd.Name}, served)
+	unread := input.Explain(c.Get(ctx, client.ObjectKey{Name: crd.Name}, served), "reading the CRD")
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(unread):
 		v.CRD, v.Skew = "Missing", append(v.Skew, "the CRD NodeReadinessRule is not installed")
-		return
-	case err != nil:
-		v.Unread = append(v.Unread, input.Explain(err, "reading the CRD").Error())
-		return
+		return nil
+	case unread != nil && err != nil:
+		v.Unread = nil // the error says it
+		return unread
+	case unread != nil:
+		v.Unread = append(v.Unread, unread.Error())
+		return nil
 	}
 	ours, err := crd.Load()
 	if err != nil {
-		v.Unread = append(v.Unread, err.Error())
-		return
+		return err
 	}
 	v.CRD = "Same"
 	if problem := watch.CompareCRD(ours, served); problem != nil {
 		v.CRD, v.Skew = "Different", append(v.Skew, "the CRD of the cluster is not the plugin's: "+problem.Message)
 	}
+	return nil
 }
