@@ -67,7 +67,7 @@ func (w *World) Node(node *corev1.Node) *report.NodeExplanation {
 		x := &explainer{World: w, node: node, all: all, d: &all.Decisions[i], verdict: &all.Verdicts[i]}
 		e.Rules = append(e.Rules, x.rule())
 	}
-	slices.SortStableFunc(e.Rules, func(a, b report.RuleExplanation) int { return cmp.Compare(rank(&a), rank(&b)) })
+	slices.SortStableFunc(e.Rules, func(a, b report.RuleExplanation) int { return cmp.Compare(a.Rank(), b.Rank()) })
 	for i := range e.Rules {
 		r := &e.Rules[i]
 		if t := r.Taint; t != nil && t.Present && t.By != report.ByForeign &&
@@ -255,24 +255,6 @@ func (x *explainer) reported(r *report.RuleExplanation) map[string]string {
 		}
 	}
 	return messages
-}
-
-// rank sorts the rules that hold the node first.
-func rank(r *report.RuleExplanation) int {
-	present := r.Taint != nil && r.Taint.Present
-	switch {
-	case r.State == v1alpha1.NodeStateHeld && present:
-		return 0
-	case r.State == v1alpha1.NodeStateHeld:
-		return 1
-	case present:
-		return 2
-	case r.State == v1alpha1.NodeStateExempt:
-		return 3
-	case r.State == v1alpha1.NodeStateReady:
-		return 4
-	}
-	return 5
 }
 
 func override(node *corev1.Node, now time.Time) *report.Override {

@@ -236,7 +236,34 @@ func NewNodes(nodes []*NodeExplanation) *Nodes {
 	return &Nodes{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: append([]*NodeExplanation{}, nodes...)}
 }
 
-// Text implements Report: a table in which nodes are grouped by the rule and the reason that concern them most.
+// Rank is lower for rules that concern a node more: those that hold it first.
+func (r *RuleExplanation) Rank() int {
+	present := r.Taint != nil && r.Taint.Present
+	switch {
+	case r.State == v1alpha1.NodeStateHeld && present:
+		return 0
+	case r.State == v1alpha1.NodeStateHeld:
+		return 1
+	case present:
+		return 2
+	case r.State == v1alpha1.NodeStateExempt:
+		return 3
+	case r.State == v1alpha1.NodeStateReady:
+		return 4
+	}
+	return 5
+}
+
+// rank is the rank of the rule that concerns the node most.
+func (e *NodeExplanation) rank() int {
+	if len(e.Rules) == 0 {
+		return 6
+	}
+	return e.Rules[0].Rank()
+}
+
+// Text implements Report: a table in which nodes are grouped by the rule and the reason that concern them most, held
+// nodes first.
 func (l *Nodes) Text(style Style) string {
 	p := &page{Style: style}
 	groups := map[string][]*NodeExplanation{}
@@ -248,7 +275,8 @@ func (l *Nodes) Text(style Style) string {
 		groups[key] = append(groups[key], e)
 	}
 	keys := slices.SortedFunc(maps.Keys(groups), func(a, b string) int {
-		return cmp.Or(len(groups[b])-len(groups[a]), strings.Compare(a, b))
+		x, y := groups[a], groups[b]
+		return cmp.Or(lowest(x)-lowest(y), len(y)-len(x), strings.Compare(a, b))
 	})
 	for i, key := range keys {
 		if i > 0 {
@@ -257,6 +285,11 @@ func (l *Nodes) Text(style Style) string {
 		p.nodes(key, groups[key])
 	}
 	return p.String()
+}
+
+// lowest returns the lowest rank of nodes.
+func lowest(nodes []*NodeExplanation) int {
+	return slices.MinFunc(nodes, func(a, b *NodeExplanation) int { return a.rank() - b.rank() }).rank()
 }
 
 func (p *page) nodes(title string, nodes []*NodeExplanation) {

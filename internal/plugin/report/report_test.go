@@ -121,6 +121,32 @@ func TestExplanation(t *testing.T) {
 	}).Text(style()))
 }
 
+// A few held nodes among many others come first.
+func TestNodesThatAreHeldComeFirst(t *testing.T) {
+	var nodes []*NodeExplanation
+	under := func(n int, rules ...RuleExplanation) {
+		for range n {
+			nodes = append(nodes, &NodeExplanation{Node: "n", CreatedAt: *ago(time.Hour), Rules: rules})
+		}
+	}
+	under(5)
+	under(4, RuleExplanation{Rule: "r", Mode: "Enforced", State: v1alpha1.NodeStateReady})
+	under(3, RuleExplanation{Rule: "r", Mode: "Enforced", State: v1alpha1.NodeStateExempt})
+	under(1, RuleExplanation{Rule: "a", Mode: "Enforced", State: v1alpha1.NodeStateHeld, Taint: &Taint{Present: true}})
+	under(2, RuleExplanation{Rule: "b", Mode: "Enforced", State: v1alpha1.NodeStateHeld, Taint: &Taint{Present: true}})
+	var got []string
+	for line := range strings.SplitSeq(NewNodes(nodes).Text(style()), "\n") {
+		if strings.Contains(line, " node") {
+			got = append(got, line)
+		}
+	}
+	want := []string{"Rule b: Held (2 nodes)", "Rule a: Held (1 node)", "Rule r: Exempt (3 nodes)",
+		"Rule r: Ready (4 nodes)", "No rule selects it (5 nodes)"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func simulation() *Simulation {
 	sim := &Simulation{Nodes: 30, Unread: []string{"rule network, requirement ebs, counts as missing: forbidden"}}
 	r := RuleSimulation{Rule: "network", Change: ChangeEdited, Mode: "Enforced",
