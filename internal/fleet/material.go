@@ -34,8 +34,8 @@ type Material struct {
 	WaitingNodes []string
 	// Shared is the number of nodes on which an older claim decides about the rule's taint.
 	Shared int
-	// Warning says why the rule's evidence is weaker than it looks on some node. Of several it is the first in
-	// alphabetical order.
+	// Warning says why the rule's evidence is weaker than it looks on some node, or is AnnotationsFull. Of several it is
+	// the first in alphabetical order.
 	Warning string
 	// Causes are why nodes in service do not satisfy the rule.
 	Causes []Cause

@@ -17,6 +17,10 @@ import (
 	"github.com/nodegate/nodegate/internal/text"
 )
 
+// AnnotationsFull warns of nodes on which the operator cannot remember all that it should.
+const AnnotationsFull = "on some nodes, the annotations have no room for the operator's record, which is shortened or " +
+	"missing there; events AnnotationsFull name the nodes"
+
 // Outcome is what a rule's status says about a node. Many nodes share one Outcome.
 type Outcome struct {
 	// State and Reason are for the rule's status. State is empty if the rule does not match the node.
@@ -26,7 +30,7 @@ type Outcome struct {
 	Message string
 	// Present is whether the rule's taint is on the node.
 	Present bool
-	// Warning says why the rule's evidence is weaker than it looks. It is usually empty.
+	// Warning says why the rule's evidence is weaker than it looks, or is AnnotationsFull. It is usually empty.
 	Warning string
 	// Shared is whether an older claim decides about the rule's taint.
 	Shared bool

@@ -82,6 +82,14 @@ func (r *Record) Empty() bool {
 	return without == Record{}
 }
 
+// Short returns the record without what the operator can do without, for a node whose annotations have little room. A
+// reboot that is not recorded counts as seen.
+func (r Record) Short() Record {
+	r.Rule, r.Adopted = "", false
+	r.forgetBoot()
+	return r
+}
+
 // dropClaim removes the claim.
 func (r *Record) dropClaim() {
 	r.Taint, r.Since, r.Late, r.Adopted, r.Limited = "", metav1.Time{}, false, false, false

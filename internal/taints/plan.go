@@ -62,6 +62,9 @@ type Outcome struct {
 	Changes []Change
 	// Shared holds the rules whose taint an older claim decides about.
 	Shared map[types.UID]bool
+	// Full holds the rules whose record, or completion, is not on the node as it should be, because the annotations have
+	// no room.
+	Full map[types.UID]bool
 }
 
 // Plan builds the one patch for a node from the decisions of all rules. original is the node as it was read, and swept
@@ -78,7 +81,7 @@ func Plan(original *corev1.Node, swept Swept, decisions []gate.Decision, now tim
 	annotations := p.annotations(decisions)
 	taints := p.taints()
 
-	out := Outcome{Shared: p.shared()}
+	out := Outcome{Shared: p.shared(), Full: p.full}
 	out.Patch = patch(original, taints, annotations)
 	if out.Patch != nil {
 		out.Changes = p.changes(decisions, taints)
@@ -113,6 +116,9 @@ type planner struct {
 	before  []*claim                     // who wanted which taint until now
 	swept   []corev1.Taint               // what rules wanted that are gone
 	buffer  []byte                       // for records
+
+	// full is Outcome.Full. lost are those of them that the operator does not remember as decided.
+	full, lost map[types.UID]bool
 }
 
 // manage makes the plan remove a taint of the node if no rule wants it.
@@ -268,6 +274,7 @@ func (p *planner) annotations(decisions []gate.Decision) map[string]string {
 			p.mark(out, d)
 		}
 	}
+	p.fit(out, decisions)
 	return out.values
 }
 
@@ -320,6 +327,9 @@ func (p *planner) changes(decisions []gate.Decision, taints []corev1.Taint) []Ch
 			continue
 		}
 		add := func(op Operation, t corev1.Taint) {
+			if p.lost[d.Rule.UID] && op != Added && op != Removed {
+				return // it would be decided, and reported, again at each pass
+			}
 			out = append(out, Change{Operation: op, Rule: d.Rule, Taint: t, Decision: d})
 		}
 		if d.Rearmed {

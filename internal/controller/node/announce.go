@@ -30,6 +30,7 @@ const (
 	reasonNodeRearmed        = "NodeRearmed"
 	reasonInvalidOverride    = "InvalidOverride"
 	reasonTaintLeft          = "TaintLeft"
+	reasonAnnotationsFull    = "AnnotationsFull"
 
 	actionAddTaint    = "AddTaint"
 	actionRemoveTaint = "RemoveTaint"
@@ -38,6 +39,7 @@ const (
 	actionTimeOut     = "TimeOut"
 	actionRearm       = "RearmNode"
 	actionOverride    = "OverrideNode"
+	actionRecord      = "RecordDecision"
 )
 
 // logged is what the log says of one change.
@@ -95,6 +97,21 @@ func (r *Reconciler) reportLeft(ctx context.Context, p *pass, written *corev1.No
 	r.eventf(written, nil, corev1.EventTypeWarning, reasonTaintLeft, actionRemoveTaint, "The operator does not remove "+
 		"taints that only the record of a deleted rule names: the record guard is not installed, so any account may have "+
 		"written the record. To remove them: kubectl taint node %s %s-", written.Name, strings.Join(names, "- "))
+}
+
+// reportFull reports that the node has no room for what the operator must remember.
+func (r *Reconciler) reportFull(p *pass, written *corev1.Node, outcome taints.Outcome) {
+	var rules []string
+	for i := range p.decisions {
+		if rule := p.decisions[i].Rule; outcome.Full[rule.UID] {
+			rules = append(rules, rule.Name)
+		}
+	}
+	if len(rules) > 0 {
+		r.eventf(written, nil, corev1.EventTypeWarning, reasonAnnotationsFull, actionRecord, "The node's annotations have "+
+			"no room for the operator's records, which are shortened or missing. Remove other annotations. Rules: %s",
+			strings.Join(rules, ", "))
+	}
 }
 
 // joined says what happened to all rules before it says why: a note that is too long is cut at its end.

@@ -6,6 +6,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,6 +24,13 @@ import (
 // once: a rule may be frozen by now.
 func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, outcome taints.Outcome) (reconcile.Result,
 	error) {
+	p.changes = slices.DeleteFunc(p.changes, func(c gate.ConditionChange) bool {
+		if c.Rule == nil || c.Remove || !outcome.Full[c.Rule.UID] {
+			return false
+		}
+		record, _ := gate.ReadRecord(node.Annotations[c.Rule.RecordKey()])
+		return record.Published != c.Type // the condition would stay after the rule
+	})
 	if len(p.changes) == 0 || r.Fleet.Rules() != p.set {
 		r.record(p, node, outcome, nil)
 		return r.again(p), nil

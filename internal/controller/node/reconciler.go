@@ -217,6 +217,7 @@ func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome)
 		r.ownWrites.expect(written)
 		r.announce(ctx, p, written, outcome)
 		r.reportLeft(ctx, p, written)
+		r.reportFull(p, written, outcome)
 		r.startups.settle(p.node.Name, p.set, p.decisions, true, p.now)
 		return r.finish(ctx, p, written, outcome)
 	case apierrors.IsNotFound(err):

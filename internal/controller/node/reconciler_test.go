@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -59,6 +60,16 @@ var _ = Describe("A node under a rule", func() {
 		Expect(w.node("a").Annotations).To(BeEmpty())
 		Expect(w.events()).To(ConsistOf(And(ContainSubstring("TaintLeft"),
 			ContainSubstring("example.com/theirs:NoSchedule-"))))
+	})
+
+	It("is tainted although its annotations are full", func() {
+		rule := w.createRule(network())
+		w.createNode(build.MakeNode("a").Annotation("example.com/filler",
+			strings.Repeat("x", 256<<10-len("example.com/filler"))))
+		w.reconcile("a")
+		Expect(w.taintKeys("a")).To(Equal([]string{taintKey}))
+		Expect(w.events()).To(ConsistOf(ContainSubstring("TaintAdded"), ContainSubstring("AnnotationsFull")))
+		Expect(w.material(rule).Warning).To(Equal(fleet.AnnotationsFull))
 	})
 
 	It("is looked at again to the second when a deadline passes", func() {

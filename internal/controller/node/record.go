@@ -46,6 +46,9 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 		if d.State != "" {
 			e.Warning = v.Warning()
 		}
+		if outcome.Full[d.Rule.UID] {
+			e.Warning = fleet.AnnotationsFull
+		}
 		if d.State != "" && d.State != v1alpha1.NodeStateReady {
 			e.Results, e.Requirements = results(v.Results)
 		}

@@ -18,7 +18,8 @@ const (
 	reasonCleanupIncomplete  = "CleanupIncomplete"
 	reasonNodesTurnedUnready = "NodesTurnedUnready"
 	reasonWeakEvidence       = "WeakEvidence"
-	reasonHandedOver         = "HandedOver" // on nodes
+	reasonAnnotationsFull    = "AnnotationsFull" // the nodes have such events, too
+	reasonHandedOver         = "HandedOver"      // on nodes
 
 	actionCleanUp  = "CleanUp"
 	actionEvaluate = "EvaluateRule"
@@ -29,7 +30,11 @@ const (
 func (r *Reconciler) announce(rule *v1alpha1.NodeReadinessRule, before *v1alpha1.NodeReadinessRuleStatus,
 	m *fleet.Material) {
 	if text := warned(&rule.Status); text != "" && text != warned(before) {
-		r.warn(rule, reasonWeakEvidence, actionEvaluate, "%s", m.Warning)
+		reason := reasonWeakEvidence
+		if m.Warning == fleet.AnnotationsFull {
+			reason = reasonAnnotationsFull
+		}
+		r.warn(rule, reason, actionEvaluate, "%s", m.Warning)
 	}
 	bad := map[string]metav1.ConditionStatus{
 		v1alpha1.ConditionReady:           metav1.ConditionFalse,

@@ -1,0 +1,92 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package taints
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodegate/nodegate/internal/gate"
+)
+
+// maxAnnotations is how many bytes the keys and values of all annotations of an object may have together. It is
+// TotalAnnotationSizeLimitB of k8s.io/apimachinery/pkg/api/validation.
+const maxAnnotations = 256 << 10
+
+func sizeOf(annotations map[string]string) int {
+	n := 0
+	for key, value := range annotations {
+		n += len(key) + len(value)
+	}
+	return n
+}
+
+// fit takes from the wanted annotations what the API server would not accept on this node. Otherwise it would refuse
+// the whole patch, again and again, and with it the taints of all rules. In this order, until the rest fits: records
+// become short; completion annotations and completion markers are not added; records do not grow. A taint without a
+// record is adopted later.
+func (p *planner) fit(out *annotations, decisions []gate.Decision) {
+	if !out.copied { // nothing is added
+		return
+	}
+	over := sizeOf(out.values) - maxAnnotations
+	steps := []func(*gate.Decision) int{
+		func(d *gate.Decision) int {
+			key, record := d.Rule.RecordKey(), d.Record.Short()
+			before, wanted := out.values[key]
+			if !wanted || record.Empty() {
+				return 0
+			}
+			out.set(key, record.Encode())
+			return len(before) - len(out.values[key])
+		},
+		func(d *gate.Decision) int { return p.revert(out, d.Rule.Spec.CompletionAnnotation) },
+		func(d *gate.Decision) int { return p.lose(d, p.revert(out, d.Rule.MarkerKey())) },
+		func(d *gate.Decision) int { return p.lose(d, p.revert(out, d.Rule.RecordKey())) },
+	}
+	for _, step := range steps {
+		for i := range decisions {
+			d := &decisions[i]
+			if over <= 0 {
+				return
+			}
+			if d.Frozen {
+				continue
+			}
+			if freed := step(d); freed > 0 {
+				over -= freed
+				p.tell(&p.full, d)
+			}
+		}
+	}
+}
+
+// revert leaves an annotation of the node as it is, if it would grow, and returns how many bytes that saves.
+func (p *planner) revert(out *annotations, key string) int {
+	wanted, ok := out.values[key]
+	before, had := p.node.Annotations[key]
+	if !ok || len(wanted) <= len(before) && had {
+		return 0
+	}
+	if had {
+		out.set(key, before)
+		return len(wanted) - len(before)
+	}
+	out.remove(key)
+	return len(key) + len(wanted)
+}
+
+// lose notes that the node does not get what the operator needs to know of a decision later.
+func (p *planner) lose(d *gate.Decision, freed int) int {
+	if freed > 0 {
+		p.tell(&p.lost, d)
+	}
+	return freed
+}
+
+func (*planner) tell(set *map[types.UID]bool, d *gate.Decision) {
+	if *set == nil {
+		*set = map[types.UID]bool{}
+	}
+	(*set)[d.Rule.UID] = true
+}

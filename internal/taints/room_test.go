@@ -1,0 +1,80 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package taints_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/test/build"
+	. "github.com/nodegate/nodegate/test/story"
+)
+
+// A node in service, whose annotations leave so many bytes, loses its evidence and gets it back.
+func TestANodeWithoutRoomForRecordsIsTaintedAndReleased(t *testing.T) {
+	const released = `"released":"2026-01-02T03:04:00Z"`
+	for name, c := range map[string]struct {
+		room   int
+		record []string // what the record says while the node is held
+		full   bool
+	}{
+		"room for all":                 {1000, []string{`"rule":"cni"`, `"bootID":"b1"`, `"limited":true`, released}, false},
+		"room for the shortest record": {100, []string{`{"taint":"` + Pending + `"`, `"limited":true`, released}, true},
+		"room for nothing more":        {0, []string{`{"rule":"cni",` + released + `}`}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := NewWorld(t, Rule().MaxUnavailable("1").RearmOnReboot())
+			node := Old().BootID("b1").Annotation(RecordKey, `{"rule":"cni",`+released+`}`)
+			node.Annotation("example.com/filler", "")
+			node.Annotation("example.com/filler", strings.Repeat("x", 256<<10-c.room-bytesOf(node.Obj())))
+
+			held, outcome, _ := w.Pass(node.Obj(), At(10))
+			if err := validation.ValidateAnnotations(held.Annotations, field.NewPath("a")).ToAggregate(); err != nil {
+				t.Fatal(err)
+			}
+			record := held.Annotations[RecordKey]
+			for _, part := range c.record {
+				if !strings.Contains(record, part) {
+					t.Errorf("the record is %s, without %s", record, part)
+				}
+			}
+			if !slices.Equal(Formatted(held), []string{Pending}) || (len(outcome.Full) > 0) != c.full {
+				t.Errorf("held with %v, full: %v", Formatted(held), outcome.Full)
+			}
+			if _, again, _ := w.Pass(held, At(11)); again.Patch != nil {
+				t.Errorf("a second pass writes %.500s", again.Patch)
+			}
+			after, _, _ := w.Pass(build.WrapNode(held).Condition(CNI, corev1.ConditionTrue, At(20)).Obj(), At(20))
+			if r, _ := gate.ReadRecord(after.Annotations[RecordKey]); len(after.Spec.Taints) > 0 || r.Released.IsZero() {
+				t.Errorf("not released: %v %s", Formatted(after), after.Annotations[RecordKey])
+			}
+		})
+	}
+}
+
+func TestACompletionWithoutRoomRemovesTheTaint(t *testing.T) {
+	w := NewWorld(t, Rule().BootstrapOnly().CompletionAnnotation("example.com/"+strings.Repeat("long", 15)))
+	node := Fresh().Condition(CNI, corev1.ConditionTrue, At(0)).Taint(Key, "pending", NoSchedule)
+	node.Annotation("example.com/filler", "")
+	node.Annotation("example.com/filler", strings.Repeat("x", 256<<10-60-bytesOf(node.Obj())))
+	after, outcome, _ := w.Pass(node.Obj(), At(10))
+	if len(after.Spec.Taints) > 0 || !maps.Equal(after.Annotations, node.Annotations) || len(outcome.Changes) != 1 {
+		t.Errorf("taints %v, changes %v, %d annotations", Formatted(after), outcome.Changes, len(after.Annotations))
+	}
+}
+
+func bytesOf(n *corev1.Node) int {
+	size := 0
+	for key, value := range n.Annotations {
+		size += len(key) + len(value)
+	}
+	return size
+}
