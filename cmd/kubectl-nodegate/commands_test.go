@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -196,7 +197,7 @@ var _ = Describe("release and hold", func() {
 		node(ctx, "overridden")
 		code, out, err := nodegate(ctx, "release", "overridden", "--yes", "--timeout=0")
 		Expect(code).To(Equal(0), err)
-		Expect(out).To(Equal("node/overridden released\n"))
+		Expect(out).To(Equal("node/overridden override set\n"))
 		Expect(err).To(ContainSubstring("Releases node overridden, which is not held now"))
 		Expect(override(ctx, "overridden")).To(Equal("Release"))
 
@@ -241,7 +242,7 @@ var _ = Describe("release and hold", func() {
 		for how, says := range map[string]string{"client": "(dry run)", "server": "(server dry run)"} {
 			code, out, err := nodegate(ctx, "release", "tried", "--dry-run="+how)
 			Expect(code).To(Equal(0), err)
-			Expect(out).To(Equal("node/tried released " + says + "\n"))
+			Expect(out).To(Equal("node/tried override set " + says + "\n"))
 		}
 		Expect(override(ctx, "tried")).To(BeEmpty())
 	})
@@ -265,7 +266,7 @@ var _ = Describe("release and hold", func() {
 		}
 		code, out, err := nodegate(ctx, "release", "-l", "test=labelled", "-y", "--timeout=0")
 		Expect(code).To(Equal(0), err)
-		Expect(strings.Count(out, " released\n")).To(Equal(7))
+		Expect(strings.Count(out, " override set\n")).To(Equal(7))
 		Expect(err).To(ContainSubstring("7 nodes (labelled-0, labelled-1, labelled-2, labelled-3, labelled-4 and 2 more), " +
 			"of which 0 are held now"))
 		_, out, _ = nodegate(ctx, "release", "-l", "test=labelled", "-y", "--timeout=0", "-o",
@@ -280,9 +281,36 @@ var _ = Describe("release and hold", func() {
 		node(ctx, "waiting")
 		ruleFor(ctx, "waiting", "waiting")
 		code, out, err := nodegate(ctx, "hold", "waiting", "-y", "--timeout=1s")
-		Expect(out).To(Equal("node/waiting held\n"))
+		Expect(out).To(Equal("node/waiting override set\n"))
 		Expect(code).To(Equal(1))
 		Expect(err).To(ContainSubstring("the operator has not acted within 1s: is it running?"))
+
+		create(ctx, &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: "nodegate.readiness.node.x-k8s.io", Namespace: "default"},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: new("manager-0"),
+				RenewTime: &metav1.MicroTime{Time: time.Now().Add(-time.Hour)}},
+		})
+		code, _, err = nodegate(ctx, "hold", "waiting", "-y", "--timeout=1h")
+		Expect(code).To(Equal(1))
+		Expect(err).To(ContainSubstring("warning: no operator leads: nothing happens before one does\n"))
+		Expect(err).To(HaveSuffix("the annotation is written, but no operator leads: nothing happens before one does\n"))
+	})
+
+	It("say that a node is released when its taint is gone", func(ctx context.Context) {
+		ruleFor(ctx, "awaited", "awaited")
+		n := create(ctx, build.MakeNode("awaited").Label("test", "awaited").
+			Taint("readiness.k8s.io/awaited", "pending", corev1.TaintEffectNoSchedule).
+			Annotation(v1alpha1.RecordAnnotationPrefix+string(read(ctx, network("awaited", "").Obj()).UID),
+				`{"taint":"readiness.k8s.io/awaited=pending:NoSchedule"}`).Obj())
+		c, ended := calling(""), make(chan int)
+		go func() { ended <- c.run(ctx, "release", "awaited", "-y", "--timeout=1m") }()
+		Eventually(c.out.String).Should(Equal("node/awaited override set\n"))
+		Consistently(c.out.String, "600ms").Should(Equal("node/awaited override set\n"))
+		n = read(ctx, n)
+		n.Spec.Taints, n.Annotations = nil, map[string]string{v1alpha1.OverrideAnnotation: "Release"}
+		Expect(server.Client.Update(ctx, n)).To(Succeed())
+		Eventually(ended).Should(Receive(Equal(0)))
+		Expect(c.out.String()).To(Equal("node/awaited override set\nnode/awaited released\n"))
 	})
 
 	It("do not touch another node of the same name", func(ctx context.Context) {

@@ -27,6 +27,7 @@ import (
 type overrideOptions struct {
 	*changing
 	action   gate.OverrideAction
+	done     string // what the operator does to a node then, such as "released"
 	undo     bool
 	selector string
 	duration time.Duration
@@ -58,12 +59,12 @@ func newHold(p *plugin) *cobra.Command {
 }
 
 func (p *plugin) overriding(action gate.OverrideAction, done string, cmd *cobra.Command) *cobra.Command {
-	o := &overrideOptions{action: action}
+	o := &overrideOptions{action: action, done: done}
 	cmd.ValidArgsFunction = p.complete(nodeList)
 	cmd.RunE = p.onCluster(func(ctx context.Context, c *input.Cluster, args []string) error {
 		return o.flush(p, p.override(ctx, c, args, o))
 	})
-	o.changing = newChanging(cmd, done)
+	o.changing = newChanging(cmd, "override set")
 	validate := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		if o.undo {
@@ -99,7 +100,7 @@ func (p *plugin) override(ctx context.Context, c *input.Cluster, args []string, 
 	if err != nil || o.dryRun != dryRunNone || o.timeout == 0 {
 		return err
 	}
-	return p.await(ctx, c, nodes, o.timeout)
+	return p.await(ctx, c, nodes, o)
 }
 
 // value returns the value of the annotation; nil removes it.
@@ -114,8 +115,11 @@ func (o *overrideOptions) value(now time.Time) any {
 }
 
 // announce tells what will happen to how many nodes.
-func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) string {
+func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) (text string) {
 	which := names(nodes)
+	if world.Operator != nil && !world.Operator.Leads {
+		defer func() { text += "\nwarning: no operator leads: nothing happens before one does" }()
+	}
 	if o.undo {
 		return fmt.Sprintf("Removes the override of %s: the rules decide again.", which)
 	}
@@ -147,7 +151,7 @@ func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) s
 		return fmt.Sprintf("Releases %s: the operator removes the taints of all rules and adds none %s, regardless of the "+
 			"evidence.", which, until)
 	}
-	text := fmt.Sprintf("Holds %s: the operator adds the taints of the rules that select them and keeps them on %s, "+
+	text = fmt.Sprintf("Holds %s: the operator adds the taints of the rules that select them and keeps them on %s, "+
 		"regardless of the evidence.", which, until)
 	if n := len(nodes) - selected; n > 0 {
 		text += fmt.Sprintf("\nwarning: no enforced rule with a taint selects %d of %d nodes: hold has no effect on them "+
@@ -173,11 +177,12 @@ func names(nodes []*corev1.Node) string {
 	return fmt.Sprintf("%d nodes (%s)", len(nodes), ruleset.Few(out, 5, len(out)))
 }
 
-// await waits until the operator has nothing more to do on the nodes.
-func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.Node, timeout time.Duration) error {
-	waiting := nodes
+// await waits until the operator has nothing more to do on the nodes. It prints a line for each that is released or
+// held.
+func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.Node, o *overrideOptions) error {
+	waiting, leads := nodes, true
 	// Requests use the outer context: the end of the timeout must not cut one short, whose error would hide the timeout.
-	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, o.timeout, true, func(context.Context) (bool, error) {
 		world, err := p.world(ctx, c)
 		if err != nil {
 			return false, err
@@ -191,21 +196,27 @@ func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.No
 			if err != nil {
 				return false, err
 			}
-			if slices.ContainsFunc(world.Node(fresh).Rules, func(r report.RuleExplanation) bool {
+			e := world.Node(fresh)
+			if slices.ContainsFunc(e.Rules, func(r report.RuleExplanation) bool {
 				return r.Taint != nil && r.Taint.Change != ""
 			}) {
 				still = append(still, fresh)
+			} else if *o.flags.OutputFormat == "" && !o.undo && e.Held == (o.action == gate.OverrideHold) {
+				fmt.Fprintf(p.streams.Out, "node/%s %s\n", node.Name, o.done)
 			}
 		}
-		waiting = still
-		return len(waiting) == 0, nil
+		waiting, leads = still, world.Operator == nil || world.Operator.Leads
+		return len(waiting) == 0 || !leads, nil
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return errors.New("interrupted: the annotation is written, and the operator will act")
 	case wait.Interrupted(err):
 		return fmt.Errorf("%s: the annotation is written, but the operator has not acted within %s: is it running? See "+
-			"\"kubectl nodegate status\"", names(waiting), timeout)
+			"\"kubectl nodegate status\"", names(waiting), o.timeout)
+	case err == nil && len(waiting) > 0:
+		return fmt.Errorf("%s: the annotation is written, but no operator leads: nothing happens before one does",
+			names(waiting))
 	}
 	return err
 }
