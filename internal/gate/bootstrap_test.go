@@ -87,7 +87,7 @@ func TestCompletionAnnotation(t *testing.T) {
 		"is not set by a timeout": On(Fresh(), Rules(r().Timeout(10, 0, v1alpha1.TimeoutActionRelease)),
 			Then(1, "held", "Held EvidenceMissing", Added, Again(11)),
 			Then(11, "timed out", "Exempt TimedOut", TimedOut, Removed,
-				Recorded(fmt.Sprintf(`{"rule":"cni","timedOut":%q}`, Stamp(11)))),
+				Recorded(fmt.Sprintf(`{"rule":"cni","timedOut":%q,"passed":true}`, Stamp(11)))),
 		),
 		"is removed by a reboot, and set again": On(Fresh().BootID("b2").Annotation(RecordKey, `{"bootID":"b1"}`).
 			Annotation(MarkerKey, IsMarked).Annotation(CompletedAt, "5").Condition("Ready", "True", At(50)),

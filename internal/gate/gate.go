@@ -52,10 +52,10 @@ import (
 //
 //	             taint, since   released        timedOut   notBefore   marker
 //	New          -              -               -          -           -
-//	Held         claim          if it was in    if action  if re-armed -
-//	                            service         is Keep
+//	Held         claim          if it was in    if it has  if re-armed -
+//	                            service         ended
 //	In service   -              first release   -          -           -
-//	Let pass     -              as it was       when       if re-armed -
+//	Let pass     -              as it was       + passed   if re-armed -
 //	Completed    -              first release   -          -           yes
 //
 // decide follows the diagram in three steps. recall reads the current state from the node. next chooses the transition.
@@ -164,18 +164,18 @@ func (n *subject) next() move {
 	case bootstrapOnly && n.d.Marked:
 		n.ignoreEvidence()
 		return ready(ReasonCompleted)
-	case bootstrapOnly && n.passes():
+	case bootstrapOnly && n.rec.Passed:
 		n.ignoreEvidence()
 		return exempt(ReasonTimedOut)
 	case n.holds():
 		return ready(ReasonEvidenceHolds)
-	case (n.State.Claimed || present) && n.passes():
+	case (n.State.Claimed || present) && n.rec.Passed:
 		return exempt(ReasonTimedOut)
 	case n.State.Claimed || present:
 		return n.keep()
 	case !n.Node.DeletionTimestamp.IsZero():
 		return n.idle(ReasonTerminating)
-	case n.passes():
+	case n.rec.Passed:
 		return n.idle(ReasonTimedOut)
 	case !n.State.Released:
 		return n.keep()
@@ -248,12 +248,9 @@ func (n *subject) idle(reason string) move {
 	return exempt(reason)
 }
 
-// expire checks both timeouts of a held node. They run from the claim if its time is known, or else from the node's
-// creation.
+// expire checks both timeouts of a held node, as the rule has them now. They run from the claim if its time is known, or
+// else from the node's creation. The record may say that an earlier deadline passed, from before an edit of the rule.
 func (n *subject) expire(m move) move {
-	if !n.rec.TimedOut.IsZero() {
-		return m
-	}
 	start := n.rec.Since.Time
 	switch {
 	case !n.State.Claimed: // the claim is made now
@@ -261,20 +258,26 @@ func (n *subject) expire(m move) move {
 	case start.IsZero():
 		start = n.Node.CreationTimestamp.Time
 	}
+	var deadline time.Time
 	due := func(after time.Duration) bool {
 		if after <= 0 {
 			return false
 		}
-		n.recheck(start.Add(after))
-		return !n.Now.Before(start.Add(after))
+		deadline = start.Add(after)
+		n.recheck(deadline)
+		return !n.Now.Before(deadline)
 	}
 	appear := n.Verdict.NeverAppeared && due(n.Rule.Spec.Timeout.AppearAfter())
-	if !appear && !due(n.Rule.Spec.Timeout.After()) {
+	n.d.Overdue = appear || due(n.Rule.Spec.Timeout.After())
+	if !n.d.Overdue {
 		return m
 	}
-	n.rec.TimedOut = n.stamp()
-	n.d.TimedOut, n.d.NeverAppeared = true, appear
+	if n.rec.TimedOut.Time.Before(deadline) {
+		n.rec.TimedOut = n.stamp()
+		n.d.TimedOut, n.d.NeverAppeared = true, appear
+	}
 	if n.Rule.Spec.Timeout.Releases() {
+		n.rec.Passed = true
 		return exempt(ReasonTimedOut)
 	}
 	return m
@@ -301,9 +304,6 @@ func (n *subject) adds() bool { return n.Node.DeletionTimestamp.IsZero() }
 
 // adopts reports whether the node has the rule's taint, and not because another rule claims it.
 func (n *subject) adopts() bool { return n.State.Present && !n.State.Shared }
-
-// passes reports whether the timeout has passed, and its action releases the node.
-func (n *subject) passes() bool { return !n.rec.TimedOut.IsZero() && n.Rule.Spec.Timeout.Releases() }
 
 // takesExisting reports whether an existing node may get the taint before it was ready once. With existingNodes: Idle
 // this is decided once, as soon as it is known whether the node is busy.

@@ -133,7 +133,7 @@ func TestTimeout(t *testing.T) {
 	const keep, release = v1alpha1.TimeoutActionKeep, v1alpha1.TimeoutActionRelease
 	held := Then(10, "held", "Held EvidenceMissing", Added)
 	from := func(s Step, Recheck int) Step { s.Recheck = Recheck; return s }
-	letPass := fmt.Sprintf(`{"rule":"cni","timedOut":"%s"}`, Stamp(910))
+	letPass := fmt.Sprintf(`{"rule":"cni","timedOut":"%s","passed":true}`, Stamp(910))
 	Play(t, map[string]Story{
 		"Release: from the claim, to the second, and no claim again until it was ready once": On(
 			Fresh().Condition(CNI, "False", At(5)), Rules(Rule().Timeout(900, 0, release)),

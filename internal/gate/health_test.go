@@ -71,7 +71,7 @@ func TestARuleWithoutATaint(t *testing.T) {
 			Then(1, "not ready", "Held EvidenceMissing", Untainted, Again(61), Written),
 			Then(60, "not yet", "Held EvidenceMissing", Restarted, Untainted, Again(61)),
 			Then(61, "released", "Exempt TimedOut", Change("timedOut cni"),
-				Recorded(`{"rule":"cni","released":"`+Stamp(1)+`","timedOut":"`+Stamp(61)+`",`+isReady+`}`)),
+				Recorded(`{"rule":"cni","released":"`+Stamp(1)+`","timedOut":"`+Stamp(61)+`","passed":true,`+isReady+`}`)),
 		),
 		"the taint is taken away from the rule, and comes back": On(Fresh(), Rules(Rule().Health("rules")),
 			Then(1, "held by the taint", "Held EvidenceMissing", Added),

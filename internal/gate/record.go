@@ -43,8 +43,10 @@ type Record struct {
 	// Released is when the node was first released since it was created or re-armed, or when it was found in service.
 	// Zero means never.
 	Released metav1.Time `json:"released,omitzero"`
-	// TimedOut is when the rule's timeout passed. It is cleared when the rule holds.
+	// TimedOut is when the rule's timeout last passed. Passed says that it released the node: an edit of the rule does
+	// not hold the node again. Both are cleared when the rule holds.
 	TimedOut metav1.Time `json:"timedOut,omitzero"`
+	Passed   bool        `json:"passed,omitempty"`
 	// BootID is the node's boot ID, if the rule re-arms on reboot. See bootID.
 	BootID string `json:"bootID,omitempty"`
 	// NotBefore is, on a re-armed node, the Ready heartbeat in the version of the node that brought BootID. Evidence

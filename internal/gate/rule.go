@@ -80,7 +80,8 @@ type Decision struct {
 	Opened bool
 	// Rearmed says that the node must become ready again. Its completion marker is removed.
 	Rearmed bool
-	// TimedOut says which timeout has passed with this decision.
+	// Overdue says that a timeout of the held node has passed, TimedOut which one has passed with this decision.
+	Overdue                 bool
 	TimedOut, NeverAppeared bool
 	// Expired says that the timeout of a rule with action Replace has ended on a node that was never released.
 	Expired bool
@@ -181,7 +182,7 @@ func dryRun(in Input, d Decision) Decision {
 	d.RecheckAt = would.RecheckAt
 	r := in.State.Record
 	r.dropClaim()
-	r.TimedOut = metav1.Time{}
+	r.TimedOut, r.Passed = metav1.Time{}, false
 	if w := &would.Record; r.BootID != "" {
 		r.BootID, r.NotBefore, r.RearmedAt, r.Former = w.BootID, w.NotBefore, w.RearmedAt, w.Former
 	}

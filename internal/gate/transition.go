@@ -39,7 +39,7 @@ func (n *subject) after(m move) Decision {
 		moved.pass()
 	}
 	moved.start(m)
-	moved.d.Expired = m.state == v1alpha1.NodeStateHeld && m.timed && !n.Verdict.Ready &&
+	moved.d.Expired = m.state == v1alpha1.NodeStateHeld && n.d.Overdue && !n.Verdict.Ready &&
 		n.Rule.Spec.Timeout.Replaces() && moved.State.expired(&moved.rec)
 	moved.d.setRecord(moved.rec)
 	return moved.d
@@ -104,7 +104,7 @@ func (n *subject) open() {
 	if remember && completes {
 		n.d.Marked, n.d.Opened = true, true
 	}
-	n.rec.TimedOut = metav1.Time{}
+	n.rec.TimedOut, n.rec.Passed = metav1.Time{}, false
 	n.rec.Counted = n.rec.Counted && n.rec.Released.IsZero() // released says it as well
 	n.rec.booted()
 	n.pass()

@@ -36,7 +36,7 @@ func message(d *gate.Decision, v *readiness.Verdict, now time.Time) string {
 	switch d.Reason {
 	case gate.ReasonEvidenceMissing:
 		text := or("its evidence is missing")
-		if t := d.Was.Record.TimedOut; !t.IsZero() {
+		if t := d.Record.TimedOut; d.Overdue {
 			text += fmt.Sprintf("; its timeout ended %s ago and keeps the node held", report.Age(now, t.Time))
 		}
 		return text
@@ -227,7 +227,7 @@ func (x *explainer) heldDeadlines(add func(time.Time, string, ...any)) {
 			add(r.ChangesAt, "requirement %s holds, if nothing changes", r.Name)
 		}
 	}
-	if x.d.Record.Empty() || !x.d.Record.TimedOut.IsZero() || x.d.Rule.Mode == ruleset.DryRun {
+	if x.d.Record.Empty() || x.d.Overdue || x.d.Rule.Mode == ruleset.DryRun {
 		return
 	}
 	start := x.d.Record.Since.Time

@@ -292,11 +292,11 @@ func (m *Model) opened(shown *node, r *rule, v *View) {
 		// It was removed by hand before the rule was edited.
 		(len(rh.inForce) > 1 || v.Edited[r.Metadata.UID]) && !shown.has(shown.claim(r.Metadata.UID)):
 		return
-	case v.edited(r, 0):
+	case v.edited(r, 0), shown.record(r.Metadata.UID).Passed:
 		return
 	case released:
 		record, after := shown.record(r.Metadata.UID), time.Duration(r.Spec.Timeout.Seconds)*time.Second
-		if record.Since.IsZero() || !record.TimedOut.IsZero() || !v.Now.Before(record.Since.Add(after)) {
+		if record.Since.IsZero() || !v.Now.Before(record.Since.Add(after)) {
 			return
 		}
 	}

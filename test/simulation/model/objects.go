@@ -192,6 +192,7 @@ type record struct {
 	BootID, Published             string
 	Released, RearmedAt           time.Time
 	Counted, Existing, Starting   bool
+	Passed                        bool
 }
 
 // started reports whether the start of the node has ended.

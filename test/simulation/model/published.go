@@ -141,7 +141,7 @@ func (m *Model) says(n *node, r *rule, v *View) []string {
 		return nil
 	case r.Spec.bootstrap() && n.marked(r):
 		return []string{"True"}
-	case r.Spec.bootstrap() && r.Spec.Timeout.Action == "Release":
+	case r.Spec.bootstrap() && n.letsPass(r):
 		return nil
 	case holds == yes:
 		return []string{"True"}

@@ -91,8 +91,9 @@ func (m *Model) intended(r *rule, of *replacement, h *ruleHistory, v *View) {
 		m.check("replaces", m.holds(shown, r, v, false) != yes && !v.busy(shown),
 			"rule %s hands node %s over, which is ready or runs pods", name, of.NodeName)
 		rec := shown.record(r.Metadata.UID)
-		m.check("replaces", !rec.TimedOut.IsZero() && rec.Released.IsZero() && !shown.staysWith(r),
-			"rule %s hands node %s over, which it does not hold, has released, or must leave alone", name, of.NodeName)
+		m.check("replaces", shown.overdue(r) && rec.Released.IsZero() && !shown.staysWith(r),
+			"rule %s hands node %s over, which it does not hold, has released, has time left, or must leave alone", name,
+			of.NodeName)
 	}
 	h.handed[of.NodeUID] = handOver{m.now(), of.Generation, t.Replace.Method, h.handed[of.NodeUID].claim}
 	hour, row := 0, 0
@@ -225,6 +226,15 @@ func (m *Model) handedOver(r *rule, but string) (hour, row int) {
 	return hour, row
 }
 
+// overdue: the timeout of the claim has passed, as the rule has it now.
+func (n *node) overdue(r *rule) bool {
+	rec, start := n.record(r.Metadata.UID), n.Metadata.CreationTimestamp
+	if !rec.Since.IsZero() {
+		start = rec.Since
+	}
+	return !rec.TimedOut.IsZero() && !rec.TimedOut.Before(start.Add(time.Duration(r.Spec.Timeout.Seconds)*time.Second))
+}
+
 // staysWith: the rule does not hold the node, or may not hand it over.
 func (n *node) staysWith(r *rule) bool {
 	_, controls := n.Metadata.Labels["node-role.kubernetes.io/control-plane"]
@@ -234,7 +244,7 @@ func (n *node) staysWith(r *rule) bool {
 // waitsForReplacement: its time is over, it was never released, and nothing speaks against handing it over.
 func (m *Model) waitsForReplacement(n *node, r *rule, v *View) bool {
 	rec := n.record(r.Metadata.UID)
-	never := !rec.TimedOut.IsZero() && rec.Released.IsZero() && rec.RearmedAt.IsZero() && !rec.Existing && !rec.Counted
+	never := n.overdue(r) && rec.Released.IsZero() && rec.RearmedAt.IsZero() && !rec.Existing && !rec.Counted
 	return never && r.Spec.enforced() && !n.staysWith(r) && n.has(n.claim(r.Metadata.UID)) && !v.busy(n) &&
 		m.holds(n, r, v, true) == no
 }

@@ -152,7 +152,7 @@ func (m *Model) wants(n *node, r *rule, v *View) answer {
 	switch {
 	case holds != no:
 		return map[answer]answer{yes: no, unknown: unknown}[holds]
-	case s.Suspend || s.Timeout.Seconds > 0 && s.Timeout.Action == "Release":
+	case s.Suspend || n.letsPass(r):
 		return unknown
 	case (h.occupied || m.existing(n, r) != no) && s.ExistingNodes != "" && s.ExistingNodes != "All":
 		return unknown
@@ -163,6 +163,11 @@ func (m *Model) wants(n *node, r *rule, v *View) answer {
 		return unknown
 	}
 	return yes
+}
+
+// letsPass: a timeout of the rule may have released the node, or has, maybe before an edit.
+func (n *node) letsPass(r *rule) bool {
+	return r.Spec.Timeout.Seconds > 0 && r.Spec.Timeout.Action == "Release" || n.record(r.Metadata.UID).Passed
 }
 
 // existing says whether a node was there before a rule was last put in force.
@@ -222,7 +227,7 @@ func (m *Model) restMarker(n *node, r *rule, v *View) {
 		true) != yes {
 		return
 	}
-	if r.Spec.Timeout.Seconds > 0 && r.Spec.Timeout.Action == "Release" {
+	if n.letsPass(r) {
 		return
 	}
 	m.check("marker", n.marked(r), "rule %s holds on node %s, and has not completed it", r.Metadata.Name, n.Metadata.Name)
