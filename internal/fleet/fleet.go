@@ -33,6 +33,9 @@ type Entry struct {
 	HeartbeatDecides bool
 	// Expired is whether the node waits for its replacement.
 	Expired bool
+
+	pending bool   // the node was not evaluated by this version of the rule; the Outcome is that of the version before
+	changed uint32 // of a pending entry: when that Outcome began, or 0
 }
 
 // Listener receives changes. Its methods are called without a lock, and must not block.
@@ -148,7 +151,7 @@ func (f *Fleet) Rule(uid types.UID) (rule *ruleset.Rule, pending int) {
 	defer f.mu.Unlock()
 	if state := f.state(uid); state != nil {
 		state.told = false
-		return state.rule, state.pending
+		return state.rule, len(state.pending)
 	}
 	return nil, 0
 }
@@ -239,11 +242,12 @@ func (f *Fleet) addAll(nodes []*corev1.Node) {
 	}
 }
 
-// read builds the state of a rule from all nodes. before is its previous state, or nil for a new rule.
+// read builds the state of a rule from all nodes. before is its previous state, or nil for a new rule. What was said
+// about a node before stays until the node is evaluated: otherwise each edit of a rule would look like an outage.
 func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node, now time.Time) *ruleState {
 	state := newRuleState(rule, &f.nodes)
 	kept := before != nil && sameEvidence(before.rule.Spec, rule.Spec)
-	pending := Entry{Rule: rule, Outcome: Outcome{State: v1alpha1.NodeStatePending, pending: true}}
+	pending := Entry{Rule: rule, Outcome: Outcome{State: v1alpha1.NodeStatePending}, pending: true}
 	if rule.JustInForce {
 		pending.Observed.Since = rule.InForceSince // what is missing now was missing then
 	}
@@ -256,11 +260,20 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 		n, e := f.number[node.Name], pending
 		e.Current, e.Present = &current, current.Present
 		if old := before.at(n); old.outcome != none {
+			if former := &before.outcomes[old.outcome]; former.matches {
+				e.Outcome, e.Missing, e.changed = former.Outcome, former.Missing, old.changed
+			}
 			if e.HeartbeatDecides, e.Observed.Watched = old.heartbeat, old.watched; kept {
 				e.Observed = old.observed()
 			}
+			if since, held := before.held[n]; held {
+				state.held[n] = since
+			}
+			if w := before.limit.waiters[n]; w != nil && rule.Limited() {
+				state.wait(n, w.since)
+			}
 		}
-		state.put(n, &e, true, now)
+		state.put(n, &e, e.changed == 0, now)
 	}
 	if before != nil {
 		state.limit.reserved = before.limit.reserved

@@ -361,6 +361,38 @@ func TestWhatWasSeenOfEvidenceIsNotTakenForOtherEvidence(t *testing.T) {
 	}
 }
 
+func TestANodeKeepsItsStateUntilAnEditedRuleHasLookedAtIt(t *testing.T) {
+	s := newScene(t, rule("1"), 4)
+	s.isReady(0)
+	s.reserve(1, 0)
+	s.records(1, s.entry(1, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing))
+	s.reserve(2, 1)
+	s.reserve(3, 2)
+	s.reserve(2, 1)
+	s.records(3, s.entry(3, v1alpha1.NodeStateExempt, gate.ReasonOverBudget))
+	s.nodes = append(s.nodes, inService(4)) // first seen with the edited rule
+	counts := func(when string, pending int, want v1alpha1.NodeCounts) {
+		t.Helper()
+		if m := s.material(); m.Pending != pending || m.Waiting != 1 || m.Counts != want {
+			t.Errorf("%s: %d pending, %d waiting, %+v", when, m.Pending, m.Waiting, m.Counts)
+		}
+		if c := s.Counts()[0].NodeCounts; c != want {
+			t.Errorf("%s: the metrics say %+v", when, c)
+		}
+	}
+	edited := *s.rule
+	s.rule = &edited
+	s.SetRules(ruleset.NewSet(s.rule), s.nodes, now)
+	s.take()
+	counts("edited", 5, v1alpha1.NodeCounts{Matched: 5, Ready: 1, Held: 1, Exempt: 1, Pending: 2})
+	for i := range 2 {
+		s.isReady(i)
+		s.tells("looked at", 1)
+		s.Rule(s.rule.UID)
+	}
+	counts("looked at", 3, v1alpha1.NodeCounts{Matched: 5, Ready: 2, Exempt: 1, Pending: 2})
+}
+
 func TestStatusIsBoundedForAnyFleetAndNamesHeldAndFailedNodesFirst(t *testing.T) {
 	s := newScene(t, rule(""), 5000)
 	for i := range s.nodes {

@@ -43,7 +43,6 @@ func newLimit(n *nodes) limit {
 	return limit{reserved: map[int32]struct{}{}, waiting: btree.NewG(32, before), waiters: map[int32]*waiter{}}
 }
 
-// count adds n, which is 1 or -1, to the counts that a pair belongs to.
 func (b *limit) count(p *pair, n int) {
 	if p.outcome == none {
 		return

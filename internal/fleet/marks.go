@@ -77,7 +77,7 @@ func (s *ruleState) wakeDenied(names []string) []string {
 }
 
 // replaced counts nodes that are deleted while their condition is False, and nodes that become ready after that.
-func (s *ruleState) replaced(before *pair, e *Entry, fresh bool) {
+func (s *ruleState) replaced(n int32, before *pair, e *Entry, fresh bool) {
 	b := &s.limit
 	if fresh && before.outcome != none && before.marked && s.rule.Limited() {
 		b.deleted++
@@ -86,7 +86,8 @@ func (s *ruleState) replaced(before *pair, e *Entry, fresh bool) {
 		return
 	}
 	if before.outcome != none && !fresh {
-		if o := &s.outcomes[before.outcome]; o.State == v1alpha1.NodeStateReady || o.pending {
+		_, pending := s.pending[n]
+		if o := &s.outcomes[before.outcome]; o.State == v1alpha1.NodeStateReady || pending {
 			return
 		}
 	}

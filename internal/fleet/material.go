@@ -27,6 +27,9 @@ type Material struct {
 	Rule *ruleset.Rule
 	// Counts are over all nodes that the rule matches.
 	Counts v1alpha1.NodeCounts
+	// Pending is the number of nodes that were not evaluated by this version of the rule. What the material says about
+	// such a node is from the version before.
+	Pending int
 	// Released is the number of nodes that maxUnavailable is a share of, MaxUnavailable the number of nodes that it
 	// allows, and Waiting the number of nodes that it keeps from being tainted.
 	Released, MaxUnavailable, Waiting int
@@ -73,7 +76,7 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 		return Material{}, false
 	}
 	m := Material{Rule: state.rule, Released: state.limit.released, Waiting: state.limit.waiting.Len(),
-		ReadyAt: state.readyAt}
+		ReadyAt: state.readyAt, Pending: len(state.pending)}
 	state.limit.waiting.Ascend(func(w *waiter) bool {
 		if len(m.WaitingNodes) < fewNames {
 			m.WaitingNodes = append(m.WaitingNodes, f.names[w.node])
@@ -223,7 +226,7 @@ func describe(name string, e *stored, changed uint32) (*v1alpha1.NodeEvaluation,
 	if e.State == v1alpha1.NodeStateFailed {
 		return nil, &v1alpha1.NodeFailure{NodeName: name, Reason: e.Reason, Message: e.Message, LastEvaluationTime: at}
 	}
-	if e.pending {
+	if e.State == v1alpha1.NodeStatePending {
 		return nil, nil
 	}
 	status := v1alpha1.TaintAbsent

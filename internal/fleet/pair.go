@@ -44,7 +44,7 @@ type Outcome struct {
 	// Hold is what the rule's eviction guard does.
 	Hold gate.HoldState
 
-	matches, pending bool
+	matches bool
 }
 
 // Missing are the results of a rule's evidence on a node that is not ready.
@@ -126,7 +126,7 @@ type ruleState struct {
 	outcomes []stored
 	unused   []uint32
 	byHash   map[uint64]uint32
-	pending  int
+	pending  map[int32]struct{} // the nodes that were not evaluated by this version of the rule
 	limit    limit
 	// held maps the nodes that the rule holds to the start of the hold, in seconds since 1970.
 	held map[int32]uint32
@@ -138,7 +138,7 @@ type ruleState struct {
 
 func newRuleState(rule *ruleset.Rule, n *nodes) *ruleState {
 	return &ruleState{rule: rule, nodes: n, pairs: make([]pair, len(n.names)), outcomes: make([]stored, 1),
-		byHash: map[uint64]uint32{}, limit: newLimit(n), held: map[int32]uint32{}}
+		byHash: map[uint64]uint32{}, pending: map[int32]struct{}{}, limit: newLimit(n), held: map[int32]uint32{}}
 }
 
 // at returns the pair of a node; the state may be nil.
@@ -180,11 +180,18 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 			s.readyAt = at
 		}
 		same = before.outcome != none && s.outcomes[before.outcome].same(e)
-		if same && !fresh {
+		switch {
+		case e.changed != 0:
+			after.changed = e.changed
+		case same && !fresh:
 			after.changed = before.changed
 		}
 	}
-	s.replaced(&before, e, fresh)
+	s.replaced(n, &before, e, fresh)
+	_, looked := s.pending[n]
+	if delete(s.pending, n); e != nil && e.pending {
+		s.pending[n], looked = struct{}{}, false
+	}
 	switch {
 	case same:
 		after.outcome = before.outcome
@@ -202,7 +209,8 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 		s.pairs = append(s.pairs, make([]pair, missing)...)
 	}
 	s.pairs[n] = after
-	return !same || fresh || before.expired != after.expired || before.counted != after.counted
+	return !same || fresh || looked || before.expired != after.expired ||
+		before.counted != after.counted
 }
 
 // hold stores the start of the hold: the time of the claim. The claim of an admission policy has no time. It was made
@@ -225,9 +233,6 @@ func (s *ruleState) hold(n int32, e *Entry, fresh bool, now time.Time) {
 
 // store counts one more node for an outcome, and returns its index.
 func (s *ruleState) store(e *Entry) uint32 {
-	if e.pending {
-		s.pending++
-	}
 	hash := e.hash()
 	if i, ok := s.byHash[hash]; ok && s.outcomes[i].same(e) {
 		s.outcomes[i].nodes++
@@ -252,9 +257,6 @@ func (s *ruleState) drop(i uint32) {
 		return
 	}
 	o := &s.outcomes[i]
-	if o.pending {
-		s.pending--
-	}
 	if o.nodes--; o.nodes > 0 {
 		return
 	}

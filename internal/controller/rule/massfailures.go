@@ -21,7 +21,8 @@ const (
 )
 
 // massFailures has the causes for which nodes in service are not ready under a rule, by what is missing. It is nil
-// until the first count, which is not reported: these nodes may have been not ready for long.
+// until the first count, which is not reported: these nodes may have been not ready for long. The first count after the
+// rule is put in force is not reported either: the nodes that exist then are in service, also if they never were ready.
 type massFailures map[string]*massFailure
 
 // massFailure is one cause.
@@ -81,15 +82,18 @@ func know(causes []fleet.Cause) massFailures {
 }
 
 // reportMassFailures emits one event on the rule when many nodes in service have become not ready for one cause. It
-// returns when to look again.
-func (r *Reconciler) reportMassFailures(rule *v1alpha1.NodeReadinessRule, causes []fleet.Cause,
+// returns when to look again. It waits until every node was evaluated by this version of the rule.
+func (r *Reconciler) reportMassFailures(rule *v1alpha1.NodeReadinessRule, m *fleet.Material,
 	now time.Time) time.Duration {
+	if m.Pending > 0 {
+		return 0
+	}
 	r.mu.Lock()
 	p := r.progress(rule)
-	if p.massFailures == nil {
-		p.massFailures = know(causes)
+	if p.massFailures == nil || !p.inForceSince.Equal(m.Rule.InForceSince) {
+		p.massFailures, p.inForceSince = know(m.Causes), m.Rule.InForceSince
 	}
-	news, again := p.massFailures.observe(causes, now)
+	news, again := p.massFailures.observe(m.Causes, now)
 	r.mu.Unlock()
 	for _, c := range news {
 		r.warn(rule, reasonNodesTurnedUnready, actionEvaluate,

@@ -151,4 +151,29 @@ var _ = Describe("Nodes in service that turn unready together", func() {
 		Expect(d.reconcile()).To(BeZero())
 		Expect(d.events()).To(BeEmpty())
 	})
+
+	It("are not the nodes that joined while the rule was suspended", func(ctx context.Context) {
+		d := newDesk(ctx, network().Suspend(true), node("a"), node("b"), node("c"))
+		look := func() {
+			for i := range d.nodes {
+				standing := gate.StateOf(d.compiled, d.nodes[i], d.clock.Now())
+				d.Fleet.Record(d.nodes[i], []fleet.Entry{{
+					Rule: d.compiled, Current: &standing,
+					Outcome: fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: gate.ReasonUnreadyWindow},
+					Missing: fleet.Missing{Results: []v1alpha1.ConditionEvaluationResult{
+						{Type: "example.com/Ready", CurrentStatus: "Unknown", RequiredStatus: "True"}}},
+				}}, d.clock.Now())
+				d.reconcile()
+			}
+			d.step(time.Minute)
+			d.reconcile()
+		}
+		look()
+		d.read().Spec.Suspend = false
+		Expect(server.Client.Update(ctx, d.rule)).To(Succeed())
+		d.takeOver()
+		look()
+		look()
+		Expect(d.events()).To(BeEmpty())
+	})
 })

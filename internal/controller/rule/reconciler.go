@@ -82,8 +82,9 @@ type progress struct {
 	// unclean is the least number of nodes that a deleted rule has waited for, and uncleanSince when it got so small.
 	unclean      int
 	uncleanSince time.Time
-	// massFailures counts nodes in service that are not ready, by cause.
+	// massFailures counts nodes in service that are not ready, by cause, since the rule is in force.
 	massFailures massFailures
+	inForceSince time.Time
 	// search is the search for nodes to hand over for replacement.
 	search search
 }
@@ -229,7 +230,7 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 		return reconcile.Result{}, nil // the rule has changed and is queued
 	}
 	material.ReplaceProblem = r.replaceProblem(rule)
-	again := reconcile.Result{RequeueAfter: r.reportMassFailures(rule, material.Causes, now)}
+	again := reconcile.Result{RequeueAfter: r.reportMassFailures(rule, &material, now)}
 	var problem *guard.Problem
 	if rule.Spec.EvictionGuard != nil && r.GuardProblem != nil {
 		problem = r.GuardProblem(compiled)

@@ -205,6 +205,27 @@ var _ = Describe("A rule", func() {
 		Expect(d.read().ResourceVersion).To(Equal(before))
 	})
 
+	It("says of an edit that it is in force at once, and of the nodes when all were looked at", func(ctx context.Context) {
+		d := newDesk(ctx, network(), node("a"))
+		d.saw(0, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
+		d.reconcile()
+		d.read().Spec.Timeout = &v1alpha1.Timeout{Seconds: new(int32(60))}
+		Expect(server.Client.Update(ctx, d.rule)).To(Succeed())
+		d.takeOver()
+		report := func(generation int64) {
+			GinkgoHelper()
+			d.step(time.Minute)
+			d.reconcile()
+			Expect(d.condition(v1alpha1.ConditionReady).ObservedGeneration).To(BeEquivalentTo(2))
+			c := d.condition(v1alpha1.ConditionNodesReady)
+			Expect([]any{c.Status, c.ObservedGeneration, d.rule.Status.ObservedGeneration}).To(
+				Equal([]any{metav1.ConditionTrue, generation, generation}))
+		}
+		report(1)
+		d.saw(0, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
+		report(2)
+	})
+
 	It("remembers since when it is in force, and forgets it while it is suspended", func(ctx context.Context) {
 		d := newDesk(ctx, network())
 		d.reconcile()

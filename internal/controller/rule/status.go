@@ -57,9 +57,10 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 		Replacements:       gate.ReplacementsAt(rule.Status.Replacements, rule.Generation, m.ReadyAt, now),
 	}
 	s.Conditions = append(s.Conditions, rule.Status.Conditions...)
+	generation := rule.Generation
 	set := func(conditionType string, status bool, reason, format string, args ...any) {
 		c := metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason,
-			Message: text.Clip(fmt.Sprintf(format, args...), v1alpha1.MaxStatusMessage), ObservedGeneration: rule.Generation,
+			Message: text.Clip(fmt.Sprintf(format, args...), v1alpha1.MaxStatusMessage), ObservedGeneration: generation,
 			LastTransitionTime: metav1.NewTime(now)}
 		if status {
 			c.Status = metav1.ConditionTrue
@@ -67,7 +68,12 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	modeConditions(m, set)
+	if m.Pending > 0 && rule.Status.ObservedGeneration > 0 { // some of what follows is about the version before
+		generation = rule.Status.ObservedGeneration
+		s.ObservedGeneration = generation
+	}
 	nodeConditions(m, set)
+	generation = rule.Generation
 	if rule.Spec.EvictionGuard == nil {
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionGuarding)
 	} else {
@@ -80,6 +86,8 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 		replacingCondition(m, a.Exhausted, set)
 	}
 	switch r := m.Rule; {
+	case r.Mode == ruleset.DryRun && m.Pending > 0:
+		s.DryRunResults = rule.Status.DryRunResults
 	case r.Mode == ruleset.DryRun:
 		s.DryRunResults = dryRun(m)
 	case !r.Spec.DryRun && !r.InForceSince.IsZero(): // also while its evidence or another rule keeps it from acting
