@@ -162,7 +162,7 @@ func TestDeleteRulesRefuses(t *testing.T) {
 		"or --all, are required":                 {"delete-rules", "--all", "network"},
 		"--timeout: must be more than 0, not 0s": {"delete-rules", "network", "--timeout=0s"},
 	} {
-		cmd := newCommand()
+		cmd := newCommand(&options{})
 		cmd.SetArgs(args)
 		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %s", args, err, want)

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -13,8 +14,22 @@ import (
 )
 
 func main() {
-	if err := newCommand().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+	os.Exit(execute(ctrl.SetupSignalHandler(), &options{}, os.Args[1:]...))
+}
+
+// execute runs a command line and returns the exit code. The operator logs its error as it logs all else. The other
+// commands are for people.
+func execute(ctx context.Context, o *options, args ...string) int {
+	root := newCommand(o)
+	root.SetArgs(args)
+	ran, err := root.ExecuteContextC(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case ran == root:
+		newLogger(&o.logging).Error(err, "Cannot run")
+	default:
 		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
 	}
+	return 1
 }

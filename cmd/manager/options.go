@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -125,8 +124,7 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.AddGoFlagSet(goFlags)
 }
 
-func newCommand() *cobra.Command {
-	o := &options{}
+func newCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "manager",
 		Short:         "The Nodegate operator: taints nodes that are not ready, and removes the taints when they are",
@@ -135,7 +133,7 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRun: func(*cobra.Command, []string) { // for each command: each one has clients that log
-			ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.logging)))
+			setLogger(newLogger(&o.logging))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			own := ownNamespace()

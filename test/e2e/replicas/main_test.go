@@ -5,6 +5,7 @@ package replicas
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -39,6 +40,11 @@ func (e *env) replica(o cluster.OperatorOptions) *cluster.Operator {
 	e.T.Cleanup(func() {
 		if op.PID() != 0 {
 			_ = op.Stop()
+		}
+		for _, line := range op.Log() {
+			if o.Binary == "" && !json.Valid([]byte(line)) {
+				e.T.Errorf("the log of %s has a line that is not JSON: %s", o.Name, line)
+			}
 		}
 	})
 	return op
