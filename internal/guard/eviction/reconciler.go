@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -193,14 +194,14 @@ func (r *Reconciler) recovered(ctx context.Context, node *corev1.Node, rule *rul
 // evictPod evicts as the node controller does: it sets the condition DisruptionTarget, and then deletes the pod.
 func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev1.Pod, rule *ruleset.Rule) error {
 	if err := r.announceDisruption(ctx, pod, rule); err != nil {
-		if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) && r.gone(ctx, pod) {
+		if apierrors.IsNotFound(err) || replaced(err) {
 			return nil
 		}
 		return fmt.Errorf("announcing the eviction of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	err := r.Live.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
 	switch {
-	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+	case apierrors.IsNotFound(err) || replaced(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
@@ -213,12 +214,15 @@ func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev
 	return nil
 }
 
-// gone reports whether a pod is gone; another one may have its name. The API server refuses a patch of another UID as
-// invalid, and so does a policy that refuses it.
-func (r *Reconciler) gone(ctx context.Context, pod *corev1.Pod) bool {
-	now := &corev1.Pod{}
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(pod), now)
-	return apierrors.IsNotFound(err) || err == nil && now.UID != pod.UID
+// replaced reports whether the API server refused a write because another pod has the name by now. A policy or webhook
+// may refuse with the same codes, but names neither the field nor the precondition. A read would tell, too, but the
+// operator may only list pods.
+func replaced(err error) bool {
+	if apierrors.IsConflict(err) { // of a deletion
+		return strings.Contains(err.Error(), "precondition")
+	}
+	cause, found := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid) // of a patch
+	return found && cause.Field == "metadata.uid"
 }
 
 // announceDisruption sets DisruptionTarget, which distinguishes an eviction from other deletions.

@@ -50,11 +50,12 @@ type world struct {
 	bypassed []string
 	// failing is what the next deletion fails with.
 	failing error
-	// refused is the pod that a policy keeps from being deleted.
+	// refused is the pod that a policy keeps from being deleted, with refusal.
 	refused  string
+	refusal  error
 	attempts int
-	// replaced, where set, runs before the next announcement of an eviction.
-	replaced func()
+	// announcing and deleting, where set, run before the next announcement of an eviction and before the next deletion.
+	announcing, deleting func()
 	// stale, where set, is the node as the cache still has it.
 	stale *corev1.Node
 	set   *ruleset.Set
@@ -96,11 +97,18 @@ func newWorld(ctx context.Context) *world {
 	w.clock = clocktesting.NewFakePassiveClock(w.start)
 	w.rules(w.link())
 	watched := interceptor.NewClient(server.Client, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+			opts ...client.GetOption) error {
+			if _, ok := obj.(*corev1.Pod); ok { // see config/components/webhooks/role.yaml
+				return apierrors.NewForbidden(corev1.Resource("pods"), key.Name, errors.New("it may only list pods"))
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch,
 			opts ...client.SubResourcePatchOption) error {
-			if w.replaced != nil {
-				w.replaced()
-				w.replaced = nil
+			if w.announcing != nil {
+				w.announcing()
+				w.announcing = nil
 			}
 			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
 		},
@@ -111,7 +119,11 @@ func newWorld(ctx context.Context) *world {
 			}
 			if obj.GetName() == w.refused {
 				w.attempts++
-				return apierrors.NewForbidden(corev1.Resource("pods"), w.refused, errors.New("a policy refuses it"))
+				return w.refusal
+			}
+			if w.deleting != nil {
+				w.deleting()
+				w.deleting = nil
 			}
 			w.deletes = append(w.deletes, obj.GetName())
 			return c.Delete(ctx, obj, opts...)
@@ -127,6 +139,7 @@ func newWorld(ctx context.Context) *world {
 			return c.Get(ctx, key, obj, opts...)
 		},
 	})
+	w.refusal = apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("a policy refuses it"))
 	w.Reconciler = &Reconciler{
 		Nodes: cached, Live: watched, Rules: func() *ruleset.Set { return w.set }, Recorder: events.NewFakeRecorder(100),
 		Clock:    w.clock,
@@ -244,16 +257,31 @@ var _ = Describe("Finishing evictions", func() {
 			Expect(w.refusals()).To(BeEmpty(), "what is gone is forgotten")
 		})
 
-	It("leaves a pod alone that has been created again under the same name", func(ctx context.Context) {
+	DescribeTable("leaves a pod alone that is created again under the same name", func(ctx context.Context,
+		before func(*world) *func()) {
 		w := newWorld(ctx)
+		recorder := events.NewFakeRecorder(10)
+		w.Recorder = recorder
 		due := w.pod("due", 5)
-		w.replaced = func() {
+		*before(w) = func() {
 			Expect(server.Client.Delete(ctx, due, client.GracePeriodSeconds(0))).To(Succeed())
 			due = w.pod("due", -1)
 		}
 		Expect(w.at(61)).To(BeZero(), "the former one is gone, and no API server refuses it")
-		Expect(w.deletes).To(BeEmpty())
-		Expect(get(w, due).Status.Conditions).To(BeEmpty())
+		Expect(get(w, due).DeletionTimestamp).To(BeNil())
+		Expect(due.Status.Conditions).To(BeEmpty())
+		Expect(recorder.Events).To(BeEmpty())
+	},
+		Entry("before the announcement", func(w *world) *func() { return &w.announcing }),
+		Entry("before the deletion", func(w *world) *func() { return &w.deleting }),
+	)
+
+	It("tries again when a webhook refuses a deletion as a conflict", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.refused = "a-refused"
+		w.refusal = apierrors.NewConflict(corev1.Resource("pods"), w.refused, errors.New("a webhook refuses it"))
+		w.pod("a-refused", 5)
+		Expect(w.at(61).RequeueAfter).To(Equal(5 * time.Second))
 	})
 
 	It("evicts nothing from a node that is ready again, though the cache does not know yet", func(ctx context.Context) {
