@@ -8,9 +8,11 @@ import (
 )
 
 // NodeSelector is a label selector over nodes. Its JSON is that of metav1.LabelSelector; its sizes are bounded,
-// so that the API server can check its grammar.
+// so that the API server can check its grammar. Server-side apply replaces it as a whole, as it does label selectors:
+// merged selectors of two appliers would select what neither of them wants.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="must select something: give matchLabels or matchExpressions (all nodes: key kubernetes.io/os, operator Exists)"
+// +structType=atomic
 type NodeSelector struct {
 	// matchLabels are labels that a node must have. At most 64.
 	// +optional
@@ -26,7 +28,9 @@ type NodeSelector struct {
 }
 
 // PodSelector is a label selector over pods. Its JSON is that of metav1.LabelSelector; its sizes are bounded, so that
-// the API server can check its grammar. An empty one selects all pods.
+// the API server can check its grammar. An empty one selects all pods. Server-side apply replaces it as a whole.
+//
+// +structType=atomic
 type PodSelector struct {
 	// matchLabels are labels that an object must have. At most 16.
 	// +optional
