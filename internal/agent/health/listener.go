@@ -5,7 +5,7 @@ package health
 
 import (
 	"bytes"
-	"maps"
+	"container/list"
 	"net"
 	"net/http"
 	"slices"
@@ -18,6 +18,9 @@ const (
 	maxConnections = 256
 	// maxPerClient is how many of them one client address may have, so that one client cannot lock out the balancers.
 	maxPerClient = 64
+	// patience is how long a connection may at least wait for its request to be read before it makes room for another
+	// one. In a burst, the agent accepts connections faster than it reads from them.
+	patience = 25 * time.Millisecond
 )
 
 // Reasons for which a connection is refused, as the metric names them.
@@ -27,8 +30,8 @@ const (
 )
 
 // Listener limits connections. It closes those of addresses outside the allowed networks, and those above the limit of
-// one client address, at once. At its own limit, it closes the HTTP connection that has been idle longest, so that idle
-// clients cannot lock out the balancers. If none is idle, new connections wait.
+// one client address, at once. At its own limit, it closes the HTTP connection that has waited longest for a whole
+// request, so that silent clients cannot lock out the balancers. If it is answering requests on all, new ones wait.
 type Listener struct {
 	net.Listener
 	allow   []net.IPNet // empty: all
@@ -40,10 +43,11 @@ type Listener struct {
 	closed chan struct{}
 	close  func()
 
-	mu      sync.Mutex
-	clients map[string]int // open connections by client address
-	waiting bool           // Accept waits for a slot, and no connection was closed for it yet
-	idle    map[net.Conn]time.Time
+	mu       sync.Mutex
+	clients  map[string]int             // open connections by client address
+	waiting  bool                       // Accept waits for a slot, and no connection was closed for it yet
+	quiet    list.List                  // HTTP connections that wait for a whole request; the first has waited longest
+	elements map[net.Conn]*list.Element // of quiet
 }
 
 // NewListener returns a listener that accepts connections from the networks in allow, or from everywhere if it is
@@ -51,29 +55,17 @@ type Listener struct {
 func NewListener(l net.Listener, allow []net.IPNet, metrics *Metrics) *Listener {
 	limited := &Listener{
 		Listener: l, allow: allow, metrics: metrics, slots: make(chan struct{}, maxConnections),
-		closed: make(chan struct{}), clients: map[string]int{}, idle: map[net.Conn]time.Time{},
+		closed: make(chan struct{}), clients: map[string]int{}, elements: map[net.Conn]*list.Element{},
 	}
 	limited.close = sync.OnceFunc(func() { close(limited.closed) })
 	return limited
 }
 
-// Accept waits for a free slot, and then for a connection that is not refused.
+// Accept waits for a connection that is not refused, and then for a free slot.
 func (l *Listener) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	default:
-		l.setWaiting(true)
-		select {
-		case l.slots <- struct{}{}:
-		case <-l.closed:
-			return nil, net.ErrClosed
-		}
-		l.setWaiting(false)
-	}
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
-			<-l.slots
 			return nil, err
 		}
 		var client net.IP
@@ -85,11 +77,33 @@ func (l *Listener) Accept() (net.Conn, error) {
 			_ = c.Close()
 			continue
 		}
-		accepted := &conn{Conn: c, leave: sync.OnceFunc(func() { l.leave(client) })}
+		if !l.takeSlot() {
+			_ = c.Close()
+			return nil, net.ErrClosed
+		}
+		accepted := &conn{Conn: c}
+		accepted.leave = sync.OnceFunc(func() { l.leave(accepted, client) })
 		if l.firstLine > 0 {
 			accepted.limit = time.AfterFunc(l.firstLine, func() { _ = c.Close(); accepted.leave() })
 		}
 		return accepted, nil
+	}
+}
+
+// takeSlot waits for a slot. It returns false if the listener was closed.
+func (l *Listener) takeSlot() bool {
+	select {
+	case l.slots <- struct{}{}:
+		return true
+	default:
+	}
+	l.setWaiting(true)
+	defer l.setWaiting(false)
+	select {
+	case l.slots <- struct{}{}:
+		return true
+	case <-l.closed:
+		return false
 	}
 }
 
@@ -114,9 +128,10 @@ func (l *Listener) enter(client net.IP) string {
 	return ""
 }
 
-func (l *Listener) leave(client net.IP) {
+func (l *Listener) leave(c net.Conn, client net.IP) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.notQuiet(c) // closing it once more would make no room
 	key := client.String()
 	if l.clients[key]--; l.clients[key] <= 0 {
 		delete(l.clients, key)
@@ -124,33 +139,72 @@ func (l *Listener) leave(client net.IP) {
 	<-l.slots
 }
 
-// connState is the ConnState of the HTTP server: it tracks which connections are idle.
+// connState is the ConnState of the HTTP server.
 func (l *Listener) connState(c net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.idle, c)
-	if state == http.StateIdle {
-		l.idle[c] = time.Now()
-		l.closeIdle()
+	switch state {
+	case http.StateNew, http.StateIdle:
+		l.elements[c] = l.quiet.PushBack(quiet{c, time.Now()})
+		l.makeRoom()
+	case http.StateClosed, http.StateHijacked:
+		l.notQuiet(c)
 	}
+}
+
+// notQuiet records that a connection does not wait for a request any more. The caller holds the lock.
+func (l *Listener) notQuiet(c net.Conn) {
+	if e := l.elements[c]; e != nil {
+		l.quiet.Remove(e)
+		delete(l.elements, c)
+	}
+}
+
+// quiet is a connection that waits for a whole request, and since when.
+type quiet struct {
+	net.Conn
+	since time.Time
+}
+
+// connKey is the key of a request's connection in its context.
+type connKey struct{}
+
+// answering returns a handler that takes the connections of requests off those that wait for one.
+func (l *Listener) answering(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connKey{}).(net.Conn); ok {
+			l.mu.Lock()
+			l.notQuiet(c)
+			l.mu.Unlock()
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 func (l *Listener) setWaiting(waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = waiting
-	l.closeIdle()
+	l.makeRoom()
 }
 
-// closeIdle closes the connection that has been idle longest if Accept waits for a slot. The caller holds the lock.
-func (l *Listener) closeIdle() {
-	if !l.waiting || len(l.idle) == 0 {
+// makeRoom closes the connection that has waited longest for a request if Accept waits for a slot. The caller holds the
+// lock.
+func (l *Listener) makeRoom() {
+	if !l.waiting || l.quiet.Len() == 0 {
 		return
 	}
-	earlier := func(a, b net.Conn) int { return l.idle[a].Compare(l.idle[b]) }
-	longest := slices.MinFunc(slices.Collect(maps.Keys(l.idle)), earlier)
+	longest := l.quiet.Front().Value.(quiet) //nolint:errcheck,forcetypeassert // there are no others
+	if early := patience - time.Since(longest.since); early > 0 {
+		time.AfterFunc(early, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.makeRoom()
+		})
+		return
+	}
 	l.waiting = false
-	delete(l.idle, longest)
+	l.notQuiet(longest.Conn)
 	go func() { _ = longest.Close() }() // it takes the lock
 }
 

@@ -63,9 +63,12 @@ func TestOneClientDoesNotKeepOthersOut(t *testing.T) {
 	<-accepted
 }
 
-// served serves so many connections at a time, one of which is kept free as long as there is an idle one. It returns
-// how to open one that has sent a request, and how to wait until n of them are idle.
-func served(t *testing.T, slots int, h http.Handler) (open func(path string) net.Conn, idle func(n int)) {
+// request is a request of the path /.
+const request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+// served serves so many connections at a time. It returns how to open one that sends something, and how to wait until
+// there are n, which all wait for a request.
+func served(t *testing.T, slots int, h http.Handler) (open func(send string) net.Conn, wait func(n int)) {
 	t.Helper()
 	limited, address := listen(t, NewMetrics(prometheus.NewRegistry()))
 	limited.slots = make(chan struct{}, slots)
@@ -75,7 +78,7 @@ func served(t *testing.T, slots int, h http.Handler) (open func(path string) net
 		}
 	})
 	serving(t, func(ctx context.Context) error { return Serve(ctx, limited, h, slog.New(slog.DiscardHandler)) })
-	open = func(path string) net.Conn {
+	open = func(send string) net.Conn {
 		t.Helper()
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
@@ -83,24 +86,24 @@ func served(t *testing.T, slots int, h http.Handler) (open func(path string) net
 		}
 		t.Cleanup(func() { _ = conn.Close() })
 		_ = conn.SetDeadline(time.Now().Add(time.Minute))
-		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)
+		fmt.Fprint(conn, send)
 		return conn
 	}
-	idle = func(want int) {
+	wait = func(want int) {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			limited.mu.Lock()
-			n, waiting := len(limited.idle), limited.waiting
+			n, waiting := limited.quiet.Len(), limited.waiting
 			limited.mu.Unlock()
-			if n == want && !waiting && len(limited.slots) == want+1 {
+			if n == want && !waiting && len(limited.slots) == want {
 				return
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("%d are idle", n)
+				t.Fatalf("%d wait for a request", n)
 			}
 		}
 	}
-	return open, idle
+	return open, wait
 }
 
 func status(conn net.Conn) string {
@@ -112,23 +115,23 @@ func status(conn net.Conn) string {
 }
 
 func TestTheLongestIdleMakesRoom(t *testing.T) {
-	open, idle := served(t, 3, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	open, wait := served(t, 3, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	var conns []net.Conn
 	for i := range 20 {
-		conn := open("/")
+		conn := open(request)
 		if got := status(conn); got != "HTTP/1.1 200 OK" {
 			t.Fatalf("got %q", got)
 		}
-		idle(min(i+1, 2))
+		wait(min(i+1, 3))
 		conns = append(conns, conn)
 	}
-	if got := status(conns[17]); got != "EOF" && !strings.Contains(got, "reset") {
+	if got := status(conns[16]); got != "EOF" && !strings.Contains(got, "reset") {
 		t.Errorf("the longest idle one is still there: %q", got)
 	}
-	for _, conn := range conns[18:] {
-		fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	for _, conn := range conns[17:] {
+		fmt.Fprint(conn, request)
 		if got := status(conn); got != "HTTP/1.1 200 OK" {
-			t.Errorf("one of the last two: %q", got)
+			t.Errorf("one of the last three: %q", got)
 		}
 	}
 }
@@ -141,10 +144,11 @@ func TestWhoIsServedIsNotCut(t *testing.T) {
 			<-finish
 		}
 	}))
-	one, two := open("/slow"), open("/slow")
+	slow := strings.Replace(request, "/", "/slow", 1)
+	one, two := open(slow), open(slow)
 	<-begun
 	<-begun
-	three := open("/")
+	three := open(request)
 	select {
 	case <-begun:
 		t.Error("a third one is served")
@@ -155,5 +159,25 @@ func TestWhoIsServedIsNotCut(t *testing.T) {
 		if got := status(conn); got != "HTTP/1.1 200 OK" {
 			t.Errorf("got %q", got)
 		}
+	}
+}
+
+// TestSilentConnectionsMakeRoom: connections that send no request, or only a part of one, do not make others wait.
+func TestSilentConnectionsMakeRoom(t *testing.T) {
+	for name, send := range map[string]string{"nothing": "", "a first line": "GET / HTTP/1.1\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			open, _ := served(t, 8, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+			for range 200 {
+				open(send)
+			}
+			began := time.Now()
+			if got := status(open(request)); got != "HTTP/1.1 200 OK" {
+				t.Errorf("got %q", got)
+			}
+			if d := time.Since(began); d > 10*time.Second { // if each had its whole time, at least 25 s
+				t.Errorf("answered after %s", d)
+			}
+		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 )
@@ -38,9 +39,12 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 
 // Serve serves h until ctx ends, and then waits for the requests in progress. It limits what a client can send.
 func Serve(ctx context.Context, l *Listener, h http.Handler, log *slog.Logger) error {
-	server := newServer(h, log)
+	server := newServer(l.answering(h), log)
 	l.firstLine = firstLineTimeout
 	server.ConnState = l.connState
+	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, connKey{}, c)
+	}
 	stopped := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(stopped)
