@@ -148,13 +148,14 @@ func (f *Facts) daemonSet(q *ruleset.DaemonSets, d *ruleset.DaemonSet, pods []Da
 }
 
 // replaced returns since when the pod that was ready at the release is gone: the earlier of gone and the time that p
-// tells, if it tells one.
+// tells, if it tells one. A pod from the second of the release may be that pod: it passes for its successor, since that
+// errs for disruptionSeconds only.
 func (f *Facts) replaced(p *DaemonPod, gone time.Time) time.Time {
 	at := p.deleted.time()
 	if p.deleted == 0 {
 		at = p.created.time()
 	}
-	if !at.After(f.Service.Released) {
+	if at.Before(f.Service.Released) {
 		return gone
 	}
 	if gone.IsZero() || at.Before(gone) {

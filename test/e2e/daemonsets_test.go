@@ -75,9 +75,7 @@ func (e *env) followGates(key string) (l *ledger.Ledger, settle func()) {
 func TestTheDaemonSetsThatBelongAreThoseOfTheController(t *testing.T) {
 	const nodes, sets = 12, 240
 	e := newPool(t, 0)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0)), env: e}
+	g := &generator{Rand: cluster.Random(t), env: e}
 
 	rule := build.MakeRule(e.Name).Selector(cluster.PoolKey, e.Name).BootstrapOnly().DaemonSets(e.Name).
 		Taint(agentsTaint, "", corev1.TaintEffectNoSchedule).Obj()
@@ -131,7 +129,7 @@ func TestTheDaemonSetsThatBelongAreThoseOfTheController(t *testing.T) {
 		}
 		return nil
 	}
-	e.Consistently("no gate opens while nodes are starting", 2*time.Second, closed)
+	e.LookedAt(e.Nodes)
 	settle()
 	e.Must(closed())
 
@@ -403,9 +401,6 @@ func TestARolloutTaintsNoNode(t *testing.T) {
 		return nil
 	})
 
-	// Times have a resolution of a second: a pod that is created in the second of its node's release is taken for the one
-	// that was ready then.
-	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 	l, settle := e.followGates(agentsTaint)
 	e.Edit(d, func() { d.Spec.Template.Annotations = map[string]string{"example.com/version": "2"} })
 	e.Eventually("the rollout is complete", func() error {
