@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -47,12 +46,6 @@ func (e *Env) Must(err error) {
 func (e *Env) Eventually(what string, check func() error) {
 	e.T.Helper()
 	Eventually(e.T, what, check)
-}
-
-// Consistently repeats a check for a while, in which it must not fail.
-func (e *Env) Consistently(what string, duration time.Duration, check func() error) {
-	e.T.Helper()
-	Consistently(e.T, what, duration, check)
 }
 
 // Create creates an object.
@@ -226,6 +219,27 @@ func (e *Env) Counts(rule string, want v1alpha1.NodeCounts) func() error {
 		}
 		return nil
 	}
+}
+
+// LookedAt makes a change of each node that decides nothing, and waits until the operator has looked at so many
+// nodes again.
+func (e *Env) LookedAt(nodes []string) {
+	e.T.Helper()
+	looks := func() float64 {
+		n, err := Metric(e.Metrics(), `controller_runtime_reconcile_total{controller="node",result="success"}`)
+		e.Must(err)
+		return n
+	}
+	before := looks()
+	for _, name := range nodes {
+		e.PatchNode(name, fmt.Sprintf(`{"metadata":{"labels":{"example.com/looks":"%v"}}}`, before))
+	}
+	e.Eventually("the operator looks at each node", func() error {
+		if n := looks() - before; n < float64(len(nodes)) {
+			return fmt.Errorf("it looked %v times", n)
+		}
+		return nil
+	})
 }
 
 // Metrics returns the operator's metrics.

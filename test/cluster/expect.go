@@ -6,6 +6,9 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -32,14 +35,17 @@ func Eventually(t testing.TB, what string, check func() error) {
 	}
 }
 
-// Consistently repeats a check for a while and ends the test at its first error.
-func Consistently(t testing.TB, what string, duration time.Duration, check func() error) {
+// Random returns random numbers, and logs how to have the same ones again.
+func Random(t testing.TB) *rand.Rand {
 	t.Helper()
-	for end := time.Now().Add(duration); time.Now().Before(end); time.Sleep(2 * interval) {
-		if err := check(); err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("TEST_SEED"); s != "" {
+		var err error
+		seed, err = strconv.ParseUint(s, 10, 64)
+		Must(t, err)
 	}
+	t.Logf("the same random choices again: TEST_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
 }
 
 // Poll repeats a check until it returns nil. It returns the check's last error after the limit, or when ctx ends.

@@ -25,6 +25,7 @@ type Pool struct {
 	*Env
 	Name  string
 	Nodes []string
+	looks int
 }
 
 // NewPool returns a pool of some nodes with its label.
@@ -49,6 +50,22 @@ func (p *Pool) Join(n int, labels map[string]string) {
 func (p *Pool) Rule() *build.RuleWrapper {
 	return build.MakeRule(p.Name).Selector(PoolKey, p.Name).Condition(GPUReady).
 		Taint(GPUTaint, "pending", corev1.TaintEffectNoSchedule)
+}
+
+// Looked waits until the operator has held and released one more node, so that it has looked at all that changed before.
+func (p *Pool) Looked() {
+	p.T.Helper()
+	p.looks++
+	name := fmt.Sprintf("%s-look-%d", p.Name, p.looks)
+	taint := name + ".example.com/look"
+	rule := build.MakeRule(name).Selector(PoolKey, name).Condition(GPUReady).
+		Taint(taint, "", corev1.TaintEffectNoSchedule).Obj()
+	p.AddNode(name, map[string]string{PoolKey: name})
+	p.Must(p.Client.Create(p.T.Context(), rule))
+	p.Eventually("the operator holds one more node", p.Tainted(name, taint, true))
+	p.Report(name, GPUReady, true)
+	p.Eventually("the operator releases it", p.Tainted(name, taint, false))
+	p.Remove(rule)
 }
 
 // ReportAll sets the condition of all nodes.

@@ -167,6 +167,17 @@ func (e *env) alive(pods []*corev1.Pod) func() error {
 	}
 }
 
+// outlives waits until the node controller has evicted a pod from a further node without a guard, after so many seconds:
+// what it would have done to these pods has been done by then.
+func (e *env) outlives(pods []*corev1.Pod, seconds int64) {
+	e.T.Helper()
+	node := e.node("last", false)
+	last := e.pods(node, 1, seconds)
+	e.SetKubelet(node, false)
+	e.Eventually("a pod without a guard is evicted", e.gone(last))
+	e.Must(e.alive(pods)())
+}
+
 // gone is a check: none of the pods is there any more.
 func (e *env) gone(pods []*corev1.Pod) func() error {
 	return func() error {

@@ -49,6 +49,7 @@ type fleet struct {
 	*cluster.Env
 	nodes  []*node
 	serial int
+	random *rand.Rand
 }
 
 // node is what the test knows of a node.
@@ -62,7 +63,7 @@ type node struct {
 
 func newFleet(t *testing.T, c *cluster.Cluster) *fleet {
 	t.Helper()
-	f := &fleet{Env: cluster.NewEnv(t, c)}
+	f := &fleet{Env: cluster.NewEnv(t, c), random: cluster.Random(t)}
 	for i := range nodes {
 		n := &node{name: fmt.Sprintf("n-%02d", i), steady: i%2 == 0}
 		f.nodes = append(f.nodes, n)
@@ -108,11 +109,11 @@ func (f *fleet) newTaint() corev1.Taint {
 
 // disturb does one thing that the operator must react to or leave alone.
 func (f *fleet) disturb() {
-	n := f.nodes[rand.IntN(nodes)]
-	switch d := rand.IntN(100); {
+	n := f.nodes[f.random.IntN(nodes)]
+	switch d := f.random.IntN(100); {
 	case d < 50:
-		condition := []string{condA, condB, condC}[rand.IntN(3)]
-		f.report(n, condition, rand.IntN(3) > 0)
+		condition := []string{condA, condB, condC}[f.random.IntN(3)]
+		f.report(n, condition, f.random.IntN(3) > 0)
 		f.writeTaints(n) // while the operator writes them, too
 	case d < 90:
 		f.writeTaints(n)
@@ -147,7 +148,7 @@ func (f *fleet) keeps(n *node, now *corev1.Node) {
 }
 
 func (f *fleet) writeTaints(n *node) {
-	if rand.IntN(3) > 0 {
+	if f.random.IntN(3) > 0 {
 		f.replaceTaints(n)
 	} else {
 		f.patchTaints(n)
@@ -159,9 +160,9 @@ func (f *fleet) replaceTaints(n *node) {
 	var want []corev1.Taint
 	f.EditNode(n.name, func(now *corev1.Node) {
 		f.keeps(n, now)
-		goes := n.foreign[rand.IntN(len(n.foreign))]
+		goes := n.foreign[f.random.IntN(len(n.foreign))]
 		taints := slices.DeleteFunc(now.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&goes) })
-		now.Spec.Taints = slices.Insert(taints, rand.IntN(len(taints)+1), f.newTaint())
+		now.Spec.Taints = slices.Insert(taints, f.random.IntN(len(taints)+1), f.newTaint())
 		want = foreignOf(now)
 	})
 	n.foreign = want
@@ -172,7 +173,7 @@ func (f *fleet) patchTaints(n *node) {
 	now, want := f.Node(n.name), slices.Clone(n.foreign)
 	f.keeps(n, now)
 	var ops []map[string]any
-	if len(want) < foreignTaints+5 && rand.IntN(2) == 0 {
+	if len(want) < foreignTaints+5 && f.random.IntN(2) == 0 {
 		want = append(want, f.newTaint())
 		ops = append(ops, map[string]any{"op": "add", "path": "/spec/taints/-", "value": want[len(want)-1]})
 	} else {

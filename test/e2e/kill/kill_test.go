@@ -5,7 +5,6 @@ package kill
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -38,7 +37,7 @@ func TestTheOperatorIsKilledAnywhere(t *testing.T) {
 	stop := f.watchLimit()
 	for _, k := range []kind{nodePatch, event, status, finalizer} {
 		for _, after := range []bool{false, true} {
-			f.play(trap{kind: k, after: after, n: 1 + rand.IntN(most[k])}, nil, solo)
+			f.play(trap{kind: k, after: after, n: 1 + f.random.IntN(most[k])}, nil, solo)
 		}
 	}
 	f.outage(func() {
@@ -103,7 +102,7 @@ func (f *fleet) play(tr trap, l *leadership, replicas ...*replica) {
 	f.disturbFor(300 * time.Millisecond)
 	f.Must(victim.Start(f.T.Context()))
 	f.disturbFor(800 * time.Millisecond)
-	if l == nil && rand.IntN(2) == 0 { // once more, at no write, while it catches up
+	if l == nil && f.random.IntN(2) == 0 { // once more, at no write, while it catches up
 		f.Must(victim.Kill())
 		f.Must(victim.Start(f.T.Context()))
 	}
@@ -113,7 +112,7 @@ func (f *fleet) play(tr trap, l *leadership, replicas ...*replica) {
 }
 
 func (f *fleet) disturbFor(most time.Duration) {
-	for end := time.Now().Add(rand.N(most)); time.Now().Before(end); {
+	for end := time.Now().Add(time.Duration(f.random.Int64N(int64(most)))); time.Now().Before(end); {
 		f.disturb()
 	}
 }
@@ -137,8 +136,8 @@ func (f *fleet) takeOver(tr trap, l *leadership, victim *replica, replicas []*re
 func (f *fleet) outage(away func()) {
 	f.T.Helper()
 	for _, n := range f.nodes {
-		f.report(n, condA, rand.IntN(2) == 0)
-		f.report(n, condC, rand.IntN(2) == 0)
+		f.report(n, condA, f.random.IntN(2) == 0)
+		f.report(n, condC, f.random.IntN(2) == 0)
 	}
 	away()
 	f.disturbFor(time.Second)

@@ -5,7 +5,6 @@ package replicas
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -59,23 +58,34 @@ func TestALeaderThatWasFrozen(t *testing.T) {
 	case <-time.After(cluster.Limit):
 		t.Error("the replica that lost its lease goes on")
 	}
-	e.Consistently("no node is tainted again", 3*time.Second, func() error { return undone(changes) })
+	e.noneTainted(changes)
 	e.Must(e.taintedAre(0)())
 	e.Must(e.Client.Delete(t.Context(), rule)) // while there is an operator that cleans up
 	e.Eventually("the rule is gone", e.Gone(rule))
 	e.Must(second.Stop())
 }
 
-// undone reads the changes so far. It returns an error if one of them is a taint.
-func undone(changes watch.Interface) error {
+// noneTainted reads the changes up to one that it makes itself: none of them is a taint.
+func (e *env) noneTainted(changes watch.Interface) {
+	e.T.Helper()
+	const last = "example.com/last"
+	e.PatchNode(e.Nodes[0], `{"metadata":{"labels":{"`+last+`":""}}}`)
+	limit := time.After(cluster.Limit)
 	for {
 		select {
-		case event := <-changes.ResultChan():
-			if n, ok := event.Object.(*corev1.Node); ok && cluster.HasTaint(n, cluster.GPUTaint) {
-				return fmt.Errorf("node %s was tainted again", n.Name)
+		case event, open := <-changes.ResultChan():
+			n, ok := event.Object.(*corev1.Node)
+			if !open || !ok {
+				e.T.Fatalf("the watch ended: %+v", event.Object)
 			}
-		default:
-			return nil
+			if cluster.HasTaint(n, cluster.GPUTaint) {
+				e.T.Errorf("node %s was tainted again", n.Name)
+			}
+			if _, ok := n.Labels[last]; ok {
+				return
+			}
+		case <-limit:
+			e.T.Fatal("the watch does not show the last change")
 		}
 	}
 }

@@ -5,13 +5,11 @@ package replicas
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -21,20 +19,27 @@ import (
 	"github.com/nodegate/nodegate/test/needs"
 )
 
-// previous is the version that this one is compared with, as git names it. Until there is a release, it is the commit
-// before. It must know no field of the API that this version does not have: such an operator is frozen.
-const previous = "HEAD~1"
+// format are the files that say how a record is written.
+var format = []string{"internal/gate/record.go", "internal/gate/codec.go"}
 
-// buildPrevious builds the operator of the previous version, from an archive beside this checkout.
+// buildPrevious builds the operator of the commit before the last change of the records' format, from an archive beside
+// this checkout. Once there is a release, it is the last one.
 func buildPrevious(t *testing.T) string {
 	t.Helper()
 	git := needs.Command(t, "git", "git")
 	dir := t.TempDir()
-	archive := exec.CommandContext(t.Context(), git, "-C", cluster.Root(), "archive", previous)
-	source, err := archive.Output()
+	inRoot := []string{"-C", cluster.Root()}
+	changed, err := exec.CommandContext(t.Context(), git, append(inRoot,
+		append([]string{"log", "-1", "--format=%H", "--"}, format...)...)...).Output()
+	if err != nil || len(changed) == 0 {
+		needs.Missing(t, "the history of git")
+	}
+	previous := strings.TrimSpace(string(changed)) + "~1"
+	source, err := exec.CommandContext(t.Context(), git, append(inRoot, "archive", previous)...).Output()
 	if err != nil {
 		needs.Missing(t, "the history of git, with "+previous)
 	}
+	t.Logf("the previous version is %s", previous)
 	unpack := exec.CommandContext(t.Context(), "tar", "-x", "-C", dir)
 	unpack.Stdin = bytes.NewReader(source)
 	if out, err := unpack.CombinedOutput(); err != nil {
@@ -124,13 +129,11 @@ func (e *env) state() map[string]nodeState {
 	return out
 }
 
-// unchanged watches for a while that no node changes.
+// unchanged waits until the leader has looked: no node has changed.
 func (e *env) unchanged(when string, want map[string]nodeState) {
 	e.T.Helper()
-	e.Consistently(when+" no node changes", 2*time.Second, func() error {
-		if diff := cmp.Diff(want, e.state()); diff != "" {
-			return fmt.Errorf("-want +got:\n%s", diff)
-		}
-		return nil
-	})
+	e.Looked()
+	if diff := cmp.Diff(want, e.state()); diff != "" {
+		e.T.Errorf("%s nodes have changed, -want +got:\n%s", when, diff)
+	}
 }
