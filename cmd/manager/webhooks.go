@@ -55,7 +55,7 @@ func (o *webhookOptions) bind(fs *pflag.FlagSet) {
 			"auto: the policy if it is installed, otherwise the webhook if --enable-webhook is set. off: not the webhook. The "+
 			"API server runs an installed policy in any case.")
 	fs.StringVar(&o.nodeFailurePolicy, "node-admission-failure-policy", "",
-		"failurePolicy that the operator writes into the configuration of the webhook for nodes. If no replica answers "+
+		"failurePolicy that the operator writes into the configuration of the webhook for new nodes. If no replica answers "+
 			"the webhook, Ignore lets a node join, and Fail refuses it unless it has the label "+
 			"node-restriction.kubernetes.io/skip-admission. Default: the operator does not change failurePolicy. It does not "+
 			"apply to the MutatingAdmissionPolicy.")

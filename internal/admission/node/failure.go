@@ -10,10 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// webhookName is the name of the webhook in its configuration.
+// webhookName is the name of the webhook for new nodes in its configuration. The webhook for changes of labels always
+// ignores failures: Fail would refuse every such change while no replica answers.
 const webhookName = "nodes.readiness.node.x-k8s.io"
 
-// SetFailurePolicy sets the failure policy of the webhook for nodes in a webhook configuration. It changes no other
+// SetFailurePolicy sets the failure policy of the webhook for new nodes in a webhook configuration. It changes no other
 // webhook and no other configuration.
 func SetFailurePolicy(o *unstructured.Unstructured, policy admissionregistrationv1.FailurePolicyType) error {
 	webhooks, found, err := unstructured.NestedSlice(o.Object, "webhooks")

@@ -4,6 +4,7 @@
 package install
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -147,4 +148,28 @@ func TestAStolenTokenAndPods(t *testing.T) {
 		[]byte(evicted)))).To(Succeed())
 	check(t, as.Status().Patch(t.Context(), pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType,
 		[]byte(`{"status":{"conditions":[{"$patch":"delete","type":"DisruptionTarget"}]}}`)), client.DryRunAll), only)
+}
+
+// TestFailIsForNewNodes: without a replica, failurePolicy Fail keeps nodes from joining. It refuses no change of a label,
+// above all not that of the label that lets a node join.
+func TestFailIsForNewNodes(t *testing.T) {
+	g := NewWithT(t)
+	const skip = "node-restriction.kubernetes.io/skip-admission"
+	node := build.MakeNode("there").Obj()
+	create(t, node)
+	set := func(ctx context.Context, policy string) {
+		cluster.Must(t, kube.Patch(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: webhookName}}, client.RawPatch(types.JSONPatchType,
+			[]byte(`[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"`+policy+`"}]`))))
+	}
+	set(t.Context(), "Fail")
+	t.Cleanup(func() { set(context.Background(), "Ignore") })
+	g.Eventually(func() error {
+		return kube.Create(t.Context(), build.MakeNode("new").Obj(), client.DryRunAll)
+	}).Should(MatchError(ContainSubstring("nodes.readiness.node.x-k8s.io")))
+	create(t, build.MakeNode("let-through").Label(skip, "").Obj())
+	for _, label := range []string{"example.com/pool", skip} {
+		g.Expect(kube.Patch(t.Context(), node, client.RawPatch(types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"`+label+`":"a"}}}`)))).To(Succeed(), label)
+	}
 }
