@@ -39,7 +39,7 @@ func TestExamples(t *testing.T) {
 		})
 	}
 	block := regexp.MustCompile("(?ms)^ *```yaml\n((?: *#[^\n]*\n)? *apiVersion: readiness\\.node\\.x-k8s\\.io/.*?)^ *```")
-	walk(t, "../../docs", func(path, text string) {
+	inPage := func(path, text string) {
 		for _, m := range block.FindAllStringSubmatch(text, -1) {
 			checked++
 			rule := filepath.Join(t.TempDir(), "rule.yaml")
@@ -52,7 +52,9 @@ func TestExamples(t *testing.T) {
 				}
 			}
 		}
-	})
+	}
+	walk(t, "../../docs", inPage)
+	walk(t, "../../README.md", inPage)
 	if checked < 15 {
 		t.Fatalf("only %d files and blocks with rules", checked)
 	}

@@ -19,11 +19,11 @@ const networkTaint = "readiness.k8s.io/NetworkReady"
 const cni = `
 apiVersion: apps/v1
 kind: DaemonSet
-metadata: {name: cni-node, namespace: kube-system}
+metadata: {name: calico-node, namespace: kube-system}
 spec:
-  selector: {matchLabels: {k8s-app: cni-node}}
+  selector: {matchLabels: {k8s-app: calico-node}}
   template:
-    metadata: {labels: {k8s-app: cni-node}}
+    metadata: {labels: {k8s-app: calico-node}}
     spec:
       nodeSelector: {example.com/warm: "yes"}
       tolerations: [{operator: Exists}]
@@ -40,8 +40,7 @@ func TestTheFirstRule(t *testing.T) {
 	rule.Name = "network"
 	e.Discard(rule)
 	e.ApplyText(cni)
-	workers := map[string]string{"example.com/pool": "workers"}
-	e.AddNode("worker-1", workers)
+	e.AddNode("worker-1", nil)
 	e.follow(networkTaint)
 	gate := func(what string, node string, want ...bool) {
 		t.Helper()
@@ -67,7 +66,7 @@ func TestTheFirstRule(t *testing.T) {
 	gate("a node that was there is held", "worker-1", false, true)
 	p.Becomes("nodes are tainted at creation", networkTaint,
 		`kubectl create -f probe.yaml --dry-run=server -o jsonpath='{.spec.taints}{"\n"}'`)
-	e.AddNode("worker-2", workers)
+	e.AddNode("worker-2", nil)
 	gate("a new node is held", "worker-2", true)
 
 	p.Becomes("the status counts both", `network .* 2 +0 +2 `, "kubectl nodegate status")
