@@ -192,7 +192,11 @@ func (p *plugin) read(ctx context.Context, c *input.Cluster, args []string, sele
 	if err != nil {
 		return nil, nil, err
 	}
-	world, err := p.world(ctx, c)
+	names, err := nodeNames(args) // none with a selector
+	if err != nil {
+		return nil, nil, err
+	}
+	world, err := p.world(ctx, c, names...)
 	return nodes, world, err
 }
 

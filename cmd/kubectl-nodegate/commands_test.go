@@ -84,7 +84,8 @@ var _ = Describe("why", func() {
 			g.Expect(err).To(BeEmpty())
 			g.Expect(code).To(Equal(0))
 			g.Expect(out).To(ContainSubstring("? requirement init cannot be read: pods is forbidden"))
-			g.Expect(out).To(ContainSubstring("? requirement ebs cannot be read: csinodes.storage.k8s.io is forbidden"))
+			g.Expect(out).To(ContainSubstring(`? requirement ebs cannot be read: csinodes.storage.k8s.io "secret" is ` +
+				"forbidden"))
 			g.Expect(out).To(ContainSubstring("✗ condition example.com/CNI has not been reported"))
 		}).Should(Succeed())
 	})

@@ -178,15 +178,19 @@ func names(nodes []*corev1.Node) string {
 }
 
 // await waits until the operator has nothing more to do on the nodes. It prints a line for each that is released or
-// held.
+// held. It reads only the nodes repeatedly: reading rules and evidence so often would load the API server.
 func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.Node, o *overrideOptions) error {
-	waiting, leads := nodes, true
+	var named []string
+	for _, node := range nodes {
+		named = append(named, node.Name)
+	}
+	world, err := p.world(ctx, c, named...)
+	if err != nil {
+		return err
+	}
+	waiting, leads := nodes, world.Operator == nil || world.Operator.Leads
 	// Requests use the outer context: the end of the timeout must not cut one short, whose error would hide the timeout.
-	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, o.timeout, true, func(context.Context) (bool, error) {
-		world, err := p.world(ctx, c)
-		if err != nil {
-			return false, err
-		}
+	err = wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, o.timeout, true, func(context.Context) (bool, error) {
 		var still []*corev1.Node
 		for _, node := range waiting {
 			fresh, err := c.Node(ctx, node.Name)
@@ -196,6 +200,7 @@ func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.No
 			if err != nil {
 				return false, err
 			}
+			world.Now = p.now()
 			e := world.Node(fresh)
 			if slices.ContainsFunc(e.Rules, func(r report.RuleExplanation) bool {
 				return r.Taint != nil && r.Taint.Change != ""
@@ -205,7 +210,7 @@ func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.No
 				fmt.Fprintf(p.streams.Out, "node/%s %s\n", node.Name, o.done)
 			}
 		}
-		waiting, leads = still, world.Operator == nil || world.Operator.Leads
+		waiting = still
 		return len(waiting) == 0 || !leads, nil
 	})
 	switch {

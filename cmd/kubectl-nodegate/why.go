@@ -64,15 +64,15 @@ func (p *plugin) why(ctx context.Context, c *input.Cluster, args []string, selec
 	return nil
 }
 
-// world reads what explains nodes.
-func (p *plugin) world(ctx context.Context, c *input.Cluster) (*explain.World, error) {
+// world reads what explains the named nodes, or all.
+func (p *plugin) world(ctx context.Context, c *input.Cluster, nodes ...string) (*explain.World, error) {
 	rules, err := c.Rules(ctx)
 	if err != nil {
 		return nil, err
 	}
 	now := p.now()
 	set := input.Compile(rules, now)
-	known := evidence.Read(ctx, c.Clients, set)
+	known := evidence.Read(ctx, c.Clients, set, nodes...)
 	return &explain.World{
 		Rules: known.Complete(set), Stored: rules, Evidence: known, Operator: c.Operator(ctx, now), Now: now,
 		Nodes: func() ([]*corev1.Node, error) { return c.Nodes(ctx, labels.Everything()) },

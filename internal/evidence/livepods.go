@@ -14,10 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// onNode is the field of pods and ResourceSlices that names their node.
+const onNode = "spec.nodeName"
+
 // AllPods returns the pods of a node, as the API server has them: no cache holds all pods.
 func AllPods(ctx context.Context, live client.Reader, node string) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
-	if err := live.List(ctx, list, client.MatchingFields{"spec.nodeName": node}); err != nil {
+	if err := live.List(ctx, list, client.MatchingFields{onNode: node}); err != nil {
 		return nil, fmt.Errorf("listing the pods of node %q: %w", node, err)
 	}
 	return list.Items, nil

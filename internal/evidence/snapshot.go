@@ -7,11 +7,13 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -27,15 +29,46 @@ type Snapshot struct {
 	failed  map[key]string           // by key: why it could not be read
 }
 
-// Read reads the evidence for the rules of a set. Unread tells what could not be read.
-func Read(ctx context.Context, clients kubernetes.Interface, set *ruleset.Set) *Snapshot {
+// manyNodes is from how many nodes on one request for all is cheaper than one for each.
+const manyNodes = 10
+
+// Read reads the evidence for the rules of a set: that of the named nodes, or of all if none or many are named. Unread
+// tells what could not be read.
+func Read(ctx context.Context, clients kubernetes.Interface, set *ruleset.Set, nodes ...string) *Snapshot {
 	return newSnapshot(set, func(s *Snapshot, k key) error {
-		watch := ClientInformers{Clients: clients}.listWatch(watchOf(k))
-		return pager.New(watch.ListWithContext).EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
-			s.add(k, o)
-			return nil
-		})
+		for _, w := range watchesOf(k, nodes) {
+			lister := pager.New(ClientInformers{Clients: clients}.listWatch(w).ListWithContext)
+			if err := lister.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+				s.add(k, o)
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+}
+
+// watchesOf returns the watches of a key for some nodes: a large cluster has too many pods to list them for one node.
+func watchesOf(k key, nodes []string) (out []*Watch) {
+	field := map[string]string{csiNodes: metav1.ObjectNameField, resourceSlices: onNode, daemonPods: onNode,
+		selectedPods: onNode}[k.kind]
+	if len(nodes) == 0 || len(nodes) >= manyNodes || field == "" {
+		return []*Watch{watchOf(k)}
+	}
+	if k.kind == daemonPods || k.kind == selectedPods {
+		nodes = append(slices.Clone(nodes), "") // pods of DaemonSets that are not bound yet
+	}
+	for _, node := range nodes {
+		w := watchOf(k)
+		of := fields.OneTermEqualSelector(field, node)
+		if w.Options.FieldSelector != "" {
+			of = fields.AndSelectors(of, NotEnded)
+		}
+		w.Options.FieldSelector = of.String()
+		out = append(out, w)
+	}
+	return out
 }
 
 // newSnapshot calls a function for each key that the rules of a set need.

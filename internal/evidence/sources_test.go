@@ -132,15 +132,34 @@ var _ = Describe("A snapshot of evidence", func() {
 		clients, err := kubernetes.NewForConfig(server.Config())
 		Expect(err).NotTo(HaveOccurred())
 
+		pinned := pod("seen-unbound", "", named) // as the controller of DaemonSets creates it
+		pinned.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn,
+					Values: []string{"s1"}}}}}}}}
+		Expect(server.Client.Create(ctx, pinned)).To(Succeed())
+		DeferCleanup(server.Client.Delete, pinned, client.GracePeriodSeconds(0))
+		pods := set.All()[0].Pods()[0]
+		of := func(s *Snapshot, node string) *readiness.Evidence {
+			e := &readiness.Evidence{}
+			s.Gather(set, node, e)
+			return e
+		}
+
 		s := Read(ctx, clients, set)
 		for i := range set.All()[0].Requirements {
 			Expect(s.Unread(&set.All()[0].Requirements[i])).To(BeEmpty())
 		}
-		e := &readiness.Evidence{}
-		s.Gather(set, "s1", e)
-		Expect(e.Pods[set.All()[0].Pods()[0]]).To(HaveExactElements(HaveField("Name", "seen")))
-		Expect(e.CSINode.Spec.Drivers[0].Name).To(Equal("ebs"))
-		Expect(e.Devices).To(BeNil(), "no rule requires devices, so they are not read")
+		both := ConsistOf(HaveField("Name", "seen"), HaveField("Name", "seen-unbound"))
+		Expect(of(s, "s1").Pods[pods]).To(both)
+		Expect(of(s, "s2").Pods[pods]).To(HaveLen(1))
+		Expect(of(s, "s1").CSINode.Spec.Drivers[0].Name).To(Equal("ebs"))
+		Expect(of(s, "s1").Devices).To(BeNil(), "no rule requires devices, so they are not read")
+
+		s = Read(ctx, clients, set, "s1")
+		Expect(of(s, "s1").Pods[pods]).To(both)
+		Expect(of(s, "s2").Pods[pods]).To(BeEmpty(), "the pods of other nodes are not listed")
+		Expect(of(s, "s1").CSINode.Spec.Drivers[0].Name).To(Equal("ebs"))
 	})
 })
 
