@@ -22,13 +22,14 @@ type field struct {
 }
 
 // fields returns the fields of a record, in the order of the JSON.
-func (r *Record) fields() [21]field {
+func (r *Record) fields() [22]field {
 	return [...]field{
 		{"rule", &r.Rule}, {"taint", &r.Taint}, {"since", &r.Since}, {"late", &r.Late}, {"adopted", &r.Adopted},
-		{"limited", &r.Limited}, {"existing", &r.Existing}, {"released", &r.Released}, {"timedOut", &r.TimedOut},
-		{"passed", &r.Passed}, {"bootID", &r.BootID}, {"notBefore", &r.NotBefore}, {"rearmedAt", &r.RearmedAt},
-		{"former", &r.Former}, {"starting", &r.Starting}, {"guardedSince", &r.GuardedSince}, {"guardEnded", &r.GuardEnded},
-		{"published", &r.Published}, {"health", (*string)(&r.Health)}, {"missed", &r.Missed}, {"counted", &r.Counted},
+		{"limited", &r.Limited}, {"existing", &r.Existing}, {"released", &r.Released}, {"found", &r.Found},
+		{"timedOut", &r.TimedOut}, {"passed", &r.Passed}, {"bootID", &r.BootID}, {"notBefore", &r.NotBefore},
+		{"rearmedAt", &r.RearmedAt}, {"former", &r.Former}, {"starting", &r.Starting}, {"guardedSince", &r.GuardedSince},
+		{"guardEnded", &r.GuardEnded}, {"published", &r.Published}, {"health", (*string)(&r.Health)}, {"missed", &r.Missed},
+		{"counted", &r.Counted},
 	}
 }
 

@@ -133,7 +133,7 @@ func (n *subject) rearm() {
 		n.State.Released, n.State.Counted = false, was.Limited
 		return
 	}
-	n.rec.Since, n.rec.Released, n.rec.Existing = was.Since, was.Released, was.Existing
+	n.rec.Since, n.rec.Released, n.rec.Found, n.rec.Existing = was.Since, was.Released, was.Found, was.Existing
 	if was.Released.IsZero() && !n.State.Existing {
 		n.rec.Released = n.stamp()
 	}
@@ -248,8 +248,8 @@ func (n *subject) idle(reason string) move {
 	return exempt(reason)
 }
 
-// expire checks both timeouts of a held node, as the rule has them now. They run from the claim if its time is known, or
-// else from the node's creation. The record may say that an earlier deadline passed, from before an edit of the rule.
+// expire checks both timeouts of a held node, as the rule has them now. They run from the claim if its time is known,
+// or else from the creation of the node. The record may say that an earlier deadline passed, from before an edit.
 func (n *subject) expire(m move) move {
 	start := n.rec.Since.Time
 	switch {

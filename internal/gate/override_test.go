@@ -102,7 +102,7 @@ func TestOverride(t *testing.T) {
 		"Hold does not wait for room under the limit, which counts the node": On(Old().Condition(CNI, "True", At(0)),
 			Rules(Rule().MaxUnavailable("0")),
 			Then(10, "set", "Held OverrideHold", set("Hold"), Refuse{"cni"}, Added,
-				map[string]string{v1alpha1.OverrideAnnotation: "Hold", RecordKey: Counted(Reclaimed(10, 10))}),
+				map[string]string{v1alpha1.OverrideAnnotation: "Hold", RecordKey: Found(Counted(Reclaimed(10, 10)))}),
 		),
 		"neither moves a rule in dry-run": On(Fresh().Annotation(v1alpha1.OverrideAnnotation, "Hold"),
 			Rules(Rule().DryRun(true)),

@@ -43,6 +43,8 @@ type Record struct {
 	// Released is when the node was first released since it was created or re-armed, or when it was found in service.
 	// Zero means never.
 	Released metav1.Time `json:"released,omitzero"`
+	// Found says that Released is not when a node that was new under the rule became ready for the first time.
+	Found bool `json:"found,omitempty"`
 	// TimedOut is when the rule's timeout last passed. Passed says that it released the node: an edit of the rule does
 	// not hold the node again. Both are cleared when the rule holds.
 	TimedOut metav1.Time `json:"timedOut,omitzero"`

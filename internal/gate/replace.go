@@ -18,12 +18,17 @@ import (
 // replacementWindow is the time that maxPerHour is about.
 const replacementWindow = time.Hour
 
-// expired reports whether the timeout of a held node has ended that was never released under the rule.
-// Whether it was released before a reboot is not known of all nodes: what is not known counts as released.
-func (s *State) expired(rec *Record) bool {
-	return !s.Released && !rec.TimedOut.IsZero() && !rec.Existing && !rec.Counted &&
-		(rec.RearmedAt.IsZero() || rec.Starting)
+// Fresh reports whether the node was never released under the rule.
+func (s *State) Fresh() bool { return s.fresh(&s.Record) }
+
+// fresh is Fresh for another record. Whether a node was released before a reboot is not always known. If it is unknown,
+// the node counts as released.
+func (s *State) fresh(rec *Record) bool {
+	return !s.Released && !rec.Existing && !rec.Counted && (rec.RearmedAt.IsZero() || rec.Starting)
 }
+
+// expired reports whether the timeout of a held node has ended that was never released under the rule.
+func (s *State) expired(rec *Record) bool { return !rec.TimedOut.IsZero() && s.fresh(rec) }
 
 // Replaceable reports whether a rule may hand a node over for replacement, as far as the node itself says. The caller
 // also knows that evidence is missing, and which pods run on the node.
@@ -39,21 +44,21 @@ func Replaceable(rule *ruleset.Rule, node *corev1.Node, now time.Time) bool {
 	return s.Matches && s.Claimed && s.Present && !s.Rebooted && s.expired(&s.Record)
 }
 
-// becameReady is when the node became ready for the first time, or earlier; zero if that is not known. A record also
-// says that a node is released if it was in service when it was first held, or when it was re-armed.
-func (r *Record) becameReady() time.Time {
-	if r.Released.Equal(&r.Since) || r.Released.Equal(&r.RearmedAt) {
+// FirstReady returns when the node, which was new under the rule, became ready for the first time, or zero if it did
+// not, or that is not known. A record also says that a node is released if it was in service when it was first held.
+func (r *Record) FirstReady() time.Time {
+	if r.Found {
 		return time.Time{}
 	}
 	return r.Released.Time
 }
 
-// ReadyAt is when the node became ready under a rule that replaces nodes; zero if it did not, or that is not known.
+// ReadyAt returns FirstReady for a rule that replaces nodes.
 func (s *State) ReadyAt(rule *ruleset.Rule) time.Time {
 	if !s.Matches || !rule.Spec.Timeout.Replaces() {
 		return time.Time{}
 	}
-	return s.Record.becameReady()
+	return s.Record.FirstReady()
 }
 
 // Allowance is what the limits of a rule's replacements allow.

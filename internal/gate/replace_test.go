@@ -62,8 +62,9 @@ func TestANodeWaitsForItsReplacement(t *testing.T) {
 				r.Timeout(100, 0, v1alpha1.TimeoutActionRelease)
 			}, want: "Exempt TimedOut"}}},
 		"appears after its timeout": {replaces(), fresh(), []scene{
-			{at: 1, tells: "seen", rule: func(r *build.RuleWrapper) { r.Replace(500, 1, "").Spec.Timeout.AppearSeconds = new(int32(100)) },
-				want: held, taints: taint}, ends,
+			{at: 1, tells: "seen", rule: func(r *build.RuleWrapper) {
+				r.Replace(500, 1, "").Spec.Timeout.AppearSeconds = new(int32(100))
+			}, want: held, taints: taint}, ends,
 			{at: 102, tells: "appears", node: is("False", 102), want: held, taints: taint},
 			{at: 501, tells: "timed out again", want: held, taints: taint, expired: true}}},
 		"overridden in its start": {replaces(), fresh(), []scene{begins,
@@ -88,6 +89,52 @@ func TestANodeWaitsForItsReplacement(t *testing.T) {
 			{at: 200, tells: "timed out", want: rearmed, taints: taint}}},
 	} {
 		t.Run(name, func(t *testing.T) { tell(t, c.rule, c.node, c.scenes...) })
+	}
+}
+
+// TestReadyAt: when a node became ready that was new under the rule.
+func TestReadyAt(t *testing.T) {
+	replaces := func() *build.RuleWrapper { return rule("r", "A").Replace(100, 1, "") }
+	fresh := func() *build.NodeWrapper { return node().Created(now).BootID("b1") }
+	begins := scene{at: 1, tells: "seen", want: "Held EvidenceMissing", taints: taint}
+	ready := func(at int) scene {
+		return scene{at: at, tells: "ready", node: is("True", at), want: "Ready EvidenceHolds"}
+	}
+	flaps := []scene{ready(1), {at: 20, tells: "unready", node: is("False", 20), want: "Held EvidenceMissing",
+		taints: taint}, ready(30)}
+	reboots := scene{at: 40, tells: "rebooted", node: func(n *build.NodeWrapper) { n.BootID("b2") }, want: "Held Rearmed",
+		taints: taint}
+	for name, c := range map[string]struct {
+		rule   *build.RuleWrapper
+		node   *build.NodeWrapper
+		scenes []scene
+		want   int
+	}{
+		"held, then ready":                 {replaces(), fresh(), []scene{begins, ready(9)}, 9},
+		"ready at once":                    {replaces(), fresh(), []scene{ready(1)}, 1},
+		"flaps afterwards":                 {replaces(), fresh(), flaps, 1},
+		"timed out before":                 {replaces(), fresh(), []scene{begins, ready(500)}, 500},
+		"rebooted in its start":            {replaces().RearmOnReboot(), fresh(), []scene{begins, reboots, ready(50)}, 50},
+		"rebooted later":                   {replaces().RearmOnReboot(), fresh(), []scene{ready(1), reboots, ready(50)}, 0},
+		"existed before the rule":          {replaces().Created(second(1)), fresh(), flaps, 0},
+		"of a rule that spares such nodes": {replaces().Created(second(1)).ExistingNodes("None"), fresh(), flaps, 0},
+		"labelled late":                    {replaces(), node().Created(second(-601)), []scene{begins, ready(9)}, 0},
+		"overridden in its start": {replaces(), fresh(), []scene{{at: 2, tells: "overridden", node: overridden("Release"),
+			want: "Exempt OverrideRelease"}, {at: 9, tells: "lifted", node: func(n *build.NodeWrapper) {
+			is("True", 9)(n.Unannotate(v1alpha1.OverrideAnnotation))
+		}, want: "Ready EvidenceHolds"}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := tell(t, c.rule, c.node, c.scenes...)
+			r, want := ruleset.Compile(c.rule.Obj(), nil, second(600)), time.Time{}
+			if c.want != 0 {
+				want = second(c.want)
+			}
+			s := StateOf(r, n, second(600))
+			if got := s.ReadyAt(r); !got.Equal(want) {
+				t.Errorf("ready at %s, want %s: record %v", got, want, n.Annotations)
+			}
+		})
 	}
 }
 

@@ -48,8 +48,8 @@ type scene struct {
 // objective is the startup objective of all stories that look at the start.
 const objective = 300 * time.Second
 
-// tell plays a story: each scene is a pass of package story, whose patch is applied.
-func tell(t *testing.T, r *build.RuleWrapper, n *build.NodeWrapper, scenes ...scene) {
+// tell plays a story: each scene is a pass of package story, whose patch is applied. It returns the node.
+func tell(t *testing.T, r *build.RuleWrapper, n *build.NodeWrapper, scenes ...scene) *corev1.Node {
 	t.Helper()
 	w := story.NewWorld(t, r)
 	obj := n.Obj()
@@ -104,6 +104,7 @@ func tell(t *testing.T, r *build.RuleWrapper, n *build.NodeWrapper, scenes ...sc
 			t.Errorf("%s: the record was %s, and is %s", name, before.Annotations[d.Rule.RecordKey()], value)
 		}
 	}
+	return obj
 }
 
 // none is the record of a node that has none.

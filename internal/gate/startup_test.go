@@ -64,7 +64,7 @@ func TestAStartEndsOnce(t *testing.T) {
 			{at: 7, tells: "lifted", node: overridden("x"), want: "Held EvidenceMissing", taints: taint, start: none,
 				record: []string{`"counted":true`}},
 			{at: 9, tells: "ready", node: is("True", 9), want: "Ready EvidenceHolds", start: none,
-				record: []string{`{"rule":"r","released":"2026-01-02T03:04:14Z"}`}}}},
+				record: []string{`{"rule":"r","released":"2026-01-02T03:04:14Z","found":true}`}}}},
 		"labelled late": {rule("r", "A"), node().Created(second(-601)), []scene{
 			{at: 0, tells: "matches", want: "Held EvidenceMissing", taints: taint, start: Excluded},
 			again(1, "Held EvidenceMissing", taint, none)}},

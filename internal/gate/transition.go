@@ -28,7 +28,7 @@ func (m move) opens() bool { return m.reason == ReasonEvidenceHolds }
 
 // after returns the decision that carries out a transition.
 func (n *subject) after(m move) Decision {
-	moved := *n
+	moved, fresh := *n, n.State.fresh(&n.rec)
 	moved.d.State, moved.d.Reason = m.state, m.reason
 	switch {
 	case m.state == v1alpha1.NodeStateHeld:
@@ -39,6 +39,9 @@ func (n *subject) after(m move) Decision {
 		moved.pass()
 	}
 	moved.start(m)
+	if !moved.rec.Released.Equal(&n.State.Record.Released) {
+		moved.rec.Found = !moved.rec.Released.IsZero() && (!fresh || !m.opens() || moved.rec.Counted)
+	}
 	moved.d.Expired = m.state == v1alpha1.NodeStateHeld && n.d.Overdue && !n.Verdict.Ready &&
 		n.Rule.Spec.Timeout.Replaces() && moved.State.expired(&moved.rec)
 	moved.d.setRecord(moved.rec)

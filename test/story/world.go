@@ -66,6 +66,9 @@ func Foreign(record string) string { return strings.TrimSuffix(record, "}") + `,
 // Released is the record of a node that was released then.
 func Released(at int) string { return fmt.Sprintf(`{"rule":"cni","released":"%s"}`, Stamp(at)) }
 
+// Found makes a record say that the node was in service before its release was recorded.
+func Found(record string) string { return strings.TrimSuffix(record, "}") + `,"found":true}` }
+
 // Counted makes a record say that its claim used the limit.
 func Counted(record string) string {
 	return strings.Replace(record, `,"released"`, `,"limited":true,"released"`, 1)

@@ -148,7 +148,8 @@ func (x *explainer) rule() report.RuleExplanation {
 	rule := x.d.Rule
 	r := report.RuleExplanation{
 		Rule: rule.Name, Mode: rule.Mode.String(), State: x.d.State, Reason: x.d.Reason,
-		Policy: v1alpha1.ConditionPolicyAllOf, ReleasedAt: report.Time(x.d.Was.Record.Released.Time),
+		Policy: v1alpha1.ConditionPolicyAllOf, ReleasedAt: report.Time(x.d.Was.Record.FirstReady()),
+		New:      x.d.Was.Fresh(),
 		Problems: problems(rule),
 	}
 	if rule.Spec.AnyOf() {

@@ -68,7 +68,7 @@ func (e *NodeExplanation) timelineOf(r *RuleExplanation) RuleTimeline {
 		}
 		var at time.Time
 		satisfied := piece.Satisfied != nil && *piece.Satisfied
-		pending := !satisfied && piece.Satisfied != nil && released.IsZero()
+		pending := !satisfied && piece.Satisfied != nil && r.New
 		if satisfied && piece.Since != nil && (released.IsZero() || !piece.Since.After(released)) {
 			at = piece.Since.Time // a later change hides when it was first true
 		}
@@ -82,7 +82,7 @@ func (e *NodeExplanation) timelineOf(r *RuleExplanation) RuleTimeline {
 		verdict = time.Time{}
 	}
 	add("evidence", verdict, waits)
-	add("released", released, released.IsZero() && r.State == v1alpha1.NodeStateHeld)
+	add("released", released, r.New && r.State == v1alpha1.NodeStateHeld)
 	return out
 }
 

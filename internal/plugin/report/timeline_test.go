@@ -27,8 +27,10 @@ func TestTimeline(t *testing.T) {
 		ReleasedAt: at(70), Evidence: []Evidence{
 			{Condition: "example.com/GPU", Satisfied: new(true), Since: at(500)}, // was false again after the release
 			{Requirement: "gpus", Satisfied: new(true)}}}
-	held := RuleExplanation{Rule: "network", State: v1alpha1.NodeStateHeld, Policy: v1alpha1.ConditionPolicyAllOf,
+	held := RuleExplanation{Rule: "network", State: v1alpha1.NodeStateHeld, New: true, Policy: v1alpha1.ConditionPolicyAllOf,
 		Evidence: []Evidence{{Condition: "example.com/CNI", Satisfied: new(false), Since: at(0)}}}
+	again := held
+	again.New = false
 	enough, early := network, network
 	enough.Policy, enough.Evidence = v1alpha1.ConditionPolicyAnyOf, []Evidence{
 		{Condition: "example.com/CNI", Satisfied: new(true), Since: at(20)},
@@ -51,6 +53,9 @@ func TestTimeline(t *testing.T) {
 		"a node that is held": {NodeExplanation{Held: true, Rules: []RuleExplanation{held}}, nil, []string{
 			"rule network", "condition example.com/CNI " + empty + " not yet", "all evidence " + empty + " not yet",
 			"released " + empty + " not yet", "", "first pod " + empty + " not yet", ""}},
+		"a node in service that is held": {NodeExplanation{Held: true, Rules: []RuleExplanation{again}}, nil, []string{
+			"rule network", "condition example.com/CNI unknown", "all evidence unknown", "released unknown", "",
+			"first pod " + empty + " not yet", ""}},
 		"a node for which some evidence suffices": {NodeExplanation{Rules: []RuleExplanation{enough}}, nil, []string{
 			"rule network", "condition example.com/CNI " + strings.Repeat("█", 13) + " 20s",
 			"condition example.com/CSI unknown", "enough evidence unknown", "released " + full + " 1m0s", "",

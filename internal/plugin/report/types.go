@@ -85,7 +85,8 @@ type RuleExplanation struct {
 	// Replacement says whether the node is handed over for replacement, or when it may be.
 	Replacement string       `json:"replacement,omitempty"`
 	Deadlines   []Deadline   `json:"deadlines,omitempty"`  // the next one first
-	ReleasedAt  *metav1.Time `json:"releasedAt,omitempty"` // when the node was first released
+	ReleasedAt  *metav1.Time `json:"releasedAt,omitempty"` // when the node, which was new, was first released
+	New         bool         `json:"new,omitempty"`        // the node was never released
 	Reported    *Reported    `json:"reported,omitempty"`   // what the rule's status says of the node
 }
 

@@ -78,7 +78,8 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 	if !was.marked(r) && is.marked(r) {
 		m.completes(was, is, shown, r, v)
 	}
-	if was.record(uid).Released.IsZero() && !is.record(uid).Released.IsZero() {
+	// A node in service has a release in its record when it is first held: it has not become ready.
+	if has == "" && was.record(uid).Released.IsZero() && !is.record(uid).Released.IsZero() {
 		m.rules[uid].ready = m.now()
 	}
 	if was.Metadata.Annotations[r.key()] != "" && is.Metadata.Annotations[r.key()] == "" {
