@@ -4,9 +4,13 @@
 package checks
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -106,13 +110,13 @@ func bySpec(spec *v1alpha1.HealthCheck, env Environment, rules []config.Rule) (C
 	case NameOKDRouter:
 		return OKDRouter(), nil
 	case NameFilesystem:
-		return env.ofFiles(FilesystemRO(env, spec.Filesystem, time.Duration(spec.CacheSeconds)*time.Second)), nil
+		return env.OfFiles(FilesystemRO(env, spec.Filesystem, time.Duration(spec.CacheSeconds)*time.Second)), nil
 	case NameKubelet:
 		return Kubelet(), nil
 	case NameContainerRuntime:
-		return env.ofFiles(ContainerRuntime(env.HostRoot, spec.ContainerRuntime)), nil
+		return env.OfFiles(ContainerRuntime(env.HostRoot, spec.ContainerRuntime)), nil
 	case NameDiskPressure:
-		return env.ofFiles(DiskPressure(env, spec.Disk)), nil
+		return env.OfFiles(DiskPressure(env, spec.Disk)), nil
 	case NameNetwork:
 		return Network(env, spec.Network), nil
 	case NameCustomConditions:
@@ -148,14 +152,29 @@ func HostPath(hostRoot, path string) (string, error) {
 	return joined, reason(err)
 }
 
-// ErrNoHostRoot is the error of checks of the node's files without a host root.
-var ErrNoHostRoot = errors.New("the agent does not see the node's files: --host-root is none")
-
-// ofFiles returns a check of the node's files, or a misconfigured check if the agent does not see them. Checking the
+// OfFiles returns a check of the node's files, which is misconfigured while the agent does not see them. Checking the
 // agent's own files would always pass, or always fail.
-func (env Environment) ofFiles(c Check) Check {
+func (env Environment) OfFiles(c Check) Check {
+	const unseen = "the agent does not see the node's files: "
 	if env.NoHostRoot {
-		return Always(c.Name, Misconfigured(ErrNoHostRoot.Error()))
+		return Always(c.Name, Misconfigured(unseen+"--host-root is none"))
+	}
+	run := c.Run
+	c.Run = func(ctx context.Context) Result {
+		if nothingAt(env.HostRoot) {
+			return Misconfigured(unseen + "nothing is mounted at --host-root " + env.HostRoot)
+		}
+		return run(ctx)
 	}
 	return c
+}
+
+// nothingAt reports whether a directory is missing or empty, as in a pod without the mount.
+func nothingAt(hostRoot string) bool {
+	dir, err := os.Open(cmp.Or(hostRoot, "/"))
+	if err == nil {
+		_, err = dir.Readdirnames(1)
+		_ = dir.Close()
+	}
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, io.EOF)
 }

@@ -31,6 +31,17 @@ func TestWithoutTheNodesFiles(t *testing.T) {
 		if got, ok := NewRunner(c).Instant(); ok && (got.Result == want) != ofFiles || !ok && ofFiles {
 			t.Errorf("%s: got %+v", name, got)
 		}
+		if !ofFiles {
+			continue
+		}
+		for _, root := range []string{t.TempDir(), "/does/not/exist"} {
+			want := Misconfigured("the agent does not see the node's files: nothing is mounted at --host-root " + root)
+			c, err := FromSpec(&v1alpha1.HealthCheck{Name: name}, Environment{HostRoot: root}, nil)
+			must(t, err)
+			if got := c.Run(t.Context()); got != want {
+				t.Errorf("%s: got %+v", name, got)
+			}
+		}
 	}
 }
 

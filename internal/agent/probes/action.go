@@ -12,11 +12,14 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/checks"
@@ -107,10 +110,7 @@ func action(spec *v1alpha1.Probe, env checks.Environment) (checks.Check, error) 
 	case spec.GRPC != nil:
 		return checks.Check{Run: grpcHealth(spec.GRPC, dialer)}, nil
 	case spec.File != nil:
-		if env.NoHostRoot {
-			return checks.Always("", checks.Misconfigured(checks.ErrNoHostRoot.Error())), nil
-		}
-		return checks.Check{Run: file(spec.File, env.HostRoot)}, nil
+		return env.OfFiles(checks.Check{Run: file(spec.File, env.HostRoot)}), nil
 	case spec.Check != "" && !strings.Contains(spec.Check, ":"): // no probe runs a check that rules define
 		return checks.FromSpec(&v1alpha1.HealthCheck{Name: spec.Check}, env, nil)
 	}
@@ -130,10 +130,15 @@ func tcp(a *v1alpha1.TCPSocketAction, dialer *net.Dialer) func(context.Context) 
 
 // grpcHealth works like the kubelet's gRPC probes: see https://github.com/grpc/grpc/blob/master/doc/health-checking.md.
 func grpcHealth(a *v1alpha1.GRPCAction, dialer *net.Dialer) func(context.Context) checks.Result {
-	dial := func(ctx context.Context, address string) (net.Conn, error) {
-		return dialer.DialContext(ctx, "tcp", address)
-	}
 	return func(ctx context.Context) checks.Result {
+		var unreachable atomic.Pointer[string] // gRPC's error has more text, in the library's words
+		dial := func(ctx context.Context, address string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, "tcp", address)
+			if err != nil {
+				unreachable.Store(new(checks.DialReason(err)))
+			}
+			return conn, err
+		}
 		conn, err := grpc.NewClient("passthrough:///"+checks.Address(a.Host, a.Port), grpc.WithContextDialer(dial),
 			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
 		if err != nil {
@@ -142,7 +147,11 @@ func grpcHealth(a *v1alpha1.GRPCAction, dialer *net.Dialer) func(context.Context
 		defer func() { _ = conn.Close() }()
 		resp, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{Service: a.Service})
 		if err != nil {
-			return checks.Fail(checks.Address(a.Host, a.Port) + ": " + checks.GRPCReason(err, "timed out"))
+			why := checks.GRPCReason(err, "timed out")
+			if reason := unreachable.Load(); reason != nil && status.Code(err) == codes.Unavailable {
+				why = *reason
+			}
+			return checks.Fail(checks.Address(a.Host, a.Port) + ": " + why)
 		}
 		if s := resp.GetStatus(); s != healthpb.HealthCheckResponse_SERVING {
 			return checks.Fail("the service is " + s.String())

@@ -4,6 +4,7 @@
 package probes
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -15,13 +16,16 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/checks"
@@ -84,6 +88,31 @@ func TestGRPC(t *testing.T) {
 	fails(t, "the service is NOT_SERVING", v1alpha1.Probe{GRPC: &v1alpha1.GRPCAction{Port: port, Service: "cni"}})
 	fails(t, fmt.Sprintf("127.0.0.1:%d: unknown service", port), v1alpha1.Probe{
 		GRPC: &v1alpha1.GRPCAction{Port: port, Service: "other"}})
+	server.Stop()
+	fails(t, fmt.Sprintf("127.0.0.1:%d: connect: connection refused", port),
+		v1alpha1.Probe{GRPC: &v1alpha1.GRPCAction{Port: port}})
+}
+
+// talkative is a service that answers with a long text.
+type talkative struct {
+	healthpb.UnimplementedHealthServer
+}
+
+func (talkative) Check(context.Context, *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	return nil, status.Error(codes.Internal, strings.Repeat("é", 4000))
+}
+
+// TestATextOfAServiceIsCut: the text becomes the message of a condition, which all watchers of nodes get.
+func TestATextOfAServiceIsCut(t *testing.T) {
+	l, port := listen(t)
+	server := grpc.NewServer()
+	healthpb.RegisterHealthServer(server, talkative{})
+	go func() { _ = server.Serve(l) }()
+	defer server.Stop()
+	f := run(t, v1alpha1.Probe{GRPC: &v1alpha1.GRPCAction{Port: port}})
+	if n := len(f.Message); n < 500 || n > 520 || !utf8.ValidString(f.Message) {
+		t.Errorf("%d bytes: %s", n, f.Message)
+	}
 }
 
 func TestFile(t *testing.T) {
