@@ -5,6 +5,10 @@ package node
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -95,6 +99,103 @@ var _ = Describe("The records on a node", func() {
 		Entry("a record with more than a claim", both(taint, annotate(another)), false),
 		Entry("a record with its taint", both(taint, annotate(claim)), true),
 	)
+})
+
+// An expression that costs more than the API server allows ends with an error, and an error admits the request.
+var _ = Describe("A node as large as the API server accepts", func() {
+	const size = 256 << 10
+	fill := func(number, bytes int) map[string]string {
+		out := map[string]string{}
+		for i := range number {
+			key := strconv.FormatInt(int64(i), 36)
+			out[key] = strings.Repeat("y", max(0, bytes/number-len(key)))
+		}
+		return out
+	}
+	forge := func(records int) map[string]string {
+		out := map[string]string{}
+		for i := range records {
+			out[fmt.Sprintf("%s%d", v1alpha1.RecordAnnotationPrefix, i)] =
+				fmt.Sprintf(`{"rule":"network","taint":"example.com/%d=:NoSchedule","released":"2026-01-01T00:00:00Z"}`, i)
+		}
+		return out
+	}
+	crowd := func(taints int) func(n *corev1.Node) {
+		return func(n *corev1.Node) {
+			for i := range taints {
+				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: fmt.Sprintf("%s.example.com/%d",
+					strings.Repeat("long.", 29)+"long", i), Effect: corev1.TaintEffectNoSchedule})
+			}
+		}
+	}
+	and := func(parts ...map[string]string) map[string]string {
+		out := map[string]string{}
+		for _, m := range parts {
+			maps.Copy(out, m)
+		}
+		return out
+	}
+	override := map[string]string{v1alpha1.OverrideAnnotation: "Release"}
+
+	DescribeTable("brings nothing that only the operator, or not a kubelet, may write",
+		func(ctx context.Context, annotations map[string]string, edit func(*corev1.Node), text string) {
+			kubelet, err := server.As("restricted", "system:nodes", "system:masters")
+			Expect(err).NotTo(HaveOccurred())
+			node := build.MakeNode("large").Label("node-restriction.kubernetes.io/skip-admission", "").Obj()
+			if edit != nil {
+				edit(node)
+			}
+			registered := node.DeepCopy()
+			registered.Annotations = annotations
+			Expect(kubelet.Create(ctx, registered, client.DryRunAll)).To(MatchError(ContainSubstring(text)), "registration")
+			Expect(server.Client.Create(ctx, node)).To(Succeed())
+			DeferCleanup(func(ctx context.Context) { Expect(server.Client.Delete(ctx, node)).To(Succeed()) })
+			node.Annotations = annotations
+			Expect(kubelet.Status().Update(ctx, node)).To(MatchError(ContainSubstring(text)), "update of the status")
+		},
+		Entry("40,000 annotations", and(fill(40_000, 0), forge(1)), nil, "at most 1000 annotations"),
+		Entry("an override, and annotations of 190 KiB", and(fill(499, 190<<10), override), nil,
+			"cannot be written by a kubelet"),
+		Entry("500 records", forge(500), nil, "written by it only"),
+		Entry("200 records, and many taints", forge(200), crowd(1000), "written by it only"),
+		Entry("200 records, and taints", forge(200), crowd(190), "written by it only"),
+		Entry("more than 500 annotations", fill(501, 0), nil, "only up to 500"),
+		Entry("more than 192 KiB", fill(3, 192<<10+3), nil, "only up to 192 KiB"),
+		Entry("more than 192 KiB of other characters", map[string]string{"x": strings.Repeat("\u00e4", 97<<10)}, nil,
+			"only up to 192 KiB"),
+	)
+
+	It("keeps what it has, and the operator has room", func(ctx context.Context) {
+		kubelet, err := server.As("system:node:full", "system:nodes")
+		Expect(err).NotTo(HaveOccurred())
+		node := build.MakeNode("full").Obj()
+		node.Annotations = fill(1000, size-5000)
+		Expect(server.Client.Create(ctx, node)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(server.Client.Delete(ctx, node)).To(Succeed()) })
+		node.Status.NodeInfo.BootID = "another"
+		Expect(kubelet.Status().Update(ctx, node)).To(Succeed())
+		before := node.DeepCopy()
+		node.Annotations["another"] = ""
+		Expect(server.Client.Update(ctx, node)).To(MatchError(ContainSubstring("at most 1000 annotations")))
+		delete(before.Annotations, "1")
+		Expect(kubelet.Status().Update(ctx, before)).To(Succeed())
+		before.Annotations[v1alpha1.RecordAnnotationPrefix+"a"], before.Annotations["b"] = "{}", ""
+		Expect(operator.Update(ctx, before)).To(Succeed())
+	})
+
+	It("is admitted with the claims of 200 rules", func(ctx context.Context) {
+		node := build.MakeNode("claimed").Label("node-restriction.kubernetes.io/skip-admission", "").Obj()
+		node.Annotations = map[string]string{}
+		for i := range 200 {
+			key := fmt.Sprintf("%s.example.com/%d", strings.Repeat("long.", 29)+"long", i)
+			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+			node.Annotations[fmt.Sprintf("%s%d", v1alpha1.RecordAnnotationPrefix, i)] =
+				fmt.Sprintf(`{"rule":"%s","taint":"%s=:NoSchedule"}`, strings.Repeat("long", 50), key)
+		}
+		Expect(server.Client.Create(ctx, node, client.DryRunAll)).To(Succeed(), "with the taint of an unready node")
+		node.Annotations[v1alpha1.RecordAnnotationPrefix+"0"] = `{"rule":"network","taint":"example.com/x=:NoSchedule"}`
+		Expect(server.Client.Create(ctx, node, client.DryRunAll)).To(MatchError(ContainSubstring("written by it only")))
+	})
 })
 
 var _ = Describe("What overrules a node's rules", func() {

@@ -119,5 +119,12 @@ func awaitGuard(ctx context.Context) {
 		return server.Client.Update(ctx, node.DeepCopy(),
 			client.DryRunAll)
 	}).Should(MatchError(ContainSubstring("written by it only")))
+	node.Annotations = map[string]string{}
+	for i := range 1001 {
+		node.Annotations[fmt.Sprint(i)] = ""
+	}
+	Eventually(func() error {
+		return server.Client.Update(ctx, node.DeepCopy(), client.DryRunAll)
+	}).Should(MatchError(ContainSubstring("at most 1000 annotations")))
 	Expect(server.Client.Delete(ctx, node)).To(Succeed())
 }
