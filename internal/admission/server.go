@@ -15,14 +15,13 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/net/netutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
 const (
-	// maxConnections is the number of connections that the server accepts at the same time. A connection takes some 50
-	// KiB of memory. API servers keep connections open, and send one review at a time on each.
+	// maxConnections is the number of open connections. A connection takes some 50 KiB of memory. API servers keep
+	// connections open, and send one review at a time on each.
 	maxConnections = 512
 	// readTimeout limits how long a client may take to send a request, and writeTimeout how long it takes until the
 	// answer is read.
@@ -81,11 +80,12 @@ func (s *Server) Start(ctx context.Context) error {
 		// Port scans, and clients that do not trust the certificate.
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(logger.V(4)), slog.LevelInfo),
 	}
+	LimitConnections(server, maxConnections)
 	plain, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Address)
 	if err != nil {
 		return fmt.Errorf("listening for webhooks: %w", err)
 	}
-	listener := tls.NewListener(netutil.LimitListener(plain, maxConnections), &tls.Config{
+	listener := tls.NewListener(plain, &tls.Config{
 		MinVersion: tls.VersionTLS12, GetCertificate: s.Certificate, NextProtos: []string{"http/1.1"},
 	})
 	logger.Info("Serving webhooks", "address", s.Address)

@@ -5,7 +5,10 @@ package admission
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -144,5 +147,47 @@ func TestReviewsShareTheirMemory(t *testing.T) {
 			close(s.release)
 			all.Wait()
 		})
+	}
+}
+
+// TestIdleClientsDoNotLockOutTheAPIServer has as many idle connections as the server accepts, and then a review.
+func TestIdleClientsDoNotLockOutTheAPIServer(t *testing.T) {
+	certified := httptest.NewTLSServer(http.NotFoundHandler())
+	defer certified.Close()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{Address: address, Handlers: []Handler{echo{}},
+		Certificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certified.TLS.Certificates[0], nil }}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Start(ctx) }()
+	review := func() error {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // of a test
+		t.Cleanup(transport.CloseIdleConnections)
+		client := &http.Client{Transport: transport, Timeout: 4 * time.Second}
+		answer, err := client.Post("https://"+address+"/echo", asJSON, strings.NewReader(reviewOf(`{}`))) //nolint:noctx
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, answer.Body) // the connection is idle now
+		return errors.Join(err, answer.Body.Close())
+	}
+	for review() != nil { // until it serves
+		time.Sleep(10 * time.Millisecond)
+	}
+	for i := range maxConnections + 10 {
+		if err := review(); err != nil {
+			t.Fatalf("after %d idle connections: %v", i, err)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
