@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 )
 
@@ -25,8 +24,6 @@ const (
 	askEvery = time.Second
 	// askTimeout is how long it waits for each answer.
 	askTimeout = 5 * time.Second
-	// sayEvery is how often it logs that it waits.
-	sayEvery = time.Minute
 )
 
 // waitForAPIServer waits until the API server answers, or returns why it never will. Without it, a replica that starts
@@ -48,19 +45,10 @@ func waitForAPIServer(ctx context.Context, cfg *rest.Config, probeAddress string
 		return problem
 	}
 	defer stop()
-	var said time.Time
-	logger := ctrl.Log.WithValues("server", cfg.Host)
 	_ = wait.PollUntilContextCancel(ctx, askEvery, true, func(context.Context) (bool, error) {
-		if time.Since(said) >= sayEvery {
-			logger.Info("The API server cannot be reached: waiting for it", "reason", err.Error())
-			said = time.Now()
-		}
 		_, err = asked.ServerVersion()
 		return !away(err), nil
 	})
-	if err == nil {
-		logger.Info("The API server can be reached")
-	}
 	return ask(err)
 }
 
@@ -98,7 +86,7 @@ func serveProbes(ctx context.Context, address string) (stop func(), err error) {
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", healthz.CheckHandler{Checker: healthz.Ping})
 	mux.Handle("/readyz", healthz.CheckHandler{Checker: func(*http.Request) error {
-		return errors.New("the API server cannot be reached")
+		return errors.New("the API server is unavailable")
 	}})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: askTimeout}
 	go func() { _ = server.Serve(listener) }()

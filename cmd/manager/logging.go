@@ -13,14 +13,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// newLogger returns the logger of the flags. By default it logs stack traces only of panics: errors say what failed, and
-// client-go's own come many times a minute in an outage.
-func newLogger(o *zap.Options) logr.Logger {
-	return zap.New(zap.UseFlagOptions(o), func(o *zap.Options) {
+// newLogger returns the logger of the flags, and an outage that writes to it. By default it logs stack traces only of
+// panics: errors say what failed.
+func (o *options) newLogger() logr.Logger {
+	logger := zap.New(zap.UseFlagOptions(&o.logging), func(o *zap.Options) {
 		if o.StacktraceLevel == nil && !o.Development {
 			o.StacktraceLevel = zapcore.PanicLevel
 		}
 	})
+	o.outage = &outage{log: logger}
+	return logger.WithSink(quiet{logger.GetSink(), o.outage})
 }
 
 // setLogger makes one logger write all lines, so that each has the same format: those of controller-runtime, of

@@ -19,7 +19,7 @@ func TestEveryLineOfTheLogIsJSONWithoutAStackTrace(t *testing.T) {
 	out := &bytes.Buffer{}
 	o := &options{}
 	o.logging.DestWriter = out
-	setLogger(newLogger(&o.logging))
+	setLogger(o.newLogger())
 	err := errors.New("connection refused")
 	klog.Errorf("says %v", err)
 	klog.Background().Error(err, "says")

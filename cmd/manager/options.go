@@ -26,6 +26,8 @@ type options struct {
 	webhooks webhookOptions
 	agents   agentOptions
 	logging  zap.Options
+
+	outage *outage // made with the logger
 }
 
 type servingOptions struct {
@@ -133,7 +135,7 @@ func newCommand(o *options) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRun: func(*cobra.Command, []string) { // for each command: each one has clients that log
-			setLogger(newLogger(&o.logging))
+			setLogger(o.newLogger())
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			own := ownNamespace()

@@ -39,6 +39,7 @@ func run(ctx context.Context, o *options, settings *operator.Options) error {
 		return err
 	}
 	cfg = restConfig(cfg, &o.client)
+	cfg.Wrap(o.outage.watching)
 	if err := waitForAPIServer(ctx, cfg, o.serving.probeAddress); err != nil || ctx.Err() != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -77,13 +76,10 @@ func Patient(lw cache.ListerWatcher) *cache.ListWatch {
 
 func ask[T any](ctx context.Context, options metav1.ListOptions, call func(context.Context, metav1.ListOptions) (T,
 	error)) (T, error) {
-	for said := false; ; said = true {
+	for {
 		answer, err := call(ctx, options)
 		if err == nil || !away(err) || ctx.Err() != nil {
 			return answer, err
-		}
-		if !said { // the informer's own error handler does not see this error
-			klog.FromContext(ctx).Error(err, "Cannot reach the API server, retrying every second or two")
 		}
 		select {
 		case <-ctx.Done():

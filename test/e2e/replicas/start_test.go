@@ -4,11 +4,13 @@
 package replicas
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,7 +68,7 @@ func TestAReplicaWithoutPermissionsEndsAtOnce(t *testing.T) {
 	endsAtOnce(t, replica)
 }
 
-// TestAReplicaWaitsForTheAPIServer starts a replica before its API server answers.
+// TestAReplicaWaitsForTheAPIServer starts a replica before its API server answers, and one before an outage.
 func TestAReplicaWaitsForTheAPIServer(t *testing.T) {
 	e := newPool(t, 1)
 	config, err := e.ConfigFor("admin", "system:masters")
@@ -82,31 +84,64 @@ func TestAReplicaWaitsForTheAPIServer(t *testing.T) {
 	endsAtOnce(t, waiting)
 
 	waiting, probes = early(t, "waits", config)
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
-	e.Must(err)
-	defer func() { _ = listener.Close() }()
-	go forward(listener, server.Host)
+	cut := forward(t, address, server.Host)
 	e.Eventually("it is ready once the API server answers", answers(t, "http://"+probes+"/readyz", http.StatusOK))
 	e.Must(waiting.Stop())
+	cut()
+
+	cut = forward(t, address, server.Host)
+	replica, probes := early(t, "outage", config)
+	e.Eventually("it is ready", answers(t, "http://"+probes+"/readyz", http.StatusOK))
+	cut()
+	says := func(text string) func() error {
+		return func() error {
+			if log := replica.LogTail(100); strings.Count(log, text) != 1 {
+				return fmt.Errorf("not one line says %q:\n%s", text, log)
+			}
+			return nil
+		}
+	}
+	e.Eventually("it says that the API server is unavailable", says("The API server is unavailable"))
+	time.Sleep(3 * time.Second) // every informer tries again
+	cut = forward(t, address, server.Host)
+	defer cut()
+	e.Eventually("and that it is back", says("The API server is available again"))
+	e.Must(replica.Stop())
+	for _, line := range replica.Log() {
+		if strings.Contains(line, `"level":"error"`) && !strings.Contains(line, "The API server is unavailable") {
+			t.Errorf("in an outage, the log repeats: %s", line)
+		}
+	}
 }
 
-// forward connects clients of a listener to a server until the listener closes.
-func forward(listener net.Listener, server string) {
-	for {
-		in, err := listener.Accept()
-		if err != nil {
-			return
+// forward connects clients of an address to a server until it is cut.
+func forward(t *testing.T, address, server string) (cut func()) {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
+	cluster.Must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	pipe := func(to, from net.Conn) {
+		_, _ = io.Copy(to, from)
+		_ = to.Close()
+	}
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			context.AfterFunc(ctx, func() { _ = in.Close() })
+			out, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			go pipe(in, out)
+			go pipe(out, in)
 		}
-		out, err := net.Dial("tcp", server)
-		if err != nil {
-			_ = in.Close()
-			continue
-		}
-		pipe := func(to, from net.Conn) {
-			_, _ = io.Copy(to, from)
-			_ = to.Close()
-		}
-		go pipe(in, out)
-		go pipe(out, in)
+	}()
+	return func() {
+		_ = listener.Close()
+		cancel()
 	}
 }
