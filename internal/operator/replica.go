@@ -69,6 +69,8 @@ type Replica struct {
 	// Evictions evicts pods that were due while a guard denied it, once the guard has ended. It is nil without
 	// webhooks, because no guard acts then.
 	Evictions *eviction.Reconciler
+	// Denials reports denials of the guard's webhook. It is nil without webhooks, too.
+	Denials *webhook.Reporter
 	// Monitor checks whether the API server calls the guard's webhook.
 	Monitor *webhook.Monitor
 	Escapes *node.Escapes
@@ -149,8 +151,9 @@ func (r *Replica) addEvictionGuard(o *Options, synced func() bool) {
 		Finished: func(node string) { r.nodesQueue.Add(node) },
 	}
 	r.Nodes.Evicted = r.Evictions.Evicted
+	r.Denials = webhook.NewReporter(env.Live, env.Recorder, env.Clock)
 	r.Webhooks = append(r.Webhooks, &webhook.Handler{
 		Nodes: env.Cache, Rules: r.Rules.Set, Synced: synced, Users: o.Webhooks.GuardUsers, Namespace: o.Namespace,
-		Recorder: env.Recorder, Clock: env.Clock,
+		Reporter: r.Denials, Clock: env.Clock,
 	})
 }

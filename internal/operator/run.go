@@ -209,6 +209,9 @@ func (r *Replica) addToManager(_ context.Context, mgr manager.Manager, o *Option
 	if err := mgr.Add(r.Monitor); err != nil {
 		return fmt.Errorf("adding the monitor of the eviction guard's webhook: %w", err)
 	}
+	if err := mgr.Add(admission.EveryReplica(r.Denials.Run)); err != nil {
+		return fmt.Errorf("adding the reporter of the eviction guard's denials: %w", err)
+	}
 	return nil
 }
 

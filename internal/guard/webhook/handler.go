@@ -14,10 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/nodegate/nodegate/internal/guard"
@@ -39,12 +37,10 @@ type Handler struct {
 	Users []string
 	// Namespace is the operator's own namespace.
 	Namespace string
-	// Recorder records events on pods, nodes and rules.
-	Recorder events.EventRecorder
+	// Reporter reports denials.
+	Reporter *Reporter
 	// Clock tells the time.
 	Clock clock.PassiveClock
-
-	reported reported
 }
 
 // Path implements admission.Handler.
@@ -74,7 +70,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	d := guard.Decide(&guard.Request{
 		User: req.UserInfo.Username, Pod: pod, Node: node, Rules: rules, Namespace: h.Namespace, Now: h.Clock.Now(),
 	})
-	return h.answer(ctx, &req, pod, node, &d)
+	return h.answer(&req, pod, node, &d)
 }
 
 // isDeletion reports whether the request deletes a pod.
@@ -86,18 +82,17 @@ func isDeletion(req *admission.Request) bool {
 
 func guards(rule *ruleset.Rule) bool { return rule.Spec.EvictionGuard != nil }
 
-// answer makes the response. It logs the decision, counts it and emits events, except for a server-side dry run.
-func (h *Handler) answer(ctx context.Context, req *admission.Request, pod *corev1.Pod, node *corev1.Node,
+// answer makes the response. It counts and reports the decision, except for a server-side dry run.
+func (h *Handler) answer(req *admission.Request, pod *corev1.Pod, node *corev1.Node,
 	d *guard.Decision) admission.Response {
 	response := admission.Allowed("")
 	dryRun := req.DryRun != nil && *req.DryRun
 	if d.Rule != nil {
 		response = admission.Denied(d.Message)
 		if !dryRun {
-			log.FromContext(ctx).Info("Denied the eviction of a pod", "user", req.UserInfo.Username, "pod",
-				pod.Namespace+"/"+pod.Name,
-				"node", node.Name, "rule", d.Rule.Name, "until", d.Hold.Until, "late", d.Late)
-			h.announce(pod, node, d)
+			denials.WithLabelValues(d.Rule.Name).Inc()
+			h.Reporter.add(denial{user: req.UserInfo.Username, pod: pod, node: node, rule: d.Rule, message: d.Message,
+				hold: d.Hold, late: d.Late})
 		}
 	}
 	if len(d.Rehearsed) > 0 {
@@ -105,7 +100,8 @@ func (h *Handler) answer(ctx context.Context, req *admission.Request, pod *corev
 		for _, r := range d.Rehearsed {
 			names = append(names, r.Name)
 			if !dryRun {
-				h.announceRehearsal(pod, node, r)
+				rehearsals.WithLabelValues(r.Name).Inc()
+				h.Reporter.add(denial{pod: pod, node: node, rule: r})
 			}
 		}
 		response = response.WithWarnings(fmt.Sprintf("nodegate: pod %s/%s is on node %s, which is not ready: %s is in "+

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -22,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -54,6 +56,26 @@ func (n nodes) List(context.Context, client.ObjectList, ...client.ListOption) er
 	panic("the webhook lists nothing")
 }
 
+// pods are the pods of the API server: so many guarded ones.
+type pods int
+
+func (p pods) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	panic("the operator may not get pods")
+}
+
+func (p pods) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	o := (&client.ListOptions{}).ApplyOptions(options)
+	for i := range int(p) {
+		pod := guarded(i)
+		has := fields.Set{"metadata.name": pod.Name, "spec.nodeName": pod.Spec.NodeName}
+		if pod.Namespace == o.Namespace && o.FieldSelector.Matches(has) {
+			found := list.(*corev1.PodList) //nolint:errcheck,forcetypeassert // nothing else is listed
+			found.Items = append(found.Items, *pod)
+		}
+	}
+	return nil
+}
+
 // world is the handler with one node, which is lost, and one rule, which guards it.
 type world struct {
 	*Handler
@@ -78,9 +100,20 @@ func newWorld(change ...func(*build.RuleWrapper)) *world {
 	w.Handler = &Handler{
 		Nodes: nodes{"n1": lost}, Rules: func() *ruleset.Set { return set }, Synced: func() bool { return w.synced },
 		Users:     guard.DefaultUsers(),
-		Namespace: "nodegate-system", Recorder: w.recorder, Clock: w.clock,
+		Namespace: "nodegate-system", Reporter: NewReporter(pods(20), w.recorder, w.clock), Clock: w.clock,
 	}
 	return w
+}
+
+// reports waits until all denials are reported, and returns the events. Call it in a bubble, once.
+func (w *world) reports(t *testing.T) (all []string) {
+	t.Helper()
+	go func() { _ = w.Reporter.Run(t.Context()) }()
+	time.Sleep(time.Hour)
+	for len(w.recorder.Events) > 0 {
+		all = append(all, <-w.recorder.Events)
+	}
+	return all
 }
 
 func deletion(t testing.TB, pod *corev1.Pod, change ...func(*admissionv1.AdmissionRequest)) admission.Request {
@@ -147,7 +180,7 @@ func TestHandle(t *testing.T) {
 		"a rule in dry-run": {rule: func(r *build.RuleWrapper) { r.DryRun(true) }, warns: "is in dry-run",
 			events: 2},
 	} {
-		t.Run(name, func(t *testing.T) {
+		bubble(t, name, func(t *testing.T) {
 			w := newWorld()
 			if c.rule != nil {
 				w = newWorld(c.rule)
@@ -175,12 +208,13 @@ func TestHandle(t *testing.T) {
 			if got := strings.Join(response.Warnings, ""); !strings.Contains(got, c.warns) || (got != "") != (c.warns != "") {
 				t.Errorf("warns %q, want %q", got, c.warns)
 			}
-			if got := len(w.recorder.Events); got != c.events {
+			reports := w.reports(t)
+			if got := len(reports); got != c.events {
 				t.Errorf("%d events, want %d", got, c.events)
 			}
 			reason := map[bool]string{true: "EvictionDenied", false: "EvictionWouldBeDenied"}[c.denied]
-			for len(w.recorder.Events) > 0 {
-				if got := <-w.recorder.Events; !strings.HasPrefix(got, "Warning "+reason+" ") {
+			for _, got := range reports {
+				if !strings.HasPrefix(got, "Warning "+reason+" ") {
 					t.Errorf("the event is %q, want %s", got, reason)
 				}
 			}
@@ -190,17 +224,56 @@ func TestHandle(t *testing.T) {
 
 // TestEventsAreNoFlood: the node controller tries each pod five times, and a node has many.
 func TestEventsAreNoFlood(t *testing.T) {
-	w := newWorld()
-	for range 5 {
-		for i := range 20 {
-			if w.Handle(t.Context(), deletion(t, guarded(i))).Allowed {
-				t.Fatal("allowed")
+	bubble(t, "", func(t *testing.T) {
+		w := newWorld()
+		for range 5 {
+			for i := range 20 {
+				if w.Handle(t.Context(), deletion(t, guarded(i))).Allowed {
+					t.Fatal("allowed")
+				}
 			}
 		}
+		if got := len(w.reports(t)); got != 20+1+1 {
+			t.Errorf("%d events: want one for each pod, one for the node and one for the rule", got)
+		}
+	})
+}
+
+// TestForgedReviewsAreNotReported: every client that reaches the port can send reviews.
+func TestForgedReviewsAreNotReported(t *testing.T) {
+	for name, forge := range map[string]func(*corev1.Pod){
+		"of a pod that does not exist": func(p *corev1.Pod) { p.Name = "none" },
+		"of another namespace":         func(p *corev1.Pod) { p.Namespace = "kube-system" },
+		"of a pod that was replaced":   func(p *corev1.Pod) { p.UID = "u-before" },
+		"with a name that fills the memory": func(p *corev1.Pod) {
+			p.Name = strings.Repeat("x", maxNames)
+		},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			w := newWorld()
+			pod := guarded(0)
+			forge(pod)
+			for range 2 * waiting {
+				if w.Handle(t.Context(), deletion(t, pod)).Allowed {
+					t.Fatal("allowed")
+				}
+			}
+			if got := w.reports(t); len(got) > 0 {
+				t.Errorf("reported: %q", got)
+			}
+			w.Handle(t.Context(), deletion(t, guarded(0)))
+			time.Sleep(time.Minute)
+			if got := len(w.recorder.Events); got != 3 {
+				t.Errorf("%d events about a real one, after that", got)
+			}
+		})
 	}
-	if got := len(w.recorder.Events); got != 20+1+1 {
-		t.Errorf("%d events: want one for each pod, one for the node and one for the rule", got)
-	}
+}
+
+// bubble runs a test in a bubble.
+func bubble(t *testing.T, name string, f func(*testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 }
 
 // FuzzHandle sends requests of all kinds: nothing may crash, and nothing be denied but a deletion by a guarded user.
