@@ -39,12 +39,14 @@ func TestAnAgentThatStarts(t *testing.T) {
 	a.Is(t, 200, true, "")
 }
 
-// TestOnlyBalancersMayAsk: --allow-from is for the balancers' ports. Metrics are for others.
+// TestOnlyBalancersMayAsk: --allow-from is for the balancers' ports. Metrics are for others, and have a flag of their
+// own.
 func TestOnlyBalancersMayAsk(t *testing.T) {
 	ports, err := cluster.TakePorts(1)
 	cluster.Must(t, err)
 	a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig=/nonexistent",
-		"--allow-from=127.0.0.8/31,::1/128", "--agent-check-port", fmt.Sprint(ports[0]))
+		"--allow-from=127.0.0.8/31,::1/128", "--agent-check-port", fmt.Sprint(ports[0]),
+		"--metrics-allow-from=127.0.0.1/32,127.0.0.7/32")
 	ask := func(from, server, request string) string {
 		t.Helper()
 		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", a.Addresses[server])
@@ -65,8 +67,12 @@ func TestOnlyBalancersMayAsk(t *testing.T) {
 		if got := ask(from, "agent-check", ""); got != want[1] {
 			t.Errorf("the agent-check from %s: %q", from, got)
 		}
+		metrics := map[bool]string{true: "HTTP/1.0 200 OK"}[from == "127.0.0.7"]
+		if got := ask(from, "metrics", "GET /metrics HTTP/1.0\r\n\r\n"); got != metrics {
+			t.Errorf("/metrics from %s: %q", from, got)
+		}
 	}
-	if n := a.Metric(t, `node_readiness_agent_connections_refused_total{reason="address"}`); n != 4 {
+	if n := a.Metric(t, `node_readiness_agent_connections_refused_total{reason="address"}`); n != 7 {
 		t.Errorf("%v refusals are counted", n)
 	}
 }

@@ -45,6 +45,7 @@ type options struct {
 	health healthOptions
 
 	metricsAddress, probeAddress string
+	metricsAllowFrom             networks
 
 	reporter    *probes.Reporter // from environment variables only; nil: the agent is no reporter
 	impersonate bool
@@ -130,6 +131,8 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.logLevel, "log-level", "info", "error, warn, info or debug. Environment: LOG_LEVEL, or else RUST_LOG.")
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", ":9445",
 		"Address of /metrics. 0 turns it off. Environment: METRICS_BIND_ADDRESS.")
+	fs.Var(&o.metricsAllowFrom, "metrics-allow-from", "Networks (CIDR) of the clients of /metrics, such as that of "+
+		"Prometheus. The agent closes other connections at once. Default: all addresses.")
 	fs.StringVar(&o.probeAddress, "health-probe-bind-address", "0", "Address of /livez and /readyz, for the kubelet. On "+
 		"127.0.0.1, other machines cannot reach it. 0 turns them off.")
 	o.health.bind(fs)

@@ -213,7 +213,8 @@ func (a *agent) start(ctx context.Context) error {
 		{"agent-check", "--agent-check-port", a.health.listenAddress(a.health.agentCheckPort), a.health.agentCheckPort != 0,
 			a.health.allowFrom, a.handler.ServeAgentCheck},
 		{"probes", "--health-probe-bind-address", a.probeAddress, a.probeAddress != "0", nil, a.serveHTTP(a.kubeletProbes())},
-		{"metrics", "--metrics-bind-address", a.metricsAddress, a.metricsAddress != "0", nil, a.serveHTTP(a.operations())},
+		{"metrics", "--metrics-bind-address", a.metricsAddress, a.metricsAddress != "0", a.metricsAllowFrom,
+			a.serveHTTP(a.operations())},
 	}
 	for _, s := range servers {
 		if !s.on {
