@@ -7,7 +7,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -35,8 +37,9 @@ import (
 //	        released, overridden or in maintenance: the annotation is removed
 //
 // The limits count intentions. The write of an intention names the resource version of the rule, so that of two leaders
-// one succeeds, and an edit of the rule is never overlooked. If the operator is killed after that write, or the act
-// fails, the same node may be handed over later: its intention is written again with the new time, and counts once.
+// one succeeds, and an edit of the rule is never overlooked. If the operator is killed after that write, or the outcome
+// of the act is unknown, the same node may be handed over later: its intention is written again with the new time, and
+// counts once. If the API server refuses the act, the intention is taken out again.
 //
 // Each act names the resource version of what it changes, as it was when the node was found to be idle and not ready.
 
@@ -89,7 +92,7 @@ func (r *Reconciler) replace(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 		return conflictDelay, nil
 	case err != nil:
 		s.problem = err.Error()
-	default:
+	case tried, len(r.Fleet.Expired(rule.UID)) == 0: // else the limits allow no node, and the problem stays
 		s.problem = ""
 	}
 	if s.problem != before && err != nil {
@@ -183,10 +186,18 @@ func (r *Reconciler) handOver(ctx context.Context, rule *v1alpha1.NodeReadinessR
 	if !r.Expired(ctx, node, compiled) {
 		return false, nil
 	}
+	before := rule.Status.Replacements
 	if err := r.intend(ctx, rule, node, method); err != nil {
 		return false, err
 	}
 	if err := act(); err != nil {
+		if refused(err) {
+			rule.Status.Replacements = before
+			if e := r.Client.Status().Update(ctx, rule); e != nil {
+				log.FromContext(ctx).Error(e, "A node counts as handed over, although that was refused", "node", node.Name)
+			}
+			statusWrites.Inc()
+		}
 		if !apierrors.IsConflict(err) {
 			replacements.WithLabelValues(rule.Name, string(method), "failed").Inc()
 		}
@@ -197,6 +208,16 @@ func (r *Reconciler) handOver(ctx context.Context, rule *v1alpha1.NodeReadinessR
 	r.Recorder.Eventf(node, rule, corev1.EventTypeWarning, reasonHandedOver, actionReplace,
 		"Rule %s hands the node over for replacement, because it was not ready in time: %s", rule.Name, how)
 	return true, nil
+}
+
+// refused reports whether the API server has certainly not done what it was asked for. After a timeout that is unknown.
+func refused(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
 }
 
 // intend writes to the rule's status that a node is about to be handed over. This comes before the act.

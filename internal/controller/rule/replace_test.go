@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,6 +60,8 @@ type provider struct {
 	handed map[types.UID]time.Time
 	// unreadable: pods cannot be listed.
 	unreadable bool
+	// refuses is the answer to a patch of a node.
+	refuses error
 }
 
 var providers atomic.Int32
@@ -127,6 +130,13 @@ func (p *provider) start() {
 				return errors.New("pods cannot be listed")
 			}
 			return c.List(ctx, l, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch,
+			opts ...client.PatchOption) error {
+			if _, node := o.(*corev1.Node); node && p.refuses != nil {
+				return p.refuses
+			}
+			return c.Patch(ctx, o, patch, opts...)
 		},
 	})
 	p.rules = &Reconciler{Client: c, Live: c, Fleet: f, Recorder: p.events, Clock: p.clock, Expired: p.nodes.Expired}
@@ -317,6 +327,19 @@ var _ = Describe("Nodes that never become ready", func() {
 			p.edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.Suspend = true })
 		}, func(p *provider) { p.edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.Suspend = false }) }),
 	)
+
+	It("count only if they may have been handed over, and a failure is shown before the limits", func(
+		ctx context.Context) {
+		p := newProvider(ctx, markKey, 4)
+		p.refuses = apierrors.NewForbidden(corev1.Resource("nodes"), "x", errors.New("a policy refuses the annotation"))
+		p.play(9)
+		Expect(p.read().Status.Replacements).To(BeNil(), "refused")
+		Expect(p.condition()).To(HaveField("Reason", ReasonReplaceFailed))
+		p.refuses = apierrors.NewInternalError(errors.New("no answer"))
+		p.play(9)
+		Expect(p.read().Status.Replacements.Last).To(HaveLen(3), "unknown outcomes")
+		Expect(p.condition()).To(HaveField("Reason", ReasonReplaceFailed))
+	})
 
 	It("lose the annotation when they are released after all, or are in maintenance", func(ctx context.Context) {
 		p := newProvider(ctx, markKey, 2)

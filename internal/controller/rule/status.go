@@ -243,12 +243,12 @@ func replacingCondition(m *fleet.Material, exhausted bool, set setter) {
 		set(v1alpha1.ConditionReplacing, false, ReasonSuspended, "The rule is suspended: it hands no node over")
 	case m.Rule.Mode != ruleset.Enforced:
 		set(v1alpha1.ConditionReplacing, false, ReasonNotInForce, "The rule is frozen: it hands no node over")
+	case m.ReplaceProblem != "":
+		set(v1alpha1.ConditionReplacing, false, ReasonReplaceFailed, "A node could not be handed over: %s", m.ReplaceProblem)
 	case exhausted:
 		set(v1alpha1.ConditionReplacing, false, ReasonExhausted, "The rule handed over %d nodes in a row, and no node "+
 			"became ready: what nodes start with is probably broken, such as their image. It hands over no further node until "+
 			"a node becomes ready, or the rule is edited", v1alpha1.MaxReplacementsInARow)
-	case m.ReplaceProblem != "":
-		set(v1alpha1.ConditionReplacing, false, ReasonReplaceFailed, "A node could not be handed over: %s", m.ReplaceProblem)
 	default:
 		set(v1alpha1.ConditionReplacing, true, ReasonReplacing,
 			"Nodes that never become ready are handed over for replacement, at most %d in an hour",

@@ -33,14 +33,14 @@ func (x *explainer) replacement() string {
 	}
 	a := gate.AllowanceOf(spec.Replace, rule.Status.Replacements, rule.Generation, x.node.UID, x.Now)
 	switch c := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionReplacing); {
+	case c != nil && c.Reason == "ReplacementFailed":
+		return "not handed over for replacement yet: " + c.Message
 	case a.Exhausted:
 		return fmt.Sprintf("not handed over for replacement: %d nodes in a row were, and no node became ready "+
 			"(ReplacementsExhausted)", v1alpha1.MaxReplacementsInARow)
 	case a.Next.After(x.Now):
 		return fmt.Sprintf("the next node may be handed over for replacement in %s (maxPerHour: %d)",
 			duration.HumanDuration(a.Next.Sub(x.Now)), spec.Replace.PerHour())
-	case c != nil && c.Reason == "ReplacementFailed":
-		return "not handed over for replacement yet: " + c.Message
 	}
 	return "may be handed over for replacement now, if it runs only DaemonSet and static pods"
 }

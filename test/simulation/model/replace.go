@@ -59,6 +59,7 @@ func (m *Model) intends(was, is *rule, v *View) {
 		status := is.Status
 		is = &rule{Metadata: shown.Metadata, Spec: shown.Spec, Status: status}
 	}
+	h.takesBack(was.Status.Replacements.Last, is.Status.Replacements.Last)
 	before := map[replacement]bool{}
 	for _, r := range was.Status.Replacements.Last {
 		before[r] = true
@@ -66,6 +67,31 @@ func (m *Model) intends(was, is *rule, v *View) {
 	for _, r := range is.Status.Replacements.Last {
 		if !before[r] && r.Generation == is.Metadata.Generation && v != nil && r.Time.Add(time.Second).After(v.Now) {
 			m.intended(is, &r, h, v)
+		}
+	}
+}
+
+// takesBack notes the end of an intention that was refused: without a new one, the last one of a node is no longer
+// there, or is again the one before.
+func (h *ruleHistory) takesBack(was, is []replacement) {
+	former := map[string]replacement{}
+	for _, r := range was {
+		former[r.NodeUID] = r
+	}
+	now := map[string]replacement{}
+	for _, r := range is {
+		if of, known := former[r.NodeUID]; !known || r.Time.After(of.Time) {
+			return
+		}
+		now[r.NodeUID] = r
+	}
+	for uid, r := range former {
+		handed := h.handed[uid]
+		if of, known := now[uid]; !known && handed.claim == "" {
+			delete(h.handed, uid)
+		} else if known && of.Time.Before(r.Time) {
+			handed.at, handed.generation = of.Time, of.Generation
+			h.handed[uid] = handed
 		}
 	}
 }
