@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -90,6 +91,31 @@ var _ = Describe("why", func() {
 		}).Should(Succeed())
 	})
 
+	It("reads no more than the ClusterRole plugin-viewer allows", func(ctx context.Context) {
+		node(ctx, "looked-at")
+		create(ctx, network("looked-at", "looked-at").
+			Evidence(v1alpha1.Requirement{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system",
+				Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}}}).
+			Evidence(v1alpha1.Requirement{Name: "ebs",
+				CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}}).Obj())
+		text, err := os.ReadFile("../../config/rbac/plugin_viewer_role.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		role := &rbacv1.ClusterRole{}
+		Expect(yaml.UnmarshalStrict(text, role)).To(Succeed())
+		role.Name = "looker"
+		create(ctx, role)
+		create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: role.Name, APIGroup: rbacv1.GroupName}}})
+		for _, args := range [][]string{{"why", "looked-at"}, {"timeline", "looked-at"}, {"get", "nodes"}, {"status"},
+			{"simulate"}, {"lint", "--live"}, {"version"}} {
+			Eventually(func(g Gomega) { // the API server takes a moment to see the permissions
+				_, out, err := nodegate(ctx, append(args, "--as", role.Name)...)
+				g.Expect(out + err).NotTo(Or(ContainSubstring("forbidden"), ContainSubstring("cannot be read")))
+			}).Should(Succeed(), "%s", args)
+		}
+	})
+
 	DescribeTable("says what to do about", func(ctx context.Context, says string, args ...string) {
 		code, out, err := nodegate(ctx, args...)
 		Expect(code).To(Equal(1))
@@ -100,7 +126,7 @@ var _ = Describe("why", func() {
 		Entry("an unknown node", `nodes "nope" not found`, "why", "nope"),
 		Entry("an unknown rule", `nodereadinessrules.readiness.node.x-k8s.io "nope" not found`, "pause", "nope", "-y"),
 		Entry("a timeline of two nodes", "exactly one node name is required", "timeline", "x", "y"),
-		Entry("missing permissions", "ask your cluster administrator for the missing permission", "why", "x", "--as",
+		Entry("missing permissions", "ask your cluster administrator for the ClusterRole nodegate-plugin-viewer", "why", "x", "--as",
 			"guest"),
 		Entry("an unknown context", `context "nope" does not exist`, "why", "x", "--context", "nope"),
 		Entry("an unreachable server", "the server cannot be reached", "why", "x", "--server", "https://127.0.0.1:1"),

@@ -68,6 +68,26 @@
 {{- end }}
 {{- end }}
 
+{{/* Refuses values that contradict each other. */}}
+{{- define "nodegate.checkContradictions" -}}
+{{- if not .Values.webhooks.enabled }}
+{{- if .Values.podAdmission.enabled }}
+{{- fail "podAdmission.enabled: needs webhooks.enabled=true" }}
+{{- end }}
+{{- if eq .Values.nodeAdmission.engine "webhook" }}
+{{- fail "nodeAdmission.engine: webhook needs webhooks.enabled=true" }}
+{{- end }}
+{{- end }}
+{{- $taken := dict }}
+{{- range $name := list "port" "agentCheckPort" "metricsPort" "probePort" }}
+{{- $port := get $.Values.agent $name | toString }}
+{{- if and (not (has $port (list "" "0" "<nil>"))) (hasKey $taken $port) }}
+{{- fail (printf "agent.%s: %s is the port of agent.%s, too" $name $port (get $taken $port)) }}
+{{- end }}
+{{- $_ := set $taken $port $name }}
+{{- end }}
+{{- end }}
+
 {{/* Refuses a first install beside a running Node Readiness Controller, which renews its lease. Offline there are no leases. */}}
 {{- define "nodegate.checkIncumbent" -}}
 {{- if .Release.IsInstall }}

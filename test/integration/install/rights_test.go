@@ -127,13 +127,22 @@ func allowed(t *testing.T, user, ns string) map[string][]string {
 
 // TestUserRoles: what the roles for people allow.
 func TestUserRoles(t *testing.T) {
+	read := []string{"get", "list", "watch"}
 	for role, want := range map[string]map[string][]string{
-		"viewer": {rules: {"get", "list", "watch"}, rulesStatus: {"get"}},
+		"viewer": {rules: read, rulesStatus: {"get"}},
 		"editor": {rules: {"create", "delete", "get", "list", "patch", "update", "watch"}, rulesStatus: {"get"}},
 		"admin": {rules: {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
 			rulesStatus: {"get", "patch", "update"}},
+		"plugin-viewer": {rules: read, "nodes": read, "pods": read, "events": read, "daemonsets.apps": read,
+			"deployments.apps": read, "csinodes.storage.k8s.io": read, "resourceslices.resource.k8s.io": read,
+			"leases.coordination.k8s.io": read, "customresourcedefinitions.apiextensions.k8s.io": read},
+		"plugin-editor": {rules: {"patch"}, "nodes": {"patch"}},
 	} {
-		bind(t, "nodegate-nodereadinessrule-"+role, rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: role})
+		name := "nodegate-nodereadinessrule-" + role
+		if strings.HasPrefix(role, "plugin-") {
+			name = "nodegate-" + role
+		}
+		bind(t, name, rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: role})
 		NewWithT(t).Eventually(func() string { return cmp.Diff(want, permissions(t, role)) }).
 			WithTimeout(cluster.Limit).Should(BeEmpty(), role)
 	}
