@@ -165,6 +165,9 @@ func New(now func() time.Time, d *Definition) *Server {
 	return s
 }
 
+// Version is the version of the last write.
+func (s *Server) Version() int64 { return s.version }
+
 // Get is an object, nil if there is none.
 func (s *Server) Get(k Kind, key string) *Object { return s.shown(s.objects[k][key]) }
 

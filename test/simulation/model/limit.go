@@ -36,6 +36,7 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 			claimed++
 		}
 	}
+	m.first(shown, r, v)
 	if v.share(r) {
 		return true
 	}
@@ -43,6 +44,26 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 		"rule %s claims %d nodes in service of %d, by node %s",
 		r.Metadata.Name, claimed, all, shown.Metadata.Name)
 	return true
+}
+
+// first: of the nodes that wait for the limit, the one that has been unready for longest is held first.
+func (m *Model) first(shown *node, r *rule, v *View) {
+	mine := &m.node(shown.Metadata.UID).under(r.Metadata.UID).observed
+	since := latest(mine.from, mine.yes, mine.unsure)
+	for n := range each[node](v.Nodes) {
+		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
+		o := &u.observed
+		if n.Metadata.UID == shown.Metadata.UID || u.waits != v.Process || n.claim(r.Metadata.UID) != "" ||
+			!u.waited.Equal(latest(o.from, o.yes, o.unsure)) || n.override() != "" || n.Spec.Unschedulable ||
+			!r.Spec.NodeSelector.matches(n.Metadata.Labels) || o.generation != r.Metadata.Generation ||
+			!r.timed(n, no) || !r.timed(shown, no) ||
+			m.Skewed(n.Metadata.Name) || m.Skewed(shown.Metadata.Name) || mine.yes.IsZero() || o.yes.IsZero() ||
+			m.holds(n, r, v, false) != no {
+			continue
+		}
+		m.check("first", !since.Add(-slack).After(u.waited), "rule %s holds node %s, and node %s has been unready for longer",
+			r.Metadata.Name, shown.Metadata.Name, n.Metadata.Name)
+	}
 }
 
 // share reports whether a limit is a percentage of a number that may include nodes that are gone.

@@ -7,6 +7,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -15,6 +16,8 @@ type View struct {
 	// Process tells processes apart, also those of one replica; 0: at rest. Started is when it started.
 	Process int
 	Started time.Time
+	// Leader is the process that leads, at a quiet moment.
+	Leader int
 	// Now is its time.
 	Now time.Time
 	// Nodes are those of its cache, by name; Rules are those that its handler has heard of.
@@ -36,9 +39,10 @@ type View struct {
 }
 
 // Predicates are all predicates. One that is never decisive in many stories is not tested.
-var Predicates = []string{"blamed", "booting", "closed", "completes", "evicted", "evicts", "frozen", "gone",
-	"keeps", "labelled", "left", "limit", "marked", "marker", "opened", "ours", "overruled", "published", "replaces",
-	"room", "spared", "stands", "status", "taints", "watched"}
+var Predicates = []string{"admits", "announced", "blamed", "booting", "closed", "completes", "denies", "evicted",
+	"evicts", "first", "frozen", "gone", "keeps", "labelled", "left", "limit", "marked", "marker", "opened", "ours",
+	"overruled", "published", "replaces", "room", "spared", "spares", "stands", "status", "taints", "value", "watched",
+	"windows"}
 
 // Model judges a story.
 type Model struct {
@@ -49,6 +53,9 @@ type Model struct {
 	// Starts is how many starts of nodes the operator may have counted at the end, by rule. A rule that was created again
 	// under the same name is not among them.
 	Starts map[string]int
+
+	// Skewed reports whether the clock of a node is wrong.
+	Skewed func(name string) bool
 
 	now   func() time.Time
 	nodes map[string]*nodeHistory // by UID
@@ -77,10 +84,19 @@ type underRule struct {
 	served  bool // claimed while in service by its age and its pods
 	used    bool // the claim used the limit
 	forced  bool // the claim was made for an override
+	free    bool // the claim was made while the node was cordoned
 	busy    bool // it was busy when existingNodes: Idle was decided
 	seen    bool // its record had a boot ID before the last boot
 	records int  // how often a record of the rule was removed
 	claimer int  // the process that claimed
+
+	observed   observed
+	claimed    time.Time // when the rule claimed the node last
+	passed     time.Time // when a timeout let it pass
+	overridden bool      // it ever was
+	unmatched  bool      // the rule has not selected it in the meantime
+	waits      int       // the process that was at rest while the node waited for the limit
+	waited     time.Time // since when it had not been ready then
 }
 
 func (h *nodeHistory) under(uid string) *underRule {
@@ -102,8 +118,8 @@ type ruleHistory struct {
 
 // New is the model of a story that starts.
 func New(now func() time.Time) *Model {
-	return &Model{Decisive: map[string]int{}, now: now, nodes: map[string]*nodeHistory{},
-		rules: map[string]*ruleHistory{}}
+	return &Model{Decisive: map[string]int{}, now: now, Skewed: func(string) bool { return false },
+		nodes: map[string]*nodeHistory{}, rules: map[string]*ruleHistory{}}
 }
 
 // Fail notes a violation.
@@ -152,7 +168,8 @@ func (m *Model) Actor(d Document) {
 	h := m.node(n.Metadata.UID)
 	claimed := n.claims()
 	for _, t := range n.Spec.Taints {
-		if !claimed[t.id()] && (h.last == nil || !h.last.has(t.id())) {
+		if !claimed[t.id()] && (h.last == nil || !h.last.has(t.id())) ||
+			h.last != nil && h.last.has(t.id()) && !slices.Contains(h.last.Spec.Taints, t) {
 			h.foreign[t.id()] = true
 		}
 	}

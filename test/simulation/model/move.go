@@ -17,7 +17,7 @@ import (
 func (m *Model) Move(kind string, before, after Document, v *View) {
 	switch kind {
 	case "pods":
-		m.evicted(before, after)
+		m.evicted(before, after, v)
 	case "nodeclaims":
 		m.takes(before, after, v)
 	}
@@ -59,6 +59,11 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 	case had == "" && has != "":
 		m.closed(shown, r, v)
 		u.claimer, u.forced = v.Process, shown.override() == "Hold"
+		u.claimed, u.passed = v.Now.Truncate(time.Second), time.Time{}
+		u.free = shown.Spec.Unschedulable
+		if m.inService(shown, r) == yes && u.opened && shown.override() == "" && !shown.has(has) {
+			m.window(was, shown, r, v, r.Spec.Stabilization.UnreadySeconds, yes)
+		}
 		h.last = is
 		if !was.has(has) || v.claimedByAnother(shown, uid, has) { // else it is adopted
 			m.booting(shown, r, v)
@@ -67,7 +72,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 			u.used = m.limit(shown, r, v)
 		}
 	case had != "" && has == "":
-		m.opened(shown, r, v)
+		m.opened(was, is, shown, r, v)
 	case has == "" && was.Metadata.Annotations[r.key()] == "" && is.Metadata.Annotations[r.key()] != "" &&
 		r.Spec.ExistingNodes == "Idle" && m.holds(shown, r, v, true) == no:
 		u.busy = v.busy(shown)
@@ -102,7 +107,8 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		!was.marked(r) && is.marked(r) {
 		if r.Spec.NodeSelector.matches(shown.Metadata.Labels) && shown.override() == "" {
 			holds := m.holds(shown, r, v, true)
-			u.opened, u.perhaps = u.opened || holds == yes, u.perhaps || holds == unknown
+			surely := r.Spec.Stabilization.ReadySeconds == 0 || !is.record(uid).Released.IsZero() || is.marked(r)
+			u.opened, u.perhaps = u.opened || holds == yes && surely, u.perhaps || holds == unknown || holds == yes && !surely
 		}
 	}
 }
@@ -283,7 +289,7 @@ func (m *Model) completes(was, is, shown *node, r *rule, v *View) {
 }
 
 // opened: a claim that is withdrawn has a cause in what the replica was shown.
-func (m *Model) opened(shown *node, r *rule, v *View) {
+func (m *Model) opened(was, is, shown *node, r *rule, v *View) {
 	rh := m.rules[r.Metadata.UID]
 	released := r.Spec.Timeout.Action == "Release" && r.Spec.Timeout.Seconds > 0
 	switch {
@@ -296,11 +302,20 @@ func (m *Model) opened(shown *node, r *rule, v *View) {
 	case v.edited(r, 0), shown.record(r.Metadata.UID).Passed:
 		return
 	case released:
-		record, after := shown.record(r.Metadata.UID), time.Duration(r.Spec.Timeout.Seconds)*time.Second
-		if record.Since.IsZero() || !v.Now.Before(record.Since.Add(after)) {
+		u := m.node(shown.Metadata.UID).under(r.Metadata.UID)
+		if u.claimed.IsZero() || !v.Now.Before(u.claimed.Add(time.Duration(r.Spec.Timeout.Seconds)*time.Second)) {
+			if m.holds(shown, r, v, false) == no {
+				u.passed = m.now()
+			}
 			return
 		}
 	}
-	m.check("opened", m.holds(shown, r, v, false) != no, "rule %s does not hold on node %s, and releases it",
-		r.Metadata.Name, shown.Metadata.Name)
+	holds := m.holds(shown, r, v, false)
+	m.check("opened", holds != no, "rule %s does not hold on node %s, and releases it", r.Metadata.Name,
+		shown.Metadata.Name)
+	m.window(was, shown, r, v, r.Spec.Stabilization.ReadySeconds, no)
+	if key := r.Spec.CompletionAnnotation; key != "" && holds == yes {
+		m.check("announced", is.Metadata.Annotations[key] != "", "rule %s releases node %s, and does not set %s",
+			r.Metadata.Name, shown.Metadata.Name, key)
+	}
 }

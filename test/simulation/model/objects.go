@@ -146,8 +146,11 @@ type spec struct {
 			MaxPerHour int
 		}
 	}
-	Publish         struct{ ConditionType string }
-	DryRun, Suspend bool
+	Publish       struct{ ConditionType string }
+	EvictionGuard *struct{ MaxHoldSeconds int }
+
+	CompletionAnnotation string
+	DryRun, Suspend      bool
 }
 
 func (s *spec) bootstrap() bool { return s.EnforcementMode == "bootstrap-only" }
@@ -160,7 +163,7 @@ type rule struct {
 	Status   struct {
 		ObservedGeneration int64
 		Conditions         []condition
-		Nodes              struct{ Matched, Held, Pending int }
+		Nodes              struct{ Matched, Ready, Held, Exempt, Failed, Pending int }
 		InForce            struct{ Since time.Time }
 		Replacements       struct{ Last []replacement }
 	}
@@ -183,6 +186,7 @@ const (
 	markerPrefix = "readiness.k8s.io/bootstrap-completed-"
 	override     = "readiness.node.x-k8s.io/override"
 	maintenance  = "readiness.node.x-k8s.io/maintenance"
+	unreachable  = "node.kubernetes.io/unreachable"
 )
 
 // record is of the operator's annotation what the documentation promises.

@@ -9,26 +9,28 @@ import (
 )
 
 // Rest judges the end of a story, when everything has come to rest.
-func (m *Model) Rest(nodes, rules, pods, claims []Document) {
-	v := &View{Now: m.now(), Nodes: named(nodes), Rules: named(rules), Claims: named(claims), Running: pods,
-		Pods: map[string][]Document{}}
-	for r := range each[rule](v.Rules) {
-		for i := range r.Spec.Requirements {
-			if p := r.Spec.Requirements[i].Pods; p != nil {
-				v.Pods[p.watch()] = slices.DeleteFunc(slices.Clone(pods), func(d Document) bool {
-					return !p.Selector.matches(read[pod](d).Metadata.Labels)
-				})
-			}
-		}
+func (m *Model) Rest(v *View) {
+	v.Process = 0
+	m.Quiet(v)
+	for n := range each[node](v.Nodes) {
+		m.restPublished(n, v)
 	}
+	for r := range each[rule](v.Rules) {
+		m.restReplaced(r, v)
+	}
+	m.restPods(v)
+	m.restStarts(v)
+}
+
+// Quiet judges a moment at which everything is delivered and answered, and a leader runs: what is due has happened.
+func (m *Model) Quiet(v *View) {
 	for n := range each[node](v.Nodes) {
 		m.restNode(n, v)
 	}
 	for r := range each[rule](v.Rules) {
 		m.restRule(r, v)
 	}
-	m.restPods(v)
-	m.restStarts(v)
+	m.know(v)
 }
 
 // named are objects by their names.
@@ -71,12 +73,11 @@ func (m *Model) restNode(n *node, v *View) {
 	claimed := n.claims()
 	for key := range sorted(n.Metadata.Annotations) {
 		for _, prefix := range []string{recordPrefix, markerPrefix} {
-			if uid, ok := strings.CutPrefix(key, prefix); ok {
+			if uid, ok := strings.CutPrefix(key, prefix); ok && (prefix == recordPrefix || v.Process == 0) {
 				m.check("left", v.knows(uid), "node %s has annotation %s of a rule that is gone", n.Metadata.Name, key)
 			}
 		}
 	}
-	m.restPublished(n, v)
 	for id := range sorted(m.taintsOf(n, v)) {
 		want := m.taintWanted(n, id, v)
 		if want == unknown {
@@ -84,6 +85,9 @@ func (m *Model) restNode(n *node, v *View) {
 		}
 		m.check("taints", n.has(id) == (want == yes), "taint %s on node %s: %v, and a rule wants it: %s", id,
 			n.Metadata.Name, n.has(id), want)
+		if want == yes {
+			m.value(n, id, v)
+		}
 	}
 	h := m.node(n.Metadata.UID)
 	for _, t := range n.Spec.Taints {
@@ -148,18 +152,24 @@ func (m *Model) wants(n *node, r *rule, v *View) answer {
 	case s.bootstrap() && n.marked(r):
 		return no
 	}
-	holds := m.holds(n, r, v, true)
+	holds, passes := m.holds(n, r, v, true), m.passes(n, r, v)
 	switch {
-	case holds != no:
-		return map[answer]answer{yes: no, unknown: unknown}[holds]
-	case s.Suspend || n.letsPass(r):
+	case holds == unknown, holds == yes && !m.steady(n, r, yes, s.Stabilization.ReadySeconds, v):
+		return unknown
+	case holds == yes:
+		return no
+	case s.Suspend || passes == unknown:
+		return unknown
+	case passes == yes:
+		return no
+	case !m.steady(n, r, no, s.Stabilization.UnreadySeconds, v):
 		return unknown
 	case (h.occupied || m.existing(n, r) != no) && s.ExistingNodes != "" && s.ExistingNodes != "All":
 		return unknown
 	case s.rearms() && !h.boot.IsZero() && (s.MaxUnavailable != nil || s.Taint.Effect == "NoExecute"):
 		return unknown // a reboot that was found later is within the limit, and NoExecute waits until it is confirmed
-	case s.MaxUnavailable != nil && (h.occupied || h.under(r.Metadata.UID).opened || h.under(r.Metadata.UID).perhaps ||
-		m.existing(n, r) != no):
+	case s.MaxUnavailable != nil && !n.Spec.Unschedulable && (h.occupied || h.under(r.Metadata.UID).opened ||
+		h.under(r.Metadata.UID).perhaps || m.existing(n, r) != no):
 		return unknown
 	}
 	return yes
@@ -186,6 +196,9 @@ func (m *Model) existing(n *node, r *rule) answer {
 // restRule: the status counts what there is, and a deleted rule is gone.
 func (m *Model) restRule(r *rule, v *View) {
 	name := r.Metadata.Name
+	if r.Metadata.DeletionTimestamp != nil && v.Process != 0 {
+		return // it may wait for nodes
+	}
 	m.check("gone", r.Metadata.DeletionTimestamp == nil, "rule %s is deleted, and still there", name)
 	if r.Metadata.DeletionTimestamp != nil {
 		return
@@ -208,6 +221,7 @@ func (m *Model) restRule(r *rule, v *View) {
 	if v.frozen(r) == "" {
 		m.check("status", st.Nodes.Held == held, "rule %s counts %d held nodes; it claims %d", name, st.Nodes.Held, held)
 	}
+	m.counts(r, v)
 	m.check("status", st.ObservedGeneration == r.Metadata.Generation, "the status of rule %s is of generation %d",
 		name, st.ObservedGeneration)
 	if v.frozen(r) != "" {
@@ -218,7 +232,6 @@ func (m *Model) restRule(r *rule, v *View) {
 		m.check("blamed", blamed, "rule %s is frozen (%s), and its status does not say so", name, v.frozen(r))
 	}
 	m.room(r, v)
-	m.restReplaced(r, v)
 }
 
 // restMarker: a bootstrap-only rule that holds has completed.
@@ -230,36 +243,116 @@ func (m *Model) restMarker(n *node, r *rule, v *View) {
 	if n.letsPass(r) {
 		return
 	}
+	if !m.steady(n, r, yes, r.Spec.Stabilization.ReadySeconds, v) {
+		return
+	}
 	m.check("marker", n.marked(r), "rule %s holds on node %s, and has not completed it", r.Metadata.Name, n.Metadata.Name)
+}
+
+// value: a taint has the value of the only rule that ever asked for it, unless someone else has put it there.
+func (m *Model) value(n *node, id string, v *View) {
+	var of *rule
+	for _, h := range m.rules {
+		if h.taints[id] && of != nil {
+			return
+		} else if h.taints[id] {
+			of = h.last
+		}
+	}
+	at := slices.IndexFunc(n.Spec.Taints, func(t taint) bool { return t.id() == id })
+	if of == nil || at < 0 || m.node(n.Metadata.UID).foreign[id] || of.Spec.Taint.id() != id || v.frozen(of) != "" ||
+		!of.Spec.enforced() || of.Metadata.DeletionTimestamp != nil || !of.Spec.NodeSelector.matches(n.Metadata.Labels) {
+		return
+	}
+	m.check("value", n.Spec.Taints[at].Value == of.Spec.Taint.Value,
+		"taint %s of node %s has the value %q, and rule %s %q", id, n.Metadata.Name, n.Spec.Taints[at].Value,
+		of.Metadata.Name, of.Spec.Taint.Value)
+}
+
+// counts: the status of a rule counts each node that it selects once, as what it is.
+func (m *Model) counts(r *rule, v *View) {
+	c := &r.Status.Nodes
+	m.check("status", c.Ready+c.Held+c.Exempt+c.Failed+c.Pending == c.Matched && c.Failed == 0,
+		"the counts of rule %s are %+v", r.Metadata.Name, *c)
+	if v.frozen(r) != "" || !r.Spec.enforced() {
+		return
+	}
+	ready, exempt, open := 0, 0, 0
+	for n := range each[node](v.Nodes) {
+		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) || n.claim(r.Metadata.UID) != "" {
+			continue
+		}
+		switch holds := m.holds(n, r, v, true); {
+		case n.override() == "Release":
+			exempt++
+		case n.override() != "" || n.Metadata.DeletionTimestamp != nil:
+			open++
+		case r.Spec.bootstrap() && n.marked(r), holds == yes && !r.Spec.bootstrap() &&
+			m.steady(n, r, yes, r.Spec.Stabilization.ReadySeconds, v):
+			ready++
+		case holds == no && !r.Spec.bootstrap() && m.steady(n, r, no, r.Spec.Stabilization.UnreadySeconds, v):
+			exempt++
+		default:
+			open++
+		}
+	}
+	m.check("status", ready <= c.Ready && c.Ready <= ready+open && exempt <= c.Exempt && c.Exempt <= exempt+open,
+		"the counts of rule %s are %+v: %d nodes are ready, %d are exempt, and %d may be either", r.Metadata.Name, *c, ready,
+		exempt, open)
 }
 
 // room: where the limit leaves room, no node in service stays open on which the rule has not held for long.
 func (m *Model) room(r *rule, v *View) {
 	s := &r.Spec
 	if s.MaxUnavailable == nil || !s.enforced() || v.frozen(r) != "" || s.Timeout.Seconds > 0 ||
-		s.ExistingNodes != "" || s.bootstrap() {
+		s.ExistingNodes != "" || s.bootstrap() || m.vacated(r, v) {
 		return
 	}
-	claimed, all, open := 0, 0, ""
+	claimed, all := 0, 0
+	var open []*node
 	for n := range each[node](v.Nodes) {
-		used := m.node(n.Metadata.UID).under(r.Metadata.UID).used
-		if !s.NodeSelector.matches(n.Metadata.Labels) || n.Spec.Unschedulable && !used {
-			continue
-		}
-		service := m.inService(n, r)
-		if service != yes || n.override() != "" {
-			return
-		}
-		all++
+		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
+		counts := s.NodeSelector.matches(n.Metadata.Labels) && n.override() == "" && m.rebooted(n, r) != yes
 		switch {
 		case n.claim(r.Metadata.UID) != "":
-			claimed++
-		case m.holds(n, r, v, true) == no:
-			open = n.Metadata.Name
+			if !n.Spec.Unschedulable || !u.free {
+				claimed++
+			}
+		case !counts || n.Spec.Unschedulable:
+		case m.inService(n, r) != yes:
+		case m.holds(n, r, v, true) == no && m.steady(n, r, no, s.Stabilization.UnreadySeconds, v):
+			open = append(open, n)
+			all++
+		default:
+			all++
 		}
 	}
-	if open != "" {
+	for _, n := range open {
 		m.check("room", claimed >= allowed(s.MaxUnavailable, all), "rule %s leaves node %s open, and claims %d of %d",
-			r.Metadata.Name, open, claimed, all)
+			r.Metadata.Name, n.Metadata.Name, claimed, all+claimed)
+		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
+		u.waits, u.waited = v.Leader, latest(u.observed.from, u.observed.yes, u.observed.unsure)
 	}
+}
+
+// rebooted reports whether a node has rebooted under a rule that re-arms.
+func (m *Model) rebooted(n *node, r *rule) answer {
+	if r.Spec.rearms() && !m.node(n.Metadata.UID).boot.IsZero() {
+		return yes
+	}
+	return no
+}
+
+// vacated reports whether a node that used the limit of a rule is gone: its place may be taken still.
+func (m *Model) vacated(r *rule, v *View) bool {
+	there := map[string]bool{}
+	for n := range each[node](v.Nodes) {
+		there[n.Metadata.UID] = true
+	}
+	for uid, h := range m.nodes {
+		if !there[uid] && h.under(r.Metadata.UID).used {
+			return true
+		}
+	}
+	return false
 }

@@ -80,7 +80,7 @@ func (h *nodeHistory) bootedUnder(n *node, r *rule) bool {
 }
 
 // evicted: the operator deletes only pods of nodes that evict pods.
-func (m *Model) evicted(before, after Document) {
+func (m *Model) evicted(before, after Document, v *View) {
 	is, was := read[pod](after), read[pod](before)
 	if is != nil && is.Metadata.DeletionTimestamp == nil {
 		return // announced
@@ -95,8 +95,24 @@ func (m *Model) evicted(before, after Document) {
 		}
 		recently = recently || !h.evicts.IsZero() && m.now().Sub(h.evicts) < 5*time.Minute
 	}
+	if n := m.lastNamed(was.Spec.NodeName); n != nil && v != nil && was.Metadata.DeletionTimestamp == nil {
+		r := m.surelyGuards(n, v, v.Now.Add(-slack))
+		m.check("spares", r == nil, "pod %s is evicted, and node %s is guarded: %v", was.Metadata.Name, was.Spec.NodeName, r)
+	}
 	m.check("evicts", recently, "pod %s is evicted, and its node %s has no taint for that", was.Metadata.Name,
 		was.Spec.NodeName)
+}
+
+// lastNamed is the last version of the node of a name that was seen.
+func (m *Model) lastNamed(name string) *node {
+	var out *node
+	for _, h := range m.nodes {
+		if n := h.last; n != nil && n.Metadata.Name == name && (out == nil ||
+			out.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp)) {
+			out = n
+		}
+	}
+	return out
 }
 
 // restPods: where a guard has ended, no pod is left that a NoExecute taint evicts, but those that a policy protects.

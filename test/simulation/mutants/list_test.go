@@ -140,4 +140,49 @@ var mutants = []mutant{
 	}
 	return r.write(ctx, p, outcome)
 }`, "starts"},
+	{"the guard denies no eviction", `	if d.Rule != nil {
+		response = admission.Denied`, `	if d.Rule != nil && !MUTANT {
+		response = admission.Denied`, "denies"},
+	{"the operator evicts while a guard is active", `		case gate.HoldActive:
+			active = true`, `		case gate.HoldActive:
+			active = !MUTANT
+			if MUTANT {
+				ended = append(ended, rule)
+			}`, "spares"},
+	{"timeouts do not act", `	n.d.Overdue = appear || due(n.Rule.Spec.Timeout.After())`,
+		`	n.d.Overdue = !MUTANT && (appear || due(n.Rule.Spec.Timeout.After()))`, "taints|replaces"},
+	{"readySeconds are nothing", `	from := n.Verdict.Since.Add(n.Rule.Spec.ReadyWindow())
+`, `	from := n.Verdict.Since.Add(n.Rule.Spec.ReadyWindow())
+	if MUTANT {
+		from = n.Verdict.Since
+	}
+`, "windows"},
+	{"unreadySeconds are nothing", `	case !first && n.Now.Before(due):`, `	case !MUTANT && !first && n.Now.Before(due):`,
+		"windows"},
+	{"the webhook taints no node", `		if !admits(rule, old, node) {`, `		if MUTANT || !admits(rule, old, node) {`,
+		"admits"},
+	{"the webhook taints for suspended rules",
+		`	if rule.Mode != ruleset.Enforced || rule.Taint == nil || rule.Spec.NodeAdmission`,
+		`	if !MUTANT && rule.Mode != ruleset.Enforced || rule.Taint == nil || rule.Spec.NodeAdmission`, "admits|frozen"},
+	{"an edited value of a taint changes nothing",
+		`edited := b.d == oldest.d &&`,
+		`edited := !MUTANT && b.d == oldest.d &&`,
+		"value"},
+	{"the node that is first by name is held first", `		return a.since < b.since || a.since == b.since &&`,
+		`		return !MUTANT && a.since < b.since || (MUTANT || a.since == b.since) &&`, "first"},
+	{"completionAnnotation is not set", `d.Opened && !done {`, `d.Opened && !done && !MUTANT {`, "announced"},
+	{"a node that was let pass is held again", `	case n.rec.Passed:
+		return n.idle(ReasonTimedOut)`, `	case n.rec.Passed && !MUTANT:
+		return n.idle(ReasonTimedOut)`, "taints"},
+	{"cordoned nodes count", `	return !node.Spec.Unschedulable && node`,
+		`	return (MUTANT || !node.Spec.Unschedulable) && node`,
+		"room|taints|limit"},
+	{"the status counts ready nodes as exempt", `		m.Counts.Ready += number`, `		if MUTANT {
+			m.Counts.Exempt += number
+			break
+		}
+		m.Counts.Ready += number`, "status"},
+	{"the status does not count held nodes", `		m.Counts.Held += number`, `		if !MUTANT {
+			m.Counts.Held += number
+		}`, "status"},
 }

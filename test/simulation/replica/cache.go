@@ -195,7 +195,7 @@ func (s *store) relist(server *api.Server) {
 	if first && s.oldest > 0 {
 		objects, version = server.ListAt(s.kind, s.oldest), s.oldest
 	}
-	s.listed, s.cut, s.at, s.cuts = true, false, version, server.Cuts()
+	s.listed, s.cut, s.resumes, s.at, s.cuts = true, false, false, version, server.Cuts()
 	gone := maps.Clone(s.objects)
 	for _, o := range objects {
 		if s.selects != nil && !s.selects(o) {
@@ -330,6 +330,7 @@ func (r *Replica) unread(k api.Kind) error {
 		return nil
 	}
 	r.Unread--
+	r.unreadAt = r.Now()
 	r.World.Met("a live read fails", string(k))
 	return apierrors.NewInternalError(fmt.Errorf("etcd has no leader"))
 }

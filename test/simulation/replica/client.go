@@ -131,8 +131,7 @@ func (w writer) do(r api.Request, obj client.Object) error {
 		panic("a write outside of a reconciler: " + r.Name)
 	}
 	write := &Write{Request: r, Replica: w.replica, Sent: w.replica.World.Now(), task: t}
-	if rule, ok := obj.(*v1alpha1.NodeReadinessRule); r.Kind == api.Nodes || r.Kind == api.NodeClaims ||
-		ok && rule.Status.Replacements != nil {
+	if rule, ok := obj.(*v1alpha1.NodeReadinessRule); r.Kind != api.Rules || ok && rule.Status.Replacements != nil {
 		write.View = w.replica.view()
 	}
 	if !t.yield(write) {

@@ -26,11 +26,12 @@ type queue struct {
 	ready   map[reconcile.Request]bool
 	later   map[reconcile.Request]time.Time
 	working map[reconcile.Request]bool
+	failed  map[reconcile.Request]bool // to be tried again
 }
 
 func newQueue(now func() time.Time) *queue {
 	return &queue{now: now, ready: map[reconcile.Request]bool{}, later: map[reconcile.Request]time.Time{},
-		working: map[reconcile.Request]bool{},
+		working: map[reconcile.Request]bool{}, failed: map[reconcile.Request]bool{},
 		limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](20*time.Millisecond, 15*time.Second)}
 }
 
@@ -53,9 +54,11 @@ func (q *queue) AddRateLimited(r reconcile.Request) { q.AddAfter(r, q.limiter.Wh
 func (q *queue) done(r reconcile.Request, res reconcile.Result, err error) {
 	delete(q.working, r)
 	if err != nil {
+		q.failed[r] = true
 		q.AddRateLimited(r)
 		return
 	}
+	delete(q.failed, r)
 	q.limiter.Forget(r)
 	if res.RequeueAfter > 0 {
 		q.AddAfter(r, res.RequeueAfter)

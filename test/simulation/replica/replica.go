@@ -54,6 +54,7 @@ type Replica struct {
 	controllers []*controller
 	background  []func()
 	timers      []timer
+	unreadAt    time.Time // when a read past the cache failed
 	begun       bool
 	current     *task
 	tasks       map[*task]bool
@@ -218,7 +219,7 @@ func (r *Replica) progress() {
 // caughtUp is the store of a kind, which has seen this process's own writes.
 func (r *Replica) caughtUp(k api.Kind) *store {
 	s := r.stores[k]
-	if s.at < r.minimum[k] {
+	for s.at < r.minimum[k] {
 		s.pull(r.server, -1)
 	}
 	return s

@@ -5,6 +5,7 @@ package replica
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -120,3 +121,28 @@ func (r *Replica) Next() time.Time {
 	}
 	return earliest(all...)
 }
+
+// podsRetry is how long the operator waits after it could not list the pods of a node.
+const podsRetry = 31 * time.Second
+
+// Retries reports whether something has failed, and is tried again.
+func (r *Replica) Retries() bool {
+	return r.Unread > 0 || r.Now().Sub(r.unreadAt) < podsRetry || len(r.timers) > 0 ||
+		slices.ContainsFunc(r.controllers, func(c *controller) bool { return len(c.queue.failed) > 0 })
+}
+
+// Current reports whether the process has heard of all nodes and rules as they are now.
+func (r *Replica) Current() bool {
+	pends := func(q *queued) bool { return len(q.pending) > 0 }
+	for _, k := range []api.Kind{api.Nodes, api.Rules, api.CRDs} {
+		for _, s := range r.watched(k) {
+			if s.resumes || s.behind(r.server) || slices.ContainsFunc(s.handlers, pends) {
+				return false
+			}
+		}
+	}
+	return len(r.timers) == 0
+}
+
+// Process tells processes apart.
+func (r *Replica) Process() int { return r.process }

@@ -70,7 +70,7 @@ func (g *generator) choose() {
 		{3, (*generator).restarts}, {4, (*generator).reboots}, {4, (*generator).membership},
 		{4, (*generator).edits}, {3, (*generator).deletion}, {3, (*generator).people}, {6, (*generator).pods},
 		{1, (*generator).definition}, {3, (*generator).outages}, {3, (*generator).intruders},
-		{3, (*generator).replacements},
+		{3, (*generator).replacements}, {3, (*generator).crowds},
 	} {
 		if g.IntN(3) > 0 {
 			g.actors = append(g.actors, a)
@@ -120,7 +120,7 @@ func (g *generator) machinery() {
 	case 8, 9, 10:
 		g.add(Step{Do: "answer", Replica: r, N: g.IntN(3), Of: "answered"})
 	default:
-		g.add(Step{Do: "calm"})
+		g.add(Step{Do: one(g, "calm", "quiet")})
 	}
 }
 
@@ -184,13 +184,44 @@ func (g *generator) outages() {
 	g.add(Step{Do: "pod.create", Node: n, Pod: 1, Value: "x", Of: one(g, "", "protected")},
 		Step{Do: "pod.create", Node: n, Pod: 2, Value: "x"})
 	if g.IntN(2) == 0 {
-		g.add(Step{Do: "rule.edit", Rule: r, Value: `{"evictionGuard":{"maxHoldSeconds":600},"suspend":null}`},
+		g.add(Step{Do: "rule.edit", Rule: r, Value: one(g, `{"evictionGuard":{"maxHoldSeconds":600},"suspend":null}`,
+			`{"evictionGuard":{"maxHoldSeconds":600},"suspend":null,"dryRun":null,"requirements":null,`+
+				`"conditions":[{"type":"Ready","requiredStatus":"True"}]}`)},
 			Step{Do: "node.report", Node: n, Of: "A", Value: "False"})
 	}
 	g.add(Step{Do: "calm"}, Step{Do: "node.lost", Node: n}, Step{Do: "calm"})
+	if g.IntN(2) == 0 { // the pods that tolerate that for a while are evicted
+		g.add(Step{Do: "pass", N: one(g, 15, 35, 61)}, Step{Do: "quiet"}, Step{Do: "pass", N: one(g, 15, 35, 700)},
+			Step{Do: "quiet"})
+	}
 	if g.IntN(2) == 0 {
 		g.add(one(g, Step{Do: "rule.delete", Rule: r}, Step{Do: "rule.edit", Rule: r, Value: `{"evictionGuard":null}`},
 			Step{Do: "rule.edit", Rule: r, Value: `{"dryRun":true}`}, Step{Do: "node.label", Node: n, Value: "c"}))
+	}
+}
+
+// crowds are nodes that become unready one after the other, so that some of them wait for the limit.
+func (g *generator) crowds() {
+	r := g.rule()
+	if g.IntN(2) == 0 {
+		g.add(Step{Do: "rule.edit", Rule: r, Value: `{"maxUnavailable":1,"suspend":null,"dryRun":null,"requirements":null,` +
+			`"existingNodes":null,"conditions":[{"type":"example.com/A","requiredStatus":"True"}]}`})
+	}
+	for n := range g.nodes {
+		g.add(Step{Do: "node.report", Node: n + 1, Of: "A", Value: "True"})
+	}
+	g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 12}, Step{Do: "quiet"})
+	nodes := g.Perm(g.nodes)
+	if g.IntN(3) == 0 {
+		g.add(Step{Do: "node.cordon", Node: nodes[0] + 1, Value: "true"})
+	}
+	for _, n := range nodes {
+		g.add(Step{Do: "node.report", Node: n + 1, Of: "A", Value: "False"}, Step{Do: "pass", N: one(g, 1, 5, 12)},
+			Step{Do: "quiet"})
+	}
+	for _, n := range nodes[:1+g.IntN(g.nodes)] {
+		g.add(Step{Do: "node.report", Node: n + 1, Of: "A", Value: "True"}, Step{Do: "pass", N: one(g, 1, 5, 12)},
+			Step{Do: "quiet"})
 	}
 }
 

@@ -85,7 +85,8 @@ func (g *generator) options(spec map[string]any) {
 	maybe(4, "rearmOn", []any{"Reboot"})
 	maybe(3, "existingNodes", one(g, "None", "None", "Idle"))
 	maybe(3, "maxUnavailable", one[any](g, 1, "50%", 0))
-	maybe(4, "stabilization", map[string]any{one(g, "readySeconds", "unreadySeconds"): 10})
+	maybe(3, "stabilization", one(g, map[string]any{"readySeconds": 10}, map[string]any{"unreadySeconds": 10},
+		map[string]any{"readySeconds": 30, "unreadySeconds": 30}))
 	maybe(5, "timeout", map[string]any{"seconds": 60, "action": one(g, "Release", "Keep")})
 	maybe(12, "dryRun", true)
 	maybe(12, "suspend", true)

@@ -64,6 +64,7 @@ var words = map[string]string{
 	"unread":        "replica %[4]d: the next %[7]d reads past the cache fail",
 	"pass":          "%[7]d seconds pass",
 	"calm":          "everything settles",
+	"quiet":         "everything settles, and all that is due has happened",
 	"cut":           "replica %[4]d: the watch of %[5]s is cut, and lists again %[6]s",
 	"kill":          "replica %[4]d is killed and starts again; its lists are %[7]d versions behind",
 	"down":          "replica %[4]d is killed and stays down",

@@ -59,6 +59,8 @@ func (w *World) do(s *script.Step) {
 		w.now = w.now.Add(time.Duration(s.N) * time.Second)
 	case "calm":
 		w.calm()
+	case "quiet":
+		w.quiet()
 	case "cut":
 		r.Cut(api.Kind(s.Of), s.Value == "resumes")
 	case "kill", "down", "up", "handover", "unread":
@@ -68,6 +70,7 @@ func (w *World) do(s *script.Step) {
 	case "evidence":
 		w.forbidden = s.Value == "forbidden"
 	}
+	w.observe(s.Do)
 	w.evict()
 }
 

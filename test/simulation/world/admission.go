@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -172,7 +173,7 @@ func (w *World) evict() {
 		pod := o.Meta.(*corev1.Pod)
 		taints := ""
 		if node := w.server.Get(api.Nodes, pod.Spec.NodeName); node != nil && pod.DeletionTimestamp == nil {
-			taints = evicting(node.Meta.(*corev1.Node))
+			taints = evicting(node.Meta.(*corev1.Node), pod, w.now)
 		}
 		if tried := w.evicted[pod.UID]; taints == tried {
 			continue
@@ -186,20 +187,34 @@ func (w *World) evict() {
 				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager",
 				LastTransitionTime: metav1.NewTime(w.now.UTC().Truncate(1e9))})
 		})
+		known := w.script.Webhooks && pod.Labels[protectedLabel] == "" && w.current()
+		before := w.server.Get(api.Pods, o.Key())
 		w.send(api.Request{User: "node-controller", Verb: "delete", Kind: api.Pods, Namespace: pod.Namespace,
 			Name: pod.Name})
+		if known {
+			w.Model.Evicting(document(before), document(w.server.Get(api.Pods, o.Key())), w.present())
+		}
 	}
 }
 
-// evicting lists the NoExecute taints of a node.
-func evicting(node *corev1.Node) string {
+// evicting lists the NoExecute taints by which a pod is to be evicted now.
+func evicting(node *corev1.Node, pod *corev1.Pod, now time.Time) string {
 	var all []string
 	for i := range node.Spec.Taints {
-		if t := &node.Spec.Taints[i]; t.Effect == corev1.TaintEffectNoExecute {
+		t := &node.Spec.Taints[i]
+		if t.Effect == corev1.TaintEffectNoExecute && !tolerates(pod, t, now) {
 			all = append(all, t.Key)
 		}
 	}
 	return strings.Join(all, ",")
+}
+
+// tolerates reports whether a pod tolerates a taint still.
+func tolerates(pod *corev1.Pod, t *corev1.Taint, now time.Time) bool {
+	return slices.ContainsFunc(pod.Spec.Tolerations, func(o corev1.Toleration) bool {
+		return o.Key == t.Key && t.TimeAdded != nil &&
+			now.Before(t.TimeAdded.Add(time.Duration(*o.TolerationSeconds)*time.Second))
+	})
 }
 
 // without removes the condition of a type.

@@ -176,7 +176,11 @@ func (w *World) register(s *script.Step, edit func(*corev1.Node)) {
 	}}
 	edit(node)
 	delete(w.lost, s.Node)
+	known := w.script.Webhooks && w.current()
 	w.send(api.Request{User: "kubelet", Verb: "create", Kind: api.Nodes, Name: node.Name, Object: node})
+	if o := w.server.Get(api.Nodes, nodeName(s.Node)); known && o != nil {
+		w.Model.Registered(document(o), w.present())
+	}
 	w.change(s.Node, "node-controller", "", func(n *corev1.Node) { untaint(n, corev1.TaintNodeNotReady) })
 }
 

@@ -46,6 +46,10 @@ func (w *World) doPod(s *script.Step) {
 			pod.Labels[protectedLabel] = "true"
 		}
 		pod.Spec.NodeName = nodeName(s.Node)
+		if s.Pod > 1 {
+			pod.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists,
+				Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(30))}}
+		}
 		pod.Spec.Containers = []corev1.Container{{Name: "main", ReadinessProbe: &corev1.Probe{}}}
 		w.send(api.Request{User: "scheduler", Verb: "create", Kind: api.Pods, Name: pod.Name, Object: pod})
 	case "pod.ready":

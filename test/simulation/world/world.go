@@ -59,6 +59,8 @@ type World struct {
 	digest      uint64
 	late        []*replica.Write // of processes that are gone
 	faults      map[string]Met
+	seen        int64     // the version that the model has observed last
+	seenAt      time.Time // when
 }
 
 // Result is what became of a story.
@@ -81,6 +83,7 @@ func Play(s *script.Script, definitions Definitions) Result {
 	w := &World{definitions: definitions, script: s, now: start, served: "ours", boots: map[int]int{},
 		lost: map[int]bool{}, evicted: map[types.UID]string{}, faults: map[string]Met{}}
 	w.Model = model.New(w.time)
+	w.Model.Skewed = w.skewed
 	w.server = api.New(w.time, definitions.CRDs["ours"])
 	w.server.Admit = w.admit
 	around := &replica.World{Server: w.server, Now: w.time, Forbidden: func() bool { return w.forbidden },
@@ -164,7 +167,7 @@ func (w *World) rest() {
 			w.now = next
 		}
 	}
-	w.Model.Rest(w.all(api.Nodes), w.all(api.Rules), w.all(api.Pods), w.all(api.NodeClaims))
+	w.Model.Rest(w.present())
 }
 
 // recover starts all replicas, and ends those that have lost their lease.

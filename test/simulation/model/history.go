@@ -1,0 +1,244 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"slices"
+	"time"
+)
+
+// slack is what the whole seconds of objects may cost.
+const slack = 2 * time.Second
+
+// observed is what was seen of a rule's verdict on a node, whether or not a replica was told of it. It begins again
+// when the rule is edited, when the node stops to match it, and when the evidence cannot be read.
+type observed struct {
+	generation      int64
+	from            time.Time
+	yes, no, unsure time.Time // when the verdict was last like that
+	lost            time.Time // since when an eviction guard is active at the earliest
+	known           time.Time // a quiet moment since which the verdict is the same
+	knower          int       // the process that led then, and knew it
+}
+
+// At is the present state of the cluster, for Observe, Quiet and Rest.
+func (m *Model) At(nodes, rules, pods, claims []Document) *View {
+	v := &View{Process: -1, Now: m.now(), Nodes: named(nodes), Rules: named(rules), Claims: named(claims), Running: pods,
+		Pods: map[string][]Document{}}
+	for r := range each[rule](v.Rules) {
+		for i := range r.Spec.Requirements {
+			if p := r.Spec.Requirements[i].Pods; p != nil && v.Pods[p.watch()] == nil {
+				v.Pods[p.watch()] = slices.DeleteFunc(slices.Clone(pods), func(d Document) bool {
+					return !p.Selector.matches(read[pod](d).Metadata.Labels)
+				})
+			}
+		}
+	}
+	return v
+}
+
+// Observe notes the verdict of each rule on each node. readable is whether the operator can know it.
+func (m *Model) Observe(v *View, readable bool) {
+	for r := range each[rule](v.Rules) {
+		for n := range each[node](v.Nodes) {
+			u := m.node(n.Metadata.UID).under(r.Metadata.UID)
+			u.overridden = u.overridden || n.override() != ""
+			switch matches := r.Spec.NodeSelector.matches(n.Metadata.Labels); {
+			case !readable || !matches || m.rules[r.Metadata.UID] == nil:
+				u.observed, u.unmatched = observed{}, u.unmatched || !matches
+			default:
+				m.observe(n, r, u, v)
+			}
+		}
+	}
+}
+
+func (m *Model) observe(n *node, r *rule, u *underRule, v *View) {
+	o := &u.observed
+	first := o.generation != r.Metadata.Generation
+	if first {
+		*o = observed{generation: r.Metadata.Generation, from: v.Now}
+	}
+	if u.claimed.IsZero() && n.claim(r.Metadata.UID) != "" {
+		u.claimed = v.Now // by admission
+	}
+	before := latest(o.yes, o.no, o.unsure)
+	switch is := m.holds(n, r, v, true); is {
+	case yes:
+		if !o.yes.Equal(before) {
+			o.knower = 0
+		}
+		o.yes = v.Now
+		if n.record(r.Metadata.UID).GuardedSince.IsZero() {
+			o.lost = time.Time{}
+		}
+	case no:
+		if !o.no.Equal(before) {
+			o.knower = 0
+		}
+		o.no = v.Now
+		if first {
+			o.lost = n.Metadata.CreationTimestamp
+		} else if o.lost.IsZero() {
+			o.lost = v.Now
+		}
+	default:
+		o.unsure, o.knower = v.Now, 0
+	}
+}
+
+// know notes what the leader knows at a quiet moment.
+func (m *Model) know(v *View) {
+	for r := range each[rule](v.Rules) {
+		for n := range each[node](v.Nodes) {
+			o := &m.node(n.Metadata.UID).under(r.Metadata.UID).observed
+			if o.knower != v.Leader && o.generation == r.Metadata.Generation {
+				o.known, o.knower = v.Now, v.Leader
+			}
+		}
+	}
+}
+
+// steady reports whether a verdict has been the same for a time, so that a window is surely over. At rest all are.
+func (m *Model) steady(n *node, r *rule, is answer, seconds int, v *View) bool {
+	if v.Process == 0 || seconds == 0 {
+		return true
+	}
+	o := &m.node(n.Metadata.UID).under(r.Metadata.UID).observed
+	if o.generation != r.Metadata.Generation || m.Skewed(n.Metadata.Name) || m.rebooted(n, r) == yes {
+		return false
+	}
+	since := latest(o.from, o.unsure, map[answer]time.Time{yes: o.no, no: o.yes}[is])
+	if !r.timed(n, is) {
+		if o.knower != v.Leader {
+			return false
+		}
+		since = o.known
+	}
+	for i := range r.Spec.Conditions { // a window begins again when what was reported changes
+		since = latest(since, n.condition(r.Spec.Conditions[i].Type).LastTransitionTime)
+	}
+	return v.Now.Sub(since) >= time.Duration(seconds)*time.Second+slack
+}
+
+// timed reports whether all evidence for a verdict has times of its own, so that a restart does not lengthen a window.
+// Pods and conditions that are missing have none, and of conditions that may be stale the time is not all.
+func (r *rule) timed(n *node, is answer) bool {
+	for i := range r.Spec.Conditions {
+		if r.Spec.Conditions[i].MaxAgeSeconds > 0 || is == no && n.condition(r.Spec.Conditions[i].Type).Type == "" {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(r.Spec.Requirements, func(q requirement) bool { return q.Pods == nil || is == no })
+}
+
+func latest(times ...time.Time) time.Time {
+	return slices.MaxFunc(times, func(a, b time.Time) int { return a.Compare(b) })
+}
+
+// window: a claim does not come or go before the verdict was the same for the time of a window. was is the verdict
+// before. Nothing is said where the replica was shown another version of the conditions than there was.
+func (m *Model) window(was, shown *node, r *rule, v *View, seconds int, before answer) {
+	h := m.node(shown.Metadata.UID)
+	o := &h.under(r.Metadata.UID).observed
+	last := map[answer]time.Time{yes: o.yes, no: o.no}[before]
+	if seconds == 0 || last.IsZero() || o.generation != r.Metadata.Generation || len(r.Spec.Requirements) > 0 ||
+		r.Spec.ConditionPolicy == "anyOf" || v.edited(r, 0) || m.Skewed(shown.Metadata.Name) ||
+		r.Spec.rearms() && !h.boot.IsZero() || !slices.Equal(was.Status.Conditions, shown.Status.Conditions) {
+		return
+	}
+	m.check("windows", v.Now.Sub(last) >= time.Duration(seconds)*time.Second-slack,
+		"rule %s changes its claim on node %s %s after its verdict was %s, and the window has %d seconds", r.Metadata.Name,
+		shown.Metadata.Name, v.Now.Sub(last), before, seconds)
+}
+
+// passes says whether a timeout has let a node pass that the rule does not hold any more for that.
+func (m *Model) passes(n *node, r *rule, v *View) answer {
+	h, t := m.node(n.Metadata.UID), &r.Spec.Timeout
+	u := h.under(r.Metadata.UID)
+	switch edited := len(m.rules[r.Metadata.UID].inForce) != 1; {
+	case edited && n.letsPass(r):
+		return unknown
+	case t.Seconds == 0 || t.Action != "Release":
+		return no
+	}
+	changed := latest(u.observed.yes, u.observed.unsure)
+	switch start, after := u.claimed, time.Duration(t.Seconds)*time.Second; {
+	case r.Spec.rearms() && !h.boot.IsZero(), len(m.rules[r.Metadata.UID].inForce) != 1, u.unmatched, u.overridden:
+		return unknown
+	case !u.passed.IsZero():
+		return unknownUntil(!changed.After(u.passed))
+	case start.IsZero() || v.Now.Before(start.Add(after)):
+		return no
+	}
+	return unknownUntil(!v.Now.Before(u.claimed.Add(time.Duration(t.Seconds)*time.Second+slack)) &&
+		!changed.After(u.claimed))
+}
+
+// surelyGuards returns a rule of which the eviction guard is surely active on a node; nil, if there is none.
+func (m *Model) surelyGuards(n *node, v *View, since time.Time) *rule {
+	h := m.node(n.Metadata.UID)
+	if n.override() != "" || n.Metadata.DeletionTimestamp != nil || !h.boot.IsZero() ||
+		slices.ContainsFunc(n.Spec.Taints, func(t taint) bool { return t.Effect == "NoExecute" && !v.guardable(&t) }) {
+		return nil
+	}
+	for r := range each[rule](v.Rules) {
+		u, s := h.under(r.Metadata.UID), &r.Spec
+		o := &u.observed
+		switch {
+		case s.EvictionGuard == nil || !s.enforced() || r.Metadata.DeletionTimestamp != nil || v.frozen(r) != "",
+			!s.NodeSelector.matches(n.Metadata.Labels), s.bootstrap(), len(s.Requirements) > 0, s.ConditionPolicy == "anyOf",
+			!u.opened && !n.has(unreachable+":NoExecute"),
+			o.generation != r.Metadata.Generation || m.holds(n, r, v, true) != no || o.lost.IsZero(),
+			latest(o.from, o.yes, o.unsure).After(since), m.Skewed(n.Metadata.Name):
+			continue
+		}
+		if hold := time.Duration(s.EvictionGuard.MaxHoldSeconds) * time.Second; v.Now.Before(o.lost.Add(hold - slack)) {
+			return r
+		}
+	}
+	return nil
+}
+
+// guardable reports whether a NoExecute taint evicts because a node is not ready: it is the node controller's, or a
+// rule's.
+func (v *View) guardable(t *taint) bool {
+	for r := range each[rule](v.Rules) {
+		if r.Spec.Taint.id() == t.id() && r.Spec.enforced() && r.Metadata.DeletionTimestamp == nil && v.frozen(r) == "" {
+			return true
+		}
+	}
+	return t.Key == unreachable
+}
+
+// Evicting judges an eviction by the node controller, which was refused or not. All replicas know the present state.
+func (m *Model) Evicting(before, after Document, v *View) {
+	was, is := read[pod](before), read[pod](after)
+	n := read[node](v.Nodes[was.Spec.NodeName])
+	if n == nil || was.Metadata.DeletionTimestamp != nil {
+		return
+	}
+	if r := m.surelyGuards(n, v, v.Now); r != nil {
+		m.check("denies", is != nil && is.Metadata.DeletionTimestamp == nil,
+			"pod %s of node %s is evicted, which rule %s guards", was.Metadata.Name, n.Metadata.Name, r.Metadata.Name)
+	}
+}
+
+// Registered judges what admission made of a new node. All replicas know the rules.
+func (m *Model) Registered(d Document, v *View) {
+	n := read[node](d)
+	for r := range each[rule](v.Rules) {
+		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) || r.Spec.Taint.Key == "" {
+			continue
+		}
+		switch why := v.frozen(r); {
+		case r.Metadata.DeletionTimestamp != nil, r.Spec.DryRun, why == "it is suspended":
+			m.check("admits", n.Metadata.Annotations[r.key()] == "", "rule %s, which is not enforced, claims the new node %s",
+				r.Metadata.Name, n.Metadata.Name)
+		case why == "":
+			m.check("admits", n.has(r.Spec.Taint.id()), "rule %s selects the new node %s, which has no taint",
+				r.Metadata.Name, n.Metadata.Name)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nodegate/nodegate/test/simulation/api"
+	"github.com/nodegate/nodegate/test/simulation/model"
+	"github.com/nodegate/nodegate/test/simulation/replica"
+)
+
+// moment is for how long the operator may put off what is due: it tries again, or collects changes.
+const moment = 3 * time.Second
+
+// quiet lets the replicas do all that is due, and asks the model whether it has happened.
+func (w *World) quiet() {
+	w.calm()
+	for until := w.now.Add(moment); w.Model.Failure == ""; {
+		next := w.next()
+		if next.IsZero() || next.After(until) {
+			break
+		}
+		if next.After(w.now) {
+			w.now = next
+		}
+		w.calm()
+	}
+	w.observe("quiet")
+	leader := w.leader()
+	if w.Model.Failure != "" || leader == nil || !w.readable() {
+		return
+	}
+	for _, r := range w.replicas {
+		if r.Retries() || r.Up && !r.Current() {
+			return
+		}
+	}
+	v := w.present()
+	v.Leader = leader.Process()
+	w.Model.Quiet(v)
+}
+
+// next is the next deadline of a replica; zero, if there is none.
+func (w *World) next() time.Time {
+	var first time.Time
+	for _, r := range w.replicas {
+		if at := r.Next(); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// leader is the replica that leads, and knows that it does.
+func (w *World) leader() *replica.Replica {
+	for _, r := range w.replicas {
+		if r.Up && r.Leads && !r.Deposed {
+			return r
+		}
+	}
+	return nil
+}
+
+// readable reports whether the operator can read rules and evidence.
+func (w *World) readable() bool { return w.served == "ours" && !w.forbidden }
+
+// current reports whether some replica runs, and all that do know the present state of nodes and rules.
+func (w *World) current() bool {
+	up := false
+	for _, r := range w.replicas {
+		up = up || r.Up
+		if r.Up && !r.Current() {
+			return false
+		}
+	}
+	return up && w.readable()
+}
+
+// present is the present state, for the model.
+func (w *World) present() *model.View {
+	return w.Model.At(w.all(api.Nodes), w.all(api.Rules), w.all(api.Pods), w.all(api.NodeClaims))
+}
+
+// observe lets the model see what a step of an actor has changed.
+func (w *World) observe(do string) {
+	group, _, _ := strings.Cut(do, ".")
+	switch group {
+	case "node", "claim", "pod", "rule", "pass", "crd", "evidence", "quiet":
+	default:
+		return
+	}
+	version := w.server.Version()
+	if version != w.seen || !w.now.Equal(w.seenAt) || group == "crd" || group == "evidence" {
+		w.seen, w.seenAt = version, w.now
+		w.Model.Observe(w.present(), w.readable())
+	}
+}
+
+// skewed reports whether a node's clock is wrong.
+func (w *World) skewed(name string) bool {
+	n, err := strconv.Atoi(strings.TrimPrefix(name, "n"))
+	return err == nil && n >= 1 && n <= len(w.script.Skew) && w.script.Skew[n-1] != 0
+}
