@@ -95,6 +95,10 @@ func TestARebootThatIsFoundLater(t *testing.T) {
 			{at: 10, tells: "rebooted", node: func(n *build.NodeWrapper) { reboot(9)(n); reported(4000)(n) },
 				want: "Exempt DryRun", record: started},
 			{at: 130, tells: "kubelet reports", node: kubelet(130), want: "Ready EvidenceHolds"}}},
+		"in dry-run after a reboot: the start stays counted": {rearming(), []scene{seen,
+			{at: 10, tells: "rebooted", node: reboot(9), want: "Held Rearmed", taints: taint},
+			{at: 20, tells: "in dry-run", rule: func(r *build.RuleWrapper) { r.DryRun(true) }, node: reported(20),
+				want: "Ready EvidenceHolds", record: []string{`"counted":true`}}}},
 		"bootstrap-only: the node starts over within the limit": {rearming().BootstrapOnly(), []scene{
 			{at: 1, tells: "completes", want: "Ready EvidenceHolds"},
 			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), full: true, asks: true, want: "Exempt OverBudget",

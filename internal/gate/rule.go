@@ -184,7 +184,9 @@ func dryRun(in Input, d Decision) Decision {
 	r.dropClaim()
 	r.TimedOut, r.Passed = metav1.Time{}, false
 	if w := &would.Record; r.BootID != "" {
-		r.BootID, r.NotBefore, r.RearmedAt, r.Former = w.BootID, w.NotBefore, w.RearmedAt, w.Former
+		r.keepStart(func() {
+			r.BootID, r.NotBefore, r.RearmedAt, r.Former = w.BootID, w.NotBefore, w.RearmedAt, w.Former
+		})
 	}
 	d.Hold = would.Hold
 	d.Hold.remember(&r, in.stamp())

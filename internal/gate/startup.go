@@ -84,8 +84,15 @@ func (n *subject) objective() {
 
 // forgetBoot drops the boot from the record because the rule no longer re-arms. It keeps the end of the start.
 func (r *Record) forgetBoot() {
+	r.keepStart(func() {
+		r.BootID = ""
+		r.booted()
+	})
+}
+
+// keepStart changes the record. If it said that the start has ended, it still does.
+func (r *Record) keepStart(change func()) {
 	started := r.Started()
-	r.BootID = ""
-	r.booted()
+	change()
 	r.Counted = started && (r.Counted || !r.Started())
 }
