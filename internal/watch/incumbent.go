@@ -9,6 +9,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -74,6 +75,9 @@ func (i *Incumbents) Look(ctx context.Context) error {
 	leases := map[types.NamespacedName]sighting{}
 	for n := range list.Items {
 		l := &list.Items[n]
+		if l.Namespace == corev1.NamespaceNodeLease { // a kubelet may write the lease that is named after its node
+			continue
+		}
 		if l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" || l.Spec.RenewTime == nil {
 			continue // released
 		}

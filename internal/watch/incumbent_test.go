@@ -38,6 +38,8 @@ func TestAnotherControllerIsOneThatRenewsItsLease(t *testing.T) {
 		return []coordinationv1.Lease{{Spec: coordinationv1.LeaseSpec{HolderIdentity: new("incumbent-0"),
 			RenewTime: new(metav1.NewMicroTime(now.Add(renewed)))}}}
 	}
+	ofNode := held(0)
+	ofNode[0].Namespace = "kube-node-lease"
 	released := held(0)
 	released[0].Spec.HolderIdentity = new("")
 	type step struct {
@@ -53,6 +55,7 @@ func TestAnotherControllerIsOneThatRenewsItsLease(t *testing.T) {
 			{at: 39 * time.Second, leases: held(-10 * time.Second), frozen: true},
 			{at: 40 * time.Second, leases: held(-10 * time.Second)},
 			{at: 50 * time.Second, leases: held(50 * time.Second), frozen: true}},
+		"of a node":      {{leases: ofNode}, {at: time.Second, leases: ofNode}},
 		"released":       {{leases: held(0), frozen: true}, {leases: released}},
 		"deleted":        {{leases: held(0), frozen: true}, {}},
 		"cannot be read": {{leases: held(0), frozen: true}, {at: time.Hour, err: errors.New("refused"), frozen: true}},

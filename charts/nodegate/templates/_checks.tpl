@@ -92,7 +92,7 @@
 {{- define "nodegate.checkIncumbent" -}}
 {{- if .Release.IsInstall }}
 {{- range $lease := (lookup "coordination.k8s.io/v1" "Lease" "" "").items }}
-{{- if and (eq $lease.metadata.name "ba65f13e.readiness.node.x-k8s.io") $lease.spec.holderIdentity $lease.spec.renewTime }}
+{{- if and (eq $lease.metadata.name "ba65f13e.readiness.node.x-k8s.io") (ne $lease.metadata.namespace "kube-node-lease") $lease.spec.holderIdentity $lease.spec.renewTime }}
 {{- $renewed := toDate "2006-01-02T15:04:05.999999Z07:00" $lease.spec.renewTime | unixEpoch | int64 }}
 {{- if lt (sub (now | unixEpoch | int64) $renewed) 60 }}
 {{- fail (printf "a Node Readiness Controller runs: %s renews the lease %s/%s. Scale its Deployment to 0, or if your provider runs it, turn it off there. Then wait a minute, and install again" $lease.spec.holderIdentity $lease.metadata.namespace $lease.metadata.name) }}

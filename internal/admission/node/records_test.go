@@ -12,10 +12,14 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -239,6 +243,43 @@ var _ = Describe("What overrules a node's rules", func() {
 				"a removal")
 			Expect(server.Client.Delete(ctx, node)).To(Succeed())
 		}
+	})
+})
+
+var _ = Describe("The lease of another controller of rules", func() {
+	It("is written only by accounts that may write the rules' status", func(ctx context.Context) {
+		role := &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "update"}},
+		}}
+		controller := role.DeepCopy()
+		controller.Rules = append(controller.Rules, rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupVersion.Group},
+			Resources: []string{"nodereadinessrules/status"}, Verbs: []string{"update"}})
+		for name, role := range map[string]*rbacv1.ClusterRole{"editor": role, "controller": controller} {
+			role.Name = name
+			Expect(server.Client.Create(ctx, role)).To(Succeed())
+			Expect(server.Client.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+				Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}}})).To(Succeed())
+		}
+		editor, err := server.As("editor")
+		Expect(err).NotTo(HaveOccurred())
+		incumbent, err := server.As("controller")
+		Expect(err).NotTo(HaveOccurred())
+		lease := func(namespace, name string) *coordinationv1.Lease {
+			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		}
+		refused := MatchError(ContainSubstring("only accounts that may write the status"))
+		Eventually(func() error {
+			return editor.Create(ctx, lease("default", ruleset.IncumbentLease), client.DryRunAll)
+		}).Should(refused)
+		Expect(editor.Create(ctx, lease("default", "another"))).To(Succeed())
+		Expect(editor.Create(ctx, lease("kube-node-lease", ruleset.IncumbentLease))).To(Succeed())
+		theirs := lease("default", ruleset.IncumbentLease)
+		Eventually(func() error { return incumbent.Create(ctx, theirs) }).Should(Succeed())
+		theirs.Spec.HolderIdentity = new("editor")
+		Expect(editor.Update(ctx, theirs)).To(refused)
+		Expect(incumbent.Update(ctx, theirs)).To(Succeed())
+		Expect(server.Client.Delete(ctx, theirs)).To(Succeed())
 	})
 })
 

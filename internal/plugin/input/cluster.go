@@ -123,7 +123,8 @@ func (c *Cluster) lease(ctx context.Context, name string, now time.Time) (last *
 	}
 	for i := range leases.Items {
 		l := &leases.Items[i]
-		if l.Spec.RenewTime != nil && (last == nil || l.Spec.RenewTime.After(last.Spec.RenewTime.Time)) {
+		if l.Namespace != corev1.NamespaceNodeLease && l.Spec.RenewTime != nil &&
+			(last == nil || l.Spec.RenewTime.After(last.Spec.RenewTime.Time)) {
 			last = l
 		}
 	}
