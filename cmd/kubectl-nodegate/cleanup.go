@@ -127,7 +127,7 @@ func deletedRules(rules []v1alpha1.NodeReadinessRule, now time.Time) ([]*v1alpha
 // the removals of the conditions that these rules have published. Their records are removed after the conditions. The
 // operator plans both in the same way.
 func leftovers(node *corev1.Node, set *ruleset.Set, now time.Time) (patch []byte, removals []gate.ConditionChange) {
-	d := explain.Decide(node, set, evidence.Of(nil, set), now, nil)
+	d := explain.Decide(node, set, evidence.Of(nil, set), now, nil, nil)
 	return d.Plan.Patch, slices.DeleteFunc(d.Conditions, func(c gate.ConditionChange) bool { return !c.Remove })
 }
 

@@ -76,6 +76,7 @@ func (p *plugin) world(ctx context.Context, c *input.Cluster, nodes ...string) (
 	return &explain.World{
 		Rules: known.Complete(set), Stored: rules, Evidence: known, Operator: c.Operator(ctx, now), Now: now,
 		Nodes: func() ([]*corev1.Node, error) { return c.Nodes(ctx, labels.Everything()) },
+		Pods:  func(node string) ([]corev1.Pod, error) { return evidence.ListPods(ctx, c, node) },
 	}, nil
 }
 

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
 // onNode is the field of pods and ResourceSlices that names their node.
@@ -43,4 +45,19 @@ func PartOfNode(pod *corev1.Pod) bool {
 	}
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
+}
+
+// Busy reports whether a pod is neither part of its node nor of the system.
+func Busy(pod *corev1.Pod) bool {
+	return !PartOfNode(pod) && pod.Namespace != metav1.NamespaceSystem && pod.Namespace != metav1.NamespacePublic
+}
+
+// Occupies returns whether a pod is one that a taint would evict or refuse; without a taint, whether it is not part of
+// its node.
+func Occupies(taint *corev1.Taint) func(*corev1.Pod) bool {
+	return func(pod *corev1.Pod) bool {
+		_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
+		return !static && (taint == nil && !PartOfNode(pod) ||
+			taint != nil && ruleset.Toleration(pod.Spec.Tolerations, taint) == nil)
+	}
 }

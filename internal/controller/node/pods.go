@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,19 +61,13 @@ func (r *Reconciler) runs(ctx context.Context, p *pass, counts func(*corev1.Pod)
 
 // busy reports whether pods run on a node that are neither part of it nor of the system, if the pods can be listed.
 func (r *Reconciler) busy(ctx context.Context, p *pass) (busy, known bool) {
-	return r.runs(ctx, p, func(pod *corev1.Pod) bool {
-		return !evidence.PartOfNode(pod) && pod.Namespace != metav1.NamespaceSystem && pod.Namespace != metav1.NamespacePublic
-	})
+	return r.runs(ctx, p, evidence.Busy)
 }
 
 // occupied reports whether a pod runs on a node that a taint would evict or refuse; without a taint, whether any pod
 // does that is not part of the node.
 func (r *Reconciler) occupied(ctx context.Context, p *pass, taint *corev1.Taint) (occupied, known bool) {
-	return r.runs(ctx, p, func(pod *corev1.Pod) bool {
-		_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
-		return !static && (taint == nil && !evidence.PartOfNode(pod) ||
-			taint != nil && ruleset.Toleration(pod.Spec.Tolerations, taint) == nil)
-	})
+	return r.runs(ctx, p, evidence.Occupies(taint))
 }
 
 // Escapes counts pods that were bound to a node before its gate stood, although admission should have tainted it.

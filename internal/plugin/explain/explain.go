@@ -6,6 +6,7 @@ package explain
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,8 @@ type World struct {
 	Evidence *evidence.Snapshot
 	// Nodes reads all nodes. It is called if a rule's limit decides about a node.
 	Nodes func() ([]*corev1.Node, error)
+	// Pods reads the pods of a node. It is called if it makes a difference whether the node is in use.
+	Pods func(node string) ([]corev1.Pod, error)
 	// Operator tells whether the operator runs; nil if that is not known.
 	Operator *report.Operator
 	// Now is the time.
@@ -38,6 +41,7 @@ type World struct {
 
 	fleet    *fleet.Fleet
 	fleetErr error
+	podsErr  error
 }
 
 // explainer explains one rule on one node.
@@ -51,9 +55,10 @@ type explainer struct {
 
 // Node explains a node.
 func (w *World) Node(node *corev1.Node) *report.NodeExplanation {
+	w.podsErr = nil
 	all := Decide(node, w.Rules, w.Evidence, w.Now, func(rule *ruleset.Rule, since time.Time) bool {
 		return w.reserve(rule, node, since)
-	})
+	}, w.runs(node))
 	e := &report.NodeExplanation{
 		TypeMeta: report.Type("NodeExplanation"), Node: node.Name, At: *report.Time(w.Now),
 		CreatedAt: node.CreationTimestamp, Unschedulable: node.Spec.Unschedulable,
@@ -83,7 +88,20 @@ func (w *World) Node(node *corev1.Node) *report.NodeExplanation {
 	if w.fleetErr != nil {
 		e.Unread = append(e.Unread, "whether maxUnavailable is reached: "+w.fleetErr.Error())
 	}
+	if w.podsErr != nil {
+		e.Unread = append(e.Unread, "whether pods run on the node: "+w.podsErr.Error())
+	}
 	return e
+}
+
+// runs returns a function that reads the pods of a node once, and reports whether one of them counts.
+func (w *World) runs(node *corev1.Node) Runs {
+	pods := sync.OnceValues(func() ([]corev1.Pod, error) { return w.Pods(node.Name) })
+	return func(counts func(*corev1.Pod) bool) (runs, known bool) {
+		found, err := pods()
+		w.podsErr = err
+		return slices.ContainsFunc(found, func(pod corev1.Pod) bool { return counts(&pod) }), err == nil
+	}
 }
 
 // reserve asks a rule's limit whether one more node may be tainted. If the nodes cannot be listed, one may.
@@ -106,15 +124,22 @@ type Decided struct {
 	Plan taints.Outcome
 }
 
+// Runs reports whether a pod that counts runs on a node, if that is known.
+type Runs func(counts func(*corev1.Pod) bool) (runs, known bool)
+
 // Decide decides about a node as the operator does. Rules that are not in the set are deleted.
 func Decide(node *corev1.Node, rules *ruleset.Set, known *evidence.Snapshot, now time.Time,
-	reserve func(*ruleset.Rule, time.Time) bool,
+	reserve func(*ruleset.Rule, time.Time) bool, runs Runs,
 ) *Decided {
 	override, _ := gate.OverrideOf(node, now) // an override that cannot be read is ignored
 	swept := taints.Sweep(node, rules, func(string) (time.Time, bool) { return time.Time{}, true }, now)
 	in := &gate.NodeInput{
 		Node: node, Swept: swept.Node, Rules: rules, Evidence: &readiness.Evidence{}, Override: override, Now: now,
 		Observed: observed, Reserve: reserve, Orphans: swept.Published,
+	}
+	if runs != nil {
+		in.Busy = func() (bool, bool) { return runs(evidence.Busy) }
+		in.Occupied = func(taint *corev1.Taint) (bool, bool) { return runs(evidence.Occupies(taint)) }
 	}
 	known.Gather(rules, node.Name, in.Evidence)
 	d := &Decided{Outcome: gate.DecideNode(in)}

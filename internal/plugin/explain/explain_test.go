@@ -62,7 +62,7 @@ func explained(n *build.NodeWrapper, rules ...*build.RuleWrapper) *report.NodeEx
 }
 
 func world(n *build.NodeWrapper, rules ...*build.RuleWrapper) *World {
-	w := &World{Rules: ruleset.NewSet(), Now: now,
+	w := &World{Rules: ruleset.NewSet(), Now: now, Pods: func(string) ([]corev1.Pod, error) { return nil, nil },
 		Nodes: func() ([]*corev1.Node, error) { return []*corev1.Node{n.Obj()}, nil }}
 	for _, r := range rules {
 		w.Rules, w.Stored = w.Rules.With(ruleset.Compile(r.Obj(), nil, now)), append(w.Stored, *r.Obj())

@@ -5,6 +5,7 @@ package explain
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,7 +36,8 @@ type Simulation struct {
 	Nodes []*corev1.Node
 	// Read reads the evidence that rules need.
 	Read func(*ruleset.Set) *evidence.Snapshot
-	// Pods reads all pods. It is called if a taint with NoExecute would be added. Nil if there are no pods to read.
+	// Pods reads all pods. It is called if a taint with NoExecute would be added, or if it makes a difference which nodes
+	// are in use. Nil if there are no pods to read.
 	Pods func() ([]*corev1.Pod, error)
 	// Enforce simulates rules that are in dry-run or suspended as if they were enforced.
 	Enforce bool
@@ -45,6 +47,8 @@ type Simulation struct {
 	set      *ruleset.Set
 	evidence *evidence.Snapshot
 	fleet    *fleet.Fleet
+	byNode   map[string][]*corev1.Pod // nil until the pods are read
+	podsErr  error
 	out      map[string]*report.RuleSimulation // by the rule's name
 }
 
@@ -68,6 +72,9 @@ func (s *Simulation) Run() *report.Simulation {
 	s.reserve()
 	for _, node := range s.Nodes {
 		s.node(node)
+	}
+	if s.podsErr != nil {
+		result.Unread = append(result.Unread, "which nodes have pods (existing ones stay untainted): "+s.podsErr.Error())
 	}
 	if err := s.evictions(); err != nil {
 		result.Unread = append(result.Unread, "how many pods would be evicted: "+err.Error())
@@ -150,7 +157,7 @@ func (s *Simulation) reserve() {
 		d := Decide(node, s.set, s.evidence, s.Now, func(rule *ruleset.Rule, since time.Time) bool {
 			claims = append(claims, claim{rule.UID, node.Name, since})
 			return true
-		})
+		}, s.runs(node))
 		s.record(node, d.Decisions, func(d *gate.Decision) bool { return d.Was.Claimed && d.Claim })
 	}
 	slices.SortFunc(claims, func(a, b claim) int {
@@ -165,7 +172,7 @@ func (s *Simulation) reserve() {
 func (s *Simulation) node(node *corev1.Node) {
 	all := Decide(node, s.set, s.evidence, s.Now, func(rule *ruleset.Rule, since time.Time) bool {
 		return s.fleet.Reserve(rule.UID, node.Name, since)
-	})
+	}, s.runs(node))
 	s.record(node, all.Decisions, func(d *gate.Decision) bool { return d.Claim })
 	for i := range all.Decisions {
 		d := &all.Decisions[i]
@@ -179,6 +186,24 @@ func (s *Simulation) node(node *corev1.Node) {
 		}
 		r.Nodes = append(r.Nodes, n)
 		count(&r.Totals, &n, d, all.Verdicts[i].NeverAppeared)
+	}
+}
+
+// runs returns a function that reports whether a pod that counts runs on a node. It reads the pods when it is first
+// called.
+func (s *Simulation) runs(node *corev1.Node) Runs {
+	return func(counts func(*corev1.Pod) bool) (runs, known bool) {
+		if s.byNode == nil {
+			s.byNode = map[string][]*corev1.Pod{}
+			var pods []*corev1.Pod
+			if s.podsErr = errors.New("no pods are given"); s.Pods != nil {
+				pods, s.podsErr = s.Pods()
+			}
+			for _, pod := range pods {
+				s.byNode[pod.Spec.NodeName] = append(s.byNode[pod.Spec.NodeName], pod)
+			}
+		}
+		return slices.ContainsFunc(s.byNode[node.Name], counts), s.podsErr == nil
 	}
 }
 

@@ -232,3 +232,28 @@ func BenchmarkSimulation(b *testing.B) {
 		in.Run()
 	}
 }
+
+// Only idle nodes are tainted; while it is not known which nodes are idle, none.
+func TestSimulatesExistingNodesThatAreIdle(t *testing.T) {
+	in := simulation(only(filed().ExistingNodes(v1alpha1.ExistingNodesIdle)), nil, numbered(1), numbered(2))
+	busy := &corev1.Pod{}
+	busy.Namespace, busy.Spec.NodeName = "default", "worker-1"
+	for _, c := range []struct {
+		pods   func() ([]*corev1.Pod, error)
+		want   map[string]string
+		unread int
+	}{
+		{func() ([]*corev1.Pod, error) { return []*corev1.Pod{busy}, nil },
+			map[string]string{"worker-1": "None ExistingNode", "worker-2": "Added EvidenceMissing"}, 0},
+		{nil, map[string]string{"worker-1": "None ExistingNode", "worker-2": "None ExistingNode"}, 1},
+	} {
+		in.Pods, in.byNode, in.podsErr = c.pods, nil, nil
+		got := in.Run()
+		if diff := cmp.Diff(c.want, fates(&got.Rules[0])); diff != "" {
+			t.Error(diff)
+		}
+		if len(got.Unread) != c.unread {
+			t.Errorf("got %q", got.Unread)
+		}
+	}
+}
