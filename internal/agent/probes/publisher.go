@@ -60,11 +60,13 @@ type Publisher struct {
 	booted time.Time // when the node booted; zero: unknown. Heartbeats from before are due
 
 	mu      sync.Mutex
-	running map[string]*worker   // by condition type
-	written map[string]time.Time // by condition type: the run whose result was last written
-	seen    *corev1.Node         // the last answer to a patch
-	sweep   bool                 // the last value of Set's complete
-	lastErr string               // of the last write, so that a lasting failure is logged once
+	running map[string]*worker                // by condition type
+	written map[string]time.Time              // by condition type: the run whose result was last written
+	last    map[string]corev1.ConditionStatus // by condition type: what was last written
+	rivals  map[string]bool                   // condition types that another client writes, too, each logged once
+	seen    *corev1.Node                      // the last answer to a patch
+	sweep   bool                              // the last value of Set's complete
+	lastErr string                            // of the last write, so that a lasting failure is logged once
 }
 
 // worker is a probe that runs.
@@ -79,7 +81,7 @@ type worker struct {
 // New returns a publisher.
 func New(o Options) *Publisher {
 	return &Publisher{Options: o, wake: make(chan struct{}, 1), booted: readBootTime(), running: map[string]*worker{},
-		written: map[string]time.Time{}}
+		written: map[string]time.Time{}, last: map[string]corev1.ConditionStatus{}, rivals: map[string]bool{}}
 }
 
 // Set replaces the probes, which run until ctx ends. Unchanged probes continue. Skipped ones keep their condition. No
@@ -231,8 +233,10 @@ func (p *Publisher) sync(ctx context.Context) error {
 	p.mu.Lock()
 	for _, name := range remove {
 		delete(p.written, name)
+		delete(p.last, name)
 	}
 	for _, c := range write {
+		p.last[string(c.Type)] = c.Status
 		p.written[string(c.Type)] = c.LastHeartbeatTime.Time // with the monotonic clock
 	}
 	p.mu.Unlock()
@@ -255,7 +259,22 @@ func (p *Publisher) due() (write []corev1.NodeCondition, remove []string) {
 	if p.sweep {
 		remove = orphans(observed, func(name string) bool { return p.running[name] != nil })
 	}
+	p.noticeRivals(observed)
 	return plan(observed, want, p.written, remove != nil, time.Now(), p.bootTime()), remove
+}
+
+// noticeRivals logs which conditions do not have the status that this agent has written. Two agents with one node name,
+// of which only one runs on the node, would change the conditions back and forth. The caller holds the lock.
+func (p *Publisher) noticeRivals(observed []corev1.NodeCondition) {
+	for name, status := range p.last {
+		c := find(observed, name)
+		if c == nil || c.Status == status || p.rivals[name] {
+			continue
+		}
+		p.rivals[name] = true
+		p.Log.Warn("Another client writes this condition, too. Does another agent run with this node's name?",
+			"node", p.Node, "condition", name, "written", status, "found", c.Status, "reason", c.Reason)
+	}
 }
 
 // readBootTime returns when this machine booted, or zero if that is unknown.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -49,6 +50,25 @@ func (p *Publisher) says(name string) Finding {
 func newPublisher(node *corev1.Node) *Publisher {
 	return New(Options{Node: "n", Source: still{node: node}, Log: slog.New(slog.DiscardHandler),
 		Metrics: NewMetrics(prometheus.NewRegistry())})
+}
+
+// TestTwoAgentsWithOneName: each changes the condition back, and says so once.
+func TestTwoAgentsWithOneName(t *testing.T) {
+	var logged strings.Builder
+	p := newPublisher(build.MakeNode("n").Condition("A", "False", time.Now()).
+		Condition("B", "True", time.Now()).Obj())
+	p.Log = slog.New(slog.NewTextHandler(&logged, nil))
+	if p.due(); logged.Len() > 0 {
+		t.Errorf("before this agent has written: %s", &logged)
+	}
+	for _, name := range []string{"A", "B", "C"} {
+		p.last[name] = corev1.ConditionTrue
+	}
+	p.due()
+	p.due()
+	if got := logged.String(); strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "condition=A") {
+		t.Errorf("the log: %s", got)
+	}
 }
 
 func TestAProbeThatHangs(t *testing.T) {
