@@ -76,7 +76,7 @@ func away(err error) bool {
 
 // serveProbes serves /healthz, and a /readyz that fails, until stop is called. Address 0 serves nothing.
 func serveProbes(ctx context.Context, address string) (stop func(), err error) {
-	if address == "" || address == "0" {
+	if off(address) {
 		return func() {}, nil
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
@@ -88,7 +88,7 @@ func serveProbes(ctx context.Context, address string) (stop func(), err error) {
 	mux.Handle("/readyz", healthz.CheckHandler{Checker: func(*http.Request) error {
 		return errors.New("the API server is unavailable")
 	}})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: askTimeout}
+	server := newServer(mux)
 	go func() { _ = server.Serve(listener) }()
 	return func() { _ = server.Close() }, nil
 }

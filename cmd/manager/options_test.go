@@ -39,22 +39,20 @@ func TestTheCommandLineOfTheIncumbent(t *testing.T) {
 		does func(*options, *operator.Options) bool
 	}{
 		"metrics off": {args: []string{"--metrics-bind-address=0"},
-			does: func(o *options, _ *operator.Options) bool { return managerOptions(o).Metrics.BindAddress == "0" }},
+			does: func(o *options, _ *operator.Options) bool { return off(o.serving.metricsAddress) }},
 		"metrics over HTTPS": {args: []string{"--metrics-bind-address=:8443", "--metrics-secure=true"},
 			does: func(o *options, _ *operator.Options) bool {
-				m := managerOptions(o).Metrics
-				return m.BindAddress == ":8443" && m.SecureServing && m.FilterProvider != nil
+				return o.serving.metricsAddress == ":8443" && o.serving.metricsSecure
 			}},
 		"metrics over HTTP, with a directory that only HTTPS uses": {
 			args: []string{"--metrics-bind-address=:8080", "--metrics-secure=false", "--metrics-cert-dir=/certs"},
 			does: func(o *options, _ *operator.Options) bool {
-				m := managerOptions(o).Metrics
-				return m.BindAddress == ":8080" && !m.SecureServing && m.FilterProvider == nil
+				return o.serving.metricsAddress == ":8080" && !o.serving.metricsSecure
 			}},
 		"a certificate for metrics": {args: []string{"--metrics-cert-dir=/certs"},
-			does: func(o *options, _ *operator.Options) bool { return managerOptions(o).Metrics.CertDir == "/certs" }},
+			does: func(o *options, _ *operator.Options) bool { return o.serving.metricsCertDir == "/certs" }},
 		"probes": {args: []string{"--health-probe-bind-address=:9081"},
-			does: func(o *options, _ *operator.Options) bool { return managerOptions(o).HealthProbeBindAddress == ":9081" }},
+			does: func(o *options, _ *operator.Options) bool { return o.serving.probeAddress == ":9081" }},
 		"pprof": {args: []string{"--pprof-bind-address=127.0.0.1:6060"},
 			does: func(o *options, _ *operator.Options) bool {
 				return managerOptions(o).PprofBindAddress == "127.0.0.1:6060"

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/nodegate/nodegate/internal/admission/node"
@@ -54,7 +53,11 @@ func run(ctx context.Context, o *options, settings *operator.Options) error {
 		ctrl.Log.Info("Running without leader election: this must be the only replica")
 	}
 	ctrl.Log.Info("Starting", "version", version.Version, "commit", version.Commit())
-	return operator.Run(ctx, mgr, settings)
+	served, err := serve(ctx, mgr, &o.serving)
+	if err != nil {
+		return err
+	}
+	return operator.Run(ctx, served, settings)
 }
 
 // limitMemory lets garbage be collected in time for the memory to stay below the container's limit, also after that was
@@ -136,16 +139,9 @@ func restConfig(cfg *rest.Config, o *clientOptions) *rest.Config {
 }
 
 func managerOptions(o *options) manager.Options {
-	m := metricsserver.Options{
-		BindAddress: o.serving.metricsAddress, SecureServing: o.serving.metricsSecure, CertDir: o.serving.metricsCertDir,
-	}
-	if o.serving.metricsSecure {
-		m.FilterProvider = filters.WithAuthenticationAndAuthorization
-	}
 	return manager.Options{
 		Scheme:                        operator.Scheme(),
-		Metrics:                       m,
-		HealthProbeBindAddress:        o.serving.probeAddress,
+		Metrics:                       metricsserver.Options{BindAddress: "0"}, // see serve
 		PprofBindAddress:              o.serving.pprofAddress,
 		LeaderElection:                o.election.enabled,
 		LeaderElectionID:              leaseName,

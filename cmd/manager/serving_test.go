@@ -1,0 +1,49 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestClientsOfAPortAreLimited sends headers of 100 KiB, and opens more connections than the server keeps.
+func TestClientsOfAPortAreLimited(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := newServer(http.NotFoundHandler())
+	go func() { _ = server.Serve(listener) }()
+	defer func() { _ = server.Close() }()
+	connect := func(request string) net.Conn {
+		t.Helper()
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		if err := conn.SetDeadline(time.Now().Add(4 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = io.WriteString(conn, request) }()
+		return conn
+	}
+	answer := make([]byte, 100)
+	n, _ := connect("GET / HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("x", 100<<10) + "\r\n\r\n").Read(answer)
+	if !strings.Contains(string(answer[:n]), "431") {
+		t.Errorf("the answer to large headers is %q", answer[:n])
+	}
+	idle := connect("")
+	for range maxConnections {
+		connect("")
+	}
+	if n, err := idle.Read(answer); err == nil || strings.Contains(err.Error(), "timeout") {
+		t.Errorf("the connection that was idle longest is open: %d bytes, %v", n, err)
+	}
+}
