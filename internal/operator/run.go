@@ -125,6 +125,9 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 		return err
 	}
 	r.Rules.Subscribe(ruleMetrics(env.After, r.Rules.Set))
+	if err := mgr.Add(&watch.Restored{Live: env.Live}); err != nil {
+		return fmt.Errorf("adding the detection of a restored etcd: %w", err)
+	}
 	for _, add := range []func(context.Context, manager.Manager, *Options) error{
 		r.addToManager, r.addAgentConfig, r.addChecks, r.addWebhooks, r.addIncumbents,
 	} {
