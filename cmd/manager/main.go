@@ -27,7 +27,7 @@ func execute(ctx context.Context, o *options, args ...string) int {
 	case err == nil:
 		return 0
 	case ran == root:
-		o.newLogger().Error(err, "Cannot run")
+		o.newLogger().Error(err, "Ended")
 	default:
 		fmt.Fprintln(os.Stderr, "error:", err)
 	}

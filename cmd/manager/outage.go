@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"sync"
@@ -22,7 +23,7 @@ const sayEvery = time.Minute
 // outage logs when the API server is unavailable, and when it is available again. In between, it hides the errors of
 // informers, controllers and the leader election that only repeat this: it logs them at level 2.
 //
-//	available   -> unavailable   a request gets no answer, or one of a proxy without an API server
+//	available   -> unavailable   a request gets no answer, or only that of a proxy; or the token is refused
 //	unavailable -> available     any other answer
 type outage struct {
 	log logr.Logger
@@ -84,15 +85,17 @@ func (o *outage) answered(server string) {
 	o.since, o.told = time.Time{}, false
 }
 
+// unavailable reports whether a status says so: 502, 503, 504, or 401, because without a valid token no request
+// succeeds.
 func unavailable(status int) bool {
-	return http.StatusBadGateway <= status && status <= http.StatusGatewayTimeout // 502, 503, 504
+	return http.StatusBadGateway <= status && status <= http.StatusGatewayTimeout || status == http.StatusUnauthorized
 }
 
 // repeats reports whether an error only says again that the API server is unavailable.
 func (o *outage) repeats(err error) bool {
 	var request *url.Error // without an answer
 	var status apierrors.APIStatus
-	if !errors.As(err, &request) &&
+	if !errors.As(err, &request) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, context.DeadlineExceeded) &&
 		(!errors.As(err, &status) || !unavailable(int(status.Status().Code))) {
 		return false
 	}

@@ -50,6 +50,8 @@ func TestAnOutageIsToldOnce(t *testing.T) {
 			}
 			return http.StatusOK, nil
 		}, unavailable: 5, back: 5},
+		"the token is refused": {answer: func(int) (int, error) { return http.StatusUnauthorized, nil },
+			unavailable: 5},
 		"the operator lacks a permission": {answer: func(int) (int, error) { return http.StatusForbidden, nil }, say: 300},
 		"nothing waits for an answer":     {answer: func(int) (int, error) { return 0, context.Canceled }, say: 300},
 	} {
