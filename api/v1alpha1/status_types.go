@@ -41,6 +41,11 @@ type NodeReadinessRuleStatus struct {
 	// +optional
 	InForce *InForce `json:"inForce,omitempty"`
 
+	// limit is the use of maxUnavailable. It is absent for a rule without maxUnavailable, and for one that is in dry-run
+	// or suspended.
+	// +optional
+	Limit *LimitStatus `json:"limit,omitempty"`
+
 	// appliedNodes are names of nodes that the rule selects, held and failed ones first.
 	// +optional
 	// +listType=atomic
@@ -95,6 +100,19 @@ type InForce struct {
 	// selectorHash identifies the selector.
 	// +kubebuilder:validation:MaxLength=64
 	SelectorHash string `json:"selectorHash"`
+}
+
+// LimitStatus says which nodes use a place of maxUnavailable.
+type LimitStatus struct {
+	// inUse is how many nodes in service the rule holds, together with other nodes on which the condition that the rule
+	// publishes is False.
+	InUse int32 `json:"inUse"`
+	// deleted is how many of such nodes were deleted, and still count: until a new node becomes ready under the rule for
+	// each, or until an hour after the last deletion no node waits for the limit.
+	Deleted int32 `json:"deleted"`
+	// lastDeletionTime is when the last of these nodes was deleted.
+	// +optional
+	LastDeletionTime *metav1.Time `json:"lastDeletionTime,omitempty"`
 }
 
 // NodeFailure is a node on which a rule could not be carried out.

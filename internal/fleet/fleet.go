@@ -59,6 +59,8 @@ type Fleet struct {
 	mu    sync.Mutex
 	rules []*ruleState // by the index of the snapshot
 	pass  int          // the number of the last Record
+	// statuses are those of Restore, until the next SetRules.
+	statuses map[types.UID]*v1alpha1.NodeReadinessRuleStatus
 	nodes
 }
 
@@ -195,7 +197,7 @@ func (f *Fleet) SetRules(set *ruleset.Set, nodes []*corev1.Node, now time.Time) 
 		next.index[rule.UID] = i
 		rules = append(rules, state)
 	}
-	f.rules = rules
+	f.rules, f.statuses = rules, nil
 	f.snapshot.Store(next)
 	var names []string
 	for _, n := range f.byName {
@@ -278,10 +280,14 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 	if before != nil {
 		state.limit.reserved = before.limit.reserved
 		state.limit.granted, state.limit.denied = before.limit.granted, before.limit.denied
-		state.limit.deleted = before.limit.deleted
+		if keepsPlaces(rule) && before.rule.SelectorHash == rule.SelectorHash {
+			state.limit.deleted, state.limit.deletedAt = before.limit.deleted, before.limit.deletedAt
+		}
 		if before.readyAt.After(state.readyAt) {
 			state.readyAt = before.readyAt
 		}
+	} else {
+		state.restore(f.statuses[rule.UID], nodes, now)
 	}
 	return state
 }

@@ -27,6 +27,7 @@ type limit struct {
 	// woken is the number of waiting nodes that were enqueued because there is room, and have not called Reserve since.
 	woken int
 	marks
+	places
 }
 
 // waiter is a node that waits for the limit.
@@ -46,6 +47,9 @@ func newLimit(n *nodes) limit {
 func (b *limit) count(p *pair, n int) {
 	if p.outcome == none {
 		return
+	}
+	if p.place() {
+		b.inUse += n
 	}
 	if p.marked {
 		b.marked += n
@@ -108,7 +112,7 @@ func (s *ruleState) amongFirst(count int, n int32) (found bool) {
 
 // available returns the number of claims that the limit still allows.
 func (s *ruleState) available() int {
-	return s.rule.MaxUnavailable(s.limit.released) - s.limit.claimed - len(s.limit.reserved)
+	return s.rule.MaxUnavailable(s.limit.released) - s.limit.claimed - len(s.limit.reserved) - s.limit.deleted
 }
 
 // Reserve asks the limit whether a rule may claim its taint on a node in service that has been unready since a time.

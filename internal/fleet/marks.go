@@ -8,13 +8,10 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
 // marks limits the number of nodes on which the published condition is False to maxUnavailable, because a remediator
-// may delete such nodes. A node that was deleted while its condition was False counts until another node becomes ready
-// under the rule. Otherwise a broken reporter could cause the deletion of a whole fleet, one node after another.
+// may delete such nodes.
 type marks struct {
 	// marked is the number of nodes on which the condition is False.
 	marked int
@@ -23,13 +20,10 @@ type marks struct {
 	granted map[int32]struct{}
 	// denied are the nodes that wait for the limit.
 	denied map[int32]struct{}
-	// deleted is the number of nodes that were deleted while their condition was False, less those that have become
-	// ready since.
-	deleted int
 }
 
-// places returns the number of nodes on which the condition may still become False.
-func (s *ruleState) places() int {
+// markable returns the number of nodes on which the condition may still become False.
+func (s *ruleState) markable() int {
 	b := &s.limit
 	return s.rule.MaxUnavailable(b.released) - b.marked - len(b.granted) - b.deleted
 }
@@ -50,7 +44,7 @@ func (f *Fleet) ReserveFalse(rule types.UID, node string) bool {
 	if b.granted == nil {
 		b.granted, b.denied = map[int32]struct{}{}, map[int32]struct{}{}
 	}
-	if state.places() <= 0 {
+	if state.markable() <= 0 {
 		b.denied[n] = struct{}{}
 		return false
 	}
@@ -64,7 +58,7 @@ func (s *ruleState) wakeDenied(names []string) []string {
 	if len(s.limit.denied) == 0 {
 		return names
 	}
-	room := s.places()
+	room := s.markable()
 	for _, n := range slices.Sorted(maps.Keys(s.limit.denied)) {
 		if room <= 0 {
 			break
@@ -74,22 +68,4 @@ func (s *ruleState) wakeDenied(names []string) []string {
 		names = append(names, s.nodes.names[n])
 	}
 	return names
-}
-
-// replaced counts nodes that are deleted while their condition is False, and nodes that become ready after that.
-func (s *ruleState) replaced(n int32, before *pair, e *Entry, fresh bool) {
-	b := &s.limit
-	if fresh && before.outcome != none && before.marked && s.rule.Limited() {
-		b.deleted++
-	}
-	if b.deleted == 0 || e == nil || e.State != v1alpha1.NodeStateReady {
-		return
-	}
-	if before.outcome != none && !fresh {
-		_, pending := s.pending[n]
-		if o := &s.outcomes[before.outcome]; o.State == v1alpha1.NodeStateReady || pending {
-			return
-		}
-	}
-	b.deleted--
 }

@@ -33,6 +33,8 @@ type Material struct {
 	// Released is the number of nodes that maxUnavailable is a share of, MaxUnavailable the number of nodes that it
 	// allows, and Waiting the number of nodes that it keeps from being tainted.
 	Released, MaxUnavailable, Waiting int
+	// Places are the uses of the limit, or nil if the rule has none or they do not count.
+	Places *v1alpha1.LimitStatus
 	// WaitingNodes are the names of the first waiting nodes, the longest unready first.
 	WaitingNodes []string
 	// Shared is the number of nodes on which an older claim decides about the rule's taint.
@@ -76,7 +78,7 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 		return Material{}, false
 	}
 	m := Material{Rule: state.rule, Released: state.limit.released, Waiting: state.limit.waiting.Len(),
-		ReadyAt: state.readyAt, Pending: len(state.pending)}
+		ReadyAt: state.readyAt, Pending: len(state.pending), Places: state.places()}
 	state.limit.waiting.Ascend(func(w *waiter) bool {
 		if len(m.WaitingNodes) < fewNames {
 			m.WaitingNodes = append(m.WaitingNodes, f.names[w.node])

@@ -187,7 +187,7 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 			after.changed = before.changed
 		}
 	}
-	s.replaced(n, &before, e, fresh)
+	s.succeed(n, &before, e, fresh, now)
 	_, looked := s.pending[n]
 	if delete(s.pending, n); e != nil && e.pending {
 		s.pending[n], looked = struct{}{}, false

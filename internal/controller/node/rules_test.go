@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -85,7 +86,13 @@ func TestANodeThatJoinsWhileRulesChangeIsReconciledAgain(t *testing.T) {
 
 func TestEvidenceThatIsNotReadYetIsNotMissing(t *testing.T) {
 	informers := slowInformers{}
-	r := &Reconciler{Client: fake.NewClientBuilder().Build(), Fleet: fleet.New(unheard{}),
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), Fleet: fleet.New(unheard{}),
 		Clock: testclock.NewFakePassiveClock(time.Unix(1e9, 0))}
 	r.Evidence = evidence.New(informers, unheard{})
 	modes := func(set *ruleset.Set) (pods, dependent ruleset.Mode) {

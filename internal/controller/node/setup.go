@@ -39,6 +39,14 @@ func (r *Reconciler) SetRules(ctx context.Context, set *ruleset.Set) ([]string, 
 	set = r.judgeable(wanted)
 	r.Evidence.StopUnused(wanted, set)
 	r.startups.setRules(r.Fleet.Rules(), set, r.StartupObjective)
+	known := r.Fleet.Rules()
+	if slices.ContainsFunc(set.All(), func(rule *ruleset.Rule) bool { return known.Rule(rule.UID) == nil }) {
+		rules := &v1alpha1.NodeReadinessRuleList{}
+		if err := r.Client.List(ctx, rules); err != nil {
+			return nil, fmt.Errorf("listing rules: %w", err)
+		}
+		r.Fleet.Restore(rules.Items)
+	}
 	names := r.Fleet.SetRules(set, nodes, r.Clock.Now())
 	return append(names, r.Fleet.RecordedSince(before)...), nil
 }

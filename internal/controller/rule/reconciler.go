@@ -225,12 +225,16 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	if wait := r.evidencePending(rule, compiled, now); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
+	freed := r.Fleet.FreePlaces(rule.UID, now)
 	material, known := r.Fleet.Material(rule.UID)
 	if !known || material.Rule != compiled {
 		return reconcile.Result{}, nil // the rule has changed and is queued
 	}
 	material.ReplaceProblem = r.replaceProblem(rule)
 	again := reconcile.Result{RequeueAfter: r.reportMassFailures(rule, &material, now)}
+	if freed > 0 && (again.RequeueAfter == 0 || freed < again.RequeueAfter) {
+		again.RequeueAfter = freed
+	}
 	var problem *guard.Problem
 	if rule.Spec.EvictionGuard != nil && r.GuardProblem != nil {
 		problem = r.GuardProblem(compiled)

@@ -50,6 +50,7 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 	s := v1alpha1.NodeReadinessRuleStatus{
 		ObservedGeneration: rule.Generation,
 		Nodes:              &m.Counts,
+		Limit:              m.Places,
 		AppliedNodes:       m.Applied,
 		FailedNodes:        keepFailures(rule.Status.FailedNodes, m.Failed),
 		NodeEvaluations:    keepEvaluations(rule.Status.NodeEvaluations, m.Evaluations),
@@ -176,12 +177,22 @@ func nodeConditions(m *fleet.Material, set setter) {
 		set(v1alpha1.ConditionBudgetExhausted, false, ReasonNoLimit, "The rule has no maxUnavailable")
 	case m.Waiting > 0:
 		set(v1alpha1.ConditionBudgetExhausted, true, ReasonMaxUnavailable,
-			"%d nodes are not ready but not held: maxUnavailable (%s) allows the rule to hold %d of %d nodes in service: %s",
-			m.Waiting, m.Rule.Spec.MaxUnavailable.String(), m.MaxUnavailable, m.Released,
+			"%d nodes are not ready but not held: maxUnavailable (%s) allows the rule to hold %d of %d nodes in service%s: %s",
+			m.Waiting, m.Rule.Spec.MaxUnavailable.String(), m.MaxUnavailable, m.Released, deletedPlaces(m),
 			ruleset.Few(m.WaitingNodes, maxNames, m.Waiting))
 	default:
-		set(v1alpha1.ConditionBudgetExhausted, false, ReasonWithinBudget, "No node is exempt because of maxUnavailable")
+		set(v1alpha1.ConditionBudgetExhausted, false, ReasonWithinBudget,
+			"No node is exempt because of maxUnavailable%s", deletedPlaces(m))
 	}
+}
+
+// deletedPlaces says how many places of the limit deleted nodes use, and what to do.
+func deletedPlaces(m *fleet.Material) string {
+	if m.Places == nil || m.Places.Deleted == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d nodes that were deleted while they were held count, too, until new nodes become ready: find "+
+		"out what deletes nodes, or raise maxUnavailable", m.Places.Deleted)
 }
 
 // conflicts sets the condition that an older rule decides about a probe or a taint of this rule. A probe that does not

@@ -5,6 +5,7 @@ package explain
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -110,6 +111,7 @@ func (w *World) reserve(rule *ruleset.Rule, node *corev1.Node, since time.Time) 
 		var nodes []*corev1.Node
 		nodes, w.fleetErr = w.Nodes()
 		w.fleet = fleet.New(quiet{})
+		w.fleet.Restore(w.Stored)
 		w.fleet.SetRules(w.Rules, nodes, w.Now)
 	}
 	if w.fleetErr != nil {
@@ -199,6 +201,11 @@ func (x *explainer) rule() report.RuleExplanation {
 	}
 	if !unread {
 		r.Message, r.Guard, r.Deadlines = message(x.d, x.verdict, x.Now), x.guard(), x.deadlines()
+		if s := x.stored(); x.d.Reason == gate.ReasonOverBudget && s != nil && s.Status.Limit != nil &&
+			s.Status.Limit.Deleted > 0 {
+			r.Message += fmt.Sprintf("; %d of these were deleted while they were held, and count until new nodes become "+
+				"ready: find out what deletes nodes, or raise maxUnavailable", s.Status.Limit.Deleted)
+		}
 		return r
 	}
 	r.State, r.Reason, r.Message = "", "", "some of its evidence cannot be read, so the plugin cannot evaluate the rule"

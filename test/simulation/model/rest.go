@@ -343,14 +343,15 @@ func (m *Model) rebooted(n *node, r *rule) answer {
 	return no
 }
 
-// vacated reports whether a node that used the limit of a rule is gone: its place may be taken still.
+// vacated reports whether a node that used the limit of a rule is gone: its place is taken still.
 func (m *Model) vacated(r *rule, v *View) bool {
 	there := map[string]bool{}
 	for n := range each[node](v.Nodes) {
 		there[n.Metadata.UID] = true
 	}
 	for uid, h := range m.nodes {
-		if !there[uid] && h.under(r.Metadata.UID).used {
+		if !there[uid] && (h.under(r.Metadata.UID).used || h.marker[r.Spec.Publish.ConditionType] != 0 ||
+			h.last != nil && h.last.claim(r.Metadata.UID) != "") {
 			return true
 		}
 	}

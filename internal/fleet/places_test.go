@@ -1,0 +1,199 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+// replacing is a scene of four nodes in service under maxUnavailable: 1. The rule holds node 0, nodes 1 and 2 wait.
+// hold makes the rule hold a node, by a taint or by a published condition.
+type replacing struct {
+	*scene
+	hold func(i int)
+}
+
+func replacingScenes(t *testing.T, test func(t *testing.T, r *replacing)) {
+	t.Run("taint", func(t *testing.T) {
+		r := &replacing{scene: newScene(t, rule("1"), 4)}
+		r.hold = func(i int) {
+			n := build.WrapNode(r.nodes[i]).Taint("example.com/net", "", corev1.TaintEffectNoSchedule)
+			n.Annotation(r.rule.RecordKey(),
+				`{"taint":"example.com/net=:NoSchedule","released":"2026-01-02T03:04:05Z","limited":true}`)
+			r.nodes[i] = n.Obj()
+			r.records(i, r.entry(i, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing))
+		}
+		test(t, r)
+	})
+	t.Run("published condition", func(t *testing.T) {
+		m := newMarking(t, 4)
+		test(t, &replacing{scene: m.scene, hold: func(i int) { m.mark(i, true, v1alpha1.NodeStateHeld) }})
+	})
+}
+
+// asks reports whether a node may be held, as the first of those that wait.
+func (r *replacing) asks(when string, i int, want bool) {
+	r.Helper()
+	got := false
+	if r.rule.Spec.Publish != nil {
+		got = r.ReserveFalse(r.rule.UID, r.nodes[i].Name)
+	} else {
+		got = r.reserve(i, i)
+	}
+	if got != want {
+		r.Errorf("%s: node %d may be held: %t", when, i, got)
+	}
+}
+
+// joins adds a node that was created after the rule was put in force.
+func (r *replacing) joins(node string, state v1alpha1.NodeState) {
+	n := build.MakeNode(node).UID(node).Created(now.Add(time.Minute)).Label("pool", "a").Obj()
+	current := gate.StateOf(r.rule, n, now)
+	r.Record(n, []Entry{{Rule: r.rule, Current: &current, Outcome: Outcome{State: state}}}, now)
+}
+
+func (r *replacing) places(when string, inUse, deleted int32) {
+	r.Helper()
+	p := r.material().Places
+	if p == nil || p.InUse != inUse || p.Deleted != deleted || (p.LastDeletionTime == nil) != (deleted == 0) {
+		r.Errorf("%s: places %+v, want %d in use, %d of deleted nodes", when, p, inUse, deleted)
+	}
+}
+
+func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
+	begin := func(r *replacing) {
+		r.isReady(3)
+		r.hold(0)
+		r.asks("at first", 1, false)
+		r.places("at first", 1, 0)
+		r.Forget(r.nodes[0].Name, now)
+		r.take()
+		r.places("deleted", 0, 1)
+		r.asks("the remediator has deleted a node", 1, false)
+		r.isReady(3)
+		r.records(3, r.entry(3, v1alpha1.NodeStateExempt, gate.ReasonUnreadyWindow))
+		r.isReady(3)
+		r.places("a node that was in service before is no replacement", 0, 1)
+	}
+	edit := func(r *replacing, change func(*ruleset.Rule)) {
+		edited := *r.rule
+		r.rule = &edited
+		change(r.rule)
+		r.SetRules(ruleset.NewSet(r.rule), r.nodes[1:], now)
+		r.take()
+	}
+	replacingScenes(t, func(t *testing.T, r *replacing) {
+		t.Run("until a new node becomes ready", func(*testing.T) {
+			begin(r)
+			r.joins("new", v1alpha1.NodeStateHeld)
+			r.places("a new node is held", 0, 1)
+			edit(r, func(*ruleset.Rule) {})
+			r.places("an edit between", 0, 1)
+			r.asks("an edit between", 1, false)
+			r.joins("new", v1alpha1.NodeStateReady)
+			r.wakes("it is ready", 1)
+			r.places("it is ready", 0, 0)
+		})
+	})
+	replacingScenes(t, func(t *testing.T, r *replacing) {
+		t.Run("for an hour, and while nodes wait", func(t *testing.T) {
+			begin(r)
+			if again := r.FreePlaces(r.rule.UID, now.Add(time.Minute)); again != 59*time.Minute {
+				t.Errorf("look again in %s", again)
+			}
+			r.FreePlaces(r.rule.UID, now.Add(time.Hour))
+			r.places("a node waits", 0, 1)
+			r.isReady(1)
+			r.FreePlaces(r.rule.UID, now.Add(time.Hour))
+			r.places("no node waits", 0, 0)
+			r.asks("no node waits", 2, true)
+		})
+	})
+	replacingScenes(t, func(t *testing.T, r *replacing) {
+		t.Run("until the rule is suspended or selects other nodes", func(t *testing.T) {
+			for what, change := range map[string]func(*ruleset.Rule){
+				"suspend":  func(r *ruleset.Rule) { r.Mode = ruleset.Suspended },
+				"selector": func(r *ruleset.Rule) { r.SelectorHash = "other" },
+			} {
+				former := r.rule
+				begin(r)
+				edit(r, change)
+				if p := r.material().Places; p != nil && p.Deleted != 0 {
+					t.Errorf("%s: places %+v", what, p)
+				}
+				edit(r, func(r *ruleset.Rule) { *r = *former })
+				r.places(what, 0, 0)
+				r.SetRules(ruleset.NewSet(r.rule), r.nodes, now)
+			}
+		})
+	})
+	replacingScenes(t, func(t *testing.T, r *replacing) {
+		t.Run("of another node with its name", func(*testing.T) {
+			r.hold(0)
+			r.nodes[0] = build.WrapNode(inService(0)).UID("another").Created(now.Add(time.Minute)).Obj()
+			r.records(0, r.entry(0, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing))
+			r.asks("it is another node", 1, false)
+			r.isReady(0)
+			r.places("it is ready", 0, 0)
+		})
+	})
+}
+
+func TestPlacesAcrossARestart(t *testing.T) {
+	r := build.MakeRule("net").UID("u1").Created(now.Add(-time.Hour)).Selector("pool", "a").
+		Condition("example.com/Ready").Taint("example.com/net", "", corev1.TaintEffectNoSchedule).MaxUnavailable("1")
+	held := func(name string) v1alpha1.NodeEvaluation {
+		return v1alpha1.NodeEvaluation{NodeName: name, State: v1alpha1.NodeStateHeld, LastEvaluationTime: metav1.NewTime(now)}
+	}
+	at := &metav1.Time{Time: now.Add(-time.Minute)}
+	for name, tc := range map[string]struct {
+		limit     v1alpha1.LimitStatus
+		held      []v1alpha1.NodeEvaluation
+		truncated bool
+		selector  string
+		want      int32
+	}{
+		"the same as before": {limit: v1alpha1.LimitStatus{Deleted: 2, LastDeletionTime: at}, want: 2},
+		"one node was deleted": {limit: v1alpha1.LimitStatus{InUse: 2}, want: 1,
+			held: []v1alpha1.NodeEvaluation{held("gone"), held(inService(0).Name)}},
+		"one was released": {limit: v1alpha1.LimitStatus{InUse: 1},
+			held: []v1alpha1.NodeEvaluation{held(inService(0).Name)}},
+		"a new node was deleted":   {held: []v1alpha1.NodeEvaluation{held("gone")}},
+		"not all nodes are listed": {limit: v1alpha1.LimitStatus{InUse: 2}, truncated: true, want: 2},
+		"the selector has changed": {limit: v1alpha1.LimitStatus{Deleted: 2, LastDeletionTime: at}, selector: "other"},
+		"one was created once more": {limit: v1alpha1.LimitStatus{InUse: 1}, want: 1,
+			held: []v1alpha1.NodeEvaluation{held("new")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := r.Obj()
+			compiled := ruleset.Compile(obj, nil, now)
+			if tc.selector == "" {
+				tc.selector = compiled.SelectorHash
+			}
+			obj.Status = v1alpha1.NodeReadinessRuleStatus{Limit: &tc.limit, NodeEvaluations: tc.held, Truncated: tc.truncated,
+				InForce: &v1alpha1.InForce{SelectorHash: tc.selector}}
+			f := New(&heard{})
+			f.Restore([]v1alpha1.NodeReadinessRule{*obj})
+			again := build.MakeNode("new").UID("new").Created(now.Add(time.Minute)).Label("pool", "a").Obj()
+			f.SetRules(ruleset.NewSet(compiled), []*corev1.Node{inService(0), again}, now.Add(time.Hour))
+			m, _ := f.Material("u1")
+			if diff := cmp.Diff(tc.want, m.Places.Deleted); diff != "" {
+				t.Errorf("places of deleted nodes (-want +got):\n%s", diff)
+			}
+			if granted := f.Reserve("u1", inService(0).Name, now); granted != (tc.want == 0) {
+				t.Errorf("a node may be held: %t", granted)
+			}
+		})
+	}
+}
