@@ -31,6 +31,8 @@ type Record struct {
 	// Since is when the claim was made. It is zero if an admission policy made the claim, because a policy has no
 	// clock.
 	Since metav1.Time `json:"since,omitzero"`
+	// Own says that the operator wrote the claim, in a record that admission could have written otherwise; see Admitted.
+	Own bool `json:"own,omitempty"`
 	// Late says, for a claim without Since, that it was made when the rule began to match an existing node. Its time
 	// then starts when the controller sees it, and not with the node's creation.
 	Late bool `json:"late,omitempty"`
@@ -86,6 +88,12 @@ func (r *Record) Empty() bool {
 	return without == Record{}
 }
 
+// Admitted reports whether the record has the form in which admission writes claims. The record guard accepts this form
+// from the creator of a node, too.
+func (r *Record) Admitted() bool {
+	return *r == Record{Rule: r.Rule, Taint: r.Taint, Since: r.Since, Late: r.Late} && r.Rule != "" && r.Taint != ""
+}
+
 // Short returns the record without what the operator can do without, for a node whose annotations have little room. A
 // reboot that is not recorded counts as seen.
 func (r Record) Short() Record {
@@ -96,7 +104,7 @@ func (r Record) Short() Record {
 
 // dropClaim removes the claim.
 func (r *Record) dropClaim() {
-	r.Taint, r.Since, r.Late, r.Adopted, r.Limited = "", metav1.Time{}, false, false, false
+	r.Taint, r.Since, r.Own, r.Late, r.Adopted, r.Limited = "", metav1.Time{}, false, false, false, false
 }
 
 // newest returns the newest time of the record.

@@ -295,7 +295,9 @@ func (p *planner) remember(out *annotations, d *gate.Decision) {
 			}
 		}
 	}
-	out.set(key, d.Record.Encode())
+	record := d.Record
+	record.Own = record.Own || record.Admitted()
+	out.set(key, record.Encode())
 }
 
 func (p *planner) mark(out *annotations, d *gate.Decision) {

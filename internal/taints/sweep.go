@@ -52,6 +52,8 @@ type Swept struct {
 	Node *corev1.Node
 	// Claims are the taints that deleted rules claimed.
 	Claims []corev1.Taint
+	// Doubtful are the taints of records that the creator of the node may have written.
+	Doubtful []corev1.Taint
 	// Published are the types of the conditions that deleted rules published. Such a record stays, with nothing else in
 	// it, until the condition is removed or another rule publishes it.
 	Published []string
@@ -62,10 +64,13 @@ type Swept struct {
 // Missing reports whether an unknown rule is deleted, and since when this process knows that it is missing.
 type Missing func(ref string) (since time.Time, gone bool)
 
+// Known reports whether a rule of a UID has had a taint of this key and effect. If nil, records are believed.
+type Known func(uid string, taint *corev1.Taint) bool
+
 // Sweep removes what deleted rules left on a node. If a rule exists again under the same name, after a restore for
 // example, and is still bootstrap-only, the completion marker becomes that rule's. Otherwise the rule would hold the
 // whole fleet again.
-func Sweep(node *corev1.Node, set *ruleset.Set, missing Missing, now time.Time) Swept {
+func Sweep(node *corev1.Node, set *ruleset.Set, missing Missing, known Known, now time.Time) Swept {
 	s := Swept{Node: node}
 	if len(UnknownRules(node, set)) == 0 {
 		return s
@@ -87,15 +92,27 @@ func Sweep(node *corev1.Node, set *ruleset.Set, missing Missing, now time.Time) 
 		delete(s.Node.Annotations, key)
 		value := node.Annotations[key]
 		if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) {
-			if t, claims := gate.ClaimIn(value); claims {
-				s.Claims = append(s.Claims, t)
-			}
+			s.sweepClaim(ref, value, known)
 			s.sweepPublished(key, value)
 		} else if heir := heirOf(value, set); heir != nil {
 			s.Node.Annotations[heir.MarkerKey()] = marker(heir)
 		}
 	}
 	return s
+}
+
+// sweepClaim notes the taint of a deleted rule's record. A kubelet may register its node with a taint and a record in
+// the form that admission writes, of a rule that never was.
+func (s *Swept) sweepClaim(uid, value string, known Known) {
+	r, _ := gate.ReadRecord(value)
+	t, claims := r.Claim()
+	switch {
+	case !claims:
+	case known != nil && r.Admitted() && !known(uid, &t):
+		s.Doubtful = append(s.Doubtful, t)
+	default:
+		s.Claims = append(s.Claims, t)
+	}
 }
 
 // awaits reports whether an annotation is a marker that waits for a rule of the same name.

@@ -19,7 +19,8 @@ const (
 	goneMarker    = "readiness.k8s.io/bootstrap-completed-u-gone"
 	goneOldMarker = "readiness.k8s.io/bootstrap-completed-gone"
 	goneTaint     = "example.com/gone=x:NoSchedule"
-	goneRecord    = `{"rule":"gone","taint":"example.com/gone=x:NoSchedule","since":"2026-01-02T15:00:00Z"}`
+	goneRecord    = `{"rule":"gone","taint":"example.com/gone=x:NoSchedule","since":"2026-01-02T15:00:00Z","own":true}`
+	goneAdmitted  = `{"rule":"gone","taint":"example.com/gone=x:NoSchedule","since":"2026-01-02T15:00:00Z"}`
 )
 
 func TestSweep(t *testing.T) {
@@ -43,6 +44,17 @@ func TestSweep(t *testing.T) {
 			Then(1, "not known", is, Tainted(append(crowded(0, 3), goneTaint)), mine(goneKey, goneRecord)),
 			Then(2, "gone", is, Gone{"u-gone"}, Change("removed - "+goneTaint), Tainted(crowded(0, 3)),
 				mine()),
+		),
+		"a kubelet brings a taint, and a record of a rule that never was": On(
+			held().Annotation(goneKey, goneAdmitted), Rules(Rule()),
+			Then(1, "gone", is, Gone{"u-gone"}, Tainted(append(crowded(0, 3), goneTaint)), mine()),
+		),
+		"a rule is deleted that this process has known, with a claim by admission": On(
+			held().Annotation(goneKey, `{"rule":"gone","taint":"example.com/gone=x:NoSchedule"}`),
+			Rules(Rule(), RuleOf("gone", "none", "example.com/gone").Taint("example.com/gone", "x", NoSchedule)),
+			Then(1, "known", is+", gone Held EvidenceMissing", Tainted(append(crowded(0, 3), goneTaint)), mine(goneKey,
+				`{"rule":"gone","taint":"example.com/gone=x:NoSchedule"}`)),
+			Then(2, "gone", is, Rules(Rule()), Gone{"u-gone"}, Change("removed - "+goneTaint), Tainted(crowded(0, 3)), mine()),
 		),
 		"the taint stays, where a rule that is not known to be gone claims the one that another leaves": On(Fresh().
 			Taint(Key, "pending", NoSchedule).Annotation(RecordKey, Claimed(0)).

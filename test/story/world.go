@@ -57,11 +57,13 @@ func Unready(seconds int) func(*build.NodeWrapper) {
 
 // Claimed is the record of a node that the rule holds since then.
 func Claimed(since int) string {
-	return fmt.Sprintf(`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","since":"%s"}`, Stamp(since))
+	return fmt.Sprintf(`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","since":"%s","own":true}`, Stamp(since))
 }
 
 // Foreign makes a record say that another client had added the taint.
-func Foreign(record string) string { return strings.TrimSuffix(record, "}") + `,"adopted":true}` }
+func Foreign(record string) string {
+	return strings.TrimSuffix(strings.Replace(record, `,"own":true`, "", 1), "}") + `,"adopted":true}`
+}
 
 // Released is the record of a node that was released then.
 func Released(at int) string { return fmt.Sprintf(`{"rule":"cni","released":"%s"}`, Stamp(at)) }
@@ -126,8 +128,9 @@ type World struct {
 	Objects  []*build.RuleWrapper // the rules
 	compiled map[types.UID]*ruleset.Rule
 	observed map[types.UID]readiness.Observed
-	Gone     []string // references to rules that are known to be gone
-	Refuse   []string // names of rules whose budget is used up
+	known    map[string]bool // the taints that rules have had
+	Gone     []string        // references to rules that are known to be gone
+	Refuse   []string        // names of rules whose budget is used up
 	// Frozen is a problem that freezes all rules, and is not their own; empty for none.
 	Frozen string
 	// Evicted says that what was due when a guard ended is evicted.
@@ -138,13 +141,14 @@ type World struct {
 
 // NewWorld returns a world with these rules.
 func NewWorld(t *testing.T, rules ...*build.RuleWrapper) *World {
-	return &World{t: t, Objects: rules, compiled: map[types.UID]*ruleset.Rule{},
+	return &World{t: t, Objects: rules, compiled: map[types.UID]*ruleset.Rule{}, known: map[string]bool{},
 		observed: map[types.UID]readiness.Observed{}}
 }
 
 // Restart forgets what a process remembers.
 func (w *World) Restart() {
 	w.compiled, w.observed = map[types.UID]*ruleset.Rule{}, map[types.UID]readiness.Observed{}
+	w.known = map[string]bool{}
 }
 
 // Set returns the rules, compiled.
@@ -167,7 +171,12 @@ func (w *World) Decide(node *corev1.Node, now time.Time) (taints.Swept, []gate.D
 	set := w.Set(now)
 	swept := taints.Sweep(node, set, func(ref string) (time.Time, bool) {
 		return Start, slices.Contains(w.Gone, ref)
-	}, now)
+	}, func(uid string, taint *corev1.Taint) bool { return w.known[uid+taint.Key+string(taint.Effect)] }, now)
+	for _, r := range set.All() {
+		if r.Taint != nil {
+			w.known[string(r.UID)+r.Taint.Key+string(r.Taint.Effect)] = true
+		}
+	}
 	override, _ := gate.OverrideOf(node, now)
 	out := gate.DecideNode(&gate.NodeInput{
 		Node: node, Swept: swept.Node, Rules: set, Evidence: &readiness.Evidence{}, Override: override, Now: now,

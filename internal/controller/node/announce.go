@@ -95,8 +95,8 @@ func (r *Reconciler) reportLeft(ctx context.Context, p *pass, written *corev1.No
 	}
 	log.FromContext(ctx).Info("Did not remove taints that only the record of a deleted rule names", "taints", names)
 	r.eventf(written, nil, corev1.EventTypeWarning, reasonTaintLeft, actionRemoveTaint, "The operator does not remove "+
-		"taints that only the record of a deleted rule names: the record guard is not installed, so any account may have "+
-		"written the record. To remove them: kubectl taint node %s %s-", written.Name, strings.Join(names, "- "))
+		"taints that only the record of a deleted rule names, because another account may have written the record. "+
+		"To remove them: kubectl taint node %s %s-", written.Name, strings.Join(names, "- "))
 }
 
 // reportFull reports that the node has no room for what the operator must remember.

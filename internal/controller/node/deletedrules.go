@@ -6,12 +6,15 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -24,6 +27,38 @@ const maxGone = 10000
 type deletedRules struct {
 	mu   sync.Mutex
 	dead map[string]time.Time // when it was first missed
+
+	observed sync.Mutex
+	last     *ruleset.Set
+	taints   map[string][]ruleset.TaintID // of the rules that this process has known, by UID
+}
+
+// observe remembers which taints the rules have.
+func (s *deletedRules) observe(set *ruleset.Set) {
+	s.observed.Lock()
+	defer s.observed.Unlock()
+	if set == s.last {
+		return
+	}
+	if s.last = set; s.taints == nil || len(s.taints) > maxGone {
+		s.taints = map[string][]ruleset.TaintID{}
+	}
+	for _, rule := range set.All() {
+		if rule.Taint == nil {
+			continue
+		}
+		uid, id := string(rule.UID), ruleset.TaintIDOf(*rule.Taint)
+		if !slices.Contains(s.taints[uid], id) {
+			s.taints[uid] = append(s.taints[uid], id)
+		}
+	}
+}
+
+// known implements taints.Known.
+func (s *deletedRules) known(uid string, taint *corev1.Taint) bool {
+	s.observed.Lock()
+	defer s.observed.Unlock()
+	return slices.Contains(s.taints[uid], ruleset.TaintIDOf(*taint))
 }
 
 // among asks the API server about the rules with the given UIDs or names, except those that it knows to be deleted.

@@ -114,9 +114,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("looking up rules with records on node %q: %w", node.Name, err)
 	}
-	p.swept = taints.Sweep(node, p.set, missing, p.now)
+	r.deleted.observe(p.set)
+	p.swept = taints.Sweep(node, p.set, missing, r.deleted.known, p.now)
+	p.left = p.swept.Doubtful
 	if r.UnguardedRecords {
-		p.left, p.swept.Claims = p.swept.Claims, nil
+		p.left, p.swept.Claims = append(p.left, p.swept.Claims...), nil
 	}
 	r.decide(ctx, p)
 	r.countPolicyClaims(p)

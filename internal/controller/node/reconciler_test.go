@@ -62,6 +62,16 @@ var _ = Describe("A node under a rule", func() {
 			ContainSubstring("example.com/theirs:NoSchedule-"))))
 	})
 
+	It("keeps a taint that its kubelet has registered with the record of a rule that never was", func() {
+		w.createNode(build.MakeNode("a").Taint("dedicated", "", corev1.TaintEffectNoSchedule).
+			Annotation("readiness.node.x-k8s.io/rule-unknown", `{"rule":"x","taint":"dedicated=:NoSchedule"}`))
+		w.rules()
+		w.reconcile("a")
+		Expect(w.taintKeys("a")).To(Equal([]string{"dedicated"}))
+		Expect(w.node("a").Annotations).To(BeEmpty())
+		Expect(w.events()).To(ConsistOf(And(ContainSubstring("TaintLeft"), ContainSubstring("dedicated:NoSchedule-"))))
+	})
+
 	It("is tainted although its annotations are full", func() {
 		rule := w.createRule(network())
 		w.createNode(build.MakeNode("a").Annotation("example.com/filler",

@@ -134,7 +134,7 @@ func Decide(node *corev1.Node, rules *ruleset.Set, known *evidence.Snapshot, now
 	reserve func(*ruleset.Rule, time.Time) bool, runs Runs,
 ) *Decided {
 	override, _ := gate.OverrideOf(node, now) // an override that cannot be read is ignored
-	swept := taints.Sweep(node, rules, func(string) (time.Time, bool) { return time.Time{}, true }, now)
+	swept := taints.Sweep(node, rules, func(string) (time.Time, bool) { return time.Time{}, true }, nil, now)
 	in := &gate.NodeInput{
 		Node: node, Swept: swept.Node, Rules: rules, Evidence: &readiness.Evidence{}, Override: override, Now: now,
 		Observed: observed, Reserve: reserve, Orphans: swept.Published,
