@@ -496,6 +496,34 @@ var _ = Describe("status", func() {
 	})
 })
 
+var _ = Describe("a CRD of another project", Serial, func() {
+	It("is in the first line of status, why, get nodes, hold and release", func(ctx context.Context) {
+		n := node(ctx, "foreign")
+		rule := ruleFor(ctx, "foreign", "foreign")
+		served := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}}
+		replace := func(ctx context.Context, edit func(spec map[string]apiextensionsv1.JSONSchemaProps)) {
+			read(ctx, served)
+			spec := served.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+			edit(spec)
+			Expect(server.Client.Update(ctx, served)).To(Succeed())
+		}
+		var probes apiextensionsv1.JSONSchemaProps
+		replace(ctx, func(spec map[string]apiextensionsv1.JSONSchemaProps) { probes = spec["probes"]; delete(spec, "probes") })
+		DeferCleanup(replace, func(spec map[string]apiextensionsv1.JSONSchemaProps) { spec["probes"] = probes })
+		const frozen = "Frozen: the operator changes nothing for any rule: the CRD " + crd.Name
+		for _, args := range []string{"status", "why foreign", "get nodes foreign"} {
+			_, out, err := nodegate(ctx, strings.Fields(args)...)
+			Expect(out).To(HavePrefix(frozen), args+err)
+		}
+		_, out, _ := nodegate(ctx, "why", n.Name)
+		Expect(out).To(ContainSubstring("the rule is frozen"))
+		for _, command := range []string{"hold", "release"} {
+			_, _, err := nodegate(ctx, command, rule.Name, "--dry-run=server")
+			Expect(err).To(HavePrefix("warning: the operator is frozen: the CRD "))
+		}
+	})
+})
+
 var _ = Describe("completion", func() {
 	It("knows nodes and rules", func(ctx context.Context) {
 		node(ctx, "completed")

@@ -117,6 +117,9 @@ func (o *overrideOptions) value(now time.Time) any {
 // announce tells what will happen to how many nodes.
 func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) (text string) {
 	which := names(nodes)
+	if world.Frozen != nil {
+		defer func() { text = "warning: the operator is frozen: " + world.Frozen.Message + "\n" + text }()
+	}
 	if world.Operator != nil && !world.Operator.Leads {
 		defer func() { text += "\nwarning: no operator leads: nothing happens before one does" }()
 	}

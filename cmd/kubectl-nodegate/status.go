@@ -58,8 +58,8 @@ func (p *plugin) statuses(ctx context.Context, c *input.Cluster, names []string)
 	}
 	out := report.Statuses(rules)
 	out.Operator = c.Operator(ctx, p.now())
-	if other := c.OtherController(ctx, p.now()); other != nil {
-		out.OtherController = other.Message
+	if problem := frozen(ctx, c, p.now()); problem != nil {
+		out.Frozen = problem.Message
 	}
 	out.ManagedBy = c.CRDManagers(ctx)
 	return out, nil

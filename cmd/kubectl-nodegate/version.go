@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,6 +19,7 @@ import (
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/version"
 	"github.com/nodegate/nodegate/internal/watch"
 )
@@ -62,15 +64,33 @@ func skew(plugin, image string) string {
 	return fmt.Sprintf("the operator is %s, the plugin is %s", tag, plugin)
 }
 
-// versions adds the versions in the cluster. It returns an error if it could read none.
-func versions(ctx context.Context, c *input.Cluster, v *report.Versions) error {
+// frozen returns the problem for which the operator changes nothing for any rule: another controller acts on them, or
+// the CRD lacks fields. It returns nil if there is none, or if it cannot be known.
+func frozen(ctx context.Context, c *input.Cluster, now time.Time) *ruleset.Problem {
+	if other := c.OtherController(ctx, now); other != nil {
+		return other
+	}
+	served := &apiextensionsv1.CustomResourceDefinition{}
+	ours, err := crd.Load()
+	if err != nil || c.Get(ctx, client.ObjectKey{Name: crd.Name}, served) != nil {
+		return nil
+	}
+	problem := watch.CompareCRD(ours, served)
+	if problem == nil {
+		return nil
+	}
+	v := &report.Versions{Plugin: version.Version}
+	_ = operators(ctx, c, v) // without permission, the operator counts as one of this version
+	if len(v.Operator) > 0 && len(v.Skew) > 0 {
+		return nil // an operator of another version compares the CRD with its own
+	}
+	return problem
+}
+
+// operators adds the images of the operator.
+func operators(ctx context.Context, c *input.Cluster, v *report.Versions) error {
 	deployments, err := input.List[*appsv1.Deployment](ctx, c, "the operator's deployment", &appsv1.DeploymentList{},
 		input.OperatorLabels)
-	if err != nil {
-		v.Unread = append(v.Unread, err.Error())
-	} else if len(deployments) == 0 {
-		v.Skew = append(v.Skew, "no deployment of the operator found")
-	}
 	for _, d := range deployments {
 		for _, container := range d.Spec.Template.Spec.Containers {
 			v.Operator = append(v.Operator, container.Image)
@@ -78,6 +98,17 @@ func versions(ctx context.Context, c *input.Cluster, v *report.Versions) error {
 				v.Skew = append(v.Skew, different)
 			}
 		}
+	}
+	return err
+}
+
+// versions adds the versions in the cluster. It returns an error if it could read none.
+func versions(ctx context.Context, c *input.Cluster, v *report.Versions) error {
+	err := operators(ctx, c, v)
+	if err != nil {
+		v.Unread = append(v.Unread, err.Error())
+	} else if len(v.Operator) == 0 {
+		v.Skew = append(v.Skew, "no deployment of the operator found")
 	}
 	served := &apiextensionsv1.CustomResourceDefinition{}
 	unread := input.Explain(c.Get(ctx, client.ObjectKey{Name: crd.Name}, served), "reading the CRD")

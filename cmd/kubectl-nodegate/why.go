@@ -18,6 +18,7 @@ import (
 	"github.com/nodegate/nodegate/internal/plugin/explain"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
+	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
 func newWhy(p *plugin) *cobra.Command {
@@ -72,11 +73,20 @@ func (p *plugin) world(ctx context.Context, c *input.Cluster, nodes ...string) (
 	}
 	now := p.now()
 	set := input.Compile(rules, now)
+	problem := frozen(ctx, c, now)
+	if problem != nil {
+		var all []*ruleset.Rule
+		for _, rule := range set.All() {
+			all = append(all, rule.Freeze(*problem))
+		}
+		set = ruleset.NewSet(all...)
+	}
 	known := evidence.Read(ctx, c.Clients, set, nodes...)
 	return &explain.World{
 		Rules: known.Complete(set), Stored: rules, Evidence: known, Operator: c.Operator(ctx, now), Now: now,
-		Nodes: func() ([]*corev1.Node, error) { return c.Nodes(ctx, labels.Everything()) },
-		Pods:  func(node string) ([]corev1.Pod, error) { return evidence.ListPods(ctx, c, node) },
+		Frozen: problem,
+		Nodes:  func() ([]*corev1.Node, error) { return c.Nodes(ctx, labels.Everything()) },
+		Pods:   func(node string) ([]corev1.Pod, error) { return evidence.ListPods(ctx, c, node) },
 	}, nil
 }
 

@@ -101,7 +101,7 @@ func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 		return nil, fmt.Errorf("watching nodes: %w", err)
 	}
 	r := &Replica{env: env, Rules: rules}
-	if r.CRDSeen, err = watch.FollowCRD(ctx, env.Cache, env.Live, rules, env.After); err != nil {
+	if r.CRDSeen, err = watch.FollowCRD(ctx, env.Cache, env.Live, rules, env.After, env.frozen); err != nil {
 		return nil, err
 	}
 	r.addControllers(o)

@@ -257,7 +257,7 @@ func (r *Replica) addIncumbents(ctx context.Context, mgr manager.Manager, _ *Opt
 	tell := func(ctx context.Context, p *ruleset.Problem) {
 		served := &apiextensionsv1.CustomResourceDefinition{}
 		if err := env.Live.Get(ctx, client.ObjectKey{Name: crd.Name}, served); err == nil {
-			env.Recorder.Eventf(served, nil, corev1.EventTypeWarning, p.Reason, actionFreeze, "%s", p.Message)
+			env.frozen(served, p)
 		}
 	}
 	i := &watch.Incumbents{Live: env.Live, Rules: r.Rules, Clock: env.Clock, Tell: tell}
@@ -268,6 +268,11 @@ func (r *Replica) addIncumbents(ctx context.Context, mgr manager.Manager, _ *Opt
 		return fmt.Errorf("adding the search for other controllers: %w", err)
 	}
 	return addReadyzChecks(mgr, map[string]healthz.Checker{"no-other-controller": passes(r.Rules.OtherController)})
+}
+
+// frozen emits an event for the CRD that tells why the rules are frozen.
+func (e *Environment) frozen(served *apiextensionsv1.CustomResourceDefinition, p *ruleset.Problem) {
+	e.Recorder.Eventf(served, nil, corev1.EventTypeWarning, p.Reason, actionFreeze, "%s", p.Message)
 }
 
 // passes returns a check that fails while there is a problem. The body of /readyz only names the check that fails. The

@@ -5,6 +5,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,10 +19,11 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// FollowCRD watches the CRD, and freezes the rules while the served one lacks fields of ours. The function that it
-// returns reports whether the served CRD has been compared once.
+// FollowCRD watches the CRD, and freezes the rules while the served one lacks fields of ours, which it tells. The
+// function that it returns reports whether the served CRD has been compared once.
 func FollowCRD(
 	ctx context.Context, informers cache.Cache, live client.Reader, rules *Rules, after After,
+	tell func(*apiextensionsv1.CustomResourceDefinition, *ruleset.Problem),
 ) (func() bool, error) {
 	ours, err := crd.Load()
 	if err != nil {
@@ -37,7 +39,8 @@ func FollowCRD(
 			rules.thaw(ctx, live, after, rules.Frozen(), settled)
 		case problem != nil:
 			rules.freeze(problem)
-			log.FromContext(ctx).Info("Frozen: "+problem.Message, "crd", served.Name)
+			log.FromContext(ctx).Error(errors.New(problem.Message), "Frozen", "crd", served.Name)
+			tell(served, problem)
 		}
 	}
 	ignore := func(*apiextensionsv1.CustomResourceDefinition) {} // the informer of rules sees that they are gone

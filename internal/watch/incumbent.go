@@ -5,6 +5,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -98,7 +99,7 @@ func (i *Incumbents) Look(ctx context.Context) error {
 	}
 	i.leases = leases
 	if i.Rules.giveWay(found) && found != nil {
-		log.FromContext(ctx).Info("Frozen: " + found.Message)
+		log.FromContext(ctx).Error(errors.New(found.Message), "Frozen")
 		i.Tell(ctx, found)
 	}
 	return nil

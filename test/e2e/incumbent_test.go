@@ -46,19 +46,8 @@ func TestBesideARunningIncumbentNothingChanges(t *testing.T) {
 		}
 		return nil
 	})
-	e.Eventually("an event says what to do", func() error {
-		list := &eventsv1.EventList{}
-		if err := e.Client.List(t.Context(), list); err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(list.Items, func(v eventsv1.Event) bool {
-			return v.Reason == "OtherController" && v.Regarding.Kind == "CustomResourceDefinition" &&
-				strings.Contains(v.Note, "incumbent-0 renews the lease default") && strings.Contains(v.Note, "scale its Deployment")
-		}) {
-			return fmt.Errorf("none of %d", len(list.Items))
-		}
-		return nil
-	})
+	e.Eventually("an event says what to do", e.frozen(t, "OtherController", "incumbent-0 renews the lease default",
+		"scale its Deployment"))
 	out, err := exec.CommandContext(t.Context(), plugin, "status", "--kubeconfig", e.Kubeconfig()).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "incumbent-0 renews the lease") {
 		t.Errorf("kubectl nodegate status: %v\n%s", err, out)
@@ -74,6 +63,23 @@ func TestBesideARunningIncumbentNothingChanges(t *testing.T) {
 	e.Remove(lease)
 	e.Must(<-ended)
 	e.Eventually("the nodes are held", e.held(true))
+}
+
+// frozen looks for an event of the CRD with a reason and these texts.
+func (e *env) frozen(t *testing.T, reason string, texts ...string) func() error {
+	return func() error {
+		list := &eventsv1.EventList{}
+		if err := e.Client.List(t.Context(), list); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(list.Items, func(v eventsv1.Event) bool {
+			return v.Reason == reason && v.Regarding.Kind == "CustomResourceDefinition" &&
+				!slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(v.Note, text) })
+		}) {
+			return fmt.Errorf("none of %d", len(list.Items))
+		}
+		return nil
+	}
 }
 
 // renewing renews a lease, as its holder does, until the function that it returns is called: after 40 seconds without

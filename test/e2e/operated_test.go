@@ -40,6 +40,7 @@ func TestAForeignCRDFreezesEverythingUntilItIsMended(t *testing.T) {
 		}
 		return nil
 	})
+	e.Eventually("an event says why", e.frozen(t, "ForeignCRD", "it lacks spec.maxUnavailable"))
 	e.ReportAll(true)
 	e.LookedAt(e.Nodes)
 	e.Must(e.held(true)()) // the frozen operator releases no node

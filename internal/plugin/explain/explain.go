@@ -35,6 +35,8 @@ type World struct {
 	Nodes func() ([]*corev1.Node, error)
 	// Pods reads the pods of a node. It is called if it makes a difference whether the node is in use.
 	Pods func(node string) ([]corev1.Pod, error)
+	// Frozen is why the operator changes nothing for any rule; nil if it does. The rules are frozen then.
+	Frozen *ruleset.Problem
 	// Operator tells whether the operator runs; nil if that is not known.
 	Operator *report.Operator
 	// Now is the time.
@@ -65,6 +67,9 @@ func (w *World) Node(node *corev1.Node) *report.NodeExplanation {
 		CreatedAt: node.CreationTimestamp, Unschedulable: node.Spec.Unschedulable,
 		Terminating: !node.DeletionTimestamp.IsZero(), Maintenance: node.Annotations[v1alpha1.MaintenanceAnnotation],
 		Override: override(node, w.Now), Operator: w.Operator, Rules: []report.RuleExplanation{},
+	}
+	if w.Frozen != nil {
+		e.Frozen = w.Frozen.Message
 	}
 	if c := condition.Find(node, string(corev1.NodeReady)); c != nil {
 		e.Ready = string(c.Status)

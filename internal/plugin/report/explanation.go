@@ -25,6 +25,7 @@ var stateColors = map[v1alpha1.NodeState]Color{
 // Text implements Report.
 func (e *NodeExplanation) Text(style Style) string {
 	p := &page{Style: style}
+	p.frozen(e.Frozen)
 	p.headline(e)
 	var satisfied []*RuleExplanation
 	for i := range e.Rules {
@@ -266,6 +267,9 @@ func (e *NodeExplanation) rank() int {
 // nodes first.
 func (l *Nodes) Text(style Style) string {
 	p := &page{Style: style}
+	if len(l.Items) > 0 {
+		p.frozen(l.Items[0].Frozen)
+	}
 	groups := map[string][]*NodeExplanation{}
 	for _, e := range l.Items {
 		key := "no rule selects it"

@@ -77,10 +77,8 @@ func PausedAt(rule *v1alpha1.NodeReadinessRule) *metav1.Time {
 // Text implements Report.
 func (l *RuleStatusList) Text(style Style) string {
 	p := &page{Style: style}
+	p.frozen(l.Frozen)
 	p.operator(l.Operator)
-	if l.OtherController != "" {
-		p.mark(red, 0, "OtherController:", l.OtherController)
-	}
 	if len(l.ManagedBy) > 0 {
 		p.line(yellow, 0, "Another party may manage the CRD, and replace it with its own: %s.",
 			strings.Join(l.ManagedBy, ", "))

@@ -168,6 +168,13 @@ func (p *page) unread(what []string) {
 	}
 }
 
+// frozen writes why the operator changes nothing, if it is so.
+func (p *page) frozen(why string) {
+	if why != "" {
+		p.mark(red, 0, "Frozen:", "the operator changes nothing for any rule: "+why)
+	}
+}
+
 // operator writes a warning if no operator leads.
 func (p *page) operator(o *Operator) {
 	switch {

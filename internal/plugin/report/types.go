@@ -53,6 +53,7 @@ type NodeExplanation struct {
 	OtherTaints   []OtherTaint      `json:"otherTaints,omitempty"`
 	NotSelectedBy []NotSelected     `json:"notSelectedBy,omitempty"`
 	Operator      *Operator         `json:"operator,omitempty"`
+	Frozen        string            `json:"frozen,omitempty"` // why the operator changes nothing for any rule
 	Unread        []string          `json:"unread,omitempty"` // what the plugin could not read, and why
 }
 
@@ -256,8 +257,8 @@ type RuleStatusList struct {
 
 	Items    []RuleStatus `json:"items"`
 	Operator *Operator    `json:"operator,omitempty"`
-	// OtherController says which other controller acts on the rules, and what to do.
-	OtherController string `json:"otherController,omitempty"`
+	// Frozen says why the operator changes nothing for any rule, and what to do.
+	Frozen string `json:"frozen,omitempty"`
 	// ManagedBy names what suggests that another party manages the CRD.
 	ManagedBy []string `json:"managedBy,omitempty"`
 }
