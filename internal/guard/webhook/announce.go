@@ -56,8 +56,8 @@ const (
 )
 
 // Reporter logs denials and emits events about them. Every client that reaches the webhooks' port can send reviews, so
-// the Reporter first looks for the pod on the node, and does that for only some pods in a second. What it cannot look up
-// in time is not reported: the node controller tries each pod five times.
+// the Reporter first looks for the pod on the node, and does that for only some pods in a second. It does not report a
+// pod that it cannot look up in time: the node controller tries each pod five times.
 type Reporter struct {
 	pods     client.Reader // past the cache: the operator does not watch all pods
 	recorder events.EventRecorder
