@@ -102,6 +102,7 @@ func (o *clientOptions) bind(fs *pflag.FlagSet) {
 type workerOptions struct {
 	nodes, rules           int
 	transientTaintPrefixes []string
+	ruleKeyPrefixes        []string
 }
 
 func (o *workerOptions) bind(fs *pflag.FlagSet) {
@@ -111,6 +112,9 @@ func (o *workerOptions) bind(fs *pflag.FlagSet) {
 		"Prefixes of the keys of temporary taints. The operator ignores temporary taints when it decides which DaemonSets "+
 			"belong on a node. Taints of rules, and taints under node.kubernetes.io/ and node.cloudprovider.kubernetes.io/, "+
 			"are always temporary.")
+	fs.StringSliceVar(&o.ruleKeyPrefixes, "rule-key-prefixes", nil,
+		"Prefixes of the keys that rules may have for their taints and annotations. Rules with other keys are frozen. If "+
+			"empty, all keys are allowed.")
 }
 
 func (o *options) bind(fs *pflag.FlagSet) {

@@ -109,8 +109,8 @@ func (o *options) settings(own string) (*operator.Options, error) {
 		Namespace:        cmp.Or(o.webhooks.namespace, own, "nodegate-system"),
 		NodeStateMetrics: o.serving.nodeStates, StartupObjective: o.serving.objective,
 		NodeWorkers: o.workers.nodes, RuleWorkers: o.workers.rules,
-		TransientTaintPrefixes: o.workers.transientTaintPrefixes,
-		NodeAdmission:          node.Mode(o.webhooks.nodeAdmission), NodePolicy: o.webhooks.nodePolicy, Webhooks: webhooks,
+		TransientTaintPrefixes: o.workers.transientTaintPrefixes, RuleKeyPrefixes: o.workers.ruleKeyPrefixes,
+		NodeAdmission: node.Mode(o.webhooks.nodeAdmission), NodePolicy: o.webhooks.nodePolicy, Webhooks: webhooks,
 		UnguardedRecords: !o.webhooks.recordGuard,
 		AgentConfig:      agents, AgentAccount: o.agents.account,
 	}, errors.Join(append(errs, wrongAgents)...)

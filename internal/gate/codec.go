@@ -24,7 +24,8 @@ type field struct {
 // fields returns the fields of a record, in the order of the JSON.
 func (r *Record) fields() [23]field {
 	return [...]field{
-		{"rule", &r.Rule}, {"taint", &r.Taint}, {"since", &r.Since}, {"own", &r.Own}, {"late", &r.Late}, {"adopted", &r.Adopted},
+		{"rule", &r.Rule}, {"taint", &r.Taint}, {"since", &r.Since}, {"own", &r.Own}, {"late", &r.Late},
+		{"adopted", &r.Adopted},
 		{"limited", &r.Limited}, {"existing", &r.Existing}, {"released", &r.Released}, {"found", &r.Found},
 		{"timedOut", &r.TimedOut}, {"passed", &r.Passed}, {"bootID", &r.BootID}, {"notBefore", &r.NotBefore},
 		{"rearmedAt", &r.RearmedAt}, {"former", &r.Former}, {"starting", &r.Starting}, {"guardedSince", &r.GuardedSince},

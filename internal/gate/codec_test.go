@@ -29,7 +29,8 @@ func TestRecordsAreReadAndWrittenAsByEncodingJSON(t *testing.T) {
 		r := Record{Rule: text(), Taint: text(), Since: when(), Late: random.IntN(2) == 0, Limited: random.IntN(2) == 0,
 			Existing: random.IntN(2) == 0, Released: when(), TimedOut: when(), BootID: text(), NotBefore: when(),
 			RearmedAt: when(), Former: when(), GuardedSince: when(), GuardEnded: when(), Published: text(),
-			Health: v1alpha1.HealthVerdict(text()), Adopted: random.IntN(2) == 0, Own: random.IntN(2) == 0, Missed: random.IntN(2) == 0,
+			Health: v1alpha1.HealthVerdict(text()), Adopted: random.IntN(2) == 0, Own: random.IntN(2) == 0,
+			Missed:  random.IntN(2) == 0,
 			Counted: random.IntN(2) == 0, Starting: random.IntN(2) == 0}
 		want, err := json.Marshal(&r)
 		if err != nil {

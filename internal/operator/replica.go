@@ -92,6 +92,7 @@ func (h *hub) Enqueue(nodes []string) { h.nodes.Add(nodes...) }
 // New wires a replica. It acts on nothing until its controllers run.
 func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 	rules := watch.NewRules(env.Clock)
+	rules.KeyPrefixes = o.RuleKeyPrefixes
 	if err := rules.SetupWithCache(ctx, env.Cache); err != nil {
 		return nil, fmt.Errorf("%w (is the CRD %s installed? see config/crd)", err, crd.Name)
 	}

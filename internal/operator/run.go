@@ -55,6 +55,9 @@ type Options struct {
 	// TransientTaintPrefixes are the prefixes of taints that are removed while a node starts. They do not decide which
 	// DaemonSets belong on the node.
 	TransientTaintPrefixes []string
+	// RuleKeyPrefixes are the prefixes of the keys that rules may have for taints and annotations. If empty, all are
+	// allowed.
+	RuleKeyPrefixes []string
 	// NodeWorkers and RuleWorkers are the numbers of nodes and rules that are reconciled at the same time.
 	NodeWorkers, RuleWorkers int
 	// NodeAdmission is the engine that taints nodes at admission. NodePolicy is the name of the admission policy.

@@ -95,7 +95,8 @@ func TestEdits(t *testing.T) {
 		return []*build.RuleWrapper{Rule().Generation(2).Taint(taintKey, value, effect)}
 	}
 	record := func(taint string, since int) map[string]string {
-		return map[string]string{RecordKey: fmt.Sprintf(`{"rule":"cni","taint":%q,"since":%q,"own":true}`, taint, Stamp(since))}
+		return map[string]string{RecordKey: fmt.Sprintf(`{"rule":"cni","taint":%q,"since":%q,"own":true}`, taint,
+			Stamp(since))}
 	}
 	Play(t, map[string]Story{
 		"another key: the old one is gone and the new one there, in one patch": On(Fresh(), Rules(Rule()),

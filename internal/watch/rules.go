@@ -23,6 +23,9 @@ import (
 
 // Rules compiles all rules, and serves them as one snapshot. It is safe for concurrent use.
 type Rules struct {
+	// KeyPrefixes are the prefixes of the keys that rules may have for taints and annotations. If empty, all are allowed.
+	KeyPrefixes []string
+
 	clock clock.PassiveClock
 
 	synced func() bool
@@ -187,7 +190,7 @@ func (r *Rules) drop(rule *v1alpha1.NodeReadinessRule) {
 // serve makes a set the current snapshot, and calls the subscribers. The caller holds r.writing.
 func (r *Rules) serve(compiled *ruleset.Set, frozen, other *ruleset.Problem) {
 	before := r.Set()
-	set := compiled.FreezeInvalid(before).FreezeDependents(before)
+	set := compiled.FreezeForbidden(r.KeyPrefixes, before).FreezeInvalid(before).FreezeDependents(before)
 	if problem := cmp.Or(other, frozen); problem != nil {
 		rules := make([]*ruleset.Rule, 0, len(compiled.All()))
 		for _, rule := range compiled.All() {

@@ -57,6 +57,37 @@ func TestSubscribersSeeEveryChangeButNotAStatusWrite(t *testing.T) {
 	}
 }
 
+func TestARuleWithAKeyThatIsNotAllowedIsFrozen(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule   *build.RuleWrapper
+		frozen string
+	}{
+		"an allowed taint":                 {network(), ""},
+		"another taint":                    {network().Taint("dedicated", "", corev1.TaintEffectNoSchedule), "spec.taint.key"},
+		"another completion annotation":    {network().CompletionAnnotation("other.io/x"), "spec.completionAnnotation"},
+		"another mark for replacement":     {network().Replace(60, 1, "other.io/x"), "spec.timeout.replace.annotation.key"},
+		"a deleted rule removes its taint": {network().Taint("dedicated", "", corev1.TaintEffectNoSchedule).Deleted(now), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rules, _ := newRules()
+			rules.KeyPrefixes = []string{"example.com/", "example.org/"}
+			rules.put(c.rule.Obj())
+			r := rules.Set().Rule("u1")
+			if (r.Mode == ruleset.Frozen) != (c.frozen != "") {
+				t.Errorf("the rule is %s: %v", r.Mode, r.Problems)
+			}
+			if c.frozen != "" && (r.Problems[0].Field != c.frozen || r.Problems[0].Reason != "ForbiddenKey") {
+				t.Error(r.Problems)
+			}
+			before := rules.Set().Rule("u1")
+			rules.put(network().UID("u2").Named("another").Obj())
+			if rules.Set().Rule("u1") != before {
+				t.Error("a change of another rule makes it a new one")
+			}
+		})
+	}
+}
+
 func TestARecreatedRuleTakesThePlaceOfItsNamesake(t *testing.T) {
 	c, _ := newRules()
 	c.put(network().Obj())

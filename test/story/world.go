@@ -57,7 +57,8 @@ func Unready(seconds int) func(*build.NodeWrapper) {
 
 // Claimed is the record of a node that the rule holds since then.
 func Claimed(since int) string {
-	return fmt.Sprintf(`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","since":"%s","own":true}`, Stamp(since))
+	return fmt.Sprintf(`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","since":"%s","own":true}`,
+		Stamp(since))
 }
 
 // Foreign makes a record say that another client had added the taint.
