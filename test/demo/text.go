@@ -36,7 +36,7 @@ Look around, in another terminal
   kubectl get nodereadinessrules
   kubectl get nodereadinessrule %s -o yaml      # the status has the state of each node
   kubectl explain nodereadinessrule.spec
-  kubectl events --for node/node-0
+  kubectl events -n default --for node/node-0
   curl -s %s | grep ^node_readiness
 
   # break a CNI, and look at the node's taints

@@ -74,7 +74,7 @@ func TestTheFirstRule(t *testing.T) {
 	p.Shows("kubectl nodegate why NODE", "NODE", "worker-2")
 	p.Shows("kubectl get nrr network -o wide")
 	p.Shows("kubectl describe nrr network | sed -n '/Node Evaluations:/,$p'")
-	p.Shows("kubectl events --for node/NODE", "NODE", "worker-1")
+	p.Shows("kubectl events -n default --for node/NODE", "NODE", "worker-1")
 	troubleshoot(e)
 
 	p.Must("kubectl nodegate release NODE --yes", "NODE", "worker-2")
