@@ -508,7 +508,10 @@ var _ = Describe("a CRD of another project", Serial, func() {
 			Expect(server.Client.Update(ctx, served)).To(Succeed())
 		}
 		var probes apiextensionsv1.JSONSchemaProps
-		replace(ctx, func(spec map[string]apiextensionsv1.JSONSchemaProps) { probes = spec["probes"]; delete(spec, "probes") })
+		replace(ctx, func(spec map[string]apiextensionsv1.JSONSchemaProps) {
+			probes = spec["probes"]
+			delete(spec, "probes")
+		})
 		DeferCleanup(replace, func(spec map[string]apiextensionsv1.JSONSchemaProps) { spec["probes"] = probes })
 		const frozen = "Frozen: the operator changes nothing for any rule: the CRD " + crd.Name
 		for _, args := range []string{"status", "why foreign", "get nodes foreign"} {

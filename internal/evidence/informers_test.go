@@ -125,17 +125,18 @@ func TestEvidenceThatCannotBeReadIsAProblemUntilItCan(t *testing.T) {
 		resource string
 		err      error
 		says     string
-		lost     bool // permissions may be taken away later
+		lost     bool   // permissions may be taken away later
+		how      string // what grants the permission
 	}{
-		"pods": {compiled(initPods("kube-system")), "pods", forbidden("pods"), "pods is forbidden", true},
+		"pods": {compiled(initPods("kube-system")), "pods", forbidden("pods"), "pods is forbidden", true, ""},
 		"DaemonSets": {compiled(daemonSetsOf("kube-system")), "daemonsets", forbidden("daemonsets"),
-			"daemonsets is forbidden", true},
+			"daemonsets is forbidden", true, "kube-system must be in the chart value daemonSetNamespaces"},
 		// Kubernetes 1.33 answers like this.
 		"an API server that is too old": {compiled(v1alpha1.Requirement{
 			Devices: &v1alpha1.DevicesRequirement{Driver: "gpu", Minimum: 1}}), "resourceslices",
 			&apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure,
 				Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}},
-			"the API server does not serve ResourceSlices of resource.k8s.io/v1, which need Kubernetes 1.34", false},
+			"the API server does not serve ResourceSlices of resource.k8s.io/v1, which need Kubernetes 1.34", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -152,7 +153,8 @@ func TestEvidenceThatCannotBeReadIsAProblemUntilItCan(t *testing.T) {
 					}
 					told := h.settled()
 					if p := s.Unavailable(tc.rule); told == 0 || p == nil || p.Reason != ReasonUnavailable ||
-						!strings.HasPrefix(p.String(), cannot) || !strings.Contains(p.Message, tc.says) {
+						!strings.HasPrefix(p.String(), cannot) || !strings.Contains(p.Message, tc.says) ||
+						!strings.Contains(p.Message, tc.how) {
 						t.Errorf("told %d times, %v", told, p)
 					}
 				}

@@ -218,6 +218,10 @@ func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 			if running := s.running[k]; running != nil {
 				if failure := running.Failed(); failure != "" {
 					reason, why = ReasonUnavailable, "cannot be read: "+failure
+					if k.kind == daemonSets {
+						why += fmt.Sprintf("; the namespace %s must be in the chart value %s, or in config/daemonset-evidence",
+							k.namespace, ruleset.DaemonSetSetting)
+					}
 				} else if running.Synced() {
 					continue
 				}

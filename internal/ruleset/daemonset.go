@@ -105,6 +105,9 @@ func Repels(t *corev1.Taint) bool {
 	return t != nil && (t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute)
 }
 
+// DaemonSetSetting is the chart value that lets the operator list the DaemonSets of namespaces.
+const DaemonSetSetting = "daemonSetNamespaces"
+
 // DefaultTransientTaintPrefixes are the default of Cluster.TransientTaintPrefixes: taints of autoscalers and of Cilium.
 var DefaultTransientTaintPrefixes = []string{
 	"karpenter.sh/", "readiness.k8s.io/", "startup-taint.cluster-autoscaler.kubernetes.io/",

@@ -235,7 +235,8 @@ func TestWarnings(t *testing.T) {
 		"too few DaemonSets": {
 			rule:  agents(good(), func(q *v1alpha1.DaemonSetsRequirement) { q.MinMatching = new(int32(2)) }),
 			facts: Facts{Workloads: []Workload{agent("cni", taint), agent("logs")}}, want: []Code{LeftOut, NoEvidence},
-			says: "waits for 1 of the DaemonSets in the cluster, and requires at least 2"},
+			says: "waits for 1 of the DaemonSets in the cluster, and requires at least 2 on each node: until there are more, " +
+				"no node is ready; the operator sees them only in the namespaces of daemonSetNamespaces"},
 		"an operator that would wait for itself": {
 			rule: good(), facts: Facts{Operator: []Workload{daemonSet("nodegate-system")}}, want: []Code{Deadlock},
 			says: "cannot start and does not remove it",

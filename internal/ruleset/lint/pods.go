@@ -101,7 +101,8 @@ func (l *linter) untolerated(field string, q *ruleset.DaemonSets) {
 	}
 	if counted < q.Least() {
 		l.warn(NoEvidence, field, "the rule waits for %d of the DaemonSets in the cluster, and requires at least %d on each "+
-			"node: until there are more, no node is ready", counted, q.Least())
+			"node: until there are more, no node is ready; the operator sees them only in the namespaces of %s", counted,
+			q.Least(), ruleset.DaemonSetSetting)
 	}
 }
 
