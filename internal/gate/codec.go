@@ -22,7 +22,7 @@ type field struct {
 }
 
 // fields returns the fields of a record, in the order of the JSON.
-func (r *Record) fields() [23]field {
+func (r *Record) fields() [25]field {
 	return [...]field{
 		{"rule", &r.Rule}, {"taint", &r.Taint}, {"since", &r.Since}, {"own", &r.Own}, {"late", &r.Late},
 		{"adopted", &r.Adopted},
@@ -30,7 +30,7 @@ func (r *Record) fields() [23]field {
 		{"timedOut", &r.TimedOut}, {"passed", &r.Passed}, {"bootID", &r.BootID}, {"notBefore", &r.NotBefore},
 		{"rearmedAt", &r.RearmedAt}, {"former", &r.Former}, {"starting", &r.Starting}, {"guardedSince", &r.GuardedSince},
 		{"guardEnded", &r.GuardEnded}, {"published", &r.Published}, {"health", (*string)(&r.Health)}, {"missed", &r.Missed},
-		{"counted", &r.Counted},
+		{"counted", &r.Counted}, {"mark", &r.Mark}, {"handed", &r.Handed},
 	}
 }
 

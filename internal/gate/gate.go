@@ -127,7 +127,7 @@ func (n *subject) rearm() {
 		BootID: bootID(n.Node.Status.NodeInfo.BootID), NotBefore: metav1.NewTime(n.State.Boot.Bound),
 		RearmedAt: n.stamp(), Former: metav1.NewTime(n.State.Boot.Former),
 	}
-	n.rec.Starting, n.rec.Missed = n.starting(), was.Missed
+	n.rec.Starting, n.rec.Missed, n.rec.Handed = n.starting(), was.Missed, was.Handed
 	n.d.Marked, n.d.Rearmed = false, true
 	if n.Watched || !n.State.Released {
 		n.State.Released, n.State.Counted = false, was.Limited

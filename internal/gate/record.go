@@ -79,6 +79,11 @@ type Record struct {
 	Missed bool `json:"missed,omitempty"`
 	// Counted says that the node's start was counted, although the rest of the record is that of a starting node.
 	Counted bool `json:"counted,omitempty"`
+	// Mark is the annotation, as key=value, by which the rule hands the node over for replacement. It is written together
+	// with the annotation, and removed together with it when the node does not qualify any more.
+	Mark string `json:"mark,omitempty"`
+	// Handed says that the rule has marked the node, now or before. It is cleared when the rule holds.
+	Handed bool `json:"handed,omitempty"`
 }
 
 // Empty reports whether the record has no content.

@@ -44,6 +44,14 @@ func Replaceable(rule *ruleset.Rule, node *corev1.Node, now time.Time) bool {
 	return s.Matches && s.Claimed && s.Present && !s.Rebooted && s.expired(&s.Record)
 }
 
+// MarkOf returns the annotation by which a rule hands nodes over, as a record has it, or "" if it uses none.
+func MarkOf(rule *ruleset.Rule) string {
+	if t := rule.Spec.Timeout; t.Replaces() && t.Replace.Annotation != nil {
+		return t.Replace.Annotation.Key + "=" + t.Replace.Annotation.ValueOrDefault()
+	}
+	return ""
+}
+
 // FirstReady returns when the node, which was new under the rule, became ready for the first time, or zero if it did
 // not, or that is not known. A record also says that a node is released if it was in service when it was first held.
 func (r *Record) FirstReady() time.Time {

@@ -151,6 +151,7 @@ func (d Decision) letGo(in Input) Decision {
 		d.Frozen = false
 		r := in.State.Record
 		r.dropClaim()
+		r.Mark = ""
 		d.setRecord(r)
 	}
 	return d
@@ -182,7 +183,7 @@ func dryRun(in Input, d Decision) Decision {
 	d.RecheckAt = would.RecheckAt
 	r := in.State.Record
 	r.dropClaim()
-	r.TimedOut, r.Passed = metav1.Time{}, false
+	r.TimedOut, r.Passed, r.Mark = metav1.Time{}, false, ""
 	if w := &would.Record; r.BootID != "" {
 		r.keepStart(func() {
 			r.BootID, r.NotBefore, r.RearmedAt, r.Former = w.BootID, w.NotBefore, w.RearmedAt, w.Former

@@ -44,6 +44,10 @@ func (n *subject) after(m move) Decision {
 	}
 	moved.d.Expired = m.state == v1alpha1.NodeStateHeld && n.d.Overdue && !n.Verdict.Ready &&
 		n.Rule.Spec.Timeout.Replaces() && moved.State.expired(&moved.rec)
+	if moved.rec.Mark != "" && n.adds() && (!moved.d.Expired || moved.rec.Mark != MarkOf(n.Rule) ||
+		!Replaceable(n.Rule, n.Node, n.Now)) {
+		moved.rec.Mark = ""
+	}
 	moved.d.setRecord(moved.rec)
 	return moved.d
 }
@@ -107,7 +111,7 @@ func (n *subject) open() {
 	if remember && completes {
 		n.d.Marked, n.d.Opened = true, true
 	}
-	n.rec.TimedOut, n.rec.Passed = metav1.Time{}, false
+	n.rec.TimedOut, n.rec.Passed, n.rec.Handed = metav1.Time{}, false, false
 	n.rec.Counted = n.rec.Counted && n.rec.Released.IsZero() // released says it as well
 	n.rec.booted()
 	n.pass()

@@ -231,13 +231,23 @@ func (v *validator) completionAnnotation(key string) {
 
 // annotation validates the key of an annotation that the operator sets on nodes.
 func (v *validator) annotation(field, key string) {
+	for _, msg := range annotationProblems(key) {
+		v.invalid(field, "%s", msg)
+	}
+}
+
+// AnnotationKey reports whether a rule may set an annotation with this key on nodes.
+func AnnotationKey(key string) bool { return len(annotationProblems(key)) == 0 }
+
+func annotationProblems(key string) (out []string) {
 	if msgs := validation.IsQualifiedName(key); len(msgs) > 0 {
-		v.invalid(field, "%s", strings.Join(msgs, "; "))
+		out = append(out, strings.Join(msgs, "; "))
 	}
 	if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") ||
 		strings.HasPrefix(key, v1alpha1.BootstrapAnnotationPrefix) {
-		v.invalid(field, "is written by Nodegate itself: choose another key")
+		out = append(out, "is written by Nodegate itself: choose another key")
 	}
+	return out
 }
 
 // replace validates how nodes are handed over for replacement.

@@ -280,6 +280,11 @@ func (p *planner) annotations(decisions []gate.Decision) map[string]string {
 
 func (p *planner) remember(out *annotations, d *gate.Decision) {
 	key := d.Rule.RecordKey()
+	if mark := d.Was.Record.Mark; mark != d.Record.Mark {
+		if annotation, ok := marks(out.values, key, mark); ok {
+			out.remove(annotation)
+		}
+	}
 	if d.Record.Empty() {
 		out.remove(key)
 		return
@@ -298,6 +303,23 @@ func (p *planner) remember(out *annotations, d *gate.Decision) {
 	record := d.Record
 	record.Own = record.Own || record.Admitted()
 	out.set(key, record.Encode())
+}
+
+// marks returns the annotation that a record under a key names as its mark, if only that record names it, and the
+// annotation is as the record says. A forged record cannot name an annotation that no rule may set.
+func marks(annotations map[string]string, key, mark string) (annotation string, ok bool) {
+	annotation, value, _ := strings.Cut(mark, "=")
+	if have, found := annotations[annotation]; !found || have != value || !ruleset.AnnotationKey(annotation) {
+		return "", false
+	}
+	for other, v := range annotations {
+		if other != key && strings.HasPrefix(other, v1alpha1.RecordAnnotationPrefix) {
+			if r, _ := gate.ReadRecord(v); r.Mark == mark {
+				return "", false
+			}
+		}
+	}
+	return annotation, true
 }
 
 func (p *planner) mark(out *annotations, d *gate.Decision) {

@@ -251,6 +251,50 @@ func TestDryRunSaysWhatItWouldDo(t *testing.T) {
 	}
 }
 
+// TestMarksOfReplacements: the annotation by which a rule hands a node over is removed with the record that names it.
+func TestMarksOfReplacements(t *testing.T) {
+	const key = "example.com/replace"
+	marked := func(value, annotation, mark string) *build.NodeWrapper {
+		return Fresh().Taint(Key, "pending", NoSchedule).Annotation(annotation, value).Annotation(RecordKey, fmt.Sprintf(
+			`{"rule":"cni","taint":%q,"since":%q,"timedOut":%q,"mark":%q,"handed":true}`, Pending, Stamp(1), Stamp(61), mark))
+	}
+	replaces := func() *build.RuleWrapper { return Rule().Replace(60, 1, key) }
+	const held = "Held EvidenceMissing"
+	kept := map[string]string{key: "true", RecordKey: fmt.Sprintf(
+		`{"rule":"cni","taint":%q,"since":%q,"timedOut":%q,"mark":"example.com/replace=true","handed":true}`, Pending,
+		Stamp(1), Stamp(61))}
+	unmarked := Recorded(fmt.Sprintf(`{"rule":"cni","taint":%q,"since":%q,"timedOut":%q,"handed":true}`, Pending, Stamp(1),
+		Stamp(61)))
+	deleted := func(leaves map[string]string) Step {
+		return Then(100, "deleted", "cni", Rules(replaces().Deleted(At(100))), Removed, leaves)
+	}
+	own := func() *build.NodeWrapper { return marked("true", key, key+"=true") }
+	Play(t, map[string]Story{
+		"it stays while the node waits": On(own(), Rules(replaces()), Then(99, "seen", held, kept)),
+		"the node is ready": On(own(), Rules(replaces()),
+			Then(99, "ready", "Ready EvidenceHolds", Ready(99), Removed, Recorded(Released(99)))),
+		"the node is ready, but not for long enough": On(own(), Rules(replaces().ReadySeconds(30)),
+			Then(99, "ready", "Held ReadyWindow", Ready(99), Again(129), unmarked)),
+		"the node is in maintenance": On(own().Annotation(v1alpha1.MaintenanceAnnotation, "disk"), Rules(replaces()),
+			Then(99, "seen", held, map[string]string{RecordKey: unmarked[RecordKey],
+				v1alpha1.MaintenanceAnnotation: "disk"})),
+		"action: Keep":        On(own(), Rules(Rule().Timeout(60, 0, "Keep")), Then(99, "seen", held, unmarked)),
+		"another annotation":  On(own(), Rules(Rule().Replace(60, 1, "example.com/other")), Then(99, "seen", held, unmarked)),
+		"suspended":           On(own(), Rules(replaces().Suspend(true)), Then(99, "seen", "Held Suspended", kept)),
+		"the rule is deleted": On(own(), Rules(replaces()), deleted(Clean)),
+		"it has another value by now": On(marked("mine", key, key+"=true"), Rules(replaces()),
+			deleted(map[string]string{key: "mine"})),
+		"a forged record names an annotation of Nodegate": On(marked("true", v1alpha1.MaintenanceAnnotation,
+			v1alpha1.MaintenanceAnnotation+"=true"), Rules(replaces()),
+			deleted(map[string]string{v1alpha1.MaintenanceAnnotation: "true"})),
+		"another rule names it, too": On(own().Annotation(goneKey, `{"mark":"example.com/replace=true"}`),
+			Rules(replaces()),
+			deleted(map[string]string{key: "true", goneKey: `{"mark":"example.com/replace=true"}`})),
+		"its rule is gone": On(Fresh().Annotation(key, "true").Annotation(goneKey, `{"mark":"example.com/replace=true"}`),
+			Rules(Rule()), Then(1, "gone", held, Gone{"u-gone"}, Added, Recorded(Claimed(1)))),
+	})
+}
+
 func TestSharedTaint(t *testing.T) {
 	second := func(value string) *build.RuleWrapper { return RuleOf("disk", Disk, Key).Taint(Key, value, NoSchedule) }
 	third := func(value string) *build.RuleWrapper {

@@ -93,6 +93,7 @@ func Sweep(node *corev1.Node, set *ruleset.Set, missing Missing, known Known, no
 		value := node.Annotations[key]
 		if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) {
 			s.sweepClaim(ref, value, known)
+			s.sweepMark(key, value)
 			s.sweepPublished(key, value)
 		} else if heir := heirOf(value, set); heir != nil {
 			s.Node.Annotations[heir.MarkerKey()] = marker(heir)
@@ -124,6 +125,14 @@ func (s *Swept) awaits(key, value string, set *ruleset.Set, until, now time.Time
 		s.RecheckAt = until
 	}
 	return true
+}
+
+// sweepMark removes the annotation by which a deleted rule handed the node over for replacement.
+func (s *Swept) sweepMark(key, value string) {
+	r, _ := gate.ReadRecord(value)
+	if annotation, ok := marks(s.Node.Annotations, key, r.Mark); ok {
+		delete(s.Node.Annotations, annotation)
+	}
 }
 
 // sweepPublished keeps the record of a deleted rule until the condition that the rule published is removed.

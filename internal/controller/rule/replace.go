@@ -34,7 +34,7 @@ import (
 //	└──────┘           └───────┘   status    └────────┘                     └─────────────┘
 //	   ▲                                                                           │
 //	   └───────────────────────────────────────────────────────────────────────────┘
-//	        released, overridden or in maintenance: the annotation is removed
+//	        released, overridden or in maintenance: the node controller removes the annotation
 //
 // The limits count intentions. The write of an intention names the resource version of the rule, so that of two leaders
 // one succeeds, and an edit of the rule is never overlooked. If the operator is killed after that write, or the outcome
@@ -72,12 +72,6 @@ func (r *Reconciler) replace(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	replacementsExhausted.WithLabelValues(rule.Name).Set(exhausted)
 	if compiled.Mode != ruleset.Enforced && compiled.Mode != ruleset.DryRun {
 		return 0, nil
-	}
-	switch err := r.withdraw(ctx, rule, compiled, now); {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return conflictDelay, nil
-	case err != nil:
-		return 0, err
 	}
 	r.mu.Lock()
 	s := &r.progress(rule).search
@@ -137,7 +131,11 @@ func (r *Reconciler) tryExpired(ctx context.Context, rule *v1alpha1.NodeReadines
 		if err := r.Client.Get(ctx, types.NamespacedName{Name: names[(from+i)%len(names)]}, node); err != nil {
 			continue // it is gone
 		}
-		a := gate.AllowanceOf(compiled.Spec.Timeout.Replace, rule.Status.Replacements, rule.Generation, node.UID, now)
+		uid := node.UID
+		if handed(compiled, node) { // a remediator has removed the annotation: marking the node again counts
+			uid = ""
+		}
+		a := gate.AllowanceOf(compiled.Spec.Timeout.Replace, rule.Status.Replacements, rule.Generation, uid, now)
 		if marked(compiled, node) || a.Exhausted || a.Next.After(now) {
 			continue
 		}
@@ -172,7 +170,7 @@ func (r *Reconciler) handOver(ctx context.Context, rule *v1alpha1.NodeReadinessR
 	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !evidence.PartOfNode(&p) }) {
 		return false, nil
 	}
-	act := func() error { return r.mark(ctx, compiled, node, false) }
+	act := func() error { return r.mark(ctx, compiled, node) }
 	how := "set the annotation that marks it"
 	method := compiled.Spec.Timeout.Replace.MethodOrDefault()
 	if method == v1alpha1.ReplaceMethodNodeClaim {
@@ -187,7 +185,7 @@ func (r *Reconciler) handOver(ctx context.Context, rule *v1alpha1.NodeReadinessR
 		return false, nil
 	}
 	before := rule.Status.Replacements
-	if err := r.intend(ctx, rule, node, method); err != nil {
+	if err := r.intend(ctx, rule, node, method, handed(compiled, node)); err != nil {
 		return false, err
 	}
 	if err := act(); err != nil {
@@ -220,14 +218,15 @@ func refused(err error) bool {
 	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
 }
 
-// intend writes to the rule's status that a node is about to be handed over. This comes before the act.
+// intend writes to the rule's status that a node is about to be handed over. This comes before the act. An intention of
+// which the outcome is unknown is replaced; if the node was handed over, this is another one.
 func (r *Reconciler) intend(ctx context.Context, rule *v1alpha1.NodeReadinessRule, node *corev1.Node,
-	method v1alpha1.ReplaceMethod) error {
+	method v1alpha1.ReplaceMethod, again bool) error {
 	s := rule.Status.Replacements.DeepCopy()
 	if s == nil {
 		s = &v1alpha1.ReplacementStatus{}
 	}
-	if i := gate.Replaced(s, node.UID); i >= 0 {
+	if i := gate.Replaced(s, node.UID); i >= 0 && !again {
 		s.Last = slices.Delete(s.Last, i, i+1)
 	}
 	s.Last = append(s.Last, v1alpha1.Replacement{NodeName: node.Name, NodeUID: node.UID, Method: method,
@@ -246,45 +245,27 @@ func (r *Reconciler) intend(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	return nil
 }
 
-// withdraw removes the annotation from nodes that were handed over and no longer need a replacement.
-func (r *Reconciler) withdraw(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
-	now time.Time) error {
-	if rule.Status.Replacements == nil || compiled.Spec.Timeout.Replace.Annotation == nil {
-		return nil
-	}
-	for i := range rule.Status.Replacements.Last {
-		of := &rule.Status.Replacements.Last[i]
-		node := &corev1.Node{}
-		if err := r.Client.Get(ctx, types.NamespacedName{Name: of.NodeName}, node); err != nil {
-			continue // it is gone
-		}
-		if node.UID != of.NodeUID || !marked(compiled, node) || !node.DeletionTimestamp.IsZero() ||
-			gate.Replaceable(compiled, node, now) {
-			continue
-		}
-		if err := r.mark(ctx, compiled, node, true); err != nil {
-			return err
-		}
-		log.FromContext(ctx).Info("Withdrew a node that was handed over", "node", node.Name)
-	}
-	return nil
-}
-
 // marked reports whether the node has the annotation that marks nodes of a rule.
 func marked(compiled *ruleset.Rule, node *corev1.Node) bool {
 	a := compiled.Spec.Timeout.Replace.Annotation
 	return a != nil && node.Annotations[a.Key] == a.ValueOrDefault()
 }
 
-// mark sets the annotation on the node, or removes it, unless the node has changed since it was read.
-func (r *Reconciler) mark(ctx context.Context, compiled *ruleset.Rule, node *corev1.Node, remove bool) error {
+// handed reports whether the rule has marked the node, now or before.
+func handed(compiled *ruleset.Rule, node *corev1.Node) bool {
+	record, _ := gate.ReadRecord(node.Annotations[compiled.RecordKey()])
+	return record.Handed
+}
+
+// mark sets the annotation on the node, unless the node has changed since it was read. The same write names the
+// annotation in the rule's record, so that the node controller removes it when the node does not qualify any more.
+func (r *Reconciler) mark(ctx context.Context, compiled *ruleset.Rule, node *corev1.Node) error {
 	a := compiled.Spec.Timeout.Replace.Annotation
-	var value any
-	if !remove {
-		value = a.ValueOrDefault()
-	}
+	record, _ := gate.ReadRecord(node.Annotations[compiled.RecordKey()])
+	record.Mark, record.Handed = gate.MarkOf(compiled), true
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": node.UID,
-		"resourceVersion": node.ResourceVersion, "annotations": map[string]any{a.Key: value}}})
+		"resourceVersion": node.ResourceVersion, "annotations": map[string]string{a.Key: a.ValueOrDefault(),
+			compiled.RecordKey(): record.Encode()}}})
 	if err != nil {
 		return err
 	}

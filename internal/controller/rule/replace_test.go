@@ -354,9 +354,29 @@ var _ = Describe("Nodes that never become ready", func() {
 		p.play(1)
 		Expect(p.list()[1].Annotations).NotTo(HaveKey(markKey))
 		p.maintain("null")
-		p.play(1)
+		p.play(2)
 		Expect(p.list()[1].Annotations).To(HaveKey(markKey))
-		Expect(p.read().Status.Replacements.Last).To(HaveLen(2), "each counts once")
+		Expect(p.read().Status.Replacements.Last).To(HaveLen(3), "each mark counts")
+		p.edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.Suspend = true })
+		p.play(1)
+		Expect(p.list()[1].Annotations).To(HaveKey(markKey), "suspended")
+		p.edit(func(s *v1alpha1.NodeReadinessRuleSpec) {
+			s.Suspend, s.Timeout.Action, s.Timeout.Replace = false, v1alpha1.TimeoutActionKeep, nil
+		})
+		p.look(p.list()[1].Name)
+		Expect(p.list()[1].Annotations).NotTo(HaveKey(markKey), "no longer replaced")
+	})
+
+	It("are marked again within the limits if a remediator removes the annotation", func(ctx context.Context) {
+		p := newProvider(ctx, markKey, 1)
+		p.keeps = true
+		for range 8 {
+			p.play(1)
+			Expect(server.Client.Patch(ctx, &p.list()[0], client.RawPatch(types.MergePatchType,
+				fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, markKey)))).To(Succeed())
+		}
+		Expect(p.read().Status.Replacements.Last).To(HaveLen(3))
+		Expect(p.condition()).To(HaveField("Reason", ReasonExhausted))
 	})
 
 	DescribeTable("keep a NodeClaim that is not theirs", func(ctx context.Context, change func(*provider), says string) {

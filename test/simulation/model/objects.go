@@ -196,7 +196,7 @@ type record struct {
 	BootID, Published             string
 	Released, RearmedAt           time.Time
 	Counted, Existing, Starting   bool
-	Passed                        bool
+	Passed, Handed                bool
 }
 
 // started reports whether the start of the node has ended.

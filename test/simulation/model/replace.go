@@ -215,21 +215,26 @@ func (v *View) claimOf(n *node) *claim {
 // restReplaced: nodes that were released are not marked any more, and where the limits leave room, no node waits.
 func (m *Model) restReplaced(r *rule, v *View) {
 	h := m.rules[r.Metadata.UID]
-	if h == nil || r.Spec.Timeout.Action != "Replace" || v.frozen(r) != "" {
+	if h == nil || r.Spec.Suspend || v.frozen(r) != "" {
 		return
 	}
+	replaces := r.Spec.Timeout.Action == "Replace"
 	for n := range each[node](v.Nodes) {
 		_, handed := h.handed[n.Metadata.UID]
 		marked, claims := n.Metadata.Annotations[replaced+r.Metadata.Name] != "", r.Spec.Timeout.Replace.Method == "NodeClaim"
-		if marked && !claims && handed && len(h.handed) <= 20 {
-			m.check("replaces", !n.staysWith(r), "node %s is still marked for replacement by rule %s", n.Metadata.Name,
-				r.Metadata.Name)
+		if marked && handed && n.record(r.Metadata.UID).Handed {
+			m.check("replaces", replaces && !claims && !n.staysWith(r), "node %s is still marked for replacement by rule %s",
+				n.Metadata.Name, r.Metadata.Name)
 		}
 		if claims {
 			marked = v.claimOf(n) == nil
 		}
-		if !marked && m.waitsForReplacement(n, r, v) {
-			hour, row := m.handedOver(r, n.Metadata.UID)
+		if replaces && !marked && m.waitsForReplacement(n, r, v) {
+			but := n.Metadata.UID
+			if n.record(r.Metadata.UID).Handed {
+				but = "" // to mark it again counts
+			}
+			hour, row := m.handedOver(r, but)
 			m.check("replaces", hour >= max(1, r.Spec.Timeout.Replace.MaxPerHour) || row >= mostInARow,
 				"rule %s does not hand over node %s, and has handed over %d", r.Metadata.Name, n.Metadata.Name, cmp.Or(row, hour))
 		}
