@@ -59,8 +59,8 @@ func ask(err error) error {
 	return nil
 }
 
-// away reports whether an error says that the API server cannot answer now, or refuses the token, which kubelet replaces
-// when it is too old. A certificate that does not fit is an error of the configuration.
+// away reports whether an error says that the API server cannot answer now, or refuses the token, which kubelet
+// replaces when it is too old. A certificate that does not fit is an error of the configuration.
 func away(err error) bool {
 	var status apierrors.APIStatus
 	var certificate *tls.CertificateVerificationError

@@ -168,10 +168,16 @@ func TestIdleClientsDoNotLockOutTheAPIServer(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Start(ctx) }()
 	review := func() error {
-		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // of a test
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 		t.Cleanup(transport.CloseIdleConnections)
 		client := &http.Client{Transport: transport, Timeout: 4 * time.Second}
-		answer, err := client.Post("https://"+address+"/echo", asJSON, strings.NewReader(reviewOf(`{}`))) //nolint:noctx
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+address+"/echo",
+			strings.NewReader(reviewOf(`{}`)))
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Content-Type", asJSON)
+		answer, err := client.Do(request)
 		if err != nil {
 			return err
 		}
