@@ -107,6 +107,9 @@ func DecideNode(in *NodeInput) Outcome {
 			one.Evicted = func() bool { return in.Evicted(rule) }
 		}
 		d := Decide(one)
+		if rule.Mode == ruleset.Frozen { // a window begins when the evidence can be read again
+			verdict.Observed = facts.Observed
+		}
 		verdict.Observed.Watched = rule.Mode == ruleset.Enforced && (one.Watched || !state.Rebooted)
 		if d.Limited && !in.Reserve(rule, verdict.Since) {
 			d = *d.refused

@@ -153,3 +153,18 @@ func TestAClaimThatUsedTheLimitCountsOnACordonedNode(t *testing.T) {
 		}
 	}
 }
+
+func TestNothingIsObservedWhileARuleIsFrozen(t *testing.T) {
+	compiled := ruleset.Compile(rule("r", "A").UnreadySeconds(300).Created(now.Add(-time.Hour)).Obj(), nil, now)
+	frozen := compiled.Freeze(ruleset.Problem{Reason: "EvidenceUnavailable"})
+	before := readiness.Observed{Ready: true, Since: now.Add(-time.Hour)}
+	obj := node().Created(now.Add(-2 * time.Hour)).Obj()
+	out := DecideNode(&NodeInput{
+		Node: obj, Swept: obj, Rules: ruleset.NewSet(frozen), Evidence: &readiness.Evidence{}, Now: now,
+		Observed: func(*ruleset.Rule) readiness.Observed { return before },
+		Reserve:  func(*ruleset.Rule, time.Time) bool { return false },
+	})
+	if got := out.Verdicts[0].Observed; got != before {
+		t.Errorf("observed %+v: unreadySeconds would run while the evidence cannot be read", got)
+	}
+}

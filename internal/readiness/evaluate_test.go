@@ -77,6 +77,10 @@ func TestEvaluate(t *testing.T) {
 			rule: rule().Condition(cni), node: node().Condition(cni, "True", at(-5)), observed: unreadySince,
 			want: Verdict{Ready: true, Since: at(-5)},
 		},
+		"holds since the node's creation, where the condition has an earlier time": {
+			rule: rule().Condition(cni), node: node().Created(at(-5)).Condition(cni, "True", at(-3600)),
+			want: Verdict{Ready: true, Since: at(-5)},
+		},
 		"does not hold where the condition is False, since it is": {
 			rule: rule().Condition(cni), node: node().Condition(cni, "False", at(-5)), observed: unreadySince,
 			want: Verdict{Since: at(-5)},

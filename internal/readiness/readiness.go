@@ -51,7 +51,7 @@ type Verdict struct {
 	// Ready reports whether the evidence holds now, without stabilization.
 	Ready bool
 	// Since is when the verdict last changed: ready since the latest, not ready since the earliest deciding change. It is
-	// never in the future.
+	// never in the future, and not before the node's creation.
 	Since time.Time
 	// Remembered says that Since comes from Observed because the evidence has no times. Without Facts.Observed, Since is
 	// then too late, up to now.
@@ -87,6 +87,9 @@ func Evaluate(rule *ruleset.Rule, facts *Facts, now time.Time) Verdict {
 		t.add(results[len(results)-1].judgement)
 	}
 	v := t.verdict(rule.Spec.AnyOf(), facts.Observed)
+	if created := facts.Node.CreationTimestamp.Time; v.Since.Before(created) && !created.After(now) {
+		v.Since = created // the node's clock is behind, or the evidence is from before its registration
+	}
 	v.Results = results
 	return v
 }
