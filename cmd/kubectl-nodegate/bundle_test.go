@@ -21,6 +21,7 @@ import (
 
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
+	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
 // operator creates the operator's deployment, with a secret in its environment.
@@ -32,7 +33,7 @@ func operator(ctx context.Context, image string) {
 	}
 	d.Spec.Template.Labels = input.OperatorLabels
 	d.Spec.Template.Spec.Containers = []corev1.Container{{
-		Name: "manager", Image: image, Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "hunter2"}},
+		Name: "manager", Image: image, Args: []string{"--transient-taint-prefixes=example.com/a,example.com/b"}, Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "hunter2"}},
 	}}
 	create(ctx, d)
 }
@@ -40,6 +41,9 @@ func operator(ctx context.Context, image string) {
 var _ = Describe("version", func() {
 	It("compares the plugin with the operator and the CRD", func(ctx context.Context) {
 		operator(ctx, "registry.example.com/nodegate:v0.9.0")
+		c, failed := input.New(server.Config())
+		Expect(failed).NotTo(HaveOccurred())
+		Expect(c.Read(ctx, ruleset.NewSet()).TransientTaintPrefixes).To(Equal([]string{"example.com/a", "example.com/b"}))
 		code, out, err := nodegate(ctx, "version", "-o", "json")
 		Expect(code).To(Equal(0), err)
 		v := &report.Versions{}

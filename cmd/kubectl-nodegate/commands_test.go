@@ -126,8 +126,8 @@ var _ = Describe("why", func() {
 		Entry("an unknown node", `nodes "nope" not found`, "why", "nope"),
 		Entry("an unknown rule", `nodereadinessrules.readiness.node.x-k8s.io "nope" not found`, "pause", "nope", "-y"),
 		Entry("a timeline of two nodes", "exactly one node name is required", "timeline", "x", "y"),
-		Entry("missing permissions", "ask your cluster administrator for the ClusterRole nodegate-plugin-viewer", "why", "x", "--as",
-			"guest"),
+		Entry("missing permissions", "ask your cluster administrator for the ClusterRole nodegate-plugin-viewer", "why", "x",
+			"--as", "guest"),
 		Entry("an unknown context", `context "nope" does not exist`, "why", "x", "--context", "nope"),
 		Entry("an unreachable server", "the server cannot be reached", "why", "x", "--server", "https://127.0.0.1:1"),
 	)
@@ -190,8 +190,8 @@ var _ = Describe("get nodes", func() {
 
 		code, out, err := nodegate(ctx, "get", "nodes", "-l", "get=nodes")
 		Expect(code).To(Equal(0), err)
-		Expect(out).To(MatchRegexp(`(?s)^Rule blue: Held, EvidenceMissing \(1 node\)\n  NODE +AGE +HELD FOR +MESSAGE\n  blue-1 .*` +
-			`condition example.com/CNI has not been reported.*Rule green: Held, EvidenceMissing` +
+		Expect(out).To(MatchRegexp(`(?s)^Rule blue: Held, EvidenceMissing \(1 node\)\n` +
+			`  NODE +AGE +HELD FOR +MESSAGE\n  blue-1 .*condition example.com/CNI has not been reported.*Rule green: Held, EvidenceMissing` +
 			`.*No rule selects it \(1 node\)\n.*free`))
 		for args, want := range map[string]string{
 			"-l get=nodes -o name": "node/blue-1\nnode/free\nnode/green-1\n", "--held -o name": "node/blue-1\nnode/green-1\n",

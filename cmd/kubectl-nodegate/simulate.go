@@ -158,7 +158,7 @@ func (p *plugin) online(ctx context.Context, in *explain.Simulation) error {
 		return err
 	}
 	in.Nodes, err = c.Nodes(ctx, labels.Everything())
-	in.Read = func(set *ruleset.Set) *evidence.Snapshot { return evidence.Read(ctx, c.Clients, set) }
+	in.Read = func(set *ruleset.Set) *evidence.Snapshot { return c.Read(ctx, set) }
 	in.Pods = sync.OnceValues(func() ([]*corev1.Pod, error) { return c.Pods(ctx) })
 	return err
 }

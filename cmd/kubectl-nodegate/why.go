@@ -81,7 +81,7 @@ func (p *plugin) world(ctx context.Context, c *input.Cluster, nodes ...string) (
 		}
 		set = ruleset.NewSet(all...)
 	}
-	known := evidence.Read(ctx, c.Clients, set, nodes...)
+	known := c.Read(ctx, set, nodes...)
 	return &explain.World{
 		Rules: known.Complete(set), Stored: rules, Evidence: known, Operator: c.Operator(ctx, now), Now: now,
 		Frozen: problem,

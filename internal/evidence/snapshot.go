@@ -25,6 +25,9 @@ import (
 
 // Snapshot is evidence that was read once and is not watched, for the kubectl plugin.
 type Snapshot struct {
+	// TransientTaintPrefixes are those of the operator.
+	TransientTaintPrefixes []string
+
 	objects map[key]map[string][]any // by key, by node
 	failed  map[key]string           // by key: why it could not be read
 }
@@ -73,7 +76,7 @@ func watchesOf(k key, nodes []string) (out []*Watch) {
 
 // newSnapshot calls a function for each key that the rules of a set need.
 func newSnapshot(set *ruleset.Set, fill func(s *Snapshot, k key) error) *Snapshot {
-	s := &Snapshot{objects: map[key]map[string][]any{}, failed: map[key]string{}}
+	s := &Snapshot{TransientTaintPrefixes: ruleset.DefaultTransientTaintPrefixes, objects: map[key]map[string][]any{}, failed: map[key]string{}}
 	for k := range neededBy(set) {
 		s.objects[k] = map[string][]any{}
 		if err := fill(s, k); err != nil {
@@ -139,10 +142,10 @@ func (s *Snapshot) DaemonSets(namespace string) []*ruleset.DaemonSet {
 	return only[*ruleset.DaemonSet](s.objects[key{kind: daemonSets, namespace: namespace}][noNode])
 }
 
-// Complete returns the set with the DaemonSets of the snapshot in its rules, and the default transient taints.
+// Complete returns the set with the DaemonSets of the snapshot in its rules, and the transient taints.
 func (s *Snapshot) Complete(set *ruleset.Set) *ruleset.Set {
 	return set.WithDaemonSets(ruleset.Cluster{DaemonSets: s.DaemonSets,
-		TransientTaintPrefixes: ruleset.DefaultTransientTaintPrefixes}, ruleset.NewSet())
+		TransientTaintPrefixes: s.TransientTaintPrefixes}, ruleset.NewSet())
 }
 
 // Gather fills in the evidence on a node for all rules of a set.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -140,6 +141,24 @@ func (c *Cluster) Operator(ctx context.Context, now time.Time) *report.Operator 
 	}
 	return &report.Operator{Leader: ptr.Deref(l.Spec.HolderIdentity, ""), Leads: leads,
 		RenewedAt: metav1.NewTime(l.Spec.RenewTime.Time)}
+}
+
+// Read reads the evidence for the rules of a set on the named nodes, or on all, and the operator's settings for it. If
+// the user may not read the operator's deployment, the defaults count.
+func (c *Cluster) Read(ctx context.Context, set *ruleset.Set, nodes ...string) *evidence.Snapshot {
+	s := evidence.Read(ctx, c.Clients, set, nodes...)
+	deployments, _ := List[*appsv1.Deployment](ctx, c, "the operator's deployment", &appsv1.DeploymentList{},
+		OperatorLabels)
+	for _, d := range deployments {
+		for _, container := range d.Spec.Template.Spec.Containers {
+			for _, arg := range container.Args {
+				if value, ok := strings.CutPrefix(arg, "--transient-taint-prefixes="); ok {
+					s.TransientTaintPrefixes = strings.FieldsFunc(value, func(r rune) bool { return r == ',' })
+				}
+			}
+		}
+	}
+	return s
 }
 
 // OtherController returns the problem that a Node Readiness Controller renews its lease; nil if none does, or if it
