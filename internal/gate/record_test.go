@@ -45,7 +45,8 @@ func TestForgedRecords(t *testing.T) {
 	}
 	stories["a claim from the future was made at an unknown time"] = On(
 		Fresh().Taint(Key, "pending", NoSchedule).Annotation(RecordKey, Claimed(86400)), Rules(Rule()),
-		Then(1, "seen", "Held EvidenceMissing", Recorded(`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","own":true}`)),
+		Then(1, "seen", "Held EvidenceMissing",
+			Recorded(`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","own":true}`)),
 	)
 	stories["evidence counts from a time in the far future"] = On(Fresh().BootID("b").Condition(CNI, "True", At(0)).
 		Annotation(RecordKey, fmt.Sprintf(`{"bootID":"b","notBefore":%q}`, Stamp(86400))), Rules(Rule().RearmOnReboot()),

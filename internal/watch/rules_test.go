@@ -62,11 +62,11 @@ func TestARuleWithAKeyThatIsNotAllowedIsFrozen(t *testing.T) {
 		rule   *build.RuleWrapper
 		frozen string
 	}{
-		"an allowed taint":                 {network(), ""},
-		"another taint":                    {network().Taint("dedicated", "", corev1.TaintEffectNoSchedule), "spec.taint.key"},
-		"another completion annotation":    {network().CompletionAnnotation("other.io/x"), "spec.completionAnnotation"},
-		"another mark for replacement":     {network().Replace(60, 1, "other.io/x"), "spec.timeout.replace.annotation.key"},
-		"a deleted rule removes its taint": {network().Taint("dedicated", "", corev1.TaintEffectNoSchedule).Deleted(now), ""},
+		"an allowed taint":               {network(), ""},
+		"another taint":                  {network().Taint("dedicated", "", corev1.TaintEffectNoSchedule), "spec.taint.key"},
+		"another completion annotation":  {network().CompletionAnnotation("other.io/x"), "spec.completionAnnotation"},
+		"another mark for replacement":   {network().Replace(60, 1, "other.io/x"), "spec.timeout.replace.annotation.key"},
+		"a deleted rule: its taint goes": {network().Taint("dedicated", "", corev1.TaintEffectNoSchedule).Deleted(now), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules, _ := newRules()
