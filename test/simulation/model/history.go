@@ -49,6 +49,7 @@ func (m *Model) Observe(v *View, readable bool) {
 				u.observed, u.unmatched = observed{}, u.unmatched || !matches
 			default:
 				m.observe(n, r, u, v)
+				m.uses(v.Rules[r.Metadata.Name], r, v)
 			}
 		}
 	}
@@ -102,11 +103,12 @@ func (m *Model) know(v *View) {
 
 // steady reports whether a verdict has been the same for a time, so that a window is surely over. At rest all are.
 func (m *Model) steady(n *node, r *rule, is answer, seconds int, v *View) bool {
-	if v.Process == 0 || seconds == 0 {
+	young := is == yes && r.holdsYoung(n, v.Now)
+	if v.Process == 0 || seconds == 0 && !young {
 		return true
 	}
 	o := &m.node(n.Metadata.UID).under(r.Metadata.UID).observed
-	if o.generation != r.Metadata.Generation || m.Skewed(n.Metadata.Name) || m.rebooted(n, r) == yes {
+	if young || o.generation != r.Metadata.Generation || m.Skewed(n.Metadata.Name) || m.rebooted(n, r) == yes {
 		return false
 	}
 	since := latest(o.from, o.unsure, map[answer]time.Time{yes: o.no, no: o.yes}[is])
@@ -122,11 +124,26 @@ func (m *Model) steady(n *node, r *rule, is answer, seconds int, v *View) bool {
 	return v.Now.Sub(since) >= time.Duration(seconds)*time.Second+slack
 }
 
+// holdsYoung reports whether a node may be younger than a rule's minimumHoldSeconds.
+func (r *rule) holdsYoung(n *node, now time.Time) bool {
+	least := time.Duration(r.Spec.Stabilization.MinimumHoldSeconds) * time.Second
+	return least > 0 && now.Sub(n.Metadata.CreationTimestamp) < least+slack
+}
+
+// timeouts are after what time the first timeout of a rule may act, and the last one does.
+func (s *spec) timeouts() (first, last time.Duration) {
+	first, last = time.Duration(s.Timeout.Seconds)*time.Second, time.Duration(s.Timeout.Seconds)*time.Second
+	if appear := time.Duration(s.Timeout.AppearSeconds) * time.Second; appear > 0 && appear < first {
+		first = appear
+	}
+	return first, last
+}
+
 // timed reports whether all evidence for a verdict has times of its own, so that a restart does not lengthen a window.
 // Pods and conditions that are missing have none, and of conditions that may be stale the time is not all.
 func (r *rule) timed(n *node, is answer) bool {
 	for i := range r.Spec.Conditions {
-		if r.Spec.Conditions[i].MaxAgeSeconds > 0 || is == no && n.condition(r.Spec.Conditions[i].Type).Type == "" {
+		if r.Spec.Conditions[i].MaxAgeSeconds > 0 || n.condition(r.Spec.Conditions[i].Type).Type == "" {
 			return false
 		}
 	}
@@ -153,6 +170,17 @@ func (m *Model) window(was, shown *node, r *rule, v *View, seconds int, before a
 		shown.Metadata.Name, v.Now.Sub(last), before, seconds)
 }
 
+// young: a new node is held for minimumHoldSeconds from its creation.
+func (m *Model) young(shown *node, r *rule, v *View) {
+	u := m.node(shown.Metadata.UID).under(r.Metadata.UID)
+	if least := r.Spec.Stabilization.MinimumHoldSeconds; least > 0 && !u.opened && !u.perhaps && !u.served &&
+		m.existing(shown, r) == no && len(m.rules[r.Metadata.UID].inForce) == 1 &&
+		shown.record(r.Metadata.UID).Released.IsZero() {
+		m.check("windows", v.Now.Sub(shown.Metadata.CreationTimestamp) >= time.Duration(least)*time.Second-slack,
+			"rule %s releases node %s, which is younger than %d seconds", r.Metadata.Name, shown.Metadata.Name, least)
+	}
+}
+
 // passes says whether a timeout has let a node pass that the rule does not hold any more for that.
 func (m *Model) passes(n *node, r *rule, v *View) answer {
 	h, t := m.node(n.Metadata.UID), &r.Spec.Timeout
@@ -164,16 +192,16 @@ func (m *Model) passes(n *node, r *rule, v *View) answer {
 		return no
 	}
 	changed := latest(u.observed.yes, u.observed.unsure)
-	switch start, after := u.claimed, time.Duration(t.Seconds)*time.Second; {
+	first, last := r.Spec.timeouts()
+	switch start := u.claimed; {
 	case r.Spec.rearms() && !h.boot.IsZero(), len(m.rules[r.Metadata.UID].inForce) != 1, u.unmatched, u.overridden:
 		return unknown
 	case !u.passed.IsZero():
 		return unknownUntil(!changed.After(u.passed))
-	case start.IsZero() || v.Now.Before(start.Add(after)):
+	case start.IsZero() || v.Now.Before(start.Add(first)):
 		return no
 	}
-	return unknownUntil(!v.Now.Before(u.claimed.Add(time.Duration(t.Seconds)*time.Second+slack)) &&
-		!changed.After(u.claimed))
+	return unknownUntil(!v.Now.Before(u.claimed.Add(last+slack)) && !changed.After(u.claimed))
 }
 
 // surelyGuards returns a rule of which the eviction guard is surely active on a node; nil, if there is none.
@@ -233,8 +261,8 @@ func (m *Model) Registered(d Document, v *View) {
 			continue
 		}
 		switch why := v.frozen(r); {
-		case r.Metadata.DeletionTimestamp != nil, r.Spec.DryRun, why == "it is suspended":
-			m.check("admits", n.Metadata.Annotations[r.key()] == "", "rule %s, which is not enforced, claims the new node %s",
+		case r.Metadata.DeletionTimestamp != nil, r.Spec.DryRun, r.Spec.NodeAdmission == "None", why == "it is suspended":
+			m.check("admits", n.Metadata.Annotations[r.key()] == "", "rule %s claims the new node %s at admission",
 				r.Metadata.Name, n.Metadata.Name)
 		case why == "":
 			m.check("admits", n.has(r.Spec.Taint.id()), "rule %s selects the new node %s, which has no taint",

@@ -73,13 +73,17 @@ func (m *Model) holds(n *node, r *rule, v *View, late bool) answer {
 	answers := map[answer]int{}
 	for i := range r.Spec.Conditions {
 		c := &r.Spec.Conditions[i]
+		if c.DefaultStatus != "" && n.condition(c.Type).Type == "" {
+			answers[m.assumed(n, r, c.DefaultStatus == c.RequiredStatus)]++
+			continue
+		}
 		answers[m.condition(n, r, c.Type, c.RequiredStatus, time.Duration(c.MaxAgeSeconds)*time.Second, v.Now)]++
 	}
 	for i := range r.Spec.Requirements {
 		q := &r.Spec.Requirements[i]
 		switch {
 		case q.Pods != nil:
-			answer := m.pods(n, r, v.Pods[q.Pods.watch()], v.Now)
+			answer := m.pods(n, r, v.Pods[q.Pods.watch()], max(1, q.Pods.MinReady), v.Now)
 			if h := m.node(n.Metadata.UID); answer == no && v.Process != 0 && r.Spec.rearms() && !h.boot.IsZero() &&
 				!h.under(r.Metadata.UID).opened && v.Now.After(h.booted.Add(2*time.Minute)) {
 				answer = unknown // once the boot is confirmed, a live list decides
@@ -178,15 +182,34 @@ func unknownUntil(ok bool) answer {
 	return unknown
 }
 
-// pods: one that is ready, and started since the node booted, is enough.
-func (m *Model) pods(n *node, r *rule, pods []Document, now time.Time) answer {
+// assumed: a condition that is missing has its default status. After a boot this is left open.
+func (m *Model) assumed(n *node, r *rule, satisfied bool) answer {
+	if m.rebooted(n, r) == yes {
+		return unknown
+	}
+	return map[bool]answer{true: yes, false: no}[satisfied]
+}
+
+// pods: those count that are ready, and started since the node booted.
+func (m *Model) pods(n *node, r *rule, pods []Document, least int, now time.Time) answer {
+	answers := map[answer]int{}
+	for _, d := range pods {
+		answers[m.pod(n, r, d, now)]++
+	}
+	switch {
+	case answers[yes] >= least:
+		return yes
+	case answers[yes]+answers[unknown] >= least:
+		return unknown
+	}
+	return no
+}
+
+func (m *Model) pod(n *node, r *rule, d Document, now time.Time) answer {
 	best := no
 	h := m.node(n.Metadata.UID)
-	for _, d := range pods {
-		p := read[pod](d)
-		if p.Spec.NodeName != n.Metadata.Name || p.Metadata.DeletionTimestamp != nil {
-			continue
-		}
+	p := read[pod](d)
+	if p.Spec.NodeName == n.Metadata.Name && p.Metadata.DeletionTimestamp == nil {
 		for _, c := range p.Status.Conditions {
 			if c.Type != "Ready" || c.Status != "True" {
 				continue
@@ -227,7 +250,8 @@ func (m *Model) satisfied(n *node, other *rule, v *View, late bool) answer {
 		return unknown // it may have let the node pass for good
 	}
 	holds, windows := m.holds(n, other, v, late), other.Spec.Stabilization
-	if v.Process != 0 && (holds == yes && windows.ReadySeconds > 0 || holds == no && windows.UnreadySeconds > 0) {
+	if v.Process != 0 && (holds == yes && windows.ReadySeconds+windows.MinimumHoldSeconds > 0 ||
+		holds == no && windows.UnreadySeconds > 0) {
 		return unknown // a window may not be over: only at rest all are
 	}
 	return holds

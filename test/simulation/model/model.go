@@ -50,6 +50,8 @@ type Model struct {
 	Failure string
 	// Decisive counts how often each predicate had something to say.
 	Decisive map[string]int
+	// Fields are the fields, and values of enums, of rules that were valid, in force, and selected a node.
+	Fields map[string]bool
 	// Starts is how many starts of nodes the operator may have counted at the end, by rule. A rule that was created again
 	// under the same name is not among them.
 	Starts map[string]int
@@ -114,12 +116,13 @@ type ruleHistory struct {
 	handed  map[string]handOver // by the UID of the node
 	ready   time.Time           // when a node last became ready that was not before
 	last    *rule
+	fields  int64 // the generation of which the fields were noted
 }
 
 // New is the model of a story that starts.
 func New(now func() time.Time) *Model {
-	return &Model{Decisive: map[string]int{}, now: now, Skewed: func(string) bool { return false },
-		nodes: map[string]*nodeHistory{}, rules: map[string]*ruleHistory{}}
+	return &Model{Decisive: map[string]int{}, Fields: map[string]bool{}, now: now,
+		Skewed: func(string) bool { return false }, nodes: map[string]*nodeHistory{}, rules: map[string]*ruleHistory{}}
 }
 
 // Fail notes a violation.

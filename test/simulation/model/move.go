@@ -107,7 +107,8 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		!was.marked(r) && is.marked(r) {
 		if r.Spec.NodeSelector.matches(shown.Metadata.Labels) && shown.override() == "" {
 			holds := m.holds(shown, r, v, true)
-			surely := r.Spec.Stabilization.ReadySeconds == 0 || !is.record(uid).Released.IsZero() || is.marked(r)
+			w := &r.Spec.Stabilization
+			surely := w.ReadySeconds+w.MinimumHoldSeconds == 0 || !is.record(uid).Released.IsZero() || is.marked(r)
 			u.opened, u.perhaps = u.opened || holds == yes && surely, u.perhaps || holds == unknown || holds == yes && !surely
 		}
 	}
@@ -273,6 +274,9 @@ func (m *Model) closed(shown *node, r *rule, v *View) {
 	}
 	m.check("closed", shown.override() != "Release", "rule %s claims node %s in spite of the override",
 		r.Metadata.Name, name)
+	if r.holdsYoung(shown, v.Now) {
+		return
+	}
 	if r.Spec.Stabilization.ReadySeconds == 0 || m.inService(shown, r) == yes && !shown.has(r.Spec.Taint.id()) {
 		m.check("closed", m.holds(shown, r, v, false) != yes, "rule %s holds on node %s, and claims it", r.Metadata.Name,
 			name)
@@ -303,7 +307,7 @@ func (m *Model) opened(was, is, shown *node, r *rule, v *View) {
 		return
 	case released:
 		u := m.node(shown.Metadata.UID).under(r.Metadata.UID)
-		if u.claimed.IsZero() || !v.Now.Before(u.claimed.Add(time.Duration(r.Spec.Timeout.Seconds)*time.Second)) {
+		if first, _ := r.Spec.timeouts(); u.claimed.IsZero() || !v.Now.Before(u.claimed.Add(first)) {
 			if m.holds(shown, r, v, false) == no {
 				u.passed = m.now()
 			}
@@ -314,6 +318,7 @@ func (m *Model) opened(was, is, shown *node, r *rule, v *View) {
 	m.check("opened", holds != no, "rule %s does not hold on node %s, and releases it", r.Metadata.Name,
 		shown.Metadata.Name)
 	m.window(was, shown, r, v, r.Spec.Stabilization.ReadySeconds, no)
+	m.young(shown, r, v)
 	if key := r.Spec.CompletionAnnotation; key != "" && holds == yes {
 		m.check("announced", is.Metadata.Annotations[key] != "", "rule %s releases node %s, and does not set %s",
 			r.Metadata.Name, shown.Metadata.Name, key)

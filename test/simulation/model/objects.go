@@ -81,7 +81,9 @@ func (s *selector) matches(labels map[string]string) bool {
 		}
 	}
 	for _, e := range s.MatchExpressions {
-		if e.Operator != "In" || !slices.Contains(e.Values, labels[e.Key]) {
+		value, has := labels[e.Key]
+		in := has && slices.Contains(e.Values, value)
+		if !map[string]bool{"In": in, "NotIn": !in, "Exists": has, "DoesNotExist": !has}[e.Operator] {
 			return false
 		}
 	}
@@ -105,7 +107,7 @@ func (s *selector) String() string {
 		parts = append(parts, k+"="+s.MatchLabels[k])
 	}
 	for _, e := range s.MatchExpressions {
-		parts = append(parts, e.Key+" in ("+strings.Join(e.Values, ",")+")")
+		parts = append(parts, e.Key+" "+strings.ToLower(e.Operator)+" ("+strings.Join(e.Values, ",")+")")
 	}
 	return strings.Join(parts, ",")
 }
@@ -113,6 +115,7 @@ func (s *selector) String() string {
 type podsRequirement struct {
 	Namespace string
 	Selector  selector
+	MinReady  int
 }
 
 // watch is the key of the watch of these pods.
@@ -127,8 +130,8 @@ type requirement struct {
 type spec struct {
 	NodeSelector selector
 	Conditions   []struct {
-		Type, RequiredStatus string
-		MaxAgeSeconds        int
+		Type, RequiredStatus, DefaultStatus string
+		MaxAgeSeconds                       int
 	}
 	Requirements    []requirement
 	ConditionPolicy string
@@ -136,12 +139,13 @@ type spec struct {
 	EnforcementMode string
 	RearmOn         []string
 	ExistingNodes   string
-	Stabilization   struct{ ReadySeconds, UnreadySeconds int }
+	Stabilization   struct{ ReadySeconds, UnreadySeconds, MinimumHoldSeconds int }
 	MaxUnavailable  json.RawMessage
 	Timeout         struct {
-		Seconds int
-		Action  string
-		Replace struct {
+		Seconds       int
+		AppearSeconds int
+		Action        string
+		Replace       struct {
 			Method     string
 			MaxPerHour int
 		}
@@ -149,8 +153,8 @@ type spec struct {
 	Publish       struct{ ConditionType string }
 	EvictionGuard *struct{ MaxHoldSeconds int }
 
-	CompletionAnnotation string
-	DryRun, Suspend      bool
+	CompletionAnnotation, NodeAdmission string
+	DryRun, Suspend                     bool
 }
 
 func (s *spec) bootstrap() bool { return s.EnforcementMode == "bootstrap-only" }

@@ -166,7 +166,7 @@ func (m *Model) refuted(n *node, r *rule) answer {
 	for _, q := range r.Spec.Conditions {
 		c := n.condition(q.Type)
 		switch {
-		case q.MaxAgeSeconds > 0:
+		case q.MaxAgeSeconds > 0, q.DefaultStatus != "":
 			return unknown
 		case c.Type != "" && c.Status != q.RequiredStatus && c.Status != "Unknown":
 			out = yes

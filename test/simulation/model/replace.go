@@ -263,7 +263,8 @@ func (n *node) overdue(r *rule) bool {
 	if !rec.Since.IsZero() {
 		start = rec.Since
 	}
-	return !rec.TimedOut.IsZero() && !rec.TimedOut.Before(start.Add(time.Duration(r.Spec.Timeout.Seconds)*time.Second))
+	first, _ := r.Spec.timeouts()
+	return !rec.TimedOut.IsZero() && !rec.TimedOut.Before(start.Add(first))
 }
 
 // staysWith: the rule does not hold the node, or may not hand it over.

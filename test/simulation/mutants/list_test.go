@@ -108,7 +108,7 @@ var mutants = []mutant{
 		`&& n.d.Overdue &&`,
 		`&& (n.d.Overdue || MUTANT) &&`, "replaces"},
 	{"any number of published conditions becomes False",
-		`	if state.places() <= 0 {`, `	if !MUTANT && state.places() <= 0 {`, "marked"},
+		`	if state.markable() <= 0 {`, `	if !MUTANT && state.markable() <= 0 {`, "marked"},
 	{"a published condition is written over another one", `"resourceVersion": node.ResourceVersion}`,
 		`"resourceVersion": map[bool]string{false: node.ResourceVersion}[MUTANT]}`, "published"},
 	{"replacements have no end", `Exhausted: inARow(`, `Exhausted: !MUTANT && inARow(`,
@@ -173,7 +173,7 @@ var mutants = []mutant{
 	{"completionAnnotation is not set", `d.Opened && !done {`, `d.Opened && !done && !MUTANT {`, "announced"},
 	{"a node that was let pass is held again", `	case n.rec.Passed:
 		return n.idle(ReasonTimedOut)`, `	case n.rec.Passed && !MUTANT:
-		return n.idle(ReasonTimedOut)`, "taints"},
+		return n.idle(ReasonTimedOut)`, "taints|quiescence"},
 	{"cordoned nodes count", `	return !node.Spec.Unschedulable && node`,
 		`	return (MUTANT || !node.Spec.Unschedulable) && node`,
 		"room|taints|limit"},

@@ -172,8 +172,10 @@ func compile(t *testing.T, root string, sources map[string]string, places []plac
 		changed[p.file] = changed[p.file][:p.begin] +
 			strings.ReplaceAll(mutants[i].new, "MUTANT", fmt.Sprintf("isMutant(%d)", i)) + changed[p.file][p.end:]
 	}
+	written := 0
 	write := func(file, text string) {
-		to := filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
+		written++
+		to := filepath.Join(dir, fmt.Sprintf("%d.go", written))
 		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -289,7 +289,8 @@ func (g *generator) claims() {
 
 // replace says how a rule hands nodes over. An edit removes what another way needs.
 func (g *generator) replace(rule int, edit bool) string {
-	way, other := fmt.Sprintf(`"annotation":{"key":"example.com/replace-r%d"}`, rule), `,"method":null`
+	way, other := fmt.Sprintf(`"annotation":{"key":"example.com/replace-r%d"%s}%s`, rule,
+		one(g, "", "", `,"value":"now"`), one(g, "", `,"method":"Annotation"`)), `,"method":null`
 	if g.karpenter && g.IntN(4) > 0 {
 		way, other = `"method":"NodeClaim"`, `,"annotation":null`
 	}

@@ -28,12 +28,32 @@ func (g *generator) edits() {
 	g.add(Step{Do: "rule.edit", Rule: g.rule(), Value: patch})
 }
 
+// selector selects a pool in one of several ways.
+func (g *generator) selector() any {
+	type object = map[string]any
+	const key = "example.com/pool"
+	expressions := func(e object) object { return object{"matchExpressions": []any{e}} }
+	switch pool := one(g, "a", "a", "b"); g.IntN(12) {
+	case 0:
+		return expressions(object{"key": key, "operator": "In", "values": []any{pool}})
+	case 1:
+		return expressions(object{"key": key, "operator": "NotIn", "values": []any{pool}})
+	case 2:
+		return expressions(object{"key": key, "operator": "Exists"})
+	case 3:
+		return expressions(object{"key": "node-role.kubernetes.io/control-plane", "operator": "DoesNotExist"})
+	default:
+		return object{"matchLabels": object{key: pool}}
+	}
+}
+
 // spec is a rule's spec.
 func (g *generator) spec(rule int) string {
 	type object = map[string]any
-	spec := object{"nodeSelector": object{"matchLabels": object{"example.com/pool": one(g, "a", "a", "b")}}}
+	spec := object{"nodeSelector": g.selector()}
 	spec["taint"] = object{"key": one(g, "example.com/t1", "example.com/t1", "example.com/t2", "example.com/t3"),
-		"value": one(g, "", "v1"), "effect": one(g, "NoSchedule", "NoSchedule", "NoExecute")}
+		"value":  one(g, "", "v1"),
+		"effect": one(g, "NoSchedule", "NoSchedule", "NoSchedule", "NoExecute", "NoExecute", "PreferNoSchedule")}
 	bootstrap := g.IntN(4) == 0
 	spec["enforcementMode"] = "continuous"
 	if bootstrap {
@@ -47,11 +67,16 @@ func (g *generator) spec(rule int) string {
 	if g.IntN(5) == 0 {
 		condition["maxAgeSeconds"] = 900
 	}
+	if !bootstrap && g.IntN(6) == 0 {
+		condition["defaultStatus"] = one(g, "True", "False", "Unknown")
+	}
 	spec["conditions"] = []any{condition}
 	if g.IntN(3) == 0 {
 		requirement := object{"name": "pods", "pods": object{"namespace": "apps",
 			"selector": object{"matchLabels": object{"app": one(g, "x", "x", "y")}}}}
-		switch g.IntN(6) {
+		switch g.IntN(7) {
+		case 6:
+			requirement["pods"].(object)["minReady"] = 2
 		case 0:
 			requirement = object{"name": "gpu", "resource": object{"name": "example.com/gpu", "minimum": "1"}}
 		case 1, 2:
@@ -61,7 +86,7 @@ func (g *generator) spec(rule int) string {
 		if g.IntN(3) > 0 {
 			delete(spec, "conditions")
 		} else if !bootstrap && g.IntN(3) == 0 {
-			spec["conditionPolicy"] = "anyOf"
+			spec["conditionPolicy"] = one(g, "anyOf", "anyOf", "allOf")
 		}
 	}
 	g.options(spec)
@@ -83,11 +108,13 @@ func (g *generator) options(spec map[string]any) {
 		}
 	}
 	maybe(4, "rearmOn", []any{"Reboot"})
-	maybe(3, "existingNodes", one(g, "None", "None", "Idle"))
+	maybe(3, "existingNodes", one(g, "None", "None", "Idle", "All"))
 	maybe(3, "maxUnavailable", one[any](g, 1, "50%", 0))
 	maybe(3, "stabilization", one(g, map[string]any{"readySeconds": 10}, map[string]any{"unreadySeconds": 10},
-		map[string]any{"readySeconds": 30, "unreadySeconds": 30}))
+		map[string]any{"readySeconds": 30, "unreadySeconds": 30}, map[string]any{"minimumHoldSeconds": 30}))
 	maybe(5, "timeout", map[string]any{"seconds": 60, "action": one(g, "Release", "Keep")})
+	maybe(20, "timeout", map[string]any{"seconds": 60, "appearSeconds": 20, "action": one(g, "Release", "Keep")})
+	maybe(6, "nodeAdmission", one(g, "None", "Taint"))
 	maybe(12, "dryRun", true)
 	maybe(12, "suspend", true)
 	maybe(6, "completionAnnotation", "example.com/completed")

@@ -19,9 +19,12 @@ const moment = 3 * time.Second
 // quiet lets the replicas do all that is due, and asks the model whether it has happened.
 func (w *World) quiet() {
 	w.calm()
-	for until := w.now.Add(moment); w.Model.Failure == ""; {
+	for from, turn := w.now, 0; w.Model.Failure == "" && turn < maxTurns; turn++ {
+		if w.wrote.After(from) {
+			from = w.wrote
+		}
 		next := w.next()
-		if next.IsZero() || next.After(until) {
+		if next.IsZero() || next.After(from.Add(moment)) {
 			break
 		}
 		if next.After(w.now) {

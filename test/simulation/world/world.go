@@ -74,6 +74,8 @@ type Result struct {
 	Decisive map[string]int
 	// Faults counts what met a fault that changed what happened.
 	Faults map[string]Met
+	// Fields are those that rules in force have had.
+	Fields map[string]bool
 	// Starts is how many starts of nodes the operator may have counted, by rule.
 	Starts map[string]int
 }
@@ -98,7 +100,7 @@ func Play(s *script.Script, definitions Definitions) Result {
 	w.elect()
 	w.run()
 	return Result{Failure: w.Model.Failure, Writes: w.writes, Digest: w.digest, Decisive: w.Model.Decisive,
-		Faults: w.faults, Starts: w.Model.Starts}
+		Faults: w.faults, Fields: w.Model.Fields, Starts: w.Model.Starts}
 }
 
 func (w *World) time() time.Time { return w.now }
