@@ -183,7 +183,7 @@ func dryRun(in Input, d Decision) Decision {
 	d.RecheckAt = would.RecheckAt
 	r := in.State.Record
 	r.dropClaim()
-	r.TimedOut, r.Passed, r.Mark = metav1.Time{}, false, ""
+	r.keepStart(func() { r.TimedOut, r.Passed, r.Mark = metav1.Time{}, false, "" })
 	if w := &would.Record; r.BootID != "" {
 		r.keepStart(func() {
 			r.BootID, r.NotBefore, r.RearmedAt, r.Former = w.BootID, w.NotBefore, w.RearmedAt, w.Former
