@@ -134,7 +134,7 @@ func TestSummary(t *testing.T) {
 		},
 		"over budget": {
 			node: worker().Created(ago(2 * time.Hour)), rules: []*build.RuleWrapper{limited},
-			want: "Node worker-3 is not held: it is exempt from rule network: not held, because as many nodes as " +
+			want: "Node worker-3 is not held: it is exempt from rule network: as many nodes as " +
 				"maxUnavailable allows (0) are held already: condition example.com/CNI has not been reported, must be True.",
 		},
 		"held by its override": {

@@ -60,7 +60,7 @@ func message(d *gate.Decision, v *readiness.Verdict, now time.Time) string {
 	case gate.ReasonNotInForce:
 		return "the rule is frozen, and the operator changes nothing for it: " + strings.Join(problems(rule), "; ")
 	case gate.ReasonOverBudget:
-		return fmt.Sprintf("not held, because as many nodes as maxUnavailable allows (%s) are held already: %s",
+		return fmt.Sprintf("as many nodes as maxUnavailable allows (%s) are held already: %s",
 			rule.Spec.MaxUnavailable, or(allHolds))
 	case gate.ReasonDryRun:
 		return "the rule is in dry-run; if enforced, " + would(d) + ": " + or(allHolds)
