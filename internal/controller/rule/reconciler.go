@@ -115,8 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !compiled.Spec.Timeout.Replaces() {
 		replacementsExhausted.DeleteLabelValues(rule.Name)
 	} else if err == nil && pending == 0 && r.passed(rule) {
-		var again time.Duration
-		again, err = r.replace(ctx, rule, compiled)
+		again := r.replace(ctx, rule, compiled)
 		if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
 			result.RequeueAfter = again
 		}

@@ -61,8 +61,8 @@ type search struct {
 
 // replace hands over at most one node that never became ready. It returns when to look again, or 0 if nothing changes
 // by the passage of time.
-func (r *Reconciler) replace(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule) (
-	time.Duration, error) {
+func (r *Reconciler) replace(ctx context.Context, rule *v1alpha1.NodeReadinessRule,
+	compiled *ruleset.Rule) time.Duration {
 	now := r.Clock.Now()
 	allowance := gate.AllowanceOf(compiled.Spec.Timeout.Replace, rule.Status.Replacements, rule.Generation, "", now)
 	exhausted := 0.0
@@ -71,19 +71,19 @@ func (r *Reconciler) replace(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	}
 	replacementsExhausted.WithLabelValues(rule.Name).Set(exhausted)
 	if compiled.Mode != ruleset.Enforced && compiled.Mode != ruleset.DryRun {
-		return 0, nil
+		return 0
 	}
 	r.mu.Lock()
 	s := &r.progress(rule).search
 	r.mu.Unlock()
 	if wait := s.next.Sub(now); wait > 0 && wait <= replaceInterval {
-		return wait, nil
+		return wait
 	}
 	before := s.problem
 	tried, err := r.tryExpired(ctx, rule, compiled, s)
 	switch {
 	case err != nil && apierrors.IsConflict(err):
-		return conflictDelay, nil
+		return conflictDelay
 	case err != nil:
 		s.problem = err.Error()
 	case tried, len(r.Fleet.Expired(rule.UID)) == 0: // else the limits allow no node, and the problem stays
@@ -96,13 +96,13 @@ func (r *Reconciler) replace(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	case tried:
 		s.next = now.Add(replaceInterval)
 		if s.problem != before {
-			return statusInterval, nil // the status says it then
+			return statusInterval // the status says it then
 		}
-		return replaceInterval, nil
+		return replaceInterval
 	case allowance.Next.After(now) && !allowance.Exhausted && len(r.Fleet.Expired(rule.UID)) > 0:
-		return allowance.Next.Sub(now), nil
+		return allowance.Next.Sub(now)
 	}
-	return 0, nil
+	return 0
 }
 
 // replaceProblem returns why the last node could not be handed over, or an empty text.
