@@ -114,7 +114,8 @@ func deletedRules(rules []v1alpha1.NodeReadinessRule, now time.Time) ([]*v1alpha
 		r := ruleset.Compile(&rules[i], nil, now)
 		r.RemoveMarkers = true // no operator would remove them later
 		if r.Mode != ruleset.Deleting {
-			r = r.Freeze(ruleset.Problem{Reason: ruleset.ReasonUnsupported, Message: "no operator leads"})
+			// It is left to an operator, or to another controller, also where an override says Release.
+			r = r.Freeze(ruleset.Problem{Reason: ruleset.ReasonOtherController, Message: "no operator leads"})
 		} else if controllerutil.ContainsFinalizer(&rules[i], v1alpha1.Finalizer) {
 			deleted = append(deleted, &rules[i])
 		}

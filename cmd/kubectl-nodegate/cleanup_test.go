@@ -61,6 +61,8 @@ var _ = Describe("cleanup", func() {
 		deleted, kept := ruleWithFinalizer(ctx, "deleted"), ruleWithFinalizer(ctx, "kept")
 		onDeleted, onKept, onGone := claimed(ctx, "deleted", string(deleted.UID)), claimed(ctx, "kept",
 			string(kept.UID)), claimed(ctx, "gone", "0-0-0")
+		onKept = build.WrapNode(onKept).Annotation(v1alpha1.OverrideAnnotation, "Release").Obj() // no operator acts on it
+		Expect(server.Client.Update(ctx, onKept)).To(Succeed())
 		Expect(server.Client.Delete(ctx, deleted)).To(Succeed())
 
 		code, out, err := nodegate(ctx, "cleanup", "--dry-run=server")
@@ -84,7 +86,7 @@ var _ = Describe("cleanup", func() {
 			Expect(n.Status.Conditions).To(BeEmpty())
 		}
 		Expect(keys(read(ctx, onKept))).To(ConsistOf("readiness.k8s.io/kept", "example.com/foreign"))
-		Expect(onKept.Annotations).To(HaveLen(2))
+		Expect(onKept.Annotations).To(HaveLen(3))
 		Expect(onKept.Status.Conditions).To(HaveLen(1))
 		Expect(apierrors.IsNotFound(server.Client.Get(ctx, keyOf("deleted"), deleted))).To(BeTrue())
 		Expect(read(ctx, kept).Finalizers).To(Equal([]string{v1alpha1.Finalizer}))

@@ -37,11 +37,14 @@ type RulesSource struct {
 	Nodes func(context.Context) bool
 	// SetRules puts rules in force, and returns the nodes that a changed rule concerns.
 	SetRules func(context.Context, *ruleset.Set) ([]string, error)
+	// Current returns the rules that are in force.
+	Current func() *ruleset.Set
 	// After runs a function that may block, concurrently or later, never before After has returned.
 	After watch.After
 
 	ctx     context.Context
 	pending atomic.Bool // putInForce is about to be called
+	begun   atomic.Bool // rules are in force
 	mu      sync.Mutex
 	set     *ruleset.Set     // the last one that Rules reported
 	waiting sets.Set[string] // nodes that wait until no rule changes; nil if there are none
@@ -93,7 +96,16 @@ func (s *RulesSource) putInForce() []string {
 		}
 		return nil
 	}
+	s.begun.Store(true)
 	return names
+}
+
+// InForce returns the rules by which nodes are reconciled, or nil if none have been put in force yet.
+func (s *RulesSource) InForce() *ruleset.Set {
+	if !s.begun.Load() {
+		return nil
+	}
+	return s.Current()
 }
 
 // enqueueSoon enqueues nodes when no rule changes any more. The caller holds s.mu.

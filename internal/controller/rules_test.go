@@ -31,8 +31,13 @@ func follow(t *testing.T, changes int) workqueue.TypedRateLimitingInterface[reco
 			return []string{"a", "b"}, nil
 		},
 	}
+	set := ruleset.NewSet()
+	s.Current = func() *ruleset.Set { return set }
 	if err := s.Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
+	}
+	if s.InForce() != nil {
+		t.Error("rules are in force before they were put in force")
 	}
 	for i := range changes {
 		s.AvailabilityChanged()
@@ -41,6 +46,9 @@ func follow(t *testing.T, changes int) workqueue.TypedRateLimitingInterface[reco
 		if n := int(calls.Load()); n != i+1 {
 			t.Fatalf("the rules were put in force %d times after %d changes", n, i+1)
 		}
+	}
+	if s.InForce() != set {
+		t.Error("no rules are in force")
 	}
 	return queue
 }

@@ -121,20 +121,24 @@ func Decide(in Input) Decision {
 	return decide(in, d)
 }
 
-// frozen changes nothing, except that the override Release still releases a node of a suspended rule.
+// frozen changes nothing, except what a person asks for: the override Release still releases a node, and dry-run all
+// nodes. Both need no evidence.
 func frozen(in Input, d Decision) Decision {
 	d.Claim, d.Frozen = in.State.Claimed, true
 	d.RecheckAt, d.Hold = time.Time{}, HoldOf(in)
-	if !in.State.Matches {
-		return d
-	}
 	suspended := in.Rule.Mode == ruleset.Suspended
-	d.State, d.Reason = v1alpha1.NodeStateExempt, ReasonNotInForce
-	if suspended {
-		d.Reason = ReasonSuspended
+	if in.State.Matches {
+		d.State, d.Reason = v1alpha1.NodeStateExempt, ReasonNotInForce
+		if suspended {
+			d.Reason = ReasonSuspended
+		}
 	}
 	switch {
-	case suspended && in.Override.Action == OverrideRelease:
+	case in.Rule.Spec.DryRun && !in.Rule.Spared():
+		return d.letGo(in)
+	case !in.State.Matches:
+	case in.Override.Action == OverrideRelease && !in.Rule.Spared():
+		d.Reason, d.RecheckAt = ReasonOverrideRelease, in.Override.Until
 		return d.letGo(in)
 	case d.Claim && (in.State.Present || in.Rule.HoldsByVerdict() || !suspended):
 		d.State = v1alpha1.NodeStateHeld
@@ -144,9 +148,9 @@ func frozen(in Input, d Decision) Decision {
 	return d
 }
 
-// letGo returns the decision for a node of a suspended rule with the override Release.
+// letGo ends the claim of a frozen rule.
 func (d Decision) letGo(in Input) Decision {
-	d.Reason, d.Claim, d.RecheckAt = ReasonOverrideRelease, false, in.Override.Until
+	d.Claim = false
 	if in.State.Claimed {
 		d.Frozen = false
 		r := in.State.Record
@@ -208,7 +212,8 @@ func (d *Decision) setRecord(r Record) {
 // maxUnavailable, an override or a timeout receives traffic, too. A terminating node gets no new verdict.
 func (d *Decision) health(before v1alpha1.HealthVerdict) v1alpha1.HealthVerdict {
 	switch {
-	case d.Rule.Spec.Health == nil || d.State == "" || d.Rule.Mode != ruleset.Enforced && !d.Rule.Inert():
+	case d.Rule.Spec.Health == nil || d.State == "" || d.Rule.Spec.DryRun ||
+		d.Rule.Mode != ruleset.Enforced && !d.Rule.Inert():
 		return ""
 	case d.Reason == ReasonTerminating:
 		return before

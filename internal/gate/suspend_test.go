@@ -17,6 +17,7 @@ const taint = "example.com/r"
 
 func suspend(r *build.RuleWrapper) { r.Suspend(true) }
 func resume(r *build.RuleWrapper)  { r.Suspend(false) }
+func dryRun(r *build.RuleWrapper)  { r.DryRun(true) }
 
 func is(status corev1.ConditionStatus, at int) func(*build.NodeWrapper) {
 	return func(n *build.NodeWrapper) { n.Condition("A", status, second(at)) }
@@ -94,9 +95,24 @@ func TestASuspendedRuleIsFrozen(t *testing.T) {
 			{at: 10, tells: "suspended", frozen: "Suspended", node: is("True", 10), want: "Held Suspended", taints: taint,
 				untouched: true},
 			{at: 20, tells: "released", node: overridden("Release"), want: "Exempt OverrideRelease"}}},
-		"a rule that is frozen for another reason releases nothing": {rule("r", "A"), fresh(), []scene{held,
-			{at: 10, tells: "frozen", frozen: "Invalid", node: overridden("Release"), want: "Held NotInForce", taints: taint,
-				untouched: true}}},
+		"a rule that is frozen for another reason holds, and an override Release still acts": {rule("r", "A"), fresh(),
+			[]scene{held,
+				{at: 10, tells: "frozen", frozen: "EvidenceUnavailable", node: is("True", 10), want: "Held NotInForce",
+					taints: taint, untouched: true},
+				{at: 11, tells: "released", node: overridden("Release"), want: "Exempt OverrideRelease"}}},
+		"a rule on which another controller acts releases nothing": {rule("r", "A"), fresh(), []scene{held,
+			{at: 10, tells: "another controller", frozen: ruleset.ReasonOtherController, node: overridden("Release"),
+				want: "Held NotInForce", taints: taint, untouched: true},
+			{at: 11, tells: "in dry-run", rule: dryRun, want: "Held NotInForce", taints: taint, untouched: true}}},
+		"a rule that is frozen, and then in dry-run, releases all nodes": {rule("r", "A").Health("rules"), fresh(),
+			[]scene{held,
+				{at: 10, tells: "frozen", frozen: "EvidenceUnavailable", want: "Held NotInForce", taints: taint, untouched: true},
+				{at: 11, tells: "in dry-run", rule: dryRun, want: "Exempt NotInForce"},
+				{at: 12, tells: "again", want: "Exempt NotInForce", untouched: true}}},
+		"an invalid rule in dry-run, too": {rule("r", "A"), fresh(), []scene{held,
+			{at: 10, tells: "in dry-run, and invalid", rule: func(r *build.RuleWrapper) {
+				dryRun(r.Evidence(v1alpha1.Requirement{Name: "future"}))
+			}, want: "Exempt NotInForce"}}},
 	} {
 		t.Run(name, func(t *testing.T) { tell(t, c.rule, c.node, c.scenes...) })
 	}

@@ -110,8 +110,8 @@ func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 	cluster := &ruleadmission.Cluster{Nodes: env.Cache, Live: env.Live, Namespace: o.Namespace}
 	r.Webhooks = append(r.Webhooks,
 		&ruleadmission.Webhook{Rules: rules.Set, Facts: cluster.Facts, Clock: env.Clock},
-		&binding.Webhook{Rules: rules.Set, Nodes: env.Cache, Pods: env.Live},
-		&nodeadmission.Webhook{Rules: rules.Set, Acting: env.Admission, Clock: env.Clock},
+		&binding.Webhook{Rules: rules.Reported, Nodes: env.Cache, Pods: env.Live},
+		&nodeadmission.Webhook{Rules: rules.Reported, Acting: env.Admission, Clock: env.Clock},
 	)
 	return r, nil
 }
@@ -132,7 +132,7 @@ func (r *Replica) addControllers(o *Options) {
 		TransientTaintPrefixes: o.TransientTaintPrefixes,
 	}
 	r.NodeRules = &controller.RulesSource{Rules: r.Rules, Queue: &h.nodes, Nodes: env.Cache.WaitForCacheSync,
-		SetRules: r.Nodes.SetRules, After: env.After}
+		SetRules: r.Nodes.SetRules, Current: r.Fleet.Rules, After: env.After}
 	r.Nodes.Evidence = evidence.New(env.Informers, r.NodeRules)
 	r.Status = &rule.Reconciler{
 		Client: env.Client, Live: env.Direct, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,
@@ -147,14 +147,14 @@ func (r *Replica) addEvictionGuard(o *Options, synced func() bool) {
 	}
 	env := r.env
 	r.Evictions = &eviction.Reconciler{
-		Nodes: env.Cache, Live: env.Direct, Rules: r.Rules.Set, Namespace: o.Namespace,
+		Nodes: env.Cache, Live: env.Direct, Rules: r.NodeRules.InForce, Namespace: o.Namespace,
 		Bypassed: r.Monitor.Bypassed, Recorder: env.Recorder, Clock: env.Clock,
 		Finished: func(node string) { r.nodesQueue.Add(node) },
 	}
 	r.Nodes.Evicted = r.Evictions.Evicted
 	r.Denials = webhook.NewReporter(env.Live, env.Recorder, env.Clock)
 	r.Webhooks = append(r.Webhooks, &webhook.Handler{
-		Nodes: env.Cache, Rules: r.Rules.Set, Synced: synced, Users: o.Webhooks.GuardUsers, Namespace: o.Namespace,
+		Nodes: env.Cache, Rules: r.Rules.Reported, Synced: synced, Users: o.Webhooks.GuardUsers, Namespace: o.Namespace,
 		Reporter: r.Denials, Clock: env.Clock,
 	})
 }

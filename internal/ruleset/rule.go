@@ -8,11 +8,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -153,6 +155,12 @@ func (r *Rule) guardSince(prev *Rule, now time.Time) time.Time {
 // Inert reports whether the operator changes nothing for the rule on its own.
 func (r *Rule) Inert() bool { return r.Mode == Frozen || r.Mode == Suspended }
 
+// Spared reports whether another controller acts on the rule, so that nothing of it is changed, also if a person asks
+// for it.
+func (r *Rule) Spared() bool {
+	return slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Reason == ReasonOtherController })
+}
+
 // Freeze returns the rule, frozen because of another rule or of the cluster, even if it is being deleted. A rule that
 // requires a suspended rule is suspended, too.
 func (r *Rule) Freeze(p Problem) *Rule {
@@ -234,6 +242,12 @@ func hashSelector(s *v1alpha1.NodeSelector) string {
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:8])
+}
+
+// ReportedNotInForce reports whether the status of a rule says that the rule, as it is now, is not in force.
+func ReportedNotInForce(obj *v1alpha1.NodeReadinessRule) bool {
+	c := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady)
+	return c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == obj.Generation
 }
 
 // Matches reports whether the rule selects a node with these labels.

@@ -7,10 +7,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -34,21 +36,24 @@ type Rules struct {
 	writing     sync.Mutex
 	subscribers []func(*ruleset.Set)
 	compiled    *ruleset.Set
+	// reported are the rules whose status says that they are not in force.
+	reported map[types.UID]bool
 
 	served atomic.Pointer[served]
 }
 
 // served is the current snapshot, and why all its rules are frozen: because of the CRD, or because another controller
-// runs.
+// runs. reported is the snapshot in which the rules are frozen, too, whose status says so.
 type served struct {
-	set           *ruleset.Set
+	set, reported *ruleset.Set
 	frozen, other *ruleset.Problem
 }
 
 // NewRules returns an empty snapshot.
 func NewRules(c clock.PassiveClock) *Rules {
-	r := &Rules{clock: c, compiled: ruleset.NewSet(), synced: func() bool { return false }}
-	r.served.Store(&served{set: ruleset.NewSet()})
+	r := &Rules{clock: c, compiled: ruleset.NewSet(), reported: map[types.UID]bool{},
+		synced: func() bool { return false }}
+	r.served.Store(&served{set: ruleset.NewSet(), reported: ruleset.NewSet()})
 	return r
 }
 
@@ -78,6 +83,11 @@ func (r *Rules) WaitForSync(ctx context.Context) error {
 
 // Set returns the current snapshot.
 func (r *Rules) Set() *ruleset.Set { return r.served.Load().set }
+
+// Reported returns the current snapshot for webhooks. Every replica serves them, and only the leader gathers evidence.
+// So a rule that the leader cannot put in force, for example because it cannot read the rule's evidence, is frozen by
+// its status. The admission policy decides by the status, too.
+func (r *Rules) Reported() *ruleset.Set { return r.served.Load().reported }
 
 // Frozen returns the problem that the served CRD is not ours, or nil.
 func (r *Rules) Frozen() *ruleset.Problem { return r.served.Load().frozen }
@@ -175,8 +185,16 @@ func (r *Rules) put(rule *v1alpha1.NodeReadinessRule) {
 	defer r.writing.Unlock()
 	before := r.compiled.Rule(rule.UID)
 	after := ruleset.Compile(rule, before, r.clock.Now())
-	if before != nil && before.Equivalent(after) {
-		return // only its status has changed
+	refused := ruleset.ReportedNotInForce(rule)
+	same := r.reported[rule.UID] == refused
+	r.reported[rule.UID] = refused
+	if before != nil && before.Equivalent(after) { // only its status has changed
+		if !same {
+			now := *r.served.Load()
+			now.reported = r.frozenByStatus(now.set)
+			r.served.Store(&now)
+		}
+		return
 	}
 	r.serve(r.compiled.With(after), r.Frozen(), r.OtherController())
 }
@@ -184,6 +202,7 @@ func (r *Rules) put(rule *v1alpha1.NodeReadinessRule) {
 func (r *Rules) drop(rule *v1alpha1.NodeReadinessRule) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
+	delete(r.reported, rule.UID)
 	r.serve(r.compiled.Without(rule.UID), r.Frozen(), r.OtherController())
 }
 
@@ -199,8 +218,20 @@ func (r *Rules) serve(compiled *ruleset.Set, frozen, other *ruleset.Problem) {
 		set = ruleset.NewSet(rules...)
 	}
 	r.compiled = compiled
-	r.served.Store(&served{set: set, frozen: frozen, other: other})
+	r.served.Store(&served{set: set, reported: r.frozenByStatus(set), frozen: frozen, other: other})
 	for _, f := range r.subscribers {
 		f(set)
 	}
+}
+
+// frozenByStatus returns a set in which the rules are frozen whose status says that they are not in force. The caller
+// holds r.writing.
+func (r *Rules) frozenByStatus(set *ruleset.Set) *ruleset.Set {
+	rules := slices.Clone(set.All())
+	for i, rule := range rules {
+		if rule.Mode == ruleset.Enforced && r.reported[rule.UID] {
+			rules[i] = rule.Freeze(ruleset.Problem{Reason: ruleset.ReasonInvalid, Message: "its condition Ready is False"})
+		}
+	}
+	return ruleset.NewSet(rules...)
 }

@@ -88,6 +88,41 @@ func TestARuleWithAKeyThatIsNotAllowedIsFrozen(t *testing.T) {
 	}
 }
 
+// TestReported: webhooks have no evidence. What the leader cannot put in force is frozen for them by its status.
+func TestReported(t *testing.T) {
+	c, seen := newRules()
+	c.put(network().Obj())
+	refused := network().StatusCondition(v1alpha1.ConditionReady, metav1.ConditionFalse)
+	refused.Status.Conditions[0].ObservedGeneration = 1
+	for i, step := range []struct {
+		tells string
+		rule  *build.RuleWrapper
+		want  ruleset.Mode
+	}{
+		{"the leader cannot read its evidence", refused, ruleset.Frozen},
+		{"and now it can", network().StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue), ruleset.Enforced},
+		{"again not", refused, ruleset.Frozen},
+		{"edited, and not looked at", build.WrapRule(refused.Obj()).Generation(2).Condition("example.com/B"),
+			ruleset.Enforced},
+	} {
+		c.put(step.rule.Obj())
+		if got := c.Reported().Rule("u1").Mode; got != step.want {
+			t.Errorf("step %d, %s: %s, want %s", i, step.tells, got, step.want)
+		}
+		if got := c.Set().Rule("u1").Mode; got != ruleset.Enforced {
+			t.Errorf("step %d, %s: the leader's rule is %s", i, step.tells, got)
+		}
+	}
+	if len(*seen) != 2 {
+		t.Errorf("told %d times, want twice: a status changes nothing for the leader", len(*seen))
+	}
+	c.drop(network().Obj())
+	c.put(network().Obj())
+	if got := c.Reported().Rule("u1").Mode; got != ruleset.Enforced {
+		t.Errorf("a rule that is there again is %s", got)
+	}
+}
+
 func TestARecreatedRuleTakesThePlaceOfItsNamesake(t *testing.T) {
 	c, _ := newRules()
 	c.put(network().Obj())

@@ -97,6 +97,7 @@ var requests = map[string]request{
 	// NodeRestriction would refuse an update of which a taint is part.
 	"leaves a node alone that its kubelet labels":           {unmatched: true, update: labelled, kubelet: true},
 	"leaves a node to rules that are frozen":                {rules: circle, stored: frozen(0)},
+	"leaves a node to a rule whose evidence cannot be read": {stored: frozen(0)},
 	"gates for a rule that was frozen before it was edited": {stored: frozen(-1), gates: true},
 	"gates by a label that kubelets cannot set": {
 		rules: func(pool string) []*build.RuleWrapper {

@@ -64,7 +64,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	certificate, ca := makeCertificate()
 	s := &admission.Server{Address: fmt.Sprintf("127.0.0.1:%d", taken[0]),
 		Certificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certificate, nil },
-		Handlers:    []admission.Handler{&Webhook{Rules: rules.Set, Acting: engine.Acting, Clock: clock.RealClock{}}}}
+		Handlers:    []admission.Handler{&Webhook{Rules: rules.Reported, Acting: engine.Acting, Clock: clock.RealClock{}}}}
 	Expect(mgr.Add(s)).To(Succeed())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(running) }()

@@ -33,6 +33,8 @@ const (
 	grace = 5 * time.Second
 	// watchEvery is the interval between two checks for guarded pods that were evicted anyway.
 	watchEvery = time.Minute
+	// beforeRules is how long a node waits before the first rules are in force.
+	beforeRules = time.Second
 	// firstTry is the longest time between the announcement of an eviction that is not denied and the deletion.
 	firstTry = 2 * time.Second
 	// disruptionReason is the reason of the condition DisruptionTarget that an evicted pod has.
@@ -46,7 +48,8 @@ type Reconciler struct {
 	// Live reads and writes past the cache. A client with a cache would watch all pods of the cluster after its first
 	// write of a pod.
 	Live client.Client
-	// Rules returns the current snapshot of all rules.
+	// Rules returns the rules by which the leader reconciles nodes, or nil before it does. Webhooks, which have no
+	// evidence, may have others in force.
 	Rules func() *ruleset.Set
 	// Namespace is the operator's own namespace.
 	Namespace string
@@ -65,6 +68,9 @@ type Reconciler struct {
 
 // Reconcile evicts the pods of one node that are due.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if r.Rules() == nil {
+		return reconcile.Result{RequeueAfter: beforeRules}, nil
+	}
 	node := &corev1.Node{}
 	if err := r.Nodes.Get(ctx, req.NamespacedName, node); err != nil {
 		if apierrors.IsNotFound(err) {

@@ -377,6 +377,16 @@ var _ = Describe("Finishing evictions", func() {
 		Entry("an edit that removes it", 30, withoutGuard),
 	)
 
+	It("looks at a node again when the leader's rules are in force", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.pod("due", 5)
+		w.set = nil
+		Expect(w.at(61).RequeueAfter).To(Equal(beforeRules))
+		w.rules(w.link())
+		w.at(62)
+		Expect(w.deletes).To(Equal([]string{"due"}))
+	})
+
 	It("is content with a node that is gone", func(ctx context.Context) {
 		w := newWorld(ctx)
 		w.node += "-gone"

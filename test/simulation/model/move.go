@@ -213,10 +213,10 @@ func union(a, b map[string]string) map[string]string {
 	return out
 }
 
-// frozen: nothing of a rule differs that cannot be judged.
+// frozen: nothing of a rule differs that cannot be judged, unless a person asks for it: by Release, or by dry-run.
 func (m *Model) frozen(was, is *node, r *rule, v *View) {
 	why := v.frozen(r)
-	if why == "" || was.override() == "Release" && !v.Foreign { // it still takes the taint of a suspended rule off
+	if why == "" || was.override() == "Release" || r.Spec.DryRun {
 		return
 	}
 	m.check("frozen", was.Metadata.Annotations[r.key()] == is.Metadata.Annotations[r.key()] &&
