@@ -33,7 +33,8 @@ func operator(ctx context.Context, image string) {
 	}
 	d.Spec.Template.Labels = input.OperatorLabels
 	d.Spec.Template.Spec.Containers = []corev1.Container{{
-		Name: "manager", Image: image, Args: []string{"--transient-taint-prefixes=example.com/a,example.com/b"}, Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "hunter2"}},
+		Name: "manager", Image: image, Args: []string{"--transient-taint-prefixes=example.com/a,example.com/b"},
+		Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "hunter2"}},
 	}}
 	create(ctx, d)
 }

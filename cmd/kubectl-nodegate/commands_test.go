@@ -191,8 +191,8 @@ var _ = Describe("get nodes", func() {
 		code, out, err := nodegate(ctx, "get", "nodes", "-l", "get=nodes")
 		Expect(code).To(Equal(0), err)
 		Expect(out).To(MatchRegexp(`(?s)^Rule blue: Held, EvidenceMissing \(1 node\)\n` +
-			`  NODE +AGE +HELD FOR +MESSAGE\n  blue-1 .*condition example.com/CNI has not been reported.*Rule green: Held, EvidenceMissing` +
-			`.*No rule selects it \(1 node\)\n.*free`))
+			`  NODE +AGE +HELD FOR +MESSAGE\n  blue-1 .*condition example.com/CNI has not been reported.*` +
+			`Rule green: Held, EvidenceMissing.*No rule selects it \(1 node\)\n.*free`))
 		for args, want := range map[string]string{
 			"-l get=nodes -o name": "node/blue-1\nnode/free\nnode/green-1\n", "--held -o name": "node/blue-1\nnode/green-1\n",
 			"--rule green -o name": "node/green-1\n", "free -o name": "node/free\n", "-l get=nothing": "",

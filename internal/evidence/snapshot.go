@@ -76,7 +76,8 @@ func watchesOf(k key, nodes []string) (out []*Watch) {
 
 // newSnapshot calls a function for each key that the rules of a set need.
 func newSnapshot(set *ruleset.Set, fill func(s *Snapshot, k key) error) *Snapshot {
-	s := &Snapshot{TransientTaintPrefixes: ruleset.DefaultTransientTaintPrefixes, objects: map[key]map[string][]any{}, failed: map[key]string{}}
+	s := &Snapshot{TransientTaintPrefixes: ruleset.DefaultTransientTaintPrefixes,
+		objects: map[key]map[string][]any{}, failed: map[key]string{}}
 	for k := range neededBy(set) {
 		s.objects[k] = map[string][]any{}
 		if err := fill(s, k); err != nil {

@@ -17,9 +17,9 @@ import (
 // placeKept is how long the places of deleted nodes stay in use at least, if no new node becomes ready.
 const placeKept = time.Hour
 
-// places are the uses of maxUnavailable. A node uses a place while the rule holds it, if it is in service, and while the
-// published condition is False on it. The place of a node that is deleted meanwhile stays in use. Otherwise a remediator
-// that deletes such nodes, and a broken reporter, would take away the whole fleet, one node after another.
+// places are the uses of maxUnavailable. A node uses a place while the rule holds it, if it is in service, and while
+// the published condition is False on it. The place of a node that is deleted meanwhile stays in use. Otherwise a
+// remediator that deletes such nodes, and a broken reporter, would take away the whole fleet, one node after another.
 //
 //	          held, or False              deleted              a new node becomes ready under the rule, or
 //	┌──────┐ ───────────────► ┌────────┐ ─────────► ┌─────────┐ an hour after the last deletion no node waits

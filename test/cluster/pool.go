@@ -52,7 +52,8 @@ func (p *Pool) Rule() *build.RuleWrapper {
 		Taint(GPUTaint, "pending", corev1.TaintEffectNoSchedule)
 }
 
-// Looked waits until the operator has held and released one more node, so that it has looked at all that changed before.
+// Looked waits until the operator has held and released one more node: by then it has looked at all that changed
+// before.
 func (p *Pool) Looked() {
 	p.T.Helper()
 	p.looks++

@@ -167,8 +167,8 @@ func (e *env) alive(pods []*corev1.Pod) func() error {
 	}
 }
 
-// outlives waits until the node controller has evicted a pod from a further node without a guard, after so many seconds:
-// what it would have done to these pods has been done by then.
+// outlives waits until the node controller has evicted a pod from a further node without a guard, after so many
+// seconds: what it would have done to these pods has been done by then.
 func (e *env) outlives(pods []*corev1.Pod, seconds int64) {
 	e.T.Helper()
 	node := e.node("last", false)

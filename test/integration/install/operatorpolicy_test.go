@@ -150,8 +150,8 @@ func TestAStolenTokenAndPods(t *testing.T) {
 		[]byte(`{"status":{"conditions":[{"$patch":"delete","type":"DisruptionTarget"}]}}`)), client.DryRunAll), only)
 }
 
-// TestFailIsForNewNodes: without a replica, failurePolicy Fail keeps nodes from joining. It refuses no change of a label,
-// above all not that of the label that lets a node join.
+// TestFailIsForNewNodes: without a replica, failurePolicy Fail keeps nodes from joining. It refuses no change of a
+// label, above all not that of the label that lets a node join.
 func TestFailIsForNewNodes(t *testing.T) {
 	g := NewWithT(t)
 	const skip = "node-restriction.kubernetes.io/skip-admission"
