@@ -28,7 +28,8 @@ func TestTimeline(t *testing.T) {
 			{Condition: "example.com/GPU", Satisfied: new(true), Since: at(500)}, // was false again after the release
 			{Requirement: "gpus", Satisfied: new(true)}}}
 	held := RuleExplanation{Rule: "network", State: v1alpha1.NodeStateHeld, New: true,
-		Policy: v1alpha1.ConditionPolicyAllOf, Evidence: []Evidence{{Condition: "example.com/CNI", Satisfied: new(false), Since: at(0)}}}
+		Policy:   v1alpha1.ConditionPolicyAllOf,
+		Evidence: []Evidence{{Condition: "example.com/CNI", Satisfied: new(false), Since: at(0)}}}
 	again := held
 	again.New = false
 	enough, early := network, network
