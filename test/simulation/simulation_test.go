@@ -107,18 +107,6 @@ var known = map[string]func(*script.Step){
 			s.N = 0
 		}
 	},
-	// A node that another client taints while a rule hands it over may never be marked.
-	"replaces": func(s *script.Step) {
-		if s.Do == "node.taint" {
-			s.Do = "nothing"
-		}
-	},
-	// A process whose first lists are old can hold one node too many if nodes were cordoned or deleted since.
-	"limit": func(s *script.Step) {
-		if s.Do == "kill" {
-			s.N = 0
-		}
-	},
 }
 
 // knownFailure reports whether a story fails by a known fault only: without what the fault needs, it does not fail.

@@ -99,10 +99,12 @@ func (r *Reconciler) replace(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 			return statusInterval // the status says it then
 		}
 		return replaceInterval
-	case allowance.Next.After(now) && !allowance.Exhausted && len(r.Fleet.Expired(rule.UID)) > 0:
+	case len(r.Fleet.Expired(rule.UID)) == 0:
+		return 0
+	case allowance.Next.After(now) && !allowance.Exhausted:
 		return allowance.Next.Sub(now)
 	}
-	return 0
+	return replaceInterval // the mark of a node may be removed meanwhile
 }
 
 // replaceProblem returns why the last node could not be handed over, or an empty text.

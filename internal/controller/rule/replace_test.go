@@ -346,6 +346,10 @@ var _ = Describe("Nodes that never become ready", func() {
 		p.keeps = true
 		p.play(4)
 		Expect(p.handed).To(HaveLen(2))
+		result, err := p.rules.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p.rule)})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", replaceInterval)),
+			"a mark may be removed at any time")
 		p.ready(0)
 		p.play(1)
 		Expect(p.list()[0].Annotations).NotTo(HaveKey(markKey))

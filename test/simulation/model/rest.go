@@ -140,7 +140,7 @@ func (m *Model) wants(n *node, r *rule, v *View) answer {
 	switch {
 	case v.frozen(r) != "":
 		return unknown
-	case s.DryRun:
+	case s.DryRun, r.Metadata.DeletionTimestamp != nil:
 		return no
 	case n.override() == "Release":
 		return no
