@@ -23,8 +23,8 @@ type DaemonSetsRequirement struct {
 	// +kubebuilder:validation:MaxItems=16
 	Namespaces []NamespaceName `json:"namespaces"`
 
-	// selector selects DaemonSets by their own labels, not by those of their pods. By default, all DaemonSets of the
-	// namespaces.
+	// selector selects DaemonSets by their own labels, not by those of their pods. By default, and if it is
+	// empty, all DaemonSets of the namespaces.
 	// +optional
 	Selector *PodSelector `json:"selector,omitempty"`
 

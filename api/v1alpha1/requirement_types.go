@@ -60,8 +60,9 @@ type PodsRequirement struct {
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Label().validate(self).hasValue()",message="must be a DNS label: at most 63 lowercase letters, digits or '-', with a letter or digit first and last"
 	Namespace string `json:"namespace"`
 
-	// selector selects the pods by their labels.
+	// selector selects the pods by their labels. It must not be empty.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="must select something: give matchLabels or matchExpressions"
 	Selector PodSelector `json:"selector"`
 
 	// ownerDaemonSet is the name of the DaemonSet that must own the pods. By default, any owner.

@@ -28,7 +28,7 @@ type NodeSelector struct {
 }
 
 // PodSelector is a label selector over pods. Its JSON is that of metav1.LabelSelector; its sizes are bounded, so that
-// the API server can check its grammar. An empty one selects all pods. Server-side apply replaces it as a whole.
+// the API server can check its grammar. Server-side apply replaces it as a whole.
 //
 // +structType=atomic
 type PodSelector struct {

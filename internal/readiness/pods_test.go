@@ -159,7 +159,7 @@ func TestPods(t *testing.T) {
 
 // TestTheOrderOfPodsDoesNotMatter: a cache returns them in any order, and the status must not change with it.
 func TestTheOrderOfPodsDoesNotMatter(t *testing.T) {
-	rule := requiring(t, v1alpha1.Requirement{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system"}})
+	rule := requiring(t, v1alpha1.Requirement{Name: "init", Pods: &usual})
 	var pods []*corev1.Pod
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		pods = append(pods, initPod(name, start, unready, func(p *corev1.Pod) {

@@ -131,8 +131,11 @@ func (v *validator) requirement(field string, r *v1alpha1.Requirement) Requireme
 
 func (v *validator) pods(field string, p *v1alpha1.PodsRequirement) *Pods {
 	selector, err := p.Selector.AsSelector()
-	if err != nil {
+	switch {
+	case err != nil:
 		v.invalid(field+".selector", "%v", err)
+	case selector.Empty():
+		v.invalid(field+".selector", mustSelect)
 	}
 	if p.Namespace == "" {
 		v.invalid(field+".namespace", "is required")

@@ -105,9 +105,11 @@ func (v *validator) invalid(field, format string, args ...any) {
 	v.problems = append(v.problems, Problem{Field: field, Reason: ReasonInvalid, Message: message})
 }
 
+const mustSelect = "must select something: give matchLabels or matchExpressions"
+
 func (v *validator) selector(s *v1alpha1.NodeSelector) {
 	if len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0 {
-		v.invalid("spec.nodeSelector", "must select something")
+		v.invalid("spec.nodeSelector", mustSelect)
 		return
 	}
 	if _, err := s.AsSelector(); err != nil {
