@@ -45,7 +45,8 @@ func (n *subject) start(m move) {
 	}
 	switch {
 	case n.adds() && (n.Override.Action != OverrideNone || n.late()):
-		n.d.Startup, n.rec.Counted = Excluded, true
+		n.d.Startup = Excluded
+		n.rec.Counted = !m.opens() || n.rec.Released.IsZero() // released says it as well
 	case n.d.TimedOut:
 		n.d.Startup = TimedOut
 	case m.opens():

@@ -68,6 +68,11 @@ func TestAStartEndsOnce(t *testing.T) {
 		"labelled late": {rule("r", "A"), node().Created(second(-601)), []scene{
 			{at: 0, tells: "matches", want: "Held EvidenceMissing", taints: taint, start: Excluded},
 			again(1, "Held EvidenceMissing", taint, none)}},
+		"labelled late and ready at once: one patch": {rule("r", "A"), node().Created(second(-601)).
+			Condition("A", corev1.ConditionTrue, second(-1)), []scene{
+			{at: 0, tells: "matches", want: "Ready EvidenceHolds", start: Excluded,
+				record: []string{`{"rule":"r","released":"2026-01-02T03:04:05Z","found":true}`}},
+			{at: 1, tells: "again", want: "Ready EvidenceHolds", start: none, untouched: true}}},
 		"labelled later, by an admission policy": {rule("r", "A"), node().Created(second(-601)).
 			Taint(taint, "", corev1.TaintEffectNoSchedule).
 			Annotation("readiness.node.x-k8s.io/rule-uid-of-r", `{"taint":"example.com/r=:NoSchedule","late":true}`), []scene{

@@ -40,7 +40,7 @@ func (n *subject) after(m move) Decision {
 	}
 	moved.start(m)
 	if !moved.rec.Released.Equal(&n.State.Record.Released) {
-		moved.rec.Found = !moved.rec.Released.IsZero() && (!fresh || !m.opens() || moved.rec.Counted)
+		moved.rec.Found = !moved.rec.Released.IsZero() && (!fresh || !m.opens() || moved.d.Startup == Excluded)
 	}
 	moved.d.Expired = m.state == v1alpha1.NodeStateHeld && n.d.Overdue && !n.Verdict.Ready &&
 		n.Rule.Spec.Timeout.Replaces() && moved.State.expired(&moved.rec)

@@ -172,9 +172,9 @@ func start(ctx context.Context, mgr manager.Manager) error {
 // metricsKept is how long the metrics of a deleted rule are kept: nodes may still be reconciled with the rule.
 const metricsKept = time.Minute
 
-// ruleMetrics returns a subscriber of the rules that creates the counters of new rules, and drops the metrics of
-// deleted ones. Every replica does so: webhooks of every replica count by rule, and a new leader's counters must be
-// known to Prometheus before they increase.
+// ruleMetrics returns a subscriber of the rules that creates the counters and histograms of new rules, and drops the
+// metrics of deleted ones. Every replica does so: webhooks of every replica count by rule, and a new leader's series
+// must be known to Prometheus before they increase.
 func ruleMetrics(after watch.After, rules func() *ruleset.Set) func(*ruleset.Set) {
 	before := ruleset.NewSet()
 	return func(set *ruleset.Set) {
@@ -193,6 +193,7 @@ func ruleMetrics(after watch.After, rules func() *ruleset.Set) func(*ruleset.Set
 				fleet.ExportRule(rule.Name)
 			}
 		}
+		node.ExportEvidence(before, set)
 		before = set
 	}
 }

@@ -4,11 +4,13 @@
 package operator
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -38,6 +40,53 @@ func TestTheCountersOfANewRuleStartAtZero(t *testing.T) {
 		t.Errorf("the counter is %v, want 1", got)
 	}
 	fleet.ForgetRule("new")
+}
+
+// TestTheMetricsOfStartsBeginAtZero also on a replica that does not lead. They follow an edit of the evidence.
+func TestTheMetricsOfStartsBeginAtZero(t *testing.T) {
+	told := ruleMetrics(func(time.Duration, func()) {}, func() *ruleset.Set { return nil })
+	series := func() map[string]int {
+		gathered, err := metrics.Registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]int{}
+		for _, family := range gathered {
+			for _, m := range family.GetMetric() {
+				names := []string{family.GetName()}
+				mine := false
+				for _, l := range m.GetLabel() {
+					mine = mine || l.GetName() == "rule" && l.GetValue() == "starts"
+					if l.GetName() != "rule" {
+						names = append(names, l.GetValue())
+					}
+				}
+				if mine {
+					out[strings.Join(names, " ")]++
+				}
+			}
+		}
+		return out
+	}
+	rule := func(condition string) *ruleset.Set {
+		made := build.MakeRule("starts").UID("starts").Selector("a", "b").Condition(condition)
+		return ruleset.NewSet(ruleset.Compile(made.Obj(), nil, time.Now()))
+	}
+	steady := []string{"startup_duration_seconds", "bootstrap_hold_duration_seconds adopted",
+		"reconciliation_latency_seconds remove_taint", "last_blocker_total stabilization"}
+	for _, c := range []struct{ is, was string }{{"example.com/A", "example.com/B"}, {"example.com/B", "example.com/A"}} {
+		told(rule(c.is))
+		got := series()
+		for _, name := range append(steady, "blocked_seconds_total condition/"+c.is) {
+			if got["node_readiness_"+name] != 1 {
+				t.Errorf("with %s: no series %s", c.is, name)
+			}
+		}
+		if got["node_readiness_blocked_seconds_total condition/"+c.was] != 0 {
+			t.Errorf("with %s: there is a series of %s", c.is, c.was)
+		}
+	}
+	fleet.ForgetRule("starts")
 }
 
 func TestTheMetricsOfADeletedRuleAreRemoved(t *testing.T) {

@@ -60,7 +60,7 @@ var (
 	bootstrapHold = fleet.NewHistogramByRule("node_readiness_bootstrap_hold_duration_seconds",
 		"Time from the taint until a node has completed a bootstrap-only rule, by where the taint came from: "+
 			"controller, or adopted if it was on the node already.",
-		[]float64{1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600}, "taint_origin")
+		[]float64{1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600}, fleet.Label{Name: "taint_origin", Values: []string{"controller", "adopted"}})
 	startupDuration = fleet.NewHistogramByRule("node_readiness_startup_duration_seconds",
 		"Time from a node's creation to its first release by a rule.",
 		[]float64{5, 10, 20, 30, 45, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1200, 1800, 3600})
@@ -81,7 +81,8 @@ var (
 	reconciliationLatency = fleet.NewHistogramByRule("node_readiness_reconciliation_latency_seconds",
 		"Time from the change of the deciding evidence until the taint was added or removed. Transition times "+
 			"have a resolution of a second.",
-		[]float64{0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, "operation")
+		[]float64{0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, fleet.Label{Name: "operation",
+			Values: slices.Collect(maps.Values(latencyOperation))})
 	conditionFailures = fleet.NewCounterByRule("node_readiness_condition_failures_total",
 		"Evaluations in which a condition did not have the required status. Only with --enable-node-state-metrics.",
 		fleet.Label{Name: "condition"})

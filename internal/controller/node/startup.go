@@ -4,9 +4,11 @@
 package node
 
 import (
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -156,25 +158,38 @@ func (s *startups) forget(node string, now time.Time) {
 	}
 }
 
-// setRules drops accounts and counters of deleted rules and of evidence that rules no longer have.
-func (s *startups) setRules(before, after *ruleset.Set, objective time.Duration) {
-	for _, rule := range before.All() {
-		now := after.Rule(rule.UID)
-		if now == nil || now == rule {
+// ExportEvidence creates the counters of the evidence of rules with the value 0, and drops those of evidence that rules
+// no longer have.
+func ExportEvidence(before, after *ruleset.Set) {
+	for _, rule := range after.All() {
+		was, names := before.Named(rule.Name), evidenceNames(rule)
+		if was == rule {
 			continue
 		}
-		names := map[string]bool{}
-		for _, name := range evidenceNames(now) {
-			names[name] = true
+		for _, name := range names {
+			for _, counter := range byEvidence {
+				counter.WithLabelValues(rule.Name, name)
+			}
 		}
-		for _, name := range evidenceNames(rule) {
-			if !names[name] {
-				blockedSeconds.DeleteLabelValues(rule.Name, name)
-				soleBlockerSeconds.DeleteLabelValues(rule.Name, name)
-				lastBlocker.DeleteLabelValues(rule.Name, name)
+		if was == nil {
+			continue
+		}
+		for _, name := range evidenceNames(was) {
+			for _, counter := range byEvidence {
+				if !slices.Contains(names, name) {
+					counter.DeleteLabelValues(rule.Name, name)
+				}
 			}
 		}
 	}
+}
+
+// byEvidence are the counters by rule and evidence.
+var byEvidence = []*prometheus.CounterVec{blockedSeconds, soleBlockerSeconds, lastBlocker}
+
+// setRules drops accounts of deleted rules, and counters of evidence that rules no longer have.
+func (s *startups) setRules(before, after *ruleset.Set, objective time.Duration) {
+	ExportEvidence(before, after)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.objective = objective
