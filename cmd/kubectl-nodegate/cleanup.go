@@ -39,9 +39,10 @@ func newCleanup(p *plugin) *cobra.Command {
 		Use:   "cleanup",
 		Short: "Remove taints and annotations of deleted rules when no operator is running",
 		Long: `Do the operator's work for deleted rules when no operator is running: remove their taints, records,
-completion markers and published conditions from all nodes, and remove the finalizer of rules that wait for that. Rules
-that are not deleted, other taints and other annotations are not changed. The command fails if an
-operator leads: then delete the rules, and the operator cleans up.`,
+completion markers and published conditions from all nodes, and remove the finalizer of rules that wait for that.
+Remove overrides that have ended, and name the nodes that keep another one. Rules that are not deleted, other taints and
+other annotations are not changed. The command fails if an operator leads: then delete the rules, and the operator
+cleans up.`,
 		Example: "  kubectl delete nrr --all --wait=false\n  kubectl nodegate cleanup",
 		Args:    cobra.NoArgs,
 	}
@@ -66,18 +67,20 @@ func (p *plugin) cleanup(ctx context.Context, c *input.Cluster, o *changing) err
 	if err != nil {
 		return err
 	}
+	p.nameOverridden(nodes)
 	nodes = slices.DeleteFunc(nodes, func(n *corev1.Node) bool {
 		patch, conditions := leftovers(n, set, p.now())
 		return patch == nil && len(conditions) == 0
 	})
 	if len(nodes)+len(deleted) == 0 {
-		fmt.Fprintln(p.streams.ErrOut, "Nothing to do: no node has taints or annotations of deleted rules.")
+		fmt.Fprintln(p.streams.ErrOut, "Nothing to do: no node has taints or annotations of deleted rules, or an override "+
+			"that has ended.")
 		return nil
 	}
 	var does []string
 	if len(nodes) > 0 {
-		does = append(does, "Removes the taints, records, completion markers and conditions of deleted rules from "+
-			names(nodes)+".")
+		does = append(does, "Removes the taints, records, completion markers and conditions of deleted rules, and "+
+			"overrides that have ended, from "+names(nodes)+".")
 	}
 	if len(deleted) > 0 {
 		does = append(does, fmt.Sprintf("Removes the finalizer of %s.", report.Plural(len(deleted), "deleted rule",
@@ -103,6 +106,20 @@ func (p *plugin) cleanup(ctx context.Context, c *input.Cluster, o *changing) err
 		}
 	}
 	return nil
+}
+
+// nameOverridden names the nodes whose override stays, because it has not ended.
+func (p *plugin) nameOverridden(nodes []*corev1.Node) {
+	var kept []*corev1.Node
+	for _, n := range nodes {
+		if _, ok := n.Annotations[v1alpha1.OverrideAnnotation]; ok && !gate.OverrideEnded(n, p.now()) {
+			kept = append(kept, n)
+		}
+	}
+	if len(kept) > 0 {
+		fmt.Fprintf(p.streams.ErrOut, "warning: %s: the annotation %s stays: remove it with kubectl annotate node NODE "+
+			"%[2]s-\n", names(kept), v1alpha1.OverrideAnnotation)
+	}
 }
 
 // deletedRules returns the rules that wait for an operator to remove their finalizer, and the set of all rules, in

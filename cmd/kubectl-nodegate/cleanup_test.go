@@ -59,6 +59,8 @@ var _ = Describe("cleanup", func() {
 
 	It("clears what deleted rules and rules that are gone have left, and nothing else", func(ctx context.Context) {
 		deleted, kept := ruleWithFinalizer(ctx, "deleted"), ruleWithFinalizer(ctx, "kept")
+		ended := create(ctx, build.MakeNode("ended").Annotation(v1alpha1.OverrideAnnotation,
+			"Hold;until=2026-01-02T15:00:30Z").Obj())
 		onDeleted, onKept, onGone := claimed(ctx, "deleted", string(deleted.UID)), claimed(ctx, "kept",
 			string(kept.UID)), claimed(ctx, "gone", "0-0-0")
 		onKept = build.WrapNode(onKept).Annotation(v1alpha1.OverrideAnnotation, "Release").Obj() // no operator acts on it
@@ -67,9 +69,11 @@ var _ = Describe("cleanup", func() {
 
 		code, out, err := nodegate(ctx, "cleanup", "--dry-run=server")
 		Expect(code).To(Equal(0), err)
-		Expect(err).To(ContainSubstring("Removes the taints, records, completion markers and conditions of deleted rules " +
-			"from 2 nodes (deleted, gone).\nRemoves the finalizer of 1 deleted rule.\n"))
-		Expect(out).To(Equal("node/deleted cleaned up (server dry run)\nnode/gone cleaned up (server dry run)\n" +
+		Expect(err).To(ContainSubstring("Removes the taints, records, completion markers and conditions of deleted rules, " +
+			"and overrides that have ended, from 3 nodes (deleted, ended, gone).\nRemoves the finalizer of 1 deleted rule.\n"))
+		Expect(err).To(ContainSubstring("warning: node kept: the annotation readiness.node.x-k8s.io/override stays"))
+		Expect(out).To(Equal("node/deleted cleaned up (server dry run)\nnode/ended cleaned up (server dry run)\n" +
+			"node/gone cleaned up (server dry run)\n" +
 			"nodereadinessrule.readiness.node.x-k8s.io/deleted cleaned up (server dry run)\n"))
 		c := calling("no\n")
 		Expect(c.run(ctx, "cleanup")).To(Equal(1))
@@ -78,13 +82,14 @@ var _ = Describe("cleanup", func() {
 
 		code, out, err = nodegate(ctx, "cleanup", "--yes")
 		Expect(code).To(Equal(0), err)
-		Expect(out).To(Equal("node/deleted cleaned up\nnode/gone cleaned " +
+		Expect(out).To(Equal("node/deleted cleaned up\nnode/ended cleaned up\nnode/gone cleaned " +
 			"up\nnodereadinessrule.readiness.node.x-k8s.io/deleted cleaned up\n"))
 		for _, n := range []*corev1.Node{onDeleted, onGone} {
 			Expect(keys(read(ctx, n))).To(ConsistOf("example.com/foreign"))
 			Expect(n.Annotations).To(BeEmpty())
 			Expect(n.Status.Conditions).To(BeEmpty())
 		}
+		Expect(read(ctx, ended).Annotations).To(BeEmpty())
 		Expect(keys(read(ctx, onKept))).To(ConsistOf("readiness.k8s.io/kept", "example.com/foreign"))
 		Expect(onKept.Annotations).To(HaveLen(3))
 		Expect(onKept.Status.Conditions).To(HaveLen(1))

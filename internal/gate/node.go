@@ -65,7 +65,7 @@ type Outcome struct {
 
 // DecideNode makes the decisions of all rules about a node.
 func DecideNode(in *NodeInput) Outcome {
-	var out Outcome
+	out := Outcome{RecheckAt: in.Override.Until} // then its annotation is removed, also where no rule matches
 	evaluate := in.Evaluate
 	if evaluate == nil {
 		evaluate = readiness.Evaluate

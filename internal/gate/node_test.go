@@ -94,3 +94,11 @@ func TestTheYoungerOfTwoRulesWithOneProbeIsDisplaced(t *testing.T) {
 		t.Errorf("%q, %q", older, younger)
 	}
 }
+
+func TestNodeWithoutRulesUntilTheOverrideEnds(t *testing.T) {
+	in := input(node().Obj())
+	in.Override = Override{Action: OverrideRelease, Until: now.Add(time.Minute)}
+	if got := DecideNode(in).RecheckAt; !got.Equal(in.Override.Until) {
+		t.Errorf("looks again at %v, want %v, when the annotation must be removed", got, in.Override.Until)
+	}
+}

@@ -66,8 +66,20 @@ func OverrideOf(obj metav1.Object, now time.Time) (Override, error) {
 	if err != nil {
 		return Override{}, err
 	}
-	if !o.Until.IsZero() && !now.Before(o.Until) {
+	if o.ended(now) {
 		return Override{}, nil
 	}
 	return o, nil
 }
+
+// OverrideEnded reports whether a node has a valid override whose time is over.
+func OverrideEnded(node metav1.Object, now time.Time) bool {
+	value, ok := node.GetAnnotations()[v1alpha1.OverrideAnnotation]
+	if !ok { // no allocation for an error
+		return false
+	}
+	o, err := ParseOverride(value)
+	return err == nil && o.ended(now)
+}
+
+func (o Override) ended(now time.Time) bool { return !o.Until.IsZero() && !now.Before(o.Until) }

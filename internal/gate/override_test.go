@@ -75,7 +75,13 @@ func TestOverride(t *testing.T) {
 			held,
 			Then(10, "set", "Exempt OverrideRelease", set("Release"+untilThirty), Removed, Again(30)),
 			Then(29, "one second before", "Exempt OverrideRelease", Again(30)),
-			Then(30, "at its end", "Held EvidenceMissing", Added),
+			Then(30, "at its end", "Held EvidenceMissing", Added, Recorded(
+				`{"rule":"cni","taint":"`+Pending+`","since":"`+Stamp(30)+`","counted":true}`)),
+		),
+		"one that has ended is removed, also where no rule selects the node": On(
+			Fresh().Annotation(v1alpha1.OverrideAnnotation, "Release"+untilThirty), Rules(),
+			Then(29, "one second before", "", map[string]string{v1alpha1.OverrideAnnotation: "Release" + untilThirty}),
+			Then(30, "at its end", "", Written, map[string]string{}),
 		),
 		"Release removes a taint that another client had added": On(
 			Fresh().Taint(Key, "kubelet", NoSchedule).Annotation(v1alpha1.OverrideAnnotation, "Release"), Rules(Rule()),

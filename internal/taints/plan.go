@@ -274,6 +274,9 @@ func (p *planner) annotations(decisions []gate.Decision) map[string]string {
 			p.mark(out, d)
 		}
 	}
+	if gate.OverrideEnded(p.node, p.now) {
+		out.remove(v1alpha1.OverrideAnnotation)
+	}
 	p.fit(out, decisions)
 	return out.values
 }
