@@ -82,11 +82,15 @@ func (p *plugin) world(ctx context.Context, c *input.Cluster, nodes ...string) (
 		set = ruleset.NewSet(all...)
 	}
 	known := c.Read(ctx, set, nodes...)
+	all := func() *evidence.Snapshot { return known }
+	if len(nodes) > 0 {
+		all = func() *evidence.Snapshot { return c.Read(ctx, set) }
+	}
 	return &explain.World{
 		Rules: known.Complete(set), Stored: rules, Evidence: known, Operator: c.Operator(ctx, now), Now: now,
-		Frozen: problem,
-		Nodes:  func() ([]*corev1.Node, error) { return c.Nodes(ctx, labels.Everything()) },
-		Pods:   func(node string) ([]corev1.Pod, error) { return evidence.ListPods(ctx, c, node) },
+		Frozen: problem, All: all,
+		Nodes: func() ([]*corev1.Node, error) { return c.Nodes(ctx, labels.Everything()) },
+		Pods:  func(node string) ([]corev1.Pod, error) { return evidence.ListPods(ctx, c, node) },
 	}, nil
 }
 

@@ -7,10 +7,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
@@ -33,6 +35,8 @@ type World struct {
 	Evidence *evidence.Snapshot
 	// Nodes reads all nodes. It is called if a rule's limit decides about a node.
 	Nodes func() ([]*corev1.Node, error)
+	// All reads the evidence of all nodes, if Evidence is that of some. It is called with Nodes.
+	All func() *evidence.Snapshot
 	// Pods reads the pods of a node. It is called if it makes a difference whether the node is in use.
 	Pods func(node string) ([]corev1.Pod, error)
 	// Frozen is why the operator changes nothing for any rule; nil if it does. The rules are frozen then.
@@ -118,11 +122,47 @@ func (w *World) reserve(rule *ruleset.Rule, node *corev1.Node, since time.Time) 
 		w.fleet = fleet.New(quiet{})
 		w.fleet.Restore(w.Stored)
 		w.fleet.SetRules(w.Rules, nodes, w.Now)
+		w.others(nodes)
 	}
 	if w.fleetErr != nil {
 		return true
 	}
 	return w.fleet.Reserve(rule.UID, node.Name, since)
+}
+
+// others reserves for all nodes what the limits allow. Else the node in question would always be the first.
+func (w *World) others(nodes []*corev1.Node) {
+	known := w.Evidence
+	if w.All != nil && len(nodes) > 0 {
+		known = w.All()
+	}
+	distribute(w.fleet, nodes, func(node *corev1.Node, reserve func(*ruleset.Rule, time.Time) bool) {
+		Decide(node, w.Rules, known, w.Now, reserve, nil) // reading the pods of each node would take a request for each
+	})
+}
+
+// distribute reserves what the limits leave. Nodes that are unready for longest come first.
+func distribute(f *fleet.Fleet, nodes []*corev1.Node,
+	decide func(*corev1.Node, func(*ruleset.Rule, time.Time) bool),
+) {
+	type claim struct {
+		rule  types.UID
+		node  string
+		since time.Time
+	}
+	var claims []claim
+	for _, node := range nodes {
+		decide(node, func(rule *ruleset.Rule, since time.Time) bool {
+			claims = append(claims, claim{rule.UID, node.Name, since})
+			return true
+		})
+	}
+	slices.SortFunc(claims, func(a, b claim) int {
+		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.node, b.node))
+	})
+	for _, c := range claims {
+		f.Reserve(c.rule, c.node, c.since)
+	}
 }
 
 // Decided has the decisions about one node, and what the operator writes for them.

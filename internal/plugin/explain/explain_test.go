@@ -12,7 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
@@ -377,9 +379,37 @@ func TestLimit(t *testing.T) {
 		}
 	}
 
+	nodes[1].Status.Conditions[1].LastTransitionTime = metav1.NewTime(ago(time.Hour))
+	for i, want := range []v1alpha1.NodeState{v1alpha1.NodeStateExempt, v1alpha1.NodeStateHeld, v1alpha1.NodeStateExempt} {
+		w := world(worker(), network().MaxUnavailable("50%")) // it is asked about one node only
+		w.Nodes = func() ([]*corev1.Node, error) { return nodes, nil }
+		if got := w.Node(nodes[i]).Rules[0]; got.State != want {
+			t.Errorf("node %d, where node 1 waits for longest: got %s, %s; want %s", i, got.State, got.Reason, want)
+		}
+	}
+
 	w = world(worker(), network().MaxUnavailable("0"))
 	w.Nodes = func() ([]*corev1.Node, error) { return nil, errors.New("nodes is forbidden") }
 	if e := w.Node(nodes[0]); len(e.Unread) != 1 || e.Rules[0].State != v1alpha1.NodeStateHeld {
 		t.Errorf("nodes that cannot be listed: %+v", e)
+	}
+}
+
+// Only the evidence of the nodes in question is read at first. Their turn depends on that of all.
+func TestLimitByEvidenceOfAllNodes(t *testing.T) {
+	driver := func(n *build.NodeWrapper, drivers ...storagev1.CSINodeDriver) *storagev1.CSINode {
+		return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: storagev1.CSINodeSpec{Drivers: drivers}}
+	}
+	first, second := released(1), released(2)
+	rule := build.MakeRule("network").UID("u1").Created(ago(time.Hour)).Selector("pool", "a").
+		Taint(taint, "pending", corev1.TaintEffectNoSchedule).MaxUnavailable("1")
+	w := world(second, requires(rule, v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "x"}}))
+	w.Nodes = func() ([]*corev1.Node, error) { return []*corev1.Node{first.Obj(), second.Obj()}, nil }
+	w.Evidence = evidence.Of([]runtime.Object{driver(second)}, w.Rules)
+	w.All = func() *evidence.Snapshot {
+		return evidence.Of([]runtime.Object{driver(first, storagev1.CSINodeDriver{Name: "x"}), driver(second)}, w.Rules)
+	}
+	if got := w.Node(second.Obj()).Rules[0]; got.State != v1alpha1.NodeStateHeld {
+		t.Errorf("the only node that waits: %s, %s: %+v", got.State, got.Reason, got.Evidence)
 	}
 }

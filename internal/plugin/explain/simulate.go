@@ -145,27 +145,12 @@ func (s *Simulation) replace(before, file *v1alpha1.NodeReadinessRule) *ruleset.
 	return ruleset.Compile(after, ruleset.Compile(before, nil, s.Now), s.Now)
 }
 
-// reserve distributes what the limits leave after all possible releases. Nodes that are unready for longest come first.
+// reserve distributes what the limits leave after all possible releases.
 func (s *Simulation) reserve() {
-	type claim struct {
-		rule  types.UID
-		node  string
-		since time.Time
-	}
-	var claims []claim
-	for _, node := range s.Nodes {
-		d := Decide(node, s.set, s.evidence, s.Now, func(rule *ruleset.Rule, since time.Time) bool {
-			claims = append(claims, claim{rule.UID, node.Name, since})
-			return true
-		}, s.runs(node))
+	distribute(s.fleet, s.Nodes, func(node *corev1.Node, reserve func(*ruleset.Rule, time.Time) bool) {
+		d := Decide(node, s.set, s.evidence, s.Now, reserve, s.runs(node))
 		s.record(node, d.Decisions, func(d *gate.Decision) bool { return d.Was.Claimed && d.Claim })
-	}
-	slices.SortFunc(claims, func(a, b claim) int {
-		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.node, b.node))
 	})
-	for _, c := range claims {
-		s.fleet.Reserve(c.rule, c.node, c.since)
-	}
 }
 
 // node decides about a node, and notes what the simulated rules would do to it.
