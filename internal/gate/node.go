@@ -24,6 +24,8 @@ type NodeInput struct {
 	Rules *ruleset.Set
 	// Evidence is the evidence for requirements. DecideNode fills in Evidence.Rules, rule by rule.
 	Evidence *readiness.Evidence
+	// Arrivals is what this process remembers of heartbeats far in the future. It may be nil.
+	Arrivals *readiness.Arrivals
 	// Override is the override of the node, or the zero value.
 	Override Override
 	// Observed returns what this process has observed before about a rule on this node. It may be nil.
@@ -144,5 +146,5 @@ func (in *NodeInput) facts() *readiness.Facts {
 		results += len(rule.Spec.Conditions) + len(rule.Requirements)
 	}
 	return &readiness.Facts{Node: in.Node, Rules: in.Rules, Evidence: in.Evidence, Live: in.Live,
-		Results: make([]readiness.Result, 0, results)}
+		Arrivals: in.Arrivals, Results: make([]readiness.Result, 0, results)}
 }

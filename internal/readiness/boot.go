@@ -92,12 +92,25 @@ func nodeReady(node *corev1.Node) *corev1.NodeCondition {
 }
 
 // judgeCondition evaluates a condition. A heartbeat in the future does not tell whether it is from before the boot, so
-// the condition then counts after the boot is confirmed.
+// the condition then counts after the boot is confirmed. Its age counts from when this process first saw it.
 func (f *Facts) judgeCondition(c *v1alpha1.ConditionRequirement, now time.Time) judgement {
-	j := condition.Judge(c, f.Node, f.Boot.Bound, now)
-	if boot := f.bootState(now); boot == booting && j.Heartbeat.After(now.Add(ruleset.MaxClockSkew)) {
-		j = condition.Judge(c, f.Node, j.Heartbeat.Add(1), now)
+	found := condition.Find(f.Node, c.Type)
+	j := condition.JudgeReport(c, found, f.Boot.Bound, now)
+	seen, ahead := f.Arrivals.at(f.Node.Name, c.Type, j.Heartbeat, now)
+	if !ahead {
+		return j
+	}
+	if boot := f.bootState(now); boot == booting {
+		j = condition.JudgeReport(c, found, j.Heartbeat.Add(1), now)
 		f.Boot.await(boot, &j, now)
+	} else if c.MaxAge() > 0 {
+		if seen.Before(f.Boot.Bound) {
+			seen = f.Boot.Bound
+		}
+		report := *found
+		report.LastHeartbeatTime.Time = seen
+		j = condition.JudgeReport(c, &report, f.Boot.Bound, now)
+		j.Awaits = true // the next heartbeat counts from its arrival
 	}
 	return j
 }

@@ -239,6 +239,30 @@ func TestFreshAgainCountsFromTheHeartbeat(t *testing.T) {
 	compareVerdict(t, Verdict{Ready: true, Since: at(130), Remembered: true, RecheckAt: at(190)}, restarted)
 }
 
+// The clock of the node's reporter is an hour ahead. By their times, its reports would be fresh for an hour.
+func TestAHeartbeatFarInTheFutureCountsFromItsArrival(t *testing.T) {
+	r, arrivals := compile(rule().FreshCondition(cni, 60)), &Arrivals{}
+	var before Verdict
+	for _, step := range []struct {
+		second, heartbeat int
+		want              Verdict
+	}{
+		{0, 3600, Verdict{Ready: true, Since: at(0), Remembered: true, RecheckAt: at(60), HeartbeatDecides: true}},
+		{50, 3650, Verdict{Ready: true, Since: at(0), Remembered: true, RecheckAt: at(110), HeartbeatDecides: true}},
+		{109, 3650, Verdict{Ready: true, Since: at(0), Remembered: true, RecheckAt: at(110), HeartbeatDecides: true}},
+		{110, 3650, Verdict{Since: at(110), HeartbeatDecides: true}},
+		{3640, 3650, Verdict{Since: at(110), HeartbeatDecides: true}}, // the future has come
+		{3660, 3659, Verdict{Ready: true, Since: at(3659), Remembered: true, RecheckAt: at(3719)}},
+	} {
+		n := node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(step.heartbeat)).Obj()
+		before = Evaluate(r, &Facts{Node: n, Arrivals: arrivals, Observed: before.Observed}, at(step.second))
+		compareVerdict(t, step.want, before)
+	}
+	if len(arrivals.nodes) > 0 {
+		t.Errorf("remembers %v, although the heartbeat is plausible again", arrivals.nodes)
+	}
+}
+
 // Until it holds, a rule with several conditions is judged by all of them; the last heartbeat that was missing decides.
 func TestFreshAgainOfTwo(t *testing.T) {
 	r := compile(rule().FreshCondition(cni, 60).FreshCondition(disk, 60))

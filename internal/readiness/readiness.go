@@ -20,6 +20,8 @@ type Facts struct {
 	Boot Boot
 	// Observed is Verdict.Observed of the previous evaluation of the same rule on the same node.
 	Observed Observed
+	// Arrivals is what the process remembers of heartbeats far in the future. nil means that they count by their times.
+	Arrivals *Arrivals
 	// Evidence is the evidence for requirements. nil means that there is none.
 	Evidence *Evidence
 	// Rules are all rules. They tell which rule manages a taint that keeps a DaemonSet's pod off the node.
@@ -60,8 +62,8 @@ type Verdict struct {
 	RecheckAt time.Time
 	// NeverAppeared says that the verdict is not ready, and that a deciding piece of evidence was not reported at all.
 	NeverAppeared bool
-	// HeartbeatDecides says that a heartbeat alone may change the verdict, because deciding evidence is stale or from
-	// before the node's boot.
+	// HeartbeatDecides says that a heartbeat alone may change the verdict, because deciding evidence is stale, from before
+	// the node's boot, or from the future.
 	HeartbeatDecides bool
 	// Results are the pieces of evidence: the conditions, then the requirements, in the rule's order.
 	Results []Result

@@ -73,6 +73,7 @@ type Reconciler struct {
 	policyClaims policyClaims
 	deleted      deletedRules
 	ownWrites    ownWrites
+	arrivals     readiness.Arrivals
 }
 
 // pass is the state of one reconcile of one node.
@@ -173,6 +174,7 @@ func (p *pass) again(at time.Time) {
 func (r *Reconciler) input(ctx context.Context, p *pass) *gate.NodeInput {
 	return &gate.NodeInput{
 		Node: p.node, Swept: p.node, Rules: p.set, Evidence: p.evidence, Now: p.now, Objective: r.StartupObjective,
+		Arrivals: &r.arrivals,
 		Observed: func(rule *ruleset.Rule) readiness.Observed { return p.look.Observed(rule.UID) },
 		Reserve:  func(*ruleset.Rule, time.Time) bool { return false },
 		Busy:     func() (bool, bool) { return r.busy(ctx, p) },
@@ -277,6 +279,7 @@ func (r *Reconciler) fail(p *pass, outcome taints.Outcome, reason string, err er
 func (r *Reconciler) forget(node string, now time.Time) {
 	r.Fleet.Forget(node, now)
 	r.startups.forgetNode(node, now)
+	r.arrivals.Forget(node)
 }
 
 func (r *Reconciler) unreserve(p *pass) {

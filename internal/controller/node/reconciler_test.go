@@ -97,6 +97,17 @@ var _ = Describe("A node under a rule", func() {
 		Expect(w.Fleet.HeartbeatDecides("a")).To(BeTrue(), "the evidence is stale")
 	})
 
+	It("is not fresh for as long as its clock is ahead", func() {
+		w.createRule(build.MakeRule("fresh").FreshCondition(cni, 60).Taint(taintKey, "", corev1.TaintEffectNoSchedule))
+		w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionTrue, w.clock.Now()).
+			Heartbeat(cni, w.clock.Now().Add(time.Hour)))
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeFalse())
+		w.step(time.Minute)
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeTrue())
+	})
+
 	It("follows the override, and says that it cannot read one", func() {
 		w.createRule(network())
 		w.createNode(build.MakeNode("a").Annotation(v1alpha1.OverrideAnnotation, "Release"))

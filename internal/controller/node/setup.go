@@ -78,7 +78,8 @@ func (r *Reconciler) judgeable(set *ruleset.Set) *ruleset.Set {
 }
 
 // Relevant passes changes that a verdict may depend on, except the event of this controller's own write. It passes a
-// heartbeat only if the heartbeat alone may change a verdict: if evidence is stale, or older than the node's last boot.
+// heartbeat only if the heartbeat alone may change a verdict: if evidence is stale, older than the node's last boot, or
+// from the future.
 func (r *Reconciler) Relevant() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {

@@ -47,7 +47,7 @@ type Judgement struct {
 	ChangesAt time.Time
 	// Heartbeat is when the evidence was last reported. Zero means unknown.
 	Heartbeat time.Time
-	// Awaits says that a heartbeat alone would change Satisfied.
+	// Awaits says that a heartbeat alone would change Satisfied, or ChangesAt in a way that its own time does not tell.
 	Awaits bool
 	// Revived is a heartbeat: the evidence has been fresh at least since then. Zero means that it was never stale. The
 	// transition time does not tell if a condition is reported again with the same status.
@@ -57,7 +57,11 @@ type Judgement struct {
 // Judge evaluates a condition of a node. If notBefore is not zero, a status that was reported before counts as Unknown:
 // it is when the node booted, by kubelet's clock.
 func Judge(c *v1alpha1.ConditionRequirement, node *corev1.Node, notBefore, now time.Time) Judgement {
-	found := Find(node, c.Type)
+	return JudgeReport(c, Find(node, c.Type), notBefore, now)
+}
+
+// JudgeReport is Judge for a condition that was found, or nil.
+func JudgeReport(c *v1alpha1.ConditionRequirement, found *corev1.NodeCondition, notBefore, now time.Time) Judgement {
 	if found == nil {
 		return judgeMissing(c)
 	}
