@@ -94,6 +94,9 @@ const (
 	// ConditionGuarding, of a rule with an evictionGuard, is True when evictions are denied while the rule does not hold;
 	// False, with the reason, where they would not be.
 	ConditionGuarding = "Guarding"
+	// ConditionPublishing, of a rule with publish, is True while its verdict is written as a condition of nodes; False,
+	// with the reason, where it is not.
+	ConditionPublishing = "Publishing"
 	// ConditionReplacing, of a rule with timeout action Replace, is True while the rule hands over nodes that never become
 	// ready; False, with the reason, if it has stopped.
 	ConditionReplacing = "Replacing"

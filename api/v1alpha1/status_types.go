@@ -26,8 +26,9 @@ type NodeReadinessRuleStatus struct {
 	// conditions are Ready (the rule is valid and in force), NodesReady (all nodes that the rule selects are ready),
 	// Enforcing (the rule may add its taint to nodes), Conflicted (an older rule has the same taint, or a condition
 	// that the rule would publish is taken), BudgetExhausted (maxUnavailable keeps the rule from tainting a node), with
-	// an evictionGuard Guarding (evictions are denied while a node is not ready), and with timeout.action: Replace
-	// Replacing (nodes that never become ready are handed over).
+	// an evictionGuard Guarding (evictions are denied while a node is not ready), with publish Publishing (the verdict
+	// is written as a condition of nodes), and with timeout.action: Replace Replacing (nodes that never become ready are
+	// handed over).
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -48,6 +48,10 @@ type Material struct {
 	// probes. DisplacedBy names it.
 	Displaced   int
 	DisplacedBy string
+	// Unpublished is the number of nodes on which the condition that the rule publishes could not be written.
+	// PublishProblem says why.
+	Unpublished    int
+	PublishProblem string
 	// Guarded is the number of nodes on which the eviction guard is active. GuardEnded is the number of nodes on which
 	// it has ended after its time, so that pods are evicted.
 	Guarded, GuardEnded int
@@ -134,6 +138,12 @@ func (m *Material) count(o *Outcome, nodes int) {
 		m.Displaced += nodes
 		if m.DisplacedBy == "" || o.Displaced < m.DisplacedBy { // always the same of several
 			m.DisplacedBy = o.Displaced
+		}
+	}
+	if o.PublishProblem != "" {
+		m.Unpublished += nodes
+		if m.PublishProblem == "" || o.PublishProblem < m.PublishProblem {
+			m.PublishProblem = o.PublishProblem
 		}
 	}
 	if !o.matches {

@@ -36,6 +36,8 @@ type Outcome struct {
 	Shared bool
 	// Displaced names a condition of the rule, or of one of its probes, that another client publishes.
 	Displaced string
+	// PublishProblem says why the condition that the rule publishes could not be written. It is usually empty.
+	PublishProblem string
 	// Published is the status of the condition that the rule publishes. It is empty if the node lacks the condition.
 	Published corev1.ConditionStatus
 	// WouldClaim and WouldRelease are what a rule in dry-run would do. Risky means that its evidence has never
@@ -169,6 +171,7 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 	same := false
 	if e != nil {
 		e.matches, e.Message = e.Current.Matches, text.Clip(e.Message, v1alpha1.MaxStatusMessage)
+		e.PublishProblem = text.Clip(e.PublishProblem, v1alpha1.MaxStatusMessage)
 		after = pair{
 			since: nanos(e.Observed.Since), refreshed: nanos(e.Observed.Refreshed), ready: e.Observed.Ready,
 			watched:   e.Observed.Watched,

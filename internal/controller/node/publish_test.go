@@ -125,8 +125,24 @@ var _ = Describe("A rule that publishes a condition", func() {
 		_, err := w.try("a")
 		Expect(err).To(MatchError(ContainSubstring("forbidden")))
 		Expect(w.held("a")).To(BeTrue())
-		Expect(w.material(rule).Failed).To(HaveLen(1))
-		Expect(w.material(rule).Failed[0].Reason).To(Equal("PublishFailed"))
+		m := w.material(rule)
+		Expect([]int32{m.Counts.Held, m.Counts.Failed}).To(Equal([]int32{1, 0}))
+		Expect(m.Unpublished).To(Equal(1))
+		Expect(m.PublishProblem).To(ContainSubstring("nodes is forbidden"))
+		w.unpublishable = nil
+		w.reconcile("a")
+		Expect(w.material(rule).PublishProblem).To(BeEmpty())
+	})
+
+	It("says that it could not hold a node by its verdict alone", func() {
+		rule := build.MakeRule("verdict").Condition(cni).Publish(verdictType)
+		created := w.createRule(rule)
+		w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionFalse, w.clock.Now()))
+		w.unpublishable = errors.New("nodes is forbidden")
+		_, err := w.try("a")
+		Expect(err).To(MatchError(ContainSubstring("forbidden")))
+		Expect(w.material(created).Failed).To(HaveLen(1))
+		Expect(w.material(created).Failed[0].Reason).To(Equal("PublishFailed"))
 	})
 
 	It("does what the example says", func() {

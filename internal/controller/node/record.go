@@ -4,6 +4,8 @@
 package node
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -14,7 +16,8 @@ import (
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
-// failure says why a write failed. It concerns all rules, or only those that publish a condition.
+// failure says why a write failed. It concerns all rules, or only those whose published condition was to change. Then
+// a rule with a taint has done the more important part: its state is not Failed.
 type failure struct {
 	reason, message string
 	publishers      bool
@@ -52,12 +55,26 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 		if d.State != "" && d.State != v1alpha1.NodeStateReady {
 			e.Results, e.Requirements = results(v.Results)
 		}
-		if failed != nil && (!failed.publishers || d.Record.Published != "") {
-			e.State, e.Reason, e.Message = v1alpha1.NodeStateFailed, failed.reason, failed.message
-		}
+		p.failed(&e, failed)
 		entries = append(entries, e)
 	}
 	r.Fleet.Record(node, entries, p.now)
+}
+
+// failed stores in an entry that a write failed which concerns the entry's rule.
+func (p *pass) failed(e *fleet.Entry, why *failure) {
+	if why == nil {
+		return
+	}
+	if why.publishers {
+		if !slices.ContainsFunc(p.changes, func(c gate.ConditionChange) bool { return c.Rule == e.Rule }) {
+			return
+		}
+		if e.PublishProblem = why.message; e.Rule.Taint != nil {
+			return
+		}
+	}
+	e.State, e.Reason, e.Message = v1alpha1.NodeStateFailed, why.reason, why.message
 }
 
 func results(of []readiness.Result) (

@@ -274,6 +274,19 @@ var _ = Describe("A rule", func() {
 		Expect(guarding.Reason).To(Equal(ReasonDryRun))
 	})
 
+	It("says why its condition cannot be published, and what to set", func(ctx context.Context) {
+		d := newDesk(ctx, network().Publish("example.com/Verdict"), node("a"))
+		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateHeld, Reason: gate.ReasonEvidenceMissing, Present: true,
+			PublishProblem: "it is forbidden"})
+		d.reconcile()
+		Expect(d.read().Status.Nodes.Held).To(BeEquivalentTo(1))
+		publishing := d.condition(v1alpha1.ConditionPublishing)
+		Expect(publishing.Status).To(Equal(metav1.ConditionFalse))
+		Expect(publishing.Reason).To(Equal(ReasonPublishFailed))
+		Expect(publishing.Message).To(And(ContainSubstring("publishedConditions.enabled"), HaveSuffix("it is forbidden")))
+		Expect(d.events()).To(ContainElement(ContainSubstring("Warning PublishFailed")))
+	})
+
 	It("says that its limit keeps nodes from being held, and that an older claim decides about its taint",
 		func(ctx context.Context) {
 			d := newDesk(ctx, network().MaxUnavailable("0"), node("a"))

@@ -38,6 +38,8 @@ const (
 	ReasonPodsGuarded    = "PodsGuarded"
 	ReasonNothingToGuard = "NothingToGuard"
 	ReasonNotInForce     = "NotInForce"
+	ReasonPublished      = "Published"
+	ReasonPublishFailed  = "PublishFailed"
 	ReasonReplacing      = "WithinLimits"
 	ReasonReplaceFailed  = "ReplacementFailed"
 	ReasonExhausted      = "ReplacementsExhausted"
@@ -79,6 +81,11 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionGuarding)
 	} else {
 		guardCondition(m, problem, set)
+	}
+	if rule.Spec.Publish == nil && m.PublishProblem == "" {
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionPublishing)
+	} else {
+		publishingCondition(m, set)
 	}
 	if t := m.Rule.Spec.Timeout; !t.Replaces() {
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionReplacing)
@@ -242,6 +249,27 @@ func guardCondition(m *fleet.Material, problem *guard.Problem, set setter) {
 	default:
 		set(v1alpha1.ConditionGuarding, true, ReasonNothingToGuard,
 			"The guard becomes active on a node when its evidence no longer holds")
+	}
+}
+
+// publishingCondition sets the condition that says whether the rule's verdict is on nodes. A suspended rule changes
+// what it has published, and a rule in dry-run removes it, so a failure is shown first.
+func publishingCondition(m *fleet.Material, set setter) {
+	switch {
+	case m.PublishProblem != "":
+		set(v1alpha1.ConditionPublishing, false, ReasonPublishFailed, "On %d nodes the published condition could not be "+
+			"written. If the permission is missing, set publishedConditions.enabled in the chart, or use "+
+			"config/components/published-conditions: %s", m.Unpublished, m.PublishProblem)
+	case m.Rule.Mode == ruleset.DryRun:
+		set(v1alpha1.ConditionPublishing, false, ReasonDryRun, "The rule is in dry-run: it publishes no condition")
+	case m.Rule.Mode == ruleset.Suspended:
+		set(v1alpha1.ConditionPublishing, false, ReasonSuspended, "The rule is suspended: it publishes no change, but False "+
+			"becomes Unknown")
+	case m.Rule.Mode != ruleset.Enforced:
+		set(v1alpha1.ConditionPublishing, false, ReasonNotInForce, "The rule is frozen: it publishes no change")
+	default:
+		set(v1alpha1.ConditionPublishing, true, ReasonPublished, "Nodes have the condition that the rule publishes, unless "+
+			"the condition Conflicted says otherwise")
 	}
 }
 
