@@ -25,14 +25,23 @@ const (
 // some count as one step. The value reports whether the text that is searched for is a regular expression.
 var searches = map[string]bool{"matches": true, "find": true, "findAll": true, "indexOf": false, "lastIndexOf": false}
 
-// checkSearches returns an error if an expression searches for a text that is not a constant or too long. Otherwise a
-// client that annotates a node could choose a text that takes minutes.
-func checkSearches(checked *cel.Ast) (err error) {
+// multiplies are the functions that make a text as long as the product of two others in one call, which no deadline
+// ends: a rule of 3 KB could take gigabytes.
+var multiplies = map[string]bool{"replace": true, "join": true, "format": true}
+
+// checkCalls returns an error if an expression calls a function that multiplies texts, or searches for a text that is
+// not a constant or too long. Otherwise a client that annotates a node could choose a text that takes minutes.
+func checkCalls(checked *cel.Ast) (err error) {
 	ast.PreOrderVisit(checked.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if e.Kind() != ast.CallKind || err != nil {
 			return
 		}
 		call := e.AsCall()
+		if multiplies[call.FunctionName()] {
+			err = fmt.Errorf("%s() is not supported, because its result can be too large: compare the parts instead",
+				call.FunctionName())
+			return
+		}
 		isRegex, ok := searches[call.FunctionName()]
 		args := call.Args()
 		if !call.IsMemberFunction() && len(args) > 0 { // matches(text, regex)

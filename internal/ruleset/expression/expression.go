@@ -62,7 +62,7 @@ func Compile(text string) (*Program, error) {
 	if !ast.OutputType().IsExactType(cel.BoolType) {
 		return nil, fmt.Errorf("must be a bool, not %s: add a comparison", ast.OutputType())
 	}
-	if err := checkSearches(ast); err != nil {
+	if err := checkCalls(ast); err != nil {
 		return nil, err
 	}
 	program, err := e.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
