@@ -60,7 +60,8 @@ var (
 	bootstrapHold = fleet.NewHistogramByRule("node_readiness_bootstrap_hold_duration_seconds",
 		"Time from the taint until a node has completed a bootstrap-only rule, by where the taint came from: "+
 			"controller, or adopted if it was on the node already.",
-		[]float64{1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600}, fleet.Label{Name: "taint_origin", Values: []string{"controller", "adopted"}})
+		[]float64{1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600},
+		fleet.Label{Name: "taint_origin", Values: []string{"controller", "adopted"}})
 	startupDuration = fleet.NewHistogramByRule("node_readiness_startup_duration_seconds",
 		"Time from a node's creation to its first release by a rule.",
 		[]float64{5, 10, 20, 30, 45, 60, 90, 120, 180, 240, 300, 450, 600, 900, 1200, 1800, 3600})
