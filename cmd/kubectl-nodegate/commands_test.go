@@ -103,10 +103,7 @@ var _ = Describe("why", func() {
 		role := &rbacv1.ClusterRole{}
 		Expect(yaml.UnmarshalStrict(text, role)).To(Succeed())
 		role.Name = "looker"
-		create(ctx, role)
-		create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: role.Name, APIGroup: rbacv1.GroupName}}})
+		allow(ctx, role)
 		for _, args := range [][]string{{"why", "looked-at"}, {"timeline", "looked-at"}, {"get", "nodes"}, {"status"},
 			{"simulate"}, {"lint", "--live"}, {"version"}} {
 			Eventually(func(g Gomega) { // the API server takes a moment to see the permissions
@@ -135,14 +132,19 @@ var _ = Describe("why", func() {
 
 // viewer lets the user "viewer" list rules, and read nodes.
 func viewer(ctx context.Context) {
-	create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "viewer"}, Rules: []rbacv1.PolicyRule{
+	allow(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "viewer"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list"}},
 		{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"nodereadinessrules"},
 			Verbs: []string{"list"}},
 	}})
-	create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "viewer"},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "viewer"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "viewer", APIGroup: rbacv1.GroupName}}})
+}
+
+// allow creates a role, and gives it to the user of the same name.
+func allow(ctx context.Context, role *rbacv1.ClusterRole) {
+	create(ctx, role)
+	create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: role.Name, APIGroup: rbacv1.GroupName}}})
 }
 
 var _ = Describe("timeline", func() {
