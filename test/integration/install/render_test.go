@@ -76,7 +76,7 @@ func helm(ctx context.Context, args ...string) ([]object, error) {
 }
 
 // apply applies objects on the server side, and takes no field from another owner: namespaces and CRDs first, each
-// after a dry run.
+// after a dry run. It waits until validating policies among them are in force.
 func apply(ctx context.Context, objects []object) error {
 	rank := func(o object) int {
 		return slices.Index([]string{"CustomResourceDefinition", "Namespace"}, o.GetKind())
@@ -91,7 +91,7 @@ func apply(ctx context.Context, objects []object) error {
 			}
 		}
 	}
-	return nil
+	return cluster.AwaitPolicies(ctx, kube)
 }
 
 // find returns the object of a kind and name as a T.
