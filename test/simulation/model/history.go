@@ -185,7 +185,10 @@ func (m *Model) young(shown *node, r *rule, v *View) {
 func (m *Model) passes(n *node, r *rule, v *View) answer {
 	h, t := m.node(n.Metadata.UID), &r.Spec.Timeout
 	u := h.under(r.Metadata.UID)
-	switch edited := len(m.rules[r.Metadata.UID].inForce) != 1; {
+	rh := m.rules[r.Metadata.UID]
+	// A write of the status while the CRD is a foreign one loses fields of the rule; its generation stays.
+	edited := len(rh.inForce) != 1 || rh.last.Spec.Timeout != r.Spec.Timeout
+	switch {
 	case edited && n.letsPass(r):
 		return unknown
 	case t.Seconds == 0 || t.Action != "Release":
@@ -194,7 +197,7 @@ func (m *Model) passes(n *node, r *rule, v *View) answer {
 	changed := latest(u.observed.yes, u.observed.unsure)
 	first, last := r.Spec.timeouts()
 	switch start := u.claimed; {
-	case r.Spec.rearms() && !h.boot.IsZero(), len(m.rules[r.Metadata.UID].inForce) != 1, u.unmatched, u.overridden:
+	case r.Spec.rearms() && !h.boot.IsZero(), edited, u.unmatched, u.overridden:
 		return unknown
 	case !u.passed.IsZero():
 		return unknownUntil(!changed.After(u.passed))
