@@ -15,12 +15,12 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=nrr
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.enforcementMode`,description="continuous or bootstrap-only"
 // +kubebuilder:printcolumn:name="Taint",type=string,JSONPath=`.spec.taint.key`,description="The key of the taint on nodes that are not ready"
-// +kubebuilder:printcolumn:name="Effect",type=string,JSONPath=`.spec.taint.effect`,description="The effect of that taint"
+// +kubebuilder:printcolumn:name="Effect",type=string,JSONPath=`.spec.taint.effect`,priority=1,description="The effect of that taint"
 // +kubebuilder:printcolumn:name="Matched",type=integer,JSONPath=`.status.nodes.matched`,description="How many nodes the rule selects"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.nodes.ready`,description="How many of them satisfy it"
 // +kubebuilder:printcolumn:name="Held",type=integer,JSONPath=`.status.nodes.held`,description="How many of them it holds back"
 // +kubebuilder:printcolumn:name="DryRun",type=boolean,JSONPath=`.spec.dryRun`,description="Whether the rule only reports what it would do"
-// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1,description="Why the rule is, or is not, in force"
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the rule is, or is not, in force"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:selectablefield:JSONPath=`.spec.enforcementMode`
 // +kubebuilder:selectablefield:JSONPath=`.spec.taint.key`

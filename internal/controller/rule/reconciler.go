@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -166,7 +168,8 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	}
 	if n := len(left) + pending; n > 0 {
 		if wait := r.waitFor(n, rule); wait > 0 {
-			return reconcile.Result{RequeueAfter: wait}, nil // or earlier, when the fleet reports a change
+			// It is queued earlier when the fleet reports a change.
+			return reconcile.Result{RequeueAfter: wait}, r.sayDeleting(ctx, rule)
 		}
 	}
 	if len(left) > 0 {
@@ -179,6 +182,21 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 		return retry(err, "removing the finalizer from rule %q", rule.Name)
 	}
 	return reconcile.Result{}, nil
+}
+
+// sayDeleting writes into the status, once, that the rule waits for its nodes.
+func (r *Reconciler) sayDeleting(ctx context.Context, rule *v1alpha1.NodeReadinessRule) error {
+	changed := meta.SetStatusCondition(&rule.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: ReasonDeleting,
+		Message:            "The rule is deleted. It goes when no node has its taint or its record any more",
+		ObservedGeneration: rule.Generation, LastTransitionTime: metav1.NewTime(r.Clock.Now())})
+	if !changed {
+		return nil
+	}
+	if err := client.IgnoreNotFound(r.Client.Status().Update(ctx, rule)); err != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("writing the status of rule %q: %w", rule.Name, err)
+	}
+	return nil // after a conflict, the change that caused it queues the rule again
 }
 
 // waitFor returns how long a deleted rule still waits for n nodes. A fleet takes as long as it takes while it gets

@@ -401,6 +401,8 @@ var _ = Describe("A deleted rule", func() {
 		d := deleted(ctx, true)
 		Expect(d.reconcile().RequeueAfter).To(Equal(time.Minute))
 		Expect(gone(ctx, d)).To(BeFalse())
+		Expect(d.read().Status.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.ConditionReady),
+			HaveField("Status", metav1.ConditionFalse), HaveField("Reason", ReasonDeleting))))
 		d.nodes[0].Annotations = nil
 		Expect(server.Client.Update(ctx, d.nodes[0])).To(Succeed())
 		d.cleaned(0)

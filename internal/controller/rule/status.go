@@ -25,6 +25,7 @@ const (
 	ReasonInForce        = "InForce"
 	ReasonDryRun         = "DryRun"
 	ReasonSuspended      = "Suspended"
+	ReasonDeleting       = "Deleting"
 	ReasonNoNodes        = "NoNodes"
 	ReasonAllReady       = "AllReady"
 	ReasonNodesNotReady  = "NodesNotReady"
