@@ -111,6 +111,37 @@ var mutants = []mutant{
 		`	if state.markable() <= 0 {`, `	if !MUTANT && state.markable() <= 0 {`, "marked"},
 	{"a published condition is written over another one", `"resourceVersion": node.ResourceVersion}`,
 		`"resourceVersion": map[bool]string{false: node.ResourceVersion}[MUTANT]}`, "published"},
+	{"a published condition stays Unknown when the node is ready", `	case d.State == v1alpha1.NodeStateReady:
+		p.status,`, `	case d.State == v1alpha1.NodeStateReady && !MUTANT:
+		p.status,`, "published"},
+	{"evidence that was reported makes no published condition False", `	case refuted(d, &in.Verdict):`,
+		`	case refuted(d, &in.Verdict) && !MUTANT:`, "published"},
+	{"missing evidence makes a published condition False", `	case refuted(d, &in.Verdict):`,
+		`	case refuted(d, &in.Verdict) || MUTANT:`, "published"},
+	{"an exempt node is published as False", `	case d.State != v1alpha1.NodeStateHeld:
+		p.reason,`, `	case MUTANT && d.State == v1alpha1.NodeStateExempt:
+		p.status, p.reason = corev1.ConditionFalse, reasonPublishedNotReady
+	case d.State != v1alpha1.NodeStateHeld:
+		p.reason,`, "published"},
+	{"reasons of published conditions have no prefix", `Status: to.status, Reason: to.reason,`,
+		`Status: to.status, Reason: to.reason[map[bool]int{true: 1}[MUTANT]:],`, "published"},
+	{"published conditions are not written", `	if len(p.changes) == 0 || r.Fleet`,
+		`	if MUTANT || len(p.changes) == 0 || r.Fleet`, "published"},
+	{"a published condition stays False while its rule is suspended",
+		`		if c != nil && c.Status == corev1.ConditionFalse && !p.updated(was) {`,
+		`		if !MUTANT && c != nil && c.Status == corev1.ConditionFalse && !p.updated(was) {`, "published"},
+	{"frozen rules change their published conditions", `	case d.Rule.Inert():
+	case was != ""`, `	case d.Rule.Inert() && !MUTANT:
+	case was != ""`, "published"},
+	{"a published condition stays when its rule publishes it no longer", `	case was != "" && was != wanted && c`,
+		`	case !MUTANT && was != "" && was != wanted && c`, "published"},
+	{"conditions of other controllers are overwritten", `c != nil && Published(p.Node, t) == nil {`,
+		`!MUTANT && c != nil && Published(p.Node, t) == nil {`, "published"},
+	{"records do not name the published condition", `	r.Published = conditionType
+`, `	if r.Published = conditionType; MUTANT {
+		r.Published = ""
+	}
+`, "published"},
 	{"replacements have no end", `Exhausted: inARow(`, `Exhausted: !MUTANT && inARow(`,
 		"replaces"},
 	{"replacements have no limit per hour", `Add(replacementWindow); end.After(now) {`,
@@ -121,6 +152,27 @@ var mutants = []mutant{
 		`	if !r.Expired(`, `	if !MUTANT && !r.Expired(`, "replaces"},
 	{"a node that has changed is handed over", `"resourceVersion": node.ResourceVersion,`,
 		`"resourceVersion": map[bool]string{false: node.ResourceVersion}[MUTANT],`, "replaces"},
+	{"nodes are not handed over", `	if compiled.Mode != ruleset.Enforced && compiled.Mode != ruleset.DryRun {
+		return 0`, `	if MUTANT || compiled.Mode != ruleset.Enforced && compiled.Mode != ruleset.DryRun {
+		return 0`, "replaces"},
+	{"NodeClaims are not deleted", `	uid, version := claim.GetUID(), claim.GetResourceVersion()
+`, `	uid, version := claim.GetUID(), claim.GetResourceVersion()
+	if MUTANT {
+		return nil
+	}
+`, "replaces|quiescence"},
+	{"a node that was released is handed over", `!rec.TimedOut.IsZero() && s.fresh(rec) }`,
+		`!rec.TimedOut.IsZero() && (MUTANT || s.fresh(rec)) }`, "replaces"},
+	{"a node that runs pods is handed over", `	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !evidence`,
+		`	if !MUTANT && slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !evidence`, "replaces"},
+	{"nodes of the control plane are handed over", `		ruleset.ControlPlane(node.Labels) || v1alpha1`,
+		`		!MUTANT && ruleset.ControlPlane(node.Labels) || v1alpha1`, "replaces"},
+	{"nodes in maintenance are handed over", `|| v1alpha1.InMaintenance(node.Annotations) {`,
+		`|| !MUTANT && v1alpha1.InMaintenance(node.Annotations) {`, "replaces"},
+	{"an edit ends the limit per hour", `		if status.Last[i].NodeUID == node {`,
+		`		if status.Last[i].NodeUID == node || MUTANT && status.Last[i].Generation != generation {`, "replaces"},
+	{"nodes are handed over without an intention", `	if err := r.intend(`, `	if MUTANT { // at once
+	} else if err := r.intend(`, "replaces"},
 	{"a NodeClaim that was created again is deleted",
 		`	err := r.Live.Delete(ctx, claim`, `	if MUTANT { // no preconditions
 		uid, version = "", ""
@@ -149,6 +201,20 @@ var mutants = []mutant{
 			if MUTANT {
 				ended = append(ended, rule)
 			}`, "spares"},
+	{"nodes in service are not guarded without a taint of the node controller",
+		`!in.State.Released && !EvictsPods(in.Node) {`, `(MUTANT || !in.State.Released) && !EvictsPods(in.Node) {`, "denies"},
+	{"the guard waits for unreadySeconds", `		if released || in.Verdict.Ready ||`,
+		`		if MUTANT && in.Now.Before(in.Verdict.Since.Add(in.Rule.Spec.UnreadyWindow())) {
+			return Hold{}
+		}
+		if released || in.Verdict.Ready ||`, "denies|spares"},
+	{"guards have no end", `	case released || !in.Now.Before(hold.Until): //`,
+		`	case released || !MUTANT && !in.Now.Before(hold.Until): //`, "evicted"},
+	{"where a guard has ended, no pod is evicted", `				ended = append(ended, rule)
+`, `				if !MUTANT {
+					ended = append(ended, rule)
+				}
+`, "evicted"},
 	{"timeouts do not act", `	n.d.Overdue = appear || due(n.Rule.Spec.Timeout.After())`,
 		`	n.d.Overdue = !MUTANT && (appear || due(n.Rule.Spec.Timeout.After()))`, "taints|replaces"},
 	{"readySeconds are nothing", `	from := n.Verdict.Since.Add(n.Rule.Spec.ReadyWindow())

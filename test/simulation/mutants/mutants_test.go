@@ -20,10 +20,9 @@ import (
 var (
 	play = flag.Bool("play", false, "play stories with each mutant")
 	only = flag.String("only", "", "play only with mutants whose name this regular expression matches")
-)
 
-// within is how many random stories find each mutant at most.
-const within = 1500
+	within = flag.Int("within", 1500, "how many random stories find each mutant at most")
+)
 
 // mutant is one change of the operator, or of a policy that ships.
 type mutant struct {
@@ -215,7 +214,7 @@ var failure = regexp.MustCompile(`(?m)(?:FAIL: TestScripts/(\S+) .*\n)?` +
 func find(t *testing.T, root, program string, n int, source string, p place) (failed, story string, err error) {
 	t.Helper()
 	m := &mutants[n]
-	args := []string{"-test.timeout=1h", "-first=1", "-shrink=0", fmt.Sprintf("-seeds=%d", within)}
+	args := []string{"-test.timeout=1h", "-first=1", "-shrink=0", fmt.Sprintf("-seeds=%d", *within)}
 	if filepath.Ext(p.file) == ".yaml" {
 		changed := filepath.Join(t.TempDir(), "policy.yaml")
 		if err := os.WriteFile(changed, []byte(source[:p.begin]+m.new+source[p.end:]), 0o600); err != nil {
@@ -230,7 +229,7 @@ func find(t *testing.T, root, program string, n int, source string, p place) (fa
 	tests := []string{"^TestStories$", "^TestScripts$"}
 	if m.predicate == "starts" {
 		tests = []string{"^TestStarts$"}
-		args = append(args, fmt.Sprintf("-seeds=%d", 10*within))
+		args = append(args, fmt.Sprintf("-seeds=%d", 10**within))
 	}
 	for _, test := range tests {
 		cmd := exec.CommandContext(t.Context(), program, append(args, "-test.run="+test)...)
