@@ -117,19 +117,32 @@ func DecideNode(in *NodeInput) Outcome {
 			d = *d.refused
 		}
 		out.recheck(d.RecheckAt)
-		if chained {
-			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: state.Matches,
-				Holds: d.State == v1alpha1.NodeStateReady, Refuted: publishes && refuted(&d, &verdict)}
-		}
 		d.Unpublished = displaced[rule.Name]
+		plain := one.withoutOverride(&d)
+		if chained {
+			out.recheck(plain.RecheckAt)
+			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: state.Matches,
+				Holds: plain.State == v1alpha1.NodeStateReady, Refuted: publishes && refuted(plain, &verdict)}
+		}
 		if publishes {
-			contents = append(contents, one.publication(&d))
+			contents = append(contents, one.publication(plain))
 		}
 		out.Decisions = append(out.Decisions, d)
 		out.Verdicts = append(out.Verdicts, verdict)
 	}
 	in.publish(&out, contents)
 	return out
+}
+
+// withoutOverride returns what the decision would be without an override. That is what other rules require and what the
+// rule publishes: a person who releases or holds a node says nothing about its evidence.
+func (in Input) withoutOverride(d *Decision) *Decision {
+	if in.Override.Action == OverrideNone {
+		return d
+	}
+	in.Override = Override{}
+	plain := Decide(in)
+	return &plain
 }
 
 // recheck requests another decision at a time, unless the time is zero.

@@ -90,16 +90,11 @@ func refuted(d *Decision, v *readiness.Verdict) bool {
 	return d.State == v1alpha1.NodeStateHeld && !v.Ready && v.Refuted(d.Rule.Spec.AnyOf())
 }
 
-// publication returns the content of the condition that the rule publishes on the node, before the limit is asked. It
-// is empty if the rule publishes none, or must not change it.
+// publication returns the content of the condition that the rule publishes on the node by a decision without an
+// override, before the limit is asked. It is empty if the rule publishes none, or must not change it.
 func (in Input) publication(d *Decision) publication {
 	if in.Rule.Spec.Publish == nil || in.Rule.Mode != ruleset.Enforced || !in.State.Matches {
 		return publication{}
-	}
-	if in.Override.Action != OverrideNone {
-		in.Override = Override{}
-		plain := Decide(in)
-		d = &plain
 	}
 	p := publication{status: corev1.ConditionUnknown, blocking: true, recheckAt: d.RecheckAt}
 	switch {

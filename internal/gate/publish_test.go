@@ -131,12 +131,18 @@ func TestOverridesDoNotChangeThePublishedCondition(t *testing.T) {
 		"without a sign":  node,
 		"in service, bad": func() *build.NodeWrapper { return aged().Condition("A", isFalse, now.Add(-time.Hour)) },
 	} {
-		plain := changes(DecideNode(input(n().Obj(), publishing("r").MaxUnavailable("1"))))
-		for _, action := range []OverrideAction{OverrideHold, OverrideRelease} {
-			in := input(n().Obj(), publishing("r").MaxUnavailable("1"))
-			in.Override.Action = action
-			if diff := cmp.Diff(plain, changes(DecideNode(in))); diff != "" {
-				t.Errorf("%s, override %s:\n%s", name, action, diff)
+		for which, rules := range map[string][]*build.RuleWrapper{
+			"its own evidence": {publishing("r").MaxUnavailable("1")},
+			"another rule": {rule("first", "A"),
+				build.MakeRule("second").Selector("pool", "a").Publish(verdictType).After("first")},
+		} {
+			plain := changes(DecideNode(input(n().Obj(), rules...)))
+			for _, action := range []OverrideAction{OverrideHold, OverrideRelease} {
+				in := input(n().Obj(), rules...)
+				in.Override.Action = action
+				if diff := cmp.Diff(plain, changes(DecideNode(in))); diff != "" {
+					t.Errorf("%s, which requires %s, override %s:\n%s", name, which, action, diff)
+				}
 			}
 		}
 	}

@@ -14,6 +14,9 @@ var mutants = []mutant{
 				continue
 			}
 			return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,`, "frozen"},
+	{"rules require what an override has done", `	if in.Override.Action == OverrideNone {
+		return d`, `	if MUTANT || in.Override.Action == OverrideNone {
+		return d`, "published|guarded"},
 	{"suspended rules claim", `	case in.Rule.Inert():
 		return frozen(in, d)`, `	case in.Rule.Mode == ruleset.Frozen || !MUTANT && in.Rule.Inert():
 		return frozen(in, d)`, "frozen"},
