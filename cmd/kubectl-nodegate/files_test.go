@@ -35,7 +35,7 @@ var _ = Describe("simulate", func() {
 		rules := file("rule.yaml", asYAML(network("simulated", "simulated").Obj()))
 
 		code, out, err := nodegate(ctx, "simulate", "-f", rules)
-		Expect(err).To(BeEmpty())
+		Expect(err).To(HavePrefix("warning: rule simulated: spec.conditions[0].type: no node has the condition " + cni))
 		Expect(code).To(Equal(2))
 		Expect(out).To(HavePrefix("Rule simulated (created) adds taint readiness.k8s.io/simulated=pending:NoSchedule to 1 " +
 			"node.\n"))

@@ -26,6 +26,7 @@ import (
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/ruleset/lint"
 )
 
 type simulateOptions struct {
@@ -140,6 +141,13 @@ func (p *plugin) simulate(ctx context.Context, o *simulateOptions) error {
 	}
 	if o.at != "" {
 		in.Now = at
+	}
+	set := input.Compile(append(slices.Clone(in.Present), in.Rules...), in.Now)
+	for i := range in.Rules {
+		rule := ruleset.Compile(&in.Rules[i], nil, in.Now)
+		for _, w := range lint.Absent(lint.Warnings(rule, set, lint.Facts{Nodes: in.Nodes})) {
+			fmt.Fprintf(p.streams.ErrOut, "warning: rule %s: %s\n", rule.Name, w)
+		}
 	}
 	result := in.Run()
 	if err := o.out.print(p, result); err != nil {

@@ -174,6 +174,13 @@ var _ = Describe("A rule", func() {
 		lastReconciliation.Reset()
 	})
 
+	It("does not let kubectl wait for NodesReady succeed where the rule selects no nodes", func(ctx context.Context) {
+		d := newDesk(ctx, network())
+		d.reconcile()
+		Expect(d.condition(v1alpha1.ConditionNodesReady)).To(And(HaveField("Status", metav1.ConditionUnknown),
+			HaveField("Reason", ReasonNoNodes)))
+	})
+
 	It("is written at most once in two seconds, and never before the first full pass", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"), node("b"))
 		d.saw(0, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)

@@ -66,8 +66,11 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 		c := metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason,
 			Message: text.Clip(fmt.Sprintf(format, args...), v1alpha1.MaxStatusMessage), ObservedGeneration: generation,
 			LastTransitionTime: metav1.NewTime(now)}
-		if status {
+		switch {
+		case status:
 			c.Status = metav1.ConditionTrue
+		case reason == ReasonNoNodes: // a selector with a typing error must not be what kubectl wait waits for
+			c.Status = metav1.ConditionUnknown
 		}
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
@@ -167,7 +170,7 @@ func nodeConditions(m *fleet.Material, set setter) {
 	c := m.Counts
 	switch {
 	case c.Matched == 0:
-		set(v1alpha1.ConditionNodesReady, true, ReasonNoNodes, "No node matches the rule's nodeSelector")
+		set(v1alpha1.ConditionNodesReady, false, ReasonNoNodes, "No node matches the rule's nodeSelector")
 	case c.Ready == c.Matched:
 		set(v1alpha1.ConditionNodesReady, true, ReasonAllReady, "All %d nodes are ready", c.Matched)
 	default:

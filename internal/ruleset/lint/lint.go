@@ -50,7 +50,9 @@ const (
 	Deadlock Code = "Deadlock"
 	// LeftOut: DaemonSets do not tolerate the rule's taint, so that the rule does not wait for them.
 	LeftOut Code = "LeftOut"
-	// NoEvidence: no workload in the cluster creates the pods that the rule requires.
+	// SelectsNothing: the rule selects none of the nodes.
+	SelectsNothing Code = "SelectsNothing"
+	// NoEvidence: no workload in the cluster creates the pods that the rule requires, or nothing reports a condition.
 	NoEvidence Code = "NoEvidence"
 	// NoReadinessProbe: pods that the rule requires count as ready as soon as they have started.
 	NoReadinessProbe Code = "NoReadinessProbe"
@@ -108,6 +110,8 @@ func (w *Workload) String() string { return fmt.Sprintf("%s %s/%s", w.Kind, w.Na
 // one of the same name among them.
 func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	l := &linter{rule: rule, others: others, facts: facts}
+	l.nodes()
+	l.reporters()
 	l.sharedTaint()
 	l.probes()
 	l.remote()
@@ -173,6 +177,11 @@ func probes(r *ruleset.Rule, condition string) bool {
 	return slices.ContainsFunc(r.Spec.Probes, func(p v1alpha1.Probe) bool { return p.ConditionType == condition })
 }
 
+// publishes reports whether a rule publishes a condition, as its verdict or by a probe.
+func publishes(r *ruleset.Rule, condition string) bool {
+	return probes(r, condition) || r.Spec.Publishes() == condition
+}
+
 func (l *linter) sharedTaint() {
 	t := l.rule.Taint
 	if t == nil {
@@ -223,7 +232,7 @@ func (l *linter) publish() {
 		return
 	}
 	for _, o := range l.overlapping() {
-		if probes(o, t) || o.Spec.Publishes() == t {
+		if publishes(o, t) {
 			l.warn(ConditionTaken, "spec.publish.conditionType", "rule %s publishes the condition %s, too: on %s only one of "+
 				"the two publishes it, a probe before a rule and an older rule before a younger one", o.Name, t, l.whereBoth(o))
 		}

@@ -68,7 +68,9 @@ func TestWarnings(t *testing.T) {
 	probeless := daemonSet("kube-system", tolerant)
 	probeless.Pod.Containers[0].ReadinessProbe = nil
 	controlPlane := build.MakeNode("cp-0").Label(pool, "workers").Label("node-role.kubernetes.io/control-plane", "").Obj()
-	worker := build.MakeNode("worker-0").Label(pool, "workers").Obj()
+	claimed := build.MakeNode("worker-1").Label(pool, "workers").Label(nodePoolLabel, "default").
+		Condition("example.com/CNI", "True", now).Obj()
+	worker := build.MakeNode("worker-0").Label(pool, "workers").Condition("example.com/CNI", "True", now).Obj()
 
 	for name, c := range map[string]struct {
 		rule   *build.RuleWrapper
@@ -78,6 +80,24 @@ func TestWarnings(t *testing.T) {
 		says   string
 	}{
 		"nothing about a good rule": {rule: good()},
+		"a selector that selects none of the nodes": {
+			rule:  good().Selector(pool, "worker").Selector("kubernetes.io/os", "linux"),
+			facts: Facts{Nodes: []*corev1.Node{worker}}, want: []Code{SelectsNothing},
+			says: "selects none of the 1 nodes of the cluster; nodes have example.com/pool=workers; no node has the label " +
+				"kubernetes.io/os"},
+		"a condition that nothing reports": {rule: good().Condition("Raedy"),
+			facts: Facts{Nodes: []*corev1.Node{worker}}, want: []Code{NoEvidence},
+			says: "spec.conditions[1].type: no node has the condition Raedy, and no rule publishes it: until something " +
+				"reports it, no node is ready; nodes have example.com/CNI"},
+		"not one that counts as satisfied where it is missing": {
+			rule: func() *build.RuleWrapper {
+				r := good().Condition("example.com/Broken")
+				r.Spec.Conditions[1].DefaultStatus = v1alpha1.ConditionTrue
+				return r
+			}(), facts: Facts{Nodes: []*corev1.Node{worker}}},
+		"nor one that another rule publishes": {rule: good().Condition("example.com/Verdict"),
+			others: []*build.RuleWrapper{other().Taint("example.com/other", "", "NoSchedule").MaxUnavailable("1").
+				Publish("example.com/Verdict")}, facts: Facts{Nodes: []*corev1.Node{worker}}},
 		"a condition of another rule's probe": {
 			rule: good().Probe("example.com/CNI", 1), others: []*build.RuleWrapper{other().Taint("example.com/other", "",
 				"NoSchedule").Probe("example.com/CNI", 2)},
@@ -99,11 +119,10 @@ func TestWarnings(t *testing.T) {
 			others: []*build.RuleWrapper{other().Taint("example.com/other", "", "NoSchedule").Replace(900, 1, "")},
 			want:   []Code{ReplacedTwice}, says: "maxPerHour of both adds up"},
 		"NodeClaims of nodes that have none": {rule: good().Replace(900, 1, ""),
-			facts: Facts{Nodes: []*corev1.Node{build.MakeNode("a").Label(pool, "workers").Obj(),
-				build.MakeNode("b").Label(pool, "workers").Label(nodePoolLabel, "default").Obj()}},
+			facts: Facts{Nodes: []*corev1.Node{worker, claimed}},
 			want: []Code{NoNodeClaim}, says: "1 of 2 nodes"},
 		"NodeClaims of other nodes than the rule's": {rule: good().Replace(900, 1, ""),
-			facts: Facts{Nodes: []*corev1.Node{build.MakeNode("a").Label(pool, "other").Obj()}}},
+			facts: Facts{Nodes: []*corev1.Node{build.MakeNode("a").Label(pool, "other").Obj(), claimed}}},
 		"a condition of a probe for other nodes": {
 			rule:   good().Probe("example.com/CNI", 1),
 			others: []*build.RuleWrapper{other().Selector(pool, "others").Probe("example.com/CNI", 2)},
