@@ -120,7 +120,7 @@ func TestWarnings(t *testing.T) {
 			want:   []Code{ReplacedTwice}, says: "maxPerHour of both adds up"},
 		"NodeClaims of nodes that have none": {rule: good().Replace(900, 1, ""),
 			facts: Facts{Nodes: []*corev1.Node{worker, claimed}},
-			want: []Code{NoNodeClaim}, says: "1 of 2 nodes"},
+			want:  []Code{NoNodeClaim}, says: "1 of 2 nodes"},
 		"NodeClaims of other nodes than the rule's": {rule: good().Replace(900, 1, ""),
 			facts: Facts{Nodes: []*corev1.Node{build.MakeNode("a").Label(pool, "other").Obj(), claimed}}},
 		"a condition of a probe for other nodes": {
