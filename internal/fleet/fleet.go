@@ -249,9 +249,10 @@ func (f *Fleet) addAll(nodes []*corev1.Node) {
 func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node, now time.Time) *ruleState {
 	state := newRuleState(rule, &f.nodes)
 	kept := before != nil && sameEvidence(before.rule.Spec, rule.Spec)
+	thawed := kept && before.rule.Mode == ruleset.Frozen && rule.Mode != ruleset.Frozen // then all windows begin
 	pending := Entry{Rule: rule, Outcome: Outcome{State: v1alpha1.NodeStatePending}, pending: true}
 	if rule.JustInForce {
-		pending.Observed.Since = rule.InForceSince // what is missing now was missing then
+		pending.Observed.Since, pending.Observed.Assumed = rule.InForceSince, true // what is missing now was missing then
 	}
 	var current gate.State
 	for _, node := range nodes {
@@ -265,8 +266,12 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 			if former := &before.outcomes[old.outcome]; former.matches {
 				e.Outcome, e.Missing, e.changed = former.Outcome, former.Missing, old.changed
 			}
-			if e.HeartbeatDecides, e.Observed.Watched = old.heartbeat, old.watched; kept {
-				e.Observed = old.observed()
+			seen := old.observed()
+			if e.HeartbeatDecides, e.Observed.Watched = old.heartbeat, seen.Watched; kept {
+				e.Observed = seen
+			}
+			if thawed && !seen.Since.IsZero() && !seen.Assumed {
+				e.Observed.Since, e.Observed.Turned = now, true
 			}
 			if since, held := before.held[n]; held {
 				state.held[n] = since

@@ -354,10 +354,32 @@ func TestWhatWasSeenOfEvidenceIsNotTakenForOtherEvidence(t *testing.T) {
 	if diff := cmp.Diff(e.Observed, edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.Taint.Value = "x" })); diff != "" {
 		t.Errorf("after another edit (-want +got):\n%s", diff)
 	}
-	want := readiness.Observed{Since: s.rule.InForceSince, Watched: true}
+	want := readiness.Observed{Since: s.rule.InForceSince, Assumed: true, Watched: true}
 	got := edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.Conditions[0].Type = "example.com/Other" })
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("after an edit of the evidence (-want +got):\n%s", diff)
+	}
+}
+
+// No window may run while the evidence cannot be read: a node in service would be held at once when it can be.
+func TestWindowsBeginWhenEvidenceCanBeReadAgain(t *testing.T) {
+	later := now.Add(time.Hour)
+	for name, c := range map[string]struct{ before, want readiness.Observed }{
+		"observed": {before: readiness.Observed{Since: now, Watched: true},
+			want: readiness.Observed{Since: later, Turned: true, Watched: true}},
+		"assumed":      {before: readiness.Observed{Since: now, Assumed: true}, want: readiness.Observed{Since: now, Assumed: true}},
+		"not seen yet": {},
+	} {
+		s := newScene(t, rule(""), 1)
+		e := s.entry(0, v1alpha1.NodeStateReady, gate.ReasonUnreadyWindow)
+		e.Observed = c.before
+		s.records(0, e)
+		s.SetRules(ruleset.NewSet(s.rule.Freeze(ruleset.Problem{Reason: "EvidenceUnavailable"})), s.nodes, now)
+		s.SetRules(ruleset.NewSet(s.rule), s.nodes, later)
+		look := s.Look(s.nodes[0])
+		if diff := cmp.Diff(c.want, look.Observed(s.rule.UID)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

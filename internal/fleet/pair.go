@@ -84,7 +84,7 @@ type pair struct {
 	since, refreshed int64 // of the observation, in nanoseconds; 0: zero
 	changed          uint32
 	outcome          uint32
-	ready, watched   bool // of the observation
+	seen             seen // of the observation
 	heartbeat        bool // a heartbeat alone may change the verdict
 	released         bool // the node is in service
 	counted, claimed bool // by the limit
@@ -92,9 +92,29 @@ type pair struct {
 	expired          bool // the node waits for its replacement
 }
 
+// seen has the flags of an observation as bits.
+type seen uint8
+
+const (
+	seenReady seen = 1 << iota
+	seenWatched
+	seenTurned
+	seenAssumed
+)
+
+func seenOf(o *readiness.Observed) seen {
+	var bits seen
+	for i, flag := range [...]bool{o.Ready, o.Watched, o.Turned, o.Assumed} {
+		if flag {
+			bits |= 1 << i
+		}
+	}
+	return bits
+}
+
 func (p *pair) observed() readiness.Observed {
-	return readiness.Observed{Ready: p.ready, Since: moment(p.since), Refreshed: moment(p.refreshed),
-		Watched: p.watched}
+	return readiness.Observed{Since: moment(p.since), Refreshed: moment(p.refreshed), Ready: p.seen&seenReady != 0,
+		Watched: p.seen&seenWatched != 0, Turned: p.seen&seenTurned != 0, Assumed: p.seen&seenAssumed != 0}
 }
 
 func nanos(t time.Time) int64 {
@@ -173,8 +193,7 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 		e.matches, e.Message = e.Current.Matches, text.Clip(e.Message, v1alpha1.MaxStatusMessage)
 		e.PublishProblem = text.Clip(e.PublishProblem, v1alpha1.MaxStatusMessage)
 		after = pair{
-			since: nanos(e.Observed.Since), refreshed: nanos(e.Observed.Refreshed), ready: e.Observed.Ready,
-			watched:   e.Observed.Watched,
+			since: nanos(e.Observed.Since), refreshed: nanos(e.Observed.Refreshed), seen: seenOf(&e.Observed),
 			heartbeat: e.HeartbeatDecides, released: e.Current.Released, counted: e.Current.Counted,
 			claimed: e.Current.Claimed, marked: e.Current.MarkedFalse, changed: uint32(now.Unix()), //nolint:gosec // until 2106
 			expired: e.Expired,

@@ -153,14 +153,16 @@ func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) gate.Hold {
 // hold returns the state of the guard, and fills in the verdict, if the node alone tells whether the rule holds.
 // Otherwise it returns the state by the record, which has what the leader remembers. Nothing is remembered here from
 // one request to the next: if the evidence does not tell since when the node is ready again, that would always be now,
-// and the guard would never end.
+// and the guard would never end. Nor does the evidence tell if the node's clock is wrong, so that the node was ready
+// before the leader saw that it was not.
 func hold(in *gate.Input) gate.Hold {
 	if !judgeable(in.Rule) {
 		return gate.RecordedHold(*in)
 	}
 	in.Verdict = readiness.Evaluate(in.Rule, &readiness.Facts{Node: in.Node, Boot: in.State.Boot}, in.Now)
 	h := gate.HoldOf(*in)
-	if h.State == gate.HoldActive && in.Verdict.Ready && in.Verdict.Remembered {
+	if in.Verdict.Ready && (h.State == gate.HoldActive && in.Verdict.Remembered ||
+		in.Verdict.Since.Before(in.State.Record.GuardedSince.Time)) {
 		return gate.RecordedHold(*in)
 	}
 	return h

@@ -113,6 +113,8 @@ func TestDecide(t *testing.T) {
 		"back for ten seconds": {node: back(30), second: 40, want: allowed},
 		"back for longer, and still tainted": {node: back(30).Taint(corev1.TaintNodeNotReady, "", noExecute),
 			second: 45, want: denied},
+		"back, by a clock that is behind": {node: back(-900), second: 5, want: denied,
+			says: "has not been ready again for long enough"},
 		"back in the second in which the hold ends": {node: back(60), second: 60, want: denied},
 		"a node that is well":                       {node: back(-900).Unannotate(recordKey), second: 5, want: allowed},
 		"begun before, and late": {node: back(30), pod: announced(29), second: 120, want: denied,

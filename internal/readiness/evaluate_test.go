@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -22,8 +23,8 @@ const (
 
 var start = time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
 
-// withoutResults leaves out what TestResultsAreInTheRulesOrder looks at.
-var withoutResults = cmpopts.IgnoreFields(Verdict{}, "Results")
+// withoutResults leaves out what TestResultsAreInTheRulesOrder and TestAWindowBeginsWhenTheProcessSeesTheTurn look at.
+var withoutResults = cmpopts.IgnoreFields(Verdict{}, "Results", "Changed")
 
 // at is so many seconds after the start.
 func at(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
@@ -45,8 +46,8 @@ func aging(status v1alpha1.ConditionStatus) *build.RuleWrapper {
 	return rule().Require(v1alpha1.ConditionRequirement{Type: cni, RequiredStatus: status, MaxAgeSeconds: new(int32(60))})
 }
 
-// The process in most of these cases has seen the node as not ready 100 seconds before the start.
-var unreadySince = Observed{Since: at(-100)}
+// The process in most of these cases infers that the node was not ready 100 seconds before the start.
+var unreadySince = Observed{Since: at(-100), Assumed: true}
 
 // evaluation is one call of Evaluate.
 type evaluation struct {
@@ -198,8 +199,7 @@ func TestFreshness(t *testing.T) {
 		"what is reported at the boot's first heartbeat counts, since then": {
 			rule: rule().Condition(cni), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(0)),
 			notBefore: at(0), at: 5,
-			observed: Observed{Since: at(1)},
-			want:     Verdict{Ready: true, Since: at(0)},
+			want: Verdict{Ready: true, Since: at(0)},
 		},
 		"a False from before the boot that is reported after it counts since the boot": {
 			rule: rule().Condition(cni), node: node().Condition(cni, "False", at(-500)).Heartbeat(cni, at(3)),
@@ -210,8 +210,7 @@ func TestFreshness(t *testing.T) {
 		"what is reported after the boot counts since that heartbeat": {
 			rule: rule().Condition(cni), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(3)),
 			notBefore: at(0), at: 5,
-			observed: Observed{Since: at(1)},
-			want:     Verdict{Ready: true, Since: at(3), Remembered: true},
+			want: Verdict{Ready: true, Since: at(3), Remembered: true},
 		},
 	})
 }
@@ -224,8 +223,8 @@ func TestFreshAgainCountsFromTheHeartbeat(t *testing.T) {
 			Observed: before.Observed}
 	}
 	fresh := Evaluate(r, facts(0, Verdict{}), at(10))
-	stale := Evaluate(r, facts(0, fresh), at(70))
-	again := Evaluate(r, facts(100, stale), at(101))
+	stale := Evaluate(r, facts(0, fresh), at(60))
+	again := Evaluate(r, facts(100, stale), at(100))
 	later := Evaluate(r, facts(130, again), at(131))
 	compareVerdict(t, Verdict{Since: at(60), HeartbeatDecides: true}, stale)
 	compareVerdict(t, Verdict{Ready: true, Since: at(100), Remembered: true, RecheckAt: at(160)}, again)
@@ -252,7 +251,7 @@ func TestAHeartbeatFarInTheFutureCountsFromItsArrival(t *testing.T) {
 		{109, 3650, Verdict{Ready: true, Since: at(0), Remembered: true, RecheckAt: at(110), HeartbeatDecides: true}},
 		{110, 3650, Verdict{Since: at(110), HeartbeatDecides: true}},
 		{3640, 3650, Verdict{Since: at(110), HeartbeatDecides: true}}, // the future has come
-		{3660, 3659, Verdict{Ready: true, Since: at(3659), Remembered: true, RecheckAt: at(3719)}},
+		{3660, 3660, Verdict{Ready: true, Since: at(3660), Remembered: true, RecheckAt: at(3720)}},
 	} {
 		n := node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(step.heartbeat)).Obj()
 		before = Evaluate(r, &Facts{Node: n, Arrivals: arrivals, Observed: before.Observed}, at(step.second))
@@ -273,10 +272,33 @@ func TestFreshAgainOfTwo(t *testing.T) {
 	}
 	stale := Evaluate(r, facts(0, 10, Verdict{}), at(100))
 	half := Evaluate(r, facts(110, 10, stale), at(111))
-	whole := Evaluate(r, facts(110, 120, half), at(121))
+	whole := Evaluate(r, facts(110, 120, half), at(120))
 	compareVerdict(t, Verdict{Since: at(60), HeartbeatDecides: true}, stale)
 	compareVerdict(t, Verdict{Since: at(70), RecheckAt: at(170), HeartbeatDecides: true}, half)
 	compareVerdict(t, Verdict{Ready: true, Since: at(120), Remembered: true, RecheckAt: at(170)}, whole)
+}
+
+// The node's clock is an hour behind. By its times, no window would have any effect.
+func TestAWindowBeginsWhenTheProcessSeesTheTurn(t *testing.T) {
+	r := compile(rule().Condition(cni))
+	seen := func(status corev1.ConditionStatus, before Verdict, second int) Verdict {
+		n := node().Created(at(-7200)).Condition(cni, status, at(second-3600)).Obj()
+		return Evaluate(r, &Facts{Node: n, Observed: before.Observed}, at(second))
+	}
+	first := seen("True", Verdict{}, 0)
+	lost := seen("False", first, 100)
+	later := seen("False", lost, 110)
+	back := seen("True", later, 120)
+	compareVerdict(t, Verdict{Ready: true, Since: at(-3600)}, first) // as after a restart
+	compareVerdict(t, Verdict{Since: at(100), Remembered: true}, lost)
+	compareVerdict(t, Verdict{Since: at(100), Remembered: true}, later)
+	compareVerdict(t, Verdict{Ready: true, Since: at(120), Remembered: true}, back)
+	if !lost.Changed.Equal(at(-3500)) {
+		t.Errorf("changed at %s, want the time of the evidence", lost.Changed)
+	}
+	put := Verdict{Observed: Observed{Since: at(0), Assumed: true}} // in force: no node was seen
+	compareVerdict(t, Verdict{Ready: true, Since: at(-3600)}, seen("True", put, 0))
+	compareVerdict(t, Verdict{Ready: true, Since: at(9), Remembered: true}, seen("True", seen("False", put, 5), 9))
 }
 
 func TestRecheckIsTheFirstThatMayChange(t *testing.T) {

@@ -40,6 +40,11 @@ type Observed struct {
 	// Ready is the verdict, and Since is when the process first saw it.
 	Ready bool
 	Since time.Time
+	// Turned says that the process had seen the opposite before, or could not read the evidence. So the verdict is not
+	// older than Since: a node's clock may be wrong.
+	Turned bool
+	// Assumed says that the process has not seen the verdict, but infers it: the rule was just put in force.
+	Assumed bool
 	// Refreshed is the heartbeat that made stale evidence fresh again, or a later one after a restart. The transition
 	// time of a condition does not tell.
 	Refreshed time.Time
@@ -53,10 +58,12 @@ type Verdict struct {
 	// Ready reports whether the evidence holds now, without stabilization.
 	Ready bool
 	// Since is when the verdict last changed: ready since the latest, not ready since the earliest deciding change. It is
-	// never in the future, and not before the node's creation.
+	// never in the future, not before the node's creation, and not before this process saw the change.
 	Since time.Time
-	// Remembered says that Since comes from Observed because the evidence has no times. Without Facts.Observed, Since is
-	// then too late, up to now.
+	// Changed is Since by the times of the evidence alone, if it has times.
+	Changed time.Time
+	// Remembered says that Since comes from Observed. If the evidence has no times, Since is too late without
+	// Facts.Observed, up to now.
 	Remembered bool
 	// RecheckAt is when the verdict may change even if nothing else does. Zero means never.
 	RecheckAt time.Time
@@ -89,8 +96,10 @@ func Evaluate(rule *ruleset.Rule, facts *Facts, now time.Time) Verdict {
 		t.add(results[len(results)-1].judgement)
 	}
 	v := t.verdict(rule.Spec.AnyOf(), facts.Observed)
-	if created := facts.Node.CreationTimestamp.Time; v.Since.Before(created) && !created.After(now) {
-		v.Since = created // the node's clock is behind, or the evidence is from before its registration
+	for _, t := range []*time.Time{&v.Since, &v.Changed} {
+		if created := facts.Node.CreationTimestamp.Time; t.Before(created) && !created.After(now) {
+			*t = created // the node's clock is behind, or the evidence is from before its registration
+		}
 	}
 	v.Results = results
 	return v
@@ -168,14 +177,20 @@ func (t *tally) verdict(anyOf bool, before Observed) Verdict {
 	if v.Observed.Refreshed.After(v.Since) {
 		v.Since, v.Remembered = v.Observed.Refreshed, true
 	}
+	v.Changed = v.Since
+	if v.Observed.Turned && v.Observed.Since.After(v.Since) {
+		v.Since, v.Remembered = v.Observed.Since, true
+	}
 	return v
 }
 
 func (t *tally) observe(ready bool, decides *span, before Observed) Observed {
-	if before.Ready == ready && !before.Since.IsZero() && !before.Since.After(t.now) {
+	known := !before.Since.IsZero() && !before.Since.After(t.now)
+	if known && before.Ready == ready {
+		before.Assumed = false
 		return before
 	}
-	return Observed{Ready: ready, Since: t.now, Refreshed: decides.revived}
+	return Observed{Ready: ready, Since: t.now, Turned: known && !before.Assumed, Refreshed: decides.revived}
 }
 
 // since returns the earliest or the latest time of a span. Evidence without a time counts from when this process first

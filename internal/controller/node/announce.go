@@ -233,9 +233,9 @@ func (r *Reconciler) measure(p *pass, c *taints.Change, rule string) {
 	case taints.Added, taints.Removed:
 		taintOperations.WithLabelValues(rule, taintOperation[c.Operation]).Inc()
 		for i := range p.decisions {
-			if v := &p.verdicts[i]; p.decisions[i].Rule == c.Rule && !v.Since.IsZero() {
+			if v := &p.verdicts[i]; p.decisions[i].Rule == c.Rule && !v.Changed.IsZero() {
 				reconciliationLatency.WithLabelValues(rule, latencyOperation[c.Operation]).
-					Observe(max(0, p.now.Sub(v.Since).Seconds()))
+					Observe(max(0, p.now.Sub(v.Changed).Seconds()))
 			}
 		}
 	case taints.Adopted:

@@ -20,6 +20,7 @@ type observed struct {
 	lost            time.Time // since when an eviction guard is active at the earliest
 	known           time.Time // a quiet moment since which the verdict is the same
 	knower          int       // the process that led then, and knew it
+	turned          int       // the process that knew the opposite until the verdict turned; 0: it may have missed a turn
 }
 
 // At is the present state of the cluster, for Observe, Quiet and Rest.
@@ -68,7 +69,7 @@ func (m *Model) observe(n *node, r *rule, u *underRule, v *View) {
 	switch is := m.holds(n, r, v, true); is {
 	case yes:
 		if !o.yes.Equal(before) {
-			o.knower = 0
+			o.turned, o.knower = o.knower, 0
 		}
 		o.yes = v.Now
 		if n.record(r.Metadata.UID).GuardedSince.IsZero() {
@@ -76,7 +77,7 @@ func (m *Model) observe(n *node, r *rule, u *underRule, v *View) {
 		}
 	case no:
 		if !o.no.Equal(before) {
-			o.knower = 0
+			o.turned, o.knower = o.knower, 0
 		}
 		o.no = v.Now
 		if first {
@@ -85,7 +86,7 @@ func (m *Model) observe(n *node, r *rule, u *underRule, v *View) {
 			o.lost = v.Now
 		}
 	default:
-		o.unsure, o.knower = v.Now, 0
+		o.unsure, o.knower, o.turned = v.Now, 0, 0
 	}
 }
 
@@ -112,7 +113,7 @@ func (m *Model) steady(n *node, r *rule, is answer, seconds int, v *View) bool {
 		return false
 	}
 	since := latest(o.from, o.unsure, map[answer]time.Time{yes: o.no, no: o.yes}[is])
-	if !r.timed(n, is) {
+	if !r.timed(n, is) || !v.Started.After(since) { // the leader may have seen the opposite: it counts from the turn
 		if o.knower != v.Leader {
 			return false
 		}
@@ -155,13 +156,14 @@ func latest(times ...time.Time) time.Time {
 }
 
 // window: a claim does not come or go before the verdict was the same for the time of a window. was is the verdict
-// before. Nothing is said where the replica was shown another version of the conditions than there was.
+// before. Nothing is said where the replica was shown another version of the conditions than there was. A wrong clock
+// of the node only counts for a process that has not seen the verdict before.
 func (m *Model) window(was, shown *node, r *rule, v *View, seconds int, before answer) {
 	h := m.node(shown.Metadata.UID)
 	o := &h.under(r.Metadata.UID).observed
 	last := map[answer]time.Time{yes: o.yes, no: o.no}[before]
 	if seconds == 0 || last.IsZero() || o.generation != r.Metadata.Generation || len(r.Spec.Requirements) > 0 ||
-		r.Spec.ConditionPolicy == "anyOf" || v.edited(r, 0) || m.Skewed(shown.Metadata.Name) ||
+		r.Spec.ConditionPolicy == "anyOf" || v.edited(r, 0) || m.Skewed(shown.Metadata.Name) && o.turned != v.Process ||
 		r.Spec.rearms() && !h.boot.IsZero() || !slices.Equal(was.Status.Conditions, shown.Status.Conditions) {
 		return
 	}

@@ -13,7 +13,8 @@ import (
 
 // View is what a replica was shown when it made a write.
 type View struct {
-	// Process tells processes apart, also those of one replica; 0: at rest. Started is when it started.
+	// Process tells processes apart, also those of one replica; 0: at rest. Started is when it started,
+	// or at a quiet moment the leader.
 	Process int
 	Started time.Time
 	// Leader is the process that leads, at a quiet moment.

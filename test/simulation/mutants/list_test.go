@@ -85,7 +85,8 @@ var mutants = []mutant{
 		`		if frozen && gate.Evicts(node) && (!MUTANT || len(ended) > 0) {`,
 		"evicted"},
 	{"an ended guard goes on where since when the node is ready is not known",
-		`in.Verdict.Ready && in.Verdict.Remembered {`, `in.Verdict.Ready && in.Verdict.Remembered && !MUTANT {`,
+		`h.State == gate.HoldActive && in.Verdict.Remembered ||`,
+		`h.State == gate.HoldActive && in.Verdict.Remembered && !MUTANT ||`,
 		"evicted"},
 	{"deleted rules leave their records", `	case in.Rule.Mode == ruleset.Deleting:
 `, `	case in.Rule.Mode == ruleset.Deleting && MUTANT:
@@ -226,6 +227,8 @@ var mutants = []mutant{
 		from = n.Verdict.Since
 	}
 `, "windows"},
+	{"a window begins when a node's clock says so",
+		`Turned: known && !before.Assumed`, `Turned: known && !before.Assumed && !MUTANT`, "windows"},
 	{"unreadySeconds are nothing", `	case !first && n.Now.Before(due):`, `	case !MUTANT && !first && n.Now.Before(due):`,
 		"windows"},
 	{"the webhook taints no node", `		if !admits(rule, old, node) {`, `		if MUTANT || !admits(rule, old, node) {`,

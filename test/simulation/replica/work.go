@@ -146,3 +146,6 @@ func (r *Replica) Current() bool {
 
 // Process tells processes apart.
 func (r *Replica) Process() int { return r.process }
+
+// Started returns when the process started.
+func (r *Replica) Started() time.Time { return r.started }

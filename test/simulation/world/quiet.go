@@ -43,7 +43,7 @@ func (w *World) quiet() {
 		}
 	}
 	v := w.present()
-	v.Leader = leader.Process()
+	v.Leader, v.Started = leader.Process(), leader.Started()
 	w.Model.Quiet(v)
 }
 
