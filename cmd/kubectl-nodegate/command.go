@@ -6,7 +6,9 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +23,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/plugin/explain"
@@ -53,7 +56,7 @@ func newCommand(p *plugin) *cobra.Command {
 		Long: `Show what holds nodes and why, what a rule would do, and the state of all rules; hold and release
 nodes; pause rules. docs/kubectl-plugin.md of Nodegate documents the commands.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl nodegate"},
-		Args:          cobra.NoArgs,
+		Args:          unknown,
 		Version:       version.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -63,11 +66,51 @@ nodes; pause rules. docs/kubectl-plugin.md of Nodegate documents the commands.`,
 	cmd.SetOut(p.streams.Out)
 	cmd.SetErr(p.streams.ErrOut)
 	p.config.AddFlags(cmd.PersistentFlags())
+	verbosity := flag.NewFlagSet("", flag.ContinueOnError)
+	klog.InitFlags(verbosity)
+	cmd.PersistentFlags().AddGoFlag(verbosity.Lookup("v"))
+	cmd.PersistentFlags().Lookup("v").Usage = "Log level: 6 prints each request to stderr, 8 also what is sent."
+	_ = cmd.RegisterFlagCompletionFunc("context", p.contexts) // it fails only without such a flag
 	cmd.AddCommand(
 		newWhy(p), newTimeline(p), newGet(p), newStatus(p), newSimulate(p), newLint(p), newRelease(p), newHold(p),
-		newMaintenance(p), newPause(p), newResume(p), newCleanup(p), newVersion(p), newSupportBundle(p),
+		newMaintenance(p), newPause(p), newResume(p), newCleanup(p), newVersion(p), newSupportBundle(p), newOptions(),
 	)
+	cmd.SetUsageTemplate(strings.NewReplacer("Global Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}",
+		`Use "kubectl nodegate options" for the flags that all commands have.`).Replace(cmd.UsageTemplate()))
 	return cmd
+}
+
+func newOptions() *cobra.Command {
+	return &cobra.Command{
+		Use:   "options",
+		Short: "List the flags that all commands have",
+		Args:  cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) {
+			fmt.Fprint(cmd.OutOrStdout(), cmd.Root().PersistentFlags().FlagUsages())
+		},
+	}
+}
+
+// unknown is the error for a command that does not exist. It names those that are spelled alike.
+func unknown(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	hint := "see kubectl nodegate --help"
+	if alike := cmd.SuggestionsFor(args[0]); len(alike) > 0 {
+		hint = "did you mean " + strings.Join(alike, " or ") + "?"
+	}
+	return fmt.Errorf("unknown command %q: %s", args[0], hint)
+}
+
+// contexts completes the contexts of the kubeconfig.
+func (p *plugin) contexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	config, err := p.config.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
 }
 
 // cluster returns the cluster that the flags name.

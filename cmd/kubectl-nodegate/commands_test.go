@@ -231,7 +231,7 @@ var _ = Describe("release and hold", func() {
 		Expect(override(ctx, "overridden")).To(Equal("Release"))
 
 		before := time.Now()
-		_, out, _ = nodegate(ctx, "hold", "node/overridden", "--duration=2h", "-y", "--timeout=0", "-o", "yaml")
+		_, out, _ = nodegate(ctx, "hold", "node/overridden", "--duration=1d2h", "-y", "--timeout=0", "-o", "yaml")
 		printed := &corev1.Node{}
 		Expect(yaml.Unmarshal([]byte(out), printed)).To(Succeed())
 		Expect(printed.Kind).To(Equal("Node"))
@@ -239,7 +239,7 @@ var _ = Describe("release and hold", func() {
 		Expect(printed.Annotations[v1alpha1.OverrideAnnotation]).To(Equal(value))
 		until, parseErr := time.Parse(time.RFC3339, strings.TrimPrefix(value, "Hold;until="))
 		Expect(parseErr).NotTo(HaveOccurred())
-		Expect(until).To(BeTemporally("~", before.Add(2*time.Hour), time.Minute))
+		Expect(until).To(BeTemporally("~", before.Add(26*time.Hour), time.Minute))
 
 		for _, command := range []string{"release", "hold"} {
 			code, out, err = nodegate(ctx, command, "overridden", "--undo", "-y", "--timeout=0")
@@ -368,7 +368,7 @@ var _ = Describe("maintenance", func() {
 		_, out, _ = nodegate(ctx, "why", "served")
 		Expect(out).To(ContainSubstring("is in maintenance (disk swap)"))
 
-		code, _, err = nodegate(ctx, "maintenance", "node/served", "off", "-y")
+		code, _, err = nodegate(ctx, "maintenance", "-l", "test=served", "off", "-y")
 		Expect(code).To(Equal(0), err)
 		Expect(checks.Maintenance(read(ctx, n))).To(BeEmpty())
 	})
@@ -390,7 +390,8 @@ var _ = Describe("pause and resume", func() {
 		Expect(code).To(Equal(0), err)
 		Expect(out).To(Equal("nodereadinessrule.readiness.node.x-k8s.io/ours paused\n"))
 		Expect(err).To(ContainSubstring("warning: rule theirs is already suspended and is not changed"))
-		Expect(err).To(ContainSubstring("Pauses rule ours, about 0 nodes: no other node is tainted"))
+		Expect(err).To(ContainSubstring("Pauses rule ours, about 0 nodes: no other node is tainted; 0 held nodes " +
+			"stay held"))
 		Expect(read(ctx, ours).Spec.Suspend).To(BeTrue())
 		Expect(report.PausedAt(ours).Time).To(BeTemporally("~", time.Now(), time.Minute))
 
@@ -541,6 +542,7 @@ var _ = Describe("completion", func() {
 		Expect(complete("why", "comp")).To(HavePrefix("completed\n"))
 		Expect(complete("why", "node", "comp")).To(HavePrefix("completed\n"))
 		Expect(complete("why", "completed", "comp")).NotTo(ContainSubstring("completed"))
+		Expect(complete("status", "--context", "")).To(MatchRegexp(`^\S+\n:4`))
 		Expect(complete("status", "comp")).To(HavePrefix("completing\n"))
 		Expect(complete("status", "-o", "")).To(ContainSubstring("yaml\n"))
 		Expect(complete("get", "")).To(HavePrefix("nodes\n:"))

@@ -7,10 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,7 +30,7 @@ type overrideOptions struct {
 	done     string // what the operator does to a node then, such as "released"
 	undo     bool
 	selector string
-	duration time.Duration
+	duration model.Duration
 	timeout  time.Duration
 }
 
@@ -70,16 +70,17 @@ func (p *plugin) overriding(action gate.OverrideAction, done string, cmd *cobra.
 		if o.undo {
 			o.flags.NamePrintFlags.Operation, o.action = "override removed", gate.OverrideNone
 		}
-		if o.duration < 0 || o.timeout < 0 {
-			return errors.New("--duration and --timeout must not be negative")
+		if o.timeout < 0 {
+			return errors.New("--timeout must not be negative")
 		}
 		return validate(cmd, args)
 	}
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "The nodes with these labels, instead of names.")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Second,
 		"How long to wait until the operator has acted. 0 does not wait.")
-	cmd.Flags().DurationVar(&o.duration, "duration", 0, "How long the override lasts, such as 30m or 2h. By default "+
-		"until --undo.")
+	cmd.Flags().Var(&o.duration, "duration", "How long the override lasts, such as 30m, 2h or 7d. By default until "+
+		"--undo.")
+	cmd.Flag("duration").DefValue = ""
 	cmd.Flags().BoolVar(&o.undo, "undo", false, "Remove the override, so that the rules decide again.")
 	cmd.MarkFlagsMutuallyExclusive("undo", "duration")
 	return cmd
@@ -109,7 +110,7 @@ func (o *overrideOptions) value(now time.Time) any {
 	case o.undo:
 		return nil
 	case o.duration > 0:
-		return string(o.action) + ";until=" + now.Add(o.duration).UTC().Format(time.RFC3339)
+		return string(o.action) + ";until=" + now.Add(time.Duration(o.duration)).UTC().Format(time.RFC3339)
 	}
 	return string(o.action)
 }
@@ -148,7 +149,7 @@ func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) (
 	}
 	until := "until --undo"
 	if o.duration > 0 {
-		until = "for " + short(o.duration)
+		until = "for " + o.duration.String()
 	}
 	if o.action == gate.OverrideRelease {
 		return fmt.Sprintf("Releases %s: the operator removes the taints of all rules and adds none %s, regardless of the "+
@@ -162,11 +163,6 @@ func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) (
 	}
 	return text
 }
-
-var zeros = regexp.MustCompile(`([hm])0[ms](0s)?$`)
-
-// short returns a duration without its zero parts.
-func short(d time.Duration) string { return zeros.ReplaceAllString(d.String(), "$1") }
 
 // names returns the names of the first nodes, for messages.
 func names(nodes []*corev1.Node) string {
@@ -231,7 +227,7 @@ func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.No
 
 func newMaintenance(p *plugin) *cobra.Command {
 	var o *changing
-	var reason string
+	var reason, selector string
 	cmd := &cobra.Command{
 		Use:   "maintenance NODE... on|off",
 		Short: "Take nodes out of the load balancers, or put them back",
@@ -239,20 +235,22 @@ func newMaintenance(p *plugin) *cobra.Command {
 its agent answers 503. Taints are not changed. It sets the annotation
 ` + v1alpha1.MaintenanceAnnotation + ` on the nodes.`,
 		Example: `  kubectl nodegate maintenance worker-3 on --reason 'disk swap'
-  kubectl nodegate maintenance worker-3 off`,
-		Args: cobra.MinimumNArgs(2),
+  kubectl nodegate maintenance -l example.com/rack=7 off`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: p.onCluster(func(ctx context.Context, c *input.Cluster, args []string) error {
-			return o.flush(p, p.maintenance(ctx, c, o, args[:len(args)-1], args[len(args)-1], reason))
+			nodes := func() ([]*corev1.Node, error) { return selectNodes(ctx, c, args[:len(args)-1], selector) }
+			return o.flush(p, p.maintenance(ctx, c, o, nodes, args[len(args)-1], reason))
 		}),
 		ValidArgsFunction: p.complete(nodeList, "on", "off"),
 	}
 	o = newChanging(cmd, "maintenance changed")
+	cmd.Flags().StringVarP(&selector, "selector", "l", "", "The nodes with these labels, instead of names.")
 	cmd.Flags().StringVar(&reason, "reason", "kubectl nodegate maintenance", "The reason, which /health and \"why\" show.")
 	return cmd
 }
 
-func (p *plugin) maintenance(ctx context.Context, c *input.Cluster, o *changing, args []string, to,
-	reason string) error {
+func (p *plugin) maintenance(ctx context.Context, c *input.Cluster, o *changing,
+	selected func() ([]*corev1.Node, error), to, reason string) error {
 	var value any // null removes the annotation
 	what := "Puts %s back into the load balancers, as far as its checks pass."
 	switch to {
@@ -266,9 +264,12 @@ func (p *plugin) maintenance(ctx context.Context, c *input.Cluster, o *changing,
 	if reason == "" || reason == "false" {
 		return errors.New("--reason: must not be empty or \"false\", which mean no maintenance")
 	}
-	nodes, err := selectNodes(ctx, c, args, "")
-	if err != nil {
+	nodes, err := selected()
+	switch {
+	case err != nil:
 		return err
+	case len(nodes) == 0:
+		return errors.New("no node has the labels")
 	}
 	if err := p.ask(ctx, o, fmt.Sprintf(what, names(nodes))); err != nil {
 		return err

@@ -207,12 +207,15 @@ func (o *pauseOptions) announce(rules []v1alpha1.NodeReadinessRule, dependents [
 	if len(names) > 1 {
 		which = fmt.Sprintf("%d rules (%s)", len(names), strings.Join(names, ", "))
 	}
-	text := fmt.Sprintf("Pauses %s, about %d nodes: no other node is tainted; %d held nodes stay held, also when they "+
-		"are ready.", which, matched, held)
+	nodes := "about " + report.Plural(int(matched), "node", "nodes")
+	if len(names) > 1 {
+		nodes = "up to " + report.Plural(int(matched), "node", "nodes") // rules may select the same
+	}
+	text := fmt.Sprintf("Pauses %s, %s: no other node is tainted; %s held, also when ready.", which, nodes,
+		report.Plural(int(held), "held node stays", "held nodes stay"))
 	verb := "Frozen with them"
 	if o.resume {
-		text = fmt.Sprintf("Resumes %s, about %d nodes: up to %d that are exempt now can be held again.", which, matched,
-			exempt)
+		text = fmt.Sprintf("Resumes %s, %s: up to %d that are exempt now can be held again.", which, nodes, exempt)
 		verb = "Resumed with them"
 	}
 	if len(dependents) > 0 {
