@@ -214,6 +214,7 @@ func (m *Model) restRule(r *rule, v *View) {
 		}
 		m.restMarker(n, r, v)
 	}
+	m.lifted(r, v)
 	st := &r.Status
 	m.check("status", st.Nodes.Matched == matched && st.Nodes.Pending == 0,
 		"rule %s counts %d nodes, %d of them pending; it selects %d",
@@ -232,6 +233,18 @@ func (m *Model) restRule(r *rule, v *View) {
 		m.check("blamed", blamed, "rule %s is frozen (%s), and its status does not say so", name, v.frozen(r))
 	}
 	m.room(r, v)
+}
+
+// lifted: a rule in dry-run claims nothing, and no rule claims a node with the override Release, even if it is frozen.
+func (m *Model) lifted(r *rule, v *View) {
+	for n := range each[node](v.Nodes) {
+		selects := r.Spec.NodeSelector.matches(n.Metadata.Labels)
+		if v.Foreign || !r.Spec.DryRun && !(selects && n.override() == "Release") {
+			continue
+		}
+		m.check("lifted", n.claim(r.Metadata.UID) == "", "rule %s claims node %s, which it must release", r.Metadata.Name,
+			n.Metadata.Name)
+	}
 }
 
 // restMarker: a bootstrap-only rule that holds has completed.

@@ -131,9 +131,6 @@ var mutants = []mutant{
 		`Status: to.status, Reason: to.reason[map[bool]int{true: 1}[MUTANT]:],`, "published"},
 	{"published conditions are not written", `	if len(p.changes) == 0 || r.Fleet`,
 		`	if MUTANT || len(p.changes) == 0 || r.Fleet`, "published"},
-	{"a published condition stays False while its rule is suspended",
-		`		if c != nil && c.Status == corev1.ConditionFalse && !p.updated(was) {`,
-		`		if !MUTANT && c != nil && c.Status == corev1.ConditionFalse && !p.updated(was) {`, "published"},
 	{"frozen rules change their published conditions", `	case d.Rule.Inert():
 	case was != ""`, `	case d.Rule.Inert() && !MUTANT:
 	case was != ""`, "published"},
@@ -205,13 +202,6 @@ var mutants = []mutant{
 			if MUTANT {
 				ended = append(ended, rule)
 			}`, "spares"},
-	{"nodes in service are not guarded without a taint of the node controller",
-		`!in.State.Released && !EvictsPods(in.Node) {`, `(MUTANT || !in.State.Released) && !EvictsPods(in.Node) {`, "denies"},
-	{"the guard waits for unreadySeconds", `		if released || in.Verdict.Ready ||`,
-		`		if MUTANT && in.Now.Before(in.Verdict.Since.Add(in.Rule.Spec.UnreadyWindow())) {
-			return Hold{}
-		}
-		if released || in.Verdict.Ready ||`, "denies|spares"},
 	{"guards have no end", `	case released || !in.Now.Before(hold.Until): //`,
 		`	case released || !MUTANT && !in.Now.Before(hold.Until): //`, "evicted"},
 	{"where a guard has ended, no pod is evicted", `				ended = append(ended, rule)
@@ -219,6 +209,141 @@ var mutants = []mutant{
 					ended = append(ended, rule)
 				}
 `, "evicted"},
+	{"conditions that were not reported hold", `Cause: CauseMissing}
+`, `Cause: CauseMissing}
+	if MUTANT {
+		j.Satisfied = true
+		return j
+	}
+`, "taints|opened|closed|marker|completes"},
+	{"conditions of any status hold", `	j.Satisfied = j.Status == c.RequiredStatus
+	if j.Heartbeat`, `	j.Satisfied = MUTANT || j.Status == c.RequiredStatus
+	if j.Heartbeat`, "taints|opened|marker|completes"},
+	{"defaultStatus does not count", `	if c.DefaultStatus != "" {`, `	if c.DefaultStatus != "" && !MUTANT {`,
+		"taints|closed|status"},
+	{"with allOf, one piece of evidence is enough", `	ready := t.bad.n == 0
+`, `	ready := t.bad.n == 0 || MUTANT && t.good.n > 0
+`, "taints|opened|marker|completes"},
+	{"with anyOf, all evidence is needed", `	if anyOf {
+		ready =`, `	if anyOf && !MUTANT {
+		ready =`, "taints|closed|status"},
+	{"pods that are terminating count", `	case !pod.DeletionTimestamp.IsZero():
+		return podTerminating`, `	case !pod.DeletionTimestamp.IsZero() && !MUTANT:
+		return podTerminating`, "taints|opened|marker|completes"},
+	{"minReady is 1", `	want := minReady(p)
+	out`, `	want := minReady(p)
+	if MUTANT {
+		want = 1
+	}
+	out`, "taints|opened|marker|completes"},
+	{"conditions do not grow old", `	if maxAge > 0 {
+		var expires`, `	if maxAge > 0 && !MUTANT {
+		var expires`, "taints|opened|marker|completes|status"},
+	{"what was reported before the boot counts", `	if j.Heartbeat.Before(notBefore) {`,
+		`	if j.Heartbeat.Before(notBefore) && !MUTANT {`, "taints|opened|booting|marker|completes"},
+	{"minimumHoldSeconds are nothing", `	if n.State.Released || n.Rule.Spec.MinimumHold() <= 0 {`,
+		`	if MUTANT || n.State.Released || n.Rule.Spec.MinimumHold() <= 0 {`, "windows"},
+	{"windows start when a process first sees the evidence",
+		`	v.Since = decides.since(anyOf == ready, v.Observed.Since)`,
+		`	if v.Since = decides.since(anyOf == ready, v.Observed.Since); MUTANT {
+		v.Since = v.Observed.Since
+	}`, "taints|room|first|status|marker"},
+	{"patches are written over the taints of others", `		{Op: "test", Path: "/spec/taints", Value: tested(node.Spec.Taints)},
+	}`, `	}
+	if !MUTANT {
+		ops = append(ops, operation{Op: "test", Path: "/spec/taints", Value: tested(node.Spec.Taints)})
+	}`, "ours|left|stands|taints"},
+	{"releases are not remembered", `	if remember && n.rec.Released.IsZero() && (`,
+		`	if !MUTANT && remember && n.rec.Released.IsZero() && (`, "limit|windows|spared|taints|announced|quiescence"},
+	{"taints of others are not adopted", `	return d.Was.Matches && d.Rule.Mode == ruleset.Enforced && d.Rule.Taint`,
+		`	return !MUTANT && d.Was.Matches && d.Rule.Mode == ruleset.Enforced && d.Rule.Taint`, "taints"},
+	{"taints of others are removed", `		if len(claims) == 0 && has(p.managed, &t) {`,
+		`		if len(claims) == 0 && (MUTANT || has(p.managed, &t)) {`, "ours"},
+	{"nodes that match no longer stay held", `	case !in.State.Matches: // a completion marker`,
+		`	case !in.State.Matches && !MUTANT: // a completion marker`, "left|taints|closed|status"},
+	{"a shared taint goes with the first rule that gives it up", `		if len(claims) == 0 && has(p.managed, &t) {`,
+		`		if (len(claims) == 0 || MUTANT && slices.ContainsFunc(p.before, func(c *claim) bool {
+			return c.taint.MatchTaint(&t) && !c.d.Claim
+		})) && has(p.managed, &t) {`, "stands|taints"},
+	{"an edited key leaves the old taint", `	if n.rec.Taint == "" || n.adds() { //`,
+		`	if n.rec.Taint == "" || n.adds() && !MUTANT { //`, "taints|left|stands"},
+	{"rules in dry-run act", `	case in.Rule.Mode == ruleset.DryRun:
+		return dryRun(in, d)`, `	case in.Rule.Mode == ruleset.DryRun && !MUTANT:
+		return dryRun(in, d)`, "closed|taints|left|status"},
+	{"frozen rules claim", `	case in.Rule.Inert():
+		return frozen(in, d)`, `	case in.Rule.Mode == ruleset.Suspended || !MUTANT && in.Rule.Inert():
+		return frozen(in, d)`, "frozen"},
+	{"suspend goes before dry-run", `	case obj.Spec.DryRun:
+		return DryRun`, `	case obj.Spec.DryRun && (!MUTANT || !obj.Spec.Suspend):
+		return DryRun`, "lifted|taints|left|frozen|status"},
+	{"a frozen rule in dry-run keeps its taints", `	case in.Rule.Spec.DryRun && !in.Rule.Spared():`,
+		`	case in.Rule.Spec.DryRun && !in.Rule.Spared() && !MUTANT:`, "lifted"},
+	{"the override Release does nothing under a frozen rule",
+		`	case in.Override.Action == OverrideRelease && !in.Rule.Spared():`,
+		`	case in.Override.Action == OverrideRelease && !in.Rule.Spared() && !MUTANT:`, "lifted"},
+	{"rules that are being deleted stay in force", `	case !obj.DeletionTimestamp.IsZero():
+		return Deleting`, `	case !obj.DeletionTimestamp.IsZero() && !MUTANT:
+		return Deleting`, "gone|left|closed|quiescence|taints"},
+	{"deleted rules keep their finalizer", `	if err := r.patchFinalizers(ctx, rule, controllerutil.RemoveFinalizer); err`,
+		`	if MUTANT {
+		return reconcile.Result{}, nil
+	}
+	if err := r.patchFinalizers(ctx, rule, controllerutil.RemoveFinalizer); err`, "gone"},
+	{"the override Release does nothing", `	case n.Override.Action == OverrideRelease:
+		n.recheck`, `	case n.Override.Action == OverrideRelease && !MUTANT:
+		n.recheck`, "taints|closed"},
+	{"the override Hold does nothing", `	case n.Override.Action == OverrideHold && (`,
+		`	case !MUTANT && n.Override.Action == OverrideHold && (`, "taints"},
+	{"nodes that existed before a rule are new to it", `s.Completed || s.Existing && !s.Claimed`,
+		`s.Completed || !MUTANT && s.Existing && !s.Claimed`, "limit|spared|windows"},
+	{"percentages are rounded down", `FromIntOrPercent(r.Spec.MaxUnavailable, released, true)`,
+		`FromIntOrPercent(r.Spec.MaxUnavailable, released, !MUTANT)`, "room"},
+	{"new nodes wait for the limit", `	m := held(ReasonMinimumHold)
+	m.timed = true`, `	m := held(ReasonMinimumHold)
+	m.timed, m.limited = true, MUTANT && n.Rule.Limited()`, "taints|status|opened"},
+	{"new nodes are not held", `	case !n.State.Released:
+		return n.keep()`, `	case !n.State.Released && MUTANT:
+		return n.idle(ReasonTimedOut)
+	case !n.State.Released:
+		return n.keep()`, "taints|status"},
+	{"nodes that are ready are not released", `	case n.holds():
+		return ready(ReasonEvidenceHolds)`, `	case n.holds() && !MUTANT:
+		return ready(ReasonEvidenceHolds)`, "taints|marker"},
+	{"existingNodes None is All", `		return known && !busy
+	}
+	return false`, `		return known && !busy
+	}
+	return MUTANT`, "spared"},
+	{"existingNodes All exempts", `	case v1alpha1.ExistingNodesAll:
+		return true`, `	case v1alpha1.ExistingNodesAll:
+		return !MUTANT`, "taints|room|status"},
+	{"existingNodes Idle holds busy nodes", `		return known && !busy`, `		return MUTANT || known && !busy`, "spared"},
+	{"existingNodes applies to nodes that are younger than the rule",
+		`	return node.CreationTimestamp.Time.Before(r.InForceSince)`,
+		`	return MUTANT || node.CreationTimestamp.Time.Before(r.InForceSince)`, "taints|status|limit|windows"},
+	{"action Keep releases", `	if n.Rule.Spec.Timeout.Releases() {
+		n.rec.Passed`, `	if MUTANT || n.Rule.Spec.Timeout.Releases() {
+		n.rec.Passed`, "taints|opened|replaces"},
+	{"action Release keeps", `	if n.Rule.Spec.Timeout.Releases() {
+		n.rec.Passed`, `	if n.Rule.Spec.Timeout.Releases() && !MUTANT {
+		n.rec.Passed`, "taints"},
+	{"appearSeconds apply to evidence that appeared", `	appear := n.Verdict.NeverAppeared &&`,
+		`	appear := (MUTANT || n.Verdict.NeverAppeared) &&`, "opened|taints|replaces"},
+	{"completed nodes get no marker", `	if remember && completes {`, `	if !MUTANT && remember && completes {`, "marker"},
+	{"completed nodes are held again", `	case bootstrapOnly && n.d.Marked:`, `	case !MUTANT && bootstrapOnly && n.d.Marked:`,
+		"taints"},
+	{"a rule of the same name does not take over markers", `heir := heirOf(value, set); heir != nil {
+			s`, `heir := heirOf(value, set); heir != nil && !MUTANT {
+			s`, "keeps"},
+	{"markers of deleted rules stay", `|| !now.Before(until) {`, `|| !MUTANT && !now.Before(until) {`, "left"},
+	{"reboots are not seen", `	if boot == "" || s.Record.BootID == "" ||`, `	if MUTANT || boot == "" || s.Record.BootID == "" ||`,
+		"taints|opened|booting|status"},
+	{"completed nodes are not re-armed", `	n.d.Marked, n.d.Rearmed = false, true`,
+		`	n.d.Marked, n.d.Rearmed = MUTANT && n.d.Marked, true`, "taints|marker"},
+	{"the webhook taints for rules with nodeAdmission None", `rule.Spec.NodeAdmission == v1alpha1.NodeAdmissionNone ||
+`, `!MUTANT && rule.Spec.NodeAdmission == v1alpha1.NodeAdmissionNone ||
+`, "admits"},
+	{"records of deleted rules stay on nodes", `		if !gone || s.awaits(`, `		if MUTANT || !gone || s.awaits(`, "left"},
 	{"timeouts do not act", `	n.d.Overdue = appear || due(n.Rule.Spec.Timeout.After())`,
 		`	n.d.Overdue = !MUTANT && (appear || due(n.Rule.Spec.Timeout.After()))`, "taints|replaces"},
 	{"readySeconds are nothing", `	from := n.Verdict.Since.Add(n.Rule.Spec.ReadyWindow())

@@ -41,7 +41,7 @@ type place struct {
 }
 
 // TestMutants looks whether each mutant still has its text. With -play it plays stories with each until one fails, and
-// with all of them it writes the table of the README.
+// with all of them it writes the report.
 func TestMutants(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
@@ -57,9 +57,9 @@ func TestMutants(t *testing.T) {
 	if !*play || t.Failed() {
 		return
 	}
-	table, wanted := strings.Builder{}, regexp.MustCompile(*only)
+	program, stories, wanted := "", map[string]string{}, regexp.MustCompile(*only)
 	for _, batch := range batches(places, wanted) {
-		program := compile(t, root, sources, places, batch)
+		program = compile(t, root, sources, places, batch)
 		for _, i := range batch {
 			m := &mutants[i]
 			found, story, err := find(t, root, program, i, sources[places[i].file], places[i])
@@ -68,13 +68,12 @@ func TestMutants(t *testing.T) {
 				t.Errorf("%s: want %s to fail, got %q (%s, %v)", m.name, m.predicate, found, story, err)
 				continue
 			}
-			row := fmt.Sprintf("| %s | %s | `%s` |\n", m.name, story, predicate)
-			t.Logf("%s%s", row, why)
-			table.WriteString(row)
+			stories[m.name] = story
+			t.Logf("%s: %s, %s:%s", m.name, story, predicate, why)
 		}
 	}
 	if *only == "" && !t.Failed() {
-		writeTable(t, table.String())
+		writeReport(t, stories, decisions(t, program))
 	}
 }
 
@@ -136,23 +135,6 @@ func batches(places []place, wanted *regexp.Regexp) [][]int {
 		out[at] = append(out[at], i)
 	}
 	return out
-}
-
-// writeTable replaces the table at the end of the README.
-func writeTable(t *testing.T, rows string) {
-	t.Helper()
-	const file, head = "../README.md", "| Mutant | Story, or seed | Predicate |\n|---|---|---|\n"
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, _, found := strings.Cut(string(raw), head)
-	if !found {
-		t.Fatalf("%s has no table", file)
-	}
-	if err := os.WriteFile(file, []byte(text+head+rows), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // compile builds the simulation with the mutants of a batch.

@@ -15,7 +15,7 @@ import (
 )
 
 // Pages are the pages of docs that the table covers.
-var Pages = []string{"eviction-guard", "published-conditions", "replacement"}
+var Pages = []string{"admission", "concepts", "eviction-guard", "published-conditions", "replacement"}
 
 // Nothing are the words why a text promises nothing of the operator.
 var Nothing = map[string]string{
@@ -108,6 +108,33 @@ func (r *Row) Fault() string {
 		return `no mutant deletes it: add a line "mutant: ", or "why: " that says why there is none`
 	}
 	return ""
+}
+
+// Kind says what holds a row.
+type Kind string
+
+// The kinds of rows.
+const (
+	ByMutant    Kind = "a predicate, and a mutant deletes it"
+	ByPredicate Kind = "a predicate"
+	ByTest      Kind = "a test"
+	Open        Kind = "nothing yet"
+	None        Kind = "no promise"
+)
+
+// Kind says what holds the row.
+func (r *Row) Kind() Kind {
+	switch {
+	case r.Without != "":
+		return None
+	case len(r.Predicates) > 0 && len(r.Mutants) > 0:
+		return ByMutant
+	case len(r.Predicates) > 0:
+		return ByPredicate
+	case len(r.Tests) > 0:
+		return ByTest
+	}
+	return Open
 }
 
 // Texts splits a page into sentences, items of lists and rows of tables, without their markup. Headings, blocks of code

@@ -87,7 +87,7 @@ reason: %s
 // TestRows looks whether the predicates, mutants and tests of each row exist, and counts.
 func TestRows(t *testing.T) {
 	known := mutants(t)
-	kinds := map[string]int{}
+	kinds := map[Kind]int{}
 	for _, page := range Pages {
 		for _, row := range rows(t, page) {
 			fail := func(format string, args ...any) {
@@ -112,24 +112,10 @@ func TestRows(t *testing.T) {
 					fail("%s: %s", why, name)
 				}
 			}
-			kinds[kind(&row)]++
+			kinds[row.Kind()]++
 		}
 	}
 	t.Logf("%v", kinds)
-}
-
-func kind(r *Row) string {
-	switch {
-	case r.Without != "":
-		return "without a promise"
-	case len(r.Predicates) > 0 && len(r.Mutants) > 0:
-		return "predicate and mutant"
-	case len(r.Predicates) > 0:
-		return "predicate"
-	case len(r.Tests) > 0:
-		return "test"
-	}
-	return "open"
 }
 
 func rows(t *testing.T, page string) []Row {
