@@ -248,7 +248,8 @@ var mutants = []mutant{
 		`	if v.Since = decides.since(anyOf == ready, v.Observed.Since); MUTANT {
 		v.Since = v.Observed.Since
 	}`, "taints|room|first|status|marker"},
-	{"patches are written over the taints of others", `		{Op: "test", Path: "/spec/taints", Value: tested(node.Spec.Taints)},
+	{"patches are written over the taints of others",
+		`		{Op: "test", Path: "/spec/taints", Value: tested(node.Spec.Taints)},
 	}`, `	}
 	if !MUTANT {
 		ops = append(ops, operation{Op: "test", Path: "/spec/taints", Value: tested(node.Spec.Taints)})
@@ -330,14 +331,14 @@ var mutants = []mutant{
 	{"appearSeconds apply to evidence that appeared", `	appear := n.Verdict.NeverAppeared &&`,
 		`	appear := (MUTANT || n.Verdict.NeverAppeared) &&`, "opened|taints|replaces"},
 	{"completed nodes get no marker", `	if remember && completes {`, `	if !MUTANT && remember && completes {`, "marker"},
-	{"completed nodes are held again", `	case bootstrapOnly && n.d.Marked:`, `	case !MUTANT && bootstrapOnly && n.d.Marked:`,
-		"taints"},
+	{"completed nodes are held again", `	case bootstrapOnly && n.d.Marked:`,
+		`	case !MUTANT && bootstrapOnly && n.d.Marked:`, "taints"},
 	{"a rule of the same name does not take over markers", `heir := heirOf(value, set); heir != nil {
 			s`, `heir := heirOf(value, set); heir != nil && !MUTANT {
 			s`, "keeps"},
 	{"markers of deleted rules stay", `|| !now.Before(until) {`, `|| !MUTANT && !now.Before(until) {`, "left"},
-	{"reboots are not seen", `	if boot == "" || s.Record.BootID == "" ||`, `	if MUTANT || boot == "" || s.Record.BootID == "" ||`,
-		"taints|opened|booting|status"},
+	{"reboots are not seen", `	if boot == "" || s.Record.BootID == "" ||`,
+		`	if MUTANT || boot == "" || s.Record.BootID == "" ||`, "taints|opened|booting|status"},
 	{"completed nodes are not re-armed", `	n.d.Marked, n.d.Rearmed = false, true`,
 		`	n.d.Marked, n.d.Rearmed = MUTANT && n.d.Marked, true`, "taints|marker"},
 	{"the webhook taints for rules with nodeAdmission None", `rule.Spec.NodeAdmission == v1alpha1.NodeAdmissionNone ||

@@ -72,8 +72,8 @@ func writeReport(t *testing.T, stories, counts map[string]string) {
 		}
 	}
 	head := fmt.Sprintf("# What holds the promises of the documentation\n\n`make simulate-mutants` writes this page from "+
-		"[`promises`](promises). Decisions\nare those of a predicate in 1000 stories. A seed is the first story that finds a "+
-		"mutant.\nBoth hold for one commit only: a change of the generator moves all seeds.\n\n"+
+		"[`promises`](promises). Decisions\nare those of a predicate in 1000 stories. A seed is the first story "+
+		"that finds a mutant.\nBoth hold for one commit only: a change of the generator moves all seeds.\n\n"+
 		"| Promises | |\n|---|---|\n| held by a predicate, and a mutant deletes them | %d |\n"+
 		"| held by a predicate | %d |\n| held by a test | %d |\n| open | %d |\n\n%d texts promise nothing.\n",
 		kinds[promises.ByMutant], kinds[promises.ByPredicate], kinds[promises.ByTest], kinds[promises.Open],

@@ -59,29 +59,35 @@ func TestPages(t *testing.T) {
 	for _, page := range Pages {
 		for _, text := range texts[page] {
 			if quoted[text] == nil {
-				t.Errorf(missing, page, text, page, Shortest(all, text), Shortest(all, text))
+				t.Errorf("docs/%s.md: no row of test/simulation/promises/%s.txt quotes this text; %q are enough words:\n    %s",
+					page, page, Shortest(all, text), text)
 				quoted[text] = &Row{}
 			}
 		}
 	}
+	if t.Failed() {
+		t.Log(help)
+	}
 }
 
-const missing = `docs/%s.md has a text that no row quotes:
-    %s
-Add a row to test/simulation/promises/%s.txt. If the operator must do something for it:
+const help = `A text of the documentation needs a row. If the operator must do something for it:
 
-promise: %s
+promise: The first words of the text
 predicate: the one in test/simulation/model that fails if the operator does not do it
 mutant: the one in test/simulation/mutants/list_test.go that takes it out of the operator
 
-or, with a test (several lines of each word are fine; so is one more line "promise: " in a row that says the same):
+or, with a test:
 
-test: internal/gate.TestName/name of the case
-why: why this is not tested by the simulation
+promise: The first words of the text
+test: internal/gate.TestName/the beginning of the name of a case
+why: why the simulation does not test this
 
-Otherwise, with one of the words advice, example, introduction, link, others and reason, which promises.go explains:
+A row may have several lines of each word; so if a row says the same already, add a line "promise: " to it.
+Otherwise add one line, with one of the words advice, example, introduction, link, others and reason:
 
-reason: %s
+reason: The first words of the text
+
+test/simulation/README.md says more.
 `
 
 // TestRows looks whether the predicates, mutants and tests of each row exist, and counts.
