@@ -128,9 +128,11 @@ func (r *Replica) addControllers(o *Options) {
 	r.Nodes = &node.Reconciler{
 		Client: env.Client, Live: env.Live, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,
 		PolicyClaim: nodeadmission.CountPolicyTaint, Escapes: r.Escapes, UnguardedRecords: o.UnguardedRecords,
+		KeyPrefixes:  o.RuleKeyPrefixes,
 		StateMetrics: o.NodeStateMetrics, StartupObjective: o.StartupObjective,
 		TransientTaintPrefixes: o.TransientTaintPrefixes,
 	}
+	r.Rules.Subscribe(r.Nodes.Observe)
 	r.NodeRules = &controller.RulesSource{Rules: r.Rules, Queue: &h.nodes, Nodes: env.Cache.WaitForCacheSync,
 		SetRules: r.Nodes.SetRules, Current: r.Fleet.Rules, After: env.After}
 	r.Nodes.Evidence = evidence.New(env.Informers, r.NodeRules)

@@ -33,6 +33,11 @@ func (s *Set) FreezeForbidden(prefixes []string, before *Set) *Set {
 	return NewSet(rules...)
 }
 
+// KeyAllowed reports whether rules may have a key on nodes.
+func KeyAllowed(prefixes []string, key string) bool {
+	return len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
+}
+
 func (r *Rule) forbidden(prefixes []string) *Problem {
 	type key struct{ field, value string }
 	keys := []key{{"spec.completionAnnotation", r.Spec.CompletionAnnotation}}
@@ -43,8 +48,7 @@ func (r *Rule) forbidden(prefixes []string) *Problem {
 		keys = append(keys, key{"spec.timeout.replace.annotation.key", t.Replace.Annotation.Key})
 	}
 	for _, k := range keys {
-		allowed := slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(k.value, p) })
-		if k.value != "" && !allowed {
+		if k.value != "" && !KeyAllowed(prefixes, k.value) {
 			return &Problem{Field: k.field, Reason: ReasonForbiddenKey, Message: fmt.Sprintf("the key %q is not allowed: the "+
 				"operator's flag --rule-key-prefixes allows keys that begin with %s", k.value, strings.Join(prefixes, ", "))}
 		}

@@ -18,12 +18,13 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// UnknownRules returns the rules that have annotations on a node and are not in the set: their UIDs, or their names
-// where a marker has the older form. The caller must check whether such a rule is deleted, because it may only be new.
-func UnknownRules(node *corev1.Node, set *ruleset.Set) []string {
+// UnknownRules returns the rules that have annotations on a node and are not in the set, or are not inert and have a
+// doubtful record there: their UIDs, or their names where a marker has the older form. The caller must ask the API
+// server about them: such a rule, or its taint, may only be new.
+func UnknownRules(node *corev1.Node, set *ruleset.Set, known Known) []string {
 	var out []string
 	for key := range node.Annotations {
-		if ref, ok := unknownRuleIn(key, set); ok && !slices.Contains(out, ref) {
+		if ref, ok := unknownRuleIn(node, key, set, known); ok && !slices.Contains(out, ref) {
 			out = append(out, ref)
 		}
 	}
@@ -31,10 +32,11 @@ func UnknownRules(node *corev1.Node, set *ruleset.Set) []string {
 	return out
 }
 
-func unknownRuleIn(key string, set *ruleset.Set) (ref string, ok bool) {
+func unknownRuleIn(node *corev1.Node, key string, set *ruleset.Set, known Known) (ref string, ok bool) {
 	ref, ok = strings.CutPrefix(key, v1alpha1.RecordAnnotationPrefix)
 	if ok {
-		return ref, set.Rule(types.UID(ref)) == nil
+		rule := set.Rule(types.UID(ref))
+		return ref, rule == nil || known != nil && !rule.Inert() && doubtful(node, key, known)
 	}
 	if ref, ok = strings.CutPrefix(key, v1alpha1.BootstrapAnnotationPrefix); ok {
 		return ref, set.Rule(types.UID(ref)) == nil && set.Named(ref) == nil
@@ -64,24 +66,34 @@ type Swept struct {
 // Missing reports whether an unknown rule is deleted, and since when this process knows that it is missing.
 type Missing func(ref string) (since time.Time, gone bool)
 
-// Known reports whether a rule of a UID has had a taint of this key and effect. If nil, records are believed.
-type Known func(uid string, taint *corev1.Taint) bool
+// Known reports whether a rule of a UID may have had a taint of this key and effect when admission decided about the
+// node. If nil, records are believed.
+type Known func(node *corev1.Node, uid string, taint *corev1.Taint) bool
 
-// Sweep removes what deleted rules left on a node. If a rule exists again under the same name, after a restore for
-// example, and is still bootstrap-only, the completion marker becomes that rule's. Otherwise the rule would hold the
-// whole fleet again.
+// doubtful reports whether a record may be from the creator of the node: it has the form in which admission writes
+// claims, and the taint is not known to be the rule's.
+func doubtful(node *corev1.Node, key string, known Known) bool {
+	r, _ := gate.ReadRecord(node.Annotations[key])
+	if !r.Admitted() {
+		return false
+	}
+	t, claims := r.Claim()
+	return claims && !known(node, strings.TrimPrefix(key, v1alpha1.RecordAnnotationPrefix), &t)
+}
+
+// Sweep removes what deleted rules left on a node, and doubtful records of the others. If a rule exists again under the
+// same name, after a restore for example, and is still bootstrap-only, the completion marker becomes that rule's.
+// Otherwise the rule would hold the whole fleet again.
 func Sweep(node *corev1.Node, set *ruleset.Set, missing Missing, known Known, now time.Time) Swept {
 	s := Swept{Node: node}
-	if len(UnknownRules(node, set)) == 0 {
-		return s
-	}
 	for _, key := range slices.Sorted(maps.Keys(node.Annotations)) {
-		ref, ok := unknownRuleIn(key, set)
+		ref, ok := unknownRuleIn(node, key, set, known)
 		if !ok {
 			continue
 		}
 		since, gone := missing(ref)
-		if !gone || s.awaits(key, node.Annotations[key], set, since.Add(MarkersStay), now) {
+		exists := set.Rule(types.UID(ref)) != nil
+		if !exists && !gone || s.awaits(key, node.Annotations[key], set, since.Add(MarkersStay), now) {
 			continue
 		}
 		if s.Node == node {
@@ -92,7 +104,7 @@ func Sweep(node *corev1.Node, set *ruleset.Set, missing Missing, known Known, no
 		delete(s.Node.Annotations, key)
 		value := node.Annotations[key]
 		if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) {
-			s.sweepClaim(ref, value, known)
+			s.sweepClaim(node, key, known)
 			s.sweepMark(key, value)
 			s.sweepPublished(key, value)
 		} else if heir := heirOf(value, set); heir != nil {
@@ -102,14 +114,13 @@ func Sweep(node *corev1.Node, set *ruleset.Set, missing Missing, known Known, no
 	return s
 }
 
-// sweepClaim notes the taint of a deleted rule's record. A kubelet may register its node with a taint and a record in
-// the form that admission writes, of a rule that never was.
-func (s *Swept) sweepClaim(uid, value string, known Known) {
-	r, _ := gate.ReadRecord(value)
-	t, claims := r.Claim()
+// sweepClaim notes the taint of a record. A kubelet may register its node with a taint and a record in the form that
+// admission writes, of a rule that never was, or that never had this taint.
+func (s *Swept) sweepClaim(node *corev1.Node, key string, known Known) {
+	t, claims := gate.ClaimIn(node.Annotations[key])
 	switch {
 	case !claims:
-	case known != nil && r.Admitted() && !known(uid, &t):
+	case known != nil && doubtful(node, key, known):
 		s.Doubtful = append(s.Doubtful, t)
 	default:
 		s.Claims = append(s.Claims, t)

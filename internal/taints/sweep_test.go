@@ -49,6 +49,10 @@ func TestSweep(t *testing.T) {
 			held().Annotation(goneKey, goneAdmitted), Rules(Rule()),
 			Then(1, "gone", is, Gone{"u-gone"}, Tainted(append(crowded(0, 3), goneTaint)), mine()),
 		),
+		"a kubelet brings a taint, and a record of a rule that never had it": On(
+			bystander().Taint("example.com/gone", "x", NoSchedule).Annotation(RecordKey, goneAdmitted), Rules(Rule()),
+			Then(1, "seen", is, Tainted(append(crowded(0, 3), goneTaint)), mine()),
+		),
 		"a rule is deleted that this process has known, with a claim by admission": On(
 			held().Annotation(goneKey, `{"rule":"gone","taint":"example.com/gone=x:NoSchedule"}`),
 			Rules(Rule(), RuleOf("gone", "none", "example.com/gone").Taint("example.com/gone", "x", NoSchedule)),
@@ -127,10 +131,10 @@ func TestUnknownRules(t *testing.T) {
 	node := Fresh().Annotation(RecordKey, "").Annotation(MarkerKey, "").Annotation(OldMarker, "").
 		Annotation(goneKey, "").Annotation(goneMarker, "").Annotation("readiness.k8s.io/bootstrap-completed-old", "").
 		Annotation("readiness.node.x-k8s.io/override", "Hold").Annotation("example.com/rule-u-else", "")
-	if diff := cmp.Diff([]string{"old", "u-gone"}, taints.UnknownRules(node.Obj(), set)); diff != "" {
+	if diff := cmp.Diff([]string{"old", "u-gone"}, taints.UnknownRules(node.Obj(), set, nil)); diff != "" {
 		t.Errorf("unknown rules (-want +got):\n%s", diff)
 	}
-	if got := taints.UnknownRules(Fresh().Obj(), set); got != nil {
+	if got := taints.UnknownRules(Fresh().Obj(), set, nil); got != nil {
 		t.Errorf("unknown rules on a node without annotations: %v", got)
 	}
 }

@@ -170,14 +170,16 @@ func (w *World) Set(now time.Time) *ruleset.Set {
 func (w *World) Decide(node *corev1.Node, now time.Time) (taints.Swept, []gate.Decision) {
 	w.t.Helper()
 	set := w.Set(now)
-	swept := taints.Sweep(node, set, func(ref string) (time.Time, bool) {
-		return Start, slices.Contains(w.Gone, ref)
-	}, func(uid string, taint *corev1.Taint) bool { return w.known[uid+taint.Key+string(taint.Effect)] }, now)
 	for _, r := range set.All() {
 		if r.Taint != nil {
 			w.known[string(r.UID)+r.Taint.Key+string(r.Taint.Effect)] = true
 		}
 	}
+	swept := taints.Sweep(node, set, func(ref string) (time.Time, bool) {
+		return Start, slices.Contains(w.Gone, ref)
+	}, func(_ *corev1.Node, uid string, taint *corev1.Taint) bool {
+		return w.known[uid+taint.Key+string(taint.Effect)]
+	}, now)
 	override, _ := gate.OverrideOf(node, now)
 	out := gate.DecideNode(&gate.NodeInput{
 		Node: node, Swept: swept.Node, Rules: set, Evidence: &readiness.Evidence{}, Override: override, Now: now,

@@ -82,7 +82,7 @@ func (r *Reconciler) announce(ctx context.Context, p *pass, written *corev1.Node
 	}
 }
 
-// reportLeft reports the taints that stay although a record said that they were a deleted rule's.
+// reportLeft reports the taints that stay although a record said that they were a rule's.
 func (r *Reconciler) reportLeft(ctx context.Context, p *pass, written *corev1.Node) {
 	var names []string
 	for i := range p.left {
@@ -93,9 +93,9 @@ func (r *Reconciler) reportLeft(ctx context.Context, p *pass, written *corev1.No
 	if len(names) == 0 {
 		return
 	}
-	log.FromContext(ctx).Info("Did not remove taints that only the record of a deleted rule names", "taints", names)
+	log.FromContext(ctx).Info("Did not remove taints that only a doubtful record names", "taints", names)
 	r.eventf(written, nil, corev1.EventTypeWarning, reasonTaintLeft, actionRemoveTaint, "The operator does not remove "+
-		"taints that only the record of a deleted rule names, because another account may have written the record. "+
+		"taints that only a record names which another account may have written. "+
 		"To remove them: kubectl taint node %s %s-", written.Name, strings.Join(names, "- "))
 }
 

@@ -29,44 +29,60 @@ type deletedRules struct {
 	dead map[string]time.Time // when it was first missed
 
 	observed sync.Mutex
-	last     *ruleset.Set
-	taints   map[string][]ruleset.TaintID // of the rules that this process has known, by UID
+	taints   map[string]*history // of the rules that this process has known, by UID
 }
 
-// observe remembers which taints the rules have.
-func (s *deletedRules) observe(set *ruleset.Set) {
+// history is what this process knows of the taints of a rule.
+type history struct {
+	taints []ruleset.TaintID
+	// since is when the process knew the rule first. Before that, it may have had another taint. Zero: it had not.
+	since time.Time
+}
+
+// Observe remembers which taints rules have or had. It must see each set that a webhook of this process may decide by,
+// also before this replica leads.
+func (r *Reconciler) Observe(set *ruleset.Set) {
+	s, now := &r.deleted, r.Clock.Now()
 	s.observed.Lock()
 	defer s.observed.Unlock()
-	if set == s.last {
-		return
-	}
-	if s.last = set; s.taints == nil || len(s.taints) > maxGone {
-		s.taints = map[string][]ruleset.TaintID{}
+	if len(s.taints) > maxGone {
+		s.taints = nil
 	}
 	for _, rule := range set.All() {
-		if rule.Taint == nil {
-			continue
-		}
-		uid, id := string(rule.UID), ruleset.TaintIDOf(*rule.Taint)
-		if !slices.Contains(s.taints[uid], id) {
-			s.taints[uid] = append(s.taints[uid], id)
-		}
+		s.note(string(rule.UID), rule.Generation, rule.Taint, now)
 	}
 }
 
-// known implements taints.Known.
-func (s *deletedRules) known(uid string, taint *corev1.Taint) bool {
+// note remembers the taint of a rule. The caller holds s.observed.
+func (s *deletedRules) note(uid string, generation int64, taint *corev1.Taint, now time.Time) {
+	if s.taints == nil {
+		s.taints = map[string]*history{}
+	}
+	h := s.taints[uid]
+	if h == nil {
+		h = &history{}
+		if s.taints[uid] = h; generation > 1 {
+			h.since = now
+		}
+	}
+	if taint != nil && !slices.Contains(h.taints, ruleset.TaintIDOf(*taint)) {
+		h.taints = append(h.taints, ruleset.TaintIDOf(*taint))
+	}
+}
+
+// known reports whether a rule may have had a taint when a node was created, or since.
+func (s *deletedRules) known(node *corev1.Node, uid string, taint *corev1.Taint) bool {
 	s.observed.Lock()
 	defer s.observed.Unlock()
-	return slices.Contains(s.taints[uid], ruleset.TaintIDOf(*taint))
+	h := s.taints[uid]
+	return h != nil && (node.CreationTimestamp.Time.Before(h.since.Add(ruleset.MaxClockSkew)) ||
+		slices.Contains(h.taints, ruleset.TaintIDOf(*taint)))
 }
 
-// among asks the API server about the rules with the given UIDs or names, except those that it knows to be deleted.
+// among asks the API server about the rules with the given UIDs or names, except those that it knows to be deleted. It
+// observes the taints of all rules then: a webhook, or the admission policy, may know a rule's new taint earlier.
 func (s *deletedRules) among(ctx context.Context, live client.Reader, refs []string, now time.Time) (taints.Missing,
 	error) {
-	if len(refs) == 0 {
-		return func(string) (time.Time, bool) { return time.Time{}, false }, nil
-	}
 	dead := make(map[string]time.Time, len(refs))
 	s.mu.Lock() // held over the list: a sweep over a fleet asks once
 	defer s.mu.Unlock()
@@ -89,7 +105,7 @@ func (s *deletedRules) among(ctx context.Context, live client.Reader, refs []str
 	}, nil
 }
 
-// ask lists the rules, and stores which of the given ones are missing.
+// ask lists the rules, and stores which of the given ones are missing, and the taints of the others.
 func (s *deletedRules) ask(ctx context.Context, live client.Reader, refs []string, now time.Time) error {
 	rules := &v1alpha1.NodeReadinessRuleList{}
 	if err := live.List(ctx, rules); err != nil {
@@ -103,7 +119,14 @@ func (s *deletedRules) ask(ctx context.Context, live client.Reader, refs []strin
 			s.dead[ref] = now
 		}
 	}
+	s.observed.Lock()
+	defer s.observed.Unlock()
 	for i := range rules.Items {
+		var taint *corev1.Taint
+		if t := rules.Items[i].Spec.Taint; t != nil {
+			taint = new(t.Core())
+		}
+		s.note(string(rules.Items[i].UID), rules.Items[i].Generation, taint, now)
 		delete(s.dead, string(rules.Items[i].UID))
 		delete(s.dead, rules.Items[i].Name) // a name, unlike a UID, can come back
 	}

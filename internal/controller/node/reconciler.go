@@ -61,6 +61,8 @@ type Reconciler struct {
 	// UnguardedRecords says that no admission policy protects the operator's records. Then the record of a deleted rule
 	// does not prove that the taint is the operator's: the taint stays, and is reported.
 	UnguardedRecords bool
+	// KeyPrefixes are the prefixes of the keys that rules may have for taints. If empty, all are allowed.
+	KeyPrefixes []string
 	// TransientTaintPrefixes are the prefixes of taints that are removed while a node starts. They do not decide which
 	// DaemonSets belong on the node.
 	TransientTaintPrefixes []string
@@ -83,7 +85,7 @@ type pass struct {
 	look      fleet.Look
 	now       time.Time
 	swept     taints.Swept
-	left      []corev1.Taint // of deleted rules, by records that another client may have written
+	left      []corev1.Taint // by records that another client may have written
 	decisions []gate.Decision
 	verdicts  []readiness.Verdict // of the decisions, in their order
 	reserved  []*ruleset.Rule
@@ -111,12 +113,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	look := r.Fleet.Look(node)
 	p := &pass{node: node, set: look.Rules, look: look, now: r.Clock.Now()}
-	missing, err := r.deleted.among(ctx, r.Live, taints.UnknownRules(node, p.set), p.now)
-	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("looking up rules with records on node %q: %w", node.Name, err)
+	p.swept.Node = node
+	if unknown := taints.UnknownRules(node, p.set, r.known); len(unknown) > 0 {
+		missing, err := r.deleted.among(ctx, r.Live, unknown, p.now)
+		if err != nil {
+			return reconcile.Result{}, fmt.Errorf("looking up rules with records on node %q: %w", node.Name, err)
+		}
+		p.swept = taints.Sweep(node, p.set, missing, r.known, p.now)
 	}
-	r.deleted.observe(p.set)
-	p.swept = taints.Sweep(node, p.set, missing, r.deleted.known, p.now)
 	p.left = p.swept.Doubtful
 	if r.UnguardedRecords {
 		p.left, p.swept.Claims = append(p.left, p.swept.Claims...), nil
@@ -129,6 +133,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return r.finish(ctx, p, node, outcome)
 	}
 	return r.write(ctx, p, outcome)
+}
+
+// known implements taints.Known. The operator claims no taint with a forbidden key, but the admission policy does: it
+// does not know the flag, and also records a taint that the node has from another client.
+func (r *Reconciler) known(node *corev1.Node, uid string, taint *corev1.Taint) bool {
+	return ruleset.KeyAllowed(r.KeyPrefixes, taint.Key) && r.deleted.known(node, uid, taint)
 }
 
 // decide makes the decisions of all rules that concern the node, with one time for all.

@@ -72,6 +72,45 @@ var _ = Describe("A node under a rule", func() {
 		Expect(w.events()).To(ConsistOf(And(ContainSubstring("TaintLeft"), ContainSubstring("dedicated:NoSchedule-"))))
 	})
 
+	It("keeps a taint that its kubelet has registered with the record of a rule that never had it", func() {
+		rule := w.createRule(network())
+		w.createNode(build.MakeNode("a").Taint("dedicated", "", corev1.TaintEffectNoSchedule).
+			Condition(cni, corev1.ConditionTrue, w.clock.Now()).
+			Annotation(v1alpha1.RecordAnnotationPrefix+string(rule.UID), `{"rule":"x","taint":"dedicated=:NoSchedule"}`))
+		w.reconcile("a")
+		Expect(w.taintKeys("a")).To(Equal([]string{"dedicated"}))
+		Expect(w.events()).To(ContainElement(And(ContainSubstring("TaintLeft"), ContainSubstring("dedicated:NoSchedule-"))))
+	})
+
+	It("is held by a claim of admission that is newer than the cache of the rules", func() {
+		rule := w.createRule(network())
+		rule.Spec.Taint.Key = "readiness.k8s.io/new"
+		Expect(server.Client.Update(w.ctx, rule)).To(Succeed())
+		w.createNode(build.MakeNode("a").Taint("readiness.k8s.io/new", "", corev1.TaintEffectNoSchedule).
+			Annotation(v1alpha1.RecordAnnotationPrefix+string(rule.UID),
+				`{"rule":"x","taint":"readiness.k8s.io/new=:NoSchedule"}`))
+		w.reconcile("a")
+		Expect(w.events()).NotTo(ContainElement(ContainSubstring("TaintLeft")))
+	})
+
+	It("keeps a taint that the admission policy found and claimed for a rule with a forbidden key", func() {
+		rule := w.createRule(network())
+		w.createNode(build.MakeNode("a").Taint(taintKey, "", corev1.TaintEffectNoSchedule).
+			Annotation(v1alpha1.RecordAnnotationPrefix+string(rule.UID), `{"rule":"x","taint":"`+taintKey+`=:NoSchedule"}`))
+		w.KeyPrefixes = []string{"example.org/"}
+		forbidden := w.Fleet.Rules().FreezeForbidden(w.KeyPrefixes, ruleset.NewSet())
+		Expect(forbidden.Rule(rule.UID).Mode).To(Equal(ruleset.Frozen))
+		w.Fleet.SetRules(forbidden, nil, w.clock.Now())
+		w.reconcile("a")
+		Expect(w.node("a").Annotations).NotTo(BeEmpty(), "nothing is changed for a frozen rule")
+		rule.DeletionTimestamp = new(metav1.NewTime(w.clock.Now()))
+		w.Fleet.SetRules(ruleset.NewSet(ruleset.Compile(rule, nil, w.clock.Now())), nil, w.clock.Now())
+		w.reconcile("a")
+		Expect(w.node("a").Annotations).To(BeEmpty())
+		Expect(w.events()).To(ConsistOf(And(ContainSubstring("TaintLeft"), ContainSubstring(taintKey+":NoSchedule-"))))
+		Expect(w.taintKeys("a")).To(Equal([]string{taintKey}))
+	})
+
 	It("is tainted although its annotations are full", func() {
 		rule := w.createRule(network())
 		w.createNode(build.MakeNode("a").Annotation("example.com/filler",
