@@ -27,7 +27,9 @@ type Controller struct {
 	// Workers is the number of objects that are reconciled at the same time.
 	Workers int
 	// FirstRetry and LastRetry are the shortest and the longest delay before an object that failed is tried again.
+	// RateLimiter replaces them if it is not nil.
 	FirstRetry, LastRetry time.Duration
+	RateLimiter           workqueue.TypedRateLimiter[reconcile.Request]
 	// Sources enqueue objects.
 	Sources []source.Source
 }
@@ -35,6 +37,10 @@ type Controller struct {
 // AddTo adds the controller to a manager.
 func (c *Controller) AddTo(mgr ctrl.Manager) error {
 	logger := mgr.GetLogger().WithValues("controller", c.Name)
+	limiter := c.RateLimiter
+	if limiter == nil {
+		limiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](c.FirstRetry, c.LastRetry)
+	}
 	running, err := crcontroller.New(c.Name, mgr, crcontroller.Options{
 		Reconciler:              c.Reconciler,
 		MaxConcurrentReconciles: c.Workers,
@@ -44,7 +50,7 @@ func (c *Controller) AddTo(mgr ctrl.Manager) error {
 			}
 			return logger.WithValues(c.Object, req.Name)
 		},
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](c.FirstRetry, c.LastRetry),
+		RateLimiter: limiter,
 	})
 	if err != nil {
 		return fmt.Errorf("creating the controller %s: %w", c.Name, err)

@@ -130,7 +130,7 @@ func (r *Replica) addControllers(o *Options) {
 		PolicyClaim: nodeadmission.CountPolicyTaint, Escapes: r.Escapes, UnguardedRecords: o.UnguardedRecords,
 		KeyPrefixes:  o.RuleKeyPrefixes,
 		StateMetrics: o.NodeStateMetrics, StartupObjective: o.StartupObjective,
-		TransientTaintPrefixes: o.TransientTaintPrefixes,
+		TransientTaintPrefixes: o.TransientTaintPrefixes, Enqueue: h.nodes.Add,
 	}
 	r.Rules.Subscribe(r.Nodes.Observe)
 	r.NodeRules = &controller.RulesSource{Rules: r.Rules, Queue: &h.nodes, Nodes: env.Cache.WaitForCacheSync,

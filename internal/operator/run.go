@@ -226,7 +226,7 @@ func (r *Replica) addToManager(_ context.Context, mgr manager.Manager, o *Option
 func (r *Replica) controllers(c cache.Cache, o *Options) []controller.Controller {
 	const first, last = 20 * time.Millisecond, 15 * time.Second
 	out := []controller.Controller{
-		{Name: "node", Object: "node", Reconciler: r.Nodes, Workers: o.NodeWorkers, FirstRetry: first, LastRetry: last,
+		{Name: "node", Object: "node", Reconciler: r.Nodes, Workers: o.NodeWorkers, RateLimiter: r.Nodes.RateLimiter(),
 			Sources: []source.Source{r.NodeRules, controller.Changes(c, &corev1.Node{}, r.Nodes.Relevant())}},
 		{Name: "nodereadinessrule", Object: "rule", Reconciler: r.Status, Workers: o.RuleWorkers,
 			FirstRetry: first, LastRetry: last,

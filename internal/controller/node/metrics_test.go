@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -35,6 +36,7 @@ var _ = Describe("Metrics", func() {
 			_, err := w.try(name)
 			Expect(err).To(HaveOccurred())
 			w.failing = nil
+			w.step(time.Second)
 			w.reconcile(name)
 		}
 		w.createNode(build.MakeNode("m1"))

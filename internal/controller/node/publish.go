@@ -33,7 +33,13 @@ func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, out
 	})
 	if len(p.changes) == 0 || r.Fleet.Rules() != p.set {
 		r.record(p, node, outcome, nil)
+		r.done(p)
 		return r.again(p), nil
+	}
+	content := unpublished(p.changes)
+	if last := r.retries.wait(p.node.Name, content, p.recheck, p.now); last != nil {
+		r.record(p, node, outcome, &last.failure)
+		return reconcile.Result{}, tooEarly(last)
 	}
 	if !gate.SameConditions(p.changes, p.node, node) { // node is newer than what was decided about
 		conflicts.Inc()
@@ -43,6 +49,7 @@ func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, out
 	switch {
 	case err == nil:
 		r.record(p, written, outcome, nil)
+		r.done(p)
 		return r.again(p), nil
 	case apierrors.IsNotFound(err):
 		r.forget(p.node.Name, p.now)
@@ -56,7 +63,10 @@ func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, out
 			failures.WithLabelValues(rule.Name, failurePublish).Inc()
 		}
 	}
-	r.record(p, node, outcome, &failure{reason: failurePublished, message: err.Error(), publishers: true})
+	failed := failure{reason: failurePublished, message: err.Error(), publishers: true}
+	r.record(p, node, outcome, &failed)
+	r.retries.failed(p.node.Name, &retry{write: content, recheck: p.recheck, rejected: rejected(err), failure: failed,
+		err: err}, r.Clock.Now())
 	return reconcile.Result{}, err
 }
 

@@ -60,6 +60,7 @@ var _ = Describe("A rule that publishes a condition", func() {
 		Expect(err).To(HaveOccurred())
 		Expect(w.requests.Swap(0)).To(BeEquivalentTo(1), "the taint comes first")
 		w.failing = nil
+		w.step(time.Second)
 		w.reconcile("a")
 		Expect(w.held("a")).To(BeTrue())
 		Expect(published("a")).To(Equal("False NodegateRuleNotReady"))
@@ -130,6 +131,7 @@ var _ = Describe("A rule that publishes a condition", func() {
 		Expect(m.Unpublished).To(Equal(1))
 		Expect(m.PublishProblem).To(ContainSubstring("nodes is forbidden"))
 		w.unpublishable = nil
+		w.step(time.Second)
 		w.reconcile("a")
 		Expect(w.material(rule).PublishProblem).To(BeEmpty())
 	})

@@ -70,12 +70,15 @@ type Reconciler struct {
 	StateMetrics bool
 	// StartupObjective is the time within which a node should be released for the first time. 0 means no objective.
 	StartupObjective time.Duration
+	// Enqueue is called with nodes that need not wait for their retry any longer. It may be nil.
+	Enqueue func(nodes ...string)
 
 	startups     startups
 	policyClaims policyClaims
 	deleted      deletedRules
 	ownWrites    ownWrites
 	arrivals     readiness.Arrivals
+	retries      retries
 }
 
 // pass is the state of one reconcile of one node.
@@ -223,6 +226,9 @@ func (r *Reconciler) measured(rule *ruleset.Rule, facts *readiness.Facts, now ti
 
 // write sends the patch. Logs, metrics and events of its changes follow after the API server has accepted it.
 func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome) (reconcile.Result, error) {
+	if last := r.retries.wait(p.node.Name, unwritten(outcome.Changes), p.recheck, p.now); last != nil {
+		return r.postpone(p, outcome, last)
+	}
 	written := &corev1.Node{}
 	written.Name = p.node.Name
 	err := r.Client.Patch(ctx, written, client.RawPatch(types.JSONPatchType, outcome.Patch))
@@ -281,8 +287,19 @@ func (r *Reconciler) fail(p *pass, outcome taints.Outcome, reason string, err er
 	for _, d := range p.decisions {
 		countFailure(d.Rule, outcome.Changes)
 	}
-	r.record(p, p.node, outcome, &failure{reason: reason, message: err.Error()})
+	failed := failure{reason: reason, message: err.Error()}
+	r.record(p, p.node, outcome, &failed)
+	r.retries.failed(p.node.Name, &retry{write: unwritten(outcome.Changes), recheck: p.recheck, rejected: rejected(err),
+		failure: failed, err: err}, r.Clock.Now())
 	return reconcile.Result{}, err
+}
+
+// done brings other nodes forward whose last write has failed if the node's last write has failed, too, but nothing is
+// left to write.
+func (r *Reconciler) done(p *pass) {
+	if names := r.retries.done(p.node.Name, r.Clock.Now()); len(names) > 0 && r.Enqueue != nil {
+		r.Enqueue(names...)
+	}
 }
 
 // forget drops a deleted node.
@@ -290,6 +307,7 @@ func (r *Reconciler) forget(node string, now time.Time) {
 	r.Fleet.Forget(node, now)
 	r.startups.forgetNode(node, now)
 	r.arrivals.Forget(node)
+	r.retries.forget(node, now)
 }
 
 func (r *Reconciler) unreserve(p *pass) {

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -246,8 +247,28 @@ var _ = Describe("A write that meets another", func() {
 		Expect(w.events()).To(BeEmpty(), "events tell of what has been written")
 
 		w.failing = nil
+		w.step(time.Second)
 		w.reconcile("a")
 		Expect(w.material(rule).Counts).To(Equal(v1alpha1.NodeCounts{Matched: 1, Held: 1}))
+	})
+
+	It("is tried again later and later while it is refused, however often the node is looked at", func() {
+		rule := w.createRule(network())
+		w.createNode(build.MakeNode("a"))
+		w.failing = apierrors.NewForbidden(corev1.Resource("nodes"), "a", errors.New("a policy"))
+		for range 600 {
+			_, err := w.try("a")
+			Expect(err).To(MatchError(ContainSubstring("a policy")))
+			w.step(time.Second)
+		}
+		Expect(w.requests.Load()).To(BeNumerically("<", 20))
+		Expect(w.material(rule).Failed).To(HaveLen(1))
+
+		tried := w.requests.Load()
+		w.setCondition("a", corev1.ConditionTrue)
+		_, err := w.try("a")
+		Expect(err).To(HaveOccurred())
+		Expect(w.requests.Load()).To(Equal(tried+1), "what it needs now is another write")
 	})
 
 	It("finds out later that a patch was carried out whose answer was lost", func() {
@@ -261,6 +282,7 @@ var _ = Describe("A write that meets another", func() {
 		w.failing = nil
 		w.reconcile("b")
 		Expect(w.held("b")).To(BeFalse(), "the room that a's patch took, which may have been carried out, is not given away")
+		w.step(time.Second)
 		w.reconcile("a")
 		Expect(w.held("a")).To(BeTrue())
 	})

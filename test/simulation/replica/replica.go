@@ -194,6 +194,7 @@ func (r *Replica) Kill() {
 func (r *Replica) Lead() {
 	r.Leads = true
 	nodes := &controller{name: "node", reconciler: r.operator.Nodes, queue: newQueue(r.Now)}
+	nodes.queue.limiter = r.operator.Nodes.RateLimiter()
 	rules := &controller{name: "rule", reconciler: r.operator.Status, queue: newQueue(r.Now)}
 	r.controllers = []*controller{nodes, rules}
 	utilruntime.Must(r.operator.NodeRules.Start(r.ctx, nodes.queue))

@@ -1,0 +1,101 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	testclock "k8s.io/utils/clock/testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// refusing lets a thousand nodes fail, and tries them for some time as the queue does. It returns how many tries were
+// made in each second, and when the last node was written. From a time on, writes succeed.
+func refusing(t *testing.T, with error, refusedUntil, seconds int) (tries []int, last time.Duration) {
+	t.Helper()
+	const nodes, step = 1000, 10 * time.Millisecond
+	start := time.Unix(1, 0)
+	clock := testclock.NewFakePassiveClock(start)
+	r := &Reconciler{Clock: clock}
+	queue := r.RateLimiter()
+	failed := func(node string) {
+		r.retries.failed(node, &retry{write: "w", rejected: rejected(with), err: with}, clock.Now())
+	}
+	due := map[string]time.Time{}
+	for i := range nodes {
+		name := fmt.Sprint("n", i)
+		failed(name)
+		due[name] = start
+	}
+	tries = make([]int, seconds)
+	for now := start; now.Before(start.Add(time.Duration(seconds) * time.Second)); now = now.Add(step) {
+		clock.SetTime(now)
+		second := int(now.Sub(start) / time.Second)
+		for i := range nodes {
+			name := fmt.Sprint("n", i)
+			if at, waits := due[name]; !waits || at.After(now) {
+				continue
+			}
+			if r.retries.wait(name, "w", time.Time{}, now) == nil {
+				tries[second]++
+				if second >= refusedUntil {
+					last = now.Sub(start)
+					delete(due, name)
+					for _, other := range r.retries.done(name, now) {
+						due[other] = now
+					}
+					continue
+				}
+				failed(name)
+			}
+			due[name] = now.Add(queue.When(request(name)))
+		}
+	}
+	if len(due) > 0 && seconds > refusedUntil {
+		t.Errorf("%d nodes were not written after the cause was gone", len(due))
+	}
+	return tries, last
+}
+
+func TestRetriesOfAllNodesAreBounded(t *testing.T) {
+	for name, with := range map[string]error{
+		"refused":   apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", errors.New("a policy")),
+		"no answer": errors.New("connection refused"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tries, last := refusing(t, with, 120, 480)
+			for second, n := range tries[:120] {
+				if n > int(time.Second/retryInterval)+1 {
+					t.Errorf("%d tries in second %d", n, second)
+				}
+			}
+			if last > 130*time.Second {
+				t.Errorf("the last node was written %s after the start, the cause was gone after 120 s", last)
+			}
+		})
+	}
+}
+
+func TestRetryComesWithTheNextDeadline(t *testing.T) {
+	now := time.Unix(1, 0)
+	r := &Reconciler{Clock: testclock.NewFakePassiveClock(now)}
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", nil)
+	for range 20 {
+		r.retries.failed("n", &retry{write: "w", rejected: true, err: refused, recheck: now.Add(90 * time.Second)}, now)
+	}
+	if got := r.RateLimiter().When(request("n")); got != 90*time.Second {
+		t.Errorf("the node is looked at again after %s", got)
+	}
+	r.retries.forget("n", now)
+	r.retries.failed("n", &retry{write: "w", rejected: true, err: refused}, now)
+	if got := r.RateLimiter().When(request("n")); got != firstRetry {
+		t.Errorf("the first retry comes after %s", got)
+	}
+}
