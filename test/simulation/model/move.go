@@ -248,14 +248,21 @@ func (m *Model) stands(was, is *node, r *rule, v *View) {
 		is.Metadata.Name)
 }
 
-// plans reports whether a write is about taints, records or markers: not only about a replacement or a condition.
+// plans reports whether a write is about taints, records or markers: not only about a condition, and no hand-over, which
+// writes the record of its rule, too.
 func plans(was, is *node) bool {
+	changed := false
 	for key := range union(was.Metadata.Annotations, is.Metadata.Annotations) {
-		if was.Metadata.Annotations[key] != is.Metadata.Annotations[key] && !strings.HasPrefix(key, replaced) {
-			return true
+		if was.Metadata.Annotations[key] == is.Metadata.Annotations[key] {
+			continue
+		}
+		if !strings.HasPrefix(key, replaced) {
+			changed = true
+		} else if was.Metadata.Annotations[key] == "" {
+			return false
 		}
 	}
-	return !slices.Equal(was.Spec.Taints, is.Spec.Taints)
+	return changed || !slices.Equal(was.Spec.Taints, is.Spec.Taints)
 }
 
 // closed: a new claim has a cause in what the replica was shown.
