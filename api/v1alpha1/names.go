@@ -31,6 +31,10 @@ const (
 	// nodegate resume" ends only suspensions that have it. The operator does not look at it.
 	PausedAnnotation = "readiness.node.x-k8s.io/paused"
 
+	// AcceptAnnotation, on a rule, has the codes of warnings that its author has accepted, separated by commas, such as
+	// "NoMaxUnavailable". "kubectl nodegate lint" and the webhook do not repeat them.
+	AcceptAnnotation = "readiness.node.x-k8s.io/accept-warnings"
+
 	// RemoveMarkersAnnotation, on a rule, with the value "true": if the rule is deleted, its completion markers are
 	// removed with it, and not kept for a rule of the same name. "manager delete-rules" sets it before an uninstallation.
 	RemoveMarkersAnnotation = "readiness.node.x-k8s.io/remove-markers"

@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -168,6 +170,42 @@ var _ = Describe("lint", func() {
 		_, out, _ = local(ctx, "lint", "-f", file("x.yaml", selectsNothing))
 		Expect(out).To(ContainSubstring("error: spec.nodeSelector: Invalid value: must select something"),
 			"rules in CEL are checked")
+	})
+
+	It("says what to type where YAML reads another type, and judges the other files", func(ctx context.Context) {
+		dir := file("typed.yaml", strings.NewReplacer(`"True"`, "True", "enforcementMode", "timeout: {seconds: 5m, "+
+			"action: Keep}, enforcementMode").Replace(valid))
+		dir = filepath.Dir(dir)
+		Expect(os.WriteFile(filepath.Join(dir, "broken.yaml"), []byte("a: ["), 0o600)).To(Succeed())
+		code, out, err := local(ctx, "lint", "-f", dir)
+		Expect(code).To(Equal(1))
+		Expect(strings.Count(out, "error:")).To(Equal(2), out)
+		Expect(out).To(And(ContainSubstring(`spec.conditions[0].requiredStatus: must be a string, and YAML reads this`),
+			ContainSubstring("spec.timeout.seconds: must be a number without a unit")))
+		Expect(err).To(ContainSubstring("broken.yaml"))
+	})
+
+	It("repeats no warning that was accepted, and no advice for each rule", func(ctx context.Context) {
+		noExecute := strings.Replace(valid, "NoSchedule", "NoExecute", 1)
+		second := strings.NewReplacer("name: x", "name: second", "readiness.k8s.io/x", "readiness.k8s.io/second").
+			Replace(noExecute)
+		both := file("x.yaml", noExecute+"\n---\n"+second)
+		code, out, _ := local(ctx, "lint", "-f", both, "--strict", "--accept=NoMaxUnavailable")
+		Expect(code).To(Equal(0), out)
+		Expect(out).To(And(ContainSubstring("rule x, second: advice: spec.taint.key"),
+			Not(ContainSubstring("NoMaxUnavailable"))))
+		_, out, _ = local(ctx, "lint", "-f", both, "--advice=false")
+		Expect(out).To(And(ContainSubstring("NoMaxUnavailable"), Not(ContainSubstring("advice"))))
+
+		accepts := func(codes string) string {
+			return strings.Replace(noExecute, "{name: x}",
+				"{name: x, annotations: {readiness.node.x-k8s.io/accept-warnings: "+codes+"}}", 1)
+		}
+		code, out, _ = local(ctx, "lint", "-f", file("x.yaml", accepts("NoMaxUnavailable")), "--strict")
+		Expect(code).To(Equal(0), out)
+		code, out, _ = local(ctx, "lint", "-f", file("x.yaml", accepts("NoMax")), "--strict")
+		Expect(code).To(Equal(2))
+		Expect(out).To(ContainSubstring("codes of warnings that do not exist: NoMax (UnknownCode)"))
 	})
 
 	It("finds circles and deadlocks among the files", func(ctx context.Context) {

@@ -6,6 +6,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -22,6 +24,8 @@ type lintOptions struct {
 	files  genericclioptions.FileNameFlags
 	live   bool
 	strict bool
+	accept string
+	advice bool
 	out    *printing
 }
 
@@ -44,14 +48,21 @@ a warning.`,
 	o.files = fileFlags(cmd)
 	cmd.Flags().BoolVar(&o.live, "live", false, "Also use the rules, nodes and workloads of the cluster.")
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "Exit with 2 if there is a warning.")
+	cmd.Flags().StringVar(&o.accept, "accept", "", "The codes of warnings to leave out, separated by commas. On a rule, "+
+		"the annotation "+v1alpha1.AcceptAnnotation+" has them.")
+	cmd.Flags().BoolVar(&o.advice, "advice", true, "Also print advice about autoscalers.")
 	o.out = newPrinting(cmd)
 	return cmd
 }
 
 func (p *plugin) lint(ctx context.Context, o *lintOptions) error {
-	rules, objects, err := p.readRules(&o.files, input.IsWorkload)
-	if err != nil {
-		return err
+	accepted, unknown := lint.ParseCodes(o.accept)
+	if len(unknown) > 0 {
+		return fmt.Errorf("--accept: there is no warning %s", strings.Join(unknown, ", "))
+	}
+	rules, objects, unread := p.readRules(&o.files, input.IsWorkload)
+	if len(rules) == 0 && unread != nil {
+		return unread
 	}
 	var valid []v1alpha1.NodeReadinessRule
 	for _, r := range rules {
@@ -61,6 +72,7 @@ func (p *plugin) lint(ctx context.Context, o *lintOptions) error {
 	}
 	set, facts := input.Compile(valid, p.now()), lint.Facts{Workloads: input.Workloads(objects)}
 	if o.live {
+		var err error
 		if set, err = p.live(ctx, set, &facts); err != nil {
 			return err
 		}
@@ -71,7 +83,10 @@ func (p *plugin) lint(ctx context.Context, o *lintOptions) error {
 		if err != nil {
 			return err
 		}
-		result.Findings = append(result.Findings, found...)
+		result.Findings = append(result.Findings, slices.DeleteFunc(found, func(f report.Finding) bool {
+			return f.Severity != report.SeverityError && accepted.Has(lint.Code(f.Code)) ||
+				f.Severity == report.SeverityAdvice && !o.advice
+		})...)
 	}
 	if err := o.out.print(p, result); err != nil {
 		return err
@@ -81,6 +96,8 @@ func (p *plugin) lint(ctx context.Context, o *lintOptions) error {
 		found[f.Severity]++
 	}
 	switch faults := found[report.SeverityError]; {
+	case unread != nil:
+		return unread
 	case faults > 0:
 		return fmt.Errorf("found %s", report.Plural(faults, "validation error", "validation errors"))
 	case found[report.SeverityWarning] > 0 && o.strict:
@@ -129,7 +146,7 @@ func (p *plugin) findings(ctx context.Context, r *input.Rule, set *ruleset.Set, 
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range faults {
+	for _, f := range input.Cured(faults) {
 		add(report.SeverityError, "Refused", f.Field, f.Message)
 	}
 	if r.Rule == nil {
@@ -144,13 +161,15 @@ func (p *plugin) findings(ctx context.Context, r *input.Rule, set *ruleset.Set, 
 			add(report.SeverityError, problem.Reason, problem.Field, problem.Message)
 		}
 	}
-	for _, w := range lint.Warnings(rule, set, facts) {
-		if live || w.Code != lint.UnknownRule && w.Code != lint.NoEvidence { // without --live, it may be in the cluster
-			add(report.SeverityWarning, string(w.Code), w.Field, w.Message)
+	warnings := slices.Concat(lint.Warnings(rule, set, facts), lint.Advice(rule, facts))
+	for _, w := range lint.Without(warnings, r.Content.GetAnnotations()) {
+		severity := report.SeverityWarning
+		if w.Code.Advice() {
+			severity = report.SeverityAdvice
 		}
-	}
-	for _, w := range lint.Advice(rule, facts) {
-		add(report.SeverityAdvice, string(w.Code), w.Field, w.Message)
+		if live || w.Code != lint.UnknownRule && w.Code != lint.NoEvidence { // without --live, it may be in the cluster
+			add(severity, string(w.Code), w.Field, w.Message)
+		}
 	}
 	return out, nil
 }

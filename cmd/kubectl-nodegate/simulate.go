@@ -78,7 +78,8 @@ func fileFlags(cmd *cobra.Command) genericclioptions.FileNameFlags {
 	return f
 }
 
-// readRules reads the rules that -f and -k name, and returns all objects beside them. It prints a warning for objects
+// readRules reads the rules that -f and -k name, and returns all objects beside them: with an error, those that could be
+// read. It prints a warning for objects
 // that the command does not use.
 func (p *plugin) readRules(flags *genericclioptions.FileNameFlags,
 	uses func(input.Object) bool) ([]input.Rule, []input.Object, error) {
@@ -90,15 +91,15 @@ func (p *plugin) readRules(flags *genericclioptions.FileNameFlags,
 	if options.Kustomize != "" {
 		flag = "-k"
 	}
-	objects, err := input.Read(flag, options)
-	if err != nil {
-		return nil, nil, err
+	objects, unread := input.Read(flag, options)
+	if unread != nil && len(objects) == 0 {
+		return nil, nil, unread
 	}
 	rules, others, err := input.Rules(flag, objects)
 	if others = slices.DeleteFunc(others, uses); len(others) > 0 && err == nil {
 		fmt.Fprintf(p.streams.ErrOut, "warning: the command ignores %s\n", input.Kinds(others))
 	}
-	return rules, objects, err
+	return rules, objects, errors.Join(unread, err)
 }
 
 func (p *plugin) simulate(ctx context.Context, o *simulateOptions) error {
@@ -121,7 +122,7 @@ func (p *plugin) simulate(ctx context.Context, o *simulateOptions) error {
 		if err != nil {
 			return err
 		}
-		for _, f := range found {
+		for _, f := range input.Cured(found) {
 			faults = append(faults, fmt.Errorf("%s: rule %s: %s: %s", r.Source, r.Content.GetName(), f.Field, f.Message))
 		}
 		if r.Rule != nil {

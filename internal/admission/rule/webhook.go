@@ -78,7 +78,7 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 		log.FromContext(ctx).V(2).Info("Checking a rule without all facts", "rule", obj.Name, "error", err.Error())
 	}
 	response := admission.Allowed("")
-	for _, warning := range lint.Warnings(rule, set, facts) {
+	for _, warning := range lint.Without(lint.Warnings(rule, set, facts), obj.Annotations) {
 		response.Warnings = append(response.Warnings, warning.String())
 	}
 	return response

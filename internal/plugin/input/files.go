@@ -33,11 +33,13 @@ type Object struct {
 // kind returns the object's kind, with its version.
 func (o *Object) kind() string { return o.Content.GetKind() + " (" + o.Content.GetAPIVersion() + ")" }
 
-// Read reads all objects of files. Lists are split into their items. flag is the flag that named the files.
+// Read reads all objects of files. Lists are split into their items. flag is the flag that named the files. With an
+// error, it returns the objects of the files that could be read.
 func Read(flag string, options resource.FilenameOptions) ([]Object, error) {
-	infos, err := resource.NewLocalBuilder().Unstructured().FilenameParam(false, &options).Flatten().Do().Infos()
+	infos, err := resource.NewLocalBuilder().Unstructured().ContinueOnError().FilenameParam(false, &options).Flatten().
+		Do().Infos()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
+		err = fmt.Errorf("%s: %w", flag, err)
 	}
 	out := make([]Object, 0, len(infos))
 	for _, info := range infos {
@@ -53,7 +55,7 @@ func Read(flag string, options resource.FilenameOptions) ([]Object, error) {
 		}
 		out = append(out, o)
 	}
-	return out, nil
+	return out, err
 }
 
 // Rule is a rule of a file.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
@@ -84,6 +86,25 @@ func Check(ctx context.Context, rule *unstructured.Unstructured) ([]Fault, error
 		out = append(out, Fault{Field: e.Field, Message: e.ErrorBody()})
 	}
 	return out, nil
+}
+
+// Cured returns faults in which a value of the wrong type is one fault, which says what to type.
+func Cured(faults []Fault) (out []Fault) {
+	cured := sets.New[string]()
+	for _, f := range faults {
+		switch {
+		case strings.HasSuffix(f.Message, `must be of type string: "boolean"`):
+			f.Message = `must be a string, and YAML reads this as a boolean: put it in quotes, as "True"`
+			cured.Insert(f.Field)
+		case strings.HasSuffix(f.Message, `must be of type integer: "string"`):
+			f.Message = "must be a number without a unit and without quotes, such as 300"
+			cured.Insert(f.Field)
+		case cured.Has(f.Field): // a value of the wrong type is no value that is allowed, either
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // blocks reports whether the API server evaluates no expressions after an error: types, sizes and enumerations have to

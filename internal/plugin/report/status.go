@@ -164,7 +164,7 @@ func bar(n *v1alpha1.NodeCounts, width int) string {
 // Text implements Report.
 func (r *LintReport) Text(style Style) string {
 	p := &page{Style: style}
-	for _, f := range r.Findings {
+	for _, f := range merge(r.Findings) {
 		c, field := yellow, ""
 		if f.Severity == SeverityError {
 			c = red
@@ -179,6 +179,21 @@ func (r *LintReport) Text(style Style) string {
 		p.line(green, 0, "%s checked: no findings.", Plural(r.Rules, "rule", "rules"))
 	}
 	return p.String()
+}
+
+// merge makes one finding of those that give the same advice about rules of a file.
+func merge(findings []Finding) (out []Finding) {
+	for _, f := range findings {
+		i := slices.IndexFunc(out, func(o Finding) bool {
+			return f.Severity == SeverityAdvice && o.Code == f.Code && o.Source == f.Source && o.Message == f.Message
+		})
+		if i < 0 {
+			out = append(out, f)
+			continue
+		}
+		out[i].Rule += ", " + f.Rule
+	}
+	return out
 }
 
 // Text implements Report.

@@ -53,6 +53,9 @@ func autoscalerPrefix(key string) string {
 	return ""
 }
 
+// Advice reports whether a code is advice, and not a warning.
+func (c Code) Advice() bool { return c == StartupTaint || c == AutoscalerLimit }
+
 // Advice returns what to configure in autoscalers. It depends on the autoscaler, so it is not a warning about the rule.
 func Advice(rule *ruleset.Rule, facts Facts) []Warning {
 	l := &linter{rule: rule, facts: facts}
@@ -69,8 +72,8 @@ func (l *linter) startupTaint(t *corev1.Taint) {
 	switch autoscalerPrefix(t.Key) {
 	case karpenterPrefix:
 		l.warn(StartupTaint, field, "Karpenter treats keys under %s as temporary while a node starts; with "+
-			"cluster-autoscaler, pass --startup-taint-prefix=%s (1.36 and newer) or --startup-taint=%s", karpenterPrefix,
-			karpenterPrefix, t.Key)
+			"cluster-autoscaler, pass --startup-taint-prefix=%s (1.36 and newer), or --startup-taint with the key",
+			karpenterPrefix, karpenterPrefix)
 	case startupPrefix, ignorePrefix:
 		l.warn(StartupTaint, field, "cluster-autoscaler treats this key as a startup taint; with Karpenter, %s",
 			karpenterStartup)

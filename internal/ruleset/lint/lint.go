@@ -60,6 +60,8 @@ const (
 	ControlPlane Code = "ControlPlane"
 	// UnknownRule: the rule requires a rule that does not exist.
 	UnknownRule Code = "UnknownRule"
+	// UnknownCode: the rule accepts a warning that does not exist.
+	UnknownCode Code = "UnknownCode"
 	// NeverSatisfied: the rule requires a rule that cannot select any of its nodes.
 	NeverSatisfied Code = "NeverSatisfied"
 )
