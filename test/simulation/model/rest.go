@@ -239,7 +239,7 @@ func (m *Model) restRule(r *rule, v *View) {
 func (m *Model) lifted(r *rule, v *View) {
 	for n := range each[node](v.Nodes) {
 		selects := r.Spec.NodeSelector.matches(n.Metadata.Labels)
-		if v.Foreign || !r.Spec.DryRun && !(selects && n.override() == "Release") {
+		if !r.Spec.DryRun && !(selects && n.override() == "Release") {
 			continue
 		}
 		m.check("lifted", n.claim(r.Metadata.UID) == "", "rule %s claims node %s, which it must release", r.Metadata.Name,

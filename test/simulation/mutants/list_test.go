@@ -32,7 +32,7 @@ var mutants = []mutant{
 	{"3: admission taints in a kubelet's update", `req.Operation == admissionv1.Update && slices.Contains(`,
 		`!MUTANT && req.Operation == admissionv1.Update && slices.Contains(`, "labelled"},
 	{"4: an old node with pods is new to a rule",
-		`	if n.Occupied == nil || !n.adds()`, `	if MUTANT || n.Occupied == nil || !n.adds()`, "spared"},
+		`	if n.Occupied == nil || !n.adds()`, `	if MUTANT || n.Occupied == nil || !n.adds()`, "spared|limit"},
 	{"5: a kubelet may overrule rules", `      !variables.restricted ||
 `, `      true ||
 `, "overruled"},
