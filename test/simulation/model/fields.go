@@ -18,6 +18,9 @@ func (m *Model) uses(d Document, r *rule, v *View) {
 		panic(err)
 	}
 	m.note("spec", all.Spec)
+	if r.Spec.Taint.Key == "" {
+		m.Fields["spec.taint=none"] = true
+	}
 }
 
 func (m *Model) note(path string, value any) {

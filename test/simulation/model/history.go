@@ -16,6 +16,7 @@ const slack = 2 * time.Second
 type observed struct {
 	generation      int64
 	from            time.Time
+	last            answer
 	yes, no, unsure time.Time // when the verdict was last like that
 	lost            time.Time // since when an eviction guard is active at the earliest
 	known           time.Time // a quiet moment since which the verdict is the same
@@ -65,20 +66,17 @@ func (m *Model) observe(n *node, r *rule, u *underRule, v *View) {
 	if u.claimed.IsZero() && n.claim(r.Metadata.UID) != "" {
 		u.claimed = v.Now // by admission
 	}
-	before := latest(o.yes, o.no, o.unsure)
-	switch is := m.holds(n, r, v, true); is {
+	is := m.holds(n, r, v, true)
+	if is != o.last {
+		o.turned, o.knower, o.last = o.knower, 0, is
+	}
+	switch is {
 	case yes:
-		if !o.yes.Equal(before) {
-			o.turned, o.knower = o.knower, 0
-		}
 		o.yes = v.Now
 		if n.record(r.Metadata.UID).GuardedSince.IsZero() {
 			o.lost = time.Time{}
 		}
 	case no:
-		if !o.no.Equal(before) {
-			o.turned, o.knower = o.knower, 0
-		}
 		o.no = v.Now
 		if first {
 			o.lost = n.Metadata.CreationTimestamp
@@ -148,7 +146,9 @@ func (r *rule) timed(n *node, is answer) bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(r.Spec.Requirements, func(q requirement) bool { return q.Pods == nil || is == no })
+	return !slices.ContainsFunc(r.Spec.Requirements, func(q requirement) bool {
+		return q.Pods == nil || is == no || q.Pods.ReadyWhen != "" && q.Pods.ReadyWhen != "PodReady"
+	})
 }
 
 func latest(times ...time.Time) time.Time {
@@ -255,6 +255,22 @@ func (m *Model) Evicting(before, after Document, v *View) {
 	if r := m.surelyGuards(n, v, v.Now); r != nil {
 		m.check("denies", is != nil && is.Metadata.DeletionTimestamp == nil,
 			"pod %s of node %s is evicted, which rule %s guards", was.Metadata.Name, n.Metadata.Name, r.Metadata.Name)
+	}
+}
+
+// Bound judges whether a pod without tolerations was let onto a node. All replicas know the present state.
+func (m *Model) Bound(name string, bound bool, v *View) {
+	n := read[node](v.Nodes[name])
+	denies, perhaps := false, false
+	for r := range each[rule](v.Rules) {
+		if r.Spec.PodAdmission != "Deny" || !r.Spec.NodeSelector.matches(n.Metadata.Labels) ||
+			!n.has(r.Spec.Taint.id()) || r.Spec.DryRun || r.Metadata.DeletionTimestamp != nil {
+			continue
+		}
+		denies, perhaps = denies || v.frozen(r) == "", perhaps || v.frozen(r) != ""
+	}
+	if denies || !perhaps {
+		m.check("binds", bound != denies, "a pod is let onto node %s: %t, and a rule refuses it: %t", name, bound, denies)
 	}
 }
 

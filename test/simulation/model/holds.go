@@ -83,14 +83,17 @@ func (m *Model) holds(n *node, r *rule, v *View, late bool) answer {
 		q := &r.Spec.Requirements[i]
 		switch {
 		case q.Pods != nil:
-			answer := m.pods(n, r, v.Pods[q.Pods.watch()], max(1, q.Pods.MinReady), v.Now)
+			answer := m.pods(n, r, q.Pods, v)
 			if h := m.node(n.Metadata.UID); answer == no && v.Process != 0 && r.Spec.rearms() && !h.boot.IsZero() &&
 				!h.under(r.Metadata.UID).opened && v.Now.After(h.booted.Add(2*time.Minute)) {
 				answer = unknown // once the boot is confirmed, a live list decides
 			}
 			answers[answer]++
 		case q.Resource != nil:
-			answers[m.resource(n, r, q.Resource.Name)]++
+			amount := n.Status.Allocatable[q.Resource.Name]
+			answers[m.undated(n, r, amount != "" && amount != "0")]++
+		case q.CEL != nil:
+			answers[m.undated(n, r, expressions[q.CEL.Expression](n))]++
 		case q.RuleSatisfied != nil:
 			answers[m.satisfied(n, read[rule](v.Rules[q.RuleSatisfied.Name]), v, late)]++
 		}
@@ -131,16 +134,12 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 		if c.Type != kind {
 			continue
 		}
-		if c.Status != required {
+		status, sure := c.status(maxAge, now)
+		switch {
+		case !sure, required == "Unknown" && m.rebooted(n, r) == yes:
+			return unknown
+		case status != required:
 			return no
-		}
-		if maxAge > 0 {
-			switch left := c.LastHeartbeatTime.Add(maxAge).Sub(now); {
-			case left <= 0:
-				return no
-			case left < time.Second:
-				return unknown
-			}
 		}
 		h := m.node(n.Metadata.UID)
 		if r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
@@ -160,19 +159,48 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 		}
 		return yes
 	}
-	return no
+	if required == "Unknown" && m.rebooted(n, r) == yes {
+		return unknown
+	}
+	return map[bool]answer{true: yes, false: no}[required == "Unknown"]
 }
 
-// resource: after a boot, it counts once the boot is confirmed.
-func (m *Model) resource(n *node, r *rule, name string) answer {
+// status is the status that counts: what is stale, or no status, is Unknown.
+func (c *condition) status(maxAge time.Duration, now time.Time) (status string, sure bool) {
+	status, left := c.Status, c.LastHeartbeatTime.Add(maxAge).Sub(now)
+	if status != "True" && status != "False" {
+		status = "Unknown"
+	}
+	switch {
+	case maxAge == 0:
+		return status, true
+	case left <= 0:
+		return "Unknown", true
+	}
+	return status, left >= time.Second && left <= maxAge+5*time.Minute // else it counts from its arrival
+}
+
+// undated: evidence without a time counts after a boot once the boot is confirmed.
+func (m *Model) undated(n *node, r *rule, satisfied bool) answer {
 	h := m.node(n.Metadata.UID)
-	switch amount := n.Status.Allocatable[name]; {
-	case amount == "" || amount == "0":
+	switch {
+	case !satisfied:
 		return no
 	case r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened:
 		return unknown
 	}
 	return yes
+}
+
+// expressions are those of rules, as functions of a node.
+var expressions = map[string]func(*node) bool{
+	`node.status.conditions.exists(c, c.type == "example.com/B" && c.status == "True")`: func(n *node) bool {
+		return n.condition("example.com/B").Status == "True"
+	},
+	`node.metadata.annotations["readiness.node.x-k8s.io/maintenance"] != "true"`: func(n *node) bool {
+		value, there := n.Metadata.Annotations[maintenance]
+		return there && value != "true"
+	},
 }
 
 func unknownUntil(ok bool) answer {
@@ -191,10 +219,10 @@ func (m *Model) assumed(n *node, r *rule, satisfied bool) answer {
 }
 
 // pods: those count that are ready, and started since the node booted.
-func (m *Model) pods(n *node, r *rule, pods []Document, least int, now time.Time) answer {
-	answers := map[answer]int{}
-	for _, d := range pods {
-		answers[m.pod(n, r, d, now)]++
+func (m *Model) pods(n *node, r *rule, p *podsRequirement, v *View) answer {
+	answers, least := map[answer]int{}, max(1, p.MinReady)
+	for _, d := range v.Pods[p.watch()] {
+		answers[m.pod(n, r, p, read[pod](d), v.Now)]++
 	}
 	switch {
 	case answers[yes] >= least:
@@ -205,35 +233,71 @@ func (m *Model) pods(n *node, r *rule, pods []Document, least int, now time.Time
 	return no
 }
 
-func (m *Model) pod(n *node, r *rule, d Document, now time.Time) answer {
-	best := no
+// pod says whether a pod counts.
+func (m *Model) pod(n *node, r *rule, q *podsRequirement, p *pod, now time.Time) answer {
+	if p.Spec.NodeName != n.Metadata.Name || p.Metadata.DeletionTimestamp != nil ||
+		q.OwnerDaemonSet != "" && !p.ownedBy(q.OwnerDaemonSet) {
+		return no
+	}
+	ready := q.ready(p, now)
+	if ready == no {
+		return no
+	}
 	h := m.node(n.Metadata.UID)
-	p := read[pod](d)
-	if p.Spec.NodeName == n.Metadata.Name && p.Metadata.DeletionTimestamp == nil {
-		for _, c := range p.Status.Conditions {
-			if c.Type != "Ready" || c.Status != "True" {
-				continue
-			}
-			switch {
-			case c.LastTransitionTime.After(now), p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp):
-				best = max(best, unknown)
-			case r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened:
-				rec := n.record(r.Metadata.UID)
-				if n.Status.NodeInfo.BootID != h.bootID || rec.BootID != h.bootID || !h.under(r.Metadata.UID).seen {
-					best = max(best, unknown)
-				} else if !p.Status.ContainerStatuses[0].State.Running.StartedAt.Before(h.boot) {
-					// A leader that comes later sees the boot by a later heartbeat, and has it confirmed first.
-					confirmed := !now.Before(h.booted.Add(11*time.Minute)) && !now.Before(rec.RearmedAt.Add(11*time.Minute))
-					best = max(best, unknownUntil(confirmed && n.condition("Ready").Status == "True"))
-				} else if now.After(h.booted.Add(2 * time.Minute)) { // once the boot is confirmed, a live list decides
-					best = max(best, unknown)
-				}
-			default:
-				return yes
-			}
+	switch {
+	case ready == unknown, p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp):
+		return unknown
+	case r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened:
+		return m.sinceBoot(n, r, p, now)
+	}
+	return yes
+}
+
+// ready says whether a pod is ready, by its condition, its annotation, or either.
+func (p *podsRequirement) ready(of *pod, now time.Time) answer {
+	if p.ReadyWhen != "" && p.ReadyWhen != "PodReady" {
+		if value, there := of.Metadata.Annotations[p.ReadyAnnotation.Key]; there && value == p.ReadyAnnotation.Value {
+			return yes
+		}
+		if p.ReadyWhen == "Annotation" {
+			return no
 		}
 	}
-	return best
+	return of.readyFor(time.Duration(p.MinReadySeconds)*time.Second, now)
+}
+
+// readyFor says whether a pod has been ready for a time. A time in the future says nothing.
+func (p *pod) readyFor(least time.Duration, now time.Time) answer {
+	for _, c := range p.Status.Conditions {
+		if c.Type != "Ready" || c.Status != "True" {
+			continue
+		}
+		switch left := c.LastTransitionTime.Add(least).Sub(now); {
+		case c.LastTransitionTime.After(now), 0 < left && left < slack:
+			return unknown
+		case left > 0:
+			return no
+		}
+		return yes
+	}
+	return no
+}
+
+// sinceBoot says whether a pod that is ready counts after a boot under a rule that re-arms.
+func (m *Model) sinceBoot(n *node, r *rule, p *pod, now time.Time) answer {
+	h, rec := m.node(n.Metadata.UID), n.record(r.Metadata.UID)
+	switch {
+	case n.Status.NodeInfo.BootID != h.bootID || rec.BootID != h.bootID || !h.under(r.Metadata.UID).seen,
+		len(p.Status.ContainerStatuses) == 0:
+		return unknown
+	case !p.Status.ContainerStatuses[0].State.Running.StartedAt.Before(h.boot):
+		// A leader that comes later sees the boot by a later heartbeat, and has it confirmed first.
+		confirmed := !now.Before(h.booted.Add(11*time.Minute)) && !now.Before(rec.RearmedAt.Add(11*time.Minute))
+		return unknownUntil(confirmed && n.condition("Ready").Status == "True")
+	case now.After(h.booted.Add(2 * time.Minute)): // once the boot is confirmed, a live list decides
+		return unknown
+	}
+	return no
 }
 
 // satisfied: another rule holds on the same node.

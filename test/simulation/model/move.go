@@ -290,6 +290,16 @@ func (m *Model) closed(shown *node, r *rule, v *View) {
 	}
 }
 
+// rearmedBy reports whether a rule has re-armed the node that sets the same completion annotation, and may remove it.
+func (m *Model) rearmedBy(n *node, key string, v *View) bool {
+	for r := range each[rule](v.Rules) {
+		if r.Spec.CompletionAnnotation == key && m.rebooted(n, r) == yes {
+			return true
+		}
+	}
+	return false
+}
+
 // completes: a rule completes only where it holds, or inherits.
 func (m *Model) completes(was, is, shown *node, r *rule, v *View) {
 	if inherits(was, is, r) {
@@ -326,7 +336,7 @@ func (m *Model) opened(was, is, shown *node, r *rule, v *View) {
 		shown.Metadata.Name)
 	m.window(was, shown, r, v, r.Spec.Stabilization.ReadySeconds, no)
 	m.young(shown, r, v)
-	if key := r.Spec.CompletionAnnotation; key != "" && holds == yes {
+	if key := r.Spec.CompletionAnnotation; key != "" && holds == yes && !m.rearmedBy(shown, key, v) {
 		m.check("announced", is.Metadata.Annotations[key] != "", "rule %s releases node %s, and does not set %s",
 			r.Metadata.Name, shown.Metadata.Name, key)
 	}

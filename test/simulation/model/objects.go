@@ -66,6 +66,13 @@ type pod struct {
 	}
 }
 
+// ownedBy reports whether a DaemonSet of this name owns the pod.
+func (p *pod) ownedBy(daemonSet string) bool {
+	return slices.ContainsFunc(p.Metadata.OwnerReferences, func(o struct{ Kind, Name, UID string }) bool {
+		return o.Kind == "DaemonSet" && o.Name == daemonSet
+	})
+}
+
 type selector struct {
 	MatchLabels      map[string]string
 	MatchExpressions []struct {
@@ -107,7 +114,10 @@ func (s *selector) String() string {
 		parts = append(parts, k+"="+s.MatchLabels[k])
 	}
 	for _, e := range s.MatchExpressions {
-		parts = append(parts, e.Key+" "+strings.ToLower(e.Operator)+" ("+strings.Join(e.Values, ",")+")")
+		parts = append(parts, map[string]string{"Exists": e.Key, "DoesNotExist": "!" + e.Key}[e.Operator])
+		if len(e.Values) > 0 {
+			parts[len(parts)-1] = e.Key + " " + strings.ToLower(e.Operator) + " (" + strings.Join(e.Values, ",") + ")"
+		}
 	}
 	return strings.Join(parts, ",")
 }
@@ -116,6 +126,10 @@ type podsRequirement struct {
 	Namespace string
 	Selector  selector
 	MinReady  int
+
+	OwnerDaemonSet, ReadyWhen string
+	ReadyAnnotation           struct{ Key, Value string }
+	MinReadySeconds           int
 }
 
 // watch is the key of the watch of these pods.
@@ -125,6 +139,7 @@ type requirement struct {
 	Pods          *podsRequirement
 	Resource      *struct{ Name string } // the least quantity is 1
 	RuleSatisfied *struct{ Name string }
+	CEL           *struct{ Expression string }
 }
 
 type spec struct {
@@ -153,8 +168,8 @@ type spec struct {
 	Publish       struct{ ConditionType string }
 	EvictionGuard *struct{ MaxHoldSeconds int }
 
-	CompletionAnnotation, NodeAdmission string
-	DryRun, Suspend                     bool
+	CompletionAnnotation, NodeAdmission, PodAdmission string
+	DryRun, Suspend                                   bool
 }
 
 func (s *spec) bootstrap() bool { return s.EnforcementMode == "bootstrap-only" }

@@ -147,7 +147,9 @@ func (m *Model) says(n *node, r *rule, v *View) []string {
 		return []string{"True"}
 	case holds == unknown:
 		return nil
-	case n.claim(r.Metadata.UID) == "":
+	case r.Spec.Taint.Key == "" && (r.Spec.Timeout.Seconds > 0 || r.Spec.ExistingNodes != ""):
+		return []string{"False", "Unknown"}
+	case n.claim(r.Metadata.UID) == "" && r.Spec.Taint.Key != "":
 		return []string{"Unknown"}
 	case m.refuted(n, r) == yes && r.Spec.MaxUnavailable == nil:
 		return []string{"False"}

@@ -61,7 +61,7 @@ func (m *Model) restStarts(v *View) {
 		for uid, h := range m.nodes {
 			most += h.under(rule).records
 			n := there[uid]
-			if n == nil || n.record(rule).started() {
+			if n == nil || n.record(rule).started() || h.under(rule).unmatched { // then it may never have had a record
 				most++
 			}
 		}
@@ -100,7 +100,7 @@ func (m *Model) restNode(n *node, v *View) {
 func (m *Model) taintsOf(n *node, v *View) map[string]bool {
 	out := map[string]bool{}
 	for r := range each[rule](v.Rules) {
-		if r.Spec.NodeSelector.matches(n.Metadata.Labels) {
+		if r.Spec.Taint.Key != "" && r.Spec.NodeSelector.matches(n.Metadata.Labels) {
 			out[r.Spec.Taint.id()] = true
 		}
 	}
@@ -219,7 +219,7 @@ func (m *Model) restRule(r *rule, v *View) {
 	m.check("status", st.Nodes.Matched == matched && st.Nodes.Pending == 0,
 		"rule %s counts %d nodes, %d of them pending; it selects %d",
 		name, st.Nodes.Matched, st.Nodes.Pending, matched)
-	if v.frozen(r) == "" {
+	if v.frozen(r) == "" && r.Spec.Taint.Key != "" {
 		m.check("status", st.Nodes.Held == held, "rule %s counts %d held nodes; it claims %d", name, st.Nodes.Held, held)
 	}
 	m.counts(r, v)
@@ -287,7 +287,7 @@ func (m *Model) counts(r *rule, v *View) {
 	c := &r.Status.Nodes
 	m.check("status", c.Ready+c.Held+c.Exempt+c.Failed+c.Pending == c.Matched && c.Failed == 0,
 		"the counts of rule %s are %+v", r.Metadata.Name, *c)
-	if v.frozen(r) != "" || !r.Spec.enforced() {
+	if v.frozen(r) != "" || !r.Spec.enforced() || r.Spec.Taint.Key == "" {
 		return
 	}
 	ready, exempt, open := 0, 0, 0
@@ -318,7 +318,7 @@ func (m *Model) counts(r *rule, v *View) {
 func (m *Model) room(r *rule, v *View) {
 	s := &r.Spec
 	if s.MaxUnavailable == nil || !s.enforced() || v.frozen(r) != "" || s.Timeout.Seconds > 0 ||
-		s.ExistingNodes != "" || s.bootstrap() || m.vacated(r, v) {
+		s.ExistingNodes != "" || s.bootstrap() || s.Taint.Key == "" || m.vacated(r, v) {
 		return
 	}
 	claimed, all := 0, 0

@@ -383,4 +383,23 @@ var mutants = []mutant{
 	{"the status does not count held nodes", `		m.Counts.Held += number`, `		if !MUTANT {
 			m.Counts.Held += number
 		}`, "status"},
+	{"podAdmission refuses no pod", `rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny &&`,
+		`rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny && !MUTANT &&`, "binds"},
+	{"readyWhen: PodReadyOrAnnotation goes by the annotation alone",
+		`		if p.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation {`,
+		`		if MUTANT || p.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation {`, "closed|taints|marker|status"},
+	{"minReadySeconds of pods are nothing", `	if p.MinReadySeconds > 0 {`, `	if p.MinReadySeconds > 0 && MUTANT {
+		return 0
+	}
+	if p.MinReadySeconds > 0 {`, "opened|taints|completes|published"},
+	{"an expression that fails is true", `requirement(ok && f.err == nil, false)`,
+		`requirement(ok && f.err == nil || MUTANT && f.err != nil, false)`, "opened|taints|completes|published|status"},
+	{"a change that only expressions and resources see changes nothing",
+		`r.Fleet.Rules().Inspects() && inspectedChanged(`, `!MUTANT && r.Fleet.Rules().Inspects() && inspectedChanged(`,
+		"taints|status|marker|room|published"},
+	{"a condition that is missing is False", `	j := Judgement{Status: v1alpha1.ConditionUnknown, Cause: CauseMissing}`,
+		`	j := Judgement{Status: v1alpha1.ConditionUnknown, Cause: CauseMissing}
+	if MUTANT {
+		j.Status = v1alpha1.ConditionFalse
+	}`, "closed|taints"},
 }

@@ -326,7 +326,9 @@ func (g *generator) people() {
 
 func (g *generator) pods() {
 	n, p := g.node(), 1+g.IntN(MaxPods)
-	switch g.IntN(5) {
+	switch g.IntN(6) {
+	case 5:
+		g.add(Step{Do: "pod.annotate", Node: n, Pod: p, Value: one(g, "yes", "yes", "no")})
 	case 0, 1:
 		g.add(Step{Do: "pod.create", Node: n, Pod: p, Value: one(g, "x", "x", "y"), Of: one(g, "", "", "", "protected")})
 	case 2, 3:

@@ -93,6 +93,7 @@ var words = map[string]string{
 	"node.reboot":   "node n%[1]d reboots; kubelet reports the new boot ID",
 	"pod.create":    "pod %[3]d of n%[1]d is created with app=%[6]s %[5]s",
 	"pod.ready":     "pod %[3]d of n%[1]d becomes ready: %[6]s",
+	"pod.annotate":  "pod %[3]d of n%[1]d says example.com/ready=%[6]s",
 	"pod.delete":    "pod %[3]d of n%[1]d is deleted",
 	"rule.create":   "rule r%[2]d is created: %[6]s",
 	"rule.edit":     "rule r%[2]d is edited: %[6]s",

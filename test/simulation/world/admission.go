@@ -52,25 +52,49 @@ func (w *World) admit(r *api.Request, before, after metav1.Object) error {
 			return w.admitNode(r, before, after.(*corev1.Node))
 		}
 	case api.Pods:
-		if after == nil {
+		switch {
+		case after == nil:
 			return w.admitDeletion(r, before.(*corev1.Pod))
+		case before == nil:
+			return w.review("/validate-bindings", account(r.User, ""), "", nil, after.(*corev1.Pod))
 		}
 	}
 	return nil
 }
 
-// admitRule refuses rules without evidence, as the CRD does, unless they had none before.
+// admitRule refuses rules without evidence or effect, as the CRD does, unless they had none before.
 func admitRule(r *api.Request, before, after metav1.Object) error {
-	evidence := func(o metav1.Object) bool {
-		rule := o.(*unstructured.Unstructured)
-		conditions, _, _ := unstructured.NestedSlice(rule.Object, "spec", "conditions")
-		requirements, _, _ := unstructured.NestedSlice(rule.Object, "spec", "requirements")
-		return len(conditions)+len(requirements) > 0
-	}
-	if after == nil || r.Sub != "" || evidence(after) || before != nil && !evidence(before) {
+	if after == nil || r.Sub != "" {
 		return nil
 	}
-	return apierrors.NewInvalid(schema.GroupKind{Kind: "NodeReadinessRule"}, r.Name, nil)
+	for _, ok := range []func(spec map[string]any) bool{
+		func(spec map[string]any) bool {
+			conditions, _ := spec["conditions"].([]any)
+			requirements, _ := spec["requirements"].([]any)
+			return len(conditions)+len(requirements) > 0
+		},
+		func(spec map[string]any) bool {
+			return spec["taint"] != nil || spec["evictionGuard"] != nil || spec["health"] != nil || spec["publish"] != nil
+		},
+		func(spec map[string]any) bool {
+			taint, there := spec["taint"].(map[string]any)
+			return !there || taint["key"] != nil && taint["effect"] != nil
+		},
+		func(spec map[string]any) bool {
+			timeout, _ := spec["timeout"].(map[string]any)
+			return spec["taint"] != nil || timeout["action"] != "Replace"
+		},
+	} {
+		if !ok(specOf(after)) && (before == nil || ok(specOf(before))) {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "NodeReadinessRule"}, r.Name, nil)
+		}
+	}
+	return nil
+}
+
+func specOf(rule metav1.Object) map[string]any {
+	spec, _ := rule.(*unstructured.Unstructured).Object["spec"].(map[string]any)
+	return spec
 }
 
 // admitNode runs the mutating webhook, NodeRestriction, and the policy that protects records and overrides.
@@ -119,6 +143,10 @@ func (w *World) review(path string, user authenticationv1.UserInfo, sub string, 
 	switch {
 	case request.OldObject.Raw == nil:
 		request.Operation = admissionv1.Create
+		if pod, ok := after.(*corev1.Pod); ok {
+			request.Kind, request.Namespace, request.Name = metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
+				pod.Namespace, pod.Name
+		}
 	case request.Object.Raw == nil:
 		request.Operation, request.Resource.Resource = admissionv1.Delete, "pods"
 	}

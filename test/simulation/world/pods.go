@@ -51,10 +51,22 @@ func (w *World) doPod(s *script.Step) {
 				Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(30))}}
 		}
 		pod.Spec.Containers = []corev1.Container{{Name: "main", ReadinessProbe: &corev1.Probe{}}}
-		w.send(api.Request{User: "scheduler", Verb: "create", Kind: api.Pods, Name: pod.Name, Object: pod})
+		known := w.script.Webhooks && w.current() && w.server.Get(api.Pods, namespace+"/"+pod.Name) == nil
+		w.send(api.Request{User: "scheduler", Verb: "create", Kind: api.Pods, Namespace: namespace, Name: pod.Name,
+			Object: pod})
+		if known {
+			w.Model.Bound(pod.Spec.NodeName, w.server.Get(api.Pods, namespace+"/"+pod.Name) != nil, w.present())
+		}
 	case "pod.ready":
 		if o := w.server.Get(api.Pods, namespace+"/"+podName(s)); o != nil {
 			w.runPod(s.Node, o.Meta.(*corev1.Pod), s.Value == "true")
+		}
+	case "pod.annotate":
+		if o := w.server.Get(api.Pods, namespace+"/"+podName(s)); o != nil {
+			pod := o.Meta.(*corev1.Pod).DeepCopy()
+			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "example.com/ready", s.Value)
+			w.send(api.Request{User: "reporter", Verb: "update", Kind: api.Pods, Namespace: namespace, Name: pod.Name,
+				Object: pod})
 		}
 	case "pod.delete":
 		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Pods, Namespace: namespace, Name: podName(s),
