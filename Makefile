@@ -146,6 +146,11 @@ test: ## Run everything that must pass, from nothing; PKGS=./some/... for a part
 test-unit: ## Run the tests that start no server.
 	@packages=$$($(UNIT)) && $(RUN_TESTS) $$packages
 
+.PHONY: test-servers
+test-servers: ## Run the tests with servers, without those with real nodes.
+	@$(WITH_ASSETS) $(WITH_COMMANDS) units=" $$($(UNIT) | tr '\n' ' ') " && $(RUN_TESTS) $$(go list $(PKGS) | \
+		grep -v /test/realnode | while read -r p; do case $$units in *" $$p "*) ;; *) echo $$p ;; esac; done)
+
 .PHONY: test-real
 test-real: ## Run the tests with real nodes and pods only; as root, on Linux.
 	$(GO) test ./test/realnode -count=1 -v -timeout 30m
