@@ -262,10 +262,14 @@ var mutants = []mutant{
 		`		if len(claims) == 0 && (MUTANT || has(p.managed, &t)) {`, "ours"},
 	{"nodes that match no longer stay held", `	case !in.State.Matches: // a completion marker`,
 		`	case !in.State.Matches && !MUTANT: // a completion marker`, "left|taints|closed|status"},
-	{"a shared taint goes with the first rule that gives it up", `		if len(claims) == 0 && has(p.managed, &t) {`,
-		`		if (len(claims) == 0 || MUTANT && slices.ContainsFunc(p.before, func(c *claim) bool {
-			return c.taint.MatchTaint(&t) && !c.d.Claim
-		})) && has(p.managed, &t) {`, "stands|taints"},
+	{"a shared taint goes with the first rule that gives it up", `	p.unknownRules(decisions)
+`, `	p.unknownRules(decisions)
+	for _, b := range p.before {
+		if MUTANT && !b.d.Claim {
+			delete(p.after, ruleset.TaintIDOf(b.taint))
+		}
+	}
+`, "stands|taints"},
 	{"an edited key leaves the old taint", `	if n.rec.Taint == "" || n.adds() { //`,
 		`	if n.rec.Taint == "" || n.adds() && !MUTANT { //`, "taints|left|stands"},
 	{"rules in dry-run act", `	case in.Rule.Mode == ruleset.DryRun:
@@ -328,23 +332,20 @@ var mutants = []mutant{
 	{"action Release keeps", `	if n.Rule.Spec.Timeout.Releases() {
 		n.rec.Passed`, `	if n.Rule.Spec.Timeout.Releases() && !MUTANT {
 		n.rec.Passed`, "taints"},
-	{"appearSeconds apply to evidence that appeared", `	appear := n.Verdict.NeverAppeared &&`,
-		`	appear := (MUTANT || n.Verdict.NeverAppeared) &&`, "opened|taints|replaces"},
 	{"completed nodes get no marker", `	if remember && completes {`, `	if !MUTANT && remember && completes {`, "marker"},
 	{"completed nodes are held again", `	case bootstrapOnly && n.d.Marked:`,
 		`	case !MUTANT && bootstrapOnly && n.d.Marked:`, "taints"},
 	{"a rule of the same name does not take over markers", `heir := heirOf(value, set); heir != nil {
 			s`, `heir := heirOf(value, set); heir != nil && !MUTANT {
 			s`, "keeps"},
-	{"markers of deleted rules stay", `|| !now.Before(until) {`, `|| !MUTANT && !now.Before(until) {`, "left"},
+	{"markers of deleted rules stay", `|| !now.Before(until) {`, `|| !MUTANT && !now.Before(until) {`, "left|quiescence"},
 	{"reboots are not seen", `	if boot == "" || s.Record.BootID == "" ||`,
 		`	if MUTANT || boot == "" || s.Record.BootID == "" ||`, "taints|opened|booting|status"},
-	{"completed nodes are not re-armed", `	n.d.Marked, n.d.Rearmed = false, true`,
-		`	n.d.Marked, n.d.Rearmed = MUTANT && n.d.Marked, true`, "taints|marker"},
 	{"the webhook taints for rules with nodeAdmission None", `rule.Spec.NodeAdmission == v1alpha1.NodeAdmissionNone ||
 `, `!MUTANT && rule.Spec.NodeAdmission == v1alpha1.NodeAdmissionNone ||
 `, "admits"},
-	{"records of deleted rules stay on nodes", `		if !gone || s.awaits(`, `		if MUTANT || !gone || s.awaits(`, "left"},
+	{"records of deleted rules stay on nodes", `		if !exists && !gone || s.awaits(`,
+		`		if MUTANT || !exists && !gone || s.awaits(`, "left"},
 	{"timeouts do not act", `	n.d.Overdue = appear || due(n.Rule.Spec.Timeout.After())`,
 		`	n.d.Overdue = !MUTANT && (appear || due(n.Rule.Spec.Timeout.After()))`, "taints|replaces"},
 	{"readySeconds are nothing", `	from := n.Verdict.Since.Add(n.Rule.Spec.ReadyWindow())
