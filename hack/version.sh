@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Writes a version of Nodegate into the chart, the manifests, the examples and all pages, before a release. The version
-# that they have now is appVersion in charts/nodegate/Chart.yaml; a test compares the pages with it. CHANGELOG.md is
-# written by hand.
+# Writes a version of Nodegate into the chart, the manifests, the examples and all pages for users, before a release. The
+# version that they have now is appVersion in charts/nodegate/Chart.yaml; a test compares the pages with it. CHANGELOG.md
+# is written by hand.
 #
 #   hack/version.sh v0.2.0
 set -euo pipefail
@@ -12,7 +12,7 @@ new=${1-v$old}
 line="This page is for Nodegate $new."
 while IFS= read -r file; do
 	sed -i -E "s/(nodegate:v|tag=v|ref=v|newTag: v|ersion: v?|VERSION=v|tags\/v|nodegate-|Nodegate v)${old//./\\.}/\1${new#v}/g" "$file"
-	[[ $file != docs/* ]] || grep -qxF "$line" "$file" || sed -i "1a\\
+	[[ $file != docs/* || $file == docs/design/* ]] || grep -qxF "$line" "$file" || sed -i "1a\\
 \\
 $line" "$file"
 done < <(git ls-files '*.md' '*.gotmpl' config examples charts/nodegate/Chart.yaml ':!CHANGELOG.md')
