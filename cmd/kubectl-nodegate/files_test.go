@@ -243,6 +243,13 @@ var _ = Describe("lint", func() {
 		Expect(out).To(ContainSubstring("DaemonSet default/init does not tolerate this rule's own taint"))
 		Expect(out).To(ContainSubstring("leaves out DaemonSets that do not tolerate its own taint " +
 			"readiness.k8s.io/first:NoSchedule: default/init"))
+		Expect(out).NotTo(ContainSubstring("may not watch"), "which account the operator has is not known")
+
+		manager := build.MakePod("default", "manager").Obj()
+		manager.Labels = map[string]string{"app.kubernetes.io/name": "nodegate", "app.kubernetes.io/component": "manager"}
+		create(ctx, manager)
+		_, out, _ = nodegate(ctx, "lint", "-f", rules, "--live")
+		Expect(out).To(ContainSubstring("the operator may not watch DaemonSets of namespace default"))
 	})
 })
 

@@ -120,11 +120,11 @@ func (p *plugin) live(ctx context.Context, files *ruleset.Set, facts *lint.Facts
 	for _, r := range files.All() {
 		set = set.With(r)
 	}
-	found, err := (&ruleadmission.Cluster{Nodes: c, Live: c}).Facts(ctx, set.All()...)
+	found, err := (&ruleadmission.Cluster{Nodes: c, Live: c, Access: c}).Facts(ctx, set.All()...)
 	if err != nil {
 		fmt.Fprintln(p.streams.ErrOut, "warning:", input.Explain(err, "reading facts about the cluster"))
 	}
-	facts.Nodes, facts.Operator = found.Nodes, found.Operator
+	facts.Nodes, facts.Operator, facts.Unwatched = found.Nodes, found.Operator, found.Unwatched
 	switch {
 	case found.Workloads != nil:
 		facts.Workloads = append(found.Workloads, facts.Workloads...) // not nil: they are known

@@ -107,7 +107,7 @@ func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 	}
 	r.addControllers(o)
 	r.addEvictionGuard(o, func() bool { return rules.HasSynced() && nodes.HasSynced() })
-	cluster := &ruleadmission.Cluster{Nodes: env.Cache, Live: env.Live, Namespace: o.Namespace}
+	cluster := &ruleadmission.Cluster{Nodes: env.Cache, Live: env.Live, Namespace: o.Namespace, Access: env.Client}
 	r.Webhooks = append(r.Webhooks,
 		&ruleadmission.Webhook{Rules: rules.Set, Facts: cluster.Facts, Clock: env.Clock},
 		&binding.Webhook{Rules: rules.Reported, Nodes: env.Cache, Pods: env.Live},

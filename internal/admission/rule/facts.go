@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,8 +30,11 @@ type Cluster struct {
 	Nodes client.Reader
 	// Live reads workloads from the API server. Rules are written so seldom that a cache is not worth its memory.
 	Live client.Reader
-	// Namespace is the operator's own namespace. If it is empty, the operator is looked for in all namespaces.
+	// Namespace is the operator's own namespace, if this process is the operator. If it is empty, the operator is looked
+	// for in all namespaces.
 	Namespace string
+	// Access creates reviews of access, which store nothing. If it is nil, no review is made.
+	Access client.Writer
 }
 
 // Facts returns the facts about the cluster for some rules. With an error, it returns the facts that could be read.
@@ -45,8 +49,11 @@ func (c *Cluster) Facts(ctx context.Context, rules ...*ruleset.Rule) (lint.Facts
 	facts.Workloads, errs = workloads, append(errs, err)
 	operator, err := c.pods(ctx, c.Namespace, client.MatchingLabels{"app.kubernetes.io/name": "nodegate",
 		"app.kubernetes.io/component": "manager"})
-	facts.Operator = operator
-	return facts, errors.Join(append(errs, err)...)
+	facts.Operator, errs = operator, append(errs, err)
+	if facts.Unwatched, err = c.unwatched(ctx, rules, operator); !apierrors.IsForbidden(err) {
+		errs = append(errs, err) // few users may ask what the operator may do
+	}
+	return facts, errors.Join(errs...)
 }
 
 // workloads returns the DaemonSets in the namespaces that rules require, and the other workloads of the pods that they

@@ -87,6 +87,8 @@ type Facts struct {
 	Workloads []Workload
 	// Operator are the workloads of the operator.
 	Operator []Workload
+	// Unwatched are namespaces whose DaemonSets the operator may not watch.
+	Unwatched []string
 }
 
 // Workload is a DaemonSet, a Deployment or a similar object, or a pod without one.

@@ -256,6 +256,11 @@ func TestWarnings(t *testing.T) {
 			facts: Facts{Workloads: []Workload{agent("cni", taint), agent("logs")}}, want: []Code{LeftOut, NoEvidence},
 			says: "waits for 1 of the DaemonSets in the cluster, and requires at least 2 on each node: until there are more, " +
 				"no node is ready; the operator sees them only in the namespaces of daemonSetNamespaces"},
+		"DaemonSets that the operator may not watch": {rule: agents(good()),
+			facts: Facts{Workloads: []Workload{}, Unwatched: []string{"kube-system"}}, want: []Code{NoEvidence},
+			says: "spec.requirements[0].daemonSets.namespaces: the operator may not watch DaemonSets of namespace " +
+				"kube-system, so the rule is frozen and has no effect: add the namespace to the chart value " +
+				"daemonSetNamespaces"},
 		"an operator that would wait for itself": {
 			rule: good(), facts: Facts{Operator: []Workload{daemonSet("nodegate-system")}}, want: []Code{Deadlock},
 			says: "cannot start and does not remove it",

@@ -62,6 +62,15 @@ func (l *linter) workload(field string, p *ruleset.Pods, w *Workload) {
 
 // daemonSets warns about the DaemonSets that the rule requires.
 func (l *linter) daemonSets() {
+	for i := range l.rule.Requirements {
+		if q := l.rule.Requirements[i].DaemonSets; q != nil {
+			for _, namespace := range l.facts.unwatched(q) {
+				l.warn(NoEvidence, fmt.Sprintf("spec.requirements[%d].daemonSets.namespaces", i), "the operator may not watch "+
+					"DaemonSets of namespace %s, so the rule is frozen and has no effect: add the namespace to the chart value "+
+					"%s, or see config/daemonset-evidence", namespace, ruleset.DaemonSetSetting)
+			}
+		}
+	}
 	if l.facts.Workloads == nil || len(l.rule.DaemonSets()) == 0 {
 		return
 	}
@@ -99,7 +108,7 @@ func (l *linter) untolerated(field string, q *ruleset.DaemonSets) {
 		l.warn(LeftOut, field, "the rule leaves out DaemonSets that do not tolerate its own taint %s: %s: add a toleration "+
 			"to them, or exclude them", l.rule.Taint.ToString(), some(names))
 	}
-	if counted < q.Least() {
+	if counted < q.Least() && len(l.facts.unwatched(q)) == 0 { // or else the rule waits for none
 		l.warn(NoEvidence, field, "the rule waits for %d of the DaemonSets in the cluster, and requires at least %d on each "+
 			"node: until there are more, no node is ready; the operator sees them only in the namespaces of %s", counted,
 			q.Least(), ruleset.DaemonSetSetting)
@@ -111,6 +120,16 @@ func (f *Facts) daemonSets(namespace string) (out []*ruleset.DaemonSet) {
 	for i := range f.Workloads {
 		if d := f.Workloads[i].DaemonSet; d != nil && d.Namespace == namespace {
 			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// unwatched returns the namespaces of a requirement whose DaemonSets the operator may not watch.
+func (f *Facts) unwatched(q *ruleset.DaemonSets) (out []string) {
+	for _, namespace := range q.Namespaces {
+		if slices.Contains(f.Unwatched, string(namespace)) {
+			out = append(out, string(namespace))
 		}
 	}
 	return out

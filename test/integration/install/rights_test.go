@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
@@ -17,6 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	ruleadmission "github.com/nodegate/nodegate/internal/admission/rule"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -68,6 +72,26 @@ const (
 func TestPermissionsOfTheAgents(t *testing.T) {
 	withAgents(t)
 	checkPermissions(t, agentAccount, map[string][]string{"nodes": {"get", "list", "watch"}, "nodes/status": {"patch"}})
+}
+
+// TestWatchOfDaemonSets: the operator knows, and warns the author of a rule, in which namespaces it may watch them.
+func TestWatchOfDaemonSets(t *testing.T) {
+	g := NewWithT(t)
+	as := stolen(t)
+	rule := ruleset.Compile(build.MakeRule("r").Selector("a", "b").MaxUnavailable("1").DaemonSets("kube-system").Obj(),
+		nil, time.Now())
+	c := &ruleadmission.Cluster{Nodes: as, Live: as, Access: as, Namespace: namespace}
+	unwatched := func() ([]string, error) {
+		facts, err := c.Facts(t.Context(), rule)
+		return facts.Unwatched, err
+	}
+	g.Eventually(unwatched).WithTimeout(cluster.Limit).Should(Equal([]string{"kube-system"}))
+	role, err := kustomize(t.Context(), "config/daemonset-evidence")
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, o := range role {
+		create(t, o)
+	}
+	g.Eventually(unwatched).WithTimeout(cluster.Limit).Should(BeEmpty())
 }
 
 // checkPermissions compares what a service account may do everywhere, and in the operator's namespace.
