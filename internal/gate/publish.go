@@ -32,7 +32,7 @@ import (
 //
 //	Enforced                        the condition is kept up to date
 //	Suspended                       False becomes Unknown, unless another rule publishes it now; nothing else changes
-//	Frozen                          nothing changes
+//	Frozen                          nothing changes, unless spec.dryRun is set
 //	DryRun, Deleting, not matched,  the condition is removed
 //	or another type
 //
@@ -188,9 +188,12 @@ func (p *publisher) updated(conditionType string) bool {
 	return false
 }
 
+// keeps reports whether the conditions of a rule stay as they are.
+func keeps(rule *ruleset.Rule) bool { return rule.Inert() && !rule.Withdrawn() }
+
 // wanted returns the type of the condition that a rule publishes on the node, or keeps as it is.
 func (p *publisher) wanted(d *Decision, publishes bool) string {
-	if d.Rule.Inert() {
+	if keeps(d.Rule) {
 		return d.Was.Record.Published
 	}
 	if !publishes || d.Unpublished != "" {
@@ -210,13 +213,13 @@ func (p *publisher) decide(i int) {
 	was := d.Was.Record.Published
 	c := Published(p.Node, was)
 	switch {
-	case d.Rule.Mode == ruleset.Suspended:
+	case d.Rule.Mode == ruleset.Suspended && keeps(d.Rule):
 		d.setPublished(was)
 		if c != nil && c.Status == corev1.ConditionFalse && !p.updated(was) {
 			p.change(i, was, c, &publication{status: corev1.ConditionUnknown,
 				reason: v1alpha1.PublishedReasonPrefix + ReasonSuspended, why: "the rule is suspended"})
 		}
-	case d.Rule.Inert():
+	case keeps(d.Rule):
 	case was != "" && was != wanted && c != nil && !p.taken(was):
 		d.setPublished(was)
 		p.out.Conditions = append(p.out.Conditions, ConditionChange{Rule: d.Rule, Type: was, Remove: true})

@@ -134,7 +134,8 @@ func frozen(in Input, d Decision) Decision {
 		}
 	}
 	switch {
-	case in.Rule.Spec.DryRun && !in.Rule.Spared():
+	case in.Rule.Withdrawn():
+		d.Frozen = in.State.Record.Published == ""
 		return d.letGo(in)
 	case !in.State.Matches:
 	case in.Override.Action == OverrideRelease && !in.Rule.Spared():
@@ -151,13 +152,11 @@ func frozen(in Input, d Decision) Decision {
 // letGo ends the claim of a frozen rule.
 func (d Decision) letGo(in Input) Decision {
 	d.Claim = false
-	if in.State.Claimed {
-		d.Frozen = false
-		r := in.State.Record
-		r.dropClaim()
-		r.Mark = ""
-		d.setRecord(r)
-	}
+	d.Frozen = d.Frozen && !in.State.Claimed
+	r := in.State.Record
+	r.dropClaim()
+	r.Mark = ""
+	d.setRecord(r)
 	return d
 }
 

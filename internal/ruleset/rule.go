@@ -161,6 +161,10 @@ func (r *Rule) Spared() bool {
 	return slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Reason == ReasonOtherController })
 }
 
+// Withdrawn reports whether dry-run removes the taints and published conditions of a frozen or suspended rule. That
+// needs no evidence.
+func (r *Rule) Withdrawn() bool { return r.Inert() && r.Spec.DryRun && !r.Spared() }
+
 // Freeze returns the rule, frozen because of another rule or of the cluster, even if it is being deleted. A rule that
 // requires a suspended rule is suspended, too.
 func (r *Rule) Freeze(p Problem) *Rule {

@@ -305,7 +305,7 @@ func (m *Model) satisfied(n *node, other *rule, v *View, late bool) answer {
 	switch {
 	case other == nil || !other.Spec.NodeSelector.matches(n.Metadata.Labels):
 		return no
-	case other.Metadata.DeletionTimestamp != nil || n.override() != "" || !other.Spec.enforced(),
+	case other.Metadata.DeletionTimestamp != nil || !other.Spec.enforced(),
 		other.Spec.rearms() && !m.node(n.Metadata.UID).boot.IsZero() && !late:
 		return unknown
 	case other.Spec.bootstrap() && n.marked(other) && (!other.Spec.rearms() || m.node(n.Metadata.UID).boot.IsZero()):

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// publishes: a write changes only conditions that rules publish, and not those of others; those of a frozen rule stay;
-// no more than maxUnavailable are False.
+// publishes: a write changes only conditions that rules publish, and not those of others; those of a frozen rule stay,
+// unless it is in dry-run; no more than maxUnavailable are False.
 func (m *Model) publishes(was, is *node, v *View) {
 	for _, t := range changedConditions(was, is) {
 		before, after := was.condition(t), is.condition(t)
@@ -25,7 +25,8 @@ func (m *Model) publishes(was, is *node, v *View) {
 		}
 		r := read[rule](v.Rules[by[0].Metadata.Name])
 		if why := v.frozen(r); r.Metadata.UID == by[0].Metadata.UID && !v.edited(r, 0) {
-			m.check("published", why == "" || strings.HasSuffix(why, "it is suspended") && after.Status == "Unknown",
+			m.check("published", why == "" || r.Spec.DryRun && after.Type == "" ||
+				strings.HasSuffix(why, "it is suspended") && after.Status == "Unknown",
 				"condition %s of node %s becomes %q although %s", t, is.Metadata.Name, after.Status, why)
 		}
 		if after.Status == "False" && before.Status != "False" {
@@ -110,7 +111,7 @@ func (m *Model) restPublished(n *node, v *View) {
 				by = append(by, r)
 			}
 			why := v.frozen(r)
-			open = open || why != "" && (!publishes || why != "it is suspended")
+			open = open || why != "" && !r.Spec.DryRun && (!publishes || why != "it is suspended")
 		}
 		if !open {
 			m.publishedBy(n, &c, t, by, v)
@@ -137,7 +138,7 @@ func (m *Model) publishedBy(n *node, c *condition, t string, by []*rule, v *View
 func (m *Model) says(n *node, r *rule, v *View) []string {
 	booted := r.Spec.rearms() && !m.node(n.Metadata.UID).boot.IsZero()
 	switch holds := m.holds(n, r, v, true); {
-	case n.override() != "" || booted:
+	case booted:
 		return nil
 	case r.Spec.bootstrap() && n.marked(r):
 		return []string{"True"}
@@ -145,7 +146,7 @@ func (m *Model) says(n *node, r *rule, v *View) []string {
 		return nil
 	case holds == yes:
 		return []string{"True"}
-	case holds == unknown:
+	case holds == unknown || n.override() != "":
 		return nil
 	case r.Spec.Taint.Key == "" && (r.Spec.Timeout.Seconds > 0 || r.Spec.ExistingNodes != ""):
 		return []string{"False", "Unknown"}

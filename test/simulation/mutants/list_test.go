@@ -14,6 +14,8 @@ var mutants = []mutant{
 				continue
 			}
 			return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,`, "frozen"},
+	{"a frozen rule in dry-run still publishes", `rule.Inert() && !rule.Withdrawn()`,
+		`rule.Inert() && (MUTANT || !rule.Withdrawn())`, "published"},
 	{"rules require what an override has done", `	if in.Override.Action == OverrideNone {
 		return d`, `	if MUTANT || in.Override.Action == OverrideNone {
 		return d`, "published|guarded"},
@@ -131,8 +133,8 @@ var mutants = []mutant{
 		`Status: to.status, Reason: to.reason[map[bool]int{true: 1}[MUTANT]:],`, "published"},
 	{"published conditions are not written", `	if len(p.changes) == 0 || r.Fleet`,
 		`	if MUTANT || len(p.changes) == 0 || r.Fleet`, "published"},
-	{"frozen rules change their published conditions", `	case d.Rule.Inert():
-	case was != ""`, `	case d.Rule.Inert() && !MUTANT:
+	{"frozen rules change their published conditions", `	case keeps(d.Rule):
+	case was != ""`, `	case keeps(d.Rule) && !MUTANT:
 	case was != ""`, "published"},
 	{"a published condition stays when its rule publishes it no longer", `	case was != "" && was != wanted && c`,
 		`	case !MUTANT && was != "" && was != wanted && c`, "published"},
@@ -281,8 +283,8 @@ var mutants = []mutant{
 	{"suspend goes before dry-run", `	case obj.Spec.DryRun:
 		return DryRun`, `	case obj.Spec.DryRun && (!MUTANT || !obj.Spec.Suspend):
 		return DryRun`, "lifted|taints|left|frozen|status"},
-	{"a frozen rule in dry-run keeps its taints", `	case in.Rule.Spec.DryRun && !in.Rule.Spared():`,
-		`	case in.Rule.Spec.DryRun && !in.Rule.Spared() && !MUTANT:`, "lifted"},
+	{"a frozen rule in dry-run keeps its taints", `	case in.Rule.Withdrawn():`,
+		`	case in.Rule.Withdrawn() && !MUTANT:`, "lifted"},
 	{"the override Release does nothing under a frozen rule",
 		`	case in.Override.Action == OverrideRelease && !in.Rule.Spared():`,
 		`	case in.Override.Action == OverrideRelease && !in.Rule.Spared() && !MUTANT:`, "lifted"},
