@@ -78,9 +78,8 @@ func fileFlags(cmd *cobra.Command) genericclioptions.FileNameFlags {
 	return f
 }
 
-// readRules reads the rules that -f and -k name, and returns all objects beside them: with an error, those that could be
-// read. It prints a warning for objects
-// that the command does not use.
+// readRules reads the rules that -f and -k name, and returns all objects beside them. With an error, it returns those
+// that could be read. It prints a warning for objects that the command does not use.
 func (p *plugin) readRules(flags *genericclioptions.FileNameFlags,
 	uses func(input.Object) bool) ([]input.Rule, []input.Object, error) {
 	options := flags.ToOptions()

@@ -6,6 +6,7 @@ package lint
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -17,7 +18,7 @@ func (l *linter) nodes() {
 	if len(l.facts.Nodes) == 0 || len(l.facts.selected(l.rule)) > 0 {
 		return
 	}
-	there := ""
+	var there []string
 	requirements, _ := l.rule.Selector.Requirements()
 	for _, r := range requirements {
 		values := sets.New[string]()
@@ -28,13 +29,13 @@ func (l *linter) nodes() {
 		}
 		switch {
 		case len(values) > 0:
-			there += "; nodes have " + some(values.UnsortedList())
+			there = append(there, "nodes have "+some(values.UnsortedList()))
 		case needs(r):
-			there += "; no node has the label " + r.Key()
+			there = append(there, "no node has the label "+r.Key())
 		}
 	}
-	l.warn(SelectsNothing, "spec.nodeSelector", "the rule selects none of the %d nodes of the cluster%s",
-		len(l.facts.Nodes), there)
+	l.warn(SelectsNothing, "spec.nodeSelector", "the rule selects none of the %d nodes of the cluster: %s",
+		len(l.facts.Nodes), strings.Join(there, "; "))
 }
 
 // reporters warns about conditions that nothing reports. Their types may have typing errors.

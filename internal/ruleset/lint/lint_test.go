@@ -83,7 +83,7 @@ func TestWarnings(t *testing.T) {
 		"a selector that selects none of the nodes": {
 			rule:  good().Selector(pool, "worker").Selector("kubernetes.io/os", "linux"),
 			facts: Facts{Nodes: []*corev1.Node{worker}}, want: []Code{SelectsNothing},
-			says: "selects none of the 1 nodes of the cluster; nodes have example.com/pool=workers; no node has the label " +
+			says: "selects none of the 1 nodes of the cluster: nodes have example.com/pool=workers; no node has the label " +
 				"kubernetes.io/os"},
 		"a condition that nothing reports": {rule: good().Condition("Raedy"),
 			facts: Facts{Nodes: []*corev1.Node{worker}}, want: []Code{NoEvidence},
