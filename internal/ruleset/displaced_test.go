@@ -47,12 +47,18 @@ func TestDisplaced(t *testing.T) {
 		"a probe comes before an older rule": {rules: []*build.RuleWrapper{prober("a", 1, "e.com/x"),
 			prober("b", 2).Publish("e.com/x")},
 			want: map[string]string{"b": "condition e.com/x is published by a probe of rule a"}},
+		"nor one that is also frozen": {rules: []*build.RuleWrapper{prober("a", 1).Publish("e.com/x"),
+			prober("frozen", 2).Publish("e.com/x").DryRun(true)}},
 		"no probes at all": {rules: []*build.RuleWrapper{prober("a", 1), prober("b", 2)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var rules []*Rule
 			for _, r := range c.rules {
-				rules = append(rules, Compile(r.Obj(), nil, now))
+				rule := Compile(r.Obj(), nil, now)
+				if rule.Name == "frozen" {
+					rule = rule.Freeze(Problem{Reason: ReasonInvalid})
+				}
+				rules = append(rules, rule)
 			}
 			got := NewSet(rules...).Displaced(map[string]string{"pool": "a"})
 			if len(got) == 0 {

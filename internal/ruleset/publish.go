@@ -74,7 +74,7 @@ func (s *Set) Displaced(nodeLabels map[string]string) map[string]string {
 	for _, r := range s.rules {
 		t := r.Spec.Publishes()
 		switch by := probed[t]; {
-		case t == "" || r.Mode == Deleting || r.Mode == DryRun || !r.Matches(nodeLabels):
+		case t == "" || r.Mode == Deleting || r.Mode == DryRun || r.Withdrawn() || !r.Matches(nodeLabels):
 		case by != "":
 			out[r.Name] = fmt.Sprintf("condition %s is published by a probe of rule %s", t, by)
 		default:
