@@ -132,6 +132,8 @@ func resultOf(d *gate.Decision) (result string, over bool) {
 		return "", false
 	case was.Completed || was.Record.Started() && !was.Record.Existing:
 		return "", true // the patch was carried out although its answer was lost, or a former leader's was
+	case was.Matches && gate.Holds(d.Rule) && !was.Existing && !d.Record.Existing:
+		return "", false // the pods could not be listed: whether the node was in service is not known yet
 	}
 	return string(gate.Excluded), true
 }

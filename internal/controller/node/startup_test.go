@@ -262,6 +262,16 @@ func TestWhatAStartWasSpentOn(t *testing.T) {
 			s.at(0)
 			s.at(20, func(w *build.NodeWrapper) { w.Label(pool, "b") })
 		}, sums{"startups excluded": 1}},
+		"whether it came in service cannot be read at first": {two().ExistingNodes(v1alpha1.ExistingNodesIdle),
+			func(s *starting) {
+				s.at(0)
+				s.unlisted = true // and the claim has not reached the API server
+				s.at(700, func(w *build.NodeWrapper) {
+					w.Unannotate(v1alpha1.RecordAnnotationPrefix + "start").Untaint("readiness.k8s.io/start")
+				})
+				s.unlisted = false
+				s.at(730)
+			}, sums{"startups excluded": 1}},
 		"another leader goes on, by the times of the conditions": {two(), func(s *starting) {
 			s.at(0)
 			s.at(20, s.is(pieceA, "True", 20))
