@@ -263,7 +263,7 @@ func (s *Server) create(r *Request) (*Object, error) {
 			return nil, err
 		}
 	}
-	if err := validate(obj); err != nil {
+	if err := s.validate(r, obj); err != nil {
 		return nil, err
 	}
 	return s.shown(s.store(r.Kind, nil, obj)), nil
@@ -290,7 +290,7 @@ func (s *Server) update(r *Request, before *Object, after metav1.Object) (*Objec
 			return nil, err
 		}
 	}
-	if err := validate(after); err != nil {
+	if err := s.validate(r, after); err != nil {
 		return nil, err
 	}
 	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 && (r.Kind != Pods ||

@@ -159,7 +159,13 @@ func invalid(r *Request, at, why string) error {
 }
 
 // validate refuses what the server would, as far as the operator's writes may come near it.
-func validate(obj metav1.Object) error {
+func (s *Server) validate(r *Request, obj metav1.Object) error {
+	if rule, ok := obj.(*unstructured.Unstructured); ok && r.Kind == Rules && r.Sub == "status" {
+		status := s.schema.Properties["status"]
+		if at := unlisted(&status, rule.Object["status"], "status"); at != "" {
+			return invalid(r, at, "unsupported value")
+		}
+	}
 	node, ok := obj.(*corev1.Node)
 	if !ok {
 		return nil
@@ -174,6 +180,31 @@ func validate(obj metav1.Object) error {
 		seen[id] = true
 	}
 	return nil
+}
+
+// unlisted is where a value is none of the enum that its schema has; empty, if there is no such place.
+func unlisted(schema *structuralschema.Structural, value any, at string) string {
+	if v := schema.ValueValidation; v != nil && len(v.Enum) > 0 &&
+		!slices.ContainsFunc(v.Enum, func(of structuralschema.JSON) bool { return of.Object == value }) {
+		return at
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for key, of := range value {
+			if property, ok := schema.Properties[key]; ok {
+				if found := unlisted(&property, of, at+"."+key); found != "" {
+					return found
+				}
+			}
+		}
+	case []any:
+		for _, of := range value {
+			if found := unlisted(schema.Items, of, at); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
 }
 
 // gracePeriod is for how long an object that is deleted stays.

@@ -59,9 +59,8 @@ func (m *Model) Observe(v *View, readable bool) {
 
 func (m *Model) observe(n *node, r *rule, u *underRule, v *View) {
 	o := &u.observed
-	first := o.generation != r.Metadata.Generation
-	if first {
-		*o = observed{generation: r.Metadata.Generation, from: v.Now}
+	if o.generation != r.Metadata.Generation {
+		*o = observed{generation: r.Metadata.Generation, from: v.Now, lost: n.Metadata.CreationTimestamp}
 	}
 	if u.claimed.IsZero() && n.claim(r.Metadata.UID) != "" {
 		u.claimed = v.Now // by admission
@@ -78,9 +77,7 @@ func (m *Model) observe(n *node, r *rule, u *underRule, v *View) {
 		}
 	case no:
 		o.no = v.Now
-		if first {
-			o.lost = n.Metadata.CreationTimestamp
-		} else if o.lost.IsZero() {
+		if o.lost.IsZero() {
 			o.lost = v.Now
 		}
 	default:
@@ -285,6 +282,10 @@ func (m *Model) Registered(d Document, v *View) {
 		case r.Metadata.DeletionTimestamp != nil, r.Spec.DryRun, r.Spec.NodeAdmission == "None", why == "it is suspended":
 			m.check("admits", n.Metadata.Annotations[r.key()] == "", "rule %s claims the new node %s at admission",
 				r.Metadata.Name, n.Metadata.Name)
+		case r.notInForce():
+			m.check("admits", n.Metadata.Annotations[r.key()] == "",
+				"rule %s claims the new node %s at admission, and its status says that it is not in force", r.Metadata.Name,
+				n.Metadata.Name)
 		case why == "":
 			m.check("admits", n.has(r.Spec.Taint.id()), "rule %s selects the new node %s, which has no taint",
 				r.Metadata.Name, n.Metadata.Name)

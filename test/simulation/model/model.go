@@ -66,13 +66,14 @@ type Model struct {
 }
 
 type nodeHistory struct {
-	boot     time.Time       // by the node's clock; zero: it has not rebooted
-	booted   time.Time       // by ours
-	bootID   string          // after it
-	foreign  map[string]bool // taints that others put there
-	occupied bool            // pods ran there at a write of a replica: it may be in service by its age
-	evicts   time.Time       // when it last had a NoExecute taint
-	guarded  bool            // a guard was active: evictions may have been denied
+	boot     time.Time           // by the node's clock; zero: it has not rebooted
+	booted   time.Time           // by ours
+	bootID   string              // after it
+	admitted map[string][]string // rules that claimed a taint when the node was created
+	foreign  map[string]bool     // taints that others put there
+	occupied bool                // pods ran there at a write of a replica: it may be in service by its age
+	evicts   time.Time           // when it last had a NoExecute taint
+	guarded  bool                // a guard was active: evictions may have been denied
 	last     *node
 	rules    map[string]*underRule // by UID
 	marker   map[string]int        // the process that made a published condition False, by type
@@ -117,6 +118,7 @@ type ruleHistory struct {
 	handed  map[string]handOver // by the UID of the node
 	ready   time.Time           // when a node last became ready that was not before
 	last    *rule
+	gone    bool  // it was deleted without a finalizer
 	fields  int64 // the generation of which the fields were noted
 }
 
@@ -157,7 +159,7 @@ func (m *Model) Boot(uid, bootID string, at time.Time) {
 
 func (m *Model) node(uid string) *nodeHistory {
 	if m.nodes[uid] == nil {
-		m.nodes[uid] = &nodeHistory{foreign: map[string]bool{}, rules: map[string]*underRule{},
+		m.nodes[uid] = &nodeHistory{foreign: map[string]bool{}, admitted: map[string][]string{}, rules: map[string]*underRule{},
 			marker: map[string]int{}}
 	}
 	return m.nodes[uid]
@@ -170,11 +172,19 @@ func (m *Model) Actor(d Document) {
 		return
 	}
 	h := m.node(n.Metadata.UID)
-	claimed := n.claims()
+	claimed := map[string]bool{}
+	for uid := range m.rules {
+		claimed[n.claim(uid)] = true
+	}
 	for _, t := range n.Spec.Taints {
 		if !claimed[t.id()] && (h.last == nil || !h.last.has(t.id())) ||
 			h.last != nil && h.last.has(t.id()) && !slices.Contains(h.last.Spec.Taints, t) {
 			h.foreign[t.id()] = true
+		}
+	}
+	for uid := range m.rules {
+		if claim := n.claim(uid); claim != "" && h.last == nil {
+			h.admitted[claim] = append(h.admitted[claim], uid)
 		}
 	}
 	for id := range h.foreign {
@@ -186,6 +196,13 @@ func (m *Model) Actor(d Document) {
 		h.evicts = m.now()
 	}
 	h.last = n
+}
+
+// Gone notes that a rule is deleted at once, since no replica has given it a finalizer yet.
+func (m *Model) Gone(d Document) {
+	if h := m.rules[read[rule](d).Metadata.UID]; h != nil {
+		h.gone = true
+	}
 }
 
 // RuleWritten notes what a rule is like after a user wrote it.

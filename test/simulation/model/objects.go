@@ -36,6 +36,7 @@ func (t taint) id() string { return t.Key + ":" + t.Effect }
 type condition struct {
 	Type, Status                          string
 	Reason                                string
+	ObservedGeneration                    int64
 	LastHeartbeatTime, LastTransitionTime time.Time
 }
 
@@ -197,6 +198,13 @@ func (r *rule) invalid() bool {
 	})
 }
 
+// notInForce reports whether the status of the rule says so of its present generation.
+func (r *rule) notInForce() bool {
+	return slices.ContainsFunc(r.Status.Conditions, func(c condition) bool {
+		return c.Type == "Ready" && c.Status == "False" && c.ObservedGeneration == r.Metadata.Generation
+	})
+}
+
 func (r *rule) key() string { return recordPrefix + r.Metadata.UID }
 
 const (
@@ -291,6 +299,14 @@ func (n *node) condition(kind string) condition {
 
 // ours reports whether the operator has published the condition.
 func (c *condition) ours() bool { return strings.HasPrefix(c.Reason, reasonPrefix) }
+
+// counts is the status that counts: what is neither True nor False is Unknown.
+func (c *condition) counts() string {
+	if c.Status == "True" || c.Status == "False" {
+		return c.Status
+	}
+	return "Unknown"
+}
 
 func (n *node) marked(r *rule) bool {
 	_, ok := n.Metadata.Annotations[markerPrefix+r.Metadata.UID]

@@ -171,7 +171,7 @@ func (m *Model) refuted(n *node, r *rule) answer {
 		switch {
 		case q.MaxAgeSeconds > 0, q.DefaultStatus != "":
 			return unknown
-		case c.Type != "" && c.Status != q.RequiredStatus && c.Status != "Unknown":
+		case c.Type != "" && c.counts() != q.RequiredStatus && c.counts() != "Unknown":
 			out = yes
 		}
 	}

@@ -91,7 +91,9 @@ func (m *Model) restNode(n *node, v *View) {
 	}
 	h := m.node(n.Metadata.UID)
 	for _, t := range n.Spec.Taints {
-		m.check("left", claimed[t.id()] || h.foreign[t.id()], "node %s has taint %s, which no rule claims",
+		// A process that has not known the rule cannot tell the claim of admission from a forged one.
+		doubtful := slices.ContainsFunc(h.admitted[t.id()], func(uid string) bool { return m.rules[uid].gone })
+		m.check("left", claimed[t.id()] || h.foreign[t.id()] || doubtful, "node %s has taint %s, which no rule claims",
 			n.Metadata.Name, t.id())
 	}
 }

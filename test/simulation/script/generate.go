@@ -71,6 +71,7 @@ func (g *generator) choose() {
 		{4, (*generator).edits}, {3, (*generator).deletion}, {3, (*generator).people}, {6, (*generator).pods},
 		{1, (*generator).definition}, {3, (*generator).outages}, {3, (*generator).intruders},
 		{3, (*generator).replacements}, {3, (*generator).crowds},
+		{3, (*generator).oddities}, {3, (*generator).newcomers},
 	} {
 		if g.IntN(3) > 0 {
 			g.actors = append(g.actors, a)
@@ -229,7 +230,10 @@ func (g *generator) crowds() {
 func (g *generator) intruders() {
 	switch n := g.node(); g.IntN(4) {
 	case 0:
-		g.add(Step{Do: "node.create", Node: n, Value: g.pool(), Of: "00000000-gone"},
+		if g.IntN(2) == 0 {
+			g.add(Step{Do: "node.delete", Node: n})
+		}
+		g.add(Step{Do: "node.create", Node: n, Value: g.pool(), Of: "00000000-gone", N: g.IntN(2)},
 			Step{Do: "node.taint", Node: n, Value: "example.com/foreign:NoExecute"})
 	case 1:
 		g.add(Step{Do: "node.label", Node: n, Value: g.pool(), Of: "kubelet"})

@@ -70,7 +70,7 @@ var words = map[string]string{
 	"down":          "replica %[4]d is killed and stays down",
 	"up":            "replica %[4]d starts, if it is down",
 	"handover":      "replica %[4]d becomes the leader; the old one has not noticed yet",
-	"node.create":   "node n%[1]d registers in pool %[6]s%[5]s",
+	"node.create":   "node n%[1]d registers in pool %[6]s with the record %[5]q; its taint: %[7]d",
 	"node.delete":   "node n%[1]d is deleted",
 	"node.label":    "node n%[1]d gets into pool %[6]q %[5]s",
 	"node.release":  "the account %[5]q writes the annotation %[6]s of n%[1]d; status: %[7]d",

@@ -142,6 +142,9 @@ func (w *World) doRule(s *script.Step) {
 		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Rules, Name: name})
 	}
 	if after := w.server.Get(api.Rules, name); after != before { // else a foreign CRD may only show it without some fields
+		if after == nil && before != nil {
+			w.Model.Gone(document(before))
+		}
 		w.Model.RuleWritten(document(after))
 	}
 }

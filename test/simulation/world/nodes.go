@@ -59,6 +59,10 @@ func (w *World) doNode(s *script.Step) {
 			if s.Of != "" { // a forged record claims a foreign taint that the node does not have
 				n.Annotations = map[string]string{recordKey + s.Of: `{"rule":"gone","taint":"example.com/foreign=:NoExecute"}`}
 			}
+			if s.N > 0 { // now it has the taint
+				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "example.com/foreign",
+					Effect: corev1.TaintEffectNoExecute})
+			}
 		})
 	case "node.delete":
 		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Nodes, Name: nodeName(s.Node)})

@@ -1,0 +1,25 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// These are found by what people, reporters and kubelets do.
+func init() {
+	mutants = append(mutants, []mutant{
+		{"7: a status that a condition cannot have is copied", `Status: v1alpha1.ConditionStatus(StatusOf(found)), Cause`,
+			`Status: v1alpha1.ConditionStatus(map[bool]corev1.ConditionStatus{false: StatusOf(found),
+			true: found.Status}[MUTANT]), Cause`, "status|published|blamed"},
+		{"7: a status that a condition cannot have refutes", `	return corev1.ConditionUnknown
+}`, `	if MUTANT {
+		return corev1.ConditionFalse
+	}
+	return corev1.ConditionUnknown
+}`, "published"},
+		{"21: the record of a rule that never existed is believed", `case known != nil && doubtful(`,
+			`case !MUTANT && known != nil && doubtful(`, "ours"},
+		{"22: the webhook goes by what this replica knows",
+			`&nodeadmission.Webhook{Rules: rules.Reported,`,
+			`&nodeadmission.Webhook{Rules: map[bool]func() *ruleset.Set{false: rules.Reported, true: rules.Set}[MUTANT],`,
+			"admits"},
+	}...)
+}
