@@ -280,14 +280,8 @@ var mutants = []mutant{
 	{"frozen rules claim", `	case in.Rule.Inert():
 		return frozen(in, d)`, `	case in.Rule.Mode == ruleset.Suspended || !MUTANT && in.Rule.Inert():
 		return frozen(in, d)`, "frozen"},
-	{"suspend goes before dry-run", `	case obj.Spec.DryRun:
-		return DryRun`, `	case obj.Spec.DryRun && (!MUTANT || !obj.Spec.Suspend):
-		return DryRun`, "lifted|taints|left|frozen|status"},
 	{"a frozen rule in dry-run keeps its taints", `	case in.Rule.Withdrawn():`,
 		`	case in.Rule.Withdrawn() && !MUTANT:`, "lifted"},
-	{"the override Release does nothing under a frozen rule",
-		`	case in.Override.Action == OverrideRelease && !in.Rule.Spared():`,
-		`	case in.Override.Action == OverrideRelease && !in.Rule.Spared() && !MUTANT:`, "lifted"},
 	{"rules that are being deleted stay in force", `	case !obj.DeletionTimestamp.IsZero():
 		return Deleting`, `	case !obj.DeletionTimestamp.IsZero() && !MUTANT:
 		return Deleting`, "gone|left|closed|quiescence|taints"},
