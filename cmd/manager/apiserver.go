@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -59,12 +60,16 @@ func ask(err error) error {
 	return nil
 }
 
-// away reports whether an error says that the API server cannot answer now, or refuses the token, which kubelet
-// replaces when it is too old. A certificate that does not fit is an error of the configuration.
+// away reports whether an error says that the API server cannot answer now, refuses the token, which kubelet replaces
+// when it is too old, or has a certificate that has expired. A certificate of an authority that is not trusted is an
+// error of the configuration: after its end, the operator reads that again.
 func away(err error) bool {
 	var status apierrors.APIStatus
 	var certificate *tls.CertificateVerificationError
+	var invalid x509.CertificateInvalidError
 	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return true
 	case err == nil, errors.As(err, &certificate):
 		return false
 	case errors.As(err, &status):

@@ -5,6 +5,7 @@ package main
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"testing"
@@ -23,6 +24,8 @@ func TestAReplicaWaitsForWhatPasses(t *testing.T) {
 		"a refused token":                  {apierrors.NewUnauthorized("expired"), true},
 		"a permission":                     {apierrors.NewForbidden(schema.GroupResource{}, "", nil), false},
 		"a certificate of another cluster": {&tls.CertificateVerificationError{Err: errors.New("unknown")}, false},
+		"an expired certificate of the API server, or a wrong clock": {&tls.CertificateVerificationError{
+			Err: x509.CertificateInvalidError{Reason: x509.Expired}}, true},
 	} {
 		err := c.err
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,9 +22,17 @@ const (
 	keyFile  = "tls.key"
 )
 
-var problems = promauto.With(metrics.Registry).NewGauge(prometheus.GaugeOpts{
+// serving is the certificate of this replica.
+var serving atomic.Pointer[Certificate]
+
+var problems = promauto.With(metrics.Registry).NewGaugeFunc(prometheus.GaugeOpts{
 	Name: "node_readiness_webhook_certificate_problem",
 	Help: "1 while this replica has no valid certificate for its webhooks or cannot renew it, otherwise 0.",
+}, func() float64 {
+	if c := serving.Load(); c != nil && c.troubled(time.Now()) {
+		return 1
+	}
+	return 0
 })
 
 // Certificate holds the webhook server's certificate once there is one. It is safe for concurrent use.
@@ -36,8 +45,9 @@ type Certificate struct {
 
 // waiting returns a Certificate without a certificate, and the reason.
 func waiting(format string, args ...any) *Certificate {
-	problems.Set(1)
-	return &Certificate{problem: fmt.Errorf(format, args...)}
+	c := &Certificate{problem: fmt.Errorf(format, args...)}
+	serving.Store(c)
+	return c
 }
 
 // Get implements tls.Config.GetCertificate.
@@ -58,13 +68,26 @@ func (c *Certificate) Ready(*http.Request) error {
 	switch {
 	case c.current == nil:
 		return c.problem
-	case c.current.Leaf != nil && time.Now().After(c.current.Leaf.NotAfter):
+	case c.expired(time.Now()):
 		return errors.Join(errors.New("the webhooks' certificate has expired"), c.problem)
 	case !c.trusted:
 		return errors.Join(errors.New("the certificate authority of the webhooks is not in their configurations yet"),
 			c.problem)
 	}
 	return nil
+}
+
+// troubled reports whether there is no valid certificate, or it cannot be kept. A certificate from files expires if
+// nothing renews it.
+func (c *Certificate) troubled(now time.Time) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.problem != nil || c.expired(now)
+}
+
+// expired reports whether the certificate has expired. The caller holds the lock.
+func (c *Certificate) expired(now time.Time) bool {
+	return c.current != nil && c.current.Leaf != nil && now.After(c.current.Leaf.NotAfter)
 }
 
 // set replaces the certificate for all new connections.
@@ -78,7 +101,6 @@ func (c *Certificate) fail(problem error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.problem = problem
-	problems.Set(1)
 }
 
 // succeed records that the certificate is valid, and that the API server trusts it.
@@ -86,5 +108,4 @@ func (c *Certificate) succeed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.problem, c.trusted = nil, true
-	problems.Set(0)
 }

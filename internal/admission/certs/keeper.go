@@ -117,19 +117,15 @@ func (k *keeper) renew(data map[string][]byte, now time.Time) (map[string][]byte
 		return true
 	}
 	begin := now.Add(-time.Hour) // clocks differ
-	if !valid(caCertFile, caKeyFile, caName, nil) {
-		ca, err := issuer.CreateCACert(begin, now.Add(k.CALifetime))
-		if err != nil {
+	ca, err := authority(data)
+	if err != nil || !valid(caCertFile, caKeyFile, caName, nil) { // of another kind, if another program has written it
+		if ca, err = issuer.CreateCACert(begin, now.Add(k.CALifetime)); err != nil {
 			return nil, err
 		}
 		data = map[string][]byte{caCertFile: ca.CertPEM, caKeyFile: ca.KeyPEM}
 	}
 	if valid(certFile, keyFile, issuer.DNSName, issuer.ExtKeyUsages) {
 		return data, nil
-	}
-	ca, err := authority(data)
-	if err != nil {
-		return nil, err
 	}
 	cert, key, err := issuer.CreateCertPEM(ca, begin, now.Add(k.Lifetime))
 	if err != nil {

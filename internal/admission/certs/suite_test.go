@@ -6,10 +6,16 @@ package certs
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"maps"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -25,6 +31,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -218,8 +225,9 @@ var _ = Describe("A certificate that the operator keeps itself", func() {
 	})
 })
 
+const day = 24 * time.Hour
+
 func TestACertificateFromTheFutureIsRenewed(t *testing.T) {
-	const day = 24 * time.Hour
 	k := &keeper{Managed: Managed{Namespace: "default", Name: "ahead", CALifetime: 3650 * day, Lifetime: 365 * day,
 		RenewBefore: 90 * day}}
 	now := time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
@@ -240,6 +248,51 @@ func TestACertificateFromTheFutureIsRenewed(t *testing.T) {
 	}
 	if again, err := k.renew(data, now); err != nil || !maps.EqualFunc(data, again, bytes.Equal) {
 		t.Errorf("it is renewed again (%v)", err)
+	}
+}
+
+func TestAnAuthorityOfAnotherKindIsReplaced(t *testing.T) {
+	k := &keeper{Managed: Managed{Namespace: "default", Name: "kind", CALifetime: 3650 * day, Lifetime: 365 * day,
+		RenewBefore: 90 * day}}
+	now := time.Now()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: caName},
+		DNSNames: []string{caName}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(3650 * day), IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := k.renew(map[string][]byte{caKeyFile: keyPEM,
+		caCertFile: pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der})}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tls.X509KeyPair(data[certFile], data[keyFile]); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnExpiredCertificateIsAProblem(t *testing.T) {
+	before := serving.Load()
+	t.Cleanup(func() { serving.Store(before) })
+	c := waiting("none yet")
+	for _, tc := range []struct {
+		expires time.Duration
+		want    float64
+	}{{time.Hour, 0}, {-time.Hour, 1}} {
+		c.set(&tls.Certificate{Leaf: &x509.Certificate{NotAfter: time.Now().Add(tc.expires)}})
+		c.succeed()
+		if got := testutil.ToFloat64(problems); got != tc.want {
+			t.Errorf("the metric is %v for a certificate that expires in %s", got, tc.expires)
+		}
 	}
 }
 
