@@ -89,7 +89,8 @@ func CacheOptions(config *rest.Config) cache.Options {
 		NewInformer:      watch.LeanNodes(config),
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Node{}: {Transform: node.Strip, UnsafeDisableDeepCopy: new(true)},
+			&corev1.Node{}:                              {Transform: node.Strip, UnsafeDisableDeepCopy: new(true)},
+			&v1alpha1.NodeReadinessRule{}:               {Transform: watch.LeanRules()},
 			&apiextensionsv1.CustomResourceDefinition{}: {Field: fields.OneTermEqualSelector("metadata.name", crd.Name)},
 		},
 	}

@@ -4,14 +4,20 @@
 package operator
 
 import (
+	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
@@ -114,4 +120,46 @@ func TestTheMetricsOfADeletedRuleAreRemoved(t *testing.T) {
 		!counted.DeleteLabelValues("kept") {
 		t.Error("the metrics of another rule are removed, or those of the deleted one are kept")
 	}
+}
+
+// TestARuleIsInMemoryOnce although its status is written: a rule may have more than a megabyte.
+func TestARuleIsInMemoryOnce(t *testing.T) {
+	version := func(value string, ready int32) *v1alpha1.NodeReadinessRule {
+		r := build.MakeRule("r").UID("r").Selector("pool", value).Obj().DeepCopy()
+		r.Annotations = map[string]string{"a": strings.Clone("b")}
+		r.Status.Nodes = &v1alpha1.NodeCounts{Ready: ready}
+		r.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
+		return r
+	}
+	var lean toolscache.TransformFunc
+	for obj, by := range CacheOptions(&rest.Config{}).ByObject {
+		if _, ok := obj.(*v1alpha1.NodeReadinessRule); ok {
+			lean = by.Transform
+		}
+	}
+	if lean == nil {
+		t.Fatal("rules are cached as they come")
+	}
+	cached := func(r *v1alpha1.NodeReadinessRule) *v1alpha1.NodeReadinessRule {
+		t.Helper()
+		got, err := lean(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.(*v1alpha1.NodeReadinessRule)
+	}
+	shares := func(a, b *v1alpha1.NodeReadinessRule) bool {
+		return reflect.ValueOf(a.Spec.NodeSelector.MatchLabels).Pointer() ==
+			reflect.ValueOf(b.Spec.NodeSelector.MatchLabels).Pointer()
+	}
+	first, second := cached(version("x", 0)), cached(version("x", 1))
+	edited := cached(version("y", 1))
+	if !shares(first, second) || second.Status.Nodes.Ready != 1 || second.ManagedFields != nil {
+		t.Error("a new status does not share the rest of the rule, or is lost")
+	}
+	if shares(second, edited) || edited.Spec.NodeSelector.MatchLabels["pool"] != "y" {
+		t.Error("an edited rule shares what was edited")
+	}
+	runtime.KeepAlive(first)
+	runtime.KeepAlive(second)
 }
