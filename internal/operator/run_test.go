@@ -146,7 +146,8 @@ func TestARuleIsInMemoryOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return got.(*v1alpha1.NodeReadinessRule)
+		out, _ := got.(*v1alpha1.NodeReadinessRule)
+		return out
 	}
 	shares := func(a, b *v1alpha1.NodeReadinessRule) bool {
 		return reflect.ValueOf(a.Spec.NodeSelector.MatchLabels).Pointer() ==

@@ -108,7 +108,7 @@ func (r *retries) done(node string, now time.Time) []string {
 	}
 	var names []string
 	for at := r.line.Front(); at != nil && len(names) < broughtForward; at = at.Next() {
-		name := at.Value.(string) //nolint:forcetypeassert // of all
+		name, _ := at.Value.(string)
 		e := r.nodes[name]
 		if !e.at.After(now) {
 			continue

@@ -248,8 +248,8 @@ func (m *Model) stands(was, is *node, r *rule, v *View) {
 		is.Metadata.Name)
 }
 
-// plans reports whether a write is about taints, records or markers: not only about a condition, and no hand-over, which
-// writes the record of its rule, too.
+// plans reports whether a write is about taints, records or markers: not only about a condition, and no hand-over,
+// which writes the record of its rule, too.
 func plans(was, is *node) bool {
 	changed := false
 	for key := range union(was.Metadata.Annotations, is.Metadata.Annotations) {
