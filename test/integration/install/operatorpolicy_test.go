@@ -11,12 +11,14 @@ import (
 
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -148,6 +150,63 @@ func TestAStolenTokenAndPods(t *testing.T) {
 		[]byte(evicted)))).To(Succeed())
 	check(t, as.Status().Patch(t.Context(), pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType,
 		[]byte(`{"status":{"conditions":[{"$patch":"delete","type":"DisruptionTarget"}]}}`)), client.DryRunAll), only)
+}
+
+// TestAStolenTokenAndNodes: the operator may change the taints and annotations of nodes and the finalizers of rules. With
+// owner references, a client could have them deleted; with a spec, it could do all that the author of a rule can.
+func TestAStolenTokenAndNodes(t *testing.T) {
+	g := NewWithT(t)
+	as := stolen(t)
+	const only = "only taints and annotations of nodes, and finalizers of rules"
+	owners := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "u"}}
+	node := build.MakeNode("owned").Label("a", "b").Obj()
+	create(t, node)
+	for name, c := range map[string]struct {
+		change  func(*corev1.Node)
+		refused string
+	}{
+		"a taint": {change: func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "example.com/a", Effect: corev1.TaintEffectNoSchedule}}
+		}},
+		"no taints":     {change: func(n *corev1.Node) { n.Spec.Taints = nil }},
+		"an annotation": {change: func(n *corev1.Node) { n.Annotations = map[string]string{"a": "b"} }},
+		"an owner":      {func(n *corev1.Node) { n.OwnerReferences = owners }, only},
+		"a finalizer":   {func(n *corev1.Node) { n.Finalizers = []string{"example.com/never"} }, only},
+		"a label":       {func(n *corev1.Node) { n.Labels["node-role.kubernetes.io/control-plane"] = "" }, only},
+		"no label":      {func(n *corev1.Node) { n.Labels = nil }, only},
+		"a cordon":      {func(n *corev1.Node) { n.Spec.Unschedulable = true }, only},
+		"a provider ID": {func(n *corev1.Node) { n.Spec.ProviderID = "example:///forged" }, only},
+	} {
+		t.Run("node: "+name, func(t *testing.T) {
+			changed := node.DeepCopy()
+			c.change(changed)
+			check(t, as.Patch(t.Context(), changed, client.MergeFrom(node), client.DryRunAll), c.refused)
+		})
+	}
+	rule := build.MakeRule("owned").Selector("a", "b").Condition("example.com/A").
+		Taint("example.com/a", "", corev1.TaintEffectNoSchedule).Obj()
+	create(t, rule)
+	for name, c := range map[string]struct {
+		change  func(*v1alpha1.NodeReadinessRule)
+		refused string
+	}{
+		"a finalizer": {change: func(r *v1alpha1.NodeReadinessRule) { r.Finalizers = []string{"example.com/a"} }},
+		"an owner":    {func(r *v1alpha1.NodeReadinessRule) { r.OwnerReferences = owners }, only},
+		"a label":     {func(r *v1alpha1.NodeReadinessRule) { r.Labels = map[string]string{"a": "b"} }, only},
+		"a spec":      {func(r *v1alpha1.NodeReadinessRule) { r.Spec.Suspend = true }, only},
+		"a taint":     {func(r *v1alpha1.NodeReadinessRule) { r.Spec.Taint.Key = "dedicated" }, only},
+	} {
+		t.Run("rule: "+name, func(t *testing.T) {
+			changed := rule.DeepCopy()
+			c.change(changed)
+			check(t, as.Patch(t.Context(), changed, client.MergeFrom(rule), client.DryRunAll), c.refused)
+		})
+	}
+	g.Expect(as.Patch(t.Context(), rule.DeepCopy(), client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":["example.com/a"]}}`)))).To(Succeed())
+	g.Expect(kube.Delete(t.Context(), rule)).To(Succeed())
+	g.Expect(as.Patch(t.Context(), rule.DeepCopy(), client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 }
 
 // TestFailIsForNewNodes: without a replica, failurePolicy Fail keeps nodes from joining. It refuses no change of a
