@@ -4,6 +4,7 @@
 package rule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,12 +57,15 @@ func (c *Cluster) Facts(ctx context.Context, rules ...*ruleset.Rule) (lint.Facts
 	return facts, errors.Join(errs...)
 }
 
-// workloads returns the DaemonSets in the namespaces that rules require, and the other workloads of the pods that they
-// require. It returns nil if no rule requires either, or if they cannot be read.
+// workloads returns the DaemonSets in the namespaces that rules require, or in all, where one may bring evidence that a
+// rule requires; and the other workloads of the pods that they require. It returns nil if no rule requires either, or if they cannot be read.
 func (c *Cluster) workloads(ctx context.Context, rules []*ruleset.Rule) ([]lint.Workload, error) {
 	namespaces, required := sets.New[string](), []*ruleset.Pods{}
 	for _, rule := range rules {
 		namespaces, required = namespaces.Union(rule.Namespaces()), append(required, rule.Pods()...)
+	}
+	if slices.ContainsFunc(rules, lint.Provided) {
+		namespaces = sets.New(metav1.NamespaceAll)
 	}
 	if namespaces.Len() == 0 {
 		return nil, nil
@@ -82,7 +86,7 @@ func (c *Cluster) workloads(ctx context.Context, rules []*ruleset.Rule) ([]lint.
 	for _, namespace := range sets.List(namespaces) {
 		list := &appsv1.DaemonSetList{}
 		if err := c.Live.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("listing DaemonSets of namespace %s: %w", namespace, err)
+			return nil, fmt.Errorf("listing DaemonSets of %s: %w", cmp.Or(namespace, "all namespaces"), err)
 		}
 		for i := range list.Items {
 			out = append(out, lint.DaemonSet(&list.Items[i]))

@@ -127,6 +127,7 @@ func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	l.conditions()
 	l.pods()
 	l.daemonSets()
+	l.providers()
 	l.operator()
 	l.controlPlane()
 	l.required()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -49,6 +50,20 @@ func daemonSet(namespace string, tolerations ...corev1.Toleration) Workload {
 			Containers: []corev1.Container{{Name: "c", ReadinessProbe: &corev1.Probe{}}}}}
 }
 
+// driver is a DaemonSet that registers a driver at the kubelet.
+func driver(name string, tolerations ...corev1.Toleration) Workload {
+	return Workload{Kind: "DaemonSet", Namespace: "storage", Name: "node", Pod: &corev1.PodSpec{Tolerations: tolerations,
+		Containers: []corev1.Container{{Name: "registrar",
+			Args: []string{"--kubelet-registration-path=/var/lib/kubelet/plugins/" + name + "/csi.sock"}}}}}
+}
+
+// devicePlugin is a DaemonSet with the directory of the kubelet's device plugins.
+func devicePlugin(name string) Workload {
+	return Workload{Kind: "DaemonSet", Namespace: "storage", Name: name, Pod: &corev1.PodSpec{
+		Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{Path: "/var/lib/kubelet/device-plugins"}}}}}}
+}
+
 // agents makes a rule require the DaemonSets of kube-system.
 func agents(r *build.RuleWrapper, edits ...func(*v1alpha1.DaemonSetsRequirement)) *build.RuleWrapper {
 	return r.MaxUnavailable("1").DaemonSets("kube-system", edits...)
@@ -68,6 +83,9 @@ func TestWarnings(t *testing.T) {
 	probeless := daemonSet("kube-system", tolerant)
 	probeless.Pod.Containers[0].ReadinessProbe = nil
 	controlPlane := build.MakeNode("cp-0").Label(pool, "workers").Label("node-role.kubernetes.io/control-plane", "").Obj()
+	csiDriver := v1alpha1.Requirement{Name: "csi", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}}
+	gpus := v1alpha1.Requirement{Name: "gpus", Resource: &v1alpha1.ResourceRequirement{Name: "nvidia.com/gpu",
+		Minimum: resource.MustParse("1")}}
 	claimed := build.MakeNode("worker-1").Label(pool, "workers").Label(nodePoolLabel, "default").
 		Condition("example.com/CNI", "True", now).Obj()
 	worker := build.MakeNode("worker-0").Label(pool, "workers").Condition("example.com/CNI", "True", now).Obj()
@@ -214,6 +232,20 @@ func TestWarnings(t *testing.T) {
 			rule: waitsFor(good(), v1alpha1.PodsRequirement{}), facts: Facts{Workloads: []Workload{daemonSet("kube-system")}},
 			want: []Code{Deadlock}, says: "DaemonSet kube-system/init does not tolerate this rule's own taint",
 		},
+		"a CSI driver that waits for the rule that waits for it": {rule: good().Evidence(csiDriver),
+			facts: Facts{Workloads: []Workload{driver("ebs.csi.aws.com")}}, want: []Code{Deadlock},
+			says: "spec.requirements[0].csiDriver.name: DaemonSet storage/node provides CSI driver ebs.csi.aws.com and does " +
+				"not tolerate this rule's own taint"},
+		"not another driver, nor one that tolerates the taint": {rule: good().Evidence(csiDriver),
+			facts: Facts{Workloads: []Workload{driver("ebs.csi.aws.com", tolerant), driver("ebs.csi.aws.com.example.com")}}},
+		"a device plugin that waits for the rule that waits for it": {rule: good().Evidence(gpus),
+			facts: Facts{Workloads: []Workload{devicePlugin("nvidia-device-plugin-daemonset"), devicePlugin("amd-gpu")}},
+			want:  []Code{Deadlock}, says: "DaemonSet storage/nvidia-device-plugin-daemonset provides resource nvidia.com/gpu"},
+		"a DRA driver that waits for the rule that waits for it": {
+			rule: good().Evidence(v1alpha1.Requirement{Name: "devices",
+				Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.nvidia.com", Minimum: 1}}),
+			facts: Facts{Workloads: []Workload{driver("gpu.nvidia.com")}}, want: []Code{Deadlock},
+			says: "provides DRA driver gpu.nvidia.com"},
 		"pods that stand an eviction for a while only": {
 			rule: waitsFor(good().Taint(taint, "", corev1.TaintEffectNoExecute).MaxUnavailable("1"),
 				v1alpha1.PodsRequirement{}),
