@@ -367,7 +367,8 @@ func TestWindowsBeginWhenEvidenceCanBeReadAgain(t *testing.T) {
 	for name, c := range map[string]struct{ before, want readiness.Observed }{
 		"observed": {before: readiness.Observed{Since: now, Watched: true},
 			want: readiness.Observed{Since: later, Turned: true, Watched: true}},
-		"assumed":      {before: readiness.Observed{Since: now, Assumed: true}, want: readiness.Observed{Since: now, Assumed: true}},
+		"assumed": {before: readiness.Observed{Since: now, Assumed: true},
+			want: readiness.Observed{Since: now, Assumed: true}},
 		"not seen yet": {},
 	} {
 		s := newScene(t, rule(""), 1)

@@ -38,7 +38,7 @@ import (
 // A node begins in service if it existed before the rule, or if it is older than ServiceAge when the rule begins to
 // match it and runs a pod that the taint would evict or refuse. existingNodes then says whether the node may be held
 // before it was ready once. The override Release changes no state: it only removes the taint. The override Hold moves
-// to Held.
+// to Held without the limit, which is asked when the override has ended.
 //
 // After a reboot that no operator has seen with the rule in force, before a start of the operator or while the rule was
 // suspended, a node in service stays in service. As after every reboot, only evidence from after the boot counts. So
@@ -113,7 +113,7 @@ func (n *subject) recall() {
 		}
 	}
 	if came, known := n.cameInService(); came {
-		n.rec.Existing, n.State.Existing, n.State.Released, n.State.Counted = known, true, true, available(n.Node)
+		n.rec.Existing, n.State.Existing, n.State.Released, n.State.Counted = known, true, true, available(n.Node, n.Now)
 		n.retryPods(known)
 	}
 }
@@ -134,6 +134,7 @@ func (n *subject) rearm() {
 		return
 	}
 	n.rec.Since, n.rec.Released, n.rec.Found, n.rec.Existing = was.Since, was.Released, was.Found, was.Existing
+	n.rec.Forced = was.Forced
 	if was.Released.IsZero() && !n.State.Existing {
 		n.rec.Released = n.stamp()
 	}
@@ -225,10 +226,11 @@ func (n *subject) bootConfirmed() bool {
 	return ok
 }
 
-// keep is the transition to Held without unreadySeconds and limit, and the one that stays in Held.
+// keep is the transition to Held without unreadySeconds and limit, and the one that stays in Held. Only after the
+// override Hold, the limit must allow it.
 func (n *subject) keep() move {
 	m := held(ReasonMinimumHold)
-	m.timed = true
+	m.timed, m.limited = true, n.rec.Forced && n.Rule.Limited() && available(n.Node, n.Now)
 	switch {
 	case !n.rec.NotBefore.IsZero():
 		m.reason = ReasonRearmed

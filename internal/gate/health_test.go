@@ -35,7 +35,7 @@ func TestHealthInTheRecord(t *testing.T) {
 			Then(2, "not ready, and the limit has no room", "Exempt OverBudget", Unready(2), Refuse{"cni"}),
 			Then(3, "a person takes it out", "Held OverrideHold",
 				func(n *build.NodeWrapper) { n.Annotation(v1alpha1.OverrideAnnotation, "Hold") }, Added,
-				map[string]string{RecordKey: judged(Found(Counted(Reclaimed(3, 3))), isNotReady),
+				map[string]string{RecordKey: judged(Found(Forced(Reclaimed(3, 3))), isNotReady),
 					v1alpha1.OverrideAnnotation: "Hold"}),
 			Then(4, "and in again", "Exempt OverrideRelease",
 				func(n *build.NodeWrapper) { n.Annotation(v1alpha1.OverrideAnnotation, "Release") }, Removed,

@@ -63,6 +63,10 @@ func TestOverride(t *testing.T) {
 	lift := func(n *build.NodeWrapper) { n.Unannotate(v1alpha1.OverrideAnnotation) }
 	held := Then(1, "held", "Held EvidenceMissing", Added)
 	untilThirty := ";until=2026-01-02T15:00:30Z"
+	inService := func() *build.NodeWrapper { return Old().Condition(CNI, "True", At(0)) }
+	limited := Rules(Rule().MaxUnavailable("1"))
+	onReady := Then(10, "set", "Held OverrideHold", set("Hold"), Refuse{"cni"}, Added,
+		map[string]string{v1alpha1.OverrideAnnotation: "Hold", RecordKey: Found(Forced(Reclaimed(10, 10)))})
 	Play(t, map[string]Story{
 		"Release takes the taint off and keeps it off, until it is lifted": On(Fresh(), Rules(Rule()),
 			held,
@@ -105,10 +109,30 @@ func TestOverride(t *testing.T) {
 			Then(10, "set", "Held OverrideHold", set("Hold"), Added),
 			Then(30, "lifted", "Ready BootstrapCompleted", lift, Removed),
 		),
-		"Hold does not wait for room under the limit, which counts the node": On(Old().Condition(CNI, "True", At(0)),
-			Rules(Rule().MaxUnavailable("0")),
-			Then(10, "set", "Held OverrideHold", set("Hold"), Refuse{"cni"}, Added,
-				map[string]string{v1alpha1.OverrideAnnotation: "Hold", RecordKey: Found(Counted(Reclaimed(10, 10)))}),
+		"Hold uses no room under the limit, and the node stays held where there is room": On(inService(), limited,
+			onReady,
+			Then(20, "not ready", "Held OverrideHold", Unready(20)),
+			Then(30, "lifted", "Held EvidenceMissing", lift, Refuse{}, Recorded(Found(Counted(Reclaimed(10, 10))))),
+			Then(31, "not asked again", "Held EvidenceMissing", Refuse{"cni"}),
+		),
+		"the node is released where there is none, and waits for it": On(inService(), limited,
+			onReady,
+			Then(20, "not ready", "Held OverrideHold", Unready(20)),
+			Then(30, "lifted", "Exempt OverBudget", lift, Removed, Recorded(Found(Released(10)))),
+			Then(40, "there is room", "Held EvidenceMissing", Refuse{}, Added,
+				Recorded(Found(Counted(Reclaimed(40, 10))))),
+		),
+		"on a cordoned node, that is decided when it is uncordoned": On(inService(), limited,
+			onReady,
+			Then(20, "cordoned and not ready", "Held OverrideHold", func(n *build.NodeWrapper) { Unready(20)(n.Cordoned()) }),
+			Then(30, "lifted", "Held EvidenceMissing", lift, Recorded(Found(Forced(Reclaimed(10, 10))))),
+			Then(40, "uncordoned", "Exempt OverBudget", func(n *build.NodeWrapper) { n.Spec.Unschedulable = false }, Removed),
+		),
+		"a claim that had room before keeps it": On(inService(), limited,
+			Then(5, "held", "Held EvidenceMissing", Unready(5), Added),
+			Then(10, "set", "Held OverrideHold", set("Hold"), Refuse{"cni"},
+				map[string]string{v1alpha1.OverrideAnnotation: "Hold", RecordKey: Found(Counted(Reclaimed(5, 5)))}),
+			Then(30, "lifted", "Held EvidenceMissing", lift, Recorded(Found(Counted(Reclaimed(5, 5))))),
 		),
 		"neither moves a rule in dry-run": On(Fresh().Annotation(v1alpha1.OverrideAnnotation, "Hold"),
 			Rules(Rule().DryRun(true)),

@@ -40,6 +40,9 @@ type Record struct {
 	Adopted bool `json:"adopted,omitempty"`
 	// Limited says that maxUnavailable counts the claim, even while the node is cordoned or terminating.
 	Limited bool `json:"limited,omitempty"`
+	// Forced says that the claim was made on a node in service for the override Hold, without asking maxUnavailable.
+	// When the override has ended, the node stays held only if the limit allows it.
+	Forced bool `json:"forced,omitempty"`
 	// Existing says that the node was in service when the rule first concerned it, so that existingNodes applied.
 	Existing bool `json:"existing,omitempty"`
 	// Released is when the node was first released since it was created or re-armed, or when it was found in service.
@@ -109,7 +112,7 @@ func (r Record) Short() Record {
 
 // dropClaim removes the claim.
 func (r *Record) dropClaim() {
-	r.Taint, r.Since, r.Own, r.Late, r.Adopted, r.Limited = "", metav1.Time{}, false, false, false, false
+	r.Taint, r.Since, r.Own, r.Late, r.Adopted, r.Limited, r.Forced = "", metav1.Time{}, false, false, false, false, false
 }
 
 // newest returns the newest time of the record.

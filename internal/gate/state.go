@@ -44,9 +44,9 @@ type State struct {
 	Boot readiness.Boot
 	// MarkedFalse reports whether the condition that the rule publishes is on the node with status False.
 	MarkedFalse bool
-	// Counted reports whether maxUnavailable counts the node: it is released, and neither cordoned nor terminating; or
-	// its claim used the limit. So a remediator that cordons or deletes each held node cannot make the rule hold one
-	// node after another.
+	// Counted reports whether maxUnavailable counts the node: it is released, and neither cordoned, terminating,
+	// overridden nor held for an override; or its claim used the limit. So a remediator that cordons or deletes each held
+	// node cannot make the rule hold one node after another.
 	Counted bool
 }
 
@@ -74,7 +74,7 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 	s.Released = !s.Record.Released.IsZero() || s.Completed || s.Existing && !s.Claimed && (!s.Present || s.Shared)
 	s.boot(rule, node, now)
 	s.MarkedFalse = markedFalse(rule, node)
-	s.Counted = s.Matches && (s.Released && available(node) || s.Claimed && s.Record.Limited)
+	s.Counted = s.Matches && (s.Released && !s.Record.Forced && available(node, now) || s.Claimed && s.Record.Limited)
 	return s
 }
 
@@ -88,9 +88,10 @@ func lapsed(rule *ruleset.Rule, node *corev1.Node, rec *Record) bool {
 	return claims && Find(node, &t) == nil
 }
 
-// available reports whether a node is neither cordoned nor terminating.
-func available(node *corev1.Node) bool {
-	return !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero()
+// available reports whether a node is neither cordoned, terminating nor overridden.
+func available(node *corev1.Node, now time.Time) bool {
+	o, _ := OverrideOf(node, now) // an invalid override is none
+	return !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero() && o.Action == OverrideNone
 }
 
 // Marked reports whether a node has a completion marker of a rule, in the current or the older form.

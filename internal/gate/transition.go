@@ -32,7 +32,7 @@ func (n *subject) after(m move) Decision {
 	moved.d.State, moved.d.Reason = m.state, m.reason
 	switch {
 	case m.state == v1alpha1.NodeStateHeld:
-		moved.hold()
+		moved.hold(m)
 	case m.opens():
 		moved.open()
 	default:
@@ -53,8 +53,10 @@ func (n *subject) after(m move) Decision {
 }
 
 // hold adds the rule's taint to the node, or keeps it there. A rule without a taint holds the node by its verdict.
-func (n *subject) hold() {
-	limited := n.Rule.Limited() && (n.rec.Limited || n.State.Counted)
+func (n *subject) hold(m move) {
+	limited := n.Rule.Limited() && (n.rec.Limited || n.State.Counted || m.limited)
+	forced := n.Rule.Limited() && !limited && (n.rec.Forced || m.reason == ReasonOverrideHold && n.State.Released &&
+		!n.State.Claimed)
 	if n.Rule.Taint == nil {
 		since := n.rec.Since
 		n.pass()
@@ -62,12 +64,11 @@ func (n *subject) hold() {
 			if since.IsZero() {
 				since = n.claim()
 			}
-			n.rec.Since = since
-			n.rec.Limited = limited
+			n.rec.Since, n.rec.Limited, n.rec.Forced = since, limited, forced
 		}
 		return
 	}
-	n.rec.Limited = limited
+	n.rec.Limited, n.rec.Forced = limited, forced
 	if n.rec.Taint == "" {
 		n.rec.Since = n.claim()
 		n.rec.Adopted = n.adopts()

@@ -77,6 +77,11 @@ func Counted(record string) string {
 	return strings.Replace(record, `,"released"`, `,"limited":true,"released"`, 1)
 }
 
+// Forced makes a record say that its claim was made for an override.
+func Forced(record string) string {
+	return strings.Replace(record, `,"released"`, `,"forced":true,"released"`, 1)
+}
+
 // Reclaimed is the record of a node that was released, and is held since then.
 func Reclaimed(since, releasedAt int) string {
 	return fmt.Sprintf(`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","since":"%s","released":"%s"}`,

@@ -32,7 +32,7 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 		}
 		now := h.last != nil && h.last.claim(r.Metadata.UID) != ""
 		if now && m.inService(n, r) == yes && n.override() == "" && !u.forced &&
-			(u.claimer == v.Process || n.claim(r.Metadata.UID) != "") {
+			(u.claimer == v.Process || n.claim(r.Metadata.UID) != "" && (!u.granted || n.record(r.Metadata.UID).Limited)) {
 			claimed++
 		}
 	}
@@ -44,6 +44,20 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 		"rule %s claims %d nodes in service of %d, by node %s",
 		r.Metadata.Name, claimed, all, shown.Metadata.Name)
 	return true
+}
+
+// forced: when the override Hold has ended, a node in service is held only if it has a place under the limit.
+func (m *Model) forced(r *rule, v *View) {
+	if r.Spec.MaxUnavailable == nil || !r.Spec.enforced() || r.Metadata.DeletionTimestamp != nil || v.frozen(r) != "" {
+		return
+	}
+	for n := range each[node](v.Nodes) {
+		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
+		m.check("limit", !u.forced || n.claim(r.Metadata.UID) == "" || n.override() != "" || n.Spec.Unschedulable ||
+			n.Metadata.DeletionTimestamp != nil || !r.Spec.NodeSelector.matches(n.Metadata.Labels) ||
+			m.inService(n, r) != yes, "rule %s holds node %s, whose override has ended, without a place", r.Metadata.Name,
+			n.Metadata.Name)
+	}
 }
 
 // first: of the nodes that wait for the limit, the one that has been unready for longest is held first.

@@ -58,7 +58,8 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 	switch {
 	case had == "" && has != "":
 		m.closed(shown, r, v)
-		u.claimer, u.forced = v.Process, shown.override() == "Hold"
+		u.claimer, u.granted = v.Process, false
+		u.forced = shown.override() == "Hold" && r.Spec.MaxUnavailable != nil && m.inService(shown, r) != no
 		u.claimed, u.passed = v.Now.Truncate(time.Second), time.Time{}
 		u.free = shown.Spec.Unschedulable
 		if m.inService(shown, r) == yes && u.opened && shown.override() == "" && !shown.has(has) {
@@ -73,6 +74,9 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		}
 	case had != "" && has == "":
 		m.opened(was, is, shown, r, v)
+	case u.forced && has != "" && is.record(uid).Limited:
+		u.claimer, u.forced, u.granted = v.Process, false, true
+		u.used = m.limit(shown, r, v)
 	case has == "" && was.Metadata.Annotations[r.key()] == "" && is.Metadata.Annotations[r.key()] != "" &&
 		r.Spec.ExistingNodes == "Idle" && m.holds(shown, r, v, true) == no:
 		u.busy = v.busy(shown)
@@ -80,6 +84,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 	if has == "" {
 		u.used = false
 	}
+	u.forced = u.forced && r.Spec.MaxUnavailable != nil
 	if !was.marked(r) && is.marked(r) {
 		m.completes(was, is, shown, r, v)
 	}
@@ -320,7 +325,8 @@ func (m *Model) opened(was, is, shown *node, r *rule, v *View) {
 		// It was removed by hand before the rule was edited.
 		(len(rh.inForce) > 1 || v.Edited[r.Metadata.UID]) && !shown.has(shown.claim(r.Metadata.UID)):
 		return
-	case v.edited(r, 0), shown.record(r.Metadata.UID).Passed:
+	case v.edited(r, 0), shown.record(r.Metadata.UID).Passed,
+		shown.override() == "" && m.node(shown.Metadata.UID).under(r.Metadata.UID).forced: // there may be no room
 		return
 	case released:
 		u := m.node(shown.Metadata.UID).under(r.Metadata.UID)

@@ -223,7 +223,7 @@ type record struct {
 	BootID, Published             string
 	Released, RearmedAt           time.Time
 	Counted, Existing, Starting   bool
-	Passed, Handed                bool
+	Passed, Handed, Limited       bool
 }
 
 // started reports whether the start of the node has ended.

@@ -234,6 +234,7 @@ func (m *Model) restRule(r *rule, v *View) {
 		}
 		m.check("blamed", blamed, "rule %s is frozen (%s), and its status does not say so", name, v.frozen(r))
 	}
+	m.forced(r, v)
 	m.room(r, v)
 }
 
@@ -330,7 +331,7 @@ func (m *Model) room(r *rule, v *View) {
 		counts := s.NodeSelector.matches(n.Metadata.Labels) && n.override() == "" && m.rebooted(n, r) != yes
 		switch {
 		case n.claim(r.Metadata.UID) != "":
-			if !n.Spec.Unschedulable || !u.free {
+			if (!n.Spec.Unschedulable || !u.free) && !u.forced {
 				claimed++
 			}
 		case !counts || n.Spec.Unschedulable:

@@ -299,9 +299,8 @@ var mutants = []mutant{
 		`s.Completed || !MUTANT && s.Existing && !s.Claimed`, "limit|spared|windows"},
 	{"percentages are rounded down", `FromIntOrPercent(r.Spec.MaxUnavailable, released, true)`,
 		`FromIntOrPercent(r.Spec.MaxUnavailable, released, !MUTANT)`, "room"},
-	{"new nodes wait for the limit", `	m := held(ReasonMinimumHold)
-	m.timed = true`, `	m := held(ReasonMinimumHold)
-	m.timed, m.limited = true, MUTANT && n.Rule.Limited()`, "taints|status|opened"},
+	{"new nodes wait for the limit", `m.limited = true, n.rec.Forced &&`,
+		`m.limited = true, (MUTANT || n.rec.Forced) &&`, "taints|status|opened"},
 	{"new nodes are not held", `	case !n.State.Released:
 		return n.keep()`, `	case !n.State.Released && MUTANT:
 		return n.idle(ReasonTimedOut)
@@ -352,6 +351,11 @@ var mutants = []mutant{
 `, "windows"},
 	{"a window begins when a node's clock says so",
 		`Turned: known && !before.Assumed`, `Turned: known && !before.Assumed && !MUTANT`, "windows"},
+	{"an override uses the limit", `&& o.Action == OverrideNone
+}`, `&& (MUTANT || o.Action == OverrideNone)
+}`, "room"},
+	{"a node stays held without room when its override has ended",
+		`true, n.rec.Forced && n.Rule.Limited()`, `true, !MUTANT && n.rec.Forced && n.Rule.Limited()`, "limit"},
 	{"unreadySeconds are nothing", `	case !first && n.Now.Before(due):`, `	case !MUTANT && !first && n.Now.Before(due):`,
 		"windows"},
 	{"the webhook taints no node", `		if !admits(rule, old, node) {`, `		if MUTANT || !admits(rule, old, node) {`,
