@@ -205,11 +205,6 @@ var ungenerated = map[string]string{
 	"spec.health.checks":   "only the node agent acts on them",
 	"spec.probes":          "only the node agent acts on them",
 	"spec.taint.timeAdded": "the API server writes it",
-
-	"spec.requirements.daemonSets":          "no story has DaemonSets yet",
-	"spec.requirements.csiDriver":           "no story has CSINodes yet",
-	"spec.requirements.devices":             "no story has ResourceSlices yet",
-	"spec.requirements.pods.ownerDaemonSet": "no story has DaemonSets yet",
 }
 
 // checkFields looks whether each field, and each value of an enum, of the CRD was in force in enough stories.

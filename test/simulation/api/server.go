@@ -35,15 +35,19 @@ const (
 	Rules      Kind = "nodereadinessrules"
 	CRDs       Kind = "customresourcedefinitions"
 	NodeClaims Kind = "nodeclaims"
+
+	DaemonSets     Kind = "daemonsets"
+	CSINodes       Kind = "csinodes"
+	ResourceSlices Kind = "resourceslices"
 )
 
 // Kinds are all kinds.
-var Kinds = []Kind{Nodes, Pods, Rules, CRDs, NodeClaims}
+var Kinds = []Kind{Nodes, Pods, Rules, CRDs, NodeClaims, DaemonSets, CSINodes, ResourceSlices}
 
 // Resource is the kind's group and resource.
 func (k Kind) Resource() schema.GroupResource {
 	group := map[Kind]string{Rules: "readiness.node.x-k8s.io", CRDs: apiextensionsv1.GroupName,
-		NodeClaims: "karpenter.sh"}[k]
+		NodeClaims: "karpenter.sh", DaemonSets: "apps", CSINodes: "storage.k8s.io", ResourceSlices: "resource.k8s.io"}[k]
 	return schema.GroupResource{Group: group, Resource: string(k)}
 }
 

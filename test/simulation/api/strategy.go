@@ -10,11 +10,13 @@ import (
 	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -80,6 +82,8 @@ func prepareCreate(obj metav1.Object) {
 		if o.Spec.TerminationGracePeriodSeconds == nil {
 			o.Spec.TerminationGracePeriodSeconds = new(int64(30))
 		}
+	case *appsv1.DaemonSet:
+		o.Generation = 1
 	case *unstructured.Unstructured:
 		delete(o.Object, "status")
 		o.SetGeneration(1)
@@ -102,6 +106,11 @@ func prepareUpdate(sub string, obj, before metav1.Object) {
 			o.Spec = old.Spec
 		} else {
 			o.Status = old.Status
+		}
+	case *appsv1.DaemonSet:
+		o.Generation = before.GetGeneration()
+		if !equality.Semantic.DeepEqual(o.Spec, before.(*appsv1.DaemonSet).Spec) {
+			o.Generation++
 		}
 	case *unstructured.Unstructured:
 		prepareRule(sub, o, before.(*unstructured.Unstructured))

@@ -24,15 +24,18 @@ type observed struct {
 	turned          int       // the process that knew the opposite until the verdict turned; 0: it may have missed a turn
 }
 
-// At is the present state of the cluster, for Observe, Quiet and Rest.
-func (m *Model) At(nodes, rules, pods, claims []Document) *View {
-	v := &View{Process: -1, Now: m.now(), Nodes: named(nodes), Rules: named(rules), Claims: named(claims), Running: pods,
-		Pods: map[string][]Document{}}
+// At is the present state of the cluster, for Observe, Quiet and Rest. evidence is by kind.
+func (m *Model) At(nodes, rules, claims []Document, evidence map[string][]Document) *View {
+	v := &View{Process: -1, Now: m.now(), Nodes: named(nodes), Rules: named(rules), Claims: named(claims),
+		Running: evidence["pods"], Evidence: map[string][]Document{}}
 	for r := range each[rule](v.Rules) {
 		for i := range r.Spec.Requirements {
-			if p := r.Spec.Requirements[i].Pods; p != nil && v.Pods[p.watch()] == nil {
-				v.Pods[p.watch()] = slices.DeleteFunc(slices.Clone(pods), func(d Document) bool {
-					return !p.Selector.matches(read[pod](d).Metadata.Labels)
+			for _, w := range r.Spec.Requirements[i].watches() {
+				if v.Evidence[w.String()] != nil {
+					continue
+				}
+				v.Evidence[w.String()] = slices.DeleteFunc(slices.Clone(evidence[w.kind]), func(d Document) bool {
+					return w.kind == "pods" && !w.labels.matches(read[pod](d).Metadata.Labels)
 				})
 			}
 		}
@@ -46,6 +49,9 @@ func (m *Model) Observe(v *View, readable bool) {
 		for n := range each[node](v.Nodes) {
 			u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 			u.overridden = u.overridden || n.override() != ""
+			if u.claimed.IsZero() && n.claim(r.Metadata.UID) != "" {
+				u.claimed = v.Now // by admission
+			}
 			switch matches := r.Spec.NodeSelector.matches(n.Metadata.Labels); {
 			case !readable || !matches || m.rules[r.Metadata.UID] == nil:
 				u.observed, u.unmatched = observed{}, u.unmatched || !matches
@@ -61,9 +67,6 @@ func (m *Model) observe(n *node, r *rule, u *underRule, v *View) {
 	o := &u.observed
 	if o.generation != r.Metadata.Generation {
 		*o = observed{generation: r.Metadata.Generation, from: v.Now, lost: n.Metadata.CreationTimestamp}
-	}
-	if u.claimed.IsZero() && n.claim(r.Metadata.UID) != "" {
-		u.claimed = v.Now // by admission
 	}
 	is := m.holds(n, r, v, true)
 	if is != o.last {

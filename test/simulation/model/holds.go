@@ -36,10 +36,10 @@ func (v *View) frozenBy(r *rule, seen map[string]bool) string {
 	defer delete(seen, r.Metadata.Name)
 	for i := range r.Spec.Requirements {
 		q := &r.Spec.Requirements[i]
-		if p := q.Pods; p != nil {
-			_, listed := v.Pods[p.watch()]
+		for _, w := range q.watches() {
+			_, listed := v.Evidence[w.String()]
 			if !listed && !v.Edited[r.Metadata.UID] && !v.Pruned[r.Metadata.UID] {
-				return "its pods have not been read"
+				return "its evidence has not been read"
 			}
 		}
 		if q.RuleSatisfied == nil {
@@ -92,6 +92,12 @@ func (m *Model) holds(n *node, r *rule, v *View, late bool) answer {
 		case q.Resource != nil:
 			amount := n.Status.Allocatable[q.Resource.Name]
 			answers[m.undated(n, r, amount != "" && amount != "0")]++
+		case q.DaemonSets != nil:
+			answers[m.daemonSets(n, r, q.DaemonSets, v)]++
+		case q.CSIDriver != nil:
+			answers[m.undated(n, r, q.drives(n, v))]++
+		case q.Devices != nil:
+			answers[m.devices(n, r, q, v)]++
 		case q.CEL != nil:
 			answers[m.undated(n, r, expressions[q.CEL.Expression](n))]++
 		case q.RuleSatisfied != nil:
@@ -118,7 +124,7 @@ func (v *View) edited(r *rule, depth int) bool {
 	}
 	for i := range r.Spec.Requirements {
 		q := &r.Spec.Requirements[i]
-		if q.Pods != nil && v.Edited[r.Metadata.UID] || q.RuleSatisfied != nil &&
+		if q.watches() != nil && v.Edited[r.Metadata.UID] || q.RuleSatisfied != nil &&
 			v.edited(read[rule](v.Rules[q.RuleSatisfied.Name]), depth+1) {
 			return true
 		}
@@ -135,6 +141,7 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 			continue
 		}
 		status, sure := c.status(maxAge, now)
+		sure = sure && (maxAge == 0 || status == "Unknown" || !m.Skewed(n.Metadata.Name)) // else it counts from its arrival
 		switch {
 		case !sure, required == "Unknown" && m.rebooted(n, r) == yes:
 			return unknown
@@ -177,7 +184,7 @@ func (c *condition) status(maxAge time.Duration, now time.Time) (status string, 
 	case left <= 0:
 		return "Unknown", true
 	}
-	return status, left >= time.Second && left <= maxAge+5*time.Minute // else it counts from its arrival
+	return status, left >= time.Second
 }
 
 // undated: evidence without a time counts after a boot once the boot is confirmed.
@@ -221,7 +228,7 @@ func (m *Model) assumed(n *node, r *rule, satisfied bool) answer {
 // pods: those count that are ready, and started since the node booted.
 func (m *Model) pods(n *node, r *rule, p *podsRequirement, v *View) answer {
 	answers, least := map[answer]int{}, max(1, p.MinReady)
-	for _, d := range v.Pods[p.watch()] {
+	for _, d := range v.Evidence[p.watch().String()] {
 		answers[m.pod(n, r, p, read[pod](d), v.Now)]++
 	}
 	switch {

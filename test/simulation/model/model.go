@@ -27,8 +27,10 @@ type View struct {
 	Leaving bool
 	// Claims are the NodeClaims as it last read them, by name.
 	Claims map[string]Document
-	// Pods are those of its watches, by watch; a watch that has not listed is not among them.
-	Pods map[string][]Document
+	// Evidence is that of its watches, by watch; a watch that has not listed is not among them.
+	Evidence map[string][]Document
+	// Compiling is whether the rules of the process lack DaemonSets that it was shown.
+	Compiling bool
 	// Running are all pods that there are.
 	Running []Document
 	// Edited are the rules of which the process has heard more than one version, by UID.
@@ -114,7 +116,7 @@ func (h *nodeHistory) under(uid string) *underRule {
 type ruleHistory struct {
 	inForce map[int64]time.Time // by generation: since when, by the API server's clock
 	taints  map[string]bool     // that it ever asked for
-	watches map[string]bool     // of pods, that it ever asked for
+	watches map[string]bool     // of evidence, that it ever asked for
 	types   map[string]bool     // of conditions, that it ever published
 	handed  map[string]handOver // by the UID of the node
 	ready   time.Time           // when a node last became ready that was not before
@@ -232,8 +234,8 @@ func (m *Model) RuleWritten(d Document) {
 		h.types[t] = true
 	}
 	for i := range r.Spec.Requirements {
-		if p := r.Spec.Requirements[i].Pods; p != nil && p.Selector.valid() {
-			h.watches[p.watch()] = true
+		for _, w := range r.Spec.Requirements[i].watches() {
+			h.watches[w.String()] = h.watches[w.String()] || w.labels.valid()
 		}
 	}
 	h.last = r

@@ -133,10 +133,45 @@ type podsRequirement struct {
 	MinReadySeconds           int
 }
 
-// watch is the key of the watch of these pods.
-func (p *podsRequirement) watch() string { return p.Namespace + "/" + p.Selector.String() }
+// watch is a watch of evidence.
+type watch struct {
+	kind, namespace string
+	labels          selector
+}
+
+// String is the key of the watch.
+func (w *watch) String() string { return w.kind + ":" + w.namespace + "/" + w.labels.String() }
+
+// watches are those that a requirement needs.
+func (q *requirement) watches() []*watch {
+	switch {
+	case q.Pods != nil:
+		return []*watch{q.Pods.watch()}
+	case q.DaemonSets != nil:
+		return []*watch{{kind: "daemonsets", namespace: "apps"}, {kind: "pods", namespace: "apps"}}
+	case q.CSIDriver != nil:
+		return []*watch{{kind: "csinodes"}}
+	case q.Devices != nil:
+		return []*watch{{kind: "resourceslices"}}
+	}
+	return nil
+}
+
+// watch is the watch of these pods.
+func (p *podsRequirement) watch() *watch {
+	return &watch{kind: "pods", namespace: p.Namespace, labels: p.Selector}
+}
 
 type requirement struct {
+	DaemonSets *daemonSetsRequirement
+	CSIDriver  *struct {
+		Name               string
+		MinimumAllocatable int
+	}
+	Devices *struct {
+		Driver  string
+		Minimum int
+	}
 	Pods          *podsRequirement
 	Resource      *struct{ Name string } // the least quantity is 1
 	RuleSatisfied *struct{ Name string }
@@ -194,7 +229,8 @@ type rule struct {
 func (r *rule) invalid() bool {
 	none := len(r.Spec.Conditions)+len(r.Spec.Requirements) == 0
 	return none || slices.ContainsFunc(r.Spec.Requirements, func(q requirement) bool {
-		return q.Pods != nil && !q.Pods.Selector.valid()
+		return q.DaemonSets != nil && !r.Spec.bootstrap() && (r.Spec.MaxUnavailable == nil ||
+			r.Spec.Taint.Effect == "NoExecute") || q.Pods != nil && !q.Pods.Selector.valid()
 	})
 }
 

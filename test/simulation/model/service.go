@@ -18,10 +18,11 @@ func (m *Model) arrived(shown *node, r *rule, v *View) bool {
 		v.busy(shown)
 }
 
-// busy reports whether a node has pods. None of them tolerates anything.
+// busy reports whether a node has pods that are not of DaemonSets. None of them tolerates anything.
 func (v *View) busy(n *node) bool {
 	return slices.ContainsFunc(v.Running, func(d Document) bool {
-		return read[pod](d).Spec.NodeName == n.Metadata.Name
+		p := read[pod](d)
+		return p.Spec.NodeName == n.Metadata.Name && len(p.Metadata.OwnerReferences) == 0
 	})
 }
 
@@ -115,13 +116,14 @@ func (m *Model) lastNamed(name string) *node {
 	return out
 }
 
-// restPods: where a guard has ended, no pod is left that a NoExecute taint evicts, but those that a policy protects.
+// restPods: where a guard has ended, no pod is left that a NoExecute taint evicts, but those that a policy protects, and
+// those of DaemonSets, which tolerate everything.
 // The pods of frozen and suspended rules stay.
 func (m *Model) restPods(v *View) {
 	for _, d := range v.Running {
 		p := read[pod](d)
 		n := read[node](v.Nodes[p.Spec.NodeName])
-		if n == nil || !n.evicts() || p.Metadata.Labels["example.com/protected"] != "" ||
+		if n == nil || !n.evicts() || p.Metadata.Labels["example.com/protected"] != "" || len(p.Metadata.OwnerReferences) > 0 ||
 			!m.node(n.Metadata.UID).guarded || p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp) {
 			continue
 		}
@@ -158,11 +160,11 @@ func (m *Model) Overruled(before, after Document) {
 	m.Decisive["overruled"]++
 }
 
-// Watches notes a watch of pods or NodeClaims: a rule must have asked for it, and none asks for NodeClaims.
+// Watches notes a watch of evidence or NodeClaims: a rule must have asked for it, and none asks for NodeClaims.
 func (m *Model) Watches(kind, namespace, labels string) {
 	asked := false
 	for _, h := range m.rules {
-		asked = asked || kind == "pods" && h.watches[namespace+"/"+labels]
+		asked = asked || h.watches[kind+":"+namespace+"/"+labels]
 	}
 	m.check("watched", asked, "%s in namespace %q with labels %q are watched, which no rule asks for", kind, namespace,
 		labels)

@@ -3,6 +3,9 @@
 
 package mutants
 
+// verdict are the predicates by which a wrong verdict may be seen first.
+const verdict = "opened|closed|taints|completes|published|status|room|marker|spared|limit|first"
+
 var mutants = []mutant{
 	{"patches without the test of the UID", `{Op: "test", Path: "/metadata/uid", Value: node.UID},`,
 		`{Op: "test", Path: map[bool]string{false: "/metadata/uid", true: "/metadata/name"}[MUTANT],
@@ -403,4 +406,36 @@ var mutants = []mutant{
 	if MUTANT {
 		j.Status = v1alpha1.ConditionFalse
 	}`, "closed|taints"},
+	{"podAdmission refuses pods under all rules", `rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny &&
+			rule.Taint != nil`, `(MUTANT || rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny) &&
+			rule.Taint != nil`, "binds"},
+	{"any value of readyAnnotation counts", `value == p.ReadyAnnotation.Value`,
+		`(MUTANT || value == p.ReadyAnnotation.Value)`, verdict},
+	{"pods of any DaemonSet count", `owner.Name == p.OwnerDaemonSet`, `(MUTANT || owner.Name == p.OwnerDaemonSet)`, verdict},
+	{"a CSI driver's volumes are not counted", `volumes(f.driver) >= minimumVolumes(r.CSIDriver)`,
+		`(MUTANT || volumes(f.driver) >= minimumVolumes(r.CSIDriver))`, verdict},
+	{"devices with taints count", `		if !slices.ContainsFunc(s.Spec.Devices[i].Taints, keepsPodsOff) {`,
+		`		if MUTANT || !slices.ContainsFunc(s.Spec.Devices[i].Taints, keepsPodsOff) {`, verdict},
+	{"one device is enough", `f.count >= int64(r.Devices.Minimum)`,
+		`(MUTANT && f.count > 0 || f.count >= int64(r.Devices.Minimum))`, verdict},
+	{"excluded DaemonSets count", `!slices.Contains(q.Exclude, `,
+		`!slices.Contains(q.Exclude[:map[bool]int{false: len(q.Exclude)}[MUTANT]], `, verdict},
+	{"untolerated: Hold does not hold", `q.Untolerated != v1alpha1.UntoleratedHold &&`,
+		`(MUTANT || q.Untolerated != v1alpha1.UntoleratedHold) &&`, verdict},
+	{"untolerated: Ignore does not ignore", `	return q.Untolerated !=`, `	return !MUTANT && q.Untolerated !=`, verdict},
+	{"minMatching is not looked at", `out.belong >= q.Least()`, `(MUTANT || out.belong >= q.Least())`, verdict},
+	{"minReadySeconds of a requirement of DaemonSets are nothing", `	case q.MinReadySeconds != nil:
+		return`, `	case MUTANT && q.MinReadySeconds != nil:
+		return 0
+	case q.MinReadySeconds != nil:
+		return`, verdict},
+	{"minReadySeconds of DaemonSets are nothing", `	case d.MinReadySeconds > 0:`, `	case d.MinReadySeconds > 0 && !MUTANT:`,
+		verdict},
+	{"disruptionSeconds have no end", `gone.Add(q.Disruption())`,
+		`gone.Add(q.Disruption() + map[bool]time.Duration{true: 100 * time.Hour}[MUTANT])`, verdict},
+	{"an edited DaemonSet is not seen", `len(versions) != 2 || !versions[0].Alike(versions[1])`,
+		`len(versions) != 2 || !MUTANT && !versions[0].Alike(versions[1])`, verdict},
+	{"a DaemonSet that does not fit a node belongs there", `!d.Fits(node) ||`, `!MUTANT && !d.Fits(node) ||`, verdict},
+	{"DaemonSets that lasting taints repel belong on a node", `d.RepelledBy(node.Spec.Taints, lasting) != nil:`,
+		`!MUTANT && d.RepelledBy(node.Spec.Taints, lasting) != nil:`, verdict},
 }

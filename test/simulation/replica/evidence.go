@@ -8,27 +8,48 @@ import (
 	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/simulation/api"
 )
 
-// followers start watches of pods.
+// followers start watches of evidence.
 type followers struct{ replica *Replica }
 
-// following is a watch of pods that a rule asked for.
+// following is a watch of evidence that a rule asked for.
 type following struct {
-	watch   *evidence.Watch
-	replica *Replica
-	key     string
-	store   *store
-	failed  string
-	told    string // what the operator has heard of failed
+	watch    *evidence.Watch
+	replica  *Replica
+	kind     api.Kind
+	key      string
+	store    *store
+	failed   string
+	told     string // what the operator has heard of failed
+	compiled int    // how many changes of DaemonSets it has not compiled into its rules yet
+}
+
+// kindOfWatch is the kind of the objects of a watch.
+func kindOfWatch(w *evidence.Watch) api.Kind {
+	switch w.Object.(type) {
+	case *appsv1.DaemonSet:
+		return api.DaemonSets
+	case *storagev1.CSINode:
+		return api.CSINodes
+	case *resourcev1.ResourceSlice:
+		return api.ResourceSlices
+	}
+	return api.Pods
 }
 
 // Follow implements evidence.Informers.
@@ -38,27 +59,30 @@ func (f followers) Follow(_ context.Context, w *evidence.Watch) evidence.Informe
 	running, err := fields.ParseSelector(w.Options.FieldSelector)
 	utilruntime.Must(err)
 	selects := func(o *api.Object) bool {
-		pod := o.Meta.(*corev1.Pod)
-		return pod.Namespace == w.Namespace && chosen.Matches(labels.Set(pod.Labels)) && running.Matches(podFields(pod))
+		pod, ok := o.Meta.(*corev1.Pod)
+		return o.Meta.GetNamespace() == w.Namespace && chosen.Matches(labels.Set(o.Meta.GetLabels())) &&
+			(!ok || running.Matches(podFields(pod)))
 	}
-	out := &following{watch: w, replica: f.replica, key: w.Namespace + "/" + w.Options.LabelSelector,
-		store: f.replica.newStore(api.Pods, selects)}
+	kind := kindOfWatch(w)
+	out := &following{watch: w, replica: f.replica, kind: kind,
+		key:   string(kind) + ":" + w.Namespace + "/" + w.Options.LabelSelector,
+		store: f.replica.newStore(kind, selects)}
 	out.store.follows = out
-	f.replica.World.Watches(api.Pods, w.Namespace, w.Options.LabelSelector)
+	f.replica.World.Watches(kind, w.Namespace, w.Options.LabelSelector)
 	q := out.store.subscribe(nil)
 	q.handler = toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
-			w.Changed(obj)
+			out.changed(obj)
 			if initial && q.initial == 0 {
 				f.replica.after(0, w.StateChanged)
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			if before.(*corev1.Pod).ResourceVersion != after.(*corev1.Pod).ResourceVersion {
-				w.Changed(before, after)
+			if before.(client.Object).GetResourceVersion() != after.(client.Object).GetResourceVersion() {
+				out.changed(before, after)
 			}
 		},
-		DeleteFunc: func(obj any) { w.Changed(obj) },
+		DeleteFunc: func(obj any) { out.changed(obj) },
 	}
 	out.store.synced = func() {
 		if q.initial == 0 {
@@ -69,7 +93,37 @@ func (f followers) Follow(_ context.Context, w *evidence.Watch) evidence.Informe
 	return out
 }
 
-// fail notes why the pods cannot be read; empty, as soon as they can be.
+// changed tells the operator of a change, in the form in which the watch keeps objects. Of the pods of DaemonSets, it
+// hears only of what it keeps.
+func (f *following) changed(versions ...any) {
+	if f.watch.OfDaemonSets {
+		kept := map[readiness.DaemonPod]int{}
+		for _, v := range versions {
+			if pod, ok := readiness.DaemonPodOf(v.(*corev1.Pod)); ok {
+				kept[pod]++
+			}
+		}
+		if len(kept) == 0 || len(kept) == 1 && len(versions) == 2 && slices.Contains(slices.Collect(maps.Values(kept)), 2) {
+			return
+		}
+	}
+	if f.kind == api.DaemonSets {
+		for i := range versions {
+			versions[i] = ruleset.CompileDaemonSet(versions[i].(*appsv1.DaemonSet))
+		}
+		f.compiled++
+		defer f.replica.after(0, func() { f.compiled-- })
+	}
+	f.watch.Changed(versions...)
+}
+
+// compiles reports whether the operator has not compiled all that is in the store into its rules.
+func (f *following) compiles() bool {
+	return f.kind == api.DaemonSets && (f.compiled > 0 ||
+		slices.ContainsFunc(f.store.handlers, func(q *queued) bool { return len(q.pending) > 0 }))
+}
+
+// fail notes why the evidence cannot be read; empty, as soon as it can be.
 func (f *following) fail(why string) {
 	if f.failed == why {
 		return
@@ -97,16 +151,26 @@ func (f *following) Stop() {
 // ByNode implements evidence.Informer.
 func (f *following) ByNode(node string) []any {
 	var out []any
+	var pods []readiness.DaemonPod
 	for _, name := range slices.Sorted(maps.Keys(f.store.objects)) {
 		o := f.store.objects[name]
-		pod := o.Memo("stripped", func() any {
-			pod, err := f.watch.Strip(typed(o).DeepCopyObject())
-			utilruntime.Must(err)
-			return pod
-		})
-		if slices.Contains(evidence.NodesOf(pod), node) {
-			out = append(out, pod)
+		if f.watch.OfDaemonSets {
+			if pod, ok := readiness.DaemonPodOf(o.Meta.(*corev1.Pod)); ok && readiness.NodeOf(o.Meta.(*corev1.Pod)) == node {
+				pods = append(pods, pod)
+			}
+			continue
 		}
+		kept := o.Memo("stripped", func() any {
+			kept, err := f.watch.Strip(typed(o).DeepCopyObject())
+			utilruntime.Must(err)
+			return kept
+		})
+		if slices.Contains(evidence.NodesOf(kept), node) {
+			out = append(out, kept)
+		}
+	}
+	if len(pods) > 0 {
+		out = append(out, pods)
 	}
 	return out
 }

@@ -232,12 +232,12 @@ func (r *Replica) wrote(k api.Kind, version int64) {
 	}
 }
 
-// watched are the stores of a kind; those of evidence for pods.
+// watched are the stores of a kind; those of evidence for the others.
 func (r *Replica) watched(k api.Kind) []*store {
 	if !r.Up {
 		return nil
 	}
-	if k != api.Pods {
+	if k == api.Nodes || k == api.Rules || k == api.CRDs || k == api.NodeClaims {
 		if s := r.stores[k]; s != nil {
 			return []*store{s}
 		}
@@ -245,7 +245,9 @@ func (r *Replica) watched(k api.Kind) []*store {
 	}
 	var out []*store
 	for _, key := range slices.Sorted(maps.Keys(r.evidence)) {
-		out = append(out, r.evidence[key].store)
+		if f := r.evidence[key]; f.kind == k {
+			out = append(out, f.store)
+		}
 	}
 	return out
 }
@@ -254,7 +256,7 @@ func (r *Replica) watched(k api.Kind) []*store {
 func (r *Replica) Deliver(k api.Kind, n int) {
 	for _, s := range r.watched(k) {
 		if s.follows != nil && s.stale() && r.World.Forbidden() {
-			s.follows.fail("pods is forbidden")
+			s.follows.fail(string(k) + " is forbidden")
 			continue
 		}
 		s.pull(r.server, n)

@@ -58,7 +58,7 @@ func (e *ears) rule(o *api.Object) {
 func (r *Replica) view() *model.View {
 	v := &model.View{Process: r.process, Started: r.started, Now: r.Now(), Foreign: r.heard.foreign,
 		Nodes: map[string]model.Document{}, Rules: maps.Clone(r.heard.rules), Claims: maps.Clone(r.heard.claims),
-		Pods: map[string][]model.Document{}, Leaving: r.leaving(),
+		Evidence: map[string][]model.Document{}, Leaving: r.leaving(),
 		Edited: maps.Clone(r.heard.edited), Pruned: maps.Clone(r.heard.pruned)}
 	for name, o := range r.stores[api.Nodes].objects {
 		v.Nodes[name] = o
@@ -67,9 +67,9 @@ func (r *Replica) view() *model.View {
 		if !f.store.listed || f.told != "" {
 			continue
 		}
-		v.Pods[key] = []model.Document{}
+		v.Evidence[key], v.Compiling = []model.Document{}, v.Compiling || f.compiles()
 		for _, o := range f.store.objects {
-			v.Pods[key] = append(v.Pods[key], o)
+			v.Evidence[key] = append(v.Evidence[key], o)
 		}
 	}
 	running, _ := r.server.List(api.Pods)

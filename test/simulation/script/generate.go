@@ -13,6 +13,8 @@ const (
 	MaxNodes = 6
 	MaxRules = 4
 	MaxPods  = 2
+	// MaxDaemons is how many DaemonSets there are: their pods have the numbers after MaxPods.
+	MaxDaemons = 2
 )
 
 // generator draws a story.
@@ -41,6 +43,9 @@ func Generate(seed uint64, steps int) *Script {
 		}
 	}
 	g.choose()
+	for d := 1; d <= MaxDaemons && g.IntN(3) > 0; d++ {
+		g.daemons(d)
+	}
 	for n := 1; n <= g.nodes; n++ {
 		if g.IntN(4) > 0 {
 			g.register(n)
@@ -71,7 +76,7 @@ func (g *generator) choose() {
 		{4, (*generator).edits}, {3, (*generator).deletion}, {3, (*generator).people}, {6, (*generator).pods},
 		{1, (*generator).definition}, {3, (*generator).outages}, {3, (*generator).intruders},
 		{3, (*generator).replacements}, {3, (*generator).crowds},
-		{3, (*generator).oddities}, {3, (*generator).newcomers},
+		{3, (*generator).oddities}, {3, (*generator).newcomers}, {3, (*generator).evidence},
 	} {
 		if g.IntN(3) > 0 {
 			g.actors = append(g.actors, a)
@@ -106,6 +111,12 @@ func (g *generator) status() string { return one(g, "True", "True", "False", "Un
 func (g *generator) kind() string {
 	return one(g, "nodes", "nodes", "nodes", "nodereadinessrules", "nodereadinessrules", "pods",
 		"customresourcedefinitions")
+}
+
+// daemons creates a DaemonSet. The second one does not tolerate all taints of rules.
+func (g *generator) daemons(d int) {
+	g.add(Step{Do: "daemon.create", Pod: d, N: one(g, 0, 0, 10), Value: one(g, "", "", "a"),
+		Of: map[int]string{2: "example.com/t1,example.com/t2"}[d]})
 }
 
 // machinery moves what the operator does.

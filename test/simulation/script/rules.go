@@ -6,6 +6,7 @@ package script
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // Expressions are those of rules. One of them fails where the node has no such annotation.
@@ -88,6 +89,12 @@ func (g *generator) spec(rule int) string {
 		}
 	}
 	g.options(spec)
+	if raw, err := json.Marshal(spec["requirements"]); err == nil && strings.Contains(string(raw), "daemonSets") {
+		spec["maxUnavailable"] = one(g, 1, 2)
+		if taint, ok := spec["taint"].(object); ok {
+			taint["effect"] = one(g, "NoSchedule", "NoSchedule", "PreferNoSchedule")
+		}
+	}
 	if g.IntN(4) == 0 && spec["taint"] != nil {
 		spec["timeout"] = object{"seconds": 60, "action": "Replace", "replace": json.RawMessage(g.replace(rule, false))}
 	}
@@ -101,7 +108,14 @@ func (g *generator) spec(rule int) string {
 // requirement is evidence that the operator gathers itself.
 func (g *generator) requirement() any {
 	type object = map[string]any
-	switch g.IntN(8) {
+	switch g.IntN(12) {
+	case 8:
+		return object{"name": "driver", "csiDriver": g.some(object{"name": "csi.example.com"},
+			object{"name": "csi.example.com", "minimumAllocatable": 5})}
+	case 9:
+		return object{"name": "devices", "devices": object{"driver": "gpu.example.com", "minimum": one(g, 1, 2)}}
+	case 10, 11:
+		return object{"name": "daemons", "daemonSets": g.daemonSets()}
 	case 0:
 		return object{"name": "gpu", "resource": object{"name": "example.com/gpu", "minimum": "1"}}
 	case 1, 2:
@@ -110,6 +124,102 @@ func (g *generator) requirement() any {
 		return object{"name": "node", "cel": object{"expression": one(g, Expressions...)}}
 	}
 	return object{"name": "pods", "pods": g.podsRequirement()}
+}
+
+func (g *generator) some(of ...any) any { return one(g, of...) }
+
+// daemonSets requires DaemonSets, all or some.
+func (g *generator) daemonSets() any {
+	type object = map[string]any
+	out := object{"namespaces": []any{"apps"}}
+	expressions := func(e object) object { return object{"matchExpressions": []any{e}} }
+	maybe := func(key string, value any) {
+		if g.IntN(3) == 0 || key == "selector" && g.IntN(2) == 0 {
+			out[key] = value
+		}
+	}
+	maybe("selector", g.some(object{"matchLabels": object{"daemon": "d1"}}, expressions(object{"key": "daemon",
+		"operator": one(g, "In", "In", "NotIn"), "values": []any{"d1"}}), expressions(object{"key": "daemon",
+		"operator": one(g, "In", "NotIn"), "values": []any{"d2"}}), expressions(object{"key": "daemon",
+		"operator": "Exists"}), expressions(object{"key": "other", "operator": "DoesNotExist"})))
+	maybe("exclude", []any{object{"namespace": "apps", "name": "d2"}})
+	maybe("minMatching", one(g, 1, 2))
+	maybe("minReadySeconds", one(g, 0, 5, 20))
+	maybe("untolerated", one(g, "Ignore", "Hold"))
+	maybe("disruptionSeconds", one(g, 0, 0, 10, 60))
+	return out
+}
+
+// evidence edits a rule so that it requires evidence of a kind, and moves this evidence.
+func (g *generator) evidence() {
+	n, r := g.node(), g.rule()
+	edit := func(requirement any) {
+		raw, err := json.Marshal(map[string]any{"requirements": []any{requirement}, "conditions": nil, "suspend": nil,
+			"dryRun": nil, "conditionPolicy": nil, "existingNodes": nil, "maxUnavailable": one(g, 1, 2)})
+		if err != nil {
+			panic(err)
+		}
+		if g.IntN(3) > 0 {
+			g.add(Step{Do: "rule.edit", Rule: r, Value: string(raw)})
+		}
+	}
+	type object = map[string]any
+	var move func() []Step
+	switch g.IntN(5) {
+	case 0:
+		edit(object{"name": "driver", "csiDriver": g.some(object{"name": "csi.example.com"},
+			object{"name": "csi.example.com", "minimumAllocatable": 5})})
+		move = func() []Step { return []Step{{Do: "node.driver", Node: n, N: one(g, -1, 0, 3, 8)}} }
+	case 1:
+		edit(object{"name": "devices", "devices": object{"driver": "gpu.example.com", "minimum": one(g, 1, 2)}})
+		move = func() []Step {
+			return []Step{{Do: "node.devices", Node: n, N: one(g, 0, 1, 2, 3), Of: one(g, "", "", "tainted", "in part")}}
+		}
+	case 2:
+		edit(object{"name": "pods", "pods": g.podsRequirement()})
+		g.add(Step{Do: "pod.create", Node: n, Pod: 1, Value: "x"}, Step{Do: "pod.create", Node: n, Pod: 2, Value: "x"})
+		move = func() []Step {
+			return []Step{{Do: "pod.ready", Node: n, Pod: one(g, 1, 2), Value: one(g, "true", "true", "false")},
+				{Do: "pod.annotate", Node: n, Pod: 1, Value: one(g, "yes", "no")}}
+		}
+	case 3:
+		edit(object{"name": "node", "cel": object{"expression": one(g, Expressions...)}})
+		move = func() []Step {
+			return []Step{one(g, Step{Do: "node.maintain", Node: n, Value: one(g, "true", "")},
+				Step{Do: "node.report", Node: n, Of: "B", Value: g.status()})}
+		}
+	default:
+		edit(object{"name": "daemons", "daemonSets": g.daemonSets()})
+		move = func() []Step { return g.moveDaemons(n) }
+	}
+	for range 2 + g.IntN(3) {
+		g.add(move()...)
+		g.add(Step{Do: "pass", N: one(g, 1, 5, 12, 30)}, Step{Do: "quiet"})
+	}
+}
+
+// moveDaemons lets something happen to a DaemonSet and its pods, most of all on one node.
+func (g *generator) moveDaemons(n int) []Step {
+	d := 1 + g.IntN(MaxDaemons)
+	sync := Step{Do: "daemon.sync", Pod: d, N: one(g, 0, 0, n), Of: one(g, "", "", "rollout")}
+	switch g.IntN(8) {
+	case 0:
+		return []Step{{Do: "daemon.edit", Pod: d, N: one(g, 0, 10)}}
+	case 1:
+		return []Step{{Do: "daemon.delete", Pod: d}}
+	case 2:
+		g.daemons(d)
+		return []Step{sync}
+	case 3:
+		return []Step{{Do: "pod.ready", Node: n, Pod: MaxPods + d, Value: "false"}}
+	case 4:
+		return []Step{{Do: "pod.delete", Node: n, Pod: MaxPods + d}}
+	}
+	out := []Step{sync}
+	for node := 1; node <= g.nodes; node++ {
+		out = append(out, Step{Do: "pod.ready", Node: node, Pod: MaxPods + d, Value: "true"})
+	}
+	return out
 }
 
 // podsRequirement requires pods by their labels, and in one of several ways to be ready.
@@ -132,6 +242,8 @@ func (g *generator) podsRequirement() any {
 		out["minReady"] = 2
 	case 1:
 		out["minReadySeconds"] = one(g, 10, 30)
+	case 6:
+		out["selector"], out["ownerDaemonSet"] = object{"matchLabels": object{"app": "daemon"}}, one(g, "d1", "d2")
 	case 2, 3:
 		out["readyWhen"] = one(g, "PodReady", "Annotation", "PodReadyOrAnnotation")
 		if out["readyWhen"] != "PodReady" {

@@ -38,6 +38,8 @@ func (w *World) do(s *script.Step) {
 		w.doPod(s)
 	case "rule":
 		w.doRule(s)
+	case "daemon":
+		w.doDaemons(s)
 	case "deliver":
 		r.Deliver(api.Kind(s.Of), s.N)
 	case "notify":

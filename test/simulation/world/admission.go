@@ -84,6 +84,12 @@ func admitRule(r *api.Request, before, after metav1.Object) error {
 			timeout, _ := spec["timeout"].(map[string]any)
 			return spec["taint"] != nil || timeout["action"] != "Replace"
 		},
+		func(spec map[string]any) bool {
+			taint, _ := spec["taint"].(map[string]any)
+			raw, _ := json.Marshal(spec["requirements"])
+			return !strings.Contains(string(raw), "daemonSets") || spec["enforcementMode"] == "bootstrap-only" ||
+				spec["maxUnavailable"] != nil && taint["effect"] != "NoExecute"
+		},
 	} {
 		if !ok(specOf(after)) && (before == nil || ok(specOf(before))) {
 			return apierrors.NewInvalid(schema.GroupKind{Kind: "NodeReadinessRule"}, r.Name, nil)
@@ -240,7 +246,7 @@ func evicting(node *corev1.Node, pod *corev1.Pod, now time.Time) string {
 // tolerates reports whether a pod tolerates a taint still.
 func tolerates(pod *corev1.Pod, t *corev1.Taint, now time.Time) bool {
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(o corev1.Toleration) bool {
-		return o.Key == t.Key && t.TimeAdded != nil &&
+		return o.Key == "" || o.Key == t.Key && t.TimeAdded != nil && o.TolerationSeconds != nil &&
 			now.Before(t.TimeAdded.Add(time.Duration(*o.TolerationSeconds)*time.Second))
 	})
 }

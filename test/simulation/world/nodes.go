@@ -99,6 +99,10 @@ func (w *World) doNode(s *script.Step) {
 		w.change(s.Node, "kubelet", "status", func(n *corev1.Node) {
 			n.Status.Allocatable = corev1.ResourceList{"example.com/gpu": *resource.NewQuantity(int64(s.N), resource.DecimalSI)}
 		})
+	case "node.driver":
+		w.driver(s)
+	case "node.devices":
+		w.devices(s)
 	case "node.beat":
 		w.beat(s.Node)
 	case "node.reboot":
@@ -261,7 +265,7 @@ func (w *World) beat(n int) {
 func (w *World) beatAll() {
 	for n := 1; n <= script.MaxNodes; n++ {
 		w.beat(n)
-		for p := 1; p <= script.MaxPods; p++ {
+		for p := 1; p <= script.MaxPods+script.MaxDaemons; p++ {
 			w.refresh(n, p)
 		}
 	}

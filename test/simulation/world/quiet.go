@@ -85,14 +85,18 @@ func (w *World) current() bool {
 
 // present is the present state, for the model.
 func (w *World) present() *model.View {
-	return w.Model.At(w.all(api.Nodes), w.all(api.Rules), w.all(api.Pods), w.all(api.NodeClaims))
+	evidence := map[string][]model.Document{}
+	for _, kind := range []api.Kind{api.Pods, api.DaemonSets, api.CSINodes, api.ResourceSlices} {
+		evidence[string(kind)] = w.all(kind)
+	}
+	return w.Model.At(w.all(api.Nodes), w.all(api.Rules), w.all(api.NodeClaims), evidence)
 }
 
 // observe lets the model see what a step of an actor has changed.
 func (w *World) observe(do string) {
 	group, _, _ := strings.Cut(do, ".")
 	switch group {
-	case "node", "claim", "pod", "rule", "pass", "crd", "evidence", "quiet":
+	case "node", "claim", "pod", "daemon", "rule", "pass", "crd", "evidence", "quiet":
 	default:
 		return
 	}

@@ -54,6 +54,7 @@ type World struct {
 	lost        map[int]bool         // nodes whose link is cut
 	evicted     map[types.UID]string // by pod: the taints for which the node controller tried
 	machines    int                  // that Karpenter has launched
+	pools       int64                // of devices that were published
 	reviews     int
 	writes      int
 	digest      uint64

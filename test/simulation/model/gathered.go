@@ -1,0 +1,200 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+type csiNode struct {
+	Metadata metadata
+	Spec     struct {
+		Drivers []struct {
+			Name        string
+			Allocatable struct{ Count *int }
+		}
+	}
+}
+
+// drives reports whether the driver of a requirement is registered on a node, and attaches enough volumes.
+func (q *requirement) drives(n *node, v *View) bool {
+	for _, d := range v.Evidence["csinodes:/"] {
+		c := read[csiNode](d)
+		for _, driver := range c.Spec.Drivers {
+			if c.Metadata.Name == n.Metadata.Name && driver.Name == q.CSIDriver.Name {
+				return driver.Allocatable.Count == nil || *driver.Allocatable.Count >= q.CSIDriver.MinimumAllocatable
+			}
+		}
+	}
+	return false
+}
+
+type resourceSlice struct {
+	Metadata metadata
+	Spec     struct {
+		Driver, NodeName string
+		Pool             struct{ Generation, ResourceSliceCount int }
+		Devices          []struct{ Taints []taint }
+	}
+}
+
+// devices: those of the newest generation of the node's pool count that have no taint. Each driver of a story has one
+// pool on a node. While a driver publishes it again, the last complete count stands, which is left open.
+func (m *Model) devices(n *node, r *rule, q *requirement, v *View) answer {
+	newest, published, count, complete := 0, 0, 0, false
+	for _, d := range v.Evidence["resourceslices:/"] {
+		s := read[resourceSlice](d)
+		if s.Spec.NodeName != n.Metadata.Name || s.Spec.Driver != q.Devices.Driver ||
+			s.Spec.Pool.Generation < newest {
+			continue
+		}
+		if s.Spec.Pool.Generation > newest {
+			newest, published, count = s.Spec.Pool.Generation, 0, 0
+		}
+		published++
+		complete = published == s.Spec.Pool.ResourceSliceCount
+		for _, device := range s.Spec.Devices {
+			if len(device.Taints) == 0 {
+				count++
+			}
+		}
+	}
+	if published > 0 && !complete {
+		return unknown
+	}
+	return m.undated(n, r, count >= q.Devices.Minimum)
+}
+
+type daemonSetsRequirement struct {
+	Selector                           selector
+	Exclude                            []struct{ Namespace, Name string }
+	MinMatching                        int
+	MinReadySeconds, DisruptionSeconds *int
+	Untolerated                        string
+}
+
+type daemonSet struct {
+	Metadata metadata
+	Spec     struct {
+		MinReadySeconds int
+		Template        struct {
+			Spec struct {
+				NodeSelector map[string]string
+				Tolerations  []struct{ Key string }
+			}
+		}
+	}
+}
+
+// tolerates reports whether pods of the DaemonSet tolerate the taints of a key.
+func (d *daemonSet) tolerates(key string) bool {
+	return slices.ContainsFunc(d.Spec.Template.Spec.Tolerations, func(t struct{ Key string }) bool {
+		return t.Key == "" || t.Key == key
+	})
+}
+
+// selects reports whether a requirement is about a DaemonSet.
+func (q *daemonSetsRequirement) selects(d *daemonSet) bool {
+	return d.Metadata.DeletionTimestamp == nil && q.Selector.matches(d.Metadata.Labels) &&
+		!slices.ContainsFunc(q.Exclude, func(e struct{ Namespace, Name string }) bool { return e.Name == d.Metadata.Name })
+}
+
+// daemonSets: each DaemonSet that belongs on the node has a ready pod there.
+func (m *Model) daemonSets(n *node, r *rule, q *daemonSetsRequirement, v *View) answer {
+	answers, belong := map[answer]int{}, 0
+	if v.Compiling {
+		return unknown
+	}
+	for _, doc := range v.Evidence["daemonsets:apps/"] {
+		d := read[daemonSet](doc)
+		fits := selector{MatchLabels: d.Spec.Template.Spec.NodeSelector}
+		if !q.selects(d) || !fits.matches(n.Metadata.Labels) {
+			continue
+		}
+		switch m.belongs(n, r, q, d, v) {
+		case unknown:
+			return unknown
+		case yes:
+			belong++
+			answers[m.daemon(n, r, q, d, v)]++
+		}
+	}
+	switch {
+	case answers[no] > 0, belong < max(1, q.MinMatching):
+		return no
+	case answers[unknown] > 0:
+		return unknown
+	}
+	return yes
+}
+
+// belongs says whether a DaemonSet that fits a node belongs there by its tolerations. Taints of other rules make rules
+// wait for each other, which is left open.
+func (m *Model) belongs(n *node, r *rule, q *daemonSetsRequirement, d *daemonSet, v *View) answer {
+	own := r.Spec.Taint
+	for other := range each[rule](v.Rules) {
+		if t := other.Spec.Taint; t.Key != "" && !d.tolerates(t.Key) && (t.id() != own.id() || m.edits(other)) {
+			return unknown
+		}
+	}
+	for _, t := range n.Spec.Taints {
+		if d.tolerates(t.Key) || t.Effect == "PreferNoSchedule" || strings.HasPrefix(t.Key, "node.kubernetes.io/") ||
+			t.id() == own.id() && r.Spec.enforced() {
+			continue
+		}
+		if strings.HasPrefix(t.Key, "example.com/t") {
+			return unknown // of a rule that is or was there
+		}
+		return no
+	}
+	if own.Key != "" && own.Effect != "PreferNoSchedule" && !d.tolerates(own.Key) && q.Untolerated != "Hold" {
+		return no
+	}
+	return yes
+}
+
+// edits reports whether a rule has had several taints.
+func (m *Model) edits(r *rule) bool {
+	h := m.rules[r.Metadata.UID]
+	return h == nil || len(h.taints) > 1
+}
+
+// daemon says whether a DaemonSet that belongs on a node counts as ready there.
+func (m *Model) daemon(n *node, r *rule, q *daemonSetsRequirement, d *daemonSet, v *View) answer {
+	least := d.Spec.MinReadySeconds
+	if q.MinReadySeconds != nil {
+		least = *q.MinReadySeconds
+	}
+	h := m.node(n.Metadata.UID)
+	u, rec := h.under(r.Metadata.UID), n.record(r.Metadata.UID)
+	best, replaced := no, true
+	for _, doc := range v.Evidence["pods:apps/"] {
+		p := read[pod](doc)
+		if p.Spec.NodeName != n.Metadata.Name || p.Metadata.DeletionTimestamp != nil || !slices.ContainsFunc(
+			p.Metadata.OwnerReferences, func(o struct{ Kind, Name, UID string }) bool { return o.UID == d.Metadata.UID }) {
+			continue
+		}
+		is := p.readyFor(time.Duration(least)*time.Second, v.Now)
+		if is != no && p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp) {
+			is = unknown
+		} else if is == yes && r.Spec.rearms() && !h.boot.IsZero() && !u.opened {
+			is = m.sinceBoot(n, r, p, v.Now)
+		}
+		best, replaced = max(best, is), replaced && !p.Metadata.CreationTimestamp.Before(rec.Released)
+	}
+	served := u.opened || u.perhaps || u.served || !rec.Released.IsZero() || m.existing(n, r) != no
+	switch {
+	case best != no:
+		return best
+	case served && !d.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp):
+		return unknown // it may be later than the release
+	case served && replaced && v.Process != 0 && (q.DisruptionSeconds == nil || *q.DisruptionSeconds > 0):
+		return unknown // it may be replaced, and counts meanwhile
+	case m.rebooted(n, r) == yes && v.Process != 0:
+		return unknown
+	}
+	return no
+}
