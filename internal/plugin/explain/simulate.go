@@ -59,6 +59,7 @@ func (s *Simulation) Run() *report.Simulation {
 	s.evidence = s.Read(s.set)
 	s.complete()
 	s.fleet = fleet.New(quiet{})
+	s.fleet.Restore(s.Present)
 	s.fleet.SetRules(s.set, s.Nodes, s.Now)
 	for i := range s.Rules {
 		rule := s.set.Named(s.Rules[i].Name)

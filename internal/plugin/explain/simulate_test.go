@@ -64,6 +64,9 @@ func TestSimulation(t *testing.T) {
 		return n.Condition(cni, "False", ago(since))
 	}
 	good := func(n *build.NodeWrapper) *build.NodeWrapper { return n.Condition(cni, "True", ago(time.Hour)) }
+	deleted := network().MaxUnavailable("1")
+	deleted.StatusInForce(ago(time.Hour), ruleset.Compile(deleted.Obj(), nil, now).SelectorHash)
+	deleted.Status.Limit = &v1alpha1.LimitStatus{Deleted: 1, LastDeletionTime: new(metav1.NewTime(ago(time.Minute)))}
 	for name, c := range map[string]struct {
 		in     *Simulation
 		change string
@@ -97,6 +100,12 @@ func TestSimulation(t *testing.T) {
 			want: map[string]string{"worker-1": "Added EvidenceMissing", "worker-2": "Removed EvidenceHolds"},
 			totals: report.Totals{TaintsAdded: 1, TaintsAddedInService: 1, TaintsRemoved: 1,
 				NodeCounts: v1alpha1.NodeCounts{Matched: 2, Ready: 1, Held: 1}},
+		},
+		"a deleted node keeps its place": {
+			in:     simulation(only(filed().MaxUnavailable("1")), only(deleted), bad(released(1), time.Minute)),
+			change: report.ChangeUnchanged, mode: "Enforced",
+			want:   map[string]string{"worker-1": "None OverBudget"},
+			totals: report.Totals{OverBudget: 1, NodeCounts: v1alpha1.NodeCounts{Matched: 1, Exempt: 1}},
 		},
 		"an unchanged rule changes nothing": {
 			in: simulation(only(filed()), only(network()), heldBefore(1)), change: report.ChangeUnchanged, mode: "Enforced",
