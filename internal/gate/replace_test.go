@@ -71,6 +71,13 @@ func TestANodeWaitsForItsReplacement(t *testing.T) {
 			{at: 5, tells: "held", node: overridden("Hold"), want: "Held OverrideHold", taints: taint, start: Excluded},
 			{at: 500, tells: "lifted", node: func(n *build.NodeWrapper) { n.Unannotate(v1alpha1.OverrideAnnotation) },
 				want: held, taints: taint}}},
+		"released in its start, while the rule is frozen": {replaces(), fresh(), []scene{begins,
+			{at: 5, tells: "released", frozen: ruleset.ReasonInvalid, node: overridden("Release"),
+				want: "Exempt OverrideRelease"},
+			{at: 50, tells: "lifted", frozen: "-", node: func(n *build.NodeWrapper) {
+				n.Unannotate(v1alpha1.OverrideAnnotation)
+			}, want: held, taints: taint},
+			{at: 500, tells: "timed out", want: held, taints: taint}}},
 		"put in dry-run": {replaces(), fresh(), []scene{begins, ends,
 			{at: 102, tells: "in dry-run", rule: func(r *build.RuleWrapper) { r.DryRun(true) }, want: "Exempt DryRun"}}},
 		"labelled late": {replaces(), node().Created(second(-601)), []scene{begins,

@@ -156,6 +156,8 @@ func (d Decision) letGo(in Input) Decision {
 	r := in.State.Record
 	r.dropClaim()
 	r.Mark = ""
+	// As under a rule in force, an override ends the node's start: the node may run pods from now on.
+	r.Counted = r.Counted || in.Override.Action == OverrideRelease && !in.State.Existing && !r.Started()
 	d.setRecord(r)
 	return d
 }
