@@ -58,7 +58,10 @@ func (r *replacing) asks(when string, i int, want bool) {
 
 // joins adds a node that was created after the rule was put in force.
 func (r *replacing) joins(node string, state v1alpha1.NodeState) {
-	n := build.MakeNode(node).UID(node).Created(now.Add(time.Minute)).Label("pool", "a").Obj()
+	r.looksAt(build.MakeNode(node).UID(node).Created(now.Add(time.Minute)).Label("pool", "a").Obj(), state)
+}
+
+func (r *replacing) looksAt(n *corev1.Node, state v1alpha1.NodeState) {
 	current := gate.StateOf(r.rule, n, now)
 	r.Record(n, []Entry{{Rule: r.rule, Current: &current, Outcome: Outcome{State: state}}}, now)
 }
@@ -104,6 +107,19 @@ func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
 			r.joins("new", v1alpha1.NodeStateReady)
 			r.wakes("it is ready", 1)
 			r.places("it is ready", 0, 0)
+		})
+	})
+	replacingScenes(t, func(t *testing.T, r *replacing) {
+		t.Run("not until a node is ready that was so before", func(*testing.T) {
+			young := build.MakeNode("young").UID("young").Created(now.Add(time.Minute)).Label("pool", "a").
+				Annotation(r.rule.RecordKey(), `{"released":"2026-01-02T03:05:05Z"}`).Obj()
+			r.looksAt(young, v1alpha1.NodeStateReady)
+			begin(r)
+			r.looksAt(young, v1alpha1.NodeStateReady)
+			r.places("it is still ready", 0, 1)
+			r.looksAt(young, v1alpha1.NodeStateExempt)
+			r.looksAt(young, v1alpha1.NodeStateReady)
+			r.places("it is ready again", 0, 1)
 		})
 	})
 	replacingScenes(t, func(t *testing.T, r *replacing) {
