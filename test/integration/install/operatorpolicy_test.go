@@ -152,8 +152,8 @@ func TestAStolenTokenAndPods(t *testing.T) {
 		[]byte(`{"status":{"conditions":[{"$patch":"delete","type":"DisruptionTarget"}]}}`)), client.DryRunAll), only)
 }
 
-// TestAStolenTokenAndNodes: the operator may change the taints and annotations of nodes and the finalizers of rules. With
-// owner references, a client could have them deleted; with a spec, it could do all that the author of a rule can.
+// TestAStolenTokenAndNodes: the operator may change the taints and annotations of nodes and the finalizers of rules.
+// With owner references, a client could have them deleted; with a spec, it could do all that the author of a rule can.
 func TestAStolenTokenAndNodes(t *testing.T) {
 	g := NewWithT(t)
 	as := stolen(t)
