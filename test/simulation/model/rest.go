@@ -241,12 +241,10 @@ func (m *Model) restRule(r *rule, v *View) {
 // lifted: a rule in dry-run claims nothing, and no rule claims a node with the override Release, even if it is frozen.
 func (m *Model) lifted(r *rule, v *View) {
 	for n := range each[node](v.Nodes) {
-		selects := r.Spec.NodeSelector.matches(n.Metadata.Labels)
-		if !r.Spec.DryRun && !(selects && n.override() == "Release") {
-			continue
+		if r.Spec.DryRun || n.override() == "Release" && r.Spec.NodeSelector.matches(n.Metadata.Labels) {
+			m.check("lifted", n.claim(r.Metadata.UID) == "", "rule %s claims node %s, which it must release",
+				r.Metadata.Name, n.Metadata.Name)
 		}
-		m.check("lifted", n.claim(r.Metadata.UID) == "", "rule %s claims node %s, which it must release", r.Metadata.Name,
-			n.Metadata.Name)
 	}
 }
 
