@@ -26,7 +26,8 @@ func TestRecordsAreReadAndWrittenAsByEncodingJSON(t *testing.T) {
 		return metav1.Unix(random.Int64N(1<<33), 0)
 	}
 	for range 2000 {
-		r := Record{Rule: text(), Taint: text(), Since: when(), Late: random.IntN(2) == 0, Limited: random.IntN(2) == 0, Forced: random.IntN(2) == 0,
+		r := Record{Rule: text(), Taint: text(), Since: when(), Late: random.IntN(2) == 0, Limited: random.IntN(2) == 0,
+			Forced:   random.IntN(2) == 0,
 			Existing: random.IntN(2) == 0, Released: when(), TimedOut: when(), BootID: text(), NotBefore: when(),
 			RearmedAt: when(), Former: when(), GuardedSince: when(), GuardEnded: when(), Published: text(),
 			Health: v1alpha1.HealthVerdict(text()), Adopted: random.IntN(2) == 0, Own: random.IntN(2) == 0,

@@ -329,9 +329,7 @@ func (m *Model) room(r *rule, v *View) {
 		counts := s.NodeSelector.matches(n.Metadata.Labels) && n.override() == "" && m.rebooted(n, r) != yes
 		switch {
 		case n.claim(r.Metadata.UID) != "":
-			if (!n.Spec.Unschedulable || !u.free) && !u.forced {
-				claimed++
-			}
+			claimed += u.place(n)
 		case !counts || n.Spec.Unschedulable:
 		case m.inService(n, r) != yes:
 		case m.holds(n, r, v, true) == no && m.steady(n, r, no, s.Stabilization.UnreadySeconds, v):
@@ -347,6 +345,14 @@ func (m *Model) room(r *rule, v *View) {
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 		u.waits, u.waited = v.Leader, latest(u.observed.from, u.observed.yes, u.observed.unsure)
 	}
+}
+
+// place returns how many places a claim uses.
+func (u *underRule) place(n *node) int {
+	if u.forced || n.Spec.Unschedulable && u.free {
+		return 0
+	}
+	return 1
 }
 
 // rebooted reports whether a node has rebooted under a rule that re-arms.
