@@ -419,6 +419,19 @@ var _ = Describe("pause and resume", func() {
 		Expect(err).To(ContainSubstring("Nothing to do"))
 	})
 
+	It("leave a rule suspended that was resumed and suspended by others after pause", func(ctx context.Context) {
+		rule := ruleFor(ctx, "reverted", "p")
+		code, _, err := nodegate(ctx, "pause", "reverted", "-y")
+		Expect(code).To(Equal(0), err)
+		for _, suspend := range []string{"false", "true"} {
+			Expect(server.Client.Patch(ctx, rule, client.RawPatch(types.MergePatchType,
+				[]byte(`{"spec":{"suspend":`+suspend+`}}`)), client.FieldOwner("kubectl-patch"))).To(Succeed())
+		}
+		_, _, err = nodegate(ctx, "resume", "--all", "-y")
+		Expect(err).To(ContainSubstring("rule reverted was not suspended by pause and is not changed"))
+		Expect(read(ctx, rule).Spec.Suspend).To(BeTrue())
+	})
+
 	It("change rules whose status was written meanwhile, and go on after a failure", func(ctx context.Context) {
 		vanished, busy := ruleFor(ctx, "a-vanished", "p"), ruleFor(ctx, "busy", "p")
 		c := calling("y\n")

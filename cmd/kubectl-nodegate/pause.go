@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -135,7 +136,7 @@ func named(all []v1alpha1.NodeReadinessRule, names []string) ([]v1alpha1.NodeRea
 func (o *pauseOptions) choose(rules []v1alpha1.NodeReadinessRule) (todo []v1alpha1.NodeReadinessRule,
 	warnings []string) {
 	for _, r := range rules {
-		_, ours := r.Annotations[v1alpha1.PausedAnnotation]
+		ours := suspendedByPause(&r)
 		switch {
 		case !r.DeletionTimestamp.IsZero():
 			warnings = append(warnings, fmt.Sprintf("rule %s is being deleted and is not changed", r.Name))
@@ -153,6 +154,20 @@ func (o *pauseOptions) choose(rules []v1alpha1.NodeReadinessRule) (todo []v1alph
 		}
 	}
 	return todo, warnings
+}
+
+// suspendedByPause reports whether pause has suspended a rule. The annotation stays if another client resumes the rule,
+// such as a GitOps tool. If a person suspends it after that, the API server has noted another writer of spec.suspend.
+func suspendedByPause(r *v1alpha1.NodeReadinessRule) bool {
+	if _, paused := r.Annotations[v1alpha1.PausedAnnotation]; !paused {
+		return false
+	}
+	suspends := slices.DeleteFunc(slices.Clone(r.ManagedFields), func(e metav1.ManagedFieldsEntry) bool {
+		return e.FieldsV1 == nil || !strings.Contains(e.FieldsV1.String(), `"f:suspend"`)
+	})
+	return len(suspends) == 0 || slices.ContainsFunc(suspends, func(e metav1.ManagedFieldsEntry) bool {
+		return strings.Contains(e.FieldsV1.String(), `"f:`+v1alpha1.PausedAnnotation+`"`)
+	})
 }
 
 // dependents returns the names of the other rules that are suspended while some rules are, and only then.
