@@ -18,8 +18,13 @@ func init() {
 		{"21: the record of a rule that never existed is believed", `case known != nil && doubtful(`,
 			`case !MUTANT && known != nil && doubtful(`, "ours"},
 		{"22: the webhook goes by what this replica knows",
-			`&nodeadmission.Webhook{Rules: rules.Reported,`,
-			`&nodeadmission.Webhook{Rules: map[bool]func() *ruleset.Set{false: rules.Reported, true: rules.Set}[MUTANT],`,
-			"admits"},
+			`		&nodeadmission.Webhook{Rules: rules.Reported, Acting: env.Admission, Clock: env.Clock},
+	)
+`, `		&nodeadmission.Webhook{Rules: rules.Reported, Acting: env.Admission, Clock: env.Clock},
+	)
+	if w := r.Webhooks[len(r.Webhooks)-1].(*nodeadmission.Webhook); MUTANT {
+		w.Rules = rules.Set
+	}
+`, "admits"},
 	}...)
 }

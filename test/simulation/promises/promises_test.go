@@ -110,7 +110,7 @@ func TestRows(t *testing.T) {
 			}
 			for _, name := range row.Mutants {
 				if !known[name] {
-					fail("test/simulation/mutants/list_test.go has no mutant of this name: %s", name)
+					fail("test/simulation/mutants has no mutant of this name: %s", name)
 				}
 			}
 			for _, name := range row.Tests {
@@ -133,14 +133,24 @@ func rows(t *testing.T, page string) []Row {
 	return out
 }
 
-var mutant = regexp.MustCompile(`(?m)^\t\{"(.*?)",`)
+var mutant = regexp.MustCompile(`(?m)^\t+\{"(.*?)",`)
 
 // mutants are the names of all mutants.
 func mutants(t *testing.T) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
-	for _, m := range mutant.FindAllStringSubmatch(read(t, "test/simulation/mutants/list_test.go"), -1) {
-		out[m[1]] = true
+	files, err := filepath.Glob("../mutants/*_test.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no mutants: %v", err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range mutant.FindAllStringSubmatch(string(raw), -1) {
+			out[m[1]] = true
+		}
 	}
 	return out
 }
