@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/procfs"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
@@ -22,8 +23,13 @@ import (
 	"github.com/nodegate/nodegate/internal/agent/nodewatch"
 )
 
-// batchDelay is how long a change waits for others, so that one patch has all of them.
-const batchDelay = 50 * time.Millisecond
+const (
+	// batchDelay is how long a change waits for others, so that one patch has all of them.
+	batchDelay = 50 * time.Millisecond
+	// A write that was refused patientRetries times in a row is tried slowness times more slowly: then a person must
+	// change something first, such as a policy, and agents of 10,000 nodes would ask hundreds of times a second.
+	patientRetries, slowness = 10, 5
+)
 
 // Source provides the node and a client.
 type Source interface {
@@ -173,7 +179,7 @@ func (p *Publisher) enqueue() {
 
 // Run writes the conditions until ctx ends.
 func (p *Publisher) Run(ctx context.Context) {
-	backoff := nodewatch.NewBackoff()
+	backoff, refusals := nodewatch.NewBackoff(), 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -184,10 +190,16 @@ func (p *Publisher) Run(ctx context.Context) {
 		err := p.sync(ctx)
 		p.report(ctx, err)
 		if err == nil || ctx.Err() != nil {
-			backoff = nodewatch.NewBackoff()
+			backoff, refusals = nodewatch.NewBackoff(), 0
 			continue
 		}
-		nodewatch.Sleep(ctx, nodewatch.Delay(&backoff, err), nil)
+		delay := nodewatch.Delay(&backoff, err)
+		if refusals++; !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+			refusals = 0
+		} else if refusals > patientRetries {
+			delay *= slowness
+		}
+		nodewatch.Sleep(ctx, delay, nil)
 		p.enqueue()
 	}
 }

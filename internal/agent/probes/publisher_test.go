@@ -5,7 +5,9 @@ package probes
 
 import (
 	"context"
+	"io"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,7 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/rest/fake"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/checks"
@@ -50,6 +54,44 @@ func (p *Publisher) says(name string) Finding {
 func newPublisher(node *corev1.Node) *Publisher {
 	return New(Options{Node: "n", Source: still{node: node}, Log: slog.New(slog.DiscardHandler),
 		Metrics: NewMetrics(prometheus.NewRegistry())})
+}
+
+// refusing is a source whose API server refuses all writes.
+type refusing struct {
+	still
+	tries atomic.Int32
+}
+
+func (r *refusing) Client() rest.Interface {
+	return &fake.RESTClient{
+		NegotiatedSerializer: scheme.Codecs.WithoutConversion(), GroupVersion: corev1.SchemeGroupVersion,
+		Client: fake.CreateHTTPClient(func(*http.Request) (*http.Response, error) {
+			r.tries.Add(1)
+			body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`
+			return &http.Response{StatusCode: http.StatusUnprocessableEntity, Body: io.NopCloser(strings.NewReader(body)),
+				Header: http.Header{"Content-Type": {"application/json"}}}, nil
+		}),
+	}
+}
+
+// TestARefusedWriteIsTriedMoreAndMoreSlowly although the probe runs every second.
+func TestARefusedWriteIsTriedMoreAndMoreSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &refusing{still: still{node: build.MakeNode("n").Obj()}}
+		p := New(Options{Node: "n", Source: source, Log: slog.New(slog.DiscardHandler),
+			Metrics: NewMetrics(prometheus.NewRegistry())})
+		ctx, stop := context.WithCancel(t.Context())
+		go p.Run(ctx)
+		p.Set(ctx, []Probe{{ConditionType: "example.com/A", Identity: "a", Period: time.Second, SuccessThreshold: 1,
+			FailureThreshold: 1, Check: checks.Check{Timeout: time.Second,
+				Run: func(context.Context) checks.Result { return checks.Result{Passed: true} }}}}, false)
+		time.Sleep(time.Hour)
+		if n := source.tries.Load(); n < 10 || n > 70 {
+			t.Errorf("%d tries in an hour", n)
+		}
+		stop()
+		time.Sleep(time.Hour)
+	})
 }
 
 // TestTwoAgentsWithOneName: each changes the condition back, and says so once.
