@@ -59,10 +59,10 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 	case had == "" && has != "":
 		m.closed(shown, r, v)
 		u.claimer, u.granted = v.Process, false
-		u.forced = shown.override() == "Hold" && r.Spec.MaxUnavailable != nil && m.inService(shown, r) != no
+		u.forced = m.override(shown) == "Hold" && r.Spec.MaxUnavailable != nil && m.inService(shown, r) != no
 		u.claimed, u.passed = v.Now.Truncate(time.Second), time.Time{}
 		u.free = shown.Spec.Unschedulable
-		if m.inService(shown, r) == yes && u.opened && shown.override() == "" && !shown.has(has) {
+		if m.inService(shown, r) == yes && u.opened && m.override(shown) == "" && !shown.has(has) {
 			m.window(was, shown, r, v, r.Spec.Stabilization.UnreadySeconds, yes)
 		}
 		h.last = is
@@ -110,7 +110,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 	}
 	if has == "" && (had != "" || was.Metadata.Annotations[r.key()] != is.Metadata.Annotations[r.key()]) ||
 		!was.marked(r) && is.marked(r) {
-		if r.Spec.NodeSelector.matches(shown.Metadata.Labels) && shown.override() == "" {
+		if r.Spec.NodeSelector.matches(shown.Metadata.Labels) && m.override(shown) == "" {
 			holds := m.holds(shown, r, v, true)
 			w := &r.Spec.Stabilization
 			surely := w.ReadySeconds+w.MinimumHoldSeconds == 0 || !is.record(uid).Released.IsZero() || is.marked(r)
@@ -167,7 +167,10 @@ func (m *Model) ours(was, is, shown *node) {
 		m.check("ours", asked[id], "taint %s of node %s is of no rule", id, is.Metadata.Name)
 	}
 	for key := range sorted(union(was.Metadata.Annotations, is.Metadata.Annotations)) {
-		if was.Metadata.Annotations[key] != is.Metadata.Annotations[key] {
+		if key == override && was.Metadata.Annotations[key] != is.Metadata.Annotations[key] {
+			m.check("lapsed", m.lapsed(was) && is.Metadata.Annotations[key] == "",
+				"the override %q of node %s is removed, and has not ended", was.Metadata.Annotations[key], is.Metadata.Name)
+		} else if was.Metadata.Annotations[key] != is.Metadata.Annotations[key] {
 			m.check("ours", strings.HasPrefix(key, recordPrefix) || strings.HasPrefix(key, markerPrefix) ||
 				strings.HasPrefix(key, replaced) || key == "example.com/completed",
 				"annotation %s of node %s is changed", key, is.Metadata.Name)
@@ -221,7 +224,7 @@ func union(a, b map[string]string) map[string]string {
 // frozen: nothing of a rule differs that cannot be judged, unless a person asks for it: by Release, or by dry-run.
 func (m *Model) frozen(was, is *node, r *rule, v *View) {
 	why := v.frozen(r)
-	if why == "" || was.override() == "Release" || r.Spec.DryRun {
+	if why == "" || m.override(was) == "Release" || r.Spec.DryRun {
 		return
 	}
 	m.check("frozen", was.Metadata.Annotations[r.key()] == is.Metadata.Annotations[r.key()] &&
@@ -281,10 +284,10 @@ func (m *Model) closed(shown *node, r *rule, v *View) {
 	}
 	m.check("closed", r.Spec.NodeSelector.matches(shown.Metadata.Labels),
 		"rule %s does not select node %s, and claims it", r.Metadata.Name, name)
-	if shown.override() == "Hold" || r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
+	if m.override(shown) == "Hold" || r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
 		return
 	}
-	m.check("closed", shown.override() != "Release", "rule %s claims node %s in spite of the override",
+	m.check("closed", m.override(shown) != "Release", "rule %s claims node %s in spite of the override",
 		r.Metadata.Name, name)
 	if r.holdsYoung(shown, v.Now) {
 		return
@@ -319,14 +322,14 @@ func (m *Model) opened(was, is, shown *node, r *rule, v *View) {
 	rh := m.rules[r.Metadata.UID]
 	released := r.Spec.Timeout.Action == "Release" && r.Spec.Timeout.Seconds > 0
 	switch {
-	case r.Metadata.DeletionTimestamp != nil, r.Spec.DryRun, shown.override() == "Release",
+	case r.Metadata.DeletionTimestamp != nil, r.Spec.DryRun, m.override(shown) == "Release",
 		!r.Spec.NodeSelector.matches(shown.Metadata.Labels), r.Spec.Suspend && !shown.has(shown.claim(r.Metadata.UID)),
 		r.Spec.bootstrap() && shown.marked(r), len(rh.taints) > 1,
 		// It was removed by hand before the rule was edited.
 		(len(rh.inForce) > 1 || v.Edited[r.Metadata.UID]) && !shown.has(shown.claim(r.Metadata.UID)):
 		return
 	case v.edited(r, 0), shown.record(r.Metadata.UID).Passed,
-		shown.override() == "" && m.node(shown.Metadata.UID).under(r.Metadata.UID).forced: // there may be no room
+		m.override(shown) == "" && m.node(shown.Metadata.UID).under(r.Metadata.UID).forced: // there may be no room
 		return
 	case released:
 		u := m.node(shown.Metadata.UID).under(r.Metadata.UID)

@@ -349,10 +349,26 @@ func (n *node) marked(r *rule) bool {
 	return ok
 }
 
-// override is the action of the override annotation.
-func (n *node) override() string {
-	action, _, _ := strings.Cut(n.Metadata.Annotations[override], ";")
+// override is the action of the override annotation, and when it ends; zero: when the annotation is removed.
+func (n *node) override() (action string, until time.Time) {
+	action, end, _ := strings.Cut(n.Metadata.Annotations[override], ";until=")
+	until, _ = time.Parse(time.RFC3339, end)
+	return action, until
+}
+
+// override is the action of the override that is in force on a node.
+func (m *Model) override(n *node) string {
+	if m.lapsed(n) {
+		return ""
+	}
+	action, _ := n.override()
 	return action
+}
+
+// lapsed reports whether a node has an override that has ended.
+func (m *Model) lapsed(n *node) bool {
+	_, until := n.override()
+	return !until.IsZero() && !m.now().Before(until)
 }
 
 // each ranges over objects in the order of their names, so that a script fails in the same way each time.

@@ -26,6 +26,7 @@ func (m *Model) Rest(v *View) {
 func (m *Model) Quiet(v *View) {
 	for n := range each[node](v.Nodes) {
 		m.restNode(n, v)
+		m.restOverride(n, v)
 	}
 	for r := range each[rule](v.Rules) {
 		m.restRule(r, v)
@@ -144,9 +145,9 @@ func (m *Model) wants(n *node, r *rule, v *View) answer {
 		return unknown
 	case s.DryRun, r.Metadata.DeletionTimestamp != nil:
 		return no
-	case n.override() == "Release":
+	case m.override(n) == "Release":
 		return no
-	case n.override() == "Hold":
+	case m.override(n) == "Hold":
 		if s.Suspend {
 			return unknown
 		}
@@ -238,10 +239,22 @@ func (m *Model) restRule(r *rule, v *View) {
 	m.room(r, v)
 }
 
+// restOverride: an override that has ended is removed from a node that a rule in force selects.
+func (m *Model) restOverride(n *node, v *View) {
+	for r := range each[rule](v.Rules) {
+		if r.Spec.enforced() && r.Metadata.DeletionTimestamp == nil && v.frozen(r) == "" &&
+			r.Spec.NodeSelector.matches(n.Metadata.Labels) {
+			m.check("lapsed", !m.lapsed(n), "node %s still has the override %q", n.Metadata.Name,
+				n.Metadata.Annotations[override])
+			return
+		}
+	}
+}
+
 // lifted: a rule in dry-run claims nothing, and no rule claims a node with the override Release, even if it is frozen.
 func (m *Model) lifted(r *rule, v *View) {
 	for n := range each[node](v.Nodes) {
-		if r.Spec.DryRun || n.override() == "Release" && r.Spec.NodeSelector.matches(n.Metadata.Labels) {
+		if r.Spec.DryRun || m.override(n) == "Release" && r.Spec.NodeSelector.matches(n.Metadata.Labels) {
 			m.check("lifted", n.claim(r.Metadata.UID) == "", "rule %s claims node %s, which it must release",
 				r.Metadata.Name, n.Metadata.Name)
 		}
@@ -250,7 +263,7 @@ func (m *Model) lifted(r *rule, v *View) {
 
 // restMarker: a bootstrap-only rule that holds has completed.
 func (m *Model) restMarker(n *node, r *rule, v *View) {
-	if !r.Spec.bootstrap() || !r.Spec.enforced() || n.override() != "" || v.frozen(r) != "" || m.holds(n, r, v,
+	if !r.Spec.bootstrap() || !r.Spec.enforced() || m.override(n) != "" || v.frozen(r) != "" || m.holds(n, r, v,
 		true) != yes {
 		return
 	}
@@ -297,9 +310,9 @@ func (m *Model) counts(r *rule, v *View) {
 			continue
 		}
 		switch holds := m.holds(n, r, v, true); {
-		case n.override() == "Release":
+		case m.override(n) == "Release":
 			exempt++
-		case n.override() != "" || n.Metadata.DeletionTimestamp != nil:
+		case m.override(n) != "" || n.Metadata.DeletionTimestamp != nil:
 			open++
 		case r.Spec.bootstrap() && n.marked(r), holds == yes && !r.Spec.bootstrap() &&
 			m.steady(n, r, yes, r.Spec.Stabilization.ReadySeconds, v):
@@ -326,7 +339,7 @@ func (m *Model) room(r *rule, v *View) {
 	var open []*node
 	for n := range each[node](v.Nodes) {
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
-		counts := s.NodeSelector.matches(n.Metadata.Labels) && n.override() == "" && m.rebooted(n, r) != yes
+		counts := s.NodeSelector.matches(n.Metadata.Labels) && m.override(n) == "" && m.rebooted(n, r) != yes
 		switch {
 		case n.claim(r.Metadata.UID) != "":
 			claimed += u.place(n)

@@ -438,4 +438,10 @@ var mutants = []mutant{
 	{"a DaemonSet that does not fit a node belongs there", `!d.Fits(node) ||`, `!MUTANT && !d.Fits(node) ||`, verdict},
 	{"DaemonSets that lasting taints repel belong on a node", `d.RepelledBy(node.Spec.Taints, lasting) != nil:`,
 		`!MUTANT && d.RepelledBy(node.Spec.Taints, lasting) != nil:`, verdict},
+	{"overrides with an end have none", `	if o.ended(now) {`, `	if !MUTANT && o.ended(now) {`,
+		verdict + "|lapsed"},
+	{"an override that has ended stays on the node", `	if gate.OverrideEnded(p.node, p.now) {`,
+		`	if !MUTANT && gate.OverrideEnded(p.node, p.now) {`, "lapsed"},
+	{"an override that ends is removed before its end", `	if gate.OverrideEnded(p.node, p.now) {`,
+		`	if gate.OverrideEnded(p.node, p.now.Add(map[bool]time.Duration{true: time.Hour}[MUTANT])) {`, "lapsed"},
 }

@@ -331,7 +331,7 @@ func (g *generator) people() {
 	case 0:
 		g.add(Step{Do: "node.cordon", Node: n, Value: one(g, "true", "false")})
 	case 1:
-		g.add(Step{Do: "node.override", Node: n, Value: one(g, "", "", "Release", "Hold")})
+		g.add(Step{Do: "node.override", Node: n, Value: one(g, "", "", "Release", "Hold"), N: one(g, 0, 0, 5, 30)})
 	case 2:
 		g.add(Step{Do: "node.taint", Node: n, Value: one(g, "example.com/t1:NoSchedule", "example.com/foreign:NoExecute")})
 	default:

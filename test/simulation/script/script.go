@@ -84,7 +84,7 @@ var words = map[string]string{
 	"node.role":     "node n%[1]d gets the role of the control plane",
 	"node.maintain": "node n%[1]d is in maintenance: %[6]q",
 	"node.cordon":   "node n%[1]d is cordoned: %[6]s",
-	"node.override": "an administrator sets the override of n%[1]d to %[6]q",
+	"node.override": "an administrator sets the override of n%[1]d to %[6]q; it ends after %[7]d seconds",
 	"node.taint":    "someone puts the taint %[6]s on n%[1]d",
 	"node.untaint":  "someone removes the taint %[6]s from n%[1]d",
 	"node.report":   "a reporter on n%[1]d says %[5]s=%[6]s",

@@ -118,9 +118,9 @@ func (w *World) daemons(d *appsv1.DaemonSet, s *script.Step) {
 		if pod != nil || !fits || s.N == n { // one may lag
 			continue
 		}
+		owner := metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))
 		created := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: podName(&of),
-			Labels:          map[string]string{"app": "daemon"},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))}},
+			Labels: map[string]string{"app": "daemon"}, OwnerReferences: []metav1.OwnerReference{*owner}},
 			Spec: *d.Spec.Template.Spec.DeepCopy()}
 		created.Spec.NodeName = nodeName(n)
 		created.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}

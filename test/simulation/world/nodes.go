@@ -76,6 +76,9 @@ func (w *World) doNode(s *script.Step) {
 			if s.Value != "" {
 				metav1.SetMetaDataAnnotation(&n.ObjectMeta, overrideKey, s.Value)
 			}
+			if s.Value != "" && s.N > 0 {
+				n.Annotations[overrideKey] += ";until=" + w.now.Add(time.Duration(s.N)*time.Second).UTC().Format(time.RFC3339)
+			}
 		})
 	case "node.maintain":
 		w.change(s.Node, "admin", "", func(n *corev1.Node) {
