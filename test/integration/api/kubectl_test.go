@@ -57,12 +57,12 @@ func TestColumns(t *testing.T) {
 		{"Name", false, "columns"},
 		{"Mode", false, "continuous"},
 		{"Taint", false, "readiness.k8s.io/NetworkReady"},
-		{"Effect", false, "NoSchedule"},
+		{"Effect", true, "NoSchedule"},
 		{"Matched", false, 9.0},
 		{"Ready", false, 5.0},
 		{"Held", false, 4.0},
 		{"DryRun", false, true},
-		{"State", true, "InForce"},
+		{"State", false, "InForce"},
 		{"Age", false, nil},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

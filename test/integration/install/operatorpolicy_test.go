@@ -209,6 +209,41 @@ func TestAStolenTokenAndNodes(t *testing.T) {
 		[]byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 }
 
+// TestKeysOfRules: with ruleKeyPrefixes, the API server refuses rules with other keys, and changes of old ones to them.
+func TestKeysOfRules(t *testing.T) {
+	all, err := helm(t.Context(), "--set", "ruleKeyPrefixes={example.com/,example.org/}")
+	cluster.Must(t, err)
+	policy := slices.DeleteFunc(all, func(o object) bool { return !strings.HasSuffix(o.GetName(), "-rule-keys") })
+	const refused = "must begin with one of: example.com/, example.org/"
+	rule := func(key string) *v1alpha1.NodeReadinessRule {
+		return build.MakeRule("keys").Selector("a", "b").Condition("example.com/A").
+			Taint(key, "", corev1.TaintEffectNoSchedule).Obj()
+	}
+	old := rule("dedicated")
+	create(t, old)
+	for _, o := range policy {
+		create(t, o)
+	}
+	cluster.Must(t, cluster.AwaitPolicies(t.Context(), kube))
+	for _, key := range []string{"example.com/a", "example.org/a"} {
+		r := rule(key)
+		r.Name = "others"
+		check(t, kube.Create(t.Context(), r, client.DryRunAll), "")
+		r.Spec.CompletionAnnotation = "dedicated"
+		check(t, kube.Create(t.Context(), r, client.DryRunAll), refused)
+	}
+	forbidden := rule("dedicated")
+	forbidden.Name = "others"
+	check(t, kube.Create(t.Context(), forbidden, client.DryRunAll), refused)
+	for body, refused := range map[string]string{
+		`{"metadata":{"finalizers":["example.com/a"]}}`: "", `{"spec":{"suspend":true}}`: "",
+		`{"spec":{"taint":{"key":"example.com/a"}}}`: "", `{"spec":{"taint":{"key":"other"}}}`: refused,
+	} {
+		check(t, kube.Patch(t.Context(), old.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body)),
+			client.DryRunAll), refused)
+	}
+}
+
 // TestFailIsForNewNodes: without a replica, failurePolicy Fail keeps nodes from joining. It refuses no change of a
 // label, above all not that of the label that lets a node join.
 func TestFailIsForNewNodes(t *testing.T) {
