@@ -105,6 +105,9 @@ var known = map[string]func(*script.Step){
 	"published": current,
 	// Such a process can also count the start of a node again which its rule does not select any more.
 	"starts": current,
+	// Such a process counts the claims of the nodes that it has looked at since: it can claim one node too many before it
+	// looks at a node which the process before it had claimed.
+	"limit": current,
 }
 
 // current lets processes start with current lists.

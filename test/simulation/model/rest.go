@@ -62,7 +62,8 @@ func (m *Model) restStarts(v *View) {
 		for uid, h := range m.nodes {
 			most += h.under(rule).records
 			n := there[uid]
-			if n == nil || n.record(rule).started() || h.under(rule).unmatched { // then it may never have had a record
+			if n == nil || n.record(rule).started() || h.under(rule).unmatched || // then it may never have had a record
+				m.existing(n, r) != no { // an edited selector excludes older nodes
 				most++
 			}
 		}

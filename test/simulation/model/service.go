@@ -98,7 +98,7 @@ func (m *Model) evicted(before, after Document, v *View) {
 	}
 	if n := m.lastNamed(was.Spec.NodeName); n != nil && v != nil && was.Metadata.DeletionTimestamp == nil {
 		r := m.surelyGuards(n, v, v.Now.Add(-slack))
-		m.check("spares", r == nil, "pod %s is evicted, and node %s is guarded: %v", was.Metadata.Name, was.Spec.NodeName, r)
+		m.check("spares", r == nil, "pod %s is evicted, and node %s is guarded", was.Metadata.Name, was.Spec.NodeName)
 	}
 	m.check("evicts", recently, "pod %s is evicted, and its node %s has no taint for that", was.Metadata.Name,
 		was.Spec.NodeName)

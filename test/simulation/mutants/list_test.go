@@ -201,12 +201,11 @@ var mutants = []mutant{
 	{"the guard denies no eviction", `	if d.Rule != nil {
 		response = admission.Denied`, `	if d.Rule != nil && !MUTANT {
 		response = admission.Denied`, "denies"},
-	{"the operator evicts while a guard is active", `		case gate.HoldActive:
+	{"the operator evicts while another rule guards", `		case gate.HoldActive:
 			active = true`, `		case gate.HoldActive:
-			active = !MUTANT
-			if MUTANT {
-				ended = append(ended, rule)
-			}`, "spares"},
+			active = active || !MUTANT`, "spares"},
+	{"guards end at once", `	case released || !in.Now.Before(hold.Until): //`,
+		`	case released || MUTANT || !in.Now.Before(hold.Until): //`, "denies|spares"},
 	{"guards have no end", `	case released || !in.Now.Before(hold.Until): //`,
 		`	case released || !MUTANT && !in.Now.Before(hold.Until): //`, "evicted"},
 	{"where a guard has ended, no pod is evicted", `				ended = append(ended, rule)

@@ -316,7 +316,7 @@ func (l live) List(_ context.Context, out client.ObjectList, options ...client.L
 	}
 	objects, _ := l.replica.server.List(kind)
 	for _, o := range objects {
-		if kind == api.Rules && l.replica.heard.rules[o.Key()] != nil {
+		if kind == api.Rules && l.replica.current == nil && l.replica.heard.rules[o.Key()] != nil { // after a foreign CRD
 			l.replica.heard.rule(o)
 		}
 		l.replica.claimed(o)

@@ -121,6 +121,7 @@ func (r *Replica) StartBehind(versions int) {
 	_, now := r.server.List(api.CRDs)
 	r.oldest = max(1, now-int64(versions))
 	r.Start()
+	r.started = time.Time{} // it sees what has happened before
 }
 
 // Start starts the process.

@@ -36,7 +36,7 @@ type weighted struct {
 func Generate(seed uint64, steps int) *Script {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), script: &Script{}}
 	g.nodes, g.rules = 2+g.IntN(MaxNodes-1), 1+g.IntN(MaxRules)
-	g.script.Replicas, g.script.Webhooks = 1+g.IntN(2), g.IntN(2) == 0
+	g.script.Replicas, g.script.Webhooks = 1+g.IntN(2), g.IntN(3) > 0
 	if g.IntN(4) == 0 {
 		for range g.nodes {
 			g.script.Skew = append(g.script.Skew, []int{0, 0, 0, -30, 40, 400, 4000}[g.IntN(7)])
@@ -75,7 +75,7 @@ func (g *generator) choose() {
 		{3, (*generator).restarts}, {4, (*generator).reboots}, {4, (*generator).membership},
 		{4, (*generator).edits}, {3, (*generator).deletion}, {3, (*generator).people}, {6, (*generator).pods},
 		{1, (*generator).definition}, {3, (*generator).outages}, {3, (*generator).intruders},
-		{3, (*generator).replacements}, {3, (*generator).crowds},
+		{3, (*generator).replacements}, {3, (*generator).crowds}, {2, (*generator).guards},
 		{3, (*generator).oddities}, {3, (*generator).newcomers}, {3, (*generator).evidence},
 	} {
 		if g.IntN(3) > 0 {
@@ -209,6 +209,26 @@ func (g *generator) outages() {
 	if g.IntN(2) == 0 {
 		g.add(one(g, Step{Do: "rule.delete", Rule: r}, Step{Do: "rule.edit", Rule: r, Value: `{"evictionGuard":null}`},
 			Step{Do: "rule.edit", Rule: r, Value: `{"dryRun":true}`}, Step{Do: "node.label", Node: n, Value: "c"}))
+	}
+}
+
+// guards cut the link of a node in service, so that the node controller is denied the eviction of its pods. The link
+// comes back, or the guard ends.
+func (g *generator) guards() {
+	n, r := g.node(), g.rule()
+	g.add(Step{Do: "rule.edit", Rule: r, Value: fmt.Sprintf(`{"evictionGuard":{"maxHoldSeconds":%d},"suspend":null,`+
+		`"dryRun":null,"requirements":null,"conditions":[{"type":"Ready","requiredStatus":"True"}],`+
+		`"nodeSelector":{"matchLabels":null,"matchExpressions":[{"key":"example.com/pool","operator":"Exists"}]}}`,
+		one(g, 60, 600, 600))},
+		Step{Do: "node.back", Node: n}, Step{Do: "pod.create", Node: n, Pod: 1, Value: "x", Of: one(g, "", "", "protected")},
+		Step{Do: "pod.create", Node: n, Pod: 2, Value: "x"}, Step{Do: "quiet"}, Step{Do: "pass", N: 12}, Step{Do: "quiet"},
+		Step{Do: "node.lost", Node: n}, Step{Do: one(g, "calm", "quiet", "begin"), Replica: g.replica()},
+		Step{Do: "pass", N: 35}, Step{Do: "quiet"})
+	for range g.IntN(3) {
+		g.add(Step{Do: "pass", N: one(g, 12, 35, 700)}, Step{Do: "quiet"})
+	}
+	if g.IntN(2) == 0 {
+		g.add(Step{Do: "node.back", Node: n}, Step{Do: "pass", N: one(g, 1, 12)}, Step{Do: "quiet"})
 	}
 }
 

@@ -199,8 +199,15 @@ func object(n *corev1.Node) map[string]any {
 	return out
 }
 
+// tried is what the node controller has tried with a pod: for which taints, how often, and since when.
+type tried struct {
+	taints string
+	times  int
+	since  time.Time
+}
+
 // evict does what the node controller does: it announces and deletes each pod that does not tolerate a NoExecute taint
-// of its node. It tries once for each set of such taints, and gives up.
+// of its node. For each set of such taints it tries five times at once, and gives up.
 func (w *World) evict() {
 	pods, _ := w.server.List(api.Pods)
 	for _, o := range pods {
@@ -209,13 +216,16 @@ func (w *World) evict() {
 		if node := w.server.Get(api.Nodes, pod.Spec.NodeName); node != nil && pod.DeletionTimestamp == nil {
 			taints = evicting(node.Meta.(*corev1.Node), pod, w.now)
 		}
-		if tried := w.evicted[pod.UID]; taints == tried {
+		t := w.evicted[pod.UID]
+		if t.taints != taints {
+			t = tried{taints: taints, since: w.now}
+		}
+		if taints == "" || t.times == 5 || w.now.Sub(t.since) > time.Second {
+			w.evicted[pod.UID] = t
 			continue
 		}
-		w.evicted[pod.UID] = taints
-		if taints == "" {
-			continue
-		}
+		t.times++
+		w.evicted[pod.UID] = t
 		w.podStatus(pod, "node-controller", func(p *corev1.Pod) {
 			p.Status.Conditions = append(without(p.Status.Conditions, corev1.DisruptionTarget), corev1.PodCondition{
 				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager",
@@ -243,11 +253,15 @@ func evicting(node *corev1.Node, pod *corev1.Pod, now time.Time) string {
 	return strings.Join(all, ",")
 }
 
-// tolerates reports whether a pod tolerates a taint still.
+// tolerates reports whether a pod tolerates a taint still: the time counts from when both are there.
 func tolerates(pod *corev1.Pod, t *corev1.Taint, now time.Time) bool {
+	from := pod.CreationTimestamp.Time
+	if t.TimeAdded != nil && t.TimeAdded.After(from) {
+		from = t.TimeAdded.Time
+	}
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(o corev1.Toleration) bool {
 		return o.Key == "" || o.Key == t.Key && t.TimeAdded != nil && o.TolerationSeconds != nil &&
-			now.Before(t.TimeAdded.Add(time.Duration(*o.TolerationSeconds)*time.Second))
+			now.Before(from.Add(time.Duration(*o.TolerationSeconds)*time.Second))
 	})
 }
 

@@ -51,10 +51,10 @@ type World struct {
 	boots       map[int]int
 	served      string // the CRD
 	forbidden   bool
-	lost        map[int]bool         // nodes whose link is cut
-	evicted     map[types.UID]string // by pod: the taints for which the node controller tried
-	machines    int                  // that Karpenter has launched
-	pools       int64                // of devices that were published
+	lost        map[int]bool        // nodes whose link is cut
+	evicted     map[types.UID]tried // by pod
+	machines    int                 // that Karpenter has launched
+	pools       int64               // of devices that were published
 	reviews     int
 	writes      int
 	digest      uint64
@@ -84,7 +84,7 @@ type Result struct {
 // Play plays a script to its end.
 func Play(s *script.Script, definitions Definitions) Result {
 	w := &World{definitions: definitions, script: s, now: start, served: "ours", boots: map[int]int{},
-		lost: map[int]bool{}, evicted: map[types.UID]string{}, faults: map[string]Met{}}
+		lost: map[int]bool{}, evicted: map[types.UID]tried{}, faults: map[string]Met{}}
 	w.Model = model.New(w.time)
 	w.Model.Skewed = w.skewed
 	w.server = api.New(w.time, definitions.CRDs["ours"])
