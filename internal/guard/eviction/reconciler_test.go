@@ -295,6 +295,16 @@ var _ = Describe("Finishing evictions", func() {
 		Expect(get(w, due).DeletionTimestamp).To(BeNil())
 	})
 
+	It("evicts no further pod when the node is ready again after the first", func(ctx context.Context) {
+		w := newWorld(ctx)
+		w.pod("due-1", 5)
+		w.pod("due-2", 5)
+		w.recorded(60)
+		w.deleting = func() { w.ready(corev1.ConditionTrue) }
+		w.at(61)
+		Expect(w.deletes).To(HaveLen(1))
+	})
+
 	DescribeTable("evicts what is due, and then says so, when the guard ends by", func(ctx context.Context,
 		end func(*build.RuleWrapper)) {
 		w := newWorld(ctx)
