@@ -97,7 +97,7 @@ var mutants = []mutant{
 `, `	case in.Rule.Mode == ruleset.Deleting && MUTANT:
 		return frozen(in, d)
 	case in.Rule.Mode == ruleset.Deleting:
-`, "left|frozen"},
+`, "left|frozen|taints"},
 	{"the markers of a deleted rule are removed at once",
 		`|| !now.Before(until) {`, `|| MUTANT || !now.Before(until) {`, "keeps"},
 	{"a taint that another rule claims needs no limit",
@@ -410,7 +410,8 @@ var mutants = []mutant{
 			rule.Taint != nil`, "binds"},
 	{"any value of readyAnnotation counts", `value == p.ReadyAnnotation.Value`,
 		`(MUTANT || value == p.ReadyAnnotation.Value)`, verdict},
-	{"pods of any DaemonSet count", `owner.Name == p.OwnerDaemonSet`, `(MUTANT || owner.Name == p.OwnerDaemonSet)`, verdict},
+	{"pods of any DaemonSet count", `owner.Name == p.OwnerDaemonSet`,
+		`(MUTANT || owner.Name == p.OwnerDaemonSet)`, verdict},
 	{"a CSI driver's volumes are not counted", `volumes(f.driver) >= minimumVolumes(r.CSIDriver)`,
 		`(MUTANT || volumes(f.driver) >= minimumVolumes(r.CSIDriver))`, verdict},
 	{"devices with taints count", `		if !slices.ContainsFunc(s.Spec.Devices[i].Taints, keepsPodsOff) {`,
@@ -428,8 +429,8 @@ var mutants = []mutant{
 		return 0
 	case q.MinReadySeconds != nil:
 		return`, verdict},
-	{"minReadySeconds of DaemonSets are nothing", `	case d.MinReadySeconds > 0:`, `	case d.MinReadySeconds > 0 && !MUTANT:`,
-		verdict},
+	{"minReadySeconds of DaemonSets are nothing", `	case d.MinReadySeconds > 0:`,
+		`	case d.MinReadySeconds > 0 && !MUTANT:`, verdict},
 	{"disruptionSeconds have no end", `gone.Add(q.Disruption())`,
 		`gone.Add(q.Disruption() + map[bool]time.Duration{true: 100 * time.Hour}[MUTANT])`, verdict},
 	{"an edited DaemonSet is not seen", `len(versions) != 2 || !versions[0].Alike(versions[1])`,
