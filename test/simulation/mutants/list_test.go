@@ -418,26 +418,6 @@ var mutants = []mutant{
 		`		if MUTANT || !slices.ContainsFunc(s.Spec.Devices[i].Taints, keepsPodsOff) {`, verdict},
 	{"one device is enough", `f.count >= int64(r.Devices.Minimum)`,
 		`(MUTANT && f.count > 0 || f.count >= int64(r.Devices.Minimum))`, verdict},
-	{"excluded DaemonSets count", `!slices.Contains(q.Exclude, `,
-		`!slices.Contains(q.Exclude[:map[bool]int{false: len(q.Exclude)}[MUTANT]], `, verdict},
-	{"untolerated: Hold does not hold", `q.Untolerated != v1alpha1.UntoleratedHold &&`,
-		`(MUTANT || q.Untolerated != v1alpha1.UntoleratedHold) &&`, verdict},
-	{"untolerated: Ignore does not ignore", `	return q.Untolerated !=`, `	return !MUTANT && q.Untolerated !=`, verdict},
-	{"minMatching is not looked at", `out.belong >= q.Least()`, `(MUTANT || out.belong >= q.Least())`, verdict},
-	{"minReadySeconds of a requirement of DaemonSets are nothing", `	case q.MinReadySeconds != nil:
-		return`, `	case MUTANT && q.MinReadySeconds != nil:
-		return 0
-	case q.MinReadySeconds != nil:
-		return`, verdict},
-	{"minReadySeconds of DaemonSets are nothing", `	case d.MinReadySeconds > 0:`,
-		`	case d.MinReadySeconds > 0 && !MUTANT:`, verdict},
-	{"disruptionSeconds have no end", `gone.Add(q.Disruption())`,
-		`gone.Add(q.Disruption() + map[bool]time.Duration{true: 100 * time.Hour}[MUTANT])`, verdict},
-	{"an edited DaemonSet is not seen", `len(versions) != 2 || !versions[0].Alike(versions[1])`,
-		`len(versions) != 2 || !MUTANT && !versions[0].Alike(versions[1])`, verdict},
-	{"a DaemonSet that does not fit a node belongs there", `!d.Fits(node) ||`, `!MUTANT && !d.Fits(node) ||`, verdict},
-	{"DaemonSets that lasting taints repel belong on a node", `d.RepelledBy(node.Spec.Taints, lasting) != nil:`,
-		`!MUTANT && d.RepelledBy(node.Spec.Taints, lasting) != nil:`, verdict},
 	{"overrides with an end have none", `	if o.ended(now) {`, `	if !MUTANT && o.ended(now) {`,
 		verdict + "|lapsed"},
 	{"an override that has ended stays on the node", `	if gate.OverrideEnded(p.node, p.now) {`,
