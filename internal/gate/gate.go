@@ -227,7 +227,7 @@ func (n *subject) bootConfirmed() bool {
 }
 
 // keep is the transition to Held without unreadySeconds and limit, and the one that stays in Held. Only after the
-// override Hold, the limit must allow it.
+// override Hold, and on a node that was cordoned, the limit must allow it.
 func (n *subject) keep() move {
 	m := held(ReasonMinimumHold)
 	m.timed, m.limited = true, n.rec.Forced && n.Rule.Limited() && available(n.Node, n.Now)

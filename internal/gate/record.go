@@ -40,8 +40,8 @@ type Record struct {
 	Adopted bool `json:"adopted,omitempty"`
 	// Limited says that maxUnavailable counts the claim, even while the node is cordoned or terminating.
 	Limited bool `json:"limited,omitempty"`
-	// Forced says that the claim was made on a node in service for the override Hold, without asking maxUnavailable.
-	// When the override has ended, the node stays held only if the limit allows it.
+	// Forced says that the claim was made on a node in service without asking maxUnavailable: for the override Hold, or
+	// while the node was cordoned. After that, the node stays held only if the limit allows it.
 	Forced bool `json:"forced,omitempty"`
 	// Existing says that the node was in service when the rule first concerned it, so that existingNodes applied.
 	Existing bool `json:"existing,omitempty"`

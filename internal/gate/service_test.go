@@ -134,11 +134,11 @@ func TestAClaimThatUsedTheLimitCountsOnACordonedNode(t *testing.T) {
 	claim.State = StateOf(compiled, n, now)
 	for name, c := range map[string]struct {
 		before, after bool // cordoned
-		want          bool
+		want, asks    bool // asks: the limit decides whether the claim stays
 	}{
 		"cordoned after the claim":  {after: true, want: true},
 		"cordoned before the claim": {before: true, after: true},
-		"and uncordoned again":      {before: true, want: true},
+		"and uncordoned again":      {before: true, asks: true},
 	} {
 		n.Spec.Unschedulable, n.Annotations = c.before, nil
 		claim.State = StateOf(compiled, n, now)
@@ -150,6 +150,10 @@ func TestAClaimThatUsedTheLimitCountsOnACordonedNode(t *testing.T) {
 		n.Spec.Unschedulable = c.after
 		if s := StateOf(compiled, n, now); s.Counted != c.want {
 			t.Errorf("%s: counted %t", name, s.Counted)
+		}
+		claim.State = StateOf(compiled, n, now)
+		if d := Decide(claim); d.Limited != c.asks || !d.Claim {
+			t.Errorf("%s: then limited %t, claim %t", name, d.Limited, d.Claim)
 		}
 	}
 }

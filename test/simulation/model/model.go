@@ -89,7 +89,7 @@ type underRule struct {
 	perhaps bool // it may be opened: the rule was edited, or it is open whether it held
 	served  bool // claimed while in service by its age and its pods
 	used    bool // the claim used the limit
-	forced  bool // the claim was made for an override, and has no place under the limit
+	forced  bool // the claim was made for an override, or on a cordoned node, and has no place under the limit
 	granted bool // it was, and got a place
 	free    bool // the claim was made while the node was cordoned
 	busy    bool // it was busy when existingNodes: Idle was decided

@@ -60,7 +60,8 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		m.closed(shown, r, v)
 		u.observed.knower = 0 // the process saw another verdict, perhaps of stale evidence that was fresh again
 		u.claimer, u.granted = v.Process, false
-		u.forced = m.override(shown) == "Hold" && r.Spec.MaxUnavailable != nil && m.inService(shown, r) != no
+		u.forced = (m.override(shown) == "Hold" || shown.Spec.Unschedulable) && r.Spec.MaxUnavailable != nil &&
+			m.inService(shown, r) != no
 		u.claimed, u.passed = v.Now.Truncate(time.Second), time.Time{}
 		u.free = shown.Spec.Unschedulable
 		if m.inService(shown, r) == yes && u.opened && m.override(shown) == "" && !shown.has(has) {
