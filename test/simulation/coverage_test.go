@@ -43,7 +43,7 @@ var unmeasured = []struct{ path, why, test string }{
 	{"admission/bounds.go", "bounds of requests", "internal/admission/server_test.go"},
 	{"admission/replicas.go", "the number of replicas", "internal/admission/replicas_test.go"},
 	{"admission/handler.go", "decodes requests", "internal/admission/handler_test.go"},
-	{"admission/rule/", "tells the author of a rule at once what its status says later", "internal/admission/rule/rules_test.go"},
+	{"admission/rule/", "tells the author of a rule what its status says later", "internal/admission/rule/rules_test.go"},
 	{"ruleset/lint/", "warnings, for people", "internal/ruleset/lint/lint_test.go"},
 	{"admission/node/engine.go", "reads what is installed", "internal/admission/node/engine_test.go"},
 	{"admission/node/failure.go", "a command of the installation", "internal/admission/node/failure_test.go"},

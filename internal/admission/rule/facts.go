@@ -58,7 +58,8 @@ func (c *Cluster) Facts(ctx context.Context, rules ...*ruleset.Rule) (lint.Facts
 }
 
 // workloads returns the DaemonSets in the namespaces that rules require, or in all, where one may bring evidence that a
-// rule requires; and the other workloads of the pods that they require. It returns nil if no rule requires either, or if they cannot be read.
+// rule requires; and the other workloads of the pods that they require. It returns nil if no rule requires either, or
+// if they cannot be read.
 func (c *Cluster) workloads(ctx context.Context, rules []*ruleset.Rule) ([]lint.Workload, error) {
 	namespaces, required := sets.New[string](), []*ruleset.Pods{}
 	for _, rule := range rules {

@@ -48,8 +48,8 @@ func registers(driver string) func(*Workload) bool {
 	}
 }
 
-// plugsIn returns a function that reports whether a DaemonSet is a device plugin of a vendor. The resources that a device
-// plugin registers are in its code only.
+// plugsIn returns a function that reports whether a DaemonSet is a device plugin of a vendor. Which resources a device
+// plugin registers is in its code only.
 func plugsIn(vendor string) func(*Workload) bool {
 	return func(w *Workload) bool {
 		if !slices.ContainsFunc(w.Pod.Volumes, func(v corev1.Volume) bool {

@@ -162,36 +162,47 @@ func (m *Model) edits(r *rule) bool {
 	return h == nil || len(h.taints) > 1
 }
 
+// of reports whether a DaemonSet owns a pod.
+func (p *pod) of(d *daemonSet) bool {
+	return slices.ContainsFunc(p.Metadata.OwnerReferences,
+		func(o struct{ Kind, Name, UID string }) bool { return o.UID == d.Metadata.UID })
+}
+
+// daemonPod says whether a pod of a DaemonSet counts as ready on its node.
+func (m *Model) daemonPod(n *node, r *rule, p *pod, least time.Duration, now time.Time) answer {
+	h, is := m.node(n.Metadata.UID), p.readyFor(least, now)
+	switch {
+	case is != no && p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp):
+		return unknown
+	case is == yes && r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened:
+		return m.sinceBoot(n, r, p, now)
+	}
+	return is
+}
+
 // daemon says whether a DaemonSet that belongs on a node counts as ready there.
 func (m *Model) daemon(n *node, r *rule, q *daemonSetsRequirement, d *daemonSet, v *View) answer {
 	least := d.Spec.MinReadySeconds
 	if q.MinReadySeconds != nil {
 		least = *q.MinReadySeconds
 	}
-	h := m.node(n.Metadata.UID)
-	u, rec := h.under(r.Metadata.UID), n.record(r.Metadata.UID)
+	u, rec := m.node(n.Metadata.UID).under(r.Metadata.UID), n.record(r.Metadata.UID)
 	best, replaced := no, true
 	for _, doc := range v.Evidence["pods:apps/"] {
-		p := read[pod](doc)
-		if p.Spec.NodeName != n.Metadata.Name || p.Metadata.DeletionTimestamp != nil || !slices.ContainsFunc(
-			p.Metadata.OwnerReferences, func(o struct{ Kind, Name, UID string }) bool { return o.UID == d.Metadata.UID }) {
-			continue
+		if p := read[pod](doc); p.Spec.NodeName == n.Metadata.Name && p.Metadata.DeletionTimestamp == nil && p.of(d) {
+			best = max(best, m.daemonPod(n, r, p, time.Duration(least)*time.Second, v.Now))
+			replaced = replaced && !p.Metadata.CreationTimestamp.Before(rec.Released)
 		}
-		is := p.readyFor(time.Duration(least)*time.Second, v.Now)
-		if is != no && p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp) {
-			is = unknown
-		} else if is == yes && r.Spec.rearms() && !h.boot.IsZero() && !u.opened {
-			is = m.sinceBoot(n, r, p, v.Now)
-		}
-		best, replaced = max(best, is), replaced && !p.Metadata.CreationTimestamp.Before(rec.Released)
+	}
+	if best != no {
+		return best
 	}
 	served := u.opened || u.perhaps || u.served || !rec.Released.IsZero() || m.existing(n, r) != no
+	disrupted := q.DisruptionSeconds == nil || *q.DisruptionSeconds > 0
 	switch {
-	case best != no:
-		return best
 	case served && !d.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp):
 		return unknown // it may be later than the release
-	case served && replaced && v.Process != 0 && (q.DisruptionSeconds == nil || *q.DisruptionSeconds > 0):
+	case served && replaced && v.Process != 0 && disrupted:
 		return unknown // it may be replaced, and counts meanwhile
 	case m.rebooted(n, r) == yes && v.Process != 0:
 		return unknown

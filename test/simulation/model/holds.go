@@ -80,29 +80,7 @@ func (m *Model) holds(n *node, r *rule, v *View, late bool) answer {
 		answers[m.condition(n, r, c.Type, c.RequiredStatus, time.Duration(c.MaxAgeSeconds)*time.Second, v.Now)]++
 	}
 	for i := range r.Spec.Requirements {
-		q := &r.Spec.Requirements[i]
-		switch {
-		case q.Pods != nil:
-			answer := m.pods(n, r, q.Pods, v)
-			if h := m.node(n.Metadata.UID); answer == no && v.Process != 0 && r.Spec.rearms() && !h.boot.IsZero() &&
-				!h.under(r.Metadata.UID).opened && v.Now.After(h.booted.Add(2*time.Minute)) {
-				answer = unknown // once the boot is confirmed, a live list decides
-			}
-			answers[answer]++
-		case q.Resource != nil:
-			amount := n.Status.Allocatable[q.Resource.Name]
-			answers[m.undated(n, r, amount != "" && amount != "0")]++
-		case q.DaemonSets != nil:
-			answers[m.daemonSets(n, r, q.DaemonSets, v)]++
-		case q.CSIDriver != nil:
-			answers[m.undated(n, r, q.drives(n, v))]++
-		case q.Devices != nil:
-			answers[m.devices(n, r, q, v)]++
-		case q.CEL != nil:
-			answers[m.undated(n, r, expressions[q.CEL.Expression](n))]++
-		case q.RuleSatisfied != nil:
-			answers[m.satisfied(n, read[rule](v.Rules[q.RuleSatisfied.Name]), v, late)]++
-		}
+		answers[m.meets(n, r, &r.Spec.Requirements[i], v, late)]++
 	}
 	decides, other := no, yes
 	if r.Spec.ConditionPolicy == "anyOf" {
@@ -115,6 +93,31 @@ func (m *Model) holds(n *node, r *rule, v *View, late bool) answer {
 		return unknown
 	}
 	return other
+}
+
+// meets says whether a requirement of a rule is satisfied on a node.
+func (m *Model) meets(n *node, r *rule, q *requirement, v *View, late bool) answer {
+	switch {
+	case q.Pods != nil:
+		answer := m.pods(n, r, q.Pods, v)
+		if h := m.node(n.Metadata.UID); answer == no && v.Process != 0 && r.Spec.rearms() && !h.boot.IsZero() &&
+			!h.under(r.Metadata.UID).opened && v.Now.After(h.booted.Add(2*time.Minute)) {
+			return unknown // once the boot is confirmed, a live list decides
+		}
+		return answer
+	case q.Resource != nil:
+		amount := n.Status.Allocatable[q.Resource.Name]
+		return m.undated(n, r, amount != "" && amount != "0")
+	case q.DaemonSets != nil:
+		return m.daemonSets(n, r, q.DaemonSets, v)
+	case q.CSIDriver != nil:
+		return m.undated(n, r, q.drives(n, v))
+	case q.Devices != nil:
+		return m.devices(n, r, q, v)
+	case q.CEL != nil:
+		return m.undated(n, r, expressions[q.CEL.Expression](n))
+	}
+	return m.satisfied(n, read[rule](v.Rules[q.RuleSatisfied.Name]), v, late)
 }
 
 // edited reports whether a rule, or one that it requires, may be judged by the pods of an earlier version of it.

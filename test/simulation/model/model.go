@@ -162,8 +162,8 @@ func (m *Model) Boot(uid, bootID string, at time.Time) {
 
 func (m *Model) node(uid string) *nodeHistory {
 	if m.nodes[uid] == nil {
-		m.nodes[uid] = &nodeHistory{foreign: map[string]bool{}, admitted: map[string][]string{}, rules: map[string]*underRule{},
-			marker: map[string]int{}}
+		m.nodes[uid] = &nodeHistory{foreign: map[string]bool{}, admitted: map[string][]string{},
+			rules: map[string]*underRule{}, marker: map[string]int{}}
 	}
 	return m.nodes[uid]
 }

@@ -116,14 +116,14 @@ func (m *Model) lastNamed(name string) *node {
 	return out
 }
 
-// restPods: where a guard has ended, no pod is left that a NoExecute taint evicts, but those that a policy protects, and
-// those of DaemonSets, which tolerate everything.
-// The pods of frozen and suspended rules stay.
+// restPods: where a guard has ended, no pod is left that a NoExecute taint evicts, except those that a policy protects,
+// and those of DaemonSets, which tolerate everything. The pods of frozen and suspended rules stay.
 func (m *Model) restPods(v *View) {
 	for _, d := range v.Running {
 		p := read[pod](d)
 		n := read[node](v.Nodes[p.Spec.NodeName])
-		if n == nil || !n.evicts() || p.Metadata.Labels["example.com/protected"] != "" || len(p.Metadata.OwnerReferences) > 0 ||
+		if n == nil || !n.evicts() || p.Metadata.Labels["example.com/protected"] != "" ||
+			len(p.Metadata.OwnerReferences) > 0 ||
 			!m.node(n.Metadata.UID).guarded || p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp) {
 			continue
 		}

@@ -27,7 +27,7 @@ const (
 )
 
 // do makes one step happen.
-func (w *World) do(s *script.Step) {
+func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind of step
 	r := w.replicas[s.Replica%len(w.replicas)]
 	switch group, _, _ := strings.Cut(s.Do, "."); group {
 	case "node":

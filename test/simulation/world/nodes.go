@@ -52,7 +52,7 @@ func (w *World) change(n int, user, sub string, edit func(*corev1.Node)) {
 	}
 }
 
-func (w *World) doNode(s *script.Step) {
+func (w *World) doNode(s *script.Step) { //nolint:gocyclo // one case for each step
 	switch s.Do {
 	case "node.create":
 		w.register(s, func(n *corev1.Node) {
