@@ -155,7 +155,8 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 		if r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
 			ahead := h.boot.After(h.booted.Add(4 * time.Minute))
 			switch {
-			case n.Status.NodeInfo.BootID != h.bootID: // as shown: from before the boot
+			case n.Status.NodeInfo.BootID != h.bootID, // as shown: from before the boot
+				h.perhapsSinceBoot(n, r):
 				return unknown
 			case !h.under(r.Metadata.UID).seen, ahead &&
 				(now.After(h.booted.Add(2*time.Minute)) || !c.LastHeartbeatTime.After(now.Add(6*time.Minute))):
@@ -298,7 +299,7 @@ func (m *Model) sinceBoot(n *node, r *rule, p *pod, now time.Time) answer {
 	h, rec := m.node(n.Metadata.UID), n.record(r.Metadata.UID)
 	switch {
 	case n.Status.NodeInfo.BootID != h.bootID || rec.BootID != h.bootID || !h.under(r.Metadata.UID).seen,
-		len(p.Status.ContainerStatuses) == 0:
+		h.perhapsSinceBoot(n, r), len(p.Status.ContainerStatuses) == 0:
 		return unknown
 	case !p.Status.ContainerStatuses[0].State.Running.StartedAt.Before(h.boot):
 		// A leader that comes later sees the boot by a later heartbeat, and has it confirmed first.

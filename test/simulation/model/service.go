@@ -80,6 +80,12 @@ func (h *nodeHistory) bootedUnder(n *node, r *rule) bool {
 	return !h.boot.IsZero() && rec.BootID == h.bootID && rec.RearmedAt.IsZero()
 }
 
+// perhapsSinceBoot reports whether a node may have become ready since its last reboot: its record says so, but the
+// model could not judge it, as after an edit of the rule. If so, evidence from before the boot counts again.
+func (h *nodeHistory) perhapsSinceBoot(n *node, r *rule) bool {
+	return h.under(r.Metadata.UID).perhaps && h.bootedUnder(n, r)
+}
+
 // evicted: the operator deletes only pods of nodes that evict pods.
 func (m *Model) evicted(before, after Document, v *View) {
 	is, was := read[pod](after), read[pod](before)
