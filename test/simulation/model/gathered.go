@@ -4,6 +4,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -182,15 +183,12 @@ func (m *Model) daemonPod(n *node, r *rule, p *pod, least time.Duration, now tim
 
 // daemon says whether a DaemonSet that belongs on a node counts as ready there.
 func (m *Model) daemon(n *node, r *rule, q *daemonSetsRequirement, d *daemonSet, v *View) answer {
-	least := d.Spec.MinReadySeconds
-	if q.MinReadySeconds != nil {
-		least = *q.MinReadySeconds
-	}
+	least := time.Duration(*cmp.Or(q.MinReadySeconds, &d.Spec.MinReadySeconds)) * time.Second
 	u, rec := m.node(n.Metadata.UID).under(r.Metadata.UID), n.record(r.Metadata.UID)
 	best, replaced := no, true
 	for _, doc := range v.Evidence["pods:apps/"] {
 		if p := read[pod](doc); p.Spec.NodeName == n.Metadata.Name && p.Metadata.DeletionTimestamp == nil && p.of(d) {
-			best = max(best, m.daemonPod(n, r, p, time.Duration(least)*time.Second, v.Now))
+			best = max(best, m.daemonPod(n, r, p, least, v.Now))
 			replaced = replaced && !p.Metadata.CreationTimestamp.Before(rec.Released)
 		}
 	}
