@@ -80,6 +80,20 @@ var _ = Describe("A rule that publishes a condition", func() {
 		Expect(w.requests.Load()).To(BeEquivalentTo(4))
 	})
 
+	It("is not published by rules that have changed while the taint was written", func() {
+		rule := w.createRule(network().Publish(verdictType))
+		w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionFalse, w.clock.Now()))
+		w.between = func() {
+			Expect(server.Client.Get(w.ctx, client.ObjectKeyFromObject(rule), rule)).To(Succeed())
+			rule.Spec.Suspend = true
+			Expect(server.Client.Update(w.ctx, rule)).To(Succeed())
+			w.rules()
+		}
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeTrue())
+		Expect(published("a")).To(BeEmpty(), "the rule is suspended by now")
+	})
+
 	It("is swept, as the taint is, from a node of a rule that was deleted while the operator was down", func() {
 		rule := w.createRule(network().Publish(verdictType))
 		w.createNode(build.MakeNode("a").Condition(cni, corev1.ConditionFalse, w.clock.Now()))
