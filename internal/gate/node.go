@@ -117,7 +117,7 @@ func DecideNode(in *NodeInput) Outcome {
 			d = *d.refused
 		}
 		out.recheck(d.RecheckAt)
-		d.Unpublished = displaced[rule.Name]
+		d.Unpublished, d.Unprobed = displaced[rule.Name].Verdict, displaced[rule.Name].Probe
 		plain := one.withoutOverride(&d)
 		if chained {
 			out.recheck(plain.RecheckAt)

@@ -90,7 +90,7 @@ func TestTheYoungerOfTwoRulesWithOneProbeIsDisplaced(t *testing.T) {
 	out := DecideNode(input(node().Obj(), rule("older", "A").Created(now.Add(-9*time.Hour)).Probe("example.com/P", 1),
 		rule("younger", "A").Probe("example.com/P", 2)))
 	const want = "condition example.com/P is published by the older rule older"
-	if older, younger := out.Decisions[0].Unpublished, out.Decisions[1].Unpublished; older != "" || younger != want {
+	if older, younger := out.Decisions[0].Unprobed, out.Decisions[1].Unprobed; older != "" || younger != want {
 		t.Errorf("%q, %q", older, younger)
 	}
 }

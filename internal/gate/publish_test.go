@@ -209,6 +209,10 @@ func TestModesOfARuleThatPublishes(t *testing.T) {
 		"a probe publishes it: ours is taken off": {
 			rules: []*build.RuleWrapper{publishing("r"), rule("s", "A").Probe(verdictType, 1)},
 			node:  was(isTrue), want: []string{"removed " + verdictType}, record: verdictType},
+		"an older rule has a probe like ours": {
+			rules: []*build.RuleWrapper{publishing("r").Probe("example.com/P", 1),
+				rule("s", "A").Created(now.Add(-9*time.Hour)).Probe("example.com/P", 1)},
+			node: was(isTrue), want: []string{"False NotReady"}, record: verdictType},
 		"an older rule in dry-run does not": {
 			rules: []*build.RuleWrapper{publishing("r"), publishing("s").Created(now.Add(-9 * time.Hour)).DryRun(true)},
 			node:  node().Condition("A", isTrue, now.Add(-time.Hour)),

@@ -89,9 +89,9 @@ type Decision struct {
 	Startup Startup
 	// Hold is the state of the rule's eviction guard.
 	Hold Hold
-	// Unpublished says why another rule or controller publishes a condition on the node that this rule would publish,
-	// itself or by a probe. It is empty if none does.
-	Unpublished string
+	// Unpublished says why another rule or controller publishes the condition on the node that this rule would publish,
+	// Unprobed why another rule publishes that of one of its probes. Each is empty if none does.
+	Unpublished, Unprobed string
 	// RecheckAt is when to decide again even if nothing changes. Zero means never.
 	RecheckAt time.Time
 	// WouldClaim and WouldRelease are what a rule in dry-run would do.

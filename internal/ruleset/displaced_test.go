@@ -24,31 +24,35 @@ func TestDisplaced(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		rules []*build.RuleWrapper
-		want  map[string]string
+		want  map[string]Displaced
 	}{
 		"conditions of their own": {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 2, "y")}},
 		"the older one publishes": {rules: []*build.RuleWrapper{prober("a", 1, "x"), prober("b", 2, "x")},
-			want: map[string]string{"a": "condition x is published by the older rule b"}},
+			want: map[string]Displaced{"a": {Probe: "condition x is published by the older rule b"}}},
 		"of several conditions, the first is told": {rules: []*build.RuleWrapper{prober("a", 1, "w", "x", "y"),
 			prober("b", 2, "y", "x")},
-			want: map[string]string{"a": "condition x is published by the older rule b"}},
+			want: map[string]Displaced{"a": {Probe: "condition x is published by the older rule b"}}},
 		"one in dry-run publishes anyway": {rules: []*build.RuleWrapper{prober("a", 1, "x"),
 			prober("b", 2, "x").DryRun(true)},
-			want: map[string]string{"a": "condition x is published by the older rule b"}},
+			want: map[string]Displaced{"a": {Probe: "condition x is published by the older rule b"}}},
 		"one that is being deleted does not": {rules: []*build.RuleWrapper{prober("a", 1, "x"),
 			prober("b", 2, "x").Deleted(now)}},
 		"one of other nodes does not": {rules: []*build.RuleWrapper{prober("a", 1, "x"),
 			prober("b", 2, "x").Selector("zone", "z")}},
 		"an older rule publishes its verdict": {rules: []*build.RuleWrapper{prober("a", 1).Publish("e.com/x"),
 			prober("b", 2).Publish("e.com/x")},
-			want: map[string]string{"a": "condition e.com/x is published by the older rule b"}},
+			want: map[string]Displaced{"a": {Verdict: "condition e.com/x is published by the older rule b"}}},
 		"an older rule in dry-run publishes no verdict": {rules: []*build.RuleWrapper{prober("a", 1).Publish("e.com/x"),
 			prober("b", 2).Publish("e.com/x").DryRun(true)}},
 		"a probe comes before an older rule": {rules: []*build.RuleWrapper{prober("a", 1, "e.com/x"),
 			prober("b", 2).Publish("e.com/x")},
-			want: map[string]string{"b": "condition e.com/x is published by a probe of rule a"}},
+			want: map[string]Displaced{"b": {Verdict: "condition e.com/x is published by a probe of rule a"}}},
 		"nor one that is also frozen": {rules: []*build.RuleWrapper{prober("a", 1).Publish("e.com/x"),
 			prober("frozen", 2).Publish("e.com/x").DryRun(true)}},
+		"a probe and the verdict": {rules: []*build.RuleWrapper{prober("a", 1, "x").Publish("e.com/x"),
+			prober("b", 2, "x").Publish("e.com/x")},
+			want: map[string]Displaced{"a": {Probe: "condition x is published by the older rule b",
+				Verdict: "condition e.com/x is published by the older rule b"}}},
 		"no probes at all": {rules: []*build.RuleWrapper{prober("a", 1), prober("b", 2)}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@
 package ruleset
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 
@@ -42,29 +43,38 @@ func (s *Set) addPublisher(r *Rule) {
 // Publishes reports whether a rule publishes a node condition.
 func (s *Set) Publishes() bool { return len(s.publishers) > 0 }
 
+// Displaced says why a rule does not publish conditions on a node. Each is empty if the rule publishes it.
+type Displaced struct {
+	Probe   string // the condition of a probe; of several, the first
+	Verdict string // the rule's own condition
+}
+
 // Displaced returns, by name, the rules that do not publish one of their conditions on a node with these labels, and
 // why not. A probe does not publish a condition if a probe of an older rule does. A rule does not publish its condition
 // if any probe or an older rule does. Probes of suspended rules and of rules in dry-run publish, too. A rule in dry-run
 // publishes no condition of its own.
-func (s *Set) Displaced(nodeLabels map[string]string) map[string]string {
+func (s *Set) Displaced(nodeLabels map[string]string) map[string]Displaced {
 	if !s.probes && len(s.publishers) == 0 {
 		return nil
 	}
-	out, publisher := map[string]string{}, map[string]string{}
-	take := func(r *Rule, conditionType string) {
+	out, publisher := map[string]Displaced{}, map[string]string{}
+	take := func(r *Rule, conditionType string) string {
 		by, taken := publisher[conditionType]
 		if !taken {
 			publisher[conditionType] = r.Name
-		} else if _, told := out[r.Name]; !told && by != r.Name {
-			out[r.Name] = fmt.Sprintf("condition %s is published by the older rule %s", conditionType, by)
+		} else if by != r.Name {
+			return fmt.Sprintf("condition %s is published by the older rule %s", conditionType, by)
 		}
+		return ""
 	}
 	for _, r := range s.rules {
 		if r.Mode == Deleting || len(r.Spec.Probes) == 0 || !r.Matches(nodeLabels) {
 			continue
 		}
 		for i := range r.Spec.Probes {
-			take(r, r.Spec.Probes[i].ConditionType)
+			if why := take(r, r.Spec.Probes[i].ConditionType); why != "" {
+				out[r.Name] = Displaced{Probe: cmp.Or(out[r.Name].Probe, why)}
+			}
 		}
 	}
 	if len(s.publishers) == 0 {
@@ -72,13 +82,16 @@ func (s *Set) Displaced(nodeLabels map[string]string) map[string]string {
 	}
 	probed := maps.Clone(publisher)
 	for _, r := range s.rules {
-		t := r.Spec.Publishes()
+		t, why := r.Spec.Publishes(), ""
 		switch by := probed[t]; {
 		case t == "" || r.Mode == Deleting || r.Mode == DryRun || r.Withdrawn() || !r.Matches(nodeLabels):
 		case by != "":
-			out[r.Name] = fmt.Sprintf("condition %s is published by a probe of rule %s", t, by)
+			why = fmt.Sprintf("condition %s is published by a probe of rule %s", t, by)
 		default:
-			take(r, t)
+			why = take(r, t)
+		}
+		if why != "" {
+			out[r.Name] = Displaced{Probe: out[r.Name].Probe, Verdict: why}
 		}
 	}
 	return out

@@ -4,6 +4,7 @@
 package node
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,7 +38,7 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 			Expired: d.Expired && failed == nil && gate.Replaceable(d.Rule, node, p.now),
 			Outcome: fleet.Outcome{
 				State: d.State, Reason: d.Reason, Present: gate.Find(node, d.Rule.Taint) != nil,
-				Shared: outcome.Shared[d.Rule.UID], Displaced: d.Unpublished,
+				Shared: outcome.Shared[d.Rule.UID], Displaced: cmp.Or(d.Unpublished, d.Unprobed),
 				Published: publishedStatus(d, node), WouldClaim: d.WouldClaim,
 				WouldRelease: d.WouldRelease, Risky: d.WouldClaim && v.NeverAppeared, Hold: d.Hold.State,
 			},

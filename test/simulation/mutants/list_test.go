@@ -141,6 +141,12 @@ var mutants = []mutant{
 	case was != ""`, "published"},
 	{"a published condition stays when its rule publishes it no longer", `	case was != "" && was != wanted && c`,
 		`	case !MUTANT && was != "" && was != wanted && c`, "published"},
+	{"a rule whose probe is taken does not publish", `		if why != "" {
+			out[r.Name] = Displaced{`, `		if MUTANT && why == "" {
+			why = out[r.Name].Probe
+		}
+		if why != "" {
+			out[r.Name] = Displaced{`, "published"},
 	{"conditions of other controllers are overwritten", `c != nil && Published(p.Node, t) == nil {`,
 		`!MUTANT && c != nil && Published(p.Node, t) == nil {`, "published"},
 	{"records do not name the published condition", `	r.Published = conditionType
