@@ -5,6 +5,7 @@ package model
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,11 +25,20 @@ type replacement struct {
 
 // handOver is a replacement that the model has seen being written, or the last one of the same node.
 type handOver struct {
+	counted
+	method string
+	claim  string    // the UID of the NodeClaim that was deleted for it
+	before []counted // the former ones of the node: to mark it again counts
+}
+
+// counted is what the limits count of a replacement.
+type counted struct {
 	at         time.Time
 	generation int64
-	method     string
-	claim      string // the UID of the NodeClaim that was deleted for it
 }
+
+// all are the replacements of the node.
+func (h *handOver) all() []counted { return append(slices.Clone(h.before), h.counted) }
 
 // claim is a NodeClaim of Karpenter.
 type claim struct {
@@ -90,7 +100,10 @@ func (h *ruleHistory) takesBack(was, is []replacement) {
 		if of, known := now[uid]; !known && handed.claim == "" {
 			delete(h.handed, uid)
 		} else if known && of.Time.Before(r.Time) {
-			handed.at, handed.generation = of.Time, of.Generation
+			if n := len(handed.before); n > 0 && handed.before[n-1].at.Truncate(time.Second).Equal(of.Time) {
+				handed.before = handed.before[:n-1]
+			}
+			handed.counted = counted{of.Time, of.Generation}
 			h.handed[uid] = handed
 		}
 	}
@@ -113,7 +126,11 @@ func (m *Model) intended(r *rule, of *replacement, h *ruleHistory, v *View) {
 	why := v.frozen(r)
 	m.check("replaces", r.Metadata.DeletionTimestamp == nil && r.Spec.enforced() && t.Action == "Replace" && why == "",
 		"rule %s hands node %s over, and is not in force %s", name, of.NodeName, why)
-	if shown := read[node](v.Nodes[of.NodeName]); shown != nil && shown.Metadata.UID == of.NodeUID && !v.edited(r, 0) {
+	shown := read[node](v.Nodes[of.NodeName])
+	if shown != nil && shown.Metadata.UID != of.NodeUID {
+		shown = nil
+	}
+	if shown != nil && !v.edited(r, 0) {
 		m.check("replaces", m.holds(shown, r, v, false) != yes && !v.busy(shown),
 			"rule %s hands node %s over, which is ready or runs pods", name, of.NodeName)
 		rec := shown.record(r.Metadata.UID)
@@ -121,14 +138,21 @@ func (m *Model) intended(r *rule, of *replacement, h *ruleHistory, v *View) {
 			"rule %s hands node %s over, which it does not hold, has released, has time left, or must leave alone", name,
 			of.NodeName)
 	}
-	h.handed[of.NodeUID] = handOver{m.now(), of.Generation, t.Replace.Method, h.handed[of.NodeUID].claim}
+	last, known := h.handed[of.NodeUID]
+	next := handOver{counted{m.now(), of.Generation}, t.Replace.Method, last.claim, last.before}
+	if known && shown != nil && shown.record(r.Metadata.UID).Handed { // else the outcome of the last one is unknown
+		next.before = last.all()
+	}
+	h.handed[of.NodeUID] = next
 	hour, row := 0, 0
-	for _, o := range h.handed {
-		if m.now().Sub(o.at) < time.Hour-time.Second {
-			hour++
-		}
-		if o.generation == of.Generation && o.at.After(h.ready) {
-			row++
+	for _, handed := range h.handed {
+		for _, o := range handed.all() {
+			if m.now().Sub(o.at) < time.Hour-time.Second {
+				hour++
+			}
+			if o.generation == of.Generation && o.at.After(h.ready) {
+				row++
+			}
 		}
 	}
 	m.check("replaces", hour <= max(1, t.Replace.MaxPerHour), "rule %s hands over %d nodes within an hour", name, hour)
@@ -244,14 +268,19 @@ func (m *Model) restReplaced(r *rule, v *View) {
 // searchInterval is how late the operator may see that an hour has passed.
 const searchInterval = 30 * time.Second
 
-// handedOver counts the nodes that a rule has handed over but one: within the last hour, and since it was edited.
+// handedOver counts how often a rule has handed over nodes but one: within the last hour, and since it was edited.
 func (m *Model) handedOver(r *rule, but string) (hour, row int) {
-	for uid, o := range m.rules[r.Metadata.UID].handed {
-		if uid != but && m.now().Sub(o.at) < time.Hour+searchInterval {
-			hour++
+	for uid, handed := range m.rules[r.Metadata.UID].handed {
+		if uid == but {
+			continue
 		}
-		if uid != but && o.generation == r.Metadata.Generation {
-			row++
+		for _, o := range handed.all() {
+			if m.now().Sub(o.at) < time.Hour+searchInterval {
+				hour++
+			}
+			if o.generation == r.Metadata.Generation {
+				row++
+			}
 		}
 	}
 	return hour, row

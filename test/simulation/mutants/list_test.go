@@ -158,6 +158,8 @@ var mutants = []mutant{
 		"replaces"},
 	{"replacements have no limit per hour", `Add(replacementWindow); end.After(now) {`,
 		`Add(replacementWindow); end.After(now) && !MUTANT {`, "replaces"},
+	{"to mark a node again does not count", `		if handed(compiled, node) {`, `		if !MUTANT && handed(compiled, node) {`,
+		"replaces"},
 	{"a node stays marked that does not qualify any more", `	if moved.rec.Mark != "" && n.adds() &&`,
 		`	if !MUTANT && moved.rec.Mark != "" && n.adds() &&`, "replaces"},
 	{"a node is handed over by what was known of it before",
