@@ -310,15 +310,10 @@ func (m *Model) counts(r *rule, v *View) {
 		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) || n.claim(r.Metadata.UID) != "" {
 			continue
 		}
-		switch holds := m.holds(n, r, v, true); {
-		case m.override(n) == "Release":
-			exempt++
-		case m.override(n) != "" || n.Metadata.DeletionTimestamp != nil:
-			open++
-		case r.Spec.bootstrap() && n.marked(r), holds == yes && !r.Spec.bootstrap() &&
-			m.steady(n, r, yes, r.Spec.Stabilization.ReadySeconds, v):
+		switch m.counted(n, r, v) {
+		case yes:
 			ready++
-		case holds == no && !r.Spec.bootstrap() && m.steady(n, r, no, r.Spec.Stabilization.UnreadySeconds, v):
+		case no:
 			exempt++
 		default:
 			open++
@@ -327,6 +322,22 @@ func (m *Model) counts(r *rule, v *View) {
 	m.check("status", ready <= c.Ready && c.Ready <= ready+open && exempt <= c.Exempt && c.Exempt <= exempt+open,
 		"the counts of rule %s are %+v: %d nodes are ready, %d are exempt, and %d may be either", r.Metadata.Name, *c, ready,
 		exempt, open)
+}
+
+// counted says whether a node without a claim counts as ready under a rule, or as exempt.
+func (m *Model) counted(n *node, r *rule, v *View) answer {
+	switch holds := m.holds(n, r, v, true); {
+	case m.override(n) == "Release":
+		return no
+	case m.override(n) != "" || n.Metadata.DeletionTimestamp != nil:
+		return unknown
+	case r.Spec.bootstrap() && n.marked(r), holds == yes && !r.Spec.bootstrap() &&
+		m.steady(n, r, yes, r.Spec.Stabilization.ReadySeconds, v):
+		return yes
+	case holds == no && !r.Spec.bootstrap() && m.steady(n, r, no, r.Spec.Stabilization.UnreadySeconds, v):
+		return no
+	}
+	return unknown
 }
 
 // room: where the limit leaves room, no node in service stays open on which the rule has not held for long.
