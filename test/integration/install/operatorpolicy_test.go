@@ -221,6 +221,9 @@ func TestKeysOfRules(t *testing.T) {
 	}
 	old := rule("dedicated")
 	create(t, old)
+	t.Cleanup(func() { // the policy is gone: it refuses no rule of another test
+		cluster.Must(t, cluster.AwaitPolicies(context.Background(), kube))
+	})
 	for _, o := range policy {
 		create(t, o)
 	}

@@ -35,6 +35,7 @@ func TestThePolicyOfPublishedConditions(t *testing.T) {
 		for _, o := range added {
 			_ = kube.Delete(context.Background(), o)
 		}
+		cluster.Must(t, cluster.AwaitPolicies(context.Background(), kube)) // it refuses nothing in another test
 	})
 	as := stolen(t)
 	n := build.MakeNode("published")
