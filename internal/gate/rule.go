@@ -156,8 +156,10 @@ func (d Decision) letGo(in Input) Decision {
 	r := in.State.Record
 	r.dropClaim()
 	r.Mark = ""
-	// As under a rule in force, an override ends the node's start: the node may run pods from now on.
-	r.Counted = r.Counted || in.Override.Action == OverrideRelease && !in.State.Existing && !r.Started()
+	// As under a rule in force, an override ends the node's start: the node may run pods from now on. Without a record,
+	// the node has not begun to start. A record would say that it is not in service, and the limit would not apply.
+	r.Counted = r.Counted || in.Override.Action == OverrideRelease && in.State.HasRecord && !in.State.Existing &&
+		!r.Started()
 	d.setRecord(r)
 	return d
 }

@@ -78,6 +78,23 @@ func TestANodeThatRunsPodsWhenItComesToMatchIsInService(t *testing.T) {
 	}
 }
 
+// TestReleaseUnderAFrozenRuleIsNoStart: whether the node was in service is decided when the rule is in force again.
+func TestReleaseUnderAFrozenRuleIsNoStart(t *testing.T) {
+	r := rule("r", "A").MaxUnavailable("1")
+	compiled := ruleset.Compile(r.Created(now.Add(-time.Hour)).Obj(), nil, now).
+		Freeze(ruleset.Problem{Reason: "EvidenceUnavailable"})
+	obj := node().Created(now.Add(-11*time.Minute)).Annotation(v1alpha1.OverrideAnnotation, "Release").Obj()
+	d := Decide(Input{Rule: compiled, Node: obj, State: StateOf(compiled, obj, now), Now: now,
+		Override: Override{Action: OverrideRelease}})
+	delete(obj.Annotations, v1alpha1.OverrideAnnotation)
+	if !d.Record.Empty() {
+		obj.Annotations[compiled.RecordKey()] = d.Record.Encode()
+	}
+	if again, _ := decided(r, build.WrapNode(obj), true, true, false); again.Reason != ReasonOverBudget {
+		t.Errorf("a node that runs pods: %s %s, want OverBudget (record %v)", again.State, again.Reason, obj.Annotations)
+	}
+}
+
 func TestExistingNodesIdleIsDecidedOnce(t *testing.T) {
 	r := rule("r", "A")
 	r.Spec.ExistingNodes = v1alpha1.ExistingNodesIdle
