@@ -226,7 +226,7 @@ func (r *Reconciler) measured(rule *ruleset.Rule, facts *readiness.Facts, now ti
 
 // write sends the patch. Logs, metrics and events of its changes follow after the API server has accepted it.
 func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome) (reconcile.Result, error) {
-	if last := r.retries.wait(p.node.Name, unwritten(outcome.Changes), p.recheck, p.now); last != nil {
+	if last := r.retries.wait(p.node.Name, unwritten(p.decisions, outcome.Changes), p.recheck, p.now); last != nil {
 		return r.postpone(p, outcome, last)
 	}
 	written := &corev1.Node{}
@@ -289,8 +289,8 @@ func (r *Reconciler) fail(p *pass, outcome taints.Outcome, reason string, err er
 	}
 	failed := failure{reason: reason, message: err.Error()}
 	r.record(p, p.node, outcome, &failed)
-	r.retries.failed(p.node.Name, &retry{write: unwritten(outcome.Changes), recheck: p.recheck, rejected: rejected(err),
-		failure: failed, err: err}, r.Clock.Now())
+	r.retries.failed(p.node.Name, &retry{write: unwritten(p.decisions, outcome.Changes), recheck: p.recheck,
+		rejected: rejected(err), failure: failed, err: err}, r.Clock.Now())
 	return reconcile.Result{}, err
 }
 

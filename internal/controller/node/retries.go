@@ -185,8 +185,9 @@ func (r *Reconciler) postpone(p *pass, outcome taints.Outcome, last *retry) (rec
 
 func tooEarly(last *retry) error { return fmt.Errorf("too early for a retry after: %w", last.err) }
 
-// unwritten says of a patch what it was to change. The times in records are different at each try.
-func unwritten(changes []taints.Change) string {
+// unwritten says of a patch what it was to change. The times in records are different at each try. A rule without a taint
+// changes only its record, and so the state of the node under the rule is part of what is written.
+func unwritten(decisions []gate.Decision, changes []taints.Change) string {
 	var b strings.Builder
 	for i := range changes {
 		c := &changes[i]
@@ -195,6 +196,11 @@ func unwritten(changes []taints.Change) string {
 			fmt.Fprintf(&b, " %s", c.Rule.UID)
 		}
 		b.WriteByte('\n')
+	}
+	for i := range decisions {
+		if d := &decisions[i]; d.Record != d.Was.Record {
+			fmt.Fprintf(&b, "%s %s\n", d.Rule.UID, d.State)
+		}
 	}
 	return b.String()
 }

@@ -11,8 +11,15 @@ import (
 
 	testclock "k8s.io/utils/clock/testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 // refusing lets a thousand nodes fail, and tries them for some time as the queue does. It returns how many tries were
@@ -97,5 +104,31 @@ func TestRetryComesWithTheNextDeadline(t *testing.T) {
 	r.retries.failed("n", &retry{write: "w", rejected: true, err: refused}, now)
 	if got := r.RateLimiter().When(request("n")); got != firstRetry {
 		t.Errorf("the first retry comes after %s", got)
+	}
+}
+
+// TestANodeThatBecomesReadyWithoutATaintIsWrittenAtOnce: only the records of rules without a taint change.
+func TestANodeThatBecomesReadyWithoutATaintIsWrittenAtOnce(t *testing.T) {
+	now := time.Unix(1, 0)
+	rule := ruleset.Compile(build.MakeRule("r").UID("u").Created(now.Add(-time.Hour)).Selector("pool", "a").
+		Condition("A").Untainted().Health("rules").Obj(), nil, now)
+	obj := build.MakeNode("n").Created(now).Label("pool", "a").Obj()
+	planned := func(status corev1.ConditionStatus, at time.Time) string {
+		n := build.WrapNode(obj).Condition("A", status, now).Obj()
+		decisions := gate.DecideNode(&gate.NodeInput{Node: n, Swept: n, Rules: ruleset.NewSet(rule),
+			Evidence: &readiness.Evidence{}, Now: at}).Decisions
+		outcome := taints.Plan(n, taints.Swept{Node: n}, decisions, at)
+		if outcome.Patch == nil {
+			t.Fatal("nothing to write")
+		}
+		return unwritten(decisions, outcome.Changes)
+	}
+	r := &retries{}
+	r.failed("n", &retry{write: planned("False", now), rejected: true, err: errors.New("refused")}, now)
+	if r.wait("n", planned("False", now.Add(time.Millisecond)), time.Time{}, now) == nil {
+		t.Error("the same write does not wait")
+	}
+	if r.wait("n", planned("True", now), time.Time{}, now) != nil {
+		t.Error("a node that has become ready waits for the retry of another write")
 	}
 }
