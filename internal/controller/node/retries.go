@@ -185,8 +185,8 @@ func (r *Reconciler) postpone(p *pass, outcome taints.Outcome, last *retry) (rec
 
 func tooEarly(last *retry) error { return fmt.Errorf("too early for a retry after: %w", last.err) }
 
-// unwritten says of a patch what it was to change. The times in records are different at each try. A rule without a taint
-// changes only its record, and so the state of the node under the rule is part of what is written.
+// unwritten says of a patch what it was to change. The times in records are different at each try. The states of the
+// node are part of it, because a rule without a taint changes only its record.
 func unwritten(decisions []gate.Decision, changes []taints.Change) string {
 	var b strings.Builder
 	for i := range changes {
