@@ -25,7 +25,7 @@ const (
 	// firstRetry and lastRetry bound the delay. refusedRetry bounds it if the API server has refused the write: then a
 	// person must change something first.
 	firstRetry, lastRetry, refusedRetry = 20 * time.Millisecond, 15 * time.Second, 5 * time.Minute
-	// retryInterval is the least time between two retries of all nodes.
+	// retryInterval is the least time between two retries of all nodes, of refused writes and of others alike.
 	retryInterval = 50 * time.Millisecond
 	// broughtForward is how many nodes are tried at once after a retry has succeeded, because the cause may be gone for
 	// all. Since each of them brings others forward, ten thousand nodes follow within seconds.
@@ -38,8 +38,9 @@ type retries struct {
 	nodes map[string]*retry
 	// line has the names of these nodes, in the order in which they have failed.
 	line list.List
-	// turn is when the next node may be tried.
-	turn time.Time
+	// refusals and others are when the next node may be tried: after a refusal, and after another error, which must not
+	// wait for those.
+	refusals, others time.Time
 }
 
 // retry is a write that has failed.
@@ -50,6 +51,7 @@ type retry struct {
 	hasTurn   bool      // at needs no turn any more
 	recheck   time.Time // when the decisions about the node may change
 	rejected  bool      // certainly nothing was written
+	refused   bool      // a person must change something before the API server accepts it
 	failure   failure
 	err       error
 	placement *list.Element
@@ -67,8 +69,9 @@ func (r *retries) failed(node string, failed *retry, now time.Time) {
 		failed.delay = 2 * before.delay
 	}
 	r.drop(node, now)
+	failed.refused = failed.rejected && !apierrors.IsTooManyRequests(failed.err) && !apierrors.IsUnauthorized(failed.err)
 	last := lastRetry
-	if failed.rejected && !apierrors.IsTooManyRequests(failed.err) && !apierrors.IsUnauthorized(failed.err) {
+	if failed.refused {
 		last = refusedRetry
 	}
 	failed.delay = min(failed.delay, last)
@@ -88,10 +91,11 @@ func (r *retries) wait(node, write string, recheck, now time.Time) *retry {
 	e.recheck = recheck
 	if !e.at.After(now) && !e.hasTurn {
 		e.hasTurn = true
-		if e.at = r.turn; e.at.Before(now) {
+		turn := r.turn(e)
+		if e.at = *turn; e.at.Before(now) {
 			e.at = now
 		}
-		r.turn = e.at.Add(retryInterval)
+		*turn = e.at.Add(retryInterval)
 	}
 	if e.at.After(now) {
 		return e
@@ -138,10 +142,19 @@ func (r *retries) drop(node string, now time.Time) bool {
 	return true
 }
 
+// turn returns when the next node with such an error may be tried.
+func (r *retries) turn(e *retry) *time.Time {
+	if e.refused {
+		return &r.refusals
+	}
+	return &r.others
+}
+
 // returnTurn moves the next turn up by the one that a node does not use.
 func (r *retries) returnTurn(e *retry, now time.Time) {
 	if e.hasTurn && e.at.After(now) {
-		r.turn = r.turn.Add(-retryInterval)
+		turn := r.turn(e)
+		*turn = turn.Add(-retryInterval)
 	}
 }
 

@@ -90,6 +90,22 @@ func TestRetriesOfAllNodesAreBounded(t *testing.T) {
 	}
 }
 
+func TestRefusedWritesDoNotDelayTheRetriesOfOthers(t *testing.T) {
+	now := time.Unix(1, 0)
+	r := &retries{}
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", errors.New("a policy"))
+	for i := range 3000 {
+		name := fmt.Sprint("n", i)
+		r.failed(name, &retry{write: "w", rejected: true, err: refused}, now)
+		r.wait(name, "w", time.Time{}, now.Add(firstRetry))
+	}
+	now = now.Add(time.Second)
+	r.failed("other", &retry{write: "w", err: errors.New("no answer")}, now)
+	if last := r.wait("other", "w", time.Time{}, now.Add(firstRetry)); last != nil {
+		t.Errorf("the node waits until %s", last.at)
+	}
+}
+
 func TestRetryComesWithTheNextDeadline(t *testing.T) {
 	now := time.Unix(1, 0)
 	r := &Reconciler{Clock: testclock.NewFakePassiveClock(now)}
