@@ -145,7 +145,8 @@ func (p *plugin) simulate(ctx context.Context, o *simulateOptions) error {
 	set := input.Compile(append(slices.Clone(in.Present), in.Rules...), in.Now)
 	for i := range in.Rules {
 		rule := ruleset.Compile(&in.Rules[i], nil, in.Now)
-		for _, w := range lint.Absent(lint.Warnings(rule, set, lint.Facts{Nodes: in.Nodes})) {
+		for _, w := range lint.Absent(lint.Without(lint.Warnings(rule, set, lint.Facts{Nodes: in.Nodes}),
+			in.Rules[i].Annotations)) {
 			fmt.Fprintf(p.streams.ErrOut, "warning: rule %s: %s\n", rule.Name, w)
 		}
 	}

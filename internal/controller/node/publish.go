@@ -33,7 +33,9 @@ func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, out
 	})
 	if len(p.changes) == 0 || r.Fleet.Rules() != p.set {
 		r.record(p, node, outcome, nil)
-		r.done(p)
+		if len(p.changes) == 0 {
+			r.done(p)
+		}
 		return r.again(p), nil
 	}
 	content := unpublished(p.changes)

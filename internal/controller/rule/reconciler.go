@@ -168,8 +168,11 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	}
 	if n := len(left) + pending; n > 0 {
 		if wait := r.waitFor(n, rule); wait > 0 {
-			// It is queued earlier when the fleet reports a change.
-			return reconcile.Result{RequeueAfter: wait}, r.sayDeleting(ctx, rule)
+			later, err := r.sayDeleting(ctx, rule)
+			if later > 0 {
+				wait = min(wait, later)
+			}
+			return reconcile.Result{RequeueAfter: wait}, err // or earlier, when the fleet reports a change
 		}
 	}
 	if len(left) > 0 {
@@ -184,19 +187,24 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	return reconcile.Result{}, nil
 }
 
-// sayDeleting writes into the status, once, that the rule waits for its nodes.
-func (r *Reconciler) sayDeleting(ctx context.Context, rule *v1alpha1.NodeReadinessRule) error {
+// sayDeleting writes into the status, once, that the rule waits for its nodes. It returns when to try again if the
+// statuses of other rules come first.
+func (r *Reconciler) sayDeleting(ctx context.Context, rule *v1alpha1.NodeReadinessRule) (time.Duration, error) {
 	changed := meta.SetStatusCondition(&rule.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: ReasonDeleting,
 		Message:            "The rule is deleted. It goes when no node has its taint or its record any more",
 		ObservedGeneration: rule.Generation, LastTransitionTime: metav1.NewTime(r.Clock.Now())})
 	if !changed {
-		return nil
+		return 0, nil
+	}
+	if later := r.admit(rule, r.Clock.Now()); later > 0 {
+		return later, nil
 	}
 	if err := client.IgnoreNotFound(r.Client.Status().Update(ctx, rule)); err != nil && !apierrors.IsConflict(err) {
-		return fmt.Errorf("writing the status of rule %q: %w", rule.Name, err)
+		return 0, fmt.Errorf("writing the status of rule %q: %w", rule.Name, err)
 	}
-	return nil // after a conflict, the change that caused it queues the rule again
+	statusWrites.Inc()
+	return 0, nil // after a conflict, the change that caused it queues the rule again
 }
 
 // waitFor returns how long a deleted rule still waits for n nodes. A fleet takes as long as it takes while it gets
