@@ -48,7 +48,7 @@ func (m *Model) Observe(v *View, readable bool) {
 	for r := range each[rule](v.Rules) {
 		for n := range each[node](v.Nodes) {
 			u := m.node(n.Metadata.UID).under(r.Metadata.UID)
-			u.overridden = u.overridden || m.override(n) != ""
+			u.overridden = u.overridden || v.override(n) != ""
 			if u.claimed.IsZero() && n.claim(r.Metadata.UID) != "" {
 				u.claimed = v.Now // by admission
 			}
@@ -212,7 +212,7 @@ func (m *Model) passes(n *node, r *rule, v *View) answer {
 // surelyGuards returns a rule of which the eviction guard is surely active on a node; nil, if there is none.
 func (m *Model) surelyGuards(n *node, v *View, since time.Time) *rule {
 	h := m.node(n.Metadata.UID)
-	if m.override(n) != "" || n.Metadata.DeletionTimestamp != nil || !h.boot.IsZero() ||
+	if v.override(n) != "" || n.Metadata.DeletionTimestamp != nil || !h.boot.IsZero() ||
 		slices.ContainsFunc(n.Spec.Taints, func(t taint) bool { return t.Effect == "NoExecute" && !v.guardable(&t) }) {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 //
 //nolint:gocyclo // one condition for each exception of the documentation
 func (m *Model) limit(shown *node, r *rule, v *View) bool {
-	if r.Spec.MaxUnavailable == nil || m.override(shown) == "Hold" || m.inService(shown, r) != yes ||
+	if r.Spec.MaxUnavailable == nil || v.override(shown) == "Hold" || m.inService(shown, r) != yes ||
 		shown.Spec.Unschedulable || v.edited(r, 0) {
 		return false
 	}
@@ -31,7 +31,7 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 			continue
 		}
 		now := h.last != nil && h.last.claim(r.Metadata.UID) != ""
-		if now && m.inService(n, r) == yes && m.override(n) == "" && !u.forced &&
+		if now && m.inService(n, r) == yes && v.override(n) == "" && !u.forced &&
 			(u.claimer == v.Process || n.claim(r.Metadata.UID) != "" && (!u.granted || n.record(r.Metadata.UID).Limited)) {
 			claimed++
 		}
@@ -53,7 +53,7 @@ func (m *Model) forced(r *rule, v *View) {
 	}
 	for n := range each[node](v.Nodes) {
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
-		m.check("limit", !u.forced || n.claim(r.Metadata.UID) == "" || m.override(n) != "" || n.Spec.Unschedulable ||
+		m.check("limit", !u.forced || n.claim(r.Metadata.UID) == "" || v.override(n) != "" || n.Spec.Unschedulable ||
 			n.Metadata.DeletionTimestamp != nil || !r.Spec.NodeSelector.matches(n.Metadata.Labels) ||
 			m.inService(n, r) != yes, "rule %s holds node %s, whose override has ended, without a place", r.Metadata.Name,
 			n.Metadata.Name)
@@ -68,7 +68,7 @@ func (m *Model) first(shown *node, r *rule, v *View) {
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 		o := &u.observed
 		if n.Metadata.UID == shown.Metadata.UID || u.waits != v.Process || n.claim(r.Metadata.UID) != "" ||
-			!u.waited.Equal(latest(o.from, o.yes, o.unsure)) || m.override(n) != "" || n.Spec.Unschedulable ||
+			!u.waited.Equal(latest(o.from, o.yes, o.unsure)) || v.override(n) != "" || n.Spec.Unschedulable ||
 			!r.Spec.NodeSelector.matches(n.Metadata.Labels) || o.generation != r.Metadata.Generation ||
 			!r.timed(n, no) || !r.timed(shown, no) ||
 			m.Skewed(n.Metadata.Name) || m.Skewed(shown.Metadata.Name) || mine.yes.IsZero() || o.yes.IsZero() ||

@@ -36,7 +36,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	h.occupied = h.occupied || v.busy(is)
 	m.ours(was, is, shown)
 	m.publishes(was, is, v)
-	m.marksReplaced(was, is)
+	m.marksReplaced(was, is, v)
 	m.swept(was, is, v)
 	m.keeps(was, is)
 	for r := range each[rule](v.Rules) {
@@ -60,11 +60,11 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		m.closed(shown, r, v)
 		u.observed.knower = 0 // the process saw another verdict, perhaps of stale evidence that was fresh again
 		u.claimer, u.granted = v.Process, false
-		u.forced = (m.override(shown) == "Hold" || shown.Spec.Unschedulable) && r.Spec.MaxUnavailable != nil &&
+		u.forced = (v.override(shown) == "Hold" || shown.Spec.Unschedulable) && r.Spec.MaxUnavailable != nil &&
 			m.inService(shown, r) != no
 		u.claimed, u.passed = v.Now.Truncate(time.Second), time.Time{}
 		u.free = shown.Spec.Unschedulable
-		if m.inService(shown, r) == yes && u.opened && m.override(shown) == "" && !shown.has(has) {
+		if m.inService(shown, r) == yes && u.opened && v.override(shown) == "" && !shown.has(has) {
 			m.window(was, shown, r, v, r.Spec.Stabilization.UnreadySeconds, yes)
 		}
 		h.last = is
@@ -112,7 +112,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 	}
 	if has == "" && (had != "" || was.Metadata.Annotations[r.key()] != is.Metadata.Annotations[r.key()]) ||
 		!was.marked(r) && is.marked(r) {
-		if r.Spec.NodeSelector.matches(shown.Metadata.Labels) && m.override(shown) == "" {
+		if r.Spec.NodeSelector.matches(shown.Metadata.Labels) && v.override(shown) == "" {
 			holds := m.holds(shown, r, v, true)
 			w := &r.Spec.Stabilization
 			surely := w.ReadySeconds+w.MinimumHoldSeconds == 0 || !is.record(uid).Released.IsZero() || is.marked(r)
@@ -226,7 +226,7 @@ func union(a, b map[string]string) map[string]string {
 // frozen: nothing of a rule differs that cannot be judged, unless a person asks for it: by Release, or by dry-run.
 func (m *Model) frozen(was, is *node, r *rule, v *View) {
 	why := v.frozen(r)
-	if why == "" || m.override(was) == "Release" || r.Spec.DryRun {
+	if why == "" || v.override(was) == "Release" || r.Spec.DryRun {
 		return
 	}
 	m.check("frozen", was.Metadata.Annotations[r.key()] == is.Metadata.Annotations[r.key()] &&
@@ -286,10 +286,10 @@ func (m *Model) closed(shown *node, r *rule, v *View) {
 	}
 	m.check("closed", r.Spec.NodeSelector.matches(shown.Metadata.Labels),
 		"rule %s does not select node %s, and claims it", r.Metadata.Name, name)
-	if m.override(shown) == "Hold" || r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
+	if v.override(shown) == "Hold" || r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
 		return
 	}
-	m.check("closed", m.override(shown) != "Release", "rule %s claims node %s in spite of the override",
+	m.check("closed", v.override(shown) != "Release", "rule %s claims node %s in spite of the override",
 		r.Metadata.Name, name)
 	if r.holdsYoung(shown, v.Now) {
 		return
@@ -324,14 +324,14 @@ func (m *Model) opened(was, is, shown *node, r *rule, v *View) {
 	rh := m.rules[r.Metadata.UID]
 	released := r.Spec.Timeout.Action == "Release" && r.Spec.Timeout.Seconds > 0
 	switch {
-	case r.Metadata.DeletionTimestamp != nil, r.Spec.DryRun, m.override(shown) == "Release",
+	case r.Metadata.DeletionTimestamp != nil, r.Spec.DryRun, v.override(shown) == "Release",
 		!r.Spec.NodeSelector.matches(shown.Metadata.Labels), r.Spec.Suspend && !shown.has(shown.claim(r.Metadata.UID)),
 		r.Spec.bootstrap() && shown.marked(r), len(rh.taints) > 1,
 		// It was removed by hand before the rule was edited.
 		(len(rh.inForce) > 1 || v.Edited[r.Metadata.UID]) && !shown.has(shown.claim(r.Metadata.UID)):
 		return
 	case v.edited(r, 0), shown.record(r.Metadata.UID).Passed,
-		m.override(shown) == "" && m.node(shown.Metadata.UID).under(r.Metadata.UID).forced: // there may be no room
+		v.override(shown) == "" && m.node(shown.Metadata.UID).under(r.Metadata.UID).forced: // there may be no room
 		return
 	case released:
 		u := m.node(shown.Metadata.UID).under(r.Metadata.UID)

@@ -356,12 +356,13 @@ func (n *node) override() (action string, until time.Time) {
 	return action, until
 }
 
-// override is the action of the override that is in force on a node.
-func (m *Model) override(n *node) string {
-	if m.lapsed(n) {
+// override is the action of the override that is in force on a node, by the time of the replica: a write that is under
+// way when the override ends was made for it.
+func (v *View) override(n *node) string {
+	action, until := n.override()
+	if !until.IsZero() && !v.Now.Before(until) {
 		return ""
 	}
-	action, _ := n.override()
 	return action
 }
 

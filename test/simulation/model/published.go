@@ -146,7 +146,7 @@ func (m *Model) says(n *node, r *rule, v *View) []string {
 		return nil
 	case holds == yes:
 		return []string{"True"}
-	case holds == unknown || m.override(n) != "":
+	case holds == unknown || v.override(n) != "":
 		return nil
 	case r.Spec.Taint.Key == "" && (r.Spec.Timeout.Seconds > 0 || r.Spec.ExistingNodes != ""):
 		return []string{"False", "Unknown"}

@@ -134,7 +134,7 @@ func (m *Model) intended(r *rule, of *replacement, h *ruleHistory, v *View) {
 		m.check("replaces", m.holds(shown, r, v, false) != yes && !v.busy(shown),
 			"rule %s hands node %s over, which is ready or runs pods", name, of.NodeName)
 		rec := shown.record(r.Metadata.UID)
-		m.check("replaces", shown.overdue(r) && rec.Released.IsZero() && !m.staysWith(shown, r),
+		m.check("replaces", shown.overdue(r) && rec.Released.IsZero() && !v.staysWith(shown, r),
 			"rule %s hands node %s over, which it does not hold, has released, has time left, or must leave alone", name,
 			of.NodeName)
 	}
@@ -160,7 +160,7 @@ func (m *Model) intended(r *rule, of *replacement, h *ruleHistory, v *View) {
 }
 
 // marksReplaced judges a write that hands a node over: it was intended, and the node is as it must be.
-func (m *Model) marksReplaced(was, is *node) {
+func (m *Model) marksReplaced(was, is *node, v *View) {
 	for key := range is.Metadata.Annotations {
 		name, ok := strings.CutPrefix(key, replaced)
 		if !ok || was.Metadata.Annotations[key] != "" {
@@ -187,7 +187,7 @@ func (m *Model) marksReplaced(was, is *node) {
 		m.check("replaces", !rec.TimedOut.IsZero() && rec.Released.IsZero() && !u.opened && !u.reborn,
 			"rule %s hands node %s over, which it has released, or for which there is time left", name, node)
 		_, controls := is.Metadata.Labels["node-role.kubernetes.io/control-plane"]
-		m.check("replaces", m.override(was) == "" && was.Metadata.Annotations[maintenance] == "" && !controls &&
+		m.check("replaces", v.override(was) == "" && was.Metadata.Annotations[maintenance] == "" && !controls &&
 			was.Metadata.DeletionTimestamp == nil,
 			"rule %s hands over node %s of the control plane, or under an override, or in maintenance", name, node)
 	}
@@ -247,7 +247,7 @@ func (m *Model) restReplaced(r *rule, v *View) {
 		_, handed := h.handed[n.Metadata.UID]
 		marked, claims := n.Metadata.Annotations[replaced+r.Metadata.Name] != "", r.Spec.Timeout.Replace.Method == "NodeClaim"
 		if marked && handed && n.record(r.Metadata.UID).Handed {
-			m.check("replaces", replaces && !claims && !m.staysWith(n, r), "node %s is still marked for replacement by rule %s",
+			m.check("replaces", replaces && !claims && !v.staysWith(n, r), "node %s is still marked for replacement by rule %s",
 				n.Metadata.Name, r.Metadata.Name)
 		}
 		if claims {
@@ -297,15 +297,15 @@ func (n *node) overdue(r *rule) bool {
 }
 
 // staysWith: the rule does not hold the node, or may not hand it over.
-func (m *Model) staysWith(n *node, r *rule) bool {
+func (v *View) staysWith(n *node, r *rule) bool {
 	_, controls := n.Metadata.Labels["node-role.kubernetes.io/control-plane"]
-	return n.claim(r.Metadata.UID) == "" || m.override(n) != "" || n.Metadata.Annotations[maintenance] != "" || controls
+	return n.claim(r.Metadata.UID) == "" || v.override(n) != "" || n.Metadata.Annotations[maintenance] != "" || controls
 }
 
 // waitsForReplacement: its time is over, it was never released, and nothing speaks against handing it over.
 func (m *Model) waitsForReplacement(n *node, r *rule, v *View) bool {
 	rec := n.record(r.Metadata.UID)
 	never := n.overdue(r) && rec.Released.IsZero() && rec.RearmedAt.IsZero() && !rec.Existing && !rec.Counted
-	return never && r.Spec.enforced() && !m.staysWith(n, r) && n.has(n.claim(r.Metadata.UID)) && !v.busy(n) &&
+	return never && r.Spec.enforced() && !v.staysWith(n, r) && n.has(n.claim(r.Metadata.UID)) && !v.busy(n) &&
 		m.holds(n, r, v, true) == no
 }

@@ -146,9 +146,9 @@ func (m *Model) wants(n *node, r *rule, v *View) answer {
 		return unknown
 	case s.DryRun, r.Metadata.DeletionTimestamp != nil:
 		return no
-	case m.override(n) == "Release":
+	case v.override(n) == "Release":
 		return no
-	case m.override(n) == "Hold":
+	case v.override(n) == "Hold":
 		if s.Suspend {
 			return unknown
 		}
@@ -255,7 +255,7 @@ func (m *Model) restOverride(n *node, v *View) {
 // lifted: a rule in dry-run claims nothing, and no rule claims a node with the override Release, even if it is frozen.
 func (m *Model) lifted(r *rule, v *View) {
 	for n := range each[node](v.Nodes) {
-		if r.Spec.DryRun || m.override(n) == "Release" && r.Spec.NodeSelector.matches(n.Metadata.Labels) {
+		if r.Spec.DryRun || v.override(n) == "Release" && r.Spec.NodeSelector.matches(n.Metadata.Labels) {
 			m.check("lifted", n.claim(r.Metadata.UID) == "", "rule %s claims node %s, which it must release",
 				r.Metadata.Name, n.Metadata.Name)
 		}
@@ -264,7 +264,7 @@ func (m *Model) lifted(r *rule, v *View) {
 
 // restMarker: a bootstrap-only rule that holds has completed.
 func (m *Model) restMarker(n *node, r *rule, v *View) {
-	if !r.Spec.bootstrap() || !r.Spec.enforced() || m.override(n) != "" || v.frozen(r) != "" || m.holds(n, r, v,
+	if !r.Spec.bootstrap() || !r.Spec.enforced() || v.override(n) != "" || v.frozen(r) != "" || m.holds(n, r, v,
 		true) != yes {
 		return
 	}
@@ -327,9 +327,9 @@ func (m *Model) counts(r *rule, v *View) {
 // counted says whether a node without a claim counts as ready under a rule, or as exempt.
 func (m *Model) counted(n *node, r *rule, v *View) answer {
 	switch holds := m.holds(n, r, v, true); {
-	case m.override(n) == "Release":
+	case v.override(n) == "Release":
 		return no
-	case m.override(n) != "" || n.Metadata.DeletionTimestamp != nil:
+	case v.override(n) != "" || n.Metadata.DeletionTimestamp != nil:
 		return unknown
 	case r.Spec.bootstrap() && n.marked(r), holds == yes && !r.Spec.bootstrap() &&
 		m.steady(n, r, yes, r.Spec.Stabilization.ReadySeconds, v):
@@ -351,7 +351,7 @@ func (m *Model) room(r *rule, v *View) {
 	var open []*node
 	for n := range each[node](v.Nodes) {
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
-		counts := s.NodeSelector.matches(n.Metadata.Labels) && m.override(n) == "" && m.rebooted(n, r) != yes
+		counts := s.NodeSelector.matches(n.Metadata.Labels) && v.override(n) == "" && m.rebooted(n, r) != yes
 		switch {
 		case n.claim(r.Metadata.UID) != "":
 			claimed += u.place(n)

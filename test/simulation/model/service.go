@@ -30,7 +30,7 @@ func (v *View) busy(n *node) bool {
 func (m *Model) spared(shown *node, r *rule, v *View) {
 	h := m.node(shown.Metadata.UID)
 	arrived := m.arrived(shown, r, v)
-	if m.override(shown) == "Hold" || h.under(r.Metadata.UID).opened || h.under(r.Metadata.UID).perhaps ||
+	if v.override(shown) == "Hold" || h.under(r.Metadata.UID).opened || h.under(r.Metadata.UID).perhaps ||
 		v.edited(r, 0) || r.Spec.rearms() && !h.boot.IsZero() ||
 		!arrived && !shown.Metadata.CreationTimestamp.Before(r.Metadata.CreationTimestamp) {
 		return
@@ -51,7 +51,7 @@ func (m *Model) spared(shown *node, r *rule, v *View) {
 func (m *Model) booting(shown *node, r *rule, v *View) {
 	h := m.node(shown.Metadata.UID)
 	u := h.under(r.Metadata.UID)
-	if !r.Spec.rearms() || !u.reborn || !u.seen || !u.found || m.override(shown) == "Hold" ||
+	if !r.Spec.rearms() || !u.reborn || !u.seen || !u.found || v.override(shown) == "Hold" ||
 		shown.Status.NodeInfo.BootID != h.bootID || v.edited(r, 0) || h.bootedUnder(shown, r) {
 		return
 	}
