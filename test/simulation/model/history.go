@@ -50,7 +50,7 @@ func (m *Model) Observe(v *View, readable bool) {
 			u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 			u.overridden = u.overridden || v.override(n) != ""
 			if u.claimed.IsZero() && n.claim(r.Metadata.UID) != "" {
-				u.claimed = v.Now // by admission
+				u.claimed = v.Now.Truncate(time.Second) // by admission, whose records have whole seconds
 			}
 			switch matches := r.Spec.NodeSelector.matches(n.Metadata.Labels); {
 			case !readable || !matches || m.rules[r.Metadata.UID] == nil:
