@@ -181,7 +181,7 @@ func (m *Model) Actor(d Document) {
 	}
 	for _, t := range n.Spec.Taints {
 		if !claimed[t.id()] && (h.last == nil || !h.last.has(t.id())) ||
-			h.last != nil && h.last.has(t.id()) && !slices.Contains(h.last.Spec.Taints, t) {
+			h.last != nil && h.last.has(t.id()) && !slices.Contains(h.last.Spec.Taints, t) || h.last.lost(n, t) {
 			h.foreign[t.id()] = true
 		}
 	}
@@ -199,6 +199,11 @@ func (m *Model) Actor(d Document) {
 		h.evicts = m.now()
 	}
 	h.last = n
+}
+
+// lost reports whether the node had lost a taint that a record claims, and someone has put it back with another value.
+func (n *node) lost(now *node, t taint) bool {
+	return n != nil && !n.has(t.id()) && n.claims()[t.id()] && !now.claimsValue(t)
 }
 
 // Gone notes that a rule is deleted at once, since no replica has given it a finalizer yet.

@@ -291,6 +291,17 @@ func (n *node) claims() map[string]bool {
 	return out
 }
 
+// claimsValue reports whether any record on the node claims a taint with its value.
+func (n *node) claimsValue(t taint) bool {
+	for key := range n.Metadata.Annotations {
+		uid, ok := strings.CutPrefix(key, recordPrefix)
+		if ok && n.record(uid).Taint == t.Key+"="+t.Value+":"+t.Effect {
+			return true
+		}
+	}
+	return false
+}
+
 // claimedByAnother reports whether another rule claims a taint: then a rule that claims it, too, does not adopt it.
 // What a rule that is gone has claimed may be adopted.
 func (v *View) claimedByAnother(n *node, ruleUID, taintID string) bool {
