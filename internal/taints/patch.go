@@ -25,7 +25,10 @@ type operation struct {
 // changes. Its test operations make the API server refuse it with status 422 if the node is another one of the same
 // name, or if another client has meanwhile written the taints or one of these annotations; or any annotation, if the
 // patch replaces the whole map. Other changes, such as heartbeats, do not matter.
-func patch(node *corev1.Node, taints []corev1.Taint, annotations map[string]string) []byte {
+//
+// added are the keys of the records that claim taints which the patch adds. The patch tests those that stay as they
+// are, too: if a stale cache still had the record, the taint would be on the node without a claim, and stay forever.
+func patch(node *corev1.Node, taints []corev1.Taint, annotations map[string]string, added []string) []byte {
 	changes := annotationChanges(node.Annotations, annotations)
 	if len(changes) == 0 && ruleset.SameTaints(node.Spec.Taints, taints) {
 		return nil
@@ -33,6 +36,11 @@ func patch(node *corev1.Node, taints []corev1.Taint, annotations map[string]stri
 	ops := []operation{
 		{Op: "test", Path: "/metadata/uid", Value: node.UID},
 		{Op: "test", Path: "/spec/taints", Value: tested(node.Spec.Taints)},
+	}
+	for _, key := range added {
+		if value, had := node.Annotations[key]; had && annotations[key] == value {
+			ops = append(ops, operation{Op: "test", Path: annotationPath(key), Value: value})
+		}
 	}
 	if !ruleset.SameTaints(node.Spec.Taints, taints) {
 		ops = append(ops, taintOperation(node.Spec.Taints, taints))

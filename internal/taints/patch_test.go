@@ -61,6 +61,8 @@ func TestPatchAgainstConcurrentWriters(t *testing.T) {
 			refused: true},
 		"our record removed": {read: completing(), write: func(n *build.NodeWrapper) { n.Unannotate(RecordKey) },
 			refused: true},
+		"our record removed, where its taint is added again": {read: annotated().Annotation(RecordKey, Claimed(0)),
+			write: func(n *build.NodeWrapper) { n.Unannotate(RecordKey) }, refused: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

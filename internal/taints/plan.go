@@ -82,7 +82,7 @@ func Plan(original *corev1.Node, swept Swept, decisions []gate.Decision, now tim
 	taints := p.taints()
 
 	out := Outcome{Shared: p.shared(), Full: p.full}
-	out.Patch = patch(original, taints, annotations)
+	out.Patch = patch(original, taints, annotations, p.added)
 	if out.Patch != nil {
 		out.Changes = p.changes(decisions, taints)
 	}
@@ -115,6 +115,7 @@ type planner struct {
 	managed []corev1.Taint               // which taints to remove if no rule claims them
 	before  []*claim                     // who wanted which taint until now
 	swept   []corev1.Taint               // what rules wanted that are gone
+	added   []string                     // the keys of the records that claim the taints to add
 	buffer  []byte                       // for records
 
 	// full is Outcome.Full. lost are those of them that the operator does not remember as decided.
@@ -232,6 +233,7 @@ func (p *planner) taints() []corev1.Taint {
 		return strings.Compare(gate.FormatTaint(a.taint), gate.FormatTaint(b.taint))
 	})
 	for _, c := range fresh {
+		p.added = append(p.added, c.d.Rule.RecordKey())
 		t := c.taint
 		if t.Effect == corev1.TaintEffectNoExecute { // as the API says: only written for these
 			t.TimeAdded = &metav1.Time{Time: p.now}
