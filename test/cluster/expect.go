@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// Limit is how long something may take that is not measured: the machine may be slow and busy.
-	Limit    = 8 * time.Minute
+	// Limit is how long something may take that is not measured: the machine may be slow and busy, and controllers of
+	// Kubernetes back off for up to 1000 seconds.
+	Limit    = 17 * time.Minute
 	interval = 25 * time.Millisecond
 )
 
