@@ -15,7 +15,7 @@ ARCH ?= amd64
 K8S ?=
 # What "test" and "test-unit" run. With K8S, what depends on the version: the API, admission, what a user installs, and
 # the operator on a control plane.
-PKGS ?= $(if $(K8S),./test/integration/... ./internal/admission/... ./internal/evidence ./test/e2e ./test/e2e/admission,./...)
+PKGS ?= $(if $(K8S),./test/integration/... ./internal/admission/... ./internal/sources ./test/e2e ./test/e2e/admission,./...)
 # How many packages are tested at a time, and how many of them may run servers.
 PARALLEL ?= 3
 SERVERS ?= 2

@@ -21,12 +21,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/explain"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 )
 
 const (
@@ -145,7 +145,7 @@ func deletedRules(rules []v1alpha1.NodeReadinessRule, now time.Time) ([]*v1alpha
 // the removals of the conditions that these rules have published. Their records are removed after the conditions. The
 // operator plans both in the same way.
 func leftovers(node *corev1.Node, set *ruleset.Set, now time.Time) (patch []byte, removals []gate.ConditionChange) {
-	d := explain.Decide(node, set, evidence.Of(nil, set), now, nil, nil)
+	d := explain.Decide(node, set, sources.Of(nil, set), now, nil, nil)
 	return d.Plan.Patch, slices.DeleteFunc(d.Conditions, func(c gate.ConditionChange) bool { return !c.Remove })
 }
 

@@ -21,12 +21,12 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/resource"
 
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/plugin/explain"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/ruleset/lint"
+	"github.com/nodegate/nodegate/internal/sources"
 )
 
 type simulateOptions struct {
@@ -167,7 +167,7 @@ func (p *plugin) online(ctx context.Context, in *explain.Simulation) error {
 		return err
 	}
 	in.Nodes, err = c.Nodes(ctx, labels.Everything())
-	in.Read = func(set *ruleset.Set) *evidence.Snapshot { return c.Read(ctx, set) }
+	in.Read = func(set *ruleset.Set) *sources.Snapshot { return c.Read(ctx, set) }
 	in.Pods = sync.OnceValues(func() ([]*corev1.Pod, error) { return c.Pods(ctx) })
 	return err
 }
@@ -195,7 +195,7 @@ func offline(names []string, in *explain.Simulation) error {
 			}
 		}
 	}
-	in.Read = func(set *ruleset.Set) *evidence.Snapshot { return evidence.Of(fleet.Evidence, set) }
+	in.Read = func(set *ruleset.Set) *sources.Snapshot { return sources.Of(fleet.Evidence, set) }
 	if len(fleet.Pods) > 0 {
 		in.Pods = func() ([]*corev1.Pod, error) { return fleet.Pods, nil }
 	}

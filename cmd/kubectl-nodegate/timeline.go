@@ -13,9 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
+	"github.com/nodegate/nodegate/internal/sources"
 )
 
 func newTimeline(p *plugin) *cobra.Command {
@@ -57,7 +57,7 @@ func firstPod(ctx context.Context, c *input.Cluster, node string) (*time.Time, e
 	pods, err := input.List[*corev1.Pod](ctx, c, "pods", &corev1.PodList{}, client.MatchingFields{"spec.nodeName": node})
 	var first *time.Time
 	for _, pod := range pods {
-		if pod.Status.StartTime == nil || evidence.PartOfNode(pod) {
+		if pod.Status.StartTime == nil || sources.PartOfNode(pod) {
 			continue
 		}
 		if first == nil || pod.Status.StartTime.Time.Before(*first) {

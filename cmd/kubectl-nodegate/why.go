@@ -14,11 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/plugin/explain"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 )
 
 func newWhy(p *plugin) *cobra.Command {
@@ -82,15 +82,15 @@ func (p *plugin) world(ctx context.Context, c *input.Cluster, nodes ...string) (
 		set = ruleset.NewSet(all...)
 	}
 	known := c.Read(ctx, set, nodes...)
-	all := func() *evidence.Snapshot { return known }
+	all := func() *sources.Snapshot { return known }
 	if len(nodes) > 0 {
-		all = func() *evidence.Snapshot { return c.Read(ctx, set) }
+		all = func() *sources.Snapshot { return c.Read(ctx, set) }
 	}
 	return &explain.World{
 		Rules: known.Complete(set), Stored: rules, Evidence: known, Operator: c.Operator(ctx, now), Now: now,
 		Frozen: problem, All: all,
 		Nodes: func() ([]*corev1.Node, error) { return c.Nodes(ctx, labels.Everything()) },
-		Pods:  func(node string) ([]corev1.Pod, error) { return evidence.ListPods(ctx, c, node) },
+		Pods:  func(node string) ([]corev1.Pod, error) { return sources.ListPods(ctx, c, node) },
 	}, nil
 }
 

@@ -29,7 +29,7 @@ const (
 
 // RulesSource is a source of the node controller. It puts the rules in force before the first node is reconciled, and
 // at once after each change. When no rule changes any more, or after two seconds, it enqueues the nodes that changed
-// rules concern, behind all others. It implements evidence.Listener.
+// rules concern, behind all others. It implements sources.Listener.
 type RulesSource struct {
 	Rules *watch.Rules
 	Queue *Queue
@@ -139,10 +139,10 @@ func (s *RulesSource) enqueue(intervals int) {
 	s.waiting, s.changed = nil, false
 }
 
-// NodesChanged implements evidence.Listener.
+// NodesChanged implements sources.Listener.
 func (s *RulesSource) NodesChanged(nodes ...string) { s.Queue.Add(nodes...) }
 
-// AvailabilityChanged implements evidence.Listener.
+// AvailabilityChanged implements sources.Listener.
 func (s *RulesSource) AvailabilityChanged() {
 	if s.pending.Swap(true) {
 		return

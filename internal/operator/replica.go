@@ -21,10 +21,10 @@ import (
 	"github.com/nodegate/nodegate/internal/controller"
 	"github.com/nodegate/nodegate/internal/controller/node"
 	"github.com/nodegate/nodegate/internal/controller/rule"
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/guard/eviction"
 	"github.com/nodegate/nodegate/internal/guard/webhook"
+	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/internal/watch"
 )
 
@@ -39,7 +39,7 @@ type Environment struct {
 	// Direct reads from and writes to the API server, for objects that are not watched, such as pods and NodeClaims.
 	Direct client.Client
 	// Informers starts the watches of evidence.
-	Informers evidence.Informers
+	Informers sources.Informers
 	// Recorder records events.
 	Recorder events.EventRecorder
 	// Clock tells the time.
@@ -135,7 +135,7 @@ func (r *Replica) addControllers(o *Options) {
 	r.Rules.Subscribe(r.Nodes.Observe)
 	r.NodeRules = &controller.RulesSource{Rules: r.Rules, Queue: &h.nodes, Nodes: env.Cache.WaitForCacheSync,
 		SetRules: r.Nodes.SetRules, Current: r.Fleet.Rules, After: env.After}
-	r.Nodes.Evidence = evidence.New(env.Informers, r.NodeRules)
+	r.Nodes.Evidence = sources.New(env.Informers, r.NodeRules)
 	r.Status = &rule.Reconciler{
 		Client: env.Client, Live: env.Direct, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,
 		Expired: r.Nodes.Expired, GuardProblem: r.Monitor.Problem, StateMetrics: o.NodeStateMetrics,

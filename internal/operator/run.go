@@ -37,10 +37,10 @@ import (
 	"github.com/nodegate/nodegate/internal/controller/agentconfig"
 	"github.com/nodegate/nodegate/internal/controller/node"
 	"github.com/nodegate/nodegate/internal/controller/rule"
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/guard/eviction"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/internal/watch"
 )
 
@@ -121,7 +121,7 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 	}
 	env := &Environment{
 		Cache: mgr.GetCache(), Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Direct: direct,
-		Informers: evidence.ClientInformers{Clients: clients}, Recorder: recorder, Clock: clock.RealClock{},
+		Informers: sources.ClientInformers{Clients: clients}, Recorder: recorder, Clock: clock.RealClock{},
 		After: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, Admission: engine.Acting,
 	}
 	r, err := New(ctx, env, o)

@@ -32,7 +32,7 @@ var unmeasured = []struct{ path, why, test string }{
 	{"watch/strings.go", "shares texts of decoded nodes", "internal/watch/nodes_test.go"},
 	{"watch/informer.go", "connects informers again", "internal/watch/informer_test.go"},
 	{"watch/restored.go", "reads versions of a real server", "internal/watch/restored_test.go"},
-	{"evidence/informers.go", "client-go's informers", "internal/evidence/informers_test.go"},
+	{"sources/informers.go", "client-go's informers", "internal/sources/informers_test.go"},
 	{"operator/run.go", "the manager with its connections", "internal/operator/run_test.go"},
 	{"operator/webhooks.go", "the server of webhooks", "internal/admission/server_test.go"},
 	{"operator/events.go", "events, for people", "internal/operator/events_test.go"},

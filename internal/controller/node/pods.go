@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -44,7 +44,7 @@ func (r *Reconciler) livePods(ctx context.Context, p *pass, namespace string, se
 // runs reports whether a pod that counts runs on the node of a pass, if the pods can be listed. It lists them once.
 func (r *Reconciler) runs(ctx context.Context, p *pass, counts func(*corev1.Pod) bool) (runs, known bool) {
 	if !p.listed {
-		p.pods, p.errPods = evidence.ListPods(ctx, r.Live, p.node.Name)
+		p.pods, p.errPods = sources.ListPods(ctx, r.Live, p.node.Name)
 		p.listed = true
 	}
 	if p.errPods != nil {
@@ -61,13 +61,13 @@ func (r *Reconciler) runs(ctx context.Context, p *pass, counts func(*corev1.Pod)
 
 // busy reports whether pods run on a node that are neither part of it nor of the system, if the pods can be listed.
 func (r *Reconciler) busy(ctx context.Context, p *pass) (busy, known bool) {
-	return r.runs(ctx, p, evidence.Busy)
+	return r.runs(ctx, p, sources.Busy)
 }
 
 // occupied reports whether a pod runs on a node that a taint would evict or refuse; without a taint, whether any pod
 // does that is not part of the node.
 func (r *Reconciler) occupied(ctx context.Context, p *pass, taint *corev1.Taint) (occupied, known bool) {
-	return r.runs(ctx, p, evidence.Occupies(taint))
+	return r.runs(ctx, p, sources.Occupies(taint))
 }
 
 // Escapes counts pods that were bound to a node before its gate stood, although admission should have tainted it.
@@ -125,12 +125,12 @@ func (e *Escapes) late(c *taints.Change, node string) {
 }
 
 func (e *Escapes) count(ctx context.Context, of escape) error {
-	pods, err := evidence.ListPods(ctx, e.Live, of.node)
+	pods, err := sources.ListPods(ctx, e.Live, of.node)
 	if err != nil {
 		return err
 	}
 	for i := range pods {
-		if !evidence.PartOfNode(&pods[i]) && ruleset.Toleration(pods[i].Spec.Tolerations, &of.taint) == nil {
+		if !sources.PartOfNode(&pods[i]) && ruleset.Toleration(pods[i].Spec.Tolerations, &of.taint) == nil {
 			escapedPods.WithLabelValues(of.rule).Inc()
 		}
 	}

@@ -20,11 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -46,7 +46,7 @@ type Reconciler struct {
 	// Fleet has the rules, and stores the verdicts.
 	Fleet *fleet.Fleet
 	// Evidence reads evidence that is not on the node itself.
-	Evidence *evidence.Sources
+	Evidence *sources.Sources
 	// Recorder records events on nodes.
 	Recorder events.EventRecorder
 	// Clock tells the time.

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -26,7 +26,7 @@ type slowInformers map[string]*slowInformer
 
 type slowInformer struct{ synced, stopped bool }
 
-func (s slowInformers) Follow(_ context.Context, w *evidence.Watch) evidence.Informer {
+func (s slowInformers) Follow(_ context.Context, w *sources.Watch) sources.Informer {
 	i := &slowInformer{}
 	s[w.Options.LabelSelector] = i
 	return i
@@ -38,11 +38,11 @@ func (i *slowInformer) ByNode(string) []any { return nil }
 func (i *slowInformer) Stop()               { i.stopped = true }
 
 // noEvidence is evidence that has been read: there is none.
-func noEvidence() *evidence.Sources { return evidence.New(readInformers{}, unheard{}) }
+func noEvidence() *sources.Sources { return sources.New(readInformers{}, unheard{}) }
 
 type readInformers struct{}
 
-func (readInformers) Follow(context.Context, *evidence.Watch) evidence.Informer {
+func (readInformers) Follow(context.Context, *sources.Watch) sources.Informer {
 	return &slowInformer{synced: true}
 }
 
@@ -94,7 +94,7 @@ func TestEvidenceThatIsNotReadYetIsNotMissing(t *testing.T) {
 	}
 	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), Fleet: fleet.New(unheard{}),
 		Clock: testclock.NewFakePassiveClock(time.Unix(1e9, 0))}
-	r.Evidence = evidence.New(informers, unheard{})
+	r.Evidence = sources.New(informers, unheard{})
 	modes := func(set *ruleset.Set) (pods, dependent ruleset.Mode) {
 		t.Helper()
 		if _, err := r.SetRules(t.Context(), set); err != nil {

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 )
 
 // SetRules gives the rules to the fleet, and starts the watches of their evidence. It returns the nodes that a changed
@@ -67,7 +67,7 @@ func (r *Reconciler) judgeable(set *ruleset.Set) *ruleset.Set {
 		if p := r.Evidence.Unavailable(rule); p != nil {
 			rules[i] = rule.FreezeLike(before.Rule(rule.UID), *p)
 			former := before.Rule(rule.UID)
-			if p.Reason == evidence.ReasonPending && rule.Mode == ruleset.Enforced && former != nil &&
+			if p.Reason == sources.ReasonPending && rule.Mode == ruleset.Enforced && former != nil &&
 				former.Mode == ruleset.Enforced && r.Evidence.Unavailable(former) == nil {
 				rules[i] = former
 			}

@@ -25,11 +25,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 )
 
 const (
@@ -286,7 +286,7 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 func (r *Reconciler) evidencePending(rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	now time.Time) time.Duration {
 	pending := slices.ContainsFunc(compiled.Problems,
-		func(p ruleset.Problem) bool { return p.Reason == evidence.ReasonPending })
+		func(p ruleset.Problem) bool { return p.Reason == sources.ReasonPending })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.progress(rule)

@@ -24,10 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/suite"
@@ -364,7 +364,7 @@ var _ = Describe("A rule", func() {
 		d.reconcile()
 		Expect(d.condition(v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionTrue))
 		d.step(time.Hour)
-		frozen := d.compiled.Freeze(ruleset.Problem{Reason: evidence.ReasonPending, Message: "not read yet"})
+		frozen := d.compiled.Freeze(ruleset.Problem{Reason: sources.ReasonPending, Message: "not read yet"})
 		d.Fleet.SetRules(ruleset.NewSet(frozen), nil, d.clock.Now())
 		Expect(d.reconcile().RequeueAfter).To(Equal(pendingPatience))
 		d.step(pendingPatience - time.Second)
@@ -373,7 +373,7 @@ var _ = Describe("A rule", func() {
 
 		d.step(time.Second)
 		Expect(d.reconcile()).To(BeZero())
-		Expect(d.condition(v1alpha1.ConditionReady)).To(HaveField("Reason", evidence.ReasonPending))
+		Expect(d.condition(v1alpha1.ConditionReady)).To(HaveField("Reason", sources.ReasonPending))
 		Expect(d.events()).To(ConsistOf(ContainSubstring("Warning EvidencePending")))
 
 		d.Fleet.SetRules(ruleset.NewSet(d.compiled), nil, d.clock.Now())

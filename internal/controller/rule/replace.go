@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 )
 
 // # How a node is handed over for replacement
@@ -165,11 +165,11 @@ func (r *Reconciler) handOver(ctx context.Context, rule *v1alpha1.NodeReadinessR
 		!gate.Replaceable(compiled, node, r.Clock.Now()) {
 		return false, nil
 	}
-	pods, err := evidence.ListPods(ctx, r.Live, node.Name)
+	pods, err := sources.ListPods(ctx, r.Live, node.Name)
 	if err != nil {
 		return false, err
 	}
-	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !evidence.PartOfNode(&p) }) {
+	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !sources.PartOfNode(&p) }) {
 		return false, nil
 	}
 	act := func() error { return r.mark(ctx, compiled, node) }

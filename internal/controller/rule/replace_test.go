@@ -28,9 +28,9 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	nodecontroller "github.com/nodegate/nodegate/internal/controller/node"
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster/suite"
 )
@@ -123,7 +123,7 @@ func (p *provider) start() {
 	p.events, p.compiled = events.NewFakeRecorder(1000), nil
 	f := fleet.New(deaf{})
 	p.nodes = &nodecontroller.Reconciler{Client: server.Client, Live: server.Client, Fleet: f,
-		Evidence: evidence.New(nil, nil), Recorder: p.events, Clock: p.clock}
+		Evidence: sources.New(nil, nil), Recorder: p.events, Clock: p.clock}
 	c := interceptor.NewClient(server.Client, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
 			if _, pods := l.(*corev1.PodList); pods && p.unreadable {

@@ -20,11 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 )
 
 const (
@@ -122,7 +122,7 @@ func (r *Reconciler) guards(node *corev1.Node) (active bool, ended []*ruleset.Ru
 
 // evict evicts every pod of the node that is due, and requeues for the time when the next one is.
 func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, ended []*ruleset.Rule) (reconcile.Result, error) {
-	pods, err := evidence.AllPods(ctx, r.Live, node.Name)
+	pods, err := sources.AllPods(ctx, r.Live, node.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -254,7 +254,7 @@ func (r *Reconciler) announceDisruption(ctx context.Context, pod *corev1.Pod, ru
 // watch looks for guarded pods that were evicted anyway. Then the API server does not call the webhook for the
 // user who evicts.
 func (r *Reconciler) watch(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
-	pods, err := evidence.AllPods(ctx, r.Live, node.Name)
+	pods, err := sources.AllPods(ctx, r.Live, node.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

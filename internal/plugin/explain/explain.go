@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -32,11 +32,11 @@ type World struct {
 	// Stored are the same rules as they were read, with their statuses.
 	Stored []v1alpha1.NodeReadinessRule
 	// Evidence is the evidence for requirements.
-	Evidence *evidence.Snapshot
+	Evidence *sources.Snapshot
 	// Nodes reads all nodes. It is called if a rule's limit decides about a node.
 	Nodes func() ([]*corev1.Node, error)
 	// All reads the evidence of all nodes, if Evidence is that of some. It is called with Nodes.
-	All func() *evidence.Snapshot
+	All func() *sources.Snapshot
 	// Pods reads the pods of a node. It is called if it makes a difference whether the node is in use.
 	Pods func(node string) ([]corev1.Pod, error)
 	// Frozen is why the operator changes nothing for any rule; nil if it does. The rules are frozen then.
@@ -175,7 +175,7 @@ type Decided struct {
 type Runs func(counts func(*corev1.Pod) bool) (runs, known bool)
 
 // Decide decides about a node as the operator does. Rules that are not in the set are deleted.
-func Decide(node *corev1.Node, rules *ruleset.Set, known *evidence.Snapshot, now time.Time,
+func Decide(node *corev1.Node, rules *ruleset.Set, known *sources.Snapshot, now time.Time,
 	reserve func(*ruleset.Rule, time.Time) bool, runs Runs,
 ) *Decided {
 	override, _ := gate.OverrideOf(node, now) // an override that cannot be read is ignored
@@ -185,8 +185,8 @@ func Decide(node *corev1.Node, rules *ruleset.Set, known *evidence.Snapshot, now
 		Observed: observed, Reserve: reserve, Orphans: swept.Published,
 	}
 	if runs != nil {
-		in.Busy = func() (bool, bool) { return runs(evidence.Busy) }
-		in.Occupied = func(taint *corev1.Taint) (bool, bool) { return runs(evidence.Occupies(taint)) }
+		in.Busy = func() (bool, bool) { return runs(sources.Busy) }
+		in.Occupied = func(taint *corev1.Taint) (bool, bool) { return runs(sources.Occupies(taint)) }
 	}
 	known.Gather(rules, node.Name, in.Evidence)
 	d := &Decided{Outcome: gate.DecideNode(in)}

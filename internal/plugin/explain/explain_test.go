@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -69,7 +69,7 @@ func world(n *build.NodeWrapper, rules ...*build.RuleWrapper) *World {
 	for _, r := range rules {
 		w.Rules, w.Stored = w.Rules.With(ruleset.Compile(r.Obj(), nil, now)), append(w.Stored, *r.Obj())
 	}
-	w.Evidence = evidence.Of(nil, w.Rules)
+	w.Evidence = sources.Of(nil, w.Rules)
 	return w
 }
 
@@ -405,9 +405,9 @@ func TestLimitByEvidenceOfAllNodes(t *testing.T) {
 		Taint(taint, "pending", corev1.TaintEffectNoSchedule).MaxUnavailable("1")
 	w := world(second, requires(rule, v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "x"}}))
 	w.Nodes = func() ([]*corev1.Node, error) { return []*corev1.Node{first.Obj(), second.Obj()}, nil }
-	w.Evidence = evidence.Of([]runtime.Object{driver(second)}, w.Rules)
-	w.All = func() *evidence.Snapshot {
-		return evidence.Of([]runtime.Object{driver(first, storagev1.CSINodeDriver{Name: "x"}), driver(second)}, w.Rules)
+	w.Evidence = sources.Of([]runtime.Object{driver(second)}, w.Rules)
+	w.All = func() *sources.Snapshot {
+		return sources.Of([]runtime.Object{driver(first, storagev1.CSINodeDriver{Name: "x"}), driver(second)}, w.Rules)
 	}
 	if got := w.Node(second.Obj()).Rules[0]; got.State != v1alpha1.NodeStateHeld {
 		t.Errorf("the only node that waits: %s, %s: %+v", got.State, got.Reason, got.Evidence)

@@ -17,12 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -35,7 +35,7 @@ type Simulation struct {
 	// Nodes are all nodes.
 	Nodes []*corev1.Node
 	// Read reads the evidence that rules need.
-	Read func(*ruleset.Set) *evidence.Snapshot
+	Read func(*ruleset.Set) *sources.Snapshot
 	// Pods reads all pods. It is called if a taint with NoExecute would be added, or if it makes a difference which nodes
 	// are in use. Nil if there are no pods to read.
 	Pods func() ([]*corev1.Pod, error)
@@ -45,7 +45,7 @@ type Simulation struct {
 	Now time.Time
 
 	set      *ruleset.Set
-	evidence *evidence.Snapshot
+	evidence *sources.Snapshot
 	fleet    *fleet.Fleet
 	byNode   map[string][]*corev1.Pod // nil until the pods are read
 	podsErr  error

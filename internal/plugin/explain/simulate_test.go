@@ -16,10 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -35,7 +35,7 @@ func released(i int) *build.NodeWrapper {
 }
 
 func simulation(rules, present []*build.RuleWrapper, nodes ...*build.NodeWrapper) *Simulation {
-	in := &Simulation{Now: now, Read: func(set *ruleset.Set) *evidence.Snapshot { return evidence.Of(nil, set) }}
+	in := &Simulation{Now: now, Read: func(set *ruleset.Set) *sources.Snapshot { return sources.Of(nil, set) }}
 	for _, r := range rules {
 		in.Rules = append(in.Rules, *r.Obj())
 	}

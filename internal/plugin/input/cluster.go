@@ -32,9 +32,9 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 )
 
 const (
@@ -112,7 +112,7 @@ func (c *Cluster) Nodes(ctx context.Context, selector labels.Selector) ([]*corev
 
 // Pods returns all pods that have not ended.
 func (c *Cluster) Pods(ctx context.Context) ([]*corev1.Pod, error) {
-	return List[*corev1.Pod](ctx, c, "pods", &corev1.PodList{}, client.MatchingFieldsSelector{Selector: evidence.NotEnded})
+	return List[*corev1.Pod](ctx, c, "pods", &corev1.PodList{}, client.MatchingFieldsSelector{Selector: sources.NotEnded})
 }
 
 // lease returns the lease of a name that was renewed last, and whether its holder leads; nil if there is none or it
@@ -145,8 +145,8 @@ func (c *Cluster) Operator(ctx context.Context, now time.Time) *report.Operator 
 
 // Read reads the evidence for the rules of a set on the named nodes, or on all, and the operator's settings for it. If
 // the user may not read the operator's deployment, the defaults count.
-func (c *Cluster) Read(ctx context.Context, set *ruleset.Set, nodes ...string) *evidence.Snapshot {
-	s := evidence.Read(ctx, c.Clients, set, nodes...)
+func (c *Cluster) Read(ctx context.Context, set *ruleset.Set, nodes ...string) *sources.Snapshot {
+	s := sources.Read(ctx, c.Clients, set, nodes...)
 	deployments, _ := List[*appsv1.Deployment](ctx, c, "the operator's deployment", &appsv1.DeploymentList{},
 		OperatorLabels)
 	for _, d := range deployments {
@@ -200,7 +200,7 @@ func Compile(rules []v1alpha1.NodeReadinessRule, now time.Time) *ruleset.Set {
 		r := ruleset.Compile(&rules[i], nil, now)
 		c := meta.FindStatusCondition(rules[i].Status.Conditions, v1alpha1.ConditionReady)
 		if c != nil && c.Status != metav1.ConditionTrue && c.ObservedGeneration == rules[i].Generation &&
-			(c.Reason == evidence.ReasonUnavailable || c.Reason == ruleset.ReasonForeignCRD) &&
+			(c.Reason == sources.ReasonUnavailable || c.Reason == ruleset.ReasonForeignCRD) &&
 			r.Mode != ruleset.Deleting && r.Mode != ruleset.Frozen {
 			r = r.Freeze(ruleset.Problem{Reason: c.Reason, Message: "the operator reports: " + c.Message})
 		}

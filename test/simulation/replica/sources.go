@@ -18,9 +18,9 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/test/simulation/api"
 )
 
@@ -29,7 +29,7 @@ type followers struct{ replica *Replica }
 
 // following is a watch of evidence that a rule asked for.
 type following struct {
-	watch    *evidence.Watch
+	watch    *sources.Watch
 	replica  *Replica
 	kind     api.Kind
 	key      string
@@ -40,7 +40,7 @@ type following struct {
 }
 
 // kindOfWatch is the kind of the objects of a watch.
-func kindOfWatch(w *evidence.Watch) api.Kind {
+func kindOfWatch(w *sources.Watch) api.Kind {
 	switch w.Object.(type) {
 	case *appsv1.DaemonSet:
 		return api.DaemonSets
@@ -52,8 +52,8 @@ func kindOfWatch(w *evidence.Watch) api.Kind {
 	return api.Pods
 }
 
-// Follow implements evidence.Informers.
-func (f followers) Follow(_ context.Context, w *evidence.Watch) evidence.Informer {
+// Follow implements sources.Informers.
+func (f followers) Follow(_ context.Context, w *sources.Watch) sources.Informer {
 	chosen, err := labels.Parse(w.Options.LabelSelector)
 	utilruntime.Must(err)
 	running, err := fields.ParseSelector(w.Options.FieldSelector)
@@ -135,20 +135,20 @@ func (f *following) fail(why string) {
 	})
 }
 
-// Synced implements evidence.Informer.
+// Synced implements sources.Informer.
 func (f *following) Synced() bool { return f.store.listed }
 
-// Failed implements evidence.Informer.
+// Failed implements sources.Informer.
 func (f *following) Failed() string { return f.failed }
 
-// Stop implements evidence.Informer.
+// Stop implements sources.Informer.
 func (f *following) Stop() {
 	if f.replica.evidence[f.key] == f {
 		delete(f.replica.evidence, f.key)
 	}
 }
 
-// ByNode implements evidence.Informer.
+// ByNode implements sources.Informer.
 func (f *following) ByNode(node string) []any {
 	var out []any
 	var pods []readiness.DaemonPod
@@ -165,7 +165,7 @@ func (f *following) ByNode(node string) []any {
 			utilruntime.Must(err)
 			return kept
 		})
-		if slices.Contains(evidence.NodesOf(kept), node) {
+		if slices.Contains(sources.NodesOf(kept), node) {
 			out = append(out, kept)
 		}
 	}
