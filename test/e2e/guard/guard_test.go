@@ -101,7 +101,7 @@ func TestTheLinkComesBackInTheSecondInWhichATolerationEnds(t *testing.T) {
 
 func TestTheHoldEndsAndWhatIsDueIsEvictedOnce(t *testing.T) {
 	e := parallel(t)
-	e.rule(20)
+	rule := e.rule(600)
 	node := e.node("n", true)
 	due, early := e.pods(node, 4, 1), e.node("other", true)
 	later := e.pods(early, 2, 3600)
@@ -110,6 +110,8 @@ func TestTheHoldEndsAndWhatIsDueIsEvictedOnce(t *testing.T) {
 	e.SetKubelet(early, false)
 	e.deniedAtLeast(due, attempts)
 	e.Must(e.alive(due)())
+	e.Eventually("the other node has the node controller's taint", e.evicting(early, true))
+	e.holdEnds(rule, node)
 	e.event("Node", node, "GuardEnded")
 	e.Eventually("what is due is evicted", e.gone(due))
 	e.event("Node", early, "GuardEnded")

@@ -4,36 +4,69 @@
 package guard
 
 import (
-	"fmt"
+	"cmp"
+	"context"
+	"errors"
 	"net/http"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// TestTheOperatorIsKilledWhileItEvicts: the next one goes on where it was, and no pod is evicted twice. Nothing here
-// needs an election: a replica that leads knows no more than one that starts.
+// keepEven denies the operator the deletion of every second pod of a namespace.
+const keepEven = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: keep-even}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [DELETE], resources: [pods]}
+  validations:
+  - expression: request.userInfo.username != '` + cluster.OperatorUser + `' || !request.name.matches('[02468]$')
+    reason: Forbidden
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: keep-even}
+spec: {policyName: keep-even, validationActions: [Deny]}
+`
+
+// TestTheOperatorIsKilledWhileItEvicts: the next one goes on where it was, and no pod is evicted twice. However fast it
+// is, it cannot have evicted all pods before it is killed. Nothing here needs an election: a replica that leads knows
+// no more than one that starts.
 func TestTheOperatorIsKilledWhileItEvicts(t *testing.T) {
 	e := newEnv(t)
-	e.rule(15)
+	rule := e.rule(600)
 	node := e.node("n", true)
 	pods := e.pods(node, 60, 1)
+	policy := e.ApplyText(keepEven)
+	e.Must(cluster.AwaitPolicies(t.Context(), e.Client))
 
 	e.SetKubelet(node, false)
-	e.deniedAtLeast(pods[:1], 1)
-	e.Eventually("the operator evicts", func() error {
-		if e.evicted(pods) == 0 {
-			return fmt.Errorf("nothing is evicted")
+	e.deniedAtLeast(pods, attempts) // the node controller tries none of them again
+	limited, cancel := context.WithTimeout(t.Context(), cluster.Limit)
+	defer cancel()
+	killed := errors.New("killed")
+	ended, err := e.Watch(limited, &corev1.PodList{}, func(v watch.Event) error {
+		if p, ok := v.Object.(*corev1.Pod); ok && p.Spec.NodeName == node && p.DeletionTimestamp != nil {
+			return cmp.Or(e.Operator.Kill(), killed)
 		}
 		return nil
-	})
-	e.Must(e.Operator.Kill())
+	}, client.InNamespace(pods[0].Namespace))
+	e.Must(err)
+	e.holdEnds(rule, node)
+	if err := <-ended; !errors.Is(err, killed) {
+		t.Fatalf("the operator has evicted no pod: %v", err)
+	}
 	evicted := e.evicted(pods)
 	t.Logf("killed after %d of %d pods", evicted, len(pods))
-	if evicted == len(pods) {
-		t.Error("the operator had evicted all pods before it was killed: this does not test that the next one goes on")
+	for _, o := range policy {
+		e.Remove(o)
 	}
 	e.Must(e.Operator.Start(t.Context()))
 	e.Eventually("all pods are evicted", e.gone(pods))

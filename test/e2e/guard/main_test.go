@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -205,6 +206,15 @@ func (e *env) rule(maxHold int32) *v1alpha1.NodeReadinessRule {
 		return nil
 	})
 	return r
+}
+
+// holdEnds lets a rule's guard on a node end in two seconds. Until then a test waits for what must happen before, as
+// long as that takes.
+func (e *env) holdEnds(rule *v1alpha1.NodeReadinessRule, node string) {
+	e.T.Helper()
+	since := cluster.ConditionOf(e.Node(node), corev1.NodeReady).LastTransitionTime
+	seconds := int32(time.Since(since.Time)/time.Second) + 2
+	e.Edit(rule, func() { rule.Spec.EvictionGuard.MaxHoldSeconds = &seconds })
 }
 
 // deletion is one request to delete a pod, by its name: no two pods here have the same.
