@@ -7,6 +7,7 @@ package simulation
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -140,6 +141,7 @@ func TestStories(t *testing.T) {
 	var failures atomic.Int64
 	fields := map[string]int{}
 	next, decisive, met, writes, played := *first, map[string]int{}, map[string]world.Met{}, 0, 0
+	digests := make([]uint64, *seeds) // by seed: equal ones before and after a change show that no write is another one
 	began, before := time.Now(), cpu(t)
 	for range 2 {
 		wait.Go(func() {
@@ -164,6 +166,7 @@ func TestStories(t *testing.T) {
 					fields[name]++
 				}
 				writes += result.Writes
+				digests[seed-*first] = result.Digest
 				played++
 				mu.Unlock()
 				switch {
@@ -178,8 +181,9 @@ func TestStories(t *testing.T) {
 	}
 	wait.Wait()
 	used := cpu(t) - before
-	t.Logf("%d stories, %.0f a second, %.0f for each second of CPU time; %d writes",
-		played, float64(played)/time.Since(began).Seconds(), float64(played)/used.Seconds(), writes)
+	t.Logf("%d stories, %.0f a second, %.0f for each second of CPU time; %d writes, digest %x",
+		played, float64(played)/time.Since(began).Seconds(), float64(played)/used.Seconds(), writes,
+		sha256.Sum256(fmt.Append(nil, digests)))
 	for _, name := range slices.Sorted(maps.Keys(decisive)) {
 		t.Logf("%-12s %d decisive", name, decisive[name])
 	}
