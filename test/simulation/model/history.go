@@ -45,6 +45,7 @@ func (m *Model) At(nodes, rules, claims []Document, evidence map[string][]Docume
 
 // Observe notes the verdict of each rule on each node. readable is whether the operator can know it.
 func (m *Model) Observe(v *View, readable bool) {
+	m.vacates(v)
 	for r := range each[rule](v.Rules) {
 		for n := range each[node](v.Nodes) {
 			u := m.node(n.Metadata.UID).under(r.Metadata.UID)

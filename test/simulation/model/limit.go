@@ -40,6 +40,11 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 	if v.share(r) {
 		return true
 	}
+	if kept := m.keptPlaces(r, v); kept > 0 {
+		m.check("places", claimed+kept <= allowed(r.Spec.MaxUnavailable, all),
+			"rule %s claims %d nodes in service, by node %s, and %d that are deleted use its limit", r.Metadata.Name, claimed,
+			shown.Metadata.Name, kept)
+	}
 	m.check("limit", claimed <= allowed(r.Spec.MaxUnavailable, all),
 		"rule %s claims %d nodes in service of %d, by node %s",
 		r.Metadata.Name, claimed, all, shown.Metadata.Name)

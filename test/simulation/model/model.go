@@ -44,7 +44,7 @@ type View struct {
 // Predicates are all predicates. One that is never decisive in many stories is not tested.
 var Predicates = []string{"admits", "announced", "binds", "blamed", "booting", "closed", "completes",
 	"denies", "evicted", "evicts", "first", "frozen", "gone", "keeps", "labelled", "lapsed", "left", "lifted", "limit",
-	"marked", "marker", "opened", "ours", "overruled", "published", "replaces", "room", "spared", "spares", "stands",
+	"marked", "marker", "opened", "ours", "overruled", "places", "published", "replaces", "room", "spared", "spares", "stands",
 	"status", "taints", "value", "watched", "windows"}
 
 // Model judges a story.
@@ -75,6 +75,7 @@ type nodeHistory struct {
 	foreign  map[string]bool     // taints that others put there
 	occupied bool                // pods ran there at a write of a replica: it may be in service by its age
 	evicts   time.Time           // when it last had a NoExecute taint
+	gone     bool                // it was deleted
 	guarded  bool                // a guard was active: evictions may have been denied
 	last     *node
 	rules    map[string]*underRule // by UID
@@ -83,19 +84,20 @@ type nodeHistory struct {
 
 // underRule is what has become of a node under one rule.
 type underRule struct {
-	opened  bool // since birth or the last boot
-	reborn  bool // it was in service when the node rebooted, and the rule re-arms
-	found   bool // the first process that recorded the last boot has started after it
-	perhaps bool // it may be opened: the rule was edited, or it is open whether it held
-	served  bool // claimed while in service by its age and its pods
-	used    bool // the claim used the limit
-	forced  bool // the claim was made for an override, or on a cordoned node, and has no place under the limit
-	granted bool // it was, and got a place
-	free    bool // the claim was made while the node was cordoned
-	busy    bool // it was busy when existingNodes: Idle was decided
-	seen    bool // its record had a boot ID before the last boot
-	records int  // how often a record of the rule was removed
-	claimer int  // the process that claimed
+	opened  bool  // since birth or the last boot
+	reborn  bool  // it was in service when the node rebooted, and the rule re-arms
+	found   bool  // the first process that recorded the last boot has started after it
+	perhaps bool  // it may be opened: the rule was edited, or it is open whether it held
+	settled int64 // the claim used the limit at a quiet moment, under this generation of the rule
+	served  bool  // claimed while in service by its age and its pods
+	used    bool  // the claim used the limit
+	forced  bool  // the claim was made for an override, or on a cordoned node, and has no place under the limit
+	granted bool  // it was, and got a place
+	free    bool  // the claim was made while the node was cordoned
+	busy    bool  // it was busy when existingNodes: Idle was decided
+	seen    bool  // its record had a boot ID before the last boot
+	records int   // how often a record of the rule was removed
+	claimer int   // the process that claimed
 
 	observed   observed
 	claimed    time.Time // when the rule claimed the node last
@@ -121,8 +123,9 @@ type ruleHistory struct {
 	handed  map[string]handOver // by the UID of the node
 	ready   time.Time           // when a node last became ready that was not before
 	last    *rule
-	gone    bool  // it was deleted without a finalizer
-	fields  int64 // the generation of which the fields were noted
+	gone    bool    // it was deleted without a finalizer
+	places  []place // of deleted nodes, since the last edit
+	fields  int64   // the generation of which the fields were noted
 }
 
 // New is the model of a story that starts.
@@ -232,7 +235,7 @@ func (m *Model) RuleWritten(d Document) {
 			before.Spec.NodeSelector.String() == r.Spec.NodeSelector.String() {
 			since = h.inForce[before.Metadata.Generation]
 		}
-		h.inForce[r.Metadata.Generation] = since
+		h.inForce[r.Metadata.Generation], h.places = since, nil
 	}
 	h.taints[r.Spec.Taint.id()] = true
 	if t := r.Spec.Publish.ConditionType; t != "" {

@@ -84,7 +84,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		u.busy = v.busy(shown)
 	}
 	if has == "" {
-		u.used = false
+		u.used, u.settled = false, 0
 	}
 	u.forced = u.forced && r.Spec.MaxUnavailable != nil
 	if !was.marked(r) && is.marked(r) {

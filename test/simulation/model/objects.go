@@ -220,6 +220,7 @@ type rule struct {
 		Conditions         []condition
 		Nodes              struct{ Matched, Ready, Held, Exempt, Failed, Pending int }
 		InForce            struct{ Since time.Time }
+		Limit              struct{ Deleted int }
 		Replacements       struct{ Last []replacement }
 	}
 }

@@ -32,6 +32,7 @@ func (m *Model) Quiet(v *View) {
 		m.restRule(r, v)
 	}
 	m.know(v)
+	m.settled(v)
 }
 
 // named are objects by their names.
@@ -148,6 +149,8 @@ func (m *Model) wants(n *node, r *rule, v *View) answer {
 		return no
 	case v.override(n) == "Release":
 		return no
+	case n.Metadata.DeletionTimestamp != nil: // it gets no new taint
+		return unknown
 	case v.override(n) == "Hold":
 		if s.Suspend {
 			return unknown
@@ -238,6 +241,7 @@ func (m *Model) restRule(r *rule, v *View) {
 	}
 	m.forced(r, v)
 	m.room(r, v)
+	m.restPlaces(r, v)
 }
 
 // restOverride: an override that has ended is removed from a node that a rule in force selects.
@@ -264,8 +268,8 @@ func (m *Model) lifted(r *rule, v *View) {
 
 // restMarker: a bootstrap-only rule that holds has completed.
 func (m *Model) restMarker(n *node, r *rule, v *View) {
-	if !r.Spec.bootstrap() || !r.Spec.enforced() || v.override(n) != "" || v.frozen(r) != "" || m.holds(n, r, v,
-		true) != yes {
+	if n.Metadata.DeletionTimestamp != nil || !r.Spec.bootstrap() || !r.Spec.enforced() || v.override(n) != "" ||
+		v.frozen(r) != "" || m.holds(n, r, v, true) != yes {
 		return
 	}
 	if n.letsPass(r) {

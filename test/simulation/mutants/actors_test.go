@@ -26,5 +26,26 @@ func init() {
 		w.Rules = rules.Set
 	}
 `, "admits"},
+		{"8: the place of a deleted node is free", `if fresh && keepsPlaces(s.rule) &&`,
+			`if !MUTANT && fresh && keepsPlaces(s.rule) &&`, "places"},
+		{"8: places of deleted nodes are forgotten at a restart", `	p.deleted = int(status.Limit.Deleted)`,
+			`	if MUTANT {
+		return
+	}
+	p.deleted = int(status.Limit.Deleted)`, "places"},
+		{"8: each node that is ready frees the place of a deleted one",
+			`isNew := fresh || before.outcome == none || !before.released`,
+			`isNew := MUTANT || fresh || before.outcome == none || !before.released`, "places"},
+		{"8: a new node that is ready frees all places of deleted ones", `		p.free(p.deleted - 1)
+`, `		if p.free(p.deleted - 1); MUTANT {
+			p.free(0)
+		}
+`, "places"},
+		{"8: places of nodes that are deleted while no operator runs are free",
+			`lost = min(lost, gone(status, nodes))`, `if lost = min(lost, gone(status, nodes)); MUTANT {
+			lost = 0
+		}`, "places"},
+		{"8: a place is kept for a minute", `s.limit.deletedAt.Add(placeKept)`,
+			`s.limit.deletedAt.Add(map[bool]time.Duration{false: placeKept, true: time.Minute}[MUTANT])`, "places"},
 	}...)
 }

@@ -77,6 +77,7 @@ func (g *generator) choose() {
 		{1, (*generator).definition}, {3, (*generator).outages}, {3, (*generator).intruders},
 		{3, (*generator).replacements}, {3, (*generator).crowds}, {2, (*generator).guards},
 		{3, (*generator).oddities}, {3, (*generator).newcomers}, {3, (*generator).evidence},
+		{3, (*generator).remediators},
 	} {
 		if g.IntN(3) > 0 {
 			g.actors = append(g.actors, a)

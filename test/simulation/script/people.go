@@ -22,3 +22,33 @@ func (g *generator) newcomers() {
 	g.register(n)
 	g.add(Step{Do: "evidence", Value: "allowed"})
 }
+
+// remediators cordon or delete nodes that are held, one after the other.
+func (g *generator) remediators() {
+	if g.IntN(3) == 0 {
+		g.add(Step{Do: "node.remedy", Node: g.node(), Of: one(g, "", "cordon"), Value: g.pool()})
+		return
+	}
+	if g.IntN(2) == 0 {
+		g.add(Step{Do: "rule.edit", Rule: g.rule(), Value: `{"maxUnavailable":2,"suspend":null,"dryRun":null,` +
+			`"requirements":null,"existingNodes":null,"conditions":[{"type":"example.com/A","requiredStatus":"True"}]}`})
+	}
+	for n := range g.nodes {
+		g.add(Step{Do: "node.report", Node: n + 1, Of: "A", Value: "True"})
+	}
+	g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 12}, Step{Do: "quiet"})
+	for _, n := range g.Perm(g.nodes) {
+		g.add(Step{Do: "node.report", Node: n + 1, Of: "A", Value: "False"}, Step{Do: "pass", N: one(g, 1, 12)},
+			Step{Do: "quiet"})
+		if g.IntN(6) == 0 {
+			for r := range g.script.Replicas {
+				g.add(Step{Do: "down", Replica: r})
+			}
+		}
+		g.add(Step{Do: "node.remedy", Node: n + 1, Value: g.pool(), Of: one(g, "", "", "", "cordon")},
+			Step{Do: one(g, "calm", "calm", "quiet")})
+		if g.IntN(4) == 0 {
+			g.add(Step{Do: one(g, "kill", "kill", "up"), Replica: g.replica()}, Step{Do: "quiet"})
+		}
+	}
+}

@@ -81,6 +81,7 @@ var words = map[string]string{
 	"claim.update":  "Karpenter updates the status of the NodeClaim of n%[1]d",
 	"claim.delete":  "an administrator deletes the NodeClaim of n%[1]d",
 	"claim.finish":  "Karpenter terminates n%[1]d if its NodeClaim is deleted, and launches another one in pool %[6]s",
+	"node.remedy":   "a remediator does this to node n%[1]d, if a rule holds it: %[5]q; the next one is in pool %[6]s",
 	"node.role":     "node n%[1]d gets the role of the control plane",
 	"node.maintain": "node n%[1]d is in maintenance: %[6]q",
 	"node.cordon":   "node n%[1]d is cordoned: %[6]s",

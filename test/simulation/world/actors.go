@@ -84,6 +84,7 @@ func (w *World) doProcess(r *replica.Replica, s *script.Step) {
 	case "kill":
 		r.Kill()
 		if s.N > 0 {
+			w.Model.OldLists()
 			r.StartBehind(s.N)
 		} else {
 			r.Start()

@@ -45,10 +45,14 @@ func (w *World) change(n int, user, sub string, edit func(*corev1.Node)) {
 	edit(node)
 	node.ResourceVersion = ""
 	w.send(api.Request{User: user, Verb: "update", Kind: api.Nodes, Name: node.Name, Sub: sub, Object: node})
-	after := w.server.Get(api.Nodes, nodeName(n)).Meta.(*corev1.Node)
+	now := w.server.Get(api.Nodes, nodeName(n))
+	if now == nil { // it was terminating
+		return
+	}
+	after := now.Meta.(*corev1.Node)
 	if was := o.Meta.(*corev1.Node); !maps.Equal(was.Annotations, after.Annotations) ||
 		!equality.Semantic.DeepEqual(was.Spec.Taints, after.Spec.Taints) {
-		w.Model.Actor(document(w.server.Get(api.Nodes, nodeName(n))))
+		w.Model.Actor(document(now))
 	}
 }
 
@@ -88,6 +92,8 @@ func (w *World) doNode(s *script.Step) { //nolint:gocyclo // one case for each s
 		w.change(s.Node, "admin", "", func(n *corev1.Node) {
 			metav1.SetMetaDataLabel(&n.ObjectMeta, "node-role.kubernetes.io/control-plane", "")
 		})
+	case "node.remedy":
+		w.remedy(s)
 	case "node.replace":
 		w.replace(s)
 	case "node.release":

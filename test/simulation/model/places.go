@@ -1,0 +1,94 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "time"
+
+// place is the place of a node that was deleted while it used the limit of a rule.
+type place struct {
+	uid   string
+	at    time.Time
+	ready map[string]bool // nodes that had been ready under the rule before: they free no place
+}
+
+// settled notes, at a quiet moment, which nodes use a limit: the status of the rule says so, too.
+func (m *Model) settled(v *View) {
+	for r := range each[rule](v.Rules) {
+		for n := range each[node](v.Nodes) {
+			u := m.node(n.Metadata.UID).under(r.Metadata.UID)
+			if u.settled = 0; u.used && n.claim(r.Metadata.UID) != "" && v.override(n) == "" &&
+				r.Spec.NodeSelector.matches(n.Metadata.Labels) {
+				u.settled = r.Metadata.Generation
+			}
+		}
+	}
+}
+
+// restPlaces: the status counts the places of deleted nodes.
+func (m *Model) restPlaces(r *rule, v *View) {
+	if kept := m.keptPlaces(r, v); kept > 0 && r.Spec.enforced() && v.frozen(r) == "" {
+		m.check("places", r.Status.Limit.Deleted >= kept, "rule %s counts %d deleted nodes that use its limit, and there are %d",
+			r.Metadata.Name, r.Status.Limit.Deleted, kept)
+	}
+}
+
+// vacates notes the places of nodes that are gone.
+func (m *Model) vacates(v *View) {
+	there := map[string]bool{}
+	for n := range each[node](v.Nodes) {
+		there[n.Metadata.UID] = true
+	}
+	for uid, h := range m.nodes {
+		if there[uid] || h.gone {
+			continue
+		}
+		h.gone = true
+		for id, u := range h.rules {
+			rh := m.rules[id]
+			if rh == nil || u.settled != rh.last.Metadata.Generation || !u.used {
+				continue
+			}
+			p := place{uid: uid, at: v.Now, ready: map[string]bool{}}
+			for other, h := range m.nodes {
+				p.ready[other] = h.under(id).opened && h.boot.IsZero()
+			}
+			rh.places = append(rh.places, p)
+		}
+	}
+}
+
+// OldLists notes that a process may have read a status of rules that is older than what was settled.
+func (m *Model) OldLists() {
+	for _, rh := range m.rules {
+		rh.places = nil
+	}
+}
+
+// keptPlaces is how many places of deleted nodes are surely in use still, by what a replica was shown. A node that
+// becomes ready for the first time frees one, and all are free an hour after the last deletion.
+func (m *Model) keptPlaces(r *rule, v *View) int {
+	rh := m.rules[r.Metadata.UID]
+	if rh.last.Metadata.Generation != r.Metadata.Generation || v.Leaving || len(rh.places) == 0 {
+		return 0
+	}
+	if last := rh.places[len(rh.places)-1]; v.Now.Sub(last.at) > time.Hour-slack {
+		return 0
+	}
+	kept := 0
+	for _, p := range rh.places {
+		if shown := m.node(p.uid).last; shown == nil || v.Nodes[shown.Metadata.Name] == nil ||
+			read[node](v.Nodes[shown.Metadata.Name]).Metadata.UID != p.uid {
+			kept++
+		}
+	}
+	first := rh.places[0]
+	for uid, h := range m.nodes {
+		u := h.under(r.Metadata.UID)
+		if !first.ready[uid] && (u.opened || u.perhaps || u.observed.last == "" || !u.observed.yes.Before(first.at)) &&
+			(h.last == nil || m.existing(h.last, r) != yes) {
+			kept--
+		}
+	}
+	return max(0, kept)
+}
