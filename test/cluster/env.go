@@ -222,13 +222,17 @@ func (e *Env) Counts(rule string, want v1alpha1.NodeCounts) func() error {
 }
 
 // LookedAt makes a change of each node that decides nothing, and waits until the operator has looked at so many
-// nodes again.
+// nodes again, whether or not it is going to look at them once more by itself.
 func (e *Env) LookedAt(nodes []string) {
 	e.T.Helper()
-	looks := func() float64 {
-		n, err := Metric(e.Metrics(), `controller_runtime_reconcile_total{controller="node",result="success"}`)
-		e.Must(err)
-		return n
+	looks := func() (sum float64) {
+		metrics := e.Metrics()
+		for _, result := range []string{"success", "requeue_after"} {
+			n, err := Metric(metrics, fmt.Sprintf(`controller_runtime_reconcile_total{controller="node",result=%q}`, result))
+			e.Must(err)
+			sum += n
+		}
+		return sum
 	}
 	before := looks()
 	for _, name := range nodes {
