@@ -19,6 +19,9 @@ PKGS ?= $(if $(K8S),./test/integration/... ./internal/admission/... ./internal/s
 # How many packages are tested at a time, and how many of them may run servers.
 PARALLEL ?= 3
 SERVERS ?= 2
+# How often a test that failed runs again, alone, at the end. None does if more than three failed, or if a test panicked
+# or had a data race.
+RERUN ?= 1
 # How long "fuzz" runs each target.
 FUZZTIME ?= 30s
 # The first seed of "simulate", and how many.
@@ -126,8 +129,9 @@ run-webhooks: ## The same with webhooks, where the API server runs on this machi
 RUN_TESTS = rm -rf bin/slots && mkdir -p bin/slots && touch $$(seq -f bin/slots/%g $(SERVERS)) && \
 	$(GO) build -o bin/ ./hack/testcheck && export NODEGATE_SLOTS="$(CURDIR)/bin/slots" && \
 	export KUBECONFIG=/dev/null GINKGO_NO_COLOR=true && bin/testcheck -events bin/tests.json $(CHECK) -- \
-	$(GOTESTSUM) --jsonfile bin/tests.json --format pkgname --format-hide-empty-pkg -- \
-	-race -shuffle=on -count=1 -vet=off -timeout 60m -p $(PARALLEL)
+	$(GOTESTSUM) --jsonfile bin/tests.json --format pkgname --format-hide-empty-pkg $(if $(filter-out 0,$(RERUN)),$(AGAIN)) \
+	--packages="$$packages" -- -race -shuffle=on -count=1 -vet=off -timeout 60m -p $(PARALLEL)
+AGAIN = --rerun-fails=$(RERUN) --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race
 
 # The packages of PKGS that start no server: their tests do not import test/cluster.
 UNIT = go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' $(PKGS) | \
@@ -140,16 +144,18 @@ ORDER = $(if $(ALL),./test/realnode ./test/integration/install $$units ./test/e2
 .PHONY: test
 test: CHECK ?= $(if $(ALL),-least test/count.txt)
 test: ## Run everything that must pass, from nothing; PKGS=./some/... for a part, K8S=1.32 on an older Kubernetes.
-	@$(WITH_ASSETS) $(if $(ALL),$(WITH_COMMANDS) units=$$($(UNIT)) &&) $(RUN_TESTS) $(ORDER) $(PKGS)
+	@$(WITH_ASSETS) $(if $(ALL),$(WITH_COMMANDS) units=$$($(UNIT)) &&) \
+		packages="$(ORDER) $(PKGS)" && $(RUN_TESTS)
 
 .PHONY: test-unit
 test-unit: ## Run the tests that start no server.
-	@packages=$$($(UNIT)) && $(RUN_TESTS) $$packages
+	@packages=$$($(UNIT)) && $(RUN_TESTS)
 
 .PHONY: test-servers
 test-servers: ## Run the tests with servers, without those with real nodes.
-	@$(WITH_ASSETS) $(WITH_COMMANDS) units=" $$($(UNIT) | tr '\n' ' ') " && $(RUN_TESTS) $$(go list $(PKGS) | \
-		grep -v /test/realnode | while read -r p; do case $$units in *" $$p "*) ;; *) echo $$p ;; esac; done)
+	@$(WITH_ASSETS) $(WITH_COMMANDS) units=" $$($(UNIT) | tr '\n' ' ') " && packages=$$(go list $(PKGS) | \
+		grep -v /test/realnode | while read -r p; do case $$units in *" $$p "*) ;; *) echo $$p ;; esac; done) && \
+		$(RUN_TESTS)
 
 .PHONY: test-real
 test-real: ## Run the tests with real nodes and pods only; as root, on Linux.

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command testcheck runs a command that runs the tests, and judges the run. It counts Ginkgo's specs as tests. It fails
-// if tests were skipped in CI, if there are fewer tests than before, or if a process is left behind. Its last line of
-// output is the plain count.
+// if tests were skipped in CI, if there are fewer tests than before, or if a process is left behind. It names the tests
+// that passed only when they ran again. Its last line of output is the plain count.
 //
 //	testcheck -events FILE [-least FILE [-raise]] COMMAND [ARGUMENT...]
 package main
@@ -84,6 +84,9 @@ func (c check) run(ctx context.Context) bool {
 	}
 	for _, p := range problems {
 		fmt.Fprintf(c.out, "\nproblem: %s\n", p)
+	}
+	for _, name := range r.flaky() {
+		fmt.Fprintf(c.out, "\nFLAKY: %s (failed once, passed when it ran again)\n", name)
 	}
 	t.failed += len(problems)
 	fmt.Fprintf(c.out, "\ntook %s\n%s\n", time.Since(start).Round(time.Second), t)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,7 @@ func TestCheck(t *testing.T) {
 		ci, least, after   string
 		raise              bool
 		last, says         string
+		flaky              []string
 	}{
 		{name: "tests without subtests, and subtests, count", last: "3 passed, 0 failed, 0 skipped",
 			events: events("run p T", "run p T/a", "run p T/b/c", "pass p T/a", "pass p T/b/c", "pass p T", "run p U",
@@ -45,6 +47,23 @@ func TestCheck(t *testing.T) {
 		{name: "a test that ends its process", last: "0 passed, 1 failed, 0 skipped",
 			events: events("run p T", "fail p")},
 		{name: "a stream that breaks off", last: "0 passed, 1 failed, 0 skipped", events: events("run p T") + `{"Acti`},
+		{name: "a test that fails once is told, and counts once", last: "2 passed, 0 failed, 0 skipped",
+			events: events("run p T", "run p T/a", "run p T/b", "fail p T/a", "pass p T/b", "fail p T", "fail p",
+				"run p T", "run p T/a", "pass p T/a", "pass p T", "pass p"), flaky: []string{"p T/a"}},
+		{name: "a test that fails twice fails", last: "1 passed, 1 failed, 0 skipped", then: "exit 1",
+			events: events("run p T", "fail p T", "run p U", "fail p U", "fail p",
+				"run p T", "fail p T", "fail p", "run p U", "pass p U", "pass p"), flaky: []string{"p U"}},
+		{name: "a test that is skipped when it runs again fails", last: "0 passed, 1 failed, 0 skipped",
+			events: events("run p T", "fail p T", "fail p", "run p T", "skip p T", "pass p")},
+		{name: "a test that does not end when it runs again fails", last: "0 passed, 1 failed, 0 skipped",
+			events: events("run p T", "fail p T", "fail p", "run p T")},
+		{name: "a process that ended is not made up for by a rerun", last: "0 passed, 1 failed, 0 skipped",
+			events: events("run p T", "fail p", "run p T", "pass p T", "pass p")},
+		{name: "nor is a package that failed without a test", last: "1 passed, 1 failed, 0 skipped",
+			events: events("run p T", "pass p T", "fail p", "pass p")},
+		{name: "a suite that fails once", last: "3 passed, 0 failed, 2 skipped", flaky: []string{"p TestSuite"},
+			events: events("run p TestSuite", "output p TestSuite FAIL!_--_2_Passed_|_1_Failed_|_1_Pending_|_1_Skipped",
+				"fail p TestSuite", "fail p") + events(append(suite, "pass p TestSuite", "pass p")...)},
 		{name: "a suite's specs count", last: "3 passed, 0 failed, 2 skipped", ci: "false", least: "9",
 			events: events(append(suite, "pass p TestSuite", "pass p")...)},
 		{name: "a suite that fails after its specs", last: "3 passed, 1 failed, 2 skipped",
@@ -85,6 +104,15 @@ func TestCheck(t *testing.T) {
 			}
 			if !strings.HasSuffix(out.String(), "\n"+tt.last+"\n") || !strings.Contains(out.String(), tt.says) {
 				t.Errorf("want %q and, last, %q, got:\n%s", tt.says, tt.last, out.String())
+			}
+			var flaky []string
+			for line := range strings.Lines(out.String()) {
+				if name, ok := strings.CutPrefix(line, "FLAKY: "); ok {
+					flaky = append(flaky, strings.TrimSuffix(name, " (failed once, passed when it ran again)\n"))
+				}
+			}
+			if !slices.Equal(flaky, tt.flaky) {
+				t.Errorf("flaky: %q", flaky)
 			}
 			if got, _ := os.ReadFile(c.least); tt.after != "" && string(got) != tt.after {
 				t.Errorf("the number is %q", got)
