@@ -58,9 +58,9 @@ import (
 //	Let pass     -              as it was       + passed   if re-armed -
 //	Completed    -              first release   -          -           yes
 //
-// decide follows the diagram in three steps. recall reads the current state from the node. next chooses the transition.
-// hold, open and pass, in transition.go, carry it out and write the record as in the table. guard.go has the states of
-// the eviction guard.
+// decide follows the diagram in three steps. recall reads the current state from the node. next chooses the transition,
+// and changes nothing. hold, open and pass, in transition.go, carry it out and write the record as in the table.
+// guard.go has the states of the eviction guard.
 
 // ServiceAge is the age from which a node may be in service when a rule begins to match it.
 const ServiceAge = 10 * time.Minute
@@ -75,26 +75,38 @@ type subject struct {
 	d   Decision
 }
 
+// answer is the answer of a predicate, and when it may change by time alone. Zero means never.
+type answer struct {
+	yes   bool
+	until time.Time
+}
+
 // decide makes the decision of an enforced rule, or of a rule in dry-run as if it were enforced.
-func decide(in Input, d Decision) Decision {
+func decide(in Input, d Decision) Choice {
 	n := &subject{Input: in, rec: in.State.Record, d: d}
-	n.recall()
+	asked := n.recall()
 	n.guard()
 	m := n.next()
+	if m.final {
+		n.d.RecheckAt = time.Time{}
+	}
 	if m.timed {
 		m = n.expire(m)
 	}
-	n.d.Limited = m.limited
-	if m.limited {
-		refused := n.after(exempt(ReasonOverBudget))
-		n.d.refused = &refused
+	for _, at := range []time.Time{asked, n.d.Hold.RecheckAt, m.until} {
+		n.recheck(at)
 	}
-	return n.after(m)
+	if !m.limited {
+		return Choice{Granted: n.after(m)}
+	}
+	refused := n.after(exempt(ReasonOverBudget))
+	return Choice{Granted: n.after(m), Otherwise: &refused}
 }
 
 // recall brings the record up to date: after a reboot the node must become ready again, the claim of an admission
-// policy gets its time, and a claim on a terminating node ends if its taint is no longer there.
-func (n *subject) recall() {
+// policy gets its time, and a claim on a terminating node ends if its taint is no longer there. It returns when to ask
+// again what is not known yet.
+func (n *subject) recall() (again time.Time) {
 	switch {
 	case !n.Rule.Spec.RearmsOnReboot():
 		n.rec.forgetBoot()
@@ -114,8 +126,9 @@ func (n *subject) recall() {
 	}
 	if came, known := n.cameInService(); came {
 		n.rec.Existing, n.State.Existing, n.State.Released, n.State.Counted = known, true, true, available(n.Node, n.Now)
-		n.retryPods(known)
+		again = n.retryPods(known)
 	}
+	return again
 }
 
 // rearm makes a rebooted node become ready again. If no operator has seen the reboot, a node in service stays in
@@ -144,7 +157,7 @@ func (n *subject) rearm() {
 // as in service.
 func (n *subject) cameInService() (came, known bool) {
 	if n.Occupied == nil || !n.adds() || n.State.HasRecord || n.State.Released || n.adopts() || n.State.Claimed ||
-		n.Now.Sub(n.Node.CreationTimestamp.Time) <= ServiceAge || n.holds() {
+		n.Now.Sub(n.Node.CreationTimestamp.Time) <= ServiceAge || n.holds().yes {
 		return false, true
 	}
 	occupied, known := n.Occupied(n.Rule.Taint)
@@ -155,33 +168,30 @@ func (n *subject) cameInService() (came, known bool) {
 func (n *subject) next() move {
 	bootstrapOnly := n.Rule.Spec.BootstrapOnly()
 	present := n.adopts()
+	holds := n.holds()
 	switch {
 	case n.Override.Action == OverrideRelease:
-		n.recheck(n.Override.Until)
-		return exempt(ReasonOverrideRelease)
+		return n.at(exempt(ReasonOverrideRelease), n.Override.Until)
 	case n.Override.Action == OverrideHold && (n.State.Claimed || n.adds()):
-		n.recheck(n.Override.Until)
-		return held(ReasonOverrideHold)
+		return n.at(held(ReasonOverrideHold), n.Override.Until)
 	case bootstrapOnly && n.d.Marked:
-		n.ignoreEvidence()
-		return ready(ReasonCompleted)
+		return ready(ReasonCompleted).forGood()
 	case bootstrapOnly && n.rec.Passed:
-		n.ignoreEvidence()
-		return exempt(ReasonTimedOut)
-	case n.holds():
+		return exempt(ReasonTimedOut).forGood()
+	case holds.yes:
 		return ready(ReasonEvidenceHolds)
 	case (n.State.Claimed || present) && n.rec.Passed:
-		return exempt(ReasonTimedOut)
+		return n.at(exempt(ReasonTimedOut), holds.until)
 	case n.State.Claimed || present:
-		return n.keep()
+		return n.at(n.keep(), holds.until)
 	case !n.Node.DeletionTimestamp.IsZero():
-		return n.idle(ReasonTerminating)
+		return n.at(n.idle(ReasonTerminating), holds.until)
 	case n.rec.Passed:
-		return n.idle(ReasonTimedOut)
+		return n.at(n.idle(ReasonTimedOut), holds.until)
 	case !n.State.Released:
-		return n.keep()
+		return n.at(n.keep(), holds.until)
 	}
-	return n.leave()
+	return n.at(n.leave(), holds.until)
 }
 
 // leave chooses the transition of a node in service on which the rule does not hold, or not for long enough.
@@ -195,16 +205,22 @@ func (n *subject) leave() move {
 		since = n.rec.RearmedAt.Time
 	}
 	due := since.Add(n.Rule.Spec.UnreadyWindow())
+	taken := answer{yes: true}
+	if existing && !n.Verdict.Ready { // to ask whether the node is busy may take a request
+		taken = n.takesExisting()
+	}
+	booted := n.bootConfirmed()
 	switch {
 	case n.Verdict.Ready:
 		return ready(ReasonReadyWindow)
-	case existing && !n.takesExisting():
-		return exempt(ReasonExistingNode)
+	case existing && !taken.yes:
+		m := n.at(exempt(ReasonExistingNode), taken.until)
+		m.existing = n.Rule.Spec.ExistingNodesOrDefault() == v1alpha1.ExistingNodesIdle && taken.until.IsZero()
+		return m
 	case !first && n.Now.Before(due):
-		n.recheck(due)
-		return ready(ReasonUnreadyWindow)
-	case !n.bootConfirmed():
-		return exempt(ReasonBooting)
+		return n.at(ready(ReasonUnreadyWindow), due)
+	case !booted.yes:
+		return n.at(exempt(ReasonBooting), booted.until)
 	}
 	m := held(ReasonEvidenceMissing)
 	if !n.rec.NotBefore.IsZero() {
@@ -217,13 +233,12 @@ func (n *subject) leave() move {
 
 // bootConfirmed reports whether a rebooted node in service may get a NoExecute taint. Until kubelet has reported for a
 // while, the state of the pods that started with it is unknown.
-func (n *subject) bootConfirmed() bool {
+func (n *subject) bootConfirmed() answer {
 	if n.rec.NotBefore.IsZero() || n.Rule.Taint == nil || n.Rule.Taint.Effect != corev1.TaintEffectNoExecute {
-		return true
+		return answer{yes: true}
 	}
 	ok, at := readiness.BootConfirmed(n.Node, n.State.Boot, n.Now)
-	n.recheck(at)
-	return ok
+	return answer{ok, at}
 }
 
 // keep is the transition to Held without unreadySeconds and limit, and the one that stays in Held. Only after the
@@ -266,7 +281,7 @@ func (n *subject) expire(m move) move {
 			return false
 		}
 		deadline = start.Add(after)
-		n.recheck(deadline)
+		m = n.at(m, deadline)
 		return !n.Now.Before(deadline)
 	}
 	appear := n.Verdict.NeverAppeared && due(n.Rule.Spec.Timeout.AppearAfter())
@@ -280,25 +295,23 @@ func (n *subject) expire(m move) move {
 	}
 	if n.Rule.Spec.Timeout.Releases() {
 		n.rec.Passed = true
-		return exempt(ReasonTimedOut)
+		return n.at(exempt(ReasonTimedOut), m.until)
 	}
 	return m
 }
 
 // holds reports whether the evidence has held for long enough.
-func (n *subject) holds() bool {
+func (n *subject) holds() answer {
 	if !n.Verdict.Ready {
-		return false
+		return answer{}
 	}
 	from := n.Verdict.Since.Add(n.Rule.Spec.ReadyWindow())
-	n.recheck(from)
-	ok := !n.Now.Before(from)
+	ok, until := !n.Now.Before(from), n.sooner(time.Time{}, from)
 	if n.State.Released || n.Rule.Spec.MinimumHold() <= 0 {
-		return ok
+		return answer{ok, until}
 	}
 	old := n.Node.CreationTimestamp.Add(n.Rule.Spec.MinimumHold())
-	n.recheck(old)
-	return ok && !n.Now.Before(old)
+	return answer{ok && !n.Now.Before(old), n.sooner(until, old)}
 }
 
 // adds reports whether the rule may add anything to this node.
@@ -309,39 +322,43 @@ func (n *subject) adopts() bool { return n.State.Present && !n.State.Shared }
 
 // takesExisting reports whether an existing node may get the taint before it was ready once. With existingNodes: Idle
 // this is decided once, as soon as it is known whether the node is busy.
-func (n *subject) takesExisting() bool {
+func (n *subject) takesExisting() answer {
 	switch n.Rule.Spec.ExistingNodesOrDefault() {
 	case v1alpha1.ExistingNodesAll:
-		return true
+		return answer{yes: true}
 	case v1alpha1.ExistingNodesIdle:
 		busy, known := true, n.State.Record.Existing || ruleset.ControlPlane(n.Node.Labels)
 		if !known && n.Busy != nil {
 			busy, known = n.Busy()
 		}
-		n.rec.Existing = n.rec.Existing || known && busy
-		n.retryPods(known)
-		return known && !busy
+		return answer{known && !busy, n.retryPods(known)}
 	}
-	return false
+	return answer{}
 }
 
-// ignoreEvidence forgets when the evidence may change. The guard goes on.
-func (n *subject) ignoreEvidence() {
-	n.d.RecheckAt = time.Time{}
-	n.recheck(n.d.Hold.RecheckAt)
+// retryPods returns when to ask again about pods that could not be listed, or zero if they are known.
+func (n *subject) retryPods(known bool) time.Time {
+	if known {
+		return time.Time{}
+	}
+	return n.Now.Add(podsRetry)
 }
 
 // recheck requests another decision at a time, if that is in the future.
-func (n *subject) recheck(t time.Time) {
-	if t.After(n.Now) && (n.d.RecheckAt.IsZero() || t.Before(n.d.RecheckAt)) {
-		n.d.RecheckAt = t
-	}
+func (n *subject) recheck(t time.Time) { n.d.RecheckAt = n.sooner(n.d.RecheckAt, t) }
+
+// at returns the transition with one more time at which another one may apply.
+func (n *subject) at(m move, t time.Time) move {
+	m.until = n.sooner(m.until, t)
+	return m
 }
 
-func (n *subject) retryPods(known bool) {
-	if !known {
-		n.recheck(n.Now.Add(podsRetry))
+// sooner returns the sooner of two times, of which zero means never, and t counts only if it is in the future.
+func (n *subject) sooner(than, t time.Time) time.Time {
+	if t.After(n.Now) && (than.IsZero() || t.Before(than)) {
+		return t
 	}
+	return than
 }
 
 // stamp returns the current time for a record: in whole seconds, and not before the node's creation. By a clock behind

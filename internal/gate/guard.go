@@ -200,7 +200,6 @@ func (n *subject) guard() {
 	if n.Rule.Mode == ruleset.DryRun { // the record has only a guard from before the dry-run, which ends
 		n.d.Hold = Ending(n.Input)
 	}
-	n.recheck(n.d.Hold.RecheckAt)
 	n.d.Hold.remember(&n.rec, n.stamp())
 }
 

@@ -57,8 +57,6 @@ type NodeInput struct {
 // Outcome holds the decisions of the rules that concern the node. Each rule comes after the rules that it requires.
 type Outcome struct {
 	Decisions []Decision
-	// Verdicts are the verdicts behind the decisions, in the same order.
-	Verdicts []readiness.Verdict
 	// Conditions are the changes of the conditions that rules publish.
 	Conditions []ConditionChange
 	// RecheckAt is when to decide again even if nothing changes. Zero means never.
@@ -77,7 +75,7 @@ func DecideNode(in *NodeInput) Outcome {
 		in.Evidence.Rules = map[string]readiness.Satisfaction{}
 	}
 	ordered := in.Rules.Ordered()
-	out.Decisions, out.Verdicts = make([]Decision, 0, len(ordered)), make([]readiness.Verdict, 0, len(ordered))
+	out.Decisions = make([]Decision, 0, len(ordered))
 	displaced := in.Rules.Displaced(in.Node.Labels)
 	var contents []publication // of the conditions that the rules publish, if any does
 	if publishes {
@@ -108,17 +106,19 @@ func DecideNode(in *NodeInput) Outcome {
 		if in.Evicted != nil {
 			one.Evicted = func() bool { return in.Evicted(rule) }
 		}
-		d := Decide(one)
+		choice := Decide(one)
 		if rule.Mode == ruleset.Frozen { // a window begins when the evidence can be read again
 			verdict.Observed = facts.Observed
 		}
 		verdict.Observed.Watched = rule.Mode == ruleset.Enforced && (one.Watched || !state.Rebooted)
-		if d.Limited && !in.Reserve(rule, verdict.Since) {
-			d = *d.refused
+		d := &choice.Granted
+		if choice.Otherwise != nil && !in.Reserve(rule, verdict.Since) {
+			d = choice.Otherwise
 		}
+		d.Verdict = verdict
 		out.recheck(d.RecheckAt)
 		d.Unpublished, d.Unprobed = displaced[rule.Name].Verdict, displaced[rule.Name].Probe
-		plain := one.withoutOverride(&d)
+		plain := one.withoutOverride(d)
 		if chained {
 			out.recheck(plain.RecheckAt)
 			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: state.Matches,
@@ -127,8 +127,7 @@ func DecideNode(in *NodeInput) Outcome {
 		if publishes {
 			contents = append(contents, one.publication(plain))
 		}
-		out.Decisions = append(out.Decisions, d)
-		out.Verdicts = append(out.Verdicts, verdict)
+		out.Decisions = append(out.Decisions, *d)
 	}
 	in.publish(&out, contents)
 	return out
@@ -141,7 +140,7 @@ func (in Input) withoutOverride(d *Decision) *Decision {
 		return d
 	}
 	in.Override = Override{}
-	plain := Decide(in)
+	plain := Decide(in).Granted
 	return &plain
 }
 

@@ -252,7 +252,7 @@ func (p *publisher) update(i int) {
 // change adds a change of a condition, unless it would change nothing. The message alone changes once a minute at most.
 func (p *publisher) change(i int, conditionType string, before *corev1.NodeCondition, to *publication) {
 	rule := p.out.Decisions[i].Rule
-	p.buffer = to.message(p.buffer[:0], rule.Name, &p.out.Verdicts[i])
+	p.buffer = to.message(p.buffer[:0], rule.Name, &p.out.Decisions[i].Verdict)
 	if before != nil && before.Status == to.status && before.Reason == to.reason {
 		due := before.LastHeartbeatTime.Add(messageInterval)
 		switch {

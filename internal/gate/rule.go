@@ -62,12 +62,12 @@ type Input struct {
 // Decision is the decision of one rule about one node.
 type Decision struct {
 	Rule *ruleset.Rule
+	// Verdict is the verdict behind the decision. DecideNode fills it in.
+	Verdict readiness.Verdict
 	// Was is the state of the node before the decision.
 	Was State
 	// Claim reports whether the rule wants its taint on the node.
 	Claim bool
-	// Limited says that the claim is on a node in service, and needs maxUnavailable. DecideNode asks for it.
-	Limited bool
 	// State and Reason are for the rule's status. State is empty if the rule does not match the node.
 	State  v1alpha1.NodeState
 	Reason string
@@ -99,20 +99,25 @@ type Decision struct {
 
 	// Frozen says that nothing of the rule is changed on the node.
 	Frozen bool
+}
 
-	refused *Decision // instead of this one, if Limited and maxUnavailable does not allow the claim
+// Choice is what a rule decides about a node. A claim on a node in service needs maxUnavailable, which DecideNode asks:
+// the decision is Granted if the limit allows the claim, and Otherwise if not. Otherwise is nil if it need not be asked.
+type Choice struct {
+	Granted   Decision
+	Otherwise *Decision
 }
 
 // Decide makes the decision of one rule about one node. Of several modes the first counts: deleting, frozen, dry-run,
 // suspended, enforced.
-func Decide(in Input) Decision {
+func Decide(in Input) Choice {
 	d := Decision{Rule: in.Rule, Was: in.State, Marked: in.State.Completed, RecheckAt: in.Verdict.RecheckAt}
 	switch {
 	case in.Rule.Mode == ruleset.Deleting:
 		// The marker stays for a rule of the same name: it would otherwise hold the node again.
 		return departed(in, Decision{Rule: in.Rule, Was: in.State, Marked: in.State.Completed && !in.Rule.RemoveMarkers})
 	case in.Rule.Inert():
-		return frozen(in, d)
+		return Choice{Granted: frozen(in, d)}
 	case !in.State.Matches: // a completion marker stays: the node would otherwise be held again when it comes back
 		return departed(in, Decision{Rule: in.Rule, Was: in.State, Marked: in.State.Completed})
 	case in.Rule.Mode == ruleset.DryRun:
@@ -166,7 +171,7 @@ func (d Decision) letGo(in Input) Decision {
 
 // departed ends the claim and removes the record of a rule that no longer concerns the node. If the rule's guard was
 // active there, the record stays until the pods that are due are evicted.
-func departed(in Input, d Decision) Decision {
+func departed(in Input, d Decision) Choice {
 	was := &in.State.Record
 	r := Record{GuardEnded: was.GuardEnded}
 	if d.Hold = Ending(in); d.Hold.State != HoldNone { // what was reported before a reboot does not end it
@@ -174,13 +179,13 @@ func departed(in Input, d Decision) Decision {
 	}
 	d.Hold.remember(&r, in.stamp())
 	d.setRecord(r)
-	return d
+	return Choice{Granted: d}
 }
 
 // dryRun ends the claim, keeps the rest of the record, and reports what the rule would do if it were enforced. A record
 // that stays follows the node's reboots: otherwise each pass would find the boot again and never confirm it.
-func dryRun(in Input, d Decision) Decision {
-	would := decide(in, d)
+func dryRun(in Input, d Decision) Choice {
+	would := decide(in, d).Granted
 	d.WouldClaim = would.Claim && !in.State.Present
 	d.WouldRelease = !would.Claim && in.State.Present && !in.State.Shared
 	d.State, d.Reason = v1alpha1.NodeStateExempt, ReasonDryRun
@@ -199,7 +204,7 @@ func dryRun(in Input, d Decision) Decision {
 	d.Hold = would.Hold
 	d.Hold.remember(&r, in.stamp())
 	d.setRecord(r)
-	return d
+	return Choice{Granted: d}
 }
 
 func (d *Decision) setRecord(r Record) {

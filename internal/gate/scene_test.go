@@ -81,8 +81,8 @@ func tell(t *testing.T, r *build.RuleWrapper, n *build.NodeWrapper, scenes ...sc
 		obj = after
 		d := decisions[0]
 		got := strings.TrimSpace(fmt.Sprintf("%s %s %s", d.State, d.Reason, d.Hold.State))
-		if taints := listed(obj); got != s.want || taints != s.taints || d.Limited != s.asks {
-			t.Fatalf("%s: %q with taints %q, asks %t; want %q, %q, %t (record %v)", name, got, taints, d.Limited, s.want,
+		if taints := listed(obj); got != s.want || taints != s.taints || w.Asked != s.asks {
+			t.Fatalf("%s: %q with taints %q, asks %t; want %q, %q, %t (record %v)", name, got, taints, w.Asked, s.want,
 				s.taints, s.asks, obj.Annotations)
 		}
 		if d.Expired != s.expired || d.Expired && !Replaceable(d.Rule, obj, second(s.at)) {

@@ -85,7 +85,7 @@ func TestReleaseUnderAFrozenRuleIsNoStart(t *testing.T) {
 		Freeze(ruleset.Problem{Reason: "EvidenceUnavailable"})
 	obj := node().Created(now.Add(-11*time.Minute)).Annotation(v1alpha1.OverrideAnnotation, "Release").Obj()
 	d := Decide(Input{Rule: compiled, Node: obj, State: StateOf(compiled, obj, now), Now: now,
-		Override: Override{Action: OverrideRelease}})
+		Override: Override{Action: OverrideRelease}}).Granted
 	delete(obj.Annotations, v1alpha1.OverrideAnnotation)
 	if !d.Record.Empty() {
 		obj.Annotations[compiled.RecordKey()] = d.Record.Encode()
@@ -160,17 +160,17 @@ func TestAClaimThatUsedTheLimitCountsOnACordonedNode(t *testing.T) {
 		n.Spec.Unschedulable, n.Annotations = c.before, nil
 		claim.State = StateOf(compiled, n, now)
 		d := Decide(claim)
-		if d.Limited == c.before || !d.Claim {
-			t.Errorf("%s: limited %t, claim %t", name, d.Limited, d.Claim)
+		if limited := d.Otherwise != nil; limited == c.before || !d.Granted.Claim {
+			t.Errorf("%s: limited %t, claim %t", name, limited, d.Granted.Claim)
 		}
-		n.Annotations = map[string]string{compiled.RecordKey(): d.Record.Encode()}
+		n.Annotations = map[string]string{compiled.RecordKey(): d.Granted.Record.Encode()}
 		n.Spec.Unschedulable = c.after
 		if s := StateOf(compiled, n, now); s.Counted != c.want {
 			t.Errorf("%s: counted %t", name, s.Counted)
 		}
 		claim.State = StateOf(compiled, n, now)
-		if d := Decide(claim); d.Limited != c.asks || !d.Claim {
-			t.Errorf("%s: then limited %t, claim %t", name, d.Limited, d.Claim)
+		if d := Decide(claim); (d.Otherwise != nil) != c.asks || !d.Granted.Claim {
+			t.Errorf("%s: then limited %t, claim %t", name, d.Otherwise != nil, d.Granted.Claim)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestNothingIsObservedWhileARuleIsFrozen(t *testing.T) {
 		Observed: func(*ruleset.Rule) readiness.Observed { return before },
 		Reserve:  func(*ruleset.Rule, time.Time) bool { return false },
 	})
-	if got := out.Verdicts[0].Observed; got != before {
+	if got := out.Decisions[0].Verdict.Observed; got != before {
 		t.Errorf("observed %+v: unreadySeconds would run while the evidence cannot be read", got)
 	}
 }

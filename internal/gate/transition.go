@@ -4,6 +4,8 @@
 package gate
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -17,18 +19,31 @@ type move struct {
 	timed bool
 	// limited says that maxUnavailable must allow the transition.
 	limited bool
+	// existing says that the node is existing from now on.
+	existing bool
+	// final says that evidence does not matter any more. Until is when another transition may apply although nothing
+	// else changes; zero means never.
+	final bool
+	until time.Time
 }
 
 func held(reason string) move   { return move{state: v1alpha1.NodeStateHeld, reason: reason} }
 func exempt(reason string) move { return move{state: v1alpha1.NodeStateExempt, reason: reason} }
 func ready(reason string) move  { return move{state: v1alpha1.NodeStateReady, reason: reason} }
 
+func (m move) forGood() move {
+	m.final = true
+	return m
+}
+
 // opens reports whether the transition releases the node because the rule holds.
 func (m move) opens() bool { return m.reason == ReasonEvidenceHolds }
 
 // after returns the decision that carries out a transition.
 func (n *subject) after(m move) Decision {
-	moved, fresh := *n, n.State.fresh(&n.rec)
+	moved := *n
+	moved.rec.Existing = n.rec.Existing || m.existing
+	fresh := n.State.fresh(&moved.rec)
 	moved.d.State, moved.d.Reason = m.state, m.reason
 	switch {
 	case m.state == v1alpha1.NodeStateHeld:

@@ -136,7 +136,8 @@ type World struct {
 	observed map[types.UID]readiness.Observed
 	known    map[string]bool // the taints that rules have had
 	Gone     []string        // references to rules that are known to be gone
-	Refuse   []string        // names of rules whose budget is used up
+	Refuse   []string        // names of rules whose limit is used up
+	Asked    bool            // the last pass has asked the limit
 	// Frozen is a problem that freezes all rules, and is not their own; empty for none.
 	Frozen string
 	// Evicted says that what was due when a guard ended is evicted.
@@ -189,12 +190,15 @@ func (w *World) Decide(node *corev1.Node, now time.Time) (taints.Swept, []gate.D
 	out := gate.DecideNode(&gate.NodeInput{
 		Node: node, Swept: swept.Node, Rules: set, Evidence: &readiness.Evidence{}, Override: override, Now: now,
 		Observed: func(r *ruleset.Rule) readiness.Observed { return w.observed[r.UID] },
-		Reserve:  func(r *ruleset.Rule, _ time.Time) bool { return !slices.Contains(w.Refuse, r.Name) },
-		Evicted:  func(*ruleset.Rule) bool { return w.Evicted }, Objective: w.Objective,
+		Reserve: func(r *ruleset.Rule, _ time.Time) bool {
+			w.Asked = true
+			return !slices.Contains(w.Refuse, r.Name)
+		},
+		Evicted: func(*ruleset.Rule) bool { return w.Evicted }, Objective: w.Objective,
 	})
-	for i, d := range out.Decisions {
+	for _, d := range out.Decisions {
 		if d.Was.Matches {
-			w.observed[d.Rule.UID] = out.Verdicts[i].Observed
+			w.observed[d.Rule.UID] = d.Verdict.Observed
 		}
 	}
 	return swept, out.Decisions
@@ -204,7 +208,9 @@ func (w *World) Decide(node *corev1.Node, now time.Time) (taints.Swept, []gate.D
 func (w *World) Pass(node *corev1.Node, now time.Time) (*corev1.Node, taints.Outcome, []gate.Decision) {
 	w.t.Helper()
 	before := node.DeepCopy()
+	w.Asked = false
 	swept, decisions := w.Decide(node, now)
+	asked := w.Asked
 	out := taints.Plan(node, swept, decisions, now)
 	if diff := cmp.Diff(before, node); diff != "" {
 		w.t.Errorf("the node as read was changed (-before +after):\n%s", diff)
@@ -215,6 +221,7 @@ func (w *World) Pass(node *corev1.Node, now time.Time) (*corev1.Node, taints.Out
 	after := apply(w.t, node, out.Patch)
 
 	swept, again := w.Decide(after, now)
+	w.Asked = asked
 	if second := taints.Plan(after, swept, again, now); second.Patch != nil {
 		w.t.Errorf("a second pass plans %s\nafter %s\non %v", second.Patch, out.Patch, after.Annotations)
 	}

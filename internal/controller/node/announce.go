@@ -212,8 +212,8 @@ func (p *pass) why(c *taints.Change) string {
 
 func (p *pass) missing(rule *ruleset.Rule) string {
 	for i := range p.decisions {
-		if p.decisions[i].Rule == rule && !p.verdicts[i].Ready {
-			return p.verdicts[i].Blocking()
+		if d := &p.decisions[i]; d.Rule == rule && !d.Verdict.Ready {
+			return d.Verdict.Blocking()
 		}
 	}
 	return "all its evidence holds"
@@ -233,7 +233,7 @@ func (r *Reconciler) measure(p *pass, c *taints.Change, rule string) {
 	case taints.Added, taints.Removed:
 		taintOperations.WithLabelValues(rule, taintOperation[c.Operation]).Inc()
 		for i := range p.decisions {
-			if v := &p.verdicts[i]; p.decisions[i].Rule == c.Rule && !v.Changed.IsZero() {
+			if v := &p.decisions[i].Verdict; p.decisions[i].Rule == c.Rule && !v.Changed.IsZero() {
 				reconciliationLatency.WithLabelValues(rule, latencyOperation[c.Operation]).
 					Observe(max(0, p.now.Sub(v.Changed).Seconds()))
 			}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/nodegate/nodegate/internal/gate"
-	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
@@ -30,7 +29,7 @@ func TestOneWriteMakesOneEventForEachReason(t *testing.T) {
 		rule := ruleset.Compile(build.MakeRule(fmt.Sprintf("r%d", i)).UID(fmt.Sprintf("u%d", i)).Selector("a", "b").Obj(),
 			nil, p.now)
 		d := gate.Decision{Rule: rule, Was: gate.State{Matches: true, HasRecord: true}, Reason: gate.ReasonMinimumHold}
-		p.decisions, p.verdicts = append(p.decisions, d), append(p.verdicts, readiness.Verdict{})
+		p.decisions = append(p.decisions, d)
 		operation := taints.Added
 		if i == 19 {
 			operation, d.Reason, d.Claim = taints.Removed, gate.ReasonEvidenceMissing, true

@@ -90,7 +90,6 @@ type pass struct {
 	swept     taints.Swept
 	left      []corev1.Taint // by records that another client may have written
 	decisions []gate.Decision
-	verdicts  []readiness.Verdict // of the decisions, in their order
 	reserved  []*ruleset.Rule
 	recheck   time.Time
 	changes   []gate.ConditionChange // of the conditions that rules publish
@@ -167,13 +166,13 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 		in.Evicted = func(rule *ruleset.Rule) bool { return r.Evicted(p.node, rule) }
 	}
 	out := gate.DecideNode(in)
-	p.decisions, p.verdicts, p.recheck, p.changes = out.Decisions, out.Verdicts, out.RecheckAt, out.Conditions
+	p.decisions, p.recheck, p.changes = out.Decisions, out.RecheckAt, out.Conditions
 	p.again(p.swept.RecheckAt)
 	// Without the permission, the rule is frozen. Its nodes are reconciled again when it is in force.
 	if p.errLive != nil && !apierrors.IsForbidden(p.errLive) {
 		p.again(p.now.Add(podsRetry))
 	}
-	r.startups.observe(p.node, p.decisions, p.verdicts, p.now)
+	r.startups.observe(p.node, p.decisions, p.now)
 }
 
 // again requests another pass at a time, unless the time is zero.

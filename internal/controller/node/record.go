@@ -28,7 +28,7 @@ type failure struct {
 func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, failed *failure) {
 	entries := make([]fleet.Entry, 0, len(p.decisions))
 	for i := range p.decisions {
-		d, v := &p.decisions[i], &p.verdicts[i]
+		d, v := &p.decisions[i], &p.decisions[i].Verdict
 		if d.State == "" && failed == nil && !gate.Leftover(d.Rule, node) && !gate.Marked(d.Rule, node) {
 			continue
 		}

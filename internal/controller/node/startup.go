@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/internal/gate"
-	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -44,7 +43,7 @@ type start struct {
 }
 
 // observe updates the accounts of a node that is starting.
-func (s *startups) observe(node *corev1.Node, decisions []gate.Decision, verdicts []readiness.Verdict, now time.Time) {
+func (s *startups) observe(node *corev1.Node, decisions []gate.Decision, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.led.IsZero() {
@@ -73,7 +72,7 @@ func (s *startups) observe(node *corev1.Node, decisions []gate.Decision, verdict
 			of.accounts[d.Rule.UID] = a
 		}
 		a.missed = a.missed || d.Was.Record.Missed
-		a.observe(d.Rule, verdicts[i].Results, now)
+		a.observe(d.Rule, d.Verdict.Results, now)
 	}
 }
 

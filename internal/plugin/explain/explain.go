@@ -79,7 +79,7 @@ func (w *World) Node(node *corev1.Node) *report.NodeExplanation {
 		e.Ready = string(c.Status)
 	}
 	for i := range all.Decisions {
-		x := &explainer{World: w, node: node, all: all, d: &all.Decisions[i], verdict: &all.Verdicts[i]}
+		x := &explainer{World: w, node: node, all: all, d: &all.Decisions[i], verdict: &all.Decisions[i].Verdict}
 		e.Rules = append(e.Rules, x.rule())
 	}
 	slices.SortStableFunc(e.Rules, func(a, b report.RuleExplanation) int { return cmp.Compare(a.Rank(), b.Rank()) })

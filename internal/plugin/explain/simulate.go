@@ -168,10 +168,10 @@ func (s *Simulation) node(node *corev1.Node) {
 		}
 		n := report.NodeSimulation{
 			Node: node.Name, Taint: fate(all, d, node), State: d.State, Reason: d.Reason,
-			Message: message(d, &all.Verdicts[i], s.Now), Next: report.Time(d.RecheckAt),
+			Message: message(d, &d.Verdict, s.Now), Next: report.Time(d.RecheckAt),
 		}
 		r.Nodes = append(r.Nodes, n)
-		count(&r.Totals, &n, d, all.Verdicts[i].NeverAppeared)
+		count(&r.Totals, &n, d, d.Verdict.NeverAppeared)
 	}
 }
 

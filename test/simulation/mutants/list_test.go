@@ -23,8 +23,8 @@ var mutants = []mutant{
 		return d`, `	if MUTANT || in.Override.Action == OverrideNone {
 		return d`, "published|guarded"},
 	{"suspended rules claim", `	case in.Rule.Inert():
-		return frozen(in, d)`, `	case in.Rule.Mode == ruleset.Frozen || !MUTANT && in.Rule.Inert():
-		return frozen(in, d)`, "frozen"},
+		return Choice{Granted: frozen(in, d)}`, `	case in.Rule.Mode == ruleset.Frozen || !MUTANT && in.Rule.Inert():
+		return Choice{Granted: frozen(in, d)}`, "frozen"},
 	{"1: a rule that requires a frozen rule acts", `	if !dependents {
 		return s`, `	if MUTANT || !dependents {
 		return s`, "frozen|blamed"},
@@ -68,10 +68,8 @@ var mutants = []mutant{
 		`	if MUTANT || n.Watched || !n.State.Released {`, "booting|limit"},
 	{"17: NoExecute does not wait until the boot is confirmed",
 		`	ok, at := readiness.BootConfirmed(n.Node, n.State.Boot, n.Now)
-	n.recheck(at)
-	return ok`, `	ok, at := readiness.BootConfirmed(n.Node, n.State.Boot, n.Now)
-	n.recheck(at)
-	return MUTANT || ok`, "booting"},
+	return answer{ok, at}`, `	ok, at := readiness.BootConfirmed(n.Node, n.State.Boot, n.Now)
+	return answer{MUTANT || ok, at}`, "booting"},
 	{"18: a guard of a rule that is gone evicts nothing",
 		`evicted := in.Evicted == nil ||`, `evicted := MUTANT || in.Evicted == nil ||`, "evicted"},
 	{"19: an invalid selector watches everything",
@@ -105,11 +103,12 @@ var mutants = []mutant{
 	{"an old node with pods is new to a rule if another one has tainted it",
 		`n.State.Released || n.adopts() ||`, `n.State.Released || n.adopts() || MUTANT && n.State.Present ||`,
 		"spared|limit"},
-	{"the guard of a completed rule has no end", `	n.d.RecheckAt = time.Time{}
-	n.recheck(n.d.Hold.RecheckAt)`, `	n.d.RecheckAt = time.Time{}
-	if !MUTANT {
-		n.recheck(n.d.Hold.RecheckAt)
-	}`, "evicted"},
+	{"the guard of a completed rule has no end", `{asked, n.d.Hold.RecheckAt, m.until} {
+`, `{asked, n.d.Hold.RecheckAt, m.until} {
+		if MUTANT && m.final {
+			break
+		}
+`, "evicted"},
 	{"in dry-run each pass finds a reboot again",
 		`if w := &would.Record; r.BootID != "" {`,
 		`if w := &would.Record; r.BootID != "" && !MUTANT {`, "quiescence"},
@@ -288,8 +287,8 @@ var mutants = []mutant{
 		return dryRun(in, d)`, `	case in.Rule.Mode == ruleset.DryRun && !MUTANT:
 		return dryRun(in, d)`, "closed|taints|left|status"},
 	{"frozen rules claim", `	case in.Rule.Inert():
-		return frozen(in, d)`, `	case in.Rule.Mode == ruleset.Suspended || !MUTANT && in.Rule.Inert():
-		return frozen(in, d)`, "frozen"},
+		return Choice{Granted: frozen(in, d)}`, `	case in.Rule.Mode == ruleset.Suspended || !MUTANT && in.Rule.Inert():
+		return Choice{Granted: frozen(in, d)}`, "frozen"},
 	{"a frozen rule in dry-run keeps its taints", `	case in.Rule.Withdrawn():`,
 		`	case in.Rule.Withdrawn() && !MUTANT:`, "lifted"},
 	{"rules that are being deleted stay in force", `	case !obj.DeletionTimestamp.IsZero():
@@ -301,8 +300,8 @@ var mutants = []mutant{
 	}
 	if err := r.patchFinalizers(ctx, rule, controllerutil.RemoveFinalizer); err`, "gone"},
 	{"the override Release does nothing", `	case n.Override.Action == OverrideRelease:
-		n.recheck`, `	case n.Override.Action == OverrideRelease && !MUTANT:
-		n.recheck`, "taints|closed"},
+		return n.at`, `	case n.Override.Action == OverrideRelease && !MUTANT:
+		return n.at`, "taints|closed"},
 	{"the override Hold does nothing", `	case n.Override.Action == OverrideHold && (`,
 		`	case !MUTANT && n.Override.Action == OverrideHold && (`, "taints"},
 	{"nodes that existed before a rule are new to it", `s.Completed || s.Existing && !s.Claimed`,
@@ -312,22 +311,22 @@ var mutants = []mutant{
 	{"new nodes wait for the limit", `m.limited = true, n.rec.Forced &&`,
 		`m.limited = true, (MUTANT || n.rec.Forced) &&`, "taints|status|opened"},
 	{"new nodes are not held", `	case !n.State.Released:
-		return n.keep()`, `	case !n.State.Released && MUTANT:
+		return n.at(n.keep()`, `	case !n.State.Released && MUTANT:
 		return n.idle(ReasonTimedOut)
 	case !n.State.Released:
-		return n.keep()`, "taints|status"},
-	{"nodes that are ready are not released", `	case n.holds():
-		return ready(ReasonEvidenceHolds)`, `	case n.holds() && !MUTANT:
+		return n.at(n.keep()`, "taints|status"},
+	{"nodes that are ready are not released", `	case holds.yes:
+		return ready(ReasonEvidenceHolds)`, `	case holds.yes && !MUTANT:
 		return ready(ReasonEvidenceHolds)`, "taints|marker"},
-	{"existingNodes None is All", `		return known && !busy
+	{"existingNodes None is All", `n.retryPods(known)}
 	}
-	return false`, `		return known && !busy
+	return answer{}`, `n.retryPods(known)}
 	}
-	return MUTANT`, "spared"},
+	return answer{yes: MUTANT}`, "spared"},
 	{"existingNodes All exempts", `	case v1alpha1.ExistingNodesAll:
-		return true`, `	case v1alpha1.ExistingNodesAll:
-		return !MUTANT`, "taints|room|status"},
-	{"existingNodes Idle holds busy nodes", `		return known && !busy`, `		return MUTANT || known && !busy`, "spared"},
+		return answer{yes: true}`, `	case v1alpha1.ExistingNodesAll:
+		return answer{yes: !MUTANT}`, "taints|room|status"},
+	{"existingNodes Idle holds busy nodes", `answer{known && !busy, `, `answer{MUTANT || known && !busy, `, "spared"},
 	{"existingNodes applies to nodes that are younger than the rule",
 		`	return node.CreationTimestamp.Time.Before(r.InForceSince)`,
 		`	return MUTANT || node.CreationTimestamp.Time.Before(r.InForceSince)`, "taints|status|limit|windows"},
@@ -381,8 +380,8 @@ var mutants = []mutant{
 		`		return !MUTANT && a.since < b.since || (MUTANT || a.since == b.since) &&`, "first"},
 	{"completionAnnotation is not set", `d.Opened && !done {`, `d.Opened && !done && !MUTANT {`, "announced"},
 	{"a node that was let pass is held again", `	case n.rec.Passed:
-		return n.idle(ReasonTimedOut)`, `	case n.rec.Passed && !MUTANT:
-		return n.idle(ReasonTimedOut)`, "taints|quiescence"},
+		return n.at(n.idle(ReasonTimedOut)`, `	case n.rec.Passed && !MUTANT:
+		return n.at(n.idle(ReasonTimedOut)`, "taints|quiescence"},
 	{"cordoned nodes count", `	return !node.Spec.Unschedulable && node`,
 		`	return (MUTANT || !node.Spec.Unschedulable) && node`,
 		"room|taints|limit"},
