@@ -105,7 +105,7 @@ var _ = Describe("why", func() {
 		role.Name = "looker"
 		allow(ctx, role)
 		for _, args := range [][]string{{"why", "looked-at"}, {"timeline", "looked-at"}, {"get", "nodes"}, {"status"},
-			{"simulate"}, {"lint", "--live"}, {"version"}} {
+			{"suggest"}, {"simulate"}, {"lint", "--live"}, {"version"}} {
 			Eventually(func(g Gomega) { // the API server takes a moment to see the permissions
 				_, out, err := nodegate(ctx, append(args, "--as", role.Name)...)
 				g.Expect(out + err).NotTo(Or(ContainSubstring("forbidden"), ContainSubstring("cannot be read")))

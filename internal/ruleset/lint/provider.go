@@ -25,42 +25,72 @@ func providerOf(q *ruleset.Requirement) *provider {
 	case q.CSIDriver != nil:
 		return &provider{"csiDriver.name", "CSI driver " + q.CSIDriver.Name, registers(q.CSIDriver.Name)}
 	case q.Devices != nil:
-		return &provider{"devices.driver", "DRA driver " + q.Devices.Driver, registers(q.Devices.Driver)}
+		vendor, known := vendorOf(q.Devices.Driver)
+		return &provider{"devices.driver", "DRA driver " + q.Devices.Driver, func(w *Workload) bool {
+			return registers(q.Devices.Driver)(w) || known && w.mounts("/plugins_registry") && w.namedAfter(vendor)
+		}}
 	case q.Resource != nil:
 		domain, _, extended := strings.Cut(q.Resource.Name, "/")
-		labels := strings.Split(domain, ".")
-		if !extended || len(labels) < 2 {
+		vendor, known := vendorOf(domain)
+		if !extended || !known {
 			return nil
 		}
-		return &provider{"resource.name", "resource " + q.Resource.Name, plugsIn(labels[len(labels)-2])}
+		return &provider{"resource.name", "resource " + q.Resource.Name, func(w *Workload) bool {
+			return w.DevicePlugin() && w.namedAfter(vendor)
+		}}
 	}
 	return nil
 }
 
-// registers returns a function that reports whether a DaemonSet registers a driver at the kubelet: drivers have their
-// socket in the directory plugins/NAME of the kubelet.
-func registers(driver string) func(*Workload) bool {
-	return func(w *Workload) bool {
-		return slices.ContainsFunc(told(w.Pod), func(s string) bool {
-			_, after, found := strings.Cut(s, "/plugins/"+driver)
-			return found && (after == "" || after[0] == '/')
-		})
-	}
+// Provides reports whether a DaemonSet brings the evidence of a requirement to a node. It recognizes CSI drivers, DRA
+// drivers and device plugins.
+func Provides(q *ruleset.Requirement, w *Workload) bool {
+	p := providerOf(q)
+	return p != nil && w.Kind == "DaemonSet" && p.is(w)
 }
 
-// plugsIn returns a function that reports whether a DaemonSet is a device plugin of a vendor. Which resources a device
-// plugin registers is in its code only.
-func plugsIn(vendor string) func(*Workload) bool {
-	return func(w *Workload) bool {
-		if !slices.ContainsFunc(w.Pod.Volumes, func(v corev1.Volume) bool {
-			return v.HostPath != nil && strings.HasSuffix(strings.TrimSuffix(v.HostPath.Path, "/"), "/device-plugins")
-		}) {
-			return false
-		}
-		return strings.Contains(w.Name, vendor) || slices.ContainsFunc(w.Pod.Containers, func(c corev1.Container) bool {
-			return strings.Contains(c.Image, vendor)
-		})
+// vendorOf returns the name of the vendor in a domain, such as nvidia in gpu.nvidia.com.
+func vendorOf(domain string) (string, bool) {
+	labels := strings.Split(domain, ".")
+	if len(labels) < 2 {
+		return "", false
 	}
+	return labels[len(labels)-2], true
+}
+
+// registers returns a function that reports whether a DaemonSet registers a driver at the kubelet.
+func registers(driver string) func(*Workload) bool {
+	return func(w *Workload) bool { return slices.Contains(w.Drivers(), driver) }
+}
+
+// Drivers returns the drivers that a workload registers at the kubelet, which have their sockets in the kubelet's
+// directory plugins/NAME.
+func (w *Workload) Drivers() (out []string) {
+	for _, s := range told(w.Pod) {
+		if _, after, found := strings.Cut(s, "/plugins/"); found {
+			if name, _, _ := strings.Cut(after, "/"); name != "" && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// DevicePlugin reports whether a workload is a device plugin. Which resources it registers is in its code only.
+func (w *Workload) DevicePlugin() bool { return w.mounts("/device-plugins") }
+
+// mounts reports whether a workload mounts a directory of the node whose path ends so.
+func (w *Workload) mounts(suffix string) bool {
+	return slices.ContainsFunc(w.Pod.Volumes, func(v corev1.Volume) bool {
+		return v.HostPath != nil && strings.HasSuffix(strings.TrimSuffix(v.HostPath.Path, "/"), suffix)
+	})
+}
+
+// namedAfter reports whether the name of a workload or of one of its images contains a word.
+func (w *Workload) namedAfter(word string) bool {
+	return strings.Contains(w.Name, word) || slices.ContainsFunc(w.Pod.Containers, func(c corev1.Container) bool {
+		return strings.Contains(c.Image, word)
+	})
 }
 
 // told returns the paths that a pod mounts and what its containers are told.
